@@ -1,8 +1,13 @@
 import { defineConfig } from 'vitest/config';
 
+/** Workspaces are read from their sources. */
+const conditions = ['source', 'module', 'node', 'development|production'];
+
 export default defineConfig({
+  resolve: { conditions },
+  ssr: { resolve: { conditions, externalConditions: ['source'] } },
   test: {
-    include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+    include: ['packages/*/src/**/*.test.ts', 'test/**/*.test.ts'],
     pool: 'forks',
     // Files share their process's modules: loading the server anew for each was a quarter of the work.
     isolate: false,

@@ -1,7 +1,7 @@
+import { schemaOf } from '@wheelhouse/kinds';
+import type { ApiObject } from '@wheelhouse/machinery';
+import { applyPatch, recordUpdate, type TrackedKind } from '@wheelhouse/structured-merge';
 import { bench, describe } from 'vitest';
-import { applyPatch, recordUpdate, type TrackedKind } from '../src/engines/apply/field-manager.ts';
-import { schemaOf } from '../src/kinds/schema-of.ts';
-import type { ApiObject } from '../src/meta/types.ts';
 
 const kindOf = (typeName: string, apiVersion: string, kind: string): TrackedKind => ({
   apiVersion,

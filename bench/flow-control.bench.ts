@@ -1,13 +1,14 @@
-import { systemClock } from '../src/base/clock.ts';
-import { createMetricRegistry } from '../src/base/metrics.ts';
-import { dialectOf } from '../src/dialect.ts';
-import type { FlowRequest } from '../src/flowcontrol/contract.ts';
-import { FairFlowControl } from '../src/flowcontrol/fair-flow-control.ts';
-import { createFlowMetrics } from '../src/flowcontrol/flow-metrics.ts';
-import { limitInFlight } from '../src/flowcontrol/in-flight.ts';
-import { readLevel, readSchema } from '../src/flowcontrol/settings.ts';
-import { WatchCounts } from '../src/flowcontrol/watch-counts.ts';
-import { defaultFlowObjects } from '../src/kinds/flowcontrol/default-objects.ts';
+import { defaultFlowObjects } from '@wheelhouse/kinds';
+import { createMetricRegistry, dialectOf, systemClock } from '@wheelhouse/machinery';
+import {
+  createFlowMetrics,
+  FairFlowControl,
+  type FlowRequest,
+  limitInFlight,
+  readLevel,
+  readSchema,
+  WatchCounts,
+} from '@wheelhouse/server/testing';
 
 /**
  * Time a request that finds a seat spends with flow control, entering and leaving, beside that of

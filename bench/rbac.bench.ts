@@ -1,6 +1,5 @@
-import { createRbacAuthorizer } from '../src/authz/rbac-authorizer.ts';
-import { dialectOf } from '../src/dialect.ts';
-import type { ApiObject } from '../src/meta/types.ts';
+import { type ApiObject, dialectOf } from '@wheelhouse/machinery';
+import { createRbacAuthorizer } from '@wheelhouse/server/testing';
 
 /**
  * Time of one RBAC decision with 1,000 roles and 10,000 bindings. Prints medians in microseconds.

@@ -1,8 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { systemClock } from '../src/base/clock.ts';
-import { openEmbeddedStore } from '../src/storage/embedded/embedded-store.ts';
+import { systemClock } from '@wheelhouse/machinery';
+import { openEmbeddedStore } from '@wheelhouse/store';
 
 /*
  * Durable puts of 1 KiB from 1, 32 and 128 concurrent writers, with one watch on everything, then

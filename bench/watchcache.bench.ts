@@ -1,10 +1,12 @@
-import { systemClock } from '../src/base/clock.ts';
-import { silentLogger } from '../src/base/log.ts';
-import type { ApiObject } from '../src/meta/types.ts';
-import { encodeContinue } from '../src/storage/continue-token.ts';
-import { createMemoryStore } from '../src/storage/memory/memory-store.ts';
-import { EntryHint, type EntryIndex, type ListResult } from '../src/watchcache/contract.ts';
-import { createResourceCache } from '../src/watchcache/resource-cache.ts';
+import { type ApiObject, silentLogger, systemClock } from '@wheelhouse/machinery';
+import {
+  createResourceCache,
+  EntryHint,
+  type EntryIndex,
+  type ListResult,
+} from '@wheelhouse/server/testing';
+import { encodeContinue } from '@wheelhouse/store';
+import { createMemoryStore } from '@wheelhouse/store/testing';
 
 /**
  * What the watch cache itself costs, without sockets: `node --import tsx bench/watchcache.bench.ts`.

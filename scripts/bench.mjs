@@ -18,6 +18,7 @@ await bundle({
   platform: 'node',
   target: 'node20',
   format: 'esm',
+  conditions: ['source'],
   logLevel: 'warning',
 });
 const child = spawn(process.execPath, [generator, ...process.argv.slice(2)], {

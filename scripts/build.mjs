@@ -4,14 +4,15 @@ import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'nod
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildConsole } from './build-console.mjs';
+import { directImports } from './direct-imports.mjs';
 import { packedDescriptions } from './pack-descriptions.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const keeper = join(root, 'scripts', 'keep-code.mjs');
 const entryPoints = Object.fromEntries(
   [
-    ['svcctl', 'src/cli/main.ts'],
-    ['library', 'src/library.ts'],
+    ['svcctl', 'packages/svcctl/src/main.ts'],
+    ['library', 'packages/server/src/library.ts'],
   ].filter(([, path]) => existsSync(join(root, path))),
 );
 
@@ -25,10 +26,11 @@ const shared = {
   bundle: true,
   platform: 'node',
   target: 'node20',
+  conditions: ['source'],
   sourcemap: 'external',
   legalComments: 'none',
   logLevel: 'warning',
-  plugins: [packedDescriptions],
+  plugins: [packedDescriptions, directImports(root)],
 };
 
 /**
@@ -56,7 +58,12 @@ export async function build({ finished = join(root, 'dist'), keepCode = true } =
   const server = join(outdir, 'wheelhouse.cjs');
   try {
     await Promise.all([
-      bundle({ ...shared, ...asFunction, entryPoints: ['src/main.ts'], outfile: server }),
+      bundle({
+        ...shared,
+        ...asFunction,
+        entryPoints: ['packages/server/src/main.ts'],
+        outfile: server,
+      }),
       bundle({
         ...shared,
         external: ['lmdb'],

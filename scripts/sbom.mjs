@@ -34,7 +34,8 @@ function hashOf(integrity) {
 }
 
 const shipped = Object.entries(lock.packages).filter(
-  ([path, { dev, devOptional }]) => path !== '' && dev !== true && devOptional !== true,
+  ([path, { dev, devOptional, link }]) =>
+    path.startsWith(folder) && link !== true && dev !== true && devOptional !== true,
 );
 const component = {
   type: 'application',

@@ -24,8 +24,8 @@ const simulatedFiles = {
   name: 'simulated-files',
   setup({ onResolve }) {
     const path = join(root, 'test', 'siege', 'simulation', 'simulated-files.ts');
-    const store = join(root, 'src', 'storage', 'embedded');
-    const directories = join(root, 'src', 'base', 'make-directories.ts');
+    const store = join(root, 'packages', 'store', 'src', 'embedded');
+    const directories = join(root, 'packages', 'machinery', 'src', 'base', 'make-directories.ts');
     onResolve({ filter: /^node:fs$|\/kernel-lock\.ts$/ }, ({ importer }) => {
       const isStore = dirname(importer) === store && !importer.endsWith('kernel-lock.ts');
       return isStore || importer === directories ? { path } : undefined;
@@ -47,6 +47,7 @@ export async function bundleSiege(outfile) {
     platform: 'node',
     target: 'node20',
     format: 'esm',
+    conditions: ['source'],
     external: ['lmdb', 'fs-native-extensions', 'esbuild'],
     plugins: [sourceLocations, simulatedFiles],
     sourcemap: 'linked',

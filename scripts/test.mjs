@@ -40,7 +40,7 @@ rmSync(report, { force: true });
 const lint = step('style (biome)', bin('biome'), ['check', '--diagnostic-level=error', '.']);
 const types = step('types (tsc)', bin('tsc'), ['--noEmit', '-p', '.']);
 // What runs in a browser has the browser's types, which are not those of node.
-const browser = join('src', 'console', 'browser');
+const browser = join('packages', 'console', 'src', 'browser');
 const browserTypes = step("the console's types (tsc)", bin('tsc'), ['--noEmit', '-p', browser]);
 const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
 const tests = step('tests (vitest)', bin('vitest'), [

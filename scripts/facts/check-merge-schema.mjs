@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+
 // Compares the schemas of the built-in types with the merge schema that client-go carries for
 // server-side apply (applyconfigurations/internal/internal.go of Debian's golang-k8s-client-go-dev
 // 0.32.3): the fields of every type, the topology and keys of every list, atomic structs and maps.
@@ -8,9 +9,9 @@
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { schemaOf } from '@wheelhouse/kinds';
+import { resolved } from '@wheelhouse/schema';
 import { parse } from 'yaml';
-import { resolved } from '../../src/engines/schema/schema.ts';
-import { schemaOf } from '../../src/kinds/schema-of.ts';
 
 const file = join(process.argv[2], 'k8s.io/client-go/applyconfigurations/internal/internal.go');
 const text = readFileSync(file, 'utf8');

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Writes src/kinds/gen/: what the Go declarations of the built-in API types say about names, numbers
+// Writes packages/kinds/src/gen/: what the Go declarations of the built-in API types say about names, numbers
 // and list semantics, as compact tables. Only facts are taken; no comment or code of upstream's.
 //
 // Where the declarations come from: Debian's packages golang-k8s-api-dev and
@@ -10,7 +10,7 @@
 //
 // Run by hand when the release changes, never by a test or a build; the output is committed.
 //
-// The tables, line by line (read by src/kinds/facts.ts):
+// The tables, line by line (read by packages/kinds/src/facts.ts):
 //   @<version>                          types of another version of the group follow: first its
 //                                       named lists, maps and enums, then its structs
 //   #<Type> [marks]                     a struct; marks: `k` a kind (has apiVersion and kind),
@@ -39,7 +39,7 @@ if (root === undefined) {
   process.stderr.write('usage: generate.mjs <directory with k8s.io/api and k8s.io/apimachinery>\n');
   process.exit(2);
 }
-const out = join(dirname(fileURLToPath(import.meta.url)), '../../src/kinds/gen');
+const out = join(dirname(fileURLToPath(import.meta.url)), '../../packages/kinds/src/gen');
 
 const vendor = 'k8s.io';
 const machinery = new Map([

@@ -17,8 +17,8 @@ import {
 } from './servers.mjs';
 
 register();
-const { builtinKinds } = await import('../../src/kinds/index.ts');
-const { dialectOf } = await import('../../src/dialect.ts');
+const { builtinKinds } = await import('@wheelhouse/kinds');
+const { dialectOf } = await import('@wheelhouse/machinery');
 
 const token = 'takeover-admin-token';
 const root = join(import.meta.dirname, '..', '..');

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../src/base/json.ts';
+import type { JsonObject } from '@wheelhouse/machinery';
 
 /** A kind the fuzzer aims at: its collection, and an object that is valid. */
 export interface FuzzKind {

@@ -1,6 +1,5 @@
-import type { JsonObject, JsonValue } from '../../src/base/json.ts';
-import { encodeJson } from '../../src/codec/json.ts';
-import { encodeYaml } from '../../src/codec/yaml.ts';
+import { encodeJson, encodeYaml } from '@wheelhouse/codec';
+import type { JsonObject, JsonValue } from '@wheelhouse/machinery';
 import { type FuzzKind, fuzzKinds } from './objects.ts';
 import { type Random, randomOf } from './random.ts';
 

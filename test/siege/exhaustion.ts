@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs';
 import http2 from 'node:http2';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { connect, eventually } from '../harness.ts';
-import { sample } from '../metric-samples.ts';
-import { buildPrograms, type ServerProcess, startProcess } from '../program.ts';
+import { sample } from '../operations/metric-samples.ts';
+import { connect, eventually } from '../support/harness.ts';
+import { buildPrograms, type ServerProcess, startProcess } from '../support/program.ts';
 import type { SiegeFigures, SiegeOptions, SiegePart } from './part.ts';
 
 /** Fills a server that has little heap, or few files, until it refuses work, and lets go again. */

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { driveFuzz } from '../fuzz/drive.ts';
-import { buildPrograms, startProcess } from '../program.ts';
+import { buildPrograms, startProcess } from '../support/program.ts';
 import { type SiegePart, timeLimit } from './part.ts';
 
 const requestsPerRound = 10_000;

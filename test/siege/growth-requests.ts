@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../src/base/json.ts';
+import type { JsonObject } from '@wheelhouse/machinery';
 import type { GrowthRequest } from './growth.ts';
 
 const repeated = <Item>(count: number, make: (index: number) => Item): Item[] =>

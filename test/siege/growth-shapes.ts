@@ -1,5 +1,5 @@
-import { cloneJson, isObject, type JsonObject, type JsonValue } from '../../src/base/json.ts';
-import { resolved, type Schema } from '../../src/engines/schema/schema.ts';
+import { cloneJson, isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
+import { resolved, type Schema } from '@wheelhouse/schema';
 
 /** How the items of a collection relate to each other. */
 export const variants = ['equal', 'distinct', 'invalid', 'unknown'] as const;

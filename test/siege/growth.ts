@@ -1,12 +1,13 @@
-import { cloneJson, isObject, type JsonObject } from '../../src/base/json.ts';
-import type { ResourceDef, VersionDef } from '../../src/catalogue/resource-def.ts';
-import { encodeCbor } from '../../src/codec/cbor/encode.ts';
-import { encodeEnvelope } from '../../src/codec/protobuf/envelope.ts';
-import { encodeYaml } from '../../src/codec/yaml.ts';
-import { dialectOf } from '../../src/dialect.ts';
-import { builtinKinds } from '../../src/kinds/index.ts';
-import { listedBytesMax, listedMax } from '../../src/meta/answer-bounds.ts';
-import { type Answer, freshNamespace, startTestServer, type TestServer } from '../harness.ts';
+import { encodeCbor, encodeEnvelope, encodeYaml } from '@wheelhouse/codec';
+import { builtinKinds, type ResourceDef, type VersionDef } from '@wheelhouse/kinds';
+import { cloneJson, dialectOf, isObject, type JsonObject, listedMax } from '@wheelhouse/machinery';
+import { listedBytesMax } from '@wheelhouse/machinery/testing';
+import {
+  type Answer,
+  freshNamespace,
+  startTestServer,
+  type TestServer,
+} from '../support/harness.ts';
 import { definitions, plainCases, ruledDefinition } from './growth-requests.ts';
 import { type Collection, collectionsOf, filled, type Variant, variants } from './growth-shapes.ts';
 import { type SiegePart, timeLimit } from './part.ts';

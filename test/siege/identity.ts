@@ -11,10 +11,16 @@ import {
   nameOf,
   organization,
   pemOf,
-} from '../forged-certificates.ts';
+} from '../authentication/forged-certificates.ts';
+import {
+  bindingOf,
+  mustCreate,
+  rbacPath,
+  roleOf,
+  temporaryFile,
+} from '../authentication/token-users.ts';
 import { type Random, randomOf } from '../fuzz/random.ts';
-import { adminToken, startTestServer, type TestServer } from '../harness.ts';
-import { bindingOf, mustCreate, rbacPath, roleOf, temporaryFile } from '../token-users.ts';
+import { adminToken, startTestServer, type TestServer } from '../support/harness.ts';
 import { type SiegePart, timeLimit } from './part.ts';
 
 /** Who a credential makes its holder; `refused` for one that is bad. */

@@ -9,7 +9,7 @@ import {
   settings,
   type,
   words,
-} from '../http2-raw.ts';
+} from '../serving/http2-raw.ts';
 import { openSocket, type Target } from './protocol-sessions.ts';
 
 /** A published attack. `run` rejects when the server does not defend itself. */

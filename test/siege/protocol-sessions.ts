@@ -10,7 +10,7 @@ import {
   settings,
   type,
   words,
-} from '../http2-raw.ts';
+} from '../serving/http2-raw.ts';
 
 /** The server that a session attacks. */
 export interface Target {

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import { randomOf } from '../fuzz/random.ts';
-import { connect } from '../harness.ts';
-import { buildPrograms, type ServerProcess, startProcess } from '../program.ts';
+import { connect } from '../support/harness.ts';
+import { buildPrograms, type ServerProcess, startProcess } from '../support/program.ts';
 import { type SiegePart, timeLimit } from './part.ts';
 import { namedAttacks } from './protocol-attacks.ts';
 import { http1Session, http2Session, tlsSession, webSocketSession } from './protocol-sessions.ts';

@@ -1,5 +1,5 @@
 import http2 from 'node:http2';
-import type { Loose } from '../../harness.ts';
+import type { Loose } from '../../support/harness.ts';
 
 /** Where a server listens now. */
 export interface Endpoint {

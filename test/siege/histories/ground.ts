@@ -1,12 +1,8 @@
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import {
-  startTestCluster,
-  startTestEtcd,
-  type TestEtcd,
-} from '../../../src/storage/etcd/testing.ts';
-import { type Programs, type ServerProcess, startProcess } from '../../program.ts';
+import { startTestCluster, startTestEtcd, type TestEtcd } from '@wheelhouse/store/testing';
+import { type Programs, type ServerProcess, startProcess } from '../../support/program.ts';
 import type { Endpoint } from './connection.ts';
 
 /** Servers and their store, as processes. */

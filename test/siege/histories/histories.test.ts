@@ -1,7 +1,7 @@
+import { hasEtcd } from '@wheelhouse/store/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { hasEtcd } from '../../../src/storage/etcd/testing.ts';
 import { randomOf } from '../../fuzz/random.ts';
-import { buildPrograms, type Programs } from '../../program.ts';
+import { buildPrograms, type Programs } from '../../support/program.ts';
 import { type GroundName, startGround } from './ground.ts';
 import { type HistoryReport, runHistory } from './history.ts';
 import type { Fault } from './nemesis.ts';

@@ -1,6 +1,6 @@
-import { hasEtcd } from '../../../src/storage/etcd/testing.ts';
+import { hasEtcd } from '@wheelhouse/store/testing';
 import { type Random, randomOf } from '../../fuzz/random.ts';
-import { buildPrograms, type Programs } from '../../program.ts';
+import { buildPrograms, type Programs } from '../../support/program.ts';
 import { type SiegeFigures, type SiegeOptions, type SiegePart, timeLimit } from '../part.ts';
 import { type Ground, type GroundName, groundNames, hasFakeClock, startGround } from './ground.ts';
 import { expectRemains, type HistoryReport, type Remains, runHistory } from './history.ts';

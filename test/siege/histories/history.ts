@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Random } from '../../fuzz/random.ts';
-import type { Loose } from '../../harness.ts';
+import type { Loose } from '../../support/harness.ts';
 import { Caller } from './caller.ts';
 import { type Endpoint, pause } from './connection.ts';
 import type { Ground } from './ground.ts';

@@ -1,4 +1,4 @@
-import type { TestEtcd } from '../../../src/storage/etcd/testing.ts';
+import type { TestEtcd } from '@wheelhouse/store/testing';
 import type { Random } from '../../fuzz/random.ts';
 import { pause } from './connection.ts';
 import { type Ground, type GroundServer, hasFakeClock } from './ground.ts';

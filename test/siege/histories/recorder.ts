@@ -1,4 +1,4 @@
-import type { Loose } from '../../harness.ts';
+import type { Loose } from '../../support/harness.ts';
 import type { Reply } from './connection.ts';
 import type { Command, Data, Operation, Outcome, Shown } from './operation.ts';
 import type { Segment, Snapshot } from './watch-log.ts';

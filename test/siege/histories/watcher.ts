@@ -1,5 +1,5 @@
 import type { Random } from '../../fuzz/random.ts';
-import type { Loose } from '../../harness.ts';
+import type { Loose } from '../../support/harness.ts';
 import { Connections, type Endpoint, pause } from './connection.ts';
 import { type Shown, Violation } from './operation.ts';
 import { shownOf, versionOf } from './recorder.ts';

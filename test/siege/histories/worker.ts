@@ -1,5 +1,5 @@
 import type { Random } from '../../fuzz/random.ts';
-import type { Loose } from '../../harness.ts';
+import type { Loose } from '../../support/harness.ts';
 import { Connections, type Endpoint, pause, type Reply } from './connection.ts';
 import { type Command, markField, type Operation, type Shown, Violation } from './operation.ts';
 import { type ListRead, outcomeOf, type Recorder, shownOf, versionOf } from './recorder.ts';

@@ -1,5 +1,5 @@
-import { observeFaults } from '../../../src/base/faults.ts';
-import { replaceHost } from '../../../src/base/host.ts';
+import { observeFaults } from '@wheelhouse/machinery';
+import { replaceHost } from '@wheelhouse/machinery/testing';
 import { worldOf } from './fault-plans.ts';
 import { SimulatedClient, simulatedNamespaces } from './simulated-client.ts';
 import { logBackend } from './simulated-log.ts';

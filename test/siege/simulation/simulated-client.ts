@@ -1,4 +1,4 @@
-import type { Loose } from '../../harness.ts';
+import type { Loose } from '../../support/harness.ts';
 import type { Outcome, SimulatedRequest, SimulatedServer } from './simulated-server.ts';
 import { checkShown, demand, type Truth, type TruthEvent } from './truth.ts';
 import type { World } from './world.ts';

@@ -1,6 +1,6 @@
 import * as real from 'node:fs';
 import { promisify } from 'node:util';
-import { tryKernelLock as tryRealLock } from '../../../src/storage/embedded/kernel-lock.ts';
+import { tryKernelLock as tryRealLock } from '@wheelhouse/store/testing';
 import { firstDescriptor, type ReadArguments, type SimulatedDisk } from './simulated-disk.ts';
 
 /**

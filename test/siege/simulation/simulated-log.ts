@@ -1,7 +1,5 @@
-import type { Clock } from '../../../src/base/clock.ts';
-import { silentLogger } from '../../../src/base/log.ts';
-import { type Store, StoreError } from '../../../src/storage/contract.ts';
-import { openEmbeddedStore } from '../../../src/storage/embedded/embedded-store.ts';
+import { type Clock, silentLogger } from '@wheelhouse/machinery';
+import { openEmbeddedStore, type Store, StoreError } from '@wheelhouse/store';
 import { SimulatedDisk } from './simulated-disk.ts';
 import { mount, simulatedRoot } from './simulated-files.ts';
 import type { Backend } from './simulated-store.ts';

@@ -1,29 +1,36 @@
 import { generateKeyPairSync } from 'node:crypto';
 import type { Socket } from 'node:net';
-import { readSigningKey, type SigningKey } from '../../../src/authn/service-account-token.ts';
-import type {
-  Exchange,
-  ResponseHeaders,
-  ResponseStream,
-  WholeResponse,
-} from '../../../src/base/exchange.ts';
-import { silentLogger } from '../../../src/base/log.ts';
-import type { ResourceDef } from '../../../src/catalogue/resource-def.ts';
-import { type Dialect, dialectOf } from '../../../src/dialect.ts';
-import { builtinKinds } from '../../../src/kinds/index.ts';
-import { type Gates, serve } from '../../../src/pipeline.ts';
-import { type Api, createApi } from '../../../src/server/api.ts';
-import { readAuthorization } from '../../../src/server/authorization-settings.ts';
-import type { ServerConfig } from '../../../src/server/config.ts';
-import { startControllers } from '../../../src/server/controllers.ts';
-import { defaultGates } from '../../../src/server/feature-gates.ts';
-import { createGates } from '../../../src/server/gates.ts';
-import { createHealth } from '../../../src/server/health.ts';
-import { createMetrics } from '../../../src/server/metrics.ts';
-import { checkExpression, checkRules, judgeDefault } from '../../../src/server/rule-engine.ts';
-import { configuredKinds } from '../../../src/server/runtime-config.ts';
-import { createServiceNumbers } from '../../../src/server/service-numbers.ts';
-import type { Loose } from '../../harness.ts';
+import { builtinKinds, type ResourceDef } from '@wheelhouse/kinds';
+import {
+  type Dialect,
+  dialectOf,
+  type Exchange,
+  type ResponseHeaders,
+  type ResponseStream,
+  silentLogger,
+  type WholeResponse,
+} from '@wheelhouse/machinery';
+import {
+  type Api,
+  checkExpression,
+  checkRules,
+  configuredKinds,
+  createApi,
+  createGates,
+  createHealth,
+  createMetrics,
+  createServiceNumbers,
+  defaultGates,
+  type Gates,
+  judgeDefault,
+  readAuthorization,
+  readSigningKey,
+  type ServerConfig,
+  type SigningKey,
+  serve,
+  startControllers,
+} from '@wheelhouse/server/testing';
+import type { Loose } from '../../support/harness.ts';
 import type { Backend, ProcessStore } from './simulated-store.ts';
 import { ProcessClock, type World } from './world.ts';
 

@@ -1,21 +1,22 @@
-import type { Clock } from '../../../src/base/clock.ts';
-import type { MaybePromise } from '../../../src/base/maybe-promise.ts';
+import type { Clock, MaybePromise } from '@wheelhouse/machinery';
 import {
-  type DeleteRequest,
   type PutRequest,
-  type RangeRequest,
-  type RangeResult,
   type Revision,
   type Store,
   type StoredRecord,
   StoreError,
   type StoreEvent,
-  type StoreSnapshot,
   type StoreWatch,
-  type WatchRequest,
   type WriteResult,
-} from '../../../src/storage/contract.ts';
-import { createMemoryStore } from '../../../src/storage/memory/memory-store.ts';
+} from '@wheelhouse/store';
+import {
+  createMemoryStore,
+  type DeleteRequest,
+  type RangeRequest,
+  type RangeResult,
+  type StoreSnapshot,
+  type WatchRequest,
+} from '@wheelhouse/store/testing';
 import type { Truth } from './truth.ts';
 import type { World } from './world.ts';
 

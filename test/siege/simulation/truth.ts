@@ -1,5 +1,5 @@
-import type { Store, StoreEvent } from '../../../src/storage/contract.ts';
-import type { Loose } from '../../harness.ts';
+import type { Store, StoreEvent } from '@wheelhouse/store';
+import type { Loose } from '../../support/harness.ts';
 import type { World } from './world.ts';
 
 /** One durable write. */

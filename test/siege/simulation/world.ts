@@ -1,5 +1,5 @@
-import { type Clock, FakeClock, type Timer } from '../../../src/base/clock.ts';
-import type { Host } from '../../../src/base/host.ts';
+import type { Clock, Timer } from '@wheelhouse/machinery';
+import { FakeClock, type Host } from '@wheelhouse/machinery/testing';
 import { type Random, randomOf } from '../../fuzz/random.ts';
 
 /** Something that happens when the schedule picks it: a call arrives, an answer returns. */

@@ -1,5 +1,5 @@
 import http2 from 'node:http2';
-import type { JsonObject } from '../../../src/base/json.ts';
+import type { JsonObject } from '@wheelhouse/machinery';
 
 /** One answer; the body is decoded where it is JSON. */
 export interface SoakAnswer {

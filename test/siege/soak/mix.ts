@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../../src/base/json.ts';
+import type { JsonObject } from '@wheelhouse/machinery';
 import type { Random } from '../../fuzz/random.ts';
 import type { SoakAnswer, SoakClient } from './client.ts';
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { type Random, randomOf } from '../../fuzz/random.ts';
-import { buildPrograms, startProcess } from '../../program.ts';
+import { buildPrograms, startProcess } from '../../support/program.ts';
 import type { SiegePart } from '../part.ts';
 import { SoakClient } from './client.ts';
 import { followed, prepareMix, runActivity } from './mix.ts';

@@ -1,0 +1,190 @@
+import { describe, expect, test } from 'vitest';
+import { compileExpression, type ExpressionUse, expressionProblem } from './check-expression.ts';
+import { intType, stringType, type Type } from './types/types.ts';
+
+const always = ['object', 'oldObject', 'request', 'namespaceObject'];
+const bool: ExpressionUse = { variables: [...always, 'params', 'authorizer'], wanted: ['bool'] };
+
+const problemOf = (source: string, use: Partial<ExpressionUse> = {}) =>
+  expressionProblem(source, { ...bool, ...use })?.detail;
+
+describe('what expressions about a request may name', () => {
+  test.each([
+    "request.kind.group == 'a' && request.kind.version == 'v1' && request.kind.kind == 'A'",
+    "request.resource.group == 'a' && request.resource.resource == 'b'",
+    "request.subResource == 'scale' && request.requestSubResource == 'scale'",
+    "request.requestKind.kind == 'A' && request.requestResource.version == 'v1'",
+    "request.name == 'a' && request.namespace == 'b' && request.operation == 'CREATE'",
+    "request.userInfo.username == 'admin' && request.userInfo.uid == '1'",
+    "request.userInfo.groups == ['a', 'b'] && request.userInfo.extra == {'c': ['d']}",
+    "request.dryRun == false && request.options == {'any': 'thing'}",
+    "namespaceObject != null && namespaceObject.metadata.name.startsWith('a')",
+    "'a' in namespaceObject.metadata.labels && 'b' in namespaceObject.metadata.annotations",
+    "namespaceObject.metadata.UID == '1' && namespaceObject.metadata.resourceVersion == '2'",
+    'type(namespaceObject.metadata.creationTimestamp) == google.protobuf.Timestamp',
+    'namespaceObject.metadata.deletionGracePeriodSeconds == 5',
+    'namespaceObject.metadata.generation == 2 && namespaceObject.metadata.deletionTimestamp != null',
+    "namespaceObject.metadata.finalizers[0] == 'a' && namespaceObject.spec.finalizers[0] == 'a'",
+    "namespaceObject.status.phase == 'Active' && namespaceObject.status.conditions[0].type == 'A'",
+    'type(namespaceObject.status.conditions[0].lastTransitionTime) == google.protobuf.Timestamp',
+    "authorizer.group('') != null && authorizer.requestResource.check('get').allowed()",
+    "authorizer.serviceAccount('a', 'b').path('/x').check('get').reason() == ''",
+    "authorizer.group('').resource('a').subresource('b').namespace('c').name('d').check('e').errored()",
+    "authorizer.group('').resource('a').fieldSelector('b=c').labelSelector('d').check('e').error() == ''",
+    'object.foo < params.x && (oldObject == null || object.foo == oldObject.foo)',
+  ])('%s', (source) => {
+    expect(problemOf(source)).toBeUndefined();
+    expect(problemOf(`string(${source})`, { wanted: ['string', 'null_type'] })).toBeUndefined();
+  });
+
+  test.each([
+    ["request.foo == 'no'", "undefined field 'foo'"],
+    ["request.uid == 'no'", "undefined field 'uid'"],
+    ["request.object == 'no'", "undefined field 'object'"],
+    ["request.resource.foo == 'no'", "undefined field 'foo'"],
+    ["request.requestKind.foo == 'no'", "undefined field 'foo'"],
+    ["request.userInfo.foo == 'no'", "undefined field 'foo'"],
+    ["request.name.foo == 'no'", "type 'string' does not support field selection"],
+    ["namespaceObject.foo == 'no'", "undefined field 'foo'"],
+    ["namespaceObject.metadata.ownerReferences == 'no'", "undefined field 'ownerReferences'"],
+    ["namespaceObject.status.conditions[0].foo == 'no'", "undefined field 'foo'"],
+    ["variables.a == 'no'", "undeclared reference to 'variables' (in container '')"],
+    ['authorizer.foo', "unexpected failed resolution of 'kubernetes.authorization.Authorizer'"],
+    ["quantity('1').foo", "unexpected failed resolution of 'kubernetes.Quantity'"],
+    ["ip('::1').foo", "type 'net.IP' does not support field selection"],
+    [
+      'authorizer.allowed()',
+      "found no matching overload for 'allowed' applied to 'kubernetes.authorization.Authorizer.()'",
+    ],
+    [
+      "authorizer.group('').check('get').allowed()",
+      "found no matching overload for 'check' applied to " +
+        "'kubernetes.authorization.GroupCheck.(string)'",
+    ],
+    [
+      'authorizer.group(1) != null',
+      "found no matching overload for 'group' applied to " +
+        "'kubernetes.authorization.Authorizer.(int)'",
+    ],
+    ["object.check('x')[0", "Syntax error: missing ']'"],
+    ["jsonpatch.escapeKey('a') == ''", "undeclared reference to 'jsonpatch' (in container '')"],
+  ])('not %s', (source, wanted) => {
+    expect(problemOf(source)).toContain(`compilation failed: ERROR: <input>:1:`);
+    expect(problemOf(source)).toContain(wanted);
+  });
+
+  test('where there is no authorizer, its functions are known and the variable is not', () => {
+    const without = { variables: always };
+    const found = problemOf("authorizer.path('/').check('get').allowed()", without);
+    expect(found).toContain("undeclared reference to 'authorizer' (in container '')");
+    expect(found).not.toContain("'path'");
+    expect(problemOf("request.name.check('get')", without)).toContain(
+      "found no matching overload for 'check' applied to 'string.(string)'",
+    );
+  });
+
+  test.each([
+    ["timestamp('2020-01-01T00:00:00Z')", 'google.protobuf.Timestamp'],
+    ["[duration('1s')]", 'list(google.protobuf.Duration)'],
+    ['null', 'null_type'],
+    ['object.a', 'dyn'],
+    ['object.?a', 'optional_type(dyn)'],
+    ['namespaceObject.metadata.labels', 'map(string, string)'],
+    ['type(1)', 'type(int)'],
+    ['request.userInfo', 'kubernetes.UserInfo'],
+  ])('%s is no bool, but %s', (source, type) => {
+    expect(problemOf(source)).toBe(`must evaluate to bool but got ${type}`);
+    expect(problemOf(source, { wanted: ['string', 'int'] })).toBe(
+      `must evaluate to one of [string int] but got ${type}`,
+    );
+  });
+
+  test('what cannot be made a program is an error of the server', () => {
+    expect(expressionProblem("object.a.find('(') == ''", bool)).toEqual({
+      detail: expect.stringMatching(/^program instantiation failed: error parsing regexp/),
+      isInternal: true,
+    });
+  });
+});
+
+describe('variables of a policy', () => {
+  const list = [
+    { name: 'number', expression: '1' },
+    { name: 'texts', expression: "['a']" },
+    { name: 'user', expression: 'request.userInfo' },
+    { name: 'users', expression: '[request.userInfo]' },
+    { name: 'maybe', expression: 'object.?a' },
+    { name: 'amount', expression: "quantity('1')" },
+    { name: 'may', expression: "authorizer.path('/').check('get').allowed()" },
+    { name: 'wrong', expression: 'odd' },
+    { name: 'blank', expression: ' ' },
+    { name: 'again', expression: 'variables.number + 1' },
+  ];
+  const variables = [...bool.variables, 'variables'];
+  const inPolicy = (source: string, before?: number) =>
+    problemOf(source, {
+      variables,
+      own: before === undefined ? { list } : { list, before },
+      wanted: [],
+    });
+
+  test.each([
+    'variables.number + 1',
+    "variables.texts[0] + 'a'",
+    // Of any type: objects, optional values and what only has functions.
+    'variables.user.nothing',
+    'variables.users[0].nothing',
+    'variables.maybe.nothing',
+    'variables.amount.nothing',
+    'variables.wrong.nothing',
+    '!variables.may',
+    'variables.again + 1',
+  ])('%s', (source) => {
+    expect(inPolicy(source)).toBeUndefined();
+  });
+
+  test.each([
+    ['variables.none', "undefined field 'none'"],
+    ['variables.blank', "undefined field 'blank'"],
+    ["variables.number == 'a'", "no matching overload for '_==_' applied to '(int, string)'"],
+    ['variables.texts[0] + 1', "no matching overload for '_+_' applied to '(string, int)'"],
+    ["variables.again == 'a'", "no matching overload for '_==_' applied to '(int, string)'"],
+  ])('not %s', (source, wanted) => {
+    expect(inPolicy(source)).toContain(wanted);
+  });
+
+  test('are known from where they stand on', () => {
+    expect(inPolicy('variables.number', 0)).toContain("undefined field 'number'");
+    expect(inPolicy('variables.number', 1)).toBeUndefined();
+    expect(inPolicy('variables.texts', 1)).toContain("undefined field 'texts'");
+  });
+
+  test('messages may use those that ask the authorizer, and not ask it themselves', () => {
+    const inMessage = { variables: [...always, 'variables'], own: { list }, wanted: ['string'] };
+    expect(problemOf('string(variables.may)', inMessage)).toBeUndefined();
+    expect(problemOf("authorizer.path('/').check('get').reason()", inMessage)).toContain(
+      "undeclared reference to 'authorizer'",
+    );
+  });
+
+  test('by the types of a kind, the request’s own resource is not known', () => {
+    const fields = new Map<string, Type>([
+      ['a', stringType],
+      ['b', intType],
+    ]);
+    const typed = new Map([['object', { name: 'A', args: [], fields }]]);
+    const typedList = [{ name: 'b', expression: 'object.b' }];
+    const use = { variables, wanted: [], own: { list: typedList }, typed };
+    const check = (source: string) => {
+      const compiled = compileExpression(source, use);
+      return 'problem' in compiled ? compiled.problem : undefined;
+    };
+    expect(check("variables.b == 1 && object.a == ''")).toBeUndefined();
+    expect(check("variables.b == ''")).toContain("applied to '(int, string)'");
+    expect(check('object.c')).toContain("undefined field 'c'");
+    expect(check("authorizer.path('/').check('get').allowed()")).toBeUndefined();
+    expect(check("authorizer.requestResource.check('get').allowed()")).toContain(
+      "unexpected failed resolution of 'kubernetes.authorization.Authorizer'",
+    );
+  });
+});

@@ -1,0 +1,125 @@
+import { type Compiled, compile } from './compile.ts';
+import { CelCompileError } from './issues.ts';
+import { requestEnvironment } from './types/request-types.ts';
+import { dynType, type Type } from './types/types.ts';
+import { CelError, showWholeType } from './values.ts';
+
+/** A variable of a policy: a name for what an expression comes to. */
+export interface PolicyVariable {
+  readonly name: string;
+  readonly expression: string;
+}
+
+/** What an expression of a webhook or policy may name, and what it must come to. */
+export interface ExpressionUse {
+  /** Names of its variables: `object`, `request`, `params`, `variables`, … */
+  readonly variables: readonly string[];
+  /** Types it may have; empty: any. */
+  readonly wanted: readonly string[];
+  /** The policy's own variables, of which it may use those before the given place, or all. */
+  readonly own?: { readonly list: readonly PolicyVariable[]; readonly before?: number };
+  /** Types of variables where they are checked by those of a kind, rather than to be run. */
+  readonly typed?: ReadonlyMap<string, Type>;
+  /** It makes a change: objects and operations of patches may be written. */
+  readonly patches?: boolean;
+}
+
+/** Types of policies' variables, by the list of them or by the types that they are checked with. */
+const typesOfLists = new WeakMap<object, readonly Type[]>();
+
+/** Types that upstream declares as they are; all others but lists and maps are of any type. */
+const declared = new Set(
+  'any bool bytes double duration int null string timestamp uint'.split(' '),
+);
+
+/** The type that a variable is declared with, by what its expression comes to. */
+function declaredType(type: Type): Type {
+  if (type.name !== 'list' && type.name !== 'map') return declared.has(type.name) ? type : dynType;
+  return { name: type.name, args: type.args.map(declaredType) };
+}
+
+/** The types that a policy's variables have, in their order; dyn for those that do not compile. */
+function typesOf(list: readonly PolicyVariable[], use: ExpressionUse): readonly Type[] {
+  const key = use.typed ?? list;
+  const known = typesOfLists.get(key);
+  if (known !== undefined) return known;
+  const names = [...new Set([...use.variables, 'authorizer'])];
+  const types: Type[] = [];
+  const fields = new Map<string, Type>();
+  for (const { name, expression } of list) {
+    const compiled = compiledIn(
+      expression,
+      { ...use, variables: names, wanted: [], patches: false },
+      fields,
+    );
+    const type = 'problem' in compiled ? dynType : declaredType(compiled.type);
+    types.push(type);
+    fields.set(name, type);
+  }
+  typesOfLists.set(key, types);
+  return types;
+}
+
+function fieldsFor(use: ExpressionUse): ReadonlyMap<string, Type> {
+  const { list, before } = use.own ?? { list: [] };
+  if (list.length === 0) return new Map();
+  const types = typesOf(list, use);
+  const fields = new Map<string, Type>();
+  list.slice(0, before ?? list.length).forEach(({ name, expression }, index) => {
+    // One without an expression is no variable at all.
+    if (expression.trim() !== '') fields.set(name, types[index] ?? dynType);
+  });
+  return fields;
+}
+
+/** An expression compiled for its use, or why it cannot be, in upstream's words. */
+export function compileExpression(
+  source: string,
+  use: ExpressionUse,
+): Compiled | { readonly problem: string } {
+  return compiledIn(source, use, fieldsFor(use));
+}
+
+function compiledIn(
+  source: string,
+  use: ExpressionUse,
+  variables: ReadonlyMap<string, Type>,
+): Compiled | { readonly problem: string } {
+  const { typed = new Map<string, Type>(), patches = false } = use;
+  const environment = requestEnvironment({ names: use.variables, variables, typed, patches });
+  try {
+    const compiled = compile(source, environment);
+    const { wanted } = use;
+    const shown = showWholeType(compiled.type);
+    if (wanted.length === 0 || wanted.includes(shown)) return compiled;
+    const all = wanted.length === 1 ? wanted[0] : `one of [${wanted.join(' ')}]`;
+    return { problem: `must evaluate to ${all} but got ${shown}` };
+  } catch (error) {
+    if (error instanceof CelCompileError) {
+      return { problem: `compilation failed: ${error.message}` };
+    }
+    throw error;
+  }
+}
+
+/** Why an expression cannot be used; `isInternal` where upstream calls it an error of its own. */
+export interface ExpressionProblem {
+  readonly detail: string;
+  readonly isInternal: boolean;
+}
+
+/** Why an expression cannot be used so; undefined when it can. */
+export function expressionProblem(
+  source: string,
+  use: ExpressionUse,
+): ExpressionProblem | undefined {
+  const compiled = compileExpression(source, use);
+  if ('problem' in compiled) return { detail: compiled.problem, isInternal: false };
+  try {
+    compiled.program();
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof CelError)) throw error;
+    return { detail: `program instantiation failed: ${error.message}`, isInternal: true };
+  }
+}

@@ -1,0 +1,157 @@
+import {
+  appendAll,
+  type FieldError,
+  forbiddenField,
+  internal,
+  invalid,
+  type JsonObject,
+} from '@wheelhouse/machinery';
+import { type CelRule, childPath, type Schema } from '@wheelhouse/schema';
+import { declaredSize, timesInRequest } from './cost/declared-sizes.ts';
+import { product } from './cost/estimate.ts';
+import {
+  compileRule,
+  placesOf,
+  rulePath,
+  type SchemaPlace,
+  selfName,
+  selfSchema,
+} from './rule-nodes.ts';
+import { typeOfSchema } from './types/schema-types.ts';
+
+/**
+ * What is wrong with the rules of a structural schema, at the paths of its definition (CRD-3): what
+ * does not compile, and what may cost too much. `blocked` tells of schemas that have other errors, whose
+ * rules are not looked at; `unchanged` says that the schema was accepted before, so that its rules may
+ * cost each what they cost.
+ */
+export function checkRules(at: {
+  readonly schema: Schema;
+  readonly path: string;
+  readonly blocked: (path: string) => boolean;
+  readonly unchanged: boolean;
+}): readonly FieldError[] {
+  const errors: FieldError[] = [];
+  const budget = new CostBudget({ unchanged: at.unchanged });
+  const root = {
+    schema: at.schema,
+    path: at.path,
+    isRoot: true,
+    uncorrelatable: undefined,
+    cardinality: 1,
+  };
+  for (const place of placesOf(root)) {
+    const { rules = [] } = place.schema;
+    if (rules.length === 0 || at.blocked(place.path)) continue;
+    appendAll(errors, placeErrors(place, rules, budget));
+  }
+  return [...errors, ...budget.errors(at.path)];
+}
+
+function placeErrors(
+  place: SchemaPlace,
+  rules: readonly CelRule[],
+  budget: CostBudget,
+): readonly FieldError[] {
+  const self = selfSchema(place.schema, place.isRoot);
+  const type = typeOfSchema(self, selfName);
+  if (type === undefined) {
+    const field = childPath(place.path, 'x-kubernetes-validations');
+    return [internal(field, `internal error: ${untyped}`)];
+  }
+  const size = declaredSize(self);
+  const times = place.cardinality ?? (size === undefined ? 1 : timesInRequest(size));
+  return rules.flatMap((rule, index) => {
+    const path = rulePath(place.path, index);
+    const made = compileRule(rule, type);
+    const { costs } = made;
+    const { problem } = made;
+    const errors = (['rule', 'messageExpression'] as const).flatMap((member) => {
+      const field = childPath(path, member);
+      const costMax = costs[member];
+      const cost = costMax === undefined ? 0 : costMax(size);
+      const wrong = problem?.member === member ? [problem] : [];
+      return [
+        // A message is made once, for the first object that breaks the rule.
+        ...budget.spend(field, { member, cost: member === 'rule' ? product(cost, times) : cost }),
+        ...wrong.map(({ detail }) => invalid(field, { ...rule } as JsonObject, detail)),
+      ];
+    });
+    return [...errors, ...oldSelfErrors({ rule, place, path, usesOldSelf: made.usesOldSelf })];
+  });
+}
+
+const untyped =
+  'failed to construct type information for x-kubernetes-validations rules: ' +
+  'unable to convert structural schema to CEL declarations';
+
+/** What one rule and what all rules of a schema may cost by the estimate. */
+const ruleCostMax = 10_000_000;
+const schemaCostMax = 100_000_000;
+/** How many of the dearest rules are named when all together cost too much. */
+const namedMax = 4;
+
+/** Adds up the estimated costs of a schema's rules. */
+class CostBudget {
+  readonly #unchanged: boolean;
+  #total = 0;
+  #dearest: { readonly field: string; readonly cost: number }[] = [];
+
+  constructor({ unchanged }: { unchanged: boolean }) {
+    this.#unchanged = unchanged;
+  }
+
+  spend(
+    field: string,
+    { member, cost }: { member: 'rule' | 'messageExpression'; cost: number },
+  ): readonly FieldError[] {
+    this.#total += cost;
+    if (cost >= schemaCostMax / 100) {
+      const sorted = [...this.#dearest, { field, cost }].sort((a, b) => b.cost - a.cost);
+      this.#dearest = sorted.slice(0, namedMax);
+    }
+    if (this.#unchanged || cost <= ruleCostMax) return [];
+    return [forbiddenField(field, overBudget(`estimated ${member} cost`, cost, ruleCostMax))];
+  }
+
+  errors(path: string): readonly FieldError[] {
+    if (this.#total <= schemaCostMax) return [];
+    const each =
+      'contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema';
+    const what = 'x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema';
+    return [
+      ...this.#dearest.map(({ field }) => forbiddenField(field, each)),
+      forbiddenField(path, overBudget(what, this.#total, schemaCostMax)),
+    ];
+  }
+}
+
+function overBudget(what: string, cost: number, limit: number): string {
+  const times = cost / limit;
+  let factor = `${times.toFixed(times < 1.5 ? 6 : 1)}x`;
+  if (times > 100) factor = 'more than 100x';
+  return (
+    `${what} exceeds budget by factor of ${factor} (try simplifying the rule, or adding maxItems, ` +
+    'maxProperties, and maxLength where arrays, maps, and strings are declared)'
+  );
+}
+
+function oldSelfErrors(at: {
+  rule: CelRule;
+  place: SchemaPlace;
+  path: string;
+  usesOldSelf: boolean;
+}): readonly FieldError[] {
+  const { rule, place, path } = at;
+  const errors: FieldError[] = [];
+  if (at.usesOldSelf && place.uncorrelatable !== undefined) {
+    const within = `within ${place.uncorrelatable}`;
+    const detail = `oldSelf cannot be used on the uncorrelatable portion of the schema ${within}`;
+    errors.push(invalid(childPath(path, 'rule'), rule.rule, detail));
+  }
+  if (!at.usesOldSelf && rule.optionalOldSelf !== undefined) {
+    const detail = 'may not be set if oldSelf is not used in rule';
+    errors.push(invalid(childPath(path, 'optionalOldSelf'), rule.optionalOldSelf, detail));
+  }
+  return errors;
+}

@@ -1,0 +1,122 @@
+import { describe, expect, test } from 'vitest';
+import { compile } from './compile.ts';
+import { standardFunctions } from './types/standard-functions.ts';
+import { boolType, dynType, type Type } from './types/types.ts';
+import { CelCostError, type Value } from './values.ts';
+
+function run(source: string, variables: Readonly<Record<string, Value>> = {}): Value {
+  const types = new Map<string, Type>(Object.keys(variables).map((name) => [name, dynType]));
+  const made = compile(source, { functions: standardFunctions(), variables: types });
+  return made.program().run(new Map(Object.entries(variables)), 1_000_000).value;
+}
+
+describe('what holds', () => {
+  test.each([
+    '1 + 2 * 3 == 7 && -7 / 2 == -3 && -7 % 2 == -1',
+    "'a' + \"b\" == 'ab' && r'\\n' != '\\n' && b'\\x41' == b'A' && '\\U0001F431'.size() == 1",
+    '0x10 == 16 && 1e3 == 1000.0 && 18446744073709551615u > 0u',
+    'dyn(1) == dyn(1u) && dyn(1) == dyn(1.0) && 1 < 1.5 && 2u > 1',
+    '[1, 2] + [3] == [1, 2, 3] && 2 in [1, 2] && [1, 2, 3][1] == 2',
+    "{'a': 1}.a == 1 && has({'a': 1}.a) && !has({'a': 1}.b) && 'a' in {'a': 1}",
+    'true || 1 / 0 > 0',
+    '!(1 / 0 > 0 && false)',
+    '[1, 0].exists(x, 1 / x > 0) && [1, 2].all(x, x > 0) && [1, 2].exists_one(x, x > 1)',
+    '[1, 2, 3].filter(x, x > 1).map(x, x * 2) == [4, 6]',
+    "[1, 2].transformMap(i, v, v * 2) == {0: 2, 1: 4} && {'a': 1}.all(k, v, k == 'a' && v == 1)",
+    "{'a': 1}.?b.orValue(2) == 2 && [1][?3].hasValue() == false && [?optional.none()] == []",
+    'optional.of(2).optMap(x, x + 1).value() == 3',
+    "timestamp('2024-02-29T10:00:00+02:00').getHours() == 8",
+    "timestamp('2024-01-01T00:00:00Z') + duration('36h') == timestamp('2024-01-02T12:00:00Z')",
+    "string(duration('1h2m3.5s')) == '3723.5s' && duration('90m').getHours() == 1",
+    "'tacocat'.indexOf('c') == 2 && 'a,b'.split(',') == ['a', 'b'] && ['a', 'b'].join('-') == 'a-b'",
+    "'%s has %d of %.2f'.format(['x', 3, 1.5]) == 'x has 3 of 1.50'",
+    "'abc123'.find('[0-9]+') == '123' && 'a'.matches('^a$')",
+    '[3, 1, 2].sort() == [1, 2, 3] && [1, 2].sum() == 3 && [[1], [2]].flatten() == [1, 2]',
+    'sets.contains([1, 2], [2]) && !sets.intersects([1], [2]) && sets.equivalent([1, 1], [1])',
+    "quantity('1Gi').isGreaterThan(quantity('1G')) && quantity('0.5').compareTo(quantity('500m')) == 0",
+    "ip('::1').isLoopback() && ip('10.0.0.1').family() == 4",
+    "cidr('10.0.0.0/8').containsIP('10.1.2.3') && !isCIDR('10.0.0.0/33')",
+    "url('https://[::1]:80/a?b=c').getPort() == '80' && !isURL('../x')",
+    "semver('1.2.3-rc.1').isLessThan(semver('1.2.3')) && semver('v1.2', true).patch() == 0",
+    "!format.dns1123Label().validate('a').hasValue() && format.named('uuid').hasValue()",
+    "!has(dyn(1).a) && !has(dyn('b').a) && !has(dyn(null).a) && !has(dyn(b'b').a)",
+    '!dyn(1).?a.hasValue() && !optional.of(dyn(null)).?a.hasValue()',
+    'type(1) == int && type([]) == list && type(type(1)) == type',
+  ])('%s', (source) => {
+    expect(run(source)).toBe(true);
+  });
+});
+
+describe('what fails', () => {
+  test.each([
+    ['1 / 0', 'division by zero'],
+    ['9223372036854775807 + 1', 'integer overflow'],
+    ['0u - 1u', 'unsigned integer overflow'],
+    ['[1][1]', 'index out of bounds: 1'],
+    ["{'a': 1}['b']", 'no such key: b'],
+    ['dyn(null).a', 'no such key: a'],
+    ['has(dyn([1]).a)', "unsupported index type 'string' in list"],
+    ['dyn([1]).?a', "unsupported index type 'string' in list"],
+    ['optional.of(dyn([1])).?a', "unsupported index type 'string' in list"],
+    ["dyn('a') < dyn(1)", 'no such overload: _<_'],
+    ["quantity('10Mm')", "unable to parse quantity's suffix"],
+    ['optional.none().value()', 'optional.none() dereference'],
+    ["bool('TrUe')", "type conversion error from 'string' to 'bool'"],
+  ])('%s: %s', (source, message) => {
+    expect(() => run(source)).toThrow(message);
+  });
+
+  test('an evaluation that costs too much', () => {
+    const source = 'lists.range(1000).all(a, lists.range(1000).all(b, a + b >= 0))';
+    expect(() => run(source)).toThrow(CelCostError);
+    expect(() => run(`${source} || true`)).toThrow(CelCostError);
+  });
+});
+
+describe('what does not compile', () => {
+  test.each([
+    ['x == 1', "1:1: undeclared reference to 'x' (in container '')"],
+    ["1 == 'a'", "1:3: found no matching overload for '_==_' applied to '(int, string)'"],
+    ['true && 1', "1:9: expected type 'bool' but found 'int'"],
+    ["[1].all(x, 'a')", "1:12: expected type 'bool' but found 'string'"],
+    ['[1, 2u]', "1:5: expected type 'int' but found 'uint'"],
+    ["'a'.nope()", "1:9: undeclared reference to 'nope' (in container '')"],
+    ['1.all(x, true)', "1:1: expression of type 'int' cannot be range of a comprehension"],
+    ["timestamp('soon')", '1:11: invalid timestamp argument'],
+    ["'a'.matches('(')", '1:13: invalid matches argument'],
+    ['1 +', '1:4: Syntax error'],
+    ['a.b.c(', '1:7: Syntax error'],
+    ['[1].all(1, true)', '1:9: argument must be a simple name'],
+    ['[1].map(a.b, true)', '1:10: argument is not an identifier'],
+    ['optional.of(1).optMap(1, 1)', 'optMap() variable name must be a simple identifier'],
+    ['[1].all(__result__, true)', '1:9: iteration variable overwrites accumulator variable'],
+    ['has(1)', '1:5: invalid argument to has() macro'],
+    ["'\\z'", 'Syntax error'],
+    ['self.while(', 'Syntax error'],
+    ['9223372036854775808', 'invalid int literal'],
+    [`${'('.repeat(300)}1${')'.repeat(300)}`, 'expression recursion limit exceeded'],
+    [Array.from({ length: 5000 }, () => '1').join('+'), 'expression recursion limit exceeded'],
+  ])('%.40s: %s', (source, message) => {
+    expect(() => compile(source, { functions: standardFunctions(), variables: new Map() })).toThrow(
+      message,
+    );
+  });
+
+  test('what is no ASCII has wide dots and a wide caret', () => {
+    const variables = new Map([['self', boolType]]);
+    const compiled = () => compile("'é' + 1 == 'ü'", { functions: standardFunctions(), variables });
+    expect(compiled).toThrow("\n | 'é' + 1 == 'ü'\n | .\uff0e..^");
+    const long = `self && 'a'${' '.repeat(16_400)}`;
+    const cut = () => compile(long, { functions: standardFunctions(), variables });
+    expect(cut).toThrow(/found 'string'$/);
+  });
+
+  test('the place is counted in characters and shown with a caret', () => {
+    const variables = new Map([['self', boolType]]);
+    expect(() =>
+      compile("'😀' == ''\n  && selff", { functions: standardFunctions(), variables }),
+    ).toThrow(
+      "ERROR: <input>:2:6: undeclared reference to 'selff' (in container '')\n |   && selff\n | .....^",
+    );
+  });
+});

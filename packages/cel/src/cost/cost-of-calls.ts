@@ -1,0 +1,318 @@
+import type { Overload } from '../types/functions.ts';
+import type { Type } from '../types/types.ts';
+import {
+  exactly,
+  hull,
+  perCharacter,
+  perPatternCharacter,
+  plus,
+  product,
+  type Range,
+  scaled,
+  sumOf,
+  times,
+  unbounded,
+} from './estimate.ts';
+
+/** What is known of a part of an expression before it is run. */
+export interface Sized {
+  readonly type: Type | undefined;
+  readonly size: Range;
+  /** Of a list's items. */
+  readonly item?: Sized | undefined;
+  /** The value of an integer literal. */
+  readonly integer?: number | undefined;
+}
+
+/** A call with one of the overloads that may answer it. */
+export interface SizedCall {
+  readonly name: string;
+  readonly overload: Overload;
+  readonly target: Sized | undefined;
+  readonly args: readonly Sized[];
+  /** What working out each argument costs. */
+  readonly costs: readonly Range[];
+}
+
+/** What a call costs, its arguments included, and the size of what it gives, where that is known. */
+export interface CallCost {
+  readonly cost: Range;
+  readonly size?: Range;
+}
+
+/** The cost of a call, by the figures of Kubernetes' functions first, then by CEL's own. */
+export function callCost(call: SizedCall): CallCost {
+  const { name, args } = call;
+  const estimate = Object.hasOwn(byName, name) ? byName[name]?.(call) : undefined;
+  if (name === '_&&_' || name === '_||_') return shortCircuit(call.costs);
+  if (name === '_?_:_') return conditional(call);
+  const { cost, size } = estimate ?? { cost: exactly(1) };
+  const whole = plus(cost, sumOf(call.costs.slice(0, args.length)));
+  return size === undefined ? { cost: whole } : { cost: whole, size };
+}
+
+type Estimate = (call: SizedCall) => CallCost | undefined;
+
+const free: Range = exactly(1);
+const constant: Estimate = () => ({ cost: free });
+const readingArg: Estimate = ({ args: [text] }) =>
+  text === undefined ? undefined : { cost: scaled(text.size, perCharacter) };
+
+/** A text of the same size as the target's. */
+const readingTarget: Estimate = ({ target }) =>
+  target === undefined ? undefined : { cost: scaled(target.size, perCharacter), size: target.size };
+
+const isText = (type: Type | undefined) => type?.name === 'string' || type?.name === 'bytes';
+
+/** Each item once, and the characters of those that have any; a text is read once. */
+const walkingList: Estimate = ({ target }) => {
+  if (target === undefined) return undefined;
+  if (target.item === undefined) return { cost: scaled(target.size, perCharacter) };
+  const reading = isText(target.item.type) ? scaled(target.item.size, perCharacter) : exactly(0);
+  return { cost: times(target.size, plus(free, reading)) };
+};
+
+/** A pattern on a text: each character of one for each of the other. */
+const matching = (text: Range, pattern: Range): Range =>
+  times(scaled(plus(text, free), perCharacter), scaled(pattern, perPatternCharacter));
+
+const finding: Estimate = ({ target, args: [pattern] }) =>
+  target === undefined || pattern === undefined
+    ? undefined
+    : { cost: matching(target.size, pattern.size), size: { min: 0, max: target.size.max } };
+
+/** Only the member has a cost of its own; upstream counts the function as one. */
+const matches: Estimate = ({ target, args: [pattern] }) =>
+  target === undefined || pattern === undefined
+    ? undefined
+    : { cost: matching(target.size, pattern.size) };
+
+const containing: Estimate = ({ target, args: [part] }) =>
+  target === undefined || part === undefined
+    ? undefined
+    : { cost: times(scaled(target.size, perCharacter), scaled(part.size, perCharacter)) };
+
+const splitting: Estimate = ({ target, args }) => {
+  if (target === undefined) return undefined;
+  const max = args[1]?.integer ?? target.size.max;
+  return { cost: scaled(target.size, 2 * perCharacter), size: { min: 0, max } };
+};
+
+const joining: Estimate = ({ target, args: [separator] }) => {
+  if (target === undefined) return undefined;
+  let size = target.item === undefined ? exactly(0) : times(target.size, target.item.size);
+  if (separator !== undefined) {
+    const less = (count: number) => (count === unbounded ? unbounded : Math.max(count - 1, 0));
+    const gaps = { min: less(target.size.min), max: less(target.size.max) };
+    size = plus(size, times(separator.size, gaps));
+  }
+  return { cost: scaled(size, perCharacter), size };
+};
+
+/** The longest and the shortest text replacing may give. */
+const replacing: Estimate = ({ target, args: [from, to] }) => {
+  if (target === undefined || from === undefined || to === undefined) return undefined;
+  const { size } = target;
+  const most = bound(size.max, { from: from.size.min, grows: to.size.max > from.size.min });
+  const least = bound(size.min, { from: from.size.max, grows: from.size.max > to.size.min });
+  const result = {
+    min: Math.min(product(least.count, to.size.min) + least.kept, unbounded),
+    max: Math.min(product(most.count, to.size.max) + most.kept, unbounded),
+  };
+  return { cost: scaled(size, 2 * perCharacter), size: result };
+};
+
+/** How often a text is replaced at most, and how much of the whole stays. */
+function bound(
+  length: number,
+  { from, grows }: { from: number; grows: boolean },
+): { count: number; kept: number } {
+  // An empty text stands between all characters.
+  if (from === 0) return { count: Math.min(length + 1, unbounded), kept: length };
+  return grows ? { count: Math.ceil(length / from), kept: 0 } : { count: 0, kept: length };
+}
+
+/** Bytes of an address. */
+const addressSize: Range = { min: 4, max: 16 };
+
+const holding =
+  (extra: Range): Estimate =>
+  ({ overload, args: [other] }) => {
+    const compared = plus(scaled(plus(addressSize, addressSize), perCharacter), extra);
+    const isParsed = overload.params[1]?.name === 'string' && other !== undefined;
+    return { cost: isParsed ? plus(compared, scaled(other.size, perCharacter)) : compared };
+  };
+
+/** The longest pattern of a named format, characters. */
+const formatPatternMax = 128;
+
+const validating: Estimate = ({ args: [text] }) => {
+  if (text === undefined) return undefined;
+  const reading = scaled(text.size, perCharacter);
+  return { cost: scaled(reading, formatPatternMax * perPatternCharacter) };
+};
+
+const adding: Estimate = ({ overload, args: [one, other] }) => {
+  if (one === undefined || other === undefined) return undefined;
+  const size = plus(one.size, other.size);
+  const [type] = overload.params;
+  if (type?.name === 'list') return { cost: free, size };
+  return isText(type) ? { cost: scaled(size, perCharacter), size } : undefined;
+};
+
+/** Both are read as far as the shorter one goes. */
+function comparing([one, other]: readonly Sized[]): CallCost | undefined {
+  if (one === undefined || other === undefined) return undefined;
+  const max = Math.min(one.size.max, other.size.max);
+  return { cost: scaled({ min: max > 0 ? 1 : 0, max }, perCharacter) };
+}
+
+const ordering: Estimate = ({ overload, args }) =>
+  overload.params.every(isText) ? comparing(args) : undefined;
+
+const ofFixedSize = new Set(['net.IP', 'net.CIDR', 'kubernetes.Quantity', 'kubernetes.Semver']);
+/** The longest named format, characters. */
+const formatSizeMax = 64;
+
+const equality: Estimate = ({ args }) => {
+  const [one, other] = args;
+  const name = one?.type?.name ?? '';
+  if (name !== other?.type?.name) return comparing(args);
+  if (ofFixedSize.has(name)) return { cost: free };
+  if (name === 'kubernetes.NamedFormat') {
+    return { cost: scaled({ min: 1, max: formatSizeMax }, perCharacter) };
+  }
+  if (name !== 'kubernetes.URL') return comparing(args);
+  return { cost: scaled({ min: 1, max: other?.size.max ?? 1 }, perCharacter) };
+};
+
+const inequality: Estimate = ({ args }) => comparing(args);
+
+const containment: Estimate = ({ overload, args: [, list] }) =>
+  overload.params[1]?.name === 'list' && list !== undefined ? { cost: list.size } : undefined;
+
+const converting =
+  (to: 'string' | 'bytes'): Estimate =>
+  ({ overload, args: [value] }) => {
+    const from = to === 'string' ? 'bytes' : 'string';
+    if (value === undefined || overload.params[0]?.name !== from) return undefined;
+    const { min, max } = value.size;
+    // A character takes up to four bytes.
+    const size = to === 'bytes' ? { min, max: product(max, 4) } : { min: Math.floor(min / 4), max };
+    return { cost: scaled(value.size, perCharacter), size };
+  };
+
+const quoting: Estimate = ({ args: [value] }) => {
+  if (value === undefined) return undefined;
+  const { min, max } = value.size;
+  const size = plus({ min, max: product(max, 2) }, exactly(2));
+  return { cost: scaled(value.size, perCharacter), size };
+};
+
+const parsingUrl: Estimate = ({ args: [text] }) =>
+  text === undefined ? undefined : { cost: scaled(text.size, perCharacter), size: text.size };
+
+/** Makes a list of a size, with so much work for an item. */
+function making(size: Range, perItem: number): CallCost {
+  return { cost: plus(scaled(size, perItem), exactly(11)), size };
+}
+
+const ranging: Estimate = ({ args: [end] }) => making(exactly(end?.integer ?? unbounded), 1);
+
+const slicing: Estimate = ({ target, args: [start, end] }) => {
+  if (target === undefined) return undefined;
+  const length = (end?.integer ?? target.size.max) - (start?.integer ?? 0);
+  return making(exactly(Math.max(length, 0)), 1);
+};
+
+const reversing: Estimate = ({ target }) =>
+  target === undefined || target.type?.name === 'string' ? undefined : making(target.size, 1);
+
+const flattening: Estimate = ({ target, args: [depth] }) => {
+  if (target === undefined) return undefined;
+  return making(target.size, depth === undefined ? 1 : (depth.integer ?? unbounded));
+};
+
+/** All items with all others, twice. */
+const pairing: Estimate = ({ target }) => {
+  if (target === undefined) return undefined;
+  const reads = isText(target.item?.type) ? perCharacter : 0;
+  return making(times(target.size, target.size), 2 + reads);
+};
+
+const comparingSets =
+  (factor: number): Estimate =>
+  ({ args: [one, other] }) =>
+    one === undefined || other === undefined
+      ? undefined
+      : { cost: plus(scaled(times(one.size, other.size), factor), free) };
+
+/** `cidr.ip()` only reads a member. */
+const parsingAddress: Estimate = ({ overload, args: [text] }) =>
+  overload.isMember || text === undefined
+    ? { cost: free }
+    : { cost: scaled(text.size, perCharacter) };
+
+const named = (names: string, estimate: Estimate): [string, Estimate][] =>
+  names.split(' ').map((name) => [name, estimate]);
+
+const byName: Readonly<Record<string, Estimate | undefined>> = Object.fromEntries([
+  ...named('isSorted sum max min indexOf lastIndexOf includes', walkingList),
+  ...named('lowerAscii upperAscii substring trim', readingTarget),
+  ...named('url jsonpatch.escapeKey', parsingUrl),
+  ...named('cidr isIP isCIDR quantity isQuantity semver isSemver', readingArg),
+  ...named('startsWith endsWith', readingArg),
+  ...named(
+    'masked prefixLength family isUnspecified isLoopback isLinkLocalMulticast isLinkLocalUnicast ' +
+      'isGlobalUnicast format.named sign asInteger isInteger asApproximateFloat isGreaterThan ' +
+      'isLessThan compareTo add sub major minor patch getScheme getHostname getHost getPort ' +
+      'getEscapedPath getQuery',
+    constant,
+  ),
+  ...named('_<_ _<=_ _>_ _>=_', ordering),
+  ...named('find findAll', finding),
+  ['lists.range', ranging],
+  ['slice', slicing],
+  ['reverse', reversing],
+  ['flatten', flattening],
+  ...named('distinct sort', pairing),
+  ...named('sets.contains sets.intersects', comparingSets(1)),
+  ['sets.equivalent', comparingSets(2)],
+  ['matches', matches],
+  ['contains', containing],
+  ['split', splitting],
+  ['join', joining],
+  ['replace', replacing],
+  ['ip', parsingAddress],
+  [
+    'ip.isCanonical',
+    ({ args: [text] }: SizedCall) =>
+      text === undefined ? undefined : { cost: scaled(text.size, 2 * perCharacter) },
+  ],
+  ['containsIP', holding(exactly(0))],
+  ['containsCIDR', holding(plus(scaled(addressSize, perCharacter), free))],
+  ['validate', validating],
+  ['format', readingTarget],
+  ['_+_', adding],
+  ['_==_', equality],
+  ['_!=_', inequality],
+  ['@in', containment],
+  ['string', converting('string')],
+  ['bytes', converting('bytes')],
+  ['strings.quote', quoting],
+]);
+
+function shortCircuit([first, second]: readonly Range[]): CallCost {
+  const left = first ?? exactly(0);
+  return { cost: { min: left.min, max: plus(left, second ?? exactly(0)).max } };
+}
+
+function conditional({ args, costs }: SizedCall): CallCost {
+  const [condition, yes, no] = costs;
+  const either = hull(yes ?? exactly(0), no ?? exactly(0));
+  const cost = plus(condition ?? exactly(0), either);
+  const [, one, other] = args;
+  return one === undefined || other === undefined
+    ? { cost }
+    : { cost, size: hull(one.size, other.size) };
+}

@@ -1,0 +1,380 @@
+import type { Checked } from '../checker.ts';
+import {
+  type CallExpr,
+  type Expr,
+  type FoldExpr,
+  type ListExpr,
+  type MapExpr,
+  type OptionalMapExpr,
+  qualifiedName,
+  type SelectExpr,
+} from '../syntax/ast.ts';
+import { namespacedName } from '../types/environment.ts';
+import type { Functions } from '../types/functions.ts';
+import type { Type } from '../types/types.ts';
+import { callCost, type Sized } from './cost-of-calls.ts';
+import type { DeclaredSize } from './declared-sizes.ts';
+import {
+  exactly,
+  hull,
+  nothing,
+  plus,
+  product,
+  type Range,
+  sumOf,
+  unknownSize,
+} from './estimate.ts';
+
+const listBase = exactly(10);
+const mapBase = exactly(30);
+const messageBase = exactly(40);
+const one = exactly(1);
+
+/**
+ * The most an expression may cost, before it is run, in the units of its run-time limit (CRD-3).
+ * Follows cel-go's estimator call for call, since definitions are refused by its figures: what a
+ * macro costs is what the loop costs that upstream makes of it. `self` is what rules see of the value.
+ */
+export function estimatedCost(
+  expr: Expr,
+  options: {
+    readonly checked: Checked;
+    readonly functions: Functions;
+    readonly self: DeclaredSize | undefined;
+  },
+): number {
+  return new Estimator(options).cost(expr, undefined).max;
+}
+
+/** Sizes of what a list or map holds; known only of those made in the expression. */
+interface Entries {
+  readonly of: 'list' | 'map';
+  readonly key: Range;
+  readonly value: Range;
+}
+
+function hullOfEntries(a: Entries | undefined, b: Entries | undefined): Entries | undefined {
+  if (a === undefined || b === undefined) return undefined;
+  return { of: a.of, key: hull(a.key, b.key), value: hull(a.value, b.value) };
+}
+
+/** Where a value stands below a variable: `['self', 'list', '@items']`; empty when nowhere. */
+type Path = readonly string[];
+
+interface Scope {
+  readonly name: string;
+  readonly path: Path;
+  readonly size: Range | undefined;
+  readonly outer: Scope | undefined;
+}
+
+/** What was found of a part of the expression besides its cost. */
+interface Found {
+  path?: Path;
+  size?: Range | undefined;
+  entries?: Entries | undefined;
+}
+
+class Estimator {
+  readonly #checked: Checked;
+  readonly #functions: Functions;
+  readonly #self: DeclaredSize | undefined;
+  readonly #found = new Map<Expr, Found>();
+
+  constructor(options: {
+    checked: Checked;
+    functions: Functions;
+    self: DeclaredSize | undefined;
+  }) {
+    this.#checked = options.checked;
+    this.#functions = options.functions;
+    this.#self = options.self;
+  }
+
+  cost(expr: Expr, scope: Scope | undefined): Range {
+    switch (expr.kind) {
+      case 'const':
+        return nothing;
+      case 'ident':
+        this.#note(expr, this.#ofIdent(expr.name, scope));
+        return one;
+      case 'select':
+        return this.#select(expr, scope);
+      case 'call':
+        return this.#call(expr, scope);
+      case 'list':
+        return this.#list(expr, scope);
+      case 'map':
+        return this.#map(expr, scope);
+      case 'struct': {
+        const values = expr.fields.map(({ value }) => this.cost(value, scope));
+        return plus(sumOf(values), messageBase);
+      }
+      case 'fold':
+        return this.#fold(expr, scope);
+      case 'optionalMap':
+        return this.#optionalMap(expr, scope);
+    }
+  }
+
+  #note(expr: Expr, found: Found): void {
+    const known = this.#found.get(expr);
+    if (known === undefined) this.#found.set(expr, found);
+    else Object.assign(known, found);
+  }
+
+  #ofIdent(name: string, scope: Scope | undefined): Found {
+    for (let at = scope; at !== undefined; at = at.outer) {
+      if (at.name === name) return { path: at.path, size: at.size };
+    }
+    return { path: [name.replace(/^\./, '')] };
+  }
+
+  #typeOf(expr: Expr): Type | undefined {
+    return this.#checked.types.get(expr);
+  }
+
+  #pathOf(expr: Expr): Path {
+    return this.#found.get(expr)?.path ?? [];
+  }
+
+  #entriesOf(expr: Expr): Entries | undefined {
+    return this.#found.get(expr)?.entries;
+  }
+
+  /** The size upstream would reckon with; undefined when it has none. */
+  #sizeOf(expr: Expr): Range | undefined {
+    const found = this.#found.get(expr);
+    const isVariable = expr.kind === 'ident';
+    if (!isVariable && found?.size !== undefined) return found.size;
+    return (
+      literalSize(expr) ??
+      this.#declared(found?.path ?? []) ??
+      (isScalar(this.#typeOf(expr)) ? one : undefined) ??
+      found?.size
+    );
+  }
+
+  /** The first step is the variable: whatever it is called, sizes are looked up below `self`. */
+  #declared(path: Path): Range | undefined {
+    if (path.length === 0) return undefined;
+    let at = this.#self;
+    for (const step of path.slice(1)) {
+      if (at === undefined) return undefined;
+      if (step === '@items' || step === '@values') at = at.item;
+      else if (step === '@keys') at = at.item === undefined ? undefined : key;
+      else at = at.fields?.get(step);
+    }
+    return at === undefined ? undefined : { min: 0, max: at.max };
+  }
+
+  #sized(expr: Expr): Sized {
+    const path = this.#pathOf(expr);
+    const item = this.#typeOf(expr)?.args[0];
+    return {
+      type: this.#typeOf(expr),
+      size: this.#sizeOf(expr) ?? unknownSize,
+      item:
+        item === undefined
+          ? undefined
+          : {
+              type: item,
+              size:
+                (path.length === 0 ? undefined : this.#declared([...path, '@items'])) ??
+                unknownSize,
+            },
+      integer:
+        expr.kind === 'const' && typeof expr.value === 'bigint' ? Number(expr.value) : undefined,
+    };
+  }
+
+  #select(expr: SelectExpr, scope: Scope | undefined): Range {
+    const name = qualifiedName(expr);
+    if (name !== undefined && this.#typeOf(expr)?.name === 'type' && !expr.test) {
+      // The name of a type, dots and all.
+      this.#note(expr, { path: [name] });
+      return one;
+    }
+    const operand = this.cost(expr.operand, scope);
+    // Asking whether a member is there is free, as Kubernetes has it.
+    if (expr.test) return operand;
+    if (expr.optional) return plus(operand, one);
+    this.#note(expr, { path: [...this.#pathOf(expr.operand), expr.field] });
+    const type = this.#typeOf(expr.operand);
+    const counts = type !== undefined && (type.fields !== undefined || isMapOrOpen(type));
+    return counts ? plus(operand, one) : operand;
+  }
+
+  #call(expr: CallExpr, scope: Scope | undefined): Range {
+    const namespaced = namespacedName(expr, this.#functions);
+    const name = namespaced ?? expr.name;
+    const target = namespaced === undefined ? expr.target : undefined;
+    const args = expr.args.map((arg) => this.cost(arg, scope));
+    if (name === 'dyn' && expr.args[0] !== undefined)
+      return this.#dyn(expr, expr.args[0], args[0]!);
+    const ofTarget = target === undefined ? nothing : this.cost(target, scope);
+    const sized = expr.args.map((arg) => this.#sized(arg));
+    const receiver = target === undefined ? undefined : this.#sized(target);
+    let cost: Range | undefined;
+    let size: Range | undefined;
+    for (const overload of this.#checked.overloads.get(expr) ?? []) {
+      const call = { name, overload, target: receiver, args: sized, costs: args };
+      const found = callCost(call);
+      cost = cost === undefined ? found.cost : hull(cost, found.cost);
+      if (found.size !== undefined) size = size === undefined ? found.size : hull(size, found.size);
+    }
+    this.#noteResult(expr, name, size);
+    return plus(ofTarget, cost ?? nothing);
+  }
+
+  #dyn(expr: CallExpr, arg: Expr, cost: Range): Range {
+    this.#note(expr, { size: this.#sizeOf(arg), entries: this.#entriesOf(arg) });
+    return plus(one, cost);
+  }
+
+  #noteResult(expr: CallExpr, name: string, size: Range | undefined): void {
+    const [first, second, third] = expr.args;
+    if (name === '_[_]' && first !== undefined) {
+      const isMap = this.#typeOf(first)?.name === 'map';
+      const path = this.#pathOf(first);
+      const entries = this.#entriesOf(first);
+      this.#note(expr, {
+        size: entries?.value,
+        // Below nothing, too: upstream then takes the item for as large as `self`.
+        path: [...path, isMap ? '@values' : '@items'],
+      });
+      return;
+    }
+    let entries: Entries | undefined;
+    if (name === '_?_:_' && second !== undefined && third !== undefined) {
+      entries = hullOfEntries(this.#entriesOf(second), this.#entriesOf(third));
+    } else if (name === '_+_' && first !== undefined && second !== undefined) {
+      entries = hullOfEntries(this.#entriesOf(first), this.#entriesOf(second));
+    }
+    this.#note(expr, { size, entries });
+  }
+
+  #list(expr: ListExpr, scope: Scope | undefined): Range {
+    const costs = expr.items.map(({ value }) => this.cost(value, scope));
+    const value = this.#hullOfSizes(expr.items.map((item) => item.value));
+    this.#note(expr, { entries: { of: 'list', key: one, value } });
+    return plus(sumOf(costs), listBase);
+  }
+
+  #map(expr: MapExpr, scope: Scope | undefined): Range {
+    const costs = expr.entries.flatMap((entry) => [
+      this.cost(entry.key, scope),
+      this.cost(entry.value, scope),
+    ]);
+    const keySize = this.#hullOfSizes(expr.entries.map((entry) => entry.key));
+    const value = this.#hullOfSizes(expr.entries.map((entry) => entry.value));
+    this.#note(expr, { entries: { of: 'map', key: keySize, value } });
+    return plus(sumOf(costs), mapBase);
+  }
+
+  #hullOfSizes(exprs: readonly Expr[]): Range {
+    const sizes = exprs.map((expr) => this.#sizeOf(expr) ?? unknownSize);
+    return sizes.length === 0 ? nothing : sizes.reduce(hull);
+  }
+
+  #fold(expr: FoldExpr, scope: Scope | undefined): Range {
+    const range = this.cost(expr.range, scope);
+    const inner = this.#insideOf(expr, scope);
+    const filter = expr.filter === undefined ? undefined : this.cost(expr.filter, inner);
+    const body = this.cost(expr.body, inner);
+    const { start, condition, step, result, entries } = this.#loop(expr, { filter, body, inner });
+    const count = this.#sizeOf(expr.range) ?? unknownSize;
+    const turn = plus(step, condition);
+    const turns = { min: product(count.min, turn.min), max: product(count.max, turn.max) };
+    const makes = entries !== undefined;
+    this.#note(expr, makes ? { size: count, entries } : { size: one });
+    return sumOf([range, start, result, turns]);
+  }
+
+  /** The macro's variables, with where they stand and how large they are. */
+  #insideOf(expr: FoldExpr, scope: Scope | undefined): Scope {
+    const [first = '', second] = expr.variables;
+    const entries = this.#entriesOf(expr.range);
+    const isList = (entries?.of ?? this.#typeOf(expr.range)?.name) === 'list';
+    const path = this.#pathOf(expr.range);
+    const value = { path: [...path, isList ? '@items' : '@values'], size: entries?.value };
+    const keyPart = { path: [...path, isList ? '@indices' : '@keys'], size: entries?.key };
+    if (second === undefined) {
+      return { name: first, outer: scope, ...(isList ? value : keyPart) };
+    }
+    return { name: second, ...value, outer: { name: first, ...keyPart, outer: scope } };
+  }
+
+  /** What upstream's loop for a macro costs: to begin, to go on, for an item, and to end. */
+  #loop(
+    expr: FoldExpr,
+    at: { filter: Range | undefined; body: Range; inner: Scope },
+  ): { start: Range; condition: Range; step: Range; result: Range; entries?: Entries } {
+    const { body, filter } = at;
+    const chosen = (step: Range) => (filter === undefined ? step : plus(filter, hull(step, one)));
+    switch (expr.name) {
+      case 'all':
+      case 'exists': {
+        const step = { min: 1, max: plus(one, body).max };
+        const condition = exactly(expr.name === 'all' ? 2 : 3);
+        return { start: nothing, condition, step, result: one };
+      }
+      case 'exists_one': {
+        const step = plus(body, { min: 1, max: 2 });
+        return { start: nothing, condition: nothing, step, result: exactly(2) };
+      }
+      case 'filter': {
+        const step = plus(body, { min: 1, max: 13 });
+        const variable: Expr = { kind: 'ident', at: expr.at, name: expr.variables[0] ?? '' };
+        this.#note(variable, this.#ofIdent(variable.name, at.inner));
+        const value = hull(nothing, this.#sizeOf(variable) ?? unknownSize);
+        const entries: Entries = { of: 'list', key: { min: 0, max: 1 }, value };
+        return { start: listBase, condition: nothing, step, result: one, entries };
+      }
+      case 'map':
+      case 'transformList':
+      case 'sortBy': {
+        const step = chosen(plus(exactly(12), body));
+        const value = hull(nothing, this.#sizeOf(expr.body) ?? unknownSize);
+        const entries: Entries = { of: 'list', key: { min: 0, max: 1 }, value };
+        return { start: listBase, condition: nothing, step, result: one, entries };
+      }
+      case 'transformMap':
+      case 'transformMapEntry': {
+        const step = chosen(plus(exactly(expr.name === 'transformMap' ? 3 : 2), body));
+        const entries: Entries = { of: 'map', key: unknownSize, value: unknownSize };
+        return { start: mapBase, condition: nothing, step, result: one, entries };
+      }
+    }
+  }
+
+  /** A condition whether there is a value, then a variable of an empty loop that holds it. */
+  #optionalMap(expr: OptionalMapExpr, scope: Scope | undefined): Range {
+    const target = this.cost(expr.target, scope);
+    const inner = { name: expr.variable, path: [], size: undefined, outer: scope };
+    const body = this.cost(expr.body, inner);
+    const has = plus(target, one);
+    const bound = sumOf([listBase, plus(target, one), body]);
+    return plus(has, hull(expr.flat ? bound : plus(bound, one), one));
+  }
+}
+
+const key: DeclaredSize = { max: 0, jsonBytesMin: 2 };
+
+const isMapOrOpen = (type: Type) => type.name === 'map' || type.isParameter === true;
+
+const scalars = new Set(['bool', 'double', 'duration', 'int', 'timestamp', 'uint']);
+
+function isScalar(type: Type | undefined): boolean {
+  if (type?.name === 'optional_type') return isScalar(type.args[0]);
+  return type !== undefined && scalars.has(type.name);
+}
+
+function literalSize(expr: Expr): Range | undefined {
+  if (expr.kind === 'list') return exactly(expr.items.length);
+  if (expr.kind === 'map') return exactly(expr.entries.length);
+  if (expr.kind !== 'const') return undefined;
+  const { value } = expr;
+  if (typeof value === 'string') return exactly(Array.from(value).length);
+  return exactly(value instanceof Uint8Array ? value.length : 1);
+}

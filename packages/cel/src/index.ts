@@ -1,0 +1,34 @@
+/**
+ * The Common Expression Language with the Kubernetes libraries: type checker, cost estimator, and
+ * evaluator.
+ */
+
+export { compileExpression, type ExpressionUse } from './check-expression.ts';
+export { type Compiled, compile } from './compile.ts';
+export { setEntry } from './cost/steps.ts';
+export type { Measured, Program } from './evaluator.ts';
+export { CelCompileError } from './issues.ts';
+export { jsonToValue } from './json-values.ts';
+export { loadExpressionChecker, loadKindTypes, loadRuleChecker, loadRuleRunner } from './lazy.ts';
+export {
+  type AccessAnswer,
+  type AskAccess,
+  authorizerValue,
+  resourceCheckValue,
+} from './library/authorizer.ts';
+export { toJson } from './to-json.ts';
+export type { Environment } from './types/environment.ts';
+export { requestResourceName } from './types/request-types.ts';
+export { selects } from './types/selections.ts';
+export { standardFunctions } from './types/standard-functions.ts';
+export { dynType, listType, mapType, stringType, type Type } from './types/types.ts';
+export {
+  CelError,
+  EntryMap,
+  EvaluationPaused,
+  isMapValue,
+  List,
+  type MapValue,
+  StructValue,
+  type Value,
+} from './values.ts';

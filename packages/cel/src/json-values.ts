@@ -1,0 +1,193 @@
+import { type JsonObject, type JsonValue, jsonEqual, member } from '@wheelhouse/machinery';
+import { type Schema, saysNothing } from '@wheelhouse/schema';
+import { parseDuration, parseTimestamp, zoneOf } from './library/time-text.ts';
+import { namesOf, seen } from './types/schema-types.ts';
+import {
+  CelError,
+  Duration,
+  equals,
+  List,
+  type ListKind,
+  type MapValue,
+  memberOf,
+  Timestamp,
+  type Value,
+} from './values.ts';
+
+/**
+ * A JSON value as its schema has it: objects by their fields, formats as what they stand for. Members
+ * are made when asked for, so a rule pays only for what it reads.
+ */
+export function jsonToValue(json: JsonValue, given: Schema): Value {
+  const schema = seen(given);
+  if (schema.intOrString === true && !isIntOrString(json)) throw new CelError(noIntOrString);
+  if (json === null || typeof json === 'boolean' || typeof json === 'bigint') return json;
+  if (typeof json === 'number') return numberOf(json, schema);
+  if (typeof json === 'string') return textOf(json, schema);
+  if (Array.isArray(json)) {
+    const { items } = schema;
+    if (items === undefined) return new List(json.map(plainValue));
+    return new List(
+      json.map((item) => jsonToValue(item, items)),
+      listKindOf(schema),
+    );
+  }
+  return new JsonMap(json, schema);
+}
+
+const isIntOrString = (json: JsonValue) =>
+  json === null ||
+  typeof json === 'string' ||
+  typeof json === 'bigint' ||
+  (typeof json === 'number' && Number.isInteger(json));
+
+const noIntOrString = 'invalid data, expected XIntOrString value to be either a string or integer';
+
+/** A value nothing is known about. */
+function plainValue(json: JsonValue): Value {
+  return jsonToValue(json, {});
+}
+
+function numberOf(json: number, schema: Schema): Value {
+  const isDouble = schema.type === 'number' || !Number.isInteger(json);
+  return isDouble ? json : BigInt(json);
+}
+
+function textOf(json: string, { format, type }: Schema): Value {
+  if (type !== 'string' || format === undefined) return json;
+  if (format === 'byte') return new Uint8Array(Buffer.from(json, 'base64'));
+  if (format === 'duration') {
+    const nanos = parseDuration(json);
+    if (nanos === undefined) throw new CelError(`Invalid duration ${json}`);
+    return new Duration(nanos);
+  }
+  if (format !== 'date' && format !== 'date-time') return json;
+  const nanos = parseTimestamp(format === 'date' ? `${json}T00:00:00Z` : json);
+  if (nanos === undefined) throw new CelError(`Invalid ${format} formatted string ${json}`);
+  return new Timestamp(nanos, zoneOf(json));
+}
+
+function listKindOf({ listType, listMapKeys }: Schema): ListKind | undefined {
+  if (listType === 'set') return 'set';
+  return listType === 'map' ? { keys: listMapKeys ?? [] } : undefined;
+}
+
+const escapes = new WeakMap<Schema, ReadonlyMap<string, string>>();
+
+/** Names in expressions to names of members. */
+function membersOf(schema: Schema): ReadonlyMap<string, string> {
+  const known = escapes.get(schema);
+  if (known !== undefined) return known;
+  const names = new Map<string, string>();
+  for (const name of schema.properties?.keys() ?? []) {
+    for (const one of namesOf(name)) names.set(one, name);
+  }
+  escapes.set(schema, names);
+  return names;
+}
+
+class JsonMap implements MapValue {
+  readonly isMap = true;
+  readonly objectType: string | undefined;
+  readonly #json: JsonObject;
+  readonly #schema: Schema;
+  readonly #made = new Map<string, Value>();
+
+  constructor(json: JsonObject, schema: Schema) {
+    this.#json = json;
+    this.#schema = schema;
+    this.objectType = schema.properties === undefined ? undefined : 'object';
+  }
+
+  /** A member that is null counts as absent, unless it is an entry of a map. */
+  get(key: Value): Value | undefined {
+    if (typeof key !== 'string') return undefined;
+    const made = this.#made.get(key);
+    if (made !== undefined) return made;
+    const { properties, additionalProperties } = this.#schema;
+    const name = properties === undefined ? key : this.#nameOf(key);
+    const json = name === undefined ? undefined : member(this.#json, name);
+    if (json === undefined || name === undefined) return undefined;
+    if (json === null && properties !== undefined) return undefined;
+    const schema = properties?.get(name)?.schema ?? additionalProperties ?? {};
+    const value = jsonToValue(json, schema);
+    this.#made.set(key, value);
+    return value;
+  }
+
+  keys(): readonly Value[] {
+    if (this.#schema.properties === undefined) {
+      return Object.keys(this.#json).filter((name) => this.#json[name] !== undefined);
+    }
+    const byMember = new Map([...membersOf(this.#schema)].map(([name, json]) => [json, name]));
+    return [...byMember.values(), ...this.#unknown()].filter(
+      (name) => this.get(name) !== undefined,
+    );
+  }
+
+  #nameOf(key: string): string | undefined {
+    return membersOf(this.#schema).get(key) ?? (this.#unknown().includes(key) ? key : undefined);
+  }
+
+  /** What no schema names cannot be reached by rules, but counts where objects are compared. */
+  #unknown(): readonly string[] {
+    const { properties, preserveUnknownFields } = this.#schema;
+    if (preserveUnknownFields !== true) return [];
+    return Object.keys(this.#json).filter((name) => properties?.has(name) !== true);
+  }
+
+  /** Members that are null count, though expressions do not see them. */
+  get size(): number {
+    return Object.values(this.#json).filter((held) => held !== undefined).length;
+  }
+
+  named(name: Value): Value | undefined {
+    if (typeof name !== 'string') return undefined;
+    const schema = this.#schemaOf(name);
+    const json = member(this.#json, name);
+    if (schema === undefined || json === undefined) return undefined;
+    const counts = json !== null || this.#schema.properties === undefined;
+    return counts ? jsonToValue(json, schema) : undefined;
+  }
+
+  /**
+   * As upstream does it: a member that is null is not found in another object, so that such an object
+   * equals none, itself included; what no schema names counts where both have it, and can be
+   * compared with another object's only.
+   */
+  equalsMap(other: MapValue): boolean {
+    return Object.entries(this.#json).every(([name, json]) => {
+      if (json === undefined) return true;
+      const schema = this.#schemaOf(name);
+      if (schema === undefined) return this.#equalsUnknown(name, json, other);
+      const found = memberOf(other, name);
+      return found !== undefined && equals(jsonToValue(json, schema), found);
+    });
+  }
+
+  /** What a schema says of a member; without one, of which no type is known, all is like that. */
+  #schemaOf(name: string): Schema | undefined {
+    const { properties, additionalProperties, type } = this.#schema;
+    if (properties !== undefined) return properties.get(name)?.schema;
+    if (additionalProperties !== undefined) {
+      return saysNothing(additionalProperties) ? undefined : additionalProperties;
+    }
+    return type === undefined ? {} : undefined;
+  }
+
+  #equalsUnknown(name: string, json: JsonValue, other: MapValue): boolean {
+    if (!(other instanceof JsonMap) || other.#schema.type === undefined) {
+      throw new CelError('no such overload');
+    }
+    const held = member(other.#json, name);
+    return held === undefined || jsonEqual(json, held);
+  }
+}
+
+/**
+ * An old value that may be missing (`optionalOldSelf`): upstream, collections come without their
+ * schema there.
+ */
+export function optionalValue(json: JsonValue, schema: Schema): Value {
+  return jsonToValue(json, typeof json === 'object' ? {} : schema);
+}

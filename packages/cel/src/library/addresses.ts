@@ -1,0 +1,191 @@
+import { isIPv4, isIPv6 } from 'node:net';
+import type { Library } from '../types/functions.ts';
+import { CelError, Opaque, type Value } from '../values.ts';
+
+/** An address: its bits as a number, 32 or 128 of them. */
+interface Address {
+  readonly bits: bigint;
+  readonly width: 32 | 128;
+}
+interface Block extends Address {
+  readonly prefix: number;
+}
+
+function v4Bits(text: string): bigint {
+  return text.split('.').reduce((bits, part) => (bits << 8n) | BigInt(part), 0n);
+}
+
+function v6Bits(text: string): bigint {
+  const dotted = /^(.*:)(\d+\.\d+\.\d+\.\d+)$/.exec(text);
+  let plain = text;
+  if (dotted !== null) {
+    const low = v4Bits(dotted[2] ?? '');
+    plain = `${dotted[1]}${(low >> 16n).toString(16)}:${(low & 0xffffn).toString(16)}`;
+  }
+  const [head = '', tail] = plain.split('::');
+  const groups = (part: string) => (part === '' ? [] : part.split(':'));
+  const [left, right] = [groups(head), groups(tail ?? '')];
+  const zeros = tail === undefined ? 0 : 8 - left.length - right.length;
+  const all = [...left, ...Array.from({ length: zeros }, () => '0'), ...right];
+  return all.reduce((bits, group) => (bits << 16n) | BigInt(`0x${group}`), 0n);
+}
+
+/** What Go says of a text that is no address. */
+function parseProblem(text: string): string {
+  const parts = text.split('.');
+  if (!text.includes(':')) {
+    if (parts.length > 4) return 'IPv4 address too long';
+    if (parts.length < 2) return 'unable to parse IP';
+    if (parts.length < 4) return 'IPv4 address too short';
+    if (parts.some((part) => /^0\d/.test(part))) return 'IPv4 field has octet with leading zero';
+    if (parts.some((part) => Number(part) > 255)) return 'IPv4 field has value >255';
+    return 'unexpected character';
+  }
+  const at = text.indexOf(':::');
+  if (at < 0) return 'unable to parse IP';
+  const rest = JSON.stringify(text.slice(at + 2));
+  return `each colon-separated field must have at least one digit (at ${rest})`;
+}
+
+function parseAddress(text: string): Address {
+  if (isIPv4(text)) return { bits: v4Bits(text), width: 32 };
+  const plain = text.replace(/%.*$/, '');
+  if (!isIPv6(plain)) {
+    const shown = JSON.stringify(text);
+    const why = `ParseAddr(${shown}): ${parseProblem(text)}`;
+    throw new CelError(`IP Address ${shown} parse error during conversion from string: ${why}`);
+  }
+  if (plain !== text) throw new CelError(`IP address "${text}" with zone value is not allowed`);
+  const bits = v6Bits(plain);
+  if (bits >> 32n === 0xffffn) {
+    throw new CelError(`IPv4-mapped IPv6 address "${text}" is not allowed`);
+  }
+  return { bits, width: 128 };
+}
+
+function showAddress({ bits, width }: Address): string {
+  if (width === 32) return [24n, 16n, 8n, 0n].map((shift) => (bits >> shift) & 255n).join('.');
+  const groups = Array.from({ length: 8 }, (_, index) =>
+    ((bits >> BigInt(112 - 16 * index)) & 0xffffn).toString(16),
+  );
+  let [best, length] = [-1, 1];
+  for (let at = 0; at < 8; at += 1) {
+    let end = at;
+    while (groups[end] === '0') end += 1;
+    if (end - at > length) [best, length] = [at, end - at];
+  }
+  if (best < 0) return groups.join(':');
+  return `${groups.slice(0, best).join(':')}::${groups.slice(best + length).join(':')}`;
+}
+
+function ipValue(address: Address): Opaque<Address> {
+  const text = showAddress(address);
+  return new Opaque({ type: 'net.IP', value: address, key: text, text });
+}
+
+const cidrHead = 'network address parse error during conversion from string: ';
+
+function parseBlock(text: string): Block {
+  const fail = (why: string) =>
+    new CelError(`${cidrHead}${cidrHead}netip.ParsePrefix(${JSON.stringify(text)}): ${why}`);
+  const slash = text.lastIndexOf('/');
+  if (slash < 0) throw fail("no '/'");
+  const [host, length] = [text.slice(0, slash), text.slice(slash + 1)];
+  if (host.includes('%')) throw fail('IPv6 zones cannot be present in a prefix');
+  const isMapped = isIPv6(host) && v6Bits(host) >> 32n === 0xffffn;
+  if (isMapped) throw new CelError(`${cidrHead}IPv4-mapped IPv6 address "${text}" is not allowed`);
+  if (!isIPv4(host) && !isIPv6(host))
+    throw fail(`ParseAddr(${JSON.stringify(host)}): ${parseProblem(host)}`);
+  if (!/^(?:0|[1-9]\d{0,2})$/.test(length)) {
+    throw fail(`bad bits after slash: ${JSON.stringify(length)}`);
+  }
+  const address = parseAddress(host);
+  if (Number(length) > address.width) throw fail('prefix length out of range');
+  return { ...address, prefix: Number(length) };
+}
+
+function cidrValue(block: Block): Opaque<Block> {
+  const text = `${showAddress(block)}/${block.prefix}`;
+  return new Opaque({ type: 'net.CIDR', value: block, key: text, text });
+}
+
+function isValid(parse: (text: string) => unknown, text: Value | undefined): boolean {
+  try {
+    parse(text as string);
+    return true;
+  } catch (error) {
+    if (error instanceof CelError) return false;
+    throw error;
+  }
+}
+
+function inBlock(block: Block, address: Address): boolean {
+  if (block.width !== address.width) return false;
+  const shift = BigInt(block.width - block.prefix);
+  return block.bits >> shift === address.bits >> shift;
+}
+
+const address = (value: Value | undefined): Address =>
+  typeof value === 'string' ? parseAddress(value) : (value as Opaque<Address>).value;
+const block = (value: Value | undefined): Block =>
+  typeof value === 'string' ? parseBlock(value) : (value as Opaque<Block>).value;
+
+function masked(value: Block): Block {
+  const shift = BigInt(value.width - value.prefix);
+  return { ...value, bits: (value.bits >> shift) << shift };
+}
+
+const starts = (prefix4: string | undefined, prefix6: string | undefined) => {
+  const blocks = [prefix4, prefix6].filter((one) => one !== undefined).map(parseBlock);
+  return (one: Address) => blocks.some((held) => inBlock(held, one));
+};
+const isUnspecified = (one: Address) => one.bits === 0n;
+const isLoopback = starts('127.0.0.0/8', '::1/128');
+const isMulticast = starts('224.0.0.0/4', 'ff00::/8');
+const isLinkLocalMulticast = (one: Address) =>
+  one.width === 32
+    ? one.bits >> 8n === 0xe00000n
+    : one.bits >> 120n === 0xffn && ((one.bits >> 112n) & 0xfn) === 2n;
+const isLinkLocalUnicast = starts('169.254.0.0/16', 'fe80::/10');
+const isBroadcast = (one: Address) => one.width === 32 && one.bits === 0xffffffffn;
+const isGlobalUnicast = (one: Address) =>
+  ![isUnspecified, isLoopback, isMulticast, isLinkLocalUnicast, isBroadcast].some((is) => is(one));
+
+const tests = {
+  isUnspecified,
+  isLoopback,
+  isLinkLocalMulticast,
+  isLinkLocalUnicast,
+  isGlobalUnicast,
+};
+
+function containsBlock([one, other]: readonly Value[]): boolean {
+  const [outer, inner] = [block(one), block(other)];
+  return inner.prefix >= outer.prefix && inBlock(outer, inner);
+}
+
+/** IP addresses and blocks of them. */
+export const addresses: Library = [
+  ['ip(string): net.IP', ([text]) => ipValue(parseAddress(text as string))],
+  ['isIP(string): bool', ([text]) => isValid(parseAddress, text)],
+  ['ip.isCanonical(string): bool', ([text]) => showAddress(address(text)) === text],
+  ['net.IP.family(): int', ([value]) => (address(value).width === 32 ? 4n : 6n)],
+  ...Object.entries(tests).map(
+    ([name, test]) =>
+      [`net.IP.${name}(): bool`, ([value]: readonly Value[]) => test(address(value))] as const,
+  ),
+  ['cidr(string): net.CIDR', ([text]) => cidrValue(parseBlock(text as string))],
+  ['isCIDR(string): bool', ([text]) => isValid(parseBlock, text)],
+  ...['net.IP', 'string'].map(
+    (type) =>
+      [
+        `net.CIDR.containsIP(${type}): bool`,
+        ([one, other]: readonly Value[]) => inBlock(block(one), address(other)),
+      ] as const,
+  ),
+  ['net.CIDR.containsCIDR(net.CIDR): bool', containsBlock],
+  ['net.CIDR.containsCIDR(string): bool', containsBlock],
+  ['net.CIDR.ip(): net.IP', ([value]) => ipValue(address(value))],
+  ['net.CIDR.masked(): net.CIDR', ([value]) => cidrValue(masked(block(value)))],
+  ['net.CIDR.prefixLength(): int', ([value]) => BigInt(block(value).prefix)],
+];

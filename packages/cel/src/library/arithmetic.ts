@@ -1,0 +1,253 @@
+import type { Library } from '../types/functions.ts';
+import {
+  addLists,
+  CelError,
+  compare,
+  Duration,
+  equals,
+  itemKey,
+  List,
+  type MapValue,
+  mapKey,
+  Optional,
+  Timestamp,
+  Uint,
+  type Value,
+} from '../values.ts';
+
+const int64Min = -(2n ** 63n);
+const int64Max = 2n ** 63n - 1n;
+const uint64Max = 2n ** 64n - 1n;
+/** Seconds of 0001-01-01 and of the end of 9999, in nanoseconds. */
+const timeMin = -62_135_596_800n * 1_000_000_000n;
+const timeMax = 253_402_300_800n * 1_000_000_000n - 1n;
+
+export function int64(value: bigint): bigint {
+  if (value < int64Min || value > int64Max) throw new CelError('integer overflow');
+  return value;
+}
+
+export function uint64(value: bigint): Uint {
+  if (value < 0n || value > uint64Max) throw new CelError('unsigned integer overflow');
+  return new Uint(value);
+}
+
+export function timestamp(nanos: bigint): Timestamp {
+  if (nanos < timeMin || nanos > timeMax) throw new CelError('timestamp overflow');
+  return new Timestamp(nanos);
+}
+
+export function duration(nanos: bigint): Duration {
+  return new Duration(int64(nanos));
+}
+
+/** Cost of reading texts or lists through. */
+export const sizeCost = (...sizes: number[]) => {
+  let cost = 0;
+  for (const size of sizes) cost += size;
+  return Math.ceil(cost * 0.1);
+};
+
+type Integers = (one: bigint, other: bigint) => bigint;
+
+function ints(run: Integers) {
+  return ([one, other]: readonly Value[]) => int64(run(one as bigint, other as bigint));
+}
+function uints(run: Integers) {
+  return ([one, other]: readonly Value[]) =>
+    uint64(run((one as Uint).value, (other as Uint).value));
+}
+function doubles(run: (one: number, other: number) => number) {
+  return ([one, other]: readonly Value[]) => run(one as number, other as number);
+}
+const nanosOf = (value: Value | undefined) => (value as Timestamp | Duration).nanos;
+
+const divide: Integers = (one, other) => {
+  if (other === 0n) throw new CelError('division by zero');
+  return one / other;
+};
+const remainder: Integers = (one, other) => {
+  if (other === 0n) throw new CelError('modulus by zero');
+  if (one === int64Min && other === -1n) throw new CelError('integer overflow');
+  return one % other;
+};
+
+const arithmetic: Library = [
+  ['_+_(int, int): int', ints((one, other) => one + other)],
+  ['_+_(uint, uint): uint', uints((one, other) => one + other)],
+  ['_+_(double, double): double', doubles((one, other) => one + other)],
+  [
+    '_+_(string, string): string',
+    ([one, other], { spend }) => {
+      spend(sizeCost((one as string).length, (other as string).length));
+      return (one as string) + (other as string);
+    },
+  ],
+  [
+    '_+_(bytes, bytes): bytes',
+    ([one, other], { spend }) => {
+      spend(sizeCost((one as Uint8Array).length, (other as Uint8Array).length));
+      return new Uint8Array(Buffer.concat([one as Uint8Array, other as Uint8Array]));
+    },
+  ],
+  [
+    '_+_(list(A), list(A)): list(A)',
+    ([one, other], { spend }) => {
+      spend(sizeCost((one as List).items.length, (other as List).items.length));
+      return addLists(one as List, other as List);
+    },
+  ],
+  [
+    '_+_(timestamp, duration): timestamp',
+    ([one, other]) => timestamp(nanosOf(one) + nanosOf(other)),
+  ],
+  [
+    '_+_(duration, timestamp): timestamp',
+    ([one, other]) => timestamp(nanosOf(one) + nanosOf(other)),
+  ],
+  ['_+_(duration, duration): duration', ([one, other]) => duration(nanosOf(one) + nanosOf(other))],
+  ['_-_(int, int): int', ints((one, other) => one - other)],
+  ['_-_(uint, uint): uint', uints((one, other) => one - other)],
+  ['_-_(double, double): double', doubles((one, other) => one - other)],
+  [
+    '_-_(timestamp, timestamp): duration',
+    ([one, other]) => duration(nanosOf(one) - nanosOf(other)),
+  ],
+  [
+    '_-_(timestamp, duration): timestamp',
+    ([one, other]) => timestamp(nanosOf(one) - nanosOf(other)),
+  ],
+  ['_-_(duration, duration): duration', ([one, other]) => duration(nanosOf(one) - nanosOf(other))],
+  ['_*_(int, int): int', ints((one, other) => one * other)],
+  ['_*_(uint, uint): uint', uints((one, other) => one * other)],
+  ['_*_(double, double): double', doubles((one, other) => one * other)],
+  ['_/_(int, int): int', ints(divide)],
+  ['_/_(uint, uint): uint', uints(divide)],
+  ['_/_(double, double): double', doubles((one, other) => one / other)],
+  ['_%_(int, int): int', ints(remainder)],
+  ['_%_(uint, uint): uint', uints(remainder)],
+  ['-_(int): int', ([value]) => int64(-(value as bigint))],
+  ['-_(double): double', ([value]) => -(value as number)],
+  ['!_(bool): bool', ([value]) => value !== true],
+  // These three are evaluated by need; here are only their types.
+  ['_&&_(bool, bool): bool', () => false],
+  ['_||_(bool, bool): bool', () => false],
+  ['_?_:_(bool, A, A): A', () => false],
+];
+
+const orders: readonly (readonly [string, (order: number) => boolean])[] = [
+  ['_<_', (order) => order < 0],
+  ['_<=_', (order) => order <= 0],
+  ['_>_', (order) => order > 0],
+  ['_>=_', (order) => order >= 0],
+];
+const ordered = ['bool', 'string', 'bytes', 'timestamp', 'duration'].map((type) => [type, type]);
+const numbers = ['int', 'uint', 'double'];
+const pairs = [...ordered, ...numbers.flatMap((one) => numbers.map((other) => [one, other]))];
+
+const comparisons: Library = orders.flatMap(([name, holds]) =>
+  pairs.map(([one, other]) => {
+    const signature = `${name}(${one}, ${other}): bool`;
+    return [
+      signature,
+      ([left = null, right = null]: readonly Value[]) => {
+        const order = compare(left, right);
+        if (order === undefined || Number.isNaN(order))
+          throw new CelError('NaN values cannot be ordered');
+        return holds(order);
+      },
+    ] as const;
+  }),
+);
+
+function extent(value: Value | undefined): number {
+  if (typeof value === 'string' || value instanceof Uint8Array) return value.length;
+  return value instanceof List ? value.items.length : 0;
+}
+
+function isEqual([one = null, other = null]: readonly Value[], spend: (cost: number) => void) {
+  spend(sizeCost(Math.min(extent(one), extent(other))));
+  return equals(one, other);
+}
+
+function indexed(list: List, index: Value): Value | undefined {
+  const at = index instanceof Uint ? index.value : index;
+  if (typeof at !== 'bigint' && typeof at !== 'number') {
+    throw new CelError(`unsupported index type '${typeof at}' in list`);
+  }
+  if (typeof at === 'number' && !Number.isInteger(at)) {
+    throw new CelError(`unsupported index value ${at} in list`);
+  }
+  return at < 0 ? undefined : list.items[Number(at)];
+}
+
+function elementAt([list, index = null]: readonly Value[]): Value {
+  const found = indexed(list as List, index);
+  if (found === undefined) throw new CelError(`index out of bounds: ${shown(index)}`);
+  return found;
+}
+
+const shown = (key: Value) => String(key instanceof Uint ? key.value : key);
+
+function memberAt([map, key = null]: readonly Value[]): Value {
+  const found = (map as MapValue).get(key);
+  if (found === undefined) throw new CelError(`no such key: ${shown(key)}`);
+  return found;
+}
+
+function isIn([item = null, list]: readonly Value[], spend: (cost: number) => void): Value {
+  const { items } = list as List;
+  spend(items.length);
+  const key = mapKey(item);
+  return items.some(
+    (held) => (key === undefined || itemKey(held, 'set') === key) && equals(held, item),
+  );
+}
+
+const none = new Optional();
+
+function within(value: Value | undefined, get: (inner: Value) => Value | undefined): Value {
+  const inner = value instanceof Optional ? value.value : value;
+  return inner === undefined ? none : new Optional(get(inner));
+}
+
+const access: Library = [
+  ['_==_(A, A): bool', (args, { spend }) => isEqual(args, spend)],
+  ['_!=_(A, A): bool', (args, { spend }) => !isEqual(args, spend)],
+  ['@in(A, list(A)): bool', (args, { spend }) => isIn(args, spend)],
+  ['@in(A, map(A, B)): bool', ([key = null, map]) => (map as MapValue).get(key) !== undefined],
+  ['_[_](list(A), int): A', elementAt],
+  ['_[_](list(A), dyn): A', elementAt],
+  ['_[_](map(A, B), A): B', memberAt],
+  [
+    '_[_](optional_type(list(A)), int): optional_type(A)',
+    ([of, at = null]) => within(of, (inner) => element(inner, at)),
+  ],
+  [
+    '_[_](optional_type(map(A, B)), A): optional_type(B)',
+    ([of, at = null]) => within(of, (inner) => element(inner, at)),
+  ],
+  [
+    '_[?_](list(A), int): optional_type(A)',
+    ([of, at = null]) => within(of, (inner) => element(inner, at)),
+  ],
+  [
+    '_[?_](map(A, B), A): optional_type(B)',
+    ([of, at = null]) => within(of, (inner) => element(inner, at)),
+  ],
+  [
+    '_[?_](optional_type(list(A)), int): optional_type(A)',
+    ([of, at = null]) => within(of, (inner) => element(inner, at)),
+  ],
+  [
+    '_[?_](optional_type(map(A, B)), A): optional_type(B)',
+    ([of, at = null]) => within(of, (inner) => element(inner, at)),
+  ],
+];
+
+function element(inner: Value, key: Value): Value | undefined {
+  return inner instanceof List ? indexed(inner, key) : (inner as MapValue).get(key);
+}
+
+/** The operators. */
+export const operators: Library = [...arithmetic, ...comparisons, ...access];

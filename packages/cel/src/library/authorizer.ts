@@ -1,0 +1,184 @@
+import { dnsLabel, dnsSubdomain, type MaybePromise } from '@wheelhouse/machinery';
+import type { CallContext, Library } from '../types/functions.ts';
+import { CelError, EvaluationPaused, Opaque, type Value } from '../values.ts';
+
+/** What an expression asks of authorization. */
+export interface AccessQuestion {
+  /** `system:serviceaccount:<namespace>:<name>`; undefined: who makes the request. */
+  readonly user: string | undefined;
+  /** Of a check that is no resource's; else undefined. */
+  readonly path: string | undefined;
+  readonly group: string;
+  readonly resource: string;
+  readonly subresource: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly fieldSelector: string;
+  readonly labelSelector: string;
+  readonly verb: string;
+}
+
+/** What authorization says; `error` where it could not judge. */
+export interface AccessAnswer {
+  readonly allowed: boolean;
+  readonly reason: string;
+  readonly error: string;
+}
+
+/** Answers questions; one that is not answered at once pauses the evaluation. */
+export type AskAccess = (question: AccessQuestion) => MaybePromise<AccessAnswer>;
+
+/** A question that is not finished, and who will answer it. */
+interface Draft extends AccessQuestion {
+  readonly ask: AskAccess;
+}
+
+const prefix = 'kubernetes.authorization';
+/** Names of the types by what they are. */
+export const authorizerTypes = {
+  authorizer: `${prefix}.Authorizer`,
+  path: `${prefix}.PathCheck`,
+  group: `${prefix}.GroupCheck`,
+  resource: `${prefix}.ResourceCheck`,
+  decision: `${prefix}.Decision`,
+} as const;
+
+const blank: Omit<AccessQuestion, 'path' | 'user'> = {
+  group: '',
+  resource: '',
+  subresource: '',
+  namespace: '',
+  name: '',
+  fieldSelector: '',
+  labelSelector: '',
+  verb: '',
+};
+
+/**
+ * The variable `authorizer` of one evaluation. Answers are kept, so that an evaluation that was
+ * paused finds them when it is run again.
+ */
+export function authorizerValue(ask: AskAccess): Value {
+  const remembered = remembering(ask);
+  return draftValue('authorizer', {
+    ...blank,
+    path: undefined,
+    user: undefined,
+    ask: remembered,
+  });
+}
+
+/** The variable `authorizer.requestResource`. */
+export function resourceCheckValue(
+  ask: AskAccess,
+  at: Pick<AccessQuestion, 'group' | 'resource' | 'subresource' | 'namespace' | 'name'>,
+): Value {
+  const draft = { ...blank, ...at, path: undefined, user: undefined, ask: remembering(ask) };
+  return draftValue('resource', draft);
+}
+
+function remembering(ask: AskAccess): AskAccess {
+  const answers = new Map<string, AccessAnswer>();
+  return (question) => {
+    const key = JSON.stringify(questionOf(question));
+    const known = answers.get(key);
+    if (known !== undefined) return known;
+    const answer = ask(question);
+    const keep = (given: AccessAnswer) => {
+      answers.set(key, given);
+      return given;
+    };
+    return answer instanceof Promise ? answer.then(keep) : keep(answer);
+  };
+}
+
+/** Only what was asked: whoever asks may hand in more. */
+function questionOf(question: AccessQuestion): readonly (string | undefined)[] {
+  const { user, path, group, resource, subresource, namespace, name, verb } = question;
+  const { fieldSelector, labelSelector } = question;
+  const place = [group, resource, subresource, namespace, name];
+  return [user, path, ...place, verb, fieldSelector, labelSelector];
+}
+
+function draftValue(type: keyof typeof authorizerTypes, draft: Draft): Value {
+  const key = JSON.stringify(questionOf(draft));
+  return new Opaque({ type: authorizerTypes[type], value: draft, key });
+}
+
+const draftOf = (value: Value | undefined) => (value as Opaque<Draft>).value;
+const textOf = (value: Value | undefined) => value as string;
+
+/** A step that says one more thing of the question. */
+function adds(type: keyof typeof authorizerTypes, name: keyof AccessQuestion) {
+  return ([target, given]: readonly Value[]): Value =>
+    draftValue(type, { ...draftOf(target), [name]: textOf(given) });
+}
+
+function asServiceAccount([target, namespace, name]: readonly Value[]): Value {
+  const [first, second] = [textOf(namespace), textOf(name)];
+  if (dnsSubdomain(second).length > 0) throw new CelError('Invalid service account name');
+  if (dnsLabel(first).length > 0) throw new CelError('Invalid service account namespace');
+  const user = `system:serviceaccount:${first}:${second}`;
+  return draftValue('authorizer', { ...draftOf(target), user });
+}
+
+/** What one check costs, whatever it is about; the call itself has its own share of it. */
+const checkCost = 350_000;
+
+function check([target, verb]: readonly Value[], context: CallContext): Value {
+  context.spend(checkCost - 1);
+  const { ask, ...question } = draftOf(target);
+  const answer = ask({ ...question, verb: textOf(verb) });
+  if (answer instanceof Promise) throw new EvaluationPaused(answer);
+  const { allowed, reason, error } = answer;
+  const key = JSON.stringify([allowed, reason, error]);
+  return new Opaque({ type: authorizerTypes.decision, value: answer, key });
+}
+
+function pathCheck([target, path]: readonly Value[]): Value {
+  if (textOf(path).trim() === '') throw new CelError('path must not be empty');
+  return draftValue('path', { ...draftOf(target), path: textOf(path) });
+}
+
+function resourceCheck([target, resource]: readonly Value[]): Value {
+  if (textOf(resource).trim() === '') throw new CelError('resource must not be empty');
+  return draftValue('resource', { ...draftOf(target), resource: textOf(resource) });
+}
+
+/** A list, and for the shortest requirement there is, of two characters, a list in an object. */
+const listCost = 10;
+const requirementCost = 50;
+
+/** A selector narrows the question down; reading it costs as much as what it could hold. */
+function selects(name: 'fieldSelector' | 'labelSelector') {
+  const add = adds('resource', name);
+  return (args: readonly Value[], context: CallContext): Value => {
+    const length = Array.from(textOf(args[1])).length;
+    const requirements = Math.ceil(length / 2);
+    // The call itself has its own share of it.
+    context.spend(listCost + Math.ceil(length * 0.1) + requirements * requirementCost - 1);
+    return add(args);
+  };
+}
+
+const answerOf = (value: Value | undefined) => (value as Opaque<AccessAnswer>).value;
+const { authorizer, path, group, resource, decision } = authorizerTypes;
+
+/** The functions of `authorizer`, for expressions about a request. */
+export const authorization: Library = [
+  [`${authorizer}.path(string): ${path}`, pathCheck],
+  [`${authorizer}.group(string): ${group}`, adds('group', 'group')],
+  [`${authorizer}.serviceAccount(string, string): ${authorizer}`, asServiceAccount],
+  [`${group}.resource(string): ${resource}`, resourceCheck],
+  [`${resource}.subresource(string): ${resource}`, adds('resource', 'subresource')],
+  [`${resource}.namespace(string): ${resource}`, adds('resource', 'namespace')],
+  [`${resource}.name(string): ${resource}`, adds('resource', 'name')],
+  [`${resource}.fieldSelector(string): ${resource}`, selects('fieldSelector')],
+  [`${resource}.labelSelector(string): ${resource}`, selects('labelSelector')],
+  [`${path}.check(string): ${decision}`, check],
+  [`${resource}.check(string): ${decision}`, check],
+  [`${decision}.allowed(): bool`, ([one]) => answerOf(one).allowed],
+  [`${decision}.reason(): string`, ([one]) => answerOf(one).reason],
+  [`${decision}.errored(): bool`, ([one]) => answerOf(one).error !== ''],
+  [`${decision}.error(): string`, ([one]) => answerOf(one).error],
+];

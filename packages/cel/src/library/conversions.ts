@@ -1,0 +1,208 @@
+import type { Library } from '../types/functions.ts';
+import {
+  CelError,
+  type Duration,
+  kindOf,
+  type List,
+  longTypeName,
+  type MapValue,
+  type Opaque,
+  Timestamp,
+  TypeValue,
+  Uint,
+  type Value,
+} from '../values.ts';
+import { duration, int64, sizeCost, timestamp, uint64 } from './arithmetic.ts';
+import { parseDuration, parseTimestamp, showDuration, showTimestamp, zoneOf } from './time-text.ts';
+
+/** How Go prints a double in its shortest form (`%g` with no loss). */
+export function showDouble(value: number): string {
+  if (Number.isNaN(value)) return 'NaN';
+  if (!Number.isFinite(value)) return value > 0 ? '+Inf' : '-Inf';
+  if (Object.is(value, -0)) return '-0';
+  const [digits = '0', exponent = '0'] = value.toExponential().split('e');
+  const power = Number(exponent);
+  if (power >= -4 && power < 21) return plainDouble(value);
+  const sign = power < 0 ? '-' : '+';
+  return `${digits}e${sign}${String(Math.abs(power)).padStart(2, '0')}`;
+}
+
+function plainDouble(value: number): string {
+  const text = String(value);
+  if (!text.includes('e')) return text;
+  const decimals =
+    -Number(text.split('e')[1]) + (text.split('e')[0] ?? '').replace(/^-?\d\.?/, '').length;
+  return value.toFixed(Math.min(100, Math.max(0, decimals)));
+}
+
+function conversionError(from: string, to: string): CelError {
+  return new CelError(`type conversion error from '${from}' to '${to}'`);
+}
+
+function intFromText(text: string): bigint {
+  if (!/^[+-]?\d+$/.test(text)) throw conversionError('string', 'int');
+  const value = BigInt(text.replace(/^\+/, ''));
+  if (BigInt.asIntN(64, value) !== value) throw conversionError('string', 'int');
+  return value;
+}
+
+function uintFromText(text: string): Uint {
+  if (!/^\d+$/.test(text)) throw conversionError('string', 'uint');
+  const value = BigInt(text);
+  if (BigInt.asUintN(64, value) !== value) throw conversionError('string', 'uint');
+  return new Uint(value);
+}
+
+function doubleFromText(text: string): number {
+  const special = /^([+-]?)(inf|infinity|nan)$/i.exec(text);
+  if (special !== null) {
+    if (special[2]?.toLowerCase() === 'nan') return Number.NaN;
+    return special[1] === '-' ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
+  }
+  if (!/^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/.test(text)) {
+    throw conversionError('string', 'double');
+  }
+  const value = Number(text);
+  if (!Number.isFinite(value)) throw conversionError('string', 'double');
+  return value;
+}
+
+function boolFromText(text: string): boolean {
+  if (['true', 'True', 'TRUE', 't', '1'].includes(text)) return true;
+  if (['false', 'False', 'FALSE', 'f', '0'].includes(text)) return false;
+  throw conversionError('string', 'bool');
+}
+
+function intFromDouble(value: number): bigint {
+  const isInside = Number.isFinite(value) && value > -(2 ** 63) && value < 2 ** 63;
+  if (!isInside) throw new CelError('integer overflow');
+  return BigInt(Math.trunc(value));
+}
+
+function uintFromDouble(value: number): Uint {
+  const isInside = Number.isFinite(value) && value >= 0 && value < 2 ** 64;
+  if (!isInside) throw new CelError('unsigned integer overflow');
+  return new Uint(BigInt(Math.trunc(value)));
+}
+
+function textFromBytes(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    throw new CelError('invalid UTF-8 in bytes, cannot convert to string');
+  }
+}
+
+const same = ([value = null]: readonly Value[]) => value;
+const seconds = (nanos: bigint) => {
+  const whole = nanos / 1_000_000_000n;
+  return nanos % 1_000_000_000n < 0n ? whole - 1n : whole;
+};
+
+const numbers: Library = [
+  ['int(int): int', same],
+  ['int(uint): int', ([value]) => int64((value as Uint).value)],
+  ['int(double): int', ([value]) => intFromDouble(value as number)],
+  ['int(string): int', ([value]) => intFromText(value as string)],
+  ['int(timestamp): int', ([value]) => seconds((value as Timestamp).nanos)],
+  ['int(duration): int', ([value]) => (value as Duration).nanos],
+  ['uint(uint): uint', same],
+  ['uint(int): uint', ([value]) => uint64(value as bigint)],
+  ['uint(double): uint', ([value]) => uintFromDouble(value as number)],
+  ['uint(string): uint', ([value]) => uintFromText(value as string)],
+  ['double(double): double', same],
+  ['double(int): double', ([value]) => Number(value as bigint)],
+  ['double(uint): double', ([value]) => Number((value as Uint).value)],
+  ['double(string): double', ([value]) => doubleFromText(value as string)],
+  ['bool(bool): bool', same],
+  ['bool(string): bool', ([value]) => boolFromText(value as string)],
+];
+
+const texts: Library = [
+  ['string(string): string', same],
+  ['string(bool): string', ([value]) => String(value)],
+  ['string(int): string', ([value]) => String(value)],
+  ['string(uint): string', ([value]) => String((value as Uint).value)],
+  ['string(double): string', ([value]) => showDouble(value as number)],
+  [
+    'string(bytes): string',
+    ([value], { spend }) => {
+      spend(sizeCost((value as Uint8Array).length));
+      return textFromBytes(value as Uint8Array);
+    },
+  ],
+  ['string(timestamp): string', ([value]) => showTimestamp(value as Timestamp)],
+  ['string(duration): string', ([value]) => showDuration((value as Duration).nanos)],
+  ['string(net.IP): string', ([value]) => (value as Opaque).text ?? ''],
+  ['string(net.CIDR): string', ([value]) => (value as Opaque).text ?? ''],
+  ['bytes(bytes): bytes', same],
+  [
+    'bytes(string): bytes',
+    ([value], { spend }) => {
+      spend(sizeCost((value as string).length));
+      return new TextEncoder().encode(value as string);
+    },
+  ],
+];
+
+const times: Library = [
+  ['timestamp(timestamp): timestamp', same],
+  ['timestamp(int): timestamp', ([value]) => timestamp((value as bigint) * 1_000_000_000n)],
+  [
+    'timestamp(string): timestamp',
+    ([value]) => {
+      const nanos = parseTimestamp(value as string);
+      if (nanos === undefined) throw conversionError('string', 'google.protobuf.Timestamp');
+      return new Timestamp(nanos, zoneOf(value as string));
+    },
+  ],
+  ['duration(duration): duration', same],
+  ['duration(int): duration', ([value]) => duration(value as bigint)],
+  [
+    'duration(string): duration',
+    ([value]) => {
+      const nanos = parseDuration(value as string);
+      if (nanos === undefined) throw conversionError('string', 'google.protobuf.Duration');
+      return duration(nanos);
+    },
+  ],
+];
+
+const sizes: readonly (readonly [string, (value: Value) => number])[] = [
+  ['string', (value) => codePointCount(value as string)],
+  ['bytes', (value) => (value as Uint8Array).length],
+  ['list(A)', (value) => (value as List).items.length],
+  ['map(A, B)', (value) => (value as MapValue).size],
+];
+
+/** How many code points a text has. */
+export function codePointCount(text: string): number {
+  let count = text.length;
+  for (let at = 0; at < text.length; at += 1) {
+    const unit = text.charCodeAt(at);
+    if (unit >= 0xd800 && unit < 0xdc00) count -= 1;
+  }
+  return count;
+}
+
+const size: Library = sizes.flatMap(([type, count]) => {
+  const run = ([value = null]: readonly Value[]) => BigInt(count(value));
+  return [
+    [`size(${type}): int`, run],
+    [`${type}.size(): int`, run],
+  ] as const;
+});
+
+function typeName(value: Value): string {
+  return longTypeName(kindOf(value));
+}
+
+/** Conversions, `size`, `type` and `dyn`. */
+export const conversions: Library = [
+  ...numbers,
+  ...texts,
+  ...times,
+  ...size,
+  ['dyn(A): dyn', same],
+  ['type(A): type(A)', ([value = null]) => new TypeValue(typeName(value))],
+];

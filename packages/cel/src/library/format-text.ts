@@ -1,0 +1,250 @@
+import type { Issue } from '../issues.ts';
+import { type Type, unwrapped } from '../types/types.ts';
+import {
+  CelError,
+  Duration,
+  isMapValue,
+  kindOf,
+  List,
+  longTypeName,
+  Timestamp,
+  TypeValue,
+  Uint,
+  type Value,
+} from '../values.ts';
+import { showDouble } from './conversions.ts';
+import { showDuration, showTimestamp } from './time-text.ts';
+
+type Clause = (value: Value, precision: number | undefined) => string;
+
+const precisionMax = 1000;
+
+/** `format`: `%s %d %f %e %b %o %x %X %%`, with a precision for `f` and a width for `e`. */
+export function formatText(format: string, args: readonly Value[]): string {
+  return withClauses(format, args.length, ({ verb, precision, index }) =>
+    (clauses[verb] as Clause)(args[index] as Value, precision),
+  );
+}
+
+interface ClauseUse {
+  readonly verb: string;
+  readonly precision: number | undefined;
+  /** Which argument it shows. */
+  readonly index: number;
+}
+
+/** Puts what `show` gives in place of each clause. Throws `CelError` for one that is none. */
+function withClauses(format: string, count: number, show: (use: ClauseUse) => string): string {
+  let next = 0;
+  const pattern = /%(%|(?:\.(\d*))?([\s\S]?))/g;
+  return format.replace(pattern, (_, whole: string, digits: string | undefined, verb: string) => {
+    if (whole === '%') return '%';
+    if (!Object.hasOwn(clauses, verb)) throw unknownClause(verb);
+    if (next >= count) throw new CelError(`index ${next} out of range`);
+    next += 1;
+    return show({ verb, precision: precisionOf(digits), index: next - 1 });
+  });
+}
+
+/** Kinds of types that a clause takes, before it is run. */
+const kindsTaken: Readonly<Record<string, string>> = {
+  s: 'list map int uint double bool string timestamp bytes duration type null',
+  d: 'int uint',
+  f: 'double string',
+  e: 'double string',
+  b: 'int uint bool',
+  o: 'int uint',
+  x: 'int uint string bytes',
+  X: 'int uint string bytes',
+};
+
+/** An argument as far as it is known before it is run. */
+export interface FormatArgument {
+  readonly at: number;
+  readonly type: Type;
+  /** What a literal list or map is made of. */
+  readonly parts: readonly FormatArgument[];
+}
+
+class RefusedArgument extends CelError {
+  readonly at: number;
+  constructor({ at, type }: FormatArgument, verb: string) {
+    super(wrongArgument(verb, longTypeName(unwrapped(type))));
+    this.at = at;
+  }
+}
+
+/** What is wrong with a literal format for arguments of these types; `at` is the call's place. */
+export function formatIssue(
+  format: string,
+  args: readonly FormatArgument[],
+  at: number,
+): Issue | undefined {
+  let used = 0;
+  try {
+    withClauses(format, args.length, ({ verb, index }) => {
+      used = index + 1;
+      const refused = refusedPart(args[index] as FormatArgument, verb);
+      if (refused !== undefined) throw new RefusedArgument(refused, verb);
+      return '';
+    });
+  } catch (error) {
+    if (!(error instanceof CelError)) throw error;
+    return { at: error instanceof RefusedArgument ? error.at : at, message: error.message };
+  }
+  if (used === args.length) return undefined;
+  const counts = `(expected ${used}, got ${args.length})`;
+  return { at, message: `too many arguments supplied to string.format ${counts}` };
+}
+
+/** The part of an argument that a clause does not take: of a list, it may be one of the items. */
+function refusedPart(arg: FormatArgument, verb: string): FormatArgument | undefined {
+  const { name } = unwrapped(arg.type);
+  const taken = kindsTaken[verb]?.split(' ') ?? [];
+  if (name !== 'dyn' && !taken.includes(name)) return arg;
+  if (verb !== 's') return undefined;
+  for (const part of arg.parts) {
+    const refused = refusedPart(part, verb);
+    if (refused !== undefined) return refused;
+  }
+  return undefined;
+}
+
+function unknownClause(verb: string): CelError {
+  if (verb === '') return new CelError('unexpected end of string');
+  return new CelError(
+    `could not parse formatting clause: unrecognized formatting clause "${verb}"`,
+  );
+}
+
+function precisionOf(digits: string | undefined): number | undefined {
+  if (digits === undefined || digits === '') return undefined;
+  const precision = Number(digits);
+  if (precision > precisionMax) {
+    throw new CelError('could not parse formatting clause: precision is too large');
+  }
+  return precision;
+}
+
+const claims: Readonly<Record<string, string>> = {
+  s:
+    'string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, ' +
+    'durations, and timestamps',
+  d: 'decimal clause can only be used on integers',
+  f: 'fixed-point clause can only be used on doubles',
+  e: 'scientific clause can only be used on doubles',
+  b: 'only integers and bools can be formatted as binary',
+  o: 'octal clause can only be used on integers',
+  x: 'only integers, byte buffers, and strings can be formatted as hex',
+  X: 'only integers, byte buffers, and strings can be formatted as hex',
+};
+
+function wrongArgument(verb: string, given: string): string {
+  return `error during formatting: ${claims[verb]}, was given ${given}`;
+}
+
+function wrong(verb: string, value: Value): CelError {
+  return new CelError(wrongArgument(verb, longTypeName(kindOf(value))));
+}
+
+/** The amount of an integer, if it is one. */
+function integer(value: Value): bigint | undefined {
+  return value instanceof Uint ? value.value : typeof value === 'bigint' ? value : undefined;
+}
+
+function special(value: number): string | undefined {
+  if (Number.isNaN(value)) return 'NaN';
+  if (Number.isFinite(value)) return undefined;
+  return value > 0 ? '∞' : '-∞';
+}
+
+/** The number of a double, or of one of the texts that stand for one. */
+function double(verb: string, value: Value): number {
+  if (typeof value === 'number') return value;
+  if (value === 'NaN') return Number.NaN;
+  if (value === 'Infinity') return Number.POSITIVE_INFINITY;
+  if (value === '-Infinity') return Number.NEGATIVE_INFINITY;
+  throw wrong(verb, value);
+}
+
+function wholeNumber(verb: string, value: Value): bigint {
+  const amount = integer(value);
+  if (amount === undefined) throw wrong(verb, value);
+  return amount;
+}
+
+const clauses: Readonly<Record<string, Clause>> = {
+  s: (value) => plain(value),
+  d: (value) => wholeNumber('d', value).toString(),
+  f: (value, precision = 6) => {
+    const amount = double('f', value);
+    return special(amount) ?? fixed(amount, precision);
+  },
+  // What looks like a precision is a width to upstream.
+  e: (value, width = 6) => {
+    const amount = double('e', value);
+    return (special(amount) ?? scientific(amount)).padStart(width);
+  },
+  b: (value) => {
+    if (typeof value === 'boolean') return value ? '1' : '0';
+    return wholeNumber('b', value).toString(2);
+  },
+  o: (value) => wholeNumber('o', value).toString(8),
+  x: (value) => hex(value),
+  X: (value) => hex(value).toUpperCase(),
+};
+
+function hex(value: Value): string {
+  if (typeof value === 'string' || value instanceof Uint8Array) {
+    return Buffer.from(value as string).toString('hex');
+  }
+  return wholeNumber('x', value).toString(16);
+}
+
+function fixed(value: number, precision: number): string {
+  if (precision > 100) return value.toFixed(100).padEnd(precision, '0');
+  if (Math.abs(value) < 1e21) {
+    const isHalf = precision === 0 && Math.abs(value % 1) === 0.5;
+    return isHalf ? String(2 * Math.round(value / 2)) : value.toFixed(precision);
+  }
+  const whole = BigInt(value).toString();
+  return precision === 0 ? whole : `${whole}.${'0'.repeat(precision)}`;
+}
+
+const raised = '⁰¹²³⁴⁵⁶⁷⁸⁹';
+
+/** With a power of ten as a reader of English writes it: `3.140000×10⁰⁰`. */
+function scientific(value: number): string {
+  const [digits = '', exponent = '0'] = value.toExponential(6).split('e');
+  const power = Math.abs(Number(exponent)).toString().padStart(2, '0');
+  const sign = Number(exponent) < 0 ? '⁻' : '';
+  return `${digits}×10${sign}${[...power].map((digit) => raised[Number(digit)]).join('')}`;
+}
+
+function plain(value: Value): string {
+  if (typeof value === 'string') return value;
+  if (value === null) return 'null';
+  if (typeof value === 'number') return special(value) ?? showDouble(value);
+  if (typeof value === 'bigint' || typeof value === 'boolean') return String(value);
+  if (value instanceof Uint) return String(value.value);
+  if (value instanceof Uint8Array) return Buffer.from(value).toString();
+  if (value instanceof Timestamp) return showTimestamp(value);
+  if (value instanceof Duration) return showDuration(value.nanos);
+  if (value instanceof TypeValue) return value.name;
+  if (value instanceof List) return `[${value.items.map(inner).join(', ')}]`;
+  if (isMapValue(value)) {
+    const entries = value.keys().map((key) => `${inner(key)}:${inner(value.get(key) ?? null)}`);
+    return `{${entries.sort().join(', ')}}`;
+  }
+  throw wrong('s', value);
+}
+
+/** Inside of a list or a map texts are quoted. */
+function inner(value: Value): string {
+  if (typeof value === 'string') return JSON.stringify(value);
+  if (value instanceof Timestamp) return `timestamp(${JSON.stringify(showTimestamp(value))})`;
+  if (value instanceof Duration) return `duration(${JSON.stringify(showDuration(value.nanos))})`;
+  if (typeof value === 'number')
+    return special(value) === undefined ? plain(value) : JSON.stringify(plain(value));
+  return plain(value);
+}

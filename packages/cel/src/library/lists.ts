@@ -1,0 +1,191 @@
+import type { CallContext, Library } from '../types/functions.ts';
+import {
+  CelError,
+  compare,
+  Duration,
+  equals,
+  itemKey,
+  List,
+  mapKey,
+  Uint,
+  type Value,
+} from '../values.ts';
+import { duration, int64, uint64 } from './arithmetic.ts';
+
+const comparable = 'int uint double bool duration timestamp string bytes'.split(' ');
+const summable = 'int uint double duration'.split(' ');
+
+const itemsOf = (value: Value | undefined) => (value as List).items;
+
+function order(one: Value, other: Value, name: string): number {
+  const result = compare(one, other);
+  if (result === undefined) throw new CelError(`no such overload: ${name}`);
+  return result;
+}
+
+function isSorted([list]: readonly Value[]): Value {
+  const items = itemsOf(list);
+  return items.every((item, index) => {
+    const before = items[index - 1];
+    return before === undefined || order(before, item, 'isSorted') <= 0;
+  });
+}
+
+function extreme(name: 'min' | 'max') {
+  const sign = name === 'min' ? -1 : 1;
+  return ([list]: readonly Value[]): Value => {
+    const [first, ...rest] = itemsOf(list);
+    if (first === undefined) throw new CelError(`${name} called on empty list`);
+    let best = first;
+    for (const item of rest) if (order(item, best, name) * sign > 0) best = item;
+    return best;
+  };
+}
+
+function sumOf(type: string) {
+  return ([list]: readonly Value[]): Value => {
+    const items = itemsOf(list);
+    if (type === 'double') {
+      return items.reduce<number>((sum, item) => sum + Number(item as number | bigint), 0);
+    }
+    let sum = 0n;
+    for (const item of items) {
+      if (item instanceof Uint) sum = uint64(sum + item.value).value;
+      else if (item instanceof Duration) sum = duration(sum + item.nanos).nanos;
+      else sum = int64(sum + (item as bigint));
+    }
+    if (type === 'uint') return new Uint(sum);
+    return type === 'duration' ? new Duration(sum) : sum;
+  };
+}
+
+function indexOf([list, item = null]: readonly Value[]): Value {
+  return BigInt(itemsOf(list).findIndex((held) => equals(held, item)));
+}
+
+function lastIndexOf([list, item = null]: readonly Value[]): Value {
+  return BigInt(itemsOf(list).findLastIndex((held) => equals(held, item)));
+}
+
+function slice([list, from, to]: readonly Value[]): Value {
+  const items = itemsOf(list);
+  const [start, end] = [Number(from as bigint), Number(to as bigint)];
+  const cannot = `cannot slice(${start}, ${end})`;
+  if (start < 0 || end < 0) throw new CelError(`${cannot}, negative indexes not supported`);
+  if (start > end) {
+    throw new CelError(`${cannot}, start index must be less than or equal to end index`);
+  }
+  if (end > items.length) {
+    throw new CelError(`${cannot}, list is length ${items.length}`);
+  }
+  return new List(items.slice(start, end));
+}
+
+function sort([list]: readonly Value[], { spend }: CallContext): Value {
+  spend(itemsOf(list).length);
+  return new List([...itemsOf(list)].sort((one, other) => order(one, other, 'sort')));
+}
+
+function distinct([list]: readonly Value[], { spend }: CallContext): Value {
+  const seen = new Map<string, Value[]>();
+  const items = itemsOf(list).filter((item) => {
+    const key = itemKey(item, 'set');
+    const held = seen.get(key) ?? [];
+    seen.set(key, held);
+    if (mapKey(item) === undefined) spend(held.length);
+    if (held.some((other) => equals(other, item))) return false;
+    held.push(item);
+    return true;
+  });
+  return new List(items);
+}
+
+function flatten([list, depth = 1n]: readonly Value[], { spend }: CallContext): Value {
+  if ((depth as bigint) < 0n) throw new CelError('level must be non-negative');
+  const items: Value[] = [];
+  const add = (from: readonly Value[], left: bigint): void => {
+    spend(from.length);
+    for (const item of from) {
+      if (item instanceof List && left > 0n) add(item.items, left - 1n);
+      else items.push(item);
+    }
+  };
+  add(itemsOf(list), depth as bigint);
+  return new List(items);
+}
+
+function range([count]: readonly Value[], { spend }: CallContext): Value {
+  const length = Number(count as bigint);
+  if (length > 0) spend(length);
+  return new List(Array.from({ length: Math.max(0, length) }, (_, index) => BigInt(index)));
+}
+
+function linear(run: (args: readonly Value[], context: CallContext) => Value) {
+  return (args: readonly Value[], context: CallContext) => {
+    context.spend(itemsOf(args[0]).length);
+    return run(args, context);
+  };
+}
+
+/**
+ * The sum of a list whose items have the declared type, or another one where nothing is declared: an
+ * empty list has the declared one.
+ */
+function sumAs(declared: string) {
+  return ([list]: readonly Value[]): Value => {
+    const [first] = itemsOf(list);
+    if (first === undefined) return sumOf(declared)([list as Value]);
+    if (first instanceof Uint) return sumOf('uint')([list as Value]);
+    if (first instanceof Duration) return sumOf('duration')([list as Value]);
+    return sumOf(typeof first === 'number' ? 'double' : 'int')([list as Value]);
+  };
+}
+
+/** Functions on lists. */
+export const lists: Library = [
+  ...comparable.flatMap(
+    (type) =>
+      [
+        [`list(${type}).isSorted(): bool`, linear(isSorted)],
+        [`list(${type}).min(): ${type}`, linear(extreme('min'))],
+        [`list(${type}).max(): ${type}`, linear(extreme('max'))],
+        [`list(${type}).sort(): list(${type})`, linear(sort)],
+      ] as const,
+  ),
+  ...summable.map((type) => [`list(${type}).sum(): ${type}`, linear(sumAs(type))] as const),
+  ['list(A).indexOf(A): int', linear(indexOf)],
+  ['list(A).lastIndexOf(A): int', linear(lastIndexOf)],
+  ['list(A).slice(int, int): list(A)', slice],
+  ['list(A).distinct(): list(A)', linear(distinct)],
+  ['list(list(A)).flatten(): list(A)', flatten],
+  ['list(A).flatten(): list(A)', flatten],
+  ['list(dyn).flatten(int): list(dyn)', flatten],
+  ['list(A).reverse(): list(A)', linear(([list]) => new List([...itemsOf(list)].reverse()))],
+  ['lists.range(int): list(int)', range],
+];
+
+function containsAll(list: readonly Value[], wanted: readonly Value[], { spend }: CallContext) {
+  spend(list.length * wanted.length);
+  return wanted.every((item) => list.some((held) => equals(held, item)));
+}
+
+/** Lists as sets. */
+export const sets: Library = [
+  [
+    'sets.contains(list(A), list(A)): bool',
+    ([list, wanted], context) => containsAll(itemsOf(list), itemsOf(wanted), context),
+  ],
+  [
+    'sets.equivalent(list(A), list(A)): bool',
+    ([one, other], context) =>
+      containsAll(itemsOf(one), itemsOf(other), context) &&
+      containsAll(itemsOf(other), itemsOf(one), context),
+  ],
+  [
+    'sets.intersects(list(A), list(A)): bool',
+    ([one, other], { spend }) => {
+      spend(itemsOf(one).length * itemsOf(other).length);
+      return itemsOf(one).some((item) => itemsOf(other).some((held) => equals(held, item)));
+    },
+  ],
+];

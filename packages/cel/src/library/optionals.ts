@@ -1,0 +1,47 @@
+import type { Library } from '../types/functions.ts';
+import { CelError, Duration, isMapValue, List, numeric, Optional, type Value } from '../values.ts';
+
+const none = new Optional();
+
+function isZero(value: Value): boolean {
+  if (value === null || value === false || value === '') return true;
+  const number = numeric(value);
+  if (number !== undefined) return Number(number) === 0;
+  if (value instanceof Uint8Array) return value.length === 0;
+  if (value instanceof List) return value.items.length === 0;
+  if (isMapValue(value)) return value.size === 0;
+  if (value instanceof Duration) return value.nanos === 0n;
+  return value instanceof Optional && value.value === undefined;
+}
+
+const inner = (value: Value | undefined) => (value as Optional).value;
+
+/** Optional values. */
+export const optionals: Library = [
+  ['optional.of(V): optional_type(V)', ([value]) => new Optional(value)],
+  ['optional.none(): optional_type(V)', () => none],
+  [
+    'optional.ofNonZeroValue(V): optional_type(V)',
+    ([value = null]) => (isZero(value) ? none : new Optional(value)),
+  ],
+  ['optional_type(V).hasValue(): bool', ([value]) => inner(value) !== undefined],
+  [
+    'optional_type(V).value(): V',
+    ([value]) => {
+      const held = inner(value);
+      if (held === undefined) throw new CelError('optional.none() dereference');
+      return held;
+    },
+  ],
+  [
+    'optional_type(V).or(optional_type(V)): optional_type(V)',
+    ([value = none, other = none]) => (inner(value) === undefined ? other : value),
+  ],
+  ['optional_type(V).orValue(V): V', ([value, other = null]) => fallback(value, other)],
+];
+
+/** What is held may be null itself. */
+function fallback(value: Value | undefined, other: Value): Value {
+  const held = inner(value);
+  return held === undefined ? other : held;
+}

@@ -1,0 +1,247 @@
+import { WorkBudget, WorkExceeded } from '@wheelhouse/machinery';
+import { Pattern } from '@wheelhouse/schema';
+import type { CallContext, Library } from '../types/functions.ts';
+import { CelError, List, type Value } from '../values.ts';
+import { sizeCost } from './arithmetic.ts';
+import { formatText } from './format-text.ts';
+
+const text = (value: Value | undefined) => value as string;
+const number = (value: Value | undefined) => Number(value as bigint);
+
+function outOfRange(index: number): CelError {
+  return new CelError(`index out of range: ${index}`);
+}
+
+function charAt([value, index]: readonly Value[]): Value {
+  const points = [...text(value)];
+  const at = number(index);
+  if (at < 0 || at > points.length) throw outOfRange(at);
+  return points[at] ?? '';
+}
+
+function substring([value, from, to]: readonly Value[]): Value {
+  const points = [...text(value)];
+  const start = number(from);
+  const end = to === undefined ? points.length : number(to);
+  if (start < 0 || start > points.length) throw outOfRange(start);
+  if (end < 0 || end > points.length) throw outOfRange(end);
+  if (start > end) throw new CelError(`invalid substring range. start: ${start}, end: ${end}`);
+  return points.slice(start, end).join('');
+}
+
+function indexOf([value, search, from]: readonly Value[]): Value {
+  const points = [...text(value)];
+  const start = from === undefined ? 0 : number(from);
+  if (start < 0) throw outOfRange(start);
+  if (start > points.length) return -1n;
+  const skipped = points.slice(0, start).join('').length;
+  const at = text(value).indexOf(text(search), skipped);
+  return at < 0 ? -1n : BigInt([...text(value).slice(0, at)].length);
+}
+
+function lastIndexOf([value, search, from]: readonly Value[]): Value {
+  const points = [...text(value)];
+  const start = from === undefined ? points.length : number(from);
+  if (start < 0) throw outOfRange(start);
+  if (start > points.length) return -1n;
+  const limit = points.slice(0, start).join('').length;
+  const at = text(value).lastIndexOf(text(search), limit);
+  return at < 0 ? -1n : BigInt([...text(value).slice(0, at)].length);
+}
+
+/** Where a search text stands, up to a number of times; between code points where it is empty. */
+function places(value: string, search: string, limit: number): number[] {
+  const found: number[] = [];
+  let at = 0;
+  while (found.length < limit) {
+    at = value.indexOf(search, at);
+    if (at < 0) break;
+    found.push(at);
+    const code = value.codePointAt(at);
+    if (search === '' && code === undefined) break;
+    at += search === '' ? (Number(code) > 0xffff ? 2 : 1) : search.length;
+  }
+  return found;
+}
+
+function replace([value, search, by, most]: readonly Value[], { spend }: CallContext): Value {
+  const limit = most === undefined || number(most) < 0 ? Number.POSITIVE_INFINITY : number(most);
+  const source = text(value);
+  const found = places(source, text(search), limit);
+  spend(sizeCost(source.length, found.length * text(by).length));
+  let result = '';
+  let last = 0;
+  for (const at of found) {
+    result += source.slice(last, at) + text(by);
+    last = at + text(search).length;
+  }
+  return result + source.slice(last);
+}
+
+function split([value, separator, most]: readonly Value[], { spend }: CallContext): Value {
+  const source = text(value);
+  spend(sizeCost(source.length));
+  const limit = most === undefined ? -1 : number(most);
+  if (limit === 0) return new List([]);
+  const parts = text(separator) === '' ? [...source] : source.split(text(separator));
+  if (limit < 0 || parts.length <= limit) return new List(parts);
+  const rest = parts.slice(limit - 1).join(text(separator));
+  return new List([...parts.slice(0, limit - 1), rest]);
+}
+
+function join([list, separator = '']: readonly Value[], { spend }: CallContext): Value {
+  const { items } = list as List;
+  const sizes = items.map((item) => {
+    if (typeof item !== 'string') throw new CelError('no such overload: join');
+    return item.length + text(separator).length;
+  });
+  spend(sizeCost(...(sizes.length > 0 ? [sizes.reduce((sum, size) => sum + size, 0)] : [])));
+  return items.join(text(separator));
+}
+
+const quoted: Readonly<Record<string, string>> = {
+  '\u0007': '\\a',
+  '\b': '\\b',
+  '\f': '\\f',
+  '\n': '\\n',
+  '\r': '\\r',
+  '\t': '\\t',
+  '\v': '\\v',
+  '\\': '\\\\',
+  '"': '\\"',
+};
+
+function quote(value: string): string {
+  const escaped = [...value].map((point) => {
+    if (Object.hasOwn(quoted, point)) return quoted[point] ?? point;
+    return /^[\ud800-\udfff]$/.test(point) ? '\ufffd' : point;
+  });
+  return `"${escaped.join('')}"`;
+}
+
+const whitespace =
+  '[\\t-\\r\\u0020\\u0085\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]+';
+const leading = new RegExp(`^${whitespace}`);
+const trailing = new RegExp(`(?<!${whitespace.slice(0, -1)})${whitespace}$`);
+
+function reading(run: (value: string) => Value) {
+  return ([value]: readonly Value[], { spend }: CallContext) => {
+    spend(sizeCost(text(value).length));
+    return run(text(value));
+  };
+}
+
+const patterns = new Map<string, Pattern>();
+const patternsMax = 500;
+
+/** A pattern of RE2. Throws `CelError` for what is none, or too large. */
+export function patternOf(source: string): Pattern {
+  const known = patterns.get(source);
+  if (known !== undefined) return known;
+  let compiled: Pattern;
+  try {
+    compiled = new Pattern(source);
+  } catch (error) {
+    throw new CelError(String(error instanceof Error ? error.message : error));
+  }
+  if (patterns.size >= patternsMax) patterns.clear();
+  patterns.set(source, compiled);
+  return compiled;
+}
+
+/** Upstream's cost of a match, in which what the pattern compiles to counts where that is more. */
+const matchCost = (value: string, pattern: { readonly size: number }, source: string) =>
+  sizeCost(value.length) * Math.ceil(Math.max(source.length, pattern.size) * 0.25);
+
+function matches([value, source]: readonly Value[], { spend }: CallContext): Value {
+  const pattern = patternOf(text(source));
+  spend(matchCost(text(value), pattern, text(source)));
+  return pattern.test(text(value));
+}
+
+function patternToFind(source: string): Pattern {
+  try {
+    return patternOf(source);
+  } catch (error) {
+    if (!(error instanceof CelError)) throw error;
+    throw new CelError(`Illegal regex: ${error.message}`);
+  }
+}
+
+/** Most steps of one search for all matches, each of which may look at all that follows it. */
+const findStepsMax = 20_000_000;
+
+function findAll(args: readonly Value[], limit: number, { spend }: CallContext): string[] {
+  const [value, source] = args;
+  const pattern = patternToFind(text(source));
+  spend(matchCost(text(value), pattern, text(source)));
+  const budget = new WorkBudget({ what: 'the search for matches', steps: findStepsMax });
+  try {
+    return pattern.findAll(text(value), limit, budget);
+  } catch (error) {
+    if (!(error instanceof WorkExceeded)) throw error;
+    throw new CelError(error.message);
+  }
+}
+
+const regularExpressions: Library = [
+  ['matches(string, string): bool', matches],
+  ['string.matches(string): bool', matches],
+  ['string.find(string): string', (args, context) => findAll(args, 1, context)[0] ?? ''],
+  [
+    'string.findAll(string): list(string)',
+    (args, context) => new List(findAll(args, Number.POSITIVE_INFINITY, context)),
+  ],
+  [
+    'string.findAll(string, int): list(string)',
+    (args, context) => {
+      const limit = number(args[2]);
+      return new List(findAll(args, limit < 0 ? Number.POSITIVE_INFINITY : limit, context));
+    },
+  ],
+];
+
+/** Functions on texts. */
+export const strings: Library = [
+  [
+    'string.contains(string): bool',
+    ([value, part], { spend }) => {
+      spend(sizeCost(text(value).length));
+      return text(value).includes(text(part));
+    },
+  ],
+  ['string.startsWith(string): bool', ([value, part]) => text(value).startsWith(text(part))],
+  ['string.endsWith(string): bool', ([value, part]) => text(value).endsWith(text(part))],
+  ['string.charAt(int): string', charAt],
+  ['string.indexOf(string): int', indexOf],
+  ['string.indexOf(string, int): int', indexOf],
+  ['string.lastIndexOf(string): int', lastIndexOf],
+  ['string.lastIndexOf(string, int): int', lastIndexOf],
+  [
+    'string.lowerAscii(): string',
+    reading((value) => value.replace(/[A-Z]+/g, (part) => part.toLowerCase())),
+  ],
+  [
+    'string.upperAscii(): string',
+    reading((value) => value.replace(/[a-z]+/g, (part) => part.toUpperCase())),
+  ],
+  ['string.replace(string, string): string', replace],
+  ['string.replace(string, string, int): string', replace],
+  ['string.split(string): list(string)', split],
+  ['string.split(string, int): list(string)', split],
+  ['string.substring(int): string', substring],
+  ['string.substring(int, int): string', substring],
+  ['string.trim(): string', reading((value) => value.replace(leading, '').replace(trailing, ''))],
+  ['list(string).join(): string', join],
+  ['list(string).join(string): string', join],
+  ['strings.quote(string): string', reading(quote)],
+  [
+    'string.format(list(dyn)): string',
+    ([value, args], { spend }) => {
+      const result = formatText(text(value), (args as List).items);
+      spend(sizeCost(result.length));
+      return result;
+    },
+  ],
+  ...regularExpressions,
+];

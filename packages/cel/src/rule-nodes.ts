@@ -1,0 +1,233 @@
+import { type CelRule, childPath, indexPath, resolved, type Schema } from '@wheelhouse/schema';
+import { type Compiled, compile } from './compile.ts';
+import { product } from './cost/estimate.ts';
+import type { Program } from './evaluator.ts';
+import { CelCompileError } from './issues.ts';
+import type { Environment } from './types/environment.ts';
+import {
+  escapeName,
+  schemaOfValues,
+  seen,
+  typeOfSchema,
+  withTypeMeta,
+} from './types/schema-types.ts';
+import { standardFunctions } from './types/standard-functions.ts';
+import { dynType, optionalType, type Type } from './types/types.ts';
+import { CelError } from './values.ts';
+
+/** A rule that was compiled. */
+export interface CompiledRule {
+  readonly rule: CelRule;
+  readonly program: Program;
+  readonly message: Program | undefined;
+  /** Why it has no message of its own making, though it should. */
+  readonly problem?: RuleProblem;
+  /** Judges a change: without `optionalOldSelf` it is run only where there is an old value. */
+  readonly usesOldSelf: boolean;
+}
+
+/** Why a rule cannot be compiled. */
+export interface RuleProblem {
+  readonly member: 'rule' | 'messageExpression';
+  readonly detail: string;
+  /** There is nothing in it: it is not run. */
+  readonly isEmpty?: boolean;
+  /** Variables it uses, where its types fit at least. */
+  readonly used?: ReadonlySet<string>;
+}
+
+/** What a rule may cost at most, as far as it could be compiled. */
+export interface RuleCosts {
+  readonly rule?: Compiled['costMax'];
+  readonly messageExpression?: Compiled['costMax'];
+}
+
+/** The schema a rule on this node sees. */
+export function selfSchema(schema: Schema, isRoot: boolean): Schema {
+  const plain = resolved(schema);
+  return isRoot ? withTypeMeta(plain) : seen(plain);
+}
+
+/** A rule that does not compile; what was learnt of it until then. */
+export interface BrokenRule {
+  readonly problem: RuleProblem;
+  readonly program?: undefined;
+  readonly usesOldSelf: boolean;
+}
+
+/** Compiles a node's rule, or says why it does not. */
+export function compileRule(
+  rule: CelRule,
+  self: Type | undefined,
+): (CompiledRule | BrokenRule) & { readonly costs: RuleCosts } {
+  const type = self ?? dynType;
+  const old = rule.optionalOldSelf === true ? optionalType(type) : type;
+  const variables = new Map([
+    ['self', type],
+    ['oldSelf', old],
+  ]);
+  const environment: Environment = { functions: standardFunctions(), variables };
+  const main = compiled(rule.rule, environment, {
+    member: 'rule',
+    wanted: 'bool',
+    wrongType: 'cel expression must evaluate to a bool',
+    head: 'compilation failed: ',
+  });
+  const usesOldSelf = main.used?.has('oldSelf') ?? false;
+  if ('detail' in main) {
+    const isEmpty = rule.rule.trim() === '';
+    return { problem: { ...main, isEmpty }, usesOldSelf, costs: {} };
+  }
+  const { messageExpression = '' } = rule;
+  const message = messageExpression.trim() === '' ? undefined : messageOf(rule, environment);
+  const costs = { rule: main.costMax };
+  const known = { rule, program: main.program, usesOldSelf };
+  if (message === undefined) return { ...known, message, costs };
+  if ('detail' in message) return { ...known, message: undefined, problem: message, costs };
+  return {
+    ...known,
+    message: message.program,
+    costs: { ...costs, messageExpression: message.costMax },
+  };
+}
+
+function messageOf(rule: CelRule, environment: Environment) {
+  return compiled(rule.messageExpression ?? '', environment, {
+    member: 'messageExpression',
+    wanted: 'string',
+    wrongType: 'messageExpression must evaluate to a string',
+    head: 'messageExpression compilation failed: ',
+  });
+}
+
+function compiled(
+  source: string,
+  environment: Environment,
+  at: Pick<RuleProblem, 'member'> & { wanted: string; wrongType: string; head: string },
+): { program: Program; used: ReadonlySet<string>; costMax: Compiled['costMax'] } | RuleProblem {
+  const { member } = at;
+  let made: Compiled;
+  try {
+    made = compile(source, environment);
+  } catch (error) {
+    if (error instanceof CelCompileError) return { member, detail: at.head + error.message };
+    throw error;
+  }
+  if (made.type.name !== at.wanted) return { member, detail: at.wrongType };
+  try {
+    return { program: made.program(), used: made.used, costMax: made.costMax };
+  } catch (error) {
+    if (!(error instanceof CelError)) throw error;
+    const what = member === 'rule' ? 'program' : member;
+    const detail = `${what} instantiation failed: ${error.message}`;
+    return { member, detail, used: made.used };
+  }
+}
+
+/** A schema on the way to one with rules. */
+export interface RuleNode {
+  readonly schema: Schema;
+  /** What rules see of it: members by their escaped names. */
+  readonly self: Schema;
+  readonly rules: readonly (CompiledRule | BrokenRule)[];
+  /** It has rules, though nothing is known of its values' type. */
+  readonly isUntyped: boolean;
+  readonly properties: ReadonlyMap<string, RuleNode>;
+  readonly additional: RuleNode | undefined;
+  readonly items: RuleNode | undefined;
+}
+
+/** The schemas with rules, compiled; undefined when there are none. */
+export function ruleNode(schema: Schema, isRoot = true): RuleNode | undefined {
+  const isTyped = typeOfSchema(selfSchema(schema, isRoot), selfName) !== undefined;
+  return nodeAt(resolved(schema), { isRoot, isTyped });
+}
+
+function nodeAt(
+  schema: Schema,
+  at: { readonly isRoot: boolean; readonly isTyped: boolean },
+): RuleNode | undefined {
+  const { isTyped } = at;
+  const self = selfSchema(schema, at.isRoot);
+  const properties = new Map<string, RuleNode>();
+  for (const [member, property] of schema.properties ?? []) {
+    if (!isTyped && escapeName(member) !== undefined) continue;
+    // Rules see no members of a type that is not known: those inside are not run either.
+    if (typeOfSchema(property.schema, selfName) === undefined) continue;
+    const node = nodeAt(resolved(property.schema), { isRoot: false, isTyped: true });
+    if (node !== undefined) properties.set(member, node);
+  }
+  const below = (part: Schema | undefined) =>
+    part === undefined ? undefined : nodeAt(resolved(part), { isRoot: false, isTyped });
+  const additional = below(schemaOfValues(schema));
+  const items = below(schema.items);
+  const isUntyped = !isTyped && (schema.rules ?? []).length > 0;
+  const rules = isUntyped ? [] : rulesOf(schema, self);
+  const isEmpty =
+    rules.length + properties.size === 0 && additional === undefined && items === undefined;
+  if (isEmpty && !isUntyped) return undefined;
+  return { schema, self, rules, isUntyped, properties, additional, items };
+}
+
+/** The name of what a rule stands at; its members' types have their paths from there. */
+export const selfName = 'selfType';
+
+function rulesOf(schema: Schema, self: Schema): readonly (CompiledRule | BrokenRule)[] {
+  const { rules = [] } = schema;
+  if (rules.length === 0) return [];
+  const type = typeOfSchema(self, selfName);
+  return rules.map((rule) => compileRule(rule, type));
+}
+
+/** Every schema with its path in the definition. */
+export interface SchemaPlace {
+  readonly schema: Schema;
+  readonly path: string;
+  readonly isRoot: boolean;
+  /** The path of the list or map whose items have no old values of their own. */
+  readonly uncorrelatable: string | undefined;
+  /** How many such values an object has at most; undefined when nothing bounds them. */
+  readonly cardinality: number | undefined;
+}
+
+/** Walks a schema with its place in the definition, what is inside of another first. */
+export function* placesOf(at: SchemaPlace): Generator<SchemaPlace> {
+  const schema = resolved(at.schema);
+  // A type of map that is not known, which other rules refuse, counts as one without old members.
+  const isOdd = !['atomic', 'granular'].includes(schema.mapType ?? 'granular');
+  const inside = isOdd ? (at.uncorrelatable ?? at.path) : at.uncorrelatable;
+  const cardinality = cardinalityInside(schema, at.cardinality);
+  const below = { isRoot: false, cardinality };
+  if (schema.additionalProperties !== undefined) {
+    const path = childPath(at.path, 'additionalProperties');
+    const more = schema.additionalProperties;
+    yield* placesOf({ ...below, schema: more, path, uncorrelatable: at.uncorrelatable });
+  }
+  for (const [member, property] of schema.properties ?? []) {
+    const path = `${childPath(at.path, 'properties')}[${member}]`;
+    yield* placesOf({ ...below, schema: property.schema, path, uncorrelatable: inside });
+  }
+  if (schema.items !== undefined) {
+    const path = childPath(at.path, 'items');
+    const uncorrelatable =
+      schema.listType === 'map' ? at.uncorrelatable : (at.uncorrelatable ?? at.path);
+    yield* placesOf({ ...below, schema: schema.items, path, uncorrelatable });
+  }
+  yield { ...at, schema };
+}
+
+/** How many values of its parts a schema allows, by how many there are of its own. */
+function cardinalityInside(schema: Schema, own: number | undefined): number | undefined {
+  const { type, additionalProperties, validation = {} } = schema;
+  let factor: number | undefined = 1;
+  if (type === 'array') factor = validation.maxItems;
+  else if (type === 'object' && additionalProperties !== undefined) {
+    factor = validation.maxProperties;
+  }
+  return own === undefined || factor === undefined ? undefined : product(own, Math.max(factor, 0));
+}
+
+/** `path.x-kubernetes-validations[0]`. */
+export function rulePath(path: string, index: number): string {
+  return indexPath(childPath(path, 'x-kubernetes-validations'), index);
+}

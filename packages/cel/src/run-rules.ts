@@ -1,0 +1,341 @@
+import {
+  duplicate,
+  type FieldError,
+  forbiddenField,
+  goQuoted,
+  invalid,
+  isObject,
+  type JsonValue,
+  member,
+  required,
+} from '@wheelhouse/machinery';
+import {
+  type Correlation,
+  childPath,
+  correlate,
+  correlateItem,
+  correlateMember,
+  indexPath,
+  isUnchanged,
+  keyPath,
+  noField,
+  type Schema,
+} from '@wheelhouse/schema';
+import type { Program } from './evaluator.ts';
+import { jsonToValue, optionalValue } from './json-values.ts';
+import { type CompiledRule, type RuleNode, ruleNode } from './rule-nodes.ts';
+import { CelCostError, CelError, Optional, type Value } from './values.ts';
+
+/** What one rule may cost, and all the rules of an object together. */
+const ruleCostMax = 1_000_000;
+const objectCostMax = 10_000_000;
+const messageLengthMax = 5120;
+
+/** Is told what an update is not refused for, since it was so before. */
+type Warn = (text: string) => void;
+
+/** Refuses an update for what was so before, too. */
+type Unforgiving = 'unforgiving';
+
+/** The rules of a custom kind's version, as its strategy calls them. */
+export type RunRules = (
+  object: JsonValue,
+  old: JsonValue | undefined,
+  warn?: Warn | Unforgiving,
+) => readonly FieldError[];
+
+/**
+ * Makes the validator of a schema's rules; undefined when it has none. They are compiled when they
+ * are first needed. Rules over an unchanged value warn of an update instead of failing it, unless
+ * they look at the old value (CRD-3).
+ */
+export function compileRules(schema: Schema): RunRules {
+  let node: RuleNode | undefined | 'unknown' = 'unknown';
+  return (object, old, warn = () => {}) => {
+    if (node === 'unknown') node = ruleNode(schema);
+    if (node === undefined) return [];
+    const run = new RuleRun(warn === 'unforgiving' ? {} : { warn });
+    const pair = old === undefined ? undefined : correlate({ old, value: object, schema });
+    run.validate(node, { value: object, path: '', pair });
+    return run.errors;
+  };
+}
+
+/**
+ * Judges a default by the rules of its schema: as what it was before, and if that holds as what is new.
+ * Gives what is left of the budget of all defaults of a definition.
+ */
+export function judgeDefault(
+  schema: Schema,
+  value: JsonValue,
+  at: { readonly path: string; readonly isRoot: boolean; readonly budget: number },
+): { readonly errors: readonly FieldError[]; readonly left: number } {
+  const node = ruleNode(schema, at.isRoot);
+  if (node === undefined) return { errors: [], left: at.budget };
+  const judged = (pair: Correlation | undefined) => {
+    const run = new RuleRun({ budget: at.budget });
+    run.validate(node, { value, path: at.path, pair });
+    return run;
+  };
+  const kept = judged(correlate({ old: value, value, schema }));
+  if (kept.errors.length > 0) return { errors: kept.errors, left: kept.left };
+  const made = judged(undefined);
+  return { errors: made.errors, left: Math.min(made.left, kept.left) };
+}
+
+interface Place {
+  readonly value: JsonValue;
+  readonly path: string;
+  /** The value in its place before. */
+  readonly pair: Correlation | undefined;
+  /** The nearest value around that has a place of its own. */
+  readonly around?: Correlation | undefined;
+}
+
+/** Whether a value, or one without a place of its own what is around it, is what it was. */
+function isKept({ pair, around }: Place): boolean {
+  const place = pair ?? around;
+  return place !== undefined && isUnchanged(place);
+}
+
+/** Owns the errors of one validation and what is left to spend. */
+class RuleRun {
+  readonly errors: FieldError[] = [];
+  /** Without it nothing is kept: all that fails is an error. */
+  readonly #warn: Warn | undefined;
+  #left: number;
+
+  constructor({ budget = objectCostMax, warn }: { budget?: number; warn?: Warn }) {
+    this.#left = budget;
+    this.#warn = warn;
+  }
+
+  /** What may still be spent; negative when rules were left out for want of it. */
+  get left(): number {
+    return this.#left;
+  }
+
+  validate(node: RuleNode, place: Place): void {
+    const { value, path, pair } = place;
+    const around = pair ?? place.around;
+    if (value === null || this.#left < 0) return;
+    if (node.isUntyped) this.errors.push(invalid(nameOf(path), typeOf(node), untyped));
+    else if (node.rules.length > 0) this.#judge(node, place);
+    if (Array.isArray(value)) {
+      const { items } = node;
+      if (items === undefined) return;
+      value.forEach((item, index) => {
+        const at = indexPath(path, index);
+        const before = correlateItem(pair, index);
+        this.validate(items, { value: item, path: at, pair: before, around });
+      });
+      return;
+    }
+    if (!isObject(value)) return;
+    for (const name of Object.keys(value)) {
+      const child = node.properties.get(name) ?? node.additional;
+      const held = member(value, name);
+      if (child === undefined || held === undefined) continue;
+      const at = child === node.additional ? keyPath(path, name) : childPath(path, name);
+      this.validate(child, { value: held, path: at, pair: correlateMember(pair, name), around });
+    }
+  }
+
+  #judge(node: RuleNode, place: Place): void {
+    const { pair } = place;
+    if (this.#left <= 0) {
+      const why = `validation ${new OutOfBudget().message}`;
+      this.errors.push(invalid(nameOf(place.path), typeOf(node), why));
+      this.#left = -1;
+      return;
+    }
+    const hasOld = pair !== undefined && pair.old !== null;
+    let self: Value | CelError;
+    let old: Value | undefined;
+    try {
+      self = jsonToValue(place.value, node.self);
+      old = hasOld ? jsonToValue(pair.old, node.self) : undefined;
+    } catch (error) {
+      if (!(error instanceof CelError)) throw error;
+      self = error;
+    }
+    for (const rule of node.rules) {
+      if (rule.program === undefined) {
+        if (rule.problem.isEmpty) continue;
+        const why = `rule compile error: ${rule.problem.detail}`;
+        this.errors.push(invalid(nameOf(place.path), typeOf(node), why));
+        continue;
+      }
+      const isOptional = rule.rule.optionalOldSelf === true;
+      if (rule.usesOldSelf && old === undefined && !isOptional) continue;
+      if (self instanceof CelError) {
+        this.errors.push(invalid(nameOf(place.path), typeOf(node), failure(self, rule)));
+        continue;
+      }
+      const oldSelf = isOptional ? this.#optionalOld(pair, node) : (old ?? null);
+      this.#run(rule, {
+        variables: new Map([
+          ['self', self],
+          ['oldSelf', oldSelf],
+        ]),
+        node,
+        place,
+      });
+      if (this.#left < 0) return;
+    }
+  }
+
+  #optionalOld(pair: Correlation | undefined, node: RuleNode): Optional {
+    const hasOld = pair !== undefined && pair.old !== null;
+    return new Optional(hasOld ? optionalValue(pair.old, node.self) : undefined);
+  }
+
+  #run(rule: CompiledRule, at: Judged): void {
+    const field = nameOf(at.place.path);
+    const type = typeOf(at.node);
+    try {
+      if (this.#evaluate(rule.program, at.variables) === true) return;
+    } catch (error) {
+      if (!(error instanceof CelError)) throw error;
+      const why =
+        error instanceof OutOfBudget ? `validation ${error.message}` : failure(error, rule);
+      this.errors.push(invalid(field, type, why));
+      return;
+    }
+    const error = this.#complaint(rule, at);
+    if (this.#warn === undefined || rule.usesOldSelf || !isKept(at.place)) this.errors.push(error);
+    else this.#warn(`${error.field}: ${error.message}`);
+  }
+
+  /** Runs a program; once it costs too much, nothing else is run. */
+  #evaluate(program: Program, variables: Variables): Value {
+    const left = this.#left;
+    try {
+      const { value, cost } = program.run(variables, Math.min(ruleCostMax, left));
+      this.#left -= cost;
+      return value;
+    } catch (error) {
+      if (!(error instanceof CelCostError)) throw error;
+      this.#left = -1;
+      throw left <= ruleCostMax ? new OutOfBudget() : error;
+    }
+  }
+
+  #complaint(rule: CompiledRule, { variables, node, place }: Judged): FieldError {
+    // A rule whose message does not compile has nothing else compiled, upstream.
+    const fieldPath = rule.problem === undefined ? rule.rule.fieldPath : undefined;
+    const field = fieldPathOf(place.path, fieldPath, node.schema);
+    const type = typeOf(node);
+    const made = rule.message === undefined ? undefined : this.#made(rule.message, variables);
+    if (!(made instanceof CelError)) {
+      return errorOf(rule, { field, type, detail: made ?? fixedMessage(rule) });
+    }
+    const source = goQuoted(rule.rule.messageExpression ?? '');
+    const why =
+      made instanceof OutOfBudget
+        ? `messageExpression evaluation ${made.message}`
+        : `${noMore} due to call cost exceeds limit for messageExpression: ${source}`;
+    return invalid(field, type, why);
+  }
+
+  /**
+   * A message that fails, or cannot be shown on one line, gives way to the fixed one; one that
+   * costs too much does not.
+   */
+  #made(program: Program, variables: Variables): string | CelError | undefined {
+    try {
+      const value = this.#evaluate(program, variables);
+      if (typeof value !== 'string') return undefined;
+      const message = value.trim();
+      const isShown = message !== '' && message.length <= messageLengthMax;
+      return isShown && !message.includes('\n') ? message : undefined;
+    } catch (error) {
+      if (error instanceof CelCostError) return error;
+      if (error instanceof CelError) return undefined;
+      throw error;
+    }
+  }
+}
+
+type Variables = ReadonlyMap<string, Value>;
+
+/** What a rule is run over. */
+interface Judged {
+  readonly variables: Variables;
+  readonly node: RuleNode;
+  readonly place: Place;
+}
+
+const noMore = 'no further validation rules will be run';
+
+/** What all rules of an object may cost together is spent. */
+class OutOfBudget extends CelCostError {
+  constructor() {
+    super(`failed due to running out of cost budget, ${noMore}`);
+  }
+}
+
+function fixedMessage({ rule }: CompiledRule): string {
+  const message = (rule.message ?? '').trim();
+  return message === '' ? `failed rule: ${rule.rule.trim()}` : message;
+}
+
+const untyped =
+  'rule compiler initialization error: failed to convert to declType for CEL validation rules';
+
+/** Go prints the path of the whole object as `<nil>`. */
+function nameOf(path: string): string {
+  return path === '' ? noField : path;
+}
+
+function typeOf({ schema }: RuleNode): string {
+  return schema.type ?? '';
+}
+
+function failure(error: CelError, { rule }: CompiledRule): string {
+  const message = (rule.message ?? '').trim();
+  const shown = message === '' ? rule.rule.trim() : message;
+  if (error.message.startsWith('no such overload')) {
+    const why = 'call arguments did not match a supported operator, function or macro signature';
+    return `'${error.message}': ${why} for rule: ${shown}`;
+  }
+  if (error instanceof CelCostError) {
+    const why = `${noMore} due to call cost exceeds limit for rule`;
+    return `'${error.message}': ${why}: ${shown}`;
+  }
+  return `${error.message} evaluating rule: ${shown}`;
+}
+
+function errorOf(
+  { rule }: CompiledRule,
+  at: { field: string; type: string; detail: string },
+): FieldError {
+  switch (rule.reason) {
+    case 'FieldValueForbidden':
+      return forbiddenField(at.field, at.detail);
+    case 'FieldValueRequired':
+      return required(at.field, at.detail);
+    case 'FieldValueDuplicate':
+      return duplicate(at.field, at.type);
+    default:
+      return invalid(at.field, at.type, at.detail);
+  }
+}
+
+/** The field a rule complains of: its own, or the one its `fieldPath` leads to. */
+function fieldPathOf(path: string, fieldPath: string | undefined, from: Schema): string {
+  let field = path;
+  let schema: Schema | undefined = from;
+  for (const [, dotted, quoted] of (fieldPath ?? '').matchAll(
+    /\.([^.[\]]+)|\['((?:[^'\\]|\\.)*)'\]/g,
+  )) {
+    const name = dotted ?? (quoted ?? '').replace(/\\(.)/g, '$1');
+    const property: Schema | undefined = schema?.properties?.get(name)?.schema;
+    field =
+      property === undefined && schema?.additionalProperties !== undefined
+        ? keyPath(field, name)
+        : childPath(field, name);
+    schema = property ?? schema?.additionalProperties;
+  }
+  return nameOf(field);
+}

@@ -1,0 +1,317 @@
+import { sizeCost } from '../library/arithmetic.ts';
+import { showDuration, showTimestamp } from '../library/time-text.ts';
+import type { CallContext } from '../types/functions.ts';
+import type { StructType } from '../types/struct-type.ts';
+import {
+  anyType,
+  boolType,
+  bytesType,
+  doubleType,
+  durationType,
+  dynType,
+  intType,
+  listType,
+  mapType,
+  stringType,
+  type Type,
+  timestampType,
+  uintType,
+  wrapperType,
+} from '../types/types.ts';
+import {
+  CelError,
+  Duration,
+  EntryMap,
+  isMapValue,
+  kindOf,
+  List,
+  longTypeName,
+  StructValue,
+  Timestamp,
+  Uint,
+  type Value,
+} from '../values.ts';
+
+/**
+ * Protobuf's well-known messages, the only ones that expressions can write: `google.protobuf.
+ * Int64Value{value: 1}`. None but `Empty` is seen as a message afterwards: wrappers are what they wrap,
+ * `Value`, `Struct` and `ListValue` are their JSON value, times are times, as CEL has it.
+ */
+interface Field {
+  readonly type: Type;
+  /** The value as the message holds it. Throws `CelError`, without the field's name. */
+  readonly convert: (value: Value, context: CallContext) => Value;
+}
+interface Message {
+  readonly type: Type;
+  readonly fields: Readonly<Record<string, Field>>;
+  /** What the message is seen as, by its fields as converted. */
+  readonly make: (field: (name: string) => Value | undefined, set: readonly Value[]) => Value;
+}
+
+/** What each kind says of a type of Go's it cannot become. */
+const refusals: Readonly<Record<string, (type: string) => string>> = {
+  int: (type) => `unsupported type conversion from 'int' to ${type}`,
+  uint: (type) => `unsupported type conversion from 'uint' to ${type}`,
+  double: (type) => `type conversion error from Double to '${type}'`,
+  bytes: (type) => `type conversion error from Bytes to '${type}'`,
+  string: (type) => `unsupported native conversion from string to '${type}'`,
+};
+
+function cannotBecome(value: Value, type: string): CelError {
+  const kind = kindOf(value);
+  const said = Object.hasOwn(refusals, kind) ? refusals[kind] : undefined;
+  const other = kind === 'bool' ? 'bool' : `'${longTypeName(kind)}'`;
+  return new CelError(said?.(type) ?? `type conversion error from ${other} to '${type}'`);
+}
+
+const signed = (bits: 32 | 64): Field => ({
+  type: intType,
+  convert(value) {
+    if (typeof value !== 'bigint') throw cannotBecome(value, `int${bits}`);
+    if (BigInt.asIntN(bits, value) !== value) throw new CelError('integer overflow');
+    return value;
+  },
+});
+const unsigned = (bits: 32 | 64): Field => ({
+  type: uintType,
+  convert(value) {
+    if (!(value instanceof Uint)) throw cannotBecome(value, `uint${bits}`);
+    const isInside = BigInt.asUintN(bits, value.value) === value.value;
+    if (!isInside) throw new CelError('unsigned integer overflow');
+    return value;
+  },
+});
+const floating = (bits: 32 | 64): Field => ({
+  type: doubleType,
+  convert(value) {
+    if (typeof value !== 'number') throw cannotBecome(value, `float${bits}`);
+    return bits === 32 ? Math.fround(value) : value;
+  },
+});
+const bool: Field = {
+  type: boolType,
+  convert(value) {
+    if (typeof value !== 'boolean') throw cannotBecome(value, 'bool');
+    return value;
+  },
+};
+const string: Field = {
+  type: stringType,
+  convert(value) {
+    if (typeof value !== 'string') throw cannotBecome(value, 'string');
+    return value;
+  },
+};
+const bytes: Field = {
+  type: bytesType,
+  convert(value) {
+    if (!(value instanceof Uint8Array)) throw cannotBecome(value, '[]uint8');
+    return value;
+  },
+};
+const list: Field = { type: listType(dynType), convert: listOfJson };
+const struct: Field = { type: mapType(stringType, dynType), convert: mapOfJson };
+/** The only value of the enumeration is 0, which is null. */
+const nullValue: Field = {
+  type: intType,
+  convert(value) {
+    if (typeof value !== 'bigint' && value !== null) throw cannotBecome(value, 'int32');
+    return null;
+  },
+};
+
+function wrapper(value: Field, zero: Value): Message {
+  const make: Message['make'] = (field) => field('value') ?? zero;
+  return { type: wrapperType(value.type), fields: { value }, make };
+}
+
+const billion = 1_000_000_000n;
+const secondsAndNanos = { seconds: signed(64), nanos: signed(32) };
+const int64Max = 2n ** 63n - 1n;
+
+/** Go's durations stop at 64 bits of nanoseconds. */
+function nanosOf(field: (name: string) => Value | undefined): bigint {
+  const seconds = (field('seconds') ?? 0n) as bigint;
+  return seconds * billion + ((field('nanos') ?? 0n) as bigint);
+}
+
+function clamped(nanos: bigint): bigint {
+  if (nanos > int64Max) return int64Max;
+  return nanos < -int64Max - 1n ? -int64Max - 1n : nanos;
+}
+
+const prefix = 'google.protobuf.';
+const emptyName = `${prefix}Empty`;
+
+const messages: Readonly<Record<string, Message>> = {
+  BoolValue: wrapper(bool, false),
+  BytesValue: wrapper(bytes, new Uint8Array()),
+  DoubleValue: wrapper(floating(64), 0),
+  FloatValue: wrapper(floating(32), 0),
+  Int32Value: wrapper(signed(32), 0n),
+  Int64Value: wrapper(signed(64), 0n),
+  StringValue: wrapper(string, ''),
+  UInt32Value: wrapper(unsigned(32), new Uint(0n)),
+  UInt64Value: wrapper(unsigned(64), new Uint(0n)),
+  Timestamp: {
+    type: timestampType,
+    fields: secondsAndNanos,
+    make: (field) => new Timestamp(nanosOf(field)),
+  },
+  Duration: {
+    type: durationType,
+    fields: secondsAndNanos,
+    make: (field) => new Duration(clamped(nanosOf(field))),
+  },
+  ListValue: {
+    type: list.type,
+    fields: { values: list },
+    make: (field) => field('values') ?? new List([]),
+  },
+  Struct: {
+    type: struct.type,
+    fields: { fields: struct },
+    make: (field) => field('fields') ?? new EntryMap(new Map()),
+  },
+  Value: {
+    type: dynType,
+    fields: {
+      null_value: nullValue,
+      number_value: floating(64),
+      string_value: string,
+      bool_value: bool,
+      struct_value: struct,
+      list_value: list,
+    },
+    // One of them at most; the last one stays.
+    make: (_, set) => set.at(-1) ?? null,
+  },
+  Any: { type: anyType, fields: { type_url: string, value: bytes }, make: unknownAny },
+  Empty: {
+    type: { name: emptyName, args: [], fields: new Map() },
+    fields: {},
+    make: () => new StructValue(emptyName, new Map()),
+  },
+};
+
+/** Full names of the messages with the types they are seen as. */
+export const messageTypes: readonly (readonly [string, Type])[] = Object.entries(messages).map(
+  ([name, { type }]) => [prefix + name, type],
+);
+
+const withValue = new Set(['Timestamp', 'Duration', 'Empty']);
+
+/** Those whose names are known to the checker, but to no evaluation: `type(x) == google.….Struct`. */
+export const typesWithoutValue: ReadonlySet<string> = new Set(
+  Object.keys(messages)
+    .filter((name) => !withValue.has(name))
+    .map((name) => prefix + name),
+);
+
+/** Names that stand for a number. */
+export const enumValues: ReadonlyMap<string, bigint> = new Map([
+  [`${prefix}NullValue.NULL_VALUE`, 0n],
+]);
+
+/** The well-known message of a full name; undefined for any other name. */
+export function messageStruct(name: string): StructType | undefined {
+  const short = name.startsWith(prefix) ? name.slice(prefix.length) : '';
+  const message = Object.hasOwn(messages, short) ? messages[short] : undefined;
+  if (message === undefined) return undefined;
+  const fieldOf = (one: string) =>
+    Object.hasOwn(message.fields, one) ? message.fields[one] : undefined;
+  return {
+    type: message.type,
+    field: (one) => fieldOf(one)?.type,
+    make(given, context) {
+      const converted = new Map<string, Value>();
+      for (const [one, value] of given) {
+        const field = fieldOf(one);
+        if (field === undefined) throw new CelError(`no such field: ${one}`);
+        converted.set(
+          one,
+          convertedField(`${name}.${one}`, () => field.convert(value, context)),
+        );
+      }
+      return message.make((one) => converted.get(one), [...converted.values()]);
+    },
+  };
+}
+
+/** Says of which field a conversion failed. */
+function convertedField(path: string, convert: () => Value): Value {
+  try {
+    return convert();
+  } catch (error) {
+    // The limit of cost, which is an error of its own, goes through as it is.
+    if (!(error instanceof CelError) || error.constructor !== CelError) throw error;
+    throw new CelError(`field type conversion error for ${path} value type: ${error.message}`);
+  }
+}
+
+function listOfJson(value: Value, context: CallContext): List {
+  if (!(value instanceof List)) throw cannotBecome(value, '[]*structpb.Value');
+  context.spend(1 + sizeCost(value.items.length));
+  return new List(value.items.map((item) => jsonOf(item, context)));
+}
+
+function mapOfJson(value: Value, context: CallContext): EntryMap {
+  if (!isMapValue(value)) throw cannotBecome(value, 'map[string]*structpb.Value');
+  context.spend(1 + sizeCost(value.size));
+  const entries = new Map<string, readonly [Value, Value]>();
+  for (const key of value.keys()) {
+    if (typeof key !== 'string') throw cannotBecome(key, 'string');
+    entries.set(`s${key}`, [key, jsonOf(value.get(key) ?? null, context)]);
+  }
+  return new EntryMap(entries);
+}
+
+/** A value as JSON holds it: numbers are doubles, what a double cannot hold and times are texts. */
+function jsonOf(value: Value, context: CallContext): Value {
+  if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
+  if (typeof value === 'number') return value;
+  if (typeof value === 'bigint') return jsonInteger(value);
+  if (value instanceof Uint) return jsonInteger(value.value);
+  if (value instanceof Uint8Array) return Buffer.from(value).toString('base64');
+  if (value instanceof Timestamp) return showTimestamp(value);
+  if (value instanceof Duration) return showDuration(value.nanos);
+  if (value instanceof List) return listOfJson(value, context);
+  if (isMapValue(value)) return mapOfJson(value, context);
+  throw cannotBecome(value, '*structpb.Value');
+}
+
+function jsonInteger(value: bigint): Value {
+  const number = Number(value);
+  return Number.isSafeInteger(number) ? number : String(value);
+}
+
+/** No type is known by an address, so that nothing can be taken out of an `Any`. */
+function unknownAny(field: (name: string) => Value | undefined): never {
+  const url = (field('type_url') ?? '') as string;
+  const value = (field('value') ?? new Uint8Array()) as Uint8Array;
+  const parts = [
+    url === '' ? [] : [`type_url:${JSON.stringify(url)}`],
+    value.length === 0 ? [] : [`value:"${escapedBytes(value)}"`],
+  ].flat();
+  throw new CelError(`unsupported conversion to ref.Val: (*dynamicpb.Message)${parts.join('  ')}`);
+}
+
+const escapes: Readonly<Record<number, string>> = {
+  9: '\\t',
+  10: '\\n',
+  13: '\\r',
+  34: '\\"',
+  92: '\\\\',
+};
+
+function escapedBytes(value: Uint8Array): string {
+  const shown = [...value.subarray(0, shownBytesMax)].map((byte) => {
+    const plain = byte >= 32 && byte < 127 ? String.fromCharCode(byte) : undefined;
+    return escapes[byte] ?? plain ?? `\\x${byte.toString(16).padStart(2, '0')}`;
+  });
+  return shown.join('');
+}
+
+/** Messages show no more than this of what an `Any` holds. */
+const shownBytesMax = 1024;

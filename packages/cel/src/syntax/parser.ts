@@ -1,0 +1,345 @@
+import { CelCompileError, type Issue } from '../issues.ts';
+import type { CallExpr, Expr, MapEntry, StructField } from './ast.ts';
+import { LexError, type Token, tokenize } from './lexer.ts';
+import { expandMacro } from './macros.ts';
+import { syntaxError } from './syntax-errors.ts';
+
+/** Code points an expression may have. */
+const sizeMax = 100_000;
+/** How deep expressions may nest; the stack of every walker holds out that far. */
+const depthMax = 250;
+/** How long a chain of operators or selections may be. */
+const chainMax = 600;
+const itemsMax = 100_000;
+
+const reserved = new Set(
+  (
+    'as break const continue else for function if import let loop package namespace return var ' +
+    'void while'
+  ).split(' '),
+);
+const keywords = new Set(['in', 'true', 'false', 'null']);
+
+/**
+ * Parses an expression and expands its macros. Throws `CelCompileError` with the position of what
+ * is wrong; the whole grammar of CEL with optional syntax is known.
+ */
+export function parse(source: string): Expr {
+  try {
+    if (source.length > sizeMax && [...source].length > sizeMax) {
+      throw new LexError(0, `expression code point size exceeds limit: size: ${source.length}`);
+    }
+  } catch (error) {
+    throw asCompileError(error, source, []);
+  }
+  const { tokens, issues } = tokensOf(source);
+  try {
+    const expr = new Parser(tokens).whole();
+    if (issues.length === 0) return expr;
+  } catch (error) {
+    throw asCompileError(error, source, issues);
+  }
+  throw new CelCompileError(source, issues);
+}
+
+function tokensOf(source: string): ReturnType<typeof tokenize> {
+  try {
+    return tokenize(source);
+  } catch (error) {
+    throw asCompileError(error, source, []);
+  }
+}
+
+function asCompileError(error: unknown, source: string, before: readonly Issue[]): unknown {
+  if (!(error instanceof LexError)) return error;
+  return new CelCompileError(source, [...before, error.issue]);
+}
+
+const levels: readonly ReadonlyMap<string, string>[] = [
+  new Map([['||', '_||_']]),
+  new Map([['&&', '_&&_']]),
+  new Map([
+    ['<', '_<_'],
+    ['<=', '_<=_'],
+    ['>', '_>_'],
+    ['>=', '_>=_'],
+    ['==', '_==_'],
+    ['!=', '_!=_'],
+    ['in', '@in'],
+  ]),
+  new Map([
+    ['+', '_+_'],
+    ['-', '_-_'],
+  ]),
+  new Map([
+    ['*', '_*_'],
+    ['/', '_/_'],
+    ['%', '_%_'],
+  ]),
+];
+
+/** Owns the place in the tokens. */
+class Parser {
+  readonly #tokens: readonly Token[];
+  #next = 0;
+  #depth = 0;
+
+  constructor(tokens: readonly Token[]) {
+    this.#tokens = tokens;
+  }
+
+  whole(): Expr {
+    const expr = this.#expression();
+    if (this.#peek().kind !== 'end') this.#unexpected('<EOF>');
+    return expr;
+  }
+
+  #peek(): Token {
+    return this.#tokens[this.#next] as Token;
+  }
+
+  #take(): Token {
+    const token = this.#peek();
+    if (token.kind !== 'end') this.#next += 1;
+    return token;
+  }
+
+  #is(text: string): boolean {
+    const token = this.#peek();
+    return token.text === text && token.kind !== 'literal' && token.kind !== 'end';
+  }
+
+  #isOver(): boolean {
+    return this.#peek().kind === 'end';
+  }
+
+  #accept(text: string): Token | undefined {
+    return this.#is(text) ? this.#take() : undefined;
+  }
+
+  #expect(text: string): Token {
+    if (!this.#is(text)) this.#unexpected(text);
+    return this.#take();
+  }
+
+  #unexpected(wanted?: string): never {
+    const at = this.#next;
+    throw new LexError(this.#peek().at, syntaxError(this.#tokens, { at, wanted }));
+  }
+
+  #expression(): Expr {
+    this.#depth += 1;
+    if (this.#depth > depthMax) {
+      throw new LexError(this.#peek().at, `expression recursion limit exceeded: ${depthMax}`);
+    }
+    const condition = this.#binary(0);
+    const mark = this.#accept('?');
+    let expr = condition;
+    if (mark !== undefined) {
+      const yes = this.#binary(0);
+      this.#expect(':');
+      const no = this.#expression();
+      expr = call('_?_:_', mark.at, [condition, yes, no]);
+    }
+    this.#depth -= 1;
+    return expr;
+  }
+
+  #binary(level: number): Expr {
+    const operators = levels[level];
+    if (operators === undefined) return this.#unary();
+    let left = this.#binary(level + 1);
+    for (let length = 0; ; length += 1) {
+      const token = this.#peek();
+      const name = token.kind === 'literal' ? undefined : operators.get(token.text);
+      if (name === undefined) return left;
+      if (length > chainMax) {
+        throw new LexError(token.at, `expression recursion limit exceeded: ${chainMax}`);
+      }
+      this.#take();
+      left = call(name, token.at, [left, this.#binary(level + 1)]);
+    }
+  }
+
+  #unary(): Expr {
+    const first = this.#peek();
+    if (!this.#is('!') && !this.#is('-')) return this.#member(this.#primary());
+    let count = 0;
+    const { text } = first;
+    while (this.#is(text) && !(text === '-' && this.#isNumberAfter())) {
+      this.#take();
+      count += 1;
+    }
+    const operand = this.#member(this.#primary());
+    if (count % 2 === 0) return operand;
+    return call(text === '!' ? '!_' : '-_', first.at, [operand]);
+  }
+
+  /** A minus before a number is part of it. */
+  #isNumberAfter(): boolean {
+    const after = this.#tokens[this.#next + 1];
+    if (after?.kind !== 'literal') return false;
+    return typeof after.value === 'bigint' || typeof after.value === 'number';
+  }
+
+  #primary(): Expr {
+    const token = this.#peek();
+    if (this.#accept('(')) {
+      const inner = this.#expression();
+      this.#expect(')');
+      return inner;
+    }
+    if (this.#is('[')) return this.#list();
+    if (this.#is('{')) return this.#map();
+    if (token.kind === 'literal' || this.#is('-')) return this.#literal();
+    if (this.#accept('.')) return this.#named(`.${this.#take().text}`, token.at);
+    if (token.kind !== 'name' || token.text.startsWith('`')) this.#unexpected();
+    this.#take();
+    if (token.text === 'true' || token.text === 'false') {
+      return { kind: 'const', at: token.at, value: token.text === 'true' };
+    }
+    if (token.text === 'null') return { kind: 'const', at: token.at, value: null };
+    if (reserved.has(token.text)) {
+      throw new LexError(token.at, `reserved identifier: ${token.text}`);
+    }
+    if (token.text === 'in') this.#unexpected();
+    return this.#named(token.text, token.at);
+  }
+
+  #literal(): Expr {
+    const sign = this.#accept('-');
+    const token = this.#take();
+    const { value } = token;
+    if (value === undefined) this.#unexpected();
+    const at = sign?.at ?? token.at;
+    if (typeof value === 'bigint') {
+      if (sign === undefined && value === 2n ** 63n) throw new LexError(at, 'invalid int literal');
+      return { kind: 'const', at, value: sign === undefined ? value : -value };
+    }
+    if (sign !== undefined && typeof value === 'number')
+      return { kind: 'const', at, value: -value };
+    if (sign !== undefined) this.#unexpected();
+    return { kind: 'const', at, value };
+  }
+
+  #named(name: string, at: number): Expr {
+    const paren = this.#accept('(');
+    if (paren === undefined) return this.#message(name, at) ?? { kind: 'ident', at, name };
+    return this.#expanded({
+      kind: 'call',
+      at: paren.at,
+      name: name.replace(/^\./, ''),
+      target: undefined,
+      args: this.#arguments(),
+    });
+  }
+
+  #expanded(made: CallExpr): Expr {
+    return expandMacro(made);
+  }
+
+  #arguments(): readonly Expr[] {
+    const args: Expr[] = [];
+    while (!this.#is(')')) {
+      args.push(this.#expression());
+      if (!this.#accept(',')) break;
+      if (this.#is(')')) this.#unexpected();
+    }
+    this.#expect(')');
+    return args;
+  }
+
+  /** `a.b.C{…}`: looked for from a name on. */
+  #message(name: string, at: number): Expr | undefined {
+    let end = this.#next;
+    let full = name;
+    for (;;) {
+      const dot = this.#tokens[end];
+      const field = this.#tokens[end + 1];
+      if (dot?.text !== '.' || dot.kind !== 'operator' || field?.kind !== 'name') break;
+      full += `.${field.text}`;
+      end += 2;
+    }
+    const brace = this.#tokens[end];
+    if (brace?.text !== '{' || brace.kind !== 'operator') return undefined;
+    this.#next = end + 1;
+    const fields: StructField[] = [];
+    while (!this.#is('}')) {
+      const optional = this.#accept('?') !== undefined;
+      const field = this.#take();
+      if (field.kind !== 'name') this.#unexpected();
+      const { at: colon } = this.#expect(':');
+      fields.push({ at: colon, name: field.text, value: this.#expression(), optional });
+      if (!this.#accept(',')) break;
+    }
+    this.#expect('}');
+    return { kind: 'struct', at: brace.at ?? at, name: full, fields };
+  }
+
+  #list(): Expr {
+    const { at } = this.#expect('[');
+    const items: { value: Expr; optional: boolean }[] = [];
+    while (!this.#is(']')) {
+      const optional = this.#accept('?') !== undefined;
+      items.push({ value: this.#expression(), optional });
+      if (items.length > itemsMax) throw new LexError(at, 'list literal has too many elements');
+      if (!this.#accept(',') || this.#isOver()) break;
+    }
+    this.#expect(']');
+    return { kind: 'list', at, items };
+  }
+
+  #map(): Expr {
+    const { at } = this.#expect('{');
+    const entries: MapEntry[] = [];
+    while (!this.#is('}')) {
+      const optional = this.#accept('?') !== undefined;
+      const key = this.#expression();
+      const colon = this.#expect(':');
+      entries.push({ at: colon.at, key, value: this.#expression(), optional });
+      if (entries.length > itemsMax) throw new LexError(at, 'map literal has too many entries');
+      if (!this.#accept(',') || this.#isOver()) break;
+    }
+    this.#expect('}');
+    return { kind: 'map', at, entries };
+  }
+
+  #member(start: Expr): Expr {
+    let expr = start;
+    for (let length = 0; ; length += 1) {
+      if (length > chainMax) {
+        throw new LexError(this.#peek().at, `expression recursion limit exceeded: ${chainMax}`);
+      }
+      const bracket = this.#accept('[');
+      if (bracket !== undefined) {
+        const name = this.#accept('?') === undefined ? '_[_]' : '_[?_]';
+        expr = call(name, bracket.at, [expr, this.#expression()]);
+        this.#expect(']');
+        continue;
+      }
+      const dot = this.#accept('.');
+      if (dot === undefined) return expr;
+      expr = this.#selected(expr, dot);
+    }
+  }
+
+  #selected(operand: Expr, dot: Token): Expr {
+    const optional = this.#accept('?') !== undefined;
+    const token = this.#take();
+    if (token.kind !== 'name' || keywords.has(token.text)) {
+      const input = `.${optional ? '?' : ''}${token.kind === 'end' ? '' : token.text}`;
+      throw new LexError(token.at, `Syntax error: no viable alternative at input '${input}'`);
+    }
+    const field = token.text.replaceAll('`', '');
+    const paren = optional || field !== token.text ? undefined : this.#accept('(');
+    if (paren === undefined) {
+      return { kind: 'select', at: dot.at, operand, field, test: false, optional };
+    }
+    const args = this.#arguments();
+    return this.#expanded({ kind: 'call', at: paren.at, name: token.text, target: operand, args });
+  }
+}
+
+function call(name: string, at: number, args: readonly Expr[]): Expr {
+  return { kind: 'call', at, name, target: undefined, args };
+}

@@ -1,0 +1,91 @@
+import { CelError, kindOf, type Value } from '../values.ts';
+import { parseType, splitTypes, type Type } from './types.ts';
+
+/** What functions may use of an evaluation. */
+export interface CallContext {
+  /** Counts work; throws `CelCostError` when the limit is passed. */
+  spend(cost: number): void;
+}
+
+export type Run = (args: readonly Value[], context: CallContext) => Value;
+
+export interface Overload {
+  /** Called as `target.name(…)`; the target is the first argument. */
+  readonly isMember: boolean;
+  readonly params: readonly Type[];
+  readonly result: Type;
+  readonly run: Run;
+}
+
+/** Functions by name, operators as `_+_`, those of a namespace as `sets.contains`. */
+export type Functions = ReadonlyMap<string, readonly Overload[]>;
+
+/**
+ * A library as a table: `string.charAt(int): string` is a member, `size(string): int` is global,
+ * `ip.isCanonical(string): bool` is global as long as `ip` is no type.
+ */
+export type Library = readonly (readonly [signature: string, run: Run])[];
+
+const targets = new Set(
+  (
+    'dyn bool int uint double string bytes list map timestamp duration type optional_type ' +
+    'net.IP net.CIDR kubernetes.URL kubernetes.Quantity kubernetes.Semver kubernetes.NamedFormat ' +
+    ['Authorizer', 'PathCheck', 'GroupCheck', 'ResourceCheck', 'Decision']
+      .map((name) => `kubernetes.authorization.${name}`)
+      .join(' ')
+  ).split(' '),
+);
+
+/** Puts libraries together. */
+export function functionsOf(libraries: readonly Library[]): Functions {
+  const functions = new Map<string, Overload[]>();
+  for (const [signature, run] of libraries.flat()) {
+    const { name, overload } = parseSignature(signature, run);
+    const held = functions.get(name);
+    if (held === undefined) functions.set(name, [overload]);
+    else held.push(overload);
+  }
+  return functions;
+}
+
+function parseSignature(signature: string, run: Run): { name: string; overload: Overload } {
+  const colon = signature.lastIndexOf('): ');
+  const result = parseType(signature.slice(colon + 3));
+  const head = signature.slice(0, colon);
+  const { path, args } = splitHead(head);
+  const dot = path.lastIndexOf('.');
+  const target = dot > 0 ? path.slice(0, dot) : '';
+  const isMember = targets.has(target.replace(/\(.*$/, '')) || /^[A-Z]$/.test(target);
+  const params = splitTypes(args).map(parseType);
+  return {
+    name: isMember ? path.slice(dot + 1) : path,
+    overload: { isMember, params: isMember ? [parseType(target), ...params] : params, result, run },
+  };
+}
+
+/** `list(A).slice(int, int` -> `list(A).slice` and `int, int`: the parenthesis that is not closed. */
+function splitHead(head: string): { path: string; args: string } {
+  let depth = 0;
+  for (let at = head.length - 1; at >= 0; at -= 1) {
+    if (head[at] === ')') depth += 1;
+    else if (head[at] === '(' && depth-- === 0) {
+      return { path: head.slice(0, at), args: head.slice(at + 1) };
+    }
+  }
+  throw new Error(`not a signature: ${head}`);
+}
+
+/** Whether values have the kinds an overload takes; what is in lists is not looked at. */
+export function accepts(overload: Overload, args: readonly Value[]): boolean {
+  return (
+    overload.params.length === args.length &&
+    overload.params.every((type, index) => {
+      if (type.isParameter || type.name === 'dyn') return true;
+      return type.name === kindOf(args[index] as Value);
+    })
+  );
+}
+
+export function noSuchOverload(name: string): CelError {
+  return new CelError(`no such overload: ${name}`);
+}

@@ -1,0 +1,320 @@
+import type { Type } from './types/types.ts';
+
+/** A failure of an evaluation, with upstream's words. */
+export class CelError extends Error {}
+
+/** The limit of an evaluation's cost was passed: no operator absorbs this. */
+export class CelCostError extends CelError {}
+
+/** An evaluation waits for somebody's answer: it is to be run again once that is there. */
+export class EvaluationPaused extends Error {
+  readonly answer: Promise<unknown>;
+  constructor(answer: Promise<unknown>) {
+    super('the evaluation waits for an answer');
+    this.answer = answer;
+  }
+}
+
+export class Uint {
+  readonly value: bigint;
+  constructor(value: bigint) {
+    this.value = value;
+  }
+}
+/** Nanoseconds since 1970, and the zone the text it was read from had. */
+export class Timestamp {
+  readonly nanos: bigint;
+  readonly zone: string;
+  constructor(nanos: bigint, zone = 'Z') {
+    this.nanos = nanos;
+    this.zone = zone;
+  }
+}
+export class Duration {
+  readonly nanos: bigint;
+  constructor(nanos: bigint) {
+    this.nanos = nanos;
+  }
+}
+export class Optional {
+  readonly value: Value | undefined;
+  constructor(value?: Value) {
+    this.value = value;
+  }
+}
+export class TypeValue {
+  readonly name: string;
+  constructor(name: string) {
+    this.name = name;
+  }
+}
+/** A value of a library: an IP, a quantity, … `key` tells equal ones. */
+export class Opaque<T = unknown> {
+  readonly type: string;
+  readonly value: T;
+  readonly key: string;
+  readonly text: string | undefined;
+  constructor(parts: { type: string; value: T; key: string; text?: string }) {
+    this.type = parts.type;
+    this.value = parts.value;
+    this.key = parts.key;
+    this.text = parts.text;
+  }
+}
+
+/** How the lists of custom objects that are sets or maps compare and add. */
+export type ListKind = 'set' | { readonly keys: readonly string[] };
+
+export class List {
+  readonly items: readonly Value[];
+  readonly listKind: ListKind | undefined;
+  constructor(items: readonly Value[], listKind?: ListKind) {
+    this.items = items;
+    this.listKind = listKind;
+  }
+}
+
+/** A map, or an object (then `objectType` names its type and its keys are its fields). */
+export interface MapValue {
+  readonly isMap: true;
+  readonly objectType: string | undefined;
+  get(key: Value): Value | undefined;
+  keys(): readonly Value[];
+  readonly size: number;
+  /** A member by its own name, where expressions have another name for it. */
+  named?(name: Value): Value | undefined;
+  /** Whether it equals a map of its size, where that is told by more than what expressions see. */
+  equalsMap?(other: MapValue): boolean;
+}
+
+export type Value =
+  | null
+  | boolean
+  | bigint
+  | number
+  | string
+  | Uint8Array
+  | Uint
+  | Timestamp
+  | Duration
+  | Optional
+  | TypeValue
+  | Opaque
+  | List
+  | MapValue;
+
+/** A map built by an expression. */
+export class EntryMap implements MapValue {
+  readonly isMap = true;
+  readonly objectType = undefined;
+  readonly #entries: ReadonlyMap<string, readonly [Value, Value]>;
+  constructor(entries: ReadonlyMap<string, readonly [Value, Value]>) {
+    this.#entries = entries;
+  }
+  get(key: Value): Value | undefined {
+    const text = mapKey(key);
+    return text === undefined ? undefined : this.#entries.get(text)?.[1];
+  }
+  keys(): readonly Value[] {
+    return [...this.#entries.values()].map(([key]) => key);
+  }
+  get size(): number {
+    return this.#entries.size;
+  }
+}
+
+/** An object built by an expression: `Object.spec{replicas: 1}`. */
+export class StructValue implements MapValue {
+  readonly isMap = true;
+  readonly objectType: string;
+  readonly #fields: ReadonlyMap<string, Value>;
+  constructor(name: string, fields: ReadonlyMap<string, Value>) {
+    this.objectType = name;
+    this.#fields = fields;
+  }
+  get(key: Value): Value | undefined {
+    return typeof key === 'string' ? this.#fields.get(key) : undefined;
+  }
+  keys(): readonly string[] {
+    return [...this.#fields.keys()];
+  }
+  get size(): number {
+    return this.#fields.size;
+  }
+}
+
+/** One text for keys that are equal, whatever kind of number they are; undefined for no key. */
+export function mapKey(key: Value): string | undefined {
+  if (typeof key === 'string') return `s${key}`;
+  if (typeof key === 'bigint') return `n${key}`;
+  if (typeof key === 'boolean') return `b${key}`;
+  if (key instanceof Uint) return `n${key.value}`;
+  if (typeof key === 'number' && Number.isInteger(key)) return `n${BigInt(key)}`;
+  return undefined;
+}
+
+export function isMapValue(value: Value): value is MapValue {
+  return typeof value === 'object' && value !== null && 'isMap' in value;
+}
+
+/** The name of a value's type, as overloads name it. */
+export function kindOf(value: Value): string {
+  if (value === null) return 'null';
+  if (typeof value === 'string') return 'string';
+  if (typeof value === 'bigint') return 'int';
+  if (typeof value === 'number') return 'double';
+  if (typeof value === 'boolean') return 'bool';
+  if (value instanceof List) return 'list';
+  if (isMapValue(value)) return value.objectType ?? 'map';
+  if (value instanceof Uint) return 'uint';
+  if (value instanceof Uint8Array) return 'bytes';
+  if (value instanceof Timestamp) return 'timestamp';
+  if (value instanceof Duration) return 'duration';
+  if (value instanceof Optional) return 'optional_type';
+  if (value instanceof TypeValue) return 'type';
+  return value.type;
+}
+
+const longNames: Readonly<Record<string, string>> = {
+  null: 'null_type',
+  timestamp: 'google.protobuf.Timestamp',
+  duration: 'google.protobuf.Duration',
+};
+
+/** The name of a type as a value of it prints. */
+export function longTypeName(type: Type | string): string {
+  const name = typeof type === 'string' ? type : type.name;
+  return Object.hasOwn(longNames, name) ? (longNames[name] ?? name) : name;
+}
+
+/** How complaints about a whole expression write its type, unlike those about a part of it. */
+export function showWholeType(type: Type): string {
+  if (type.args.length === 0) return longTypeName(type);
+  return `${longTypeName(type)}(${type.args.map(showWholeType).join(', ')})`;
+}
+
+/** The number in a numeric value, or undefined. */
+export function numeric(value: Value): bigint | number | undefined {
+  if (typeof value === 'bigint' || typeof value === 'number') return value;
+  return value instanceof Uint ? value.value : undefined;
+}
+
+/** `==`: numbers by their amount, everything else within its type. Never fails. */
+export function equals(one: Value, other: Value): boolean {
+  if (typeof one === 'string' || typeof one === 'boolean' || one === null) return one === other;
+  const left = numeric(one);
+  if (left !== undefined) {
+    const right = numeric(other);
+    return right !== undefined && compareNumbers(left, right) === 0;
+  }
+  if (one instanceof List) return other instanceof List && listsEqual(one, other);
+  if (isMapValue(one)) return isMapValue(other) && mapsEqual(one, other);
+  if (one instanceof Uint8Array) {
+    return other instanceof Uint8Array && Buffer.compare(one, other) === 0;
+  }
+  if (one instanceof Timestamp) return other instanceof Timestamp && one.nanos === other.nanos;
+  if (one instanceof Duration) return other instanceof Duration && one.nanos === other.nanos;
+  if (one instanceof TypeValue) return other instanceof TypeValue && one.name === other.name;
+  if (one instanceof Opaque) {
+    return other instanceof Opaque && one.type === other.type && one.key === other.key;
+  }
+  if (!(one instanceof Optional) || !(other instanceof Optional)) return false;
+  if (one.value === undefined || other.value === undefined) return one.value === other.value;
+  return equals(one.value, other.value);
+}
+
+function listsEqual(one: List, other: List): boolean {
+  if (one.items.length !== other.items.length) return false;
+  const kind = one.listKind ?? other.listKind;
+  if (kind === undefined) {
+    return one.items.every((item, index) => equals(item, other.items[index] as Value));
+  }
+  const index = indexItems(other.items, kind);
+  return one.items.every((item) => {
+    const at = index.get(itemKey(item, kind));
+    return at?.some((candidate) => equals(item, candidate)) === true;
+  });
+}
+
+function mapsEqual(one: MapValue, other: MapValue): boolean {
+  if (one.size !== other.size) return false;
+  if (one.equalsMap !== undefined) return one.equalsMap(other);
+  return one.keys().every((key) => {
+    const value = one.get(key);
+    const found = memberOf(other, key);
+    return value !== undefined && found !== undefined && equals(value, found);
+  });
+}
+
+/** What a map has under a key that another map has as its own. */
+export function memberOf(map: MapValue, key: Value): Value | undefined {
+  return map.named === undefined ? map.get(key) : map.named(key);
+}
+
+/** A text that equal items of a set or map share; what has no such text shares one. */
+export function itemKey(item: Value, kind: ListKind): string {
+  if (kind === 'set') return mapKey(item) ?? `?${kindOf(item)}`;
+  if (!isMapValue(item)) return '?';
+  return kind.keys
+    .map((key) => mapKey(item.get(key) ?? null) ?? '?')
+    .map((text) => `${text.length}:${text}`)
+    .join();
+}
+
+function indexItems(items: readonly Value[], kind: ListKind): ReadonlyMap<string, Value[]> {
+  const index = new Map<string, Value[]>();
+  for (const item of items) {
+    const key = itemKey(item, kind);
+    const held = index.get(key);
+    if (held === undefined) index.set(key, [item]);
+    else held.push(item);
+  }
+  return index;
+}
+
+/** `+` of lists: sets join, maps take over the later item of a key, others follow each other. */
+export function addLists(one: List, other: List): List {
+  const kind = one.listKind;
+  if (kind === undefined) return new List([...one.items, ...other.items], undefined);
+  const items = [...one.items];
+  const places = new Map(items.map((item, index) => [itemKey(item, kind), index]));
+  for (const item of other.items) {
+    const key = itemKey(item, kind);
+    const at = places.get(key);
+    if (at === undefined) places.set(key, items.push(item) - 1);
+    else if (kind !== 'set') items[at] = item;
+    else if (!items.some((held) => equals(held, item))) items.push(item);
+  }
+  return new List(items, kind);
+}
+
+/** Less, equal or greater as a number; undefined where the two have no order. */
+export function compare(one: Value, other: Value): number | undefined {
+  const left = numeric(one);
+  const right = numeric(other);
+  if (left !== undefined && right !== undefined) return compareNumbers(left, right);
+  if (typeof one === 'string' && typeof other === 'string') return compareText(one, other);
+  if (typeof one === 'boolean' && typeof other === 'boolean') return Number(one) - Number(other);
+  if (one instanceof Uint8Array && other instanceof Uint8Array) return Buffer.compare(one, other);
+  if (one instanceof Timestamp && other instanceof Timestamp) return order(one.nanos, other.nanos);
+  if (one instanceof Duration && other instanceof Duration) return order(one.nanos, other.nanos);
+  return undefined;
+}
+
+/** An integer is compared with a double as the double next to it, as upstream does. */
+function compareNumbers(one: bigint | number, other: bigint | number): number {
+  if (typeof one === 'bigint' && typeof other === 'bigint') return order(one, other);
+  const [left, right] = [Number(one), Number(other)];
+  if (Number.isNaN(left) || Number.isNaN(right)) return Number.NaN;
+  return left < right ? -1 : left === right ? 0 : 1;
+}
+
+const order = (one: bigint, other: bigint) => (one < other ? -1 : one === other ? 0 : 1);
+
+/** By bytes of UTF-8, which is by code points. */
+function compareText(one: string, other: string): number {
+  if (one === other) return 0;
+  const isPlain = !/[\ud800-\uffff]/.test(one) && !/[\ud800-\uffff]/.test(other);
+  if (isPlain) return one < other ? -1 : 1;
+  return Buffer.compare(Buffer.from(one), Buffer.from(other));
+}

@@ -1,0 +1,227 @@
+import { encodeJson, parseWrittenJson } from '@wheelhouse/codec';
+import {
+  type Clock,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  programClock,
+  type StatusDetails,
+} from '@wheelhouse/machinery';
+import { createHttpClient, type HttpClient, type HttpStream } from './http-client.ts';
+import type { ClientConfig } from './kubeconfig/client-config.ts';
+import { askPatiently, type Retriable } from './patience.ts';
+
+/** An answer of the server that is a failure, with the Status it came with. */
+export class ApiError extends Error {
+  readonly code: number;
+  /** The Status' reason; empty when the answer had none. */
+  readonly reason: string;
+  readonly details: StatusDetails | undefined;
+
+  constructor(options: {
+    code: number;
+    reason: string;
+    message: string;
+    details?: StatusDetails | undefined;
+  }) {
+    super(options.message);
+    this.name = 'ApiError';
+    this.code = options.code;
+    this.reason = options.reason;
+    this.details = options.details;
+  }
+}
+
+export interface ApiRequest {
+  readonly method?: string;
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string | undefined>>;
+  readonly accept?: string;
+  readonly contentType?: string;
+  readonly body?: JsonValue | Buffer | string | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface ApiAnswer {
+  readonly status: number;
+  readonly object: JsonObject;
+}
+
+/**
+ * The API over HTTP with JSON bodies. Every failure of the server is thrown as ApiError. One that the
+ * server says will pass (429 or 5xx with Retry-After) is waited for, and asked again ten times.
+ */
+export interface ApiClient {
+  readonly http: HttpClient;
+  send(request: ApiRequest): Promise<ApiAnswer>;
+  /** The decoded body of a GET. */
+  get(path: string, query?: Readonly<Record<string, string | undefined>>): Promise<JsonObject>;
+  /** A GET whose body is not JSON: `/metrics`, `/healthz`. */
+  raw(path: string): Promise<string>;
+  /** Opens a streamed answer; the caller reads `body`. */
+  stream(request: ApiRequest): Promise<HttpStream>;
+  close(): void;
+}
+
+/** Told of every `Warning` header and, for `-v`, of every request; never sees credentials. */
+export interface ApiObserver {
+  warning?(text: string): void;
+  request?(event: { method: string; url: string; status: number; tookMs: number }): void;
+}
+
+/** Makes a client of one server. */
+export function createApiClient(
+  config: ClientConfig,
+  options: {
+    readonly timeoutMs?: number;
+    /** Sent with every request, as the longest that the server is to take over it: `1m30s`. */
+    readonly toldTimeout?: string;
+    readonly observer?: ApiObserver;
+    readonly clock?: Clock;
+  } = {},
+): ApiClient {
+  const http = createHttpClient(config);
+  const { observer, timeoutMs, toldTimeout, clock = programClock } = options;
+
+  const prepare = (request: ApiRequest) => {
+    const query = toldTimeout === undefined ? {} : { timeout: toldTimeout };
+    return prepared({ ...request, query: { ...query, ...request.query } }, timeoutMs);
+  };
+  const note = (
+    request: { method: string; path: string },
+    answer: { status: number; headers: { warning?: string | undefined } },
+    startMs: number,
+  ): void => {
+    const { warning } = answer.headers;
+    if (warning !== undefined) for (const text of warningTexts(warning)) observer?.warning?.(text);
+    const tookMs = Math.round(performance.now() - startMs);
+    const url = new URL(request.path, config.server).href;
+    observer?.request?.({ method: request.method, url, status: answer.status, tookMs });
+  };
+
+  const askTill = <A extends Retriable>(
+    request: ReturnType<typeof prepare>,
+    ask: () => Promise<A>,
+  ): Promise<A> =>
+    askPatiently(ask, {
+      clock,
+      signal: request.signal,
+      heard: (answer, startMs) => note(request, answer, startMs),
+    });
+  const send = async (request: ApiRequest): Promise<ApiAnswer> => {
+    const asked = prepare(request);
+    const answer = await askTill(asked, () => http.request(asked));
+    if (answer.status >= 400) throw errorOf(answer.status, answer.body);
+    const object = parseJson(answer.body);
+    if (!isObject(object)) throw unexpected(answer.status, answer.body);
+    return { status: answer.status, object };
+  };
+
+  return {
+    http,
+    send,
+    get: async (path, query) =>
+      (await send({ path, ...(query === undefined ? {} : { query }) })).object,
+    async raw(path) {
+      const asked = { ...prepare({ path }), headers: { accept: '*/*' } };
+      const answer = await askTill(asked, () => http.request(asked));
+      if (answer.status >= 400) throw errorOf(answer.status, answer.body);
+      return answer.body.toString();
+    },
+    async stream(request) {
+      const asked = prepare(request);
+      const answer = await askTill(asked, () => http.stream(asked));
+      if (answer.status < 400) return answer;
+      const chunks: Buffer[] = [];
+      for await (const chunk of answer.body) chunks.push(chunk as Buffer);
+      throw errorOf(answer.status, Buffer.concat(chunks));
+    },
+    close: () => http.close(),
+  };
+}
+
+function prepared(request: ApiRequest, timeoutMs: number | undefined) {
+  return {
+    method: request.method ?? 'GET',
+    path: pathWithQuery(request.path, request.query),
+    headers: {
+      accept: request.accept ?? 'application/json',
+      ...(request.body === undefined
+        ? {}
+        : { 'content-type': request.contentType ?? 'application/json' }),
+    },
+    body: encodeBody(request.body),
+    signal: request.signal,
+    timeoutMs,
+  };
+}
+
+function pathWithQuery(path: string, query: ApiRequest['query']): string {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(query ?? {})) {
+    if (value !== undefined) parameters.set(name, value);
+  }
+  if (parameters.size === 0) return path;
+  return `${path}${path.includes('?') ? '&' : '?'}${parameters}`;
+}
+
+function encodeBody(body: ApiRequest['body']): Buffer | string | undefined {
+  if (body === undefined || typeof body === 'string' || Buffer.isBuffer(body)) return body;
+  return encodeJson(body);
+}
+
+function parseJson(body: Buffer): unknown {
+  try {
+    return parseWrittenJson(body);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The ApiError of a failed answer, from its Status or, lacking one, from its text. */
+export function errorOf(status: number, body: Buffer): ApiError {
+  const parsed = parseJson(body);
+  return isObject(parsed) && parsed.kind === 'Status'
+    ? statusError(parsed, status)
+    : unexpected(status, body);
+}
+
+/** The ApiError a Status object stands for: an answer's body or a watch's ERROR event. */
+export function statusError(status: JsonObject, code = 500): ApiError {
+  return new ApiError({
+    code: typeof status.code === 'number' ? status.code : code,
+    reason: typeof status.reason === 'string' ? status.reason : '',
+    message: typeof status.message === 'string' ? status.message : 'unknown',
+    details: isObject(status.details) ? (status.details as StatusDetails) : undefined,
+  });
+}
+
+function unexpected(status: number, body: Buffer): ApiError {
+  const text = body.subarray(0, 2048).toString().trim();
+  const message = text === '' ? `the server answered with status ${status}` : text;
+  return new ApiError({ code: status, reason: reasonOfCode[status] ?? '', message });
+}
+
+const reasonOfCode: Readonly<Record<number, string>> = {
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'NotFound',
+  429: 'TooManyRequests',
+  503: 'ServiceUnavailable',
+};
+
+/** Texts of a `Warning` header: `299 - "text"`, several joined with commas. */
+export function warningTexts(header: string): string[] {
+  const texts: string[] = [];
+  for (let at = header.indexOf('"'); at >= 0; at = header.indexOf('"', at)) {
+    let text = '';
+    let end = at + 1;
+    for (; end < header.length && header[end] !== '"'; end++) {
+      if (header[end] === '\\') end += 1;
+      text += header[end] ?? '';
+    }
+    texts.push(text);
+    at = end + 1;
+  }
+  return texts;
+}

@@ -1,0 +1,158 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { errorOf, warningTexts } from './api-client.ts';
+import { kubeconfigFiles, loadKubeconfig } from './kubeconfig/kubeconfig.ts';
+import { resolveContext } from './kubeconfig/kubeconfig-context.ts';
+import { RestMapper, resourcePath } from './rest-mapper.ts';
+import { watchEvents } from './watch-stream.ts';
+import { parseYamlDocuments, toYaml } from './yaml.ts';
+
+let folder: string;
+const file = (name: string) => path.join(folder, name);
+
+beforeAll(() => {
+  folder = mkdtempSync(path.join(tmpdir(), 'client-test-'));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+describe('kubeconfig', () => {
+  test('the flag beats the environment, which beats the home', () => {
+    const env = { KUBECONFIG: `/a${path.delimiter}/b` };
+    expect(kubeconfigFiles({ flag: '/f', env, home: '/h' })).toEqual(['/f']);
+    expect(kubeconfigFiles({ env, home: '/h' })).toEqual(['/a', '/b']);
+    expect(kubeconfigFiles({ env: {}, home: '/h' })).toEqual(['/h/.kube/config']);
+  });
+
+  test('files merge, first names winning; paths are relative to their file', async () => {
+    writeFileSync(file('ca.pem'), 'CA');
+    writeFileSync(file('token'), 'from-file\n');
+    writeFileSync(
+      file('one'),
+      'current-context: c\nclusters:\n- name: k\n  cluster: {server: "https://one", certificate-authority: ca.pem}\n',
+    );
+    writeFileSync(
+      file('two'),
+      'current-context: d\nclusters:\n- name: k\n  cluster: {server: "https://two"}\n' +
+        'contexts:\n- name: c\n  context: {cluster: k, user: u, namespace: team}\n' +
+        'users:\n- name: u\n  user: {tokenFile: token, client-certificate-data: Y3J0, client-key-data: a2V5}\n',
+    );
+    const config = await loadKubeconfig({ files: [file('one'), file('absent'), file('two')] });
+    const { client, namespace } = resolveContext(config);
+    expect(client).toMatchObject({ server: 'https://one', caPem: 'CA', keyPem: 'key' });
+    expect(client.token?.()).toBe('from-file');
+    expect(namespace).toBe('team');
+    const other = resolveContext(config, { server: 'https://x', token: 't', namespace: 'm' });
+    expect(other.client.server).toBe('https://x');
+    expect(other.client.token?.()).toBe('t');
+    expect(() => resolveContext(config, { context: 'no' })).toThrow(
+      'context was not found for specified context: no',
+    );
+  });
+
+  test('an absent file is an error only when it was asked for; a damaged one always', async () => {
+    expect((await loadKubeconfig({ files: [file('absent')] })).currentContext).toBe('');
+    await expect(loadKubeconfig({ files: [file('absent')], required: true })).rejects.toThrow(
+      'no such file or directory',
+    );
+    writeFileSync(file('damaged'), '{: [');
+    await expect(loadKubeconfig({ files: [file('damaged')] })).rejects.toThrow(
+      'error loading config file',
+    );
+  });
+});
+
+describe('watch stream', () => {
+  async function read(chunks: string[], lineBytesMax?: number) {
+    const events: string[] = [];
+    async function* body() {
+      yield* chunks;
+    }
+    const options = lineBytesMax === undefined ? {} : { lineBytesMax };
+    for await (const event of watchEvents(body(), options)) {
+      events.push(`${event.type} ${JSON.stringify(event.object)}`);
+    }
+    return events;
+  }
+
+  test('events are found however bytes are cut; a half line at the end is dropped', async () => {
+    const text = '{"type":"ADDED","object":{"a":"é"}}\n{"type":"DELETED","object":{}}\n{"type":"AD';
+    const bytes = Buffer.from(text);
+    for (let size = 1; size < 20; size++) {
+      const chunks: Buffer[] = [];
+      for (let at = 0; at < bytes.length; at += size) chunks.push(bytes.subarray(at, at + size));
+      expect(await read(chunks as unknown as string[])).toEqual(['ADDED {"a":"é"}', 'DELETED {}']);
+    }
+  });
+
+  test('what is not a watch is refused, and a line is bounded', async () => {
+    await expect(read(['nope\n'])).rejects.toThrow('not JSON');
+    await expect(read(['{"type":"X","object":{}}\n'])).rejects.toThrow('not an event');
+    await expect(read(['a'.repeat(11)], 10)).rejects.toThrow('too long');
+  });
+});
+
+describe('answers', () => {
+  test('a Status becomes an error, other text as well', () => {
+    const status = { kind: 'Status', code: 404, reason: 'NotFound', message: 'm' };
+    expect(errorOf(404, Buffer.from(JSON.stringify(status)))).toMatchObject({
+      code: 404,
+      reason: 'NotFound',
+      message: 'm',
+    });
+    expect(errorOf(503, Buffer.from('busy'))).toMatchObject({ code: 503, message: 'busy' });
+  });
+
+  test('texts of warning headers', () => {
+    expect(warningTexts('299 - "a, \\"b\\"", 299 - "c"')).toEqual(['a, "b"', 'c']);
+    expect(warningTexts('299 - "open')).toEqual(['open']);
+  });
+});
+
+describe('mapping', () => {
+  const base = { version: 'v1', preferred: true, namespaced: true, verbs: ['list'] };
+  const more = { categories: [], subresources: [] };
+  const events = {
+    ...base,
+    ...more,
+    group: 'events.svc.io',
+    resource: 'events',
+    singular: 'event',
+    kind: 'Event',
+    shortNames: ['ev'],
+  };
+  const mapper = new RestMapper({
+    groupVersions: [],
+    resources: [{ ...events, group: '' }, events],
+  });
+
+  test('by any name, the core group first, others by group', () => {
+    for (const word of ['events', 'event', 'ev', 'Event', 'EV']) {
+      expect(mapper.byName(word)?.group).toBe('');
+    }
+    for (const word of ['events.events.svc.io', 'ev.v1.events.svc.io', 'events.events']) {
+      expect(mapper.byName(word)?.group).toBe('events.svc.io');
+    }
+    expect(mapper.byName('nothing')).toBeUndefined();
+    expect(mapper.byKind('events.svc.io/v1', 'Event')?.group).toBe('events.svc.io');
+  });
+
+  test('paths', () => {
+    expect(resourcePath(events, { namespace: 'a', name: 'b/c', subresource: 'status' })).toBe(
+      '/apis/events.svc.io/v1/namespaces/a/events/b%2Fc/status',
+    );
+  });
+});
+
+describe('yaml', () => {
+  test('dates stay text, 1.1 booleans are booleans, writing quotes as needed', async () => {
+    expect(await parseYamlDocuments('a: 2020-01-01\nb: yes\n---\n---\n[1]')).toEqual([
+      { a: '2020-01-01', b: true },
+      [1],
+    ]);
+    const value = { z: ['yes', '1', 'a: b'], a: 'one\ntwo\n' };
+    expect(await parseYamlDocuments(toYaml(value))).toEqual([value]);
+    expect(toYaml(value).startsWith('a: |\n  one\n  two\nz:\n- ')).toBe(true);
+  });
+});

@@ -1,0 +1,36 @@
+/** Clients of the API: kubeconfig files, credentials, requests, discovery, and watch streams. */
+
+export {
+  type ApiClient,
+  ApiError,
+  type ApiRequest,
+  createApiClient,
+  statusError,
+} from './api-client.ts';
+export { CredentialError } from './credentials/credential.ts';
+export { processExecHost } from './credentials/exec-source.ts';
+export { type InClusterPlace, inClusterConfig } from './credentials/in-cluster.ts';
+export { type ApiResource, type Discovery, discover } from './discovery.ts';
+export { ConnectionError, createHttpClient, type HttpClient } from './http-client.ts';
+export type { ClientConfig } from './kubeconfig/client-config.ts';
+export {
+  type Kubeconfig,
+  KubeconfigError,
+  kubeconfigFiles,
+  type LocatedEntry,
+  loadKubeconfig,
+  readKubeconfigFile,
+  textMember,
+} from './kubeconfig/kubeconfig.ts';
+export {
+  type KubeconfigOverrides,
+  type ResolvedContext,
+  resolveContext,
+} from './kubeconfig/kubeconfig-context.ts';
+export { kubeconfigShape, type Shape } from './kubeconfig/kubeconfig-shape.ts';
+export { goNetworkError } from './network-wording.ts';
+export { listPages } from './pager.ts';
+export { pause } from './patience.ts';
+export { RestMapper, resourcePath } from './rest-mapper.ts';
+export { watchEvents } from './watch-stream.ts';
+export { parseYaml, parseYamlDocuments, toYaml } from './yaml.ts';

@@ -1,0 +1,288 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import {
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  member,
+  setMember,
+} from '@wheelhouse/machinery';
+import { CredentialError, type CredentialSource } from '../credentials/credential.ts';
+import { execExtensionNames, readExecConfig } from '../credentials/exec-config.ts';
+import { createExecSource, type ExecHost, processExecHost } from '../credentials/exec-source.ts';
+import { tokenFileSource } from '../credentials/token-file.ts';
+import type { ClientConfig, Impersonation } from './client-config.ts';
+import { type Kubeconfig, KubeconfigError, type LocatedEntry, textMember } from './kubeconfig.ts';
+import { clusterFaults, userFaults } from './kubeconfig-faults.ts';
+
+/** What the command line may override. Files are absolute paths. */
+export interface KubeconfigOverrides {
+  readonly context?: string | undefined;
+  readonly cluster?: string | undefined;
+  readonly user?: string | undefined;
+  readonly namespace?: string | undefined;
+  readonly server?: string | undefined;
+  readonly token?: string | undefined;
+  readonly username?: string | undefined;
+  readonly password?: string | undefined;
+  readonly insecureSkipTlsVerify?: boolean | undefined;
+  readonly certificateAuthority?: string | undefined;
+  readonly clientCertificate?: string | undefined;
+  readonly clientKey?: string | undefined;
+  readonly tlsServerName?: string | undefined;
+  readonly asUser?: string | undefined;
+  readonly asUid?: string | undefined;
+  readonly asGroups?: readonly string[] | undefined;
+}
+
+export interface ResolvedContext {
+  readonly client: ClientConfig;
+  /** The context's namespace or the override; `default` when neither says. */
+  readonly namespace: string;
+  /** Whether flag or context named the namespace. */
+  readonly namespaceGiven: boolean;
+}
+
+/** Where clients go when nobody says. */
+export const defaultServer = 'http://localhost:8080';
+
+/**
+ * Picks the context and makes a client's configuration of it, as upstream's loader does: a flag
+ * beats the entry's member, relative paths start from the entry's file, and credentials go to a
+ * server with TLS only. Throws KubeconfigError.
+ */
+export function resolveContext(
+  config: Kubeconfig,
+  overrides: KubeconfigOverrides = {},
+  options: { readonly execHost?: ExecHost } = {},
+): ResolvedContext {
+  const names = chosenNames(config, overrides);
+  const cluster = withClusterFlags(bodyOf(config.clusters, names.cluster), overrides);
+  const user = withUserFlags(bodyOf(config.users, names.user), overrides);
+  const faults = [...names.faults, ...userFaults(names.user, user)];
+  faults.push(...clusterFaults(names.cluster, cluster));
+  if (faults.length > 0) {
+    throw new KubeconfigError(`invalid configuration: ${faults.join(', ')}`, faults);
+  }
+  const reached = clusterConfig(cluster);
+  const trusted = reached.server.startsWith('https:');
+  const impersonate = impersonationOf(user);
+  return {
+    client: {
+      ...reached,
+      ...(trusted ? userConfig(user, { cluster, reached, host: options.execHost }) : {}),
+      impersonate,
+    },
+    namespace: names.namespace ?? 'default',
+    namespaceGiven: names.namespace !== undefined,
+  };
+}
+
+function chosenNames(config: Kubeconfig, overrides: KubeconfigOverrides) {
+  const name = overrides.context || config.currentContext;
+  const context = config.contexts.get(name)?.body;
+  if (overrides.user && !config.users.has(overrides.user)) {
+    throw new KubeconfigError(`auth info ${JSON.stringify(overrides.user)} does not exist`);
+  }
+  if (overrides.cluster && !config.clusters.has(overrides.cluster)) {
+    throw new KubeconfigError(`cluster ${JSON.stringify(overrides.cluster)} does not exist`);
+  }
+  const lost = name !== '' && context === undefined;
+  const body = context ?? {};
+  return {
+    cluster: overrides.cluster || (textMember(body, 'cluster') ?? ''),
+    user: overrides.user || (textMember(body, 'user') ?? ''),
+    namespace: overrides.namespace || textMember(body, 'namespace'),
+    faults: lost ? [`context was not found for specified context: ${name}`] : [],
+  };
+}
+
+const clusterFiles = ['certificate-authority'];
+const userFiles = ['client-certificate', 'client-key', 'tokenFile'];
+
+/** An entry's members with its relative paths made absolute. */
+function bodyOf(entries: ReadonlyMap<string, LocatedEntry>, name: string): JsonObject {
+  const entry = entries.get(name);
+  if (entry === undefined) return {};
+  const body: JsonObject = { ...entry.body };
+  for (const file of [...clusterFiles, ...userFiles]) {
+    const value = textMember(body, file);
+    if (value !== undefined) body[file] = path.resolve(entry.folder, value);
+  }
+  const { exec } = body;
+  const command = isObject(exec) ? textMember(exec, 'command') : undefined;
+  // A bare name is looked for on the PATH.
+  if (isObject(exec) && command?.includes(path.sep)) {
+    body.exec = { ...exec, command: path.resolve(entry.folder, command) };
+  }
+  return body;
+}
+
+/** Sets the members that have a value. */
+function withValues(
+  body: JsonObject,
+  values: Readonly<Record<string, JsonValue | undefined>>,
+): JsonObject {
+  const merged = { ...body };
+  for (const [name, value] of Object.entries(values)) {
+    if (value !== undefined && value !== '') setMember(merged, name, value);
+  }
+  return merged;
+}
+
+function withClusterFlags(body: JsonObject, overrides: KubeconfigOverrides): JsonObject {
+  const { server, tlsServerName, insecureSkipTlsVerify, certificateAuthority } = overrides;
+  const merged = withValues(
+    { server: defaultServer, ...body },
+    {
+      server,
+      'tls-server-name': tlsServerName,
+      'insecure-skip-tls-verify': insecureSkipTlsVerify,
+      'certificate-authority': certificateAuthority,
+    },
+  );
+  if (!merged.server) merged.server = defaultServer;
+  // Either flag speaks of how to trust the server, so nothing of the file may contradict it.
+  if (insecureSkipTlsVerify === true || certificateAuthority) {
+    delete merged['certificate-authority-data'];
+    merged['insecure-skip-tls-verify'] = insecureSkipTlsVerify === true;
+    merged['certificate-authority'] = certificateAuthority ?? '';
+  }
+  // The name in the file is of the server in the file.
+  if (server && !tlsServerName) delete merged['tls-server-name'];
+  return merged;
+}
+
+function withUserFlags(body: JsonObject, overrides: KubeconfigOverrides): JsonObject {
+  const { asGroups } = overrides;
+  const merged = withValues(body, {
+    token: overrides.token,
+    username: overrides.username,
+    password: overrides.password,
+    'client-certificate': overrides.clientCertificate,
+    'client-key': overrides.clientKey,
+    as: overrides.asUser,
+    'as-uid': overrides.asUid,
+    'as-groups': asGroups === undefined || asGroups.length === 0 ? undefined : [...asGroups],
+  });
+  if (overrides.token) delete merged['tokenFile'];
+  return merged;
+}
+
+function clusterConfig(cluster: JsonObject): ClientConfig {
+  const server = textMember(cluster, 'server') ?? defaultServer;
+  const insecure = cluster['insecure-skip-tls-verify'] === true;
+  const proxyUrl = textMember(cluster, 'proxy-url');
+  if (proxyUrl?.startsWith('socks5:')) {
+    throw new KubeconfigError('a proxy-url of socks5 is not supported, only of http and https');
+  }
+  const caPem = dataOrFile(cluster, 'certificate-authority');
+  if (insecure && caPem !== undefined) {
+    throw new KubeconfigError(
+      'specifying a root certificates file with the insecure flag is not allowed',
+    );
+  }
+  return {
+    server: checkedUrl(server.includes('://') ? server : `http://${server}`),
+    caPem,
+    insecureSkipTlsVerify: insecure,
+    tlsServerName: textMember(cluster, 'tls-server-name'),
+    proxyUrl,
+  };
+}
+
+function checkedUrl(server: string): string {
+  const url = URL.canParse(server) ? new URL(server) : undefined;
+  if (url === undefined || !['http:', 'https:'].includes(url.protocol) || url.host === '') {
+    throw new KubeconfigError(`the server ${JSON.stringify(server)} is not an http or https URL`);
+  }
+  url.search = '';
+  url.hash = '';
+  return url.href.replace(/\/$/, '');
+}
+
+interface UserSurroundings {
+  readonly cluster: JsonObject;
+  readonly reached: ClientConfig;
+  readonly host: ExecHost | undefined;
+}
+
+function userConfig(user: JsonObject, around: UserSurroundings): Partial<ClientConfig> {
+  const certificatePem = dataOrFile(user, 'client-certificate');
+  const keyPem = certificatePem === undefined ? undefined : dataOrFile(user, 'client-key');
+  const token = tokenSource(user);
+  const username = textMember(user, 'username');
+  const password = textMember(user, 'password');
+  const basicAuth =
+    username === undefined && password === undefined
+      ? undefined
+      : { username: username ?? '', password: password ?? '' };
+  const isKnown = token !== undefined || basicAuth !== undefined || certificatePem !== undefined;
+  // What is said outright is meant, so that a plugin is not asked beside it.
+  const credentials = isKnown ? undefined : pluginOf(user, around);
+  return { certificatePem, keyPem, token, basicAuth, credentials };
+}
+
+function pluginOf(user: JsonObject, around: UserSurroundings): CredentialSource | undefined {
+  if (!isObject(user.exec)) return undefined;
+  const { cluster, reached } = around;
+  try {
+    return createExecSource({
+      config: readExecConfig(user.exec),
+      cluster: {
+        server: reached.server,
+        tlsServerName: reached.tlsServerName,
+        insecureSkipTlsVerify: reached.insecureSkipTlsVerify,
+        caPem: reached.caPem,
+        proxyUrl: reached.proxyUrl,
+        disableCompression: cluster['disable-compression'] === true,
+        config: pluginExtension(cluster),
+      },
+      host: around.host ?? processExecHost,
+    });
+  } catch (error) {
+    if (error instanceof CredentialError) throw new KubeconfigError(error.message);
+    throw error;
+  }
+}
+
+function pluginExtension(cluster: JsonObject): JsonValue | undefined {
+  const list = member(cluster, 'extensions');
+  if (!Array.isArray(list)) return undefined;
+  const found = list.filter(isObject).find(({ name }) => execExtensionNames.includes(String(name)));
+  return found === undefined ? undefined : member(found, 'extension');
+}
+
+function tokenSource(user: JsonObject): (() => string | undefined) | undefined {
+  const token = textMember(user, 'token');
+  const file = textMember(user, 'tokenFile');
+  if (file !== undefined) return tokenFileSource({ file, otherwise: token });
+  return token === undefined ? undefined : () => token;
+}
+
+function impersonationOf(user: JsonObject): Impersonation | undefined {
+  const name = textMember(user, 'as');
+  if (name === undefined) return undefined;
+  const texts = (value: JsonValue | undefined): string[] =>
+    Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
+  const extra = member(user, 'as-user-extra');
+  const pairs = isObject(extra) ? Object.keys(extra) : [];
+  return {
+    user: name,
+    uid: textMember(user, 'as-uid'),
+    groups: texts(member(user, 'as-groups')),
+    extra: new Map(pairs.map((key) => [key, texts(member(extra as JsonObject, key))])),
+  };
+}
+
+function dataOrFile(body: JsonObject, name: string): string | undefined {
+  const data = textMember(body, `${name}-data`);
+  if (data !== undefined) return Buffer.from(data, 'base64').toString();
+  const file = textMember(body, name);
+  if (file === undefined) return undefined;
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new KubeconfigError(`unable to read ${name} ${file}: ${(error as Error).message}`);
+  }
+}

@@ -1,0 +1,133 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { isObject, type JsonObject, type JsonValue, member } from '@wheelhouse/machinery';
+import { parseYaml } from '../yaml.ts';
+import { shapeError } from './kubeconfig-shape.ts';
+
+/** A kubeconfig that cannot be used. */
+export class KubeconfigError extends Error {
+  /** What is wrong with the entries in use, each in a line; empty for other failures. */
+  readonly faults: readonly string[];
+
+  constructor(message: string, faults: readonly string[] = []) {
+    super(message);
+    this.name = 'KubeconfigError';
+    this.faults = faults;
+  }
+}
+
+/** Named entries of one or several kubeconfig files; the first to name an entry wins. */
+export interface Kubeconfig {
+  readonly currentContext: string;
+  readonly clusters: ReadonlyMap<string, LocatedEntry>;
+  readonly users: ReadonlyMap<string, LocatedEntry>;
+  readonly contexts: ReadonlyMap<string, LocatedEntry>;
+}
+
+/** An entry's body, and the folder its relative paths start from. */
+export interface LocatedEntry {
+  readonly body: JsonObject;
+  readonly folder: string;
+  readonly file: string;
+}
+
+/** Most of a file that is read, in bytes. */
+const fileBytesMax = 16 * 1024 * 1024;
+
+/**
+ * The files a client reads: `--kubeconfig`, else the path list of `$SVCCONFIG` or, without one, of
+ * `$KUBECONFIG`, else the home's. A list's empty and repeated items count once at most.
+ */
+export function kubeconfigFiles(options: {
+  readonly flag?: string | undefined;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly home: string;
+}): readonly string[] {
+  if (options.flag !== undefined && options.flag !== '') return [options.flag];
+  const list = options.env['SVCCONFIG'] || options.env['KUBECONFIG'] || '';
+  const listed = new Set(list.split(path.delimiter).filter((one) => one !== ''));
+  return listed.size > 0 ? [...listed] : [path.join(options.home, '.kube', 'config')];
+}
+
+/**
+ * Reads and merges files. Absent ones count as empty, except a single one that was asked for by
+ * flag (`required`). Rejects with KubeconfigError.
+ */
+export async function loadKubeconfig(options: {
+  readonly files: readonly string[];
+  readonly required?: boolean;
+}): Promise<Kubeconfig> {
+  const clusters = new Map<string, LocatedEntry>();
+  const users = new Map<string, LocatedEntry>();
+  const contexts = new Map<string, LocatedEntry>();
+  let currentContext = '';
+  for (const file of options.files) {
+    const document = await readKubeconfigFile(file, options.required ?? false);
+    if (document === undefined) continue;
+    addEntries(clusters, { document, list: 'clusters', key: 'cluster', file });
+    addEntries(users, { document, list: 'users', key: 'user', file });
+    addEntries(contexts, { document, list: 'contexts', key: 'context', file });
+    if (currentContext === '') currentContext = textMember(document, 'current-context') ?? '';
+  }
+  return { currentContext, clusters, users, contexts };
+}
+
+/**
+ * The document of one file, with everything in it; undefined when it is empty or, unless it is
+ * required, absent. Rejects with KubeconfigError.
+ */
+export async function readKubeconfigFile(
+  file: string,
+  required = false,
+): Promise<JsonObject | undefined> {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (!required && code === 'ENOENT') return undefined;
+    const why = code === 'ENOENT' ? 'no such file or directory' : (error as Error).message;
+    throw new KubeconfigError(required ? `stat ${file}: ${why}` : loadError(file, why).message);
+  }
+  if (text.length > fileBytesMax) throw loadError(file, 'the file is too large');
+  return parseKubeconfig(text, file);
+}
+
+const loadError = (file: string, why: string): KubeconfigError =>
+  new KubeconfigError(`error loading config file "${file}": ${why}`);
+
+/** As `readKubeconfigFile`, of a text that is there already; `file` is for messages. */
+export async function parseKubeconfig(text: string, file: string): Promise<JsonObject | undefined> {
+  let value: JsonValue;
+  try {
+    value = await parseYaml(text);
+  } catch (error) {
+    throw loadError(file, (error as Error).message);
+  }
+  if (value === null) return undefined;
+  if (!isObject(value)) throw loadError(file, 'not a mapping');
+  const wrong = shapeError(value);
+  if (wrong !== undefined) throw loadError(file, wrong);
+  return value;
+}
+
+function addEntries(
+  into: Map<string, LocatedEntry>,
+  from: { document: JsonObject; list: string; key: string; file: string },
+): void {
+  const list = member(from.document, from.list);
+  if (!Array.isArray(list)) return;
+  const folder = path.dirname(path.resolve(from.file));
+  for (const entry of list) {
+    const name = isObject(entry) ? (textMember(entry, 'name') ?? '') : '';
+    const body = isObject(entry) ? member(entry, from.key) : undefined;
+    if (into.has(name)) continue;
+    into.set(name, { body: isObject(body) ? body : {}, folder, file: from.file });
+  }
+}
+
+/** A member that is text and not empty. */
+export function textMember(object: JsonObject, name: string): string | undefined {
+  const value = member(object, name);
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}

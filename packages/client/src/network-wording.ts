@@ -1,0 +1,55 @@
+import { StatusError } from '@wheelhouse/machinery';
+import { ConnectionError } from './http-client.ts';
+
+/** What upstream says of a connection that failed, by Node's code of it. */
+const untrusted =
+  'tls: failed to verify certificate: x509: certificate signed by unknown authority';
+const expired =
+  'tls: failed to verify certificate: x509: certificate has expired or is not yet valid';
+const wordings: Readonly<Record<string, string>> = {
+  ECONNRESET: 'EOF',
+  EPIPE: 'write: broken pipe',
+  EPROTO: 'tls: first record does not look like a TLS handshake',
+  ERR_SSL_WRONG_VERSION_NUMBER: 'tls: first record does not look like a TLS handshake',
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: 'tls: first record does not look like a TLS handshake',
+  HPE_HEADER_OVERFLOW: 'net/http: server response headers exceeded the limit; aborted',
+  DEPTH_ZERO_SELF_SIGNED_CERT: untrusted,
+  SELF_SIGNED_CERT_IN_CHAIN: untrusted,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: untrusted,
+  UNABLE_TO_GET_ISSUER_CERT: untrusted,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: untrusted,
+  CERT_HAS_EXPIRED: expired,
+  CERT_NOT_YET_VALID: expired,
+  ERR_TLS_CERT_ALTNAME_INVALID:
+    'tls: failed to verify certificate: x509: certificate is not valid for that name',
+};
+
+/** What a dial came to. */
+const dialled: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'connection refused',
+  ETIMEDOUT: 'connection timed out',
+  EHOSTUNREACH: 'no route to host',
+  ENETUNREACH: 'network is unreachable',
+};
+
+/** A failure of the network in the words clients know from upstream. */
+export function goNetworkError(error: unknown): string {
+  if (error instanceof StatusError) return error.message;
+  const code = error instanceof ConnectionError ? error.code : codeOf(error);
+  const host = error instanceof ConnectionError ? error.host : '';
+  if (Object.hasOwn(dialled, code)) return `dial tcp ${host}: connect: ${dialled[code] ?? ''}`;
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') {
+    return `dial tcp: lookup ${host.replace(/:\d+$/, '')}: no such host`;
+  }
+  if (Object.hasOwn(wordings, code)) return wordings[code] ?? code;
+  if (code.startsWith('HPE_')) return 'net/http: HTTP/1.x transport connection broken';
+  if (code.startsWith('ERR_OSSL_PEM') || code === 'ERR_OSSL_ASN1_NOT_ENOUGH_DATA') {
+    return 'unable to load root certificates: unable to parse bytes as PEM block';
+  }
+  return code === '' ? 'the connection failed' : `the connection failed (${code})`;
+}
+
+function codeOf(error: unknown): string {
+  const { code } = (error ?? {}) as { code?: unknown };
+  return typeof code === 'string' ? code : '';
+}

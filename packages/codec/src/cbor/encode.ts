@@ -1,0 +1,165 @@
+import type { JsonObject, JsonValue } from '@wheelhouse/machinery';
+
+/** The tag that says "this is CBOR": ahead of every body, as upstream writes it. */
+const selfDescribed = Buffer.from([0xd9, 0xd9, 0xf7]);
+
+/** Whether bytes begin as `encodeCbor` begins them. */
+export function isSelfDescribedCbor(bytes: Buffer): boolean {
+  return bytes.subarray(0, selfDescribed.length).equals(selfDescribed);
+}
+
+const firstSize = 4096;
+
+/** Encodes as upstream does: strings and map keys are byte strings (CODEC-4). */
+export function encodeCbor(value: JsonValue): Buffer {
+  const writer = new Writer();
+  writer.raw(selfDescribed);
+  writer.item(value);
+  return writer.finish();
+}
+
+/** Pieces of a list are about this long; one item may make one longer. */
+const pieceBytes = 16 * 1024;
+const noBytes = Buffer.alloc(0);
+
+/**
+ * What `encodeCbor` gives of an object whose last member is a list, item by item. An empty piece
+ * stands between an item that has been made and the work of writing it.
+ *
+ * @param list.count how many items there are
+ */
+export function* cborListPieces(list: {
+  readonly head: JsonObject;
+  readonly member: string;
+  readonly count: number;
+  readonly items: Iterable<JsonValue>;
+}): Generator<Buffer> {
+  const writer = new Writer();
+  writer.raw(selfDescribed);
+  writer.listEnding(list);
+  for (const item of list.items) {
+    yield writer.length < pieceBytes ? noBytes : writer.take();
+    writer.item(item);
+  }
+  yield writer.take();
+}
+
+class Writer {
+  #bytes = Buffer.allocUnsafe(firstSize);
+  #at = 0;
+
+  finish(): Buffer {
+    return this.#bytes.subarray(0, this.#at);
+  }
+
+  get length(): number {
+    return this.#at;
+  }
+
+  /** What has been written since; the writer goes on behind it. */
+  take(): Buffer {
+    const bytes = this.finish();
+    this.#bytes = Buffer.allocUnsafe(firstSize);
+    this.#at = 0;
+    return bytes;
+  }
+
+  /** An object up to the items of its last member. */
+  listEnding(list: {
+    readonly head: JsonObject;
+    readonly member: string;
+    readonly count: number;
+  }): void {
+    const { head, member, count } = list;
+    const names = Object.keys(head).filter((name) => head[name] !== undefined);
+    this.#head(5, names.length + 1);
+    for (const name of names) {
+      this.#text(name);
+      this.item(head[name] as JsonValue);
+    }
+    this.#text(member);
+    this.#head(4, count);
+  }
+
+  raw(bytes: Buffer): void {
+    this.#reserve(bytes.length);
+    bytes.copy(this.#bytes, this.#at);
+    this.#at += bytes.length;
+  }
+
+  item(value: JsonValue): void {
+    if (value === null) this.#byte(0xf6);
+    else if (typeof value === 'boolean') this.#byte(value ? 0xf5 : 0xf4);
+    else if (typeof value === 'string') this.#text(value);
+    else if (typeof value === 'bigint') this.#integer(value);
+    else if (typeof value === 'number') this.#number(value);
+    else if (Array.isArray(value)) {
+      this.#head(4, value.length);
+      for (const one of value) this.item(one);
+    } else this.#map(value);
+  }
+
+  #map(value: JsonObject): void {
+    const names = Object.keys(value).filter((name) => value[name] !== undefined);
+    this.#head(5, names.length);
+    for (const name of names) {
+      this.#text(name);
+      this.item(value[name] as JsonValue);
+    }
+  }
+
+  #text(value: string): void {
+    const size = Buffer.byteLength(value);
+    this.#head(2, size);
+    this.#reserve(size);
+    this.#at += this.#bytes.write(value, this.#at, 'utf8');
+  }
+
+  #integer(value: bigint): void {
+    if (value >= 0n) this.#head(0, value);
+    else this.#head(1, -1n - value);
+  }
+
+  #number(value: number): void {
+    if (Number.isInteger(value) && !Object.is(value, -0) && Number.isSafeInteger(value)) {
+      if (value >= 0) this.#head(0, value);
+      else this.#head(1, -1 - value);
+      return;
+    }
+    this.#reserve(9);
+    this.#bytes[this.#at] = 0xfb;
+    this.#bytes.writeDoubleBE(value, this.#at + 1);
+    this.#at += 9;
+  }
+
+  #head(major: number, argument: number | bigint): void {
+    this.#reserve(9);
+    const first = major << 5;
+    if (argument < 24) this.#bytes[this.#at++] = first | Number(argument);
+    else if (argument < 0x100) {
+      this.#bytes[this.#at++] = first | 24;
+      this.#bytes[this.#at++] = Number(argument);
+    } else if (argument < 0x10000) {
+      this.#bytes[this.#at++] = first | 25;
+      this.#at = this.#bytes.writeUInt16BE(Number(argument), this.#at);
+    } else if (argument < 0x1_0000_0000) {
+      this.#bytes[this.#at++] = first | 26;
+      this.#at = this.#bytes.writeUInt32BE(Number(argument), this.#at);
+    } else {
+      this.#bytes[this.#at++] = first | 27;
+      this.#at = this.#bytes.writeBigUInt64BE(BigInt(argument), this.#at);
+    }
+  }
+
+  #byte(value: number): void {
+    this.#reserve(1);
+    this.#bytes[this.#at++] = value;
+  }
+
+  #reserve(count: number): void {
+    if (this.#at + count <= this.#bytes.length) return;
+    const larger = Buffer.allocUnsafe(Math.max(this.#bytes.length * 2, this.#at + count));
+    this.#bytes.copy(larger, 0, 0, this.#at);
+    this.#bytes = larger;
+  }
+}

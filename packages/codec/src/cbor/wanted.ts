@@ -1,0 +1,73 @@
+import { type JsonValue, parseGoTime, parseQuantity } from '@wheelhouse/machinery';
+import type { Schema } from '@wheelhouse/schema';
+
+export const anyItem: Schema = {};
+export const textItem: Schema = { type: 'string' };
+export const byteItem: Schema = { type: 'integer', format: 'uint8' };
+export const int32Item: Schema = { type: 'integer', format: 'int32' };
+export const anyMap: Schema = {
+  type: 'object',
+  additionalProperties: anyItem,
+  goName: 'map[string]interface {}',
+};
+
+const rawExtension =
+  'failed to transcode RawExtension to JSON: failed to parse RawExtension bytes as CBOR: ';
+
+/** What is said ahead of a fault in types that are kept as bytes, by their names. */
+export const rawFrames: Readonly<Record<string, string>> = {
+  'runtime.RawExtension': rawExtension,
+  'runtime.Object': rawExtension,
+  'meta.v1.FieldsV1': 'failed to transcode FieldsV1 to JSON: metav1.FieldsV1 cbor invalid: ',
+};
+
+const errorOf = (parsed: object) => ('error' in parsed ? String(parsed.error) : undefined);
+
+/** What is wrong with texts of these formats. */
+export const formatErrors: Readonly<Record<string, (text: string) => string | undefined>> = {
+  'date-time': (text) => errorOf(parseGoTime(text)),
+  'micro-time': (text) => errorOf(parseGoTime(text, 6)),
+  quantity: (text) => errorOf(parseQuantity(text.trim())),
+};
+
+export const nil = 0xf6;
+export const undefinedItem = 0xf7;
+export const selfDescribed = 55799;
+
+/** The text that a tag says a byte string stands for. */
+export const encodings: Readonly<Record<number, 'base64url' | 'base64' | 'hex'>> = {
+  21: 'base64url',
+  22: 'base64',
+  23: 'hex',
+};
+
+export const int64Min = -(2n ** 63n);
+const int64Max = 2n ** 63n - 1n;
+const formatBounds: Readonly<Record<string, readonly [bigint, bigint]>> = {
+  int32: [-(2n ** 31n), 2n ** 31n - 1n],
+  uint8: [0n, 255n],
+};
+
+export const fitsInt64 = (value: bigint) => value >= int64Min && value <= int64Max;
+
+export function fitsFormat(value: bigint, format = 'int64'): boolean {
+  const [least, most] = formatBounds[format] ?? [int64Min, int64Max];
+  return value >= least && value <= most;
+}
+
+export const overflow = (value: bigint | string, goType: string) => `${value} overflows ${goType}`;
+
+export function asNumber(value: bigint): JsonValue {
+  const number = Number(value);
+  return Number.isSafeInteger(number) ? number : value;
+}
+
+/** Whether Go has a string there, of which our schemas say in formats what else is text in JSON. */
+export const isText = (schema: Schema) => schema.type === 'string' && schema.format !== 'byte';
+
+/** Whether a type keeps what it is given, whatever that is. */
+export const isRaw = (schema: Schema) =>
+  schema.type === undefined ||
+  (schema.type === 'object' &&
+    schema.properties === undefined &&
+    schema.additionalProperties === undefined);

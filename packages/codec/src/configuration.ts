@@ -1,0 +1,103 @@
+import { isObject, type JsonObject, member } from '@wheelhouse/machinery';
+import {
+  DecodeError,
+  decodeTyped,
+  FoundPaths,
+  type Property,
+  type Schema,
+} from '@wheelhouse/schema';
+import { decodeYaml, YamlError } from './yaml.ts';
+
+/** A file of configuration that is not of the type it should be; the message is one line. */
+export class ConfigurationError extends Error {
+  constructor(message: string) {
+    super(message.replaceAll(/\s*\n\s*/g, ' '));
+    this.name = 'ConfigurationError';
+  }
+}
+
+export const textType: Schema = { type: 'string' };
+export const truthType: Schema = { type: 'boolean' };
+
+export function listType(items: Schema): Schema {
+  return { type: 'array', items };
+}
+
+/** A struct of configuration: members that are not given have their zero value, as in Go. */
+export function structType(
+  name: string,
+  members: Readonly<Record<string, Schema | Property>>,
+): Schema {
+  const properties = Object.entries(members).map(([member, type]): [string, Property] => [
+    member,
+    'schema' in type ? type : { schema: type },
+  ]);
+  return { type: 'object', typeName: `apiserver.${name}`, properties: new Map(properties) };
+}
+
+/** A member that is null when it is not given. */
+export function optional(schema: Schema): Property {
+  return { schema, pointer: true };
+}
+
+/**
+ * Reads a file of configuration, JSON or YAML, as strictly as upstream: what the version's type does
+ * not have, and members given twice, are errors. Rejects with ConfigurationError.
+ */
+export async function decodeConfiguration(
+  text: string,
+  expected: {
+    readonly kind: string;
+    readonly group: string;
+    /** Types by version. */
+    readonly versions: Readonly<Record<string, Schema>>;
+  },
+): Promise<{ readonly version: string; readonly object: JsonObject }> {
+  if (text === '') throw new ConfigurationError('empty config data');
+  try {
+    const { value, duplicates, repeated = [] } = await decodeYaml(Buffer.from(text));
+    const given = isObject(value) ? value : {};
+    const version = versionOf(given, expected);
+    const strict = duplicates.map((path) => `duplicate field ${JSON.stringify(path)}`);
+    if (repeated.length > 0) strict.push(`yaml: unmarshal errors: ${repeated.join(', ')}`);
+    const meta = { apiVersion: textType, kind: textType };
+    const type = expected.versions[version] as Schema;
+    const own = Object.fromEntries(type.properties ?? []);
+    const whole = structType(expected.kind, { ...meta, ...own });
+    const unknown = new FoundPaths();
+    const object = decodeTyped(whole)(given, unknown);
+    for (const path of unknown.paths) strict.push(`unknown field ${JSON.stringify(path)}`);
+    if (strict.length === 0) return { version, object };
+    throw new ConfigurationError(`strict decoding error: ${strict.join(', ')}`);
+  } catch (error) {
+    if (error instanceof YamlError || error instanceof DecodeError) {
+      throw new ConfigurationError(error.message);
+    }
+    throw error;
+  }
+}
+
+function versionOf(
+  given: JsonObject,
+  expected: { kind: string; group: string; versions: Readonly<Record<string, Schema>> },
+): string {
+  const [kind, apiVersion] = [member(given, 'kind'), member(given, 'apiVersion')];
+  if (typeof kind !== 'string' || kind === '') {
+    throw new ConfigurationError("Object 'Kind' is missing");
+  }
+  if (typeof apiVersion !== 'string' || apiVersion === '') {
+    throw new ConfigurationError("Object 'apiVersion' is missing");
+  }
+  const prefix = `${expected.group}/`;
+  const version = apiVersion.startsWith(prefix) ? apiVersion.slice(prefix.length) : '';
+  if (kind !== expected.kind || !Object.hasOwn(expected.versions, version)) {
+    const [shownKind, shownVersion] = [kind, apiVersion].map((one) => JSON.stringify(one));
+    throw new ConfigurationError(
+      `no kind ${shownKind} is registered for version ${shownVersion} where ` +
+        `${expected.kind} of ${Object.keys(expected.versions)
+          .map((one) => prefix + one)
+          .join(' or ')} is expected`,
+    );
+  }
+  return version;
+}

@@ -1,0 +1,68 @@
+/** Bytes to values and back: JSON, YAML, protobuf, CBOR, X.509, and content negotiation. */
+
+export { CborError, itemEnd } from './cbor/cursor.ts';
+export { decodeCbor, decodeCborAs, decodeCborMap } from './cbor/decode.ts';
+export { diagnoseCbor } from './cbor/diagnose.ts';
+export { cborListPieces, encodeCbor, isSelfDescribedCbor } from './cbor/encode.ts';
+export {
+  ConfigurationError,
+  decodeConfiguration,
+  listType,
+  optional,
+  structType,
+  textType,
+  truthType,
+} from './configuration.ts';
+export { indentedPieces } from './indent-json.ts';
+export {
+  type DecodedJson,
+  decodeJson,
+  encodeJson,
+  encodeJsonBriefly,
+  type JsonLimits,
+  jsonText,
+  parseWrittenJson,
+  parseWrittenText,
+} from './json.ts';
+export { JsonError } from './json-error.ts';
+export { memberPlaces, parseExactJson, syntaxErrorOf } from './json-exact.ts';
+export { loadYaml } from './lazy.ts';
+export { compareNaturally } from './natural-order.ts';
+export {
+  contentMediaType,
+  covers,
+  type EncodingDescriptor,
+  type MediaRange,
+  parseAccept,
+} from './negotiation.ts';
+export {
+  decodeMessage,
+  type EnvelopeType,
+  encodeEnvelope,
+  encodeMessage,
+  isEnvelope,
+  itemFieldBytes,
+  type ListSeal,
+  openEnvelope,
+  seal,
+  sealEmptyList,
+  sealedListPieces,
+  usualListFields,
+  watchFrame,
+} from './protobuf/envelope.ts';
+export { ProtobufError, WireReader, WireWriter, wireBytes, wireVarint } from './protobuf/wire.ts';
+export { bodyValuesMax, TooManyValues, yamlValuesMax } from './too-many-values.ts';
+export { type CertificateParts, readCertificate } from './x509/certificate.ts';
+export { childrenOf, type DerElement, DerError, elementsMax, oidText } from './x509/der.ts';
+export {
+  extensionOids,
+  readBasicConstraints,
+  readExtendedKeyUsages,
+  readSequence,
+} from './x509/extensions.ts';
+export type { Subject } from './x509/name.ts';
+export { onlyPemBlock, type PemBlock, pemBlocks, pemBytes } from './x509/pem.ts';
+export { type RequestParts, readRequest } from './x509/request.ts';
+export { decodeYaml } from './yaml.ts';
+export { YamlError } from './yaml-error.ts';
+export { encodeYaml } from './yaml-write.ts';

@@ -1,0 +1,293 @@
+import { type JsonArray, type JsonObject, type JsonValue, setMember } from '@wheelhouse/machinery';
+import { JsonError } from './json-error.ts';
+
+const numberPattern = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
+const stringPattern =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: JSON forbids them bare in strings
+  /"[^"\\\u0000-\u001f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\u0000-\u001f]*)*"/y;
+const int64Min = -(2n ** 63n);
+const uint64Max = 2n ** 64n - 1n;
+const duplicatesMax = 100;
+
+/** Most characters of paths that are made of one text: a long name may stand around many members. */
+const pathCharactersMax = 8 * 1024 * 1024;
+
+/** An object or list not yet closed. */
+interface Frame {
+  readonly container: JsonObject | JsonArray;
+  /** The member now being read, with its dot or brackets, for paths. */
+  step: string;
+  name: string;
+}
+
+/**
+ * Parses JSON keeping 64-bit integers and noting duplicate members. Without recursion, as the depth
+ * is the client's to choose. Throws JsonError.
+ */
+export function parseExactJson(
+  text: string,
+  limits: { readonly depthMax: number },
+): { value: JsonValue; duplicates: string[] } {
+  return new ExactParser(text, limits.depthMax).parse();
+}
+
+/**
+ * What upstream's decoder finds wrong with the syntax of a text, of which it reads the bytes one by
+ * one; undefined when nothing is.
+ */
+export function syntaxErrorOf(bytes: Buffer, depthMax: number): JsonError | undefined {
+  try {
+    parseExactJson(bytes.toString('latin1'), { depthMax });
+    return undefined;
+  } catch (error) {
+    if (error instanceof JsonError) return error;
+    throw error;
+  }
+}
+
+/**
+ * Which members of a valid JSON text are given and when: of each wanted path its first place and its
+ * second, counted in members from the start of the text; -1 where there is no second one. Undefined
+ * for a text whose paths are too long to be made.
+ */
+export function memberPlaces(
+  text: string,
+  wanted: ReadonlySet<string>,
+  limits: { readonly depthMax: number },
+): ReadonlyMap<string, { readonly first: number; readonly second: number }> | undefined {
+  const places = new Map<string, { first: number; second: number }>();
+  let count = 0;
+  const onMember = (path: string) => {
+    count += 1;
+    if (!wanted.has(path)) return;
+    const known = places.get(path);
+    if (known === undefined) places.set(path, { first: count, second: -1 });
+    else if (known.second < 0) known.second = count;
+  };
+  const parser = new ExactParser(text, limits.depthMax, onMember);
+  parser.parse();
+  return parser.hasAllPaths ? places : undefined;
+}
+
+class ExactParser {
+  readonly #text: string;
+  readonly #depthMax: number;
+  readonly #onMember: ((path: string) => void) | undefined;
+  readonly #duplicates = new Set<string>();
+  readonly #open: Frame[] = [];
+  #at = 0;
+  #pathCharactersLeft = pathCharactersMax;
+
+  constructor(text: string, depthMax: number, onMember?: (path: string) => void) {
+    this.#text = text;
+    this.#depthMax = depthMax;
+    this.#onMember = onMember;
+  }
+
+  parse(): { value: JsonValue; duplicates: string[] } {
+    let value = this.#begin();
+    while (this.#open.length > 0) {
+      if (value !== undefined) this.#store(value);
+      value = this.#next(value !== undefined);
+    }
+    this.#blanks();
+    if (this.#at < this.#text.length) throw this.#unexpected('after top-level value');
+    return { value: value as JsonValue, duplicates: [...this.#duplicates] };
+  }
+
+  /** A scalar, or undefined having opened a container. */
+  #begin(): JsonValue | undefined {
+    this.#blanks();
+    const char = this.#text[this.#at];
+    if (char === '{' || char === '[') {
+      if (this.#open.length >= this.#depthMax) throw new JsonError('exceeded max depth');
+      this.#at += 1;
+      this.#open.push({ container: char === '{' ? {} : [], step: '', name: '' });
+      return undefined;
+    }
+    if (char === '"') return this.#string();
+    if (char === '-' || (char !== undefined && char >= '0' && char <= '9')) return this.#number();
+    return this.#literal();
+  }
+
+  /** Goes on in the innermost container: the next value in it, or itself when it closes. */
+  #next(hasItem: boolean): JsonValue | undefined {
+    const frame = this.#open.at(-1) as Frame;
+    const isList = Array.isArray(frame.container);
+    this.#blanks();
+    const isFirst = !hasItem;
+    if (this.#text[this.#at] === (isList ? ']' : '}')) {
+      this.#at += 1;
+      this.#open.pop();
+      return frame.container;
+    }
+    if (!isFirst) {
+      const place = isList ? 'after array element' : 'after object key:value pair';
+      if (this.#text[this.#at] !== ',') throw this.#unexpected(place);
+      this.#at += 1;
+    }
+    if (!isList) this.#key(frame, isFirst);
+    return this.#begin();
+  }
+
+  #key(frame: Frame, isFirst: boolean): void {
+    this.#blanks();
+    if (this.#text[this.#at] !== '"') {
+      throw this.#unexpected(`looking for beginning of object key string`);
+    }
+    frame.name = this.#string();
+    frame.step = frame.name;
+    this.#blanks();
+    if (this.#text[this.#at] !== ':') throw this.#unexpected('after object key');
+    this.#at += 1;
+    if (this.hasAllPaths) this.#onMember?.(this.#path());
+    if (isFirst || !Object.hasOwn(frame.container, frame.name)) return;
+    if (this.#duplicates.size < duplicatesMax && this.hasAllPaths) {
+      this.#duplicates.add(this.#path());
+    }
+  }
+
+  /** Whether the paths that were wanted could all be made. */
+  get hasAllPaths(): boolean {
+    return this.#pathCharactersLeft >= 0;
+  }
+
+  #store(value: JsonValue): void {
+    const frame = this.#open.at(-1) as Frame;
+    if (Array.isArray(frame.container)) frame.container.push(value);
+    else setMember(frame.container, frame.name, value);
+  }
+
+  #path(): string {
+    let path = '';
+    for (const { container, step } of this.#open) {
+      if (Array.isArray(container)) path += `[${container.length}]`;
+      else path += path === '' ? step : `.${step}`;
+    }
+    this.#pathCharactersLeft -= path.length;
+    return path;
+  }
+
+  #string(): string {
+    stringPattern.lastIndex = this.#at;
+    const found = stringPattern.exec(this.#text)?.[0];
+    if (found === undefined) throw this.#badString();
+    this.#at += found.length;
+    return JSON.parse(found) as string;
+  }
+
+  #badString(): JsonError {
+    for (let at = this.#at + 1; at < this.#text.length; at += 1) {
+      const char = this.#text[at] as string;
+      this.#at = at;
+      if (char < ' ') return this.#unexpected('in string literal');
+      if (char !== '\\') continue;
+      at += 1;
+      this.#at = at;
+      const escaped = this.#text[at];
+      if (escaped === undefined || !'"\\/bfnrtu'.includes(escaped))
+        return this.#unexpected('in string escape code');
+      if (escaped !== 'u') continue;
+      for (let digit = 0; digit < 4; digit += 1) {
+        at += 1;
+        this.#at = at;
+        if (!/^[0-9a-fA-F]$/.test(this.#text[at] ?? '')) {
+          return this.#unexpected('in \\u hexadecimal character escape');
+        }
+      }
+    }
+    return new JsonError('unexpected end of JSON input');
+  }
+
+  #number(): JsonValue {
+    numberPattern.lastIndex = this.#at;
+    const found = numberPattern.exec(this.#text)?.[0];
+    if (found === undefined) {
+      this.#at += 1;
+      throw this.#unexpected('in numeric literal');
+    }
+    this.#at += found.length;
+    const next = this.#text[this.#at];
+    const goesOn =
+      next === '.' ? !/[.eE]/.test(found) : /^[eE]$/.test(next ?? '') && !/[eE]/.test(found);
+    if (goesOn) {
+      this.#at += 1;
+      const isSigned = next !== '.' && /[+-]/.test(this.#text[this.#at] ?? '');
+      if (isSigned) this.#at += 1;
+      const part =
+        next === '.' ? 'after decimal point in numeric literal' : 'in exponent of numeric literal';
+      throw this.#unexpected(part);
+    }
+    return exactNumber(found);
+  }
+
+  #literal(): JsonValue {
+    const start = this.#at;
+    for (const [word, value] of [
+      ['true', true],
+      ['false', false],
+      ['null', null],
+    ] as const) {
+      if (this.#text[start] !== word[0]) continue;
+      for (let index = 1; index < word.length; index += 1) {
+        this.#at = start + index;
+        if (this.#text[this.#at] !== word[index]) {
+          throw this.#unexpected(`in literal ${word} (expecting '${word[index]}')`);
+        }
+      }
+      this.#at += 1;
+      return value;
+    }
+    throw this.#unexpected('looking for beginning of value');
+  }
+
+  #blanks(): void {
+    for (; this.#at < this.#text.length; this.#at += 1) {
+      const code = this.#text.charCodeAt(this.#at);
+      if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) return;
+    }
+  }
+
+  #unexpected(place: string): JsonError {
+    const code = this.#text.codePointAt(this.#at) ?? (asksOn.test(place) ? 0x20 : undefined);
+    if (code === undefined) return new JsonError('unexpected end of JSON input');
+    return new JsonError(`invalid character ${quotedCharacter(code)} ${place}`);
+  }
+}
+
+const shortEscapes: Readonly<Record<number, string>> = {
+  7: 'a',
+  8: 'b',
+  9: 't',
+  10: 'n',
+  11: 'v',
+  12: 'f',
+  13: 'r',
+  39: "'",
+  92: '\\',
+};
+
+/** Where Go, at the end of the text, complains of the blank that it takes to follow. */
+const asksOn = /^(?:in (?!string literal)|after decimal)/;
+
+/** Go's way to quote a character in an error; a byte of the text, where that is read by bytes. */
+function quotedCharacter(code: number): string {
+  const short = shortEscapes[code];
+  if (short !== undefined) return `'\\${short}'`;
+  if (code < 0x20 || code === 0x7f) return `'\\x${code.toString(16).padStart(2, '0')}'`;
+  const isShown = code < 0x7f || (code > 0xa0 && code !== 0xad);
+  return isShown ? `'${String.fromCodePoint(code)}'` : `'\\u${code.toString(16).padStart(4, '0')}'`;
+}
+
+/** Integers of int64 and uint64 exactly; all else the nearest float, as upstream. */
+function exactNumber(text: string): JsonValue {
+  const value = Number(text);
+  if (!Number.isFinite(value)) {
+    throw new JsonError(
+      `json: cannot unmarshal number ${text.slice(0, 64)} into Go value of type float64`,
+    );
+  }
+  if (Number.isSafeInteger(value) || text.length > 20 || /[.eE]/.test(text)) return value;
+  const exact = BigInt(text);
+  return exact >= int64Min && exact <= uint64Max ? exact : value;
+}

@@ -1,0 +1,134 @@
+import { isUtf8 } from 'node:buffer';
+import { type JsonValue, Slab } from '@wheelhouse/machinery';
+import { JsonError } from './json-error.ts';
+import { parseExactJson, syntaxErrorOf } from './json-exact.ts';
+import { mayHaveLongNumber, scanJson } from './json-scan.ts';
+import { TooManyValues } from './too-many-values.ts';
+
+export { JsonError } from './json-error.ts';
+
+export interface JsonLimits {
+  /** Objects and lists inside each other. */
+  readonly depthMax: number;
+  /** Values altogether, containers among them. */
+  readonly valuesMax: number;
+}
+
+/** Upstream's nesting bound; the other keeps a text of commas from filling the memory. */
+export const defaultJsonLimits: JsonLimits = { depthMax: 10_000, valuesMax: 2_000_000 };
+
+export interface DecodedJson {
+  readonly value: JsonValue;
+  /** Paths of members given twice, as upstream writes them: `spec.list[0].a`; the last one won. */
+  readonly duplicates: string[];
+  /** YAML's own way to tell them instead: `line 4: key "a" already set in map`. */
+  readonly repeated?: readonly string[];
+}
+
+/**
+ * Decodes a JSON text. Integers of 64 bits come exactly, as bigint where a number cannot hold them
+ * (CODEC-8). Throws JsonError in the words of upstream's decoder, and TooManyValues.
+ */
+export function decodeJson(bytes: Buffer, limits: JsonLimits = defaultJsonLimits): DecodedJson {
+  if (!isUtf8(bytes)) throw new JsonError('invalid UTF-8 in JSON text');
+  const scan = scanJson(bytes);
+  if (scan.depth > limits.depthMax) throw new JsonError('exceeded max depth');
+  if (scan.values > limits.valuesMax) throw new TooManyValues(limits.valuesMax);
+  const text = bytes.toString('utf8');
+  if (!scan.hasLongNumber) {
+    const value = parsedFast(text);
+    if (value !== undefined && countMembers(value) === scan.members) {
+      return { value, duplicates: [] };
+    }
+  }
+  try {
+    return parseExactJson(text, limits);
+  } catch (error) {
+    if (!(error instanceof JsonError) || bytes.length === text.length) throw error;
+    throw syntaxErrorOf(bytes, limits.depthMax) ?? error;
+  }
+}
+
+/** undefined for invalid text: the exact parser then finds the words for it. */
+function parsedFast(text: string): JsonValue | undefined {
+  try {
+    return JSON.parse(text) as JsonValue;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Members of all objects, or -1 when a number overflowed; iterative, since depth is the client's to choose. */
+function countMembers(root: JsonValue): number {
+  let count = 0;
+  const open: JsonValue[] = [root];
+  for (let value = open.pop(); value !== undefined; value = open.pop()) {
+    if (value === Infinity || value === -Infinity) return -1;
+    if (typeof value !== 'object' || value === null) continue;
+    const items = Array.isArray(value) ? value : Object.values(value);
+    if (!Array.isArray(value)) count += items.length;
+    for (const item of items) {
+      if (typeof item === 'number' ? !Number.isFinite(item) : isContainer(item)) {
+        open.push(item as JsonValue);
+      }
+    }
+  }
+  return count;
+}
+
+function isContainer(value: unknown): boolean {
+  return typeof value === 'object' && value !== null;
+}
+
+/** Parses JSON that this server wrote itself, 64-bit integers exactly (CODEC-8). */
+export function parseWrittenJson(bytes: Buffer): JsonValue {
+  return parseWrittenText(bytes.toString('utf8'));
+}
+
+/** `parseWrittenJson` of what has been decoded to text already. */
+export function parseWrittenText(text: string): JsonValue {
+  if (!mayHaveLongNumber(text)) return JSON.parse(text) as JsonValue;
+  return parseExactJson(text, defaultJsonLimits).value;
+}
+
+/** Compact JSON bytes; bigints are written as the integers they are. */
+export function encodeJson(value: unknown): Buffer {
+  return Buffer.from(jsonText(value));
+}
+
+/** The text of `encodeJson`. */
+export function jsonText(value: unknown): string {
+  try {
+    const text: string | undefined = JSON.stringify(value);
+    return text ?? 'null';
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    return written(value) ?? 'null';
+  }
+}
+
+/** Like JSON.stringify, for values in which a bigint occurs. */
+function written(value: unknown): string | undefined {
+  if (typeof value === 'bigint') return value.toString();
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map((item) => written(item) ?? 'null').join(',')}]`;
+  const members: string[] = [];
+  for (const [name, item] of Object.entries(value)) {
+    const text = written(item);
+    if (text !== undefined) members.push(`${JSON.stringify(name)}:${text}`);
+  }
+  return `{${members.join(',')}}`;
+}
+
+/** Longest text that goes into shared memory, in UTF-16 units. */
+const briefTextMax = 5 * 1024;
+const brief = new Slab();
+
+/**
+ * Like `encodeJson`, for bytes that are soon copied elsewhere: small ones share memory, which is
+ * kept as long as any of them.
+ */
+export function encodeJsonBriefly(value: unknown): Buffer {
+  const text = jsonText(value);
+  return text.length > briefTextMax ? Buffer.from(text) : brief.write(text);
+}

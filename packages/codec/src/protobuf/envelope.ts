@@ -1,0 +1,219 @@
+import type { JsonObject } from '@wheelhouse/machinery';
+import type { Schema } from '@wheelhouse/schema';
+import { codecOf } from './message.ts';
+import { countingValues } from './value-count.ts';
+import { ProtobufError, WireReader, WireWriter, wireBytes } from './wire.ts';
+
+/** `k8s` and a zero byte: what every protobuf body begins with, in every dialect. */
+const magic = Buffer.from([0x6b, 0x38, 0x73, 0x00]);
+
+/** What an envelope says of the object in it, before it is decoded. */
+export interface Envelope {
+  readonly apiVersion: string;
+  readonly kind: string;
+  /** The object's own bytes. */
+  readonly raw: Buffer;
+}
+
+/** Whether bytes begin as every protobuf body and stored value does. */
+export function isEnvelope(bytes: Buffer): boolean {
+  return bytes.subarray(0, magic.length).equals(magic);
+}
+
+/** Opens a body: magic, then `Unknown` (CODEC-3). Throws ProtobufError. */
+export function openEnvelope(body: Buffer): Envelope {
+  if (!isEnvelope(body)) {
+    throw new ProtobufError(
+      'provided data does not appear to be a protobuf message, expected prefix 6b387300',
+    );
+  }
+  let apiVersion = '';
+  let kind = '';
+  let raw: Buffer = Buffer.alloc(0);
+  let contentEncoding = '';
+  forEachBytes(body.subarray(magic.length), (number, bytes) => {
+    if (number === 1) {
+      forEachBytes(bytes, (inner, text) => {
+        if (inner === 1) apiVersion = text.toString('utf8');
+        if (inner === 2) kind = text.toString('utf8');
+      });
+    } else if (number === 2) raw = bytes;
+    else if (number === 3) contentEncoding = bytes.toString('utf8');
+  });
+  if (contentEncoding !== '') {
+    throw new ProtobufError(`content encoding ${JSON.stringify(contentEncoding)} is not supported`);
+  }
+  return { apiVersion, kind, raw };
+}
+
+function forEachBytes(bytes: Buffer, visit: (number: number, bytes: Buffer) => void): void {
+  const reader = new WireReader(bytes);
+  while (!reader.isDone) {
+    const { number, wireType } = reader.key();
+    if (wireType === wireBytes) visit(number, reader.bytes());
+    else reader.skip(wireType);
+  }
+}
+
+/**
+ * Decodes an object's own bytes; the result still wants the typed decoder's zero-value rules. Throws
+ * ProtobufError, and TooManyValues.
+ */
+export function decodeMessage(schema: Schema, raw: Buffer): JsonObject {
+  const writer = new WireWriter();
+  writer.bytes(raw);
+  const reader = new WireReader(writer.finish());
+  return countingValues(() => codecOf(schema).read(reader, 0) as JsonObject);
+}
+
+/** An object's own bytes, without envelope: what lists and watch frames are put together from. */
+export function encodeMessage(schema: Schema, object: JsonObject): Buffer {
+  return written((writer) => writeMessage(writer, schema, object));
+}
+
+/** What `write` writes, in memory of its own, of which no more is used than it needs. */
+function written(write: (writer: WireWriter) => void): Buffer {
+  const writer = spareWriter ?? new WireWriter();
+  spareWriter = undefined;
+  write(writer);
+  const bytes = writer.finish();
+  const own = Buffer.allocUnsafeSlow(bytes.length);
+  bytes.copy(own);
+  if (writer.clear()) spareWriter = writer;
+  return own;
+}
+
+/** Writes an object's own bytes, without the length that its codec writes ahead of them. */
+function writeMessage(writer: WireWriter, schema: Schema, object: JsonObject): void {
+  const before = writer.length;
+  codecOf(schema).write(writer, object);
+  const length = new WireReader(writer.finish()).bytes().length;
+  writer.drop(writer.length - before - length);
+}
+
+/** A writer nobody is using, so that messages grow in the same memory one after another. */
+let spareWriter: WireWriter | undefined;
+
+/** An object in its envelope, byte for byte as upstream writes it. */
+export function encodeEnvelope(schema: Schema, object: JsonObject): Buffer {
+  const type = { apiVersion: String(object.apiVersion ?? ''), kind: String(object.kind ?? '') };
+  return written((writer) => {
+    writer.raw(sealTail);
+    const before = writer.length;
+    writeMessage(writer, schema, object);
+    writeHead(writer, type, writer.length - before);
+  });
+}
+
+/** The names in an envelope. */
+export interface EnvelopeType {
+  readonly apiVersion: string;
+  readonly kind: string;
+}
+
+/** Puts an object's bytes into an envelope. */
+export function seal(type: EnvelopeType, raw: Buffer): Buffer {
+  return Buffer.concat([sealHead(type, raw.length), raw, sealTail]);
+}
+
+const sealTail = Buffer.from([0x1a, 0x00, 0x22, 0x00]);
+
+/** Room for most heads. */
+const headBytesMax = 128;
+
+/** Everything ahead of an object of `length` bytes. */
+function sealHead(type: EnvelopeType, length: number): Buffer {
+  const writer = new WireWriter(headBytesMax);
+  writeHead(writer, type, length);
+  return writer.finish();
+}
+
+function writeHead(writer: WireWriter, type: EnvelopeType, length: number): void {
+  writer.int64(length);
+  writer.key(2, wireBytes);
+  const before = writer.length;
+  writer.text(type.kind);
+  writer.key(2, wireBytes);
+  writer.text(type.apiVersion);
+  writer.key(1, wireBytes);
+  writer.lengthSince(before);
+  writer.key(1, wireBytes);
+  writer.raw(magic);
+}
+
+/** Numbers of a list's fields. */
+export interface ListFields {
+  readonly metadata: number;
+  readonly items: number;
+}
+
+/** Those of nearly all lists. */
+export const usualListFields: ListFields = { metadata: 1, items: 2 };
+
+/** What stands around the items of a list, whose messages are made elsewhere. */
+export interface ListSeal {
+  readonly type: EnvelopeType;
+  /** The message of the list's metadata. */
+  readonly metadata: Buffer;
+  readonly fields?: ListFields;
+  /** How long the items' fields are together: `itemFieldBytes` of each. */
+  readonly itemsBytes: number;
+}
+
+/**
+ * A list in its envelope, in pieces, each item's message taken when the one before it has been. Items
+ * are not copied together.
+ */
+export function* sealedListPieces(list: ListSeal, items: Iterable<Buffer>): Generator<Buffer> {
+  const { type, metadata, itemsBytes, fields = usualListFields } = list;
+  const metadataField = [fieldHead(fields.metadata, metadata.length), metadata];
+  const metadataBytes = metadataField.reduce((sum, { length }) => sum + length, 0);
+  yield sealHead(type, metadataBytes + itemsBytes);
+  const isMetadataFirst = fields.metadata < fields.items;
+  if (isMetadataFirst) yield* metadataField;
+  for (const item of items) {
+    yield fieldHead(fields.items, item.length);
+    yield item;
+  }
+  if (!isMetadataFirst) yield* metadataField;
+  yield sealTail;
+}
+
+/** How long an item's field is, whose message has so many bytes; field numbers below 16. */
+export function itemFieldBytes(messageBytes: number): number {
+  let length = 2;
+  for (let rest = messageBytes; rest >= 0x80; rest = Math.floor(rest / 0x80)) length += 1;
+  return length + messageBytes;
+}
+
+/** A list without items in its envelope. */
+export function sealEmptyList(type: EnvelopeType): Buffer {
+  const seal = { type, metadata: Buffer.alloc(0), itemsBytes: 0 };
+  return Buffer.concat([...sealedListPieces(seal, [])]);
+}
+
+function fieldHead(number: number, length: number): Buffer {
+  const writer = new WireWriter(fieldHeadBytesMax);
+  writer.int64(length);
+  writer.key(number, wireBytes);
+  return writer.finish();
+}
+
+/** A key and a length, each with room for its longest form. */
+const fieldHeadBytesMax = 10;
+
+/** A watch event as a frame: four bytes of length, then type and sealed object (WATCH-9). */
+export function watchFrame(type: string, sealed: Buffer): Buffer {
+  const writer = new WireWriter();
+  const before = writer.length;
+  writer.bytes(sealed);
+  writer.key(1, wireBytes);
+  writer.lengthSince(before);
+  writer.key(2, wireBytes);
+  writer.text(type);
+  writer.key(1, wireBytes);
+  const event = writer.finish();
+  const length = Buffer.allocUnsafe(4);
+  length.writeUInt32BE(event.length);
+  return Buffer.concat([length, event]);
+}

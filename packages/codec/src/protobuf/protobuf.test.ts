@@ -1,0 +1,184 @@
+import type { JsonObject } from '@wheelhouse/machinery';
+import { DecodeError, decodeTyped, type Property, type Schema } from '@wheelhouse/schema';
+import { describe, expect, test } from 'vitest';
+import { decodeMessage, encodeEnvelope, openEnvelope } from './envelope.ts';
+import { ProtobufError, WireReader, WireWriter } from './wire.ts';
+
+const text: Schema = { type: 'string', typed: true };
+const int64: Schema = { type: 'integer', format: 'int64', typed: true };
+const property = (schema: Schema, number: number, more: object = {}) => ({
+  schema,
+  number,
+  omitEmpty: true,
+  ...more,
+});
+
+const port: Schema = {
+  type: 'object',
+  typed: true,
+  properties: new Map<string, Property>([
+    ['name', property(text, 1)],
+    ['port', property({ type: 'integer', format: 'int32', typed: true }, 3)],
+  ]),
+};
+
+/** A kind with one member of each form the wire has. */
+const thing: Schema = {
+  type: 'object',
+  typed: true,
+  properties: new Map<string, Property>([
+    ['apiVersion', { schema: text, omitEmpty: true }],
+    ['kind', { schema: text, omitEmpty: true }],
+    ['title', property(text, 1)],
+    ['count', property(int64, 2, { pointer: true })],
+    ['ports', property({ type: 'array', typed: true, items: port }, 3)],
+    ['labels', property({ type: 'object', typed: true, additionalProperties: text }, 4)],
+    ['data', property({ type: 'string', format: 'byte', typed: true }, 5)],
+    ['ratio', property({ type: 'number', format: 'double', typed: true }, 6, { pointer: true })],
+    ['on', property({ type: 'boolean', typed: true }, 7)],
+    ['inner', property(text, 1, { inlineIn: [8] })],
+    [
+      'at',
+      property({ type: 'string', format: 'date-time', typed: true, typeName: 'meta.v1.Time' }, 9, {
+        pointer: true,
+      }),
+    ],
+    [
+      'target',
+      property(
+        { intOrString: true, format: 'int-or-string', typed: true, typeName: 'intstr.IntOrString' },
+        10,
+        { pointer: true },
+      ),
+    ],
+  ]),
+};
+
+const sample: JsonObject = {
+  apiVersion: 'example.com/v1',
+  kind: 'Thing',
+  title: 'größe',
+  count: 9007199254740993n,
+  ports: [{ name: 'a', port: -1 }, { port: 80 }],
+  labels: { b: '2', a: '1' },
+  data: 'AAH/',
+  ratio: -0.5,
+  on: true,
+  inner: 'in a group',
+  at: '2024-02-29T23:59:59Z',
+  target: 'http',
+};
+
+function read(body: Buffer): JsonObject {
+  const { apiVersion, kind, raw } = openEnvelope(body);
+  return decodeTyped(thing)({ ...decodeMessage(thing, raw), apiVersion, kind });
+}
+
+describe('an object', () => {
+  test('comes back as it was, 64-bit integers exactly', () => {
+    expect(read(encodeEnvelope(thing, sample))).toEqual(sample);
+  });
+
+  test('begins with the magic bytes and names its kind', () => {
+    const body = encodeEnvelope(thing, sample);
+    expect(body.subarray(0, 4)).toEqual(Buffer.from('k8s\0'));
+    expect(openEnvelope(body)).toMatchObject({ apiVersion: 'example.com/v1', kind: 'Thing' });
+  });
+
+  test('has its required members written even when they are zero, its maps in order of keys', () => {
+    const body = openEnvelope(encodeEnvelope(thing, { labels: { b: '', a: '' } })).raw;
+    const labels = '2205 0a0161 1200 2205 0a0162 1200'.replaceAll(' ', '');
+    expect(body.toString('hex')).toBe(`0a00${labels}3800 4202 0a00`.replaceAll(' ', ''));
+  });
+
+  test('may hold fields this server does not know', () => {
+    const writer = new WireWriter();
+    writer.raw(openEnvelope(encodeEnvelope(thing, { title: 'known' })).raw);
+    writer.text('unknown');
+    writer.key(500, 2);
+    writer.int64(7);
+    writer.key(501, 0);
+    expect(decodeMessage(thing, writer.finish())).toMatchObject({ title: 'known' });
+  });
+});
+
+describe('integers', () => {
+  test.each([
+    0,
+    1,
+    127,
+    128,
+    300,
+    2 ** 31,
+    -1,
+    Number.MAX_SAFE_INTEGER,
+    -(2n ** 63n),
+    2n ** 63n - 1n,
+  ])('%s keeps its value', (value) => {
+    const writer = new WireWriter();
+    writer.int64(value);
+    expect(new WireReader(writer.finish()).int64()).toBe(value);
+  });
+
+  test('of more than ten bytes are refused', () => {
+    expect(() => new WireReader(Buffer.alloc(11, 0xff)).int64()).toThrow('integer overflow');
+  });
+});
+
+describe('what is no message', () => {
+  const envelope = (raw: string) => Buffer.concat([Buffer.from('k8s\0'), Buffer.from(raw, 'hex')]);
+  test.each([
+    ['no magic', Buffer.from('{}'), 'expected prefix 6b387300'],
+    ['a length past the end', envelope('12ff01'), 'unexpected EOF'],
+    ['a negative length', envelope('12ffffffffffffffffff01'), 'negative length'],
+    ['field number 0', envelope('0200'), 'illegal tag 0'],
+    ['a group', envelope('2b'), 'illegal wireType 3'],
+  ])('%s is refused', (_, body, message) => {
+    expect(() => read(body)).toThrow(message);
+  });
+
+  test.each([
+    ['the wrong wire type', '0801', 'wrong wireType = 0'],
+    ['a string that is no UTF-8', '0a01ff', 'invalid UTF-8'],
+  ])('%s in a field is refused', (_, raw, message) => {
+    expect(() => decodeMessage(thing, Buffer.from(raw, 'hex'))).toThrow(message);
+  });
+
+  test('a message inside itself without end is refused before the stack is used up', () => {
+    const loop: Schema = {
+      type: 'object',
+      typed: true,
+      properties: new Map<string, Property>([
+        ['next', { schema: { resolve: () => loop }, number: 1, pointer: true }],
+      ]),
+    };
+    let raw: Buffer = Buffer.alloc(0);
+    for (let depth = 0; depth < 5000; depth += 1) {
+      const writer = new WireWriter();
+      writer.bytes(raw);
+      writer.key(1, 2);
+      raw = writer.finish();
+    }
+    expect(() => decodeMessage(loop, raw)).toThrow('nested too deeply');
+  });
+
+  test('random damage gives an object or one of the two refusals', () => {
+    const seed = Number(process.env['SEED'] ?? Math.floor(Math.random() * 2 ** 31));
+    let state = seed;
+    const next = (below: number) => {
+      state = (Math.imul(state, 1103515245) + 12345) & 0x7fffffff;
+      return state % below;
+    };
+    const whole = encodeEnvelope(thing, sample);
+    for (let round = 0; round < Number(process.env['FUZZ_ROUNDS'] ?? 5_000); round += 1) {
+      const body = Buffer.from(whole.subarray(0, 1 + next(whole.length)));
+      for (let edits = next(6); edits > 0; edits -= 1) body[next(body.length)] = next(256);
+      try {
+        read(body);
+      } catch (error) {
+        const isRefusal = error instanceof ProtobufError || error instanceof DecodeError;
+        expect(isRefusal, `seed ${seed} round ${round}: ${String(error)}`).toBe(true);
+      }
+    }
+  });
+});

@@ -1,0 +1,218 @@
+import type { JsonValue } from '@wheelhouse/machinery';
+import { parseGoDuration, printGoDuration, type Schema } from '@wheelhouse/schema';
+import { decodeJson, encodeJson, JsonError } from '../json.ts';
+import { scanJson } from '../json-scan.ts';
+import type { ValueCodec } from './value-codec.ts';
+import { countValues } from './value-count.ts';
+import {
+  ProtobufError,
+  WireReader,
+  type WireWriter,
+  wireBytes,
+  wireFixed64,
+  wireVarint,
+} from './wire.ts';
+
+/** Scalars, and the types whose protobuf form is not what their JSON form suggests. */
+export function specialCodec(schema: Schema): ValueCodec | undefined {
+  if (schema.typeName !== undefined && Object.hasOwn(byName, schema.typeName)) {
+    return byName[schema.typeName];
+  }
+  if (schema.type === 'string') return schema.format === 'byte' ? base64Bytes : text;
+  if (schema.type === 'boolean') return boolean;
+  if (schema.type === 'number') return double;
+  if (schema.type === 'integer') return schema.format === 'int64' ? int64 : int32;
+  return undefined;
+}
+
+const text: ValueCodec = {
+  wireType: wireBytes,
+  write: (writer, value) => writer.text(typeof value === 'string' ? value : ''),
+  read: (reader) => utf8(reader.bytes()),
+};
+
+const base64Bytes: ValueCodec = {
+  wireType: wireBytes,
+  write: (writer, value) => writer.bytes(Buffer.from(String(value ?? ''), 'base64')),
+  read: (reader) => reader.bytes().toString('base64'),
+};
+
+const boolean: ValueCodec = {
+  wireType: wireVarint,
+  write: (writer, value) => writer.boolean(value === true),
+  read: (reader) => reader.boolean(),
+};
+
+const double: ValueCodec = {
+  wireType: wireFixed64,
+  write: (writer, value) => writer.double(Number(value ?? 0)),
+  read: (reader) => reader.double(),
+};
+
+const integerOf = (value: JsonValue | undefined): number | bigint =>
+  typeof value === 'number' || typeof value === 'bigint' ? value : 0;
+
+const int32: ValueCodec = {
+  wireType: wireVarint,
+  write: (writer, value) => writer.int64(integerOf(value)),
+  read: (reader) => reader.int32(),
+};
+
+const int64: ValueCodec = {
+  wireType: wireVarint,
+  write: (writer, value) => writer.int64(integerOf(value)),
+  read: (reader) => reader.int64(),
+};
+
+function utf8(bytes: Buffer): string {
+  const decoded = bytes.toString('utf8');
+  if (decoded.includes('\ufffd') && !Buffer.from(decoded).equals(bytes)) {
+    throw new ProtobufError('proto: string field contains invalid UTF-8');
+  }
+  return decoded;
+}
+
+/** Fields of a small fixed message, by number. */
+function fieldsOf(bytes: Buffer, wireTypes: Readonly<Record<number, number>>) {
+  const found = new Map<number, number | bigint | Buffer>();
+  const reader = new WireReader(bytes);
+  while (!reader.isDone) {
+    const { number, wireType } = reader.key();
+    const wanted = wireTypes[number];
+    if (wanted === undefined) reader.skip(wireType);
+    else if (wanted !== wireType) throw new ProtobufError(`proto: wrong wireType = ${wireType}`);
+    else found.set(number, wireType === wireBytes ? reader.bytes() : reader.int64());
+  }
+  return found;
+}
+
+function message(codec: {
+  write: (writer: WireWriter, value: JsonValue | undefined) => void;
+  read: (bytes: Buffer) => JsonValue;
+}): ValueCodec {
+  return {
+    wireType: wireBytes,
+    write(writer, value) {
+      const before = writer.length;
+      codec.write(writer, value);
+      writer.lengthSince(before);
+    },
+    read: (reader) => codec.read(reader.bytes()),
+  };
+}
+
+/** A zero time is an empty message; it reads as null, which the typed decoder takes for absent. */
+function time(digits: 0 | 6): ValueCodec {
+  return message({
+    write(writer, value) {
+      if (typeof value !== 'string' || value === '') return;
+      const { seconds, nanos } = instantOf(value);
+      writer.int64(nanos);
+      writer.key(2, wireVarint);
+      writer.int64(seconds);
+      writer.key(1, wireVarint);
+    },
+    read(bytes) {
+      if (bytes.length === 0) return null;
+      const fields = fieldsOf(bytes, { 1: wireVarint, 2: wireVarint });
+      const seconds = Number(fields.get(1) ?? 0);
+      const nanos = Number(fields.get(2) ?? 0);
+      return formatInstant({ seconds, nanos, digits });
+    },
+  });
+}
+
+const wholeSecondsLength = '2006-01-02T15:04:05Z'.length;
+
+function instantOf(value: string): { seconds: number; nanos: number } {
+  if (value.length === wholeSecondsLength) {
+    return { seconds: Math.floor(Date.parse(value) / 1000), nanos: 0 };
+  }
+  const fraction = /\.(\d{1,9})/.exec(value)?.[1] ?? '';
+  const whole = value.replace(/\.\d+/, '');
+  const seconds = Math.floor(Date.parse(whole) / 1000);
+  return { seconds, nanos: Number(fraction.padEnd(9, '0')) };
+}
+
+const secondsMax = 253_402_300_799;
+const secondsMin = -62_135_596_800;
+
+function formatInstant(at: { seconds: number; nanos: number; digits: 0 | 6 }): string {
+  const isInRange = at.seconds >= secondsMin && at.seconds <= secondsMax;
+  if (!isInRange || at.nanos < 0 || at.nanos > 999_999_999) {
+    throw new ProtobufError('a time is out of range');
+  }
+  const whole = new Date(at.seconds * 1000).toISOString().slice(0, 19);
+  if (at.digits === 0) return `${whole}Z`;
+  return `${whole}.${String(Math.floor(at.nanos / 1000)).padStart(6, '0')}Z`;
+}
+
+const duration = message({
+  write(writer, value) {
+    writer.int64(typeof value === 'string' ? (parseGoDuration(value) ?? 0n) : 0);
+    writer.key(1, wireVarint);
+  },
+  read: (bytes) => printGoDuration(BigInt(asInteger(fieldsOf(bytes, { 1: wireVarint }).get(1)))),
+});
+
+const asInteger = (value: number | bigint | Buffer | undefined): number | bigint =>
+  typeof value === 'number' || typeof value === 'bigint' ? value : 0;
+
+const quantity = message({
+  write(writer, value) {
+    writer.text(value === undefined || value === null ? '0' : String(value));
+    writer.key(1, wireBytes);
+  },
+  read: (bytes) => textField(fieldsOf(bytes, { 1: wireBytes }).get(1)) || '0',
+});
+
+const textField = (value: number | bigint | Buffer | undefined): string =>
+  Buffer.isBuffer(value) ? utf8(value) : '';
+
+const intOrString = message({
+  write(writer, value) {
+    const isText = typeof value === 'string';
+    writer.text(isText ? value : '');
+    writer.key(3, wireBytes);
+    writer.int64(isText ? 0 : integerOf(value));
+    writer.key(2, wireVarint);
+    writer.int64(isText ? 1 : 0);
+    writer.key(1, wireVarint);
+  },
+  read(bytes) {
+    const fields = fieldsOf(bytes, { 1: wireVarint, 2: wireVarint, 3: wireBytes });
+    return asInteger(fields.get(1)) === 0 ? asInteger(fields.get(2)) : textField(fields.get(3));
+  },
+});
+
+/** JSON inside protobuf: whatever a raw extension, field set or schema default holds. */
+const rawJson = message({
+  write(writer, value) {
+    if (value === undefined) return;
+    writer.bytes(encodeJson(value));
+    writer.key(1, wireBytes);
+  },
+  read(bytes) {
+    const raw = fieldsOf(bytes, { 1: wireBytes }).get(1);
+    if (!Buffer.isBuffer(raw) || raw.length === 0) return null;
+    countValues(scanJson(raw).values);
+    try {
+      return decodeJson(raw).value;
+    } catch (error) {
+      if (error instanceof JsonError) throw new ProtobufError(error.message);
+      throw error;
+    }
+  },
+});
+
+const byName: Readonly<Record<string, ValueCodec>> = {
+  'meta.v1.Time': time(0),
+  'meta.v1.MicroTime': time(6),
+  'meta.v1.Duration': duration,
+  'meta.v1.FieldsV1': rawJson,
+  'resource.Quantity': quantity,
+  'intstr.IntOrString': intOrString,
+  'runtime.RawExtension': rawJson,
+  'apiextensions.v1.JSON': rawJson,
+  'apiextensions.v1beta1.JSON': rawJson,
+};

@@ -1,0 +1,183 @@
+import { createRequire } from 'node:module';
+import type { WorkBudget } from '@wheelhouse/machinery';
+import type { BaseBlock, Constructed } from 'asn1js';
+
+/** One element of DER: its tag byte, its content, the whole with its header, and what it holds. */
+export interface DerElement {
+  readonly tag: number;
+  readonly content: Buffer;
+  readonly whole: Buffer;
+  /** Empty for a primitive element. */
+  readonly children: readonly DerElement[];
+}
+
+/** Bytes that are not DER, or not the structure that they should be. */
+export class DerError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'DerError';
+  }
+}
+
+export const derTag = {
+  boolean: 0x01,
+  integer: 0x02,
+  bitString: 0x03,
+  octetString: 0x04,
+  null: 0x05,
+  oid: 0x06,
+  utf8String: 0x0c,
+  numericString: 0x12,
+  printableString: 0x13,
+  teletexString: 0x14,
+  ia5String: 0x16,
+  utcTime: 0x17,
+  generalizedTime: 0x18,
+  bmpString: 0x1e,
+  sequence: 0x30,
+  set: 0x31,
+} as const;
+
+let library: typeof import('asn1js') | undefined;
+
+/**
+ * Loads the ASN.1 library at its first use, and synchronously, because validation is synchronous. In
+ * the bundle `require` is there, and names a part of it; sources that run as ES modules have none.
+ */
+const asn1 = () => {
+  library ??= (
+    typeof require === 'function' ? require('asn1js') : createRequire(import.meta.url)('asn1js')
+  ) as typeof import('asn1js');
+  return library;
+};
+
+const depthMax = 16;
+
+/** Most elements of one certificate or request; an ordinary one has about a hundred. */
+export const elementsMax = 1024;
+
+/**
+ * Reads exactly one element, in the one encoding that DER allows it: asn1js reads BER, of which
+ * everything else is refused here. Throws DerError.
+ * @param budget pays one step for each element
+ */
+export function readDer(bytes: Buffer, budget?: WorkBudget): DerElement {
+  const view = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length);
+  const { offset, result } = parsed(view);
+  if (offset === -1) throw new DerError('not ASN.1');
+  if (offset !== bytes.length) throw new DerError('trailing data after the ASN.1 element');
+  return elementOf(result, budget);
+}
+
+function parsed(view: Uint8Array): ReturnType<typeof import('asn1js').fromBER> {
+  const { fromBER } = asn1();
+  try {
+    return fromBER(view, {
+      maxDepth: depthMax,
+      maxNodes: elementsMax,
+      // The contents of octet and bit strings are read by those who know what they are.
+      parseEmbedded: false,
+      copyInput: false,
+    });
+  } catch (error) {
+    // It also decodes texts, and throws what its host does at those that it cannot.
+    throw new DerError(`not ASN.1: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+function elementOf(block: BaseBlock, budget: WorkBudget | undefined): DerElement {
+  budget?.spend();
+  const { idBlock, lenBlock, valueBeforeDecodeView: view } = block;
+  const whole = Buffer.from(view.buffer, view.byteOffset, view.length);
+  const tag = whole[0] ?? 0;
+  if (idBlock.blockLength !== 1 || (tag & 0x1f) === 0x1f) throw new DerError('unusual tag');
+  const { length } = lenBlock;
+  const header = 1 + lengthOctets(length);
+  const isExact = !lenBlock.isIndefiniteForm && whole.length === header + length;
+  if (!isExact || lenBlock.blockLength !== header - 1) throw new DerError('length is not minimal');
+  const content = whole.subarray(header);
+  // First, since the library does not list what a constructed string consists of.
+  checkContent(tag, content);
+  const children = idBlock.isConstructed
+    ? (block as Constructed).valueBlock.value.map((child) => elementOf(child, budget))
+    : [];
+  return { tag, content, whole, children };
+}
+
+/** How many octets the length of a content takes. */
+function lengthOctets(length: number): number {
+  if (length < 0x80) return 1;
+  return 1 + Math.ceil((32 - Math.clz32(length)) / 8);
+}
+
+/** Elements of universal types have one encoding each; none but sequences and sets hold others. */
+function checkContent(tag: number, content: Buffer): void {
+  if (tag >= 0x40 || tag === derTag.sequence || tag === derTag.set) return;
+  const isPrimitive = tag < 0x20 && tag !== 0x10 && tag !== 0x11;
+  const isCanonical = canonicalForms.get(tag)?.(content) ?? isPrimitive;
+  if (!isCanonical) throw new DerError(`element of tag ${tag} is not in canonical form`);
+}
+
+const canonicalForms: ReadonlyMap<number, (content: Buffer) => boolean> = new Map([
+  [derTag.boolean, ({ length, 0: value }) => length === 1 && (value === 0 || value === 0xff)],
+  [derTag.integer, isMinimalInteger],
+  [derTag.bitString, isMinimalBitString],
+  [derTag.null, ({ length }) => length === 0],
+  [derTag.oid, isMinimalOid],
+]);
+
+function isMinimalInteger(content: Buffer): boolean {
+  const [first, second] = content;
+  if (first === undefined || second === undefined) return first !== undefined;
+  return !(first === 0 && second < 0x80) && !(first === 0xff && second >= 0x80);
+}
+
+/** The first octet says how many bits of the last are unused; those must be zeros. */
+function isMinimalBitString(content: Buffer): boolean {
+  const unused = content[0];
+  if (unused === undefined || unused > 7) return false;
+  if (content.length === 1) return unused === 0;
+  return ((content.at(-1) ?? 0) & ((1 << unused) - 1)) === 0;
+}
+
+function isMinimalOid(content: Buffer): boolean {
+  let isFirstOfArc = true;
+  for (const octet of content) {
+    if (isFirstOfArc && octet === 0x80) return false;
+    isFirstOfArc = octet < 0x80;
+  }
+  return content.length > 0 && isFirstOfArc;
+}
+
+/**
+ * The children of an element whose tags, in hexadecimal with spaces between, must match `shape`:
+ * `/^30 30 03$/`. Throws DerError, which names the element.
+ */
+export function childrenOf(
+  element: DerElement | undefined,
+  { shape, what }: { readonly shape: RegExp; readonly what: string },
+): readonly DerElement[] {
+  const tags = element?.children.map(({ tag }) => tag.toString(16).padStart(2, '0')) ?? [];
+  if (element === undefined || !shape.test(tags.join(' '))) {
+    throw new DerError(`malformed ${what}`);
+  }
+  return element.children;
+}
+
+/** The dotted form of an object identifier, whose arcs may be of any size. */
+export function oidText({ content }: DerElement): string {
+  const arcs: bigint[] = [];
+  let value = 0n;
+  for (const octet of content) {
+    value = value * 128n + BigInt(octet & 0x7f);
+    if (octet >= 0x80) continue;
+    if (arcs.length > 0) {
+      arcs.push(value);
+    } else {
+      const head = value < 80n ? value / 40n : 2n;
+      arcs.push(head, value - head * 40n);
+    }
+    value = 0n;
+  }
+  return arcs.join('.');
+}

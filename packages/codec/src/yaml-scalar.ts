@@ -1,0 +1,70 @@
+import type { JsonValue } from '@wheelhouse/machinery';
+
+/**
+ * What a plain YAML scalar means: the rules of upstream's library, which are YAML 1.1's for booleans
+ * and numbers, without its base 60. Times stay the strings they are.
+ */
+
+const words = new Map<string, JsonValue>();
+for (const word of ['y', 'yes', 'true', 'on']) addWord(word, true);
+for (const word of ['n', 'no', 'false', 'off']) addWord(word, false);
+addWord('null', null);
+words.set('', null);
+words.set('~', null);
+
+/** A word in lower case, capitalized and in upper case. */
+function addWord(word: string, value: JsonValue): void {
+  const upper = word.toUpperCase();
+  for (const form of [word, upper, upper.slice(0, 1) + word.slice(1)]) words.set(form, value);
+}
+
+const infinities = /^[-+]?\.(?:inf|Inf|INF)$/;
+const notNumbers = new Set(['.nan', '.NaN', '.NAN']);
+const integerPattern = /^[-+]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)$/;
+const floatPattern = /^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$/;
+const dayPattern = /^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}$/;
+const momentPattern =
+  /^[0-9]{4}(?:-[0-9]{1,2}){2}[Tt ](?:[0-9]{1,2}:){2}[0-9]{1,2}(?:\.[0-9]+)?(?:Z|[-+][0-9:]{5})?$/;
+const base60Pattern = /^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$/;
+const numberDigitsMax = 400;
+
+function isTime(text: string): boolean {
+  return dayPattern.test(text) || momentPattern.test(text);
+}
+
+/** The value of a plain scalar; infinities and NaN come as such, for the caller to refuse. */
+export function plainScalar(text: string): JsonValue {
+  const word = words.get(text);
+  if (word !== undefined) return word;
+  const first = text[0] as string;
+  if (first === '.') return dottedScalar(text);
+  if (first !== '-' && first !== '+' && (first < '0' || first > '9')) return text;
+  if (infinities.test(text)) return first === '-' ? -Infinity : Infinity;
+  if (text.length > numberDigitsMax || isTime(text)) return text;
+  const digits = text.replaceAll('_', '');
+  if (integerPattern.test(digits)) return exactInteger(digits);
+  return floatPattern.test(digits) ? Number(digits) : text;
+}
+
+function dottedScalar(text: string): JsonValue {
+  if (notNumbers.has(text)) return Number.NaN;
+  if (infinities.test(text)) return Infinity;
+  return floatPattern.test(text) ? Number(text) : text;
+}
+
+/** `0x1f`, `0b1`, `0o17`, `017` and decimals; a bigint only beyond what a number holds. */
+function exactInteger(digits: string): number | bigint {
+  const isNegative = digits.startsWith('-');
+  const bare = digits.replace(/^[-+]/, '');
+  const octal = /^0[oO]?([0-7]+)$/.exec(bare);
+  const size = BigInt(octal === null ? bare.toLowerCase() : `0o${octal[1]}`);
+  const value = isNegative ? -size : size;
+  const near = Number(value);
+  return Number.isSafeInteger(near) ? near + 0 : value;
+}
+
+/** True when a string must be quoted, since plain it would be read as something else. */
+export function readsAsOther(text: string): boolean {
+  if (text === '<<' || isTime(text) || base60Pattern.test(text)) return true;
+  return typeof plainScalar(text) !== 'string';
+}

@@ -1,0 +1,249 @@
+import {
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  setMember,
+  shortened,
+  shownPathMax,
+} from '@wheelhouse/machinery';
+import {
+  type Document,
+  isAlias,
+  isScalar,
+  isSeq,
+  type LineCounter,
+  type ParsedNode,
+  type Scalar,
+  type YAMLMap,
+} from 'yaml';
+import { TooManyValues } from './too-many-values.ts';
+import { YamlError } from './yaml-error.ts';
+import { plainScalar } from './yaml-scalar.ts';
+
+const duplicatesMax = 100;
+/**
+ * Collections inside each other, aliases followed. The library recurses and is through with the
+ * stack at some 700; it compiles regular expressions down there, for which a spent stack ends the
+ * process rather than throw (docs/decisions/nesting-limit.md).
+ */
+export const depthMax = 250;
+const tagPrefix = 'tag:yaml.org,2002:';
+
+/** What a document nests too deep for is refused with. */
+export const tooDeep = () => new YamlError('yaml: exceeded max depth');
+
+/** How a document has to be parsed for `readTree`: it gives scalars their meaning, not the library. */
+export const treeParsing = {
+  schema: 'failsafe',
+  version: '1.1',
+  resolveKnownTags: false,
+  uniqueKeys: false,
+  prettyErrors: false,
+  logLevel: 'silent',
+} as const;
+
+/** A parsed document, without syntax errors. */
+export type ParsedTree = Pick<Document.Parsed, 'contents'>;
+
+/** What a document says. */
+export interface ReadTree {
+  readonly value: JsonValue;
+  /** Keys given twice, the last of which won: `line 4: key "a" already set in map`. */
+  readonly repeated: readonly string[];
+}
+
+/**
+ * The value of a document parsed by `treeParsing`, as upstream's decoder reads it. Needs nothing of
+ * node: a browser reads with it what the server will. Throws YamlError, and TooManyValues.
+ */
+export function readTree(
+  document: ParsedTree,
+  lines: LineCounter,
+  valuesMax = 2_000_000,
+): ReadTree {
+  return new TreeReader(document, { lines, valuesMax }).read();
+}
+
+/** Makes JSON of the tree, bounding what aliases may multiply. */
+class TreeReader {
+  readonly #document: ParsedTree;
+  readonly #lines: LineCounter;
+  readonly #valuesMax: number;
+  readonly #duplicates: string[] = [];
+  readonly #aliasesOpen = new Set<string>();
+  readonly #anchors = new Map<string, ParsedNode>();
+  #nodes = 0;
+  #aliasNodes = 0;
+  #depth = 0;
+
+  constructor(document: ParsedTree, options: { lines: LineCounter; valuesMax: number }) {
+    this.#document = document;
+    this.#lines = options.lines;
+    this.#valuesMax = options.valuesMax;
+  }
+
+  read(): ReadTree {
+    try {
+      return { value: this.#value(this.#document.contents), repeated: this.#duplicates };
+    } catch (error) {
+      if (error instanceof RangeError) throw tooDeep();
+      throw error;
+    }
+  }
+
+  #value(node: ParsedNode | null): JsonValue {
+    this.#count();
+    if (node === null) return null;
+    if (isAlias(node)) return this.#alias(node.source);
+    if (node.anchor !== undefined) this.#anchors.set(node.anchor, node);
+    if (isScalar(node)) return this.#scalar(node);
+    if (this.#depth === depthMax) throw tooDeep();
+    this.#depth += 1;
+    const value = isSeq(node)
+      ? node.items.map((item) => this.#value(item as ParsedNode))
+      : this.#map(node);
+    this.#depth -= 1;
+    return value;
+  }
+
+  /** The share of nodes that aliases may make falls as the document grows, as upstream has it. */
+  #count(): void {
+    this.#nodes += 1;
+    if (this.#aliasesOpen.size > 0) this.#aliasNodes += 1;
+    if (this.#nodes > this.#valuesMax) throw new TooManyValues(this.#valuesMax);
+    if (this.#nodes <= 100 || this.#aliasNodes <= 1000) return;
+    const large = Math.min(1, Math.max(0, (this.#nodes - 400_000) / 3_600_000));
+    if (this.#aliasNodes / this.#nodes > 0.99 - 0.89 * large) {
+      throw new YamlError('yaml: document contains excessive aliasing');
+    }
+  }
+
+  #alias(name: string): JsonValue {
+    const node = this.#anchors.get(name);
+    if (node === undefined) throw new YamlError(`yaml: unknown anchor '${name}' referenced`);
+    if (this.#aliasesOpen.has(name)) {
+      throw new YamlError(`yaml: anchor '${name}' value contains itself`);
+    }
+    this.#aliasesOpen.add(name);
+    try {
+      return this.#value(node);
+    } finally {
+      this.#aliasesOpen.delete(name);
+    }
+  }
+
+  #scalar(node: Scalar): JsonValue {
+    const text = String(node.value);
+    const tag = node.tag?.startsWith(tagPrefix) ? node.tag.slice(tagPrefix.length) : undefined;
+    if (tag === 'binary') return this.#binary(text);
+    const isPlain = node.type === 'PLAIN' && node.tag === undefined;
+    if (!isPlain && (tag === undefined || tag === 'str' || tag === 'timestamp')) return text;
+    const value = plainScalar(text);
+    if (typeof value === 'number' && !Number.isFinite(value)) {
+      throw new YamlError(`json: unsupported value: ${goFloat(value)}`);
+    }
+    if (tag === undefined || fitsTag(tag, value)) return value;
+    const is = `!!${tagOf(value)} \`${text.slice(0, 64)}\``;
+    throw new YamlError(`yaml: line ${this.#lineOf(node)}: cannot decode ${is} as a !!${tag}`);
+  }
+
+  #binary(text: string): string {
+    const bytes = bytesOfBase64(text);
+    if (bytes === undefined) {
+      throw new YamlError('yaml: !!binary value contains invalid base64 data');
+    }
+    return new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes);
+  }
+
+  #map(node: YAMLMap): JsonObject {
+    const result: JsonObject = {};
+    const merged: JsonObject[] = [];
+    for (const pair of node.items) {
+      const key = pair.key as ParsedNode | null;
+      const value = pair.value as ParsedNode | null;
+      if (isMergeKey(key)) {
+        for (const source of this.#mergeSources(value)) merged.push(source);
+        continue;
+      }
+      const name = this.#key(key);
+      // What is twice within the value is told first, as upstream.
+      const member = this.#value(value);
+      if (Object.hasOwn(result, name)) this.#duplicate(value ?? key, name);
+      setMember(result, name, member);
+    }
+    for (const source of merged) {
+      for (const [name, value] of Object.entries(source)) {
+        if (!Object.hasOwn(result, name)) setMember(result, name, value as JsonValue);
+      }
+    }
+    return result;
+  }
+
+  /** Earlier sources win over later ones, the map's own members over all. */
+  #mergeSources(node: ParsedNode | null): JsonObject[] {
+    const value = this.#value(node);
+    const sources = Array.isArray(value) ? value : [value];
+    if (!sources.every(isObject)) {
+      throw new YamlError('yaml: map merge requires map or sequence of maps as the value');
+    }
+    return sources;
+  }
+
+  /** Keys of other types as the strings upstream makes of them: `on:` is `true`, `1:` is `1`. */
+  #key(node: ParsedNode | null): string {
+    const value = this.#value(node);
+    if (typeof value === 'string') return value;
+    if (value === null || typeof value === 'object') {
+      const type = value === null ? '%!s(<nil>)' : Array.isArray(value) ? 'slice' : 'map';
+      throw new YamlError(`yaml: unsupported map key of type: ${type}`);
+    }
+    return String(value);
+  }
+
+  /** Upstream names the line where the value begins. */
+  #duplicate(node: ParsedNode | null, name: string): void {
+    if (this.#duplicates.length >= duplicatesMax) return;
+    const line = node === null ? 0 : this.#lineOf(node);
+    this.#duplicates.push(
+      `line ${line}: key ${JSON.stringify(shortened(name, shownPathMax))} already set in map`,
+    );
+  }
+
+  #lineOf(node: { range?: readonly number[] | null | undefined }): number {
+    return this.#lines.linePos(node.range?.[0] ?? 0).line;
+  }
+}
+
+function isMergeKey(node: ParsedNode | null): boolean {
+  if (!isScalar(node) || node.value !== '<<') return false;
+  return node.tag === `${tagPrefix}merge` || (node.tag === undefined && node.type === 'PLAIN');
+}
+
+function tagOf(value: JsonValue): string {
+  if (value === null) return 'null';
+  if (typeof value === 'boolean') return 'bool';
+  if (typeof value === 'string') return 'str';
+  return typeof value === 'bigint' || Number.isInteger(value) ? 'int' : 'float';
+}
+
+/** Tags of no meaning here do not judge; an integer will do as a float. */
+function fitsTag(tag: string, value: JsonValue): boolean {
+  if (!['null', 'bool', 'int', 'float'].includes(tag)) return true;
+  return tagOf(value) === tag || (tag === 'float' && tagOf(value) === 'int');
+}
+
+function goFloat(value: number): string {
+  if (Number.isNaN(value)) return 'NaN';
+  return value > 0 ? '+Inf' : '-Inf';
+}
+
+/** Undefined for a text that is not base64 as its bytes are written. */
+function bytesOfBase64(text: string): Uint8Array | undefined {
+  try {
+    const decoded = atob(text);
+    if (btoa(decoded).replace(/=+$/, '') !== text.replace(/[\s=]+/g, '')) return undefined;
+    return Uint8Array.from(decoded, (unit) => unit.charCodeAt(0));
+  } catch {
+    return undefined;
+  }
+}

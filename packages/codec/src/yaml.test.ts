@@ -1,0 +1,261 @@
+import type { JsonObject, JsonValue } from '@wheelhouse/machinery';
+import { describe, expect, test } from 'vitest';
+import { compareNaturally } from './natural-order.ts';
+import { decodeYaml, encodeYaml, YamlError, yamlListPieces, yamlPieces } from './yaml.ts';
+
+const decoded = async (text: string) => decodeYaml(Buffer.from(text));
+const readValue = async (text: string) => (await decoded(text)).value;
+
+describe('decoding YAML', () => {
+  test.each([
+    ['a: yes', { a: true }],
+    ['a: On', { a: true }],
+    ['a: n', { a: false }],
+    ['a: yEs', { a: 'yEs' }],
+    ['a: ~', { a: null }],
+    ['a:', { a: null }],
+    ['a: "yes"', { a: 'yes' }],
+    ["a: '1'", { a: '1' }],
+    ['a: 2001-01-01', { a: '2001-01-01' }],
+    ['a: 2001-01-01T01:02:03Z', { a: '2001-01-01T01:02:03Z' }],
+    ['a: 017', { a: 15 }],
+    ['a: 0o17', { a: 15 }],
+    ['a: 0x1F', { a: 31 }],
+    ['a: -0b11', { a: -3 }],
+    ['a: 1_000', { a: 1000 }],
+    ['a: 1:30', { a: '1:30' }],
+    ['a: 1.5e3', { a: 1500 }],
+    ['a: .5', { a: 0.5 }],
+    ['a: 1.2.3', { a: '1.2.3' }],
+    ['a: 089', { a: 89 }],
+    ['a: 9223372036854775807', { a: 9223372036854775807n }],
+    ['a: !!str 5', { a: '5' }],
+    ['a: !!int "5"', { a: 5 }],
+    ['a: !!float 5', { a: 5 }],
+    ['a: !!binary aGk=', { a: 'hi' }],
+    ['on: 1\n1: 2\n1.5: 3', { true: 1, '1': 2, '1.5': 3 }],
+    ['a: |\n  x\n  y\n', { a: 'x\ny\n' }],
+    ['a: >-\n  x\n  y\n', { a: 'x y' }],
+    ['x: &x {a: 1, b: 2}\nz:\n  <<: *x\n  a: 3', { x: { a: 1, b: 2 }, z: { b: 2, a: 3 } }],
+    ['z:\n  <<: [{a: 1}, {a: 2, b: 3}]', { z: { a: 1, b: 3 } }],
+    ['x: &a [1]\nz: *a', { x: [1], z: [1] }],
+    ['{"a": [1, "b"]}', { a: [1, 'b'] }],
+    ['---\na: 1\n---\n', { a: 1 }],
+    ['', null],
+    ['# nothing\n', null],
+    ['5', 5],
+  ])('%j', async (text, value) => {
+    expect(await readValue(text)).toEqual(value);
+  });
+
+  test('keeps __proto__ a member', async () => {
+    const value = await readValue('__proto__: {a: 1}');
+    expect(Object.keys(value as object)).toEqual(['__proto__']);
+    expect(({} as { a?: number }).a).toBeUndefined();
+  });
+
+  test('tells keys given twice, the last of which wins', async () => {
+    expect(await decoded('a: 1\nb:\n  c: 1\n  c: 2\na: 3\n')).toEqual({
+      value: { a: 3, b: { c: 2 } },
+      duplicates: [],
+      repeated: ['line 4: key "c" already set in map', 'line 5: key "a" already set in map'],
+    });
+  });
+
+  test.each([
+    ['a: b: c', 'yaml: line 1: mapping values are not allowed in this context'],
+    ['a:\n\tb: 1', 'yaml: line 2: found character that cannot start any token'],
+    ['a: @b', 'yaml: line 1: found character that cannot start any token'],
+    ['a: "\\q"', 'yaml: line 1: found unknown escape character'],
+    ['a: *b', "yaml: unknown anchor 'b' referenced"],
+    ['a: &b [*b]', "yaml: anchor 'b' value contains itself"],
+    ['a: 1\n---\nb: 2', 'yaml: line 2: expected a single document in the stream'],
+    ['a: .nan', 'json: unsupported value: NaN'],
+    ['a: -.inf', 'json: unsupported value: -Inf'],
+    ['<<: 1', 'yaml: map merge requires map or sequence of maps as the value'],
+    ['a: !!int x', 'yaml: line 1: cannot decode !!str `x` as a !!int'],
+    ['? [a]\n: 1', 'yaml: unsupported map key of type: slice'],
+    ['['.repeat(20_000), 'yaml: exceeded max depth'],
+  ])('refuses %.40j', async (text, message) => {
+    await expect(decoded(text)).rejects.toEqual(new YamlError(message));
+  });
+
+  test('bounds what aliases multiply', async () => {
+    const lines = ['a0: &a0 [x,x,x,x,x,x,x,x,x,x]'];
+    for (let level = 1; level < 9; level += 1) {
+      const items = new Array(10).fill(`*a${level - 1}`).join(',');
+      lines.push(`a${level}: &a${level} [${items}]`);
+    }
+    await expect(decoded(lines.join('\n'))).rejects.toThrow(
+      'yaml: document contains excessive aliasing',
+    );
+  });
+});
+
+describe('encoding YAML', () => {
+  test('writes blocks as upstream does', () => {
+    const value = {
+      kind: 'ConfigMap',
+      apiVersion: 'v1',
+      metadata: { name: 'x', labels: {}, ownerReferences: [] },
+      list: [{ b: 1, a: [1, [2, 3]] }, 'x', null],
+      data: { a10: 'x', a2: 'y\nz\n', t: ' lead\nx', two: 'x\n\n', none: 'a\nb' },
+    };
+    expect(encodeYaml(value)).toBe(
+      [
+        'apiVersion: v1',
+        'data:',
+        '  a2: |',
+        '    y',
+        '    z',
+        '  a10: x',
+        '  none: |-',
+        '    a',
+        '    b',
+        '  t: |2-',
+        '     lead',
+        '    x',
+        '  two: |+',
+        '    x',
+        '',
+        'kind: ConfigMap',
+        'list:',
+        '- a:',
+        '  - 1',
+        '  - - 2',
+        '    - 3',
+        '  b: 1',
+        '- x',
+        '- null',
+        'metadata:',
+        '  labels: {}',
+        '  name: x',
+        '  ownerReferences: []',
+        '',
+      ].join('\n'),
+    );
+  });
+
+  test.each([
+    ['', '""'],
+    ['yes', '"yes"'],
+    ['null', '"null"'],
+    ['~', '"~"'],
+    ['1', '"1"'],
+    ['1e3', '"1e3"'],
+    ['0x1f', '"0x1f"'],
+    ['1:30', '"1:30"'],
+    ['2001-01-01', '"2001-01-01"'],
+    ['2001-01-01T01:02:03Z', '"2001-01-01T01:02:03Z"'],
+    ['<<', '"<<"'],
+    ['plain text', 'plain text'],
+    ['a:b', 'a:b'],
+    ['a: b', "'a: b'"],
+    ['a #b', "'a #b'"],
+    ['- a', "'- a'"],
+    ['-a', '-a'],
+    [' a', "' a'"],
+    ["it's", "it's"],
+    ["'x", "'''x'"],
+    ['{x}', "'{x}'"],
+    ['a\tb', '"a\\tb"'],
+    ['\u0000', '"\\0"'],
+    ['ü', 'ü'],
+    ['---x', "'---x'"],
+  ])('quotes %j', async (text, written) => {
+    expect(encodeYaml(text)).toBe(`${written}\n`);
+    expect(await readValue(encodeYaml({ a: [text] }))).toEqual({ a: [text] });
+  });
+
+  test('gives back any value it has written', async () => {
+    const seed = Math.floor(Math.random() * 2 ** 31);
+    const random = seeded(seed);
+    for (let round = 0; round < 300; round += 1) {
+      const value = { v: anyValue(random, 0) as JsonValue };
+      const text = encodeYaml(value);
+      expect(await readValue(text), `seed ${seed}: ${text}`).toEqual(value);
+    }
+  });
+
+  test('TRUST-2: writes long texts, many names, and deep values in small pieces', async () => {
+    const unit = ['a b: ', '\u0001', "'", 'line\n', '\ud83d\ude00', '\n\n', '1'];
+    const texts = unit.map((text) => text.repeat(40_000 / text.length));
+    const names = Array.from({ length: 5000 }, (_, n) => [`name-${(n * 7919) % 5000}`, n]);
+    const value: JsonObject = {
+      texts,
+      names: Object.fromEntries(names),
+      [`a key ${'k\t'.repeat(20_000)}`]: 'value',
+      deep: { a: [texts.map((text) => ({ text: `${text}.` }))] },
+    };
+    const pieces = [...yamlPieces(value)];
+    expect(pieces.length).toBeGreaterThan(80);
+    expect(Math.max(...pieces.map(({ length }) => length))).toBeLessThan(160_000);
+    expect(await readValue(pieces.join(''))).toEqual(value);
+    const written = pieces.join('').match(/name-\d+/g) ?? [];
+    expect(written).toEqual(names.map(([name]) => name).sort(byNumber));
+  });
+
+  test('TRUST-3: writes a list item by item as it writes the whole', () => {
+    const head = { kind: 'PodList', apiVersion: 'v1', metadata: { resourceVersion: '7' } };
+    for (const items of [[], [{ b: 1, a: { c: [1] } }, {}, [], 'x', { z: 'y\nz' }]]) {
+      for (const member of ['items', 'rows']) {
+        const pieces = [...yamlListPieces({ head, member, items })];
+        expect(pieces.join('')).toBe(encodeYaml({ ...head, [member]: items }));
+      }
+    }
+  });
+
+  test('sorts names with numbers by their size', () => {
+    const names = ['b', 'a10', 'a2', 'a02', '1', 'B', '_x', 'a'];
+    expect(names.sort(compareNaturally)).toEqual(['_x', '1', 'B', 'a', 'a2', 'a02', 'a10', 'b']);
+  });
+});
+
+const byNumber = (one: unknown, other: unknown) =>
+  Number(String(one).slice(5)) - Number(String(other).slice(5));
+
+function seeded(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1664525) + 1013904223) | 0;
+    return (state >>> 0) / 2 ** 32;
+  };
+}
+
+const pieces = [
+  'a',
+  '1',
+  ' ',
+  '\n',
+  ':',
+  '#',
+  '-',
+  "'",
+  '"',
+  '\\',
+  '{',
+  ']',
+  ',',
+  'ü',
+  '\t',
+  'y',
+  '.',
+];
+
+function anyValue(random: () => number, depth: number): unknown {
+  const pick = Math.floor(random() * (depth > 3 ? 5 : 8));
+  const count = Math.floor(random() * 5);
+  const text = () =>
+    Array.from(
+      { length: Math.floor(random() * 8) },
+      () => pieces[Math.floor(random() * pieces.length)],
+    ).join('');
+  if (pick === 0) return null;
+  if (pick === 1) return random() < 0.5;
+  if (pick === 2) return Math.floor(random() * 1e6) / (random() < 0.5 ? 1 : 1000);
+  if (pick < 5) return text();
+  if (pick === 5) return Array.from({ length: count }, () => anyValue(random, depth + 1));
+  return Object.fromEntries(
+    Array.from({ length: count }, () => [text(), anyValue(random, depth + 1)]),
+  );
+}

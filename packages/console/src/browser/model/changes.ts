@@ -1,0 +1,167 @@
+import {
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  jsonEqual,
+  setMember,
+} from '@wheelhouse/machinery/browser';
+
+/** A step from a value into one it holds: a member, an item by its place, or by its `name`. */
+export type PathStep = string | number | { readonly named: string };
+
+/** One difference between two values. `undefined`: not there. */
+export interface Change {
+  readonly path: readonly PathStep[];
+  readonly before: JsonValue | undefined;
+  readonly after: JsonValue | undefined;
+}
+
+/** A path as the server writes them: `spec.containers[name="web"].image`. */
+export function pathText(path: readonly PathStep[]): string {
+  return path
+    .map((step, index) => {
+      if (typeof step === 'number') return `[${step}]`;
+      if (typeof step === 'object') return `[name=${JSON.stringify(step.named)}]`;
+      if (!/^[\w-]+$/.test(step)) return `[${JSON.stringify(step)}]`;
+      return index === 0 ? step : `.${step}`;
+    })
+    .join('');
+}
+
+/**
+ * What leads from one value to another, in as small pieces as there are. Items of lists are compared
+ * by their `name` where all have one, by their place elsewhere.
+ */
+export function changesBetween(
+  before: JsonValue | undefined,
+  after: JsonValue | undefined,
+  path: readonly PathStep[] = [],
+): Change[] {
+  if (jsonEqual(before, after)) return [];
+  if (isObject(before) && isObject(after)) {
+    const names = new Set([...Object.keys(before), ...Object.keys(after)]);
+    return [...names].flatMap((name) =>
+      changesBetween(own(before, name), own(after, name), [...path, name]),
+    );
+  }
+  if (Array.isArray(before) && Array.isArray(after)) {
+    const named = byName(before);
+    const otherNamed = byName(after);
+    if (named !== undefined && otherNamed !== undefined) {
+      const names = new Set([...named.keys(), ...otherNamed.keys()]);
+      return [...names].flatMap((name) =>
+        changesBetween(named.get(name), otherNamed.get(name), [...path, { named: name }]),
+      );
+    }
+    const length = Math.max(before.length, after.length);
+    return Array.from({ length }, (_, index) =>
+      changesBetween(before[index], after[index], [...path, index]),
+    ).flat();
+  }
+  return [{ path, before, after }];
+}
+
+/** What two writers did to one value: `both` where their changes touch. */
+export interface ThreeWay {
+  readonly change: Change;
+  readonly by: 'mine' | 'theirs' | 'both';
+}
+
+/**
+ * What I changed and what others changed of the value both began with. Where both did, `theirs` and
+ * `mine` stand one after the other; that both made the same change is no conflict, and theirs.
+ */
+export function threeWay(of: {
+  readonly base: JsonValue;
+  readonly mine: JsonValue;
+  readonly theirs: JsonValue;
+}): ThreeWay[] {
+  const mine = changesBetween(of.base, of.mine);
+  const theirs = changesBetween(of.base, of.theirs);
+  const isSame = (one: Change) =>
+    theirs.some((other) => samePath(one, other) && jsonEqual(one.after, other.after));
+  const ownChanges = mine.filter((change) => !isSame(change));
+  const told = (changes: readonly Change[], others: readonly Change[], by: 'mine' | 'theirs') =>
+    changes.map(
+      (change): ThreeWay => ({
+        change,
+        by: others.some((other) => touches(change, other)) ? 'both' : by,
+      }),
+    );
+  return [...told(theirs, ownChanges, 'theirs'), ...told(ownChanges, theirs, 'mine')];
+}
+
+/**
+ * Their value with my changes made to it; undefined when some of them touch theirs, so that a person
+ * has to say which it shall be.
+ */
+export function rebased(of: {
+  readonly base: JsonValue;
+  readonly mine: JsonValue;
+  readonly theirs: JsonValue;
+}): JsonValue | undefined {
+  const ways = threeWay(of);
+  if (ways.some(({ by }) => by === 'both')) return undefined;
+  const mine = ways.filter(({ by }) => by === 'mine').map(({ change }) => change);
+  const isRemoval = ({ after }: Change): boolean => after === undefined;
+  // From the last to the first: what goes from a list moves what stands behind it.
+  const removals = mine.filter(isRemoval).reverse();
+  return [...mine.filter((change) => !isRemoval(change)), ...removals].reduce(
+    (value, { path, after }) => withChange(value, path, after),
+    structuredClone(of.theirs),
+  );
+}
+
+function withChange(
+  value: JsonValue,
+  path: readonly PathStep[],
+  after: JsonValue | undefined,
+): JsonValue {
+  const [step, ...rest] = path;
+  if (step === undefined) return after ?? null;
+  if (Array.isArray(value)) {
+    const index = typeof step === 'object' ? indexOfNamed(value, step.named) : Number(step);
+    if (rest.length === 0 && after === undefined) value.splice(index, 1);
+    else value[index] = withChange(value[index] ?? null, rest, after);
+    return value;
+  }
+  const object: JsonObject = isObject(value) ? value : {};
+  const name = String(step);
+  if (rest.length === 0 && after === undefined) delete object[name];
+  else setMember(object, name, withChange(own(object, name) ?? null, rest, after));
+  return object;
+}
+
+/** Where the item of a name is; behind the last when it is not there. */
+function indexOfNamed(items: readonly JsonValue[], name: string): number {
+  const index = items.findIndex((item) => isObject(item) && item.name === name);
+  return index < 0 ? items.length : index;
+}
+
+function own(object: JsonObject, name: string): JsonValue | undefined {
+  return Object.hasOwn(object, name) ? object[name] : undefined;
+}
+
+function byName(items: readonly JsonValue[]): Map<string, JsonValue> | undefined {
+  const found = new Map<string, JsonValue>();
+  for (const item of items) {
+    if (!isObject(item) || typeof item.name !== 'string' || found.has(item.name)) return undefined;
+    found.set(item.name, item);
+  }
+  return found;
+}
+
+function samePath(one: Change, other: Change): boolean {
+  return pathText(one.path) === pathText(other.path);
+}
+
+/** One of the paths leads to the other, or they are the same; list places shift, so lists count whole. */
+function touches(one: Change, other: Change): boolean {
+  const length = Math.min(one.path.length, other.path.length);
+  for (let index = 0; index < length; index += 1) {
+    const [step, otherStep] = [one.path[index], other.path[index]];
+    if (typeof step === 'number' && typeof otherStep === 'number') return true;
+    if (JSON.stringify(step) !== JSON.stringify(otherStep)) return false;
+  }
+  return true;
+}

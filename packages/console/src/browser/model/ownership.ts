@@ -1,0 +1,60 @@
+import { isObject, type JsonObject } from '@wheelhouse/machinery/browser';
+import { objectOf, objectsOf, textOf } from './failure.ts';
+
+/** One writer of an object and the fields it owns (`metadata.managedFields`). */
+export interface FieldOwner {
+  readonly manager: string;
+  readonly operation: 'Apply' | 'Update';
+  /** Empty when it writes the object itself. */
+  readonly subresource: string;
+  /** RFC 3339; empty when it is not known. */
+  readonly time: string;
+  /** `spec.replicas`, `spec.containers[name="web"].image`; sorted. */
+  readonly fields: readonly string[];
+}
+
+/** Who owns which fields of an object, in the order the server tells them. */
+export function fieldOwners(object: JsonObject): FieldOwner[] {
+  return objectsOf(objectOf(object, 'metadata'), 'managedFields').map((entry) => ({
+    manager: textOf(entry, 'manager'),
+    operation: entry.operation === 'Apply' ? 'Apply' : 'Update',
+    subresource: textOf(entry, 'subresource'),
+    time: textOf(entry, 'time'),
+    fields: fieldsIn(objectOf(entry, 'fieldsV1')).sort(),
+  }));
+}
+
+/** The owners of every field that has one. */
+export function ownersByField(owners: readonly FieldOwner[]): Map<string, FieldOwner[]> {
+  const found = new Map<string, FieldOwner[]>();
+  for (const owner of owners) {
+    for (const field of owner.fields) found.set(field, [...(found.get(field) ?? []), owner]);
+  }
+  return new Map([...found].sort(([one], [other]) => (one < other ? -1 : 1)));
+}
+
+/** The leaves of a set of fields; `.` stands for the thing itself, which is told when it is a leaf. */
+function fieldsIn(set: JsonObject, path = ''): string[] {
+  return Object.entries(set).flatMap(([step, inner]) => {
+    if (step === '.') return [];
+    const at = path + stepText(step, path === '');
+    const within = isObject(inner) ? fieldsIn(inner, at) : [];
+    return within.length === 0 ? [at] : within;
+  });
+}
+
+/** `f:name`, `k:{"name":"web"}`, `v:"value"` or `i:3`. */
+function stepText(step: string, isFirst: boolean): string {
+  const text = step.slice(2);
+  if (step.startsWith('f:')) {
+    if (!/^[\w-]+$/.test(text)) return `[${JSON.stringify(text)}]`;
+    return isFirst ? text : `.${text}`;
+  }
+  if (!step.startsWith('k:')) return `[${step.startsWith('v:') ? '=' : ''}${text}]`;
+  try {
+    const keys = Object.entries(JSON.parse(text) as JsonObject);
+    return `[${keys.map(([name, value]) => `${name}=${JSON.stringify(value)}`).join(',')}]`;
+  } catch {
+    return `[${text}]`;
+  }
+}

@@ -1,0 +1,142 @@
+import {
+  dereferenced,
+  descriptionOf,
+  isObject,
+  itemOf,
+  type JsonObject,
+  type JsonValue,
+  propertiesOf,
+  schemaOfKind,
+  typeName,
+} from '@wheelhouse/machinery/browser';
+import type { Api } from './api.ts';
+import { objectOf, textsOf } from './failure.ts';
+import { apiVersionOf, type Kind } from './kinds.ts';
+
+/** The schema of one kind, with the others that it refers to. */
+export interface KindSchema {
+  readonly root: JsonObject;
+  readonly schemas: JsonObject;
+}
+
+/** What is known of a field. */
+export interface ExplainedField {
+  readonly name: string;
+  /** `string`, `[]Container`, `map[string]string` */
+  readonly type: string;
+  readonly isRequired: boolean;
+  readonly description: string;
+  readonly values: readonly string[];
+  /** What an absent one is taken for, as JSON; undefined when there is no default. */
+  readonly standard: string | undefined;
+  /** Limits and forms: `format: int32`, `minimum: 1`. */
+  readonly rules: readonly string[];
+  /** There are fields below it. */
+  readonly isNested: boolean;
+}
+
+/** A field, or the kind itself, and what it holds. */
+export interface Explained {
+  readonly type: string;
+  readonly description: string;
+  /** What is known of it as a field of another; undefined for the kind itself. */
+  readonly own: ExplainedField | undefined;
+  readonly fields: readonly ExplainedField[];
+}
+
+/** Reads schemas, each document once for as long as the page is open. */
+export interface SchemaSource {
+  /** Undefined when the server publishes none for the kind. Rejects as the API does. */
+  of(kind: Kind): Promise<KindSchema | undefined>;
+  /** Forgets all: kinds have changed. */
+  forget(): void;
+}
+
+/** Schemas out of the server's OpenAPI v3 documents, of which there is one a group and version. */
+export function createSchemaSource(api: Api): SchemaSource {
+  let documents = new Map<string, Promise<JsonObject>>();
+  return {
+    async of(kind) {
+      const path = kind.group === '' ? 'api/v1' : `apis/${apiVersionOf(kind)}`;
+      let asked = documents.get(path);
+      if (asked === undefined) {
+        asked = api.json({ path: `/openapi/v3/${path}` });
+        const known = documents;
+        asked.catch(() => known.delete(path));
+        documents.set(path, asked);
+      }
+      const schemas = objectOf(objectOf(await asked, 'components'), 'schemas');
+      const root = schemaOfKind(schemas, kind);
+      return root === undefined ? undefined : { root, schemas };
+    },
+    forget() {
+      documents = new Map();
+    },
+  };
+}
+
+/** Explains the field that a path of names leads to; undefined when the kind has no such field. */
+export function explain(
+  { root, schemas }: KindSchema,
+  path: readonly string[],
+): Explained | undefined {
+  let shown = root;
+  let own: ExplainedField | undefined;
+  for (const name of path) {
+    const properties = propertiesOf(itemOf(schemas, shown));
+    if (!Object.hasOwn(properties, name)) return undefined;
+    const isRequired = textsOf(itemOf(schemas, shown), 'required').includes(name);
+    shown = objectOf(properties, name);
+    own = fieldOf(schemas, { name, property: shown, isRequired });
+  }
+  const held = itemOf(schemas, shown);
+  const properties = propertiesOf(held);
+  const required = textsOf(held, 'required');
+  return {
+    type: typeName(schemas, shown),
+    description: descriptionOf(shown) || descriptionOf(held),
+    own,
+    fields: Object.keys(properties)
+      .sort()
+      .map((name) => {
+        const property = objectOf(properties, name);
+        return fieldOf(schemas, { name, property, isRequired: required.includes(name) });
+      }),
+  };
+}
+
+function fieldOf(
+  schemas: JsonObject,
+  of: { readonly name: string; readonly property: JsonObject; readonly isRequired: boolean },
+): ExplainedField {
+  const { name, property, isRequired } = of;
+  const target = itemOf(schemas, property);
+  const resolved = dereferenced(schemas, property);
+  const standard = property.default;
+  // That of a nested object is `{}` everywhere, which tells nobody anything.
+  const isTelling =
+    standard !== undefined && !(isObject(standard) && Object.keys(standard).length === 0);
+  return {
+    name,
+    type: typeName(schemas, property),
+    isRequired,
+    description: descriptionOf(property) || descriptionOf(target),
+    values: [...new Set([...allowed(property), ...allowed(target)].map(String))],
+    standard: isTelling && standard !== '' ? JSON.stringify(standard) : undefined,
+    rules: ruleNames.flatMap((rule) => {
+      const value = property[rule] ?? resolved[rule];
+      return value === undefined || isObject(value) ? [] : [`${rule}: ${String(value)}`];
+    }),
+    isNested: Object.keys(propertiesOf(target)).length > 0,
+  };
+}
+
+const ruleNames = [
+  ...['format', 'pattern', 'minimum', 'maximum', 'minLength', 'maxLength'],
+  ...['minItems', 'maxItems', 'minProperties', 'maxProperties', 'nullable'],
+  ...['x-kubernetes-list-type', 'x-kubernetes-map-type', 'x-kubernetes-int-or-string'],
+] as const;
+
+function allowed(schema: JsonObject): JsonValue[] {
+  return Array.isArray(schema.enum) ? schema.enum : [];
+}

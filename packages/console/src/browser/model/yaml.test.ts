@@ -1,0 +1,152 @@
+import type { JsonValue } from '@wheelhouse/machinery/browser';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { changesBetween, pathText, rebased, threeWay } from './changes.ts';
+import { fieldAt, lineOfField, printJson, printYaml, readYaml, withMetadata } from './yaml.ts';
+
+const text = `apiVersion: v1
+metadata:
+  labels:
+    app.example.com/name: web
+spec:
+  containers:
+  - name: one
+    image: a
+  - name: two
+    ports: [{containerPort: 1}]
+data: {"a b": x}
+`;
+
+describe('places of fields', () => {
+  test.each([
+    ['metadata.labels.app.example.com/name', 4],
+    ['metadata.labels[app.example.com/name]', 4],
+    ['metadata.labels["app.example.com/name"]', 4],
+    ['spec.containers[1].ports[0].containerPort', 10],
+    ['.spec.containers[name="two"].ports', 10],
+    ['spec.containers[0].image', 8],
+    ['spec.containers[7].image', 6],
+    ['spec.containers[0].nothing', 7],
+    ['data[a b]', 11],
+    ['nothing', 1],
+    ['', 1],
+  ])('CLIENT-4: %s is on line %i', (path, line) => {
+    expect(lineOfField(text, path)).toBe(line);
+  });
+
+  test('CLIENT-4: the field at a place of the text is what is explained', () => {
+    const at = (wanted: string) => fieldAt(text, text.indexOf(wanted));
+    expect(at('image')).toEqual(['spec', 'containers', 'image']);
+    expect(at('one')).toEqual(['spec', 'containers', 'name']);
+    expect(at('containerPort')).toEqual(['spec', 'containers', 'ports', 'containerPort']);
+    expect(at('apiVersion')).toEqual(['apiVersion']);
+    expect(fieldAt('', 0)).toEqual([]);
+    expect(fieldAt('{[', 1)).toEqual([]);
+  });
+
+  test('CLIENT-4: whatever is typed is read or refused, and never throws', () => {
+    const written = fc.string({
+      maxLength: 60,
+      unit: fc.constantFrom(...'a1:-[]{}&*!|>"\'\n \t#,?<'),
+    });
+    fc.assert(
+      fc.property(written, written, (typed, path) => {
+        const read = readYaml(typed);
+        expect(read.fault === undefined || read.fault.line >= 1).toBe(true);
+        lineOfField(typed, path);
+        fieldAt(typed, 3);
+        withMetadata(typed, 'resourceVersion', '1');
+      }),
+    );
+    expect(readYaml('['.repeat(5000)).fault).toBeDefined();
+  });
+});
+
+const { json } = fc.letrec<{ json: JsonValue }>((of) => ({
+  json: fc.oneof(
+    { maxDepth: 4 },
+    fc.constantFrom(null, true, false),
+    fc.integer(),
+    fc.string({ unit: 'grapheme' }),
+    fc.array(of('json'), { maxLength: 4 }),
+    fc.dictionary(fc.string({ maxLength: 6 }), of('json'), { maxKeys: 4, noNullPrototype: true }),
+  ),
+}));
+
+describe('values', () => {
+  test('CLIENT-4: what is printed is read back the same', () => {
+    fc.assert(
+      fc.property(json, (value) => {
+        expect(readYaml(printYaml(value))).toEqual({ value });
+        expect(JSON.parse(printJson(value))).toEqual(value);
+      }),
+    );
+  });
+
+  test('CLIENT-4: a version is set in what a person wrote, whatever its style', () => {
+    const metadata = { name: 'x', resourceVersion: '27' };
+    const set = (text: string) => readYaml(withMetadata(text, 'resourceVersion', '27'));
+    const flow = set(
+      '# why\nkind: A\nmetadata: {name: x, resourceVersion: "1"}\ncount: 0x1f\nno:\n',
+    );
+    expect(flow).toEqual({ value: { kind: 'A', metadata, count: 31, false: null } });
+    expect(set('metadata: &m {name: x}\nother: *m\n')).toEqual({
+      value: { metadata, other: { name: 'x' } },
+    });
+    expect(set('metadata:\n')).toEqual({ value: { metadata: { resourceVersion: '27' } } });
+    expect(withMetadata('- 1', 'resourceVersion', '27')).toBe('- 1');
+  });
+
+  test('CLIENT-4: changes are told once each, and mine go on top of theirs', () => {
+    const base = {
+      a: 1,
+      list: [
+        { name: 'x', v: 1 },
+        { name: 'y', v: 1 },
+      ],
+      gone: true,
+    };
+    const mine = {
+      a: 2,
+      list: [
+        { name: 'x', v: 2 },
+        { name: 'y', v: 1 },
+      ],
+      gone: true,
+    };
+    const theirs = {
+      a: 1,
+      list: [
+        { name: 'y', v: 3 },
+        { name: 'x', v: 1 },
+        { name: 'z', v: 1 },
+      ],
+    };
+    const told = changesBetween(base, mine).map(({ path }) => pathText(path));
+    expect(told).toEqual(['a', 'list[name="x"].v']);
+    expect(rebased({ base, mine, theirs })).toEqual({
+      a: 2,
+      list: [
+        { name: 'y', v: 3 },
+        { name: 'x', v: 2 },
+        { name: 'z', v: 1 },
+      ],
+    });
+    const other = { ...theirs, a: 5 };
+    expect(rebased({ base, mine, theirs: other })).toBeUndefined();
+    // Both of one mind is no conflict.
+    expect(threeWay({ base, mine, theirs: { ...theirs, a: 2 } }).map(({ by }) => by)).not.toContain(
+      'both',
+    );
+  });
+
+  test('CLIENT-4: nothing of mine is lost, nothing of theirs undone', () => {
+    fc.assert(
+      fc.property(json, json, (one, other) => {
+        expect(rebased({ base: one, mine: other, theirs: one })).toEqual(other);
+        expect(rebased({ base: one, mine: one, theirs: other })).toEqual(other);
+        expect(changesBetween(one, one)).toEqual([]);
+      }),
+    );
+  });
+});

@@ -1,0 +1,176 @@
+import { createHash } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import { extname, join } from 'node:path';
+import { type Exchange, type ResponseHeaders, takesCoding } from '@wheelhouse/machinery';
+
+/** Where the console is served: the folder's own URL ends in a slash. */
+export const consolePath = '/console/';
+
+/**
+ * The page may load its own files and talk to its own server, and nothing else: no inline script or
+ * style, no frame around it, no form that leaves. Trusted Types make the browser itself refuse any
+ * text that is to become markup or script.
+ */
+const contentSecurityPolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join('; ');
+
+const securityHeaders: ResponseHeaders = {
+  'content-security-policy': contentSecurityPolicy,
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+};
+
+const types: ReadonlyMap<string, string> = new Map([
+  ['.css', 'text/css; charset=utf-8'],
+  ['.html', 'text/html; charset=utf-8'],
+  ['.js', 'text/javascript; charset=utf-8'],
+  ['.svg', 'image/svg+xml'],
+]);
+
+/** What the build puts beside a file: the same, compressed. In the order of preference. */
+const codings = [
+  { coding: 'br', suffix: '.br' },
+  { coding: 'gzip', suffix: '.gz' },
+] as const;
+
+/** One file in one encoding. */
+interface Form {
+  readonly body: Buffer;
+  /** Of the encoded bytes: forms of one file are told apart by it. */
+  readonly etag: string;
+}
+
+interface StaticFile {
+  readonly type: string;
+  /** A name with a hash in it never has other contents. */
+  readonly caching: 'forever' | 'asked each time';
+  readonly plain: Form;
+  readonly encoded: ReadonlyMap<string, Form>;
+}
+
+/** The console's files, held in memory from the first request on. */
+export interface StaticFiles {
+  /** Answers a request for `consolePath` or below, whatever its method. Never rejects. */
+  answer(exchange: Exchange): Promise<void>;
+}
+
+/**
+ * The files of a folder that the build made (CLIENT-4). They hold no data and so ask for no
+ * credential. Nothing is read before the first request; names are looked up among those that are in
+ * the folder then, so that no path leads out of it. A folder that cannot be read is told to
+ * `onFault`, and to the client as 404; the next request tries again.
+ */
+export function createStaticFiles(options: {
+  readonly directory: string;
+  readonly onFault: (error: unknown) => void;
+}): StaticFiles {
+  let files: Promise<ReadonlyMap<string, StaticFile>> | undefined;
+  return {
+    async answer(exchange) {
+      const path = exchange.url.split('?', 1)[0] ?? '';
+      if (exchange.method !== 'GET' && exchange.method !== 'HEAD') {
+        return sendText(exchange, { status: 405, text: 'Method Not Allowed', allow: 'GET, HEAD' });
+      }
+      // Relative, for a proxy may have put a prefix before it.
+      if (`${path}/` === consolePath) return sendRedirect(exchange, 'console/');
+      files ??= load(options.directory);
+      try {
+        const name = path.slice(consolePath.length) || 'index.html';
+        const file = (await files).get(name);
+        if (file === undefined) sendText(exchange, { status: 404, text: 'Not Found' });
+        else sendFile(exchange, file);
+      } catch (error) {
+        files = undefined;
+        options.onFault(error);
+        sendText(exchange, { status: 404, text: 'The console has not been built' });
+      }
+    },
+  };
+}
+
+async function load(directory: string): Promise<ReadonlyMap<string, StaticFile>> {
+  const names = new Set(await readdir(directory));
+  const files = new Map<string, StaticFile>();
+  for (const name of names) {
+    const type = types.get(extname(name));
+    if (type === undefined) continue;
+    const encoded = new Map<string, Form>();
+    for (const { coding, suffix } of codings) {
+      if (!names.has(name + suffix)) continue;
+      encoded.set(coding, await readForm(join(directory, name + suffix)));
+    }
+    const caching = /-[A-Z0-9]{8}\.\w+$/.test(name) ? 'forever' : 'asked each time';
+    files.set(name, { type, caching, plain: await readForm(join(directory, name)), encoded });
+  }
+  return files;
+}
+
+async function readForm(path: string): Promise<Form> {
+  const body = await readFile(path);
+  return { body, etag: `"${createHash('sha256').update(body).digest('base64url')}"` };
+}
+
+function sendFile(exchange: Exchange, file: StaticFile): void {
+  const accepted = exchange.header('accept-encoding') ?? '';
+  const coding = codings.find(
+    (candidate) => file.encoded.has(candidate.coding) && takesCoding(accepted, candidate.coding),
+  )?.coding;
+  const form = (coding && file.encoded.get(coding)) ?? file.plain;
+  const headers = {
+    ...securityHeaders,
+    'content-type': file.type,
+    'cache-control':
+      file.caching === 'forever' ? 'public, max-age=31536000, immutable' : 'no-cache',
+    vary: 'Accept-Encoding',
+    etag: form.etag,
+    ...(coding === undefined ? {} : { 'content-encoding': coding }),
+  };
+  const isKnown = names(exchange.header('if-none-match'), form.etag);
+  const status = isKnown ? 304 : 200;
+  exchange.send({ status, headers, body: isKnown ? Buffer.alloc(0) : form.body });
+}
+
+/** Whether an `If-None-Match` names a tag; weak ones count, as a 304 needs no more. */
+function names(condition: string | undefined, etag: string): boolean {
+  if (condition === undefined) return false;
+  const tags = condition.split(',').map((tag) => tag.trim().replace(/^W\//, ''));
+  return tags.includes(etag) || tags.includes('*');
+}
+
+function sendRedirect(exchange: Exchange, location: string): void {
+  exchange.send({
+    status: 308,
+    headers: { ...securityHeaders, location, 'cache-control': 'no-cache' },
+    body: Buffer.alloc(0),
+  });
+}
+
+function sendText(
+  exchange: Exchange,
+  answer: { readonly status: number; readonly text: string; readonly allow?: string },
+): void {
+  const { status, text, allow } = answer;
+  exchange.send({
+    status,
+    headers: {
+      ...securityHeaders,
+      'content-type': 'text/plain; charset=utf-8',
+      'cache-control': 'no-store',
+      ...(allow === undefined ? {} : { allow }),
+    },
+    body: Buffer.from(`${text}\n`),
+  });
+}

@@ -1,0 +1,572 @@
+import type { Socket } from 'node:net';
+import { type Clock, listen, reportFault, type Timer } from '@wheelhouse/machinery';
+import type { ResponseHead } from './body-seams.ts';
+import { ClosedStreams, ending } from './closed-streams.ts';
+import {
+  acknowledgeSettings,
+  sendGoAway,
+  sendPing,
+  sendReset,
+  sendSettings,
+  sendWindowUpdate,
+} from './control-frames.ts';
+import { FloodGuard } from './flood-guard.ts';
+import { type Frame, FrameReader, type FrameTaker, uint31 } from './frame-reader.ts';
+import { HeaderBlock, priorityBytes, trimPayload } from './header-block.ts';
+import { HpackDecoder } from './hpack-decoder.ts';
+import { Output, type OutputOwner } from './output.ts';
+import { type ConnectionHost, PeerConnection } from './peer-connection.ts';
+import {
+  ConnectionError,
+  defaultWindowBytes,
+  errorCode,
+  flag,
+  frameType,
+  setting,
+  streamIdMax,
+  windowBytesMax,
+} from './protocol.ts';
+import { ReceiveWindow } from './receive-window.ts';
+import { RequestHead } from './request-head.ts';
+import { addContinue, addResponseHead } from './response-head.ts';
+import { readSettings } from './settings.ts';
+import { Http2Stream, type StreamHost } from './stream.ts';
+import { StreamTable } from './stream-table.ts';
+
+/** Upstream's upload window of a stream: most objects arrive without waiting for an update. */
+const streamWindowBytes = 256 * 1024;
+const connectionWindowBytes = 4 * 1024 * 1024;
+/** The dynamic table we keep for a client: the size that all assume until told otherwise. */
+const headerTableBytes = 4096;
+/** Frames other than DATA that wait for a client that reads nothing. */
+const controlBytesMax = 4 * 1024 * 1024;
+
+/** How long a client has to answer the ping that goes with the first GOAWAY. */
+const farewellMs = 1000;
+/** How long a client has to close, once we have. */
+const lingerMs = 1000;
+const farewellPing = Buffer.from('farewell', 'latin1');
+
+/** What a connection needs of the server it belongs to. Sizes in bytes, times in milliseconds. */
+export interface Http2Host extends ConnectionHost {
+  readonly clock: Clock;
+  readonly limits: {
+    /** All headers of one request. */
+    readonly headerBytesMax: number;
+    /** From the first byte of a header block to its last. */
+    readonly headersTimeoutMs: number;
+    readonly streamsPerConnectionMax: number;
+  };
+}
+
+/**
+ * The server's side of one HTTP/2 connection (RFC 9113): takes frames from the socket, keeps the
+ * streams, and gives every request to `onRequest`. What the client does wrong ends the stream where
+ * it may and the connection where it must; nothing thrown ever leaves here.
+ */
+export class Http2Connection extends PeerConnection implements FrameTaker, StreamHost, OutputOwner {
+  /** No frames are taken any more. */
+  closed = false;
+  readonly #core: Http2Host;
+  readonly #onRequest: (stream: Http2Stream, connection: Http2Connection) => void;
+  readonly #reader = new FrameReader(this);
+  readonly #decoder = new HpackDecoder(headerTableBytes);
+  readonly #output: Output;
+  readonly #guard: FloodGuard;
+  readonly #streams = new StreamTable();
+  readonly #closedStreams = new ClosedStreams();
+  readonly #window = new ReceiveWindow(connectionWindowBytes);
+  #lastStream = 0;
+  #sawSettings = false;
+  /** The header block under way: no other frame may come before its end. */
+  #block: HeaderBlock | undefined;
+  #blockSince = 0;
+  #peerStreamWindow = defaultWindowBytes;
+  /** The client has shrunk its header table and must hear that we use none. */
+  #owesTableUpdate = false;
+  #farewell: 'none' | 'announced' | 'final' = 'none';
+  #timer: Timer | undefined;
+
+  constructor(options: {
+    socket: Socket;
+    core: Http2Host;
+    onRequest: (stream: Http2Stream, connection: Http2Connection) => void;
+  }) {
+    super(options);
+    const { socket, core } = options;
+    this.#core = core;
+    this.#onRequest = options.onRequest;
+    this.#output = new Output({ socket, owner: this, memory: this.memory });
+    this.#guard = new FloodGuard(core.clock);
+    listen(
+      socket,
+      { where: 'http2' },
+      {
+        data: this.#onData,
+        // Who has closed its side is taken to be gone, as upstream does.
+        end: () => socket.destroy(),
+        close: this.#onClose,
+      },
+    );
+    sendSettings(this.#output, [
+      [setting.maxConcurrentStreams, core.limits.streamsPerConnectionMax],
+      [setting.initialWindowSize, streamWindowBytes],
+      [setting.maxHeaderListSize, core.limits.headerBytesMax],
+    ]);
+    const by = connectionWindowBytes - defaultWindowBytes;
+    sendWindowUpdate(this.#output, { stream: 0, by });
+  }
+
+  // What the server asks of it.
+
+  /**
+   * Says that the connection goes, but serves what the client sends before it can know: the true
+   * last stream is told when the client has answered a ping (RFC 9113, 6.8).
+   */
+  override retire(): void {
+    if (this.closed || this.#farewell !== 'none') return;
+    this.#farewell = 'announced';
+    sendGoAway(this.#output, { lastStream: streamIdMax, code: errorCode.noError });
+    sendPing(this.#output, { payload: farewellPing, flags: 0 });
+    this.#timer = this.#core.clock.after(farewellMs, () => this.#sayFarewell());
+  }
+
+  override expire(now: number): void {
+    if (this.#block === undefined) return;
+    if (now - this.#blockSince > this.#core.limits.headersTimeoutMs) {
+      this.#fail(new ConnectionError(errorCode.enhanceYourCalm, 'headers took too long'));
+    }
+  }
+
+  // What its streams ask of it.
+
+  wake(stream: Http2Stream): void {
+    this.#output.wake(stream);
+  }
+
+  sendHead(stream: Http2Stream, head: ResponseHead): void {
+    const output = this.#output;
+    const { control } = output;
+    const before = control.length;
+    try {
+      addResponseHead(control, {
+        stream: stream.id,
+        head,
+        tableUpdate: this.#owesTableUpdate,
+        now: this.#core.clock.now(),
+        frameBytesMax: output.frameBytesMax,
+      });
+    } catch (error) {
+      control.length = before;
+      throw error;
+    }
+    this.#owesTableUpdate = false;
+    this.#boundControl();
+    output.schedule();
+    if (!head.empty) return;
+    stream.ending = true;
+    stream.endSent = true;
+    if (!stream.remoteEnded) this.#reset(stream.id, errorCode.noError);
+    output.ended(stream);
+  }
+
+  sendContinue(stream: Http2Stream): void {
+    addContinue(this.#output.control, { stream: stream.id, tableUpdate: this.#owesTableUpdate });
+    this.#owesTableUpdate = false;
+    this.#output.schedule();
+  }
+
+  reset(stream: Http2Stream, code: number): void {
+    this.#reset(stream.id, code);
+    this.#cutOff(stream, ending.resetByUs);
+  }
+
+  consumed(stream: Http2Stream, bytes: number): void {
+    this.#giveBack(bytes);
+    if (stream.dead || stream.remoteEnded || stream.discards) return;
+    const by = stream.window.giveBack(bytes);
+    if (by > 0) sendWindowUpdate(this.#output, { stream: stream.id, by });
+  }
+
+  // What its output tells it.
+
+  streamEnded(stream: Http2Stream): void {
+    this.#forget(stream, stream.remoteEnded ? ending.finished : ending.resetByUs);
+    this.#guard.answered();
+  }
+
+  streamFinished(stream: Http2Stream): void {
+    stream.owner?.streamClosed();
+    this.#leaveWhenDone();
+  }
+
+  // What the client sends.
+
+  readonly #onData = (chunk: Buffer): void => {
+    if (this.closed) return;
+    try {
+      this.#reader.read(chunk);
+    } catch (error) {
+      this.#fail(error);
+    }
+  };
+
+  takeFrame(frame: Frame): void {
+    const { type } = frame;
+    if (this.#block !== undefined && type !== frameType.continuation) {
+      throw violation('a frame within a header block');
+    }
+    if (!this.#sawSettings && type !== frameType.settings) {
+      throw violation('a connection that does not begin with SETTINGS');
+    }
+    if (type === frameType.data) this.#takeData(frame);
+    else if (type === frameType.headers) this.#takeHeaders(frame);
+    else if (type === frameType.continuation) this.#takeContinuation(frame);
+    else {
+      // Every other frame carries neither request nor body.
+      if (this.#output.dataFrames > 0) this.#guard.sentData(this.#output.dataFrames);
+      this.#output.dataFrames = 0;
+      this.#guard.idleFrame();
+      this.#takeControl(frame);
+    }
+  }
+
+  /** Unknown types are extensions, to be ignored (RFC 9113, 5.5). */
+  #takeControl(frame: Frame): void {
+    const { type, stream } = frame;
+    const bytes = frame.end - frame.start;
+    if (type === frameType.windowUpdate) this.#takeWindowUpdate(frame);
+    else if (type === frameType.settings) this.#takeSettings(frame);
+    else if (type === frameType.resetStream) this.#takeReset(frame);
+    else if (type === frameType.ping) this.#takePing(frame);
+    else if (type === frameType.pushPromise) throw violation('PUSH_PROMISE from a client');
+    else if (type === frameType.priority) {
+      if (stream === 0) throw violation('PRIORITY of no stream');
+      if (bytes !== priorityBytes) throw wrongSize('PRIORITY');
+      if (uint31(frame.bytes, frame.start) === stream) throw violation('a stream behind itself');
+    } else if (type === frameType.goAway) {
+      if (stream !== 0) throw violation('GOAWAY of a stream');
+      if (bytes < goAwayBytesMin) throw wrongSize('GOAWAY');
+    }
+  }
+
+  #takeHeaders(frame: Frame): void {
+    const { stream, flags } = frame;
+    if (stream % 2 === 0) throw violation('HEADERS of a stream that no client opens');
+    trimPayload(frame);
+    const endsStream = (flags & flag.endStream) !== 0;
+    if ((flags & flag.endHeaders) !== 0) {
+      const head = this.#decoded(frame.bytes, frame);
+      this.#takeHead(head, { id: stream, endsStream });
+      return;
+    }
+    const bytesMax = this.#core.limits.headerBytesMax;
+    this.#block = new HeaderBlock({ stream, endsStream, bytesMax });
+    this.memory.charge('requests', bytesMax);
+    this.#blockSince = this.#core.clock.monotonic();
+    this.#block.add(frame);
+  }
+
+  #takeContinuation(frame: Frame): void {
+    const block = this.#block;
+    if (block === undefined || block.stream !== frame.stream) throw violation('CONTINUATION');
+    block.add(frame);
+    if ((frame.flags & flag.endHeaders) === 0) return;
+    this.#block = undefined;
+    this.memory.charge('requests', -this.#core.limits.headerBytesMax);
+    const head = this.#decoded(block.bytes, { start: 0, end: block.length });
+    this.#takeHead(head, { id: block.stream, endsStream: block.endsStream });
+  }
+
+  #decoded(bytes: Buffer, place: { start: number; end: number }): RequestHead {
+    const head = new RequestHead(this.#core.limits.headerBytesMax);
+    this.#decoder.decode(bytes, place, head);
+    return head;
+  }
+
+  #takeHead(head: RequestHead, to: { id: number; endsStream: boolean }): void {
+    const { id, endsStream } = to;
+    const stream = this.#streams.get(id);
+    if (stream !== undefined) this.#takeTrailers(stream, head, endsStream);
+    else if (id <= this.#lastStream) this.#takeLateHead(id);
+    // A request behind the last one we have promised to answer: the client will ask elsewhere.
+    else if (this.#farewell === 'final') this.#guard.idleFrame();
+    else {
+      this.#lastStream = id;
+      head.check({ hasBody: !endsStream });
+      if (head.malformed !== undefined) this.#refuse(id, errorCode.protocolError);
+      else if (this.#streams.size >= this.#core.limits.streamsPerConnectionMax) {
+        this.#refuse(id, errorCode.refusedStream);
+      } else this.#open(head, to);
+    }
+  }
+
+  #open(head: RequestHead, { id, endsStream }: { id: number; endsStream: boolean }): void {
+    const stream = new Http2Stream({
+      id,
+      head,
+      host: this,
+      sendWindow: this.#peerStreamWindow,
+      receiveWindowBytes: streamWindowBytes,
+      remoteEnded: endsStream,
+    });
+    this.#streams.add(stream);
+    const status = head.tooLarge ? 431 : head.method === 'CONNECT' ? 501 : undefined;
+    if (status === undefined) this.#onRequest(stream, this);
+    else stream.respond({ status, headers: {}, contentLength: 0, empty: true });
+  }
+
+  #takeTrailers(stream: Http2Stream, head: RequestHead, endsStream: boolean): void {
+    head.checkTrailers();
+    if (stream.remoteEnded) this.#resetFor(stream, errorCode.streamClosed);
+    else if (!endsStream || head.malformed !== undefined || head.tooLarge) {
+      this.#resetFor(stream, errorCode.protocolError);
+    } else this.#endBody(stream);
+  }
+
+  /** Headers of a stream that has been closed, or was passed over. */
+  #takeLateHead(id: number): void {
+    const how = this.#closedStreams.endingOf(id);
+    if (how !== ending.resetByUs) {
+      const code = how === ending.unknown ? errorCode.protocolError : errorCode.streamClosed;
+      throw new ConnectionError(code, 'HEADERS of a stream that is closed');
+    }
+    this.#guard.idleFrame();
+  }
+
+  #takeData(frame: Frame): void {
+    const id = frame.stream;
+    const frameBytes = frame.end - frame.start;
+    if (id === 0 || id > this.#lastStream) throw violation('DATA of no stream');
+    if (!this.#window.take(frameBytes)) {
+      throw new ConnectionError(errorCode.flowControlError, 'more data than the window allows');
+    }
+    trimPayload(frame);
+    const bytes = frame.end - frame.start;
+    const endsStream = (frame.flags & flag.endStream) !== 0;
+    if (bytes === 0 && !endsStream) this.#guard.idleFrame();
+    const stream = this.#streams.get(id);
+    if (stream === undefined) {
+      this.#giveBack(frameBytes);
+      this.#takeLateData(id);
+      return;
+    }
+    const fault = faultOfData(stream, { bytes, frameBytes });
+    if (fault !== errorCode.noError) {
+      this.#giveBack(frameBytes);
+      this.#resetFor(stream, fault);
+      return;
+    }
+    stream.receive(frame.bytes.subarray(frame.start, frame.end), frameBytes);
+    if (endsStream) this.#endBody(stream);
+  }
+
+  /** What was sent before the client heard of our reset, or of one long past, is let pass. */
+  #takeLateData(id: number): void {
+    const how = this.#closedStreams.endingOf(id);
+    if (how === ending.finished) {
+      throw new ConnectionError(errorCode.streamClosed, 'DATA of a stream that has ended');
+    }
+    if (how === ending.resetByClient) this.#refuse(id, errorCode.streamClosed);
+  }
+
+  #endBody(stream: Http2Stream): void {
+    const announced = stream.head.contentLength;
+    if (announced !== undefined && announced !== stream.receivedBytes) {
+      this.#resetFor(stream, errorCode.protocolError);
+    } else stream.receiveEnd();
+  }
+
+  #takeReset(frame: Frame): void {
+    if (frame.end - frame.start !== 4) throw wrongSize('RST_STREAM');
+    if (frame.stream === 0 || frame.stream > this.#lastStream) throw violation('RST_STREAM');
+    const stream = this.#streams.get(frame.stream);
+    if (stream === undefined) return;
+    this.#cutOff(stream, ending.resetByClient);
+    this.#guard.reset();
+  }
+
+  #takeSettings(frame: Frame): void {
+    if (frame.stream !== 0) throw violation('SETTINGS of a stream');
+    if ((frame.flags & flag.ack) !== 0) {
+      if (frame.end !== frame.start) throw wrongSize('an acknowledgement of SETTINGS');
+      if (!this.#sawSettings) throw violation('a connection that does not begin with SETTINGS');
+      return;
+    }
+    this.#sawSettings = true;
+    const told = readSettings(frame);
+    if ((told.headerTableBytes ?? headerTableBytes) < headerTableBytes) {
+      this.#owesTableUpdate = true;
+    }
+    this.#output.frameBytesMax = told.frameBytesMax ?? this.#output.frameBytesMax;
+    acknowledgeSettings(this.#output);
+    this.#boundControl();
+    if (told.initialWindow !== undefined) this.#moveWindows(told.initialWindow);
+  }
+
+  /** A new initial window changes what all streams may send by the difference. */
+  #moveWindows(initialWindow: number): void {
+    const by = initialWindow - this.#peerStreamWindow;
+    this.#peerStreamWindow = initialWindow;
+    for (const stream of this.#streams.all()) {
+      if (stream.sendWindow + by > windowBytesMax) throw outOfRange();
+      stream.sendWindow += by;
+      this.#output.wake(stream);
+    }
+  }
+
+  #takePing(frame: Frame): void {
+    if (frame.stream !== 0) throw violation('PING of a stream');
+    if (frame.end - frame.start !== farewellPing.length) throw wrongSize('PING');
+    const payload = frame.bytes.subarray(frame.start, frame.end);
+    if ((frame.flags & flag.ack) === 0) {
+      sendPing(this.#output, { payload, flags: flag.ack });
+      this.#boundControl();
+    } else if (this.#farewell === 'announced' && payload.equals(farewellPing)) this.#sayFarewell();
+  }
+
+  #takeWindowUpdate(frame: Frame): void {
+    const id = frame.stream;
+    if (frame.end - frame.start !== 4) throw wrongSize('WINDOW_UPDATE');
+    if (id > this.#lastStream) throw violation('WINDOW_UPDATE of no stream');
+    const by = uint31(frame.bytes, frame.start);
+    const output = this.#output;
+    if (id === 0) {
+      if (by === 0) throw violation('WINDOW_UPDATE by nothing');
+      if (output.sendWindow + by > windowBytesMax) throw outOfRange();
+      output.sendWindow += by;
+      output.schedule();
+      return;
+    }
+    const stream = this.#streams.get(id);
+    if (stream === undefined) return;
+    if (by === 0) this.#resetFor(stream, errorCode.protocolError);
+    else if (stream.sendWindow + by > windowBytesMax) {
+      this.#resetFor(stream, errorCode.flowControlError);
+    } else {
+      stream.sendWindow += by;
+      output.wake(stream);
+    }
+  }
+
+  // What becomes of the streams.
+
+  #reset(stream: number, code: number): void {
+    sendReset(this.#output, { stream, code });
+    this.#boundControl();
+  }
+
+  /** Resets a stream that was not opened; counts against the client. */
+  #refuse(id: number, code: number): void {
+    this.#closedStreams.add(id, ending.resetByUs);
+    this.#reset(id, code);
+    this.#guard.reset();
+  }
+
+  /** Resets a stream for a fault of the client's, which counts as if it had reset it. */
+  #resetFor(stream: Http2Stream, code: number): void {
+    this.reset(stream, code);
+    this.#guard.reset();
+  }
+
+  #cutOff(stream: Http2Stream, how: number): void {
+    this.#forget(stream, how);
+    stream.die();
+    stream.owner?.streamClosed();
+    this.#leaveWhenDone();
+  }
+
+  #forget(stream: Http2Stream, how: number): void {
+    const unread = stream.discard();
+    if (unread > 0) this.#giveBack(unread);
+    this.#streams.delete(stream);
+    this.#closedStreams.add(stream.id, how);
+  }
+
+  #giveBack(bytes: number): void {
+    const by = this.#window.giveBack(bytes);
+    if (by > 0) sendWindowUpdate(this.#output, { stream: 0, by });
+  }
+
+  #boundControl(): void {
+    this.#output.chargeControl();
+    if (this.#output.control.length <= controlBytesMax) return;
+    this.socket.destroy();
+  }
+
+  // How it ends.
+
+  /** The second GOAWAY: no request after the last one seen will be answered. */
+  #sayFarewell(): void {
+    if (this.closed || this.#farewell === 'final') return;
+    this.#timer?.stop();
+    this.#farewell = 'final';
+    sendGoAway(this.#output, { lastStream: this.#lastStream, code: errorCode.noError });
+    this.#leaveWhenDone();
+  }
+
+  #leaveWhenDone(): void {
+    if (this.#farewell === 'final' && !this.closed && this.#streams.size === 0) this.#leave();
+  }
+
+  /** Closes our side, and the whole soon after if the client does not. */
+  #leave(): void {
+    this.closed = true;
+    this.#output.finish();
+    this.socket.end();
+    this.#timer?.stop();
+    this.#timer = this.#core.clock.after(lingerMs, () => this.socket.destroy());
+  }
+
+  #fail(error: unknown): void {
+    if (this.closed) return;
+    this.closed = true;
+    const isKnown = error instanceof ConnectionError;
+    const code = isKnown ? error.code : errorCode.internalError;
+    this.#endStreams();
+    sendGoAway(this.#output, { lastStream: this.#lastStream, code });
+    this.#leave();
+    if (!isKnown) reportFault('http2', error);
+  }
+
+  readonly #onClose = (): void => {
+    this.closed = true;
+    this.#timer?.stop();
+    this.#endStreams();
+    for (const stream of this.#output.unwritten) stream.owner?.streamClosed();
+  };
+
+  #endStreams(): void {
+    for (const stream of this.#streams.all()) {
+      this.#streams.delete(stream);
+      stream.die();
+      stream.owner?.streamClosed();
+    }
+  }
+}
+
+const goAwayBytesMin = 8;
+
+/** The error code for a frame of a stream's body, `noError` when all is well. */
+function faultOfData(
+  stream: Http2Stream,
+  { bytes, frameBytes }: { bytes: number; frameBytes: number },
+): number {
+  if (stream.remoteEnded) return errorCode.streamClosed;
+  if (!stream.window.take(frameBytes)) return errorCode.flowControlError;
+  const announced = stream.head.contentLength;
+  const isTooMuch = announced !== undefined && stream.receivedBytes + bytes > announced;
+  return isTooMuch ? errorCode.protocolError : errorCode.noError;
+}
+
+function violation(what: string): ConnectionError {
+  return new ConnectionError(errorCode.protocolError, what);
+}
+
+function wrongSize(what: string): ConnectionError {
+  return new ConnectionError(errorCode.frameSizeError, `${what} of a wrong length`);
+}
+
+function outOfRange(): ConnectionError {
+  return new ConnectionError(errorCode.flowControlError, 'a window out of range');
+}

@@ -1,0 +1,326 @@
+import type { Socket } from 'node:net';
+import { contained, type MemoryAccount, reportFault } from '@wheelhouse/machinery';
+import { ByteQueue } from './byte-queue.ts';
+import { queueBytesMin } from './memory-costs.ts';
+import {
+  defaultWindowBytes,
+  errorCode,
+  flag,
+  frameBytesMax,
+  frameHeadBytes,
+  frameType,
+} from './protocol.ts';
+import type { Http2Stream } from './stream.ts';
+
+/** Whom a connection's output tells what became of its streams. */
+export interface OutputOwner {
+  /** The last frame of the answer is on its way; a client still sending has been told to stop. */
+  streamEnded(stream: Http2Stream): void;
+  /** The host has taken everything the stream had to send. */
+  streamFinished(stream: Http2Stream): void;
+}
+
+/** Bytes of bodies written at once. */
+const batchBytes = 256 * 1024;
+/** A block under way exists twice: as it is, and encrypted. */
+const blockCost = 2;
+/** What one stream may send of a batch before the next has its turn. */
+const turnFrames = 4;
+const resetFrameBytes = frameHeadBytes + 4;
+/** Room that must be left for any stream's turn: a frame's head, and a reset behind it. */
+const turnOverheadBytes = frameHeadBytes + resetFrameBytes;
+
+/** What one write of the socket carried. */
+interface Write {
+  readonly ended: readonly Http2Stream[];
+  /** To be used again once written; undefined for a part of the slab. */
+  readonly block: Buffer | undefined;
+}
+
+const nobody: readonly Http2Stream[] = [];
+
+/**
+ * The sending half of a connection. Frames other than DATA wait in `control`, bodies in their
+ * streams; once a turn of the event loop has run its course, all of it that the windows allow goes
+ * out in one write, streams taking turns. The next write waits until the host has taken the last, so
+ * that a client that does not read holds one write of ours and no more.
+ */
+export class Output {
+  readonly control = new ByteQueue();
+  /** The connection's flow control window. */
+  sendWindow = defaultWindowBytes;
+  /** The largest payload that the client takes. */
+  frameBytesMax = frameBytesMax;
+  /** DATA frames written since the owner last looked. */
+  dataFrames = 0;
+  readonly #socket: Socket;
+  readonly #owner: OutputOwner;
+  readonly #memory: Pick<MemoryAccount, 'charge'>;
+  #chargedControl = 0;
+  #ready: Http2Stream[] = [];
+  /** Whose last frame goes out with the next write. */
+  #ended: Http2Stream[] = [];
+  /** Whose writers wait, and have now nothing more to be sent. */
+  #waiting: Http2Stream[] = [];
+  readonly #writes: Write[] = [];
+  #isScheduled = false;
+  #isWriting = false;
+  readonly #onWritten: (error?: Error | null) => void;
+
+  constructor(options: {
+    socket: Socket;
+    owner: OutputOwner;
+    memory: Pick<MemoryAccount, 'charge'>;
+  }) {
+    this.#socket = options.socket;
+    this.#owner = options.owner;
+    this.#memory = options.memory;
+    const end = () => options.socket.destroy();
+    this.#onWritten = contained({ where: 'http2', end }, (error) => this.#written(error));
+  }
+
+  /** Streams whose last frames the host has not taken. */
+  get unwritten(): readonly Http2Stream[] {
+    return [...this.#writes.flatMap(({ ended }) => ended), ...this.#ended];
+  }
+
+  /** The stream's last frame is in `control`. */
+  ended(stream: Http2Stream): void {
+    this.#ended.push(stream);
+  }
+
+  /** Puts a stream among those that have something to send. */
+  wake(stream: Http2Stream): void {
+    if (stream.isReady || !stream.canSend) return;
+    stream.isReady = true;
+    this.#ready.push(stream);
+    this.schedule();
+  }
+
+  /** Adds the head of a frame to `control` and makes room for its payload. */
+  frame(head: { type: number; flags: number; stream: number; bytes: number }): void {
+    const { control } = this;
+    control.reserve(frameHeadBytes + head.bytes);
+    control.length = writeHead(control.bytes, control.length, head);
+    this.schedule();
+  }
+
+  /** Charges for frames in `control` that a client does not read. */
+  chargeControl(): void {
+    const { length } = this.control;
+    const bytes = length < queueBytesMin ? 0 : length;
+    if (bytes === this.#chargedControl) return;
+    this.#memory.charge('answers', bytes - this.#chargedControl);
+    this.#chargedControl = bytes;
+  }
+
+  /** What there is to send goes out before the event loop's next turn. */
+  schedule(): void {
+    if (this.#isScheduled || this.#isWriting) return;
+    this.#isScheduled = true;
+    scheduleFlush(this);
+  }
+
+  /** Writes what can be written now. A fault ends the connection. */
+  flush(): void {
+    this.#isScheduled = false;
+    if (this.#isWriting || !this.#socket.writable) return;
+    try {
+      this.#write();
+    } catch (error) {
+      this.#socket.destroy();
+      reportFault('http2', error);
+    }
+  }
+
+  /** Writes the last there is to write, also to a socket that is behind. */
+  finish(): void {
+    this.#isWriting = false;
+    this.flush();
+  }
+
+  #write(): void {
+    const size = this.#sizeOfNext();
+    if (size === 0) return;
+    const block = size > slabPartMax ? takeBlock(size) : undefined;
+    const target = block ?? slabFor(size);
+    const start = block === undefined ? slabUsed : 0;
+    const end = this.#fill({ target, start, end: start + size });
+    if (end === start) return;
+    if (block === undefined) slabUsed = end;
+    const ended = this.#ended;
+    this.#ended = ended.length === 0 ? ended : [];
+    this.#writes.push({ ended: ended.length === 0 ? nobody : ended, block });
+    if (block !== undefined) this.#memory.charge('answers', blockCost * block.length);
+    if (this.#chargedControl > 0) this.chargeControl();
+    this.#isWriting = true;
+    this.#socket.write(target.subarray(start, end), this.#onWritten);
+    for (const stream of ended) if (!stream.dead) this.#owner.streamEnded(stream);
+    if (this.#waiting.length > 0) this.#tellWaiting();
+  }
+
+  #tellWaiting(): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const stream of waiting) stream.tellDrained();
+  }
+
+  #written(error?: Error | null): void {
+    const write = this.#writes.shift();
+    if (write === undefined || error) return;
+    if (write.block !== undefined) {
+      this.#memory.charge('answers', -blockCost * write.block.length);
+      giveBlock(write.block);
+    }
+    for (const stream of write.ended) {
+      stream.finished = true;
+      this.#owner.streamFinished(stream);
+    }
+    this.#isWriting = this.#writes.length > 0;
+    if (this.control.length > 0 || this.#ready.length > 0) this.schedule();
+  }
+
+  /** An upper bound of what `#fill` will write. */
+  #sizeOfNext(): number {
+    let bodies = 0;
+    let heads = 0;
+    for (const stream of this.#ready) {
+      const bytes = Math.min(stream.pendingBytes, Math.max(0, stream.sendWindow));
+      bodies += bytes;
+      heads += turnOverheadBytes + Math.floor(bytes / this.frameBytesMax) * frameHeadBytes;
+    }
+    if (bodies === 0) return this.control.length + heads;
+    return this.control.length + heads + Math.min(bodies, batchBytes, Math.max(0, this.sendWindow));
+  }
+
+  #fill(to: { target: Buffer; start: number; end: number }): number {
+    const { target } = to;
+    const { control } = this;
+    let at = control.moveTo(target, to.start);
+    const start = at;
+    while (this.#ready.length > 0) {
+      const before = at;
+      const turn = this.#ready;
+      // A new list: to empty the old one and use it again would cost more.
+      const later: Http2Stream[] = [];
+      for (const stream of turn) {
+        for (let frames = 0; frames < turnFrames && stream.canSend; frames += 1) {
+          const bytes = this.#allowed(stream, to.end - at);
+          if (bytes < 0) break;
+          at = this.#data({ stream, bytes, target, at });
+        }
+        if (stream.canSend) later.push(stream);
+        else stream.isReady = false;
+        if (stream.endSent) this.#ended.push(stream);
+        else if (stream.mustTell && stream.pendingBytes === 0) this.#waiting.push(stream);
+      }
+      this.#ready = later;
+      if (at === before) break;
+    }
+    // Who came first this time comes last the next.
+    const first = at > start ? this.#ready.shift() : undefined;
+    if (first !== undefined) this.#ready.push(first);
+    return at;
+  }
+
+  /** How much of the stream's body may go into a frame now; -1 when no frame may. */
+  #allowed(stream: Http2Stream, room: number): number {
+    const left = room - turnOverheadBytes;
+    if (left < 0) return -1;
+    if (stream.pendingBytes === 0) return 0;
+    const bytes = Math.min(
+      stream.pendingBytes,
+      stream.sendWindow,
+      this.sendWindow,
+      this.frameBytesMax,
+      left,
+    );
+    return bytes > 0 ? bytes : -1;
+  }
+
+  #data(frame: { stream: Http2Stream; bytes: number; target: Buffer; at: number }): number {
+    const { stream, bytes, target } = frame;
+    const isLast = stream.ending && stream.pendingBytes === bytes;
+    const flags = isLast ? flag.endStream : 0;
+    let at = writeHead(target, frame.at, { type: frameType.data, flags, stream: stream.id, bytes });
+    stream.take(target, at, bytes);
+    at += bytes;
+    this.sendWindow -= bytes;
+    this.dataFrames += 1;
+    if (!isLast) return at;
+    stream.endSent = true;
+    if (stream.remoteEnded) return at;
+    // The answer is complete, and nobody will read the rest of the request (RFC 9113, 8.1).
+    const reset = { type: frameType.resetStream, flags: 0, stream: stream.id, bytes: 4 };
+    return target.writeUInt32BE(errorCode.noError, writeHead(target, at, reset));
+  }
+}
+
+/** Writes a frame's head; returns where its payload begins. */
+export function writeHead(
+  target: Buffer,
+  at: number,
+  head: { type: number; flags: number; stream: number; bytes: number },
+): number {
+  const { type, flags, stream, bytes } = head;
+  target[at] = bytes >>> 16;
+  target[at + 1] = bytes >>> 8;
+  target[at + 2] = bytes;
+  target[at + 3] = type;
+  target[at + 4] = flags;
+  target[at + 5] = stream >>> 24;
+  target[at + 6] = stream >>> 16;
+  target[at + 7] = stream >>> 8;
+  target[at + 8] = stream;
+  return at + frameHeadBytes;
+}
+
+/** Small writes of all connections are cut from one slab, large ones get a block to themselves. */
+const slabBytes = 64 * 1024;
+const slabPartMax = 16 * 1024;
+let slab: Buffer = Buffer.alloc(0);
+let slabUsed = 0;
+
+/** The slab, with `size` bytes free from `slabUsed`. */
+function slabFor(size: number): Buffer {
+  if (slab.length - slabUsed < size) {
+    slab = Buffer.allocUnsafeSlow(slabBytes);
+    slabUsed = 0;
+  }
+  return slab;
+}
+
+const blockBytes = batchBytes + 8 * 1024;
+const freeBlocksMax = 32;
+const freeBlocks: Buffer[] = [];
+
+function takeBlock(size: number): Buffer {
+  if (size > blockBytes) return Buffer.allocUnsafeSlow(size);
+  return freeBlocks.pop() ?? Buffer.allocUnsafeSlow(blockBytes);
+}
+
+function giveBlock(block: Buffer): void {
+  if (block.length === blockBytes && freeBlocks.length < freeBlocksMax) freeBlocks.push(block);
+}
+
+let dirty: Output[] = [];
+
+/**
+ * Answers are often made of promises that have settled already, so the flush comes after the
+ * microtasks: a tick that is asked for by a microtask runs when no microtask is left.
+ */
+function scheduleFlush(output: Output): void {
+  dirty.push(output);
+  if (dirty.length === 1) queueMicrotask(afterMicrotasks);
+}
+
+const flushing = { where: 'http2' } as const;
+const flushOne = contained(flushing, (output: Output) => output.flush());
+
+const flushAll = contained(flushing, () => {
+  const turn = dirty;
+  dirty = [];
+  for (const output of turn) flushOne(output);
+});
+
+const afterMicrotasks = contained(flushing, () => process.nextTick(flushAll));

@@ -1,0 +1,76 @@
+import type { Socket } from 'node:net';
+import type { DetailedPeerCertificate, TLSSocket } from 'node:tls';
+import type { Connection, MemoryAccount, MemoryBudget } from '@wheelhouse/machinery';
+import { connectionBytes } from './memory-costs.ts';
+
+/** What a connection needs of the server it belongs to. */
+export interface ConnectionHost {
+  readonly memory: MemoryBudget;
+  /** Ends what the connection's requests hold, until about so many bytes are released. */
+  shed(connection: PeerConnection, bytes: number): void;
+}
+
+/** A client's connection over HTTP/1.1, and what the sweep needs to know of any. */
+export class PeerConnection implements Connection {
+  readonly socket: Socket;
+  readonly encrypted: boolean;
+  readonly remoteAddress: string;
+  readonly memo = new Map<symbol, unknown>();
+  /** What its client makes the server hold. */
+  readonly memory: MemoryAccount;
+  /** Exchanges in flight. */
+  active = 0;
+  /** Monotonic milliseconds since which the sweep has seen no exchange; undefined while busy. */
+  idleSince: number | undefined;
+  #certificates: readonly Buffer[] | undefined;
+
+  constructor(options: { socket: Socket; core: ConnectionHost }) {
+    const { core } = options;
+    this.socket = options.socket;
+    this.encrypted = (options.socket as Partial<TLSSocket>).encrypted === true;
+    this.remoteAddress = options.socket.remoteAddress ?? '';
+    this.memory = core.memory.open({
+      owner: `address ${this.remoteAddress}`,
+      holder: { shed: (bytes) => core.shed(this, bytes) },
+    });
+    this.memory.charge('connections', connectionBytes);
+  }
+
+  peerCertificates(): readonly Buffer[] {
+    this.#certificates ??= this.encrypted ? chainOf(this.socket as TLSSocket) : [];
+    return this.#certificates;
+  }
+
+  /** Refuses further requests; those in flight go on. */
+  retire(): void {
+    if (this.active === 0) this.socket.end();
+  }
+
+  /** Called by the sweep, with monotonic milliseconds: gives up on what takes too long. */
+  expire(_now: number): void {}
+
+  destroy(): void {
+    this.socket.destroy();
+  }
+
+  /** Ends it at once, and gives back its memory before the socket has closed. */
+  cutOff(): void {
+    this.destroy();
+    this.memory.close();
+  }
+}
+
+const chainLengthMax = 16;
+
+function chainOf(socket: TLSSocket): readonly Buffer[] {
+  const chain: Buffer[] = [];
+  const seen = new Set<string>();
+  let certificate: DetailedPeerCertificate | undefined = socket.getPeerCertificate(true);
+  while (certificate?.raw !== undefined && chain.length < chainLengthMax) {
+    if (seen.has(certificate.fingerprint256)) break;
+    seen.add(certificate.fingerprint256);
+    chain.push(certificate.raw);
+    certificate = certificate.issuerCertificate;
+  }
+  return chain;
+}

@@ -1,0 +1,186 @@
+import {
+  appendAll,
+  type Dialect,
+  dnsSubdomain,
+  type FieldError,
+  invalid,
+  type JsonObject,
+  notSupported,
+  required,
+} from '@wheelhouse/machinery';
+import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
+import { defineKind } from '../define.ts';
+import type { ResourceDef } from '../resource-def.ts';
+import { ensure, fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
+import {
+  type AdmissionKindOptions,
+  checkedExpression,
+  type ExpressionChecker,
+  namesFor,
+} from './expressions.ts';
+import { fillMatchResources, matchOf } from './match-resources.ts';
+import { bindingKind, fillMissingAction, validateBindingBasis } from './policy-binding.ts';
+import {
+  type PolicyScope,
+  paramKindColumn,
+  policyScope,
+  validatePolicyBasis,
+} from './policy-rules.ts';
+
+/** What a patch of each type must come to. */
+const patchTypes: Readonly<Record<string, { readonly member: string; readonly wanted: string }>> = {
+  ApplyConfiguration: { member: 'applyConfiguration', wanted: 'Object' },
+  JSONPatch: { member: 'jsonPatch', wanted: 'list(JSONPatch)' },
+};
+
+/** What is deleted cannot be changed on the way. */
+const operations = ['*', 'CONNECT', 'CREATE', 'UPDATE'];
+const reinvocations = ['IfNeeded', 'Never'];
+
+function validateOperations(match: JsonObject | undefined, path: string): FieldError[] {
+  return objectsAt(match ?? {}, 'resourceRules')
+    .flatMap((rule) => listAt(rule, 'operations').map(String))
+    .filter((operation) => !operations.includes(operation))
+    .map((operation) => notSupported(`${path}.resourceRules.operations`, operation, operations));
+}
+
+function validatePolicy(
+  object: JsonObject,
+  options: { readonly check: ExpressionChecker | undefined; readonly old?: JsonObject },
+): FieldError[] {
+  const spec = ensure(object, 'spec');
+  const scope = policyScope(spec, options.check);
+  const mutations = objectsAt(spec, 'mutations');
+  const field = 'spec.reinvocationPolicy';
+  const policy = textAt(spec, 'reinvocationPolicy');
+  return [
+    ...validatePolicyBasis(object, { ...options, scope }),
+    ...validateOperations(objectAt(spec, 'matchConstraints'), 'spec.matchConstraints'),
+    ...(mutations.length === 0
+      ? [required('spec.mutations', 'mutations must contain at least one item')]
+      : mutations.flatMap((one, index) =>
+          validateMutation(one, `spec.mutations[${index}]`, scope),
+        )),
+    ...(policy === '' ? [required(field)] : []),
+    ...(policy === '' || reinvocations.includes(policy)
+      ? []
+      : [notSupported(field, policy, reinvocations)]),
+  ];
+}
+
+function validateMutation(mutation: JsonObject, path: string, scope: PolicyScope): FieldError[] {
+  const type = textAt(mutation, 'patchType');
+  const field = `${path}.patchType`;
+  if (type === '') return [required(field)];
+  const own = Object.hasOwn(patchTypes, type) ? patchTypes[type] : undefined;
+  if (own === undefined) return [notSupported(field, type, Object.keys(patchTypes))];
+  const given = objectAt(mutation, own.member);
+  const errors: FieldError[] = [];
+  if (given === undefined) {
+    const detail = `must be specified when patchType is ${type}`;
+    errors.push(required(`${path}.${own.member}`, detail));
+  } else appendAll(errors, validatePatch(given, `${path}.${own.member}.expression`, own, scope));
+  for (const { member } of Object.values(patchTypes)) {
+    if (member === own.member || objectAt(mutation, member) === undefined) continue;
+    const detail = `must not be specified when patchType is ${type}`;
+    errors.push(invalid(`${path}.${member}`, `{${member}}`, detail));
+  }
+  return errors;
+}
+
+function validatePatch(
+  patch: JsonObject,
+  field: string,
+  { wanted }: { readonly wanted: string },
+  scope: PolicyScope,
+): FieldError[] {
+  const expression = textAt(patch, 'expression');
+  if (expression.trim() === '') return [required(field)];
+  const { check, own } = scope;
+  const use = { field, check, variables: namesFor(scope), wanted: [wanted], own, patches: true };
+  return checkedExpression(expression, use);
+}
+
+function mutatingAdmissionPolicy(dialect: Dialect, options: AdmissionKindOptions): ResourceDef {
+  const { checkExpression: check } = options;
+  return defineKind({
+    dialect,
+    facts: 'admissionregistration',
+    kind: 'MutatingAdmissionPolicy',
+    resource: 'mutatingadmissionpolicies',
+    scope: 'Cluster',
+    categories: ['api-extensions'],
+    generation: true,
+    versions: [
+      {
+        version: 'v1alpha1',
+        defaults(object) {
+          fillAbsent(ensure(object, 'spec'), { failurePolicy: 'Fail' });
+          fillMatchResources(matchOf(object, 'matchConstraints'));
+        },
+        columns: [
+          nameColumn,
+          column('Mutations', (object) => listAt(object, 'spec', 'mutations').length, {
+            type: 'integer',
+            description: 'Number of mutations.',
+          }),
+          paramKindColumn,
+          ageColumn,
+        ],
+      },
+    ],
+    strategy: {
+      metadataTold: { '': ['whole'] },
+      validateName: dnsSubdomain,
+      allowUnconditionalUpdate: false,
+      validateCreate: (_, object) => validatePolicy(object, { check }),
+      validateUpdate: (_, object, old) => validatePolicy(object, { check, old }),
+    },
+    example: () => ({
+      apiVersion: `${dialect.group('admissionregistration')}/v1alpha1`,
+      kind: 'MutatingAdmissionPolicy',
+      metadata: { name: 'example' },
+      spec: {
+        reinvocationPolicy: 'Never',
+        matchConstraints: {
+          resourceRules: [
+            {
+              apiGroups: ['apps'],
+              apiVersions: ['v1'],
+              operations: ['CREATE'],
+              resources: ['deployments'],
+            },
+          ],
+        },
+        mutations: [
+          {
+            patchType: 'ApplyConfiguration',
+            applyConfiguration: { expression: 'Object{spec: Object.spec{replicas: 1}}' },
+          },
+        ],
+      },
+    }),
+  });
+}
+
+function mutatingAdmissionPolicyBinding(dialect: Dialect): ResourceDef {
+  return bindingKind(dialect, {
+    kind: 'MutatingAdmissionPolicyBinding',
+    resource: 'mutatingadmissionpolicybindings',
+    version: 'v1alpha1',
+    defaults: fillMissingAction,
+    validate: (object) => [
+      ...validateBindingBasis(object),
+      ...validateOperations(matchOf(object, 'matchResources'), 'spec.matchResources'),
+    ],
+    spec: {},
+  });
+}
+
+/** MutatingAdmissionPolicy and its binding: expressions that change what is written (ADM-3). */
+export function mutatingPolicyKinds(
+  dialect: Dialect,
+  options: AdmissionKindOptions = {},
+): readonly ResourceDef[] {
+  return [mutatingAdmissionPolicy(dialect, options), mutatingAdmissionPolicyBinding(dialect)];
+}

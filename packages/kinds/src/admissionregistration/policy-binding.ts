@@ -1,0 +1,146 @@
+import {
+  appendAll,
+  breaks,
+  type Dialect,
+  dnsSubdomain,
+  type FieldError,
+  forbiddenField,
+  type JsonObject,
+  type LabelSelector,
+  notSupported,
+  pathSegment,
+  required,
+  validateLabelSelector,
+} from '@wheelhouse/machinery';
+import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
+import { defineKind } from '../define.ts';
+import type { ResourceDef } from '../resource-def.ts';
+import { sortedKeys } from '../rules/checks.ts';
+import { ensure, fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
+import { fillMatchResources, matchOf, validateMatchResources } from './match-resources.ts';
+
+/** What one sort of binding has of its own. */
+export interface BindingOptions {
+  readonly kind: string;
+  readonly resource: string;
+  readonly version: string;
+  /** What this version fills in beyond the rules of what is matched. */
+  readonly defaults?: (object: JsonObject) => void;
+  readonly validate: (object: JsonObject) => FieldError[];
+  /** What its example's spec has beside the policy's name. */
+  readonly spec: JsonObject;
+}
+
+/** The kind of what binds policies of one sort to what they judge or change. */
+export function bindingKind(dialect: Dialect, options: BindingOptions): ResourceDef {
+  const { kind, resource, version, validate, spec } = options;
+  return defineKind({
+    dialect,
+    facts: 'admissionregistration',
+    kind,
+    resource,
+    scope: 'Cluster',
+    categories: ['api-extensions'],
+    generation: true,
+    versions: [
+      {
+        version,
+        defaults(object) {
+          fillMatchResources(matchOf(object, 'matchResources'));
+          options.defaults?.(object);
+        },
+        columns: [
+          nameColumn,
+          column('PolicyName', (object) => textAt(object, 'spec', 'policyName'), {
+            description: 'The policy.',
+          }),
+          column('ParamRef', paramCell, { description: 'The parameters.' }),
+          ageColumn,
+        ],
+      },
+    ],
+    strategy: {
+      metadataTold: { '': ['whole'] },
+      validateName: dnsSubdomain,
+      allowUnconditionalUpdate: false,
+      validateCreate: (_, object) => validate(object),
+      validateUpdate: (_, object) => validate(object),
+    },
+    example: () => ({
+      apiVersion: `${dialect.group('admissionregistration')}/${version}`,
+      kind,
+      metadata: { name: 'example' },
+      spec: { policyName: 'example', ...spec },
+    }),
+  });
+}
+
+/** The first version of bindings denies what it finds no parameters for, unless told. */
+export function fillMissingAction(object: JsonObject): void {
+  fillAbsent(objectAt(object, 'spec', 'paramRef'), { parameterNotFoundAction: 'Deny' });
+}
+
+/** What is wrong with a binding of either sort, but for what it has done. */
+export function validateBindingBasis(object: JsonObject): FieldError[] {
+  const spec = ensure(object, 'spec');
+  const policy = textAt(spec, 'policyName');
+  const match = objectAt(spec, 'matchResources');
+  return [
+    ...(policy === ''
+      ? [required('spec.policyName')]
+      : breaks('spec.policyName', policy, dnsSubdomain)),
+    ...validateParamRef(objectAt(spec, 'paramRef'), 'spec.paramRef'),
+    ...(match === undefined ? [] : validateMatchResources(match, 'spec.matchResources')),
+  ];
+}
+
+function validateParamRef(reference: JsonObject | undefined, path: string): FieldError[] {
+  if (reference === undefined) return [];
+  const name = textAt(reference, 'name');
+  const selector = objectAt(reference, 'selector') as unknown as LabelSelector | undefined;
+  const exclusive = 'name and selector are mutually exclusive';
+  const errors = name === '' ? [] : breaks(`${path}.name`, name, pathSegment);
+  if (name !== '' && selector !== undefined) {
+    errors.push(forbiddenField(`${path}.name`, exclusive));
+  }
+  appendAll(errors, validateLabelSelector(selector, `${path}.selector`));
+  if (name !== '' && selector !== undefined) {
+    errors.push(forbiddenField(`${path}.selector`, exclusive));
+  }
+  if (name === '' && selector === undefined) {
+    errors.push(required(path, 'one of name or selector must be specified'));
+  }
+  return [...errors, ...validateMissingAction(reference, `${path}.parameterNotFoundAction`)];
+}
+
+function validateMissingAction(reference: JsonObject, field: string): FieldError[] {
+  const action = textAt(reference, 'parameterNotFoundAction');
+  if (action === '') return [required(field)];
+  const allowed = ['Deny', 'Allow'];
+  return allowed.includes(action) ? [] : [notSupported(field, action, allowed)];
+}
+
+/** Which parameters a binding names, in its cell. */
+function paramCell(object: JsonObject): string {
+  const ref = objectAt(object, 'spec', 'paramRef');
+  if (ref === undefined) return '<unset>';
+  const [name, namespace] = [textAt(ref, 'name'), textAt(ref, 'namespace')];
+  if (name !== '') return `${namespace || '*'}/${name}`;
+  const selector = objectAt(ref, 'selector');
+  return selector === undefined ? '<unset>' : selectorFields(selector);
+}
+
+/** A selector with the names of its fields, which is how upstream prints one here. */
+function selectorFields(selector: JsonObject): string {
+  const labels = objectAt(selector, 'matchLabels');
+  const pairs = sortedKeys(labels).map((key) => `${key}: ${textAt(labels, key)},`);
+  const requirements = objectsAt(selector, 'matchExpressions').map((one) => {
+    const values = listAt(one, 'values').join(' ');
+    const [key, operator] = [textAt(one, 'key'), textAt(one, 'operator')];
+    return `LabelSelectorRequirement{Key:${key},Operator:${operator},Values:[${values}],},`;
+  });
+  return (
+    `&LabelSelector{MatchLabels:map[string]string{${pairs.join('')}},` +
+    `MatchExpressions:[]LabelSelectorRequirement{${requirements.join('')}},}`
+  );
+}

@@ -1,0 +1,299 @@
+import {
+  appendAll,
+  breaks,
+  dns1035Label,
+  dnsSubdomain,
+  duplicate,
+  type FieldError,
+  goItems,
+  invalid,
+  invalidGo,
+  type JsonObject,
+  notSupported,
+  qualifiedName,
+  required,
+} from '@wheelhouse/machinery';
+import { at, column, listAt, textAt } from '../cells.ts';
+import { same } from '../rules/checks.ts';
+import { objectAt, objectsAt } from '../rules/fill.ts';
+import {
+  checkedExpression,
+  type ExpressionChecker,
+  namesFor,
+  type OwnVariables,
+} from './expressions.ts';
+import { validateMatchConditions } from './match-conditions.ts';
+import { validateMatchResources } from './match-resources.ts';
+
+const failurePolicies = ['Fail', 'Ignore'];
+const reasons = ['Forbidden', 'Invalid', 'RequestEntityTooLarge'];
+const annotationsMax = 20;
+const valueExpressionBytesMax = 5 * 1024;
+
+/** Of what kind a policy's parameters are. */
+export const paramKindColumn = column(
+  'ParamKind',
+  (object) => {
+    const kind = objectAt(object, 'spec', 'paramKind');
+    return kind === undefined ? '<unset>' : `${textAt(kind, 'apiVersion')}/${textAt(kind, 'kind')}`;
+  },
+  { description: 'Kind of the parameters.' },
+);
+
+interface PolicyOptions {
+  readonly check?: ExpressionChecker | undefined;
+  /** Absent for a create. */
+  readonly old?: JsonObject;
+}
+
+/** What the expressions of one policy are judged by. */
+export interface PolicyScope {
+  readonly check: ExpressionChecker | undefined;
+  readonly params: boolean;
+  /** It has variables: without any, even their name is unknown. */
+  readonly variables: boolean;
+  readonly own: OwnVariables;
+}
+
+/** All that is wrong with a ValidatingAdmissionPolicy but for its metadata. */
+export function validatePolicy(object: JsonObject, options: PolicyOptions = {}): FieldError[] {
+  const spec = objectAt(object, 'spec') ?? {};
+  const scope = policyScope(spec, options.check);
+  return [
+    ...validatePolicyBasis(object, { ...options, scope }),
+    ...validateChecks(spec, textAt(object, 'metadata', 'name'), scope),
+  ];
+}
+
+/** What the expressions of a policy are judged by. */
+export function policyScope(spec: JsonObject, check: ExpressionChecker | undefined): PolicyScope {
+  const params = objectAt(spec, 'paramKind') !== undefined;
+  const list = objectsAt(spec, 'variables').map((one) => ({
+    name: textAt(one, 'name'),
+    expression: textAt(one, 'expression'),
+  }));
+  return { check, params, variables: list.length > 0, own: { list } };
+}
+
+/** What is wrong with a policy of either sort, but for what it does with requests. */
+export function validatePolicyBasis(
+  object: JsonObject,
+  { scope, old }: PolicyOptions & { readonly scope: PolicyScope },
+): FieldError[] {
+  const spec = objectAt(object, 'spec') ?? {};
+  const conditions = objectsAt(spec, 'matchConditions');
+  const { list } = scope.own;
+  const judgedBy = (one: JsonObject) => [at(one, 'spec', 'paramKind') ?? null, conditionsOf(one)];
+  const areOld = old !== undefined && same(judgedBy(object), judgedBy(old));
+  return [
+    ...validateFailurePolicy(spec),
+    ...validateParamKind(objectAt(spec, 'paramKind'), 'spec.paramKind'),
+    ...validateConstraints(objectAt(spec, 'matchConstraints'), 'spec.matchConstraints'),
+    ...(areOld ? [] : validateMatchConditions(conditions, 'spec.matchConditions', scope)),
+    ...objectsAt(spec, 'variables').flatMap((variable, before) =>
+      validateVariable(variable, `spec.variables[${before}]`, {
+        ...scope,
+        own: { list, before },
+      }),
+    ),
+  ];
+}
+
+const conditionsOf = (object: JsonObject) => [...objectsAt(object, 'spec', 'matchConditions')];
+
+function validateFailurePolicy(spec: JsonObject): FieldError[] {
+  const policy = at(spec, 'failurePolicy');
+  const field = 'spec.failurePolicy';
+  if (policy === undefined) return [required(field)];
+  if (failurePolicies.includes(String(policy))) return [];
+  return [notSupported(field, policy, failurePolicies)];
+}
+
+function validateParamKind(kind: JsonObject | undefined, path: string): FieldError[] {
+  if (kind === undefined) return [];
+  const name = textAt(kind, 'kind');
+  const field = `${path}.kind`;
+  const messages = dns1035Label(name.toLowerCase());
+  const mixed = 'may have mixed case, but should otherwise match: ';
+  const wrong =
+    messages.length === 0 ? [] : [invalid(field, name, `${mixed}${messages.join(',')}`)];
+  return [
+    ...validateApiVersion(textAt(kind, 'apiVersion'), `${path}.apiVersion`),
+    ...(name === '' ? [required(field)] : wrong),
+  ];
+}
+
+function validateApiVersion(text: string, field: string): FieldError[] {
+  if (text === '') return [required(field)];
+  const parts = text === '/' ? ['', ''] : text.split('/');
+  if (parts.length > 2) {
+    return [invalid(field, text, `unexpected GroupVersion string: ${text}`)];
+  }
+  const version = parts.at(-1) ?? '';
+  const group = parts.length === 2 ? (parts[0] ?? '') : '';
+  const joined = (value: string, messages: readonly string[]) =>
+    messages.length === 0 ? [] : [invalid(field, value, messages.join(','))];
+  return [
+    ...(group === '' ? [] : joined(group, dnsSubdomain(group))),
+    ...(version === ''
+      ? [invalid(field, text, 'version must be specified')]
+      : joined(version, dns1035Label(version))),
+  ];
+}
+
+function validateConstraints(match: JsonObject | undefined, path: string): FieldError[] {
+  if (match === undefined) return [required(path)];
+  const hasRule = listAt(match, 'resourceRules').length > 0;
+  return [
+    ...validateMatchResources(match, path),
+    ...(hasRule ? [] : [required(`${path}.resourceRules`)]),
+  ];
+}
+
+const reserved = new Set(
+  'as break const continue else false for function if import in let loop package namespace null return true var void while'.split(
+    ' ',
+  ),
+);
+
+const isIdentifier = (name: string) => /^[_a-zA-Z][_a-zA-Z0-9]*$/.test(name) && !reserved.has(name);
+
+function validateVariable(variable: JsonObject, path: string, scope: PolicyScope): FieldError[] {
+  const name = textAt(variable, 'name');
+  const errors: FieldError[] = [];
+  if (name.trim() === '') errors.push(required(`${path}.name`, 'name is not specified'));
+  else if (!isIdentifier(name)) {
+    errors.push(invalid(`${path}.name`, name, 'name is not a valid CEL identifier'));
+  }
+  const expression = textAt(variable, 'expression');
+  const field = `${path}.expression`;
+  if (expression.trim() === '') {
+    return [...errors, required(field, 'expression is not specified')];
+  }
+  const { check, own } = scope;
+  const use = { field, check, variables: namesFor(scope), wanted: [], own };
+  return [...errors, ...checkedExpression(expression, use)];
+}
+
+function validateChecks(spec: JsonObject, name: string, scope: PolicyScope): FieldError[] {
+  const validations = objectsAt(spec, 'validations');
+  const annotations = objectsAt(spec, 'auditAnnotations');
+  if (validations.length === 0 && annotations.length === 0) {
+    const detail = 'validations or auditAnnotations must contain at least one item';
+    return [required('spec.validations', detail), required('spec.auditAnnotations', detail)];
+  }
+  return [
+    ...validations.flatMap((one, index) =>
+      validateValidation(one, `spec.validations[${index}]`, scope),
+    ),
+    ...validateAnnotations(annotations, name, scope),
+  ];
+}
+
+function validateValidation(
+  validation: JsonObject,
+  path: string,
+  scope: PolicyScope,
+): FieldError[] {
+  const reason = at(validation, 'reason');
+  const isKnown = reason === undefined || reasons.includes(String(reason));
+  const expression = textAt(validation, 'expression');
+  const field = `${path}.expression`;
+  const { check, own } = scope;
+  const use = { field, check, variables: namesFor(scope), wanted: ['bool'], own };
+  return [
+    ...(expression.trim() === ''
+      ? [required(field, 'expression is not specified')]
+      : checkedExpression(expression, use)),
+    ...validateMessageExpression(validation, `${path}.messageExpression`, scope),
+    ...validateMessage(textAt(validation, 'message'), `${path}.message`),
+    ...(isKnown ? [] : [notSupported(`${path}.reason`, reason, reasons)]),
+  ];
+}
+
+function validateMessageExpression(
+  validation: JsonObject,
+  field: string,
+  scope: PolicyScope,
+): FieldError[] {
+  const expression = textAt(validation, 'messageExpression');
+  if (expression === '') return [];
+  if (expression.trim() === '') {
+    return [invalid(field, expression, 'must be non-empty if specified')];
+  }
+  const variables = namesFor({ ...scope, authorizer: false });
+  return checkedExpression(expression, {
+    field,
+    check: scope.check,
+    variables,
+    wanted: ['string'],
+    own: scope.own,
+  });
+}
+
+function validateMessage(message: string, field: string): FieldError[] {
+  const trimmed = message.trim();
+  if (message !== '' && trimmed === '') {
+    return [invalid(field, message, 'message must be non-empty if specified')];
+  }
+  if (!/[\n\r]/.test(trimmed)) return [];
+  return [invalid(field, message, 'message must not contain line breaks')];
+}
+
+function validateAnnotations(
+  annotations: readonly JsonObject[],
+  name: string,
+  scope: PolicyScope,
+): FieldError[] {
+  const path = 'spec.auditAnnotations';
+  const keys = new Set<string>();
+  const errors: FieldError[] = [];
+  if (annotations.length > annotationsMax) {
+    const detail = `must not have more than ${annotationsMax} auditAnnotations`;
+    errors.push(invalidGo(path, () => goAnnotations(annotations), detail));
+  }
+  annotations.forEach((annotation, index) => {
+    const at = `${path}[${index}]`;
+    const key = textAt(annotation, 'key');
+    appendAll(errors, validateAnnotation(annotation, at, { name, scope }));
+    if (keys.has(key)) errors.push(duplicate(`${at}.key`, key));
+    keys.add(key);
+  });
+  return errors;
+}
+
+/** The list as Go prints it. */
+function goAnnotations(annotations: readonly JsonObject[]): string {
+  const type = 'admissionregistration.AuditAnnotation';
+  const shown = goItems(annotations, (one) => {
+    const [key, expression] = [textAt(one, 'key'), textAt(one, 'valueExpression')];
+    return `${type}{Key:${JSON.stringify(key)}, ValueExpression:${JSON.stringify(expression)}}`;
+  });
+  return `[]${type}{${shown}}`;
+}
+
+function validateAnnotation(
+  annotation: JsonObject,
+  path: string,
+  { name, scope }: { name: string; scope: PolicyScope },
+): FieldError[] {
+  const key = textAt(annotation, 'key');
+  const written = textAt(annotation, 'valueExpression');
+  const expression = written.trim();
+  const field = `${path}.valueExpression`;
+  const errors =
+    name === ''
+      ? [invalid(`${path}.key`, key, 'requires metadata.name be non-empty')]
+      : breaks(`${path}.key`, `${name}/${key}`, qualifiedName);
+  if (expression === '') errors.push(required(field, 'valueExpression is not specified'));
+  else if (Buffer.byteLength(expression) > valueExpressionBytesMax) {
+    const detail = `must not exceed ${valueExpressionBytesMax} bytes in length`;
+    errors.push(required(field, detail));
+  } else {
+    const wanted = ['string', 'null_type'];
+    const { check, own } = scope;
+    const use = { field, check, variables: namesFor(scope), wanted, own, shown: written };
+    appendAll(errors, checkedExpression(expression, use));
+  }
+  return errors;
+}

@@ -1,0 +1,54 @@
+import {
+  type Dialect,
+  duplicate,
+  type FieldError,
+  invalidGo,
+  type JsonObject,
+  notSupported,
+  repeats,
+  required,
+} from '@wheelhouse/machinery';
+import { listAt } from '../cells.ts';
+import type { ResourceDef } from '../resource-def.ts';
+import { goList } from '../rules/checks.ts';
+import { ensure } from '../rules/fill.ts';
+import { bindingKind, validateBindingBasis } from './policy-binding.ts';
+
+const actions = ['Audit', 'Deny', 'Warn'];
+
+function validate(object: JsonObject): FieldError[] {
+  return [...validateBindingBasis(object), ...validateActions(ensure(object, 'spec'))];
+}
+
+function validateActions(spec: JsonObject): FieldError[] {
+  const given = listAt(spec, 'validationActions').map(String);
+  const field = 'spec.validationActions';
+  if (given.length === 0) return [required(field, 'at least one validation action is required')];
+  const isRepeated = repeats(given);
+  const errors = given.flatMap((action, index): FieldError[] => {
+    const path = `${field}[${index}]`;
+    return [
+      ...(actions.includes(action) ? [] : [notSupported(path, action, actions)]),
+      ...(isRepeated[index] === true ? [duplicate(path, action)] : []),
+    ];
+  });
+  if (given.includes('Deny') && given.includes('Warn')) {
+    const detail =
+      'must not contain both Deny and Warn (repeating the same validation failure information ' +
+      'in the API response and headers serves no purpose)';
+    const shown = goList('admissionregistration.ValidationAction', given);
+    errors.push(invalidGo(field, () => shown, detail));
+  }
+  return errors;
+}
+
+/** ValidatingAdmissionPolicyBinding: where a policy holds, with which parameters. */
+export function validatingAdmissionPolicyBinding(dialect: Dialect): ResourceDef {
+  return bindingKind(dialect, {
+    kind: 'ValidatingAdmissionPolicyBinding',
+    resource: 'validatingadmissionpolicybindings',
+    version: 'v1',
+    validate,
+    spec: { validationActions: ['Deny'] },
+  });
+}

@@ -1,0 +1,177 @@
+import {
+  dns1035Label,
+  dnsSubdomain,
+  duplicate,
+  type FieldError,
+  invalid,
+  invalidGo,
+  type JsonObject,
+  type JsonValue,
+  type LabelSelector,
+  notSupported,
+  repeats,
+  required,
+  validateLabelSelector,
+} from '@wheelhouse/machinery';
+import { at, listAt, numberAt, textAt } from '../cells.ts';
+import { goStrings, same } from '../rules/checks.ts';
+import { objectAt, objectsAt } from '../rules/fill.ts';
+import { webhookServiceErrors, webhookUrlErrors } from '../webhook-client.ts';
+import type { ExpressionChecker } from './expressions.ts';
+import { validateMatchConditions } from './match-conditions.ts';
+import { validateOperationRule } from './operation-rules.ts';
+
+const reviewVersions = ['v1', 'v1beta1'];
+const quiet = ['None', 'NoneOnDryRun'];
+const allEffects = [...quiet, 'Some', 'Unknown'];
+
+/** Faults of an older object that its update may keep. */
+interface Tolerated {
+  readonly sideEffects: boolean;
+  readonly reviewVersions: boolean;
+  readonly repeatedNames: boolean;
+  /** They are as they were. */
+  readonly conditions: boolean;
+}
+
+/** All that is wrong with the webhooks of a configuration; `old` is absent for a create. */
+export function validateWebhooks(
+  object: JsonObject,
+  options: {
+    readonly mutating: boolean;
+    readonly old?: JsonObject;
+    readonly check?: ExpressionChecker | undefined;
+  },
+): FieldError[] {
+  const tolerated = toleratedOf(object, options.old);
+  const names = new Set<string>();
+  return objectsAt(object, 'webhooks').flatMap((webhook, index) => {
+    const path = `webhooks[${index}]`;
+    const name = textAt(webhook, 'name');
+    const errors = [
+      ...validateWebhook(webhook, path, { ...options, tolerated }),
+      ...validateVersions(webhook, `${path}.admissionReviewVersions`, tolerated),
+    ];
+    if (!tolerated.repeatedNames && name !== '' && names.has(name)) {
+      errors.push(duplicate(`${path}.name`, name));
+    }
+    names.add(name);
+    return errors;
+  });
+}
+
+function toleratedOf(object: JsonObject, old: JsonObject | undefined): Tolerated {
+  const webhooks = objectsAt(old, 'webhooks');
+  const conditionsOf = (one: JsonObject) =>
+    objectsAt(one, 'webhooks').map((webhook) => webhook['matchConditions'] ?? null);
+  const names = webhooks.map((webhook) => textAt(webhook, 'name'));
+  return {
+    sideEffects: webhooks.some((webhook) => !quiet.includes(textAt(webhook, 'sideEffects'))),
+    reviewVersions: webhooks.some((webhook) => {
+      const versions = listAt(webhook, 'admissionReviewVersions').map(String);
+      return versions.length > 0 && !versions.some((one) => reviewVersions.includes(one));
+    }),
+    repeatedNames: new Set(names).size < names.length,
+    conditions: old !== undefined && same(conditionsOf(object), conditionsOf(old)),
+  };
+}
+
+function validateWebhook(
+  webhook: JsonObject,
+  path: string,
+  options: {
+    readonly mutating: boolean;
+    readonly tolerated: Tolerated;
+    readonly check?: ExpressionChecker | undefined;
+  },
+): FieldError[] {
+  const conditions = objectsAt(webhook, 'matchConditions');
+  const known = (name: string, allowed: readonly string[]): FieldError[] => {
+    const value = at(webhook, name);
+    if (value === undefined || allowed.includes(String(value))) return [];
+    return [notSupported(`${path}.${name}`, value, allowed)];
+  };
+  return [
+    ...validateName(textAt(webhook, 'name'), `${path}.name`),
+    ...objectsAt(webhook, 'rules').flatMap((rule, index) =>
+      validateOperationRule(rule, `${path}.rules[${index}]`),
+    ),
+    ...known('failurePolicy', ['Fail', 'Ignore']),
+    ...known('matchPolicy', ['Equivalent', 'Exact']),
+    ...validateEffects(webhook, path, options.tolerated),
+    ...validateTimeout(webhook, path),
+    ...validateSelectors(webhook, path),
+    ...(options.mutating ? known('reinvocationPolicy', ['IfNeeded', 'Never']) : []),
+    ...validateClient(objectAt(webhook, 'clientConfig') ?? {}, `${path}.clientConfig`),
+    ...(options.tolerated.conditions
+      ? []
+      : validateMatchConditions(conditions, `${path}.matchConditions`, { check: options.check })),
+  ];
+}
+
+function validateName(name: string, field: string): FieldError[] {
+  if (name === '') return [required(field)];
+  const messages = dnsSubdomain(name);
+  if (messages.length > 0) return [invalid(field, name, messages.join(','))];
+  if (name.split('.').length >= 3) return [];
+  const detail = 'should be a domain with at least three segments separated by dots';
+  return [invalid(field, name, detail)];
+}
+
+function validateEffects(webhook: JsonObject, path: string, tolerated: Tolerated): FieldError[] {
+  const field = `${path}.sideEffects`;
+  const allowed = tolerated.sideEffects ? allEffects : quiet;
+  const value: JsonValue | undefined = at(webhook, 'sideEffects');
+  if (value === undefined || value === null) {
+    return [required(field, `must specify one of ${allowed.join(', ')}`)];
+  }
+  return allowed.includes(String(value)) ? [] : [notSupported(field, value, allowed)];
+}
+
+function validateTimeout(webhook: JsonObject, path: string): FieldError[] {
+  const seconds = numberAt(webhook, 'timeoutSeconds');
+  if (at(webhook, 'timeoutSeconds') === undefined || (seconds >= 1 && seconds <= 30)) return [];
+  const detail = 'the timeout value must be between 1 and 30 seconds';
+  return [invalid(`${path}.timeoutSeconds`, seconds, detail)];
+}
+
+function validateSelectors(webhook: JsonObject, path: string): FieldError[] {
+  return ['namespaceSelector', 'objectSelector'].flatMap((name) => {
+    const selector = objectAt(webhook, name) as unknown as LabelSelector | undefined;
+    return validateLabelSelector(selector, `${path}.${name}`);
+  });
+}
+
+function validateVersions(webhook: JsonObject, field: string, tolerated: Tolerated): FieldError[] {
+  const versions = listAt(webhook, 'admissionReviewVersions').map(String);
+  if (versions.length === 0) {
+    return [required(field, `must specify one of ${reviewVersions.join(', ')}`)];
+  }
+  const isRepeated = repeats(versions);
+  const errors = versions.flatMap((version, index) => {
+    const place = `${field}[${index}]`;
+    if (isRepeated[index] === true) return [invalid(place, version, 'duplicate version')];
+    return dns1035Label(version).map((message) => invalid(place, version, message));
+  });
+  const isUnderstood = versions.some((version) => reviewVersions.includes(version));
+  if (isUnderstood || tolerated.reviewVersions) return errors;
+  const detail = `must include at least one of ${reviewVersions.join(', ')}`;
+  return [...errors, invalidGo(field, () => goStrings(versions), detail)];
+}
+
+function validateClient(client: JsonObject, path: string): FieldError[] {
+  const url = at(client, 'url');
+  const service = objectAt(client, 'service');
+  if ((url === undefined) === (service === undefined)) {
+    return [required(path, 'exactly one of url or service is required')];
+  }
+  if (service === undefined) return webhookUrlErrors(String(url), `${path}.url`);
+  // Upstream hands name and namespace over in the wrong order, so the fields are swapped.
+  const reference = {
+    name: textAt(service, 'namespace'),
+    namespace: textAt(service, 'name'),
+    path: textAt(service, 'path'),
+    port: at(service, 'port') === undefined ? 443 : numberAt(service, 'port'),
+  };
+  return webhookServiceErrors(reference, `${path}.service`);
+}

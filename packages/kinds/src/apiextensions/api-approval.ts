@@ -1,0 +1,82 @@
+import {
+  type Dialect,
+  type FieldError,
+  invalid,
+  parseGoUrl,
+  required,
+} from '@wheelhouse/machinery';
+import type { Crd, CrdCondition } from '../custom/definition.ts';
+
+type Approval = 'missing' | 'bypassed' | 'approved' | 'invalid';
+
+/** Where the policy of protected groups is written down. */
+const policy = 'https://github.com/kubernetes/enhancements/pull/1111';
+
+/** Whether a group belongs to the vendor, so that definitions in it need approval. */
+export function isProtectedGroup(group: string, dialect: Dialect): boolean {
+  return [dialect.groupSuffix, dialect.labelDomain].some(
+    (domain) => group === domain || group.endsWith(`.${domain}`),
+  );
+}
+
+/** The annotation that approves a definition in a protected group. */
+export function approvalAnnotation(dialect: Dialect): string {
+  return `api-approved.${dialect.labelDomain}`;
+}
+
+function approvalOf(crd: Crd, annotation: string): Approval {
+  const text = crd.metadata.annotations?.[annotation] ?? '';
+  if (text === '') return 'missing';
+  if (text.startsWith('unapproved')) return 'bypassed';
+  // As a request's target, which has no fragment.
+  const url = parseGoUrl(text.replaceAll('#', '%23'));
+  return typeof url !== 'string' && url.scheme !== '' && url.host !== '' ? 'approved' : 'invalid';
+}
+
+/** What the policy asks for, in the words of complaints and conditions. */
+function wanted(dialect: Dialect): { readonly any: string; readonly valid: string } {
+  const name = JSON.stringify(approvalAnnotation(dialect));
+  const must = `protected groups must have approval annotation ${name}`;
+  const valid = `${must} with either a URL or a reason starting with "unapproved", see ${policy}`;
+  return { any: `${must}, see ${policy}`, valid };
+}
+
+/** Judges the approval of a definition in a protected group; a state that stays is not judged. */
+export function approvalErrors(crd: Crd, old: Crd | undefined, dialect: Dialect): FieldError[] {
+  if (!isProtectedGroup(crd.spec.group, dialect)) return [];
+  const annotation = approvalAnnotation(dialect);
+  const state = approvalOf(crd, annotation);
+  if (old !== undefined && approvalOf(old, annotation) === state) return [];
+  const field = `metadata.annotations[${annotation}]`;
+  const { any, valid } = wanted(dialect);
+  if (state === 'missing') return [required(field, any)];
+  if (state !== 'invalid') return [];
+  return [invalid(field, crd.metadata.annotations?.[annotation], valid)];
+}
+
+/** The type of the condition that tells how a definition stands to the policy. */
+function conditionType(dialect: Dialect): string {
+  const { productName: name } = dialect;
+  return `${name.charAt(0).toUpperCase()}${name.slice(1)}APIApprovalPolicyConformant`;
+}
+
+/** What the status of a definition says of its approval; undefined where none is needed. */
+export function approvalCondition(crd: Crd, dialect: Dialect): CrdCondition | undefined {
+  if (!isProtectedGroup(crd.spec.group, dialect)) return undefined;
+  const annotation = approvalAnnotation(dialect);
+  const text = crd.metadata.annotations?.[annotation] ?? '';
+  const { any, valid } = wanted(dialect);
+  const type = conditionType(dialect);
+  switch (approvalOf(crd, annotation)) {
+    case 'missing':
+      return { type, status: 'False', reason: 'MissingAnnotation', message: any };
+    case 'invalid':
+      return { type, status: 'False', reason: 'InvalidAnnotation', message: valid };
+    case 'bypassed': {
+      const message = `not approved: ${JSON.stringify(text)}`;
+      return { type, status: 'False', reason: 'UnapprovedAnnotation', message };
+    }
+    case 'approved':
+      return { type, status: 'True', reason: 'ApprovedAnnotation', message: `approved in ${text}` };
+  }
+}

@@ -1,0 +1,242 @@
+import {
+  appendAll,
+  dns1035Label,
+  duplicate,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  invalidGo,
+  type JsonObject,
+  notSupported,
+  required,
+  tooMany,
+} from '@wheelhouse/machinery';
+import { childPath, indexPath } from '@wheelhouse/schema';
+import type { CrdColumn, CrdConversion, CrdNames, CrdSubresources } from '../custom/definition.ts';
+import { goStrings } from '../rules/checks.ts';
+import { webhookServiceErrors, webhookUrlErrors } from '../webhook-client.ts';
+import { fieldPathTarget } from './field-path.ts';
+import type { SchemaProps } from './schema-props.ts';
+
+const columnTypes = ['boolean', 'date', 'integer', 'number', 'string'];
+const columnFormats = [
+  'byte',
+  'date',
+  'date-time',
+  'double',
+  'float',
+  'int32',
+  'int64',
+  'password',
+];
+
+export function columnErrors(column: CrdColumn, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  const at = (name: string) => childPath(path, name);
+  const oneOf = (values: readonly string[]) => `must be one of ${values.join(',')}`;
+  if (column.name === '') errors.push(required(at('name')));
+  if (column.type === '') errors.push(required(at('type'), oneOf(columnTypes)));
+  else if (!columnTypes.includes(column.type)) {
+    errors.push(invalid(at('type'), column.type, oneOf(columnTypes)));
+  }
+  const { format = '' } = column;
+  if (format !== '' && !columnFormats.includes(format)) {
+    errors.push(invalid(at('format'), format, oneOf(columnFormats)));
+  }
+  if (column.jsonPath === '') errors.push(required(at('JSONPath')));
+  else appendAll(errors, simplePathErrors(column.jsonPath, at('JSONPath')));
+  return errors;
+}
+
+function simplePathErrors(path: string, field: string): FieldError[] {
+  if (path === '') return [invalid(field, path, 'must not be empty')];
+  if (path.startsWith('.')) return [];
+  return [invalid(field, path, 'must be a simple json path starting with .')];
+}
+
+export function subresourceErrors(
+  subresources: CrdSubresources | undefined,
+  path: string,
+): FieldError[] {
+  const scale = subresources?.scale;
+  if (scale === undefined) return [];
+  const check = (name: string, value: string, roots: readonly string[]) => {
+    const field = childPath(path, `scale.${name}`);
+    const errors = simplePathErrors(value, field);
+    if (errors.length > 0 || roots.some((root) => value.startsWith(root))) return errors;
+    const where = roots.map((root) => root.slice(0, -1));
+    const under = where.length > 1 ? `either ${where.join(' or ')}` : where[0];
+    return [invalid(field, value, `should be a json path under ${under}`)];
+  };
+  const needed = (name: string, value: string, root: string) =>
+    value === '' ? [required(childPath(path, `scale.${name}`))] : check(name, value, [root]);
+  const { labelSelectorPath = '' } = scale;
+  return [
+    ...needed('specReplicasPath', scale.specReplicasPath, '.spec.'),
+    ...needed('statusReplicasPath', scale.statusReplicasPath, '.status.'),
+    ...(labelSelectorPath === ''
+      ? []
+      : check('labelSelectorPath', labelSelectorPath, ['.spec.', '.status.'])),
+  ];
+}
+
+const selectableMax = 8;
+const selectableTypes = new Set(['string', 'boolean', 'integer']);
+
+export function selectableErrors(
+  fields: readonly { jsonPath: string }[],
+  schema: SchemaProps,
+  place: { readonly path: string; readonly mayExceed: boolean },
+): FieldError[] {
+  const errors: FieldError[] = [];
+  const seen = new Set<string>();
+  fields.forEach(({ jsonPath }, index) => {
+    const field = childPath(indexPath(place.path, index), 'jsonPath');
+    if (jsonPath === '') {
+      errors.push(required(field));
+      return;
+    }
+    const target = fieldPathTarget(jsonPath, schema, { brackets: false });
+    if ('error' in target) {
+      errors.push(invalid(field, jsonPath, `is an invalid path: ${target.error}`));
+      return;
+    }
+    if (target.names[0] === 'metadata') {
+      errors.push(invalid(field, jsonPath, 'must not point to fields in metadata'));
+    }
+    if (!selectableTypes.has(target.schema.type ?? '')) {
+      const detail =
+        'must point to a field of type string, boolean or integer. ' +
+        'Enum string fields and strings with formats are allowed.';
+      errors.push(invalid(field, jsonPath, detail));
+    }
+    const name = target.names.join('.');
+    if (seen.has(name)) errors.push(duplicate(field, jsonPath));
+    seen.add(name);
+  });
+  if (seen.size > selectableMax && !place.mayExceed) {
+    errors.push(tooMany(place.path, seen.size, selectableMax));
+  }
+  return errors;
+}
+
+/** The form of names; which must be there is for the caller to say. */
+export function nameErrors(names: Partial<CrdNames>, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  const check = (field: string, value: string, mixedCase: boolean) => {
+    const wrong = dns1035Label(mixedCase ? value.toLowerCase() : value);
+    if (wrong.length === 0) return;
+    const lead = mixedCase ? 'may have mixed case, but should otherwise match: ' : '';
+    errors.push(invalid(field, value, lead + wrong.join(',')));
+  };
+  const optional = (name: 'plural' | 'singular' | 'kind' | 'listKind', mixedCase: boolean) => {
+    const value = names[name] ?? '';
+    if (value !== '') check(childPath(path, name), value, mixedCase);
+  };
+  optional('plural', false);
+  optional('singular', false);
+  optional('kind', true);
+  optional('listKind', true);
+  for (const name of ['shortNames', 'categories'] as const) {
+    (names[name] ?? []).forEach((value, index) => {
+      check(indexPath(childPath(path, name), index), value, false);
+    });
+  }
+  if ((names.kind ?? '') !== '' && names.kind === names.listKind) {
+    const detail = 'kind and listKind may not be the same';
+    errors.push(invalid(childPath(path, 'listKind'), names.listKind, detail));
+  }
+  return errors;
+}
+
+export interface ConversionOptions {
+  readonly requireKnownReview: boolean;
+  readonly checkBundle: ((bundle: string) => readonly string[]) | undefined;
+}
+
+const strategies = ['None', 'Webhook'];
+
+export function conversionErrors(
+  conversion: CrdConversion | undefined,
+  path: string,
+  options: ConversionOptions,
+): FieldError[] {
+  if (conversion === undefined) return [];
+  const { strategy, webhook } = conversion;
+  const errors: FieldError[] = [];
+  const at = (name: string) => childPath(path, name);
+  if (strategy === '') errors.push(required(at('strategy')));
+  else if (!strategies.includes(strategy)) {
+    errors.push(notSupported(at('strategy'), strategy, strategies));
+  }
+  const reviews = webhook?.conversionReviewVersions ?? [];
+  const client = webhook?.clientConfig;
+  if (strategy === 'Webhook') {
+    appendAll(errors, clientErrors(client, at('webhookClientConfig'), options));
+    appendAll(errors, reviewErrors(reviews, at('conversionReviewVersions'), options));
+    return errors;
+  }
+  const detail = 'should not be set when strategy is not set to Webhook';
+  if (client !== undefined) errors.push(forbiddenField(at('webhookClientConfig'), detail));
+  if (reviews.length > 0) errors.push(forbiddenField(at('conversionReviewVersions'), detail));
+  return errors;
+}
+
+interface Client {
+  readonly url?: string;
+  readonly service?: { name: string; namespace: string; path?: string; port?: number };
+  readonly caBundle?: string;
+}
+
+function clientErrors(
+  config: JsonObject | undefined,
+  path: string,
+  options: ConversionOptions,
+): FieldError[] {
+  if (config === undefined) return [required(path, 'required when strategy is set to Webhook')];
+  const { url, service, caBundle = '' } = config as Client;
+  const errors: FieldError[] = [];
+  if ((url === undefined) === (service === undefined)) {
+    errors.push(required(path, 'exactly one of url or service is required'));
+  } else if (url !== undefined) {
+    appendAll(errors, webhookUrlErrors(url, childPath(path, 'url')));
+  } else if (service !== undefined) {
+    // Upstream hands name and namespace over in the wrong order, so the fields are swapped.
+    const { name: namespace, namespace: name, path: urlPath = '', port = 443 } = service;
+    const reference = { name, namespace, path: urlPath, port };
+    appendAll(errors, webhookServiceErrors(reference, childPath(path, 'service')));
+  }
+  for (const reason of caBundle === '' ? [] : (options.checkBundle?.(caBundle) ?? [])) {
+    errors.push(invalid(childPath(path, 'caBundle'), caBundle, reason));
+  }
+  return errors;
+}
+
+const knownReviews = ['v1', 'v1beta1'];
+
+function reviewErrors(
+  versions: readonly string[],
+  path: string,
+  options: ConversionOptions,
+): FieldError[] {
+  if (versions.length === 0) return [required(path)];
+  const errors: FieldError[] = [];
+  const seen = new Set<string>();
+  versions.forEach((version, index) => {
+    const field = indexPath(path, index);
+    if (seen.has(version)) errors.push(invalid(field, version, 'duplicate version'));
+    else for (const wrong of dns1035Label(version)) errors.push(invalid(field, version, wrong));
+    seen.add(version);
+  });
+  if (options.requireKnownReview && !versions.some((one) => knownReviews.includes(one))) {
+    const detail = `must include at least one of ${knownReviews.join(', ')}`;
+    errors.push(invalidGo(path, () => goStrings(versions), detail));
+  }
+  return errors;
+}
+
+/** Whether old conversion settings name a review version the server knows, or none at all. */
+export function hasKnownReview(conversion: CrdConversion | undefined): boolean {
+  const versions = conversion?.webhook?.conversionReviewVersions ?? [];
+  return versions.length === 0 || versions.some((one) => knownReviews.includes(one));
+}

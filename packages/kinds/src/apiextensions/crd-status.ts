@@ -1,0 +1,188 @@
+import { type Dialect, jsonEqual } from '@wheelhouse/machinery';
+import type { Crd, CrdCondition, CrdNames, CrdStatus } from '../custom/definition.ts';
+import { approvalCondition } from './api-approval.ts';
+import type { CrdRules } from './crd-validation.ts';
+
+/**
+ * What the server says of a definition: which names it may have, and whether it is served. A pure
+ * function of the definitions there are, so that a controller has only to write what it gives.
+ */
+
+/** A definition of the same group, with the names it was given. */
+export type OtherCrd = Pick<Crd, 'metadata' | 'spec' | 'status'>;
+
+/** What a definition's status is made with. */
+export interface ReconcileOptions {
+  readonly dialect: Dialect;
+  readonly checkBundle?: CrdRules['checkBundle'] | undefined;
+  readonly nowMs: number;
+}
+
+/**
+ * The status a definition should have, or undefined when it has it. `others` are all definitions
+ * (itself may be among them). Names taken first stay; a name freed by a change or a deletion is
+ * given out at the next call. A definition whose names are all accepted, and whose conversion
+ * webhook can be trusted, is established at once: the entry must be in the catalogue before the
+ * status is written.
+ */
+export function reconcileCrd(
+  crd: Crd,
+  others: readonly OtherCrd[],
+  options: ReconcileOptions,
+): CrdStatus | undefined {
+  const { acceptedNames, conditions } = crdConditions(crd, others, options);
+  const status: CrdStatus = {
+    conditions,
+    acceptedNames,
+    storedVersions: crd.status?.storedVersions ?? [],
+  };
+  return jsonEqual(status, crd.status) ? undefined : status;
+}
+
+interface Outcome {
+  readonly acceptedNames: CrdNames;
+  readonly conditions: CrdCondition[];
+}
+
+/** The names a definition gets, and its conditions: of the names, of being served, of approval. */
+function crdConditions(crd: Crd, others: readonly OtherCrd[], options: ReconcileOptions): Outcome {
+  const now = `${new Date(options.nowMs).toISOString().slice(0, 19)}Z`;
+  const { names, conflict } = acceptNames(crd, takenNames(crd, others));
+  const accepted: CrdCondition =
+    conflict === undefined
+      ? {
+          type: 'NamesAccepted',
+          status: 'True',
+          reason: 'NoConflicts',
+          message: 'no conflicts found',
+        }
+      : { type: 'NamesAccepted', status: 'False', ...conflict };
+  // No definition without structure is accepted any more.
+  const before = (crd.status?.conditions ?? []).filter(
+    ({ type }) => type !== 'NonStructuralSchema',
+  );
+  const hindrance =
+    conflict !== undefined ? 'names' : hasBadBundle(crd, options) ? 'bundle' : undefined;
+  const approval = approvalCondition(crd, options.dialect);
+  const told = [
+    ...(approval === undefined ? [] : [approval]),
+    accepted,
+    establishedFor(before, hindrance),
+  ];
+  let conditions: readonly CrdCondition[] = before;
+  for (const one of told) conditions = setCondition(conditions, one, now);
+  return { acceptedNames: names, conditions: [...conditions] };
+}
+
+/** Whether the definition names authorities for its conversion webhook that cannot be read. */
+function hasBadBundle({ spec }: Crd, { checkBundle }: ReconcileOptions): boolean {
+  const bundle = spec.conversion?.webhook?.clientConfig?.['caBundle'];
+  return typeof bundle === 'string' && (checkBundle?.(bundle) ?? []).length > 0;
+}
+
+/** Once established, always established: its objects are there. */
+function establishedFor(
+  before: readonly CrdCondition[],
+  hindrance: 'names' | 'bundle' | undefined,
+): CrdCondition {
+  const old = before.find((condition) => condition.type === 'Established');
+  if (old?.status === 'True') return old;
+  if (hindrance === 'bundle') {
+    return {
+      type: 'Established',
+      status: 'False',
+      reason: 'InvalidCABundle',
+      message: 'The conversion webhook CABundle is invalid',
+    };
+  }
+  if (hindrance === undefined) {
+    return {
+      type: 'Established',
+      status: 'True',
+      reason: 'InitialNamesAccepted',
+      message: 'the initial names have been accepted',
+    };
+  }
+  return {
+    type: 'Established',
+    status: 'False',
+    reason: 'NotAccepted',
+    message: 'not all names are accepted',
+  };
+}
+
+/** Sets a condition; its time moves only with its status. */
+export function setCondition(
+  list: readonly CrdCondition[],
+  condition: CrdCondition,
+  now: string,
+): readonly CrdCondition[] {
+  const { type, status, reason = '', message = '' } = condition;
+  const index = list.findIndex((one) => one.type === type);
+  const old = list[index];
+  const same = old?.status === status && typeof old.lastTransitionTime === 'string';
+  const lastTransitionTime = same ? (old.lastTransitionTime ?? now) : now;
+  const set: CrdCondition = { type, status, lastTransitionTime, reason, message };
+  return old === undefined ? [...list, set] : list.map((one, at) => (at === index ? set : one));
+}
+
+interface Taken {
+  readonly resources: ReadonlySet<string>;
+  readonly kinds: ReadonlySet<string>;
+}
+
+function takenNames(crd: Crd, others: readonly OtherCrd[]): Taken {
+  const resources = new Set<string>();
+  const kinds = new Set<string>();
+  for (const other of others) {
+    const names = other.status?.acceptedNames;
+    if (other.spec.group !== crd.spec.group || names === undefined) continue;
+    for (const name of [names.plural, names.singular, ...(names.shortNames ?? [])]) {
+      if (name !== undefined && name !== '') resources.add(name);
+    }
+    for (const name of [names.kind, names.listKind]) {
+      if (name !== undefined && name !== '') kinds.add(name);
+    }
+  }
+  return { resources, kinds };
+}
+
+interface Conflict {
+  readonly reason: string;
+  readonly message: string;
+}
+
+const inUse = (name: string) => `${JSON.stringify(name)} is already in use`;
+
+/** Each name is given or kept by itself; the last conflict is the one told, as upstream does. */
+function acceptNames(crd: Crd, taken: Taken): { names: CrdNames; conflict: Conflict | undefined } {
+  const wanted = crd.spec.names;
+  const had: Partial<CrdNames> = crd.status?.acceptedNames ?? {};
+  const names: CrdNames = { ...had, plural: had.plural ?? '', kind: had.kind ?? '' };
+  let conflict: Conflict | undefined;
+  const claim = (
+    member: 'plural' | 'singular' | 'kind' | 'listKind',
+    reason: string,
+    used: ReadonlySet<string>,
+  ) => {
+    const name = wanted[member] ?? '';
+    if (name !== (had[member] ?? '') && used.has(name)) conflict = { reason, message: inUse(name) };
+    else if (name !== '') names[member] = name;
+  };
+  claim('plural', 'PluralConflict', taken.resources);
+  claim('singular', 'SingularConflict', taken.resources);
+  const short = wanted.shortNames ?? [];
+  const hadShort = new Set(had.shortNames);
+  const clashes = short.filter((name) => !hadShort.has(name) && taken.resources.has(name));
+  if (clashes.length > 0) {
+    const texts = clashes.map(inUse);
+    const message = texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`;
+    conflict = { reason: 'ShortNamesConflict', message };
+  } else if (short.length > 0) names.shortNames = [...short];
+  else delete names.shortNames;
+  claim('kind', 'KindConflict', taken.kinds);
+  claim('listKind', 'ListKindConflict', taken.kinds);
+  if (wanted.categories === undefined) delete names.categories;
+  else names.categories = [...wanted.categories];
+  return { names, conflict };
+}

@@ -1,0 +1,471 @@
+import {
+  appendAll,
+  type Dialect,
+  dns1035Label,
+  dnsSubdomain,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  invalidGo,
+  type JsonObject,
+  jsonEqual,
+  notSupported,
+  required,
+} from '@wheelhouse/machinery';
+import {
+  childPath,
+  type EmbeddedRules,
+  indexPath,
+  type Schema,
+  schemaFromOpenApi,
+} from '@wheelhouse/schema';
+import type { Crd, CrdVersion } from '../custom/definition.ts';
+import { crdConditionIsTrue } from '../custom/definition.ts';
+
+import { approvalErrors } from './api-approval.ts';
+import { type InternalSpec, internalSpec } from './crd-internal.ts';
+import {
+  columnErrors,
+  conversionErrors,
+  hasKnownReview,
+  nameErrors,
+  selectableErrors,
+  subresourceErrors,
+} from './crd-parts.ts';
+import { type DefaultJudge, validateDefaults } from './default-rules.ts';
+import { everySchema, itemsOf, type SchemaProps } from './schema-props.ts';
+import { mapKeyErrors, validateSchemaRules } from './schema-rules.ts';
+import { notStructural, validateStructural } from './structural.ts';
+
+/** Judges the CEL rules of a structural schema at CRD admission; a later engine implements it. */
+export type RuleChecker = (at: {
+  readonly schema: Schema;
+  readonly path: string;
+  /** Whether a schema, by its path, or one in it has other errors: its rules are not looked at. */
+  readonly blocked: (path: string) => boolean;
+  /** It is the schema before the update, whose rules were accepted already. */
+  readonly unchanged: boolean;
+}) => readonly FieldError[];
+
+export interface CrdRules {
+  readonly dialect: Dialect;
+  readonly embedded: EmbeddedRules;
+  readonly checkRules?: RuleChecker;
+  readonly judgeDefault?: DefaultJudge;
+  /** `v1beta1` asks for less: a schema may be missing, and need not be structural if none prunes. */
+  readonly strictness?: 'v1beta1';
+  /** What is wrong with a CA bundle (base64 of PEM); absent: nothing is. */
+  readonly checkBundle?: (bundle: string) => readonly string[];
+}
+
+/** Rules that came later are not put to what was accepted before them. */
+interface Options {
+  readonly rules: CrdRules;
+  readonly old: Crd | undefined;
+  readonly requireValidTypes: boolean;
+  readonly requireAtomicSets: boolean;
+  readonly requireMapKeys: boolean;
+}
+
+/** All that is wrong with a new definition, apart from ObjectMeta's own rules (CRD-1). */
+export function validateCrd(crd: Crd, rules: CrdRules): FieldError[] {
+  return validateAll(crd, {
+    rules,
+    old: undefined,
+    requireValidTypes: true,
+    requireAtomicSets: true,
+    requireMapKeys: true,
+  });
+}
+
+/** All that is wrong with a changed definition. */
+export function validateCrdUpdate(crd: Crd, old: Crd, rules: CrdRules): FieldError[] {
+  const before = old.spec.versions.flatMap((version) => {
+    const schema = schemaOfVersion(version);
+    return schema === undefined ? [] : [...everySchema(schema)];
+  });
+  const errors = validateAll(crd, {
+    rules,
+    old,
+    requireValidTypes: before.every(hasValidType),
+    requireAtomicSets: !before.some(isNonAtomicSet),
+    requireMapKeys: before.every((schema) => mapKeyErrors(schema, '').length === 0),
+  });
+  return [...errors, ...immutableErrors(crd, old)];
+}
+
+/** What a write to `status` may not do. */
+export function validateCrdStatus(crd: Crd): FieldError[] {
+  return nameErrors(crd.status?.acceptedNames ?? {}, 'status.acceptedNames');
+}
+
+const knownTypes = new Set(['string', 'number', 'integer', 'boolean', 'array', 'object']);
+const hasValidType = (schema: SchemaProps) =>
+  schema.type === undefined || knownTypes.has(schema.type);
+
+function isNonAtomicSet(schema: SchemaProps): boolean {
+  const items = itemsOf(schema);
+  if (schema['x-kubernetes-list-type'] !== 'set' || items === undefined) return false;
+  if (items.type === 'array') return (items['x-kubernetes-list-type'] ?? 'atomic') !== 'atomic';
+  return items.type === 'object' && items['x-kubernetes-map-type'] !== 'atomic';
+}
+
+function schemaOfVersion(version: CrdVersion): SchemaProps | undefined {
+  return version.schema?.openAPIV3Schema as SchemaProps | undefined;
+}
+
+function validateAll(crd: Crd, options: Options): FieldError[] {
+  const { spec } = crd;
+  const preserve = spec.preserveUnknownFields === true;
+  const kept = options.old?.spec.preserveUnknownFields === true;
+  const detail =
+    'cannot set to true, set x-kubernetes-preserve-unknown-fields to true ' +
+    'in spec.versions[*].schema instead';
+  return [
+    ...specErrors(internalSpec(crd), options),
+    ...validateCrdStatus(crd),
+    ...storedVersionErrors(crd),
+    ...approvalErrors(crd, options.old, options.rules.dialect),
+    ...(preserve && !kept && !isLenient(options)
+      ? [invalid('spec.preserveUnknownFields', true, detail)]
+      : []),
+  ];
+}
+
+/** What an earlier version let pass may stay. */
+const isLenient = ({ rules, old }: Options): boolean =>
+  rules.strictness === 'v1beta1' ||
+  old?.spec.preserveUnknownFields === true ||
+  (old?.spec.versions ?? []).some((version) => schemaOfVersion(version) === undefined);
+
+function specErrors(internal: InternalSpec, options: Options): FieldError[] {
+  const { spec } = internal;
+  return [
+    ...groupErrors(spec.group),
+    ...scopeErrors(spec.scope),
+    ...(isLenient(options) ? [] : missingSchemaErrors(internal)),
+    ...defaultsNeedPruning(internal),
+    ...versionErrors(internal, options),
+    ...requiredNames(internal),
+    ...nameErrors(spec.names, 'spec.names'),
+    ...topErrors(internal, options),
+    ...conversionNeedsPruning(internal),
+    ...conversionErrors(spec.conversion, 'spec.conversion', {
+      requireKnownReview: options.old === undefined || hasKnownReview(options.old.spec.conversion),
+      checkBundle: bundleCheck(options),
+    }),
+  ];
+}
+
+/** A bad bundle is let through until the definition is served, and while it was bad before. */
+function bundleCheck({ rules, old }: Options): CrdRules['checkBundle'] {
+  if (old === undefined || !crdConditionIsTrue(old, 'Established')) return undefined;
+  const before = old.spec.conversion?.webhook?.clientConfig?.['caBundle'];
+  const check = rules.checkBundle;
+  if (typeof before === 'string' && (check?.(before) ?? []).length > 0) return undefined;
+  return check;
+}
+
+function groupErrors(group: string): FieldError[] {
+  const field = 'spec.group';
+  if (group === '') return [required(field)];
+  const wrong = dnsSubdomain(group);
+  if (wrong.length > 0) return [invalid(field, group, wrong.join(','))];
+  if (group.includes('.')) return [];
+  return [invalid(field, group, 'should be a domain with at least one dot')];
+}
+
+const scopes = ['Cluster', 'Namespaced'];
+
+function scopeErrors(scope: string): FieldError[] {
+  if (scope === '') return [required('spec.scope')];
+  return scopes.includes(scope) ? [] : [notSupported('spec.scope', scope, scopes)];
+}
+
+function missingSchemaErrors(internal: InternalSpec): FieldError[] {
+  if (internal.top.schema?.openAPIV3Schema !== undefined) return [];
+  return internal.versions.flatMap((version, index) =>
+    schemaOfVersion(version) === undefined
+      ? [required(`${indexPath('spec.versions', index)}.schema.openAPIV3Schema`, noSchema)]
+      : [],
+  );
+}
+
+function allSchemas(internal: InternalSpec): SchemaProps[] {
+  const top = internal.top.schema?.openAPIV3Schema as SchemaProps | undefined;
+  return [top, ...internal.versions.map(schemaOfVersion)].filter((one) => one !== undefined);
+}
+
+function defaultsNeedPruning(internal: InternalSpec): FieldError[] {
+  if (internal.spec.preserveUnknownFields !== true) return [];
+  const defaulted = allSchemas(internal).some((schema) =>
+    [...everySchema(schema)].some((one) => one.default !== undefined),
+  );
+  const detail = 'must be false in order to use defaults in the schema';
+  return defaulted ? [invalid('spec.preserveUnknownFields', true, detail)] : [];
+}
+
+function conversionNeedsPruning({ spec }: InternalSpec): FieldError[] {
+  const strategy = spec.conversion?.strategy ?? 'None';
+  if (strategy === 'None' || spec.preserveUnknownFields !== true) return [];
+  const detail = 'must be None if spec.preserveUnknownFields is true';
+  return [invalid('spec.conversion.strategy', strategy, detail)];
+}
+
+function versionErrors(internal: InternalSpec, options: Options): FieldError[] {
+  const errors: FieldError[] = [];
+  const { versions } = internal;
+  versions.forEach((version, index) => {
+    const path = indexPath('spec.versions', index);
+    const wrong = dns1035Label(version.name);
+    if (wrong.length > 0) {
+      errors.push(invalid(childPath(path, 'name'), version.name, wrong.join(',')));
+    }
+    appendAll(errors, oneVersionErrors(internal, { version, path }, options));
+  });
+  const names = new Set(versions.map((version) => version.name));
+  if (names.size < versions.length) {
+    errors.push(invalid('spec.versions', [...versions], 'must contain unique version names'));
+  }
+  if (versions.filter((version) => version.storage).length !== 1) {
+    const detail = 'must have exactly one version marked as storage version';
+    const none = '[]apiextensions.CustomResourceDefinitionVersion(nil)';
+    errors.push(
+      versions.length === 0
+        ? invalidGo('spec.versions', () => none, detail)
+        : invalid('spec.versions', [...versions], detail),
+    );
+  }
+  const first = versions[0]?.name ?? '';
+  const wrong = first === '' ? [] : dns1035Label(first);
+  if (wrong.length > 0) errors.push(invalid('spec.version', first, wrong.join(',')));
+  return errors;
+}
+
+function oneVersionErrors(
+  internal: InternalSpec,
+  at: { version: CrdVersion; path: string },
+  options: Options,
+): FieldError[] {
+  const { version, path } = at;
+  const perVersion = internal.versions.some((one) => one.subresources !== undefined);
+  const subresources = perVersion ? version.subresources : internal.top.subresources;
+  const columns = version.additionalPrinterColumns ?? [];
+  return [
+    ...deprecationErrors(version, path),
+    ...schemaErrors(
+      { schema: version.schema, path: childPath(path, 'schema'), version: version.name },
+      {
+        statusEnabled: subresources?.status !== undefined,
+        structure: structureOf(internal, options),
+        options,
+      },
+    ),
+    ...subresourceErrors(version.subresources, childPath(path, 'subresources')),
+    ...columns.flatMap((column, index) =>
+      columnErrors(column, indexPath(childPath(path, 'additionalPrinterColumns'), index)),
+    ),
+    ...selectable(version.selectableFields, {
+      schema: version.schema,
+      path: childPath(path, 'selectableFields'),
+      where: 'version.schema.openAPIV3Schema is not included',
+      options,
+    }),
+  ];
+}
+
+function selectable(
+  fields: { jsonPath: string }[] | undefined,
+  at: { schema: CrdVersion['schema']; path: string; where: string; options: Options },
+): FieldError[] {
+  if (fields === undefined || fields.length === 0) return [];
+  const schema = at.schema?.openAPIV3Schema as SchemaProps | undefined;
+  if (schema === undefined) {
+    return [invalid(at.path, '', `selectableFields may only be set when ${at.where}`)];
+  }
+  const before = at.options.old?.spec.versions ?? [];
+  const mayExceed = before.some((version) => jsonEqual(version.selectableFields, fields));
+  return selectableErrors(fields, schema, { path: at.path, mayExceed });
+}
+
+const printable = 'must only contain printable UTF-8 characters';
+
+function deprecationErrors(version: CrdVersion, path: string): FieldError[] {
+  const { deprecated = false, deprecationWarning: text } = version;
+  if (text === undefined) return [];
+  const field = childPath(path, 'deprecationWarning');
+  if (!deprecated) return [invalid(field, text, 'can only be set for deprecated versions')];
+  const errors: FieldError[] = [];
+  if (Buffer.byteLength(text) > 256) {
+    errors.push(invalid(field, text, 'must be <= 256 characters long'));
+  }
+  if (text === '') errors.push(invalid(field, text, 'must not be an empty string'));
+  const at = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/u.exec(text)?.index;
+  if (at !== undefined) {
+    const index = Buffer.byteLength(text.slice(0, at));
+    const detail = `${printable}; non-printable character found at index ${index}`;
+    errors.push(invalid(field, text, detail));
+  }
+  return errors;
+}
+
+function requiredNames({ spec }: InternalSpec): FieldError[] {
+  return (['plural', 'singular', 'kind', 'listKind'] as const)
+    .filter((name) => (spec.names[name] ?? '') === '')
+    .map((name) => required(`spec.names.${name}`));
+}
+
+function topErrors(internal: InternalSpec, options: Options): FieldError[] {
+  const { top } = internal;
+  const anyStatus = [top, ...internal.versions].some(
+    (one) => one.subresources?.status !== undefined,
+  );
+  return [
+    ...schemaErrors(
+      { schema: top.schema, path: 'spec.validation', version: internal.versions[0]?.name ?? '' },
+      { statusEnabled: anyStatus, structure: structureOf(internal, options), options },
+    ),
+    ...subresourceErrors(top.subresources, 'spec.subresources'),
+    ...(top.additionalPrinterColumns ?? []).flatMap((column, index) =>
+      columnErrors(column, indexPath('spec.additionalPrinterColumns', index)),
+    ),
+    ...selectable(top.selectableFields, {
+      schema: top.schema,
+      path: 'spec.selectableFields',
+      where: 'validations.schema is included',
+      options,
+    }),
+  ];
+}
+
+const noSchema = 'schemas are required';
+
+function schemaErrors(
+  at: { schema: CrdVersion['schema']; path: string; version: string },
+  context: { statusEnabled: boolean; structure: 'any' | 'structural'; options: Options },
+): FieldError[] {
+  const props = at.schema?.openAPIV3Schema as SchemaProps | undefined;
+  if (props === undefined) return [];
+  const { options } = context;
+  const path = childPath(at.path, 'openAPIV3Schema');
+  const errors = context.statusEnabled ? rootErrors(props, path) : [];
+  if (props.nullable === true) {
+    errors.push(forbiddenField(childPath(path, 'nullable'), 'nullable cannot be true at the root'));
+  }
+  if (context.structure === 'any') return errors;
+  const reason = notStructural(props);
+  let structure: FieldError[] = [];
+  if (reason === undefined) {
+    structure = validateStructural(props, path);
+    if (structure.length === 0) {
+      const { embedded, judgeDefault } = options.rules;
+      structure = validateDefaults(schemaFromOpenApi(props), path, { embedded, judgeDefault });
+    }
+    appendAll(errors, structure);
+  }
+  const own = validateSchemaRules(props, path, options);
+  appendAll(errors, own);
+  if (reason !== undefined && errors.length === 0) errors.push(invalid(path, '', reason));
+  if (reason === undefined && structure.length === 0) {
+    const fields = own.map((error) => error.field);
+    const blocked = (field: string) => fields.some((one) => one.startsWith(field));
+    appendAll(errors, ruleErrors(props, { ...at, path, blocked }, options));
+  }
+  return errors;
+}
+
+/** A schema that prunes nothing could have any form before `v1`. */
+function structureOf({ spec }: InternalSpec, options: Options): 'any' | 'structural' {
+  return isLenient(options) && spec.preserveUnknownFields === true ? 'any' : 'structural';
+}
+
+function ruleErrors(
+  props: SchemaProps,
+  at: { path: string; version: string; blocked: (path: string) => boolean },
+  options: Options,
+): readonly FieldError[] {
+  const { checkRules } = options.rules;
+  if (checkRules === undefined) return [];
+  const before = options.old?.spec.versions.find((version) => version.name === at.version);
+  const old = before === undefined ? undefined : schemaOfVersion(before);
+  return checkRules({
+    schema: schemaFromOpenApi(props),
+    path: at.path,
+    blocked: at.blocked,
+    unchanged: old !== undefined && jsonEqual(old as JsonObject, props as JsonObject),
+  });
+}
+
+/**
+ * Go's names of what may stand at the root beside a status subresource, as the message lists them.
+ */
+const rootFields =
+  'Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength ' +
+  'MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ' +
+  'ExternalDocs Example XPreserveUnknownFields XValidations';
+const ifStatus = 'if the status subresource is enabled';
+const atRoot = new Set(rootFields.split(' '));
+
+/**
+ * The schema of status is taken out of the root's properties, so the root may not judge as a
+ * whole.
+ */
+function rootErrors(props: SchemaProps, path: string): FieldError[] {
+  for (const name of Object.keys(props)) {
+    if (name === 'type') {
+      if (props.type === 'object') continue;
+      const detail =
+        'only "object" is allowed as the type at the root of the schema ' +
+        'if the status subresource is enabled';
+      return [invalid(childPath(path, 'type'), props.type, detail)];
+    }
+    if (props[name] === undefined || atRoot.has(goName(name))) continue;
+    const detail = `only [${rootFields}] fields are allowed at the root of the schema ${ifStatus}`;
+    return [invalid(path, props, detail)];
+  }
+  return [];
+}
+
+function goName(name: string): string {
+  const plain = name
+    .replace(/^x-kubernetes-/, 'x-')
+    .replace(/-(\w)/g, (_, c: string) => c.toUpperCase());
+  return plain.charAt(0).toUpperCase() + plain.slice(1);
+}
+
+function storedVersionErrors(crd: Crd): FieldError[] {
+  const field = 'status.storedVersions';
+  const stored = crd.status?.storedVersions ?? [];
+  if (stored.length === 0) return [invalid(field, [], 'must have at least one stored version')];
+  const errors: FieldError[] = [];
+  const left = new Map(stored.map((version, index) => [version, index]));
+  for (const version of crd.spec.versions) {
+    if (version.storage && !left.has(version.name)) {
+      const detail = `must have the storage version ${version.name}`;
+      errors.push(invalid(field, [...stored], detail));
+    }
+    left.delete(version.name);
+  }
+  for (const [name, index] of left) {
+    errors.push(invalid(indexPath(field, index), name, 'must appear in spec.versions'));
+  }
+  return errors;
+}
+
+/**
+ * The group and the plural are part of the name; scope and kind of what is stored once it is
+ * served.
+ */
+function immutableErrors(crd: Crd, old: Crd): FieldError[] {
+  const [now, before] = [crd.spec, old.spec];
+  const pairs: [string, string, string][] = [];
+  if (crdConditionIsTrue(old, 'Established')) {
+    pairs.push(['scope', now.scope, before.scope]);
+    pairs.push(['names.kind', now.names.kind, before.names.kind]);
+  }
+  pairs.push(['group', now.group, before.group]);
+  pairs.push(['names.plural', now.names.plural, before.names.plural]);
+  return pairs
+    .filter(([, value, was]) => value !== was)
+    .map(([name, value]) => invalid(`spec.${name}`, value, 'field is immutable'));
+}

@@ -1,0 +1,318 @@
+import { dialectOf, type JsonObject } from '@wheelhouse/machinery';
+import { decodeTyped } from '@wheelhouse/schema';
+import { describe, expect, test } from 'vitest';
+import type { Crd, CrdVersion } from '../custom/definition.ts';
+import type { StrategyContext } from '../resource-def.ts';
+import { reconcileCrd } from './crd-status.ts';
+import { customResourceDefinition } from './custom-resource-definition.ts';
+
+const def = customResourceDefinition(dialectOf('svc'));
+const context: StrategyContext = {
+  user: { name: 'a', uid: '', groups: [], extra: {} },
+  nowMs: 0,
+  dryRun: false,
+  subresource: '',
+};
+
+const version = (more: JsonObject = {}): JsonObject => ({
+  name: 'v1',
+  served: true,
+  storage: true,
+  schema: { openAPIV3Schema: { type: 'object' } },
+  ...more,
+});
+const withSchema = (openAPIV3Schema: JsonObject): JsonObject =>
+  version({ schema: { openAPIV3Schema } });
+const crdWith = (spec: JsonObject = {}, metadata: JsonObject = {}): JsonObject => ({
+  apiVersion: 'apiextensions.svc.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: 'things.example.com', ...metadata },
+  spec: {
+    group: 'example.com',
+    names: { plural: 'things', kind: 'Thing' },
+    scope: 'Namespaced',
+    versions: [version()],
+    ...spec,
+  },
+});
+
+function decode(input: JsonObject): Crd {
+  const crd = decodeTyped(def.versions[0]!.schema)(input) as Crd;
+  def.versions[0]!.defaults?.(crd);
+  return crd;
+}
+function created(input: JsonObject): Crd {
+  const crd = decode(input);
+  def.strategy.prepareForCreate?.(context, crd);
+  return crd;
+}
+function errorsOf(input: JsonObject): string[] {
+  const errors = def.strategy.validateCreate?.(context, created(input)) ?? [];
+  return errors.map((error) => `${error.field}: ${error.message}`);
+}
+const schemaErrors = (properties: JsonObject) =>
+  errorsOf(crdWith({ versions: [withSchema({ type: 'object', properties })] }));
+
+describe('a CustomResourceDefinition', () => {
+  test('gets its defaults and the storage version in its status', () => {
+    const crd = created(crdWith());
+    expect(crd.spec.names).toMatchObject({ singular: 'thing', listKind: 'ThingList' });
+    expect(crd.spec.conversion).toEqual({ strategy: 'None' });
+    expect(crd.status?.storedVersions).toEqual(['v1']);
+    expect(errorsOf(crdWith())).toEqual([]);
+  });
+
+  const refused: readonly (readonly [JsonObject, string])[] = [
+    [
+      crdWith({}, { name: 'x.example.com' }),
+      'metadata.name: Invalid value: "x.example.com": must be spec.names.plural+"."+spec.group',
+    ],
+    [
+      crdWith({ group: 'example' }, { name: 'things.example' }),
+      'spec.group: Invalid value: "example": should be a domain with at least one dot',
+    ],
+    [
+      crdWith({ scope: 'Galaxy' }),
+      'spec.scope: Unsupported value: "Galaxy": supported values: "Cluster", "Namespaced"',
+    ],
+    [
+      crdWith({ preserveUnknownFields: true }),
+      'spec.preserveUnknownFields: Invalid value: true: cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead',
+    ],
+    [
+      crdWith({ names: { plural: 'things', kind: 'Thing', listKind: 'Thing' } }),
+      'spec.names.listKind: Invalid value: "Thing": kind and listKind may not be the same',
+    ],
+    [
+      crdWith({ versions: [{ name: 'v1', served: true, storage: true }] }),
+      'spec.versions[0].schema.openAPIV3Schema: Required value: schemas are required',
+    ],
+    [
+      crdWith({ conversion: { strategy: 'Webhook' } }),
+      'spec.conversion.webhookClientConfig: Required value: required when strategy is set to Webhook',
+    ],
+    [
+      crdWith({ versions: [version({ deprecationWarning: 'x' })] }),
+      'spec.versions[0].deprecationWarning: Invalid value: "x": can only be set for deprecated versions',
+    ],
+    [
+      crdWith({
+        versions: [
+          version({ additionalPrinterColumns: [{ name: 'a', type: 'string', jsonPath: 'x' }] }),
+        ],
+      }),
+      'spec.additionalPrinterColumns[0].JSONPath: Invalid value: "x": must be a simple json path starting with .',
+    ],
+    [
+      crdWith({
+        versions: [
+          version({
+            subresources: { scale: { specReplicasPath: '.a', statusReplicasPath: '.status.b' } },
+          }),
+        ],
+      }),
+      'spec.subresources.scale.specReplicasPath: Invalid value: ".a": should be a json path under .spec',
+    ],
+    [
+      crdWith({ versions: [version({ selectableFields: [{ jsonPath: '.spec.x' }] })] }),
+      'spec.selectableFields[0].jsonPath: Invalid value: ".spec.x": is an invalid path: does not refer to a valid field',
+    ],
+  ];
+  test.each(refused)('refusal %#', (input, message) => {
+    expect(errorsOf(input)).toContain(message);
+  });
+
+  test('names exactly one storage version, each version once', () => {
+    const errors = errorsOf(crdWith({ versions: [version(), version()] }));
+    expect(errors).toContainEqual(
+      expect.stringMatching(/^spec\.versions: .*must contain unique version names$/),
+    );
+    expect(errors).toContainEqual(
+      expect.stringMatching(
+        /^spec\.versions: .*must have exactly one version marked as storage version$/,
+      ),
+    );
+  });
+
+  test('needs approval in groups of the vendor', () => {
+    const group = 'x.svc.io';
+    const name = `things.${group}`;
+    const approved = (text: string) => ({ name, annotations: { 'api-approved.svc.io': text } });
+    expect(errorsOf(crdWith({ group }, { name }))).toContainEqual(
+      expect.stringContaining(
+        'metadata.annotations[api-approved.svc.io]: Required value: protected groups',
+      ),
+    );
+    expect(errorsOf(crdWith({ group }, approved('https://example.com/1')))).toEqual([]);
+    expect(errorsOf(crdWith({ group }, approved('unapproved, a test')))).toEqual([]);
+    expect(errorsOf(crdWith({ group }, approved('yes')))).toHaveLength(1);
+  });
+});
+
+const root = 'spec.validation.openAPIV3Schema';
+
+describe('its schema', () => {
+  const string = { type: 'string' };
+  const refused: readonly (readonly [JsonObject, string])[] = [
+    [
+      { a: {} },
+      `${root}.properties[a].type: Required value: must not be empty for specified object fields`,
+    ],
+    [{ a: { type: 'array' } }, `${root}.properties[a].items: Required value: must be specified`],
+    [
+      { a: { type: 'bogus' } },
+      `${root}.properties[a].type: Unsupported value: "bogus": supported values: "array", "boolean", "integer", "number", "object", "string"`,
+    ],
+    [
+      { a: { ...string, anyOf: [{ type: 'string' }] } },
+      `${root}.properties[a].anyOf[0].type: Forbidden: must be empty to be structural`,
+    ],
+    [
+      { a: { ...string, uniqueItems: true } },
+      `${root}.properties[a].uniqueItems: Forbidden: uniqueItems cannot be set to true since the runtime complexity becomes quadratic`,
+    ],
+    [
+      { a: { type: 'object', properties: { b: string }, additionalProperties: string } },
+      `${root}.properties[a].additionalProperties: Forbidden: additionalProperties and properties are mutual exclusive`,
+    ],
+    [
+      { a: { ...string, default: 1 } },
+      `${root}.properties[a].default: Invalid value: "integer":  in body must be of type string: "integer"`,
+    ],
+    [
+      { a: { type: 'object', default: { b: 1 } } },
+      `${root}.properties[a].default: Invalid value: {"b":1}: must not have unknown fields`,
+    ],
+    [
+      { a: { ...string, pattern: '(' } },
+      `${root}.properties[a].pattern: Invalid value: "(": must be a valid regular expression, but isn't: `,
+    ],
+    [
+      { a: { type: 'array', items: string, 'x-kubernetes-list-type': 'map' } },
+      `${root}.properties[a].x-kubernetes-list-map-keys: Required value: must not be empty if x-kubernetes-list-type is map`,
+    ],
+    [
+      {
+        a: {
+          type: 'array',
+          items: { type: 'object', properties: { k: string } },
+          'x-kubernetes-list-type': 'map',
+          'x-kubernetes-list-map-keys': ['k'],
+        },
+      },
+      `${root}.properties[a].items.properties[k].default: Required value: this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property`,
+    ],
+    [
+      { metadata: { type: 'object', properties: { labels: { type: 'object' } } } },
+      `${root}.properties[metadata]: Forbidden: must not specify anything other than name and generateName, but metadata is implicitly specified`,
+    ],
+    [
+      { a: { ...string, 'x-kubernetes-validations': [{ rule: ' ' }] } },
+      `${root}.properties[a].x-kubernetes-validations[0].rule: Required value: rule is not specified`,
+    ],
+  ];
+  test.each(refused)('refusal %#', (properties, message) => {
+    expect(schemaErrors(properties)).toContainEqual(expect.stringContaining(message));
+  });
+
+  test('a junctor at the root says nothing of members without a structure', () => {
+    const schema = { type: 'object', not: { properties: { b: { minLength: 1 } } } };
+    expect(errorsOf(crdWith({ versions: [withSchema(schema)] }))).toEqual([
+      `${root}.properties[b]: Required value: because it is defined in ${root}.not.properties[b]`,
+    ]);
+  });
+
+  const accepted: readonly JsonObject[] = [
+    { a: { 'x-kubernetes-int-or-string': true, anyOf: [{ type: 'integer' }, { type: 'string' }] } },
+    { a: { type: 'object', additionalProperties: true } },
+    { a: { ...string, default: 'x', enum: ['x'] } },
+    { metadata: { type: 'object', properties: { name: { ...string, maxLength: 3 } } } },
+    { a: { ...string, 'x-kubernetes-validations': [{ rule: 'self != ""', message: 'no' }] } },
+  ];
+  test.each(accepted)('acceptance %#', (properties) => {
+    expect(schemaErrors(properties)).toEqual([]);
+  });
+
+  test('errors stand at the version when versions differ', () => {
+    const other = withSchema({ type: 'object', properties: { a: {} } });
+    const versions = [version(), { ...other, name: 'v2', storage: false }];
+    expect(errorsOf(crdWith({ versions }))).toEqual([
+      'spec.versions[1].schema.openAPIV3Schema.properties[a].type: Required value: must not be empty for specified object fields',
+    ]);
+  });
+
+  test('nesting without end is refused, not followed', () => {
+    let schema: JsonObject = { type: 'object' };
+    for (let level = 0; level < 10_000; level += 1) schema = { type: 'object', not: schema };
+    expect(() => decode(crdWith({ versions: [withSchema(schema)] }))).toThrow('exceeded max depth');
+  });
+});
+
+describe('its status', () => {
+  const establish = (crd: Crd, others: Crd[] = []): Crd => {
+    const status = reconcileCrd(crd, others, { dialect: dialectOf('svc'), nowMs: 0 });
+    return status === undefined ? crd : { ...crd, status };
+  };
+
+  test('accepts free names and is established; a second look changes nothing', () => {
+    const crd = establish(created(crdWith()));
+    expect(crd.status?.conditions).toMatchObject([
+      {
+        type: 'NamesAccepted',
+        status: 'True',
+        reason: 'NoConflicts',
+        message: 'no conflicts found',
+      },
+      {
+        type: 'Established',
+        status: 'True',
+        reason: 'InitialNamesAccepted',
+        lastTransitionTime: '1970-01-01T00:00:00Z',
+      },
+    ]);
+    expect(crd.status?.acceptedNames).toEqual(crd.spec.names);
+    expect(reconcileCrd(crd, [crd], { dialect: dialectOf('svc'), nowMs: 5_000 })).toBeUndefined();
+  });
+
+  test('tells which name another definition of the group has', () => {
+    const first = establish(created(crdWith()));
+    const names = { plural: 'others', kind: 'Thing', shortNames: ['things'] };
+    const second = created(crdWith({ names }, { name: 'others.example.com' }));
+    const taken = establish(second, [first, second]);
+    expect(taken.status?.conditions).toMatchObject([
+      { status: 'False', reason: 'ListKindConflict', message: '"ThingList" is already in use' },
+      { status: 'False', reason: 'NotAccepted', message: 'not all names are accepted' },
+    ]);
+    expect(taken.status?.acceptedNames?.plural).toBe('others');
+    expect(establish(taken, [taken]).status?.conditions).toMatchObject([
+      { status: 'True' },
+      { status: 'True' },
+    ]);
+  });
+
+  test('what is served does not change its scope, kind, group or plural', () => {
+    const old = establish(created(crdWith()));
+    const next = decode(crdWith({ scope: 'Cluster', names: { plural: 'things', kind: 'Other' } }));
+    def.strategy.prepareForUpdate?.(context, next, old);
+    const errors = def.strategy.validateUpdate?.(context, next, old) ?? [];
+    expect(errors.map((error) => error.field)).toEqual(['spec.scope', 'spec.names.kind']);
+  });
+
+  test('a version that was stored must stay until it is taken from the status', () => {
+    const old = establish(created(crdWith()));
+    const next = decode(crdWith({ versions: [version({ name: 'v2' })] }));
+    def.strategy.prepareForUpdate?.(context, next, old);
+    expect(next.status?.storedVersions).toEqual(['v1', 'v2']);
+    expect(next.metadata.generation).toBe(2);
+    const errors = def.strategy.validateUpdate?.(context, next, old) ?? [];
+    expect(errors).toMatchObject([{ field: 'status.storedVersions[0]' }]);
+  });
+
+  test('a deletion leaves the objects time to go first', () => {
+    const crd = establish(created(crdWith()));
+    def.strategy.beforeDelete?.(context, crd);
+    expect(crd.metadata.finalizers).toEqual(['customresourcecleanup.apiextensions.svc.io']);
+    const versions: readonly CrdVersion[] = crd.spec.versions;
+    expect(versions).toHaveLength(1);
+  });
+});

@@ -1,0 +1,258 @@
+import {
+  type ApiObject,
+  apiVersionOf,
+  breaks,
+  type Dialect,
+  dns1035Label,
+  dnsLabel,
+  dnsSubdomain,
+  type FieldError,
+  formatTime,
+  invalid,
+  type JsonObject,
+  jsonEqual,
+  type ObjectMeta,
+  pathSegment,
+  qualifiedName,
+  validateObjectMeta,
+} from '@wheelhouse/machinery';
+import type { EmbeddedRules } from '@wheelhouse/schema';
+import { age, createdAtColumn, nameColumn } from '../cells.ts';
+import type { Crd, CrdCondition, CrdStatus } from '../custom/definition.ts';
+import type { CustomKindDeps } from '../custom/from-definition.ts';
+import { statusSubresource } from '../define.ts';
+import { defaultFeatures, type Features } from '../features/features.ts';
+import { droppingFields, withDroppedFields } from '../features/gated-fields.ts';
+import { gatedFieldsOf } from '../features/gated-tables.ts';
+import {
+  type ResourceDef,
+  type Strategy,
+  type StrategyContext,
+  standardVerbs,
+} from '../resource-def.ts';
+import { schemaOf } from '../schema-of.ts';
+import { crdSchema } from './crd-schema.ts';
+import { setCondition } from './crd-status.ts';
+import {
+  type CrdRules,
+  validateCrd,
+  validateCrdStatus,
+  validateCrdUpdate,
+} from './crd-validation.ts';
+
+/** Rules other rooms and engines bring: CEL, certificates, ObjectMeta of embedded objects. */
+export interface CrdOptions extends Pick<CrdRules, 'checkRules' | 'judgeDefault' | 'checkBundle'> {
+  readonly validateMeta?: EmbeddedRules['validateMeta'];
+  readonly features?: Features | undefined;
+}
+
+/** How metadata inside custom objects is decoded and judged. */
+export function embeddedRules(validateMeta?: EmbeddedRules['validateMeta']): EmbeddedRules {
+  return {
+    objectMeta: schemaOf('meta.v1.ObjectMeta'),
+    validateMeta: validateMeta ?? embeddedMetaErrors,
+    validateLabel: dns1035Label,
+  };
+}
+
+/** Embedded objects may be of any kind: their names are only kept to what a path can hold. */
+function embeddedMetaErrors(metadata: JsonObject, path: string): readonly FieldError[] {
+  const meta = metadata as ObjectMeta;
+  const namespaced = (meta.namespace ?? '') !== '';
+  return [
+    // Of a whole object it is known to be there.
+    ...(namespaced ? breaks(`${path}.namespace`, meta.namespace ?? '', dnsLabel) : []),
+    ...validateObjectMeta(meta, { namespaced, validateName: pathSegment, path }),
+  ];
+}
+
+/** What `fromCrd` needs, from the built-in kinds' rules. */
+export function customKindDeps(
+  dialect: Dialect,
+  options: CrdOptions & Pick<CustomKindDeps, 'compileRules' | 'converterFor'> = {},
+): CustomKindDeps {
+  const { compileRules, converterFor, features = defaultFeatures } = options;
+  return {
+    embedded: embeddedRules(options.validateMeta),
+    validateName: dnsSubdomain,
+    qualifiedName,
+    standardFinalizers: ['orphan', 'foregroundDeletion', dialect.productName],
+    printAge: age,
+    ...(features.enabled('CRDValidationRatcheting') ? {} : { ratcheting: 'off' as const }),
+    ...(compileRules === undefined ? {} : { compileRules }),
+    ...(converterFor === undefined ? {} : { converterFor }),
+  };
+}
+
+/** CustomResourceDefinition: the kind whose objects are kinds (CRD-1). */
+export function customResourceDefinition(dialect: Dialect, options: CrdOptions = {}): ResourceDef {
+  const group = dialect.group('apiextensions');
+  const rules: CrdRules = {
+    dialect,
+    embedded: embeddedRules(options.validateMeta),
+    ...(options.checkRules === undefined ? {} : { checkRules: options.checkRules }),
+    ...(options.judgeDefault === undefined ? {} : { judgeDefault: options.judgeDefault }),
+    ...(options.checkBundle === undefined ? {} : { checkBundle: options.checkBundle }),
+  };
+  const def: ResourceDef = {
+    group,
+    resource: 'customresourcedefinitions',
+    singular: 'customresourcedefinition',
+    kind: 'CustomResourceDefinition',
+    listKind: 'CustomResourceDefinitionList',
+    shortNames: ['crd', 'crds'],
+    categories: ['api-extensions'],
+    scope: 'Cluster',
+    verbs: standardVerbs,
+    versions: [
+      {
+        version: 'v1',
+        served: true,
+        get schema() {
+          return crdSchema();
+        },
+        defaults: (object) => defaultCrd(object as Crd),
+        columns: [nameColumn, createdAtColumn],
+      },
+    ],
+    storage: {
+      prefix: `/registry/${group}/customresourcedefinitions/`,
+      apiVersion: apiVersionOf({ group, version: 'v1' }),
+      kind: 'CustomResourceDefinition',
+    },
+    strategy: crdStrategy(rules),
+    subresources: [statusSubresource],
+    example: () => exampleCrd(group),
+  };
+  const features = options.features ?? defaultFeatures;
+  return withDroppedFields(def, droppingFields(gatedFieldsOf(def.kind), features));
+}
+
+function crdStrategy(rules: CrdRules): Strategy {
+  const earlier: CrdRules = { ...rules, strictness: 'v1beta1' };
+  const rulesFor = ({ version }: StrategyContext) => (version === 'v1beta1' ? earlier : rules);
+  return {
+    validateName: dnsSubdomain,
+    allowCreateOnUpdate: false,
+    allowUnconditionalUpdate: false,
+    hasStatus: true,
+    deleteAnswers: 'status',
+    resetFields: { '': ['status'], status: ['metadata', 'spec'] },
+    prepareForCreate: (_, object) => {
+      const crd = object as Crd;
+      crd.status = newStatus();
+      addStoredVersion(crd);
+      crd.metadata.generation = 1;
+    },
+    prepareForUpdate: (context, object, old) => prepareUpdate(context, object as Crd, old as Crd),
+    validateCreate: (context, object) => {
+      const crd = object as Crd;
+      return [...nameErrors(crd), ...validateCrd(crd, rulesFor(context))];
+    },
+    validateUpdate: (context, object, old) => {
+      const crd = object as Crd;
+      if (context.subresource === 'status') return validateCrdStatus(crd);
+      return validateCrdUpdate(crd, old as Crd, rulesFor(context));
+    },
+    beforeDelete: ({ nowMs }, object) => {
+      if (object.metadata.deletionTimestamp !== undefined) return 'proceed';
+      markForCleanup(object as Crd, formatTime(nowMs));
+      return 'marked';
+    },
+  };
+}
+
+/** Its controller removes the objects first, then this finalizer, and with it the definition. */
+export const cleanupFinalizer = 'customresourcecleanup';
+
+/** The finalizer's full name: it is the vendor's, in the definition's own group. */
+export function cleanupFinalizerName(dialect: Dialect): string {
+  return `${cleanupFinalizer}.${dialect.group('apiextensions')}`;
+}
+
+/** The first deletion leaves it all to the controller, which removes the objects. */
+function markForCleanup(crd: Crd, now: string): void {
+  crd.metadata.deletionTimestamp = now;
+  const finalizer = `${cleanupFinalizer}.${groupOf(crd).group}`;
+  const { finalizers = [] } = crd.metadata;
+  if (!finalizers.includes(finalizer)) crd.metadata.finalizers = [...finalizers, finalizer];
+  const status = crd.status ?? newStatus();
+  const pending: CrdCondition = {
+    type: 'Terminating',
+    status: 'True',
+    reason: 'InstanceDeletionPending',
+    message:
+      'CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon',
+  };
+  crd.status = { ...status, conditions: [...setCondition(status.conditions ?? [], pending, now)] };
+}
+
+function groupOf(object: ApiObject): { group: string } {
+  return { group: object.apiVersion.split('/')[0] ?? '' };
+}
+
+function newStatus(): CrdStatus {
+  return { conditions: null, acceptedNames: { plural: '', kind: '' }, storedVersions: [] };
+}
+
+function addStoredVersion(crd: Crd): void {
+  const stored = crd.spec.versions.find((version) => version.storage)?.name;
+  crd.status ??= newStatus();
+  const known = crd.status.storedVersions ?? [];
+  if (stored === undefined || known.includes(stored)) return;
+  crd.status.storedVersions = [...known, stored];
+}
+
+function prepareUpdate(context: StrategyContext, crd: Crd, old: Crd): void {
+  if (context.subresource === 'status') {
+    crd.spec = old.spec;
+    // Upstream means to keep all metadata here, but keeps the new one.
+    return;
+  }
+  crd.status = structuredClone(old.status ?? newStatus());
+  if (!jsonEqual(crd.spec, old.spec)) {
+    crd.metadata.generation = (old.metadata.generation ?? 0) + 1;
+  }
+  addStoredVersion(crd);
+}
+
+/** What the author may leave out; `storedVersions` begins with the storage version. */
+export function defaultCrd(crd: Crd): void {
+  const { names } = crd.spec;
+  if ((names.singular ?? '') === '') names.singular = names.kind.toLowerCase();
+  if ((names.listKind ?? '') === '' && names.kind !== '') names.listKind = `${names.kind}List`;
+  crd.spec.conversion ??= { strategy: 'None' };
+  const service = crd.spec.conversion.webhook?.clientConfig?.['service'];
+  if (typeof service === 'object' && service !== null && !Array.isArray(service)) {
+    service['port'] ??= 443;
+  }
+  crd.spec.versions ??= [];
+  if ((crd.status?.storedVersions ?? []).length === 0) addStoredVersion(crd);
+}
+
+function nameErrors(crd: Crd): FieldError[] {
+  const name = crd.metadata.name ?? '';
+  if (name === '' || name === `${crd.spec.names.plural}.${crd.spec.group}`) return [];
+  return [invalid('metadata.name', name, 'must be spec.names.plural+"."+spec.group')];
+}
+
+function exampleCrd(group: string): ApiObject {
+  return {
+    apiVersion: `${group}/v1`,
+    kind: 'CustomResourceDefinition',
+    metadata: { name: 'widgets.example.com' },
+    spec: {
+      group: 'example.com',
+      names: { plural: 'widgets', kind: 'Widget' },
+      scope: 'Namespaced',
+      versions: [
+        {
+          name: 'v1',
+          served: true,
+          storage: true,
+          schema: { openAPIV3Schema: { type: 'object' } },
+        },
+      ],
+    },
+  };
+}

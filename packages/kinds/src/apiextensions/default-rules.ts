@@ -1,0 +1,174 @@
+import {
+  appendAll,
+  type FieldError,
+  invalid,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  jsonEqual,
+  ofField,
+} from '@wheelhouse/machinery';
+import {
+  childPath,
+  coerceEmbedded,
+  copyJson,
+  EmbeddedError,
+  type EmbeddedRules,
+  keyPath,
+  pruneValue,
+  type Schema,
+  validateEmbedded,
+  validateStructure,
+} from '@wheelhouse/schema';
+
+/**
+ * Judges a default by the CEL rules of its schema; a later engine implements it. Gives what is left of
+ * the budget, which is negative when it was passed.
+ */
+export type DefaultJudge = (
+  schema: Schema,
+  value: JsonValue,
+  at: { readonly path: string; readonly isRoot: boolean; readonly budget: number },
+) => { readonly errors: readonly FieldError[]; readonly left: number };
+
+export interface DefaultRuleOptions {
+  readonly embedded: EmbeddedRules;
+  readonly judgeDefault: DefaultJudge | undefined;
+}
+
+/** What the rules of all defaults of a schema may cost together. */
+const budgetMax = 10_000_000;
+
+/** One walk over a schema. */
+interface Walk extends DefaultRuleOptions {
+  budget: number;
+}
+
+/** Puts a value where it stands in the embedded resource around it. */
+type Surround = (value: JsonValue) => JsonValue;
+
+interface Place {
+  readonly path: string;
+  readonly root: Schema;
+  readonly surround: Surround;
+  readonly insideMeta: boolean;
+}
+
+const metaFields = new Set(['metadata', 'kind', 'apiVersion']);
+
+/** Judges every default of a structural schema: it must be what its own schema accepts, pruned. */
+export function validateDefaults(
+  schema: Schema,
+  path: string,
+  options: DefaultRuleOptions,
+): FieldError[] {
+  const root = { ...schema, embeddedResource: true };
+  return defaultsAt(
+    root,
+    { path, root, surround: (x) => x, insideMeta: false },
+    {
+      ...options,
+      budget: budgetMax,
+    },
+  );
+}
+
+function defaultsAt(schema: Schema, given: Place, options: Walk): FieldError[] {
+  if (options.budget < 0) return [];
+  const place =
+    schema.embeddedResource === true
+      ? { ...given, insideMeta: false, root: schema, surround: withTypeMeta }
+      : given;
+  const errors = ownErrors(schema, place, options);
+  const { items, properties } = schema;
+  if (items !== undefined) {
+    const surround: Surround = (value) => place.surround([value]);
+    const at = { ...place, surround, path: childPath(place.path, 'items') };
+    appendAll(errors, defaultsAt(items, at, options));
+  }
+  for (const [name, property] of properties ?? []) {
+    const insideMeta =
+      place.insideMeta || (schema.embeddedResource === true && metaFields.has(name));
+    const at = {
+      ...place,
+      insideMeta,
+      surround: (value: JsonValue) => place.surround({ [name]: value }),
+      path: keyPath(childPath(place.path, 'properties'), name),
+    };
+    appendAll(errors, defaultsAt(property.schema, at, options));
+  }
+  return errors;
+}
+
+const withTypeMeta: Surround = (value) => ({
+  apiVersion: 'validation/v1',
+  kind: 'Validation',
+  ...(value as JsonObject),
+});
+
+function ownErrors(schema: Schema, place: Place, options: Walk): FieldError[] {
+  const standard = schema.default;
+  if (standard === undefined) return [];
+  const field = childPath(place.path, 'default');
+  if (place.insideMeta) return metaDefaultErrors(schema, { ...place, field }, options);
+  const errors: FieldError[] = [];
+  const pruned = copyJson(standard);
+  pruneValue(schema, pruned);
+  if (!jsonEqual(pruned, standard)) {
+    errors.push(invalid(field, standard, 'must not have unknown fields'));
+  }
+  const under = (error: FieldError) => ofField(error, pathUnder(field, error.field));
+  try {
+    coerceEmbedded(schema, copyJson(standard), options.embedded);
+  } catch (error) {
+    if (!(error instanceof EmbeddedError)) throw error;
+    return [...errors, under(error.fieldError)];
+  }
+  const embedded = validateEmbedded(schema, standard, options.embedded);
+  if (embedded.length > 0) return [...errors, ...embedded.map(under)];
+  return [...errors, ...valueErrors(schema, { ...place, field }, options)];
+}
+
+/** What the schema itself says against its default, or else its rules. */
+function valueErrors(
+  schema: Schema,
+  place: Place & { readonly field: string },
+  walk: Walk,
+): readonly FieldError[] {
+  const standard = schema.default as JsonValue;
+  const errors = validateStructure(schema)(standard, { prefix: place.field });
+  if (errors.length > 0 || walk.judgeDefault === undefined) return errors;
+  const at = { path: place.field, isRoot: place.root === schema, budget: walk.budget };
+  const judged = walk.judgeDefault(schema, standard, at);
+  walk.budget = judged.left;
+  return judged.errors;
+}
+
+const pathUnder = (parent: string, path: string): string => {
+  if (path === '') return parent;
+  return path.startsWith('[') ? `${parent}${path}` : `${parent}.${path}`;
+};
+
+function metaDefaultErrors(
+  schema: Schema,
+  place: Place & { readonly field: string },
+  options: Walk,
+): FieldError[] {
+  const standard = schema.default as JsonValue;
+  const object = place.surround(copyJson(standard));
+  const wrong = (reason: string) => [
+    invalid(place.field, standard, `must result in valid metadata: ${reason}`),
+  ];
+  if (!isObject(object)) return [];
+  try {
+    coerceEmbedded(place.root, copyJson(object), options.embedded);
+  } catch (error) {
+    if (!(error instanceof EmbeddedError)) throw error;
+    return wrong(error.message);
+  }
+  const texts = validateEmbedded(place.root, object, options.embedded).map(
+    (error) => `${error.field}: ${error.message}`,
+  );
+  if (texts.length > 0) return wrong(texts.length === 1 ? texts[0]! : `[${texts.join(', ')}]`);
+  return [...valueErrors(schema, place, options)];
+}

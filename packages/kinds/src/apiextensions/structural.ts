@@ -1,0 +1,310 @@
+import {
+  appendAll,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  jsonEqual,
+  required,
+} from '@wheelhouse/machinery';
+import { childPath, indexPath, keyPath, Pattern } from '@wheelhouse/schema';
+import { additionalOf, entriesOf, itemsOf, type SchemaProps } from './schema-props.ts';
+
+/** Where a schema stands: the root, the items of a list, or a member. */
+type Level = 'root' | 'item' | 'field';
+
+/**
+ * Why a schema has no structural form at all (members that only plain OpenAPI has), or undefined.
+ * Told only when the checks of the schema itself found nothing.
+ */
+export function notStructural(props: SchemaProps): string | undefined {
+  const unsupported: readonly (readonly [string, boolean])[] = [
+    ['id', props.id !== undefined],
+    ['schema', props.$schema !== undefined],
+    ['$ref', props.$ref !== undefined && props.$ref !== ''],
+    ['patternProperties', props.patternProperties !== undefined],
+    ['dependencies', props.dependencies !== undefined],
+    ['additionalItems', props.additionalItems !== undefined],
+    ['definitions', props.definitions !== undefined],
+  ];
+  const found = unsupported.find(([, is]) => is);
+  if (found !== undefined) return `OpenAPIV3Schema '${found[0]}' is not supported`;
+  if (props['x-kubernetes-preserve-unknown-fields'] === false) {
+    const name = 'x-kubernetes-preserve-unknown-fields';
+    return `internal error: '${name}' must be true or undefined`;
+  }
+  if (Array.isArray(props.items) && props.items.length > 0) {
+    return "OpenAPIV3Schema 'items' must be a schema, but is an array";
+  }
+  for (const child of childrenOf(props)) {
+    const reason = notStructural(child);
+    if (reason !== undefined) return reason;
+  }
+  return undefined;
+}
+
+function childrenOf(props: SchemaProps): SchemaProps[] {
+  const single = [itemsOf(props), additionalOf(props), props.not];
+  const lists = [props.allOf, props.anyOf, props.oneOf].flatMap((list) => list ?? []);
+  const present = single.filter((one) => one !== undefined);
+  return [...present, ...lists, ...Object.values(props.properties ?? {})];
+}
+
+/** The rules of structural schemas, for a schema that has a structural form (CRD-1). */
+export function validateStructural(props: SchemaProps, path: string): FieldError[] {
+  const errors = [...invariants(props, 'root', path), ...completeness(props, path)];
+  const key = (error: FieldError) => `${error.field}: ${error.message}`;
+  return errors.sort((one, other) => (key(one) < key(other) ? -1 : 1));
+}
+
+function invariants(props: SchemaProps, level: Level, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  const items = itemsOf(props);
+  if (props.type === 'array' && items === undefined) {
+    errors.push(required(childPath(path, 'items'), 'must be specified'));
+  }
+  if (items !== undefined) appendAll(errors, invariants(items, 'item', childPath(path, 'items')));
+  const properties = childPath(path, 'properties');
+  for (const [name, child] of entriesOf(props.properties)) {
+    appendAll(errors, invariants(child, 'field', keyPath(properties, name)));
+  }
+  const additional = additionalOf(props);
+  const additionalPath = childPath(path, 'additionalProperties');
+  if (props.additionalProperties !== undefined && level === 'root') {
+    errors.push(forbiddenField(additionalPath, 'must not be used at the root'));
+  }
+  if (additional !== undefined) appendAll(errors, invariants(additional, 'field', additionalPath));
+  appendAll(errors, extensionErrors(props, path));
+  appendAll(errors, valueErrors(props, { path, ...exceptions(props) }));
+  appendAll(errors, typeErrors(props, level, path));
+  appendAll(errors, metaErrors(props, level, path));
+  return errors;
+}
+
+function extensionErrors(props: SchemaProps, path: string): FieldError[] {
+  if (props['x-kubernetes-int-or-string'] !== true) return [];
+  const detail = 'must be false if x-kubernetes-int-or-string is true';
+  const clashing = [
+    'x-kubernetes-preserve-unknown-fields',
+    'x-kubernetes-embedded-resource',
+  ] as const;
+  return clashing
+    .filter((name) => props[name] === true)
+    .map((name) => invalid(childPath(path, name), true, detail));
+}
+
+const emptyTypeDetails: Readonly<Record<Level, string>> = {
+  root: 'must not be empty at the root',
+  item: 'must not be empty for specified array items',
+  field: 'must not be empty for specified object fields',
+};
+
+function typeErrors(props: SchemaProps, level: Level, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  const at = childPath(path, 'type');
+  const embedded = props['x-kubernetes-embedded-resource'] === true;
+  const { type = '' } = props;
+  const free =
+    props['x-kubernetes-int-or-string'] === true ||
+    props['x-kubernetes-preserve-unknown-fields'] === true;
+  if (embedded && type !== 'object') {
+    const detail = 'must be object if x-kubernetes-embedded-resource is true';
+    errors.push(type === '' ? required(at, detail) : invalid(at, type, detail));
+  } else if (type === '' && !free) {
+    errors.push(required(at, emptyTypeDetails[level]));
+  }
+  if (embedded && props.additionalProperties !== undefined) {
+    const detail = 'must not be used if x-kubernetes-embedded-resource is set';
+    errors.push(forbiddenField(childPath(path, 'additionalProperties'), detail));
+  }
+  if (level === 'root' && type !== '' && type !== 'object') {
+    errors.push(invalid(at, type, 'must be object at the root'));
+  }
+  return errors;
+}
+
+/** apiVersion, kind and metadata are the server's: a schema may say little about them. */
+function metaErrors(props: SchemaProps, level: Level, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  const embedded = props['x-kubernetes-embedded-resource'] === true;
+  const isResource = level === 'root' || embedded;
+  const at = (name: string) => keyPath(childPath(path, 'properties'), name);
+  const properties = new Map(entriesOf(props.properties));
+  for (const name of ['kind', 'apiVersion']) {
+    const child = properties.get(name);
+    if (child === undefined || !isResource || child.type === 'string') continue;
+    errors.push(invalid(childPath(at(name), 'type'), child.type ?? '', 'must be string'));
+  }
+  const metadata = properties.get('metadata');
+  if (metadata !== undefined) {
+    if (isResource && metadata.type !== 'object') {
+      const field = childPath(at('metadata'), 'type');
+      errors.push(invalid(field, metadata.type ?? '', 'must be object'));
+    }
+    if (level === 'root' && !restrictsNamesOnly(metadata)) {
+      const detail =
+        'must not specify anything other than name and generateName, ' +
+        'but metadata is implicitly specified';
+      errors.push(forbiddenField(at('metadata'), detail));
+    }
+  }
+  const preserves = props['x-kubernetes-preserve-unknown-fields'] === true;
+  if (embedded && !preserves && properties.size === 0) {
+    const detail =
+      'must not be empty if x-kubernetes-embedded-resource is true ' +
+      'without x-kubernetes-preserve-unknown-fields';
+    errors.push(required(childPath(path, 'properties'), detail));
+  }
+  return errors;
+}
+
+function restrictsNamesOnly(metadata: SchemaProps): boolean {
+  const named = Object.keys(metadata.properties ?? {});
+  if (named.some((name) => name !== 'name' && name !== 'generateName')) return false;
+  const ignored = new Set(['properties', 'type', 'default', 'example', 'externalDocs']);
+  return Object.keys(metadata).every((name) => ignored.has(name));
+}
+
+const integerOrString: SchemaProps[] = [{ type: 'integer' }, { type: 'string' }];
+
+/** What documents only is not looked at. */
+function saysIntegerOrString(list: readonly SchemaProps[] | undefined): boolean {
+  const plain = list?.map(({ externalDocs, example, ...rest }) => rest);
+  return jsonEqual(plain, integerOrString);
+}
+
+/** The two ways to write int-or-string out, in which types may stand inside junctors. */
+function exceptions(props: SchemaProps): { skipAnyOf: boolean; skipFirstAllOf: boolean } {
+  return {
+    skipAnyOf: saysIntegerOrString(props.anyOf),
+    skipFirstAllOf: saysIntegerOrString(props.allOf?.[0]?.anyOf),
+  };
+}
+
+interface ValuePlace {
+  readonly path: string;
+  readonly skipAnyOf: boolean;
+  readonly skipFirstAllOf: boolean;
+}
+
+function valueErrors(props: SchemaProps, place: ValuePlace): FieldError[] {
+  const errors: FieldError[] = [];
+  const plain = { skipAnyOf: false, skipFirstAllOf: false };
+  const each = (name: 'anyOf' | 'allOf' | 'oneOf') =>
+    (props[name] ?? []).forEach((child, index) => {
+      const path = indexPath(childPath(place.path, name), index);
+      const skipAnyOf = name === 'allOf' && index === 0 && place.skipFirstAllOf;
+      appendAll(errors, nestedErrors(child, { ...plain, path, skipAnyOf }));
+    });
+  if (!place.skipAnyOf) each('anyOf');
+  each('allOf');
+  each('oneOf');
+  if (props.not !== undefined) {
+    appendAll(errors, nestedErrors(props.not, { ...plain, path: childPath(place.path, 'not') }));
+  }
+  const reason = patternError(props.pattern);
+  if (reason !== undefined) {
+    const detail = `must be a valid regular expression, but isn't: ${reason}`;
+    errors.push(invalid(childPath(place.path, 'pattern'), props.pattern, detail));
+  }
+  return errors;
+}
+
+function patternError(pattern: string | undefined): string | undefined {
+  if (pattern === undefined || pattern === '') return undefined;
+  try {
+    return new Pattern(pattern) && undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+const structural = 'to be structural';
+const emptyText = ['type', 'title', 'description'] as const;
+const falseFlags = [
+  'nullable',
+  'x-kubernetes-preserve-unknown-fields',
+  'x-kubernetes-embedded-resource',
+  'x-kubernetes-int-or-string',
+] as const;
+const emptyLists = ['x-kubernetes-list-map-keys', 'x-kubernetes-validations'] as const;
+const absent = ['default', 'x-kubernetes-list-type', 'x-kubernetes-map-type'] as const;
+
+function nestedErrors(props: SchemaProps, place: ValuePlace): FieldError[] {
+  const { path } = place;
+  const errors = valueErrors(props, place);
+  const plain = { skipAnyOf: false, skipFirstAllOf: false };
+  const items = itemsOf(props);
+  if (items !== undefined) {
+    appendAll(errors, nestedErrors(items, { ...plain, path: childPath(path, 'items') }));
+  }
+  const properties = childPath(path, 'properties');
+  for (const [name, child] of entriesOf(props.properties)) {
+    appendAll(errors, nestedErrors(child, { ...plain, path: keyPath(properties, name) }));
+  }
+  const forbid = (name: string, what: string) =>
+    errors.push(forbiddenField(childPath(path, name), `must be ${what} ${structural}`));
+  for (const name of emptyText) if ((props[name] ?? '') !== '') forbid(name, 'empty');
+  const additional = props.additionalProperties;
+  if (additional !== undefined && additional !== false) forbid('additionalProperties', 'undefined');
+  for (const name of absent) if (props[name] !== undefined) forbid(name, 'undefined');
+  for (const name of falseFlags) if (props[name] === true) forbid(name, 'false');
+  for (const name of emptyLists) if ((props[name] ?? []).length > 0) forbid(name, 'empty');
+  if (props.properties !== undefined && Object.hasOwn(props.properties, 'metadata')) {
+    const field = keyPath(properties, 'metadata');
+    errors.push(forbiddenField(field, 'must not be specified in a nested context'));
+  }
+  return errors;
+}
+
+/** What a junctor says of a member or of items must have its structure outside of the junctor. */
+function completeness(props: SchemaProps, path: string): FieldError[] {
+  return junctorCompleteness(props, props, { structure: path, value: path });
+}
+
+interface Paths {
+  readonly structure: string;
+  readonly value: string;
+}
+
+function junctorCompleteness(
+  value: SchemaProps,
+  structure: SchemaProps,
+  paths: Paths,
+): FieldError[] {
+  const errors: FieldError[] = [];
+  const check = (child: SchemaProps, at: string) =>
+    appendAll(errors, nestedCompleteness(child, structure, { ...paths, value: at }));
+  if (value.not !== undefined) check(value.not, childPath(paths.value, 'not'));
+  for (const name of ['allOf', 'anyOf', 'oneOf'] as const) {
+    (value[name] ?? []).forEach((child, index) => {
+      check(child, indexPath(childPath(paths.value, name), index));
+    });
+  }
+  return errors;
+}
+
+function nestedCompleteness(
+  value: SchemaProps,
+  structure: SchemaProps | undefined,
+  paths: Paths,
+): FieldError[] {
+  if (structure === undefined) {
+    return [required(paths.structure, `because it is defined in ${paths.value}`)];
+  }
+  const errors = junctorCompleteness(value, structure, paths);
+  const items = itemsOf(value);
+  const below = (name: string) => ({
+    structure: childPath(paths.structure, name),
+    value: childPath(paths.value, name),
+  });
+  if (items !== undefined) {
+    appendAll(errors, nestedCompleteness(items, itemsOf(structure), below('items')));
+  }
+  const known = new Map(entriesOf(structure.properties));
+  const at = below('properties');
+  for (const [name, child] of entriesOf(value.properties)) {
+    const keyed = { structure: keyPath(at.structure, name), value: keyPath(at.value, name) };
+    appendAll(errors, nestedCompleteness(child, known.get(name), keyed));
+  }
+  return errors;
+}

@@ -1,0 +1,192 @@
+import {
+  type ApiObject,
+  appendAll,
+  type Dialect,
+  dns1035Label,
+  dnsSubdomain,
+  type FieldError,
+  formatTime,
+  invalid,
+  type JsonObject,
+  notSupported,
+  pathSegment,
+  required,
+} from '@wheelhouse/machinery';
+import { ageColumn, at, column, nameColumn, numberAt, textAt } from '../cells.ts';
+import { defineKind, statusSubresource } from '../define.ts';
+import type { ResourceDef, StrategyContext } from '../resource-def.ts';
+import { fill, objectAt, objectsAt } from '../rules/fill.ts';
+
+/** The condition that says whether a group version can be asked. */
+export const availableCondition = 'Available';
+
+const groupPriorityMax = 20_000;
+const versionPriorityMax = 1000;
+
+function validateService(spec: JsonObject): FieldError[] {
+  const service = objectAt(spec, 'service');
+  const bundle = textAt(spec, 'caBundle');
+  const isInsecure = at(spec, 'insecureSkipTLSVerify') === true;
+  const errors: FieldError[] = [];
+  if (service === undefined) {
+    if (bundle !== '') {
+      const size = `${Buffer.from(bundle, 'base64').length} bytes`;
+      errors.push(invalid('spec.caBundle', size, 'local APIServices may not have a caBundle'));
+    }
+    if (isInsecure) {
+      const detail = 'local APIServices may not have insecureSkipTLSVerify';
+      errors.push(invalid('spec.insecureSkipTLSVerify', true, detail));
+    }
+    return errors;
+  }
+  for (const name of ['namespace', 'name']) {
+    if (textAt(service, name) === '') errors.push(required(`spec.service.${name}`));
+  }
+  const port = numberAt(service, 'port');
+  if (port < 1 || port > 65_535) {
+    const detail = 'port is not valid: must be between 1 and 65535, inclusive';
+    errors.push(invalid('spec.service.port', port, detail));
+  }
+  if (isInsecure && bundle !== '') {
+    const detail = 'may not be true if caBundle is present';
+    errors.push(invalid('spec.insecureSkipTLSVerify', true, detail));
+  }
+  return errors;
+}
+
+function validateSpec(object: JsonObject): FieldError[] {
+  const spec = objectAt(object, 'spec') ?? {};
+  const [group, version] = [textAt(spec, 'group'), textAt(spec, 'version')];
+  const errors: FieldError[] = [];
+  if (group === '' && version !== 'v1') {
+    const detail = 'only v1 may have an empty group and it better be legacy kube';
+    errors.push(required('spec.group', detail));
+  }
+  const wrongGroup = group === '' ? [] : dnsSubdomain(group);
+  appendAll(
+    errors,
+    wrongGroup.map((text) => invalid('spec.group', group, text)),
+  );
+  appendAll(
+    errors,
+    dns1035Label(version).map((text) => invalid('spec.version', version, text)),
+  );
+  const within = (name: string, max: number) => {
+    const value = numberAt(spec, name);
+    if (value > 0 && value <= max) return;
+    errors.push(invalid(`spec.${name}`, value, `must be positive and less than ${max}`));
+  };
+  within('groupPriorityMinimum', groupPriorityMax);
+  within('versionPriority', versionPriorityMax);
+  return [...errors, ...validateService(spec)];
+}
+
+/** The name says which group version it is about. */
+function validateName(object: JsonObject): FieldError[] {
+  const name = textAt(object, 'metadata', 'name');
+  const wanted = `${textAt(object, 'spec', 'version')}.${textAt(object, 'spec', 'group')}`;
+  if (name === '' || name === wanted || pathSegment(name).length > 0) return [];
+  const detail = `must be \`spec.version+"."+spec.group\`: ${JSON.stringify(wanted)}`;
+  return [invalid('metadata.name', name, detail)];
+}
+
+const validate = (object: JsonObject) => [...validateName(object), ...validateSpec(object)];
+
+const conditionStatuses = ['True', 'False', 'Unknown'];
+
+function validateStatus(object: JsonObject): FieldError[] {
+  return objectsAt(object, 'status', 'conditions').flatMap((condition, index) => {
+    const status = textAt(condition, 'status');
+    if (conditionStatuses.includes(status)) return [];
+    return [notSupported(`status.conditions[${index}].status`, status, conditionStatuses)];
+  });
+}
+
+/** What is said of a group version that this server answers itself. */
+export const localVerdict = {
+  status: 'True',
+  reason: 'Local',
+  message: 'Local APIServices are always available',
+} as const;
+
+/** A local group version is there at once; of another, somebody must look. */
+function prepareForCreate(context: StrategyContext, object: ApiObject): void {
+  if (objectAt(object, 'spec', 'service') !== undefined) return;
+  const lastTransitionTime = formatTime(context.nowMs);
+  const condition = { type: availableCondition, lastTransitionTime, ...localVerdict };
+  object['status'] = { conditions: [condition] };
+}
+
+/** Of metadata, a write to status moves only who owns what. */
+function prepareForUpdate(context: StrategyContext, object: ApiObject, old: ApiObject): void {
+  if (context.subresource !== 'status') return;
+  for (const name of ['labels', 'annotations', 'finalizers', 'ownerReferences'] as const) {
+    if (old.metadata[name] === undefined) delete object.metadata[name];
+    else Object.assign(object.metadata, { [name]: structuredClone(old.metadata[name]) });
+  }
+}
+
+function serviceCell(object: JsonObject): string {
+  const service = objectAt(object, 'spec', 'service');
+  if (service === undefined) return 'Local';
+  return `${textAt(service, 'namespace')}/${textAt(service, 'name')}`;
+}
+
+function availableCell(object: JsonObject): string {
+  const condition = objectsAt(object, 'status', 'conditions').find(
+    (one) => textAt(one, 'type') === availableCondition,
+  );
+  if (condition === undefined) return 'Unknown';
+  const [status, reason] = [textAt(condition, 'status'), textAt(condition, 'reason')];
+  return status === 'True' || reason === '' ? status : `${status} (${reason})`;
+}
+
+/** APIService: which server answers for a group version. */
+export function apiService(dialect: Dialect): ResourceDef {
+  return defineKind({
+    dialect,
+    facts: 'apiregistration',
+    kind: 'APIService',
+    resource: 'apiservices',
+    scope: 'Cluster',
+    categories: ['api-extensions'],
+    versions: [
+      {
+        version: 'v1',
+        defaults: (object) => fill(objectAt(object, 'spec', 'service'), { port: 443 }),
+        columns: [
+          nameColumn,
+          column('Service', serviceCell, { description: 'Who answers; Local for this server.' }),
+          column('Available', availableCell, { description: 'Whether it can be asked.' }),
+          ageColumn,
+        ],
+      },
+    ],
+    storage: { prefix: `/registry/${dialect.group('apiregistration')}/apiservices/` },
+    strategy: {
+      metadataTold: { '': ['change', 'whole'] },
+      validateName: pathSegment,
+      hasStatus: true,
+      allowUnconditionalUpdate: false,
+      prepareForCreate,
+      prepareForUpdate,
+      validateCreate: (_, object) => validate(object),
+      validateUpdate: (context, object) =>
+        context.subresource === 'status' ? validateStatus(object) : validate(object),
+      resetFields: { '': ['status'], status: ['spec', 'metadata'] },
+    },
+    subresources: [statusSubresource],
+    example: () => ({
+      apiVersion: `${dialect.group('apiregistration')}/v1`,
+      kind: 'APIService',
+      metadata: { name: 'v1.metrics.example.com' },
+      spec: {
+        group: 'metrics.example.com',
+        version: 'v1',
+        groupPriorityMinimum: 100,
+        versionPriority: 10,
+        service: { namespace: 'default', name: 'metrics' },
+      },
+    }),
+  });
+}

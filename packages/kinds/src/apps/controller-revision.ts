@@ -1,0 +1,84 @@
+import {
+  type Dialect,
+  dnsSubdomain,
+  type FieldError,
+  invalidGo,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  required,
+  showValue,
+} from '@wheelhouse/machinery';
+import { ageColumn, calledText, column, nameColumn } from '../cells.ts';
+import { defineKind } from '../define.ts';
+import { noneNegative } from '../pod/fields.ts';
+import type { ResourceDef } from '../resource-def.ts';
+import { same } from '../rules/checks.ts';
+import { objectsAt } from '../rules/fill.ts';
+import { countColumn } from './workload.ts';
+
+const validate = (object: JsonObject): FieldError[] => noneNegative(object, '', 'revision');
+
+/** The state itself is looked at only when it is new. */
+function validateData(data: JsonValue | undefined): FieldError[] {
+  if (data === undefined || data === null) return [required('data', 'data is mandatory')];
+  return isObject(data) ? [] : [required('data', 'data must be a valid JSON object')];
+}
+
+/** Upstream keeps the state as bytes, and shows them. */
+function dataKept(data: JsonValue | undefined, old: JsonValue | undefined): FieldError[] {
+  if (same(data, old)) return [];
+  const bytes = [...Buffer.from(data === undefined ? 'null' : showValue(data))];
+  const shown = bytes.map((byte) => `0x${byte.toString(16)}`).join(', ');
+  const value = `runtime.RawExtension{Raw:[]uint8{${shown}}, Object:runtime.Object(nil)}`;
+  return [invalidGo('data', () => value, 'field is immutable')];
+}
+
+function controller(object: JsonObject): string {
+  const owner = objectsAt(object, 'metadata', 'ownerReferences').find(
+    (one) => one['controller'] === true,
+  );
+  if (owner === undefined) return '<none>';
+  const [group = ''] = String(owner['apiVersion']).split('/');
+  const kind = String(owner['kind']).toLowerCase();
+  const qualified = String(owner['apiVersion']).includes('/') ? `${kind}.${group}` : kind;
+  return `${qualified}/${String(owner['name'])}`;
+}
+
+/** ControllerRevision: a kept state of a controller's template. */
+export function controllerRevision(dialect: Dialect): ResourceDef {
+  return defineKind({
+    dialect,
+    facts: 'apps',
+    kind: 'ControllerRevision',
+    resource: 'controllerrevisions',
+    scope: 'Namespaced',
+    versions: [
+      {
+        version: 'v1',
+        columns: [
+          nameColumn,
+          column('Controller', controller, { description: 'Whose state it is.' }),
+          calledText(countColumn('Revision', ['revision'], 'Number of the state.')),
+          ageColumn,
+        ],
+      },
+    ],
+    strategy: {
+      metadataTold: { '': ['change', 'whole'] },
+      validateName: dnsSubdomain,
+      validateCreate: (_, object) => [...validate(object), ...validateData(object['data'])],
+      validateUpdate: (_, object, old) => [
+        ...validate(object),
+        ...dataKept(object['data'], old['data']),
+      ],
+    },
+    example: () => ({
+      apiVersion: 'apps/v1',
+      kind: 'ControllerRevision',
+      metadata: { name: 'example-1', namespace: 'default' },
+      data: { spec: { template: {} } },
+      revision: 1,
+    }),
+  });
+}

@@ -1,0 +1,242 @@
+import {
+  type ApiObject,
+  appendAll,
+  badRequest,
+  type Dialect,
+  dnsSubdomain,
+  type FieldError,
+  goQuoted,
+  invalidGo,
+  type JsonObject,
+  type LabelSelector,
+  required,
+  validateLabelSelector,
+} from '@wheelhouse/machinery';
+import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
+import { defineKind, statusSubresource } from '../define.ts';
+import { defaultFeatures, type Features } from '../features/features.ts';
+import { fillPodSpec } from '../pod/defaults.ts';
+import { templateOf } from '../pod/disabled.ts';
+import { noneNegative, notSupportedGo } from '../pod/fields.ts';
+import { goIntOrString, goSelector, goStrategy } from '../pod/go-text.ts';
+import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
+import type { PodRules } from '../pod/rules.ts';
+import {
+  notDecremented,
+  selectorKept,
+  selectsAll,
+  templateRules,
+  validateEndless,
+  validatePodTemplate,
+  validateSelected,
+} from '../pod/template.ts';
+import { templateWarnings } from '../pod/warnings.ts';
+import type { ResourceDef } from '../resource-def.ts';
+import { same, sortedKeys } from '../rules/checks.ts';
+import { ensure, fill, fillAbsent, objectAt } from '../rules/fill.ts';
+import {
+  countColumn,
+  exampleTemplate,
+  isZero,
+  notOverHundred,
+  validateIntOrPercent,
+  wideColumns,
+} from './workload.ts';
+
+/** Where the count of the template's changes went when it was no longer a member of spec. */
+export const templateGenerationAnnotation = 'deprecated.daemonset.template.generation';
+
+function fillDefaults(object: JsonObject): void {
+  fillDaemonSet(object);
+  // No body says it outright, so that whoever sends a whole object is recorded as its writer.
+  const annotations = ensure(ensure(object, 'metadata'), 'annotations');
+  fill(annotations, { [templateGenerationAnnotation]: '0' });
+}
+
+/** The defaults of all versions, those with a member for the template's count among them. */
+export function fillDaemonSet(object: JsonObject): void {
+  const spec = ensure(object, 'spec');
+  fill(spec, { revisionHistoryLimit: 10 });
+  const strategy = ensure(spec, 'updateStrategy');
+  fill(strategy, { type: 'RollingUpdate' });
+  if (strategy['type'] === 'RollingUpdate') {
+    fillAbsent(ensure(strategy, 'rollingUpdate'), { maxUnavailable: 1, maxSurge: 0 });
+  }
+  // Of another strategy they are not asked for, but shown.
+  fillAbsent(objectAt(strategy, 'rollingUpdate'), { maxUnavailable: 0, maxSurge: 0 });
+  fillPodSpec(objectAt(spec, 'template', 'spec'));
+}
+
+function validateRolling(rolling: JsonObject): FieldError[] {
+  const path = 'spec.updateStrategy.rollingUpdate';
+  const { maxUnavailable, maxSurge } = rolling;
+  const errors = [
+    ...validateIntOrPercent(maxUnavailable, `${path}.maxUnavailable`),
+    ...validateIntOrPercent(maxSurge, `${path}.maxSurge`),
+    ...notOverHundred(maxUnavailable, `${path}.maxUnavailable`),
+    ...notOverHundred(maxSurge, `${path}.maxSurge`),
+  ];
+  if (isZero(maxUnavailable) && isZero(maxSurge)) {
+    errors.push(required(`${path}.maxUnavailable`, 'cannot be 0 when maxSurge is 0'));
+  }
+  if (!isZero(maxUnavailable) && !isZero(maxSurge)) {
+    const detail = 'may not be set when maxUnavailable is non-zero';
+    errors.push(invalidGo(`${path}.maxSurge`, () => goIntOrString(maxSurge), detail));
+  }
+  return errors;
+}
+
+function validateStrategy(spec: JsonObject): FieldError[] {
+  const strategy = ensure(spec, 'updateStrategy');
+  const path = 'spec.updateStrategy';
+  const type = textAt(strategy, 'type');
+  if (type === 'OnDelete') return [];
+  if (type === 'RollingUpdate') {
+    const rolling = objectAt(strategy, 'rollingUpdate');
+    return rolling === undefined ? [required(`${path}.rollingUpdate`)] : validateRolling(rolling);
+  }
+  const shown = goStrategy('apps.DaemonSetUpdateStrategy', type, '*apps.RollingUpdateDaemonSet');
+  return [notSupportedGo(path, shown, ['RollingUpdate', 'OnDelete'])];
+}
+
+function validate(object: JsonObject, rules: PodRules): FieldError[] {
+  const spec = ensure(object, 'spec');
+  const path = 'spec.template';
+  const template = ensure(spec, 'template');
+  const selector = objectAt(spec, 'selector');
+  const errors = validateLabelSelector(selector as LabelSelector | undefined, 'spec.selector');
+  if (errors.length === 0) appendAll(errors, validateSelected(object, path));
+  if (selectsAll(selector)) {
+    const detail = 'empty selector is invalid for daemonset';
+    errors.push(invalidGo('spec.selector', () => goSelector(selector), detail));
+  }
+  return [
+    ...errors,
+    ...validatePodTemplate(template, path, rules),
+    ...validateEndless(template, path, 'DaemonSet'),
+    ...noneNegative(spec, 'spec', 'minReadySeconds'),
+    ...validateStrategy(spec),
+    ...noneNegative(spec, 'spec', 'revisionHistoryLimit'),
+  ];
+}
+
+const counts = [
+  'currentNumberScheduled',
+  'numberMisscheduled',
+  'desiredNumberScheduled',
+  'numberReady',
+  'observedGeneration',
+  'updatedNumberScheduled',
+  'numberAvailable',
+  'numberUnavailable',
+  'collisionCount',
+];
+
+const validateStatus = (object: JsonObject, old: JsonObject): FieldError[] => [
+  ...noneNegative(objectAt(object, 'status') ?? {}, 'status', ...counts),
+  ...notDecremented(object, old, 'collisionCount'),
+];
+
+const templateGeneration = (object: ApiObject): number =>
+  Number.parseInt(object.metadata.annotations?.[templateGenerationAnnotation] ?? '', 10) || 0;
+
+function countTemplate(object: ApiObject, generation: number): void {
+  const annotations = { ...object.metadata.annotations };
+  annotations[templateGenerationAnnotation] = String(generation);
+  object.metadata.annotations = annotations;
+}
+
+function countChange(object: ApiObject, old: ApiObject): void {
+  const template = (one: ApiObject) => objectAt(one, 'spec', 'template');
+  const isChanged = !same(template(object), template(old));
+  countTemplate(object, templateGeneration(old) + (isChanged ? 1 : 0));
+}
+
+/** Upstream reads the count into a member of its own, where only a number of 64 bits fits. */
+function checkCount({ metadata }: ApiObject): void {
+  const count = metadata.annotations?.[templateGenerationAnnotation];
+  if (count === undefined) return;
+  const [, digits] = /^\+?(-?\d{1,100})$/.exec(count) ?? [];
+  const number = digits === undefined ? undefined : BigInt(digits);
+  if (number !== undefined && BigInt.asIntN(64, number) === number) return;
+  const why = number === undefined ? 'invalid syntax' : 'value out of range';
+  throw badRequest(
+    'DaemonSet in version "v1" cannot be handled as a DaemonSet: ' +
+      `strconv.ParseInt: parsing ${goQuoted(count)}: ${why}`,
+  );
+}
+
+function nodeSelector(object: JsonObject): string {
+  const selector = objectAt(object, 'spec', 'template', 'spec', 'nodeSelector');
+  const parts = sortedKeys(selector).map((key) => `${key}=${textAt(selector, key)}`);
+  return parts.length === 0 ? '<none>' : parts.join(',');
+}
+
+/** DaemonSet: one pod on each node that fits. */
+export function daemonSet(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
+  const count = (name: string, member: string, description: string) =>
+    countColumn(name, ['status', member], description);
+  const leaveOld = leavingOldInitContainers(dialect, ['spec', 'template'], fillDefaults);
+  return defineKind({
+    dialect,
+    features,
+    facts: 'apps',
+    kind: 'DaemonSet',
+    resource: 'daemonsets',
+    scope: 'Namespaced',
+    shortNames: ['ds'],
+    categories: ['all'],
+    versions: [
+      {
+        version: 'v1',
+        defaults: (object) => {
+          checkCount(object);
+          leaveOld(object);
+        },
+        columns: [
+          nameColumn,
+          count('Desired', 'desiredNumberScheduled', 'Nodes that should have one.'),
+          count('Current', 'currentNumberScheduled', 'Nodes that have one.'),
+          count('Ready', 'numberReady', 'Nodes where it is ready.'),
+          count('Up-to-date', 'updatedNumberScheduled', 'Nodes with the latest sort.'),
+          count('Available', 'numberAvailable', 'Nodes where it can be used.'),
+          column('Node Selector', nodeSelector, { description: 'Which nodes fit.' }),
+          ageColumn,
+          ...wideColumns(),
+        ],
+      },
+    ],
+    generation: true,
+    strategy: {
+      metadataTold: { '': ['whole', 'change'] },
+      validateName: dnsSubdomain,
+      hasStatus: true,
+      prepareForCreate: (_, object) => {
+        countTemplate(object, Math.max(templateGeneration(object), 1));
+      },
+      prepareForUpdate: (context, object, old) => {
+        if (context.subresource === 'status') return countTemplate(object, templateGeneration(old));
+        countChange(object, old);
+      },
+      validateCreate: (_, object) =>
+        validate(object, templateRules({ dialect, features }, undefined)),
+      validateUpdate: (context, object, old) => {
+        if (context.subresource === 'status') return validateStatus(object, old);
+        const errors = validate(object, templateRules({ dialect, features }, templateOf(old)));
+        // As upstream: what is wrong with the whole is told once as such, once as a change.
+        return [...errors, ...errors, ...selectorKept(object, old)];
+      },
+      warnings: (object, old) =>
+        old !== undefined && templateGeneration(object) === templateGeneration(old)
+          ? []
+          : templateWarnings(object, old, { path: ['spec', 'template'], dialect }),
+    },
+    subresources: [statusSubresource],
+    example: () => ({
+      apiVersion: 'apps/v1',
+      kind: 'DaemonSet',
+      metadata: { name: 'example', namespace: 'default' },
+      spec: { selector: { matchLabels: { app: 'example' } }, template: exampleTemplate() },
+    }),
+  });
+}

@@ -1,0 +1,198 @@
+import {
+  type ApiObject,
+  type Dialect,
+  dnsSubdomain,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  invalidGo,
+  type JsonObject,
+} from '@wheelhouse/machinery';
+import { ageColumn, at, calledText, nameColumn, numberAt, textAt } from '../cells.ts';
+import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
+import { defaultFeatures, type Features } from '../features/features.ts';
+import { fillPodSpec } from '../pod/defaults.ts';
+import { templateOf } from '../pod/disabled.ts';
+import { noneNegative, notSupportedGo } from '../pod/fields.ts';
+import { goIntOrString, goStrategy } from '../pod/go-text.ts';
+import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
+import type { PodRules } from '../pod/rules.ts';
+import {
+  notDecremented,
+  selectorKept,
+  templateRules,
+  validateSelector,
+  validateTemplate,
+} from '../pod/template.ts';
+import { nameWarnings, templateWarnings } from '../pod/warnings.ts';
+import type { ResourceDef, StrategyContext } from '../resource-def.ts';
+import { sameOrEmpty } from '../rules/checks.ts';
+import { ensure, fill, fillAbsent, objectAt } from '../rules/fill.ts';
+import {
+  countColumn,
+  exampleTemplate,
+  isZero,
+  notOverHundred,
+  readyColumn,
+  validateCounts,
+  validateIntOrPercent,
+  wideColumns,
+} from './workload.ts';
+
+function fillDefaults(object: JsonObject): void {
+  const spec = ensure(object, 'spec');
+  fill(spec, { replicas: 1, revisionHistoryLimit: 10, progressDeadlineSeconds: 600 });
+  const strategy = ensure(spec, 'strategy');
+  fill(strategy, { type: 'RollingUpdate' });
+  if (strategy['type'] === 'RollingUpdate') {
+    fillAbsent(ensure(strategy, 'rollingUpdate'), { maxUnavailable: '25%', maxSurge: '25%' });
+  }
+  fillPodSpec(objectAt(spec, 'template', 'spec'));
+}
+
+function validateRolling(rolling: JsonObject): FieldError[] {
+  const path = 'spec.strategy.rollingUpdate';
+  const { maxUnavailable, maxSurge } = rolling;
+  const field = `${path}.maxUnavailable`;
+  const errors = [
+    ...validateIntOrPercent(maxUnavailable, field),
+    ...validateIntOrPercent(maxSurge, `${path}.maxSurge`),
+  ];
+  if (isZero(maxUnavailable) && isZero(maxSurge)) {
+    const shown = goIntOrString(maxUnavailable);
+    errors.push(invalidGo(field, () => shown, 'may not be 0 when `maxSurge` is 0'));
+  }
+  return [...errors, ...notOverHundred(maxUnavailable, field)];
+}
+
+function validateStrategy(spec: JsonObject): FieldError[] {
+  const strategy = ensure(spec, 'strategy');
+  const rolling = objectAt(strategy, 'rollingUpdate');
+  const type = textAt(strategy, 'type');
+  if (type === 'RollingUpdate') return rolling === undefined ? [] : validateRolling(rolling);
+  if (type === 'Recreate') {
+    const detail = "may not be specified when strategy `type` is 'Recreate'";
+    return rolling === undefined ? [] : [forbiddenField('spec.strategy.rollingUpdate', detail)];
+  }
+  const shown = goStrategy('apps.DeploymentStrategy', type, '*apps.RollingUpdateDeployment');
+  return [notSupportedGo('spec.strategy', shown, ['Recreate', 'RollingUpdate'])];
+}
+
+/** A way back that is still asked for by annotation, as the first versions had a field for it. */
+function validateRollback(object: JsonObject): FieldError[] {
+  const text = textAt(object, 'metadata', 'annotations', 'deprecated.deployment.rollback.to');
+  return /^[+-]?\d+$/.test(text)
+    ? noneNegative({ version: Number(text) }, 'spec.rollback', 'version')
+    : [];
+}
+
+function validate(object: JsonObject, rules: PodRules): FieldError[] {
+  const spec = ensure(object, 'spec');
+  const errors = [
+    ...noneNegative(spec, 'spec', 'replicas'),
+    ...validateSelector(object, 'deployment'),
+    ...validateTemplate(object, 'ReplicaSet', rules),
+    ...validateStrategy(spec),
+    ...noneNegative(spec, 'spec', 'minReadySeconds'),
+    ...noneNegative(spec, 'spec', 'revisionHistoryLimit'),
+    ...validateRollback(object),
+    ...noneNegative(spec, 'spec', 'progressDeadlineSeconds'),
+  ];
+  const deadline = at(spec, 'progressDeadlineSeconds');
+  if (typeof deadline === 'number' && deadline <= numberAt(spec, 'minReadySeconds')) {
+    const detail = 'must be greater than minReadySeconds';
+    errors.push(invalid('spec.progressDeadlineSeconds', deadline, detail));
+  }
+  return errors;
+}
+
+const parts = ['updatedReplicas', 'readyReplicas', 'availableReplicas'];
+const counts = [
+  'observedGeneration',
+  'replicas',
+  ...parts,
+  'unavailableReplicas',
+  'collisionCount',
+];
+
+const validateStatus = (object: JsonObject, old: JsonObject): FieldError[] => [
+  ...validateCounts(object, counts, parts),
+  ...notDecremented(object, old, 'collisionCount'),
+];
+
+/** Its annotations go to the ReplicaSets it makes, so a change of them is one of what is wanted. */
+function prepareUpdate(context: StrategyContext, object: ApiObject, old: ApiObject): void {
+  if (context.subresource === 'status') {
+    const { labels } = old.metadata;
+    if (labels === undefined) delete object.metadata.labels;
+    else object.metadata.labels = { ...labels };
+    return;
+  }
+  if (sameOrEmpty(object.metadata.annotations, old.metadata.annotations)) return;
+  object.metadata.generation = (old.metadata.generation ?? 0) + 1;
+}
+
+/** Deployment: keeps replicas of a pod running and replaces them gradually. */
+export function deployment(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
+  return defineKind({
+    dialect,
+    features,
+    facts: 'apps',
+    kind: 'Deployment',
+    resource: 'deployments',
+    scope: 'Namespaced',
+    shortNames: ['deploy'],
+    categories: ['all'],
+    versions: [
+      {
+        version: 'v1',
+        defaults: leavingOldInitContainers(dialect, ['spec', 'template'], fillDefaults),
+        columns: [
+          nameColumn,
+          readyColumn,
+          ...[
+            countColumn(
+              'Up-to-date',
+              ['status', 'updatedReplicas'],
+              'Replicas of the latest sort.',
+            ),
+            countColumn('Available', ['status', 'availableReplicas'], 'Replicas that can be used.'),
+          ].map(calledText),
+          ageColumn,
+          ...wideColumns(),
+        ],
+      },
+    ],
+    generation: true,
+    strategy: {
+      validateName: dnsSubdomain,
+      hasStatus: true,
+      prepareForUpdate: prepareUpdate,
+      validateCreate: (_, object) =>
+        validate(object, templateRules({ dialect, features }, undefined)),
+      validateUpdate: (context, object, old) =>
+        context.subresource === 'status'
+          ? validateStatus(object, old)
+          : [
+              ...validate(object, templateRules({ dialect, features }, templateOf(old))),
+              ...selectorKept(object, old),
+            ],
+      warnings: (object, old) => [
+        ...nameWarnings(object, old),
+        ...templateWarnings(object, old, { path: ['spec', 'template'], dialect }),
+      ],
+      resetFields: { '': ['status'], status: ['spec', 'metadata.labels'] },
+    },
+    subresources: [scaleSubresource, statusSubresource],
+    example: () => ({
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { name: 'example', namespace: 'default' },
+      spec: {
+        replicas: 2,
+        selector: { matchLabels: { app: 'example' } },
+        template: exampleTemplate(),
+      },
+    }),
+  });
+}

@@ -1,0 +1,63 @@
+import type { Dialect, FieldError, JsonObject } from '@wheelhouse/machinery';
+import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
+import { defaultFeatures, type Features } from '../features/features.ts';
+import { fillPodSpec } from '../pod/defaults.ts';
+import { noneNegative } from '../pod/fields.ts';
+import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
+import type { PodRules } from '../pod/rules.ts';
+import { selectorKept, validateSelector, validateTemplate } from '../pod/template.ts';
+import type { ResourceDef } from '../resource-def.ts';
+import { ensure, fill, objectAt } from '../rules/fill.ts';
+import { replicaColumns, replicaStrategy } from './replicas.ts';
+import { exampleTemplate, wideColumns } from './workload.ts';
+
+function fillDefaults(object: JsonObject): void {
+  const spec = ensure(object, 'spec');
+  fill(spec, { replicas: 1 });
+  fillPodSpec(objectAt(spec, 'template', 'spec'));
+}
+
+function validate(object: JsonObject, rules: PodRules): FieldError[] {
+  const spec = ensure(object, 'spec');
+  return [
+    ...noneNegative(spec, 'spec', 'replicas'),
+    ...noneNegative(spec, 'spec', 'minReadySeconds'),
+    // Upstream's words, as a Deployment's.
+    ...validateSelector(object, 'deployment'),
+    ...validateTemplate(object, 'ReplicaSet', rules),
+  ];
+}
+
+/** ReplicaSet: keeps replicas of one pod template running. */
+export function replicaSet(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
+  return defineKind({
+    dialect,
+    features,
+    facts: 'apps',
+    kind: 'ReplicaSet',
+    resource: 'replicasets',
+    scope: 'Namespaced',
+    shortNames: ['rs'],
+    categories: ['all'],
+    versions: [
+      {
+        version: 'v1',
+        defaults: leavingOldInitContainers(dialect, ['spec', 'template'], fillDefaults),
+        columns: [...replicaColumns, ...wideColumns()],
+      },
+    ],
+    generation: true,
+    strategy: replicaStrategy({ dialect, features }, { validate, changed: selectorKept }),
+    subresources: [scaleSubresource, statusSubresource],
+    example: () => ({
+      apiVersion: 'apps/v1',
+      kind: 'ReplicaSet',
+      metadata: { name: 'example', namespace: 'default' },
+      spec: {
+        replicas: 2,
+        selector: { matchLabels: { app: 'example' } },
+        template: exampleTemplate(),
+      },
+    }),
+  });
+}

@@ -1,0 +1,236 @@
+import {
+  type ApiObject,
+  appendAll,
+  type Dialect,
+  dnsLabel,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  invalidGo,
+  type JsonObject,
+  notSupported,
+  required,
+} from '@wheelhouse/machinery';
+import { ageColumn, nameColumn, numberAt, textAt } from '../cells.ts';
+import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
+import { defaultFeatures, type Features } from '../features/features.ts';
+import { fillPodSpec, fillResources } from '../pod/defaults.ts';
+import { templateOf } from '../pod/disabled.ts';
+import { noneNegative } from '../pod/fields.ts';
+import { goSelector, goStrategy } from '../pod/go-text.ts';
+import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
+import type { PodRules } from '../pod/rules.ts';
+import {
+  isReadable,
+  notDecremented,
+  selectsAll,
+  templateRules,
+  validateEndless,
+  validateSelected,
+  validateSelector,
+  validateTemplateMetadata,
+} from '../pod/template.ts';
+import { claimWarnings, templateWarnings } from '../pod/warnings.ts';
+import type { ResourceDef } from '../resource-def.ts';
+import { sameOrEmpty } from '../rules/checks.ts';
+import { ensure, fill, fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
+import { exampleTemplate, readyColumn, validateCounts, wideColumns } from './workload.ts';
+
+function fillDefaults(object: JsonObject, features: Features): void {
+  const spec = ensure(object, 'spec');
+  fill(spec, { podManagementPolicy: 'OrderedReady', replicas: 1, revisionHistoryLimit: 10 });
+  const strategy = ensure(spec, 'updateStrategy');
+  if ((strategy['type'] ?? '') === '') {
+    strategy['type'] = 'RollingUpdate';
+    ensure(strategy, 'rollingUpdate');
+  }
+  if (strategy['type'] === 'RollingUpdate') {
+    fill(objectAt(strategy, 'rollingUpdate'), { partition: 0 });
+    if (features.enabled('MaxUnavailableStatefulSet')) {
+      fillAbsent(objectAt(strategy, 'rollingUpdate'), { maxUnavailable: 1 });
+    }
+  }
+  fill(ensure(spec, 'persistentVolumeClaimRetentionPolicy'), {
+    whenDeleted: 'Retain',
+    whenScaled: 'Retain',
+  });
+  fillPodSpec(objectAt(spec, 'template', 'spec'));
+  for (const claim of objectsAt(spec, 'volumeClaimTemplates')) {
+    const wanted = ensure(claim, 'spec');
+    fillAbsent(wanted, { volumeMode: 'Filesystem' });
+    fillResources(objectAt(wanted, 'resources'));
+    fill(ensure(claim, 'status'), { phase: 'Pending' });
+    claim['apiVersion'] = 'v1';
+    claim['kind'] = 'PersistentVolumeClaim';
+  }
+}
+
+const policies = ['OrderedReady', 'Parallel'];
+
+function validatePolicy(spec: JsonObject): FieldError[] {
+  const policy = textAt(spec, 'podManagementPolicy');
+  if (policy === '') return [required('spec.podManagementPolicy')];
+  if (policies.includes(policy)) return [];
+  return [invalid('spec.podManagementPolicy', policy, "must be 'OrderedReady' or 'Parallel'")];
+}
+
+const settingsType = '*apps.RollingUpdateStatefulSetStrategy';
+
+function validateStrategy(spec: JsonObject): FieldError[] {
+  const path = 'spec.updateStrategy';
+  const strategy = ensure(spec, 'updateStrategy');
+  const rolling = objectAt(strategy, 'rollingUpdate');
+  const type = textAt(strategy, 'type');
+  if (type === '') return [required(path)];
+  if (type === 'RollingUpdate') {
+    return rolling === undefined ? [] : noneNegative(rolling, `${path}.rollingUpdate`, 'partition');
+  }
+  if (type === 'OnDelete') {
+    if (rolling === undefined) return [];
+    const partition = numberAt(rolling, 'partition');
+    const shown = `${settingsType.slice(1)}{Partition:${partition}, MaxUnavailable:(*intstr.IntOrString)(nil)}`;
+    const detail = "only allowed for updateStrategy 'RollingUpdate'";
+    return [invalidGo(`${path}.rollingUpdate`, () => shown, detail)];
+  }
+  const shown = goStrategy('apps.StatefulSetUpdateStrategy', type, settingsType);
+  return [invalidGo(path, () => shown, "must be 'RollingUpdate' or 'OnDelete'")];
+}
+
+function validateRetention(spec: JsonObject): FieldError[] {
+  const path = 'spec.persistentVolumeClaimRetentionPolicy';
+  const policy = objectAt(spec, 'persistentVolumeClaimRetentionPolicy');
+  const allowed = ['Retain', 'Delete'];
+  if (policy === undefined) return [];
+  return ['whenDeleted', 'whenScaled'].flatMap((name) => {
+    const value = textAt(policy, name);
+    return allowed.includes(value) ? [] : [notSupported(`${path}.${name}`, value, allowed)];
+  });
+}
+
+/**
+ * Of the template only its labels, its annotations and what would end its pods: upstream does not
+ * look at the pods' spec, whose mounts name claims that do not stand among its volumes.
+ */
+function validateOwnTemplate(object: JsonObject, rules: PodRules): FieldError[] {
+  const path = 'spec.template';
+  const template = ensure(ensure(object, 'spec'), 'template');
+  const selector = objectAt(object, 'spec', 'selector');
+  const endless = validateEndless(template, path, 'StatefulSet');
+  if (!isReadable(selector)) {
+    return [invalidGo('spec.selector', () => goSelector(selector), ''), ...endless];
+  }
+  return [
+    ...(selectsAll(selector) ? [] : validateSelected(object, path)),
+    ...validateTemplateMetadata(template, path, rules),
+    ...endless,
+  ];
+}
+
+function validate(object: JsonObject, rules: PodRules): FieldError[] {
+  const spec = ensure(object, 'spec');
+  const ordinals = objectAt(spec, 'ordinals');
+  return [
+    ...validatePolicy(spec),
+    ...validateStrategy(spec),
+    ...validateRetention(spec),
+    ...noneNegative(spec, 'spec', 'replicas'),
+    ...noneNegative(spec, 'spec', 'minReadySeconds'),
+    ...(ordinals === undefined ? [] : noneNegative(ordinals, 'spec.ordinals', 'start')),
+    ...validateSelector(object, 'statefulset'),
+    ...validateOwnTemplate(object, rules),
+  ];
+}
+
+const mutable = [
+  'replicas',
+  'ordinals',
+  'template',
+  'updateStrategy',
+  'persistentVolumeClaimRetentionPolicy',
+  'minReadySeconds',
+];
+
+function fixedFieldsKept(object: JsonObject, old: JsonObject): FieldError[] {
+  const strip = (spec: JsonObject) =>
+    Object.fromEntries(Object.entries(spec).filter(([name]) => !mutable.includes(name)));
+  if (sameOrEmpty(strip(ensure(object, 'spec')), strip(ensure(old, 'spec')))) return [];
+  const detail =
+    "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', " +
+    "'updateStrategy', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
+  return [forbiddenField('spec', detail)];
+}
+
+const parts = ['readyReplicas', 'currentReplicas', 'updatedReplicas', 'availableReplicas'];
+const counts = ['replicas', ...parts, 'observedGeneration', 'collisionCount'];
+
+function validateStatus(object: JsonObject, old: JsonObject): FieldError[] {
+  const limits = { availableOf: 'status.readyReplicas' };
+  return [
+    ...validateCounts(object, counts, parts, limits),
+    ...notDecremented(object, old, 'collisionCount'),
+  ];
+}
+
+function warnings(
+  object: ApiObject,
+  old: ApiObject | undefined,
+  dialect: Dialect,
+): readonly string[] {
+  const found = templateWarnings(object, old, { path: ['spec', 'template'], dialect });
+  // Upstream's path of a claim is another one when a set is changed.
+  const member = old === undefined ? '' : '.Spec';
+  objectsAt(object, 'spec', 'volumeClaimTemplates').forEach((claim, index) => {
+    const path = `spec.volumeClaimTemplates[${index}]${member}`;
+    appendAll(found, claimWarnings(objectAt(claim, 'spec'), path));
+  });
+  return found;
+}
+
+/** StatefulSet: replicas with names and storage of their own. */
+export function statefulSet(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
+  return defineKind({
+    dialect,
+    features,
+    facts: 'apps',
+    kind: 'StatefulSet',
+    resource: 'statefulsets',
+    scope: 'Namespaced',
+    shortNames: ['sts'],
+    categories: ['all'],
+    versions: [
+      {
+        version: 'v1',
+        defaults: leavingOldInitContainers(dialect, ['spec', 'template'], (object) =>
+          fillDefaults(object, features),
+        ),
+        columns: [nameColumn, readyColumn, ageColumn, ...wideColumns().slice(0, 2)],
+      },
+    ],
+    generation: true,
+    strategy: {
+      validateName: dnsLabel,
+      hasStatus: true,
+      validateCreate: (_, object) =>
+        validate(object, templateRules({ dialect, features }, undefined)),
+      validateUpdate: (context, object, old) =>
+        context.subresource === 'status'
+          ? validateStatus(object, old)
+          : [
+              ...validate(object, templateRules({ dialect, features }, templateOf(old))),
+              ...fixedFieldsKept(object, old),
+            ],
+      warnings: (object, old) => warnings(object, old, dialect),
+    },
+    subresources: [scaleSubresource, statusSubresource],
+    example: () => ({
+      apiVersion: 'apps/v1',
+      kind: 'StatefulSet',
+      metadata: { name: 'example', namespace: 'default' },
+      spec: {
+        serviceName: 'example',
+        selector: { matchLabels: { app: 'example' } },
+        template: exampleTemplate(),
+      },
+    }),
+  });
+}

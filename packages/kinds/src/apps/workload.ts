@@ -1,0 +1,124 @@
+import {
+  type FieldError,
+  invalid,
+  invalidGo,
+  type JsonObject,
+  type JsonValue,
+  type LabelSelector,
+} from '@wheelhouse/machinery';
+import { at, column, numberAt, textAt } from '../cells.ts';
+import { negative, noneNegative } from '../pod/fields.ts';
+import { goIntOrString } from '../pod/go-text.ts';
+import type { ColumnDef } from '../resource-def.ts';
+import { sortedKeys } from '../rules/checks.ts';
+import { objectAt, objectsAt } from '../rules/fill.ts';
+
+/** What the controllers of pods share. */
+
+/** A whole number or percentage, not negative. */
+export function validateIntOrPercent(value: JsonValue | undefined, field: string): FieldError[] {
+  if (value === undefined || value === null) return [];
+  if (typeof value === 'number') {
+    return value >= 0 ? [] : [invalid(field, value, negative)];
+  }
+  if (typeof value === 'string' && /^[0-9]+%$/.test(value)) return [];
+  const regex = "(e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
+  const detail = `a valid percent string must be a numeric string followed by an ending '%' ${regex}`;
+  return [invalidGo(field, () => goIntOrString(value), detail)];
+}
+
+/** A percentage over 100 makes no sense where a part of the pods is meant. */
+export function notOverHundred(value: JsonValue | undefined, field: string): FieldError[] {
+  if (typeof value !== 'string' || !/^[0-9]+%$/.test(value)) return [];
+  return Number(value.slice(0, -1)) > 100
+    ? [invalidGo(field, () => goIntOrString(value), 'must not be greater than 100%')]
+    : [];
+}
+
+/** True for `0` and `0%`, and for a text that is neither number nor percentage, which counts as 0. */
+export function isZero(value: JsonValue | undefined): boolean {
+  if (typeof value !== 'string') return (value ?? 0) === 0;
+  return !/^(?:[0-9]+%|[+-]?[0-9]+)$/.test(value) || Number.parseInt(value, 10) === 0;
+}
+
+/** Numbers in a status: none negative, and none of `parts` over all the replicas there are. */
+export function validateCounts(
+  object: JsonObject,
+  counts: readonly string[],
+  parts: readonly string[],
+  words: { availableOf: string } = { availableOf: 'readyReplicas' },
+): FieldError[] {
+  const status = objectAt(object, 'status') ?? {};
+  const count = (name: string) => numberAt(status, name);
+  const over = (name: string, limit: string, shown: string) =>
+    count(name) > count(limit)
+      ? [invalid(`status.${name}`, count(name), `cannot be greater than ${shown}`)]
+      : [];
+  return [
+    ...noneNegative(status, 'status', ...counts),
+    ...parts.flatMap((name) => over(name, 'replicas', 'status.replicas')),
+    ...over('availableReplicas', 'readyReplicas', words.availableOf),
+  ];
+}
+
+/** A label selector in one line, as a printer shows it. */
+export function selectorText(selector: JsonObject | undefined): string {
+  if (selector === undefined) return '<none>';
+  const { matchExpressions = [] } = selector as unknown as LabelSelector;
+  const labels = objectAt(selector, 'matchLabels');
+  const parts = sortedKeys(labels).map((key) => ({ key, text: `${key}=${textAt(labels, key)}` }));
+  for (const { key, operator, values = [] } of matchExpressions) {
+    const list = `(${[...values].sort().join(',')})`;
+    const exists = operator === 'Exists' ? key : `!${key}`;
+    const isListed = operator === 'In' || operator === 'NotIn';
+    parts.push({ key, text: isListed ? `${key} ${operator.toLowerCase()} ${list}` : exists });
+  }
+  const byKey = parts.sort(
+    (one, other) => Number(one.key > other.key) - Number(one.key < other.key),
+  );
+  return byKey.map(({ text }) => text).join(',') || '<none>';
+}
+
+/** A whole number out of the object. */
+export function countColumn(name: string, path: readonly string[], description: string): ColumnDef {
+  return column(name, (object) => numberAt(object, ...path), { type: 'integer', description });
+}
+
+const containerList = (object: JsonObject, path: readonly string[], member: string) =>
+  objectsAt(object, ...path, 'containers')
+    .map((container) => textAt(container, member))
+    .join(',');
+
+/** Names and images of the template's containers, and the selector; all wide. */
+export function wideColumns(
+  path: readonly string[] = ['spec', 'template', 'spec'],
+): readonly ColumnDef[] {
+  return [
+    column('Containers', (object) => containerList(object, path, 'name'), {
+      priority: 1,
+      description: 'Names of the containers.',
+    }),
+    column('Images', (object) => containerList(object, path, 'image'), {
+      priority: 1,
+      description: 'Images of the containers.',
+    }),
+    column('Selector', (object) => selectorText(objectAt(object, 'spec', 'selector')), {
+      priority: 1,
+      description: 'Selector of the pods.',
+    }),
+  ];
+}
+
+/** `ready/wanted`. */
+export const readyColumn: ColumnDef = column(
+  'Ready',
+  (object) =>
+    `${numberAt(object, 'status', 'readyReplicas')}/${Number(at(object, 'spec', 'replicas') ?? 1)}`,
+  { description: 'Ready replicas, of those wanted.' },
+);
+
+/** A small template for the examples. */
+export const exampleTemplate = (): JsonObject => ({
+  metadata: { labels: { app: 'example' } },
+  spec: { containers: [{ name: 'main', image: 'example.com/main:1.0' }] },
+});

@@ -1,0 +1,293 @@
+import {
+  appendAll,
+  breaks,
+  type Dialect,
+  dnsLabel,
+  type FieldError,
+  forbiddenField,
+  goQuoted,
+  invalid,
+  invalidGo,
+  type JsonObject,
+  type JsonValue,
+  notSupported,
+  parseQuantity,
+  pathSegment,
+  required,
+} from '@wheelhouse/machinery';
+import { at, numberAt, textAt } from '../cells.ts';
+import { notNegative } from '../pod/fields.ts';
+import { goQuantity } from '../pod/go-text.ts';
+import { validateResourceName } from '../pod/validation/resources.ts';
+import { objectAt, objectsAt } from '../rules/fill.ts';
+
+const periodSecondsMax = 1800;
+const windowSecondsMax = 3600;
+const notPositive = 'must be greater than zero';
+
+interface AutoscalerRules {
+  /** The least that `minReplicas` may be. */
+  readonly least: number;
+  readonly dialect: Dialect;
+}
+
+/** All that is wrong with a HorizontalPodAutoscaler but for its metadata. */
+export function validateAutoscaler(object: JsonObject, rules: AutoscalerRules): FieldError[] {
+  const spec = objectAt(object, 'spec') ?? {};
+  return [
+    ...validateReplicas(spec, rules.least),
+    ...validateReference(objectAt(spec, 'scaleTargetRef') ?? {}, 'spec.scaleTargetRef'),
+    ...validateMetrics(spec, rules),
+    ...validateBehavior(objectAt(spec, 'behavior'), 'spec.behavior'),
+  ];
+}
+
+/** `status`, as the controller writes it. */
+export function validateAutoscalerStatus(object: JsonObject): FieldError[] {
+  const status = objectAt(object, 'status') ?? {};
+  return ['currentReplicas', 'desiredReplicas'].flatMap((name) =>
+    notNegative(status, `status.${name}`),
+  );
+}
+
+function validateReplicas(spec: JsonObject, least: number): FieldError[] {
+  const fewest = at(spec, 'minReplicas');
+  const [min, max] = [numberAt(spec, 'minReplicas'), numberAt(spec, 'maxReplicas')];
+  const errors: FieldError[] = [];
+  if (fewest !== undefined && min < least) {
+    errors.push(invalid('spec.minReplicas', min, `must be greater than or equal to ${least}`));
+  }
+  if (max < 1) errors.push(invalid('spec.maxReplicas', max, 'must be greater than 0'));
+  if (fewest !== undefined && max < min) {
+    const detail = 'must be greater than or equal to `minReplicas`';
+    errors.push(invalid('spec.maxReplicas', max, detail));
+  }
+  return errors;
+}
+
+/** Kind and name of an object in the same namespace. */
+function validateReference(reference: JsonObject, path: string): FieldError[] {
+  return ['kind', 'name'].flatMap((name) => {
+    const value = textAt(reference, name);
+    const field = `${path}.${name}`;
+    return value === '' ? [required(field)] : breaks(field, value, pathSegment);
+  });
+}
+
+function validateMetrics(spec: JsonObject, rules: AutoscalerRules): FieldError[] {
+  const metrics = objectsAt(spec, 'metrics');
+  const errors = metrics.flatMap((metric, index) =>
+    validateMetric(metric, `spec.metrics[${index}]`, rules.dialect),
+  );
+  const wakes = metrics.some(({ type }) => type === 'Object' || type === 'External');
+  if (at(spec, 'minReplicas') !== 0 || wakes) return errors;
+  const detail =
+    'must specify at least one Object or External metric to support scaling to zero replicas';
+  return [...errors, forbiddenField('spec.metrics', detail)];
+}
+
+type SourceRule = (source: JsonObject, path: string, dialect: Dialect) => FieldError[];
+
+/** Sources in the order in which upstream looks for them, by the member that holds each. */
+const sources: Readonly<Record<string, { readonly type: string; readonly rule: SourceRule }>> = {
+  object: {
+    type: 'Object',
+    rule: (source, path) => [
+      ...validateReference(objectAt(source, 'describedObject') ?? {}, `${path}.describedObject`),
+      ...validateIdentifier(source, path),
+      ...validateTarget(source, path),
+      ...needsOne(source, path, 'must set either a target value or averageValue'),
+    ],
+  },
+  external: { type: 'External', rule: validateExternal },
+  pods: {
+    type: 'Pods',
+    rule: (source, path) => [
+      ...validateIdentifier(source, path),
+      ...validateTarget(source, path),
+      ...(hasTarget(source, 'averageValue')
+        ? []
+        : [required(`${path}.target.averageValue`, 'must specify a positive target averageValue')]),
+    ],
+  },
+  resource: {
+    type: 'Resource',
+    rule: (source, path) => {
+      const isNamed = textAt(source, 'name') !== '';
+      const unnamed = required(`${path}.name`, 'must specify a resource name');
+      return [...(isNamed ? [] : [unnamed]), ...validateUse(source, path)];
+    },
+  },
+  containerResource: { type: 'ContainerResource', rule: validateContainerResource },
+};
+
+const metricTypes = Object.values(sources)
+  .map(({ type }) => type)
+  .sort();
+
+function validateMetric(metric: JsonObject, path: string, dialect: Dialect): FieldError[] {
+  const type = textAt(metric, 'type');
+  const present = Object.keys(sources).filter((name) => objectAt(metric, name) !== undefined);
+  const expected = Object.keys(sources).find((name) => sources[name]?.type === type);
+  const unknown = notSupported(`${path}.type`, type, metricTypes);
+  const errors: FieldError[] = [];
+  if (type === '') errors.push(required(`${path}.type`, 'must specify a metric source type'));
+  if (expected === undefined) errors.push(unknown);
+  const [first] = present;
+  if (first !== undefined) {
+    const source = objectAt(metric, first) as JsonObject;
+    appendAll(errors, sources[first]?.rule(source, `${path}.${first}`, dialect) ?? []);
+  }
+  if (expected === undefined) errors.push(unknown);
+  else if (!present.includes(expected)) {
+    const detail = 'must populate information for the given metric source';
+    errors.push(required(`${path}.${expected}`, detail));
+  }
+  if (present.length === 1) return errors;
+  const others = present.filter((name) => name !== expected);
+  return [
+    ...errors,
+    ...others.map((name) =>
+      forbiddenField(`${path}.${name}`, 'must populate the given metric source only'),
+    ),
+  ];
+}
+
+const hasTarget = (source: JsonObject, name: string) => at(source, 'target', name) !== undefined;
+
+const needsOne = (source: JsonObject, path: string, detail: string): FieldError[] =>
+  hasTarget(source, 'value') || hasTarget(source, 'averageValue')
+    ? []
+    : [required(`${path}.target.averageValue`, detail)];
+
+function validateExternal(source: JsonObject, path: string): FieldError[] {
+  const errors = [
+    ...validateIdentifier(source, path),
+    ...validateTarget(source, path),
+    ...needsOne(source, path, 'must set either a target value for metric or a per-pod target'),
+  ];
+  if (!hasTarget(source, 'value') || !hasTarget(source, 'averageValue')) return errors;
+  const detail = 'may not set both a target value for metric and a per-pod target';
+  return [...errors, forbiddenField(`${path}.target.value`, detail)];
+}
+
+function validateContainerResource(
+  source: JsonObject,
+  path: string,
+  dialect: Dialect,
+): FieldError[] {
+  const [name, container] = [textAt(source, 'name'), textAt(source, 'container')];
+  return [
+    ...(name === ''
+      ? [required(`${path}.name`, 'must specify a resource name')]
+      : validateResourceName(name, `${path}.name`, dialect).map((error) =>
+          // What is no name at all is shown as a text here, not as the name of a resource.
+          /must be a standard resource|extended resource name standard/.test(error.message)
+            ? error
+            : {
+                ...error,
+                message: error.message.replace(`: ${name}:`, () => `: ${goQuoted(name)}:`),
+              },
+        )),
+    ...(container === ''
+      ? [required(`${path}.container`, 'must specify a container')]
+      : breaks(`${path}.container`, container, dnsLabel)),
+    ...validateUse(source, path),
+  ];
+}
+
+/** The target of a resource's use: an amount, or a share of what was asked for. */
+function validateUse(source: JsonObject, path: string): FieldError[] {
+  const errors = validateTarget(source, path);
+  const hasShare = hasTarget(source, 'averageUtilization');
+  const hasAmount = hasTarget(source, 'averageValue');
+  if (!hasShare && !hasAmount) {
+    const detail = 'must set either a target raw value or a target utilization';
+    errors.push(required(`${path}.target.averageUtilization`, detail));
+  }
+  if (hasShare && hasAmount) {
+    const detail = 'may not set both a target raw value and a target utilization';
+    errors.push(forbiddenField(`${path}.target.averageValue`, detail));
+  }
+  return errors;
+}
+
+function validateTarget(source: JsonObject, path: string): FieldError[] {
+  const field = `${path}.target`;
+  const type = textAt(source, 'target', 'type');
+  const errors: FieldError[] = [];
+  if (type === '') errors.push(required(`${field}.type`, 'must specify a metric target type'));
+  if (!['Utilization', 'Value', 'AverageValue'].includes(type)) {
+    const detail = 'must be either Utilization, Value, or AverageValue';
+    errors.push(invalid(`${field}.type`, type, detail));
+  }
+  for (const name of ['value', 'averageValue']) {
+    appendAll(errors, positive(at(source, 'target', name), `${field}.${name}`));
+  }
+  const share = at(source, 'target', 'averageUtilization');
+  if (share !== undefined && numberAt(source, 'target', 'averageUtilization') < 1) {
+    errors.push(invalid(`${field}.averageUtilization`, share, 'must be greater than 0'));
+  }
+  return errors;
+}
+
+function positive(value: JsonValue | undefined, field: string): FieldError[] {
+  const quantity = value === undefined ? undefined : parseQuantity(String(value));
+  if (quantity === undefined || 'error' in quantity || quantity.nano > 0n) return [];
+  return [invalidGo(field, () => goQuantity(quantity.text), 'must be positive')];
+}
+
+function validateIdentifier(source: JsonObject, path: string): FieldError[] {
+  const name = textAt(source, 'metric', 'name');
+  const field = `${path}.metric.name`;
+  return name === ''
+    ? [required(field, 'must specify a metric name')]
+    : breaks(field, name, pathSegment);
+}
+
+function validateBehavior(behavior: JsonObject | undefined, path: string): FieldError[] {
+  return ['scaleUp', 'scaleDown'].flatMap((name) => {
+    const rules = objectAt(behavior, name);
+    return rules === undefined ? [] : validateScaling(rules, `${path}.${name}`);
+  });
+}
+
+function validateScaling(rules: JsonObject, path: string): FieldError[] {
+  const errors = validateWindow(rules, `${path}.stabilizationWindowSeconds`);
+  const select = at(rules, 'selectPolicy');
+  const known = ['Disabled', 'Max', 'Min'];
+  if (select !== undefined && !known.includes(String(select))) {
+    errors.push(notSupported(`${path}.selectPolicy`, select, known));
+  }
+  const policies = objectsAt(rules, 'policies');
+  if (policies.length === 0) {
+    errors.push(required(`${path}.policies`, 'must specify at least one Policy'));
+  }
+  return [
+    ...errors,
+    ...policies.flatMap((policy, index) => validatePolicy(policy, `${path}.policies[${index}]`)),
+  ];
+}
+
+function validateWindow(rules: JsonObject, field: string): FieldError[] {
+  const seconds = numberAt(rules, 'stabilizationWindowSeconds');
+  if (seconds < 0) return [invalid(field, seconds, 'must be greater than or equal to zero')];
+  if (seconds <= windowSecondsMax) return [];
+  return [invalid(field, seconds, `must be less than or equal to ${windowSecondsMax}`)];
+}
+
+function validatePolicy(policy: JsonObject, path: string): FieldError[] {
+  const type = textAt(policy, 'type');
+  const [value, period] = [numberAt(policy, 'value'), numberAt(policy, 'periodSeconds')];
+  const errors: FieldError[] = [];
+  if (type !== 'Pods' && type !== 'Percent') {
+    errors.push(notSupported(`${path}.type`, type, ['Percent', 'Pods']));
+  }
+  if (value <= 0) errors.push(invalid(`${path}.value`, value, notPositive));
+  if (period <= 0) errors.push(invalid(`${path}.periodSeconds`, period, notPositive));
+  if (period > periodSecondsMax) {
+    const detail = `must be less than or equal to ${periodSecondsMax}`;
+    errors.push(invalid(`${path}.periodSeconds`, period, detail));
+  }
+  return errors;
+}

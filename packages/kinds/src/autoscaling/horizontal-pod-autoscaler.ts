@@ -1,0 +1,139 @@
+import { type ApiObject, type Dialect, dnsSubdomain, type JsonObject } from '@wheelhouse/machinery';
+import { countColumn } from '../apps/workload.ts';
+import { ageColumn, at, calledText, column, nameColumn, textAt } from '../cells.ts';
+import { defineKind, statusSubresource } from '../define.ts';
+import { defaultFeatures, type Features } from '../features/features.ts';
+import type { ColumnDef, ResourceDef } from '../resource-def.ts';
+import { ensure, objectAt, objectsAt } from '../rules/fill.ts';
+import { validateAutoscaler, validateAutoscalerStatus } from './autoscaler-rules.ts';
+import { dropAnnotations, fromFirstVersion, toFirstVersion } from './kept-in-annotations.ts';
+import { targetsOf } from './metric-targets.ts';
+
+/** The metric there is when nothing is said. */
+const standardMetric = (): JsonObject => ({
+  type: 'Resource',
+  resource: { name: 'cpu', target: { type: 'Utilization', averageUtilization: 80 } },
+});
+
+function fillDefaults(object: JsonObject): void {
+  const spec = ensure(object, 'spec');
+  if (at(spec, 'minReplicas') === undefined) spec['minReplicas'] = 1;
+  fillMetrics(object);
+}
+
+/** What an older version is given besides when it becomes the current one. */
+function fillMetrics(object: JsonObject): void {
+  const spec = ensure(object, 'spec');
+  if (objectsAt(spec, 'metrics').length === 0) spec['metrics'] = [standardMetric()];
+  const behavior = objectAt(spec, 'behavior');
+  if (behavior === undefined) return;
+  fillRules(ensure(behavior, 'scaleUp'), {
+    selectPolicy: 'Max',
+    stabilizationWindowSeconds: 0,
+    policies: [
+      { type: 'Pods', value: 4, periodSeconds: 15 },
+      { type: 'Percent', value: 100, periodSeconds: 15 },
+    ],
+  });
+  fillRules(ensure(behavior, 'scaleDown'), {
+    selectPolicy: 'Max',
+    policies: [{ type: 'Percent', value: 100, periodSeconds: 15 }],
+  });
+}
+
+/** Absent members alone: an empty policy is for the rules to refuse. */
+function fillRules(rules: JsonObject, defaults: JsonObject): void {
+  for (const [name, value] of Object.entries(defaults)) {
+    if (rules[name] === undefined && value !== undefined) rules[name] = value;
+  }
+}
+
+function reference(object: JsonObject): string {
+  const ref = objectAt(object, 'spec', 'scaleTargetRef');
+  return `${textAt(ref, 'kind')}/${textAt(ref, 'name')}`;
+}
+
+function columns(targets: ColumnDef['cell']): readonly ColumnDef[] {
+  return [
+    nameColumn,
+    column('Reference', reference, { description: 'What is scaled.' }),
+    column('Targets', targets, { description: 'Metrics, current and wanted.' }),
+    column('MinPods', (object) => String(at(object, 'spec', 'minReplicas') ?? '<unset>'), {
+      description: 'Least replicas.',
+    }),
+    calledText(countColumn('MaxPods', ['spec', 'maxReplicas'], 'Most replicas.')),
+    calledText(countColumn('Replicas', ['status', 'currentReplicas'], 'Replicas now.')),
+    ageColumn,
+  ];
+}
+
+/** HorizontalPodAutoscaler: scales by metrics. */
+export function horizontalPodAutoscaler(
+  dialect: Dialect,
+  features: Features = defaultFeatures,
+): ResourceDef {
+  const usualLeast = features.enabled('HPAScaleToZero') ? 0 : 1;
+  const toStorage = (object: ApiObject): ApiObject => {
+    fromFirstVersion(object, dialect);
+    fillMetrics(object);
+    return object;
+  };
+  return defineKind({
+    dialect,
+    features,
+    facts: 'autoscaling',
+    kind: 'HorizontalPodAutoscaler',
+    resource: 'horizontalpodautoscalers',
+    scope: 'Namespaced',
+    shortNames: ['hpa'],
+    categories: ['all'],
+    versions: [
+      {
+        version: 'v2',
+        defaults: (object) => {
+          // Older versions, which begin with these defaults, have annotations to read.
+          if (['', 'autoscaling/v2'].includes(textAt(object, 'apiVersion'))) {
+            dropAnnotations(object as ApiObject, dialect);
+          }
+          fillDefaults(object);
+        },
+        columns: columns(targetsOf),
+      },
+      {
+        version: 'v1',
+        // What the annotations carry counts as written by who sends the rest: upstream records the
+        // writers of an object that has gone to the stored form and back.
+        defaults: (object) => {
+          const spec = ensure(object, 'spec');
+          if (at(spec, 'minReplicas') === undefined) spec['minReplicas'] = 1;
+          toFirstVersion(toStorage(object as ApiObject), dialect);
+        },
+        toStorage,
+        fromStorage: (object) => toFirstVersion(object, dialect),
+        columns: columns((object) => targetsOf(toStorage(structuredClone(object) as ApiObject))),
+        storedColumns: columns(targetsOf),
+      },
+    ],
+    strategy: {
+      validateName: dnsSubdomain,
+      hasStatus: true,
+      validateCreate: (_, object) => validateAutoscaler(object, { least: usualLeast, dialect }),
+      validateUpdate: (context, object, old) => {
+        if (context.subresource === 'status') return validateAutoscalerStatus(object);
+        // One that was let down to none before that was refused may stay there.
+        const least = at(old, 'spec', 'minReplicas') === 0 ? 0 : usualLeast;
+        return validateAutoscaler(object, { least, dialect });
+      },
+    },
+    subresources: [statusSubresource],
+    example: () => ({
+      apiVersion: 'autoscaling/v2',
+      kind: 'HorizontalPodAutoscaler',
+      metadata: { name: 'example', namespace: 'default' },
+      spec: {
+        scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'example' },
+        maxReplicas: 5,
+      },
+    }),
+  });
+}

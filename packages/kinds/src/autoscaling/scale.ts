@@ -1,0 +1,57 @@
+import {
+  type ApiObject,
+  type Dialect,
+  dnsSubdomain,
+  type FieldError,
+  foregroundFinalizer,
+  invalid,
+  orphanFinalizer,
+  validateObjectMeta,
+} from '@wheelhouse/machinery';
+import { ageColumn, column, nameColumn, numberAt } from '../cells.ts';
+import { defineKind } from '../define.ts';
+import type { ColumnDef, ResourceDef } from '../resource-def.ts';
+import { objectAt } from '../rules/fill.ts';
+
+const columns: readonly ColumnDef[] = [
+  { ...nameColumn, format: '' },
+  column('Desired', (object) => numberAt(object, 'spec', 'replicas'), {
+    type: 'integer',
+    description: 'How many instances are wanted.',
+  }),
+  column('Available', (object) => numberAt(object, 'status', 'replicas'), {
+    type: 'integer',
+    description: 'How many instances there are.',
+  }),
+  ageColumn,
+];
+
+/**
+ * The Scale, which is never stored and has no path of its own: other kinds show one as their
+ * sub-resource.
+ */
+export function scale(dialect: Dialect): ResourceDef {
+  return defineKind({
+    dialect,
+    facts: 'autoscaling',
+    kind: 'Scale',
+    resource: 'scales',
+    scope: 'Namespaced',
+    verbs: ['get', 'patch', 'update'],
+    versions: [{ version: 'v1', columns }],
+    strategy: { validateName: dnsSubdomain },
+  });
+}
+
+/** Judges a Scale that a client sent. */
+export function validateScale(object: ApiObject, dialect: Dialect): FieldError[] {
+  const replicas = objectAt(object, 'spec')?.['replicas'];
+  const errors = validateObjectMeta(object.metadata, {
+    namespaced: true,
+    validateName: dnsSubdomain,
+    path: 'metadata',
+    standardFinalizers: new Set([orphanFinalizer, foregroundFinalizer, dialect.productName]),
+  });
+  if (typeof replicas !== 'number' || replicas >= 0) return errors;
+  return [...errors, invalid('spec.replicas', replicas, 'must be greater than or equal to 0')];
+}

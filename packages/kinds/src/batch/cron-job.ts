@@ -1,0 +1,230 @@
+import {
+  type ApiObject,
+  type Dialect,
+  dnsSubdomain,
+  type FieldError,
+  invalid,
+  invalidGo,
+  type JsonObject,
+  notSupported,
+  required,
+} from '@wheelhouse/machinery';
+import { selectorText, wideColumns } from '../apps/workload.ts';
+import { age, ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
+import { defineKind, statusSubresource } from '../define.ts';
+import { defaultFeatures, type Features } from '../features/features.ts';
+import { fillPodSpec } from '../pod/defaults.ts';
+import { isSet, noneNegative, oneOf, optionalText } from '../pod/fields.ts';
+import { goSelector } from '../pod/go-text.ts';
+import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
+import type { PodRules } from '../pod/rules.ts';
+import { templateRules } from '../pod/template.ts';
+import { nameWarnings, templateWarnings } from '../pod/warnings.ts';
+import type { ColumnDef, ResourceDef } from '../resource-def.ts';
+import { ensure, fill, objectAt } from '../rules/fill.ts';
+import { validateJobSpec } from './job-validation.ts';
+import { scheduleProblem, zoneProblem } from './schedule.ts';
+import { isTimeZone } from './time-zones.ts';
+
+/** Room for the suffix of the jobs' names. */
+const nameLengthMax = 52;
+
+function fillDefaults(object: JsonObject): void {
+  const spec = ensure(object, 'spec');
+  fill(spec, {
+    concurrencyPolicy: 'Allow',
+    suspend: false,
+    successfulJobsHistoryLimit: 3,
+    failedJobsHistoryLimit: 1,
+  });
+  fillPodSpec(objectAt(spec, 'jobTemplate', 'spec', 'template', 'spec'));
+}
+
+/** A schedule may name a time zone only if it did when there was no field for that yet. */
+function validateSchedule(spec: JsonObject, old: JsonObject | undefined): FieldError[] {
+  const schedule = textAt(spec, 'schedule');
+  const field = 'spec.schedule';
+  if (schedule === '') return [required(field)];
+  const problem = scheduleProblem(schedule);
+  const errors = problem === undefined ? [] : [invalid(field, schedule, problem)];
+  if (!schedule.includes('TZ')) return errors;
+  if (!textAt(old, 'schedule').includes('TZ')) {
+    const detail = 'cannot use TZ or CRON_TZ in schedule, use timeZone field instead';
+    errors.push(invalid(field, schedule, detail));
+  } else if (isSet(spec, 'timeZone')) {
+    const detail = 'cannot use both timeZone field and TZ or CRON_TZ in schedule';
+    errors.push(invalid(field, schedule, detail));
+  }
+  return errors;
+}
+
+const zonePart = /^[A-Za-z._0-9+-]{1,14}$/;
+
+function validateTimeZone(zone: string): FieldError[] {
+  const refuse = (detail: string) => [invalid('spec.timeZone', zone, detail)];
+  if (zone === '') return refuse('timeZone must be nil or non-empty string');
+  const isName = (part: string) =>
+    part !== '.' && part !== '..' && !part.startsWith('-') && zonePart.test(part);
+  if (!zone.split('/').every(isName)) return refuse(`unknown time zone ${zone}`);
+  const errors =
+    zone.toLowerCase() === 'local'
+      ? refuse(
+          'timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones',
+        )
+      : [];
+  if (zone === 'Local' || isTimeZone(zone)) return errors;
+  return [...errors, ...refuse(zoneProblem(zone))];
+}
+
+function validate(object: JsonObject, old: JsonObject | undefined, rules: PodRules): FieldError[] {
+  const spec = ensure(object, 'spec');
+  const before = objectAt(old, 'spec');
+  const zone = optionalText(spec, 'timeZone');
+  const isNewZone = zone !== undefined && zone !== optionalText(before, 'timeZone');
+  return [
+    ...validateSchedule(spec, before),
+    ...noneNegative(spec, 'spec', 'startingDeadlineSeconds'),
+    ...(isNewZone ? validateTimeZone(zone) : []),
+    ...oneOf(spec, 'spec.concurrencyPolicy', ['Allow', 'Forbid', 'Replace']),
+    ...validateJobTemplate(ensure(ensure(spec, 'jobTemplate'), 'spec'), rules),
+    ...noneNegative(spec, 'spec', 'successfulJobsHistoryLimit'),
+    ...noneNegative(spec, 'spec', 'failedJobsHistoryLimit'),
+  ];
+}
+
+function validateJobTemplate(spec: JsonObject, rules: PodRules): FieldError[] {
+  const path = 'spec.jobTemplate.spec';
+  const errors = validateJobSpec(spec, path, rules);
+  const selector = objectAt(spec, 'selector');
+  if (selector !== undefined) {
+    const detail = '`selector` will be auto-generated';
+    errors.push(invalidGo(`${path}.selector`, () => goSelector(selector), detail));
+  }
+  if (spec['manualSelector'] === true) {
+    errors.push(notSupported(`${path}.manualSelector`, true, ['nil', 'false']));
+  }
+  return errors;
+}
+
+/** Only when it is made is a CronJob's name told to be too long: older ones must stay changeable. */
+function validateName(object: JsonObject): FieldError[] {
+  const name = textAt(object, 'metadata', 'name');
+  if (name.length <= nameLengthMax) return [];
+  return [invalid('metadata.name', name, `must be no more than ${nameLengthMax} characters`)];
+}
+
+const templatePath = ['spec', 'jobTemplate', 'spec', 'template'];
+
+/** Upstream's words, with the path it tells. */
+const zoneInside = ({ labelDomain }: Dialect) =>
+  'cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see ' +
+  `https://${labelDomain}/docs/concepts/workloads/controllers/cron-jobs/ for more details`;
+
+function warnings(object: ApiObject, old: ApiObject | undefined, dialect: Dialect): string[] {
+  const isChange = old !== undefined;
+  const schedule = textAt(object, 'spec', 'schedule');
+  return [
+    ...nameWarnings(object, old),
+    ...templateWarnings(object, old, { path: templatePath, dialect }),
+    ...(isChange && schedule.includes('TZ') ? [zoneInside(dialect)] : []),
+  ];
+}
+
+const template = ['spec', 'jobTemplate', 'spec'];
+
+const [containers, images] = wideColumns([...template, 'template', 'spec']);
+
+const columns: readonly ColumnDef[] = [
+  nameColumn,
+  column('Schedule', (object) => textAt(object, 'spec', 'schedule'), {
+    description: 'When, in cron form.',
+  }),
+  column('Timezone', (object) => textAt(object, 'spec', 'timeZone') || '<none>', {
+    description: 'Time zone of the schedule.',
+  }),
+  column('Suspend', (object) => (at(object, 'spec', 'suspend') === true ? 'True' : 'False'), {
+    type: 'boolean',
+    description: 'Whether it makes no more jobs.',
+  }),
+  column('Active', (object) => listAt(object, 'status', 'active').length, {
+    type: 'integer',
+    description: 'Jobs that run now.',
+  }),
+  column(
+    'Last Schedule',
+    (object, nowMs) => {
+      const last = textAt(object, 'status', 'lastScheduleTime');
+      return last === '' ? '<none>' : age(last, nowMs);
+    },
+    { description: 'Time since the last job was made.' },
+  ),
+  ageColumn,
+  ...(containers === undefined || images === undefined ? [] : [containers, images]),
+  column('Selector', (object) => selectorText(objectAt(object, ...template, 'selector')), {
+    priority: 1,
+    description: 'Selector of the pods.',
+  }),
+];
+
+/** CronJob: makes Jobs on a schedule. */
+export function cronJob(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
+  return defineKind({
+    dialect,
+    features,
+    facts: 'batch',
+    kind: 'CronJob',
+    resource: 'cronjobs',
+    scope: 'Namespaced',
+    shortNames: ['cj'],
+    categories: ['all'],
+    versions: [
+      {
+        version: 'v1',
+        defaults: leavingOldInitContainers(
+          dialect,
+          ['spec', 'jobTemplate', 'spec', 'template'],
+          fillDefaults,
+        ),
+        columns,
+      },
+    ],
+    generation: true,
+    strategy: {
+      metadataTold: { status: [] },
+      validateName: dnsSubdomain,
+      hasStatus: true,
+      validateCreate: (_, object) => [
+        ...validate(object, undefined, templateRules({ dialect, features }, undefined)),
+        ...validateName(object),
+      ],
+      validateUpdate: (context, object, old) =>
+        context.subresource === 'status'
+          ? []
+          : validate(
+              object,
+              old,
+              templateRules({ dialect, features }, objectAt(old, ...templatePath)),
+            ),
+      warnings: (object, old) => warnings(object, old, dialect),
+    },
+    subresources: [statusSubresource],
+    example: () => ({
+      apiVersion: 'batch/v1',
+      kind: 'CronJob',
+      metadata: { name: 'example', namespace: 'default' },
+      spec: {
+        schedule: '*/5 * * * *',
+        jobTemplate: {
+          spec: {
+            template: {
+              spec: {
+                restartPolicy: 'OnFailure',
+                containers: [{ name: 'main', image: 'example.com/main:1.0' }],
+              },
+            },
+          },
+        },
+      },
+    }),
+  });
+}

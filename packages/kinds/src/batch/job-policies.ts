@@ -1,0 +1,189 @@
+import {
+  appendAll,
+  breaks,
+  duplicate,
+  type FieldError,
+  goItems,
+  invalid,
+  invalidGo,
+  type JsonObject,
+  notSupported,
+  qualifiedName,
+  repeats,
+  required,
+  tooLong,
+  tooMany,
+} from '@wheelhouse/machinery';
+import { listAt, textAt } from '../cells.ts';
+import { intAt, invalidUnshown, noneNegative, optionalText } from '../pod/fields.ts';
+import { objectAt, objectsAt } from '../rules/fill.ts';
+import { countIndexes } from './indexes.ts';
+
+/** When a Job is given up early, and when it has done enough. */
+
+const rulesMax = 20;
+const exitCodesMax = 255;
+const patternsMax = 20;
+const indexesLengthMax = 64 * 1024;
+
+const actions = ['Count', 'FailIndex', 'FailJob', 'Ignore'];
+const operators = ['In', 'NotIn'];
+const statuses = ['False', 'True', 'Unknown'];
+
+const validValues = (values: readonly string[]) =>
+  `valid values: [${values.map((value) => JSON.stringify(value)).join(' ')}]`;
+
+/** Rules for pods that fail. */
+export function validateFailurePolicy(spec: JsonObject, path: string): FieldError[] {
+  const policy = objectAt(spec, 'podFailurePolicy');
+  if (policy === undefined) return [];
+  const rules = objectsAt(policy, 'rules');
+  const names = ['containers', 'initContainers'].flatMap((member) =>
+    objectsAt(spec, 'template', 'spec', member).map((container) => textAt(container, 'name')),
+  );
+  const errors = rules.length > rulesMax ? [tooMany(`${path}.rules`, rules.length, rulesMax)] : [];
+  return [
+    ...errors,
+    ...rules.flatMap((rule, index) =>
+      validateFailureRule(rule, `${path}.rules[${index}]`, { spec, names }),
+    ),
+  ];
+}
+
+function validateFailureRule(
+  rule: JsonObject,
+  path: string,
+  of: { spec: JsonObject; names: readonly string[] },
+): FieldError[] {
+  const codes = objectAt(rule, 'onExitCodes');
+  const patterns = objectsAt(rule, 'onPodConditions');
+  const errors = validateAction(textAt(rule, 'action'), `${path}.action`, of.spec);
+  if (codes !== undefined) {
+    appendAll(errors, validateExitCodes(codes, `${path}.onExitCodes`, of.names));
+  }
+  appendAll(errors, validatePatterns(patterns, `${path}.onPodConditions`));
+  const hasPatterns = patterns.length > 0;
+  if (codes !== undefined && hasPatterns) {
+    const detail = 'specifying both OnExitCodes and OnPodConditions is not supported';
+    errors.push(invalidUnshown(path, detail));
+  }
+  if (codes === undefined && !hasPatterns) {
+    const detail = 'specifying one of OnExitCodes and OnPodConditions is required';
+    errors.push(invalidUnshown(path, detail));
+  }
+  return errors;
+}
+
+function validateAction(action: string, field: string, spec: JsonObject): FieldError[] {
+  if (action === '') return [required(field, validValues(actions))];
+  if (!actions.includes(action)) return [notSupported(field, action, actions)];
+  if (action !== 'FailIndex' || intAt(spec, 'backoffLimitPerIndex') !== undefined) return [];
+  return [invalid(field, action, 'requires the backoffLimitPerIndex to be set')];
+}
+
+function validatePatterns(patterns: readonly JsonObject[], path: string): FieldError[] {
+  const errors = patterns.length > patternsMax ? [tooMany(path, patterns.length, patternsMax)] : [];
+  patterns.forEach((pattern, index) => {
+    const field = `${path}[${index}]`;
+    const status = textAt(pattern, 'status');
+    appendAll(errors, breaks(`${field}.type`, textAt(pattern, 'type'), qualifiedName));
+    if (status === '') errors.push(required(`${field}.status`, validValues(statuses)));
+    else if (!statuses.includes(status)) {
+      errors.push(notSupported(`${field}.status`, status, statuses));
+    }
+  });
+  return errors;
+}
+
+function validateExitCodes(
+  codes: JsonObject,
+  path: string,
+  names: readonly string[],
+): FieldError[] {
+  const operator = textAt(codes, 'operator');
+  const container = optionalText(codes, 'containerName');
+  const field = `${path}.operator`;
+  const errors: FieldError[] = [];
+  if (operator === '') errors.push(required(field, validValues(operators)));
+  else if (!operators.includes(operator)) errors.push(notSupported(field, operator, operators));
+  if (container !== undefined && !names.includes(container)) {
+    const detail = 'must be one of the container or initContainer names in the pod template';
+    errors.push(invalid(`${path}.containerName`, container, detail));
+  }
+  const values = listAt(codes, 'values').map(Number);
+  const place = `${path}.values`;
+  if (!Array.isArray(codes['values'])) {
+    return [...errors, invalidGo(place, () => '[]int32(nil)', 'at least one value is required')];
+  }
+  return [...errors, ...validateValues(values, place, operator)];
+}
+
+function validateValues(values: readonly number[], path: string, operator: string): FieldError[] {
+  const shown = () => `[]int32{${goItems(values, String)}}`;
+  const errors: FieldError[] = [];
+  if (values.length === 0) errors.push(invalidGo(path, shown, 'at least one value is required'));
+  else if (values.length > exitCodesMax) errors.push(tooMany(path, values.length, exitCodesMax));
+  const isRepeated = repeats(values);
+  values.forEach((value, index) => {
+    const field = `${path}[${index}]`;
+    if (operator === 'In' && value === 0) {
+      errors.push(invalid(field, value, 'must not be 0 for the In operator'));
+    }
+    if (isRepeated[index] === true) errors.push(duplicate(field, value));
+  });
+  const isOrdered = values.every((value, index) => value >= (values[index - 1] ?? value));
+  return isOrdered ? errors : [...errors, invalidGo(path, shown, 'must be ordered')];
+}
+
+/** Rules by which a Job has done enough before all its pods have. */
+export function validateSuccessPolicy(spec: JsonObject, path: string): FieldError[] {
+  const policy = objectAt(spec, 'successPolicy');
+  if (policy === undefined) return [];
+  if (textAt(spec, 'completionMode') !== 'Indexed') {
+    return [invalid(path, policy, 'requires indexed completion mode')];
+  }
+  const rules = objectsAt(policy, 'rules');
+  const field = `${path}.rules`;
+  const errors: FieldError[] = [];
+  if (rules.length === 0) {
+    const detail = 'at least one rules must be specified when the successPolicy is specified';
+    errors.push(required(field, detail));
+  }
+  if (rules.length > rulesMax) errors.push(tooMany(field, rules.length, rulesMax));
+  // Without completions there is nothing to measure by, and that is told elsewhere.
+  const completions = intAt(spec, 'completions') ?? 0;
+  return [
+    ...errors,
+    ...rules.flatMap((rule, index) => validateSuccessRule(rule, `${field}[${index}]`, completions)),
+  ];
+}
+
+function validateSuccessRule(rule: JsonObject, path: string, completions: number): FieldError[] {
+  const indexes = optionalText(rule, 'succeededIndexes');
+  const count = intAt(rule, 'succeededCount');
+  const errors: FieldError[] = [];
+  if (indexes === undefined && count === undefined) {
+    const detail = 'at least one of succeededCount or succeededIndexes must be specified';
+    errors.push(required(path, detail));
+  }
+  const { total, problem } = countIndexes(indexes ?? '', completions);
+  if (indexes !== undefined && indexes.length > indexesLengthMax) {
+    errors.push(tooLong(`${path}.succeededIndexes`, indexesLengthMax));
+  }
+  if (problem !== undefined && indexes !== undefined) {
+    const detail = `error parsing succeededIndexes: ${problem}`;
+    errors.push(invalid(`${path}.succeededIndexes`, indexes, detail));
+  }
+  if (count === undefined) return errors;
+  const field = `${path}.succeededCount`;
+  appendAll(errors, noneNegative(rule, path, 'succeededCount'));
+  const over = (max: number, of: string) => {
+    if (count > max)
+      errors.push(invalid(field, count, `must be less than or equal to ${max} (${of})`));
+  };
+  over(completions, 'the number of specified completions');
+  if (indexes !== undefined) {
+    over(total, 'the number of indexes in the specified succeededIndexes field');
+  }
+  return errors;
+}

@@ -1,0 +1,275 @@
+import {
+  type ApiObject,
+  duplicate,
+  type FieldError,
+  goQuoted,
+  invalid,
+  invalidGo,
+  type JsonObject,
+  required,
+} from '@wheelhouse/machinery';
+import { at, numberAt, textAt } from '../cells.ts';
+import {
+  intAt,
+  invalidUnshown,
+  isSet,
+  noneNegative,
+  optionalText,
+  textsAt,
+} from '../pod/fields.ts';
+import { goStructs } from '../pod/go-text.ts';
+import { sameOrEmpty } from '../rules/checks.ts';
+import { objectAt, objectsAt } from '../rules/fill.ts';
+import { countIndexes, firstShared } from './indexes.ts';
+
+/**
+ * A Job's status before and after. Upstream judges most of it only where it changed, so that what
+ * was wrong already does not stand in the way of other changes.
+ */
+interface Change {
+  readonly spec: JsonObject;
+  readonly status: JsonObject;
+  readonly old: JsonObject;
+}
+
+const conditionsPath = 'status.conditions';
+
+const has = (status: JsonObject, type: string): boolean =>
+  objectsAt(status, 'conditions').some(
+    (one) => textAt(one, 'type') === type && textAt(one, 'status') === 'True',
+  );
+const isFinished = (status: JsonObject) => has(status, 'Complete') || has(status, 'Failed');
+
+/** What whoever runs a Job's pods may say of it. */
+export function validateJobStatus(object: ApiObject, before: ApiObject): FieldError[] {
+  const change: Change = {
+    spec: objectAt(object, 'spec') ?? {},
+    status: objectAt(object, 'status') ?? {},
+    old: objectAt(before, 'status') ?? {},
+  };
+  return [
+    ...validateCounts(change.status),
+    ...validateEnd(change),
+    ...validateFinished(change),
+    ...validateIndexes(change),
+    ...validateLeftovers(change),
+    ...validateSuccess(change),
+    ...validateProgress(change),
+  ];
+}
+
+/** As Go prints it with `%#v`. */
+function goUncounted(uncounted: JsonObject | undefined): string {
+  const list = (name: string) => goStructs('types.UID', textsAt(uncounted, name), goQuoted);
+  return `batch.UncountedTerminatedPods{Succeeded:${list('succeeded')}, Failed:${list('failed')}}`;
+}
+
+function validateCounts(status: JsonObject): FieldError[] {
+  const counts = ['active', 'succeeded', 'failed', 'ready', 'terminating'];
+  const path = 'status.uncountedTerminatedPods';
+  const seen = new Set<string>();
+  return [
+    ...noneNegative(status, 'status', ...counts),
+    ...['succeeded', 'failed'].flatMap((name) =>
+      textsAt(status, 'uncountedTerminatedPods', name).flatMap((uid, index) => {
+        const field = `${path}.${name}[${index}]`;
+        if (uid === '') return [invalid(field, uid, 'must not be empty')];
+        if (seen.has(uid)) return [duplicate(field, uid)];
+        seen.add(uid);
+        return [];
+      }),
+    ),
+  ];
+}
+
+const differs = (change: Change, type: string) =>
+  has(change.status, type) !== has(change.old, type);
+const moved = ({ status, old }: Change, name: string) => !sameOrEmpty(status[name], old[name]);
+
+const together = (one: string, other: string) =>
+  invalidUnshown(conditionsPath, `cannot set ${one}=True and ${other}=true conditions`);
+
+/** Complete and failed, and when. */
+function validateEnd(change: Change): FieldError[] {
+  const { status } = change;
+  const isComplete = has(status, 'Complete');
+  const completeMoved = differs(change, 'Complete');
+  const field = 'status.completionTime';
+  const [start, end] = [textAt(status, 'startTime'), textAt(status, 'completionTime')];
+  const errors: FieldError[] = [];
+  if (isComplete && has(status, 'Failed') && (completeMoved || differs(change, 'Failed'))) {
+    errors.push(together('Complete', 'Failed'));
+  }
+  const targetMoved = differs(change, 'FailureTarget');
+  if (isComplete && has(status, 'FailureTarget') && (completeMoved || targetMoved)) {
+    errors.push(together('Complete', 'FailureTarget'));
+  }
+  const isJudged = completeMoved || moved(change, 'completionTime');
+  if (isJudged && end !== '' && !isComplete) {
+    const detail = 'cannot set completionTime when there is no Complete=True condition';
+    errors.push(invalidGo(field, () => goTime(end), detail));
+  }
+  if (isJudged && end === '' && isComplete) {
+    errors.push(required(field, 'completionTime is required for Complete jobs'));
+  }
+  const timesMoved = moved(change, 'startTime') || moved(change, 'completionTime');
+  if (timesMoved && start !== '' && end !== '' && Date.parse(end) < Date.parse(start)) {
+    errors.push(
+      invalidGo(field, () => goTime(end), 'completionTime cannot be set before startTime'),
+    );
+  }
+  if (
+    has(status, 'Failed') &&
+    !has(status, 'FailureTarget') &&
+    (differs(change, 'Failed') || targetMoved)
+  ) {
+    const detail = 'cannot set Failed=True condition without the FailureTarget=true condition';
+    errors.push(invalidUnshown(conditionsPath, detail));
+  }
+  const criteriaMoved = completeMoved || differs(change, 'SuccessCriteriaMet');
+  if (isComplete && !has(status, 'SuccessCriteriaMet') && criteriaMoved) {
+    const detail =
+      'cannot set Complete=True condition without the SuccessCriteriaMet=true condition';
+    errors.push(invalidUnshown(conditionsPath, detail));
+  }
+  return errors;
+}
+
+/** `2030-01-02 03:04:05 +0000 UTC`, as Go prints a time. */
+const goTime = (text: string) =>
+  `${new Date(Date.parse(text)).toISOString().slice(0, 19).replace('T', ' ')} +0000 UTC`;
+
+/** What has ended has begun, and has nothing left that runs. */
+function validateFinished(change: Change): FieldError[] {
+  const { status, old } = change;
+  if (!isFinished(status)) return [];
+  const finishedMoved = !isFinished(old);
+  const errors: FieldError[] = [];
+  const active = numberAt(status, 'active');
+  if (active > 0 && (finishedMoved || moved(change, 'active'))) {
+    errors.push(invalid('status.active', active, 'active>0 is invalid for finished job'));
+  }
+  if (!isSet(status, 'startTime') && (finishedMoved || moved(change, 'startTime'))) {
+    errors.push(required('status.startTime', 'startTime is required for finished job'));
+  }
+  const name = 'uncountedTerminatedPods';
+  const uncounted = objectAt(status, name);
+  const left = ['succeeded', 'failed'].flatMap((list) => textsAt(uncounted, list));
+  if (left.length > 0 && (finishedMoved || moved(change, name))) {
+    const detail = 'uncountedTerminatedPods needs to be empty for finished job';
+    errors.push(invalidGo(`status.${name}`, () => goUncounted(uncounted), detail));
+  }
+  return errors;
+}
+
+function validateIndexes(change: Change): FieldError[] {
+  const { spec, status } = change;
+  const completions = intAt(spec, 'completions');
+  const completed = textAt(status, 'completedIndexes');
+  const failed = optionalText(status, 'failedIndexes');
+  const completedMoved = moved(change, 'completedIndexes');
+  const failedMoved = moved(change, 'failedIndexes');
+  const hasLimit = isSet(spec, 'backoffLimitPerIndex');
+  const errors: FieldError[] = [];
+  const refuse = (name: string, value: string, detail: string) =>
+    errors.push(invalid(`status.${name}`, value, detail));
+  const read = (name: string, value: string) => {
+    const { problem } = countIndexes(value, completions ?? 0);
+    if (problem !== undefined) refuse(name, value, `error parsing ${name}: ${problem}`);
+  };
+  if (completedMoved && completions !== undefined) read('completedIndexes', completed);
+  if (failedMoved && completions !== undefined && hasLimit && failed !== undefined) {
+    read('failedIndexes', failed);
+  }
+  if (completedMoved && completed !== '' && textAt(spec, 'completionMode') !== 'Indexed') {
+    const detail = 'cannot set non-empty completedIndexes when non-indexed completion mode';
+    refuse('completedIndexes', completed, detail);
+  }
+  if (failedMoved && !hasLimit && failed !== undefined) {
+    const detail = 'cannot set non-null failedIndexes when backoffLimitPerIndex is null';
+    refuse('failedIndexes', failed, detail);
+  }
+  if (completions === undefined || failed === undefined || !(completedMoved || failedMoved)) {
+    return errors;
+  }
+  const shared = firstShared(completed, failed, completions);
+  if (shared !== undefined) {
+    const detail = `failedIndexes and completedIndexes overlap at index: ${shared}`;
+    refuse('failedIndexes', failed, detail);
+  }
+  return errors;
+}
+
+function validateLeftovers(change: Change): FieldError[] {
+  const { status, old } = change;
+  const errors: FieldError[] = [];
+  const terminating = numberAt(status, 'terminating');
+  const finishedMoved = isFinished(status) !== isFinished(old);
+  if (terminating > 0 && isFinished(status) && (finishedMoved || moved(change, 'terminating'))) {
+    const detail = 'terminating>0 is invalid for finished job';
+    errors.push(invalid('status.terminating', terminating, detail));
+  }
+  const ready = numberAt(status, 'ready');
+  if (ready > numberAt(status, 'active') && (moved(change, 'ready') || moved(change, 'active'))) {
+    errors.push(invalid('status.ready', ready, 'cannot set more ready pods than active'));
+  }
+  return errors;
+}
+
+function validateSuccess({ spec, status }: Change): FieldError[] {
+  const isMet = has(status, 'SuccessCriteriaMet');
+  const errors: FieldError[] = [];
+  for (const other of ['Failed', 'FailureTarget']) {
+    if (isMet && has(status, other)) errors.push(together('SuccessCriteriaMet', other));
+  }
+  if (isSet(spec, 'successPolicy') && !isMet && has(status, 'Complete')) {
+    const detail =
+      'cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True';
+    errors.push(invalidUnshown(conditionsPath, detail));
+  }
+  return errors;
+}
+
+/** An end is final, and counts do not go back. */
+function validateProgress(change: Change): FieldError[] {
+  const { spec, status, old } = change;
+  const errors: FieldError[] = [];
+  for (const type of ['Failed', 'Complete', 'FailureTarget']) {
+    if (!has(old, type) || has(status, type)) continue;
+    errors.push(
+      invalidUnshown(conditionsPath, `cannot disable the terminal ${type}=True condition`),
+    );
+  }
+  const decreased = (name: string) => {
+    const count = numberAt(status, name);
+    if (count >= numberAt(old, name)) return;
+    errors.push(invalid(`status.${name}`, count, `cannot decrease the ${name} counter`));
+  };
+  decreased('failed');
+  const mayShrink =
+    textAt(spec, 'completionMode') === 'Indexed' &&
+    intAt(spec, 'completions') === intAt(spec, 'parallelism');
+  if (!mayShrink) decreased('succeeded');
+  const ends = [status, old].map((one) => textAt(one, 'completionTime'));
+  if (ends.every((end) => end !== '') && ends[0] !== ends[1]) {
+    errors.push(
+      invalidGo('status.completionTime', () => goTime(ends[0] ?? ''), 'field is immutable'),
+    );
+  }
+  const startMoved = isSet(old, 'startTime') && moved(change, 'startTime');
+  if (startMoved && at(spec, 'suspend') !== true) {
+    const detail = 'startTime cannot be removed for unsuspended job';
+    errors.push(required('status.startTime', detail));
+  }
+  const [wasMet, isMet] = [old, status].map((one) => has(one, 'SuccessCriteriaMet'));
+  if (wasMet === true && isMet !== true) {
+    const detail = 'cannot disable the SuccessCriteriaMet=True condition';
+    errors.push(invalidUnshown(conditionsPath, detail));
+  }
+  if (has(old, 'Complete') && wasMet !== true && isMet === true) {
+    const detail =
+      'cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions';
+    errors.push(invalidUnshown(conditionsPath, detail));
+  }
+  return errors;
+}

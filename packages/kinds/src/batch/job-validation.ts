@@ -1,0 +1,330 @@
+import {
+  type ApiObject,
+  appendAll,
+  cloneJson,
+  type Dialect,
+  dnsLabel,
+  dnsSubdomain,
+  type FieldError,
+  invalid,
+  invalidGo,
+  type JsonObject,
+  type LabelSelector,
+  notSupported,
+  required,
+  selects,
+  tooLong,
+  validateLabelSelector,
+} from '@wheelhouse/machinery';
+import { at, numberAt, textAt } from '../cells.ts';
+import { intAt, isSet, noneNegative, oneOfIfSet, optionalText } from '../pod/fields.ts';
+import { goSelector, goStringMap } from '../pod/go-text.ts';
+import type { PodRules } from '../pod/rules.ts';
+import {
+  isReadable,
+  selectorKept,
+  validatePodTemplate,
+  validateSelected,
+} from '../pod/template.ts';
+import { nameWarnings, templateWarnings } from '../pod/warnings.ts';
+import { keyed, sameOrEmpty } from '../rules/checks.ts';
+import { ensure, objectAt } from '../rules/fill.ts';
+import { validateFailurePolicy, validateSuccessPolicy } from './job-policies.ts';
+
+/** The labels by which a Job finds its pods, the older ones first. */
+export function ownLabels(object: ApiObject, dialect: Dialect): Readonly<Record<string, string>> {
+  const { uid = '', name = '' } = object.metadata;
+  return {
+    'controller-uid': uid,
+    'job-name': name,
+    [dialect.label('controller-uid', 'batch')]: uid,
+    [dialect.label('job-name', 'batch')]: name,
+  };
+}
+
+/** Judges a Job by itself. */
+export function validateJob(object: ApiObject, rules: PodRules): FieldError[] {
+  const spec = ensure(object, 'spec');
+  return [
+    ...validateGenerated(object, rules.dialect),
+    ...validateOwnSpec(object, rules),
+    ...validateHostnames(object.metadata.name ?? '', spec),
+  ];
+}
+
+/** With a generated selector the labels must be the generated ones too. */
+function validateGenerated(object: ApiObject, dialect: Dialect): FieldError[] {
+  const selector = objectAt(object, 'spec', 'selector');
+  if (at(object, 'spec', 'manualSelector') === true || selector === undefined) return [];
+  const path = 'spec.template.metadata';
+  const labels = objectAt(object, 'spec', 'template', 'metadata', 'labels');
+  const expected = ownLabels(object, dialect);
+  const errors = Object.entries(expected).flatMap(([key, value]) => {
+    const detail = `must be '${value}'`;
+    const field = keyed(`${path}.labels`, key);
+    const given = labels?.[key];
+    if (given === undefined) return [required(field, detail)];
+    return given === value ? [] : [invalidGo(field, () => goStringMap(labels), detail)];
+  });
+  if (isReadable(selector) && !selects(selector as unknown as LabelSelector, expected)) {
+    errors.push(
+      invalidGo('spec.selector', () => goSelector(selector), '`selector` not auto-generated'),
+    );
+  }
+  return errors;
+}
+
+function validateOwnSpec(object: ApiObject, rules: PodRules): FieldError[] {
+  const spec = ensure(object, 'spec');
+  const selector = objectAt(spec, 'selector');
+  return [
+    ...validateJobSpec(spec, 'spec', rules),
+    ...(selector === undefined
+      ? [required('spec.selector')]
+      : validateLabelSelector(selector as unknown as LabelSelector, 'spec.selector')),
+    ...(isReadable(selector) ? validateSelected(object, 'spec.template') : []),
+  ];
+}
+
+/** Pods of an indexed Job are called after their index, which must leave a hostname. */
+function validateHostnames(name: string, spec: JsonObject): FieldError[] {
+  const completions = intAt(spec, 'completions') ?? 0;
+  if (textAt(spec, 'completionMode') !== 'Indexed' || completions <= 0) return [];
+  const longest = `${name}-${completions - 1}`;
+  if (dnsLabel(longest).length === 0) return [];
+  const detail = `will not able to create pod with invalid DNS label: ${longest}`;
+  return [invalid('metadata.name', name, detail)];
+}
+
+const counts = [
+  'parallelism',
+  'completions',
+  'activeDeadlineSeconds',
+  'backoffLimit',
+  'ttlSecondsAfterFinished',
+  'backoffLimitPerIndex',
+  'maxFailedIndexes',
+];
+
+/** The spec of a Job, or of the Jobs that a CronJob makes. */
+export function validateJobSpec(spec: JsonObject, path: string, rules: PodRules): FieldError[] {
+  const mode = optionalText(spec, 'completionMode');
+  const errors = noneNegative(spec, path, ...counts);
+  if (isSet(spec, 'maxFailedIndexes') && !isSet(spec, 'backoffLimitPerIndex')) {
+    const detail = 'when maxFailedIndexes is specified';
+    errors.push(required(`${path}.backoffLimitPerIndex`, detail));
+  }
+  return [
+    ...errors,
+    ...validateManager(spec, `${path}.managedBy`),
+    ...oneOfIfSet(spec, path, 'completionMode', ['NonIndexed', 'Indexed']),
+    ...(mode === 'Indexed' ? validateIndexed(spec, path) : []),
+    ...(mode === undefined || mode === 'NonIndexed' ? refuseIndexed(spec, path) : []),
+    ...validateFailurePolicy(spec, `${path}.podFailurePolicy`),
+    ...validateSuccessPolicy(spec, `${path}.successPolicy`),
+    ...validateReplacement(spec, path),
+    ...validatePodTemplate(ensure(spec, 'template'), `${path}.template`, rules),
+    ...validateRestart(spec, `${path}.template.spec.restartPolicy`),
+  ];
+}
+
+const managerLengthMax = 63;
+const pathFormat = "[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+";
+
+/** Who makes the Job's pods: `domain/path`. */
+function validateManager(spec: JsonObject, field: string): FieldError[] {
+  const manager = optionalText(spec, 'managedBy');
+  if (manager === undefined) return [];
+  const slash = manager.indexOf('/');
+  const [host, path] = [manager.slice(0, Math.max(slash, 0)), manager.slice(slash + 1)];
+  const errors: FieldError[] = [];
+  if (manager === '') errors.push(required(field));
+  else if (slash <= 0 || path === '') {
+    const detail = 'must be a domain-prefixed path (such as "acme.io/foo")';
+    errors.push(invalid(field, manager, detail));
+  } else {
+    appendAll(
+      errors,
+      dnsSubdomain(host).map((message) => invalid(field, host, message)),
+    );
+    if (!/^[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$/.test(path)) {
+      const detail = `Invalid path (regex used for validation is '${pathFormat}')`;
+      errors.push(invalid(field, path, detail));
+    }
+  }
+  return manager.length > managerLengthMax ? [...errors, tooLong(field, managerLengthMax)] : errors;
+}
+
+/** How much of a status the indexes of a Job may fill. */
+const parallelismMax = 100_000;
+const failedIndexesMax = 100_000;
+const manyCompletions = 100_000;
+const parallelismMaxOfMany = 10_000;
+const failedIndexesMaxOfMany = 10_000;
+
+function validateIndexed(spec: JsonObject, path: string): FieldError[] {
+  const completions = intAt(spec, 'completions');
+  const parallelism = intAt(spec, 'parallelism') ?? 0;
+  const failed = intAt(spec, 'maxFailedIndexes');
+  const errors: FieldError[] = [];
+  if (completions === undefined) {
+    errors.push(required(`${path}.completions`, 'when completion mode is Indexed'));
+  }
+  if (parallelism > parallelismMax) {
+    const detail = `must be less than or equal to ${parallelismMax} when completion mode is Indexed`;
+    errors.push(invalid(`${path}.parallelism`, parallelism, detail));
+  }
+  if (failed !== undefined && completions !== undefined && failed > completions) {
+    const detail = 'must be less than or equal to completions';
+    errors.push(invalid(`${path}.maxFailedIndexes`, failed, detail));
+  }
+  if (failed !== undefined && failed > failedIndexesMax) {
+    const detail = `must be less than or equal to ${failedIndexesMax}`;
+    errors.push(invalid(`${path}.maxFailedIndexes`, failed, detail));
+  }
+  const isMany = completions !== undefined && completions > manyCompletions;
+  if (!isMany || !isSet(spec, 'backoffLimitPerIndex')) return errors;
+  return [...errors, ...validateMany({ parallelism, failed }, path)];
+}
+
+function validateMany(
+  { parallelism, failed }: { parallelism: number; failed: number | undefined },
+  path: string,
+): FieldError[] {
+  const over = (max: number) =>
+    `must be less than or equal to ${max} when completions are above ${manyCompletions} and used with backoff limit per index`;
+  const errors: FieldError[] = [];
+  const field = `${path}.maxFailedIndexes`;
+  if (failed === undefined) {
+    errors.push(required(field, `must be specified when completions is above ${manyCompletions}`));
+  }
+  if (parallelism > parallelismMaxOfMany) {
+    errors.push(invalid(`${path}.parallelism`, parallelism, over(parallelismMaxOfMany)));
+  }
+  if (failed !== undefined && failed > failedIndexesMaxOfMany) {
+    errors.push(invalid(field, failed, over(failedIndexesMaxOfMany)));
+  }
+  return errors;
+}
+
+function refuseIndexed(spec: JsonObject, path: string): FieldError[] {
+  return ['backoffLimitPerIndex', 'maxFailedIndexes'].flatMap((name) => {
+    const value = intAt(spec, name);
+    if (value === undefined) return [];
+    return [invalid(`${path}.${name}`, value, 'requires indexed completion mode')];
+  });
+}
+
+function validateReplacement(spec: JsonObject, path: string): FieldError[] {
+  const allowed = isSet(spec, 'podFailurePolicy') ? ['Failed'] : ['Failed', 'TerminatingOrFailed'];
+  return oneOfIfSet(spec, path, 'podReplacementPolicy', allowed);
+}
+
+/** Pods that restart always never end, and a Job wants an end. */
+function validateRestart(spec: JsonObject, field: string): FieldError[] {
+  const policy = textAt(spec, 'template', 'spec', 'restartPolicy');
+  const allowed = ['OnFailure', 'Never'];
+  if (policy === 'Always' || policy === '') {
+    return [required(field, 'valid values: "OnFailure", "Never"')];
+  }
+  if (!allowed.includes(policy)) return [notSupported(field, policy, allowed)];
+  if (!isSet(spec, 'podFailurePolicy') || policy === 'Never') return [];
+  const detail = 'only "Never" is supported when podFailurePolicy is specified';
+  return [invalid(field, policy, detail)];
+}
+
+const fixed = [
+  'completionMode',
+  'podFailurePolicy',
+  'backoffLimitPerIndex',
+  'managedBy',
+  'successPolicy',
+];
+
+/** Judges a change of a Job: once as a whole, as upstream does, then as a change. */
+export function validateJobUpdate(
+  object: ApiObject,
+  old: ApiObject,
+  rules: PodRules,
+): FieldError[] {
+  const [spec, before] = [ensure(object, 'spec'), ensure(old, 'spec')];
+  return [
+    ...validateJob(object, rules),
+    ...validateOwnSpec(object, rules),
+    ...validateCompletions(spec, before),
+    ...selectorKept(object, old),
+    ...validateTemplateChange(spec, old),
+    ...fixed.flatMap((name) => kept(`spec.${name}`, spec, before)),
+  ];
+}
+
+function kept(field: string, spec: JsonObject, old: JsonObject): FieldError[] {
+  const name = field.slice('spec.'.length);
+  if (sameOrEmpty(spec[name], old[name])) return [];
+  return [invalid(field, spec[name] ?? 'null', 'field is immutable')];
+}
+
+/** An indexed Job may be made larger or smaller, all its pods running at once. */
+function validateCompletions(spec: JsonObject, old: JsonObject): FieldError[] {
+  if (textAt(spec, 'completionMode') !== 'Indexed') return kept('spec.completions', spec, old);
+  const completions = intAt(spec, 'completions');
+  if (completions === undefined || completions === intAt(old, 'completions')) return [];
+  if (completions === intAt(spec, 'parallelism')) return [];
+  const detail = 'can only be modified in tandem with spec.parallelism';
+  return [invalid('spec.completions', completions, detail)];
+}
+
+/** Until a suspended Job starts, where its pods are to run may still be changed. */
+function validateTemplateChange(spec: JsonObject, old: ApiObject): FieldError[] {
+  const before = ensure(old, 'spec');
+  const template = ensure(spec, 'template');
+  const isWaiting = before['suspend'] === true && at(old, 'status', 'startTime') === undefined;
+  const expected = cloneJson(ensure(before, 'template'));
+  if (isWaiting) takeDirectives(expected, template);
+  if (sameTemplate(template, expected)) return [];
+  return [invalid('spec.template', template, 'field is immutable')];
+}
+
+const sameTemplate = (one: JsonObject, other: JsonObject) =>
+  ['metadata', 'spec'].every((part) => {
+    const [left, right] = [objectAt(one, part) ?? {}, objectAt(other, part) ?? {}];
+    const names = new Set([...Object.keys(left), ...Object.keys(right)]);
+    return [...names].every((name) => sameOrEmpty(left[name], right[name]));
+  });
+
+function takeDirectives(into: JsonObject, from: JsonObject): void {
+  const [spec, given] = [ensure(into, 'spec'), ensure(from, 'spec')];
+  for (const name of ['nodeSelector', 'tolerations', 'schedulingGates']) spec[name] = given[name];
+  const [metadata, givenMetadata] = [ensure(into, 'metadata'), objectAt(from, 'metadata')];
+  for (const name of ['annotations', 'labels']) metadata[name] = givenMetadata?.[name];
+  const affinity = objectAt(given, 'affinity');
+  if (affinity === undefined && objectAt(spec, 'affinity') === undefined) return;
+  const kept = { ...objectAt(spec, 'affinity') };
+  const node = affinity?.['nodeAffinity'];
+  if (node === undefined) delete kept['nodeAffinity'];
+  else kept['nodeAffinity'] = node;
+  if (Object.keys(kept).length === 0 && affinity === undefined) delete spec['affinity'];
+  else spec['affinity'] = kept;
+}
+
+const indexedAdvice =
+  'In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than ' +
+  '10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail';
+
+/** What is accepted of a Job but hardly meant. */
+export function jobWarnings(
+  object: ApiObject,
+  old: ApiObject | undefined,
+  dialect: Dialect,
+): string[] {
+  if (old !== undefined && old.metadata.generation === object.metadata.generation) return [];
+  const isLarge =
+    textAt(object, 'spec', 'completionMode') === 'Indexed' &&
+    numberAt(object, 'spec', 'completions') > manyCompletions &&
+    numberAt(object, 'spec', 'parallelism') > parallelismMaxOfMany;
+  return [
+    ...nameWarnings(object, old),
+    ...(isLarge ? [`spec: ${indexedAdvice}`] : []),
+    ...templateWarnings(object, old, { path: ['spec', 'template'], dialect }),
+  ];
+}

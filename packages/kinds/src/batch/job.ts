@@ -1,0 +1,178 @@
+import {
+  type ApiObject,
+  type Dialect,
+  dnsSubdomain,
+  humanDuration,
+  type JsonObject,
+  randomUuid,
+} from '@wheelhouse/machinery';
+import { selectorText, wideColumns } from '../apps/workload.ts';
+import { age, ageColumn, at, column, nameColumn, numberAt, textAt } from '../cells.ts';
+import { defineKind, statusSubresource } from '../define.ts';
+import { defaultFeatures, type Features } from '../features/features.ts';
+import { fillPodSpec } from '../pod/defaults.ts';
+import { templateOf } from '../pod/disabled.ts';
+import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
+import { templateRules } from '../pod/template.ts';
+import type { ResourceDef } from '../resource-def.ts';
+import { ensure, fill, fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
+import { validateJobStatus } from './job-status.ts';
+import { jobWarnings, ownLabels, validateJob, validateJobUpdate } from './job-validation.ts';
+
+function fillDefaults(object: JsonObject): void {
+  const spec = ensure(object, 'spec');
+  if (spec['completions'] === undefined && spec['parallelism'] === undefined) {
+    spec['completions'] = 1;
+  }
+  const hasPolicy = spec['podFailurePolicy'] !== undefined;
+  fillAbsent(spec, {
+    parallelism: 1,
+    backoffLimit: spec['backoffLimitPerIndex'] === undefined ? 6 : 2147483647,
+    completionMode: 'NonIndexed',
+    suspend: false,
+    manualSelector: false,
+    podReplacementPolicy: hasPolicy ? 'Failed' : 'TerminatingOrFailed',
+  });
+  for (const rule of objectsAt(spec, 'podFailurePolicy', 'rules')) {
+    for (const pattern of objectsAt(rule, 'onPodConditions')) fill(pattern, { status: 'True' });
+  }
+  labelLikePods(object);
+  fillPodSpec(objectAt(spec, 'template', 'spec'));
+}
+
+/** A Job without labels has those of its pods: the very same ones, until it is prepared. */
+function labelLikePods(object: JsonObject): void {
+  const labels = templateLabels(object);
+  const metadata = ensure(object, 'metadata');
+  if (metadata['labels'] === undefined && labels !== undefined) metadata['labels'] = labels;
+}
+
+const templateLabels = (object: JsonObject) =>
+  objectAt(object, 'spec', 'template', 'metadata', 'labels');
+
+/** From here on the labels of a Job and those of its pods change by themselves. */
+function partLabels({ metadata }: ApiObject, labels: JsonObject | undefined): void {
+  if (metadata.labels === labels && labels !== undefined) metadata.labels = { ...metadata.labels };
+}
+
+/** Unless the writer chose, a Job selects its pods by its own uid. */
+function generateSelector(object: ApiObject, dialect: Dialect): void {
+  const spec = ensure(object, 'spec');
+  if (spec['manualSelector'] === true) return;
+  object.metadata.uid ??= randomUuid();
+  const expected = ownLabels(object, dialect);
+  const labels = ensure(ensure(ensure(spec, 'template'), 'metadata'), 'labels');
+  // Labels that stand there already are judged, not replaced.
+  for (const [key, value] of Object.entries(expected)) labels[key] ??= value;
+  const own = dialect.label('controller-uid', 'batch');
+  ensure(ensure(spec, 'selector'), 'matchLabels')[own] ??= object.metadata.uid;
+  // Upstream does so when it next reads the Job; nobody sees one without.
+  labelLikePods(object);
+}
+
+/** What a new Job gets of labels that were its pods' goes to both, as upstream has them. */
+function prepareLabels(object: ApiObject, dialect: Dialect): void {
+  generateSelector(object, dialect);
+  partLabels(object, templateLabels(object));
+}
+
+function completions(object: JsonObject): string {
+  const done = numberAt(object, 'status', 'succeeded');
+  const wanted = at(object, 'spec', 'completions');
+  if (wanted !== undefined) return `${done}/${numberAt(object, 'spec', 'completions')}`;
+  const parallel = numberAt(object, 'spec', 'parallelism');
+  return parallel > 1 ? `${done}/1 of ${parallel}` : `${done}/1`;
+}
+
+function duration(object: JsonObject, nowMs: number): string {
+  const start = textAt(object, 'status', 'startTime');
+  const end = textAt(object, 'status', 'completionTime');
+  if (start === '') return '';
+  return end === '' ? age(start, nowMs) : humanDuration(Date.parse(end) - Date.parse(start));
+}
+
+function state(object: JsonObject): string {
+  const has = (type: string) =>
+    objectsAt(object, 'status', 'conditions').some(
+      (one) => textAt(one, 'type') === type && textAt(one, 'status') === 'True',
+    );
+  if (has('Complete')) return 'Complete';
+  if (has('Failed')) return 'Failed';
+  if (at(object, 'metadata', 'deletionTimestamp') !== undefined) return 'Terminating';
+  if (has('Suspended')) return 'Suspended';
+  return has('FailureTarget') ? 'FailureTarget' : 'Running';
+}
+
+const fieldsOf = (object: JsonObject) => ({
+  'status.successful': String(numberAt(object, 'status', 'succeeded')),
+});
+
+/** Job: pods that run until enough of them have succeeded. */
+export function job(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
+  return defineKind({
+    dialect,
+    features,
+    facts: 'batch',
+    kind: 'Job',
+    resource: 'jobs',
+    scope: 'Namespaced',
+    categories: ['all'],
+    versions: [
+      {
+        version: 'v1',
+        defaults: leavingOldInitContainers(dialect, ['spec', 'template'], fillDefaults),
+        columns: [
+          nameColumn,
+          column('Status', state, { description: 'How far it is.' }),
+          column('Completions', completions, { description: 'Successes, of those wanted.' }),
+          column('Duration', duration, { description: 'Time it took, or has taken.' }),
+          ageColumn,
+          ...wideColumns().slice(0, 2),
+          column('Selector', (object) => selectorText(objectAt(object, 'spec', 'selector')), {
+            priority: 1,
+            description: 'Selector of the pods.',
+          }),
+        ],
+      },
+    ],
+    storage: { fieldsOf },
+    generation: true,
+    strategy: {
+      metadataTold: { '': ['whole', 'change'] },
+      validateName: dnsSubdomain,
+      hasStatus: true,
+      defaultPropagation: 'Orphan',
+      unknownFieldMessage: (label) => `field label ${JSON.stringify(label)} not supported for Job`,
+      unsaidPropagationWarning:
+        'child pods are preserved by default when jobs are deleted; set propagationPolicy=' +
+        'Background to remove them or set propagationPolicy=Orphan to suppress this warning',
+      prepareForCreate: (_, object) => {
+        prepareLabels(object, dialect);
+      },
+      prepareForUpdate: (_context, object, _old) => {
+        partLabels(object, templateLabels(object));
+      },
+      validateCreate: (_, object) =>
+        validateJob(object, templateRules({ dialect, features }, undefined)),
+      validateUpdate: (context, object, old) =>
+        context.subresource === 'status'
+          ? validateJobStatus(object, old)
+          : validateJobUpdate(object, old, templateRules({ dialect, features }, templateOf(old))),
+      warnings: (object, old) => jobWarnings(object, old, dialect),
+    },
+    subresources: [statusSubresource],
+    example: () => ({
+      apiVersion: 'batch/v1',
+      kind: 'Job',
+      metadata: { name: 'example', namespace: 'default' },
+      spec: {
+        template: {
+          spec: {
+            restartPolicy: 'Never',
+            containers: [{ name: 'main', image: 'example.com/main:1.0' }],
+          },
+        },
+      },
+    }),
+  });
+}

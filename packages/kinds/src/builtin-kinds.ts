@@ -1,0 +1,155 @@
+import type { Dialect } from '@wheelhouse/machinery';
+import type { AdmissionKindOptions } from './admissionregistration/expressions.ts';
+import { mutatingWebhookConfiguration } from './admissionregistration/mutating-webhook-configuration.ts';
+import { validatingAdmissionPolicy } from './admissionregistration/validating-admission-policy.ts';
+import { validatingAdmissionPolicyBinding } from './admissionregistration/validating-admission-policy-binding.ts';
+import { validatingWebhookConfiguration } from './admissionregistration/validating-webhook-configuration.ts';
+import {
+  type CrdOptions,
+  customResourceDefinition,
+} from './apiextensions/custom-resource-definition.ts';
+import { apiService } from './apiregistration/api-service.ts';
+import { controllerRevision } from './apps/controller-revision.ts';
+import { daemonSet } from './apps/daemon-set.ts';
+import { deployment } from './apps/deployment.ts';
+import { replicaSet } from './apps/replica-set.ts';
+import { statefulSet } from './apps/stateful-set.ts';
+import { selfSubjectReview } from './authentication/self-subject-review.ts';
+import { tokenReview } from './authentication/token-review.ts';
+import {
+  localSubjectAccessReview,
+  selfSubjectAccessReview,
+  selfSubjectRulesReview,
+  subjectAccessReview,
+} from './authorization/reviews.ts';
+import { horizontalPodAutoscaler } from './autoscaling/horizontal-pod-autoscaler.ts';
+import { cronJob } from './batch/cron-job.ts';
+import { job } from './batch/job.ts';
+import { certificateSigningRequest } from './certificates/certificate-signing-request.ts';
+import { lease } from './coordination/lease.ts';
+import { binding } from './core/binding.ts';
+import { componentStatus } from './core/component-status.ts';
+import { configMap } from './core/config-map.ts';
+import { endpoints } from './core/endpoints.ts';
+import { coreEvent } from './core/event.ts';
+import { limitRange } from './core/limit-range.ts';
+import { namespace } from './core/namespace.ts';
+import { node } from './core/node.ts';
+import { pod } from './core/pod.ts';
+import { podTemplate } from './core/pod-template.ts';
+import { replicationController } from './core/replication-controller.ts';
+import { resourceQuota } from './core/resource-quota.ts';
+import { secret } from './core/secret.ts';
+import { type ServiceOptions, service } from './core/service.ts';
+import { serviceAccount } from './core/service-account.ts';
+import { persistentVolume } from './core/storage/persistent-volume.ts';
+import { persistentVolumeClaim } from './core/storage/persistent-volume-claim.ts';
+import { endpointSlice } from './discovery/endpoint-slice.ts';
+import { event } from './events/event.ts';
+import type { Features } from './features/features.ts';
+import { flowSchema } from './flowcontrol/flow-schema.ts';
+import { priorityLevelConfiguration } from './flowcontrol/priority-level-configuration.ts';
+import { ingress } from './networking/ingress.ts';
+import { ingressClass } from './networking/ingress-class.ts';
+import { networkPolicy } from './networking/network-policy.ts';
+import { runtimeClass } from './node/runtime-class.ts';
+import { podDisruptionBudget } from './policy/pod-disruption-budget.ts';
+import { clusterRole } from './rbac/cluster-role.ts';
+import { clusterRoleBinding } from './rbac/cluster-role-binding.ts';
+import { role } from './rbac/role.ts';
+import { roleBinding } from './rbac/role-binding.ts';
+import type { ResourceDef } from './resource-def.ts';
+import { priorityClass } from './scheduling/priority-class.ts';
+import { csiDriver } from './storage/csi-driver.ts';
+import { csiNode } from './storage/csi-node.ts';
+import { csiStorageCapacity } from './storage/csi-storage-capacity.ts';
+import { storageClass } from './storage/storage-class.ts';
+import { volumeAttachment } from './storage/volume-attachment.ts';
+
+/** What kinds work with that only a server has. */
+export interface KindPorts {
+  /** What definitions of custom kinds are judged with. */
+  readonly definitions?: CrdOptions;
+  /** What judges the expressions of webhooks and policies. */
+  readonly admission?: AdmissionKindOptions;
+  /** Where Services get their addresses and ports from. */
+  readonly services?: ServiceOptions;
+  /** Which features are on; those of the current release by default when absent. */
+  readonly features?: Features;
+}
+
+type KindMaker = (dialect: Dialect, ports: KindPorts) => ResourceDef;
+
+/** A kind that depends on no more than the dialect and features. */
+const plain =
+  (kind: (dialect: Dialect, features?: Features) => ResourceDef): KindMaker =>
+  (dialect, { features }) =>
+    kind(dialect, features);
+
+const kinds: readonly KindMaker[] = [
+  (dialect, { definitions, features }) =>
+    customResourceDefinition(dialect, { features, ...definitions }),
+  ...[
+    apiService,
+    binding,
+    componentStatus,
+    configMap,
+    endpoints,
+    coreEvent,
+    limitRange,
+    namespace,
+    node,
+    persistentVolumeClaim,
+    persistentVolume,
+    pod,
+    podTemplate,
+    replicationController,
+    resourceQuota,
+    secret,
+    serviceAccount,
+  ].map(plain),
+  (dialect, { services, features }) => service(dialect, { features, ...services }),
+  ...[
+    event,
+    controllerRevision,
+    daemonSet,
+    deployment,
+    replicaSet,
+    statefulSet,
+    horizontalPodAutoscaler,
+    selfSubjectReview,
+    tokenReview,
+    localSubjectAccessReview,
+    selfSubjectAccessReview,
+    selfSubjectRulesReview,
+    subjectAccessReview,
+    cronJob,
+    job,
+    certificateSigningRequest,
+    ingressClass,
+    ingress,
+    networkPolicy,
+    podDisruptionBudget,
+    clusterRole,
+    clusterRoleBinding,
+    role,
+    roleBinding,
+    csiDriver,
+    csiNode,
+    storageClass,
+    volumeAttachment,
+    csiStorageCapacity,
+    flowSchema,
+    priorityLevelConfiguration,
+  ].map(plain),
+  (dialect, { admission }) => mutatingWebhookConfiguration(dialect, admission),
+  (dialect, { admission }) => validatingAdmissionPolicy(dialect, admission),
+  ...[validatingAdmissionPolicyBinding].map(plain),
+  (dialect, { admission }) => validatingWebhookConfiguration(dialect, admission),
+  ...[priorityClass, lease, runtimeClass, endpointSlice].map(plain),
+];
+
+/** All built-in kinds in the dialect's names. */
+export function builtinKinds(dialect: Dialect, ports: KindPorts = {}): readonly ResourceDef[] {
+  return kinds.map((kind) => kind(dialect, ports));
+}

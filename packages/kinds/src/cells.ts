@@ -1,0 +1,92 @@
+import { humanDuration, isObject, type JsonValue } from '@wheelhouse/machinery';
+import type { ColumnDef } from './resource-def.ts';
+
+/** Cells and columns that many kinds print alike. */
+
+/** The value at a path of member names; undefined where the path breaks off. */
+export function at(
+  object: JsonValue | undefined,
+  ...path: readonly string[]
+): JsonValue | undefined {
+  let value = object;
+  for (const name of path) {
+    if (!isObject(value) || !Object.hasOwn(value, name)) return undefined;
+    value = value[name];
+  }
+  return value;
+}
+
+/** The string at a path, empty when there is none. */
+export function textAt(object: JsonValue | undefined, ...path: readonly string[]): string {
+  const value = at(object, ...path);
+  return typeof value === 'string' ? value : '';
+}
+
+/** The list at a path, empty when there is none. */
+export function listAt(
+  object: JsonValue | undefined,
+  ...path: readonly string[]
+): readonly JsonValue[] {
+  const value = at(object, ...path);
+  return Array.isArray(value) ? value : [];
+}
+
+/** The number at a path, 0 when there is none. */
+export function numberAt(object: JsonValue | undefined, ...path: readonly string[]): number {
+  const value = at(object, ...path);
+  return typeof value === 'number' || typeof value === 'bigint' ? Number(value) : 0;
+}
+
+/** How many members the maps at these paths have together. */
+export function sizeAt(object: JsonValue, ...names: readonly string[]): number {
+  const size = (value: JsonValue | undefined) => (isObject(value) ? Object.keys(value).length : 0);
+  return names.reduce((sum, name) => sum + size(at(object, name)), 0);
+}
+
+/** A printer column; `priority` 1 shows it in wide output only. */
+export function column(
+  name: string,
+  cell: ColumnDef['cell'],
+  more: { type?: string; format?: string; priority?: number; description?: string } = {},
+): ColumnDef {
+  const { type = 'string', format = '', priority = 0, description = '' } = more;
+  return { name, type, format, description, priority, cell };
+}
+
+/** A column of numbers that upstream's definition calls text. */
+export const calledText = (shown: ColumnDef): ColumnDef => ({ ...shown, type: 'string' });
+
+/** Labels in one line, in the order of their names. */
+export function labelsText(labels: JsonValue | undefined): string {
+  if (!isObject(labels)) return '<none>';
+  const names = Object.keys(labels).sort();
+  return names.map((name) => `${name}=${String(labels[name])}`).join(',') || '<none>';
+}
+
+export const nameColumn: ColumnDef = column(
+  'Name',
+  (object) => textAt(object, 'metadata', 'name'),
+  {
+    format: 'name',
+    description: 'Name of the object, unique in its namespace.',
+  },
+);
+
+export const ageColumn: ColumnDef = column(
+  'Age',
+  (object, nowMs) => age(textAt(object, 'metadata', 'creationTimestamp'), nowMs),
+  { description: 'Time since the object was created.' },
+);
+
+/** The creation time itself, for the kinds that print it so. */
+export const createdAtColumn: ColumnDef = column(
+  'Created At',
+  (object) => textAt(object, 'metadata', 'creationTimestamp'),
+  { type: 'date', description: 'Time the object was created.' },
+);
+
+/** Time from `timestamp` (RFC 3339) to now as upstream prints it: `5m3s`; `<unknown>` without one. */
+export function age(timestamp: string, nowMs: number): string {
+  const then = timestamp === '' ? Number.NaN : Date.parse(timestamp);
+  return Number.isNaN(then) ? '<unknown>' : humanDuration(nowMs - then);
+}

@@ -1,0 +1,135 @@
+import { constants, createPublicKey, type KeyObject, verify } from 'node:crypto';
+import {
+  childrenOf,
+  type DerElement,
+  extensionOids,
+  oidText,
+  onlyPemBlock,
+  pemBytes,
+  type RequestParts,
+  readRequest,
+  type Subject,
+} from '@wheelhouse/codec';
+
+interface SignatureForm {
+  readonly keyType: 'rsa' | 'ec' | 'ed25519';
+  /** Undefined: the algorithm has its own. */
+  readonly hash: string | undefined;
+  readonly padding?: 'pss';
+}
+
+/**
+ * Signature algorithms by their object identifiers. SHA-1 is good enough for a request, which proves
+ * no more than that its sender holds the key.
+ */
+const forms: ReadonlyMap<string, SignatureForm> = new Map<string, SignatureForm>([
+  ['1.2.840.113549.1.1.5', { keyType: 'rsa', hash: 'sha1' }],
+  ['1.2.840.113549.1.1.11', { keyType: 'rsa', hash: 'sha256' }],
+  ['1.2.840.113549.1.1.12', { keyType: 'rsa', hash: 'sha384' }],
+  ['1.2.840.113549.1.1.13', { keyType: 'rsa', hash: 'sha512' }],
+  ['1.2.840.10045.4.1', { keyType: 'ec', hash: 'sha1' }],
+  ['1.2.840.10045.4.3.2', { keyType: 'ec', hash: 'sha256' }],
+  ['1.2.840.10045.4.3.3', { keyType: 'ec', hash: 'sha384' }],
+  ['1.2.840.10045.4.3.4', { keyType: 'ec', hash: 'sha512' }],
+  ['1.3.101.112', { keyType: 'ed25519', hash: undefined }],
+]);
+
+/** RSA-PSS, whose parameters name the hash. */
+const pssOid = '1.2.840.113549.1.1.10';
+const maskGenerationOid = '1.2.840.113549.1.1.8';
+const pssHashes: ReadonlyMap<string, { readonly hash: string; readonly bytes: number }> = new Map([
+  ['2.16.840.1.101.3.4.2.1', { hash: 'sha256', bytes: 32 }],
+  ['2.16.840.1.101.3.4.2.2', { hash: 'sha384', bytes: 48 }],
+  ['2.16.840.1.101.3.4.2.3', { hash: 'sha512', bytes: 64 }],
+]);
+
+const malformed = 'asn1: structure error: malformed certificate request';
+const unimplemented = 'x509: cannot verify signature: algorithm unimplemented';
+
+/** What is wrong with a PEM text that should be a signed certificate request; undefined if nothing. */
+export function certificateRequestProblem(pem: Buffer): string | undefined {
+  const text = pem.toString('latin1');
+  const block = onlyPemBlock(text);
+  if (block?.type !== requestType) {
+    const isAmbiguous = text.includes(`-----BEGIN ${requestType}-----`);
+    return isAmbiguous
+      ? 'must contain exactly one PEM block and no other lines of dashes'
+      : `PEM block type must be ${requestType}`;
+  }
+  try {
+    return signatureProblem(readRequest(bytesOf(block)));
+  } catch {
+    return malformed;
+  }
+}
+
+const requestType = 'CERTIFICATE REQUEST';
+
+function bytesOf(block: Parameters<typeof pemBytes>[0]): Buffer {
+  const bytes = pemBytes(block);
+  if (bytes === undefined) throw new Error('malformed PEM block');
+  return bytes;
+}
+
+function signatureProblem(request: RequestParts): string | undefined {
+  const form = formOf(request.algorithm);
+  if (form === undefined) return unimplemented;
+  const key = createPublicKey({ key: request.publicKeyDer, format: 'der', type: 'spki' });
+  if (key.asymmetricKeyType !== form.keyType) return malformed;
+  // Of curves, only those that have a name are implemented by others.
+  if (form.keyType === 'ec' && key.asymmetricKeyDetails?.namedCurve === undefined) {
+    return unimplemented;
+  }
+  const { RSA_PKCS1_PSS_PADDING: padding, RSA_PSS_SALTLEN_DIGEST: saltLength } = constants;
+  const withKey = form.padding === 'pss' ? { key, padding, saltLength } : key;
+  const isRight = verify(form.hash, request.signedDer, withKey, request.signature);
+  return isRight ? undefined : wrongSignature(key);
+}
+
+function formOf(algorithm: DerElement): SignatureForm | undefined {
+  const [id, parameters] = algorithm.children;
+  if (id === undefined) return undefined;
+  const oid = oidText(id);
+  return oid === pssOid ? pssFormOf(parameters) : forms.get(oid);
+}
+
+/** The parameters name one hash for both of its uses, and a salt of its length. */
+function pssFormOf(parameters: DerElement | undefined): SignatureForm | undefined {
+  const what = 'parameters';
+  const tagged = childrenOf(parameters, { shape: /^a0 a1 a2$/, what });
+  const [hashId, generator, salt] = tagged.map((one) => one.children[0]);
+  const [generatorId, generatorHash] = childrenOf(generator, { shape: /^06 30$/, what });
+  const [named, masked] = [hashId, generatorHash].map((one) => {
+    const [id] = childrenOf(one, { shape: /^06( 05)?$/, what });
+    return id === undefined ? '' : oidText(id);
+  });
+  const known = pssHashes.get(named ?? '');
+  if (known === undefined || named !== masked) return undefined;
+  if (generatorId === undefined || oidText(generatorId) !== maskGenerationOid) return undefined;
+  if (!salt?.content.equals(Buffer.from([known.bytes]))) return undefined;
+  return { keyType: 'rsa', hash: known.hash, padding: 'pss' };
+}
+
+/** In the words of Go's libraries, which differ by the kind of key. */
+function wrongSignature({ asymmetricKeyType }: KeyObject): string {
+  if (asymmetricKeyType === 'rsa') return 'crypto/rsa: verification error';
+  return `x509: ${asymmetricKeyType === 'ec' ? 'ECDSA' : 'Ed25519'} verification failure`;
+}
+
+/** What a request wants a certificate to say. */
+export interface RequestedNames extends Subject {
+  /** Names of hosts, addresses and the like, which only a server's certificate has. */
+  readonly hasAlternatives: boolean;
+}
+
+/** The subject of a PEM request; undefined when it is none that has exactly one reading. */
+export function requestedNames(pem: Buffer): RequestedNames | undefined {
+  const block = onlyPemBlock(pem.toString('latin1'));
+  if (block?.type !== requestType) return undefined;
+  try {
+    const { subject, extensions } = readRequest(bytesOf(block));
+    return { ...subject, hasAlternatives: extensions.has(extensionOids.alternativeNames) };
+  } catch {
+    return undefined;
+  }
+}

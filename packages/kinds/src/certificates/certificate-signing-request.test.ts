@@ -1,0 +1,69 @@
+import { expect, test } from 'vitest';
+import { createComplaints, kindOf, updateComplaints } from '../kind-harness.ts';
+
+const def = kindOf('CertificateSigningRequest');
+const example = def.example?.() ?? {};
+const complaints = (change: object) =>
+  createComplaints(def, { ...example, spec: { ...(example['spec'] as object), ...change } });
+const field = 'spec.signerName: Invalid value:';
+const label = /must consist of lower case alphanumeric characters/;
+
+test.each([
+  ['a.example/b', []],
+  ['', ['spec.signerName: Required value']],
+  ['example.com', [expect.stringContaining(`${field} "example.com": must be a fully qualified`)]],
+  ['a.example/b/c', [expect.stringContaining(`${field} "a.example/b/c": must be a fully`)]],
+  [
+    'example/b',
+    [`${field} "example": should be a domain with at least two segments separated by dots`],
+  ],
+  ['a.Example/b', [expect.stringMatching(label)]],
+  ['a.example/-', [expect.stringMatching(label)]],
+  [`${'a.'.repeat(130)}example/b`, ['spec.signerName: Too long: may not be more than 253 bytes']],
+])('signer %j', (signerName, wanted) => {
+  expect(complaints({ signerName })).toEqual(wanted);
+});
+
+test('usages are known, and none is said twice', () => {
+  const told = complaints({ usages: ['odd', 'odd'] });
+  expect(told).toHaveLength(3);
+  expect(told[2]).toBe('spec.usages[1]: Duplicate value: "odd"');
+  expect(complaints({ request: '' })).toEqual([
+    'spec.request: Invalid value: []byte(nil): PEM block type must be CERTIFICATE REQUEST',
+  ]);
+});
+
+const pem = (type: string, text: string) =>
+  btoa(`-----BEGIN ${type}-----\n${text}-----END ${type}-----\n`);
+const shown = 'status.certificate: Invalid value: "<certificate data>":';
+
+test.each([
+  [btoa('x'), 'must contain at least one CERTIFICATE PEM block'],
+  [pem('KEY', 'AAAA\n'), 'only CERTIFICATE PEM blocks are allowed, found "KEY"'],
+  [pem('CERTIFICATE', 'A: b\n\nAAAA\n'), 'no PEM block headers are permitted'],
+  [pem('CERTIFICATE', ''), 'found CERTIFICATE PEM block containing 0 certificates'],
+  [pem('CERTIFICATE', 'AAAA\n'), 'x509: malformed certificate'],
+])('certificate %j', (certificate, problem) => {
+  const change = { from: example, to: { ...example, status: { certificate } } };
+  expect(updateComplaints(def, change, { subresource: 'status' })).toEqual([`${shown} ${problem}`]);
+});
+
+test('decisions are true, told once, and never both', () => {
+  const decided = (conditions: object[]) => ({
+    from: example,
+    to: { ...example, status: { conditions: conditions as never } },
+  });
+  const yes = { type: 'Approved', status: 'True' };
+  const told = (conditions: object[]) =>
+    updateComplaints(def, decided(conditions), { subresource: 'approval' });
+  expect(told([yes])).toEqual([]);
+  expect(told([yes, { type: 'Denied', status: 'True' }])).toEqual([
+    'status.conditions[1].type: Invalid value: "Denied": Approved and Denied conditions are mutually exclusive',
+  ]);
+  expect(told([{ type: 'Failed', status: 'False' }, {}])).toEqual([
+    'status.conditions[0].status: Unsupported value: "False": supported values: "True"',
+    'status.conditions[1].type: Required value',
+    'status.conditions[1].status: Required value',
+  ]);
+  expect(told([yes, yes])).toEqual(['status.conditions[1].type: Duplicate value: "Approved"']);
+});

@@ -1,0 +1,255 @@
+import {
+  type ApiObject,
+  appendAll,
+  type Dialect,
+  dnsLabel,
+  dnsSubdomain,
+  duplicate,
+  type FieldError,
+  formatTime,
+  humanDuration,
+  invalid,
+  invalidGo,
+  type JsonObject,
+  notSupported,
+  pathSegment,
+  repeats,
+  required,
+  tooLong,
+} from '@wheelhouse/machinery';
+import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
+import { defineKind, statusSubresource } from '../define.ts';
+import type { ResourceDef, StrategyContext } from '../resource-def.ts';
+import { same } from '../rules/checks.ts';
+import { ensure, objectsAt } from '../rules/fill.ts';
+import { certificateRequestProblem } from './certificate-request.ts';
+import { conditionsOf, validateDecisions, validateStatus } from './certificate-status.ts';
+
+const usages: readonly string[] = [
+  'any',
+  'cert sign',
+  'client auth',
+  'code signing',
+  'content commitment',
+  'crl sign',
+  'data encipherment',
+  'decipher only',
+  'digital signature',
+  'email protection',
+  'encipher only',
+  'ipsec end system',
+  'ipsec tunnel',
+  'ipsec user',
+  'key agreement',
+  'key encipherment',
+  'microsoft sgc',
+  'netscape sgc',
+  'ocsp signing',
+  's/mime',
+  'server auth',
+  'signing',
+  'timestamping',
+];
+
+/** Who asks is what authentication found, whatever the request says. */
+function stampRequester(context: StrategyContext, object: ApiObject): void {
+  const { name, uid, groups, extra } = context.user;
+  const spec = ensure(object, 'spec');
+  for (const member of ['username', 'uid', 'groups', 'extra']) delete spec[member];
+  spec['username'] = name;
+  if (uid !== '') spec['uid'] = uid;
+  if (groups.length > 0) spec['groups'] = [...groups];
+  const entries = Object.entries(extra);
+  if (entries.length > 0) {
+    spec['extra'] = Object.fromEntries(entries.map(([key, values]) => [key, [...values]]));
+  }
+  object['status'] = {};
+}
+
+function validate(object: JsonObject, dialect: Dialect): FieldError[] {
+  const spec = ensure(object, 'spec');
+  const errors: FieldError[] = [];
+  const request = Buffer.from(textAt(spec, 'request'), 'base64');
+  const problem = certificateRequestProblem(request);
+  if (problem !== undefined)
+    errors.push(invalidGo('spec.request', () => goBytes(request), problem));
+  appendAll(errors, validateUsages(spec));
+  appendAll(errors, validateSigner(textAt(spec, 'signerName'), dialect));
+  const seconds = at(spec, 'expirationSeconds');
+  if (typeof seconds === 'number' && seconds < 600) {
+    const detail = 'may not specify a duration less than 600 seconds (10 minutes)';
+    errors.push(invalid('spec.expirationSeconds', seconds, detail));
+  }
+  return errors;
+}
+
+/** Bytes as Go prints them with `%#v`. */
+function goBytes(bytes: Buffer): string {
+  if (bytes.length === 0) return '[]byte(nil)';
+  return `[]byte{${Array.from(bytes, (byte) => `0x${byte.toString(16)}`).join(', ')}}`;
+}
+
+function validateUsages(spec: JsonObject): FieldError[] {
+  const given = listAt(spec, 'usages');
+  if (given.length === 0) return [required('spec.usages')];
+  const unknown = given.flatMap((usage, index) =>
+    typeof usage === 'string' && usages.includes(usage)
+      ? []
+      : [notSupported(`spec.usages[${index}]`, usage, usages)],
+  );
+  const isRepeated = repeats(given);
+  const repeated = given.flatMap((usage, index) =>
+    isRepeated[index] === true ? [duplicate(`spec.usages[${index}]`, usage)] : [],
+  );
+  return [...unknown, ...repeated];
+}
+
+function validateSigner(name: string, dialect: Dialect): FieldError[] {
+  const field = 'spec.signerName';
+  if (name === '') return [required(field)];
+  if (name === dialect.label('legacy-unknown')) {
+    return [invalid(field, name, 'the legacy signerName is not allowed via this API version')];
+  }
+  const [domain = '', path = '', ...more] = name.split('/');
+  if (more.length > 0 || !name.includes('/')) {
+    const detail =
+      "must be a fully qualified domain and path of the form 'example.com/signer-name'";
+    return [invalid(field, name, detail)];
+  }
+  const tooWide = 'should be a domain with at least two segments separated by dots';
+  return [
+    ...(domain.length > domainLengthMax ? [tooLong(field, domainLengthMax)] : []),
+    ...firstWrongLabel(domain, field, dnsLabel),
+    ...(domain.includes('.') ? [] : [invalid(field, domain, tooWide)]),
+    ...firstWrongLabel(path, field, dnsSubdomain),
+    ...(name.length > signerLengthMax ? [tooLong(field, signerLengthMax)] : []),
+  ];
+}
+
+const domainLengthMax = 253;
+const pathLengthMax = domainLengthMax + 63 + 1;
+const signerLengthMax = domainLengthMax + pathLengthMax + 1;
+
+/** What is wrong with the first part of a dotted name that breaks the rule. */
+function firstWrongLabel(name: string, field: string, rule: typeof dnsLabel): FieldError[] {
+  for (const part of name.split('.')) {
+    const messages = rule(part);
+    if (messages.length === 0) continue;
+    const shown = `validating label ${JSON.stringify(part)}`;
+    return messages.map((message) => invalid(field, name, `${shown}: ${message}`));
+  }
+  return [];
+}
+
+/** A request says the same for ever; each sub-resource moves its own part of the status. */
+function keepOthers(context: StrategyContext, object: ApiObject, old: ApiObject): void {
+  object['spec'] = structuredClone(old['spec'] ?? {});
+  if (context.subresource === '') object['status'] = structuredClone(old['status'] ?? {});
+  if (context.subresource === 'approval') {
+    const status: JsonObject = structuredClone((old['status'] ?? {}) as JsonObject);
+    const conditions = at(object, 'status', 'conditions');
+    if (conditions === undefined) delete status['conditions'];
+    else status['conditions'] = conditions;
+    object['status'] = status;
+  }
+  stampConditions(context, object, old);
+}
+
+function stampConditions(context: StrategyContext, object: ApiObject, old: ApiObject): void {
+  const now = formatTime(context.nowMs);
+  for (const condition of objectsAt(object, 'status', 'conditions')) {
+    const before = conditionOf(old, textAt(condition, 'type'));
+    if (typeof condition['lastUpdateTime'] !== 'string') condition['lastUpdateTime'] = now;
+    if (typeof condition['lastTransitionTime'] === 'string') continue;
+    const isSame = before !== undefined && same(before['status'], condition['status']);
+    const kept = isSame ? before['lastTransitionTime'] : undefined;
+    condition['lastTransitionTime'] = kept ?? now;
+  }
+}
+
+const conditionOf = (object: JsonObject, type: string) => conditionsOf(object, type)[0];
+
+function conditionCell(object: JsonObject): string {
+  const has = (type: string) => conditionOf(object, type) !== undefined;
+  const decided = has('Denied') ? 'Denied' : has('Approved') ? 'Approved' : 'Pending';
+  const isIssued = textAt(object, 'status', 'certificate') !== '';
+  return `${decided}${has('Failed') ? ',Failed' : ''}${isIssued ? ',Issued' : ''}`;
+}
+
+function durationCell(object: JsonObject): string {
+  const seconds = at(object, 'spec', 'expirationSeconds');
+  return typeof seconds === 'number' ? humanDuration(seconds * 1000) : '<none>';
+}
+
+const exampleRequest = `-----BEGIN CERTIFICATE REQUEST-----
+MIHNMHQCAQAwEjEQMA4GA1UEAwwHZXhhbXBsZTBZMBMGByqGSM49AgEGCCqGSM49
+AwEHA0IABGPPdkziyHDfeyuPmG8cEsOwXeH9kIUQ5KHnUzIxRVHcztfrVL/6VgOe
+EZKAb/wlVuHzz7XoWvaEZz5uZZ1cQcugADAKBggqhkjOPQQDAgNJADBGAiEAoLNt
+oy3C2weihgyJZf65Yv4jsTHJ7WFg41aZ+pRWEWECIQC/5+CxXgYECZkhYgCLemO7
+hp8VqeZtzXZB9Kd5W0oTgA==
+-----END CERTIFICATE REQUEST-----
+`;
+
+/** CertificateSigningRequest: the wish for a certificate, and what a signer made of it. */
+export function certificateSigningRequest(dialect: Dialect): ResourceDef {
+  const text = (name: string, cell: (object: JsonObject) => string, description: string) =>
+    column(name, cell, { description });
+  const judge = (object: ApiObject) => validate(object, dialect);
+  return defineKind({
+    dialect,
+    facts: 'certificates',
+    kind: 'CertificateSigningRequest',
+    resource: 'certificatesigningrequests',
+    scope: 'Cluster',
+    shortNames: ['csr'],
+    versions: [
+      {
+        version: 'v1',
+        columns: [
+          nameColumn,
+          ageColumn,
+          text('SignerName', (object) => textAt(object, 'spec', 'signerName'), 'Who is to sign.'),
+          text('Requestor', (object) => textAt(object, 'spec', 'username'), 'Who asked.'),
+          text('RequestedDuration', durationCell, 'How long the certificate should be valid.'),
+          text('Condition', conditionCell, 'What has become of it.'),
+        ],
+      },
+    ],
+    storage: {
+      fieldsOf: (object) => ({ 'spec.signerName': textAt(object, 'spec', 'signerName') }),
+    },
+    strategy: {
+      metadataTold: {
+        '': ['whole', 'change'],
+        approval: ['whole', 'change'],
+        status: ['whole', 'change'],
+      },
+      // Any name will do that can stand in a path.
+      validateName: pathSegment,
+      prepareForCreate: stampRequester,
+      prepareForUpdate: keepOthers,
+      validateCreate: (_, object) => judge(object),
+      validateUpdate: (context, object, old) => [
+        ...judge(object),
+        ...validateStatus(object, old),
+        ...validateDecisions(object, old, context.subresource),
+      ],
+      resetFields: {
+        '': ['spec', 'status'],
+        status: ['spec', 'status.conditions'],
+        approval: ['spec', 'status.certificate'],
+      },
+    },
+    subresources: [{ name: 'approval', verbs: ['get', 'patch', 'update'] }, statusSubresource],
+    example: () => ({
+      apiVersion: `${dialect.group('certificates')}/v1`,
+      kind: 'CertificateSigningRequest',
+      metadata: { name: 'example' },
+      spec: {
+        request: Buffer.from(exampleRequest).toString('base64'),
+        signerName: 'example.com/signer',
+        usages: ['client auth'],
+      },
+    }),
+  });
+}

@@ -1,0 +1,80 @@
+import {
+  type ApiObject,
+  appendAll,
+  type Dialect,
+  dnsSubdomain,
+  type FieldError,
+  forbiddenField,
+  invalid,
+} from '@wheelhouse/machinery';
+import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
+import { defineKind } from '../define.ts';
+import { defaultFeatures, type Features } from '../features/features.ts';
+import type { ResourceDef } from '../resource-def.ts';
+import { validateLeaseStrategy } from './strategy.ts';
+
+interface Lease extends ApiObject {
+  spec?: {
+    holderIdentity?: string;
+    leaseDurationSeconds?: number;
+    leaseTransitions?: number;
+    /** With `preferredHolder`: alpha in 1.32 (CoordinatedLeaderElection), dropped while it is off. */
+    strategy?: string;
+    preferredHolder?: string;
+  };
+}
+
+function validate(object: Lease): FieldError[] {
+  const { leaseDurationSeconds = 1, leaseTransitions = 0 } = object.spec ?? {};
+  const errors: FieldError[] = [];
+  if (leaseDurationSeconds <= 0) {
+    const field = 'spec.leaseDurationSeconds';
+    errors.push(invalid(field, leaseDurationSeconds, 'must be greater than 0'));
+  }
+  if (leaseTransitions < 0) {
+    const field = 'spec.leaseTransitions';
+    errors.push(invalid(field, leaseTransitions, 'must be greater than or equal to 0'));
+  }
+  const { strategy, preferredHolder = '' } = object.spec ?? {};
+  if (strategy !== undefined) {
+    appendAll(errors, validateLeaseStrategy(strategy, 'spec.strategy'));
+  }
+  if (preferredHolder !== '' && (strategy ?? '') === '') {
+    const detail = 'may only be specified if `strategy` is defined';
+    errors.push(forbiddenField('spec.preferredHolder', detail));
+  }
+  return errors;
+}
+
+/** Lease: who holds a role, renewed while it lives. */
+export function lease(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
+  const holderColumn = column('Holder', (object) => textAt(object, 'spec', 'holderIdentity'), {
+    description: 'Identity of the holder.',
+  });
+  return defineKind({
+    dialect,
+    features,
+    facts: 'coordination',
+    kind: 'Lease',
+    resource: 'leases',
+    scope: 'Namespaced',
+    versions: [{ version: 'v1', columns: [nameColumn, holderColumn, ageColumn] }],
+    strategy: {
+      validateName: dnsSubdomain,
+      validateCreate: (_, object) => validate(object as Lease),
+      validateUpdate: (_, object) => validate(object as Lease),
+      allowCreateOnUpdate: true,
+      allowUnconditionalUpdate: false,
+    },
+    example: () => ({
+      apiVersion: `${dialect.group('coordination')}/v1`,
+      kind: 'Lease',
+      metadata: { name: 'example', namespace: 'default' },
+      spec: {
+        holderIdentity: 'worker-1',
+        leaseDurationSeconds: 15,
+        renewTime: '2030-01-01T00:00:00.000000Z',
+      },
+    }),
+  });
+}

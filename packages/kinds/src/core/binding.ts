@@ -1,0 +1,17 @@
+import type { Dialect } from '@wheelhouse/machinery';
+import type { ResourceDef } from '../resource-def.ts';
+import { virtualKind } from '../virtual-kind.ts';
+
+/** Binding: gives a Pod its node; the older door beside the Pod's own `binding`. */
+export function binding(dialect: Dialect): ResourceDef {
+  const def = virtualKind({ dialect, facts: 'core', kind: 'Binding', scope: 'Namespaced' });
+  return {
+    ...def,
+    example: () => ({
+      apiVersion: 'v1',
+      kind: 'Binding',
+      metadata: { name: 'example', namespace: 'default' },
+      target: { kind: 'Node', name: 'node-1' },
+    }),
+  };
+}

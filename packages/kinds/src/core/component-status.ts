@@ -1,0 +1,50 @@
+import { type Dialect, type JsonObject, pathSegment } from '@wheelhouse/machinery';
+import { column, nameColumn, textAt } from '../cells.ts';
+import { defineKind } from '../define.ts';
+import type { ResourceDef } from '../resource-def.ts';
+import { objectsAt } from '../rules/fill.ts';
+
+const healthy = (object: JsonObject): JsonObject | undefined =>
+  objectsAt(object, 'conditions').find((one) => textAt(one, 'type') === 'Healthy');
+
+function statusCell(object: JsonObject): string {
+  const status = textAt(healthy(object), 'status');
+  if (status === 'True') return 'Healthy';
+  return status === 'False' ? 'Unhealthy' : 'Unknown';
+}
+
+const text = (name: string, member: string, description: string) =>
+  column(name, (object) => textAt(healthy(object), member), { description });
+
+/** ComponentStatus: how the parts of the control plane are; made when asked for, never stored. */
+export function componentStatus(dialect: Dialect): ResourceDef {
+  const def = defineKind({
+    dialect,
+    facts: 'core',
+    kind: 'ComponentStatus',
+    resource: 'componentstatuses',
+    scope: 'Cluster',
+    shortNames: ['cs'],
+    verbs: ['get', 'list'],
+    versions: [
+      {
+        version: 'v1',
+        deprecationWarning: 'v1 ComponentStatus is deprecated in v1.19+',
+        columns: [
+          nameColumn,
+          column('Status', statusCell, { description: 'Whether it is healthy.' }),
+          text('Message', 'message', 'What it said of itself.'),
+          text('Error', 'error', 'Why it could not be asked.'),
+        ],
+      },
+    ],
+    strategy: { validateName: pathSegment },
+    example: () => ({
+      apiVersion: 'v1',
+      kind: 'ComponentStatus',
+      metadata: { name: 'scheduler' },
+      conditions: [{ type: 'Healthy', status: 'True', message: 'ok' }],
+    }),
+  });
+  return { ...def, isComputed: true };
+}

@@ -1,0 +1,114 @@
+import {
+  type ApiObject,
+  appendAll,
+  breaks,
+  configMapKey,
+  type Dialect,
+  dnsSubdomain,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  tooLong,
+} from '@wheelhouse/machinery';
+import { ageColumn, column, nameColumn, sizeAt } from '../cells.ts';
+import { defineKind } from '../define.ts';
+import type { ColumnDef, ResourceDef } from '../resource-def.ts';
+import { keyed, sameOrEmpty, sortedKeys } from '../rules/checks.ts';
+
+interface ConfigMap extends ApiObject {
+  immutable?: boolean;
+  data?: { [key: string]: string };
+  binaryData?: { [key: string]: string };
+}
+
+/** What the values of a ConfigMap or Secret may add up to, in bytes. */
+export const dataBytesMax = 1024 * 1024;
+
+/** Length of a base64 text's content, in bytes. */
+export function decodedLength(base64: string): number {
+  return Buffer.byteLength(base64, 'base64');
+}
+
+/** `immutable: true` holds the data and itself for good; shared with Secret. */
+export function validateFrozen(
+  object: ApiObject,
+  old: ApiObject,
+  fields: readonly string[],
+): FieldError[] {
+  if (old['immutable'] !== true) return [];
+  const detail = 'field is immutable when `immutable` is set';
+  const errors = object['immutable'] === true ? [] : [forbiddenField('immutable', detail)];
+  for (const field of fields) {
+    if (!sameOrEmpty(object[field], old[field])) errors.push(forbiddenField(field, detail));
+  }
+  return errors;
+}
+
+/** No key can be wrong, or be in both maps, and the texts are small enough whatever they hold. */
+function isSurelyFine({ data, binaryData }: ConfigMap): boolean {
+  if (binaryData !== undefined) return false;
+  let length = 0;
+  for (const key in data) {
+    if (configMapKey(key).length > 0) return false;
+    length += data[key]?.length ?? 0;
+  }
+  return length * 3 <= dataBytesMax;
+}
+
+function validate(object: ConfigMap): FieldError[] {
+  const errors: FieldError[] = [];
+  if (isSurelyFine(object)) return errors;
+  const { data = {}, binaryData = {} } = object;
+  let total = 0;
+  for (const key of sortedKeys(data)) {
+    const path = keyed('data', key);
+    appendAll(errors, breaks(path, key, configMapKey));
+    if (Object.hasOwn(binaryData, key)) {
+      errors.push(invalid(path, key, 'duplicate of key present in binaryData'));
+    }
+    total += Buffer.byteLength(data[key] ?? '');
+  }
+  for (const key of sortedKeys(binaryData)) {
+    appendAll(errors, breaks(keyed('binaryData', key), key, configMapKey));
+    total += decodedLength(binaryData[key] ?? '');
+  }
+  // Upstream's name for the object as a whole.
+  if (total > dataBytesMax) errors.push(tooLong('[]', dataBytesMax));
+  return errors;
+}
+
+/** Count of `data` entries, as ConfigMap and Secret print it. */
+export const dataColumn: ColumnDef = column(
+  'Data',
+  (object) => sizeAt(object, 'data', 'binaryData'),
+  { description: 'Number of entries.' },
+);
+
+/** ConfigMap: named texts and bytes, at most 1 MiB together. */
+export function configMap(dialect: Dialect): ResourceDef {
+  return defineKind({
+    dialect,
+    facts: 'core',
+    kind: 'ConfigMap',
+    resource: 'configmaps',
+    scope: 'Namespaced',
+    shortNames: ['cm'],
+    versions: [{ version: 'v1', columns: [nameColumn, dataColumn, ageColumn] }],
+    strategy: {
+      metadataTold: { '': ['change', 'whole'] },
+      validateName: dnsSubdomain,
+      validateCreate: (_, object) => validate(object as ConfigMap),
+      validateUpdate: (_, object, old) => [
+        ...validateFrozen(object, old, ['data', 'binaryData']),
+        ...validate(object as ConfigMap),
+      ],
+    },
+    example: () => ({
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: 'example', namespace: 'default' },
+      data: { greeting: 'hello' },
+      binaryData: { raw: 'AAEC' },
+    }),
+  });
+}

@@ -1,0 +1,128 @@
+import {
+  breaks,
+  type Dialect,
+  dnsLabel,
+  dnsSubdomain,
+  type FieldError,
+  type JsonObject,
+  qualifiedName,
+  required,
+} from '@wheelhouse/machinery';
+import { ageColumn, at, column, listAt, nameColumn, numberAt, textAt } from '../cells.ts';
+import { defineKind } from '../define.ts';
+import { oneOf, portNumber } from '../pod/fields.ts';
+import type { ResourceDef } from '../resource-def.ts';
+import { fill, objectsAt } from '../rules/fill.ts';
+import { nonSpecialIp, validIp } from './addresses.ts';
+
+function fillDefaults(object: JsonObject): void {
+  for (const subset of objectsAt(object, 'subsets')) {
+    for (const port of objectsAt(subset, 'ports')) fill(port, { protocol: 'TCP' });
+  }
+}
+
+function validateSubset(subset: JsonObject, path: string): FieldError[] {
+  const lists = ['addresses', 'notReadyAddresses'];
+  const errors = lists.flatMap((name) =>
+    objectsAt(subset, name).flatMap((address, index) =>
+      validateAddress(address, `${path}.${name}[${index}]`),
+    ),
+  );
+  if (lists.every((name) => listAt(subset, name).length === 0)) {
+    errors.push(required(path, 'must specify `addresses` or `notReadyAddresses`'));
+  }
+  const ports = objectsAt(subset, 'ports');
+  return [
+    ...errors,
+    ...ports.flatMap((port, index) =>
+      validatePort(port, `${path}.ports[${index}]`, { mustHaveName: ports.length > 1 }),
+    ),
+  ];
+}
+
+function validateAddress(address: JsonObject, path: string): FieldError[] {
+  const ip = textAt(address, 'ip');
+  const hostname = textAt(address, 'hostname');
+  const nodeName = at(address, 'nodeName');
+  return [
+    ...validIp(`${path}.ip`, ip),
+    ...(hostname === '' ? [] : breaks(`${path}.hostname`, hostname, dnsLabel)),
+    ...(typeof nodeName === 'string' ? breaks(`${path}.nodeName`, nodeName, dnsSubdomain) : []),
+    ...nonSpecialIp(`${path}.ip`, ip),
+  ];
+}
+
+function validatePort(
+  port: JsonObject,
+  path: string,
+  options: { readonly mustHaveName: boolean },
+): FieldError[] {
+  const name = textAt(port, 'name');
+  const application = at(port, 'appProtocol');
+  const field = `${path}.name`;
+  const unnamed = options.mustHaveName ? [required(field)] : [];
+  return [
+    ...(name === '' ? unnamed : breaks(field, name, dnsLabel)),
+    ...portNumber(`${path}.port`, numberAt(port, 'port')),
+    ...oneOf(port, `${path}.protocol`, ['SCTP', 'TCP', 'UDP']),
+    ...(typeof application === 'string'
+      ? breaks(`${path}.appProtocol`, application, qualifiedName)
+      : []),
+  ];
+}
+
+const validate = (object: JsonObject) =>
+  objectsAt(object, 'subsets').flatMap((subset, index) =>
+    validateSubset(subset, `subsets[${index}]`),
+  );
+
+/** At most three addresses, then how many more there are. */
+function addresses(object: JsonObject): string {
+  const subsets = objectsAt(object, 'subsets');
+  const all = subsets.flatMap((subset) => {
+    const ips = objectsAt(subset, 'addresses').map((one) => textAt(one, 'ip'));
+    const ports = objectsAt(subset, 'ports').map((one) => numberAt(one, 'port'));
+    if (ports.length === 0) return ips;
+    return ports.flatMap((port) => ips.map((ip) => `${ip.includes(':') ? `[${ip}]` : ip}:${port}`));
+  });
+  if (subsets.length === 0) return '<none>';
+  const shown = all.slice(0, 3).join(',');
+  return all.length > 3 ? `${shown} + ${all.length - 3} more...` : shown;
+}
+
+/** Endpoints: the addresses behind a Service, in the old form. */
+export function endpoints(dialect: Dialect): ResourceDef {
+  const endpointsColumn = column('Endpoints', addresses, { description: 'Addresses and ports.' });
+  return {
+    ...defineKind({
+      dialect,
+      facts: 'core',
+      kind: 'Endpoints',
+      resource: 'endpoints',
+      scope: 'Namespaced',
+      shortNames: ['ep'],
+      versions: [
+        {
+          version: 'v1',
+          defaults: fillDefaults,
+          columns: [nameColumn, endpointsColumn, ageColumn],
+        },
+      ],
+      storage: { prefix: '/registry/services/endpoints/' },
+      strategy: {
+        metadataTold: { '': ['change', 'whole'] },
+        validateName: dnsSubdomain,
+        validateCreate: (_, object) => validate(object),
+        validateUpdate: (_, object) => validate(object),
+        allowCreateOnUpdate: true,
+      },
+      example: () => ({
+        apiVersion: 'v1',
+        kind: 'Endpoints',
+        metadata: { name: 'example', namespace: 'default' },
+        subsets: [{ addresses: [{ ip: '10.0.0.1' }], ports: [{ port: 8080 }] }],
+      }),
+    }),
+    singular: 'endpoints',
+  };
+}

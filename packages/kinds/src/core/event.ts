@@ -1,0 +1,202 @@
+import {
+  appendAll,
+  breaks,
+  type Dialect,
+  dnsSubdomain,
+  type FieldError,
+  invalid,
+  type JsonObject,
+  type JsonValue,
+  pathSegment,
+  qualifiedName,
+  required,
+} from '@wheelhouse/machinery';
+import { age, column, nameColumn, numberAt, textAt } from '../cells.ts';
+import { defineKind } from '../define.ts';
+import type { ColumnDef, ResourceDef, StorageDef } from '../resource-def.ts';
+
+/**
+ * Events live once, in the form of core `v1`; the `events` group shows the same objects in another
+ * (EVENT-1). This file has what both share and the core view.
+ */
+
+const referenceFields = [
+  'kind',
+  'namespace',
+  'name',
+  'uid',
+  'apiVersion',
+  'resourceVersion',
+  'fieldPath',
+];
+
+/** Where both kinds of Event are kept, and what selects them. */
+export const eventStorage: StorageDef = {
+  prefix: '/registry/events/',
+  apiVersion: 'v1',
+  kind: 'Event',
+  fieldsOf: (event) => ({
+    ...Object.fromEntries(
+      referenceFields.map((name) => [
+        `involvedObject.${name}`,
+        textAt(event, 'involvedObject', name),
+      ]),
+    ),
+    reason: textAt(event, 'reason'),
+    reportingComponent: textAt(event, 'reportingComponent'),
+    source: textAt(event, 'source', 'component') || textAt(event, 'reportingComponent'),
+    type: textAt(event, 'type'),
+  }),
+};
+
+/** Selector labels of the `events` group, by the stored ones. */
+export const eventsGroupLabels: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(
+    referenceFields.map((name) => [`regarding.${name}`, `involvedObject.${name}`]),
+  ),
+  reason: 'reason',
+  reportingController: 'reportingComponent',
+  type: 'type',
+};
+
+/** Longest `action`, `reason` and `reportingInstance`, in bytes. */
+const wordLengthMax = 128;
+const noteLengthMax = 1024;
+
+/** Zero times are encoded as null. */
+export const isUnset = (value: JsonValue | undefined): boolean =>
+  value === undefined || value === null || value === '';
+
+/**
+ * What every Event must keep to. One without `eventTime` is of the old sort, of which little is
+ * asked. `controllerField` is the name of the reporting controller in the request's version.
+ */
+export function validateEvent(
+  event: JsonObject,
+  options: { dialect: Dialect; controllerField: string },
+): FieldError[] {
+  const namespace = textAt(event, 'metadata', 'namespace');
+  const regarding = textAt(event, 'involvedObject', 'namespace');
+  const errors: FieldError[] = [];
+  const isNew = !isUnset(event['eventTime']);
+  const clusterWide = isNew
+    ? ['default', options.dialect.systemNamespace('system')]
+    : ['', 'default'];
+  const agrees =
+    regarding === '' ? clusterWide.includes(namespace) : isNew || regarding === namespace;
+  if (!agrees) {
+    const detail = 'does not match event.namespace';
+    errors.push(invalid('involvedObject.namespace', regarding, detail));
+  }
+  if (isNew) appendAll(errors, validateNewFields(event, options.controllerField));
+  return [...errors, ...breaks('namespace', namespace, dnsSubdomain)];
+}
+
+function validateNewFields(event: JsonObject, controllerField: string): FieldError[] {
+  const controller = textAt(event, 'reportingComponent');
+  const errors: FieldError[] = [];
+  if (controller === '') errors.push(required(controllerField));
+  appendAll(errors, breaks(controllerField, controller, qualifiedName));
+  for (const name of ['reportingInstance', 'action', 'reason']) {
+    const value = textAt(event, name);
+    if (value === '') errors.push(required(name));
+    appendAll(errors, tooManyCharacters(name, value, wordLengthMax));
+  }
+  return [...errors, ...tooManyCharacters('message', textAt(event, 'message'), noteLengthMax)];
+}
+
+function tooManyCharacters(field: string, value: string, max: number): FieldError[] {
+  if (Buffer.byteLength(value) <= max) return [];
+  return [invalid(field, '', `can have at most ${max} characters`)];
+}
+
+const firstSeen = (event: JsonObject, nowMs: number) =>
+  age(textAt(event, 'firstTimestamp') || textAt(event, 'eventTime'), nowMs);
+
+function lastSeen(event: JsonObject, nowMs: number): string {
+  if (hasSeries(event)) return age(textAt(event, 'series', 'lastObservedTime'), nowMs);
+  const last = textAt(event, 'lastTimestamp');
+  return last === '' ? firstSeen(event, nowMs) : age(last, nowMs);
+}
+
+const hasSeries = (event: JsonObject) => !isUnset(event['series']);
+
+function target(event: JsonObject): string {
+  const kind = textAt(event, 'involvedObject', 'kind').toLowerCase();
+  const name = textAt(event, 'involvedObject', 'name');
+  return name === '' ? kind : `${kind}/${name}`;
+}
+
+function source(event: JsonObject): string {
+  const component = textAt(event, 'source', 'component') || textAt(event, 'reportingComponent');
+  const host = textAt(event, 'source', 'host') || textAt(event, 'reportingInstance');
+  return host === '' ? component : `${component}, ${host}`;
+}
+
+function count(event: JsonObject): number {
+  return hasSeries(event) ? numberAt(event, 'series', 'count') : numberAt(event, 'count') || 1;
+}
+
+/** Columns over the stored form. */
+export const eventColumns: readonly ColumnDef[] = [
+  column('Last Seen', lastSeen, { description: 'Time since it was last observed.' }),
+  column('Type', (event) => textAt(event, 'type'), { description: 'Normal or Warning.' }),
+  column('Reason', (event) => textAt(event, 'reason'), { description: 'Why, in a word.' }),
+  column('Object', target, { description: 'What it is about.' }),
+  column('Subobject', (event) => textAt(event, 'involvedObject', 'fieldPath'), {
+    priority: 1,
+    description: 'Part of the object it is about.',
+  }),
+  column('Source', source, { priority: 1, description: 'Who reported it.' }),
+  column('Message', (event) => textAt(event, 'message').trim(), {
+    description: 'What happened.',
+  }),
+  column('First Seen', firstSeen, {
+    priority: 1,
+    description: 'Time since it was first observed.',
+  }),
+  column('Count', count, { priority: 1, description: 'How often it was seen.' }),
+  column('Name', nameColumn.cell, {
+    format: 'name',
+    priority: 1,
+    description: 'Name of the event.',
+  }),
+];
+
+/** The old view of Events, with its lenient rules. */
+export function coreEvent(dialect: Dialect): ResourceDef {
+  const validate = (object: JsonObject) =>
+    validateEvent(object, { dialect, controllerField: 'reportingComponent' });
+  return defineKind({
+    dialect,
+    facts: 'core',
+    kind: 'Event',
+    resource: 'events',
+    scope: 'Namespaced',
+    shortNames: ['ev'],
+    versions: [{ version: 'v1', columns: eventColumns }],
+    storage: eventStorage,
+    strategy: {
+      validateName: pathSegment,
+      judgesBeforeMetadata: true,
+      metadataTold: { '': [] },
+      validateCreate: (_, object) => validate(object),
+      validateUpdate: (_, object) => validate(object),
+      allowCreateOnUpdate: true,
+      defaultPropagation: 'unsupported',
+    },
+    example: () => ({
+      apiVersion: 'v1',
+      kind: 'Event',
+      metadata: { name: 'example.1', namespace: 'default' },
+      involvedObject: { kind: 'Pod', namespace: 'default', name: 'example' },
+      reason: 'Started',
+      message: 'Started container',
+      source: { component: 'kubelet', host: 'node-1' },
+      firstTimestamp: '2030-01-01T00:00:00Z',
+      lastTimestamp: '2030-01-01T00:00:00Z',
+      count: 1,
+      type: 'Normal',
+    }),
+  });
+}

@@ -1,0 +1,202 @@
+import {
+  breaks,
+  type Dialect,
+  duplicate,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  invalidGo,
+  type JsonObject,
+  type Quantity,
+  qualifiedName,
+  required,
+} from '@wheelhouse/machinery';
+import { at, textAt } from '../cells.ts';
+import { goQuantity } from '../pod/go-text.ts';
+import {
+  mayOvercommit,
+  quantitiesOf,
+  validateAnyResourceName,
+  validateResourceName,
+} from '../pod/validation/resources.ts';
+import { keyed } from '../rules/checks.ts';
+import { objectAt, objectsAt } from '../rules/fill.ts';
+
+const standardTypes = ['Pod', 'Container', 'PersistentVolumeClaim'];
+const billion = 1_000_000_000n;
+/** Amounts from which upstream compares in wholes instead of thousandths. */
+const milliLimit = (2n ** 63n - 1n) / 1000n;
+
+type Amounts = ReadonlyMap<string, Quantity>;
+
+/** The five lists of a limit, by their names. */
+interface Limits {
+  readonly max: Amounts;
+  readonly min: Amounts;
+  readonly default: Amounts;
+  readonly defaultRequest: Amounts;
+  readonly maxLimitRequestRatio: Amounts;
+}
+
+/** All that is wrong with a LimitRange but for its metadata. */
+export function validateLimitRange(object: JsonObject, dialect: Dialect): FieldError[] {
+  const types = new Set<string>();
+  return objectsAt(object, 'spec', 'limits').flatMap((limit, index) => {
+    const path = `spec.limits[${index}]`;
+    const type = textAt(limit, 'type');
+    const errors = validateType(type, `${path}.type`);
+    if (types.has(type)) errors.push(duplicate(`${path}.type`, type));
+    types.add(type);
+    return [...errors, ...validateLimit(limit, path, dialect)];
+  });
+}
+
+function validateType(type: string, field: string): FieldError[] {
+  const errors = breaks(field, type, qualifiedName);
+  if (errors.length > 0 || type.includes('/') || standardTypes.includes(type)) return errors;
+  return [invalid(field, type, 'must be a standard limit type or fully qualified')];
+}
+
+function validateLimit(limit: JsonObject, path: string, dialect: Dialect): FieldError[] {
+  const type = textAt(limit, 'type');
+  const isPod = type === 'Pod';
+  const of = (name: string) => quantitiesOf(objectAt(limit, name));
+  const none: Amounts = new Map();
+  const limits: Limits = {
+    max: of('max'),
+    min: of('min'),
+    default: isPod ? none : of('default'),
+    defaultRequest: isPod ? none : of('defaultRequest'),
+    maxLimitRequestRatio: of('maxLimitRequestRatio'),
+  };
+  const names = (list: keyof Limits) =>
+    [...limits[list].keys()].flatMap((name) => {
+      const field = keyed(`${path}.${list}`, name);
+      return isPod || type === 'Container'
+        ? validateResourceName(name, field, dialect)
+        : validateAnyResourceName(name, field);
+    });
+  return [
+    ...names('max'),
+    ...names('min'),
+    ...(isPod ? refuseDefaults(limit, path) : []),
+    ...names('default'),
+    ...names('defaultRequest'),
+    ...validateStorage(limit, path),
+    ...names('maxLimitRequestRatio'),
+    ...validateAgreement(limits, path, dialect),
+  ];
+}
+
+function refuseDefaults(limit: JsonObject, path: string): FieldError[] {
+  return ['default', 'defaultRequest']
+    .filter((name) => quantitiesOf(objectAt(limit, name)).size > 0)
+    .map((name) => forbiddenField(`${path}.${name}`, "may not be specified when `type` is 'Pod'"));
+}
+
+function validateStorage(limit: JsonObject, path: string): FieldError[] {
+  const isBound = ['min', 'max'].some((name) => at(limit, name, 'storage') !== undefined);
+  if (textAt(limit, 'type') !== 'PersistentVolumeClaim' || isBound) return [];
+  const detail = 'either minimum or maximum storage value is required, but neither was provided';
+  return [required(`${path}.limits`, detail)];
+}
+
+/** The lists must not contradict each other about any resource. */
+function validateAgreement(limits: Limits, path: string, dialect: Dialect): FieldError[] {
+  const names = new Set(Object.values(limits).flatMap((list: Amounts) => [...list.keys()]));
+  return [...names].sort().flatMap((name) => validateResource(name, { limits, path, dialect }));
+}
+
+function validateResource(
+  name: string,
+  of: { limits: Limits; path: string; dialect: Dialect },
+): FieldError[] {
+  const { limits, path, dialect } = of;
+  const list = (which: keyof Limits) => limits[which].get(name);
+  const [max, min] = [list('max'), list('min')];
+  const [limit, request] = [list('default'), list('defaultRequest')];
+  const at = (which: keyof Limits) => keyed(`${path}.${which}`, name);
+  const low = { what: 'min value', quantity: min };
+  const high = { what: 'max value', quantity: max };
+  const errors = [
+    ...notGreater(low, high, { field: at('min'), shown: min }),
+    ...notGreater(
+      low,
+      { what: 'default request value', quantity: request },
+      {
+        field: at('defaultRequest'),
+        shown: request,
+      },
+    ),
+    ...notGreater({ what: 'default request value', quantity: request }, high, {
+      field: at('defaultRequest'),
+      shown: request,
+    }),
+    ...notGreater(
+      { what: 'default request value', quantity: request },
+      { what: 'default limit value', quantity: limit },
+      { field: at('defaultRequest'), shown: request },
+    ),
+    ...notGreater(
+      low,
+      { what: 'default value', quantity: limit },
+      {
+        field: at('default'),
+        shown: min,
+      },
+    ),
+    ...notGreater({ what: 'default value', quantity: limit }, high, {
+      field: at('default'),
+      shown: max,
+    }),
+    ...validateRatio(list('maxLimitRequestRatio'), { min, max }, at('maxLimitRequestRatio')),
+  ];
+  if (limit === undefined || request === undefined || mayOvercommit(name, dialect)) return errors;
+  if (limit.nano === request.nano) return errors;
+  const detail = `default value ${limit.text} must equal to defaultRequest value ${request.text} in ${name}`;
+  return [...errors, invalidGo(at('defaultRequest'), () => goQuantity(request.text), detail)];
+}
+
+interface Named {
+  readonly what: string;
+  readonly quantity: Quantity | undefined;
+}
+
+function notGreater(
+  low: Named,
+  high: Named,
+  report: { readonly field: string; readonly shown: Quantity | undefined },
+): FieldError[] {
+  const [one, other] = [low.quantity, high.quantity];
+  if (one === undefined || other === undefined || one.nano <= other.nano) return [];
+  const detail = `${low.what} ${one.text} is greater than ${high.what} ${other.text}`;
+  return [invalidGo(report.field, () => goQuantity((report.shown ?? one).text), detail)];
+}
+
+function validateRatio(
+  ratio: Quantity | undefined,
+  { min, max }: { min: Quantity | undefined; max: Quantity | undefined },
+  field: string,
+): FieldError[] {
+  if (ratio === undefined) return [];
+  const refuse = (detail: string) => invalidGo(field, () => goQuantity(ratio.text), detail);
+  const errors = ratio.nano < billion ? [refuse(`ratio ${ratio.text} is less than 1`)] : [];
+  if (min === undefined || max === undefined) return errors;
+  const fine = [ratio, min, max].every(({ nano }) => wholes(nano) < milliLimit);
+  const amount = (quantity: Quantity) =>
+    Number(fine ? roundedUp(quantity.nano, billion / 1000n) : wholes(quantity.nano));
+  const value = fine ? amount(ratio) / 1000 : amount(ratio);
+  const bound = amount(max) / amount(min);
+  if (!(value > bound)) return errors;
+  const detail = `ratio ${ratio.text} is greater than max/min = ${bound.toFixed(6)}`;
+  return [...errors, refuse(detail)];
+}
+
+const wholes = (nano: bigint): bigint => roundedUp(nano, billion);
+
+/** Away from zero, as quantities are read in coarser units. */
+function roundedUp(nano: bigint, unit: bigint): bigint {
+  const whole = nano / unit;
+  if (nano % unit === 0n) return whole;
+  return nano > 0n ? whole + 1n : whole - 1n;
+}

@@ -1,0 +1,52 @@
+import { type Dialect, dnsSubdomain, type JsonObject, randomUuid } from '@wheelhouse/machinery';
+import { createdAtColumn, nameColumn } from '../cells.ts';
+import { defineKind } from '../define.ts';
+import type { ResourceDef } from '../resource-def.ts';
+import { ensure, fill, fillAmounts, objectAt, objectsAt } from '../rules/fill.ts';
+import { validateLimitRange } from './limit-range-rules.ts';
+
+/** A container's default limit is its maximum, its default request the limit or the minimum. */
+const lists = ['max', 'min', 'default', 'defaultRequest', 'maxLimitRequestRatio'];
+
+function fillDefaults(object: JsonObject): void {
+  for (const limit of objectsAt(object, 'spec', 'limits')) {
+    for (const list of lists) fillAmounts(objectAt(limit, list));
+    if (limit['type'] !== 'Container') continue;
+    fill(ensure(limit, 'default'), { ...objectAt(limit, 'max') });
+    fill(ensure(limit, 'defaultRequest'), { ...objectAt(limit, 'default') });
+    fill(ensure(limit, 'defaultRequest'), { ...objectAt(limit, 'min') });
+    for (const list of ['default', 'defaultRequest']) {
+      if (Object.keys(objectAt(limit, list) ?? {}).length === 0) delete limit[list];
+    }
+  }
+}
+
+/** LimitRange: bounds and defaults for what pods of a namespace may ask for. */
+export function limitRange(dialect: Dialect): ResourceDef {
+  return defineKind({
+    dialect,
+    facts: 'core',
+    kind: 'LimitRange',
+    resource: 'limitranges',
+    scope: 'Namespaced',
+    shortNames: ['limits'],
+    versions: [{ version: 'v1', defaults: fillDefaults, columns: [nameColumn, createdAtColumn] }],
+    strategy: {
+      metadataTold: { '': ['whole'] },
+      validateName: dnsSubdomain,
+      prepareForCreate: (_, object) => {
+        const { metadata } = object;
+        if ((metadata.name ?? '') === '') metadata.name = randomUuid();
+      },
+      validateCreate: (_, object) => validateLimitRange(object, dialect),
+      validateUpdate: (_, object) => validateLimitRange(object, dialect),
+      allowCreateOnUpdate: true,
+    },
+    example: () => ({
+      apiVersion: 'v1',
+      kind: 'LimitRange',
+      metadata: { name: 'example', namespace: 'default' },
+      spec: { limits: [{ type: 'Container', max: { cpu: '2' } }] },
+    }),
+  });
+}

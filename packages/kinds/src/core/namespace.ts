@@ -1,0 +1,133 @@
+import {
+  type ApiObject,
+  breaks,
+  type Dialect,
+  dnsLabel,
+  type FieldError,
+  invalid,
+  qualifiedName,
+} from '@wheelhouse/machinery';
+import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
+import { defineKind, statusSubresource } from '../define.ts';
+import type { ResourceDef, StrategyContext } from '../resource-def.ts';
+import { ensure, fill } from '../rules/fill.ts';
+
+interface Namespace extends ApiObject {
+  spec?: { finalizers?: string[] };
+  status?: { phase?: string };
+}
+
+/** Lets selectors name a namespace by its name; never absent, whatever the writer does. */
+function setNameLabel(object: ApiObject, dialect: Dialect): void {
+  const { metadata } = object;
+  if (metadata.name === undefined || metadata.name === '') return;
+  metadata.labels = { ...metadata.labels, [dialect.label('metadata.name')]: metadata.name };
+}
+
+function prepareForCreate(object: Namespace, dialect: Dialect): void {
+  object.status = { phase: 'Active' };
+  const finalizers = object.spec?.finalizers ?? [];
+  const own = dialect.productName;
+  object.spec = {
+    ...object.spec,
+    finalizers: finalizers.includes(own) ? finalizers : [...finalizers, own],
+  };
+  setNameLabel(object, dialect);
+}
+
+/** Only `finalize` changes spec. */
+function prepareForUpdate(context: StrategyContext, object: Namespace, old: Namespace): void {
+  if (context.subresource === 'finalize') return;
+  if (old.spec === undefined) delete object.spec;
+  else object.spec = old.spec;
+}
+
+const garbageCollectorFinalizers = new Set(['orphan', 'foregroundDeletion']);
+
+function validateFinalizers(
+  object: Namespace,
+  dialect: Dialect,
+  fieldOf: (index: number) => string,
+): FieldError[] {
+  const detail = 'name is neither a standard finalizer name nor is it fully qualified';
+  return (object.spec?.finalizers ?? []).flatMap((name, index) => {
+    const field = fieldOf(index);
+    const broken = breaks(field, name, qualifiedName);
+    const standard = name === dialect.productName || garbageCollectorFinalizers.has(name);
+    if (name.includes('/') || standard) return broken;
+    return [...broken, invalid(field, name, detail)];
+  });
+}
+
+const finalizerAt = (index: number) => `spec.finalizers[${index}]`;
+
+function validateStatus(object: Namespace): FieldError[] {
+  const deleting = object.metadata.deletionTimestamp !== undefined;
+  const phase = object.status?.phase ?? '';
+  // Upstream capitalises it.
+  const field = 'status.Phase';
+  if (deleting && phase !== 'Terminating') {
+    const detail = "may only be 'Terminating' if `deletionTimestamp` is not empty";
+    return [invalid(field, phase, detail)];
+  }
+  if (!deleting && phase !== 'Active') {
+    return [invalid(field, phase, "may only be 'Active' if `deletionTimestamp` is empty")];
+  }
+  return [];
+}
+
+/**
+ * Namespace. Deleting one marks it Terminating; it goes when `spec.finalizers` is empty, which the
+ * namespace controller sees to once nothing is left in it (DEL-4).
+ */
+export function namespace(dialect: Dialect): ResourceDef {
+  return defineKind({
+    dialect,
+    facts: 'core',
+    kind: 'Namespace',
+    resource: 'namespaces',
+    scope: 'Cluster',
+    shortNames: ['ns'],
+    verbs: ['create', 'delete', 'get', 'list', 'patch', 'update', 'watch'],
+    versions: [
+      {
+        version: 'v1',
+        defaults: (object) => {
+          setNameLabel(object, dialect);
+          fill(ensure(object, 'status'), { phase: 'Active' });
+        },
+        columns: [
+          nameColumn,
+          column('Status', (object) => textAt(object, 'status', 'phase'), {
+            description: 'Active, or Terminating.',
+          }),
+          ageColumn,
+        ],
+      },
+    ],
+    storage: { fieldsOf: (object) => ({ 'status.phase': textAt(object, 'status', 'phase') }) },
+    subresources: [{ name: 'finalize', verbs: ['update'] }, statusSubresource],
+    strategy: {
+      metadataTold: { '': ['whole', 'change'] },
+      validateName: dnsLabel,
+      prepareForCreate: (_, object) => prepareForCreate(object as Namespace, dialect),
+      prepareForUpdate,
+      validateCreate: (_, object) =>
+        validateFinalizers(object as Namespace, dialect, () => 'spec.finalizers'),
+      validateUpdate: (context, object) => {
+        if (context.subresource === 'status') return validateStatus(object as Namespace);
+        if (context.subresource === 'finalize')
+          return validateFinalizers(object as Namespace, dialect, finalizerAt);
+        return [];
+      },
+      hasStatus: true,
+      deleteAnswers: 'object',
+      beforeDelete: (_, object) => {
+        (object as Namespace).status = { ...(object as Namespace).status, phase: 'Terminating' };
+        return 'finalize';
+      },
+      mayRemove: (object) => ((object as Namespace).spec?.finalizers ?? []).length === 0,
+    },
+    example: () => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'example' } }),
+  });
+}

@@ -1,0 +1,213 @@
+import {
+  appendAll,
+  breaks,
+  type Dialect,
+  duplicate,
+  type FieldError,
+  forbiddenField,
+  internal,
+  invalid,
+  invalidGo,
+  type JsonObject,
+  labelValue,
+  parseIpBlock,
+  qualifiedName,
+  repeats,
+  required,
+} from '@wheelhouse/machinery';
+import { at, listAt, textAt } from '../cells.ts';
+import { validateEffect } from '../pod/validation/placement.ts';
+import { quantitiesOf, validateAmount } from '../pod/validation/resources.ts';
+import { goStrings } from '../rules/checks.ts';
+import { objectAt, objectsAt } from '../rules/fill.ts';
+import { annotatedAvoidance, annotatedList, oldAnnotations } from '../rules/old-annotations.ts';
+import { validCidr } from './addresses.ts';
+import { isDualStack } from './service/cluster-ips.ts';
+
+/** All that is wrong with a new Node but for its metadata. */
+export function validateNode(object: JsonObject, dialect: Dialect): FieldError[] {
+  return [
+    ...validateOldAnnotations(object, dialect),
+    ...validateNodeTaints(object),
+    ...validateResources(object, dialect),
+    ...validatePodCidrs(listAt(object, 'spec', 'podCIDRs').map(String)),
+  ];
+}
+
+/** A changed Node, whichever end-point it came through. */
+export function validateNodeUpdate(
+  object: JsonObject,
+  old: JsonObject,
+  dialect: Dialect,
+): FieldError[] {
+  return [
+    ...validateOldAnnotations(object, dialect),
+    ...validateResources(object, dialect),
+    ...validateAddresses(object),
+    ...podCidrsKept(object, old),
+    ...providerKept(object, old),
+    ...validateNodeTaints(object),
+    ...(at(object, 'spec', 'externalID') === at(old, 'spec', 'externalID')
+      ? []
+      : [forbiddenField('spec.externalID', 'may not be updated')]),
+  ];
+}
+
+/** Upstream names the metadata, though taints stand in the spec. */
+const validateNodeTaints = (object: JsonObject): FieldError[] =>
+  validateTaints(objectsAt(object, 'spec', 'taints'), 'metadata.taints');
+
+/** What held taints, and pods to be avoided, before there were fields for it. */
+function validateOldAnnotations(object: JsonObject, dialect: Dialect): FieldError[] {
+  const path = 'metadata.annotations';
+  const { taints, avoidPods } = oldAnnotations(dialect);
+  const [taintsText, avoidText] = [taints, avoidPods].map((key) =>
+    textAt(object, 'metadata', 'annotations', key),
+  );
+  const errors: FieldError[] = [];
+  if (taintsText) {
+    const found = annotatedList('taints', taintsText);
+    if ('problem' in found) errors.push(invalid(path, taints, found.problem));
+    else appendAll(errors, validateTaints(found.items, `${path}.${taints}`));
+  }
+  if (avoidText) {
+    const found = annotatedAvoidance(avoidText);
+    if ('problem' in found) errors.push(invalid(`${path}.AvoidPods`, avoidPods, found.problem));
+    else appendAll(errors, validateAvoidance(found.items, `${path}.${avoidPods}`));
+  }
+  return errors;
+}
+
+function validateAvoidance(entries: readonly JsonObject[], path: string): FieldError[] {
+  return entries.flatMap((entry, index) => {
+    const signature = `${path}[${index}].PodSignature`;
+    const controller = objectAt(entry, 'podSignature', 'podController');
+    if (controller === undefined) return [required(signature)];
+    if (controller['controller'] === true) return [];
+    const field = `${signature}.PodController.Controller`;
+    return [invalid(field, false, 'must point to a controller')];
+  });
+}
+
+function validateTaints(taints: readonly JsonObject[], list: string): FieldError[] {
+  const seen = new Set<string>();
+  return taints.flatMap((taint, index) => {
+    const path = `${list}[${index}]`;
+    const [key, value] = [textAt(taint, 'key'), textAt(taint, 'value')];
+    const effect = textAt(taint, 'effect');
+    const wrongValue = labelValue(value).join(';');
+    const errors = [
+      ...breaks(`${path}.key`, key, qualifiedName),
+      ...(wrongValue === '' ? [] : [invalid(`${path}.value`, value, wrongValue)]),
+      ...(effect === '' ? [required(`${path}.effect`)] : validateEffect(effect, `${path}.effect`)),
+    ];
+    const identity = `${effect} ${key}`;
+    if (seen.has(identity))
+      errors.push(repeatedTaint(path, { key, value, effect, added: textAt(taint, 'timeAdded') }));
+    seen.add(identity);
+    return errors;
+  });
+}
+
+/** A time of a body as Go shows one, `time.Date(2030, time.January, 1, 0, 0, 0, 0, time.Local)`. */
+function goTime(text: string): string {
+  if (text === '') return '<nil>';
+  const at = new Date(text);
+  const month = at.toLocaleString('en', { month: 'long', timeZone: 'UTC' });
+  const clock = [at.getUTCDate(), at.getUTCHours(), at.getUTCMinutes(), at.getUTCSeconds()];
+  return `time.Date(${at.getUTCFullYear()}, time.${month}, ${clock.join(', ')}, 0, time.Local)`;
+}
+
+function repeatedTaint(
+  field: string,
+  taint: { key: string; value: string; effect: string; added: string },
+): FieldError {
+  const [key, value, effect] = [taint.key, taint.value, taint.effect].map((text) =>
+    JSON.stringify(text),
+  );
+  const shown = `core.Taint{Key:${key}, Value:${value}, Effect:${effect}, TimeAdded:${goTime(taint.added)}}`;
+  const detail = 'taints must be unique by key and effect pair';
+  return { type: 'FieldValueDuplicate', field, message: `Duplicate value: ${shown}: ${detail}` };
+}
+
+function validateResources(object: JsonObject, dialect: Dialect): FieldError[] {
+  return ['capacity', 'allocatable'].flatMap((list) =>
+    [...quantitiesOf(objectAt(object, 'status', list))].flatMap(([name, quantity]) =>
+      validateAmount({ name, quantity }, `status.${list}.${name}`, dialect),
+    ),
+  );
+}
+
+function validatePodCidrs(cidrs: readonly string[]): FieldError[] {
+  const field = 'spec.podCIDRs';
+  const errors = cidrs.flatMap((cidr, index) => validCidr(`${field}[${index}]`, cidr));
+  if (cidrs.length < 2) return errors;
+  const bases = cidrs.map((cidr) => cidr.split('/')[0] ?? '');
+  const bad = cidrs.findIndex((cidr) => parseIpBlock(cidr) === undefined);
+  if (bad >= 0) {
+    const why = `invalid CIDR[${bad}]: <nil> (invalid CIDR address: ${cidrs[bad]})`;
+    const told = `invalid PodCIDRs. failed to check with dual stack with error:${why}`;
+    errors.push(internal(field, told));
+  }
+  if (bad >= 0 || cidrs.length > 2 || !isDualStack(bases)) {
+    const detail = 'may specify no more than one CIDR for each IP family';
+    errors.push(invalidGo(field, () => goStrings(cidrs), detail));
+  }
+  const isRepeated = repeats(cidrs);
+  cidrs.forEach((cidr, index) => {
+    if (isRepeated[index] === true) errors.push(duplicate(`${field}[${index}]`, cidr));
+  });
+  return errors;
+}
+
+function validateAddresses(object: JsonObject): FieldError[] {
+  const seen = new Set<string>();
+  return objectsAt(object, 'status', 'addresses').flatMap((one, index) => {
+    const [type, address] = [textAt(one, 'type'), textAt(one, 'address')].map((text) =>
+      JSON.stringify(text),
+    );
+    const identity = `${type} ${address}`;
+    const isRepeated = seen.has(identity);
+    seen.add(identity);
+    if (!isRepeated) return [];
+    const message = `Duplicate value: core.NodeAddress{Type:${type}, Address:${address}}`;
+    return [{ type: 'FieldValueDuplicate', field: `status.addresses[${index}]`, message }];
+  });
+}
+
+function podCidrsKept(object: JsonObject, old: JsonObject): FieldError[] {
+  const [now, before] = [listAt(object, 'spec', 'podCIDRs'), listAt(old, 'spec', 'podCIDRs')];
+  const refused = forbiddenField(
+    'spec.podCIDRs',
+    'node updates may not change podCIDR except from "" to valid',
+  );
+  if (before.length === 0) return [];
+  if (before.length !== now.length) return [refused];
+  return before.filter((cidr, index) => cidr !== now[index]).map(() => refused);
+}
+
+function providerKept(object: JsonObject, old: JsonObject): FieldError[] {
+  const before = textAt(old, 'spec', 'providerID');
+  if (before === '' || textAt(object, 'spec', 'providerID') === before) return [];
+  const detail = 'node updates may not change providerID except from "" to valid';
+  return [forbiddenField('spec.providerID', detail)];
+}
+
+/** `podCIDR` is the first of `podCIDRs`; who writes the older one alone means both. */
+export function syncPodCidrs(object: JsonObject): void {
+  const spec = objectAt(object, 'spec');
+  if (spec === undefined) return;
+  const single = textAt(spec, 'podCIDR');
+  const [first] = listAt(spec, 'podCIDRs');
+  if (single !== '' && single !== first) spec['podCIDRs'] = [single];
+  else if (single === '' && first !== undefined) spec['podCIDR'] = first;
+}
+
+/** Settings by reference are gone since long: a node that still has them keeps them. */
+export function dropNodeConfig(object: JsonObject, old?: JsonObject): void {
+  if (at(old, 'spec', 'configSource') === undefined) {
+    delete objectAt(object, 'spec')?.['configSource'];
+  }
+  if (at(old, 'status', 'config') === undefined) delete objectAt(object, 'status')?.['config'];
+  if (old === undefined) delete objectAt(object, 'status')?.['features'];
+}

@@ -1,0 +1,67 @@
+import { type Dialect, dnsSubdomain, type JsonObject } from '@wheelhouse/machinery';
+import { exampleTemplate } from '../apps/workload.ts';
+import { at, column, labelsText, nameColumn, textAt } from '../cells.ts';
+import { defineKind } from '../define.ts';
+import { defaultFeatures, type Features } from '../features/features.ts';
+import { fillPodSpec } from '../pod/defaults.ts';
+import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
+import type { PodRules } from '../pod/rules.ts';
+import { templateRules, validatePodTemplate } from '../pod/template.ts';
+import { templateWarnings } from '../pod/warnings.ts';
+import type { ResourceDef } from '../resource-def.ts';
+import { ensure, objectAt, objectsAt } from '../rules/fill.ts';
+
+const validate = (object: JsonObject, rules: PodRules) =>
+  validatePodTemplate(ensure(object, 'template'), 'template', rules);
+
+/** PodTemplate: a pod to be made by somebody. */
+export function podTemplate(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
+  const list = (member: string) => (object: Parameters<typeof objectsAt>[0]) =>
+    objectsAt(object, 'template', 'spec', 'containers')
+      .map((one) => textAt(one, member))
+      .join(',');
+  return defineKind({
+    dialect,
+    features,
+    facts: 'core',
+    kind: 'PodTemplate',
+    resource: 'podtemplates',
+    scope: 'Namespaced',
+    versions: [
+      {
+        version: 'v1',
+        defaults: leavingOldInitContainers(dialect, ['template'], (object) =>
+          fillPodSpec(objectAt(object, 'template', 'spec')),
+        ),
+        columns: [
+          nameColumn,
+          column('Containers', list('name'), { description: 'Names of the containers.' }),
+          column('Images', list('image'), { description: 'Images of the containers.' }),
+          column(
+            'Pod Labels',
+            (object) => labelsText(at(object, 'template', 'metadata', 'labels')),
+            {
+              description: 'Labels of the pods.',
+            },
+          ),
+        ],
+      },
+    ],
+    generation: true,
+    strategy: {
+      validateName: dnsSubdomain,
+      validateCreate: (_, object) =>
+        validate(object, templateRules({ dialect, features }, undefined)),
+      validateUpdate: (_, object, old) =>
+        validate(object, templateRules({ dialect, features }, objectAt(old, 'template'))),
+      warnings: (object, old) => templateWarnings(object, old, { path: ['template'], dialect }),
+      deleteAnswers: 'object',
+    },
+    example: () => ({
+      apiVersion: 'v1',
+      kind: 'PodTemplate',
+      metadata: { name: 'example', namespace: 'default' },
+      template: exampleTemplate(),
+    }),
+  });
+}

@@ -1,0 +1,139 @@
+import { type Dialect, dnsSubdomain, type JsonObject } from '@wheelhouse/machinery';
+import { at, numberAt, textAt } from '../cells.ts';
+import { defineKind } from '../define.ts';
+import { defaultFeatures, type Features } from '../features/features.ts';
+import {
+  fillAddresses,
+  fillHostPorts,
+  fillPodSpec,
+  fillResizePolicies,
+  requestsFromLimits,
+} from '../pod/defaults.ts';
+import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
+import { preparePod, preparePodUpdate } from '../pod/prepare.ts';
+import { newPodWarnings, validateNewPod, validatePodChange } from '../pod/strategy.ts';
+import type { ResourceDef, SubresourceDef } from '../resource-def.ts';
+import { ensure, fill, objectAt } from '../rules/fill.ts';
+import { podColumns, podRowConditions } from './pod-columns.ts';
+
+function fillDefaults(object: JsonObject, features: Features): void {
+  const spec = ensure(object, 'spec');
+  requestsFromLimits(spec);
+  if (features.enabled('InPlacePodVerticalScaling')) fillResizePolicies(spec);
+  fillPodSpec(spec);
+  // Of pods, not of templates.
+  const grace = 'terminationGracePeriodSeconds';
+  if (numberAt(spec, grace) < 0) spec[grace] = 1;
+  fill(spec, { enableServiceLinks: true });
+  fillHostPorts(spec);
+  fillAddresses(objectAt(object, 'status'));
+}
+
+function fieldsOf(object: JsonObject): Record<string, string> {
+  return {
+    'spec.nodeName': textAt(object, 'spec', 'nodeName'),
+    'spec.restartPolicy': textAt(object, 'spec', 'restartPolicy'),
+    'spec.schedulerName': textAt(object, 'spec', 'schedulerName'),
+    'spec.serviceAccountName': textAt(object, 'spec', 'serviceAccountName'),
+    'spec.hostNetwork': String(at(object, 'spec', 'hostNetwork') === true),
+    'status.phase': textAt(object, 'status', 'phase'),
+    'status.podIP': textAt(object, 'status', 'podIP'),
+    // A label that upstream takes, and has no value for.
+    'status.podIPs': '',
+    'status.nominatedNodeName': textAt(object, 'status', 'nominatedNodeName'),
+  };
+}
+
+const options = (kind: string) => ({ group: '', version: 'v1', kind });
+
+const subresources: readonly SubresourceDef[] = [
+  { name: 'attach', verbs: ['create', 'get'], kind: options('PodAttachOptions') },
+  { name: 'binding', verbs: ['create'], kind: options('Binding') },
+  { name: 'ephemeralcontainers', verbs: ['get', 'patch', 'update'] },
+  {
+    name: 'eviction',
+    verbs: ['create'],
+    kind: { group: 'policy', version: 'v1', kind: 'Eviction' },
+  },
+  { name: 'exec', verbs: ['create', 'get'], kind: options('PodExecOptions') },
+  { name: 'log', verbs: ['get'] },
+  { name: 'portforward', verbs: ['create', 'get'], kind: options('PodPortForwardOptions') },
+  {
+    name: 'proxy',
+    verbs: ['create', 'delete', 'get', 'patch', 'update'],
+    kind: options('PodProxyOptions'),
+  },
+  { name: 'status', verbs: ['get', 'patch', 'update'] },
+];
+
+const resize: SubresourceDef = { name: 'resize', verbs: ['get', 'patch', 'update'] };
+
+/** Those that a Pod has, in order of names. */
+function subresourcesOf(features: Features): readonly SubresourceDef[] {
+  if (!features.enabled('InPlacePodVerticalScaling')) return subresources;
+  const last = subresources.length - 1;
+  return [...subresources.slice(0, last), resize, ...subresources.slice(last)];
+}
+
+/** Pod: containers that run together. Deletion leaves it time to end. */
+export function pod(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
+  return defineKind({
+    dialect,
+    features,
+    facts: 'core',
+    kind: 'Pod',
+    resource: 'pods',
+    scope: 'Namespaced',
+    shortNames: ['po'],
+    categories: ['all'],
+    versions: [
+      {
+        version: 'v1',
+        defaults: leavingOldInitContainers(dialect, [], (object) => fillDefaults(object, features)),
+        columns: podColumns,
+        rowConditions: podRowConditions,
+      },
+    ],
+    storage: { fieldsOf },
+    // Of which preparation keeps the class alone.
+    keepsStatusOnCreate: true,
+    strategy: {
+      metadataTold: { '': ['change', 'whole'] },
+      validateName: dnsSubdomain,
+      hasStatus: true,
+      prepareForCreate: (context, object) => preparePod(context, object, dialect),
+      validateCreate: (_, object) => validateNewPod(object, { dialect, features }),
+      prepareForUpdate: preparePodUpdate,
+      validateUpdate: (context, object, old) =>
+        validatePodChange({
+          subresource: context.subresource,
+          object,
+          old,
+          ports: { dialect, features },
+        }),
+      warnings: (object, old) => (old === undefined ? newPodWarnings(object, dialect) : []),
+      resetFields: {
+        '': ['status'],
+        status: ['spec', 'metadata.deletionTimestamp', 'metadata.ownerReferences'],
+      },
+      deleteAnswers: 'object',
+      gracePeriod: (object) => {
+        const phase = textAt(object, 'status', 'phase');
+        const unbound = textAt(object, 'spec', 'nodeName') === '';
+        if (unbound || phase === 'Failed' || phase === 'Succeeded') return 0;
+        return Number(at(object, 'spec', 'terminationGracePeriodSeconds') ?? 30);
+      },
+    },
+    subresources: subresourcesOf(features),
+    example: () => ({
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'example', namespace: 'default', labels: { app: 'example' } },
+      spec: {
+        containers: [
+          { name: 'main', image: 'example.com/main:1.0', ports: [{ containerPort: 8080 }] },
+        ],
+      },
+    }),
+  });
+}

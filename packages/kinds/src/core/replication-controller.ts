@@ -1,0 +1,135 @@
+import {
+  type ApiObject,
+  type Dialect,
+  type FieldError,
+  invalidGo,
+  type JsonObject,
+  required,
+} from '@wheelhouse/machinery';
+import { replicaColumns, replicaStrategy } from '../apps/replicas.ts';
+import { exampleTemplate, wideColumns } from '../apps/workload.ts';
+import { at, column, labelsText, numberAt } from '../cells.ts';
+import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
+import { defaultFeatures, type Features } from '../features/features.ts';
+import { fillPodSpec } from '../pod/defaults.ts';
+import { noneNegative } from '../pod/fields.ts';
+import { goStringMap } from '../pod/go-text.ts';
+import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
+import type { PodRules } from '../pod/rules.ts';
+import { validateEndless, validatePodTemplate } from '../pod/template.ts';
+import type { ResourceDef } from '../resource-def.ts';
+import { sameOrEmpty, sortedKeys } from '../rules/checks.ts';
+import { ensure, fill, objectAt } from '../rules/fill.ts';
+
+/** What a `status.replicas` selector selects on. */
+const replicaFields = (object: JsonObject): Record<string, string> => ({
+  'status.replicas': String(numberAt(object, 'status', 'replicas')),
+});
+
+/** Labels and selector are those of the template unless said otherwise. */
+function fillDefaults(object: JsonObject): void {
+  const spec = ensure(object, 'spec');
+  fill(spec, { replicas: 1 });
+  const labels = objectAt(spec, 'template', 'metadata', 'labels');
+  if (labels !== undefined) {
+    fill(spec, { selector: { ...labels } });
+    fill(ensure(object, 'metadata'), { labels: { ...labels } });
+  }
+  fillPodSpec(objectAt(spec, 'template', 'spec'));
+}
+
+function validate(object: JsonObject, rules: PodRules): FieldError[] {
+  const spec = ensure(object, 'spec');
+  const path = 'spec.template';
+  const selector = objectAt(spec, 'selector') ?? {};
+  const template = objectAt(spec, 'template');
+  const isEmpty = Object.keys(selector).length === 0;
+  const errors = [
+    ...noneNegative(spec, 'spec', 'minReadySeconds'),
+    ...(isEmpty ? [required('spec.selector')] : []),
+    ...noneNegative(spec, 'spec', 'replicas'),
+  ];
+  if (template === undefined) return [...errors, required(path)];
+  const labels = objectAt(template, 'metadata', 'labels');
+  if (!Object.keys(selector).every((key) => labels?.[key] === selector[key])) {
+    const detail = '`selector` does not match template `labels`';
+    errors.push(invalidGo(`${path}.metadata.labels`, () => goStringMap(labels), detail));
+  }
+  return [
+    ...errors,
+    ...validatePodTemplate(template, path, rules),
+    ...validateEndless(template, path, 'ReplicationController'),
+  ];
+}
+
+/**
+ * Annotations tell of what could not be expressed when the object was converted: of that, a selector
+ * may not change, and nothing else is known.
+ */
+function keptForOthers(object: ApiObject, old: ApiObject, dialect: Dialect): FieldError[] {
+  const prefix = dialect.label('', 'non-convertible').slice(0, -1);
+  const annotations = old.metadata.annotations ?? {};
+  const selector = (one: ApiObject) => objectAt(one, 'spec', 'selector');
+  return sortedKeys(annotations).flatMap((key) => {
+    const [, broken = '', ...more] = key.split('/');
+    if (!key.startsWith(prefix) || !key.includes('/') || more.length > 0) return [];
+    if (!broken.includes('selector')) {
+      const shown = `Not found: ${JSON.stringify(annotations[key])}`;
+      const message = `${shown}: unknown non-convertible field`;
+      return [{ type: 'FieldValueNotFound', field: broken, message } as const];
+    }
+    if (sameOrEmpty(selector(object), selector(old))) return [];
+    const shown = goStringMap(selector(object));
+    return [invalidGo('spec.selector', () => shown, 'cannot update non-convertible selector')];
+  });
+}
+
+/** ReplicationController: the older ReplicaSet. */
+export function replicationController(
+  dialect: Dialect,
+  features: Features = defaultFeatures,
+): ResourceDef {
+  return defineKind({
+    dialect,
+    features,
+    facts: 'core',
+    kind: 'ReplicationController',
+    resource: 'replicationcontrollers',
+    scope: 'Namespaced',
+    shortNames: ['rc'],
+    categories: ['all'],
+    versions: [
+      {
+        version: 'v1',
+        defaults: leavingOldInitContainers(dialect, ['spec', 'template'], fillDefaults),
+        columns: [
+          ...replicaColumns,
+          ...wideColumns().slice(0, 2),
+          column('Selector', (object) => labelsText(at(object, 'spec', 'selector')), {
+            priority: 1,
+            description: 'Selector of the pods.',
+          }),
+        ],
+      },
+    ],
+    storage: { prefix: '/registry/controllers/', fieldsOf: replicaFields },
+    generation: true,
+    strategy: {
+      ...replicaStrategy(
+        { dialect, features },
+        {
+          validate,
+          changed: (object, old) => keptForOthers(object, old, dialect),
+        },
+      ),
+      defaultPropagation: 'Orphan',
+    },
+    subresources: [scaleSubresource, statusSubresource],
+    example: () => ({
+      apiVersion: 'v1',
+      kind: 'ReplicationController',
+      metadata: { name: 'example', namespace: 'default' },
+      spec: { selector: { app: 'example' }, template: exampleTemplate() },
+    }),
+  });
+}

@@ -1,0 +1,202 @@
+import {
+  type Dialect,
+  type FieldError,
+  goItems,
+  invalid,
+  invalidGo,
+  type JsonObject,
+  pairErrorsMax,
+  required,
+} from '@wheelhouse/machinery';
+import { listAt, textAt } from '../cells.ts';
+import {
+  isStandardForQuota,
+  quantitiesOf,
+  validateAmount,
+  validateQuotaResourceName,
+} from '../pod/validation/resources.ts';
+import { goList, goStrings, keyed, sortedKeys } from '../rules/checks.ts';
+import { objectAt, objectsAt } from '../rules/fill.ts';
+
+/** Scopes that a quota may be narrowed to. */
+const podScopes = [
+  'Terminating',
+  'NotTerminating',
+  'BestEffort',
+  'NotBestEffort',
+  'CrossNamespacePodAffinity',
+];
+const scopes = new Set([...podScopes, 'PriorityClass']);
+
+const conflicts = [
+  ['BestEffort', 'NotBestEffort'],
+  ['NotTerminating', 'Terminating'],
+] as const;
+
+const computeResources = new Set(
+  ['cpu', 'memory'].flatMap((name) => [name, `limits.${name}`, `requests.${name}`]),
+);
+
+/** Whether pods within the scope can be counted by the resource. */
+function fitsScope(scope: string, resource: string): boolean {
+  if (!scopes.has(scope) || resource === 'pods') return true;
+  return scope !== 'BestEffort' && computeResources.has(resource);
+}
+
+/** All that is wrong with a ResourceQuota but for its metadata. */
+export function validateQuota(object: JsonObject, dialect: Dialect): FieldError[] {
+  return [...validateSpec(object, dialect), ...validateQuotaStatus(object, dialect)];
+}
+
+/** An update may not widen or narrow what a quota is about. */
+export function validateQuotaUpdate(
+  object: JsonObject,
+  old: JsonObject,
+  dialect: Dialect,
+): FieldError[] {
+  const errors = validateSpec(object, dialect);
+  const of = (one: JsonObject) => new Set(listAt(one, 'spec', 'scopes').map(String));
+  const [now, before] = [of(object), of(old)];
+  if (now.size === before.size && [...now].every((scope) => before.has(scope))) return errors;
+  const shown = goScopes(objectAt(object, 'spec'));
+  return [...errors, invalidGo('spec.scopes', () => shown, 'field is immutable')];
+}
+
+/** `status`, as the controller writes it. */
+export function validateQuotaStatus(object: JsonObject, dialect: Dialect): FieldError[] {
+  return ['hard', 'used'].flatMap((name) =>
+    validateAmounts(objectAt(object, 'status', name), `status.${name}`, dialect),
+  );
+}
+
+function validateSpec(object: JsonObject, dialect: Dialect): FieldError[] {
+  const spec = objectAt(object, 'spec') ?? {};
+  return [
+    ...validateAmounts(objectAt(spec, 'hard'), 'spec.hard', dialect),
+    ...validateScopes(spec),
+    ...validateScopeSelector(spec),
+  ];
+}
+
+function validateAmounts(
+  list: JsonObject | undefined,
+  path: string,
+  dialect: Dialect,
+): FieldError[] {
+  return [...quantitiesOf(list)].flatMap(([name, quantity]) => {
+    const field = keyed(path, name);
+    return [
+      ...validateQuotaResourceName(name, field),
+      ...validateAmount({ name, quantity }, field, dialect),
+    ];
+  });
+}
+
+const goScopes = (spec: JsonObject | undefined): string => {
+  const list = listAt(spec, 'scopes').map(String);
+  return goList('core.ResourceQuotaScope', list.length === 0 ? undefined : list);
+};
+
+/**
+ * How many standard resources of the quota each scope cannot count, each a complaint, as long as
+ * the complaints are not too many together.
+ */
+function misfitCounter(spec: JsonObject): (scope: string) => number {
+  const standard = sortedKeys(objectAt(spec, 'hard')).filter(isStandardForQuota);
+  const counts = new Map(
+    [...scopes].map((scope) => [scope, standard.filter((name) => !fitsScope(scope, name)).length]),
+  );
+  let left = pairErrorsMax;
+  return (scope) => {
+    const count = Math.min(counts.get(scope) ?? 0, left);
+    left -= count;
+    return count;
+  };
+}
+
+function validateScopes(spec: JsonObject): FieldError[] {
+  const given = listAt(spec, 'scopes').map(String);
+  const refuse = (detail: string) => invalidGo('spec.scopes', () => goScopes(spec), detail);
+  const misfits = misfitCounter(spec);
+  const errors = given.flatMap((scope) => [
+    ...(scopes.has(scope) ? [] : [refuse('unsupported scope')]),
+    ...Array.from({ length: misfits(scope) }, () =>
+      refuse('unsupported scope applied to resource'),
+    ),
+  ]);
+  return [...errors, ...conflicting(given).map(() => refuse('conflicting scopes'))];
+}
+
+const conflicting = (given: readonly string[]) =>
+  conflicts.filter((pair) => pair.every((scope) => given.includes(scope)));
+
+const selectorPath = 'spec.scopeSelector.matchExpressions';
+
+function validateScopeSelector(spec: JsonObject): FieldError[] {
+  const selector = objectAt(spec, 'scopeSelector');
+  if (selector === undefined) return [];
+  const expressions = objectsAt(selector, 'matchExpressions');
+  const misfits = misfitCounter(spec);
+  const errors = expressions.flatMap((one) => validateExpression(one, { misfits, selector }));
+  const given = expressions.map((one) => textAt(one, 'scopeName'));
+  const refused = conflicting(given).map(() =>
+    invalidGo(selectorPath, () => goScopes(spec), 'conflicting scopes'),
+  );
+  return [...errors, ...refused];
+}
+
+function validateExpression(
+  expression: JsonObject,
+  of: { misfits: (scope: string) => number; selector: JsonObject },
+): FieldError[] {
+  const scope = textAt(expression, 'scopeName');
+  const operator = textAt(expression, 'operator');
+  const errors: FieldError[] = [];
+  if (!scopes.has(scope)) {
+    errors.push(invalid(`${selectorPath}.scopeName`, scope, 'unsupported scope'));
+  }
+  for (let count = of.misfits(scope); count > 0; count -= 1) {
+    const detail = 'unsupported scope applied to resource';
+    errors.push(invalidGo(selectorPath, () => goScopeSelector(of.selector), detail));
+  }
+  if (podScopes.includes(scope) && operator !== 'Exists') {
+    const detail =
+      "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, " +
+      'ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ' +
+      'ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity';
+    errors.push(invalid(`${selectorPath}.operator`, operator, detail));
+  }
+  return [...errors, ...validateValues(expression, operator)];
+}
+
+function validateValues(expression: JsonObject, operator: string): FieldError[] {
+  const values = listAt(expression, 'values').map(String);
+  const field = `${selectorPath}.values`;
+  switch (operator) {
+    case 'In':
+    case 'NotIn': {
+      const detail =
+        "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector";
+      return values.length > 0 ? [] : [required(field, detail)];
+    }
+    case 'Exists':
+    case 'DoesNotExist': {
+      const detail =
+        "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector";
+      return values.length === 0 ? [] : [invalidGo(field, () => goStrings(values), detail)];
+    }
+    default:
+      return [invalid(`${selectorPath}.operator`, operator, 'not a valid selector operator')];
+  }
+}
+
+function goScopeSelector(selector: JsonObject): string {
+  const type = 'core.ScopedResourceSelectorRequirement';
+  const shown = goItems(objectsAt(selector, 'matchExpressions'), (one) => {
+    const values = listAt(one, 'values').map(String);
+    const list = goList('string', values.length === 0 ? undefined : values);
+    const [name, operator] = [textAt(one, 'scopeName'), textAt(one, 'operator')];
+    return `${type}{ScopeName:${JSON.stringify(name)}, Operator:${JSON.stringify(operator)}, Values:${list}}`;
+  });
+  return `core.ScopeSelector{MatchExpressions:[]${type}{${shown}}}`;
+}

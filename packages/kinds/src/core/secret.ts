@@ -1,0 +1,158 @@
+import { parseExactJson } from '@wheelhouse/codec';
+import {
+  type ApiObject,
+  appendAll,
+  breaks,
+  configMapKey,
+  type Dialect,
+  dnsSubdomain,
+  type FieldError,
+  goValue,
+  invalid,
+  isObject,
+  required,
+  setMember,
+  tooLong,
+} from '@wheelhouse/machinery';
+import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
+import { defineKind } from '../define.ts';
+import type { ResourceDef } from '../resource-def.ts';
+import { immutable, keyed, sortedKeys } from '../rules/checks.ts';
+import { dataBytesMax, dataColumn, decodedLength, validateFrozen } from './config-map.ts';
+import { keyPairProblem } from './key-pair.ts';
+
+interface Secret extends ApiObject {
+  type?: string;
+  immutable?: boolean;
+  /** Values in base64. */
+  data?: { [key: string]: string };
+  /** Values in clear, only ever in requests. */
+  stringData?: { [key: string]: string };
+}
+
+/** Folds `stringData` into `data`, over keys of the same name, and sets the type. */
+function fillDefaults(object: Secret): void {
+  const { stringData } = object;
+  if (stringData !== undefined && stringData !== null) {
+    const data = object.data ?? {};
+    for (const key of Object.keys(stringData)) {
+      setMember(data, key, Buffer.from(stringData[key] ?? '', 'utf8').toString('base64'));
+    }
+    if (Object.keys(data).length > 0) object.data = data;
+  }
+  delete object.stringData;
+  if ((object.type ?? '') === '') object.type = 'Opaque';
+}
+
+const has = (object: Secret, key: string) => Object.hasOwn(object.data ?? {}, key);
+
+function requiredKeys(object: Secret, keys: readonly string[]): FieldError[] {
+  return keys.filter((key) => !has(object, key)).map((key) => required(keyed('data', key)));
+}
+
+/** What keeps a text from being a JSON object, in the words of Go's decoder: one character at most. */
+function jsonObjectProblem(text: string): string | undefined {
+  try {
+    const { value } = parseExactJson(text, { depthMax: 10_000 });
+    if (value === null || isObject(value)) return undefined;
+    return `json: cannot unmarshal ${goValue(value)} into Go value of type map[string]interface {}`;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+/** The content itself never shows up in a message. */
+function validateJsonKey(object: Secret, key: string): FieldError[] {
+  if (!has(object, key)) return [required(keyed('data', key))];
+  // Go's decoder reads bytes, and complains of one of them.
+  const bytes = Buffer.from(object.data?.[key] ?? '', 'base64').toString('latin1');
+  const problem = jsonObjectProblem(bytes);
+  if (problem === undefined) return [];
+  return [invalid(keyed('data', key), '<secret contents redacted>', problem)];
+}
+
+function validateType(object: Secret, dialect: Dialect): FieldError[] {
+  const serviceAccountName = dialect.label('service-account.name');
+  switch (object.type) {
+    case dialect.label('service-account-token'): {
+      const name = textAt(object, 'metadata', 'annotations', serviceAccountName);
+      return name === '' ? [required(keyed('metadata.annotations', serviceAccountName))] : [];
+    }
+    case dialect.label('dockercfg'):
+      return validateJsonKey(object, '.dockercfg');
+    case dialect.label('dockerconfigjson'):
+      return validateJsonKey(object, '.dockerconfigjson');
+    case dialect.label('basic-auth'):
+      return has(object, 'username') || has(object, 'password')
+        ? []
+        : requiredKeys(object, ['username', 'password']);
+    case dialect.label('ssh-auth'):
+      return (object.data?.['ssh-privatekey'] ?? '') === ''
+        ? [required(keyed('data', 'ssh-privatekey'))]
+        : [];
+    case dialect.label('tls'):
+      return requiredKeys(object, ['tls.crt', 'tls.key']);
+    default:
+      return [];
+  }
+}
+
+function validate(object: Secret, dialect: Dialect): FieldError[] {
+  const errors: FieldError[] = [];
+  let total = 0;
+  for (const key of sortedKeys(object.data)) {
+    appendAll(errors, breaks(keyed('data', key), key, configMapKey));
+    total += decodedLength(object.data?.[key] ?? '');
+  }
+  if (total > dataBytesMax) errors.push(tooLong('data', dataBytesMax));
+  return [...errors, ...validateType(object, dialect)];
+}
+
+function pairWarnings({ type, data = {} }: Secret, dialect: Dialect): string[] {
+  if (type !== dialect.label('tls')) return [];
+  const [certificate, key] = ['tls.crt', 'tls.key'].map((name) =>
+    Buffer.from((Object.hasOwn(data, name) ? data[name] : undefined) ?? '', 'base64').toString(),
+  );
+  const problem = keyPairProblem(certificate ?? '', key ?? '');
+  return problem === undefined ? [] : [problem];
+}
+
+/** Secret: named bytes with a type that says which names there must be. */
+export function secret(dialect: Dialect): ResourceDef {
+  const typeColumn = column('Type', (object) => textAt(object, 'type'), {
+    description: 'What the secret is for.',
+  });
+  return defineKind({
+    dialect,
+    facts: 'core',
+    kind: 'Secret',
+    resource: 'secrets',
+    scope: 'Namespaced',
+    versions: [
+      {
+        version: 'v1',
+        defaults: (object) => fillDefaults(object as Secret),
+        columns: [nameColumn, typeColumn, dataColumn, ageColumn],
+      },
+    ],
+    storage: { fieldsOf: (object) => ({ type: textAt(object, 'type') }) },
+    strategy: {
+      metadataTold: { '': ['change', 'whole'] },
+      validateName: dnsSubdomain,
+      validateCreate: (_, object) => validate(object as Secret, dialect),
+      validateUpdate: (_, object, old) => [
+        ...immutable('type', object['type'], old['type']),
+        ...validateFrozen(object, old, ['data']),
+        ...validate(object as Secret, dialect),
+      ],
+      warnings: (object) => pairWarnings(object as Secret, dialect),
+    },
+    example: () => ({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: 'example', namespace: 'default' },
+      type: 'Opaque',
+      data: { password: 'c2VzYW1l' },
+    }),
+  });
+}

@@ -1,0 +1,60 @@
+import { type ApiObject, type Dialect, dnsSubdomain } from '@wheelhouse/machinery';
+import { ageColumn, column, listAt, nameColumn } from '../cells.ts';
+import { defineKind } from '../define.ts';
+import type { ResourceDef } from '../resource-def.ts';
+
+interface ServiceAccount extends ApiObject {
+  secrets?: { name?: string }[];
+}
+
+/** References to secrets are by name alone, in the account's own namespace. */
+function keepNamesOnly(object: ServiceAccount): void {
+  if (object.secrets === undefined) return;
+  object.secrets = object.secrets.map(({ name }) => (name === undefined ? {} : { name }));
+}
+
+const isAnnotated = (object: ApiObject | undefined, key: string) =>
+  Object.hasOwn(object?.metadata.annotations ?? {}, key);
+
+/** ServiceAccount: an identity for processes; `token` issues credentials for it. */
+export function serviceAccount(dialect: Dialect): ResourceDef {
+  const enforcing = dialect.label('enforce-mountable-secrets');
+  const secretsColumn = column('Secrets', (object) => listAt(object, 'secrets').length, {
+    description: 'Number of secrets listed.',
+  });
+  return defineKind({
+    dialect,
+    facts: 'core',
+    kind: 'ServiceAccount',
+    resource: 'serviceaccounts',
+    scope: 'Namespaced',
+    shortNames: ['sa'],
+    versions: [{ version: 'v1', columns: [nameColumn, secretsColumn, ageColumn] }],
+    subresources: [
+      {
+        name: 'token',
+        verbs: ['create'],
+        kind: { group: dialect.group('authentication'), version: 'v1', kind: 'TokenRequest' },
+      },
+    ],
+    strategy: {
+      metadataTold: { '': ['change', 'whole'] },
+      validateName: dnsSubdomain,
+      prepareForCreate: (_, object) => keepNamesOnly(object as ServiceAccount),
+      prepareForUpdate: (_, object) => keepNamesOnly(object as ServiceAccount),
+      deleteAnswers: 'object',
+      warnings: (object, old) =>
+        isAnnotated(object, enforcing) && !isAnnotated(old, enforcing)
+          ? [
+              `metadata.annotations[${enforcing}]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets`,
+            ]
+          : [],
+    },
+    example: () => ({
+      apiVersion: 'v1',
+      kind: 'ServiceAccount',
+      metadata: { name: 'example', namespace: 'default' },
+      automountServiceAccountToken: false,
+    }),
+  });
+}

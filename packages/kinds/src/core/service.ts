@@ -1,0 +1,162 @@
+import { type ApiObject, type Dialect, dns1035Label, type JsonObject } from '@wheelhouse/machinery';
+import { ageColumn, column, listAt, nameColumn, numberAt, textAt } from '../cells.ts';
+import { defineKind } from '../define.ts';
+import { defaultFeatures, type Features } from '../features/features.ts';
+import type { ColumnDef, ResourceDef, Strategy } from '../resource-def.ts';
+import { sortedKeys } from '../rules/checks.ts';
+import { ensure, fill, fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
+import type { Family } from './service/cluster-ips.ts';
+import { completeService } from './service/complete.ts';
+import { validateServiceStatus } from './service/load-balancer-status.ts';
+import { asService, isExternallyAccessible, needsClusterIp } from './service/spec.ts';
+import { dropTypeDependent } from './service/transitions.ts';
+import { validateService, validateServiceUpdate } from './service/validation.ts';
+import { serviceWarnings } from './service/warnings.ts';
+
+function fillDefaults(object: ApiObject, features: Features): void {
+  const { spec } = asService(object);
+  const members: JsonObject = spec;
+  fill(members, { sessionAffinity: 'None', type: 'ClusterIP' });
+  if (spec.sessionAffinity === 'None') delete spec.sessionAffinityConfig;
+  if (spec.sessionAffinity === 'ClientIP') {
+    const config = ensure(ensure(members, 'sessionAffinityConfig'), 'clientIP');
+    fill(config, { timeoutSeconds: 10800 });
+  }
+  for (const port of spec.ports ?? []) {
+    fill(port, { protocol: 'TCP' });
+    const { targetPort = 0 } = port;
+    if (targetPort === 0 || targetPort === '') port.targetPort = port.port ?? 0;
+  }
+  if (isExternallyAccessible(spec)) fill(members, { externalTrafficPolicy: 'Cluster' });
+  if (needsClusterIp(spec)) fillAbsent(members, { internalTrafficPolicy: 'Cluster' });
+  if (spec.type !== 'LoadBalancer') return;
+  fill(members, { allocateLoadBalancerNodePorts: true });
+  if (!features.enabled('LoadBalancerIPMode')) return;
+  for (const one of objectsAt(object, 'status', 'loadBalancer', 'ingress')) {
+    if (textAt(one, 'ip') !== '') fillAbsent(one, { ipMode: 'VIP' });
+  }
+}
+
+/** Upstream keeps it from whoever reads such a Service; what it does not know it must yet refuse. */
+function dropInsidePolicy(object: ApiObject): void {
+  const { spec } = asService(object);
+  const isNamed = spec.type === 'ExternalName';
+  if (isNamed && isKnownPolicy(spec.internalTrafficPolicy)) delete spec.internalTrafficPolicy;
+}
+
+const isKnownPolicy = (policy: string | undefined) => policy === 'Cluster' || policy === 'Local';
+
+function ports(object: JsonObject): string {
+  const shown = objectsAt(object, 'spec', 'ports').map((port) => {
+    const node = numberAt(port, 'nodePort');
+    const number = numberAt(port, 'port');
+    const whole = node === 0 ? `${number}` : `${number}:${node}`;
+    return `${whole}/${textAt(port, 'protocol')}`;
+  });
+  return shown.length === 0 ? '<none>' : shown.join(',');
+}
+
+function externalAddress(object: JsonObject): string {
+  const ips = listAt(object, 'spec', 'externalIPs').map(String);
+  switch (textAt(object, 'spec', 'type')) {
+    case 'ExternalName':
+      return textAt(object, 'spec', 'externalName');
+    case 'LoadBalancer': {
+      const given = objectsAt(object, 'status', 'loadBalancer', 'ingress').map(
+        (one) => textAt(one, 'ip') || textAt(one, 'hostname'),
+      );
+      const all = [...given, ...ips];
+      return all.length === 0 ? '<pending>' : all.join(',');
+    }
+    default:
+      return ips.length === 0 ? '<none>' : ips.join(',');
+  }
+}
+
+function selector(object: JsonObject): string {
+  const map = objectAt(object, 'spec', 'selector');
+  const parts = sortedKeys(map).map((key) => `${key}=${textAt(map, key)}`);
+  return parts.length === 0 ? '<none>' : parts.join(',');
+}
+
+const columns: readonly ColumnDef[] = [
+  nameColumn,
+  column('Type', (object) => textAt(object, 'spec', 'type'), { description: 'How it is reached.' }),
+  column('Cluster-IP', (object) => textAt(object, 'spec', 'clusterIP') || '<none>', {
+    description: 'Address inside the cluster.',
+  }),
+  column('External-IP', externalAddress, { description: 'Addresses from outside.' }),
+  column('Port(s)', ports, { description: 'Ports, with those on the nodes.' }),
+  ageColumn,
+  column('Selector', selector, { priority: 1, description: 'Selector of the pods.' }),
+];
+
+/** What the Services of a server are given addresses and ports with. */
+export interface ServiceOptions {
+  /** Absent: none are given, as for a tool that only reads objects. */
+  readonly allocate?: Strategy['allocate'];
+  readonly features?: Features | undefined;
+  /** Frees what the Service had. */
+  readonly afterRemoval?: Strategy['afterRemoval'];
+  /** The family of addresses for Services that ask for none; absent: IPv4. */
+  readonly primaryFamily?: Family;
+}
+
+/** Service: a name and address for a changing set of pods. */
+export function service(dialect: Dialect, options: ServiceOptions = {}): ResourceDef {
+  const { allocate, afterRemoval, primaryFamily = 'IPv4', features = defaultFeatures } = options;
+  return defineKind({
+    dialect,
+    features,
+    facts: 'core',
+    kind: 'Service',
+    resource: 'services',
+    scope: 'Namespaced',
+    shortNames: ['svc'],
+    categories: ['all'],
+    versions: [{ version: 'v1', defaults: (object) => fillDefaults(object, features), columns }],
+    storage: {
+      prefix: '/registry/services/specs/',
+      fieldsOf: (object) => ({
+        'spec.clusterIP': textAt(object, 'spec', 'clusterIP'),
+        'spec.type': textAt(object, 'spec', 'type'),
+      }),
+      complete: (object) => completeService(object, primaryFamily),
+    },
+    strategy: {
+      metadataTold: { '': ['change', 'whole'] },
+      validateName: dns1035Label,
+      hasStatus: true,
+      ...(allocate === undefined ? {} : { allocate }),
+      ...(afterRemoval === undefined ? {} : { afterRemoval }),
+      validateCreate: (_, object) => validateService(asService(object), dialect),
+      prepareForCreate: (_, object) => dropInsidePolicy(object),
+      prepareForUpdate: (context, object, old) => {
+        if (context.subresource === 'status') return;
+        dropInsidePolicy(object);
+        dropTypeDependent(asService(object).spec, asService(old).spec);
+      },
+      validateUpdate: (context, object, old) =>
+        context.subresource === 'status'
+          ? validateServiceStatus(asService(object), features)
+          : validateServiceUpdate(asService(object), asService(old), dialect),
+      warnings: (object) => serviceWarnings(asService(object), dialect),
+      allowCreateOnUpdate: true,
+      deleteAnswers: 'object',
+    },
+    subresources: [
+      {
+        name: 'proxy',
+        verbs: ['create', 'delete', 'get', 'patch', 'update'],
+        kind: { group: '', version: 'v1', kind: 'ServiceProxyOptions' },
+      },
+      { name: 'status', verbs: ['get', 'patch', 'update'] },
+    ],
+    example: () => ({
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { name: 'example', namespace: 'default' },
+      spec: { selector: { app: 'example' }, ports: [{ port: 80, targetPort: 8080 }] },
+    }),
+  });
+}

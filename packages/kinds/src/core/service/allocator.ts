@@ -1,0 +1,305 @@
+import {
+  type FieldError,
+  internalError,
+  invalid,
+  invalidGo,
+  invalidObject,
+  type StatusError,
+} from '@wheelhouse/machinery';
+import type { Strategy } from '../../resource-def.ts';
+import type { AddressRecords } from './address-records.ts';
+import { allocateClaimed, type NumberClaims } from './claimed.ts';
+import { type Family, shownIps } from './cluster-ips.ts';
+import { keepsDualStack, type ServedFamilies, settleFamilies } from './families.ts';
+import type { ServiceLedger } from './ledger.ts';
+import { type AddressPool, type PortPool, pickFree, portKey } from './pools.ts';
+import {
+  allocatesNodePorts,
+  asService,
+  isExternalName,
+  mayHaveNodePorts,
+  needsHealthCheck,
+  noAddress,
+  nodePortsOf,
+  type ServicePort,
+  type ServiceSpec,
+} from './spec.ts';
+import { keepAllocated, syncClusterIps } from './transitions.ts';
+
+/** What there is to give; the first pool's family is the usual one. */
+export interface ServiceRanges {
+  readonly addresses: readonly [AddressPool, ...AddressPool[]];
+  readonly nodePorts: PortPool;
+}
+
+/** Why a number cannot be had, in upstream's words. */
+const taken = {
+  ip: 'provided IP is already allocated',
+  port: 'provided port is already allocated',
+  full: 'range is full',
+  elsewhere: 'the provided network does not match the current range',
+  unready: 'allocator not ready',
+} as const;
+
+/** What a dry run is shown in place of node ports of its own. */
+const dryPort = 32768;
+
+/**
+ * A Service's `allocate`: gives addresses and ports, settles their families, and carries over what
+ * was given before. Throws 422 for a number that was asked for and cannot be had, 500 when a range
+ * is full.
+ */
+export function allocateService(options: {
+  readonly ranges: ServiceRanges;
+  readonly ledger: ServiceLedger;
+  /** Where several servers give numbers of the same ranges. */
+  readonly claims?: () => NumberClaims | undefined;
+  /** Where addresses come from other ranges than those of the command line. */
+  readonly records?: AddressRecords | undefined;
+}): NonNullable<Strategy['allocate']> {
+  const { ranges, ledger, records } = options;
+  return async (context, object, old) => {
+    if (context.subresource !== '') return { settle: () => {} };
+    const name = object.metadata.name ?? '';
+    const before = old === undefined ? undefined : asService(old).spec;
+    const choose = async (): Promise<readonly string[]> => {
+      await ledger.caughtUp();
+      await records?.caughtUp();
+      const { dryRun: isDry } = context;
+      const attempt = new AllocationAttempt({ ranges, ledger, records, name, isDry });
+      const { spec } = asService(object);
+      try {
+        if (before !== undefined) keepAllocated(spec, before);
+        syncClusterIps(spec, before);
+        attempt.run(spec, before);
+      } catch (error) {
+        ledger.settle(attempt.keys, { type: 'refused' });
+        throw error;
+      }
+      return attempt.keys;
+    };
+    const claims = options.claims?.();
+    if (claims !== undefined) return allocateClaimed({ object, ledger, claims, choose });
+    const keys = await choose();
+    return { settle: (outcome) => ledger.settle(keys, outcome) };
+  };
+}
+
+/** The numbers taken for one write. All in one turn of the event loop: see `ServiceLedger`. */
+class AllocationAttempt {
+  /** What was taken, for the ledger. */
+  readonly keys: string[] = [];
+  readonly #ranges: ServiceRanges;
+  readonly #ledger: ServiceLedger;
+  readonly #records: AddressRecords | undefined;
+  readonly #name: string;
+  readonly #isDry: boolean;
+  readonly #dryPorts = new Set<number>();
+  #highestDryPort = dryPort - 1;
+
+  constructor(options: {
+    ranges: ServiceRanges;
+    ledger: ServiceLedger;
+    records: AddressRecords | undefined;
+    name: string;
+    isDry: boolean;
+  }) {
+    this.#ranges = options.ranges;
+    this.#ledger = options.ledger;
+    this.#records = options.records;
+    this.#name = options.name;
+    this.#isDry = options.isDry;
+  }
+
+  run(spec: ServiceSpec, old: ServiceSpec | undefined): void {
+    const served = this.#ranges.addresses.map(({ family }) => family) as unknown as ServedFamilies;
+    const errors = settleFamilies(spec, old, served);
+    if (errors.length > 0) throw this.#invalid(errors);
+    this.#giveAddresses(spec, old);
+    if (mayHaveNodePorts(spec)) {
+      if (old === undefined) this.#givePorts(spec);
+      else this.#changePorts(spec, old);
+    }
+    this.#giveHealthCheckPort(spec, old);
+  }
+
+  #giveAddresses(spec: ServiceSpec, old: ServiceSpec | undefined): void {
+    const { clusterIPs = [] } = spec;
+    if (isExternalName(spec) || clusterIPs[0] === noAddress) return;
+    // Without an address of its own yet: new, once ExternalName, or older than this server's ranges.
+    const isFresh = old === undefined || isExternalName(old) || clusterIPs.length === 0;
+    if (isFresh) {
+      this.#addresses(spec, 0);
+      return;
+    }
+    if (keepsDualStack(spec, old) || old.clusterIPs?.[0] === noAddress) return;
+    const isUpgrade = old.ipFamilies?.length === 1 && spec.ipFamilies?.length === 2;
+    if (isUpgrade) this.#addresses(spec, 1);
+  }
+
+  /** An address of each family from the index on; a named one, or any. */
+  #addresses(spec: ServiceSpec, from: number): void {
+    const { ipFamilies = [], clusterIPs: ips = [] } = spec;
+    const given = [...ips];
+    for (const [index, family] of ipFamilies.entries()) {
+      if (index < from) continue;
+      const pools = this.#pools(family as Family);
+      if (pools === undefined) continue;
+      const asked = ips[index] ?? '';
+      given[index] =
+        asked === '' ? this.#anyAddress(pools) : this.#namedAddress(pools, asked, spec);
+    }
+    spec.clusterIPs = given;
+    const [first] = given;
+    if (first !== undefined) spec.clusterIP = first;
+  }
+
+  /** Where addresses of a family come from; undefined for one that this server does not serve. */
+  #pools(family: Family): readonly AddressPool[] | undefined {
+    const own = this.#ranges.addresses.filter((one) => one.family === family);
+    if (own.length === 0) return undefined;
+    return this.#records?.pools(family) ?? own;
+  }
+
+  #isHeld(key: string): boolean {
+    return this.#ledger.isHeld(key) || this.#records?.isRecorded(key) === true;
+  }
+
+  #anyAddress(pools: readonly AddressPool[]): string {
+    const [first] = pools;
+    if (this.#isDry && first !== undefined) return first.dryAddress;
+    for (const pool of pools) {
+      const index = pickFree(pool, (key) => this.#isHeld(key));
+      if (index === undefined) continue;
+      this.#take(pool.keyOf(index));
+      return pool.addressOf(index);
+    }
+    const why = this.#isDry ? taken.unready : taken.full;
+    throw internalError(
+      `failed to allocate a serviceIP for Service ${JSON.stringify(this.#name)}: ${why}`,
+    );
+  }
+
+  #namedAddress(pools: readonly AddressPool[], ip: string, spec: ServiceSpec): string {
+    const key = pools.map((pool) => pool.keyOfAddress(ip)).find((one) => one !== undefined);
+    const refuse = (why: string) => {
+      const detail = `failed to allocate IP ${ip}: ${why}`;
+      return this.#invalid([invalidGo('spec.clusterIPs', () => shownIps(spec), detail)]);
+    };
+    if (key === undefined) {
+      if (this.#records !== undefined) throw refuse(taken.elsewhere);
+      const where = `The range of valid IPs is ${pools.map(({ text }) => text).join()}`;
+      throw refuse(`the provided IP (${ip}) is not in the valid range. ${where}`);
+    }
+    if (this.#isDry) return ip;
+    if (this.#isHeld(key)) throw refuse(taken.ip);
+    this.#take(key);
+    return ip;
+  }
+
+  /** Ports of a new Service: entries of the same port number share a node port. */
+  #givePorts(spec: ServiceSpec): void {
+    const { ports = [] } = spec;
+    const chosen = new Map<number, number>();
+    const wantedPorts = wantedNodePorts(ports);
+    for (const [index, port] of ports.entries()) {
+      const number = port.port ?? 0;
+      const asked = port.nodePort ?? 0;
+      if (asked === 0 && !allocatesNodePorts(spec)) continue;
+      const shared = chosen.get(number);
+      if (shared === undefined) {
+        const wanted = wantedPorts.get(number);
+        const nodePort = wanted === undefined ? this.#anyPort() : this.#namedPort(wanted, index);
+        port.nodePort = nodePort;
+        chosen.set(number, nodePort);
+      } else if (asked === 0) port.nodePort = shared;
+      else if (asked !== shared) this.#namedPort(asked, index);
+    }
+  }
+
+  #changePorts(spec: ServiceSpec, old: ServiceSpec): void {
+    const kept = new Set(nodePortsOf(old));
+    const fresh = new Set<number>();
+    for (const [index, port] of (spec.ports ?? []).entries()) {
+      const asked = port.nodePort ?? 0;
+      if (asked === 0) {
+        if (allocatesNodePorts(spec)) port.nodePort = this.#anyPort();
+      } else if (!kept.has(asked) && !fresh.has(asked)) {
+        fresh.add(this.#namedPort(asked, index));
+      }
+    }
+  }
+
+  #namedPort(port: number, index: number): number {
+    const why = this.#takePort(port);
+    if (why === undefined) return port;
+    throw this.#invalid([invalid(`spec.ports[${index}].nodePort`, port, why)]);
+  }
+
+  #anyPort(): number {
+    if (this.#isDry) return this.#anyDryPort();
+    const index = pickFree(this.#ranges.nodePorts, (key) => this.#ledger.isHeld(key));
+    if (index === undefined) throw internalError(`failed to allocate a nodePort: ${taken.full}`);
+    this.#take(this.#ranges.nodePorts.keyOf(index));
+    return this.#ranges.nodePorts.first + index;
+  }
+
+  #anyDryPort(): number {
+    const port = this.#highestDryPort + 1;
+    this.#takeDryPort(port);
+    return port;
+  }
+
+  #takeDryPort(port: number): void {
+    this.#dryPorts.add(port);
+    this.#highestDryPort = Math.max(this.#highestDryPort, port);
+  }
+
+  /** Takes a port by its number; gives why it cannot be had. */
+  #takePort(port: number): string | undefined {
+    const key = this.#ranges.nodePorts.keyOfPort(port);
+    if (this.#isDry) {
+      if (this.#ledger.isHeld(portKey(port)) || this.#dryPorts.has(port)) return taken.port;
+      this.#takeDryPort(port);
+      return undefined;
+    }
+    if (key === undefined) {
+      const where = `The range of valid ports is ${this.#ranges.nodePorts.text}`;
+      return `provided port is not in the valid range. ${where}`;
+    }
+    if (this.#ledger.isHeld(key)) return taken.port;
+    this.#take(key);
+    return undefined;
+  }
+
+  /** The port on which nodes tell a load balancer whether they have pods of the Service. */
+  #giveHealthCheckPort(spec: ServiceSpec, old: ServiceSpec | undefined): void {
+    if (!needsHealthCheck(spec) || (old !== undefined && needsHealthCheck(old))) return;
+    const { healthCheckNodePort: asked = 0 } = spec;
+    if (asked === 0) {
+      spec.healthCheckNodePort = this.#anyPort();
+      return;
+    }
+    const why = this.#takePort(asked);
+    if (why === undefined) return;
+    throw internalError(`failed to allocate requested HealthCheck NodePort ${asked}: ${why}`);
+  }
+
+  #take(key: string): void {
+    this.#ledger.take(key);
+    this.keys.push(key);
+  }
+
+  #invalid(errors: readonly FieldError[]): StatusError {
+    return invalidObject({ group: '', kind: 'Service' }, this.#name, errors);
+  }
+}
+
+/** The first node port that an entry of each port number asks for. */
+function wantedNodePorts(ports: readonly ServicePort[]): ReadonlyMap<number, number> {
+  const wanted = new Map<number, number>();
+  for (const { port = 0, nodePort = 0 } of ports) {
+    if (nodePort !== 0 && !wanted.has(port)) wanted.set(port, nodePort);
+  }
+  return wanted;
+}

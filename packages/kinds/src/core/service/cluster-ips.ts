@@ -1,0 +1,168 @@
+import {
+  appendAll,
+  duplicate,
+  type FieldError,
+  invalid,
+  invalidGo,
+  notSupported,
+  parseIpAddress,
+  required,
+} from '@wheelhouse/machinery';
+import { goList } from '../../rules/checks.ts';
+import { validIp } from '../addresses.ts';
+import { isExternalName, isHeadless, noAddress, type ServiceSpec } from './spec.ts';
+
+export const families = ['IPv4', 'IPv6'] as const;
+export type Family = (typeof families)[number];
+const policies = ['PreferDualStack', 'RequireDualStack', 'SingleStack'];
+
+/** The family of an address; `unknown` of what is none. */
+export function familyOf(ip: string): Family | 'unknown' {
+  const address = parseIpAddress(ip);
+  if (address === undefined) return 'unknown';
+  return address.family === 4 ? 'IPv4' : 'IPv6';
+}
+
+/** `spec.clusterIPs` as Go prints it within an error. */
+export const shownIps = ({ clusterIPs }: ServiceSpec): string => goList('string', clusterIPs);
+export const shownFamilies = ({ ipFamilies }: ServiceSpec): string =>
+  goList('core.IPFamily', ipFamilies);
+
+/** `spec.clusterIP`, `clusterIPs`, `ipFamilies` and `ipFamilyPolicy` must fit each other. */
+export function validateClusterIps(spec: ServiceSpec): FieldError[] {
+  if (isExternalName(spec)) return [];
+  const single = validateIps(spec);
+  const errors = [
+    ...validateSync(spec),
+    ...validateFamilies(spec),
+    ...validatePolicy(spec),
+    ...single.errors,
+  ];
+  return single.invalid ? errors : [...errors, ...validatePairs(spec)];
+}
+
+function validateSync(spec: ServiceSpec): FieldError[] {
+  const field = 'spec.clusterIPs';
+  const { clusterIP = '', clusterIPs = [] } = spec;
+  if (clusterIP === '') {
+    if (clusterIPs.length === 0) return [];
+    return [
+      invalidGo(field, () => shownIps(spec), 'must be empty when `clusterIP` is not specified'),
+    ];
+  }
+  if (clusterIPs.length === 0) return [required(field)];
+  if (clusterIPs[0] === clusterIP) return [];
+  return [invalidGo(field, () => shownIps(spec), 'first value must match `clusterIP`')];
+}
+
+function validateFamilies({ ipFamilies = [] }: ServiceSpec): FieldError[] {
+  const seen = new Set<string>();
+  return ipFamilies.flatMap((family, index) => {
+    const field = `spec.ipFamilies[${index}]`;
+    const known = families.some((one) => one === family);
+    const errors = known ? [] : [notSupported(field, family, families)];
+    if (seen.has(family)) errors.push(duplicate(field, family));
+    seen.add(family);
+    return errors;
+  });
+}
+
+function validatePolicy({ ipFamilyPolicy }: ServiceSpec): FieldError[] {
+  if (ipFamilyPolicy === undefined || policies.includes(ipFamilyPolicy)) return [];
+  return [notSupported('spec.ipFamilyPolicy', ipFamilyPolicy, policies)];
+}
+
+/** Each address by itself; where one is wrong, comparing them would only mislead. */
+function validateIps(spec: ServiceSpec): { errors: FieldError[]; invalid: boolean } {
+  const { clusterIPs = [] } = spec;
+  const errors: FieldError[] = [];
+  clusterIPs.forEach((ip, index) => {
+    if (index > 0 || ip !== noAddress) appendAll(errors, validIp(`spec.clusterIPs[${index}]`, ip));
+    else if (clusterIPs.length > 1) {
+      const detail = "'None' must be the first and only value";
+      errors.push(invalidGo('spec.clusterIPs', () => shownIps(spec), detail));
+    }
+  });
+  const isWrong = errors.length > 0;
+  if (clusterIPs.length > 2) {
+    errors.push(invalidGo('spec.clusterIPs', () => shownIps(spec), 'may only hold up to 2 values'));
+  }
+  return { errors, invalid: isWrong };
+}
+
+/** Two addresses are of two families. */
+export function isDualStack(ips: readonly string[]): boolean {
+  const found = new Set(ips.map(familyOf));
+  return found.has('IPv4') && found.has('IPv6');
+}
+
+function validatePairs(spec: ServiceSpec): FieldError[] {
+  const { clusterIPs = [], ipFamilies = [] } = spec;
+  const errors: FieldError[] = [];
+  if (clusterIPs.length > 1 && !isDualStack(clusterIPs)) {
+    const detail = 'may specify no more than one IP for each IP family';
+    errors.push(invalidGo('spec.clusterIPs', () => shownIps(spec), detail));
+  }
+  if (isHeadless(spec)) return errors;
+  clusterIPs.slice(0, ipFamilies.length).forEach((ip, index) => {
+    const wanted = ipFamilies[index] as string;
+    const isWrong = (wanted === 'IPv6') !== (familyOf(ip) === 'IPv6');
+    if (!isWrong || (wanted !== 'IPv4' && wanted !== 'IPv6')) return;
+    const detail = `expected an ${wanted} value as indicated by \`ipFamilies[${index}]\``;
+    errors.push(invalid(`spec.clusterIPs[${index}]`, ip, detail));
+  });
+  return errors;
+}
+
+const unchangeable = 'may not change once set';
+
+/** An update may add or take away the second address, not change one. */
+export function validateClusterIpsUpdate(spec: ServiceSpec, old: ServiceSpec): FieldError[] {
+  if (isExternalName(spec) || isExternalName(old)) return [];
+  return [...ipsKept(spec, old), ...familiesKept(spec, old)];
+}
+
+function ipsKept(spec: ServiceSpec, old: ServiceSpec): FieldError[] {
+  if (isHeadless(spec) && isHeadless(old)) return [];
+  const [now, before] = [spec.clusterIPs ?? [], old.clusterIPs ?? []];
+  const at = (index: number, detail: string) =>
+    invalidGo(`spec.clusterIPs[${index}]`, () => shownIps(spec), detail);
+  if (now.length === before.length) {
+    return before.flatMap((ip, index) => (ip === now[index] ? [] : [at(index, unchangeable)]));
+  }
+  const errors: FieldError[] = [];
+  if (now.length === 0) errors.push(at(0, 'primary clusterIP can not be unset'));
+  else if (before.length > 0 && now[0] !== before[0]) errors.push(at(0, unchangeable));
+  if (now.length < before.length && now.length === 1) {
+    appendAll(errors, mustBeSingle(spec, 'clusterIP'));
+  }
+  return errors;
+}
+
+function familiesKept(spec: ServiceSpec, old: ServiceSpec): FieldError[] {
+  if (isHeadless(spec) || isHeadless(old)) return [];
+  const [now, before] = [spec.ipFamilies ?? [], old.ipFamilies ?? []];
+  const first = (shown: string, detail: string) =>
+    invalidGo('spec.ipFamilies[0]', () => shown, detail);
+  if (now.length === before.length) {
+    const changed = before.filter((family, index) => family !== now[index]);
+    return changed.map(() => first(shownFamilies(spec), unchangeable));
+  }
+  const errors: FieldError[] = [];
+  if (now.length < before.length && (spec.clusterIPs ?? []).length === 0) {
+    errors.push(first(shownFamilies(spec), 'primary ipFamily can not be unset'));
+  }
+  if (now.length > 0 && before.length > 0 && now[0] !== before[0]) {
+    errors.push(first(shownIps(spec), unchangeable));
+  }
+  if (now.length < before.length && now.length === 1) {
+    appendAll(errors, mustBeSingle(spec, 'ipFamily'));
+  }
+  return errors;
+}
+
+function mustBeSingle(spec: ServiceSpec, released: string): FieldError[] {
+  if (spec.ipFamilyPolicy === 'SingleStack') return [];
+  const detail = `must be set to 'SingleStack' when releasing the secondary ${released}`;
+  return [invalid('spec.ipFamilyPolicy', spec.ipFamilyPolicy, detail)];
+}

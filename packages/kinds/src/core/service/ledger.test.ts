@@ -1,0 +1,143 @@
+import { FakeClock } from '@wheelhouse/machinery/testing';
+import type { Entry, EntryChange, ListRequest, ResourceCache } from '@wheelhouse/server/testing';
+import { expect, test } from 'vitest';
+import { ServiceLedger } from './ledger.ts';
+import type { ServiceSpec } from './spec.ts';
+
+const entry = (name: string, spec: ServiceSpec, revision: number): Entry => ({
+  key: `default/${name}`,
+  revision,
+  createRevision: revision,
+  json: Buffer.from(JSON.stringify({ spec })),
+  index: { name, namespace: 'default', uid: '', labels: {}, fields: {}, ownerUids: [] },
+  memo: undefined,
+});
+
+/** A cache that holds what it is told, and tells of changes when it is told to. */
+function fakeCache(entries: readonly Entry[]) {
+  const listeners: ((change: EntryChange) => void)[] = [];
+  const cache = {
+    get: () => undefined,
+    list: () => ({ revision: 10, entries: () => entries }),
+    subscribe: (listener: (change: EntryChange) => void) => {
+      listeners.push(listener);
+      return { close: () => {} };
+    },
+  } as unknown as ResourceCache;
+  const tell = (change: EntryChange) => {
+    for (const listener of listeners) listener(change);
+  };
+  return { cache, tell };
+}
+
+async function ledgerOf(entries: readonly Entry[] = []) {
+  const clock = new FakeClock();
+  const { cache, tell } = fakeCache(entries);
+  const ledger = new ServiceLedger({ cache: () => cache, clock });
+  await ledger.caughtUp();
+  return { ledger, clock, tell };
+}
+
+const key = 'ip:10.0.0.1';
+
+test('what is stored is held, whichever member says it', async () => {
+  const { ledger } = await ledgerOf([
+    entry('a', { clusterIP: '10.0.0.1', clusterIPs: ['10.0.0.1', 'fd00:0::1'] }, 1),
+    entry('b', { clusterIP: '10.0.0.2', ports: [{ nodePort: 30000 }] }, 2),
+    entry('c', { clusterIPs: ['None'] }, 3),
+    entry('d', { type: 'ExternalName', clusterIP: '10.0.0.3' }, 4),
+    entry(
+      'e',
+      { type: 'LoadBalancer', externalTrafficPolicy: 'Local', healthCheckNodePort: 30001 },
+      5,
+    ),
+  ]);
+  for (const held of [key, 'ip:fd00::1', 'ip:10.0.0.2', 'port:30000', 'port:30001']) {
+    expect(ledger.isHeld(held), held).toBe(true);
+  }
+  expect(ledger.isHeld('ip:10.0.0.3')).toBe(false);
+  expect(ledger.isHeld('ip:None')).toBe(false);
+});
+
+test('a refused write frees its numbers at once', async () => {
+  const { ledger } = await ledgerOf();
+  ledger.take(key);
+  expect(ledger.isHeld(key)).toBe(true);
+  ledger.settle([key], { type: 'refused' });
+  expect(ledger.isHeld(key)).toBe(false);
+});
+
+test('a write’s numbers stay until the cache shows them, and then as long as it does', async () => {
+  const { ledger, tell } = await ledgerOf();
+  ledger.take(key);
+  ledger.settle([key], { type: 'written', revision: 12 });
+  tell({ previous: undefined, current: entry('other', {}, 11), revision: 11 });
+  expect(ledger.isHeld(key), 'before its own change came').toBe(true);
+  const current = entry('a', { clusterIP: '10.0.0.1' }, 12);
+  tell({ previous: undefined, current, revision: 12 });
+  expect(ledger.isHeld(key), 'now it is stored').toBe(true);
+  tell({ previous: current, current: undefined, revision: 13 });
+  expect(ledger.isHeld(key), 'now it is gone').toBe(false);
+});
+
+test('a write that the cache has shown already is settled by that', async () => {
+  const { ledger, tell } = await ledgerOf();
+  ledger.take(key);
+  const current = entry('a', { clusterIP: '10.0.0.1' }, 12);
+  tell({ previous: undefined, current, revision: 12 });
+  tell({ previous: current, current: undefined, revision: 13 });
+  expect(ledger.isHeld(key)).toBe(true);
+  ledger.settle([key], { type: 'written', revision: 12 });
+  expect(ledger.isHeld(key)).toBe(false);
+});
+
+test('nobody is given what a write may hold that nobody knows of, for a minute', async () => {
+  const { ledger, clock } = await ledgerOf();
+  ledger.take(key);
+  ledger.settle([key], { type: 'unknown' });
+  clock.advance(59_000);
+  await ledger.caughtUp();
+  expect(ledger.isHeld(key)).toBe(true);
+  clock.advance(1_000);
+  await ledger.caughtUp();
+  expect(ledger.isHeld(key)).toBe(false);
+});
+
+test('a change that comes while the list is on its way is newer than the list', async () => {
+  const old = entry('a', { clusterIP: '10.0.0.1' }, 1);
+  const { cache, tell } = fakeCache([old]);
+  let deliver = () => {};
+  const slow = {
+    ...cache,
+    list: () =>
+      new Promise((resolve) => {
+        deliver = () => resolve({ revision: 1, entries: () => [old] });
+      }),
+  } as unknown as ResourceCache;
+  const ledger = new ServiceLedger({ cache: () => slow, clock: new FakeClock() });
+  const ready = ledger.caughtUp();
+  tell({ previous: old, current: undefined, revision: 2 });
+  deliver();
+  await ready;
+  expect(ledger.isHeld(key)).toBe(false);
+});
+
+test('a list that fails is asked for again', async () => {
+  const { cache, tell } = fakeCache([entry('a', { clusterIP: '10.0.0.1' }, 1)]);
+  let isDown = true;
+  const flaky = {
+    ...cache,
+    list: (request: ListRequest) => {
+      if (isDown) throw new Error('down');
+      return cache.list(request);
+    },
+  } as unknown as ResourceCache;
+  const ledger = new ServiceLedger({ cache: () => flaky, clock: new FakeClock() });
+  await expect(ledger.caughtUp()).rejects.toThrow('down');
+  isDown = false;
+  await ledger.caughtUp();
+  expect(ledger.isHeld(key)).toBe(true);
+  const previous = entry('a', { clusterIP: '10.0.0.1' }, 1);
+  tell({ previous, current: undefined, revision: 12 });
+  expect(ledger.isHeld(key)).toBe(false);
+});

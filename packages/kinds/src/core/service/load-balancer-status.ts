@@ -1,0 +1,54 @@
+import {
+  breaks,
+  dnsSubdomain,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  type JsonObject,
+  notSupported,
+  parseIpAddress,
+  required,
+} from '@wheelhouse/machinery';
+import { textAt } from '../../cells.ts';
+import type { Features } from '../../features/features.ts';
+import { objectsAt } from '../../rules/fill.ts';
+import { validIp } from '../addresses.ts';
+import type { Service } from './spec.ts';
+
+/** `status.loadBalancer` of a Service: only a load-balanced one has addresses. */
+export function validateServiceStatus(service: Service, features: Features): FieldError[] {
+  const path = 'status.loadBalancer.ingress';
+  const ingress = objectsAt(service, 'status', 'loadBalancer', 'ingress');
+  const isBalanced = service.spec.type === 'LoadBalancer';
+  const isAllowed = isBalanced || features.enabled('AllowServiceLBStatusOnNonLB');
+  if (ingress.length > 0 && !isAllowed) {
+    return [forbiddenField(path, "may only be used when `spec.type` is 'LoadBalancer'")];
+  }
+  return ingress.flatMap((one, index) => validateIngress(one, `${path}[${index}]`, features));
+}
+
+function validateIngress(ingress: JsonObject, path: string, features: Features): FieldError[] {
+  const ip = textAt(ingress, 'ip');
+  const errors = ip === '' ? [] : validIp(`${path}.ip`, ip);
+  const mode = ingress['ipMode'];
+  if (mode === undefined) {
+    if (ip !== '' && features.enabled('LoadBalancerIPMode')) {
+      errors.push(required(`${path}.ipMode`, 'must be specified when `ip` is set'));
+    }
+  } else if (ip === '') {
+    errors.push(forbiddenField(`${path}.ipMode`, 'may not be specified when `ip` is not set'));
+  } else if (mode !== 'VIP' && mode !== 'Proxy') {
+    errors.push(notSupported(`${path}.ipMode`, mode, ['Proxy', 'VIP']));
+  }
+  return [...errors, ...validateBalancerHost(ingress, path)];
+}
+
+/** The hostname of a load balancer, here and in an Ingress. */
+export function validateBalancerHost(ingress: JsonObject, path: string): FieldError[] {
+  const host = textAt(ingress, 'hostname');
+  if (host === '') return [];
+  const field = `${path}.hostname`;
+  const errors = breaks(field, host, dnsSubdomain);
+  if (parseIpAddress(host) === undefined) return errors;
+  return [...errors, invalid(field, host, 'must be a DNS name, not an IP address')];
+}

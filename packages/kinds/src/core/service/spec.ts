@@ -1,0 +1,84 @@
+import type { ApiObject } from '@wheelhouse/machinery';
+import { same } from '../../rules/checks.ts';
+
+/** A port of a Service, defaulted. */
+export type ServicePort = {
+  name?: string;
+  protocol?: string;
+  appProtocol?: string;
+  port?: number;
+  targetPort?: number | string;
+  nodePort?: number;
+};
+
+export type ServiceSpec = {
+  type?: string;
+  ports?: ServicePort[];
+  selector?: { [key: string]: string };
+  clusterIP?: string;
+  clusterIPs?: string[];
+  externalIPs?: string[];
+  ipFamilies?: string[];
+  ipFamilyPolicy?: string;
+  externalName?: string;
+  externalTrafficPolicy?: string;
+  internalTrafficPolicy?: string;
+  healthCheckNodePort?: number;
+  allocateLoadBalancerNodePorts?: boolean;
+  loadBalancerClass?: string;
+  loadBalancerIP?: string;
+  loadBalancerSourceRanges?: string[];
+  sessionAffinity?: string;
+  sessionAffinityConfig?: { clientIP?: { timeoutSeconds?: number } };
+  trafficDistribution?: string;
+};
+
+/** The part of a Service that its rules look at, in the stored version. */
+export interface Service extends ApiObject {
+  spec: ServiceSpec;
+}
+
+/** The same object, seen as a Service; its spec is made when it is absent. */
+export function asService(object: ApiObject): Service {
+  const service = object as Service;
+  service.spec ??= {};
+  return service;
+}
+
+const typesWithAddress = new Set(['ClusterIP', 'NodePort', 'LoadBalancer']);
+
+/** What stands for "no address, on purpose". */
+export const noAddress = 'None';
+
+export const isExternalName = (spec: ServiceSpec): boolean => spec.type === 'ExternalName';
+
+/** Whether the type has addresses at all; `None` counts as one. */
+export const needsClusterIp = (spec: ServiceSpec): boolean => typesWithAddress.has(spec.type ?? '');
+
+export const isHeadless = ({ clusterIPs = [] }: ServiceSpec): boolean =>
+  clusterIPs.length === 1 && clusterIPs[0] === noAddress;
+
+/** Whether each port gets one on the nodes without being asked. */
+export const allocatesNodePorts = (spec: ServiceSpec): boolean =>
+  spec.type === 'NodePort' ||
+  (spec.type === 'LoadBalancer' && spec.allocateLoadBalancerNodePorts !== false);
+
+export const mayHaveNodePorts = (spec: ServiceSpec): boolean =>
+  spec.type === 'NodePort' || spec.type === 'LoadBalancer';
+
+export const needsHealthCheck = (spec: ServiceSpec): boolean =>
+  spec.type === 'LoadBalancer' && spec.externalTrafficPolicy === 'Local';
+
+/** Reachable from outside by a port on nodes, a load balancer or an external address. */
+export const isExternallyAccessible = (spec: ServiceSpec): boolean =>
+  mayHaveNodePorts(spec) || (spec.type === 'ClusterIP' && (spec.externalIPs ?? []).length > 0);
+
+export const sameClusterIps = (one: ServiceSpec, other: ServiceSpec): boolean =>
+  same(one.clusterIPs ?? [], other.clusterIPs ?? []);
+
+export const sameFamilies = (one: ServiceSpec, other: ServiceSpec): boolean =>
+  same(one.ipFamilies ?? [], other.ipFamilies ?? []);
+
+/** The node ports that a spec names, with repetitions. */
+export const nodePortsOf = ({ ports = [] }: ServiceSpec): readonly number[] =>
+  ports.flatMap(({ nodePort = 0 }) => (nodePort === 0 ? [] : [nodePort]));

@@ -1,0 +1,311 @@
+import {
+  appendAll,
+  breaks,
+  type Dialect,
+  dnsLabel,
+  dnsSubdomain,
+  duplicate,
+  type FieldError,
+  forbiddenField,
+  inRange,
+  invalid,
+  type JsonObject,
+  notSupported,
+  portName,
+  qualifiedName,
+  required,
+} from '@wheelhouse/machinery';
+import { portNumber } from '../../pod/fields.ts';
+import { validateLabels } from '../../pod/template.ts';
+import { keyed } from '../../rules/checks.ts';
+import { nonSpecialIp, validCidr, validIp } from '../addresses.ts';
+import { validateClusterIps, validateClusterIpsUpdate } from './cluster-ips.ts';
+import {
+  isExternallyAccessible,
+  isHeadless,
+  needsClusterIp,
+  needsHealthCheck,
+  noAddress,
+  type Service,
+  type ServicePort,
+  type ServiceSpec,
+} from './spec.ts';
+
+const types = ['ClusterIP', 'ExternalName', 'LoadBalancer', 'NodePort'];
+const protocols = ['SCTP', 'TCP', 'UDP'];
+const clientIpSecondsMax = 86400;
+
+/** All that is wrong with a Service but for its metadata. */
+export function validateService(service: Service, dialect: Dialect): FieldError[] {
+  const { spec } = service;
+  return [
+    ...validateTopologyAnnotations(service, dialect),
+    ...validateType(spec),
+    ...(spec.ports ?? []).reduce(validatePort(spec), []),
+    ...validateLabels(spec.selector as JsonObject | undefined, 'spec.selector'),
+    ...validateAffinity(spec),
+    ...validateClusterIps(spec),
+    ...(spec.externalIPs ?? []).flatMap(validateExternalIp),
+    ...knownOr(spec.type, 'spec.type', types),
+    ...validateNodePorts(spec),
+    ...validateDuplicatePorts(spec),
+    ...validateSourceRanges(service, dialect),
+    ...validateLoadBalancer(spec),
+    ...validateTraffic(spec),
+  ];
+}
+
+/** What an update may not do, then all that is wrong with the new Service. */
+export function validateServiceUpdate(
+  service: Service,
+  old: Service,
+  dialect: Dialect,
+): FieldError[] {
+  const { spec } = service;
+  const before = old.spec;
+  const errors = validateClusterIpsUpdate(spec, before);
+  if (before.type === 'LoadBalancer' && spec.type === 'LoadBalancer') {
+    if (before.loadBalancerClass !== spec.loadBalancerClass) {
+      const field = 'spec.loadBalancerClass';
+      errors.push(invalid(field, spec.loadBalancerClass, 'may not change once set'));
+    }
+  }
+  appendAll(errors, validateLoadBalancerClass(spec));
+  if (needsHealthCheck(before) && needsHealthCheck(spec)) {
+    if (before.healthCheckNodePort !== spec.healthCheckNodePort) {
+      errors.push(forbiddenField('spec.healthCheckNodePort', 'field is immutable'));
+    }
+  }
+  return [...errors, ...validateService(service, dialect)];
+}
+
+function knownOr(
+  value: string | undefined,
+  field: string,
+  allowed: readonly string[],
+): FieldError[] {
+  if ((value ?? '') === '') return [required(field)];
+  return allowed.includes(value as string) ? [] : [notSupported(field, value, allowed)];
+}
+
+function validateTopologyAnnotations(service: Service, dialect: Dialect): FieldError[] {
+  const annotations = service.metadata.annotations ?? {};
+  const older = dialect.label('topology-aware-hints', 'service');
+  const newer = dialect.label('topology-mode', 'service');
+  if (!Object.hasOwn(annotations, older) || !Object.hasOwn(annotations, newer)) return [];
+  if (annotations[older] === annotations[newer]) return [];
+  const detail = `must match annotations[${older}] when both are specified`;
+  return [invalid(keyed('metadata.annotations', newer), annotations[newer], detail)];
+}
+
+function validateType(spec: ServiceSpec): FieldError[] {
+  const { type, ports = [] } = spec;
+  const errors: FieldError[] = [];
+  if (ports.length === 0 && !isHeadless(spec) && type !== 'ExternalName') {
+    errors.push(required('spec.ports'));
+  }
+  if (type === 'LoadBalancer') appendAll(errors, ports.flatMap(exposesNodeAgent));
+  if ((type === 'LoadBalancer' || type === 'NodePort') && isHeadless(spec)) {
+    const detail = `may not be set to 'None' for ${type} services`;
+    errors.push(invalid('spec.clusterIPs[0]', noAddress, detail));
+  }
+  return type === 'ExternalName' ? [...errors, ...validateExternalName(spec)] : errors;
+}
+
+/** Upstream's guard against clouds whose firewalls open more than was asked for. */
+function exposesNodeAgent({ port }: ServicePort, index: number): FieldError[] {
+  if (port !== nodeAgentPort) return [];
+  const detail = `may not expose port ${port} externally since it is used by kubelet`;
+  return [invalid(`spec.ports[${index}]`, port, detail)];
+}
+
+const nodeAgentPort = 10250;
+
+function validateExternalName(spec: ServiceSpec): FieldError[] {
+  const errors: FieldError[] = [];
+  const refuse = (name: string) =>
+    errors.push(forbiddenField(`spec.${name}`, 'may not be set for ExternalName services'));
+  if ((spec.clusterIPs ?? []).length > 0) refuse('clusterIPs');
+  if ((spec.ipFamilies ?? []).length > 0) refuse('ipFamilies');
+  if (spec.ipFamilyPolicy !== undefined) refuse('ipFamilyPolicy');
+  const name = (spec.externalName ?? '').replace(/\.$/, '');
+  if (name === '') errors.push(required('spec.externalName'));
+  else appendAll(errors, breaks('spec.externalName', name, dnsSubdomain));
+  return errors;
+}
+
+/** Collects what is wrong with each port; names are compared with those before. */
+function validatePort(spec: ServiceSpec) {
+  const names = new Set<string>();
+  const mustHaveName = (spec.ports ?? []).length > 1;
+  return (errors: FieldError[], port: ServicePort, index: number): FieldError[] => {
+    const path = `spec.ports[${index}]`;
+    const { name = '' } = port;
+    if (name !== '') {
+      appendAll(errors, breaks(`${path}.name`, name, dnsLabel));
+      if (names.has(name)) errors.push(duplicate(`${path}.name`, name));
+      names.add(name);
+    } else if (mustHaveName) errors.push(required(`${path}.name`));
+    appendAll(errors, portNumber(`${path}.port`, port.port ?? 0));
+    appendAll(errors, knownOr(port.protocol, `${path}.protocol`, protocols));
+    appendAll(errors, validatePortOrName(`${path}.targetPort`, port.targetPort ?? 0));
+    if (port.appProtocol !== undefined) {
+      appendAll(errors, breaks(`${path}.appProtocol`, port.appProtocol, qualifiedName));
+    }
+    return errors;
+  };
+}
+
+/** A number within 1 to 65535, or the name of a container's port. */
+export function validatePortOrName(field: string, port: number | string): FieldError[] {
+  if (typeof port === 'string') return breaks(field, port, portName);
+  return inRange(port, 1, 65535).map((message) => invalid(field, port, message));
+}
+
+function validateAffinity(spec: ServiceSpec): FieldError[] {
+  const { sessionAffinity, sessionAffinityConfig: config } = spec;
+  const errors = knownOr(sessionAffinity, 'spec.sessionAffinity', ['ClientIP', 'None']);
+  const field = 'spec.sessionAffinityConfig';
+  if (sessionAffinity === 'None' && config !== undefined) {
+    errors.push(forbiddenField(field, 'must not be set when session affinity is None'));
+  }
+  if (sessionAffinity !== 'ClientIP') return errors;
+  const needed = `when session affinity type is ClientIP`;
+  if (config === undefined) return [...errors, required(field, needed)];
+  if (config.clientIP === undefined) return [...errors, required(`${field}.clientIP`, needed)];
+  const seconds = config.clientIP.timeoutSeconds;
+  const at = `${field}.clientIP.timeoutSeconds`;
+  if (seconds === undefined) return [...errors, required(at, needed)];
+  if (seconds > 0 && seconds <= clientIpSecondsMax) return errors;
+  const detail = `must be greater than 0 and less than ${clientIpSecondsMax}`;
+  return [...errors, invalid(at, seconds, detail)];
+}
+
+function validateExternalIp(ip: string, index: number): FieldError[] {
+  const field = `spec.externalIPs[${index}]`;
+  const errors = validIp(field, ip);
+  return errors.length > 0 ? errors : nonSpecialIp(field, ip);
+}
+
+function validateNodePorts(spec: ServiceSpec): FieldError[] {
+  const { ports = [], type } = spec;
+  const given = ports.flatMap((port, index) =>
+    (port.nodePort ?? 0) === 0 ? [] : [{ ...port, field: `spec.ports[${index}].nodePort` }],
+  );
+  const seen = new Set<string>();
+  const refused =
+    type === 'ClusterIP'
+      ? given.map(({ field }) =>
+          forbiddenField(field, "may not be used when `type` is 'ClusterIP'"),
+        )
+      : [];
+  const repeated = given.flatMap(({ protocol, nodePort, field }) => {
+    const key = `${protocol}/${nodePort}`;
+    const isRepeated = seen.has(key);
+    seen.add(key);
+    return isRepeated ? [duplicate(field, nodePort)] : [];
+  });
+  return [...refused, ...repeated];
+}
+
+function validateDuplicatePorts({ ports = [] }: ServiceSpec): FieldError[] {
+  const seen = new Set<string>();
+  return ports.flatMap(({ protocol = '', port = 0 }, index) => {
+    const key = `${protocol}/${port}`;
+    const isRepeated = seen.has(key);
+    seen.add(key);
+    return isRepeated ? [duplicatePort(`spec.ports[${index}]`, { protocol, port })] : [];
+  });
+}
+
+/** Upstream shows the pair as the struct it compares by. */
+function duplicatePort(
+  field: string,
+  { protocol, port }: { protocol: string; port: number },
+): FieldError {
+  const shown =
+    `core.ServicePort{Name:"", Protocol:${JSON.stringify(protocol)}, ` +
+    `AppProtocol:(*string)(nil), Port:${port}, ` +
+    'TargetPort:intstr.IntOrString{Type:0, IntVal:0, StrVal:""}, NodePort:0}';
+  return { type: 'FieldValueDuplicate', field, message: `Duplicate value: ${shown}` };
+}
+
+const loadBalancerOnly = "may only be used when `type` is 'LoadBalancer'";
+
+/** The field, or the annotation that came before it; upstream capitalises the field's name. */
+function validateSourceRanges({ spec, metadata }: Service, dialect: Dialect): FieldError[] {
+  const { loadBalancerSourceRanges: ranges = [], type } = spec;
+  const only = (field: string) =>
+    type === 'LoadBalancer' ? [] : [forbiddenField(field, loadBalancerOnly)];
+  if (ranges.length > 0) {
+    const field = 'spec.LoadBalancerSourceRanges';
+    const wrong = ranges.flatMap((range, index) => validCidr(`${field}[${index}]`, range.trim()));
+    return [...only(field), ...wrong];
+  }
+  const annotation = dialect.label('load-balancer-source-ranges', 'service.beta');
+  const annotations = metadata.annotations ?? {};
+  if (!Object.hasOwn(annotations, annotation)) return [];
+  const field = keyed('metadata.annotations', annotation);
+  const text = (annotations[annotation] ?? '').trim();
+  const parts = text === '' ? [] : text.split(',');
+  return [...only(field), ...parts.flatMap((part) => validCidr(field, part.trim()))];
+}
+
+function validateLoadBalancer(spec: ServiceSpec): FieldError[] {
+  const errors: FieldError[] = [];
+  const isBalanced = spec.type === 'LoadBalancer';
+  const isSaid = spec.allocateLoadBalancerNodePorts !== undefined;
+  if (isSaid && !isBalanced) {
+    errors.push(forbiddenField('spec.allocateLoadBalancerNodePorts', loadBalancerOnly));
+  }
+  if (isBalanced && !isSaid) errors.push(required('allocateLoadBalancerNodePorts'));
+  return [...errors, ...validateLoadBalancerClass(spec)];
+}
+
+function validateLoadBalancerClass({ type, loadBalancerClass }: ServiceSpec): FieldError[] {
+  if (loadBalancerClass === undefined) return [];
+  const field = 'spec.loadBalancerClass';
+  if (type !== 'LoadBalancer') return [forbiddenField(field, loadBalancerOnly)];
+  return breaks(field, loadBalancerClass, qualifiedName);
+}
+
+function validateTraffic(spec: ServiceSpec): FieldError[] {
+  return [
+    ...validateExternalTraffic(spec),
+    ...validateHealthCheck(spec),
+    ...validateInternalTraffic(spec),
+    ...validateDistribution(spec),
+  ];
+}
+
+const trafficPolicies = ['Cluster', 'Local'];
+
+function validateExternalTraffic(spec: ServiceSpec): FieldError[] {
+  const field = 'spec.externalTrafficPolicy';
+  const { externalTrafficPolicy: policy = '' } = spec;
+  if (isExternallyAccessible(spec)) return knownOr(policy, field, trafficPolicies);
+  if (policy === '') return [];
+  return [invalid(field, policy, 'may only be set for externally-accessible services')];
+}
+
+function validateHealthCheck(spec: ServiceSpec): FieldError[] {
+  const field = 'spec.healthCheckNodePort';
+  const { healthCheckNodePort: port = 0 } = spec;
+  if (needsHealthCheck(spec)) return port === 0 ? [required(field)] : portNumber(field, port);
+  if (port === 0) return [];
+  const detail =
+    "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";
+  return [invalid(field, port, detail)];
+}
+
+function validateInternalTraffic(spec: ServiceSpec): FieldError[] {
+  const field = 'spec.internalTrafficPolicy';
+  const { internalTrafficPolicy: policy } = spec;
+  if (policy === undefined) return needsClusterIp(spec) ? [required(field)] : [];
+  return trafficPolicies.includes(policy) ? [] : [notSupported(field, policy, trafficPolicies)];
+}
+
+function validateDistribution({ trafficDistribution: wanted }: ServiceSpec): FieldError[] {
+  if (wanted === undefined || wanted === 'PreferClose') return [];
+  return [notSupported('spec.trafficDistribution', wanted, ['PreferClose'])];
+}

@@ -1,0 +1,298 @@
+import {
+  type ApiObject,
+  appendAll,
+  breaks,
+  cloneJson,
+  type Dialect,
+  dnsLabel,
+  dnsSubdomain,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  type JsonObject,
+  type JsonValue,
+  type LabelSelector,
+  notSupported,
+  parseQuantity,
+  qualifiedName,
+  required,
+  validateLabelSelector,
+} from '@wheelhouse/machinery';
+import { at, listAt, textAt } from '../../cells.ts';
+import type { Features } from '../../features/features.ts';
+import { goDifference } from '../../pod/difference.ts';
+import { isNative } from '../../pod/validation/resources.ts';
+import { immutable, keyed, sameOrEmpty, sortedKeys, toldTwice } from '../../rules/checks.ts';
+import { ensure, objectAt } from '../../rules/fill.ts';
+import { basicQuantity, knownAccessModes, knownVolumeMode, positiveQuantity } from './volumes.ts';
+
+const claimKind = 'PersistentVolumeClaim';
+
+/** What an update may keep: groups of a data source are judged only where none was named before. */
+interface ClaimTolerance {
+  readonly groups: 'judged' | 'taken';
+}
+
+/** The spec of a claim at `path`, of its own or within a template. */
+export function validateClaimSpec(
+  spec: JsonObject,
+  path: string,
+  tolerance: ClaimTolerance = { groups: 'judged' },
+): FieldError[] {
+  const selector = objectAt(spec, 'selector') as unknown as LabelSelector | undefined;
+  const modes = `${path}.accessModes`;
+  const noMode = required(modes, 'at least 1 access mode is required');
+  return [
+    ...(listAt(spec, 'accessModes').length === 0 ? [noMode] : []),
+    ...validateLabelSelector(selector, `${path}.selector`),
+    ...knownAccessModes(spec, modes),
+    ...validateRequest(spec, keyed(`${path}.resources`, 'storage')),
+    ...validateClassName(spec, `${path}.storageClassName`),
+    ...knownVolumeMode(spec, `${path}.volumeMode`),
+    ...validateDataSource(objectAt(spec, 'dataSource'), `${path}.dataSource`, tolerance),
+    ...validateDataSource(objectAt(spec, 'dataSourceRef'), `${path}.dataSourceRef`, tolerance),
+    ...sourcesAgree(spec, path),
+  ];
+}
+
+function validateRequest(spec: JsonObject, field: string): FieldError[] {
+  const wanted = at(spec, 'resources', 'requests', 'storage');
+  return wanted === undefined ? [required(field)] : positiveQuantity(wanted, field);
+}
+
+function validateClassName(spec: JsonObject, field: string): FieldError[] {
+  const name = textAt(spec, 'storageClassName');
+  return name === '' ? [] : breaks(field, name, dnsSubdomain);
+}
+
+function validateDataSource(
+  source: JsonObject | undefined,
+  path: string,
+  { groups }: ClaimTolerance,
+): FieldError[] {
+  if (source === undefined) return [];
+  const [kind, group] = [textAt(source, 'kind'), textAt(source, 'apiGroup')];
+  const errors = ['name', 'kind']
+    .filter((name) => textAt(source, name) === '')
+    .map((name) => required(`${path}.${name}`));
+  if (group !== '') {
+    if (groups === 'judged') appendAll(errors, breaks(`${path}.apiGroup`, group, dnsSubdomain));
+  } else if (kind !== claimKind) {
+    const detail = `must be '${claimKind}' when referencing the default apiGroup`;
+    errors.push(invalid(path, kind, detail));
+  }
+  const namespace = textAt(source, 'namespace');
+  return namespace === ''
+    ? errors
+    : [...errors, ...breaks(`${path}.namespace`, namespace, dnsLabel)];
+}
+
+const sourceParts = ['apiGroup', 'kind', 'name'] as const;
+
+function sourcesAgree(spec: JsonObject, path: string): FieldError[] {
+  const [plain, any] = [objectAt(spec, 'dataSource'), objectAt(spec, 'dataSourceRef')];
+  if (plain === undefined || any === undefined) return [];
+  if (textAt(any, 'namespace') !== '') {
+    const detail = 'may not be specified when dataSourceRef.namespace is specified';
+    return [invalid(path, `${path}.dataSource`, detail)];
+  }
+  if (sourceParts.every((part) => sameOrEmpty(plain[part], any[part]))) return [];
+  return [invalid(path, `${path}.dataSource`, 'must match dataSourceRef')];
+}
+
+/**
+ * A claim's two data sources say the same, where one is said; what the older one cannot name is
+ * dropped from it. A source in another namespace is behind a gate that is off, and dropped whole.
+ */
+export function settleDataSources(
+  object: JsonObject,
+  old: JsonObject | undefined,
+  { dialect, features }: ClaimPorts,
+) {
+  const spec = ensure(object, 'spec');
+  const before = objectAt(old, 'spec', 'dataSourceRef');
+  const isInUse = before ?? objectAt(old, 'spec', 'dataSource');
+  const any = objectAt(spec, 'dataSourceRef');
+  const plain = objectAt(spec, 'dataSource');
+  if (plain !== undefined && any === undefined && isInUse === undefined) {
+    if (!isOldSource(plain, dialect)) delete spec['dataSource'];
+  }
+  completeDataSources(object, features);
+}
+
+/** Says in both of a claim's data sources what only one says, where both can say it. */
+export function completeDataSources(object: JsonObject, features: Features): void {
+  if (!features.enabled('AnyVolumeDataSource')) return;
+  const spec = ensure(object, 'spec');
+  const any = objectAt(spec, 'dataSourceRef');
+  const kept = objectAt(spec, 'dataSource');
+  if (kept !== undefined && any === undefined) spec['dataSourceRef'] = cloneJson(kept);
+  if (kept === undefined && any !== undefined && textAt(any, 'namespace') === '') {
+    const parts = sourceParts.filter((part) => any[part] !== undefined);
+    spec['dataSource'] = Object.fromEntries(parts.map((part) => [part, any[part]]));
+  }
+}
+
+/** A claim, or a snapshot of one. */
+function isOldSource(source: JsonObject, dialect: Dialect): boolean {
+  const [kind, group] = [textAt(source, 'kind'), textAt(source, 'apiGroup')];
+  if (kind === claimKind) return group === '';
+  return kind === 'VolumeSnapshot' && group === dialect.group('snapshot.storage');
+}
+
+/** What the rules of claims depend on beside the claim. */
+export interface ClaimPorts {
+  readonly dialect: Dialect;
+  readonly features: Features;
+}
+
+const frozen =
+  'spec is immutable after creation except resources.requests and volumeAttributesClassName ' +
+  'for bound claims';
+
+/** What an update may not do, after all that is wrong with the new claim. */
+export function validateClaimUpdate(
+  object: ApiObject,
+  old: ApiObject,
+  ports: ClaimPorts,
+): FieldError[] {
+  const { dialect } = ports;
+  const namedGroup = ['dataSource', 'dataSourceRef'].some(
+    (source) => typeof at(old, 'spec', source, 'apiGroup') === 'string',
+  );
+  const groups = namedGroup ? 'taken' : 'judged';
+  const errors = toldTwice(validateClaimSpec(objectAt(object, 'spec') ?? {}, 'spec', { groups }));
+  const [now, before] = [cloneJson(ensure(object, 'spec')), cloneJson(ensure(old, 'spec'))];
+  if (textAt(before, 'volumeName') === '') before['volumeName'] = now['volumeName'];
+  appendAll(errors, settleClass({ object, old, now, before, dialect }));
+  const requests = objectAt(now, 'resources', 'requests');
+  const size = at(old, 'spec', 'resources', 'requests', 'storage');
+  if (textAt(object, 'status', 'phase') === 'Bound' && requests !== undefined) {
+    requests['storage'] = size;
+  }
+  now['volumeAttributesClassName'] = before['volumeAttributesClassName'];
+  if (!sameOrEmpty(now, before)) {
+    const difference = goDifference('core.PersistentVolumeClaimSpec', before, now);
+    errors.push(forbiddenField('spec', `${frozen}\n${difference}`));
+  }
+  return [...errors, ...validateSize(object, old), ...keptMembers(object, old, ports)];
+}
+
+function keptMembers(object: ApiObject, old: ApiObject, { features }: ClaimPorts): FieldError[] {
+  const of = (one: ApiObject, name: string) => at(one, 'spec', name);
+  const errors = immutable('volumeMode', of(object, 'volumeMode'), of(old, 'volumeMode'));
+  const name = 'volumeAttributesClassName';
+  if (sameOrEmpty(of(object, name), of(old, name))) return errors;
+  const refuse = (detail: string) => [...errors, forbiddenField(`spec.${name}`, detail)];
+  if (!features.enabled('VolumeAttributesClass')) {
+    return refuse('update is forbidden when the VolumeAttributesClass feature gate is disabled');
+  }
+  if (of(old, name) === undefined) return errors;
+  if (of(object, name) === undefined)
+    return refuse('update from non-nil value to nil is forbidden');
+  if (of(object, name) !== '') return errors;
+  return refuse('update from non-nil value to an empty string is forbidden');
+}
+
+/** A claim shrinks at most to what it has; until then, it may ask for less than it did. */
+function validateSize(object: ApiObject, old: ApiObject): FieldError[] {
+  const size = (one: ApiObject, ...path: string[]) => {
+    const quantity = parseQuantity(String(at(one, ...path) ?? '0'));
+    return 'error' in quantity ? 0n : quantity.nano;
+  };
+  const request = ['spec', 'resources', 'requests', 'storage'];
+  const wanted = size(object, ...request);
+  if (wanted >= size(old, ...request)) return [];
+  if (wanted > size(old, 'status', 'capacity', 'storage')) return [];
+  return [forbiddenField(request.join('.'), 'field can not be less than status.capacity')];
+}
+
+/**
+ * A class may be written into the spec where it stood in the annotation, or where none stood: then
+ * it does not count as a change. The annotation itself stays.
+ */
+function settleClass(change: {
+  object: ApiObject;
+  old: ApiObject;
+  now: JsonObject;
+  before: JsonObject;
+  dialect: Dialect;
+}): FieldError[] {
+  const { object, old, now, before, dialect } = change;
+  const name = dialect.label('storage-class', 'volume.beta');
+  const annotation = (one: ApiObject) => {
+    const annotations = one.metadata.annotations ?? {};
+    return Object.hasOwn(annotations, name) ? annotations[name] : undefined;
+  };
+  const [said, was] = [annotation(object), annotation(old)];
+  const wanted = at(now, 'storageClassName');
+  const isUnset = at(before, 'storageClassName') === undefined;
+  const isNew = isUnset && wanted !== undefined;
+  if (isNew && (was === undefined || wanted === was)) delete now['storageClassName'];
+  if (isNew && wanted === was && (said === undefined || said === was)) return [];
+  if ((said ?? '') === (was ?? '')) return [];
+  return [invalid(`metadata.annotations.${name}`, said ?? '', 'field is immutable')];
+}
+
+const growing = [
+  'ControllerResizeInProgress',
+  'ControllerResizeInfeasible',
+  'NodeResizeInProgress',
+  'NodeResizeInfeasible',
+  'NodeResizePending',
+];
+
+/** `status` of a claim: sizes are sizes, and states of growing those there are. */
+export function validateClaimStatus(object: JsonObject, dialect: Dialect): FieldError[] {
+  const status = objectAt(object, 'status') ?? {};
+  const capacity = objectAt(status, 'capacity');
+  const noMode = listAt(object, 'spec', 'accessModes').length === 0;
+  return [
+    ...(noMode ? [required('Spec.accessModes')] : []),
+    ...sortedKeys(capacity).flatMap((name) =>
+      basicQuantity(capacity?.[name], keyed('status.capacity', name)),
+    ),
+    ...validateStates(objectAt(status, 'allocatedResourceStatuses'), dialect),
+    ...validateAllocated(objectAt(status, 'allocatedResources'), dialect),
+  ];
+}
+
+function validateStates(states: JsonObject | undefined, dialect: Dialect): FieldError[] {
+  // Upstream's name for it in its messages, and its way to show the resource instead of the state.
+  const field = 'status.allocatedResourceStatus';
+  return sortedKeys(states).flatMap((name) => [
+    ...validateClaimResource(name, field, dialect),
+    ...(growing.includes(String(states?.[name])) ? [] : [unknownState(field, name)]),
+  ]);
+}
+
+function unknownState(field: string, name: string): FieldError {
+  const known = growing.map((state) => JSON.stringify(state)).join(', ');
+  const message = `Unsupported value: ${name}: supported values: ${known}`;
+  return { type: 'FieldValueNotSupported', field, message };
+}
+
+function validateAllocated(allocated: JsonObject | undefined, dialect: Dialect): FieldError[] {
+  const path = 'status.allocatedResources';
+  return sortedKeys(allocated).flatMap((name) => {
+    const unknown = validateClaimResource(name, path, dialect);
+    if (unknown.length > 0) return unknown;
+    const field = keyed(path, name);
+    const value = allocated?.[name];
+    const negative = basicQuantity(value, field);
+    return negative.length > 0 ? negative : notNegative(value, field);
+  });
+}
+
+/** Of the server's own resources a claim is about storage alone. */
+function validateClaimResource(name: string, field: string, dialect: Dialect): FieldError[] {
+  const errors = breaks(field, name, qualifiedName);
+  if (errors.length > 0 || name === 'storage' || !isNative(name, dialect)) return errors;
+  return [notSupported(field, name, ['storage'])];
+}
+
+function notNegative(value: JsonValue | undefined, field: string): FieldError[] {
+  const quantity = parseQuantity(String(value ?? '0'));
+  if ('error' in quantity || quantity.nano >= 0n) return [];
+  return [invalid(field, quantity.text, 'must be greater than or equal to 0')];
+}

@@ -1,0 +1,116 @@
+import { type Dialect, dnsSubdomain, type JsonObject } from '@wheelhouse/machinery';
+import { ageColumn, at, column, listAt, nameColumn, textAt } from '../../cells.ts';
+import { defineKind } from '../../define.ts';
+import { defaultFeatures, type Features } from '../../features/features.ts';
+import { fillResources } from '../../pod/defaults.ts';
+import type { ColumnDef, ResourceDef } from '../../resource-def.ts';
+import { ensure, fill, fillAbsent, fillAmounts, objectAt } from '../../rules/fill.ts';
+import {
+  type ClaimPorts,
+  completeDataSources,
+  settleDataSources,
+  validateClaimSpec,
+  validateClaimStatus,
+  validateClaimUpdate,
+} from './claim-rules.ts';
+import { volumeClaimWarnings } from './volume-warnings.ts';
+import { accessModesText, quantityText, storageClassColumn } from './volumes.ts';
+
+function fillDefaults(object: JsonObject): void {
+  const [spec, status] = [ensure(object, 'spec'), ensure(object, 'status')];
+  fillAbsent(spec, { volumeMode: 'Filesystem' });
+  fill(status, { phase: 'Pending' });
+  fillResources(objectAt(spec, 'resources'));
+  fillAmounts(objectAt(status, 'capacity'));
+}
+
+const isBound = (object: JsonObject) => textAt(object, 'spec', 'volumeName') !== '';
+
+function prepare(object: JsonObject, ports: ClaimPorts, old?: JsonObject): void {
+  settleDataSources(object, old, ports);
+}
+
+function phase(object: JsonObject): string {
+  const deleting = at(object, 'metadata', 'deletionTimestamp') !== undefined;
+  return deleting ? 'Terminating' : textAt(object, 'status', 'phase');
+}
+
+const bound = (object: JsonObject, text: string) => (isBound(object) ? text : '');
+
+const columnsOf = (dialect: Dialect): readonly ColumnDef[] => [
+  nameColumn,
+  column('Status', phase, { description: 'Pending, Bound or Lost.' }),
+  column('Volume', (object) => textAt(object, 'spec', 'volumeName'), {
+    description: 'The volume it is bound to.',
+  }),
+  column(
+    'Capacity',
+    (object) => bound(object, quantityText(object, 'status', 'capacity', 'storage')),
+    { description: 'Size of the volume.' },
+  ),
+  column(
+    'Access Modes',
+    (object) => bound(object, accessModesText(listAt(object, 'status', 'accessModes'))),
+    { description: 'How the volume can be mounted.' },
+  ),
+  storageClassColumn(dialect, 'Class of storage asked for.'),
+  column(
+    'VolumeAttributesClass',
+    (object) => textAt(object, 'spec', 'volumeAttributesClassName') || '<unset>',
+    { description: 'Class of attributes asked for.' },
+  ),
+  ageColumn,
+  column('VolumeMode', (object) => textAt(object, 'spec', 'volumeMode') || '<unset>', {
+    priority: 1,
+    description: 'Filesystem or Block.',
+  }),
+];
+
+/** PersistentVolumeClaim: a request for storage. */
+export function persistentVolumeClaim(
+  dialect: Dialect,
+  features: Features = defaultFeatures,
+): ResourceDef {
+  return defineKind({
+    dialect,
+    features,
+    facts: 'core',
+    kind: 'PersistentVolumeClaim',
+    resource: 'persistentvolumeclaims',
+    scope: 'Namespaced',
+    shortNames: ['pvc'],
+    versions: [
+      {
+        version: 'v1',
+        defaults: fillDefaults,
+        columns: columnsOf(dialect),
+      },
+    ],
+    storage: { complete: (object) => completeDataSources(object, features) },
+    strategy: {
+      metadataTold: { '': ['whole', 'change', 'whole'] },
+      validateName: dnsSubdomain,
+      hasStatus: true,
+      prepareForCreate: (_, object) => {
+        object['status'] = { phase: 'Pending' };
+        prepare(object, { dialect, features });
+      },
+      prepareForUpdate: (context, object, old) => {
+        if (context.subresource === '') prepare(object, { dialect, features }, old);
+      },
+      validateCreate: (_, object) => validateClaimSpec(ensure(object, 'spec'), 'spec'),
+      validateUpdate: (context, object, old) =>
+        context.subresource === 'status'
+          ? validateClaimStatus(object, dialect)
+          : validateClaimUpdate(object, old, { dialect, features }),
+      warnings: (object) => volumeClaimWarnings(object, dialect),
+      deleteAnswers: 'object',
+    },
+    example: () => ({
+      apiVersion: 'v1',
+      kind: 'PersistentVolumeClaim',
+      metadata: { name: 'example', namespace: 'default' },
+      spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
+    }),
+  });
+}

@@ -1,0 +1,123 @@
+import { type Dialect, dnsSubdomain, formatTime, type JsonObject } from '@wheelhouse/machinery';
+import { ageColumn, at, column, listAt, nameColumn, textAt } from '../../cells.ts';
+import { defineKind } from '../../define.ts';
+import { defaultFeatures, type Features } from '../../features/features.ts';
+import { fillDrivers } from '../../pod/defaults.ts';
+import type { ColumnDef, ResourceDef } from '../../resource-def.ts';
+import { ensure, fill, fillAbsent, fillAmounts, objectAt } from '../../rules/fill.ts';
+import { validateVolume, validateVolumeUpdate } from './persistent-volume-rules.ts';
+import { volumeWarnings } from './volume-warnings.ts';
+import { accessModesText, quantityText, storageClassColumn } from './volumes.ts';
+
+function fillDefaults(object: JsonObject): void {
+  const spec = ensure(object, 'spec');
+  fill(spec, { persistentVolumeReclaimPolicy: 'Retain' });
+  fillAbsent(spec, { volumeMode: 'Filesystem' });
+  fill(ensure(object, 'status'), { phase: 'Pending' });
+  fillDrivers(spec);
+  fillAmounts(objectAt(spec, 'capacity'));
+}
+
+/** When the phase became what it is: told by who changed it, or else now. */
+function settlePhaseTime(object: JsonObject, old: JsonObject, nowMs: number): void {
+  const name = 'lastPhaseTransitionTime';
+  const status = ensure(object, 'status');
+  const [told, before] = [at(status, name), at(old, 'status', name)];
+  if (textAt(status, 'phase') === textAt(old, 'status', 'phase')) {
+    if (told === undefined && before !== undefined) status[name] = before;
+  } else if (told === undefined || told === before) status[name] = formatTime(nowMs);
+}
+
+function claim(object: JsonObject): string {
+  const name = textAt(object, 'spec', 'claimRef', 'name');
+  return name === '' ? '' : `${textAt(object, 'spec', 'claimRef', 'namespace')}/${name}`;
+}
+
+function phase(object: JsonObject): string {
+  const deleting = at(object, 'metadata', 'deletionTimestamp') !== undefined;
+  return deleting ? 'Terminating' : textAt(object, 'status', 'phase');
+}
+
+const specColumn = (name: string, member: string, description: string, empty = '') =>
+  column(name, (object) => textAt(object, 'spec', member) || empty, { description });
+
+const columnsOf = (dialect: Dialect): readonly ColumnDef[] => [
+  nameColumn,
+  column('Capacity', (object) => quantityText(object, 'spec', 'capacity', 'storage'), {
+    description: 'Size.',
+  }),
+  column('Access Modes', (object) => accessModesText(listAt(object, 'spec', 'accessModes')), {
+    description: 'How it can be mounted.',
+  }),
+  specColumn(
+    'Reclaim Policy',
+    'persistentVolumeReclaimPolicy',
+    'What becomes of it when released.',
+  ),
+  column('Status', phase, { description: 'Available, Bound, Released or Failed.' }),
+  column('Claim', claim, { description: 'The claim it is bound to.' }),
+  storageClassColumn(dialect, 'Class of storage.'),
+  specColumn(
+    'VolumeAttributesClass',
+    'volumeAttributesClassName',
+    'Class of attributes.',
+    '<unset>',
+  ),
+  column('Reason', (object) => textAt(object, 'status', 'reason'), {
+    description: 'Why it is in its state.',
+  }),
+  ageColumn,
+  column('VolumeMode', (object) => textAt(object, 'spec', 'volumeMode') || '<unset>', {
+    priority: 1,
+    description: 'Filesystem or Block.',
+  }),
+];
+
+/** PersistentVolume: a piece of storage. */
+export function persistentVolume(
+  dialect: Dialect,
+  features: Features = defaultFeatures,
+): ResourceDef {
+  return defineKind({
+    dialect,
+    features,
+    facts: 'core',
+    kind: 'PersistentVolume',
+    resource: 'persistentvolumes',
+    scope: 'Cluster',
+    shortNames: ['pv'],
+    versions: [
+      {
+        version: 'v1',
+        defaults: fillDefaults,
+        columns: columnsOf(dialect),
+      },
+    ],
+    strategy: {
+      metadataTold: { '': ['whole', 'whole'] },
+      validateName: dnsSubdomain,
+      hasStatus: true,
+      prepareForCreate: ({ nowMs }, object) => {
+        object['status'] = { phase: 'Pending', lastPhaseTransitionTime: formatTime(nowMs) };
+      },
+      prepareForUpdate: (context, object, old) => {
+        if (context.subresource === 'status') settlePhaseTime(object, old, context.nowMs);
+      },
+      validateCreate: (_, object) => validateVolume(object, dialect),
+      validateUpdate: (context, object, old) =>
+        context.subresource === 'status' ? [] : validateVolumeUpdate(object, old, dialect),
+      warnings: (object) => volumeWarnings(object, dialect),
+      deleteAnswers: 'object',
+    },
+    example: () => ({
+      apiVersion: 'v1',
+      kind: 'PersistentVolume',
+      metadata: { name: 'example' },
+      spec: {
+        capacity: { storage: '1Gi' },
+        accessModes: ['ReadWriteOnce'],
+        hostPath: { path: '/data' },
+      },
+    }),
+  });
+}

@@ -1,0 +1,122 @@
+import type { JsonObject } from '@wheelhouse/machinery';
+import { expect, test } from 'vitest';
+import {
+  type Changes,
+  changed,
+  createErrors,
+  createWarnings,
+  made,
+  updated,
+  updateErrors,
+} from '../../rules/judging.suite.ts';
+
+const volume = (changes: Changes = {}): JsonObject =>
+  changed(
+    {
+      apiVersion: 'v1',
+      kind: 'PersistentVolume',
+      metadata: { name: 'v' },
+      spec: {
+        capacity: { storage: '1Gi' },
+        accessModes: ['ReadWriteOnce'],
+        hostPath: { path: '/d' },
+      },
+    },
+    changes,
+  );
+const claim = (changes: Changes = {}): JsonObject =>
+  changed(
+    {
+      apiVersion: 'v1',
+      kind: 'PersistentVolumeClaim',
+      metadata: { name: 'c', namespace: 'default' },
+      spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
+    },
+    changes,
+  );
+const onLabel = (key: string) => ({
+  'spec.nodeAffinity.required.nodeSelectorTerms': [
+    { matchExpressions: [{ key, operator: 'In', values: ['x'] }] },
+  ],
+});
+const then = '2030-01-01T00:00:00Z';
+
+test('a volume says since when it is in its phase', () => {
+  const old = made(volume());
+  expect(old['status']).toEqual({ phase: 'Pending', lastPhaseTransitionTime: then });
+  const before = changed(old, { 'status.lastPhaseTransitionTime': '2020-01-01T00:00:00Z' });
+  const moved = updated(before, changed(before, { 'status.phase': 'Bound' }), 'status');
+  expect(moved['status']).toEqual({ phase: 'Bound', lastPhaseTransitionTime: then });
+  const told = {
+    'status.phase': 'Bound',
+    'status.lastPhaseTransitionTime': '2021-01-01T00:00:00Z',
+  };
+  const withTime = updated(before, changed(before, told), 'status');
+  expect(withTime['status']).toHaveProperty('lastPhaseTransitionTime', '2021-01-01T00:00:00Z');
+  const same = { 'status.message': 'm', 'status.lastPhaseTransitionTime': undefined };
+  expect(updated(before, changed(before, same), 'status')['status']).toHaveProperty(
+    'lastPhaseTransitionTime',
+    '2020-01-01T00:00:00Z',
+  );
+});
+
+test('a label of a node may get its newer name, and no other', () => {
+  const old = made(volume(onLabel('failure-domain.beta.kubernetes.io/zone')));
+  const change = (key: string) => updateErrors(old, changed(old, onLabel(key)));
+  expect(change('topology.kubernetes.io/zone')).toEqual([]);
+  expect(change('topology.kubernetes.io/region')).toHaveLength(1);
+});
+
+test('volumes are warned of what is deprecated', () => {
+  const label = 'beta.kubernetes.io/os';
+  const changes = {
+    ...onLabel(label),
+    'metadata.annotations': { 'volume.beta.kubernetes.io/mount-options': 'x' },
+    'spec.persistentVolumeReclaimPolicy': 'Recycle',
+    'spec.hostPath': undefined,
+    'spec.glusterfs': { endpoints: 'e', path: 'p' },
+  };
+  expect(createWarnings(volume(changes))).toEqual([
+    'metadata.annotations[volume.beta.kubernetes.io/mount-options]: deprecated since v1.31; use "mountOptions" attribute instead',
+    'spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.',
+    `spec.nodeAffinity.required.nodeSelectorTerms[0].matchExpressions[0].key: ${label} is deprecated since v1.14; use "kubernetes.io/os" instead`,
+    'spec.glusterfs: deprecated in v1.25, non-functional in v1.26+',
+  ]);
+});
+
+test('claims are warned of their annotation and of parts of bytes', () => {
+  const changes = {
+    'metadata.annotations': { 'volume.beta.kubernetes.io/storage-class': 'x' },
+    'spec.resources.requests.storage': '1500m',
+  };
+  expect(createWarnings(claim(changes))).toEqual([
+    'metadata.annotations[volume.beta.kubernetes.io/storage-class]: deprecated since v1.8; use "storageClassName" attribute instead',
+    'spec.resources.requests[storage]: fractional byte value "1500m" is invalid, must be an integer',
+  ]);
+});
+
+test('no mode is not the same as an empty one', () => {
+  const refused = 'spec.volumeMode: Unsupported value: "": supported values: "Block", "Filesystem"';
+  expect(createErrors(claim({ 'spec.volumeMode': '' }))).toEqual([refused]);
+  expect(createErrors(volume({ 'spec.volumeMode': '' }))).toEqual([refused]);
+});
+
+test('a source in another namespace goes whole', () => {
+  const source = { kind: 'PersistentVolumeClaim', name: 'o', namespace: 'other' };
+  const spec = made(claim({ 'spec.dataSourceRef': source }))['spec'];
+  expect(spec).not.toHaveProperty('dataSourceRef');
+  expect(spec).not.toHaveProperty('dataSource');
+});
+
+test('what a claim is told to have is storage, growing in a known way', () => {
+  const old = made(claim());
+  const next = changed(old, {
+    'status.allocatedResources': { cpu: '1', 'example.com/x': '-1' },
+    'status.allocatedResourceStatuses': { storage: 'Odd' },
+  });
+  expect(updateErrors(old, next, 'status')).toEqual([
+    'status.allocatedResourceStatus: Unsupported value: storage: supported values: "ControllerResizeInProgress", "ControllerResizeInfeasible", "NodeResizeInProgress", "NodeResizeInfeasible", "NodeResizePending"',
+    'status.allocatedResources: Unsupported value: "cpu": supported values: "storage"',
+    'status.allocatedResources[example.com/x]: Invalid value: -1: must be a valid resource quantity',
+  ]);
+});

@@ -1,0 +1,83 @@
+import {
+  type Dialect,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  type JsonObject,
+  type JsonValue,
+  notSupported,
+  parseQuantity,
+} from '@wheelhouse/machinery';
+import { at, column, listAt, textAt } from '../../cells.ts';
+import type { ColumnDef } from '../../resource-def.ts';
+
+/** What claims and volumes share. */
+
+const modes: Readonly<Record<string, string>> = {
+  ReadWriteOnce: 'RWO',
+  ReadOnlyMany: 'ROX',
+  ReadWriteMany: 'RWX',
+  ReadWriteOncePod: 'RWOP',
+};
+
+/** `RWO,ROX`, in upstream's fixed order. */
+export function accessModesText(list: readonly JsonValue[]): string {
+  return Object.keys(modes)
+    .filter((mode) => list.includes(mode))
+    .map((mode) => modes[mode])
+    .join(',');
+}
+
+const modeNames = ['ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOnce', 'ReadWriteOncePod'];
+
+/** Access modes that there are; the one for a single pod stands alone. */
+export function knownAccessModes(spec: JsonObject, field: string): FieldError[] {
+  const list = listAt(spec, 'accessModes').map(String);
+  const errors = list
+    .filter((mode) => !modeNames.includes(mode))
+    .map((mode) => notSupported(field, mode, modeNames));
+  const exclusive = list.includes('ReadWriteOncePod');
+  const shared = list.some((mode) => mode !== 'ReadWriteOncePod' && modeNames.includes(mode));
+  if (!exclusive || !shared) return errors;
+  const detail = 'may not use ReadWriteOncePod with other access modes';
+  return [...errors, forbiddenField(field, detail)];
+}
+
+/** `Filesystem` or `Block`, where it is said. */
+export function knownVolumeMode(spec: JsonObject, field: string): FieldError[] {
+  const mode = spec['volumeMode'];
+  const known = ['Block', 'Filesystem'];
+  if (mode === undefined || mode === null || known.includes(String(mode))) return [];
+  return [notSupported(field, mode, known)];
+}
+
+/** An amount of storage that is more than nothing. */
+export function positiveQuantity(value: JsonValue | undefined, field: string): FieldError[] {
+  const quantity = parseQuantity(String(value ?? '0'));
+  if ('error' in quantity || quantity.nano > 0n) return [];
+  return [invalid(field, quantity.text, 'must be greater than zero')];
+}
+
+/** An amount that is not negative, as the older rule says it: in whole numbers. */
+export function basicQuantity(value: JsonValue | undefined, field: string): FieldError[] {
+  const quantity = parseQuantity(String(value ?? '0'));
+  if ('error' in quantity || quantity.nano >= 0n) return [];
+  const billion = 1_000_000_000n;
+  // Rounded away from nothing, as upstream rounds.
+  const whole = Number((quantity.nano - billion + 1n) / billion);
+  return [invalid(field, whole, 'must be a valid resource quantity')];
+}
+
+/** A quantity at a path, as text; none is nothing. */
+export function quantityText(object: JsonObject, ...path: readonly string[]): string {
+  const value = at(object, ...path);
+  return value === undefined || value === null ? '0' : String(value);
+}
+
+/** The class of storage of a claim or volume: its old annotation goes before its field. */
+export function storageClassColumn(dialect: Dialect, description: string): ColumnDef {
+  const annotation = dialect.label('storage-class', 'volume.beta');
+  const classOf = (object: JsonObject) =>
+    at(object, 'metadata', 'annotations', annotation) ?? textAt(object, 'spec', 'storageClassName');
+  return column('StorageClass', classOf, { description });
+}

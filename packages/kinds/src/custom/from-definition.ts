@@ -1,0 +1,299 @@
+import { type ApiObject, apiVersionOf } from '@wheelhouse/machinery';
+import {
+  type CustomDecoder,
+  decodeCustom,
+  type EmbeddedRules,
+  pruneCustom,
+  type Schema,
+  schemaFromOpenApi,
+} from '@wheelhouse/schema';
+import {
+  type ObjectConverter,
+  type ResourceDef,
+  type StorageDef,
+  type SubresourceDef,
+  standardVerbs,
+  type VersionDef,
+} from '../resource-def.ts';
+import { columnsOf, type PrintAge, showsManagedFields } from './columns.ts';
+import {
+  type Crd,
+  type CrdNames,
+  type CrdScale,
+  type CrdVersion,
+  customPrefix,
+} from './definition.ts';
+import { pathReader } from './path.ts';
+import { customStrategy, type RuleCompiler, type VersionRules } from './strategy.ts';
+import { compareVersions } from './version-order.ts';
+
+/** What other rooms put into a custom kind's entry. */
+export interface CustomKindDeps {
+  readonly embedded: EmbeddedRules;
+  /** A DNS subdomain: how names of custom objects are judged. */
+  readonly validateName: (name: string) => readonly string[];
+  readonly qualifiedName: (name: string) => readonly string[];
+  /** Finalizers without a domain that need no warning. */
+  readonly standardFinalizers: readonly string[];
+  readonly printAge: PrintAge;
+  /** Absent: rules are kept but not run. */
+  readonly compileRules?: RuleCompiler;
+  /** Whether what a change leaves as it was may break the schema; it may when absent. */
+  readonly ratcheting?: 'off';
+  /** Of a definition whose versions a webhook converts; absent: nobody does. */
+  readonly converterFor?: (crd: Crd) => ObjectConverter;
+}
+
+/** A version of a custom kind, with the decoder its objects need in place of `decodeTyped`. */
+export interface CustomVersionDef extends VersionDef {
+  /**
+   * Defaults, prunes and coerces a body in place; gives the paths of unknown members. Throws
+   * `DecodeError` or `EmbeddedError` for metadata of the wrong type.
+   */
+  readonly decode: CustomDecoder;
+  readonly scale?: CrdScale;
+  readonly hasStatus: boolean;
+}
+
+export interface CustomResourceDef extends ResourceDef {
+  readonly custom: NonNullable<ResourceDef['custom']>;
+  readonly versions: readonly CustomVersionDef[];
+}
+
+/**
+ * The catalogue entry of a CustomResourceDefinition whose names were accepted: the same form as a
+ * built-in kind's (CRD-1). Versions stand in order of preference; unserved ones stay, for storage.
+ */
+export function fromCrd(crd: Crd, deps: CustomKindDeps): CustomResourceDef {
+  const names = namesOf(crd);
+  const { group } = crd.spec;
+  const versions = [...crd.spec.versions]
+    .sort((one, other) => compareVersions(one.name, other.name))
+    .map((version) => versionOf(crd, { version, names, deps }));
+  const rules = new Map(
+    versions.map((version) => [version.version, rulesOf(version, deps, names)]),
+  );
+  const stored = crd.spec.versions.find((version) => version.storage)?.name ?? '';
+  // Where versions differ by their names alone, each may be selected by its own fields.
+  const shown = isConverted(crd) ? [stored] : crd.spec.versions.map(({ name }) => name);
+  const storage = storageOf(crd, { names, version: stored, shown });
+  const storedRules = rules.get(stored);
+  const hasStatus = versions.some((version) => version.hasStatus);
+  return {
+    group,
+    resource: names.plural,
+    singular: names.singular ?? '',
+    kind: names.kind,
+    listKind: names.listKind ?? `${names.kind}List`,
+    shortNames: names.shortNames ?? [],
+    categories: names.categories ?? [],
+    scope: crd.spec.scope === 'Namespaced' ? 'Namespaced' : 'Cluster',
+    verbs: standardVerbs,
+    versions: isConverted(crd)
+      ? versions.map((one) => ({ ...one, form: formOf(crd, { names, stored, storage }, one) }))
+      : versions.map((version) => version),
+    storage,
+    strategy: {
+      ...customStrategy(
+        (context) => {
+          const found = rules.get(context.version ?? stored) ?? storedRules;
+          if (found === undefined) throw new Error(`${crd.metadata.name} stores no version`);
+          return found;
+        },
+        { ...deps, hasStatus },
+      ),
+      ...fieldLabelsOf(crd),
+    },
+    subresources: customSubresources(versions),
+    custom: {
+      crdName: crd.metadata.name ?? '',
+      ...(isConverted(crd) ? { converter: deps.converterFor?.(crd) ?? noConverter } : {}),
+    },
+  };
+}
+
+/** The accepted names, or those asked for while nothing was decided. */
+function namesOf(crd: Crd): CrdNames {
+  const accepted = crd.status?.acceptedNames;
+  return accepted !== undefined && accepted.plural !== '' ? accepted : crd.spec.names;
+}
+
+function versionOf(
+  crd: Crd,
+  parts: { version: CrdVersion; names: CrdNames; deps: CustomKindDeps },
+): CustomVersionDef & { readonly apiVersion: string } {
+  const { version, names, deps } = parts;
+  const schema = versionSchema(crd, version);
+  const scale = version.subresources?.scale;
+  const warning = deprecationWarning(crd, version, names);
+  return {
+    version: version.name,
+    apiVersion: apiVersionOf({ group: crd.spec.group, version: version.name }),
+    served: version.served,
+    schema,
+    columns: columnsOf(version.additionalPrinterColumns, deps.printAge),
+    ...(showsManagedFields(version.additionalPrinterColumns) ? { showsManagedFields: true } : {}),
+    decode: decodeCustom(schema, deps.embedded),
+    prune: pruneCustom(schema, deps.embedded),
+    hasStatus: version.subresources?.status !== undefined,
+    ...(scale === undefined ? {} : { scale }),
+    ...(warning === undefined ? {} : { deprecationWarning: warning }),
+  };
+}
+
+/**
+ * A definition without a schema keeps everything (none is accepted any more, but old ones stay).
+ */
+function versionSchema(crd: Crd, version: CrdVersion): Schema {
+  const props = version.schema?.openAPIV3Schema;
+  if (props === undefined) return { type: 'object', preserveUnknownFields: true };
+  const schema = schemaFromOpenApi(props);
+  return crd.spec.preserveUnknownFields === true ? unpruned(schema) : schema;
+}
+
+/** The schema of a definition from before pruning: what it does not name is kept everywhere. */
+function unpruned(schema: Schema): Schema {
+  const { items, additionalProperties, properties } = schema;
+  return {
+    ...schema,
+    preserveUnknownFields: true,
+    ...(items === undefined ? {} : { items: unpruned(items) }),
+    ...(additionalProperties === undefined
+      ? {}
+      : { additionalProperties: unpruned(additionalProperties) }),
+    ...(properties === undefined
+      ? {}
+      : {
+          properties: new Map(
+            [...properties].map(([name, one]) => [name, { ...one, schema: unpruned(one.schema) }]),
+          ),
+        }),
+  };
+}
+
+function rulesOf(
+  version: CustomVersionDef & { readonly apiVersion: string },
+  deps: CustomKindDeps,
+  names: CrdNames,
+): VersionRules {
+  return {
+    apiVersion: version.apiVersion,
+    kind: names.kind,
+    schema: version.schema,
+    hasStatus: version.hasStatus,
+    scale: version.scale,
+    embedded: deps.embedded,
+    rules: deps.compileRules?.(version.schema),
+    hasRules: hasRules(version.schema),
+    ...(deps.ratcheting === undefined ? {} : { ratcheting: deps.ratcheting }),
+  };
+}
+
+/** Whether a schema or one inside it has CEL rules. */
+function hasRules(schema: Schema): boolean {
+  if ((schema.rules ?? []).length > 0) return true;
+  const properties = [...(schema.properties?.values() ?? [])].map((property) => property.schema);
+  return [schema.items, schema.additionalProperties, ...properties].some(
+    (child) => child !== undefined && hasRules(child),
+  );
+}
+
+function deprecationWarning(crd: Crd, version: CrdVersion, names: CrdNames): string | undefined {
+  if (version.deprecated !== true) return undefined;
+  if (version.deprecationWarning !== undefined) return version.deprecationWarning;
+  const { group } = crd.spec;
+  const better = crd.spec.versions
+    .filter((one) => one.served && one.deprecated !== true)
+    .filter((one) => compareVersions(version.name, one.name) > 0)
+    .sort((one, other) => compareVersions(one.name, other.name))[0];
+  const text = `${group}/${version.name} ${names.kind} is deprecated`;
+  return better === undefined ? text : `${text}; use ${group}/${better.name} ${names.kind}`;
+}
+
+/** Whether versions of a kind become one another by more than their names. */
+function isConverted(crd: Crd): boolean {
+  return crd.spec.conversion?.strategy === 'Webhook';
+}
+
+const noConverter: ObjectConverter = {
+  convert: () => Promise.reject(new Error('conversion webhooks are not called here')),
+  nowMs: () => 0,
+};
+
+/** How objects of a version are looked at: as the stored ones, where it is that version. */
+function formOf(
+  crd: Crd,
+  parts: { names: CrdNames; stored: string; storage: StorageDef },
+  { version }: VersionDef,
+): StorageDef {
+  const { names, stored, storage } = parts;
+  return version === stored ? storage : storageOf(crd, { names, version, shown: [version] });
+}
+
+/** How objects of a version are kept: the stored ones, or a view of them in another version. */
+function storageOf(
+  crd: Crd,
+  parts: {
+    names: CrdNames;
+    version: string;
+    /** Versions whose selectable fields are looked at. */
+    shown: readonly string[];
+  },
+): StorageDef {
+  const { group, versions } = crd.spec;
+  const paths = versions
+    .filter(({ name }) => parts.shown.includes(name))
+    .flatMap(({ selectableFields = [] }) => selectableFields.map(({ jsonPath }) => jsonPath));
+  const fields = [...new Set(paths)].map((path) => [labelOf(path), pathReader(path)] as const);
+  return {
+    prefix: customPrefix(crd),
+    apiVersion: apiVersionOf({ group, version: parts.version }),
+    kind: parts.names.kind,
+    ...(fields.length === 0 ? {} : { fieldsOf: (object: ApiObject) => selectable(object, fields) }),
+  };
+}
+
+type FieldReader = readonly [label: string, read: ReturnType<typeof pathReader>];
+
+function selectable(object: ApiObject, fields: readonly FieldReader[]): Record<string, string> {
+  const values: Record<string, string> = {};
+  for (const [label, read] of fields) {
+    const value = read?.(object);
+    values[label] = value === undefined || value === null ? '' : String(value);
+  }
+  return values;
+}
+
+/** `.spec.color` -> `spec.color`. */
+function labelOf(jsonPath: string): string {
+  return jsonPath.replace(/^\./, '');
+}
+
+function fieldLabelsOf(crd: Crd): Pick<ResourceDef['strategy'], 'fieldLabels'> {
+  const labels: Record<string, Record<string, string>> = {};
+  for (const version of crd.spec.versions) {
+    const paths = (version.selectableFields ?? []).map((one) => labelOf(one.jsonPath));
+    if (paths.length > 0) labels[version.name] = Object.fromEntries(paths.map((one) => [one, one]));
+  }
+  return Object.keys(labels).length === 0 ? {} : { fieldLabels: labels };
+}
+
+function customSubresources(versions: readonly CustomVersionDef[]): readonly SubresourceDef[] {
+  const verbs = ['get', 'patch', 'update'] as const;
+  const those = (has: (version: CustomVersionDef) => boolean) =>
+    versions.filter(has).map(({ version }) => version);
+  const all: readonly SubresourceDef[] = [
+    {
+      name: 'status',
+      verbs,
+      versions: those(({ hasStatus }) => hasStatus),
+    },
+    {
+      name: 'scale',
+      verbs,
+      kind: { group: 'autoscaling', version: 'v1', kind: 'Scale' },
+      versions: those(({ scale }) => scale !== undefined),
+    },
+  ];
+  return all.filter((sub) => sub.versions?.length !== 0);
+}

@@ -1,0 +1,327 @@
+import {
+  type ApiObject,
+  appendAll,
+  type FieldError,
+  goPlain,
+  goTypeName,
+  invalid,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  jsonEqual,
+  member,
+} from '@wheelhouse/machinery';
+import {
+  applyDefaults,
+  type EmbeddedRules,
+  resolved,
+  type Schema,
+  validate,
+  validateEmbedded,
+  validateUniqueness,
+} from '@wheelhouse/schema';
+import type { Strategy, StrategyContext } from '../resource-def.ts';
+import type { CrdScale } from './definition.ts';
+
+/**
+ * Runs the CEL rules of a schema; a later engine makes them. Errors come last, as upstream's do.
+ * `warn` is told what a change is not refused for, since it was so before; `unforgiving`: it is
+ * refused for that as well.
+ */
+export type RuleValidator = (
+  object: ApiObject,
+  old: ApiObject | undefined,
+  warn?: ((text: string) => void) | 'unforgiving',
+) => readonly FieldError[];
+
+/**
+ * Compiles the rules (`x-kubernetes-validations`) of a schema that was accepted; undefined: none.
+ */
+export type RuleCompiler = (schema: Schema) => RuleValidator | undefined;
+
+/** What the rules of one version work with. */
+export interface VersionRules {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly schema: Schema;
+  readonly hasStatus: boolean;
+  readonly scale: CrdScale | undefined;
+  readonly embedded: EmbeddedRules;
+  readonly rules: RuleValidator | undefined;
+  /** Whether the schema has rules at all, run or not. */
+  readonly hasRules: boolean;
+  /** Whether what a change leaves as it was may break the schema; it may when absent. */
+  readonly ratcheting?: 'off';
+}
+
+/** The rules judge in the version of the request; the registry says which that is. */
+export interface VersionedContext extends StrategyContext {
+  readonly version?: string;
+}
+
+type RulesOf = (context: VersionedContext) => VersionRules;
+
+/** The strategy of a custom kind. `rulesOf` finds the rules of the request's version. */
+export function customStrategy(
+  rulesOf: RulesOf,
+  parts: {
+    readonly hasStatus: boolean;
+    readonly validateName: Strategy['validateName'];
+    readonly qualifiedName: (name: string) => readonly string[];
+    readonly standardFinalizers: readonly string[];
+  },
+): Strategy {
+  return {
+    validateName: parts.validateName,
+    allowCreateOnUpdate: false,
+    allowUnconditionalUpdate: false,
+    hasStatus: parts.hasStatus,
+    deleteAnswers: 'status',
+    ...(parts.hasStatus ? { resetFields: { '': ['status'], status: ['spec'] } } : {}),
+    prepareForCreate: (context, object) => {
+      const rules = rulesOf(context);
+      if (rules.hasStatus) dropStatus(rules, object);
+      object.metadata.generation = 1;
+    },
+    prepareForUpdate: (context, object, old) => {
+      if (context.subresource === 'status') keepAllButStatus(object, old);
+      else prepareMain(rulesOf(context), object, old);
+    },
+    validateCreate: (context, object) => validateNew(rulesOf(context), object),
+    validateUpdate: (context, object, old) => {
+      const rules = rulesOf(context);
+      const change = { object, old, warn: context.warn };
+      if (context.subresource === 'status') return validateStatusChange(rules, change);
+      return validateChange(rules, change);
+    },
+    warnings: (object, old) => finalizerWarnings(object, old, parts),
+  };
+}
+
+/** What is stored is read with its defaults: so a status with a default is there at once. */
+function dropStatus(rules: VersionRules, object: ApiObject): void {
+  delete object['status'];
+  const { status } = defaultsOf(statusAlone(rules.schema));
+  if (status !== undefined) object['status'] = status;
+}
+
+function defaultsOf(schema: Schema): JsonObject {
+  const filled: JsonObject = {};
+  applyDefaults(schema)(filled);
+  return filled;
+}
+
+const statusSchemas = new WeakMap<Schema, Schema>();
+
+/** The rest of an object has its defaults, and what of them does not belong was taken out again. */
+function statusAlone(schema: Schema): Schema {
+  const known = statusSchemas.get(schema);
+  if (known !== undefined) return known;
+  const status = resolved(schema).properties?.get('status');
+  const properties = new Map(status === undefined ? [] : [['status', status]]);
+  const alone: Schema = { type: 'object', properties };
+  statusSchemas.set(schema, alone);
+  return alone;
+}
+
+function prepareMain(rules: VersionRules, object: ApiObject, old: ApiObject): void {
+  if (rules.hasStatus) {
+    const status = old['status'];
+    if (status === undefined) dropStatus(rules, object);
+    else object['status'] = status;
+  }
+  if (jsonEqual(withoutMeta(object), withoutMeta(old))) return;
+  object.metadata.generation = (old.metadata.generation ?? 0) + 1;
+}
+
+/** apiVersion is left out: it says which version was asked for, not what changed. */
+function withoutMeta(object: ApiObject): JsonObject {
+  const { metadata, apiVersion, ...rest } = object;
+  return rest;
+}
+
+function keepAllButStatus(object: ApiObject, old: ApiObject): void {
+  const { status } = object;
+  const { managedFields } = object.metadata;
+  for (const name of Object.keys(object)) {
+    if (name !== 'metadata' && name !== 'apiVersion' && name !== 'kind') delete object[name];
+  }
+  for (const name of Object.keys(old)) {
+    if (name !== 'metadata' && name !== 'apiVersion' && name !== 'kind') object[name] = old[name];
+  }
+  object.metadata = { ...old.metadata };
+  if (managedFields === undefined) delete object.metadata.managedFields;
+  else object.metadata.managedFields = managedFields;
+  if (status === undefined) delete object['status'];
+  else object['status'] = status;
+}
+
+function validateTypeMeta(rules: VersionRules, object: ApiObject): readonly FieldError[] {
+  if (object.kind !== rules.kind) {
+    return [invalid('kind', object.kind, `must be ${rules.kind}`)];
+  }
+  return [];
+}
+
+function validateNew(rules: VersionRules, object: ApiObject): readonly FieldError[] {
+  const wrongType = validateTypeMeta(rules, object);
+  if (wrongType.length > 0) return wrongType;
+  const errors = [
+    ...validate(rules.schema)(object),
+    ...scaleErrors(rules.scale, object),
+    ...validateEmbedded(rules.schema, object, rules.embedded),
+    ...validateUniqueness(rules.schema, object),
+  ];
+  return withRules(rules, errors, { object, old: undefined });
+}
+
+/** A change, and who is told what it is not refused for. */
+interface Change {
+  readonly object: ApiObject;
+  readonly old: ApiObject;
+  readonly warn: StrategyContext['warn'];
+}
+
+function validateChange(rules: VersionRules, change: Change): readonly FieldError[] {
+  const { object, old } = change;
+  const wrongType = validateTypeMeta(rules, object);
+  if (wrongType.length > 0) return wrongType;
+  const wasUnique = validateUniqueness(rules.schema, old).length === 0;
+  const ratchet = rules.ratcheting === 'off' ? {} : { old };
+  const errors = [
+    ...validate(rules.schema)(object, ratchet),
+    ...scaleErrors(rules.scale, object),
+    ...validateEmbedded(rules.schema, object, rules.embedded),
+    ...(wasUnique ? validateUniqueness(rules.schema, object) : []),
+  ];
+  return withRules(rules, errors, change);
+}
+
+/** Of the schema's own rules only those of `status` count; what was so before is not told. */
+function validateStatusChange(rules: VersionRules, change: Change): readonly FieldError[] {
+  const { object, old } = change;
+  const wrongType = validateTypeMeta(rules, object);
+  if (wrongType.length > 0) return wrongType;
+  const schema = resolved(rules.schema).properties?.get('status')?.schema;
+  const status = object['status'];
+  const errors: FieldError[] = [];
+  if (schema !== undefined && status !== undefined) {
+    const ratchet = rules.ratcheting === 'off' ? {} : { old: old['status'] };
+    appendAll(errors, validate(schema)(status, { prefix: 'status', ...ratchet }));
+  }
+  appendAll(errors, statusScaleErrors(rules.scale, object));
+  const repeated = validateUniqueness(rules.schema, object);
+  if (repeated.length > 0 && validateUniqueness(rules.schema, old).length === 0) {
+    appendAll(errors, repeated);
+  }
+  return withRules(rules, errors, change);
+}
+
+const blocking: ReadonlySet<FieldError['type']> = new Set([
+  'FieldValueNotSupported',
+  'FieldValueRequired',
+  'FieldValueTooLong',
+  'FieldValueTooMany',
+  'FieldValueTypeInvalid',
+]);
+const unchecked =
+  'some validation rules were not checked because the object was invalid; ' +
+  'correct the existing errors to complete validation';
+
+/** Rules see only objects of the right shape; others are told that they were not asked. */
+function withRules(
+  rules: VersionRules,
+  errors: readonly FieldError[],
+  change: { object: ApiObject; old: ApiObject | undefined; warn?: StrategyContext['warn'] },
+): readonly FieldError[] {
+  if (rules.hasRules && errors.some((error) => blocking.has(error.type))) {
+    return [...errors, invalid('<nil>', 'null', unchecked)];
+  }
+  if (rules.rules === undefined) return errors;
+  const warn = rules.ratcheting === 'off' ? 'unforgiving' : change.warn;
+  return [...errors, ...rules.rules(change.object, change.old, warn)];
+}
+
+const replicasMax = 2 ** 31 - 1;
+
+function scaleErrors(scale: CrdScale | undefined, object: ApiObject): FieldError[] {
+  if (scale === undefined) return [];
+  return [...replicaErrors(scale.specReplicasPath, object), ...statusScaleErrors(scale, object)];
+}
+
+function statusScaleErrors(scale: CrdScale | undefined, object: ApiObject): FieldError[] {
+  if (scale === undefined) return [];
+  const errors = replicaErrors(scale.statusReplicasPath, object);
+  const path = scale.labelSelectorPath ?? '';
+  if (path === '') return errors;
+  const misfit = misfitParent(object, path);
+  if (misfit !== undefined) return [...errors, invalid(path, '', misfit)];
+  const selector = valueAt(object, path);
+  if (selector !== undefined && typeof selector !== 'string') {
+    errors.push(invalid(path, '', accessorError(path, selector, 'string')));
+  }
+  return errors;
+}
+
+function replicaErrors(path: string, object: ApiObject): FieldError[] {
+  const misfit = misfitParent(object, path);
+  if (misfit !== undefined) return [invalid(path, 0, misfit)];
+  const replicas = valueAt(object, path);
+  if (replicas === undefined) return [];
+  if (typeof replicas !== 'number' || !Number.isInteger(replicas)) {
+    return [invalid(path, 0, accessorError(path, replicas, 'int64'))];
+  }
+  if (replicas < 0) return [invalid(path, replicas, 'should be a non-negative integer')];
+  if (replicas > replicasMax) {
+    return [invalid(path, replicas, `should be less than or equal to ${replicasMax}`)];
+  }
+  return [];
+}
+
+/** What is said where something on the way to a value is no object, though it is there. */
+function misfitParent(object: JsonObject, path: string): string | undefined {
+  const names = path.replace(/^\./, '').split('.');
+  let value: JsonValue | undefined = object;
+  for (const [index, name] of names.entries()) {
+    if (value === undefined || value === null) return undefined;
+    if (!isObject(value)) {
+      const place = `.${names.slice(0, index + 1).join('.')}`;
+      return accessorError(place, value, 'map[string]interface{}');
+    }
+    value = member(value, name);
+  }
+  return undefined;
+}
+
+/** The value at a simple path (`.spec.replicas`); undefined where it leads nowhere. */
+export function valueAt(object: JsonObject, path: string): JsonValue | undefined {
+  let value: JsonValue | undefined = object;
+  for (const name of path.replace(/^\./, '').split('.')) {
+    value = isObject(value) ? member(value, name) : undefined;
+  }
+  return value;
+}
+
+function accessorError(path: string, value: JsonValue, want: string): string {
+  return `${path} accessor error: ${goPlain(value)} is of the type ${goTypeName(value)}, expected ${want}`;
+}
+
+function finalizerWarnings(
+  object: ApiObject,
+  old: ApiObject | undefined,
+  parts: {
+    readonly qualifiedName: (name: string) => readonly string[];
+    readonly standardFinalizers: readonly string[];
+  },
+): readonly string[] {
+  const before = new Set(old?.metadata.finalizers ?? []);
+  const added = [...new Set(object.metadata.finalizers ?? [])].filter((one) => !before.has(one));
+  return added.sort().flatMap((name) => {
+    const at = `metadata.finalizers: ${JSON.stringify(name)}`;
+    const warnings = parts.qualifiedName(name).map((message) => `${at}: ${message}`);
+    if (name.includes('/') || parts.standardFinalizers.includes(name)) return warnings;
+    const path = name.includes('.') ? ' including a path (/)' : '';
+    const why = 'to avoid accidental conflicts with other finalizer writers';
+    return [...warnings, `${at}: prefer a domain-qualified finalizer name${path} ${why}`];
+  });
+}

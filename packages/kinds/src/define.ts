@@ -1,0 +1,152 @@
+import {
+  apiVersionOf,
+  type Dialect,
+  foregroundFinalizer,
+  orphanFinalizer,
+} from '@wheelhouse/machinery';
+import { groupStems } from './facts.ts';
+import { defaultFeatures, type Features } from './features/features.ts';
+import { droppingFields, withDroppedFields } from './features/gated-fields.ts';
+import { gatedFieldsOf } from './features/gated-tables.ts';
+import {
+  type ApiVerb,
+  type ResourceDef,
+  type StorageDef,
+  type Strategy,
+  type SubresourceDef,
+  standardVerbs,
+  type VersionDef,
+} from './resource-def.ts';
+import { currentMinor, lifeMembers, lifeOf } from './rules/life.ts';
+import { schemaOf } from './schema-of.ts';
+import { withGeneration, withStatus } from './with-status.ts';
+
+/** One API version of a built-in kind; what is not said is derived from the facts. */
+export interface VersionOptions extends Omit<Partial<VersionDef>, 'version' | 'schema'> {
+  readonly version: string;
+}
+
+/** What a kind's file says about it; see `ResourceDef` for the meaning of the members. */
+export interface KindOptions {
+  readonly dialect: Dialect;
+  /** Which features are on; those of the current release by default when absent. */
+  readonly features?: Features;
+  /** Directory of the group's facts: `core`, `rbac`. */
+  readonly facts: string;
+  readonly kind: string;
+  readonly resource: string;
+  readonly scope: ResourceDef['scope'];
+  readonly shortNames?: readonly string[];
+  readonly categories?: readonly string[];
+  readonly verbs?: readonly ApiVerb[];
+  /** Preferred first. The first served one is stored unless `storage` says otherwise. */
+  readonly versions: readonly VersionOptions[];
+  readonly storage?: Partial<StorageDef>;
+  readonly strategy: Partial<Strategy> & Pick<Strategy, 'validateName'>;
+  readonly subresources?: readonly SubresourceDef[];
+  readonly example?: ResourceDef['example'];
+  /** For kinds with a status: what may come with a create stays (Node). */
+  readonly keepsStatusOnCreate?: boolean;
+  /** Whether generation is kept (META-8): most workloads do, most core kinds do not. */
+  readonly generation?: boolean;
+}
+
+/** Completes a kind's declaration into the entry of the catalogue. */
+export function defineKind(options: KindOptions): ResourceDef {
+  const { dialect, facts, kind, resource } = options;
+  const group = dialect.group(groupStems[facts] ?? facts);
+  const stored = options.versions[0]?.version ?? 'v1';
+  const hasStatus = options.strategy.hasStatus ?? false;
+  const drop = droppingFields(gatedFieldsOf(kind), options.features ?? defaultFeatures);
+  const def: ResourceDef = {
+    group,
+    resource,
+    singular: kind.toLowerCase(),
+    kind,
+    listKind: `${kind}List`,
+    shortNames: options.shortNames ?? [],
+    categories: options.categories ?? [],
+    scope: options.scope,
+    verbs: options.verbs ?? standardVerbs,
+    versions: options.versions.map((version) => versionDef(options, { group, version })),
+    storage: {
+      prefix: `/registry/${resource}/`,
+      apiVersion: apiVersionOf({ group, version: stored }),
+      kind,
+      ...options.storage,
+    },
+    strategy: strategyOf(options, `${facts}.${stored}.${kind}`),
+    subresources: options.subresources ?? (hasStatus ? [statusSubresource] : []),
+    ...(options.example === undefined ? {} : { example: options.example }),
+  };
+  return withDroppedFields(def, drop);
+}
+
+/** Groups whose kinds upstream judges as it does custom ones. */
+const takesAnyFinalizer = new Set([
+  'admissionregistration',
+  'apiregistration',
+  'coordination',
+  'node',
+  'policy',
+]);
+
+function strategyOf(options: KindOptions, typeName: string): Strategy {
+  const strategy: Strategy = {
+    allowCreateOnUpdate: false,
+    allowUnconditionalUpdate: true,
+    hasStatus: false,
+    deleteAnswers: 'status',
+    ...(takesAnyFinalizer.has(options.facts)
+      ? {}
+      : {
+          standardFinalizers: new Set([
+            orphanFinalizer,
+            foregroundFinalizer,
+            options.dialect.productName,
+          ]),
+        }),
+    ...options.strategy,
+  };
+  const { generation = false, keepsStatusOnCreate = false } = options;
+  if (strategy.hasStatus) {
+    return withStatus(strategy, { typeName, keepsStatusOnCreate, generation });
+  }
+  return generation ? withGeneration(strategy) : strategy;
+}
+
+/** `status` as most kinds have it. */
+export const statusSubresource: SubresourceDef = {
+  name: 'status',
+  verbs: ['get', 'patch', 'update'],
+};
+
+/** `scale` of the workload kinds. */
+export const scaleSubresource: SubresourceDef = {
+  name: 'scale',
+  verbs: ['get', 'patch', 'update'],
+  kind: { group: 'autoscaling', version: 'v1', kind: 'Scale' },
+};
+
+function versionDef(
+  options: KindOptions,
+  at: { group: string; version: VersionOptions },
+): VersionDef {
+  const { version } = at;
+  const typeName = `${options.facts}.${version.version}.${options.kind}`;
+  // Of stable versions nothing needs asking: all of them are there.
+  const life = /^v\d+$/.test(version.version) ? undefined : lifeOf(typeName);
+  return {
+    ...lifeMembers(life, {
+      dialect: options.dialect,
+      apiVersion: apiVersionOf({ group: at.group, version: version.version }),
+      kind: options.kind,
+      minor: currentMinor,
+    }),
+    ...version,
+    // A getter, since a start needs the schemas of few kinds.
+    get schema() {
+      return schemaOf(typeName);
+    },
+  };
+}

@@ -1,0 +1,210 @@
+import {
+  type ApiObject,
+  type Dialect,
+  dnsSubdomain,
+  type FieldError,
+  foregroundFinalizer,
+  goQuoted,
+  invalid,
+  invalidGo,
+  type JsonObject,
+  type JsonValue,
+  type MetaRules,
+  orphanFinalizer,
+  pathSegment,
+  required,
+  validateObjectMeta,
+} from '@wheelhouse/machinery';
+import { at, numberAt, textAt } from '../cells.ts';
+import {
+  eventColumns,
+  eventStorage,
+  eventsGroupLabels,
+  isUnset,
+  validateEvent,
+} from '../core/event.ts';
+import { defineKind } from '../define.ts';
+import type { ResourceDef } from '../resource-def.ts';
+import { sameOrEmpty } from '../rules/checks.ts';
+
+/** Names in the `events` group and in the stored core form, in the latter's order. */
+const renamed: readonly (readonly [string, string])[] = [
+  ['regarding', 'involvedObject'],
+  ['reason', 'reason'],
+  ['note', 'message'],
+  ['deprecatedSource', 'source'],
+  ['deprecatedFirstTimestamp', 'firstTimestamp'],
+  ['deprecatedLastTimestamp', 'lastTimestamp'],
+  ['deprecatedCount', 'count'],
+  ['type', 'type'],
+  ['eventTime', 'eventTime'],
+  ['series', 'series'],
+  ['action', 'action'],
+  ['related', 'related'],
+  ['reportingController', 'reportingComponent'],
+  ['reportingInstance', 'reportingInstance'],
+];
+
+function rename(object: ApiObject, pairs: readonly (readonly [string, string])[]): ApiObject {
+  const renamedObject: ApiObject = {
+    apiVersion: object.apiVersion,
+    kind: object.kind,
+    metadata: object.metadata,
+  };
+  for (const [from, to] of pairs) {
+    const value = at(object, from);
+    if (value !== undefined) renamedObject[to] = value;
+  }
+  return renamedObject;
+}
+
+const toStorage = (object: ApiObject) => rename(object, renamed);
+const renamedBack = renamed.map(([own, stored]) => [stored, own] as const);
+
+/** What the stored form says with nothing in it is left out of this one. */
+function fromStorage(object: ApiObject): ApiObject {
+  const event = rename(object, renamedBack);
+  for (const name of ['reportingController', 'reportingInstance']) {
+    if (event[name] === '') delete event[name];
+  }
+  return event;
+}
+
+function validateSeries(event: JsonObject): FieldError[] {
+  if (isUnset(event['series'])) return [];
+  const errors: FieldError[] = [];
+  if (numberAt(event, 'series', 'count') < 2) {
+    errors.push(invalid('series.count', '', 'should be at least 2'));
+  }
+  if (isUnset(at(event, 'series', 'lastObservedTime'))) {
+    errors.push(required('series.lastObservedTime'));
+  }
+  return errors;
+}
+
+/** New Events must say when and of what type they are, and leave the old fields alone (EVENT-1). */
+function validateCreate(event: JsonObject): FieldError[] {
+  const errors = validateSeries(event);
+  if (isUnset(event['eventTime'])) errors.push(required('eventTime'));
+  const type = textAt(event, 'type');
+  if (type !== 'Normal' && type !== 'Warning') {
+    errors.push(invalid('type', '', `has invalid value: ${type}`));
+  }
+  const refuse = (field: string) => errors.push(invalid(field, '', 'needs to be unset'));
+  if (!isUnset(event['firstTimestamp'])) refuse('firstTimestamp');
+  if (!isUnset(event['lastTimestamp'])) refuse('lastTimestamp');
+  if (numberAt(event, 'count') !== 0) refuse('count');
+  const sourceText = textAt(event, 'source', 'component') + textAt(event, 'source', 'host');
+  if (sourceText !== '') refuse('source');
+  return errors;
+}
+
+const reference = (value: JsonValue | undefined) => {
+  const part = (name: string) => goQuoted(textAt(value as JsonObject | undefined, name));
+  return (
+    `core.ObjectReference{Kind:${part('kind')}, Namespace:${part('namespace')}, ` +
+    `Name:${part('name')}, UID:${part('uid')}, APIVersion:${part('apiVersion')}, ` +
+    `ResourceVersion:${part('resourceVersion')}, FieldPath:${part('fieldPath')}}`
+  );
+};
+const source = (value: JsonValue | undefined) => {
+  const part = (name: string) => goQuoted(textAt(value as JsonObject | undefined, name));
+  return `core.EventSource{Component:${part('component')}, Host:${part('host')}}`;
+};
+const word = (value: JsonValue | undefined) => goQuoted(typeof value === 'string' ? value : '');
+const count = (value: JsonValue | undefined) => String(value ?? 0);
+
+/** `2030-01-01 00:00:00.5 +0000 UTC`, as Go shows a time. */
+function time(value: JsonValue | undefined): string {
+  if (typeof value !== 'string') return '0001-01-01 00:00:00 +0000 UTC';
+  const [day = '', clock = ''] = value.replace('Z', '').split('T');
+  return `${day} ${clock.includes('.') ? clock.replace(/\.?0+$/, '') : clock} +0000 UTC`;
+}
+
+/** What an update may not change, and how upstream shows it; the reason is asked for twice. */
+const fixedFields: readonly (readonly [string, (value: JsonValue | undefined) => string])[] = [
+  ['involvedObject', reference],
+  ['reason', word],
+  ['message', word],
+  ['source', source],
+  ['firstTimestamp', time],
+  ['lastTimestamp', time],
+  ['count', count],
+  ['reason', word],
+  ['type', word],
+  ['eventTime', time],
+  ['action', word],
+  ['related', (value) => (isUnset(value) ? '"null"' : reference(value))],
+  ['reportingComponent', word],
+  ['reportingInstance', word],
+];
+
+function validateUpdate(event: JsonObject, old: JsonObject): FieldError[] {
+  const series = sameOrEmpty(event['series'], old['series']) ? [] : validateSeries(event);
+  const fixed = fixedFields.flatMap(([field, shown]) => {
+    if (sameOrEmpty(event[field], old[field])) return [];
+    const name = field === 'reportingComponent' ? 'reportingController' : field;
+    return [invalidGo(name, () => shown(event[field]), 'field is immutable')];
+  });
+  return [...series, ...fixed];
+}
+
+/** The current view of Events, with its strict rules. Messages name fields as the stored form does. */
+export function event(dialect: Dialect): ResourceDef {
+  const validate = (object: JsonObject) =>
+    validateEvent(object, { dialect, controllerField: 'reportingController' });
+  const metaRules: MetaRules = {
+    namespaced: true,
+    validateName: dnsSubdomain,
+    path: 'metadata',
+    standardFinalizers: new Set([orphanFinalizer, foregroundFinalizer, dialect.productName]),
+  };
+  return defineKind({
+    dialect,
+    facts: 'events',
+    kind: 'Event',
+    resource: 'events',
+    scope: 'Namespaced',
+    shortNames: ['ev'],
+    versions: [
+      {
+        version: 'v1',
+        toStorage,
+        fromStorage,
+        columns: eventColumns.map((one) => ({
+          ...one,
+          cell: (object, nowMs) => one.cell(toStorage(object as ApiObject), nowMs),
+        })),
+        storedColumns: eventColumns,
+      },
+    ],
+    storage: eventStorage,
+    strategy: {
+      validateName: pathSegment,
+      judgesBeforeMetadata: true,
+      toldGroup: '',
+      validateCreate: (_, object) => [
+        ...validate(object),
+        ...validateObjectMeta(object.metadata, metaRules),
+        ...validateCreate(object),
+      ],
+      validateUpdate: (_, object, old) => [...validate(object), ...validateUpdate(object, old)],
+      allowCreateOnUpdate: true,
+      defaultPropagation: 'unsupported',
+      fieldLabels: { v1: eventsGroupLabels },
+    },
+    example: () => ({
+      apiVersion: `${dialect.group('events')}/v1`,
+      kind: 'Event',
+      metadata: { name: 'example.2', namespace: 'default' },
+      eventTime: '2030-01-01T00:00:00.000001Z',
+      reportingController: 'example.com/controller',
+      reportingInstance: 'controller-1',
+      action: 'Starting',
+      reason: 'Started',
+      regarding: { kind: 'Pod', namespace: 'default', name: 'example' },
+      note: 'Started container',
+      type: 'Normal',
+    }),
+  });
+}

@@ -1,0 +1,115 @@
+import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
+import type { ResourceDef } from '../resource-def.ts';
+import type { Features, GateName } from './features.ts';
+
+/**
+ * Members of a kind that belong to a feature. While one of its gates is off, a write loses them,
+ * unless the old object uses the feature already: who turns a feature off loses no data.
+ */
+export interface GatedFields {
+  readonly gates: readonly GateName[];
+  /**
+   * What is dropped: `spec.rules[].failIndex` for that member of each item. Alternatives of a step
+   * are separated by bars: `spec.containers|initContainers[].resizePolicy`.
+   */
+  readonly drop: readonly string[];
+  /** What of the old object shows that the feature is in use; absent: the same members. */
+  readonly usedBy?: readonly string[];
+  /** Dropped on create alone. */
+  readonly on?: 'create';
+  /** What else is to be done to an object that loses the members. */
+  readonly settle?: (object: JsonObject, old: JsonObject | undefined) => void;
+}
+
+type Path = readonly { readonly names: readonly string[]; readonly isList: boolean }[];
+
+/** A change of an incoming object, made before the rules of its kind. */
+export type DropFields = (
+  object: JsonObject,
+  old: JsonObject | undefined,
+  subresource: string,
+) => void;
+
+/** Drops what belongs to features that are off; undefined when none of them is. */
+export function droppingFields(
+  tables: readonly GatedFields[],
+  features: Features,
+): DropFields | undefined {
+  const off = tables
+    .filter(({ gates }) => !gates.every((gate) => features.enabled(gate)))
+    .map(({ drop, usedBy = drop, on, settle }) => ({
+      settle,
+      drop: drop.map(parsePath),
+      usedBy: usedBy.map(parsePath),
+      on,
+      isOfStatus: drop[0]?.startsWith('status.') === true,
+    }));
+  if (off.length === 0) return undefined;
+  return (object, old, subresource) => {
+    for (const { drop, usedBy, on, settle, isOfStatus } of off) {
+      // The rest of an object is not what a write of its status changes.
+      if (subresource === 'status' && !isOfStatus) continue;
+      if (old !== undefined && (on === 'create' || usedBy.some((path) => isUsed(old, path)))) {
+        continue;
+      }
+      for (const path of drop) dropAt(object, path);
+      settle?.(object, old);
+    }
+  };
+}
+
+/** The kind with its fields of disabled features dropped ahead of its own preparation. */
+export function withDroppedFields(def: ResourceDef, drop: DropFields | undefined): ResourceDef {
+  if (drop === undefined) return def;
+  const { strategy } = def;
+  return {
+    ...def,
+    strategy: {
+      ...strategy,
+      prepareForCreate: (context, object) => {
+        drop(object, undefined, context.subresource);
+        strategy.prepareForCreate?.(context, object);
+      },
+      prepareForUpdate: (context, object, old) => {
+        drop(object, old, context.subresource);
+        strategy.prepareForUpdate?.(context, object, old);
+      },
+    },
+  };
+}
+
+function parsePath(text: string): Path {
+  return text.split('.').map((step) => {
+    const isList = step.endsWith('[]');
+    return { names: (isList ? step.slice(0, -2) : step).split('|'), isList };
+  });
+}
+
+/** Whether a member is there and not empty. */
+function isUsed(value: JsonValue | undefined, path: Path, at = 0): boolean {
+  const step = path[at];
+  if (step === undefined) return isFilled(value);
+  if (!isObject(value)) return false;
+  return step.names.some((name) => {
+    const member = value[name];
+    if (!step.isList) return isUsed(member, path, at + 1);
+    return Array.isArray(member) && member.some((item) => isUsed(item, path, at + 1));
+  });
+}
+
+function isFilled(value: JsonValue | undefined): boolean {
+  if (value === undefined || value === null || value === '') return false;
+  return !Array.isArray(value) || value.length > 0;
+}
+
+function dropAt(value: JsonValue | undefined, path: Path, at = 0): void {
+  const step = path[at];
+  if (step === undefined || !isObject(value)) return;
+  for (const name of step.names) {
+    const member = value[name];
+    if (member === undefined) continue;
+    if (at === path.length - 1) delete value[name];
+    else if (!step.isList) dropAt(member, path, at + 1);
+    else if (Array.isArray(member)) for (const item of member) dropAt(item, path, at + 1);
+  }
+}

@@ -1,0 +1,220 @@
+import {
+  breaks,
+  type Dialect,
+  dnsLabel,
+  dnsSubdomain,
+  duplicate,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  invalidGo,
+  type JsonObject,
+  notSupported,
+  required,
+} from '@wheelhouse/machinery';
+import { at, listAt, numberAt, textAt } from '../cells.ts';
+import { goStrings } from '../rules/checks.ts';
+import { objectAt, objectsAt } from '../rules/fill.ts';
+import { validateMandatory } from './default-objects.ts';
+
+const precedenceMax = 10000;
+const methods = ['ByNamespace', 'ByUser'];
+
+/** All that is wrong with a FlowSchema but for its metadata. */
+export function validateFlowSchema(object: JsonObject, dialect: Dialect): FieldError[] {
+  const spec = objectAt(object, 'spec') ?? {};
+  return [
+    ...validatePrecedence(spec, textAt(object, 'metadata', 'name')),
+    ...validateMethod(spec),
+    ...validateLevel(spec),
+    ...objectsAt(spec, 'rules').flatMap((rule, index) =>
+      validateRule(rule, `spec.rules[${index}]`),
+    ),
+    ...validateMandatory(object, { dialect, kind: 'FlowSchema' }),
+    ...validateFlowConditions(object),
+  ];
+}
+
+/** Conditions of this group's kinds: each type once, and named. */
+export function validateFlowConditions(object: JsonObject): FieldError[] {
+  const types = new Set<string>();
+  return objectsAt(object, 'status', 'conditions').flatMap((condition, index) => {
+    const type = textAt(condition, 'type');
+    const field = `status.conditions[${index}].type`;
+    const repeated = types.has(type) ? [duplicate(field, type)] : [];
+    types.add(type);
+    return type === '' ? [...repeated, required(field, 'must not be empty')] : repeated;
+  });
+}
+
+function validatePrecedence(spec: JsonObject, name: string): FieldError[] {
+  const precedence = numberAt(spec, 'matchingPrecedence');
+  const refuse = (detail: string) => [invalid('spec.matchingPrecedence', precedence, detail)];
+  if (precedence <= 0) return refuse('must be a positive value');
+  if (precedence > precedenceMax) return refuse(`must not be greater than ${precedenceMax}`);
+  if (precedence > 1 || name === 'exempt') return [];
+  return refuse("only the schema named 'exempt' may have matchingPrecedence 1");
+}
+
+function validateMethod(spec: JsonObject): FieldError[] {
+  const method = objectAt(spec, 'distinguisherMethod');
+  const type = textAt(method, 'type');
+  if (method === undefined || methods.includes(type)) return [];
+  const shown = `flowcontrol.FlowDistinguisherMethod{Type:${JSON.stringify(type)}}`;
+  const error = notSupported('spec.distinguisherMethod.type', type, methods);
+  return [{ ...error, message: error.message.replace(JSON.stringify(type), () => shown) }];
+}
+
+function validateLevel(spec: JsonObject): FieldError[] {
+  const name = textAt(spec, 'priorityLevelConfiguration', 'name');
+  const field = 'spec.priorityLevelConfiguration.name';
+  return name === ''
+    ? [required(field, 'must reference a priority level')]
+    : breaks(field, name, dnsSubdomain);
+}
+
+function validateRule(rule: JsonObject, path: string): FieldError[] {
+  const subjects = objectsAt(rule, 'subjects');
+  const errors = subjects.flatMap((subject, index) =>
+    validateSubject(subject, `${path}.subjects[${index}]`),
+  );
+  if (subjects.length === 0) {
+    errors.push(required(`${path}.subjects`, 'subjects must contain at least one value'));
+  }
+  const [resources, others] = [
+    objectsAt(rule, 'resourceRules'),
+    objectsAt(rule, 'nonResourceRules'),
+  ];
+  if (resources.length === 0 && others.length === 0) {
+    const detail = 'at least one of resourceRules and nonResourceRules has to be non-empty';
+    errors.push(required(path, detail));
+  }
+  return [
+    ...errors,
+    ...resources.flatMap((one, index) => validateResources(one, `${path}.resourceRules[${index}]`)),
+    ...others.flatMap((one, index) => validateUrls(one, `${path}.nonResourceRules[${index}]`)),
+  ];
+}
+
+/** The member that each kind of subject is described in. */
+const subjectMembers: Readonly<Record<string, string>> = {
+  ServiceAccount: 'serviceAccount',
+  User: 'user',
+  Group: 'group',
+};
+
+function validateSubject(subject: JsonObject, path: string): FieldError[] {
+  const kind = textAt(subject, 'kind');
+  const own = Object.hasOwn(subjectMembers, kind) ? subjectMembers[kind] : undefined;
+  if (own === undefined) {
+    return [notSupported(`${path}.kind`, kind, Object.keys(subjectMembers).sort())];
+  }
+  const described = objectAt(subject, own);
+  const errors =
+    described === undefined
+      ? [required(`${path}.${own}`, `${own} is required when subject kind is '${kind}'`)]
+      : validateNamed(described, `${path}.${own}`, kind);
+  const others = Object.entries(subjectMembers).filter(
+    ([, name]) => name !== own && objectAt(subject, name) !== undefined,
+  );
+  return [
+    ...errors,
+    ...others.map(([other, name]) =>
+      forbiddenField(`${path}.${name}`, `${name} is forbidden when subject kind is not '${other}'`),
+    ),
+  ];
+}
+
+function validateNamed(described: JsonObject, path: string, kind: string): FieldError[] {
+  const name = textAt(described, 'name');
+  const field = `${path}.name`;
+  if (kind !== 'ServiceAccount') return name === '' ? [required(field)] : [];
+  const namespace = textAt(described, 'namespace');
+  const wrongName = name === '*' ? [] : breaks(field, name, dnsSubdomain);
+  const noNamespace = required(`${path}.namespace`, 'must specify namespace for service account');
+  return [
+    ...(name === '' ? [required(field)] : wrongName),
+    ...(namespace === '' ? [noNamespace] : breaks(`${path}.namespace`, namespace, dnsLabel)),
+  ];
+}
+
+const verbs = [
+  'create',
+  'delete',
+  'deletecollection',
+  'get',
+  'list',
+  'patch',
+  'proxy',
+  'update',
+  'watch',
+];
+
+function validateVerbs(rule: JsonObject, path: string): FieldError[] {
+  const given = listAt(rule, 'verbs').map(String);
+  const field = `${path}.verbs`;
+  if (given.length === 0) return [required(field, 'verbs must contain at least one value')];
+  if (given.includes('*')) return alone(given, field, 'verbs');
+  if (given.every((verb) => verbs.includes(verb))) return [];
+  const error = notSupported(field, '', verbs);
+  return [{ ...error, message: error.message.replace('""', () => goStrings(given)) }];
+}
+
+/** A star stands for all, and so by itself. */
+function alone(given: readonly string[], field: string, what: string): FieldError[] {
+  if (given.length < 2 || !given.includes('*')) return [];
+  const detail = `if '*' is present, must not specify other ${what}`;
+  return [invalidGo(field, () => goStrings(given), detail)];
+}
+
+function validateResources(rule: JsonObject, path: string): FieldError[] {
+  const list = (name: string, what: string, one: string) => {
+    const given = listAt(rule, name).map(String);
+    const detail = `resource rules must supply at least one ${one}`;
+    const field = `${path}.${name}`;
+    return given.length === 0 ? [required(field, detail)] : alone(given, field, what);
+  };
+  return [
+    ...validateVerbs(rule, path),
+    ...list('apiGroups', 'api groups', 'api group'),
+    ...list('resources', 'resources', 'resource'),
+    ...validateNamespaces(rule, `${path}.namespaces`),
+  ];
+}
+
+function validateNamespaces(rule: JsonObject, field: string): FieldError[] {
+  const given = listAt(rule, 'namespaces').map(String);
+  if (given.length === 0 && at(rule, 'clusterScope') !== true) {
+    const detail = 'resource rules that are not cluster scoped must supply at least one namespace';
+    return [required(field, detail)];
+  }
+  if (given.includes('*')) return alone(given, field, 'namespaces');
+  const intro = "each member of this list must be '*' or a DNS-1123 label; ";
+  return given.flatMap((name, index) =>
+    dnsLabel(name).map((message) => invalid(`${field}[${index}]`, name, `${intro}${message}`)),
+  );
+}
+
+function validateUrls(rule: JsonObject, path: string): FieldError[] {
+  const given = listAt(rule, 'nonResourceURLs').map(String);
+  const field = `${path}.nonResourceURLs`;
+  const errors = validateVerbs(rule, path);
+  if (given.length === 0) {
+    const detail = 'nonResourceURLs must contain at least one value';
+    return [...errors, required(field, detail)];
+  }
+  if (given.includes('*')) return [...errors, ...alone(given, field, 'non-resource URLs')];
+  return [...errors, ...given.flatMap((url, index) => validateUrl(url, `${field}[${index}]`))];
+}
+
+function validateUrl(url: string, field: string): FieldError[] {
+  const refuse = (detail: string) => [invalid(field, url, detail)];
+  if (url === '') return refuse('must not be empty');
+  if (url === '/') return [];
+  if (!url.startsWith('/')) return refuse('must start with slash');
+  if (url.includes(' ')) return refuse('must not contain white-space');
+  if (url.includes('//')) return refuse('must not contain double slash');
+  const star = url.indexOf('*');
+  if (star < 0 || (star === url.length - 1 && url.endsWith('/*'))) return [];
+  return refuse('wildcard can only do suffix matching');
+}

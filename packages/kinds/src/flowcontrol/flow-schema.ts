@@ -1,0 +1,80 @@
+import { type Dialect, dnsSubdomain, type JsonObject } from '@wheelhouse/machinery';
+import { ageColumn, column, nameColumn, numberAt, textAt } from '../cells.ts';
+import { defineKind, statusSubresource } from '../define.ts';
+import type { ResourceDef } from '../resource-def.ts';
+import { ensure, objectsAt } from '../rules/fill.ts';
+import { validateFlowConditions, validateFlowSchema } from './flow-schema-rules.ts';
+
+function fillDefaults(object: JsonObject): void {
+  const spec = ensure(object, 'spec');
+  if (numberAt(spec, 'matchingPrecedence') === 0) spec['matchingPrecedence'] = 1000;
+}
+
+/** As they are tried. */
+function inOrderOfMatching(one: JsonObject, other: JsonObject): number {
+  const [first, second] = [one, other].map((each) => numberAt(each, 'spec', 'matchingPrecedence'));
+  if (first !== second) return first! - second!;
+  return textAt(one, 'metadata', 'name') < textAt(other, 'metadata', 'name') ? -1 : 1;
+}
+
+function missing(object: JsonObject): string {
+  const dangling = objectsAt(object, 'status', 'conditions').find(
+    (one) => textAt(one, 'type') === 'Dangling',
+  );
+  return textAt(dangling, 'status') || '?';
+}
+
+/** FlowSchema: which requests belong to which priority level (OPS-3). */
+export function flowSchema(dialect: Dialect): ResourceDef {
+  return defineKind({
+    dialect,
+    facts: 'flowcontrol',
+    kind: 'FlowSchema',
+    resource: 'flowschemas',
+    scope: 'Cluster',
+    versions: [
+      {
+        version: 'v1',
+        defaults: fillDefaults,
+        rowOrder: inOrderOfMatching,
+        columns: [
+          nameColumn,
+          column(
+            'PriorityLevel',
+            (object) => textAt(object, 'spec', 'priorityLevelConfiguration', 'name'),
+            { description: 'Level of the requests.' },
+          ),
+          column('MatchingPrecedence', (object) => numberAt(object, 'spec', 'matchingPrecedence'), {
+            description: 'Lower is tried first.',
+          }),
+          column(
+            'DistinguisherMethod',
+            (object) => textAt(object, 'spec', 'distinguisherMethod', 'type') || '<none>',
+            { description: 'How flows are told apart.' },
+          ),
+          ageColumn,
+          column('MissingPL', missing, { description: 'Whether the level is missing.' }),
+        ],
+      },
+    ],
+    generation: true,
+    strategy: {
+      metadataTold: { '': ['whole'], status: [] },
+      validateName: dnsSubdomain,
+      hasStatus: true,
+      resetFields: { '': ['status'], status: ['metadata', 'spec'] },
+      validateCreate: (_, object) => validateFlowSchema(object, dialect),
+      validateUpdate: (context, object) =>
+        context.subresource === 'status'
+          ? validateFlowConditions(object)
+          : validateFlowSchema(object, dialect),
+    },
+    subresources: [statusSubresource],
+    example: () => ({
+      apiVersion: `${dialect.group('flowcontrol.apiserver')}/v1`,
+      kind: 'FlowSchema',
+      metadata: { name: 'example' },
+      spec: { priorityLevelConfiguration: { name: 'example' } },
+    }),
+  });
+}

@@ -1,0 +1,119 @@
+import {
+  type Dialect,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  type JsonObject,
+  notSupported,
+  required,
+} from '@wheelhouse/machinery';
+import { at, numberAt, textAt } from '../cells.ts';
+import { objectAt } from '../rules/fill.ts';
+import { validateMandatory } from './default-objects.ts';
+import { validateFlowConditions } from './flow-schema-rules.ts';
+
+const queuesMax = 10_000_000;
+/** Bits of the hash by which requests are dealt to queues. */
+const hashBits = 60;
+
+/** All that is wrong with a PriorityLevelConfiguration but for its metadata. */
+export function validatePriorityLevel(object: JsonObject, dialect: Dialect): FieldError[] {
+  const spec = objectAt(object, 'spec') ?? {};
+  const type = textAt(spec, 'type');
+  const isExempt = textAt(object, 'metadata', 'name') === 'exempt';
+  const errors: FieldError[] = [];
+  if (isExempt !== (type === 'Exempt')) {
+    const detail = "type must be 'Exempt' if and only if name is 'exempt'";
+    errors.push(invalid('spec.type', type, detail));
+  }
+  return [
+    ...errors,
+    ...validateType(spec, type),
+    ...validateMandatory(object, { dialect, kind: 'PriorityLevelConfiguration' }),
+    ...validateFlowConditions(object),
+  ];
+}
+
+function validateType(spec: JsonObject, type: string): FieldError[] {
+  const [exempt, limited] = [objectAt(spec, 'exempt'), objectAt(spec, 'limited')];
+  switch (type) {
+    case 'Exempt': {
+      const refused = forbiddenField('spec.limited', 'must be nil if the type is not Limited');
+      return [
+        ...(limited === undefined ? [] : [refused]),
+        ...(exempt === undefined ? [] : validateShares(exempt, 'spec.exempt')),
+      ];
+    }
+    case 'Limited': {
+      const refused = forbiddenField('spec.exempt', 'must be nil if the type is Limited');
+      const missing = required('spec.limited', 'must not be empty when type is Limited');
+      return [
+        ...(exempt === undefined ? [] : [refused]),
+        ...(limited === undefined ? [missing] : validateLimited(limited)),
+      ];
+    }
+    default:
+      return [notSupported('spec.type', type, ['Exempt', 'Limited'])];
+  }
+}
+
+function validateShares(level: JsonObject, path: string): FieldError[] {
+  return [...validateNominal(level, path), ...validateLendable(level, path)];
+}
+
+function validateNominal(level: JsonObject, path: string): FieldError[] {
+  const shares = numberAt(level, 'nominalConcurrencyShares');
+  if (shares >= 0) return [];
+  const detail = 'must be a non-negative integer';
+  return [invalid(`${path}.nominalConcurrencyShares`, shares, detail)];
+}
+
+function validateLendable(level: JsonObject, path: string): FieldError[] {
+  const percent = numberAt(level, 'lendablePercent');
+  if (percent >= 0 && percent <= 100) return [];
+  return [invalid(`${path}.lendablePercent`, percent, 'must be between 0 and 100, inclusive')];
+}
+
+function validateLimited(level: JsonObject): FieldError[] {
+  const path = 'spec.limited';
+  const borrowing = numberAt(level, 'borrowingLimitPercent');
+  const detail = 'if specified, must be a non-negative integer';
+  return [
+    ...validateNominal(level, path),
+    ...validateResponse(objectAt(level, 'limitResponse') ?? {}, `${path}.limitResponse`),
+    ...validateLendable(level, path),
+    ...(borrowing < 0 ? [invalid(`${path}.borrowingLimitPercent`, borrowing, detail)] : []),
+  ];
+}
+
+function validateResponse(response: JsonObject, path: string): FieldError[] {
+  const type = textAt(response, 'type');
+  const queuing = objectAt(response, 'queuing');
+  const field = `${path}.queuing`;
+  if (type === 'Queue') {
+    const detail = 'must not be empty if limited.limitResponse.type is Limited';
+    return queuing === undefined ? [required(field, detail)] : validateQueuing(queuing, field);
+  }
+  if (type !== 'Reject') return [notSupported(`${path}.type`, type, ['Queue', 'Reject'])];
+  if (at(response, 'queuing') === undefined) return [];
+  const detail = 'must be nil if limited.limitResponse.type is not Limited';
+  return [forbiddenField(field, detail)];
+}
+
+function validateQueuing(queuing: JsonObject, path: string): FieldError[] {
+  const count = (name: string) => numberAt(queuing, name);
+  const [length, queues, hand] = [count('queueLengthLimit'), count('queues'), count('handSize')];
+  const errors: FieldError[] = [];
+  const refuse = (name: string, detail: string) =>
+    errors.push(invalid(`${path}.${name}`, count(name), detail));
+  if (length <= 0) refuse('queueLengthLimit', 'must be positive');
+  if (queues <= 0) refuse('queues', 'must be positive');
+  else if (queues > queuesMax) refuse('queues', `must not be greater than ${queuesMax}`);
+  if (hand <= 0) refuse('handSize', 'must be positive');
+  else if (hand > queues) refuse('handSize', `should not be greater than queues (${queues})`);
+  else if (Math.ceil(Math.log2(queues) * hand) > hashBits) {
+    const size = `deckSize ${queues} and handSize ${hand}`;
+    refuse('handSize', `required entropy bits of ${size} should not be greater than ${hashBits}`);
+  }
+  return errors;
+}

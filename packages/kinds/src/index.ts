@@ -1,0 +1,109 @@
+/** The built-in kinds, and the form that custom kinds take: schemas, defaults, validation, columns. */
+
+export type {
+  AdmissionKindOptions,
+  ExpressionChecker,
+} from './admissionregistration/expressions.ts';
+export { type ReconcileOptions, reconcileCrd, setCondition } from './apiextensions/crd-status.ts';
+export type { RuleChecker } from './apiextensions/crd-validation.ts';
+export {
+  cleanupFinalizerName,
+  customKindDeps,
+} from './apiextensions/custom-resource-definition.ts';
+export type { DefaultJudge } from './apiextensions/default-rules.ts';
+export { availableCondition, localVerdict } from './apiregistration/api-service.ts';
+export { selectorText } from './apps/workload.ts';
+export { scale, validateScale } from './autoscaling/scale.ts';
+export { builtinKinds } from './builtin-kinds.ts';
+export { at, createdAtColumn, listAt, nameColumn, numberAt, textAt } from './cells.ts';
+export { requestedNames } from './certificates/certificate-request.ts';
+export type { AddressOwner, AddressRecords } from './core/service/address-records.ts';
+export { allocateService, type ServiceRanges } from './core/service/allocator.ts';
+export type { NumberClaims } from './core/service/claimed.ts';
+export { type Family, familyOf } from './core/service/cluster-ips.ts';
+export { doubtMs, numbersIn, ServiceLedger } from './core/service/ledger.ts';
+export { type AddressPool, createWholePool, type Pool } from './core/service/pools.ts';
+export {
+  defaultServiceRanges,
+  readServiceRanges,
+  type ServiceRangeTexts,
+} from './core/service/ranges.ts';
+export {
+  addressesOf,
+  addressRecorder,
+  type NumberRecorder,
+  recordingNumbers,
+  releasingNumbers,
+} from './core/service/recorded.ts';
+export { asService } from './core/service/spec.ts';
+export type { ServiceOptions } from './core/service.ts';
+export { builtinGroupOrder } from './custom/builtin-groups.ts';
+export {
+  type Crd,
+  type CrdNames,
+  type CrdScale,
+  type CrdStatus,
+  crdConditionIsTrue,
+  customPrefix,
+} from './custom/definition.ts';
+export { type CustomKindDeps, type CustomResourceDef, fromCrd } from './custom/from-definition.ts';
+export type { RuleCompiler } from './custom/strategy.ts';
+export { compareVersions } from './custom/version-order.ts';
+export { defineKind } from './define.ts';
+export { type Descriptions, describedIn } from './descriptions/descriptions.ts';
+export { groupStems, hasStructFacts, splitTypeName, structFacts } from './facts.ts';
+export { type GateEntry, type GateStage, gateTable } from './features/feature-gate-table.ts';
+export { defaultFeatures, type Features, type GateName } from './features/features.ts';
+export {
+  autoUpdateAnnotation,
+  defaultFlowObjects,
+  mandatoryFlowNames,
+} from './flowcontrol/default-objects.ts';
+export { schemaOfKind } from './kind-schema.ts';
+export { isKnownGroup, isKnownGroupVersion, knownGroupVersions } from './known-versions.ts';
+export { loadKindSchema, loadOlderReleases, loadPrivilegedPods } from './lazy.ts';
+export { addressLabels } from './networking/ip-address.ts';
+export { cidrsOf, isReady } from './networking/service-cidr.ts';
+export { kindsOfAllReleases } from './older/release.ts';
+export { qualityOfService } from './pod/quality.ts';
+export {
+  claimNames,
+  configMapNames,
+  containersOf,
+  resourceClaimNames,
+  secretNames,
+} from './pod/references.ts';
+export { validateTolerations } from './pod/validation/placement.ts';
+export {
+  boundedEscalation,
+  escalationMessage,
+  piecesOf,
+  ruleEscalation,
+} from './rbac/escalation.ts';
+export { type PolicyRule, policyRule, rulesOf, trimStars } from './rbac/policy-rule.ts';
+export {
+  type Allocation,
+  type AllocationOutcome,
+  type ApiVerb,
+  type CatalogueSnapshot,
+  type ColumnDef,
+  type ObjectConverter,
+  type ResourceDef,
+  type StorageDef,
+  type Strategy,
+  type StrategyContext,
+  type SubresourceDef,
+  subresourcesOf,
+  type VersionDef,
+} from './resource-def.ts';
+export { same } from './rules/checks.ts';
+export { ensure, objectAt, objectsAt } from './rules/fill.ts';
+export { currentMinor, releaseName } from './rules/life.ts';
+export { schemaOf } from './schema-of.ts';
+export {
+  asApiObject,
+  fromStorage,
+  servesStoredForm,
+  toStorage,
+  versionNamed,
+} from './version-forms.ts';

@@ -1,0 +1,108 @@
+import {
+  type ApiObject,
+  cloneJson,
+  dialectOf,
+  type JsonObject,
+  type JsonValue,
+  setMember,
+} from '@wheelhouse/machinery';
+import { decodeTyped } from '@wheelhouse/schema';
+import { builtinKinds } from './builtin-kinds.ts';
+import type { ResourceDef, StrategyContext, VersionDef } from './resource-def.ts';
+
+/** For tests of kinds: what a kind's own rules say of objects, without a server. */
+
+const defs = builtinKinds(dialectOf('svc'));
+
+/** Values to set in an object by their paths, as `spec.ports.0.port`; undefined takes one away. */
+export type Mutation = Readonly<Record<string, JsonValue | undefined>>;
+
+export interface JudgeOptions {
+  readonly subresource?: string;
+  /** Index of the kind's version the body is in; the preferred one when absent. */
+  readonly version?: string;
+  readonly user?: Partial<StrategyContext['user']>;
+}
+
+const nowMs = Date.UTC(2030, 0, 1);
+
+function contextOf({ subresource = '', user = {} }: JudgeOptions): StrategyContext {
+  const whole = { name: 'tester', uid: '', groups: [], extra: {}, ...user };
+  return { user: whole, nowMs, dryRun: false, subresource };
+}
+
+/** The kind of a name; of two with the same name, the one of the group. */
+export function kindOf(kind: string, group?: string): ResourceDef {
+  const found = defs.find(
+    (def) => def.kind === kind && (group === undefined || def.group === group),
+  );
+  if (found === undefined) throw new Error(`there is no kind ${kind}`);
+  return found;
+}
+
+const versionOf = (def: ResourceDef, name: string | undefined): VersionDef => {
+  const found = def.versions.find(({ version }) => name === undefined || version === name);
+  if (found === undefined) throw new Error(`${def.kind} has no version ${name}`);
+  return found;
+};
+
+/** A body as the registry hands it to the kind: decoded, defaulted, in the stored version. */
+export function decoded(def: ResourceDef, body: JsonObject, options: JudgeOptions = {}): ApiObject {
+  const version = versionOf(def, options.version);
+  const metadata = { name: 'x', ...(def.scope === 'Namespaced' ? { namespace: 'default' } : {}) };
+  const given = { ...body, metadata: { ...metadata, ...(body['metadata'] as JsonObject) } };
+  const object = decodeTyped(version.schema)(given) as ApiObject;
+  version.defaults?.(object);
+  return version.toStorage?.(object) ?? object;
+}
+
+/** Sets each value at its path in a copy. */
+export function mutated(body: JsonObject, mutation: Mutation): JsonObject {
+  const copy = cloneJson(body);
+  for (const [path, value] of Object.entries(mutation)) {
+    const names = path.split('.').map((name) => name.replaceAll('~', '.'));
+    const last = names.pop() as string;
+    let parent = copy;
+    for (const name of names) {
+      if (parent[name] === undefined) parent[name] = {};
+      parent = parent[name] as JsonObject;
+    }
+    if (value === undefined) delete parent[last];
+    else setMember(parent, last, cloneJson(value));
+  }
+  return copy;
+}
+
+const lines = (errors: readonly { field: string; message: string }[]): string[] =>
+  errors.map(({ field, message }) => `${field}: ${message}`);
+
+/** What is wrong with a new object, as `field: message`. */
+export function createComplaints(
+  def: ResourceDef,
+  body: JsonObject,
+  options: JudgeOptions = {},
+): string[] {
+  const object = decoded(def, body, options);
+  const context = contextOf(options);
+  def.strategy.prepareForCreate?.(context, object);
+  return lines(def.strategy.validateCreate?.(context, object) ?? []);
+}
+
+/** What is wrong with a change of `body` by the mutation. */
+export function updateComplaints(
+  def: ResourceDef,
+  change: { readonly from: JsonObject; readonly to: JsonObject },
+  options: JudgeOptions = {},
+): string[] {
+  const old = decoded(def, change.from);
+  const object = decoded(def, change.to);
+  const context = contextOf(options);
+  def.strategy.prepareForUpdate?.(context, object, old);
+  return lines(def.strategy.validateUpdate?.(context, object, old) ?? []);
+}
+
+/** A row of a table: what is changed in a good object, and what is then said. */
+export type Row = readonly [mutation: Mutation, complaints: readonly string[]];
+
+/** The title of a row in a report. */
+export const rowTitle = ([mutation]: Row): string => JSON.stringify(mutation).slice(0, 120);

@@ -1,0 +1,62 @@
+import { type Dialect, parseApiVersion } from '@wheelhouse/machinery';
+import type { Schema } from '@wheelhouse/schema';
+import { crdSchema } from './apiextensions/crd-schema.ts';
+import { groupStems, hasStructFacts } from './facts.ts';
+import { schemaOf } from './schema-of.ts';
+
+const directories = new WeakMap<Dialect, ReadonlyMap<string, string>>();
+
+/** Kinds of the `meta` group that any apiVersion may name: options, answers, lists of metadata. */
+const metaKinds = new Set([
+  'Status',
+  'DeleteOptions',
+  'CreateOptions',
+  'UpdateOptions',
+  'PatchOptions',
+  'GetOptions',
+  'ListOptions',
+]);
+
+/** Kinds of the `meta` group whose `v1beta1` is their `v1` under another name. */
+const firstMetaKinds = new Set(['PartialObjectMetadata']);
+
+/** Kinds of the `meta` group in `v1` alone: what discovery answers with. */
+const discoveryKinds = new Set(['APIVersions', 'APIGroup', 'APIGroupList', 'APIResourceList']);
+
+/**
+ * The schema of a built-in kind as an encoder meets it, by the apiVersion and kind in its envelope;
+ * undefined for custom kinds and for those without a table, which have no protobuf form.
+ */
+export function schemaOfKind(
+  dialect: Dialect,
+  type: { readonly apiVersion: string; readonly kind: string },
+): Schema | undefined {
+  // The core group's lists, and that of its versions, say no version of their own.
+  const isPlain = type.apiVersion === 'v1' || type.apiVersion === '';
+  const isDiscovery = isPlain && discoveryKinds.has(type.kind);
+  if (isDiscovery || metaKinds.has(type.kind)) return schemaOf(`meta.v1.${type.kind}`);
+  const parsed = parseApiVersion(type.apiVersion);
+  const directory = parsed === undefined ? undefined : directoriesOf(dialect).get(parsed.group);
+  if (parsed === undefined || directory === undefined) return undefined;
+  if (directory === 'apiextensions') return definitionSchema(parsed.version, type.kind);
+  const isFirst = directory === 'meta' && firstMetaKinds.has(type.kind);
+  const typeName = `${directory}.${isFirst ? 'v1' : parsed.version}.${type.kind}`;
+  return hasStructFacts(typeName) ? schemaOf(typeName) : undefined;
+}
+
+/** Definitions of custom kinds have a table of their own. */
+function definitionSchema(version: string, kind: string): Schema | undefined {
+  if (kind !== 'CustomResourceDefinition') return undefined;
+  return version === 'v1' || version === 'v1beta1' ? crdSchema(version) : undefined;
+}
+
+/** Directories of the tables by full group name. */
+function directoriesOf(dialect: Dialect): ReadonlyMap<string, string> {
+  const known = directories.get(dialect);
+  if (known !== undefined) return known;
+  const made = new Map(
+    Object.entries(groupStems).map(([directory, stem]) => [dialect.group(stem), directory]),
+  );
+  directories.set(dialect, made);
+  return made;
+}

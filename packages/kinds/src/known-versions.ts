@@ -1,0 +1,47 @@
+import type { Dialect, GroupVersion } from '@wheelhouse/machinery';
+import { groupStems, versionFacts, versionsOfFacts } from './facts.ts';
+
+/** Whether the release has a group of this name, served here or not. */
+export function isKnownGroup(dialect: Dialect, group: string): boolean {
+  return factsOf(dialect, group) !== undefined;
+}
+
+/** Whether the release has a group version, served, removed or not made here. */
+export function isKnownGroupVersion(
+  dialect: Dialect,
+  { group, version }: { readonly group: string; readonly version: string },
+): boolean {
+  const facts = factsOf(dialect, group);
+  return facts !== undefined && versionFacts(`${facts}.${version}`) !== undefined;
+}
+
+/** The table of facts of a group; `meta` and the groups of webhooks are no groups of the API. */
+function factsOf(dialect: Dialect, group: string): string | undefined {
+  const found = Object.entries(groupStems).find(([, stem]) => dialect.group(stem) === group);
+  const inside = ['admission', 'apidiscovery', 'imagepolicy', 'meta'];
+  return found === undefined || inside.includes(found[0]) ? undefined : found[0];
+}
+
+/** Definitions of custom kinds have a table of their own. */
+const versionsElsewhere: Readonly<Record<string, readonly string[]>> = {
+  apiextensions: ['v1', 'v1beta1'],
+};
+
+const known = new WeakMap<Dialect, readonly GroupVersion[]>();
+
+/** All group versions of the release, in order, those of webhooks too: bodies of all are the same. */
+export function knownGroupVersions(dialect: Dialect): readonly GroupVersion[] {
+  let all = known.get(dialect);
+  if (all !== undefined) return all;
+  all = Object.entries(groupStems)
+    .filter(([directory]) => directory !== 'meta' && directory !== 'apidiscovery')
+    .flatMap(([directory, stem]) => {
+      const versions = versionsElsewhere[directory] ?? versionsOfFacts(directory);
+      return versions.map((version) => ({ group: dialect.group(stem), version }));
+    })
+    .sort((one, other) => (keyOf(one) < keyOf(other) ? -1 : 1));
+  known.set(dialect, all);
+  return all;
+}
+
+const keyOf = ({ group, version }: GroupVersion) => `${group}/${version}`;

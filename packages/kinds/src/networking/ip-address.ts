@@ -1,0 +1,111 @@
+import {
+  breaks,
+  type Dialect,
+  dnsSubdomain,
+  type FieldError,
+  formatAsRead,
+  goQuoted,
+  invalidGo,
+  type JsonObject,
+  type NameRule,
+  parseIpAddress,
+  pathSegment,
+  required,
+  strictAddressProblem,
+} from '@wheelhouse/machinery';
+import { at, column, nameColumn, textAt } from '../cells.ts';
+import { defineKind } from '../define.ts';
+import type { ResourceDef } from '../resource-def.ts';
+import { sameOrEmpty } from '../rules/checks.ts';
+import { objectAt } from '../rules/fill.ts';
+
+/** Labels of the IPAddresses that the allocator of Services makes. */
+export function addressLabels(dialect: Dialect): {
+  readonly family: string;
+  readonly managedBy: string;
+  /** What `managedBy` says of the allocator's. */
+  readonly allocator: string;
+} {
+  return {
+    family: dialect.label('ip-family', 'ipaddress'),
+    managedBy: dialect.label('managed-by', 'ipaddress'),
+    allocator: `ipallocator.${dialect.groupSuffix}`,
+  };
+}
+
+const validateName: NameRule = (name) => {
+  const segment = pathSegment(name);
+  if (segment.length > 0) return segment;
+  const problem = strictAddressProblem(name);
+  if (problem !== undefined) return [problem];
+  const address = parseIpAddress(name);
+  const isCanonical = address !== undefined && formatAsRead(name, address) === name;
+  return isCanonical ? [] : ['must be a canonical format IP address'];
+};
+
+function validate(object: JsonObject): FieldError[] {
+  const parent = objectAt(object, 'spec', 'parentRef');
+  const path = 'spec.parentRef';
+  if (parent === undefined) return [required(path)];
+  const member = (name: string) => textAt(parent, name);
+  const segment = (name: string) => breaks(`${path}.${name}`, member(name), pathSegment);
+  const needed = (name: string) =>
+    member(name) === '' ? [required(`${path}.${name}`)] : segment(name);
+  const group = member('group');
+  return [
+    ...(group === '' ? [] : breaks(`${path}.group`, group, dnsSubdomain)),
+    ...needed('resource'),
+    ...needed('name'),
+    ...(member('namespace') === '' ? [] : segment('namespace')),
+  ];
+}
+
+function validateKept(object: JsonObject, old: JsonObject): FieldError[] {
+  const parent = objectAt(object, 'spec', 'parentRef');
+  if (sameOrEmpty(parent, objectAt(old, 'spec', 'parentRef'))) return [];
+  const shown = () => {
+    const members = ['group', 'resource', 'namespace', 'name'].map(
+      (name) => `${name[0]?.toUpperCase()}${name.slice(1)}:${goQuoted(textAt(parent, name))}`,
+    );
+    return `networking.ParentReference{${members.join(', ')}}`;
+  };
+  return [invalidGo('spec.parentRef', shown, 'field is immutable')];
+}
+
+/** Who holds an address: `services/default/example`. */
+function parentOf(object: JsonObject): string {
+  const parent = at(object, 'spec', 'parentRef');
+  if (parent === undefined) return '<none>';
+  const [group, namespace] = [textAt(parent, 'group'), textAt(parent, 'namespace')];
+  const resource = `${textAt(parent, 'resource')}${group === '' ? '' : `.${group}`}`.toLowerCase();
+  return [resource, ...(namespace === '' ? [] : [namespace]), textAt(parent, 'name')].join('/');
+}
+
+/** IPAddress: an address in use, and by whom. */
+export function ipAddress(dialect: Dialect): ResourceDef {
+  const columns = [nameColumn, column('ParentRef', parentOf, { description: 'Who holds it.' })];
+  return defineKind({
+    dialect,
+    facts: 'networking',
+    kind: 'IPAddress',
+    resource: 'ipaddresses',
+    scope: 'Cluster',
+    shortNames: ['ip'],
+    versions: [
+      { version: 'v1beta1', columns },
+      { version: 'v1alpha1', columns },
+    ],
+    strategy: {
+      metadataTold: { '': ['whole', 'change'] },
+      validateName,
+      validateCreate: (_, object) => validate(object),
+      validateUpdate: (_, object, old) => [...validate(object), ...validateKept(object, old)],
+    },
+    example: () => ({
+      apiVersion: `${dialect.group('networking')}/v1beta1`,
+      kind: 'IPAddress',
+      metadata: { name: '10.0.0.7' },
+      spec: { parentRef: { resource: 'services', namespace: 'default', name: 'example' } },
+    }),
+  });
+}

@@ -1,0 +1,128 @@
+import {
+  appendAll,
+  blockContains,
+  breaks,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  invalidGo,
+  type JsonObject,
+  type LabelSelector,
+  notSupported,
+  parseIpBlock,
+  portName,
+  required,
+  validateLabelSelector,
+} from '@wheelhouse/machinery';
+import { at, listAt, numberAt, textAt } from '../cells.ts';
+import { validCidr } from '../core/addresses.ts';
+import { portNumber } from '../pod/fields.ts';
+import { goList } from '../rules/checks.ts';
+import { objectAt, objectsAt } from '../rules/fill.ts';
+
+const protocols = ['TCP', 'UDP', 'SCTP'];
+const policyTypes = ['Ingress', 'Egress'];
+
+/** All that is wrong with a NetworkPolicy but for its metadata. */
+export function validateNetworkPolicy(object: JsonObject): FieldError[] {
+  const spec = objectAt(object, 'spec') ?? {};
+  return [
+    ...validateSelector(spec, 'spec', 'podSelector'),
+    ...validateRules(spec, { direction: 'ingress', peers: 'from' }),
+    ...validateRules(spec, { direction: 'egress', peers: 'to' }),
+    ...validateTypes(spec),
+  ];
+}
+
+function validateSelector(holder: JsonObject, path: string, name: string): FieldError[] {
+  const selector = objectAt(holder, name) as unknown as LabelSelector | undefined;
+  return validateLabelSelector(selector, `${path}.${name}`);
+}
+
+function validateRules(
+  spec: JsonObject,
+  names: { readonly direction: string; readonly peers: string },
+): FieldError[] {
+  return objectsAt(spec, names.direction).flatMap((rule, index) => {
+    const path = `spec.${names.direction}[${index}]`;
+    return [
+      ...objectsAt(rule, 'ports').flatMap((port, at) => validatePort(port, `${path}.ports[${at}]`)),
+      ...objectsAt(rule, names.peers).flatMap((peer, at) =>
+        validatePeer(peer, `${path}.${names.peers}[${at}]`),
+      ),
+    ];
+  });
+}
+
+function validatePort(port: JsonObject, path: string): FieldError[] {
+  const protocol = at(port, 'protocol');
+  const isKnown = protocol === undefined || protocols.includes(String(protocol));
+  const errors = isKnown ? [] : [notSupported(`${path}.protocol`, protocol, protocols)];
+  return [...errors, ...validateRange(port, path)];
+}
+
+function validateRange(port: JsonObject, path: string): FieldError[] {
+  const first = at(port, 'port');
+  const last = at(port, 'endPort');
+  const end = numberAt(port, 'endPort');
+  const refuse = (detail: string) =>
+    last === undefined ? [] : [invalid(`${path}.endPort`, end, detail)];
+  if (first === undefined) return refuse('may not be specified when `port` is not specified');
+  if (typeof first === 'string') {
+    const named = refuse('may not be specified when `port` is non-numeric');
+    return [...named, ...breaks(`${path}.port`, first, portName)];
+  }
+  const start = numberAt(port, 'port');
+  return [
+    ...portNumber(`${path}.port`, start),
+    // Upstream shows the port.
+    ...(last !== undefined && end < start
+      ? [invalid(`${path}.endPort`, start, 'must be greater than or equal to `port`')]
+      : []),
+    ...(last === undefined ? [] : portNumber(`${path}.endPort`, end)),
+  ];
+}
+
+function validatePeer(peer: JsonObject, path: string): FieldError[] {
+  const block = objectAt(peer, 'ipBlock');
+  const selectors = ['podSelector', 'namespaceSelector'].filter(
+    (name) => objectAt(peer, name) !== undefined,
+  );
+  const errors = selectors.flatMap((name) => validateSelector(peer, path, name));
+  if (block !== undefined) appendAll(errors, validateBlock(block, `${path}.ipBlock`));
+  if (block === undefined && selectors.length === 0) {
+    errors.push(required(path, 'must specify a peer'));
+  }
+  if (block !== undefined && selectors.length > 0) {
+    errors.push(forbiddenField(path, 'may not specify both ipBlock and another peer'));
+  }
+  return errors;
+}
+
+function validateBlock(block: JsonObject, path: string): FieldError[] {
+  const cidr = textAt(block, 'cidr');
+  if (cidr === '') return [required(`${path}.cidr`)];
+  const whole = parseIpBlock(cidr);
+  if (whole === undefined) return validCidr(`${path}.cidr`, cidr);
+  return listAt(block, 'except').flatMap((value, index) => {
+    const field = `${path}.except[${index}]`;
+    const text = String(value);
+    const part = parseIpBlock(text);
+    if (part === undefined) return validCidr(field, text);
+    const isWithin = blockContains(whole, part) && part.prefixBits > whole.prefixBits;
+    return isWithin ? [] : [invalid(field, text, 'must be a strict subset of `cidr`')];
+  });
+}
+
+function validateTypes(spec: JsonObject): FieldError[] {
+  const types = listAt(spec, 'policyTypes').map(String);
+  if (types.length > policyTypes.length) {
+    const detail = 'may not specify more than two policyTypes';
+    return [invalidGo('spec.policyTypes', () => goList('networking.PolicyType', types), detail)];
+  }
+  return types.flatMap((type, index) =>
+    policyTypes.includes(type)
+      ? []
+      : [notSupported(`spec.policyTypes[${index}]`, type, policyTypes)],
+  );
+}

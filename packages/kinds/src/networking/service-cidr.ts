@@ -1,0 +1,128 @@
+import {
+  type ApiObject,
+  type Dialect,
+  dnsSubdomain,
+  type FieldError,
+  formatAsRead,
+  goQuoted,
+  type IpBlock,
+  invalid,
+  invalidGo,
+  type JsonObject,
+  parseIpAddress,
+  parseIpBlock,
+  required,
+  strictAddressProblem,
+} from '@wheelhouse/machinery';
+import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
+import { defineKind } from '../define.ts';
+import type { ResourceDef } from '../resource-def.ts';
+import { goStrings, same } from '../rules/checks.ts';
+import { objectsAt } from '../rules/fill.ts';
+
+const field = 'spec.cidrs';
+const cidrsMax = 2;
+
+/** The blocks of a ServiceCIDR, as text. */
+export const cidrsOf = (object: JsonObject): readonly string[] =>
+  listAt(object, 'spec', 'cidrs').map(String);
+
+/** Whether addresses of a ServiceCIDR may be given: nobody says that they may not. */
+export function isReady(object: ApiObject): boolean {
+  if (object.metadata.deletionTimestamp !== undefined) return false;
+  const ready = objectsAt(object, 'status', 'conditions').find(({ type }) => type === 'Ready');
+  return ready === undefined || textAt(ready, 'status') === 'True';
+}
+
+function validate(object: JsonObject): FieldError[] {
+  const cidrs = cidrsOf(object);
+  const shown = () => `networking.ServiceCIDRSpec{CIDRs:${goStrings(cidrs)}}`;
+  if (cidrs.length === 0) return [required(field, 'at least one CIDR required')];
+  if (cidrs.length > cidrsMax) {
+    return [invalidGo(field, shown, 'may only hold up to 2 values')];
+  }
+  if (cidrs.length === cidrsMax && !isDual(cidrs.map(parseIpBlock))) {
+    const example = 'i.e 192.168.0.0/24 and 2001:db8::/64';
+    const detail = `may specify no more than one IP for each IP family, ${example}`;
+    return [invalidGo(field, shown, detail)];
+  }
+  return cidrs.flatMap((cidr, index) => validateCidr(cidr, `${field}[${index}]`));
+}
+
+function isDual([one, other]: readonly (IpBlock | undefined)[]): boolean {
+  return one !== undefined && other !== undefined && one.base.family !== other.base.family;
+}
+
+function validateCidr(cidr: string, path: string): FieldError[] {
+  const problem = prefixProblem(cidr);
+  const block = parseIpBlock(cidr);
+  if (problem !== undefined || block === undefined) {
+    return [invalid(path, cidr, `netip.ParsePrefix(${goQuoted(cidr)}): ${problem}`)];
+  }
+  const { address, base } = block;
+  const isBase = address.bits === base.bits;
+  const bits = cidr.slice(cidr.indexOf('/') + 1);
+  const isCanonical = `${formatAsRead(cidr, address)}/${bits}` === cidr;
+  return [
+    ...(isBase
+      ? []
+      : [invalid(path, cidr, "wrong CIDR format, IP doesn't match network IP address")]),
+    ...(isCanonical ? [] : [invalid(path, cidr, 'CIDR not in RFC 5952 canonical format')]),
+  ];
+}
+
+/** Why Go's strict reader takes no prefix of this; undefined when it does. */
+function prefixProblem(text: string): string | undefined {
+  const slash = text.lastIndexOf('/');
+  if (slash < 0) return "no '/'";
+  const [address, bits] = [text.slice(0, slash), text.slice(slash + 1)];
+  const problem = strictAddressProblem(address);
+  if (problem !== undefined) return problem;
+  if (address.includes('%')) return 'IPv6 zones cannot be present in a prefix';
+  if (!/^(0|[1-9]\d*)$/.test(bits)) return `bad bits after slash: ${goQuoted(bits)}`;
+  const width = parseIpAddress(address)?.family === 4 && !address.includes(':') ? 32 : 128;
+  return Number(bits) > width ? 'prefix length out of range' : undefined;
+}
+
+/** ServiceCIDR: a range of addresses for Services. */
+export function serviceCidr(dialect: Dialect): ResourceDef {
+  const columns = [
+    nameColumn,
+    column('CIDRs', (object) => cidrsOf(object).join(','), { description: 'The ranges.' }),
+    ageColumn,
+  ];
+  return defineKind({
+    dialect,
+    facts: 'networking',
+    kind: 'ServiceCIDR',
+    resource: 'servicecidrs',
+    scope: 'Cluster',
+    versions: [
+      { version: 'v1beta1', columns },
+      { version: 'v1alpha1', columns },
+    ],
+    keepsStatusOnCreate: true,
+    strategy: {
+      metadataTold: { '': ['whole', 'change'] },
+      validateName: dnsSubdomain,
+      hasStatus: true,
+      validateCreate: (_, object) => validate(object),
+      validateUpdate: ({ subresource }, object, old) =>
+        subresource === 'status'
+          ? []
+          : [
+              ...validate(object),
+              ...(same([...cidrsOf(object)], [...cidrsOf(old)])
+                ? []
+                : [invalidGo(field, () => goStrings(cidrsOf(object)), 'field is immutable')]),
+            ],
+      resetFields: { '': ['status'], status: ['spec'] },
+    },
+    example: () => ({
+      apiVersion: `${dialect.group('networking')}/v1beta1`,
+      kind: 'ServiceCIDR',
+      metadata: { name: 'example' },
+      spec: { cidrs: ['10.9.0.0/24'] },
+    }),
+  });
+}

@@ -1,0 +1,98 @@
+import {
+  breaks,
+  type Dialect,
+  dnsLabel,
+  dnsSubdomain,
+  type FieldError,
+  type JsonObject,
+} from '@wheelhouse/machinery';
+import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
+import { defineKind } from '../define.ts';
+import { defaultFeatures } from '../features/features.ts';
+import { newPodRules } from '../pod/rules.ts';
+import { validateLabels } from '../pod/template.ts';
+import { validateTolerations } from '../pod/validation/placement.ts';
+import { validateResources } from '../pod/validation/resources.ts';
+import { nodeLabelMessage } from '../pod/warnings.ts';
+import type { ResourceDef } from '../resource-def.ts';
+import { immutable, sortedKeys } from '../rules/checks.ts';
+import { objectAt, objectsAt } from '../rules/fill.ts';
+
+function validate(object: JsonObject, dialect: Dialect): FieldError[] {
+  const scheduling = objectAt(object, 'scheduling');
+  const overhead = objectAt(object, 'overhead', 'podFixed');
+  const rules = newPodRules({ dialect, features: defaultFeatures });
+  return [
+    ...breaks('handler', textAt(object, 'handler'), dnsLabel),
+    ...(overhead === undefined ? [] : validateResources({ limits: overhead }, 'overhead', rules)),
+    ...validateLabels(objectAt(scheduling, 'nodeSelector'), 'scheduling.nodeSelector'),
+    ...validateUniqueTolerations(objectsAt(scheduling, 'tolerations')),
+  ];
+}
+
+/** Upstream says the last name of the path twice for what is wrong within one. */
+function validateUniqueTolerations(tolerations: readonly JsonObject[]): FieldError[] {
+  const path = 'scheduling.tolerations';
+  const seen = new Set<string>();
+  const errors = validateTolerations(tolerations, `${path}.tolerations`);
+  tolerations.forEach((toleration, index) => {
+    const [key, operator, value, effect] = ['key', 'operator', 'value', 'effect'].map((name) =>
+      JSON.stringify(textAt(toleration, name)),
+    );
+    const shown = `Key:${key}, Operator:${operator}, Value:${value}, Effect:${effect}`;
+    if (seen.has(shown)) {
+      const message = `Duplicate value: core.Toleration{${shown}, TolerationSeconds:(*int64)(nil)}`;
+      errors.push({ type: 'FieldValueDuplicate', field: `${path}[${index}]`, message });
+    }
+    seen.add(shown);
+  });
+  return errors;
+}
+
+function nodeLabelWarnings(object: JsonObject, dialect: Dialect): string[] {
+  return sortedKeys(objectAt(object, 'scheduling', 'nodeSelector')).flatMap((label) => {
+    const message = nodeLabelMessage(label, dialect);
+    return message === undefined ? [] : [`scheduling.nodeSelector: ${message}`];
+  });
+}
+
+/** RuntimeClass: a way to run containers. */
+export function runtimeClass(dialect: Dialect): ResourceDef {
+  return defineKind({
+    dialect,
+    facts: 'node',
+    kind: 'RuntimeClass',
+    resource: 'runtimeclasses',
+    scope: 'Cluster',
+    versions: [
+      {
+        version: 'v1',
+        columns: [
+          nameColumn,
+          column('Handler', (object) => textAt(object, 'handler'), {
+            description: 'Configuration of the container runtime.',
+          }),
+          ageColumn,
+        ],
+      },
+    ],
+    strategy: {
+      metadataTold: { '': ['whole', 'change'] },
+      validateName: dnsSubdomain,
+      validateCreate: (_, object) => validate(object, dialect),
+      validateUpdate: (_, object, old) => [
+        ...validate(object, dialect),
+        ...immutable('handler', textAt(object, 'handler'), textAt(old, 'handler')),
+      ],
+      warnings: (object) => nodeLabelWarnings(object, dialect),
+      allowCreateOnUpdate: true,
+      allowUnconditionalUpdate: false,
+    },
+    example: () => ({
+      apiVersion: `${dialect.group('node')}/v1`,
+      kind: 'RuntimeClass',
+      metadata: { name: 'example' },
+      handler: 'example',
+    }),
+  });
+}

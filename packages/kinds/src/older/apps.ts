@@ -1,0 +1,192 @@
+import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
+import { fillDaemonSet, templateGenerationAnnotation } from '../apps/daemon-set.ts';
+import { at, textAt } from '../cells.ts';
+import type { Strategy } from '../resource-def.ts';
+import { ensure, fill, objectAt } from '../rules/fill.ts';
+import type { OlderKind, OlderVersion } from './contract.ts';
+
+/**
+ * The workloads before `apps/v1`: they took their selector from the template's labels, let it
+ * change, and had other defaults.
+ */
+
+/** What upstream writes where the oldest Deployments meant no limit. */
+const unlimited = 2_147_483_647;
+
+/** Where `apps/v1` keeps a member that it no longer has, so that it is not lost on the way. */
+const rollbackAnnotation = 'deprecated.deployment.rollback.to';
+
+function selectorFromTemplate(object: JsonObject): void {
+  const spec = ensure(object, 'spec');
+  const labels = objectAt(spec, 'template', 'metadata', 'labels');
+  if (labels === undefined) return;
+  spec['selector'] ??= { matchLabels: { ...labels } };
+  const metadata = ensure(object, 'metadata');
+  if (Object.keys(objectAt(metadata, 'labels') ?? {}).length > 0) return;
+  metadata['labels'] = { ...labels };
+}
+
+function extensionsDeployment(object: JsonObject): void {
+  selectorFromTemplate(object);
+  const spec = ensure(object, 'spec');
+  fill(spec, { progressDeadlineSeconds: unlimited, revisionHistoryLimit: unlimited });
+  const strategy = ensure(spec, 'strategy');
+  fill(strategy, { type: 'RollingUpdate' });
+  const rolls = strategy['type'] === 'RollingUpdate' || strategy['rollingUpdate'] !== undefined;
+  if (rolls) fill(ensure(strategy, 'rollingUpdate'), { maxUnavailable: 1, maxSurge: 1 });
+}
+
+function firstDeployment(object: JsonObject): void {
+  selectorFromTemplate(object);
+  fill(ensure(object, 'spec'), { revisionHistoryLimit: 2 });
+}
+
+function replacedByHand(object: JsonObject): void {
+  selectorFromTemplate(object);
+  fill(ensure(ensure(object, 'spec'), 'updateStrategy'), { type: 'OnDelete' });
+}
+
+/** A member that the stored form has no place for, as the text of an annotation. */
+function toAnnotation(object: ApiObject, name: string, value: unknown): void {
+  const { annotations, ...metadata } = object.metadata;
+  const { [name]: _, ...others } = annotations ?? {};
+  const kept = value === undefined ? others : { ...others, [name]: String(value) };
+  object.metadata = metadata;
+  if (Object.keys(kept).length > 0) object.metadata.annotations = kept;
+}
+
+/** Takes the number out of an annotation; undefined when it has none. */
+function fromAnnotation(object: ApiObject, name: string): number | undefined {
+  const text = textAt(object as JsonObject, 'metadata', 'annotations', name);
+  if (!/^-?\d{1,15}$/.test(text)) return undefined;
+  toAnnotation(object, name, undefined);
+  return Number(text);
+}
+
+const rollback: Pick<OlderVersion, 'toStorage' | 'fromStorage' | 'operations'> = {
+  operations: [{ name: 'rollback', kind: 'DeploymentRollback' }],
+  toStorage(object) {
+    const wanted = objectAt(object, 'spec', 'rollbackTo');
+    if (wanted !== undefined) toAnnotation(object, rollbackAnnotation, wanted['revision'] ?? 0);
+    else toAnnotation(object, rollbackAnnotation, undefined);
+    return object;
+  },
+  fromStorage(object) {
+    const revision = fromAnnotation(object, rollbackAnnotation);
+    if (revision !== undefined) ensure(object, 'spec')['rollbackTo'] = { revision };
+    return object;
+  },
+};
+
+const templateGeneration: Pick<OlderVersion, 'toStorage' | 'fromStorage'> = {
+  toStorage(object) {
+    toAnnotation(
+      object,
+      templateGenerationAnnotation,
+      at(object, 'spec', 'templateGeneration') ?? 0,
+    );
+    return object;
+  },
+  fromStorage(object) {
+    const generation = fromAnnotation(object, templateGenerationAnnotation);
+    if (generation !== undefined) ensure(object, 'spec')['templateGeneration'] = generation;
+    return object;
+  },
+};
+
+/** Rules under which the selector may change (the doors by which old clients came). */
+const freeSelector = (strategy: Strategy): Partial<Strategy> => ({
+  validateUpdate(context, object, old) {
+    const spec = { ...objectAt(old, 'spec') };
+    const selector = at(object, 'spec', 'selector');
+    if (selector === undefined) delete spec['selector'];
+    else spec['selector'] = selector;
+    return strategy.validateUpdate?.(context, object, { ...old, spec }) ?? [];
+  },
+});
+
+/** What is asked through `rollback` is written as it is: the object's own rules have no say. */
+const rollsBack = (strategy: Strategy): Partial<Strategy> => {
+  const rules = { ...strategy, ...freeSelector(strategy) };
+  return {
+    ...rules,
+    prepareForUpdate(context, object, old) {
+      if (context.subresource !== 'rollback') rules.prepareForUpdate?.(context, object, old);
+    },
+    validateUpdate: (context, object, old) =>
+      context.subresource === 'rollback'
+        ? []
+        : (rules.validateUpdate?.(context, object, old) ?? []),
+  };
+};
+
+const version = (facts: string, name: string, more: Partial<OlderVersion> = {}): OlderVersion => ({
+  facts,
+  version: name,
+  defaultPropagation: 'Orphan',
+  ...more,
+});
+
+/** Deployment, DaemonSet, ReplicaSet and StatefulSet. */
+export function olderApps(): readonly OlderKind[] {
+  const labelled = { defaults: selectorFromTemplate };
+  return [
+    {
+      facts: 'apps',
+      kind: 'Deployment',
+      older: [
+        version('apps', 'v1beta2'),
+        version('apps', 'v1beta1', {
+          ...rollback,
+          defaults: firstDeployment,
+          rules: rollsBack,
+        }),
+        version('extensions', 'v1beta1', {
+          ...rollback,
+          defaults: extensionsDeployment,
+          rules: rollsBack,
+        }),
+      ],
+    },
+    {
+      facts: 'apps',
+      kind: 'DaemonSet',
+      older: [
+        version('apps', 'v1beta2'),
+        version('extensions', 'v1beta1', {
+          ...templateGeneration,
+          defaults: (object) => {
+            replacedByHand(object);
+            fillDaemonSet(object);
+          },
+          defaulting: 'alone',
+          rules: freeSelector,
+        }),
+      ],
+    },
+    {
+      facts: 'apps',
+      kind: 'ReplicaSet',
+      older: [
+        version('apps', 'v1beta2'),
+        // Of the type that came with the next version: this one's package has none.
+        version('apps', 'v1beta1', {
+          ...labelled,
+          type: 'apps.v1beta2.ReplicaSet',
+          life: {
+            introduced: 6,
+            deprecated: 8,
+            removed: 16,
+            replacement: { group: 'apps', version: 'v1', kind: 'ReplicaSet' },
+          },
+        }),
+        version('extensions', 'v1beta1', { ...labelled, rules: freeSelector }),
+      ],
+    },
+    {
+      facts: 'apps',
+      kind: 'StatefulSet',
+      older: [version('apps', 'v1beta2'), version('apps', 'v1beta1', { defaults: replacedByHand })],
+    },
+  ];
+}

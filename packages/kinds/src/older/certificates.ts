@@ -1,0 +1,76 @@
+import type { Dialect, FieldError, JsonObject } from '@wheelhouse/machinery';
+import { at, listAt, textAt } from '../cells.ts';
+import { requestedNames } from '../certificates/certificate-request.ts';
+import type { Strategy } from '../resource-def.ts';
+import { ensure, fill, objectsAt } from '../rules/fill.ts';
+import type { OlderKind } from './contract.ts';
+
+/** CertificateSigningRequest before `v1`, which asks for less and guesses the signer. */
+
+const nodeGroup = 'system:nodes';
+const nodePrefix = 'system:node:';
+const common = ['digital signature', 'key encipherment'];
+
+/** Whether the usages are these, the encipherment of keys left aside. */
+function hasUsages(object: JsonObject, kind: string): boolean {
+  const usages = new Set(listAt(object, 'spec', 'usages'));
+  usages.delete('key encipherment');
+  return usages.size === 2 && usages.has('digital signature') && usages.has(kind);
+}
+
+/** What kubelets ask for is told by the request itself. */
+function signerOf(object: JsonObject, dialect: Dialect): string {
+  const unknown = dialect.label('legacy-unknown');
+  const pem = Buffer.from(textAt(object, 'spec', 'request'), 'base64');
+  const names = requestedNames(pem);
+  if (names === undefined) return unknown;
+  const isNode =
+    names.organizations.join() === nodeGroup && names.commonName.startsWith(nodePrefix);
+  if (!isNode) return unknown;
+  if (!names.hasAlternatives && hasUsages(object, 'client auth')) {
+    return dialect.label('kube-apiserver-client-kubelet');
+  }
+  const serves = names.hasAlternatives && hasUsages(object, 'server auth');
+  return serves ? dialect.label('kubelet-serving') : unknown;
+}
+
+/** Drops what only the current version complains of. */
+function lenient(errors: readonly FieldError[], legacySigner: string): readonly FieldError[] {
+  return errors.filter(({ type, field, message }) => {
+    if (/^spec\.usages(\[|$)/.test(field)) return false;
+    if (field === 'spec.signerName' && message.includes(legacySigner)) return false;
+    return !(field.startsWith('status.conditions[') && type !== 'FieldValueRequired');
+  });
+}
+
+/** The kind's rules without those. */
+export function olderCertificates(dialect: Dialect): readonly OlderKind[] {
+  const legacySigner = dialect.label('legacy-unknown');
+  const rules = (strategy: Strategy): Partial<Strategy> => ({
+    validateCreate: (context, object) =>
+      lenient(strategy.validateCreate?.(context, object) ?? [], legacySigner),
+    validateUpdate: (context, object, old) =>
+      lenient(strategy.validateUpdate?.(context, object, old) ?? [], legacySigner),
+  });
+  return [
+    {
+      facts: 'certificates',
+      kind: 'CertificateSigningRequest',
+      older: [
+        {
+          facts: 'certificates',
+          version: 'v1beta1',
+          rules,
+          defaults(object) {
+            const spec = ensure(object, 'spec');
+            if (at(spec, 'usages') === undefined) spec['usages'] = [...common];
+            if (textAt(spec, 'signerName') === '') spec['signerName'] = signerOf(object, dialect);
+            for (const condition of objectsAt(object, 'status', 'conditions')) {
+              fill(condition, { status: 'True' });
+            }
+          },
+        },
+      ],
+    },
+  ];
+}

@@ -1,0 +1,246 @@
+import { type Dialect, dnsSubdomain, type JsonObject, pathSegment } from '@wheelhouse/machinery';
+import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
+import { leaseCandidate } from '../coordination/lease-candidate.ts';
+import { defineKind, type VersionOptions } from '../define.ts';
+import { defaultFeatures, type Features } from '../features/features.ts';
+import { ipAddress } from '../networking/ip-address.ts';
+import { serviceCidr } from '../networking/service-cidr.ts';
+import type { ColumnDef, ResourceDef } from '../resource-def.ts';
+import { objectAt, objectsAt } from '../rules/fill.ts';
+
+/**
+ * Kinds without a stable version: served when `--runtime-config` switches them on (and their gate,
+ * where they have one). Those of the table are judged by their schemas alone.
+ */
+
+interface Preview {
+  readonly facts: string;
+  readonly kind: string;
+  readonly resource: string;
+  readonly scope: ResourceDef['scope'];
+  /** The stored one first. */
+  readonly versions: readonly (string | VersionOptions)[];
+  readonly shortNames?: readonly string[];
+  readonly gate?: ResourceDef['gate'];
+  readonly hasStatus?: boolean;
+  /** What a deletion answers; a Status unless said. */
+  readonly deleteAnswers?: 'object';
+  /** What is printed after the name; the age alone unless said. */
+  readonly columns?: readonly ColumnDef[];
+  readonly name?: string;
+  readonly spec?: JsonObject;
+  /** Members beside metadata, for kinds without a spec. */
+  readonly members?: JsonObject;
+}
+
+/** Amounts of a device stood bare in the first version. */
+function eachCapacity(object: JsonObject, change: (capacity: JsonObject) => JsonObject): void {
+  for (const device of objectsAt(object, 'spec', 'devices')) {
+    const basic = objectAt(device, 'basic');
+    const capacity = objectAt(basic, 'capacity');
+    if (basic !== undefined && capacity !== undefined) basic['capacity'] = change(capacity);
+  }
+}
+
+const mapped = (object: JsonObject, change: (value: JsonObject[string]) => JsonObject[string]) =>
+  Object.fromEntries(Object.entries(object).map(([name, value]) => [name, change(value)]));
+
+const firstSlices: VersionOptions = {
+  version: 'v1alpha3',
+  toStorage(object) {
+    eachCapacity(object, (capacity) => mapped(capacity, (value) => ({ value: value ?? '0' })));
+    return object;
+  },
+  fromStorage(object) {
+    eachCapacity(object, (capacity) =>
+      mapped(capacity, (one) => (one as { value?: string } | undefined)?.value ?? '0'),
+    );
+    return object;
+  },
+};
+
+/** A column of the text at a path. */
+const text = (name: string, path: readonly string[], description: string) =>
+  column(name, (object) => textAt(object, ...path), { description });
+
+/** How far a claim has come: `allocated,reserved`. */
+function claimState(object: JsonObject): string {
+  const isDeleted = at(object, 'metadata', 'deletionTimestamp') !== undefined;
+  const deleted = isDeleted ? ['deleted'] : [];
+  if (at(object, 'status', 'allocation') === undefined) return [...deleted, 'pending'][0] ?? '';
+  const reserved = listAt(object, 'status', 'reservedFor').length > 0 ? ['reserved'] : [];
+  return [...deleted, 'allocated', ...reserved].join(',');
+}
+
+const shownServersMax = 3;
+
+/** Which server stores what, the first few of them. */
+function serverVersions(object: JsonObject): string {
+  const all = listAt(object, 'status', 'storageVersions').map(
+    (one) => `${textAt(one, 'apiServerID')}=${textAt(one, 'encodingVersion')}`,
+  );
+  const shown = all.slice(0, shownServersMax).join(',');
+  const more = all.length - shownServersMax;
+  return more > 0 ? `${shown} + ${more} more...` : shown;
+}
+
+function migrated(object: JsonObject): string {
+  const resource = at(object, 'spec', 'resource');
+  return ['resource', 'version', 'group'].map((member) => textAt(resource, member)).join('.');
+}
+
+const driver = 'driver.example.com';
+
+const previews: readonly Preview[] = [
+  {
+    facts: 'certificates',
+    kind: 'ClusterTrustBundle',
+    resource: 'clustertrustbundles',
+    gate: 'ClusterTrustBundle',
+    scope: 'Cluster',
+    versions: ['v1alpha1'],
+    columns: [text('SignerName', ['spec', 'signerName'], 'Whose signer it is for.')],
+    spec: { trustBundle: 'none' },
+  },
+  {
+    facts: 'apiserverinternal',
+    kind: 'StorageVersion',
+    resource: 'storageversions',
+    scope: 'Cluster',
+    versions: ['v1alpha1'],
+    columns: [
+      column(
+        'CommonEncodingVersion',
+        (object) => textAt(object, 'status', 'commonEncodingVersion') || '<unset>',
+        { description: 'What all servers store.' },
+      ),
+      column('StorageVersions', serverVersions, { description: 'What each server stores.' }),
+      ageColumn,
+    ],
+    hasStatus: true,
+    name: 'core.pods',
+    spec: {},
+  },
+  {
+    facts: 'resource',
+    kind: 'DeviceClass',
+    resource: 'deviceclasses',
+    scope: 'Cluster',
+    deleteAnswers: 'object',
+    versions: ['v1beta1', 'v1alpha3'],
+    spec: {},
+  },
+  {
+    facts: 'resource',
+    kind: 'ResourceClaim',
+    resource: 'resourceclaims',
+    scope: 'Namespaced',
+    deleteAnswers: 'object',
+    versions: ['v1beta1', 'v1alpha3'],
+    columns: [column('State', claimState, { description: 'How far it has come.' }), ageColumn],
+    hasStatus: true,
+    spec: { devices: { requests: [{ name: 'r', deviceClassName: 'example' }] } },
+  },
+  {
+    facts: 'resource',
+    kind: 'ResourceClaimTemplate',
+    resource: 'resourceclaimtemplates',
+    scope: 'Namespaced',
+    deleteAnswers: 'object',
+    versions: ['v1beta1', 'v1alpha3'],
+    spec: { spec: { devices: { requests: [{ name: 'r', deviceClassName: 'example' }] } } },
+  },
+  {
+    facts: 'resource',
+    kind: 'ResourceSlice',
+    resource: 'resourceslices',
+    scope: 'Cluster',
+    deleteAnswers: 'object',
+    versions: ['v1beta1', firstSlices],
+    columns: [
+      text('Node', ['spec', 'nodeName'], 'Where the devices are.'),
+      text('Driver', ['spec', 'driver'], 'Who tells of them.'),
+      text('Pool', ['spec', 'pool', 'name'], 'What they belong to.'),
+      ageColumn,
+    ],
+    spec: {
+      driver,
+      nodeName: 'n',
+      pool: { name: 'p', generation: 1, resourceSliceCount: 1 },
+      devices: [{ name: 'd', basic: { capacity: { memory: { value: '1Gi' } } } }],
+    },
+  },
+  {
+    facts: 'storage',
+    kind: 'VolumeAttributesClass',
+    resource: 'volumeattributesclasses',
+    scope: 'Cluster',
+    deleteAnswers: 'object',
+    versions: ['v1beta1', 'v1alpha1'],
+    columns: [text('DriverName', ['driverName'], 'Driver of the volumes.'), ageColumn],
+    shortNames: ['vac'],
+    members: { driverName: driver, parameters: { a: 'b' } },
+  },
+  {
+    facts: 'storagemigration',
+    kind: 'StorageVersionMigration',
+    resource: 'storageversionmigrations',
+    gate: 'StorageVersionMigrator',
+    scope: 'Cluster',
+    versions: ['v1alpha1'],
+    columns: [column('Resource', migrated, { description: 'What is rewritten.' })],
+    hasStatus: true,
+    spec: { resource: { group: 'apps', version: 'v1', resource: 'deployments' } },
+  },
+];
+
+/** The kinds of that table, and those with rules of their own. */
+export function previewKinds(
+  dialect: Dialect,
+  features: Features = defaultFeatures,
+): readonly ResourceDef[] {
+  return [
+    ...previews.map((preview) => kindOf({ dialect, features }, preview)),
+    leaseCandidate(dialect),
+    ipAddress(dialect),
+    serviceCidr(dialect),
+  ];
+}
+
+function kindOf(
+  ports: { readonly dialect: Dialect; readonly features: Features },
+  preview: Preview,
+): ResourceDef {
+  const { facts, kind, resource, scope, hasStatus = false, deleteAnswers } = preview;
+  const columns = [nameColumn, ...(preview.columns ?? [ageColumn])];
+  const versions = preview.versions.map((one) =>
+    typeof one === 'string' ? { version: one, columns } : { columns, ...one },
+  );
+  const def = defineKind({
+    ...ports,
+    facts,
+    kind,
+    resource,
+    scope,
+    ...(preview.shortNames === undefined ? {} : { shortNames: preview.shortNames }),
+    versions,
+    strategy: {
+      // Bundles with their signer before a colon are no subdomains.
+      validateName: facts === 'certificates' ? pathSegment : dnsSubdomain,
+      hasStatus,
+      ...(deleteAnswers === undefined ? {} : { deleteAnswers }),
+    },
+  });
+  const example = (): JsonObject => ({
+    apiVersion: def.storage.apiVersion,
+    kind,
+    metadata: {
+      name: preview.name ?? 'example',
+      ...(scope === 'Namespaced' ? { namespace: 'default' } : {}),
+    },
+    ...(preview.spec === undefined ? {} : { spec: structuredClone(preview.spec) }),
+    ...preview.members,
+  });
+  const { gate } = preview;
+  return { ...def, ...(gate === undefined ? {} : { gate }), example };
+}

@@ -1,0 +1,254 @@
+import { type ApiObject, apiVersionOf, type Dialect, type JsonObject } from '@wheelhouse/machinery';
+import { decodeTyped } from '@wheelhouse/schema';
+import type { AdmissionKindOptions } from '../admissionregistration/expressions.ts';
+import { mutatingPolicyKinds } from '../admissionregistration/mutating-admission-policy.ts';
+import { groupStems } from '../facts.ts';
+import type { Features } from '../features/features.ts';
+import type {
+  ColumnDef,
+  ResourceDef,
+  Strategy,
+  StrategyContext,
+  SubresourceDef,
+  VersionDef,
+} from '../resource-def.ts';
+import { currentMinor, type Life, lifeMembers, lifeOf } from '../rules/life.ts';
+import { schemaOf } from '../schema-of.ts';
+import type { OlderKind, OlderVersion } from './contract.ts';
+import { endedKinds } from './ended-kinds.ts';
+import { previewKinds } from './preview-kinds.ts';
+import { olderKinds } from './table.ts';
+
+interface Release {
+  readonly dialect: Dialect;
+  readonly minor: number;
+  /** What judges the expressions of policies; absent for tools that only read them. */
+  readonly admission?: AdmissionKindOptions;
+  /** Which features are on; those of the current release by default when absent. */
+  readonly features?: Features;
+}
+
+/**
+ * The built-in kinds as a release had them (VER-2): with the versions since removed, and without
+ * what came later. Objects are stored in the same form whatever the release, so that a server can go
+ * from one to the other and back.
+ */
+export function kindsOfRelease(
+  defs: readonly ResourceDef[],
+  release: Release,
+): readonly ResourceDef[] {
+  const all = withOlderVersions(defs, release);
+  return all.map((def) => ({
+    ...def,
+    versions: def.versions.map((version) => atRelease(def, version, release)),
+  }));
+}
+
+/** The kinds with every version that any release had, as the current one serves them: for tools. */
+export function kindsOfAllReleases(
+  defs: readonly ResourceDef[],
+  dialect: Dialect,
+): readonly ResourceDef[] {
+  return withOlderVersions(defs, { dialect, minor: currentMinor });
+}
+
+function withOlderVersions(defs: readonly ResourceDef[], release: Release): readonly ResourceDef[] {
+  const { dialect, admission = {}, features } = release;
+  const table = olderKinds(dialect);
+  const previews = [...mutatingPolicyKinds(dialect, admission), ...previewKinds(dialect, features)];
+  const grown = [...defs, ...endedKinds(dialect), ...previews].flatMap((def) => {
+    const kinds = table.filter(
+      (one) => one.kind === def.kind && groupOf(dialect, one.facts) === def.group,
+    );
+    const [first] = kinds;
+    if (first === undefined) return [def];
+    return grownDefs(def, { ...first, older: kinds.flatMap(({ older }) => older) }, release);
+  });
+  return grown;
+}
+
+const groupOf = (dialect: Dialect, facts: string): string =>
+  dialect.group(groupStems[facts] ?? facts);
+
+/** The kind with its older versions, and its views in other groups. */
+function grownDefs(def: ResourceDef, kind: OlderKind, release: Release): ResourceDef[] {
+  const groups = [...new Set([kind.facts, ...kind.older.map(({ facts }) => facts)])];
+  return groups.map((facts) => {
+    const older = kind.older.filter((one) => one.facts === facts);
+    const own = facts === kind.facts ? def.versions : [];
+    const group = groupOf(release.dialect, facts);
+    const versions = older.map((one) => versionDef(one, { def, group, release }));
+    return {
+      ...def,
+      group,
+      versions: [...own, ...versions],
+      subresources: [...def.subresources, ...operationsOf(older, group)].sort(byName),
+      strategy: strategyOf(def.strategy, older),
+    };
+  });
+}
+
+/** Sub-resources of single older versions: all are POSTed to. */
+function operationsOf(older: readonly OlderVersion[], group: string): SubresourceDef[] {
+  return older.flatMap(({ version, operations = [] }) =>
+    operations.map(({ name, kind }) => ({
+      name,
+      verbs: ['create' as const],
+      kind: { group, version, kind },
+      versions: [version],
+    })),
+  );
+}
+
+const byName = (one: SubresourceDef, other: SubresourceDef): number =>
+  one.name < other.name ? -1 : 1;
+
+/** Versions made here, whose life is that of the table. */
+const ofTable = new WeakSet<VersionDef>();
+
+function versionDef(
+  older: OlderVersion,
+  { def, group, release }: { def: ResourceDef; group: string; release: Release },
+): VersionDef {
+  const stored = storedVersion(def);
+  const typeName = older.type ?? `${older.facts}.${older.version}.${def.kind}`;
+  const { isOnByDefault, defaultPropagation } = older;
+  const schema = older.schema ?? (() => schemaOf(typeName));
+  // Where another group's form is stored, the kind's own version knows the way.
+  const like = stored ?? def.versions[0];
+  const { toStorage = like?.toStorage, fromStorage = like?.fromStorage } = older;
+  const isLike = older.columns === undefined;
+  const storedColumns = isLike ? (like?.storedColumns ?? like?.columns) : undefined;
+  const columns = older.columns ?? columnsOf(like?.columns, older);
+  const made: VersionDef = {
+    version: older.version,
+    ...lifeMembers(older.life ?? lifeOf(typeName), {
+      ...release,
+      apiVersion: apiVersionOf({ group, version: older.version }),
+      kind: def.kind,
+    }),
+    get schema() {
+      return schema();
+    },
+    defaults(object) {
+      older.defaults?.(object);
+      if (older.defaulting !== 'alone') stored?.defaults?.(object);
+    },
+    toStorage: (object) => shaped(stored?.schema, toStorage?.(object) ?? object),
+    fromStorage: (object) => shaped(schema(), fromStorage?.(object) ?? object),
+    ...(columns === undefined ? {} : { columns }),
+    ...(storedColumns === undefined ? {} : { storedColumns }),
+    ...(isOnByDefault === undefined ? {} : { isOnByDefault }),
+    ...(defaultPropagation === undefined ? {} : { defaultPropagation }),
+  };
+  ofTable.add(made);
+  return made;
+}
+
+/** The version whose form is stored; Events of their own group have none. */
+function storedVersion({ group, storage, versions }: ResourceDef): VersionDef | undefined {
+  return versions.find(({ version }) => apiVersionOf({ group, version }) === storage.apiVersion);
+}
+
+/** The object in the form a schema has: members of other versions dropped, those it needs added. */
+function shaped(schema: VersionDef['schema'] | undefined, object: ApiObject): ApiObject {
+  if (schema === undefined) return object;
+  const { apiVersion, kind } = object;
+  return { apiVersion, kind, ...decodeTyped(schema)(object) } as ApiObject;
+}
+
+/** The stored version's columns, over the stored form. */
+function columnsOf(
+  columns: readonly ColumnDef[] | undefined,
+  older: OlderVersion,
+): readonly ColumnDef[] | undefined {
+  const { toStorage } = older;
+  if (columns === undefined || toStorage === undefined) return columns;
+  const converted = new WeakMap<JsonObject, JsonObject>();
+  const storedForm = (object: JsonObject): JsonObject => {
+    const known = converted.get(object);
+    if (known !== undefined) return known;
+    const made = toStorage(structuredClone(object) as ApiObject);
+    converted.set(object, made);
+    return made;
+  };
+  return columns.map((one) => ({
+    ...one,
+    cell: (object, nowMs) => one.cell(storedForm(object), nowMs),
+  }));
+}
+
+/** The kind's rules, with those of an older version where the request is of that version. */
+function strategyOf(strategy: Strategy, older: readonly OlderVersion[]): Strategy {
+  const rules = new Map<string, Strategy>();
+  for (const { version, rules: own } of older) {
+    if (own !== undefined) rules.set(version, { ...strategy, ...own(strategy) });
+  }
+  if (rules.size === 0) return strategy;
+  const of = (context: StrategyContext) => rules.get(context.version ?? '') ?? strategy;
+  return {
+    ...strategy,
+    ...fieldLabelsOf(strategy, rules),
+    prepareForCreate: (context, object) => of(context).prepareForCreate?.(context, object),
+    prepareForUpdate: (context, object, old) =>
+      of(context).prepareForUpdate?.(context, object, old),
+    validateCreate: (context, object) => of(context).validateCreate?.(context, object) ?? [],
+    validateUpdate: (context, object, old) =>
+      of(context).validateUpdate?.(context, object, old) ?? [],
+  };
+}
+
+function fieldLabelsOf(
+  strategy: Strategy,
+  rules: ReadonlyMap<string, Strategy>,
+): Pick<Strategy, 'fieldLabels'> {
+  const labels = { ...strategy.fieldLabels };
+  for (const own of rules.values()) Object.assign(labels, own.fieldLabels);
+  return Object.keys(labels).length === 0 ? {} : { fieldLabels: labels };
+}
+
+/** Releases of stable versions where the types say otherwise than what their group served. */
+const stableSince: Readonly<Record<string, Life>> = {
+  'authorization.v1.LocalSubjectAccessReview': { introduced: 6 },
+  'authorization.v1.SelfSubjectAccessReview': { introduced: 6 },
+  'authorization.v1.SelfSubjectRulesReview': { introduced: 8 },
+  'apiextensions.v1.CustomResourceDefinition': { introduced: 16 },
+  'storage.v1.CSIDriver': { introduced: 19 },
+};
+
+/** Alpha versions whose group served the beta ones in their stead. */
+const droppedIn: Readonly<Record<string, number>> = {
+  'networking.v1alpha1.IPAddress': 31,
+  'networking.v1alpha1.ServiceCIDR': 31,
+};
+
+/** What is known of when a group served a version, by the type's name. */
+function servedLife(typeName: string): Life | undefined {
+  const life = stableSince[typeName] ?? lifeOf(typeName);
+  const dropped = droppedIn[typeName];
+  return life === undefined || dropped === undefined ? life : { ...life, dropped };
+}
+
+/** A version of the current kinds as a release had it; older ones have their life already. */
+function atRelease(def: ResourceDef, version: VersionDef, release: Release): VersionDef {
+  const { dialect } = release;
+  if (ofTable.has(version)) return version;
+  const facts = directoryOf(dialect, def.group);
+  const typeName = `${facts}.${version.version}.${def.kind}`;
+  const life = servedLife(typeName);
+  const { deprecationWarning: _, ...properties } = Object.getOwnPropertyDescriptors(version);
+  const members = lifeMembers(life, {
+    ...release,
+    apiVersion: apiVersionOf({ group: def.group, version: version.version }),
+    kind: def.kind,
+  });
+  return Object.defineProperties({} as VersionDef, {
+    ...properties,
+    ...Object.getOwnPropertyDescriptors(members),
+  });
+}
+
+function directoryOf(dialect: Dialect, group: string): string {
+  const found = Object.entries(groupStems).find(([, stem]) => dialect.group(stem) === group);
+  return found?.[0] ?? '';
+}

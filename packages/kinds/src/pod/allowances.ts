@@ -1,0 +1,71 @@
+import { type JsonObject, strictEnvironmentName } from '@wheelhouse/machinery';
+import { listAt, numberAt, textAt } from '../cells.ts';
+import { objectAt, objectsAt } from '../rules/fill.ts';
+import { annotationsOf, plainPath } from './fields.ts';
+import { type Allowances, newlyAllowed, type PodPorts } from './rules.ts';
+import { validateAffinity } from './validation/affinity.ts';
+import { isDeletionCost } from './validation/annotations.ts';
+import { validateSpreadSelector } from './validation/placement.ts';
+import { validateResources } from './validation/resources.ts';
+import { validateSysctls } from './validation/security.ts';
+import { eachContainer } from './visit.ts';
+
+/** What a holder of a pod's metadata and spec already breaks, and an update of it may go on to. */
+export function allowancesOf(old: JsonObject | undefined, ports: PodPorts): Allowances {
+  const spec = objectAt(old, 'spec') ?? {};
+  const { dialect, features } = ports;
+  const allow = newlyAllowed(features);
+  const rules = { ...ports, allow };
+  const has = (errors: readonly { message: string }[], words: string) =>
+    errors.some(({ message }) => message.includes(words));
+  const resources = () =>
+    eachContainer(spec, '').flatMap(({ container, path }) =>
+      validateResources(objectAt(container, 'resources'), path, rules),
+    );
+  const isPlain = (source: JsonObject) => {
+    const token = objectAt(source, 'serviceAccountToken');
+    return token === undefined || plainPath('', textAt(token, 'path')).length === 0;
+  };
+  return {
+    indivisibleHugePages:
+      usesHugePages(spec) && has(resources(), 'is not positive integer multiple'),
+    affinityLabelValues: validateAffinity(spec, '', rules).some(({ field }) =>
+      /\.matchExpressions\[\d+\]\.values\[/.test(field),
+    ),
+    spreadSelectors: objectsAt(spec, 'topologySpreadConstraints').some(
+      (constraint) => validateSpreadSelector(constraint, '').length > 0,
+    ),
+    tokenPaths: objectsAt(spec, 'volumes').some(
+      (volume) => !objectsAt(volume, 'projected', 'sources').every(isPlain),
+    ),
+    hostSysctls: has(validateSysctls(spec, '', rules), "may not be specified when 'host"),
+    deletionCost: allow.deletionCost || !isDeletionCost(annotationsOf(old), dialect),
+    relaxedSearches:
+      allow.relaxedSearches ||
+      listAt(spec, 'dnsConfig', 'searches').some((one) => one === '.' || `${one}`.includes('_')),
+    relaxedVariables:
+      allow.relaxedVariables ||
+      eachContainer(spec, '').some(({ container }) =>
+        objectsAt(container, 'env').some(
+          (variable) => strictEnvironmentName(textAt(variable, 'name')).length > 0,
+        ),
+      ),
+    zeroSleep:
+      allow.zeroSleep ||
+      eachContainer(spec, '').some(({ container }) =>
+        ['preStop', 'postStart'].some((name) => {
+          const sleep = objectAt(container, 'lifecycle', name, 'sleep');
+          return sleep !== undefined && numberAt(sleep, 'seconds') === 0;
+        }),
+      ),
+  };
+}
+
+const usesHugePages = (spec: JsonObject): boolean =>
+  eachContainer(spec, '').some(({ container }) =>
+    ['limits', 'requests'].some((kind) =>
+      Object.keys(objectAt(container, 'resources', kind) ?? {}).some((name) =>
+        name.startsWith('hugepages-'),
+      ),
+    ),
+  );

@@ -1,0 +1,78 @@
+import { appendAll, isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
+import { same } from '../rules/checks.ts';
+
+/** A difference told to people, in the manner of Go's `cmp.Diff`: what went with `-`, what came with `+`. */
+
+const capital = (name: string) => name.charAt(0).toUpperCase() + name.slice(1);
+const line = (mark: ' ' | '-' | '+', depth: number, text: string) =>
+  `${mark} ${'\t'.repeat(depth)}${text}`;
+
+/** Lines that lead from `old` to `next`, each member in which they differ with those around it left out. */
+export function goDifference(type: string, old: JsonObject, next: JsonObject): string {
+  return `${lines({ head: `${type}{`, old, next, depth: 0 }).join('\n')}\n`;
+}
+
+interface Place {
+  /** What stands before the opening brace, brace included. */
+  readonly head: string;
+  readonly old: JsonObject;
+  readonly next: JsonObject;
+  readonly depth: number;
+}
+
+function lines({ head, old, next, depth }: Place): string[] {
+  const names = [...new Set([...Object.keys(old), ...Object.keys(next)])];
+  const close = line(' ', depth, depth === 0 ? '}' : '},');
+  return [line(' ', depth, head), ...memberLines(names, { old, next, depth }), close];
+}
+
+function memberLines(
+  names: readonly string[],
+  { old, next, depth }: Omit<Place, 'head'>,
+): string[] {
+  const found: string[] = [];
+  let alike = 0;
+  const tellAlike = () => {
+    if (alike > 0) {
+      const fields = alike === 1 ? 'field' : 'fields';
+      found.push(line(' ', depth + 1, `... // ${alike} identical ${fields}`));
+    }
+    alike = 0;
+  };
+  for (const name of names) {
+    if (same(old[name], next[name])) {
+      alike += 1;
+      continue;
+    }
+    tellAlike();
+    appendAll(
+      found,
+      valueLines(`${capital(name)}: `, { old: old[name], next: next[name], depth: depth + 1 }),
+    );
+  }
+  tellAlike();
+  return found;
+}
+
+function valueLines(
+  label: string,
+  at: { old: JsonValue | undefined; next: JsonValue | undefined; depth: number },
+): string[] {
+  const { old, next, depth } = at;
+  if (isObject(old) && isObject(next)) return lines({ head: `${label}{`, old, next, depth });
+  if (!Array.isArray(old) || !Array.isArray(next)) {
+    return [
+      ...(old === undefined ? [] : [line('-', depth, `${label}${shown(old)},`)]),
+      ...(next === undefined ? [] : [line('+', depth, `${label}${shown(next)},`)]),
+    ];
+  }
+  const length = Math.max(old.length, next.length);
+  const items = Array.from({ length }, (_, index) => ({ old: old[index], next: next[index] }));
+  const changed = items.flatMap((item) =>
+    same(item.old, item.next) ? [] : valueLines('', { ...item, depth: depth + 1 }),
+  );
+  return [line(' ', depth, `${label}{`), ...changed, line(' ', depth, '},')];
+}
+
+const shown = (value: JsonValue) =>
+  JSON.stringify(value, (_, member) => (typeof member === 'bigint' ? Number(member) : member));

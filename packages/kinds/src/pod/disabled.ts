@@ -1,0 +1,120 @@
+import type { JsonObject } from '@wheelhouse/machinery';
+import { textAt } from '../cells.ts';
+import type { GatedFields } from '../features/gated-fields.ts';
+import { objectAt, objectsAt } from '../rules/fill.ts';
+import { isSet } from './fields.ts';
+import { eachContainer } from './visit.ts';
+
+const must = 'requiredDuringSchedulingIgnoredDuringExecution';
+const rather = 'preferredDuringSchedulingIgnoredDuringExecution';
+
+/** The members of a pod's spec at `path` that belong to features. */
+export function podFields(path: string): readonly GatedFields[] {
+  const containers = `${path}.initContainers|containers|ephemeralContainers[]`;
+  const spread = `${path}.topologySpreadConstraints[]`;
+  const affinity = `${path}.affinity.podAffinity|podAntiAffinity`;
+  const keys = 'matchLabelKeys|mismatchLabelKeys';
+  const steps = path.split('.');
+  const specOf = (object: JsonObject | undefined) => objectAt(object, ...steps);
+  return [
+    { gates: ['UserNamespacesSupport'], drop: [`${path}.hostUsers`] },
+    {
+      gates: ['SupplementalGroupsPolicy'],
+      drop: [`${path}.securityContext.supplementalGroupsPolicy`],
+    },
+    { gates: ['SELinuxChangePolicy'], drop: [`${path}.securityContext.seLinuxChangePolicy`] },
+    { gates: ['PodLevelResources'], drop: [`${path}.resources`] },
+    { gates: ['NodeInclusionPolicyInPodTopologySpread'], drop: [`${spread}.nodeTaintsPolicy`] },
+    { gates: ['NodeInclusionPolicyInPodTopologySpread'], drop: [`${spread}.nodeAffinityPolicy`] },
+    { gates: ['MatchLabelKeysInPodTopologySpread'], drop: [`${spread}.matchLabelKeys`] },
+    {
+      gates: ['MatchLabelKeysInPodAffinity'],
+      drop: [`${affinity}.${must}[].${keys}`, `${affinity}.${rather}[].podAffinityTerm.${keys}`],
+    },
+    {
+      gates: ['DynamicResourceAllocation'],
+      drop: [`${containers}.resources.claims`, `${path}.resourceClaims`],
+      usedBy: [`${path}.resourceClaims`],
+    },
+    {
+      gates: ['ClusterTrustBundleProjection'],
+      drop: [`${path}.volumes[].projected.sources[].clusterTrustBundle`],
+    },
+    { gates: ['InPlacePodVerticalScaling'], drop: [`${containers}.resizePolicy`] },
+    { gates: ['SidecarContainers'], drop: [`${path}.initContainers[].restartPolicy`] },
+    {
+      gates: ['RecursiveReadOnlyMounts'],
+      drop: [`${containers}.volumeMounts[].recursiveReadOnly`],
+    },
+    {
+      gates: ['PodLifecycleSleepAction'],
+      drop: [`${containers}.lifecycle.preStop|postStart.sleep`],
+      settle: (object) => dropEmptyHandlers(specOf(object)),
+    },
+    {
+      gates: ['ImageVolume'],
+      drop: [],
+      usedBy: [`${path}.volumes[].image`],
+      settle: (object) => dropImages(specOf(object)),
+    },
+    {
+      gates: ['ProcMountType'],
+      drop: [],
+      settle: (object, old) => settleMounts(specOf(object), specOf(old)),
+    },
+  ];
+}
+
+/** Handlers that have lost what they did. */
+function dropEmptyHandlers(spec: JsonObject | undefined): void {
+  for (const { container } of eachContainer(spec, '')) {
+    const lifecycle = objectAt(container, 'lifecycle');
+    if (lifecycle === undefined) continue;
+    for (const name of ['preStop', 'postStart']) {
+      const handler = objectAt(lifecycle, name);
+      if (handler !== undefined && Object.keys(handler).length === 0) delete lifecycle[name];
+    }
+    if (Object.keys(lifecycle).length === 0) delete container['lifecycle'];
+  }
+}
+
+/** Volumes of images go whole, and with them all that mounts them. */
+function dropImages(spec: JsonObject | undefined): void {
+  if (spec === undefined) return;
+  const isImage = (volume: JsonObject) => isSet(volume, 'image');
+  const volumes = objectsAt(spec, 'volumes');
+  const dropped = new Set(volumes.filter(isImage).map((volume) => textAt(volume, 'name')));
+  if (dropped.size === 0) return;
+  setList(
+    spec,
+    'volumes',
+    volumes.filter((volume) => !isImage(volume)),
+  );
+  for (const { container } of eachContainer(spec, '')) {
+    const mounts = objectsAt(container, 'volumeMounts');
+    const kept = mounts.filter((mount) => !dropped.has(textAt(mount, 'name')));
+    if (kept.length < mounts.length) setList(container, 'volumeMounts', kept);
+  }
+}
+
+function setList(holder: JsonObject, name: string, list: JsonObject[]): void {
+  if (list.length === 0) delete holder[name];
+  else holder[name] = list;
+}
+
+/** Not dropped, as older objects have it written: what is there is the default. */
+function settleMounts(spec: JsonObject | undefined, old: JsonObject | undefined): void {
+  const isUnmasked = eachContainer(old, '').some(({ container }) => {
+    const mount = textAt(container, 'securityContext', 'procMount');
+    return mount !== '' && mount !== 'Default';
+  });
+  if (isUnmasked) return;
+  for (const { container } of eachContainer(spec, '')) {
+    const context = objectAt(container, 'securityContext');
+    if (isSet(context, 'procMount') && context) context['procMount'] = 'Default';
+  }
+}
+
+/** The template of a controller's pods. */
+export const templateOf = (object: JsonObject | undefined): JsonObject | undefined =>
+  objectAt(object, 'spec', 'template');

@@ -1,0 +1,254 @@
+import {
+  breaks,
+  type FieldError,
+  forbiddenField,
+  inRange,
+  invalid,
+  type JsonObject,
+  type JsonValue,
+  labelValue,
+  notSupported,
+  parseIpAddress,
+  portName,
+  qualifiedName,
+  required,
+} from '@wheelhouse/machinery';
+import { at, textAt } from '../cells.ts';
+import { sortedKeys } from '../rules/checks.ts';
+import { objectAt } from '../rules/fill.ts';
+
+/** Rules for single fields, as pods and what makes pods have them. */
+
+export const negative = 'must be greater than or equal to 0';
+export const notPositive = 'must be greater than zero';
+
+/** Whether a member is there: neither absent nor null. */
+export function isSet(object: JsonObject | undefined, name: string): boolean {
+  const value = at(object, name);
+  return value !== undefined && value !== null;
+}
+
+/** The whole number of a member; undefined when there is none. */
+export function intAt(
+  object: JsonObject | undefined,
+  ...path: readonly string[]
+): number | undefined {
+  const value = at(object, ...path);
+  return typeof value === 'number' || typeof value === 'bigint' ? Number(value) : undefined;
+}
+
+/** The strings of the list at a path. */
+export function textsAt(
+  object: JsonValue | undefined,
+  ...path: readonly string[]
+): readonly string[] {
+  const value = at(object, ...path);
+  return Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
+}
+
+/** The text of a member; undefined where it is absent, which for some is not the same as empty. */
+export function optionalText(object: JsonObject | undefined, name: string): string | undefined {
+  const value = at(object, name);
+  return typeof value === 'string' ? value : undefined;
+}
+
+const under = (path: string, name: string) => (path === '' ? name : `${path}.${name}`);
+
+/** The member at the end of `field` must hold one of `allowed`; empty counts as missing. */
+export function oneOf(object: JsonObject, field: string, allowed: readonly string[]): FieldError[] {
+  const dot = field.lastIndexOf('.');
+  return choice(object, field.slice(0, Math.max(dot, 0)), field.slice(dot + 1), allowed);
+}
+
+/** As `oneOf`, for the member `name` of what stands at `path`. */
+export function choice(
+  object: JsonObject,
+  path: string,
+  name: string,
+  allowed: readonly string[],
+): FieldError[] {
+  const value = textAt(object, name);
+  if (allowed.includes(value)) return [];
+  const field = under(path, name);
+  return value === '' ? [required(field)] : [notSupported(field, value, allowed)];
+}
+
+/** As `choice`, but the member may be absent; a present empty one is not supported. */
+export function oneOfIfSet(
+  object: JsonObject | undefined,
+  path: string,
+  name: string,
+  allowed: readonly string[],
+): FieldError[] {
+  const value = optionalText(object, name);
+  if (value === undefined || allowed.includes(value)) return [];
+  return [notSupported(under(path, name), value, allowed)];
+}
+
+/** The number at the end of `field` must not be negative, when there is one. */
+export function notNegative(object: JsonObject, field: string): FieldError[] {
+  const dot = field.lastIndexOf('.');
+  return noneNegative(object, field.slice(0, Math.max(dot, 0)), field.slice(dot + 1));
+}
+
+/** None of the numbers `names` of what stands at `path` may be negative, where there is one. */
+export function noneNegative(
+  object: JsonObject,
+  path: string,
+  ...names: readonly string[]
+): FieldError[] {
+  const errors: FieldError[] = [];
+  for (const name of names) {
+    const value = intAt(object, name);
+    if (value === undefined || value >= 0) continue;
+    errors.push(invalid(under(path, name), value, negative));
+  }
+  return errors;
+}
+
+/** The number `name` of what stands at `path` must lie within bounds, when there is one. */
+export function within(
+  object: JsonObject | undefined,
+  path: string,
+  name: string,
+  [low, high]: readonly [number, number],
+): FieldError[] {
+  const value = intAt(object, name);
+  if (value === undefined) return [];
+  return inRange(value, low, high).map((message) => invalid(under(path, name), value, message));
+}
+
+/** Texts that must be there, named by the paths under `path`. */
+export function needed(object: JsonObject, path: string, ...names: string[]): FieldError[] {
+  const missing = names.filter((name) => textAt(object, ...name.split('.')) === '');
+  return missing.map((name) => required(`${path}.${name}`));
+}
+
+/** Members that may not be set, whatever they hold. */
+export function refuseSet(
+  object: JsonObject | undefined,
+  names: readonly string[],
+  options: { path: string; why: string },
+): FieldError[] {
+  return names
+    .filter((name) => isSet(object, name))
+    .map((name) => forbiddenField(`${options.path}.${name}`, options.why));
+}
+
+/** A port number within 1 to 65535. */
+export function portNumber(field: string, number: number): FieldError[] {
+  return inRange(number, 1, 65535).map((message) => invalid(field, number, message));
+}
+
+/** A port by number, or by the name that a container gives it. */
+export function portNumberOrName(field: string, port: JsonValue | undefined): FieldError[] {
+  if (typeof port === 'string') return breaks(field, port, portName);
+  return portNumber(field, Number(port ?? 0));
+}
+
+/** What is referred to must stand elsewhere in the object. */
+export function notFoundValue(field: string, value: string): FieldError {
+  return {
+    type: 'FieldValueNotFound',
+    field,
+    message: `Not found: ${JSON.stringify(value)}`,
+  };
+}
+
+/** An `Invalid value` of which upstream shows the words alone, not the value. */
+export function invalidUnshown(field: string, detail: string): FieldError {
+  return { type: 'FieldValueInvalid', field, message: `Invalid value: ${detail}` };
+}
+
+/** As `notSupported`, of a value that upstream shows as Go prints it. */
+export function notSupportedGo(
+  field: string,
+  goText: string,
+  allowed: readonly string[],
+): FieldError {
+  const list = allowed.map((one) => JSON.stringify(one)).join(', ');
+  const message = `Unsupported value: ${goText}: supported values: ${list}`;
+  return { type: 'FieldValueNotSupported', field, message };
+}
+
+/** An IP address of either family. */
+export function validateIp(field: string, value: string): FieldError[] {
+  if (parseIpAddress(value) !== undefined) return [];
+  const detail = 'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)';
+  return [invalid(field, value, detail)];
+}
+
+/** Labels anywhere but in an object's own metadata, which the registry judges. */
+export function validateLabels(labels: JsonObject | undefined, path: string): FieldError[] {
+  return sortedKeys(labels).flatMap((key) => [
+    ...breaks(path, key, qualifiedName),
+    ...breaks(path, textAt(labels, key), labelValue),
+  ]);
+}
+
+/** Room for all annotations of one object. */
+const annotationBytesMax = 256 * 1024;
+
+/** Annotations anywhere but in an object's own metadata. */
+export function validateAnnotations(
+  annotations: JsonObject | undefined,
+  path: string,
+): FieldError[] {
+  const keys = sortedKeys(annotations);
+  const errors = keys.flatMap((key) =>
+    qualifiedName(key.toLowerCase()).map((message) => invalid(path, key, message)),
+  );
+  const bytes = keys.reduce(
+    (sum, key) => sum + Buffer.byteLength(key) + Buffer.byteLength(textAt(annotations, key)),
+    0,
+  );
+  if (bytes <= annotationBytesMax) return errors;
+  const message = `Too long: may not be more than ${annotationBytesMax} bytes`;
+  return [...errors, { type: 'FieldValueTooLong', field: path, message }];
+}
+
+const highestId = 2 ** 31 - 1;
+
+/** User and group numbers that are given. */
+export function validateIds(object: JsonObject, path: string, names: readonly string[]) {
+  return names.flatMap((name) => within(object, path, name, [0, highestId]));
+}
+
+/** Numbers of groups in a list. */
+export function validateGroupIds(object: JsonObject, path: string): FieldError[] {
+  const list = at(object, 'supplementalGroups');
+  if (!Array.isArray(list)) return [];
+  return list.flatMap((id, index) =>
+    inRange(Number(id), 0, highestId).map((message) =>
+      invalid(`${path}.supplementalGroups[${index}]`, Number(id), message),
+    ),
+  );
+}
+
+/** `true` at a path. */
+export const isTrue = (object: JsonValue | undefined, ...path: readonly string[]): boolean =>
+  at(object, ...path) === true;
+
+/** A path within something: relative, and never up. */
+export function descendingPath(field: string, path: string): FieldError[] {
+  const errors = path.startsWith('/') ? [invalid(field, path, 'must be a relative path')] : [];
+  return [...errors, ...noBacksteps(field, path)];
+}
+
+/** A path without `..` among its parts. */
+export function noBacksteps(field: string, path: string): FieldError[] {
+  return path.split('/').includes('..') ? [invalid(field, path, "must not contain '..'")] : [];
+}
+
+/** As `descendingPath`, and names that start with `..` are kept for the one who writes the files. */
+export function plainPath(field: string, path: string): FieldError[] {
+  const errors = descendingPath(field, path);
+  if (path.startsWith('..') && !path.startsWith('../')) {
+    errors.push(invalid(field, path, "must not start with '..'"));
+  }
+  return errors;
+}
+
+/** Annotations of the metadata of a pod or template. */
+export const annotationsOf = (holder: JsonObject | undefined): JsonObject =>
+  objectAt(holder, 'metadata', 'annotations') ?? {};

@@ -1,0 +1,66 @@
+import { type FieldError, invalidGo, type JsonObject } from '@wheelhouse/machinery';
+import { listAt } from '../cells.ts';
+import { same, sameOrEmpty } from '../rules/checks.ts';
+import { objectAt, objectsAt } from '../rules/fill.ts';
+import { goNodeSelectorTerm, goStringMap, goStructs } from './go-text.ts';
+
+/** While gates keep a pod from being put anywhere, the nodes it may go to may be narrowed. */
+
+const must = 'requiredDuringSchedulingIgnoredDuringExecution';
+const termsPath = `spec.affinity.nodeAffinity.${must}.nodeSelectorTerms`;
+
+/** Complains of a change that does more than narrow. */
+export function validateNodeSelection(spec: JsonObject, old: JsonObject): FieldError[] {
+  const before = objectAt(old, 'nodeSelector') ?? {};
+  const now = objectAt(spec, 'nodeSelector');
+  const isNarrowed = Object.keys(before).every((key) => now?.[key] === before[key]);
+  const detail = 'only additions to spec.nodeSelector are allowed (no mutations or deletions)';
+  return [
+    ...(isNarrowed ? [] : [invalidGo('spec.nodeSelector', () => goStringMap(now), detail)]),
+    ...validateTerms(termsOf(spec), termsOf(old)),
+  ];
+}
+
+const termsOf = (spec: JsonObject) =>
+  objectsAt(spec, 'affinity', 'nodeAffinity', must, 'nodeSelectorTerms');
+
+function validateTerms(terms: readonly JsonObject[], old: readonly JsonObject[]): FieldError[] {
+  if (old.length === 0) return [];
+  if (terms.length !== old.length) {
+    const shown = goStructs('core.NodeSelectorTerm', terms, goNodeSelectorTerm);
+    const detail = 'no additions/deletions to non-empty NodeSelectorTerms list are allowed';
+    return [invalidGo(termsPath, () => shown, detail)];
+  }
+  return terms.flatMap((term, index) => {
+    if (isNarrowedTerm(term, old[index] ?? {})) return [];
+    const detail = 'only additions are allowed (no mutations or deletions)';
+    return [invalidGo(`${termsPath}[${index}]`, () => goNodeSelectorTerm(term), detail)];
+  });
+}
+
+const parts = ['matchExpressions', 'matchFields'];
+
+/** A term without requirements selects nothing, so any that is added would widen it. */
+function isNarrowedTerm(term: JsonObject, old: JsonObject): boolean {
+  const isEmpty = parts.every((name) => listAt(old, name).length === 0);
+  if (isEmpty) return parts.every((name) => listAt(term, name).length === 0);
+  return parts.every((name) => {
+    const before = listAt(old, name);
+    return same([...listAt(term, name).slice(0, before.length)], [...before]);
+  });
+}
+
+/** Puts back the old node affinity, so that what else changed of the affinity shows. */
+export function keepNodeAffinity(spec: JsonObject, old: JsonObject): void {
+  const before = objectAt(old, 'affinity', 'nodeAffinity');
+  const affinity = objectAt(spec, 'affinity');
+  if (sameOrEmpty(objectAt(affinity, 'nodeAffinity'), before)) return;
+  if (affinity === undefined) {
+    spec['affinity'] = { nodeAffinity: before };
+    return;
+  }
+  const others = ['podAffinity', 'podAntiAffinity'].some((name) => affinity[name] !== undefined);
+  if (old['affinity'] === undefined && !others) delete spec['affinity'];
+  else if (before === undefined) delete affinity['nodeAffinity'];
+  else affinity['nodeAffinity'] = before;
+}

@@ -1,0 +1,109 @@
+import { type JsonObject, listedMax, pairWarningsMax } from '@wheelhouse/machinery';
+import { textAt } from '../cells.ts';
+import { isList, objectAt, objectsAt } from '../rules/fill.ts';
+
+/** A file of a volume, and what it comes from; empty where the volume has one source only. */
+interface PlacedFile {
+  readonly path: string;
+  readonly source: string;
+}
+
+/**
+ * Warnings for volumes made of files two of which would stand at the same path, or one of which would
+ * have to be a directory for the other.
+ */
+export function pathWarnings(spec: JsonObject): string[] {
+  return objectsAt(spec, 'volumes').flatMap((volume) => [
+    ...mappedWarnings(volume, 'configMap'),
+    ...mappedWarnings(volume, 'secret'),
+    ...mappedWarnings(volume, 'downwardAPI'),
+    ...projectedWarnings(volume),
+  ]);
+}
+
+const quoted = (text: string) => JSON.stringify(text);
+
+const warning = (volume: JsonObject, kind: string, body: string) =>
+  `volume ${quoted(textAt(volume, 'name'))} (${kind}): overlapping paths: ${body}`;
+
+/** Where a volume's sources have their names, and what upstream calls them. */
+const named = {
+  configMap: { shown: 'ConfigMap', ofVolume: 'name' },
+  secret: { shown: 'Secret', ofVolume: 'secretName' },
+  downwardAPI: { shown: 'DownwardAPI', ofVolume: undefined },
+} as const;
+
+const called = (shown: string, name: string) => `${shown} ${quoted(name)}`;
+
+function mappedWarnings(volume: JsonObject, kind: keyof typeof named): string[] {
+  const { shown, ofVolume } = named[kind];
+  const source = objectAt(volume, kind);
+  if (source === undefined) return [];
+  const title = ofVolume === undefined ? shown : called(shown, textAt(source, ofVolume));
+  return overlaps(filesOf(source, ''), []).map((body) => warning(volume, title, body));
+}
+
+const filesOf = (holder: JsonObject, source: string): PlacedFile[] =>
+  objectsAt(holder, 'items').map((item) => ({ path: textAt(item, 'path'), source }));
+
+function projectedWarnings(volume: JsonObject): string[] {
+  const known: PlacedFile[] = [];
+  // Upstream goes by the files of the source before where a source lists none of its own.
+  let files: readonly PlacedFile[] = [];
+  const warnings: string[] = [];
+  for (const source of objectsAt(volume, 'projected', 'sources')) {
+    if (warnings.length >= pairWarningsMax) break;
+    if (Object.values(source).every((value) => value === null)) {
+      warnings.push(`volume ${quoted(textAt(volume, 'name'))} (Projected) has no sources provided`);
+      continue;
+    }
+    files = projectedFiles(source) ?? files;
+    for (const body of overlaps(files, known)) warnings.push(warning(volume, 'Projected', body));
+  }
+  return warnings;
+}
+
+function projectedFiles(source: JsonObject): readonly PlacedFile[] | undefined {
+  for (const kind of ['configMap', 'secret', 'downwardAPI'] as const) {
+    const one = objectAt(source, kind);
+    if (one === undefined || !isList(one, 'items')) continue;
+    const { shown, ofVolume } = named[kind];
+    return filesOf(one, ofVolume === undefined ? shown : called(shown, textAt(one, 'name')));
+  }
+  const token = objectAt(source, 'serviceAccountToken');
+  if (token === undefined) return undefined;
+  return [{ path: textAt(token, 'path'), source: 'ServiceAccountToken' }];
+}
+
+/** What each file is in the way of, of those before it and those `known`, to which it is added. */
+function overlaps(files: readonly PlacedFile[], known: PlacedFile[]): string[] {
+  const found: string[] = [];
+  for (const { path, source } of files) {
+    const file = { path: withoutEnd(path), source };
+    for (const other of known) {
+      if (!areInTheWay(file.path, other.path)) continue;
+      if (found.length >= pairWarningsMax) return found;
+      found.push(`${shownFile(file)} with ${shownFile(other)}`);
+    }
+    if (known.length < comparedMax) known.push(file);
+  }
+  return found;
+}
+
+/** Most files that one file is compared with. */
+const comparedMax = 2 * listedMax;
+
+function withoutEnd(path: string): string {
+  let end = path.length;
+  while (path[end - 1] === '/') end -= 1;
+  return path.slice(0, end);
+}
+
+const areInTheWay = (one: string, other: string) =>
+  one !== '' && other !== '' && (isWithin(one, other) || isWithin(other, one));
+
+const isWithin = (path: string, outer: string) =>
+  path.startsWith(outer) && (path.length === outer.length || path[outer.length] === '/');
+
+const shownFile = ({ path, source }: PlacedFile) =>
+  source === '' ? quoted(path) : `${quoted(path)} (${source})`;

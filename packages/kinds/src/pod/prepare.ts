@@ -1,0 +1,187 @@
+import {
+  type ApiObject,
+  cloneJson,
+  type Dialect,
+  formatTime,
+  type JsonObject,
+  setMember,
+} from '@wheelhouse/machinery';
+import { textAt } from '../cells.ts';
+import type { StrategyContext } from '../resource-def.ts';
+import { keyed, same, sameOrEmpty } from '../rules/checks.ts';
+import { ensure, objectAt, objectsAt } from '../rules/fill.ts';
+import { fillAddresses } from './defaults.ts';
+import { annotationsOf, optionalText } from './fields.ts';
+import { qualityOfService } from './quality.ts';
+import { mergeLabelKeys } from './validation/affinity.ts';
+import { appArmorPrefix } from './validation/annotations.ts';
+import { validateAppArmorProfile } from './validation/security.ts';
+import { eachContainer } from './visit.ts';
+import { useAppArmor } from './warnings.ts';
+
+/** A Pod begins pending, in the class that its containers' demands make it. */
+export function preparePod(context: StrategyContext, object: ApiObject, dialect: Dialect): void {
+  const spec = ensure(object, 'spec');
+  // The server computes the class only where the writer has named none.
+  const quality = textAt(object, 'status', 'qosClass') || qualityOfService(spec);
+  const status: JsonObject = { phase: 'Pending', qosClass: quality };
+  object['status'] = status;
+  if (objectsAt(spec, 'schedulingGates').length > 0) {
+    status['conditions'] = [
+      {
+        type: 'PodScheduled',
+        status: 'False',
+        lastProbeTime: null,
+        lastTransitionTime: formatTime(context.nowMs),
+        reason: 'SchedulingGated',
+        message: 'Scheduling is blocked due to non-empty scheduling gates',
+      },
+    ];
+  }
+  mergeLabelKeys(spec, objectAt(object, 'metadata', 'labels') ?? {});
+  for (const key of agreeOnProfiles(object, dialect)) {
+    context.warn?.(`${keyed('metadata.annotations', key)}: ${useAppArmor}`);
+  }
+}
+
+/**
+ * Fills AppArmor profiles that only annotations tell of into the fields that took their place, and
+ * the other way round, for nodes that know only the annotations. Gives the annotations that should
+ * have been fields.
+ */
+function agreeOnProfiles(object: ApiObject, dialect: Dialect): string[] {
+  const spec = ensure(object, 'spec');
+  const annotations = annotationsOf(object);
+  if (textAt(spec, 'os', 'name') === 'windows') return [];
+  const ofPod = objectAt(spec, 'securityContext', 'appArmorProfile');
+  return eachContainer(spec, '').flatMap(({ container }) => {
+    const key = appArmorPrefix(dialect) + textAt(container, 'name');
+    const annotation = optionalText(annotations, key);
+    const own = objectAt(container, 'securityContext', 'appArmorProfile');
+    if (annotation === undefined) annotate(object, { key, profile: own ?? ofPod });
+    if (annotation === undefined || own !== undefined) return [];
+    const profile = profileOf(annotation);
+    if (profile === undefined) return [key];
+    if (same(profile, ofPod)) return [];
+    ensure(container, 'securityContext')['appArmorProfile'] = profile;
+    return [key];
+  });
+}
+
+function annotate(
+  { metadata }: ApiObject,
+  { key, profile }: { key: string; profile: JsonObject | undefined },
+): void {
+  const text = profile === undefined ? '' : annotationOf(profile);
+  if (text === '') return;
+  metadata.annotations ??= {};
+  setMember(metadata.annotations, key, text);
+}
+
+/** The annotation that says what a field does; empty for what is no profile. */
+function annotationOf(profile: JsonObject): string {
+  const type = textAt(profile, 'type');
+  if (type === 'Unconfined') return 'unconfined';
+  if (type === 'RuntimeDefault') return 'runtime/default';
+  const file = optionalText(profile, 'localhostProfile');
+  return type === 'Localhost' && file !== undefined ? `localhost/${file}` : '';
+}
+
+/** The field that says what an annotation does; undefined for one that says nothing valid. */
+function profileOf(annotation: string): JsonObject | undefined {
+  if (annotation === 'unconfined') return { type: 'Unconfined' };
+  if (annotation === 'runtime/default') return { type: 'RuntimeDefault' };
+  const local = 'localhost/';
+  if (!annotation.startsWith(local)) return undefined;
+  const profile = { type: 'Localhost', localhostProfile: annotation.slice(local.length) };
+  return validateAppArmorProfile(profile, '').length === 0 ? profile : undefined;
+}
+
+/**
+ * Each endpoint of a Pod changes its own part. What nodes tell by features that are off stays: only
+ * specs are rid of those.
+ */
+export function preparePodUpdate(
+  context: StrategyContext,
+  object: ApiObject,
+  old: ApiObject,
+): void {
+  const before = objectAt(old, 'spec');
+  switch (context.subresource) {
+    case 'status':
+      prepareStatus(object, old);
+      return;
+    case 'binding':
+      markScheduled(ensure(object, 'status'), context.nowMs);
+      return;
+    case 'ephemeralcontainers': {
+      const added = objectAt(object, 'spec')?.['ephemeralContainers'];
+      object['spec'] = { ...structuredClone(before), ephemeralContainers: added };
+      keepMetadata(object, old);
+      break;
+    }
+    case 'resize':
+      prepareResize(object, old);
+      keepMetadata(object, old);
+      break;
+    default:
+  }
+}
+
+/** Of a resize only what containers ask for counts; a change of that is proposed to the node. */
+function prepareResize(object: ApiObject, old: ApiObject): void {
+  const wanted = new Map(
+    objectsAt(object, 'spec', 'containers').map((one) => [textAt(one, 'name'), one]),
+  );
+  const [spec, status] = [cloneJson(objectAt(old, 'spec') ?? {}), objectAt(old, 'status') ?? {}];
+  let isResized = false;
+  for (const container of objectsAt(spec, 'containers')) {
+    const now = wanted.get(textAt(container, 'name'));
+    if (now === undefined) continue;
+    const before = objectAt(container, 'resources');
+    isResized ||=
+      objectAt(now, 'resources', 'requests') !== undefined &&
+      !sameOrEmpty(before, objectAt(now, 'resources'));
+    for (const name of ['resources', 'resizePolicy']) {
+      if (now[name] === undefined) delete container[name];
+      else container[name] = now[name];
+    }
+  }
+  object['spec'] = spec;
+  object['status'] = { ...cloneJson(status), ...(isResized ? { resize: 'Proposed' } : {}) };
+}
+
+/** A pod that has its node is scheduled. */
+function markScheduled(status: JsonObject, nowMs: number): void {
+  const conditions = objectsAt(status, 'conditions');
+  const before = conditions.find((one) => textAt(one, 'type') === 'PodScheduled');
+  if (before?.['status'] === 'True') return;
+  const scheduled = { type: 'PodScheduled', status: 'True', lastTransitionTime: formatTime(nowMs) };
+  const isAt = (one: JsonObject) => (one === before ? scheduled : one);
+  status['conditions'] = [...conditions.map(isAt), ...(before === undefined ? [scheduled] : [])];
+}
+
+/** A node that does not know of the class does not take it away; owners and end are not its affair. */
+function prepareStatus(object: ApiObject, old: ApiObject): void {
+  const status = ensure(object, 'status');
+  if (textAt(status, 'qosClass') === '') {
+    const quality = optionalText(objectAt(old, 'status'), 'qosClass');
+    if (quality !== undefined) status['qosClass'] = quality;
+  }
+  fillAddresses(status);
+  keepOwners(object, old);
+  if (old.metadata.deletionTimestamp === undefined) delete object.metadata.deletionTimestamp;
+}
+
+function keepOwners(object: ApiObject, old: ApiObject): void {
+  const { ownerReferences } = old.metadata;
+  if (ownerReferences === undefined) delete object.metadata.ownerReferences;
+  else object.metadata.ownerReferences = structuredClone(ownerReferences);
+}
+
+/** Such an endpoint changes no metadata, not even who is told to own what it writes. */
+function keepMetadata(object: ApiObject, old: ApiObject): void {
+  const { resourceVersion } = object.metadata;
+  object.metadata = { ...structuredClone(old.metadata) };
+  if (resourceVersion !== undefined) object.metadata.resourceVersion = resourceVersion;
+}

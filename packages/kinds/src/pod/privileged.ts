@@ -1,0 +1,69 @@
+import {
+  type ApiObject,
+  type FieldError,
+  forbiddenField,
+  type JsonObject,
+} from '@wheelhouse/machinery';
+import type { ResourceDef, StrategyContext } from '../resource-def.ts';
+import { objectAt } from '../rules/fill.ts';
+import { isTrue } from './fields.ts';
+import { eachContainer } from './visit.ts';
+
+/** Where kinds have the spec of a pod; that of a StatefulSet is not looked into. */
+const specPaths: ReadonlyMap<string, readonly string[]> = new Map([
+  ['Pod', ['spec']],
+  ['PodTemplate', ['template', 'spec']],
+  ['ReplicationController', ['spec', 'template', 'spec']],
+  ['Deployment.apps', ['spec', 'template', 'spec']],
+  ['ReplicaSet.apps', ['spec', 'template', 'spec']],
+  ['DaemonSet.apps', ['spec', 'template', 'spec']],
+  ['Job.batch', ['spec', 'template', 'spec']],
+  ['CronJob.batch', ['spec', 'jobTemplate', 'spec', 'template', 'spec']],
+]);
+
+/** The same kinds, of which those of pods refuse containers that may do everything on their node. */
+export function withoutPrivileged(defs: readonly ResourceDef[]): readonly ResourceDef[] {
+  return defs.map((def) => {
+    const path = specPaths.get(def.group === '' ? def.kind : `${def.kind}.${def.group}`);
+    return path === undefined || def.custom !== undefined ? def : restricted(def, path);
+  });
+}
+
+function restricted(def: ResourceDef, path: readonly string[]): ResourceDef {
+  const { validateCreate, validateUpdate } = def.strategy;
+  const privileged = (context: StrategyContext, object: ApiObject): readonly FieldError[] =>
+    context.subresource === 'status' ? [] : complaints(object, path);
+  return {
+    ...def,
+    strategy: {
+      ...def.strategy,
+      validateCreate: (context, object) => [
+        ...(validateCreate?.(context, object) ?? []),
+        ...privileged(context, object),
+      ],
+      validateUpdate: (context, object, old) => [
+        ...(validateUpdate?.(context, object, old) ?? []),
+        ...privileged(context, object),
+      ],
+    },
+  };
+}
+
+function complaints(object: ApiObject, path: readonly string[]): FieldError[] {
+  const spec = objectAt(object, ...path);
+  const field = path.join('.');
+  const containers = eachContainer(spec, field);
+  const errors = containers
+    .filter(({ container }) => isTrue(container, 'securityContext', 'privileged'))
+    .map((one) =>
+      forbiddenField(`${one.path}.securityContext.privileged`, 'disallowed by cluster policy'),
+    );
+  const onHost = (holder: JsonObject | undefined) =>
+    objectAt(holder, 'securityContext', 'windowsOptions')?.['hostProcess'];
+  const ofPod = onHost(spec);
+  if (containers.some(({ container }) => (onHost(container) ?? ofPod) === true)) {
+    const detail = 'hostProcess containers are disallowed by cluster policy';
+    errors.push(forbiddenField(field, detail));
+  }
+  return errors;
+}

@@ -1,0 +1,104 @@
+import {
+  type ApiObject,
+  cloneJson,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  type JsonObject,
+} from '@wheelhouse/machinery';
+import { textAt } from '../cells.ts';
+import { ensure, objectAt, objectsAt } from '../rules/fill.ts';
+import { goDifference } from './difference.ts';
+import { annotationsOf } from './fields.ts';
+import { qualityOfService } from './quality.ts';
+import type { PodPorts } from './rules.ts';
+import { changeRules, sameOrEmptyDeep, validatePod } from './update.ts';
+import { mirrorAnnotation } from './validation/annotations.ts';
+
+const resizable = ['cpu', 'memory'];
+
+/** Judges a change through `resize`, which has changed what containers ask for and no more. */
+export function validateResize(object: ApiObject, old: ApiObject, ports: PodPorts): FieldError[] {
+  const [spec, before] = [ensure(object, 'spec'), ensure(old, 'spec')];
+  const errors = validatePod(object, changeRules(object, old, ports));
+  const refusal = unresizable(old, ports);
+  // A path without a name, as upstream writes one.
+  if (refusal !== undefined) return [forbiddenField('[]', refusal)];
+  const quality = textAt(old, 'status', 'qosClass') || qualityOfService(before);
+  if (qualityOfService(spec) !== quality) {
+    const detail = 'Pod QOS Class may not change as a result of resizing';
+    errors.push(invalid('spec', textAt(object, 'status', 'qosClass'), detail));
+  }
+  if (!isSupported(old)) {
+    errors.push(forbiddenField('spec', 'Pod running on node without support for resize'));
+  }
+  return [...errors, ...validateKept(spec, before), ...validateMutable(spec, before)];
+}
+
+/** Why a pod cannot be resized whatever is asked; undefined for one that can. */
+function unresizable(old: ApiObject, { dialect }: PodPorts): string | undefined {
+  const whole = objectAt(old, 'spec', 'resources');
+  const amounts = ['requests', 'limits'].map((kind) => objectAt(whole, kind) ?? {});
+  if (amounts.some((amount) => Object.keys(amount).length > 0)) {
+    return 'pods with pod-level resources cannot be resized';
+  }
+  if (Object.hasOwn(annotationsOf(old), mirrorAnnotation(dialect))) {
+    return 'static pods cannot be resized';
+  }
+  return textAt(old, 'spec', 'os', 'name') === 'windows'
+    ? 'windows pods cannot be resized'
+    : undefined;
+}
+
+/** Nodes that can resize say of containers that run what they have. */
+function isSupported(pod: ApiObject): boolean {
+  const running = objectsAt(pod, 'status', 'containerStatuses').find(
+    (one) => objectAt(one, 'state', 'running') !== undefined,
+  );
+  return running === undefined || objectAt(running, 'resources') !== undefined;
+}
+
+const kinds = ['requests', 'limits'];
+
+/** What a container asks for may change, but not go. */
+function validateKept(spec: JsonObject, old: JsonObject): FieldError[] {
+  const now = objectsAt(spec, 'containers');
+  return objectsAt(old, 'containers').flatMap((before, index) =>
+    kinds.flatMap((kind) => {
+      const left = objectAt(now[index], 'resources', kind) ?? {};
+      const names = Object.keys(objectAt(before, 'resources', kind) ?? {});
+      if (names.every((name) => left[name] !== undefined)) return [];
+      const field = `spec.containers[${index}].resources.${kind}`;
+      return [forbiddenField(field, `resource ${kind} cannot be removed`)];
+    }),
+  );
+}
+
+/** With cpu, memory, and policies put back as they were, nothing may differ. */
+function validateMutable(spec: JsonObject, old: JsonObject): FieldError[] {
+  const rest = cloneJson(spec);
+  const before = objectsAt(old, 'containers');
+  objectsAt(rest, 'containers').forEach((container, index) => {
+    const resources = objectAt(before[index], 'resources');
+    const kept: JsonObject = {};
+    for (const kind of kinds) {
+      const had = objectAt(resources, kind);
+      if (had === undefined) continue;
+      const amounts = { ...objectAt(container, 'resources', kind) };
+      for (const name of resizable) {
+        delete amounts[name];
+        if (had[name] !== undefined) amounts[name] = had[name];
+      }
+      kept[kind] = amounts;
+    }
+    if (container['resources'] !== undefined || resources !== undefined) {
+      container['resources'] = kept;
+    }
+    const policy = before[index]?.['resizePolicy'];
+    if (policy === undefined) delete container['resizePolicy'];
+    else container['resizePolicy'] = policy;
+  });
+  if (sameOrEmptyDeep(rest, old)) return [];
+  const difference = goDifference('core.PodSpec', old, rest);
+  return [forbiddenField('spec', `only cpu and memory resources are mutable\n${difference}`)];
+}

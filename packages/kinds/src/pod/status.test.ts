@@ -1,0 +1,104 @@
+import { expect, test } from 'vitest';
+import {
+  type Changes,
+  changed,
+  made,
+  plainPod,
+  updated,
+  updateErrors,
+} from '../rules/judging.suite.ts';
+
+type Row = readonly [before: Changes, after: Changes, ...errors: string[]];
+
+const ended = (exitCode: number) => ({ name: 'a', state: { terminated: { exitCode } } });
+const running = { name: 'a', state: { running: {} } };
+const revived = 'Forbidden: may not be transitioned to non-terminated state';
+
+const rows: readonly Row[] = [
+  [{}, { 'status.phase': 'Running', 'status.podIP': '10.0.0.1' }],
+  [
+    {},
+    { 'status.conditions': [{ type: 'Ready' }, { type: 'a b' }] },
+    "metadata.conditions[1].Type: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+  ],
+  [
+    {},
+    { 'status.qosClass': 'Guaranteed' },
+    'status.qosClass: Invalid value: "Guaranteed": field is immutable',
+  ],
+  [
+    { 'spec.restartPolicy': 'Never', 'status.containerStatuses': [ended(1)] },
+    { 'status.containerStatuses': [running] },
+    `status.containerStatuses[0].state: ${revived}`,
+  ],
+  [
+    { 'spec.restartPolicy': 'OnFailure', 'status.containerStatuses': [ended(1)] },
+    { 'status.containerStatuses': [running] },
+  ],
+  [
+    { 'spec.restartPolicy': 'OnFailure', 'status.containerStatuses': [ended(0)] },
+    { 'status.containerStatuses': [running] },
+    `status.containerStatuses[0].state: ${revived}`,
+  ],
+  [
+    {
+      'spec.restartPolicy': 'Never',
+      'spec.initContainers': [{ name: 'b', image: 'i', restartPolicy: 'Always' }],
+      'status.initContainerStatuses': [{ ...ended(0), name: 'b' }],
+    },
+    { 'status.initContainerStatuses': [{ ...running, name: 'b' }] },
+  ],
+  [
+    { 'status.ephemeralContainerStatuses': [ended(0)] },
+    { 'status.ephemeralContainerStatuses': [running] },
+    `status.ephemeralContainerStatuses[0].state: ${revived}`,
+  ],
+  [
+    {},
+    { 'status.podIPs': [{ ip: '10.0.0.1' }, { ip: '10.0.0.2' }] },
+    'status.podIPs: Invalid value: []core.PodIP{core.PodIP{IP:"10.0.0.1"}, core.PodIP{IP:"10.0.0.2"}}: may specify no more than one IP for each IP family',
+  ],
+  [
+    {},
+    { 'status.podIPs': [{ ip: 'x' }] },
+    'status.podIPs[0]: Invalid value: "x": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)',
+  ],
+  [
+    {},
+    {
+      'status.hostIP': '10.0.0.9',
+      'status.hostIPs': [{ ip: '10.0.0.1' }, { ip: '10.0.0.1' }],
+    },
+    'status.hostIPs[0].ip: Invalid value: "10.0.0.1": must be equal to `hostIP`',
+    'status.hostIPs[1]: Duplicate value: core.HostIP{IP:"10.0.0.1"}',
+    'status.hostIPs: Invalid value: []core.HostIP{core.HostIP{IP:"10.0.0.1"}, core.HostIP{IP:"10.0.0.1"}}: may specify no more than one IP for each IP family',
+  ],
+  [{}, { 'status.podIPs': [{ ip: '10.0.0.1' }, { ip: 'fd00::1' }] }],
+];
+
+test.each(rows.map(([before, after, ...errors]) => [before, after, errors] as const))(
+  '%j to %j',
+  (before, after, errors) => {
+    const pod = changed(plainPod(), before);
+    const old = changed(made(pod), before);
+    expect(updateErrors(old, changed(old, after), 'status')).toEqual(errors);
+  },
+);
+
+test('a status keeps its class and its addresses together', () => {
+  const old = made(plainPod());
+  const next = changed(old, {
+    'status.qosClass': undefined,
+    'status.podIP': '10.0.0.1',
+    'status.containerStatuses': [{ name: 'a', allocatedResources: { cpu: '1' } }],
+    'spec.hostname': 'other',
+  });
+  const pod = updated(old, next, 'status');
+  expect(pod['status']).toMatchObject({
+    qosClass: 'BestEffort',
+    podIP: '10.0.0.1',
+    podIPs: [{ ip: '10.0.0.1' }],
+  });
+  // Only specs are rid of what belongs to features that are off.
+  expect(pod).toHaveProperty('status.containerStatuses[0].allocatedResources', { cpu: '1' });
+});

@@ -1,0 +1,69 @@
+import {
+  type ApiObject,
+  type Dialect,
+  dnsLabel,
+  type FieldError,
+  forbiddenField,
+} from '@wheelhouse/machinery';
+import { listAt, textAt } from '../cells.ts';
+import { ensure } from '../rules/fill.ts';
+import { annotationsOf } from './fields.ts';
+import { validateResize } from './resize.ts';
+import { newlyAllowed, type PodPorts } from './rules.ts';
+import { validatePodStatus } from './status.ts';
+import { validateAddedContainers, validatePod, validatePodUpdate } from './update.ts';
+import { validateProfileAgreement } from './validation/annotations.ts';
+import { podWarnings } from './warnings.ts';
+
+/** Judges a Pod that is to be made. */
+export function validateNewPod(object: ApiObject, ports: PodPorts): FieldError[] {
+  const { dialect } = ports;
+  const spec = ensure(object, 'spec');
+  const errors = validatePod(object, {
+    ...ports,
+    pod: object,
+    allow: newlyAllowed(ports.features),
+  });
+  if (listAt(spec, 'ephemeralContainers').length > 0) {
+    errors.push(forbiddenField('spec.ephemeralContainers', 'cannot be set on create'));
+  }
+  if (textAt(spec, 'nodeName') !== '' && listAt(spec, 'schedulingGates').length > 0) {
+    const detail = 'cannot be set until all schedulingGates have been cleared';
+    errors.push(forbiddenField('spec.nodeName', detail));
+  }
+  return [
+    ...errors,
+    ...validateProfileAgreement(annotationsOf(object), spec, { path: 'spec', dialect }),
+  ];
+}
+
+/** Judges a change of a Pod by the endpoint it came through. */
+export function validatePodChange(change: {
+  subresource: string;
+  object: ApiObject;
+  old: ApiObject;
+  ports: PodPorts;
+}): readonly FieldError[] {
+  const { subresource, object, old, ports } = change;
+  switch (subresource) {
+    case '':
+      return validatePodUpdate(object, old, ports);
+    case 'status':
+      return validatePodStatus(object, old, ports);
+    case 'ephemeralcontainers':
+      return validateAddedContainers(object, old, ports);
+    case 'resize':
+      return validateResize(object, old, ports);
+    default:
+      return [];
+  }
+}
+
+/** What is accepted of a new Pod but hardly meant. Changes are not looked at: programs make them. */
+export function newPodWarnings(object: ApiObject, dialect: Dialect): string[] {
+  const messages = dnsLabel(object.metadata.name ?? '');
+  const named =
+    "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; " +
+    `a DNS label is recommended: [${messages.join(' ')}]`;
+  return [...(messages.length === 0 ? [] : [named]), ...podWarnings(object, '', dialect)];
+}

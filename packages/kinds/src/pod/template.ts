@@ -1,0 +1,162 @@
+import {
+  type FieldError,
+  forbiddenField,
+  invalid,
+  invalidGo,
+  isEmptySelector,
+  type JsonObject,
+  type LabelSelector,
+  required,
+  selects,
+  validateLabelSelector,
+} from '@wheelhouse/machinery';
+import { at, listAt, textAt } from '../cells.ts';
+import { sameOrEmpty } from '../rules/checks.ts';
+import { ensure, objectAt } from '../rules/fill.ts';
+import { allowancesOf } from './allowances.ts';
+import { annotationsOf, validateAnnotations, validateLabels } from './fields.ts';
+import { goSelector, goStringMap } from './go-text.ts';
+import { newlyAllowed, type PodPorts, type PodRules } from './rules.ts';
+import { validatePodAnnotations, validateProfileAgreement } from './validation/annotations.ts';
+import { validatePodSpec } from './validation/validate.ts';
+
+export { validateLabels } from './fields.ts';
+
+/** The rules of a template; of one that replaces `old`, what that broke already is let pass. */
+export function templateRules(
+  { dialect, features }: PodPorts,
+  old: JsonObject | undefined,
+): PodRules {
+  const ports = { dialect, features };
+  const allow = old === undefined ? newlyAllowed(features) : allowancesOf(old, ports);
+  return { ...ports, allow };
+}
+
+/** `spec.selector` of a workload kind: there, right, and not empty. */
+export function validateSelector(object: JsonObject, kindWord: string): FieldError[] {
+  const selector = objectAt(object, 'spec', 'selector');
+  if (selector === undefined) return [required('spec.selector')];
+  const errors = validateLabelSelector(selector as unknown as LabelSelector, 'spec.selector');
+  if (selectsAll(selector)) {
+    const detail = `empty selector is invalid for ${kindWord}`;
+    errors.push(invalidGo('spec.selector', () => goSelector(selector), detail));
+  }
+  return errors;
+}
+
+/** A selector that may not change once set. */
+export function selectorKept(object: JsonObject, old: JsonObject): FieldError[] {
+  const selector = objectAt(object, 'spec', 'selector');
+  if (sameOrEmpty(selector, objectAt(old, 'spec', 'selector'))) return [];
+  return [invalidGo('spec.selector', () => goSelector(selector), 'field is immutable')];
+}
+
+/** Whether a selector can be read at all; what is wrong with it is told elsewhere. */
+export const isReadable = (selector: JsonObject | undefined): boolean =>
+  validateLabelSelector(selector as unknown as LabelSelector, '').length === 0;
+
+/** Whether a selector is there and selects everything. */
+export const selectsAll = (selector: JsonObject | undefined): boolean =>
+  selector !== undefined && isEmptySelector(selector as unknown as LabelSelector);
+
+/**
+ * The template's labels must be such that its controller finds the pods again; without a selector
+ * it finds none.
+ */
+export function validateSelected(object: JsonObject, path: string): FieldError[] {
+  const selector = objectAt(object, 'spec', 'selector');
+  const labels = objectAt(object, 'spec', 'template', 'metadata', 'labels');
+  const given = (labels ?? {}) as Readonly<Record<string, string>>;
+  if (selector !== undefined && selects(selector as unknown as LabelSelector, given)) return [];
+  const detail = '`selector` does not match template `labels`';
+  return [invalidGo(`${path}.metadata.labels`, () => goStringMap(labels), detail)];
+}
+
+/** Labels and annotations of a template: all that upstream judges of a StatefulSet's. */
+export function validateTemplateMetadata(
+  template: JsonObject,
+  path: string,
+  rules: PodRules,
+): FieldError[] {
+  const annotations = annotationsOf(template);
+  const field = `${path}.annotations`;
+  const spec = objectAt(template, 'spec') ?? {};
+  return [
+    ...validateLabels(objectAt(template, 'metadata', 'labels'), `${path}.labels`),
+    ...validateAnnotations(annotations, field),
+    ...validatePodAnnotations(annotations, spec, { path: field, rules }),
+  ];
+}
+
+/** A pod's template at `path`, wherever it stands. */
+export function validatePodTemplate(
+  template: JsonObject,
+  path: string,
+  rules: PodRules,
+): FieldError[] {
+  const spec = ensure(template, 'spec');
+  const field = `${path}.spec`;
+  const errors = [
+    ...validateTemplateMetadata(template, path, rules),
+    ...validatePodSpec(spec, field, rules),
+    ...validateProfileAgreement(annotationsOf(template), spec, {
+      path: field,
+      dialect: rules.dialect,
+    }),
+  ];
+  if (listAt(spec, 'ephemeralContainers').length > 0) {
+    const detail = 'ephemeral containers not allowed in pod template';
+    errors.push(forbiddenField(`${field}.ephemeralContainers`, detail));
+  }
+  return errors;
+}
+
+/** What those ask of their pods who replace any that ends: to restart always, and to have no end. */
+export function validateEndless(
+  template: JsonObject,
+  path: string,
+  controller: string,
+): FieldError[] {
+  const policy = textAt(template, 'spec', 'restartPolicy');
+  const errors: FieldError[] = [];
+  if (policy !== 'Always') {
+    const field = `${path}.spec.restartPolicy`;
+    const message = `Unsupported value: ${JSON.stringify(policy)}: supported values: "Always"`;
+    errors.push({ type: 'FieldValueNotSupported', field, message });
+  }
+  if (at(template, 'spec', 'activeDeadlineSeconds') !== undefined) {
+    const detail = `activeDeadlineSeconds in ${controller} is not Supported`;
+    errors.push(forbiddenField(`${path}.spec.activeDeadlineSeconds`, detail));
+  }
+  return errors;
+}
+
+/**
+ * The pod template of a controller at `spec.template`: its labels must match the selector, its pods
+ * run for ever.
+ */
+export function validateTemplate(
+  object: JsonObject,
+  controller: string,
+  rules: PodRules,
+): FieldError[] {
+  const path = 'spec.template';
+  const template = ensure(ensure(object, 'spec'), 'template');
+  const selector = objectAt(object, 'spec', 'selector');
+  if (!isReadable(selector)) {
+    return [invalidGo('spec.selector', () => goSelector(selector), 'invalid label selector')];
+  }
+  return [
+    ...(selectsAll(selector) ? [] : validateSelected(object, path)),
+    ...validatePodTemplate(template, path, rules),
+    ...validateEndless(template, path, controller),
+  ];
+}
+
+/** Complains of a whole number that may only grow. */
+export function notDecremented(object: JsonObject, old: JsonObject, name: string): FieldError[] {
+  const before = at(old, 'status', name);
+  const now = at(object, 'status', name);
+  if (before === undefined || (now !== undefined && Number(now) >= Number(before))) return [];
+  return [invalid(`status.${name}`, Number(now ?? 0), 'cannot be decremented')];
+}

@@ -1,0 +1,247 @@
+import {
+  type ApiObject,
+  appendAll,
+  cloneJson,
+  type FieldError,
+  firstByName,
+  forbiddenField,
+  invalid,
+  type JsonObject,
+  required,
+} from '@wheelhouse/machinery';
+import { at, listAt, numberAt, textAt } from '../cells.ts';
+import { same, sameOrEmpty } from '../rules/checks.ts';
+import { ensure, objectAt, objectsAt } from '../rules/fill.ts';
+import { allowancesOf } from './allowances.ts';
+import { goDifference } from './difference.ts';
+import { annotationsOf, intAt, isSet } from './fields.ts';
+import { keepNodeAffinity, validateNodeSelection } from './gated.ts';
+import type { PodPorts, PodRules } from './rules.ts';
+import {
+  mirrorAnnotation,
+  validateAnnotationChanges,
+  validatePodAnnotations,
+} from './validation/annotations.ts';
+import { validateImageSpacing } from './validation/containers.ts';
+import { validateTolerations } from './validation/placement.ts';
+import { validatePodSpec } from './validation/validate.ts';
+
+const annotationsPath = 'metadata.annotations';
+
+/** What is judged of a Pod at its creation and at each change of it but of its status. */
+export function validatePod(object: ApiObject, rules: PodRules): FieldError[] {
+  const spec = ensure(object, 'spec');
+  const where = { path: annotationsPath, rules };
+  return [
+    ...validatePodAnnotations(annotationsOf(object), spec, where),
+    ...validatePodSpec(spec, 'spec', rules),
+    ...refuseTokens(spec),
+    ...['containers', 'initContainers'].flatMap((member) =>
+      objectsAt(spec, member).flatMap((container, index) =>
+        validateImageSpacing(container, `spec.${member}[${index}]`),
+      ),
+    ),
+  ];
+}
+
+/** A token needs an account that it is for. */
+function refuseTokens(spec: JsonObject): FieldError[] {
+  if (textAt(spec, 'serviceAccountName') !== '') return [];
+  return objectsAt(spec, 'volumes').flatMap((volume, index) =>
+    objectsAt(volume, 'projected', 'sources').flatMap((source, number) => {
+      if (!isSet(source, 'serviceAccountToken')) return [];
+      const field = `spec.volumes[${index}].projected.sources[${number}].serviceAccountToken`;
+      return [forbiddenField(field, 'must not be specified when serviceAccountName is not set')];
+    }),
+  );
+}
+
+export const changeRules = (object: ApiObject, old: ApiObject, ports: PodPorts): PodRules => ({
+  ...ports,
+  pod: object,
+  allow: allowancesOf(old, ports),
+});
+
+/** What of a Pod may change: images, the deadline, tolerations that are added, gates that go. */
+export function validatePodUpdate(
+  object: ApiObject,
+  old: ApiObject,
+  ports: PodPorts,
+): FieldError[] {
+  const [spec, before] = [ensure(object, 'spec'), ensure(old, 'spec')];
+  const rules = changeRules(object, old, ports);
+  const errors = [...validatePod(object, rules), ...validateAnnotationUpdate(object, old, rules)];
+  for (const member of ['containers', 'initContainers']) {
+    const counts = [spec, before].map((one) => listAt(one, member).length);
+    if (counts[0] !== counts[1]) {
+      const detail = 'pod updates may not add or remove containers';
+      return [...errors, forbiddenField(`spec.${member}`, detail)];
+    }
+    appendAll(errors, validateImages(spec, member));
+  }
+  const deadline = validateDeadline(spec, before);
+  appendAll(errors, deadline.errors);
+  if (deadline.isLast) return errors;
+  appendAll(errors, validateAddedTolerations(spec, before));
+  appendAll(errors, validateGoneGates(spec, before));
+  if (sameOrEmptyDeep(spec, before)) return errors;
+  return [...errors, ...validateRest(spec, before)];
+}
+
+/** Changes of annotations, then the rules of those there are, as both endpoints judge them. */
+export function validateAnnotationUpdate(
+  object: ApiObject,
+  old: ApiObject,
+  rules: PodRules,
+): FieldError[] {
+  const [annotations, before] = [annotationsOf(object), annotationsOf(old)];
+  const where = { path: annotationsPath, rules };
+  const { dialect } = rules;
+  return [
+    ...validateAnnotationChanges(annotations, before, { path: annotationsPath, dialect }),
+    ...validatePodAnnotations(annotations, ensure(object, 'spec'), where),
+  ];
+}
+
+function validateImages(spec: JsonObject, member: string): FieldError[] {
+  return objectsAt(spec, member).flatMap((container, index) => {
+    const field = `spec.${member}[${index}]`;
+    const missing = textAt(container, 'image') === '' ? [required(`${field}.image`)] : [];
+    return [...missing, ...validateImageSpacing(container, field)];
+  });
+}
+
+const secondsMax = 2 ** 31 - 1;
+
+/** A deadline may be set and come nearer, but not go. */
+function validateDeadline(
+  spec: JsonObject,
+  old: JsonObject,
+): { errors: FieldError[]; isLast: boolean } {
+  const field = 'spec.activeDeadlineSeconds';
+  const now = intAt(spec, 'activeDeadlineSeconds');
+  const before = intAt(old, 'activeDeadlineSeconds');
+  const refuse = (detail: string, isLast: boolean) => ({
+    errors: [invalid(field, now ?? 'null', detail)],
+    isLast,
+  });
+  if (now === undefined) {
+    if (before === undefined) return { errors: [], isLast: false };
+    return refuse('must not update from a positive integer to nil value', false);
+  }
+  if (now < 0 || now > secondsMax) {
+    return refuse(`must be between 0 and ${secondsMax}, inclusive`, true);
+  }
+  if (before === undefined || before >= now) return { errors: [], isLast: false };
+  return refuse('must be less than or equal to previous value', true);
+}
+
+function validateAddedTolerations(spec: JsonObject, old: JsonObject): FieldError[] {
+  const tolerations = objectsAt(spec, 'tolerations');
+  const kept = new Set(tolerations.map(untimedIdentity));
+  if (!objectsAt(old, 'tolerations').every((one) => kept.has(untimedIdentity(one)))) {
+    const detail = 'existing toleration can not be modified except its tolerationSeconds';
+    return [forbiddenField('spec.tolerations', detail)];
+  }
+  return validateTolerations(tolerations, 'spec.tolerations');
+}
+
+/** Equal for tolerations that differ in their time at most; what is absent and empty are one. */
+function untimedIdentity(toleration: JsonObject): string {
+  const names = ['key', 'operator', 'value', 'effect'];
+  return JSON.stringify(names.map((name) => textAt(toleration, name)));
+}
+
+function validateGoneGates(spec: JsonObject, old: JsonObject): FieldError[] {
+  const before = new Set(objectsAt(old, 'schedulingGates').map((gate) => textAt(gate, 'name')));
+  return objectsAt(spec, 'schedulingGates').flatMap((gate, index) => {
+    const name = textAt(gate, 'name');
+    if (before.has(name)) return [];
+    const detail = `only deletion is allowed, but found new scheduling gate '${name}'`;
+    return [forbiddenField(`spec.schedulingGates[${index}].name`, detail)];
+  });
+}
+
+const mutableFields =
+  'pod updates may not change fields other than `spec.containers[*].image`,' +
+  '`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` ' +
+  '(only additions to existing tolerations),`spec.terminationGracePeriodSeconds` ' +
+  '(allow it to be set to 1 if it was previously negative)';
+
+/** With what may change put back as it was, nothing else may differ. */
+function validateRest(spec: JsonObject, old: JsonObject): FieldError[] {
+  const rest = withMutableOf(spec, old);
+  const errors: FieldError[] = [];
+  if (listAt(old, 'schedulingGates').length > 0) {
+    appendAll(errors, validateNodeSelection(rest, old));
+    rest['nodeSelector'] = old['nodeSelector'];
+    keepNodeAffinity(rest, old);
+  }
+  if (sameOrEmptyDeep(rest, old)) return errors;
+  const difference = goDifference('core.PodSpec', old, rest);
+  return [...errors, forbiddenField('spec', `${mutableFields}\n${difference}`)];
+}
+
+function withMutableOf(spec: JsonObject, old: JsonObject): JsonObject {
+  const rest = cloneJson(spec);
+  for (const member of ['containers', 'initContainers']) {
+    const before = objectsAt(old, member);
+    objectsAt(rest, member).forEach((container, index) => {
+      container['image'] = before[index]?.['image'];
+    });
+  }
+  for (const member of ['activeDeadlineSeconds', 'schedulingGates', 'tolerations']) {
+    rest[member] = old[member];
+  }
+  const grace = 'terminationGracePeriodSeconds';
+  if (numberAt(old, grace) < 0 && rest[grace] === 1) rest[grace] = old[grace];
+  return rest;
+}
+
+/** Equal as Go's semantic equality has it: what is absent and what is empty are one at any depth. */
+export function sameOrEmptyDeep(one: JsonObject, other: JsonObject): boolean {
+  const names = new Set([...Object.keys(one), ...Object.keys(other)]);
+  return [...names].every((name) => {
+    const [left, right] = [one[name], other[name]];
+    const [a, b] = [objectAt(one, name), objectAt(other, name)];
+    if (a !== undefined && b !== undefined) return sameOrEmptyDeep(a, b);
+    if (!Array.isArray(left) || !Array.isArray(right)) return sameOrEmpty(left, right);
+    if (left.length !== right.length) return false;
+    return left.every((item, index) => {
+      const [x, y] = [item, right[index]].map((value) =>
+        objectAt({ value } as JsonObject, 'value'),
+      );
+      return x !== undefined && y !== undefined ? sameOrEmptyDeep(x, y) : same(item, right[index]);
+    });
+  });
+}
+
+/** Containers may be added to a pod that runs; those added before stay as they are. */
+export function validateAddedContainers(
+  object: ApiObject,
+  old: ApiObject,
+  ports: PodPorts,
+): FieldError[] {
+  const mirror = mirrorAnnotation(ports.dialect);
+  if (at(old, 'metadata', 'annotations', mirror) !== undefined) {
+    // A path without a name, as upstream writes one.
+    return [forbiddenField('[]', 'static pods do not support ephemeral containers')];
+  }
+  const rules = changeRules(object, old, ports);
+  const errors = [...validatePod(object, rules), ...validateAnnotationUpdate(object, old, rules)];
+  const containers = objectsAt(object, 'spec', 'ephemeralContainers');
+  const added = firstByName(containers, (one) => textAt(one, 'name'));
+  for (const before of objectsAt(old, 'spec', 'ephemeralContainers')) {
+    const name = JSON.stringify(textAt(before, 'name'));
+    const now = added.get(textAt(before, 'name'));
+    const refuse = (what: string) =>
+      errors.push(
+        forbiddenField('spec.ephemeralContainers', `existing ephemeral containers ${name} ${what}`),
+      );
+    if (now === undefined) refuse('may not be removed\n');
+    else if (!sameOrEmptyDeep(before, now)) {
+      refuse(`may not be changed\n${goDifference('core.EphemeralContainer', before, now)}`);
+    }
+  }
+  return errors;
+}

@@ -1,0 +1,245 @@
+import {
+  breaks,
+  dnsLabel,
+  dnsSubdomain,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  type JsonObject,
+  type LabelSelector,
+  qualifiedName,
+  required,
+  validateLabelSelector,
+} from '@wheelhouse/machinery';
+import { textAt } from '../../cells.ts';
+import { sortedKeys } from '../../rules/checks.ts';
+import { objectAt, objectsAt } from '../../rules/fill.ts';
+import { intAt, textsAt } from '../fields.ts';
+import type { PodRules } from '../rules.ts';
+
+const must = 'requiredDuringSchedulingIgnoredDuringExecution';
+const should = 'preferredDuringSchedulingIgnoredDuringExecution';
+
+/** Which nodes a pod wants, and which pods it wants to be near to or far from. */
+export function validateAffinity(spec: JsonObject, path: string, rules: PodRules): FieldError[] {
+  const affinity = objectAt(spec, 'affinity');
+  if (affinity === undefined) return [];
+  return [
+    ...validateNodeAffinity(objectAt(affinity, 'nodeAffinity'), `${path}.nodeAffinity`),
+    ...['podAffinity', 'podAntiAffinity'].flatMap((name) =>
+      validatePodAffinity(objectAt(affinity, name), `${path}.${name}`, rules),
+    ),
+  ];
+}
+
+function validateNodeAffinity(affinity: JsonObject | undefined, path: string): FieldError[] {
+  if (affinity === undefined) return [];
+  const wanted = objectAt(affinity, must);
+  return [
+    ...(wanted === undefined ? [] : validateNodeSelector(wanted, `${path}.${must}`)),
+    ...objectsAt(affinity, should).flatMap((term, index) => {
+      const field = `${path}.${should}[${index}]`;
+      const preference = objectAt(term, 'preference') ?? {};
+      return [
+        ...validateWeight(term, field),
+        ...validateNodeTerm(preference, `${field}.preference`),
+      ];
+    }),
+  ];
+}
+
+function validateWeight(term: JsonObject, path: string): FieldError[] {
+  const weight = intAt(term, 'weight') ?? 0;
+  if (weight > 0 && weight <= 100) return [];
+  return [invalid(`${path}.weight`, weight, 'must be in the range 1-100')];
+}
+
+/** A selector of nodes, of a pod or of a volume: at least one term, each right in itself. */
+export function validateNodeSelector(selector: JsonObject, path: string): FieldError[] {
+  const terms = objectsAt(selector, 'nodeSelectorTerms');
+  const field = `${path}.nodeSelectorTerms`;
+  if (terms.length === 0) return [required(field, 'must have at least one node selector term')];
+  return terms.flatMap((term, index) => validateNodeTerm(term, `${field}[${index}]`));
+}
+
+function validateNodeTerm(term: JsonObject, path: string): FieldError[] {
+  return [
+    ...objectsAt(term, 'matchExpressions').flatMap((one, index) =>
+      validateNodeExpression(one, `${path}.matchExpressions[${index}]`),
+    ),
+    ...objectsAt(term, 'matchFields').flatMap((one, index) =>
+      validateNodeField(one, `${path}.matchFields[${index}]`),
+    ),
+  ];
+}
+
+function validateNodeExpression(expression: JsonObject, path: string): FieldError[] {
+  const operator = textAt(expression, 'operator');
+  const count = textsAt(expression, 'values').length;
+  const field = `${path}.values`;
+  const errors: FieldError[] = [];
+  switch (operator) {
+    case 'In':
+    case 'NotIn':
+      if (count > 0) break;
+      errors.push(required(field, "must be specified when `operator` is 'In' or 'NotIn'"));
+      break;
+    case 'Exists':
+    case 'DoesNotExist':
+      if (count === 0) break;
+      errors.push(
+        forbiddenField(field, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"),
+      );
+      break;
+    case 'Gt':
+    case 'Lt':
+      if (count === 1) break;
+      errors.push(
+        required(field, "must be specified single value when `operator` is 'Lt' or 'Gt'"),
+      );
+      break;
+    default:
+      errors.push(invalid(`${path}.operator`, operator, 'not a valid selector operator'));
+  }
+  return [...errors, ...breaks(`${path}.key`, textAt(expression, 'key'), qualifiedName)];
+}
+
+/** Of a node's fields only its name can be selected on. */
+function validateNodeField(requirement: JsonObject, path: string): FieldError[] {
+  const operator = textAt(requirement, 'operator');
+  const values = textsAt(requirement, 'values');
+  const key = textAt(requirement, 'key');
+  const errors: FieldError[] = [];
+  if (operator !== 'In' && operator !== 'NotIn') {
+    errors.push(invalid(`${path}.operator`, operator, 'not a valid selector operator'));
+  } else if (values.length !== 1) {
+    const detail =
+      "must be only one value when `operator` is 'In' or 'NotIn' for node field selector";
+    errors.push(required(`${path}.values`, detail));
+  }
+  if (key !== 'metadata.name') {
+    return [...errors, invalid(`${path}.key`, key, 'not a valid field selector key')];
+  }
+  const wrong = values.flatMap((value, index) =>
+    breaks(`${path}.values[${index}]`, value, dnsSubdomain),
+  );
+  return [...errors, ...wrong];
+}
+
+function validatePodAffinity(
+  affinity: JsonObject | undefined,
+  path: string,
+  rules: PodRules,
+): FieldError[] {
+  if (affinity === undefined) return [];
+  return [
+    ...objectsAt(affinity, must).flatMap((term, index) =>
+      validatePodTerm(term, `${path}.${must}[${index}]`, rules),
+    ),
+    ...objectsAt(affinity, should).flatMap((weighted, index) => {
+      const field = `${path}.${should}[${index}]`;
+      const term = objectAt(weighted, 'podAffinityTerm') ?? {};
+      return [
+        ...validateWeight(weighted, field),
+        ...validatePodTerm(term, `${field}.podAffinityTerm`, rules),
+      ];
+    }),
+  ];
+}
+
+function validatePodTerm(term: JsonObject, path: string, rules: PodRules): FieldError[] {
+  const topologyKey = textAt(term, 'topologyKey');
+  const field = `${path}.topologyKey`;
+  return [
+    ...['labelSelector', 'namespaceSelector'].flatMap((name) =>
+      validateSelector(objectAt(term, name), `${path}.${name}`, rules),
+    ),
+    ...textsAt(term, 'namespaces').flatMap((name) => breaks(`${path}.namespace`, name, dnsLabel)),
+    ...validateLabelKeys(term, path),
+    ...(topologyKey === '' ? [required(field, 'can not be empty')] : []),
+    ...breaks(field, topologyKey, qualifiedName),
+  ];
+}
+
+/** Values may stay wrong where they were wrong before the rule existed. */
+function validateSelector(
+  selector: JsonObject | undefined,
+  path: string,
+  rules: PodRules,
+): FieldError[] {
+  const errors = validateLabelSelector(selector as LabelSelector | undefined, path);
+  if (!rules.allow.affinityLabelValues) return errors;
+  return errors.filter(({ field }) => !/\.matchExpressions\[\d+\]\.values\[/.test(field));
+}
+
+function validateLabelKeys(term: JsonObject, path: string): FieldError[] {
+  const selector = objectAt(term, 'labelSelector');
+  const match = textsAt(term, 'matchLabelKeys');
+  const mismatch = textsAt(term, 'mismatchLabelKeys');
+  if (match.length === 0 && mismatch.length === 0) return [];
+  const errors = [
+    ...validateKeys(match, `${path}.matchLabelKeys`, selector),
+    ...validateKeys(mismatch, `${path}.mismatchLabelKeys`, selector),
+    ...doubledKeys(match, selector, path),
+  ];
+  const both = 'exists in both matchLabelKeys and mismatchLabelKeys';
+  const mismatched = new Set(mismatch);
+  match.forEach((key, index) => {
+    if (!mismatched.has(key)) return;
+    errors.push(invalid(`${path}.matchLabelKeys[${index}]`, key, both));
+  });
+  return errors;
+}
+
+function validateKeys(
+  keys: readonly string[],
+  path: string,
+  selector: JsonObject | undefined,
+): FieldError[] {
+  if (keys.length === 0) return [];
+  if (selector === undefined) {
+    return [forbiddenField(path, 'must not be specified when labelSelector is not set')];
+  }
+  return keys.flatMap((key, index) => breaks(`${path}[${index}]`, key, qualifiedName));
+}
+
+/** The server adds each matched key to the selector; a key that was there already is then double. */
+function doubledKeys(
+  match: readonly string[],
+  selector: JsonObject | undefined,
+  path: string,
+): FieldError[] {
+  const seen = new Set(sortedKeys(objectAt(selector, 'matchLabels')));
+  const lastIndexes = new Map(match.map((key, index) => [key, index]));
+  return objectsAt(selector, 'matchExpressions').flatMap((expression) => {
+    const key = textAt(expression, 'key');
+    const index = seen.has(key) ? lastIndexes.get(key) : undefined;
+    seen.add(key);
+    if (index === undefined) return [];
+    const field = `${path}[${index}]`;
+    return [invalid(field, key, 'exists in both matchLabelKeys and labelSelector')];
+  });
+}
+
+/** Adds to each term what its label keys mean for a pod with these labels. */
+export function mergeLabelKeys(spec: JsonObject, labels: JsonObject): void {
+  for (const name of ['podAffinity', 'podAntiAffinity']) {
+    const affinity = objectAt(spec, 'affinity', name);
+    const weighted = objectsAt(affinity, should).map((one) => objectAt(one, 'podAffinityTerm'));
+    for (const term of [...weighted, ...objectsAt(affinity, must)]) {
+      const selector = objectAt(term, 'labelSelector');
+      if (term === undefined || selector === undefined) continue;
+      const added = [
+        ...keyExpressions(textsAt(term, 'matchLabelKeys'), 'In', labels),
+        ...keyExpressions(textsAt(term, 'mismatchLabelKeys'), 'NotIn', labels),
+      ];
+      if (added.length === 0) continue;
+      selector['matchExpressions'] = [...objectsAt(selector, 'matchExpressions'), ...added];
+    }
+  }
+}
+
+const keyExpressions = (keys: readonly string[], operator: string, labels: JsonObject) =>
+  keys
+    .filter((key) => Object.hasOwn(labels, key))
+    .map((key) => ({ key, operator, values: [textAt(labels, key)] }));

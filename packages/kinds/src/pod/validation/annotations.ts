@@ -1,0 +1,221 @@
+import {
+  appendAll,
+  type Dialect,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  type JsonObject,
+} from '@wheelhouse/machinery';
+import { textAt } from '../../cells.ts';
+import { keyed, sortedKeys } from '../../rules/checks.ts';
+import { objectAt } from '../../rules/fill.ts';
+import { annotatedList, oldAnnotations } from '../../rules/old-annotations.ts';
+import { descendingPath, optionalText } from '../fields.ts';
+import type { PodRules } from '../rules.ts';
+import { eachContainer } from '../visit.ts';
+import { validateTolerations } from './placement.ts';
+
+/** Annotations that mean something for a pod, most of them from before there was a field for it. */
+
+/** Set by a node on the likeness of a pod that it runs without the server. */
+export const mirrorAnnotation = (dialect: Dialect) => dialect.label('config.mirror');
+
+/** How much worse than others it is to remove the pod first. */
+const deletionCostAnnotation = (dialect: Dialect) =>
+  dialect.label('pod-deletion-cost', 'controller');
+
+/** Ends with the slash that a container's name follows. */
+export const appArmorPrefix = (dialect: Dialect) =>
+  dialect.label('', 'container.apparmor.security.beta');
+
+/** The pod's own seccomp annotation, and what stands ahead of a container's name in the other. */
+export const seccompAnnotations = (dialect: Dialect) => ({
+  pod: dialect.label('pod', 'seccomp.security.alpha'),
+  containerPrefix: dialect.label('', 'container.seccomp.security.alpha'),
+});
+
+/** Rules for the annotations at `path`, which may speak of the spec. */
+export function validatePodAnnotations(
+  annotations: JsonObject,
+  spec: JsonObject,
+  at: { path: string; rules: PodRules },
+): FieldError[] {
+  const { path, rules } = at;
+  const keys = sortedKeys(annotations);
+  if (keys.length === 0) return [];
+  const mirror = mirrorAnnotation(rules.dialect);
+  const errors: FieldError[] = [];
+  if (Object.hasOwn(annotations, mirror) && textAt(spec, 'nodeName') === '') {
+    const detail = 'must set spec.nodeName if mirror pod annotation is set';
+    errors.push(invalid(keyed(path, mirror), textAt(annotations, mirror), detail));
+  }
+  const cost = deletionCostAnnotation(rules.dialect);
+  if (!rules.allow.deletionCost && !isDeletionCost(annotations, rules.dialect)) {
+    const detail = 'must be a 32bit integer';
+    errors.push(invalid(keyed(path, cost), textAt(annotations, cost), detail));
+  }
+  return [
+    ...errors,
+    ...validateTolerationsAnnotation(annotations, path, rules.dialect),
+    ...validateSeccompAnnotations(annotations, path, rules.dialect),
+    ...validateAppArmorAnnotations(annotations, spec, at),
+  ];
+}
+
+/** Whether the annotated cost of deletion is a number as upstream reads it; true without one. */
+export function isDeletionCost(annotations: JsonObject, dialect: Dialect): boolean {
+  const value = optionalText(annotations, deletionCostAnnotation(dialect));
+  if (value === undefined) return true;
+  if (!/^(?:0|-?[0-9]+)$/.test(value) || /^0./.test(value)) return false;
+  return Number(value) >= -(2 ** 31) && Number(value) < 2 ** 31;
+}
+
+function validateTolerationsAnnotation(
+  annotations: JsonObject,
+  path: string,
+  dialect: Dialect,
+): FieldError[] {
+  const key = oldAnnotations(dialect).tolerations;
+  const text = optionalText(annotations, key) ?? '';
+  if (text === '') return [];
+  const found = annotatedList('tolerations', text);
+  if ('problem' in found) return [invalid(path, key, found.problem)];
+  return validateTolerations(found.items, `${path}.${key}`);
+}
+
+function validateSeccompAnnotations(
+  annotations: JsonObject,
+  path: string,
+  dialect: Dialect,
+): FieldError[] {
+  const { pod, containerPrefix } = seccompAnnotations(dialect);
+  const named = sortedKeys(annotations).filter((key) => key.startsWith(containerPrefix));
+  const keys = Object.hasOwn(annotations, pod) ? [pod, ...named] : named;
+  return keys.flatMap((key) => validateSeccompText(textAt(annotations, key), `${path}.${key}`));
+}
+
+const plainProfiles = ['runtime/default', 'docker/default', 'unconfined'];
+const local = 'localhost/';
+
+function validateSeccompText(profile: string, field: string): FieldError[] {
+  if (plainProfiles.includes(profile)) return [];
+  if (profile.startsWith(local)) return descendingPath(field, profile.slice(local.length));
+  return [invalid(field, profile, 'must be a valid seccomp profile')];
+}
+
+function validateAppArmorAnnotations(
+  annotations: JsonObject,
+  spec: JsonObject,
+  { path, rules }: { path: string; rules: PodRules },
+): FieldError[] {
+  const prefix = appArmorPrefix(rules.dialect);
+  const keys = sortedKeys(annotations).filter((key) => key.startsWith(prefix));
+  if (keys.length === 0) return [];
+  const names = new Set(eachContainer(spec, '').map(({ container }) => textAt(container, 'name')));
+  return keys.flatMap((key) => {
+    const name = key.slice(prefix.length);
+    const profile = textAt(annotations, key);
+    const field = keyed(path, key);
+    const errors = names.has(name) ? [] : [invalid(field, name, 'container not found')];
+    const isKnown = ['', 'runtime/default', 'unconfined'].includes(profile);
+    if (!isKnown && !profile.startsWith(local)) {
+      const detail = `invalid AppArmor profile name: ${JSON.stringify(profile)}`;
+      errors.push(invalid(field, profile, detail));
+    }
+    return errors;
+  });
+}
+
+/** Some annotations are as they are for the pod's whole life. */
+export function validateAnnotationChanges(
+  annotations: JsonObject,
+  old: JsonObject,
+  { path, dialect }: { path: string; dialect: Dialect },
+): FieldError[] {
+  const prefix = appArmorPrefix(dialect);
+  const mirror = mirrorAnnotation(dialect);
+  const complain = (key: string, verb: string) => {
+    const field = keyed(path, key);
+    if (key.startsWith(prefix))
+      return [forbiddenField(field, `may not ${verb} AppArmor annotations`)];
+    return key === mirror ? [forbiddenField(field, `may not ${verb} mirror pod annotation`)] : [];
+  };
+  const touched = sortedKeys(old).filter((key) => annotations[key] !== old[key]);
+  const added = sortedKeys(annotations).filter((key) => !Object.hasOwn(old, key));
+  return [
+    ...touched.flatMap((key) => complain(key, 'remove or update')),
+    ...added.flatMap((key) => complain(key, 'add')),
+  ];
+}
+
+/** What an annotation calls a profile, and where it and the field must agree. */
+interface ProfileWords {
+  readonly word: string;
+  readonly unconfined: readonly string[];
+  readonly runtimeDefault: readonly string[];
+}
+
+const seccompWords: ProfileWords = {
+  word: 'seccomp',
+  unconfined: ['unconfined'],
+  runtimeDefault: ['runtime/default', 'docker/default'],
+};
+const appArmorWords: ProfileWords = {
+  word: 'apparmor',
+  unconfined: ['unconfined'],
+  runtimeDefault: ['runtime/default'],
+};
+
+function validateAgreement(
+  annotation: string | undefined,
+  profile: JsonObject | undefined,
+  { path, words }: { path: string; words: ProfileWords },
+): FieldError[] {
+  if (annotation === undefined || profile === undefined) return [];
+  const type = textAt(profile, 'type');
+  const refuse = (name: string, what: string) => [
+    forbiddenField(`${path}.${name}`, `${words.word} ${what} in annotation and field must match`),
+  ];
+  if (type === 'Unconfined' || type === 'RuntimeDefault') {
+    const texts = type === 'Unconfined' ? words.unconfined : words.runtimeDefault;
+    return texts.includes(annotation) ? [] : refuse('type', 'type');
+  }
+  if (type !== 'Localhost') return [];
+  if (!annotation.startsWith(local)) return refuse('type', 'type');
+  const same = annotation.slice(local.length) === optionalText(profile, 'localhostProfile');
+  return same ? [] : refuse('localhostProfile', 'profile');
+}
+
+/** A profile that is given both ways must be the same one. */
+export function validateProfileAgreement(
+  annotations: JsonObject,
+  spec: JsonObject,
+  { path, dialect }: { path: string; dialect: Dialect },
+): FieldError[] {
+  if (sortedKeys(annotations).length === 0) return [];
+  const containers = eachContainer(spec, path);
+  const { pod, containerPrefix } = seccompAnnotations(dialect);
+  const context = objectAt(spec, 'securityContext');
+  const errors = validateAgreement(
+    optionalText(annotations, pod),
+    objectAt(context, 'seccompProfile'),
+    { path: `${path}.securityContext.seccompProfile`, words: seccompWords },
+  );
+  for (const { container, path: field } of containers) {
+    const annotation = optionalText(annotations, containerPrefix + textAt(container, 'name'));
+    const profile = objectAt(container, 'securityContext', 'seccompProfile');
+    const at = { path: `${field}.securityContext.seccompProfile`, words: seccompWords };
+    appendAll(errors, validateAgreement(annotation, profile, at));
+  }
+  if (textAt(spec, 'os', 'name') === 'windows') return errors;
+  const prefix = appArmorPrefix(dialect);
+  for (const { container, path: field } of containers) {
+    const annotation = optionalText(annotations, prefix + textAt(container, 'name'));
+    const profile =
+      objectAt(container, 'securityContext', 'appArmorProfile') ??
+      objectAt(context, 'appArmorProfile');
+    const at = { path: `${field}.securityContext.appArmorProfile`, words: appArmorWords };
+    appendAll(errors, validateAgreement(annotation, profile, at));
+  }
+  return errors;
+}

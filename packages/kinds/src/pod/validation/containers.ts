@@ -1,0 +1,185 @@
+import {
+  appendAll,
+  breaks,
+  dnsLabel,
+  duplicate,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  type JsonObject,
+  notSupported,
+  required,
+} from '@wheelhouse/machinery';
+import { listAt, textAt } from '../../cells.ts';
+import { objectAt, objectsAt } from '../../rules/fill.ts';
+import { choice, intAt, isSet, notFoundValue, optionalText, refuseSet } from '../fields.ts';
+import type { PodRules } from '../rules.ts';
+import { validateEnvironment, validateEnvironmentSources } from './environment.ts';
+import { hostPortConflicts, validatePorts } from './ports.ts';
+import { validateLiveChecks } from './probes.ts';
+import { validateResizePolicy } from './resize-policy.ts';
+import { validateResources } from './resources.ts';
+import { validateContainerSecurity } from './security.ts';
+import { type Volumes, validateDevices, validateMounts } from './volumes.ts';
+
+/** What the containers of a spec are judged by. */
+interface Surroundings {
+  readonly rules: PodRules;
+  readonly volumes: Volumes;
+}
+
+/** All containers of a spec: those that run, those that prepare, those added later. */
+export function validateContainers(
+  spec: JsonObject,
+  path: string,
+  around: Surroundings,
+): FieldError[] {
+  const graceSeconds = intAt(spec, 'terminationGracePeriodSeconds');
+  return [
+    ...validateRunning(spec, `${path}.containers`, { ...around, graceSeconds }),
+    ...validatePreparing(spec, `${path}.initContainers`, { ...around, graceSeconds }),
+    ...validateAdded(spec, `${path}.ephemeralContainers`, around),
+  ];
+}
+
+const pullPolicies = ['Always', 'IfNotPresent', 'Never'];
+const messagePolicies = ['File', 'FallbackToLogsOnError'];
+
+function validateCommon(container: JsonObject, path: string, around: Surroundings): FieldError[] {
+  const name = textAt(container, 'name');
+  const { rules, volumes } = around;
+  return [
+    ...(name === '' ? [required(`${path}.name`)] : breaks(`${path}.name`, name, dnsLabel)),
+    ...(textAt(container, 'image') === '' ? [required(`${path}.image`)] : []),
+    ...choice(container, path, 'terminationMessagePolicy', messagePolicies),
+    ...validatePorts(objectsAt(container, 'ports'), `${path}.ports`),
+    ...validateEnvironment(objectsAt(container, 'env'), `${path}.env`, rules),
+    ...validateEnvironmentSources(objectsAt(container, 'envFrom'), `${path}.envFrom`, rules),
+    ...validateMounts(container, `${path}.volumeMounts`, volumes),
+    ...validateDevices(container, `${path}.volumeDevices`, volumes),
+    ...choice(container, path, 'imagePullPolicy', pullPolicies),
+    ...validateResources(objectAt(container, 'resources'), `${path}.resources`, rules),
+    ...validateContainerSecurity(objectAt(container, 'securityContext'), `${path}.securityContext`),
+  ];
+}
+
+interface LiveSurroundings extends Surroundings {
+  readonly graceSeconds: number | undefined;
+}
+
+function validateRunning(spec: JsonObject, path: string, around: LiveSurroundings): FieldError[] {
+  const containers = objectsAt(spec, 'containers');
+  if (containers.length === 0) return [required(path)];
+  const names = new Set<string>();
+  const errors = containers.flatMap((container, index) => {
+    const field = `${path}[${index}]`;
+    const name = textAt(container, 'name');
+    const found = validateCommon(container, field, around);
+    if (names.has(name)) found.push(duplicate(`${field}.name`, name));
+    names.add(name);
+    appendAll(found, validateLiveChecks(container, field, around));
+    const policies = objectsAt(container, 'resizePolicy');
+    const podPolicy = textAt(spec, 'restartPolicy');
+    appendAll(found, validateResizePolicy(policies, `${field}.resizePolicy`, podPolicy));
+    const why = 'may not be set for non-init containers';
+    appendAll(found, refuseSet(container, ['restartPolicy'], { path: field, why }));
+    return found;
+  });
+  return [...errors, ...hostPortConflicts(containers, path)];
+}
+
+const liveChecks = ['lifecycle', 'livenessProbe', 'readinessProbe', 'startupProbe'];
+
+const namesOf = (spec: JsonObject, member: string) =>
+  objectsAt(spec, member).map((container) => textAt(container, 'name'));
+
+function validatePreparing(spec: JsonObject, path: string, around: LiveSurroundings): FieldError[] {
+  const names = new Set(namesOf(spec, 'containers'));
+  return objectsAt(spec, 'initContainers').flatMap((container, index) => {
+    const field = `${path}[${index}]`;
+    const name = textAt(container, 'name');
+    const restart = optionalText(container, 'restartPolicy');
+    const errors = validateCommon(container, field, around);
+    if (restart !== undefined && restart !== 'Always') {
+      errors.push(notSupported(`${field}.restartPolicy`, restart, ['Always']));
+    }
+    const policies = container['resizePolicy'];
+    if (listAt(container, 'resizePolicy').length > 0) {
+      errors.push(
+        invalid(`${field}.resizePolicy`, policies, 'must not be set for init containers'),
+      );
+    }
+    if (names.has(name)) errors.push(duplicate(`${field}.name`, name));
+    else if (name !== '') names.add(name);
+    // Upstream counts within a list of this one container, and so always says `[0]`.
+    appendAll(errors, hostPortConflicts([container], path));
+    if (restart === 'Always') {
+      appendAll(errors, validateLiveChecks(container, field, around));
+    } else {
+      const why = 'may not be set for init containers without restartPolicy=Always';
+      appendAll(errors, refuseSet(container, liveChecks, { path: field, why }));
+    }
+    return errors;
+  });
+}
+
+const notForAdded = 'cannot be set for an Ephemeral Container';
+
+/** What a container that is added to a running pod cannot have, in upstream's order. */
+const refusedForAdded = [
+  'ports',
+  'resources',
+  'restartPolicy',
+  'livenessProbe',
+  'readinessProbe',
+  'startupProbe',
+  'lifecycle',
+];
+
+function validateAdded(spec: JsonObject, path: string, around: Surroundings): FieldError[] {
+  const added = objectsAt(spec, 'ephemeralContainers');
+  if (added.length === 0) return [];
+  const others = new Set([...namesOf(spec, 'containers'), ...namesOf(spec, 'initContainers')]);
+  const names = new Set(others);
+  return added.flatMap((container, index) => {
+    const field = `${path}[${index}]`;
+    const name = textAt(container, 'name');
+    const target = textAt(container, 'targetContainerName');
+    const errors = [
+      ...validateCommon(container, field, around),
+      ...validateImageSpacing(container, field),
+    ];
+    if (names.has(name)) errors.push(duplicate(`${field}.name`, name));
+    names.add(name);
+    if (target !== '' && !others.has(target)) {
+      errors.push(notFoundValue(`${field}.targetContainerName`, target));
+    }
+    return [...errors, ...refuseForAdded(container, field)];
+  });
+}
+
+function refuseForAdded(container: JsonObject, path: string): FieldError[] {
+  const refused = refusedForAdded.filter((name) => holdsSomething(container, name));
+  return [
+    ...refused.map((name) => forbiddenField(`${path}.${name}`, notForAdded)),
+    ...objectsAt(container, 'volumeMounts').flatMap((mount, index) =>
+      ['subPath', 'subPathExpr']
+        .filter((name) => textAt(mount, name) !== '')
+        .map((name) => forbiddenField(`${path}.volumeMounts[${index}].${name}`, notForAdded)),
+    ),
+  ];
+}
+
+/** Empty lists and an empty `resources` are the same as none. */
+function holdsSomething(container: JsonObject, name: string): boolean {
+  if (name === 'ports') return listAt(container, name).length > 0;
+  if (name !== 'resources') return isSet(container, name);
+  return Object.keys(objectAt(container, name) ?? {}).length > 0;
+}
+
+/** Spaces around an image: templates may have them, pods not. */
+export function validateImageSpacing(container: JsonObject, path: string): FieldError[] {
+  const image = textAt(container, 'image');
+  if (image.trim() === image) return [];
+  return [invalid(`${path}.image`, image, 'must not have leading or trailing whitespace')];
+}

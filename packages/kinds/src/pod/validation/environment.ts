@@ -1,0 +1,217 @@
+import {
+  appendAll,
+  breaks,
+  configMapKey,
+  dnsSubdomain,
+  environmentName,
+  type FieldError,
+  invalid,
+  type JsonObject,
+  notSupported,
+  parseQuantity,
+  qualifiedName,
+  required,
+  strictEnvironmentName,
+} from '@wheelhouse/machinery';
+import { at, textAt } from '../../cells.ts';
+import { objectAt } from '../../rules/fill.ts';
+import type { PodRules } from '../rules.ts';
+
+const variableFields = [
+  'metadata.name',
+  'metadata.namespace',
+  'metadata.uid',
+  'spec.nodeName',
+  'spec.serviceAccountName',
+  'status.hostIP',
+  'status.hostIPs',
+  'status.podIP',
+  'status.podIPs',
+];
+
+/** The `env` of one container. */
+export function validateEnvironment(
+  variables: readonly JsonObject[],
+  path: string,
+  { allow }: PodRules,
+): FieldError[] {
+  const rule = allow.relaxedVariables ? environmentName : strictEnvironmentName;
+  return variables.flatMap((variable, index) => {
+    const field = `${path}[${index}]`;
+    const name = textAt(variable, 'name');
+    const errors = name === '' ? [required(`${field}.name`)] : breaks(`${field}.name`, name, rule);
+    return [...errors, ...validateValueFrom(variable, `${field}.valueFrom`)];
+  });
+}
+
+function validateValueFrom(variable: JsonObject, path: string): FieldError[] {
+  const source = objectAt(variable, 'valueFrom');
+  if (source === undefined) return [];
+  const errors: FieldError[] = [];
+  let count = 0;
+  const judge = (name: string, rule: (part: JsonObject, field: string) => FieldError[]) => {
+    const part = objectAt(source, name);
+    if (part === undefined) return;
+    count += 1;
+    appendAll(errors, rule(part, `${path}.${name}`));
+  };
+  judge('fieldRef', (part, field) => validateFieldRef(part, field, variableFields));
+  judge('resourceFieldRef', (part, field) => validateResourceRef(part, field));
+  judge('configMapKeyRef', validateKeyRef);
+  judge('secretKeyRef', validateKeyRef);
+  const detail = countProblem(count, textAt(variable, 'value') !== '');
+  return detail === undefined ? errors : [...errors, invalid(path, '', detail)];
+}
+
+function countProblem(count: number, hasValue: boolean): string | undefined {
+  if (count === 0) {
+    return 'must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`';
+  }
+  if (hasValue) return 'may not be specified when `value` is not empty';
+  return count > 1 ? 'may not have more than one field specified at a time' : undefined;
+}
+
+function validateKeyRef(ref: JsonObject, path: string): FieldError[] {
+  const key = textAt(ref, 'key');
+  return [
+    ...breaks(`${path}.name`, textAt(ref, 'name'), dnsSubdomain),
+    ...(key === '' ? [required(`${path}.key`)] : breaks(`${path}.key`, key, configMapKey)),
+  ];
+}
+
+/** The `envFrom` of one container. */
+export function validateEnvironmentSources(
+  sources: readonly JsonObject[],
+  path: string,
+  { allow }: PodRules,
+): FieldError[] {
+  const rule = allow.relaxedVariables ? environmentName : strictEnvironmentName;
+  return sources.flatMap((source, index) => {
+    const field = `${path}[${index}]`;
+    const prefix = textAt(source, 'prefix');
+    const errors = prefix === '' ? [] : breaks(`${field}.prefix`, prefix, rule);
+    const given = ['configMapRef', 'secretRef'].filter((name) => objectAt(source, name));
+    for (const name of given) {
+      appendAll(errors, validateNamedSource(textAt(source, name, 'name'), `${field}.${name}.name`));
+    }
+    if (given.length === 0) {
+      errors.push(invalid(path, '', 'must specify one of: `configMapRef` or `secretRef`'));
+    } else if (given.length > 1) {
+      errors.push(invalid(path, '', 'may not have more than one field specified at a time'));
+    }
+    return errors;
+  });
+}
+
+/** Upstream judges this one as a prefix of a name, where a dash may end it. */
+function validateNamedSource(name: string, field: string): FieldError[] {
+  if (name === '') return [required(field)];
+  const whole = name.length > 1 && name.endsWith('-') ? `${name.slice(0, -2)}a` : name;
+  return dnsSubdomain(whole).map((message) => invalid(field, name, message));
+}
+
+const knownFields = new Set([
+  ...variableFields,
+  'metadata.annotations',
+  'metadata.labels',
+  'spec.restartPolicy',
+  'spec.schedulerName',
+  'status.phase',
+]);
+
+/** `metadata.labels['key']` -> path and key; undefined for a path without a key. */
+function subscripted(path: string): { path: string; key: string } | undefined {
+  if (!path.endsWith("']")) return undefined;
+  const open = path.indexOf("['");
+  if (open <= 0) return undefined;
+  return { path: path.slice(0, open), key: path.slice(open + 2, -2) };
+}
+
+/** A reference to a field of the pod itself, one of `allowed`. */
+export function validateFieldRef(
+  ref: JsonObject,
+  path: string,
+  allowed: readonly string[],
+): FieldError[] {
+  const version = textAt(ref, 'apiVersion');
+  const given = textAt(ref, 'fieldPath');
+  if (version === '') return [required(`${path}.apiVersion`)];
+  if (given === '') return [required(`${path}.fieldPath`)];
+  const parts = subscripted(given);
+  const problem = conversionProblem({ version, given, path: parts?.path });
+  if (problem !== undefined) {
+    return [invalid(`${path}.fieldPath`, given, `error converting fieldPath: ${problem}`)];
+  }
+  if (parts !== undefined) {
+    const isAnnotation = parts.path === 'metadata.annotations';
+    return breaks(path, isAnnotation ? parts.key.toLowerCase() : parts.key, qualifiedName);
+  }
+  const field = given === 'spec.host' ? 'spec.nodeName' : given;
+  return allowed.includes(field) ? [] : [notSupported(`${path}.fieldPath`, field, allowed)];
+}
+
+function conversionProblem(ref: {
+  version: string;
+  given: string;
+  path: string | undefined;
+}): string | undefined {
+  const { version, given, path } = ref;
+  if (version !== 'v1') return `unsupported pod version: ${version}`;
+  if (path !== undefined) {
+    const takesKey = path === 'metadata.annotations' || path === 'metadata.labels';
+    return takesKey ? undefined : `field label does not support subscript: ${given}`;
+  }
+  const isKnown = given === 'spec.host' || knownFields.has(given);
+  return isKnown ? undefined : `field label not supported: ${given}`;
+}
+
+const amounts = ['cpu', 'ephemeral-storage', 'memory'];
+const resourceFields = ['limits', 'requests'].flatMap((kind) =>
+  amounts.map((name) => `${kind}.${name}`),
+);
+const isHugePages = (resource: string) => /^(?:limits|requests)\.hugepages-/.test(resource);
+
+/** A reference to what a container asks for; a volume must say which container. */
+export function validateResourceRef(
+  ref: JsonObject,
+  path: string,
+  options: { inVolume?: boolean } = {},
+): FieldError[] {
+  const resource = textAt(ref, 'resource');
+  const errors: FieldError[] = [];
+  if (options.inVolume === true && textAt(ref, 'containerName') === '') {
+    errors.push(required(`${path}.containerName`));
+  } else if (resource === '') {
+    errors.push(required(`${path}.resource`));
+  } else if (!resourceFields.includes(resource) && !isHugePages(resource)) {
+    errors.push(notSupported(`${path}.resource`, resource, resourceFields));
+  }
+  return [...errors, ...validateDivisor(ref, path)];
+}
+
+const byteDivisors = '1 1k 1M 1G 1T 1P 1E 1Ki 1Mi 1Gi 1Ti 1Pi 1Ei'.split(' ');
+
+/** What is divided by what, and how upstream calls it. */
+const divisors: readonly { ends: RegExp; allowed: readonly string[]; name: string }[] = [
+  { ends: /^(?:limits|requests)\.cpu$/, allowed: ['1m', '1'], name: 'cpu' },
+  { ends: /^(?:limits|requests)\.memory$/, allowed: byteDivisors, name: 'memory' },
+  {
+    ends: /^(?:limits|requests)\.ephemeral-storage$/,
+    allowed: byteDivisors,
+    name: 'local ephemeral storage',
+  },
+  { ends: /^(?:limits|requests)\.hugepages-/, allowed: byteDivisors, name: 'hugepages' },
+];
+
+function validateDivisor(ref: JsonObject, path: string): FieldError[] {
+  const given = at(ref, 'divisor');
+  if (given === undefined || given === null) return [];
+  const quantity = parseQuantity(String(given));
+  if ('error' in quantity || quantity.nano === 0n) return [];
+  const resource = textAt(ref, 'resource');
+  const rule = divisors.find(({ ends }) => ends.test(resource));
+  if (rule === undefined || rule.allowed.includes(quantity.text)) return [];
+  const values = rule.name === 'cpu' ? '1m and 1' : rule.allowed.join(', ');
+  const detail = `only divisor's values ${values} are supported with the ${rule.name} resource`;
+  return [invalid(`${path}.divisor`, resource, detail)];
+}

@@ -1,0 +1,149 @@
+import {
+  appendAll,
+  breaks,
+  duplicate,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  type JsonObject,
+  type LabelSelector,
+  labelValue,
+  notSupported,
+  qualifiedName,
+  required,
+  validateLabelSelector,
+} from '@wheelhouse/machinery';
+import { textAt } from '../../cells.ts';
+import { sortedKeys } from '../../rules/checks.ts';
+import { objectAt, objectsAt } from '../../rules/fill.ts';
+import { intAt, isSet, notPositive, oneOfIfSet, textsAt } from '../fields.ts';
+import type { PodRules } from '../rules.ts';
+
+/** What decides where a pod may be put. */
+
+const effects = ['NoSchedule', 'PreferNoSchedule', 'NoExecute'];
+
+/** A taint's or toleration's effect. */
+export function validateEffect(effect: string, field: string): FieldError[] {
+  return effects.includes(effect) ? [] : [notSupported(field, effect, effects)];
+}
+
+/** The taints of nodes that a pod bears with. */
+export function validateTolerations(
+  tolerations: readonly JsonObject[],
+  path: string,
+): FieldError[] {
+  return tolerations.flatMap((one, index) => validateToleration(one, `${path}[${index}]`));
+}
+
+function validateToleration(toleration: JsonObject, path: string): FieldError[] {
+  const key = textAt(toleration, 'key');
+  const operator = textAt(toleration, 'operator');
+  const effect = textAt(toleration, 'effect');
+  const errors = key === '' ? [] : breaks(`${path}.key`, key, qualifiedName);
+  if (key === '' && operator !== 'Exists') {
+    const detail =
+      'operator must be Exists when `key` is empty, which means "match all values and all keys"';
+    errors.push(invalid(`${path}.operator`, operator, detail));
+  }
+  if (isSet(toleration, 'tolerationSeconds') && effect !== 'NoExecute') {
+    const detail = "effect must be 'NoExecute' when `tolerationSeconds` is set";
+    errors.push(invalid(`${path}.effect`, effect, detail));
+  }
+  appendAll(errors, validateTolerated(operator, textAt(toleration, 'value'), `${path}.operator`));
+  if (effect !== '') appendAll(errors, validateEffect(effect, `${path}.effect`));
+  return errors;
+}
+
+function validateTolerated(operator: string, value: string, field: string): FieldError[] {
+  if (operator === '' || operator === 'Equal') {
+    const messages = labelValue(value);
+    return messages.length === 0 ? [] : [invalid(field, value, messages.join(';'))];
+  }
+  if (operator !== 'Exists') return [notSupported(field, operator, ['Equal', 'Exists'])];
+  if (value === '') return [];
+  return [invalid(field, value, "value must be empty when `operator` is 'Exists'")];
+}
+
+const actions = ['DoNotSchedule', 'ScheduleAnyway'];
+const policies = ['Honor', 'Ignore'];
+
+/** How evenly pods of a kind are to be spread. */
+export function validateSpread(spec: JsonObject, path: string, rules: PodRules): FieldError[] {
+  const constraints = objectsAt(spec, 'topologySpreadConstraints');
+  const last = new Map(constraints.map((constraint, index) => [pairOf(constraint), index]));
+  return constraints.flatMap((constraint, index) => {
+    const field = `${path}[${index}]`;
+    const action = textAt(constraint, 'whenUnsatisfiable');
+    const topologyKey = textAt(constraint, 'topologyKey');
+    const skew = intAt(constraint, 'maxSkew') ?? 0;
+    const errors: FieldError[] = [];
+    if (skew <= 0) errors.push(invalid(`${field}.maxSkew`, skew, notPositive));
+    if (topologyKey === '') errors.push(required(`${field}.topologyKey`, 'can not be empty'));
+    if (!actions.includes(action)) {
+      errors.push(notSupported(`${field}.whenUnsatisfiable`, action, actions));
+    }
+    const pair = `{${topologyKey}, ${action}}`;
+    if (last.get(pair) !== index) {
+      errors.push(duplicate(`${field}.{topologyKey, whenUnsatisfiable}`, pair));
+    }
+    return [
+      ...errors,
+      ...validateMinDomains(constraint, `${field}.minDomains`, action),
+      ...oneOfIfSet(constraint, field, 'nodeAffinityPolicy', policies),
+      ...oneOfIfSet(constraint, field, 'nodeTaintsPolicy', policies),
+      ...validateSpreadKeys(constraint, `${field}.matchLabelKeys`),
+      ...(rules.allow.spreadSelectors ? [] : validateSpreadSelector(constraint, field)),
+    ];
+  });
+}
+
+const pairOf = (constraint: JsonObject) =>
+  `{${textAt(constraint, 'topologyKey')}, ${textAt(constraint, 'whenUnsatisfiable')}}`;
+
+/** The selector of the pods that are counted. */
+export function validateSpreadSelector(constraint: JsonObject, path: string): FieldError[] {
+  const selector = objectAt(constraint, 'labelSelector') as LabelSelector | undefined;
+  return validateLabelSelector(selector, `${path}.labelSelector`);
+}
+
+function validateMinDomains(constraint: JsonObject, field: string, action: string): FieldError[] {
+  const domains = intAt(constraint, 'minDomains');
+  if (domains === undefined) return [];
+  const errors = domains <= 0 ? [invalid(field, domains, notPositive)] : [];
+  if (action === 'DoNotSchedule') return errors;
+  const detail = `can only use minDomains if whenUnsatisfiable=DoNotSchedule, not ${action}`;
+  return [...errors, invalid(field, domains, detail)];
+}
+
+function validateSpreadKeys(constraint: JsonObject, path: string): FieldError[] {
+  const keys = textsAt(constraint, 'matchLabelKeys');
+  if (keys.length === 0) return [];
+  const selector = objectAt(constraint, 'labelSelector');
+  const selected = new Set([
+    ...sortedKeys(objectAt(selector, 'matchLabels')),
+    ...objectsAt(selector, 'matchExpressions').map((one) => textAt(one, 'key')),
+  ]);
+  const unset = 'must not be specified when labelSelector is not set';
+  const errors = selector === undefined ? [forbiddenField(path, unset)] : [];
+  keys.forEach((key, index) => {
+    appendAll(errors, breaks(`${path}[${index}]`, key, qualifiedName));
+    if (!selected.has(key)) return;
+    const detail = 'exists in both matchLabelKeys and labelSelector';
+    errors.push(invalid(`${path}[${index}]`, key, detail));
+  });
+  return errors;
+}
+
+/** Gates that keep a pod from being put anywhere, each once. */
+export function validateSchedulingGates(spec: JsonObject, path: string): FieldError[] {
+  const seen = new Set<string>();
+  return objectsAt(spec, 'schedulingGates').flatMap((gate, index) => {
+    const name = textAt(gate, 'name');
+    const field = `${path}[${index}]`;
+    const errors = breaks(field, name, qualifiedName);
+    if (seen.has(name)) errors.push(duplicate(field, name));
+    seen.add(name);
+    return errors;
+  });
+}

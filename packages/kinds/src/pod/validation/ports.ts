@@ -1,0 +1,77 @@
+import {
+  appendAll,
+  breaks,
+  duplicate,
+  type FieldError,
+  invalid,
+  type JsonObject,
+  portName,
+  required,
+} from '@wheelhouse/machinery';
+import { numberAt, textAt } from '../../cells.ts';
+import { objectsAt } from '../../rules/fill.ts';
+import { choice, isTrue, portNumber } from '../fields.ts';
+import type { PodRules } from '../rules.ts';
+
+const protocols = ['SCTP', 'TCP', 'UDP'];
+
+/** The ports of one container. */
+export function validatePorts(ports: readonly JsonObject[], path: string): FieldError[] {
+  const names = new Set<string>();
+  return ports.flatMap((port, index) => {
+    const field = `${path}[${index}]`;
+    const errors = validatePortName(textAt(port, 'name'), { field: `${field}.name`, names });
+    const number = numberAt(port, 'containerPort');
+    if (number === 0) errors.push(required(`${field}.containerPort`));
+    else appendAll(errors, portNumber(`${field}.containerPort`, number));
+    const hostPort = numberAt(port, 'hostPort');
+    if (hostPort !== 0) appendAll(errors, portNumber(`${field}.hostPort`, hostPort));
+    appendAll(errors, choice(port, field, 'protocol', protocols));
+    return errors;
+  });
+}
+
+function validatePortName(
+  name: string,
+  { field, names }: { field: string; names: Set<string> },
+): FieldError[] {
+  if (name === '') return [];
+  const errors = breaks(field, name, portName);
+  if (errors.length > 0) return errors;
+  if (names.has(name)) return [duplicate(field, name)];
+  names.add(name);
+  return [];
+}
+
+/** Two containers cannot both have one port of the host, at one address. */
+export function hostPortConflicts(containers: readonly JsonObject[], path: string): FieldError[] {
+  const taken = new Set<string>();
+  return containers.flatMap((container, at) =>
+    objectsAt(container, 'ports').flatMap((port, index) => {
+      const hostPort = numberAt(port, 'hostPort');
+      if (hostPort === 0) return [];
+      const claim = `${textAt(port, 'protocol')}/${textAt(port, 'hostIP')}/${hostPort}`;
+      if (taken.has(claim)) return [duplicate(`${path}[${at}].ports[${index}].hostPort`, claim)];
+      taken.add(claim);
+      return [];
+    }),
+  );
+}
+
+/** On the host's network a port is the host's. */
+export function validateHostNetworkPorts(
+  spec: JsonObject,
+  path: string,
+  rules: PodRules,
+): FieldError[] {
+  if (!isTrue(spec, 'hostNetwork')) return [];
+  return objectsAt(spec, 'containers').flatMap((container, at) =>
+    objectsAt(container, 'ports').flatMap((port, index) => {
+      const hostPort = numberAt(port, 'hostPort');
+      const isJudged = rules.pod !== undefined || hostPort !== 0;
+      if (!isJudged || hostPort === numberAt(port, 'containerPort')) return [];
+      const detail = 'must match `containerPort` when `hostNetwork` is true';
+      return [invalid(`${path}.containers[${at}].ports[${index}].hostPort`, hostPort, detail)];
+    }),
+  );
+}

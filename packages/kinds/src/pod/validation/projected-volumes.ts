@@ -1,0 +1,181 @@
+import {
+  appendAll,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  type JsonObject,
+  required,
+} from '@wheelhouse/machinery';
+import { textAt } from '../../cells.ts';
+import { objectAt, objectsAt } from '../../rules/fill.ts';
+import { intAt, needed, plainPath } from '../fields.ts';
+import type { PodRules } from '../rules.ts';
+import { validateFieldRef, validateResourceRef } from './environment.ts';
+
+/** Volumes whose files are made of other objects, or of the pod itself. */
+
+const modeMax = 0o777;
+
+function validateMode(object: JsonObject, path: string, name: string): FieldError[] {
+  const mode = intAt(object, name);
+  if (mode === undefined || (mode >= 0 && mode <= modeMax)) return [];
+  return [
+    invalid(`${path}.${name}`, mode, 'must be a number between 0 and 0777 (octal), both inclusive'),
+  ];
+}
+
+function validateItems(source: JsonObject, path: string): FieldError[] {
+  return objectsAt(source, 'items').flatMap((item, index) =>
+    validateItem(item, `${path}.items[${index}]`),
+  );
+}
+
+function validateItem(item: JsonObject, path: string): FieldError[] {
+  return [
+    ...needed(item, path, 'key', 'path'),
+    ...plainPath(`${path}.path`, textAt(item, 'path')),
+    ...validateMode(item, path, 'mode'),
+  ];
+}
+
+const keyed =
+  (name: string) =>
+  (source: JsonObject, path: string): FieldError[] => [
+    ...needed(source, path, name),
+    ...validateMode(source, path, 'defaultMode'),
+    ...validateItems(source, path),
+  ];
+
+export const validateSecretVolume = keyed('secretName');
+export const validateConfigMapVolume = keyed('name');
+
+/** What a volume may tell a container of its pod. */
+const volumeFields = [
+  'metadata.annotations',
+  'metadata.labels',
+  'metadata.name',
+  'metadata.namespace',
+  'metadata.uid',
+];
+
+/** A `downwardAPI` volume; upstream gives its files no index in the path. */
+export function validateDownwardVolume(source: JsonObject, path: string): FieldError[] {
+  return [
+    ...validateMode(source, path, 'defaultMode'),
+    ...objectsAt(source, 'items').flatMap((file) => validateDownwardFile(file, path)),
+  ];
+}
+
+function validateDownwardFile(file: JsonObject, path: string): FieldError[] {
+  const field = objectAt(file, 'fieldRef');
+  const resource = objectAt(file, 'resourceFieldRef');
+  const errors = [
+    ...needed(file, path, 'path'),
+    ...plainPath(`${path}.path`, textAt(file, 'path')),
+  ];
+  if (field !== undefined) {
+    appendAll(errors, validateFieldRef(field, `${path}.fieldRef`, volumeFields));
+    if (resource !== undefined) {
+      const detail = 'fieldRef and resourceFieldRef can not be specified simultaneously';
+      errors.push(invalid(path, 'resource', detail));
+    }
+  } else if (resource !== undefined) {
+    const where = `${path}.resourceFieldRef`;
+    appendAll(errors, validateResourceRef(resource, where, { inVolume: true }));
+  } else {
+    errors.push(required(path, 'one of fieldRef and resourceFieldRef is required'));
+  }
+  return [...errors, ...validateMode(file, path, 'mode')];
+}
+
+/** A `projected` volume: files of several sources in one place. */
+export function validateProjectedVolume(
+  source: JsonObject,
+  path: string,
+  { rules }: { rules: PodRules },
+): FieldError[] {
+  const paths = new Set<string>();
+  const errors = validateMode(source, path, 'defaultMode');
+  objectsAt(source, 'sources').forEach((one, index) => {
+    appendAll(errors, validateProjection(one, { path, index, paths, rules }));
+  });
+  return errors;
+}
+
+interface ProjectionPlace {
+  /** Of the volume; upstream tells double paths of it, not of the source. */
+  readonly path: string;
+  readonly index: number;
+  /** The files of the sources before. */
+  readonly paths: Set<string>;
+  readonly rules: PodRules;
+}
+
+function validateProjection(source: JsonObject, place: ProjectionPlace): FieldError[] {
+  const own = `${place.path}.sources[${place.index}]`;
+  const errors: FieldError[] = [];
+  let count = 0;
+  const judge = (name: string, rule: (part: JsonObject, path: string) => FieldError[]) => {
+    const part = objectAt(source, name);
+    if (part === undefined) return;
+    count += 1;
+    appendAll(errors, rule(part, `${own}.${name}`));
+  };
+  const keyedFiles = (part: JsonObject, path: string) => validateKeyedFiles(part, path, place);
+  judge('secret', keyedFiles);
+  judge('configMap', keyedFiles);
+  judge('downwardAPI', (part, path) =>
+    objectsAt(part, 'items').flatMap((file) => [
+      ...validateDownwardFile(file, path),
+      ...takePath(textAt(file, 'path'), place),
+    ]),
+  );
+  judge('serviceAccountToken', (part, path) => validateToken(part, path, place));
+  if (count > 1) {
+    errors.push(forbiddenField(own, 'may not specify more than 1 volume type per source'));
+  }
+  return errors;
+}
+
+function validateKeyedFiles(
+  source: JsonObject,
+  path: string,
+  place: ProjectionPlace,
+): FieldError[] {
+  const name = textAt(source, 'name');
+  return [
+    ...needed(source, path, 'name'),
+    ...objectsAt(source, 'items').flatMap((item, index) => [
+      ...validateItem(item, `${path}.items[${index}]`),
+      ...takePath(textAt(item, 'path'), place, name),
+    ]),
+  ];
+}
+
+/** Two files cannot have one path; `shown` is what upstream names in the complaint. */
+function takePath(file: string, place: ProjectionPlace, shown = file): FieldError[] {
+  if (file === '') return [];
+  if (place.paths.has(file)) return [invalid(place.path, shown, 'conflicting duplicate paths')];
+  place.paths.add(file);
+  return [];
+}
+
+const tokenSecondsMin = 600;
+const tokenSecondsMax = 2 ** 32;
+
+function validateToken(token: JsonObject, path: string, place: ProjectionPlace): FieldError[] {
+  const seconds = intAt(token, 'expirationSeconds') ?? 0;
+  const field = `${path}.expirationSeconds`;
+  const errors: FieldError[] = [];
+  if (seconds < tokenSecondsMin) {
+    errors.push(invalid(field, seconds, 'may not specify a duration less than 10 minutes'));
+  }
+  if (seconds > tokenSecondsMax) {
+    errors.push(invalid(field, seconds, 'may not specify a duration larger than 2^32 seconds'));
+  }
+  const file = textAt(token, 'path');
+  const fileField = `${place.path}.path`;
+  if (file === '') errors.push(required(fileField));
+  else if (!place.rules.allow.tokenPaths) appendAll(errors, plainPath(fileField, file));
+  return errors;
+}

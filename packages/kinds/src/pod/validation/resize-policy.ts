@@ -1,0 +1,39 @@
+import {
+  appendAll,
+  duplicate,
+  type FieldError,
+  invalid,
+  type JsonObject,
+  notSupported,
+  required,
+} from '@wheelhouse/machinery';
+import { textAt } from '../../cells.ts';
+
+const resizable = ['cpu', 'memory'];
+const restartPolicies = ['NotRequired', 'RestartContainer'];
+
+/** The `resizePolicy` of a container: what a change of a resource does to it. */
+export function validateResizePolicy(
+  policies: readonly JsonObject[],
+  path: string,
+  podPolicy: string,
+): FieldError[] {
+  const seen = new Set<string>();
+  return policies.flatMap((policy, index) => {
+    const [name, restart] = [textAt(policy, 'resourceName'), textAt(policy, 'restartPolicy')];
+    const errors = seen.has(name) ? [duplicate(`${path}[${index}]`, name)] : [];
+    seen.add(name);
+    appendAll(errors, oneOf(path, name, resizable));
+    appendAll(errors, oneOf(path, restart, restartPolicies));
+    if (podPolicy === 'Never' && restart !== 'NotRequired') {
+      const detail = "must be 'NotRequired' when `restartPolicy` is 'Never'";
+      errors.push(invalid(path, restart, detail));
+    }
+    return errors;
+  });
+}
+
+function oneOf(path: string, value: string, supported: readonly string[]): FieldError[] {
+  if (value === '') return [required(path)];
+  return supported.includes(value) ? [] : [notSupported(path, value, [...supported])];
+}

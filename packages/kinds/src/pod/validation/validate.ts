@@ -1,0 +1,98 @@
+import {
+  breaks,
+  dnsLabel,
+  dnsSubdomain,
+  type FieldError,
+  type JsonObject,
+  type NameRule,
+  qualifiedName,
+  required,
+} from '@wheelhouse/machinery';
+import { textAt } from '../../cells.ts';
+import { objectAt, objectsAt } from '../../rules/fill.ts';
+import { choice, isSet, oneOfIfSet, optionalText, validateLabels, within } from '../fields.ts';
+import type { PodRules } from '../rules.ts';
+import { validateAffinity } from './affinity.ts';
+import { validateContainers } from './containers.ts';
+import { validateDnsConfig, validateHostAliases } from './name-service.ts';
+import { validateSchedulingGates, validateSpread, validateTolerations } from './placement.ts';
+import { validateHostNetworkPorts } from './ports.ts';
+import { validateResources } from './resources.ts';
+import { validatePodSecurity } from './security.ts';
+import { validateVolumes } from './volumes.ts';
+import { validateHostProcesses, validateSystem } from './windows.ts';
+
+const restartPolicies = ['Always', 'OnFailure', 'Never'];
+const dnsPolicies = ['ClusterFirstWithHostNet', 'ClusterFirst', 'Default', 'None'];
+const preemptionPolicies = ['PreemptLowerPriority', 'Never'];
+const deadlineSecondsMax = 2 ** 31 - 1;
+
+/** Rules of a pod's spec at `path` (`spec`, `spec.template.spec`), in upstream's order. */
+export function validatePodSpec(spec: JsonObject, path: string, rules: PodRules): FieldError[] {
+  const grace = `${path}.terminationGracePeriodSeconds`;
+  const { errors, volumes } = validateVolumes(objectsAt(spec, 'volumes'), `${path}.volumes`, rules);
+  return [
+    ...(isSet(spec, 'terminationGracePeriodSeconds') ? [] : [required(grace)]),
+    ...errors,
+    ...validateContainers(spec, path, { rules, volumes }),
+    ...validateHostNetworkPorts(spec, path, rules),
+    ...choice(spec, path, 'restartPolicy', restartPolicies),
+    ...choice(spec, path, 'dnsPolicy', dnsPolicies),
+    ...validateLabels(objectAt(spec, 'nodeSelector'), `${path}.nodeSelector`),
+    ...validatePodSecurity(spec, `${path}.securityContext`, rules),
+    ...validateAffinity(spec, `${path}.affinity`, rules),
+    ...validateDnsConfig(spec, `${path}.dnsConfig`, rules),
+    ...validateReadinessGates(spec, `${path}.readinessGates`),
+    ...validateSchedulingGates(spec, `${path}.schedulingGates`),
+    ...validateSpread(spec, `${path}.topologySpreadConstraints`, rules),
+    ...validateHostProcesses(spec, path),
+    ...validateReferences(spec, path),
+    ...validatePriority(spec, path),
+    ...validateOverhead(spec, path, rules),
+    ...validateSystem(spec, path),
+  ];
+}
+
+function validateReadinessGates(spec: JsonObject, path: string): FieldError[] {
+  return objectsAt(spec, 'readinessGates').flatMap((gate, index) =>
+    breaks(`${path}[${index}].conditionType`, textAt(gate, 'conditionType'), qualifiedName),
+  );
+}
+
+function validateReferences(spec: JsonObject, path: string): FieldError[] {
+  const name = (member: string, rule: NameRule) => {
+    const value = textAt(spec, member);
+    return value === '' ? [] : breaks(`${path}.${member}`, value, rule);
+  };
+  return [
+    ...name('serviceAccountName', dnsSubdomain),
+    ...name('nodeName', dnsSubdomain),
+    ...within(spec, path, 'activeDeadlineSeconds', [1, deadlineSecondsMax]),
+    ...name('hostname', dnsLabel),
+    ...name('subdomain', dnsLabel),
+    ...validateTolerations(objectsAt(spec, 'tolerations'), `${path}.tolerations`),
+    ...validateHostAliases(spec, `${path}.hostAliases`),
+    ...name('priorityClassName', dnsSubdomain),
+  ];
+}
+
+function validatePriority(spec: JsonObject, path: string): FieldError[] {
+  const runtimeClass = optionalText(spec, 'runtimeClassName');
+  const field = `${path}.preemptionPolicy`;
+  const isEmpty = optionalText(spec, 'preemptionPolicy') === '';
+  return [
+    ...(runtimeClass === undefined
+      ? []
+      : breaks(`${path}.runtimeClassName`, runtimeClass, dnsSubdomain)),
+    ...(isEmpty
+      ? [required(field)]
+      : oneOfIfSet(spec, path, 'preemptionPolicy', preemptionPolicies)),
+  ];
+}
+
+/** What the runtime takes for itself is judged as a container's limits are. */
+function validateOverhead(spec: JsonObject, path: string, rules: PodRules): FieldError[] {
+  const overhead = objectAt(spec, 'overhead');
+  if (overhead === undefined) return [];
+  return validateResources({ limits: overhead }, `${path}.overhead`, rules);
+}

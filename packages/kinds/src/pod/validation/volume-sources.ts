@@ -1,0 +1,387 @@
+import {
+  appendAll,
+  breaks,
+  dnsLabel,
+  dnsSubdomain,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  invalidGo,
+  type JsonObject,
+  type JsonValue,
+  notSupported,
+  parseQuantity,
+  required,
+} from '@wheelhouse/machinery';
+import { at, listAt, textAt } from '../../cells.ts';
+import { goStrings, keyed, sortedKeys } from '../../rules/checks.ts';
+import { objectAt } from '../../rules/fill.ts';
+import { validateEphemeral } from '../claim-template.ts';
+import { driverName } from '../driver-name.ts';
+import {
+  descendingPath,
+  intAt,
+  isSet,
+  isTrue,
+  needed,
+  noBacksteps,
+  oneOfIfSet,
+  optionalText,
+  textsAt,
+  within,
+} from '../fields.ts';
+import type { PodRules } from '../rules.ts';
+import {
+  validateConfigMapVolume,
+  validateDownwardVolume,
+  validateProjectedVolume,
+  validateSecretVolume,
+} from './projected-volumes.ts';
+
+/** Judges one source at its path; the volume's name is told for those who need it. */
+export type SourceRule = (
+  source: JsonObject,
+  path: string,
+  context: { readonly volume: string; readonly rules: PodRules },
+) => FieldError[];
+
+/** A driver that only wants certain texts. */
+const needs =
+  (...names: string[]): SourceRule =>
+  (source, path) =>
+    needed(source, path, ...names);
+
+/** A member that must name something when it is there. */
+const namedIfSet = (source: JsonObject, path: string, name: string) =>
+  isSet(source, name) ? needed(source, path, `${name}.name`) : [];
+
+const emptyDir: SourceRule = (source, path) => {
+  const limit = parseQuantity(String(at(source, 'sizeLimit') ?? '0'));
+  if ('error' in limit || limit.nano >= 0n) return [];
+  return [forbiddenField(`${path}.sizeLimit`, 'SizeLimit field must be a valid resource quantity')];
+};
+
+const hostPathTypes = [
+  '',
+  'BlockDevice',
+  'CharDevice',
+  'Directory',
+  'DirectoryOrCreate',
+  'File',
+  'FileOrCreate',
+  'Socket',
+];
+
+const hostPath: SourceRule = (source, path) => {
+  const given = textAt(source, 'path');
+  if (given === '') return [required(`${path}.path`)];
+  return [
+    ...noBacksteps(`${path}.path`, given),
+    ...oneOfIfSet(source, path, 'type', hostPathTypes),
+  ];
+};
+
+const gitRepo: SourceRule = (source, path) => [
+  ...needed(source, path, 'repository'),
+  ...descendingPath(`${path}.directory`, textAt(source, 'directory')),
+];
+
+/** Partitions are counted up to 255; 0 means the whole disk, though the words do not say so. */
+const disk =
+  (name: string): SourceRule =>
+  (source, path) => {
+    const partition = intAt(source, 'partition') ?? 0;
+    const fits = partition >= 0 && partition <= 255;
+    const errors = needed(source, path, name);
+    if (fits) return errors;
+    return [
+      ...errors,
+      invalid(`${path}.partition`, partition, 'must be between 1 and 255, inclusive'),
+    ];
+  };
+
+const nfs: SourceRule = (source, path) => {
+  const given = textAt(source, 'path');
+  const errors = needed(source, path, 'server', 'path');
+  if (given.startsWith('/')) return errors;
+  return [...errors, invalid(`${path}.path`, given, 'must be an absolute path')];
+};
+
+const initiatorForms: Readonly<Record<string, RegExp>> = {
+  iqn: /iqn\.\d{4}-\d{2}\.[a-zA-Z0-9.-]+:[^,;*&$|\s]+$/,
+  eui: /^eui.[a-zA-Z0-9]{16}$/,
+  naa: /^naa.[a-zA-Z0-9]{32}$/,
+};
+
+/** No initiator's name is near as long; longer ones would take the pattern too long to read. */
+const initiatorLengthMax = 2048;
+
+function validateInitiator(field: string, value: string, kinds: string): FieldError[] {
+  const form = initiatorForms[value.slice(0, 3)];
+  if (form === undefined) return [invalid(field, value, `must be valid format${kinds}`)];
+  const isReadable = value.length <= initiatorLengthMax;
+  return isReadable && form.test(value) ? [] : [invalid(field, value, 'must be valid format')];
+}
+
+const portalLengthMax = 64;
+
+interface IscsiRules {
+  /** What is said of names of no kind. */
+  readonly kinds: string;
+  /** What else is asked of the portal and of the secret. */
+  readonly portal?: SourceRule;
+  readonly secret?: SourceRule;
+}
+
+/** The rules of iSCSI, in upstream's order. */
+const iscsiBy =
+  ({ kinds, portal, secret }: IscsiRules): SourceRule =>
+  (source, path, context) => {
+    const iqn = textAt(source, 'iqn');
+    const initiator = optionalText(source, 'initiatorName');
+    const authenticates = isTrue(source, 'chapAuthDiscovery') || isTrue(source, 'chapAuthSession');
+    return [
+      ...needed(source, path, 'targetPortal'),
+      ...(portal?.(source, path, context) ?? []),
+      ...needed(source, path, 'iqn'),
+      ...(iqn === '' ? [] : validateInitiator(`${path}.iqn`, iqn, kinds)),
+      ...within(source, path, 'lun', [0, 255]),
+      ...(authenticates && !isSet(source, 'secretRef') ? [required(`${path}.secretRef`)] : []),
+      ...(secret?.(source, path, context) ?? []),
+      ...(initiator === undefined
+        ? []
+        : validateInitiator(`${path}.initiatorname`, initiator, kinds)),
+    ];
+  };
+
+const iscsi = iscsiBy({ kinds: ' starting with iqn, eui, or naa' });
+
+const portalOfNamed: SourceRule = (source, path, { volume }) => {
+  const portal = textAt(source, 'targetPortal');
+  const isLong = `${volume}:${portal}`.length > portalLengthMax;
+  if (!isSet(source, 'initiatorName') || !isLong) return [];
+  const detail =
+    'Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.';
+  return [invalid(`${path}.targetportal`, portal, detail)];
+};
+
+/** As of a volume that stands for itself. */
+export const persistentIscsi = iscsiBy({
+  kinds: '',
+  portal: portalOfNamed,
+  secret: (source, path) =>
+    isSet(source, 'secretRef') ? needed(source, path, 'secretRef.name') : [],
+});
+
+const fc: SourceRule = (source, path) => {
+  const names = textsAt(source, 'targetWWNs');
+  const ids = listAt(source, 'wwids');
+  const field = `${path}.targetWWNs`;
+  if (names.length === 0) {
+    const detail = 'must specify either targetWWNs or wwids, but not both';
+    return ids.length === 0 ? [required(field, detail)] : [];
+  }
+  const errors: FieldError[] = [];
+  if (ids.length > 0) {
+    const detail = 'targetWWNs and wwids can not be specified simultaneously';
+    errors.push(invalidGo(field, () => goStrings(names), detail));
+  }
+  if (!isSet(source, 'lun')) {
+    return [...errors, required(`${path}.lun`, 'lun is required if targetWWNs is specified')];
+  }
+  return [...errors, ...within(source, path, 'lun', [0, 255])];
+};
+
+const flocker: SourceRule = (source, path) => {
+  const [name, id] = [textAt(source, 'datasetName'), textAt(source, 'datasetUUID')];
+  const errors: FieldError[] = [];
+  if (name === '' && id === '') {
+    errors.push(required(path, 'one of datasetName and datasetUUID is required'));
+  }
+  if (name !== '' && id !== '') {
+    const detail = 'datasetName and datasetUUID can not be specified simultaneously';
+    errors.push(invalid(path, 'resource', detail));
+  }
+  if (name.includes('/')) {
+    errors.push(invalid(`${path}.datasetName`, name, "must not contain '/'"));
+  }
+  return errors;
+};
+
+const registryDetail = 'must be a host:port pair or multiple pairs separated by commas';
+const tenantLengthMax = 64;
+
+const quobyte: SourceRule = (source, path) => {
+  const registry = textAt(source, 'registry');
+  const errors: FieldError[] = [];
+  if (registry === '') errors.push(required(`${path}.registry`, registryDetail));
+  else if (textAt(source, 'tenant').length > tenantLengthMax) {
+    const detail = 'must be a UUID and may not exceed a length of 64 characters';
+    errors.push(required(`${path}.tenant`, detail));
+  } else {
+    const wrong = registry.split(',').filter((pair) => !isHostAndPort(pair));
+    appendAll(
+      errors,
+      wrong.map(() => invalid(`${path}.registry`, registry, registryDetail)),
+    );
+  }
+  return [...errors, ...needed(source, path, 'volume')];
+};
+
+const isHostAndPort = (text: string): boolean =>
+  /^\[[^[\]]*\]:[^:[\]]*$/.test(text) || /^[^:[\]]*:[^:[\]]*$/.test(text);
+
+const cinder: SourceRule = (source, path) => [
+  ...needed(source, path, 'volumeID'),
+  ...namedIfSet(source, path, 'secretRef'),
+];
+
+/** A driver that needs a list of the monitors it can ask. */
+const monitored =
+  (...more: string[]): SourceRule =>
+  (source, path) => [
+    ...(listAt(source, 'monitors').length === 0 ? [required(`${path}.monitors`)] : []),
+    ...needed(source, path, ...more),
+  ];
+
+const flexVolume: SourceRule = (source, path, { rules }) => {
+  const { labelDomain, groupSuffix } = rules.dialect;
+  const domains = [...new Set([labelDomain, groupSuffix])];
+  const detail = `${domains.join(' and ')} namespaces are reserved`;
+  const options = sortedKeys(objectAt(source, 'options'));
+  const reserved = options.filter((key) => {
+    const [namespace = ''] = key.split('/', 1);
+    const normalized = `.${namespace.toLowerCase()}`;
+    return domains.some((domain) => normalized.endsWith(`.${domain}`));
+  });
+  return [
+    ...needed(source, path, 'driver'),
+    ...reserved.map((key) => invalid(keyed(`${path}.options`, key), key, detail)),
+  ];
+};
+
+const diskForms = {
+  managed:
+    '/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}',
+  blob: 'https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd',
+};
+
+const azureDisk: SourceRule = (source, path) => {
+  const kind = optionalText(source, 'kind');
+  const uri = textAt(source, 'diskURI');
+  const errors = [
+    ...needed(source, path, 'diskName', 'diskURI'),
+    ...oneOfIfSet(source, path, 'cachingMode', ['None', 'ReadOnly', 'ReadWrite']),
+    ...oneOfIfSet(source, path, 'kind', ['Dedicated', 'Managed', 'Shared']),
+  ];
+  if (kind === undefined) return errors;
+  const [start, form] =
+    kind === 'Managed' ? ['/subscriptions/', diskForms.managed] : ['https://', diskForms.blob];
+  if (uri.startsWith(start)) return errors;
+  return [...errors, notSupported(`${path}.diskURI`, uri, [form])];
+};
+
+const storageos: SourceRule = (source, path) => {
+  const name = textAt(source, 'volumeName');
+  const namespace = textAt(source, 'volumeNamespace');
+  const nameField = `${path}.volumeName`;
+  return [
+    ...(name === '' ? [required(nameField)] : breaks(nameField, name, dnsLabel)),
+    ...(namespace === '' ? [] : breaks(`${path}.volumeNamespace`, namespace, dnsLabel)),
+    ...namedIfSet(source, path, 'secretRef'),
+  ];
+};
+
+const csi: SourceRule = (source, path) => {
+  const errors = driverName(textAt(source, 'driver'), `${path}.driver`);
+  if (!isSet(source, 'nodePublishSecretRef')) return errors;
+  const name = textAt(source, 'nodePublishSecretRef', 'name');
+  if (name === '') return [...errors, required(`${path}.nodePublishSecretRef.name`)];
+  return [...errors, ...breaks(`${path}.name`, name, dnsSubdomain)];
+};
+
+/** The sources of which a volume has one, in the order in which upstream looks for them. */
+const sources: Readonly<Record<string, SourceRule>> = {
+  emptyDir,
+  hostPath,
+  gitRepo,
+  gcePersistentDisk: disk('pdName'),
+  awsElasticBlockStore: disk('volumeID'),
+  secret: validateSecretVolume,
+  nfs,
+  iscsi,
+  glusterfs: needs('endpoints', 'path'),
+  flocker,
+  persistentVolumeClaim: needs('claimName'),
+  rbd: monitored('image'),
+  cinder,
+  cephfs: monitored(),
+  quobyte,
+  downwardAPI: validateDownwardVolume,
+  fc,
+  flexVolume,
+  configMap: validateConfigMapVolume,
+  azureFile: needs('secretName', 'shareName'),
+  vsphereVolume: needs('volumePath'),
+  photonPersistentDisk: needs('pdID'),
+  portworxVolume: needs('volumeID'),
+  azureDisk,
+  storageos,
+  projected: validateProjectedVolume,
+  scaleIO: needs('gateway', 'system', 'volumeName'),
+  csi,
+  ephemeral: validateEphemeral,
+};
+
+/** Paths that upstream spells otherwise than the member: for what is wrong in it, and with it. */
+const innerNames: Readonly<Record<string, string>> = { gcePersistentDisk: 'persistentDisk' };
+const outerNames: Readonly<Record<string, string>> = {
+  cephfs: 'cephFS',
+  downwardAPI: 'downwarAPI',
+};
+
+/** Exactly one source, and that one as its driver wants it. */
+export function validateSource(
+  volume: JsonObject,
+  path: string,
+  context: { readonly volume: string; readonly rules: PodRules },
+): FieldError[] {
+  const given = Object.keys(volume).filter(
+    (name) => Object.hasOwn(sources, name) && objectAt(volume, name) !== undefined,
+  );
+  const [only] = given;
+  if (only === undefined) return [required(path, 'must specify a volume type')];
+  const ordered =
+    given.length === 1 ? given : Object.keys(sources).filter((one) => given.includes(one));
+  return ordered.flatMap((name, index) => {
+    const source = objectAt(volume, name) as JsonObject;
+    const rule = sources[name] as SourceRule;
+    const errors =
+      index > 0
+        ? [
+            forbiddenField(
+              `${path}.${outerNames[name] ?? name}`,
+              'may not specify more than 1 volume type',
+            ),
+          ]
+        : rule(source, `${path}.${innerNames[name] ?? name}`, context);
+    return name === 'iscsi' ? [...errors, ...validatePortal(source, path, context.volume)] : errors;
+  });
+}
+
+function validatePortal(source: JsonObject, path: string, volume: string): FieldError[] {
+  const portal = `${volume}:${textAt(source, 'targetPortal')}`;
+  if (!isSet(source, 'initiatorName') || portal.length <= portalLengthMax) return [];
+  const detail =
+    'Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.';
+  return [invalid(`${path}.name`, volume, detail)];
+}
+
+/** The rule of one source, for those who have volumes of their own (PersistentVolume). */
+export function sourceRule(name: string): SourceRule | undefined {
+  return Object.hasOwn(sources, name) ? sources[name] : undefined;
+}
+
+/** Whether a volume is made of a claim, and so may be used as a device. */
+export const isClaimed = (volume: JsonValue | undefined): boolean =>
+  ['persistentVolumeClaim', 'ephemeral'].some((name) => at(volume, name) !== undefined);

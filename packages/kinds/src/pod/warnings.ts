@@ -1,0 +1,387 @@
+import {
+  type ApiObject,
+  type Dialect,
+  dnsLabel,
+  type JsonObject,
+  type JsonValue,
+  listedMax,
+  pairWarningsMax,
+  parseQuantity,
+} from '@wheelhouse/machinery';
+import { at, numberAt, textAt } from '../cells.ts';
+import { keyed, sortedKeys } from '../rules/checks.ts';
+import { objectAt, objectsAt } from '../rules/fill.ts';
+import { annotationsOf, isSet } from './fields.ts';
+import { pathWarnings } from './path-warnings.ts';
+import { appArmorPrefix, seccompAnnotations } from './validation/annotations.ts';
+import { eachContainer, type PlacedContainer } from './visit.ts';
+
+/**
+ * What is accepted but hardly meant, of the pod or template `holder` (its metadata and spec) at
+ * `path`, which is empty for a Pod.
+ */
+export function podWarnings(holder: JsonObject, path: string, dialect: Dialect): string[] {
+  const spec = objectAt(holder, 'spec');
+  if (spec === undefined) return [];
+  const under = path === '' ? '' : `${path}.`;
+  const own = `${under}spec`;
+  const annotations = annotationsOf(holder);
+  const annotationsPath = `${under}metadata.annotations`;
+  const containers = eachContainer(spec, own);
+  return [
+    ...nodeLabelWarnings(spec, own, dialect),
+    ...annotationWarnings(annotations, annotationsPath, dialect),
+    ...volumeWarnings(spec, `${own}.volumes`),
+    ...pathWarnings(spec),
+    ...doubleNames(spec, own),
+    ...fractionWarnings(objectAt(spec, 'overhead'), `${own}.overhead`),
+    ...podSeccompWarnings(spec, { annotations, annotationsPath, dialect }),
+    ...containers.flatMap((placed) => [
+      ...profileWarnings(placed, { spec, annotations, annotationsPath, dialect, path }),
+      ...containerWarnings(placed),
+    ]),
+    ...portWarnings(containers),
+    ...graceWarnings(spec, own),
+    ...affinityWarnings(spec, `${own}.affinity`),
+  ];
+}
+
+const knownLabels = new Map<string, ReadonlyMap<string, string>>();
+
+/** Labels of nodes that others have taken the place of, with what upstream says of each. */
+function deprecatedLabels(dialect: Dialect): ReadonlyMap<string, string> {
+  const known = knownLabels.get(dialect.name) ?? readDeprecatedLabels(dialect);
+  knownLabels.set(dialect.name, known);
+  return known;
+}
+
+function readDeprecatedLabels(dialect: Dialect): ReadonlyMap<string, string> {
+  const { label } = dialect;
+  const instead = (release: string, name: string) =>
+    `deprecated since ${release}; use ${JSON.stringify(name)} instead`;
+  return new Map([
+    [label('arch', 'beta'), instead('v1.14', label('arch'))],
+    [label('os', 'beta'), instead('v1.14', label('os'))],
+    [label('region', 'failure-domain.beta'), instead('v1.17', label('region', 'topology'))],
+    [label('zone', 'failure-domain.beta'), instead('v1.17', label('zone', 'topology'))],
+    [label('instance-type', 'beta'), instead('v1.17', label('instance-type', 'node'))],
+    [label('created-by', 'app'), 'deprecated since v1.9'],
+    [
+      label('preferAvoidPods', 'scheduler.alpha'),
+      'deprecated since v1.22; use Taints and Tolerations instead',
+    ],
+    [
+      label('master', 'node-role'),
+      `use ${JSON.stringify(label('control-plane', 'node-role'))} instead`,
+    ],
+  ]);
+}
+
+const must = 'requiredDuringSchedulingIgnoredDuringExecution';
+const should = 'preferredDuringSchedulingIgnoredDuringExecution';
+
+/** What is said of a label of nodes that another has taken the place of. */
+export const nodeLabelMessage = (label: string, dialect: Dialect): string | undefined =>
+  deprecatedLabels(dialect).get(label);
+
+/** Warnings for the expressions of a term that selects nodes. */
+export function nodeTermWarnings(
+  term: JsonObject | undefined,
+  field: string,
+  dialect: Dialect,
+): string[] {
+  return objectsAt(term, 'matchExpressions').flatMap((expression, index) => {
+    const key = textAt(expression, 'key');
+    const message = nodeLabelMessage(key, dialect);
+    return message === undefined
+      ? []
+      : [`${field}.matchExpressions[${index}].key: ${key} is ${message}`];
+  });
+}
+
+function nodeLabelWarnings(spec: JsonObject, path: string, dialect: Dialect): string[] {
+  const deprecated = deprecatedLabels(dialect);
+  const nodeAffinity = objectAt(spec, 'affinity', 'nodeAffinity');
+  const affinityPath = `${path}.affinity.nodeAffinity`;
+  return [
+    ...sortedKeys(objectAt(spec, 'nodeSelector')).flatMap((key) => {
+      const message = deprecated.get(key);
+      return message === undefined ? [] : [`${keyed(`${path}.nodeSelector`, key)}: ${message}`];
+    }),
+    ...objectsAt(nodeAffinity, must, 'nodeSelectorTerms').flatMap((term, index) =>
+      nodeTermWarnings(term, `${affinityPath}.${must}.nodeSelectorTerms[${index}]`, dialect),
+    ),
+    ...objectsAt(nodeAffinity, should).flatMap((term, index) =>
+      nodeTermWarnings(
+        objectAt(term, 'preference'),
+        `${affinityPath}.${should}[${index}].preference`,
+        dialect,
+      ),
+    ),
+    ...objectsAt(spec, 'topologySpreadConstraints').flatMap((constraint, index) => {
+      const field = `${path}.topologySpreadConstraints[${index}]`;
+      const key = textAt(constraint, 'topologyKey');
+      const message = deprecated.get(key);
+      return [
+        ...(message === undefined ? [] : [`${field}.topologyKey: ${key} is ${message}`]),
+        ...nullSelector(constraint, field),
+      ];
+    }),
+  ];
+}
+
+function nullSelector(holder: JsonObject | undefined, path: string): string[] {
+  if (isSet(holder, 'labelSelector')) return [];
+  return [`${path}.labelSelector: a null labelSelector results in matching no pod`];
+}
+
+function annotationWarnings(annotations: JsonObject, path: string, dialect: Dialect): string[] {
+  const useSysctls = 'non-functional in v1.11+; use the "sysctls" field instead';
+  const deprecated = [
+    [
+      dialect.label('critical-pod', 'scheduler.alpha'),
+      'non-functional in v1.16+; use the "priorityClassName" field instead',
+    ],
+    [dialect.label('sysctls', 'security.alpha'), useSysctls],
+    [dialect.label('unsafe-sysctls', 'security.alpha'), useSysctls],
+  ] as const;
+  return deprecated
+    .filter(([key]) => Object.hasOwn(annotations, key))
+    .map(([key, message]) => `${keyed(path, key)}: ${message}`);
+}
+
+/** Volumes whose drivers have gone, in upstream's order, with how it writes their member. */
+const deprecatedVolumes: readonly (readonly [member: string, shown: string, message: string])[] = [
+  ['photonPersistentDisk', 'photonPersistentDisk', 'deprecated in v1.11, non-functional in v1.16+'],
+  ['gitRepo', 'gitRepo', 'deprecated in v1.11'],
+  ['scaleIO', 'scaleIO', 'deprecated in v1.16, non-functional in v1.22+'],
+  ['flocker', 'flocker', 'deprecated in v1.22, non-functional in v1.25+'],
+  ['storageos', 'storageOS', 'deprecated in v1.22, non-functional in v1.25+'],
+  ['quobyte', 'quobyte', 'deprecated in v1.22, non-functional in v1.25+'],
+  ['glusterfs', 'glusterfs', 'deprecated in v1.25, non-functional in v1.26+'],
+  ['cephfs', 'cephfs', 'deprecated in v1.28, non-functional in v1.31+'],
+  ['rbd', 'rbd', 'deprecated in v1.28, non-functional in v1.31+'],
+];
+
+function volumeWarnings(spec: JsonObject, path: string): string[] {
+  return objectsAt(spec, 'volumes').flatMap((volume, index) => [
+    ...deprecatedVolumes
+      .filter(([member]) => isSet(volume, member))
+      .map(([, shown, message]) => `${path}[${index}].${shown}: ${message}`),
+    ...claimWarnings(
+      objectAt(volume, 'ephemeral', 'volumeClaimTemplate', 'spec'),
+      `${path}[${index}].ephemeral.volumeClaimTemplate.spec`,
+    ),
+  ]);
+}
+
+/** Warnings for the spec of a claim. */
+export function claimWarnings(spec: JsonObject | undefined, path: string): string[] {
+  return ['requests', 'limits'].flatMap((kind) =>
+    fractionOf(at(spec, 'resources', kind, 'storage'), `${path}.resources.${kind}[storage]`),
+  );
+}
+
+function doubleNames(spec: JsonObject, path: string): string[] {
+  const doubles = (list: string, member: string) => {
+    const seen = new Set<string>();
+    return objectsAt(spec, list).flatMap((one, index) => {
+      const value = textAt(one, member);
+      if (!seen.has(value)) {
+        seen.add(value);
+        return [];
+      }
+      return [`${path}.${list}[${index}].${member}: duplicate ${member} ${JSON.stringify(value)}`];
+    });
+  };
+  const empty = objectsAt(spec, 'imagePullSecrets').flatMap((one, index) =>
+    textAt(one, 'name') === ''
+      ? [`${path}.imagePullSecrets[${index}].name: invalid empty name ""`]
+      : [],
+  );
+  return [...doubles('hostAliases', 'ip'), ...doubles('imagePullSecrets', 'name'), ...empty];
+}
+
+/** Bytes come whole. */
+function fractionOf(value: JsonValue | undefined, path: string): string[] {
+  if (value === undefined || value === null) return [];
+  const quantity = parseQuantity(String(value));
+  // Upstream looks at thousandths, which it rounds up to.
+  if ('error' in quantity) return [];
+  const milli = quantity.nano / 1_000_000n + (quantity.nano % 1_000_000n > 0n ? 1n : 0n);
+  if (milli % 1000n === 0n) return [];
+  const shown = JSON.stringify(quantity.text);
+  return [`${path}: fractional byte value ${shown} is invalid, must be an integer`];
+}
+
+function fractionWarnings(list: JsonObject | undefined, path: string): string[] {
+  if (list === undefined) return [];
+  return ['memory', 'ephemeral-storage'].flatMap((name) =>
+    fractionOf(list[name], keyed(path, name)),
+  );
+}
+
+interface Annotated {
+  readonly annotations: JsonObject;
+  readonly annotationsPath: string;
+  readonly dialect: Dialect;
+}
+
+const useSeccomp = 'non-functional in v1.27+; use the "seccompProfile" field instead';
+
+function podSeccompWarnings(spec: JsonObject, around: Annotated): string[] {
+  const key = seccompAnnotations(around.dialect).pod;
+  if (objectAt(spec, 'securityContext', 'seccompProfile') !== undefined) return [];
+  if (!Object.hasOwn(around.annotations, key)) return [];
+  return [`${keyed(around.annotationsPath, key)}: ${useSeccomp}`];
+}
+
+function profileWarnings(
+  { container }: PlacedContainer,
+  around: Annotated & { spec: JsonObject; path: string },
+): string[] {
+  const { annotations, annotationsPath, dialect, spec, path } = around;
+  const name = textAt(container, 'name');
+  const has = (holder: JsonObject, profile: string) =>
+    objectAt(holder, 'securityContext', profile) !== undefined;
+  const warn = (key: string, message: string) =>
+    Object.hasOwn(annotations, key) ? [`${keyed(annotationsPath, key)}: ${message}`] : [];
+  const seccompKey = seccompAnnotations(dialect).containerPrefix + name;
+  const seccomp = has(container, 'seccompProfile') ? [] : warn(seccompKey, useSeccomp);
+  // A Pod's own is told of when its annotation is turned into the field.
+  const isTold = path === '' || has(spec, 'appArmorProfile') || has(container, 'appArmorProfile');
+  if (isTold) return seccomp;
+  return [...seccomp, ...warn(appArmorPrefix(dialect) + name, useAppArmor)];
+}
+
+/** What is said of an annotation that the field has taken the place of. */
+export const useAppArmor = 'deprecated since v1.30; use the "appArmorProfile" field instead';
+
+function containerWarnings({ container, path }: PlacedContainer): string[] {
+  const amounts = ['memory', 'ephemeral-storage'].flatMap((name) =>
+    ['limits', 'requests'].flatMap((kind) =>
+      fractionOf(
+        objectAt(container, 'resources', kind)?.[name],
+        keyed(`${path}.resources.${kind}`, name),
+      ),
+    ),
+  );
+  return [...amounts, ...hiddenVariables(objectsAt(container, 'env'), `${path}.env`)];
+}
+
+/** A second definition of a variable may build on the first; else it only hides it. */
+function hiddenVariables(variables: readonly JsonObject[], path: string): string[] {
+  const seen = new Set<string>();
+  return variables.flatMap((variable, index) => {
+    const name = textAt(variable, 'name');
+    const value = textAt(variable, 'value');
+    const isFirst = !seen.has(name);
+    seen.add(name);
+    const reference = `$(${name})`;
+    const buildsOn =
+      !isSet(variable, 'valueFrom') && value !== reference && value.includes(reference);
+    if (isFirst || buildsOn) return [];
+    const shown = JSON.stringify(name);
+    const what = `hides previous definition of ${shown}, which may be dropped when using apply`;
+    return [`${path}[${index}]: ${what}`];
+  });
+}
+
+interface PlacedPort {
+  readonly field: string;
+  readonly hostIp: string;
+  readonly hostPort: number;
+}
+
+/** Most ports of one number that one port is compared with. */
+const comparedMax = listedMax;
+
+function portWarnings(containers: readonly PlacedContainer[]): string[] {
+  const known = new Map<string, PlacedPort[]>();
+  const warnings: string[] = [];
+  for (const { container, path } of containers) {
+    for (const [index, port] of objectsAt(container, 'ports').entries()) {
+      const placed: PlacedPort = {
+        field: `${path}.ports[${index}]`,
+        hostIp: textAt(port, 'hostIP'),
+        hostPort: numberAt(port, 'hostPort'),
+      };
+      const key = `${numberAt(port, 'containerPort')}/${textAt(port, 'protocol')}`;
+      const others = known.get(key) ?? [];
+      known.set(key, others);
+      if (placed.hostIp !== '' && placed.hostPort === 0) warnings.push(unusedHostIp(port, placed));
+      if (warnings.length >= pairWarningsMax) return warnings;
+      for (const other of others) for (const text of overlap(placed, other)) warnings.push(text);
+      if (others.length < comparedMax) others.push(placed);
+    }
+  }
+  return warnings;
+}
+
+/** The port as Go prints a struct with `%+v`. */
+function unusedHostIp(port: JsonObject, { field, hostIp }: PlacedPort): string {
+  const shown =
+    `{Name:${textAt(port, 'name')} HostPort:0 ContainerPort:${numberAt(port, 'containerPort')} ` +
+    `Protocol:${textAt(port, 'protocol')} HostIP:${hostIp}}`;
+  return `${field}: hostIP set without hostPort: ${shown}`;
+}
+
+function overlap(one: PlacedPort, other: PlacedPort): string[] {
+  const sameAddress = one.hostIp === other.hostIp;
+  if (sameAddress && one.hostPort === other.hostPort) {
+    return [`${one.field}: duplicate port definition with ${other.field}`];
+  }
+  if (one.hostPort === 0 || other.hostPort === 0) {
+    return [`${one.field}: overlapping port definition with ${other.field}`];
+  }
+  const isAmbiguous = (one.hostIp === '') !== (other.hostIp === '');
+  if (one.hostPort !== other.hostPort || !isAmbiguous) return [];
+  return [`${one.field}: dangerously ambiguous port definition with ${other.field}`];
+}
+
+function graceWarnings(spec: JsonObject, path: string): string[] {
+  if (numberAt(spec, 'terminationGracePeriodSeconds') >= 0) return [];
+  const field = `${path}.terminationGracePeriodSeconds`;
+  return [`${field}: must be >= 0; negative values are invalid and will be treated as 1`];
+}
+
+function affinityWarnings(spec: JsonObject, path: string): string[] {
+  return ['podAffinity', 'podAntiAffinity'].flatMap((name) => {
+    const affinity = objectAt(spec, 'affinity', name);
+    return [
+      ...objectsAt(affinity, must).flatMap((term, index) =>
+        nullSelector(term, `${path}.${name}.${must}[${index}]`),
+      ),
+      ...objectsAt(affinity, should).flatMap((term, index) =>
+        nullSelector(
+          objectAt(term, 'podAffinityTerm'),
+          `${path}.${name}.${should}[${index}].podAffinityTerm`,
+        ),
+      ),
+    ];
+  });
+}
+
+/** The warning for the name of a new controller that cannot be the host name of its pods. */
+export function nameWarnings(object: ApiObject, old: ApiObject | undefined): string[] {
+  const messages = old === undefined ? dnsLabel(object.metadata.name ?? '') : [];
+  if (messages.length === 0) return [];
+  return [
+    'metadata.name: this is used in Pod names and hostnames, which can result in surprising ' +
+      `behavior; a DNS label is recommended: [${messages.join(' ')}]`,
+  ];
+}
+
+/** Warnings for the template of a controller, on creation and when its spec changes. */
+export function templateWarnings(
+  object: JsonObject,
+  old: JsonObject | undefined,
+  at: { path: readonly string[]; dialect: Dialect },
+): string[] {
+  const isSame =
+    old !== undefined &&
+    numberAt(object, 'metadata', 'generation') === numberAt(old, 'metadata', 'generation');
+  const template = objectAt(object, ...at.path);
+  if (isSame || template === undefined) return [];
+  return podWarnings(template, at.path.join('.'), at.dialect);
+}

@@ -1,0 +1,98 @@
+import {
+  appendAll,
+  type Dialect,
+  type FieldError,
+  invalid,
+  type JsonObject,
+  type LabelSelector,
+  notSupported,
+  pathSegment,
+  validateLabelSelector,
+} from '@wheelhouse/machinery';
+import { countColumn, notOverHundred, validateIntOrPercent } from '../apps/workload.ts';
+import { ageColumn, at, column, nameColumn } from '../cells.ts';
+import { defineKind, statusSubresource } from '../define.ts';
+import { notNegative } from '../pod/fields.ts';
+import type { ResourceDef } from '../resource-def.ts';
+import { validateConditions } from '../rules/conditions.ts';
+import { ensure, objectAt, objectsAt } from '../rules/fill.ts';
+
+function validate(object: JsonObject): FieldError[] {
+  const spec = ensure(object, 'spec');
+  const { minAvailable, maxUnavailable, unhealthyPodEvictionPolicy: policy } = spec;
+  const errors: FieldError[] = [];
+  if (minAvailable !== undefined && maxUnavailable !== undefined) {
+    const detail = 'minAvailable and maxUnavailable cannot be both set';
+    errors.push(invalid('spec', spec, detail));
+  }
+  for (const [name, value] of Object.entries({ minAvailable, maxUnavailable })) {
+    appendAll(errors, validateIntOrPercent(value, `spec.${name}`));
+    appendAll(errors, notOverHundred(value, `spec.${name}`));
+  }
+  const selector = objectAt(spec, 'selector') as unknown as LabelSelector | undefined;
+  appendAll(errors, validateLabelSelector(selector, 'spec.selector'));
+  const policies = ['AlwaysAllow', 'IfHealthyBudget'];
+  if (policy !== undefined && !policies.includes(String(policy))) {
+    errors.push(notSupported('spec.unhealthyPodEvictionPolicy', policy as string, policies));
+  }
+  return errors;
+}
+
+const counts = ['disruptionsAllowed', 'currentHealthy', 'desiredHealthy', 'expectedPods'];
+
+function validateStatus(object: JsonObject): FieldError[] {
+  const status = objectAt(object, 'status') ?? {};
+  return [
+    ...validateConditions(objectsAt(status, 'conditions'), 'status.conditions'),
+    ...counts.flatMap((name) => notNegative(status, `status.${name}`)),
+  ];
+}
+
+const limitColumn = (name: string, member: string, description: string) =>
+  column(name, (object) => String(at(object, 'spec', member) ?? 'N/A'), { description });
+
+/** PodDisruptionBudget: how many pods may be evicted at a time. */
+export function podDisruptionBudget(dialect: Dialect): ResourceDef {
+  return defineKind({
+    dialect,
+    facts: 'policy',
+    kind: 'PodDisruptionBudget',
+    resource: 'poddisruptionbudgets',
+    scope: 'Namespaced',
+    shortNames: ['pdb'],
+    versions: [
+      {
+        version: 'v1',
+        columns: [
+          nameColumn,
+          limitColumn('Min Available', 'minAvailable', 'Pods that must stay.'),
+          limitColumn('Max Unavailable', 'maxUnavailable', 'Pods that may be gone.'),
+          countColumn(
+            'Allowed Disruptions',
+            ['status', 'disruptionsAllowed'],
+            'Evictions allowed now.',
+          ),
+          ageColumn,
+        ],
+      },
+    ],
+    generation: true,
+    strategy: {
+      metadataTold: { '': [], status: [] },
+      judgesBeforeMetadata: true,
+      validateName: pathSegment,
+      hasStatus: true,
+      validateCreate: (_, object) => validate(object),
+      validateUpdate: (context, object) =>
+        context.subresource === 'status' ? validateStatus(object) : validate(object),
+      allowUnconditionalUpdate: false,
+    },
+    subresources: [statusSubresource],
+    example: () => ({
+      apiVersion: 'policy/v1',
+      kind: 'PodDisruptionBudget',
+      metadata: { name: 'example', namespace: 'default' },
+      spec: { minAvailable: 1, selector: { matchLabels: { app: 'example' } } },
+    }),
+  });
+}

@@ -1,0 +1,26 @@
+import { expect, test } from 'vitest';
+import { createComplaints, kindOf, mutated, type Row, rowTitle } from '../kind-harness.ts';
+
+const def = kindOf('PodDisruptionBudget');
+const good = { spec: { minAvailable: 1, selector: { matchLabels: { a: 'b' } } } };
+const rows: readonly Row[] = [
+  [{}, []],
+  [{ 'spec.minAvailable': undefined, 'spec.maxUnavailable': '50%' }, []],
+  [
+    { 'spec.maxUnavailable': 2 },
+    [
+      'spec: Invalid value: {"minAvailable":1,"selector":{"matchLabels":{"a":"b"}},"maxUnavailable":2}: ' +
+        'minAvailable and maxUnavailable cannot be both set',
+    ],
+  ],
+  [
+    { 'spec.minAvailable': '101%' },
+    [
+      'spec.minAvailable: Invalid value: intstr.IntOrString{Type:1, IntVal:0, StrVal:"101%"}: ' +
+        'must not be greater than 100%',
+    ],
+  ],
+];
+test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
+  expect(createComplaints(def, mutated(good, mutation))).toEqual(wanted);
+});

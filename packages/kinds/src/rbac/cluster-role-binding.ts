@@ -1,0 +1,31 @@
+import type { Dialect } from '@wheelhouse/machinery';
+import { defineKind } from '../define.ts';
+import type { ResourceDef } from '../resource-def.ts';
+import { type BindingLike, bindingColumns, bindingStrategy, fillBinding } from './subjects.ts';
+
+/** ClusterRoleBinding: grants a ClusterRole everywhere. */
+export function clusterRoleBinding(dialect: Dialect): ResourceDef {
+  const group = dialect.group('rbac.authorization');
+  return defineKind({
+    dialect,
+    facts: 'rbac',
+    kind: 'ClusterRoleBinding',
+    resource: 'clusterrolebindings',
+    scope: 'Cluster',
+    versions: [
+      {
+        version: 'v1',
+        defaults: (object) => fillBinding(object as BindingLike, dialect),
+        columns: bindingColumns,
+      },
+    ],
+    strategy: bindingStrategy({ dialect, roleKinds: ['ClusterRole'], namespaced: false }),
+    example: () => ({
+      apiVersion: `${group}/v1`,
+      kind: 'ClusterRoleBinding',
+      metadata: { name: 'readers' },
+      roleRef: { apiGroup: group, kind: 'ClusterRole', name: 'reader' },
+      subjects: [{ kind: 'ServiceAccount', name: 'bot', namespace: 'default' }],
+    }),
+  });
+}

@@ -1,0 +1,118 @@
+import { WorkExceeded } from '@wheelhouse/machinery';
+import { describe, expect, test } from 'vitest';
+import { boundedEscalation, escalationMessage, piecesOf, ruleEscalation } from './escalation.ts';
+import { type PolicyRule, policyRule } from './policy-rule.ts';
+
+/** Numbers from 0 up to 1 that a seed determines. */
+function randomOf(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+/** Whether one rule covers one piece, written down as the documents say it. */
+function covers(held: PolicyRule, piece: PolicyRule): boolean {
+  const has = (list: readonly string[], value: string) =>
+    list.includes('*') || list.includes(value);
+  const unnamed = held.resourceNames.length === 0;
+  const { verbs, apiGroups, resources, resourceNames, nonResourceURLs } = piece;
+  if (!verbs.every((verb) => has(held.verbs, verb))) return false;
+  if (!resourceNames.every((name) => unnamed || held.resourceNames.includes(name))) return false;
+  if (resourceNames.length === 0 && !unnamed) return false;
+  const [url] = nonResourceURLs;
+  if (url !== undefined) {
+    return held.nonResourceURLs.some(
+      (one) => one === url || (one.endsWith('*') && url.startsWith(one.replace(/\*+$/, ''))),
+    );
+  }
+  const [resource = ''] = resources;
+  const sub = resource.includes('/') ? `*/${resource.split('/')[1]}` : resource;
+  return (
+    apiGroups.every((group) => has(held.apiGroups, group)) &&
+    (has(held.resources, resource) || held.resources.includes(sub))
+  );
+}
+
+function randomRule(random: () => number): PolicyRule {
+  const some = (values: readonly string[], share = 0.4) => values.filter(() => random() < share);
+  if (random() < 0.3) {
+    const nonResourceURLs = some(['/a', '/a/*', '/a/b', '/*', '*', '/c**'], 0.3);
+    return policyRule({ verbs: some(['get', 'post', '*'], 0.5), nonResourceURLs });
+  }
+  return policyRule({
+    verbs: some(['get', 'list', 'watch', '*']),
+    apiGroups: some(['', 'apps', 'batch', '*']),
+    resources: some(['pods', 'pods/log', 'x/scale', '*/scale', '*']),
+    resourceNames: random() < 0.6 ? [] : some(['a', 'b', '*']),
+  });
+}
+
+describe('the comparison of rules', () => {
+  test('AUTHZ-5: agrees with judging each piece by itself', () => {
+    const seed = Math.floor(Math.random() * 2 ** 32);
+    const random = randomOf(seed);
+    for (let round = 0; round < 2000; round += 1) {
+      const list = () => Array.from({ length: Math.floor(random() * 4) }, () => randomRule(random));
+      const [held, wanted] = [list(), list()];
+      const missing = wanted
+        .flatMap(piecesOf)
+        .filter((piece) => !held.some((rule) => covers(rule, piece)));
+      const found = ruleEscalation(held, wanted);
+      expect(found, `seed ${seed}, round ${round}`).toEqual({
+        covered: missing.length === 0,
+        missing,
+        omitted: 0,
+      });
+    }
+  });
+
+  const names = (prefix: string, count: number) =>
+    Array.from({ length: count }, (_, index) => `${prefix}${index}`);
+  const wide = (count: number) =>
+    policyRule({
+      verbs: names('v', count),
+      apiGroups: names('g', count),
+      resources: names('r', count),
+    });
+  const stepsOf = (held: readonly PolicyRule[], wanted: readonly PolicyRule[]) => {
+    const work = boundedEscalation(held, wanted);
+    for (let steps = 1; ; steps += 1) {
+      const step = work.next();
+      if (step.done === true) return { steps, ...step.value };
+    }
+  };
+
+  test('TRUST-2: takes as many steps for a large rule as for a small one', () => {
+    const held = [policyRule({ verbs: ['v0'], apiGroups: ['*'], resources: ['r0'] })];
+    const small = stepsOf(held, [wide(10)]);
+    const large = stepsOf(held, [wide(1200)]);
+    expect(large.steps).toBe(small.steps);
+    expect(large.missing).toHaveLength(1000);
+    expect(large.omitted).toBe(1200 ** 3 - 1200 - 1000);
+    expect(stepsOf([wide(1200)], [wide(1200)]).covered).toBe(true);
+  });
+
+  test('TRUST-2: gives up on rules that are held in too many different ways', () => {
+    const held = names('r', 2500).map((resource, index) =>
+      policyRule({ verbs: [`v${index}`], apiGroups: [`g${index}`], resources: [resource] }),
+    );
+    expect(() => stepsOf(held, [wide(2500)])).toThrow(WorkExceeded);
+  });
+
+  test('TRUST-3: the message lists at most 100 rules in 64 KB, and counts the others', () => {
+    const user = { name: 'u', uid: '', groups: [], extra: {} };
+    for (const rule of [wide(300), policyRule({ ...wide(1), verbs: names('verb', 9000) })]) {
+      const coverage = stepsOf([], [rule]);
+      const text = escalationMessage({ user, coverage, resolutionErrors: [] });
+      expect(text.length).toBeLessThan(66_000);
+      const lines = text.split('\n').slice(1);
+      expect(lines.length).toBeLessThanOrEqual(101);
+      const shown = lines.flatMap((line) => (/Verbs:\[(.*)\]/.exec(line)?.[1] ?? '').split(' '));
+      const counted = shown.filter((verb) => verb !== '').length;
+      const total = rule.verbs.length * rule.apiGroups.length * rule.resources.length;
+      expect(lines.at(-1)).toBe(`and ${total - counted} more`);
+    }
+  });
+});

@@ -1,0 +1,140 @@
+import {
+  type ApiObject,
+  appendAll,
+  breaks,
+  type Dialect,
+  dnsSubdomain,
+  type FieldError,
+  invalidGo,
+  notSupported,
+  pathSegment,
+  required,
+} from '@wheelhouse/machinery';
+import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
+import type { ColumnDef, Strategy } from '../resource-def.ts';
+import { toldTwice } from '../rules/checks.ts';
+
+/** What RoleBinding and ClusterRoleBinding share (RBAC-1). */
+
+interface Subject {
+  kind?: string;
+  apiGroup?: string;
+  name?: string;
+  namespace?: string;
+}
+
+export interface BindingLike extends ApiObject {
+  roleRef: { apiGroup?: string; kind?: string; name?: string };
+  subjects?: (Subject & { [member: string]: string })[];
+}
+
+const groupOf = (dialect: Dialect) => dialect.group('rbac.authorization');
+
+/** The group of a reference is this one unless said; a service account has none. */
+export function fillBinding(object: BindingLike, dialect: Dialect): void {
+  const group = groupOf(dialect);
+  const { roleRef, subjects } = object;
+  if (roleRef !== undefined && (roleRef.apiGroup ?? '') === '') roleRef.apiGroup = group;
+  for (const subject of subjects ?? []) {
+    const named = subject.kind === 'User' || subject.kind === 'Group';
+    if (named && (subject.apiGroup ?? '') === '') subject.apiGroup = group;
+  }
+}
+
+interface BindingOptions {
+  readonly dialect: Dialect;
+  readonly roleKinds: readonly string[];
+  readonly namespaced: boolean;
+}
+
+function validateBinding(object: BindingLike, options: BindingOptions): FieldError[] {
+  const errors: FieldError[] = [];
+  const group = groupOf(options.dialect);
+  const { apiGroup = '', kind = '', name = '' } = object.roleRef ?? {};
+  if (apiGroup !== group) errors.push(notSupported('roleRef.apiGroup', apiGroup, [group]));
+  if (!options.roleKinds.includes(kind)) {
+    errors.push(notSupported('roleRef.kind', kind, options.roleKinds));
+  }
+  if (name === '') errors.push(required('roleRef.name'));
+  else appendAll(errors, breaks('roleRef.name', name, pathSegment));
+  (object.subjects ?? []).forEach((subject, index) => {
+    appendAll(errors, validateSubject(subject, { ...options, path: `subjects[${index}]` }));
+  });
+  return errors;
+}
+
+function validateSubject(
+  subject: Subject,
+  options: BindingOptions & { path: string },
+): FieldError[] {
+  const { path, namespaced } = options;
+  const { kind = '', name = '', apiGroup = '', namespace = '' } = subject;
+  const group = groupOf(options.dialect);
+  const errors = name === '' ? [required(`${path}.name`)] : [];
+  if (kind === 'ServiceAccount') {
+    if (name !== '') appendAll(errors, breaks(`${path}.name`, name, dnsSubdomain));
+    if (apiGroup !== '') errors.push(notSupported(`${path}.apiGroup`, apiGroup, ['']));
+    if (!namespaced && namespace === '') errors.push(required(`${path}.namespace`));
+  } else if (kind === 'User' || kind === 'Group') {
+    if (apiGroup !== group) errors.push(notSupported(`${path}.apiGroup`, apiGroup, [group]));
+  } else {
+    errors.push(notSupported(`${path}.kind`, kind, ['ServiceAccount', 'User', 'Group']));
+  }
+  return errors;
+}
+
+function validateRoleRefKept(object: BindingLike, old: BindingLike): FieldError[] {
+  const ref = object.roleRef ?? {};
+  const before = old.roleRef ?? {};
+  const parts = ['apiGroup', 'kind', 'name'] as const;
+  if (parts.every((part) => (ref[part] ?? '') === (before[part] ?? ''))) return [];
+  const [group, kind, name] = parts.map((part) => JSON.stringify(ref[part] ?? ''));
+  const shown = `rbac.RoleRef{APIGroup:${group}, Kind:${kind}, Name:${name}}`;
+  return [invalidGo('roleRef', () => shown, 'cannot change roleRef')];
+}
+
+/** The strategy of both kinds of binding. */
+export function bindingStrategy(options: BindingOptions): Strategy {
+  return {
+    validateName: pathSegment,
+    metadataTold: { '': ['whole', 'whole', 'change'] },
+    validateCreate: (_, object) => validateBinding(object as BindingLike, options),
+    validateUpdate: (_, object, old) => [
+      ...toldTwice(validateBinding(object as BindingLike, options)),
+      ...validateRoleRefKept(object as BindingLike, old as BindingLike),
+    ],
+    allowCreateOnUpdate: true,
+    allowUnconditionalUpdate: true,
+    hasStatus: false,
+    deleteAnswers: 'status',
+  };
+}
+
+function subjectsColumn(name: string, kind: string): ColumnDef {
+  return column(
+    name,
+    (object) =>
+      listAt(object, 'subjects')
+        .filter((subject) => textAt(subject, 'kind') === kind)
+        .map((subject) =>
+          kind === 'ServiceAccount'
+            ? `${textAt(subject, 'namespace')}/${textAt(subject, 'name')}`
+            : textAt(subject, 'name'),
+        )
+        .join(', '),
+    { priority: 1, description: `Subjects of kind ${kind}.` },
+  );
+}
+
+export const bindingColumns: readonly ColumnDef[] = [
+  nameColumn,
+  column(
+    'Role',
+    (object) => `${textAt(object, 'roleRef', 'kind')}/${textAt(object, 'roleRef', 'name')}`,
+    { description: 'The role that is granted.' },
+  ),
+  ageColumn,
+  subjectsColumn('Users', 'User'),
+  subjectsColumn('Groups', 'Group'),
+  subjectsColumn('ServiceAccounts', 'ServiceAccount'),
+];

@@ -1,0 +1,82 @@
+import {
+  type FieldError,
+  goItems,
+  goQuoted,
+  invalid,
+  isObject,
+  type JsonValue,
+} from '@wheelhouse/machinery';
+
+/** Checks that many kinds share. */
+
+/** Equal as JSON values; an absent member and an undefined one are the same. */
+export function same(one: JsonValue | undefined, other: JsonValue | undefined): boolean {
+  if (one === other) return true;
+  if (Array.isArray(one) && Array.isArray(other)) {
+    return one.length === other.length && one.every((item, index) => same(item, other[index]));
+  }
+  if (!isObject(one) || !isObject(other)) return false;
+  const names = new Set([...Object.keys(one), ...Object.keys(other)]);
+  return [...names].every((name) => same(own(one, name), own(other, name)));
+}
+
+const own = (object: { [member: string]: JsonValue | undefined }, name: string) =>
+  Object.hasOwn(object, name) ? object[name] : undefined;
+
+/** Equal, with absent, null, empty lists, maps and strings taken as the same nothing. */
+export function sameOrEmpty(one: JsonValue | undefined, other: JsonValue | undefined): boolean {
+  return (isEmpty(one) && isEmpty(other)) || same(one, other);
+}
+
+/** Equal in the same sense, but that a map or struct which is there is not one that is absent. */
+export function sameThere(one: JsonValue | undefined, other: JsonValue | undefined): boolean {
+  return same(one ?? null, other ?? null);
+}
+
+function isEmpty(value: JsonValue | undefined): boolean {
+  if (value === undefined || value === null || value === '') return true;
+  return Array.isArray(value)
+    ? value.length === 0
+    : isObject(value) && Object.keys(value).length === 0;
+}
+
+/** Complains when a field that may not change has changed. */
+export function immutable(
+  field: string,
+  value: JsonValue | undefined,
+  old: JsonValue | undefined,
+): FieldError[] {
+  return sameOrEmpty(value, old) ? [] : [invalid(field, value, 'field is immutable')];
+}
+
+/**
+ * Errors of a changed object as upstream tells them of many kinds: what is wrong with the whole once as
+ * such, once as a change. Messages hide it, since they tell nothing twice; the causes do not.
+ */
+export const toldTwice = (errors: readonly FieldError[]): FieldError[] => [...errors, ...errors];
+
+/** A list's items; none when it is absent or null, as Go writes an empty one. */
+export function items<T>(list: readonly T[] | null | undefined): readonly T[] {
+  return list ?? [];
+}
+
+/** Member names in a fixed order, so that errors do not depend on the writer's. */
+export function sortedKeys(
+  map: Readonly<Record<string, unknown>> | null | undefined,
+): readonly string[] {
+  return Object.keys(map ?? {}).sort();
+}
+
+/** `path[key]`, as upstream writes a map's member. */
+export const keyed = (path: string, key: string) => `${path}[${key}]`;
+
+/** A list of strings as Go prints it with `%#v`. */
+export function goStrings(values: readonly string[]): string {
+  return `[]string{${goItems(values, goQuoted)}}`;
+}
+
+/** A list as Go prints it with `%#v`: `[]core.IPFamily{"IPv4"}`, and an absent one as nil. */
+export function goList(type: string, values: readonly string[] | undefined): string {
+  if (values === undefined) return `[]${type}(nil)`;
+  return `[]${type}{${goItems(values, goQuoted)}}`;
+}

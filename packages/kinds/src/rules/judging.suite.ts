@@ -1,0 +1,125 @@
+import { type ApiObject, dialectOf, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
+import { decodeTyped, settleEmpty } from '@wheelhouse/schema';
+import { expect, test } from 'vitest';
+import { builtinKinds } from '../builtin-kinds.ts';
+import type { StrategyContext } from '../resource-def.ts';
+
+/** How tests of kinds' rules make objects, change them, and read what is said of them. */
+
+const defs = builtinKinds(dialectOf('kubernetes'));
+
+const context: StrategyContext = {
+  user: { name: 'tester', uid: '', groups: [], extra: {} },
+  nowMs: Date.UTC(2030, 0, 1),
+  dryRun: false,
+  subresource: '',
+};
+
+const defOf = (kind: string) => {
+  const def = defs.find((one) => one.kind === kind && one.group !== 'extensions');
+  if (def === undefined) throw new Error(`no kind ${kind}`);
+  return def;
+};
+
+/** Members to set by path (`spec.containers[0].image`); `undefined` takes one away. */
+export type Changes = Readonly<Record<string, JsonValue | undefined>>;
+
+/** A copy of an object with some members changed. */
+export function changed<T extends JsonObject>(object: T, changes: Changes): T {
+  const copy = structuredClone(object);
+  for (const [path, value] of Object.entries(changes)) setAt(copy, path, value);
+  return copy;
+}
+
+function setAt(object: JsonObject, path: string, value: JsonValue | undefined): void {
+  const steps = [...path.matchAll(/\["([^"]+)"\]|\[(\d+)\]|([^.[\]]+)/g)].map((step) =>
+    step[2] === undefined ? (step[1] ?? step[3] ?? '') : Number(step[2]),
+  );
+  const last = steps.pop() as string | number;
+  let holder = object as Record<string | number, unknown>;
+  steps.forEach((step, index) => {
+    const next = steps[index + 1] ?? last;
+    holder[step] ??= typeof next === 'number' ? [] : {};
+    holder = holder[step] as Record<string | number, unknown>;
+  });
+  if (value === undefined) delete holder[last];
+  else holder[last] = structuredClone(value);
+}
+
+/** The object as a create would have it, decoded, defaulted and prepared. */
+export function made(object: JsonObject): ApiObject {
+  const def = defOf(String(object['kind']));
+  const decoded = defaulted(object);
+  const schema = def.versions[0]?.schema;
+  if (schema !== undefined) settleEmpty(schema, decoded);
+  def.strategy.prepareForCreate?.(context, decoded);
+  return decoded;
+}
+
+/** The object as a request's body is read. */
+export function defaulted(object: JsonObject): ApiObject {
+  const version = defOf(String(object['kind'])).versions[0];
+  const decoded = decodeTyped(version!.schema)(structuredClone(object)) as ApiObject;
+  version?.defaults?.(decoded);
+  return decoded;
+}
+
+const told = (errors: readonly { field: string; message: string }[]) =>
+  errors.map((error) => `${error.field}: ${error.message}`);
+
+/** What is wrong with creating an object. */
+export function createErrors(object: JsonObject): string[] {
+  const { strategy } = defOf(String(object['kind']));
+  return told(strategy.validateCreate?.(context, made(object)) ?? []);
+}
+
+/** What is wrong with changing an object that was made. */
+export function updateErrors(old: ApiObject, next: JsonObject, subresource = ''): string[] {
+  const { strategy } = defOf(String(old['kind']));
+  const at = { ...context, subresource };
+  const object = defaulted(next);
+  object.metadata = { ...structuredClone(old.metadata), ...object.metadata };
+  strategy.prepareForUpdate?.(at, object, old);
+  return told(strategy.validateUpdate?.(at, object, old) ?? []);
+}
+
+/** The object as an update leaves it. */
+export function updated(old: ApiObject, next: JsonObject, subresource = ''): ApiObject {
+  const object = defaulted(next);
+  object.metadata = { ...structuredClone(old.metadata), ...object.metadata };
+  defOf(String(old['kind'])).strategy.prepareForUpdate?.({ ...context, subresource }, object, old);
+  return object;
+}
+
+/** The warnings that come with an accepted create, those of its preparation first. */
+export function createWarnings(object: JsonObject): string[] {
+  const { strategy } = defOf(String(object['kind']));
+  const warnings: string[] = [];
+  const decoded = defaulted(object);
+  strategy.prepareForCreate?.({ ...context, warn: (text) => warnings.push(text) }, decoded);
+  return [...warnings, ...(strategy.warnings?.(decoded, undefined) ?? [])];
+}
+
+/** The warnings that come with a change. */
+export const updateWarnings = (old: ApiObject, next: JsonObject): readonly string[] =>
+  defOf(String(old['kind'])).strategy.warnings?.(updated(old, next), old) ?? [];
+
+/** A sound pod with one container. */
+export const plainPod = (): JsonObject => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name: 'p', namespace: 'default' },
+  spec: { containers: [{ name: 'a', image: 'i:1' }] },
+});
+
+/** Changes of a sound pod, and what is wrong with it then. */
+export type PodRow = readonly [changes: Changes, ...errors: string[]];
+
+/** A test for each row. */
+export const judgePods = (rows: readonly PodRow[]) =>
+  test.each(rows.map(([changes, ...errors]) => [changes, errors] as const))(
+    '%j',
+    (changes, errors) => {
+      expect(createErrors(changed(plainPod(), changes))).toEqual(errors);
+    },
+  );

@@ -1,0 +1,85 @@
+import { apiVersionOf, type Dialect } from '@wheelhouse/machinery';
+import { structFacts } from '../facts.ts';
+import type { VersionDef } from '../resource-def.ts';
+
+/** The release whose behaviour this is when no other is asked for: its minor number, of major 1. */
+export const currentMinor = 32;
+
+/** When a version of a kind comes and goes, in minor numbers of the releases. */
+export interface Life {
+  readonly introduced: number;
+  /** Absent for versions that stay, as are those below. */
+  readonly deprecated?: number;
+  readonly removed?: number;
+  /** From which release on it is not served, where that is before it is said to go. */
+  readonly dropped?: number;
+  readonly replacement?: {
+    readonly group: string;
+    readonly version: string;
+    readonly kind: string;
+  };
+}
+
+const minorOf = (release: string): number => Number(release.split('.')[1]);
+
+/** A minor number as users know the release: `1.22`. */
+export const releaseName = (minor: number): string => `1.${minor}`;
+
+const isStable = (typeName: string): boolean => /\.v\d+\.\w+$/.test(typeName);
+
+/**
+ * The life of a version by its type's name (`batch.v1beta1.CronJob`); undefined where nothing is
+ * known, which is as if it were always there. A version that is not stable is deprecated three
+ * releases after it came and goes three later, unless its type says otherwise.
+ */
+export function lifeOf(typeName: string): Life | undefined {
+  const facts = structFacts(typeName);
+  if (facts?.introduced === undefined) return undefined;
+  const introduced = minorOf(facts.introduced);
+  if (isStable(typeName)) return { introduced };
+  const deprecated = facts.deprecated === undefined ? introduced + 3 : minorOf(facts.deprecated);
+  const removed = facts.removed === undefined ? deprecated + 3 : minorOf(facts.removed);
+  const { replacement } = facts;
+  return { introduced, deprecated, removed, ...(replacement === undefined ? {} : { replacement }) };
+}
+
+/** Whether a version is there in a release. */
+export function livesIn(life: Life | undefined, minor: number): boolean {
+  if (life === undefined) return true;
+  return (
+    life.introduced <= minor && minor < (life.dropped ?? life.removed ?? Number.POSITIVE_INFINITY)
+  );
+}
+
+/** Upstream's wording of the warning for a deprecated version (VER-3); undefined for a current one. */
+export function deprecationWarning(options: {
+  readonly dialect: Dialect;
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly life: Life | undefined;
+  readonly minor: number;
+}): string | undefined {
+  const { dialect, life, minor } = options;
+  const { deprecated, removed, replacement } = life ?? {};
+  if (deprecated === undefined || removed === undefined || deprecated > minor) return undefined;
+  const end = `deprecated in v${releaseName(deprecated)}+, unavailable in v${releaseName(removed)}+`;
+  const text = `${options.apiVersion} ${options.kind} is ${end}`;
+  if (replacement === undefined) return text;
+  const { group, version, kind } = replacement;
+  return `${text}; use ${apiVersionOf({ group: dialect.group(group), version })} ${kind}`;
+}
+
+/** What a life says of a version in a release. */
+export function lifeMembers(
+  life: Life | undefined,
+  at: Omit<Parameters<typeof deprecationWarning>[0], 'life'>,
+): Pick<VersionDef, 'served' | 'introduced' | 'removedRelease' | 'deprecationWarning'> {
+  const warning = deprecationWarning({ ...at, life });
+  const { introduced, removed } = life ?? {};
+  return {
+    served: livesIn(life, at.minor),
+    ...(introduced === undefined ? {} : { introduced: releaseName(introduced) }),
+    ...(removed === undefined ? {} : { removedRelease: releaseName(removed) }),
+    ...(warning === undefined ? {} : { deprecationWarning: warning }),
+  };
+}

@@ -1,0 +1,112 @@
+import { decodeJson, JsonError } from '@wheelhouse/codec';
+import {
+  type Dialect,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  setMember,
+} from '@wheelhouse/machinery';
+import { DecodeError, decodeTyped, type Property, type Schema } from '@wheelhouse/schema';
+
+/** Annotations that held JSON before there were fields for it, which upstream judges still. */
+
+const text: Property = { schema: { type: 'string' } };
+const truth: Property = { schema: { type: 'boolean' }, pointer: true };
+const seconds: Property = { schema: { type: 'integer', format: 'int64' }, pointer: true };
+
+function struct(typeName: string, members: Readonly<Record<string, Property>>): Schema {
+  return { type: 'object', typeName, properties: new Map(Object.entries(members)) };
+}
+
+/** Types without names of their own for JSON: those of the code, in any case of letters. */
+const untagged = {
+  tolerations: struct('core.Toleration', {
+    Key: text,
+    Operator: text,
+    Value: text,
+    Effect: text,
+    TolerationSeconds: seconds,
+  }),
+  taints: struct('core.Taint', { Key: text, Value: text, Effect: text }),
+} as const;
+
+const avoidPods = struct('v1.AvoidPods', {
+  preferAvoidPods: {
+    schema: {
+      type: 'array',
+      items: struct('v1.PreferAvoidPodsEntry', {
+        podSignature: {
+          schema: struct('v1.PodSignature', {
+            podController: {
+              schema: struct('v1.OwnerReference', { controller: truth }),
+              pointer: true,
+            },
+          }),
+        },
+      }),
+    },
+  },
+});
+
+/** The annotations' names. */
+export const oldAnnotations = ({ label }: Dialect) => ({
+  tolerations: label('tolerations', 'scheduler.alpha'),
+  taints: label('taints', 'scheduler.alpha'),
+  avoidPods: label('preferAvoidPods', 'scheduler.alpha'),
+});
+
+/** What an annotation holds, or why it cannot be read, in Go's words. */
+export type Annotated = { readonly items: readonly JsonObject[] } | { readonly problem: string };
+
+/** The tolerations or taints of an annotation, their members by the names that their fields have. */
+export function annotatedList(type: keyof typeof untagged, annotation: string): Annotated {
+  const items = untagged[type];
+  return read(() => {
+    const named = goNames(decodeJson(Buffer.from(annotation)).value, items);
+    const decoded = decodeTyped({ type: 'array', items })(named) as unknown;
+    return (Array.isArray(decoded) ? decoded : []).map(fieldNames);
+  });
+}
+
+/** The entries of the annotation that names pods a node would rather not have. */
+export function annotatedAvoidance(annotation: string): Annotated {
+  return read(() => {
+    const decoded = decodeTyped(avoidPods)(decodeJson(Buffer.from(annotation)).value);
+    const entries = decoded['preferAvoidPods'];
+    return Array.isArray(entries) ? entries.filter(isObject) : [];
+  });
+}
+
+function read(items: () => readonly JsonObject[]): Annotated {
+  try {
+    return { items: items() };
+  } catch (error) {
+    if (error instanceof JsonError || error instanceof DecodeError) {
+      return { problem: error.message };
+    }
+    throw error;
+  }
+}
+
+/** Go finds a field whatever the case of the letters is. */
+function goNames(list: JsonValue, type: Schema): JsonValue {
+  if (!Array.isArray(list)) return list;
+  const names = new Map(
+    [...(type.properties?.keys() ?? [])].map((name) => [name.toLowerCase(), name]),
+  );
+  return list.map((item) => {
+    if (!isObject(item)) return item;
+    const named: JsonObject = {};
+    for (const [name, value] of Object.entries(item)) {
+      setMember(named, names.get(name.toLowerCase()) ?? name, value ?? null);
+    }
+    return named;
+  });
+}
+
+function fieldNames(item: JsonObject): JsonObject {
+  const members = Object.entries(item).filter(([, value]) => value !== null);
+  return Object.fromEntries(
+    members.map(([name, value]) => [name.charAt(0).toLowerCase() + name.slice(1), value]),
+  );
+}

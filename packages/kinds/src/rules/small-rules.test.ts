@@ -1,0 +1,264 @@
+import type { JsonObject } from '@wheelhouse/machinery';
+import { expect, test } from 'vitest';
+import {
+  type Changes,
+  changed,
+  createErrors,
+  createWarnings,
+  made,
+  plainPod,
+  updated,
+  updateErrors,
+  updateWarnings,
+} from './judging.suite.ts';
+
+/** Rules of many kinds that are too small for a file of their own. */
+
+const of = (apiVersion: string, kind: string, more: object): JsonObject => ({
+  apiVersion,
+  kind,
+  metadata: { name: 'x', namespace: 'default' },
+  ...more,
+});
+
+const zone = 'failure-domain.beta.kubernetes.io/zone';
+const useZone = 'deprecated since v1.17; use "topology.kubernetes.io/zone" instead';
+
+test.each([
+  [
+    of('storage.k8s.io/v1', 'StorageClass', {
+      allowedTopologies: [{ matchLabelExpressions: [{ key: zone, values: ['a'] }] }],
+    }),
+    `allowedTopologies[0].matchLabelExpressions[0].key: ${useZone}`,
+  ],
+  [
+    of('storage.k8s.io/v1', 'CSIStorageCapacity', {
+      nodeTopology: { matchLabels: { [zone]: 'a' } },
+    }),
+    `nodeTopology.matchLabels.${zone}: ${useZone}`,
+  ],
+  [
+    of('storage.k8s.io/v1', 'CSIStorageCapacity', {
+      nodeTopology: { matchExpressions: [{ key: zone, operator: 'Exists' }] },
+    }),
+    `nodeTopology.matchExpressions[0].key: ${zone} is ${useZone}`,
+  ],
+  [
+    of('node.k8s.io/v1', 'RuntimeClass', { scheduling: { nodeSelector: { [zone]: 'a' } } }),
+    `scheduling.nodeSelector: ${useZone}`,
+  ],
+  [
+    of('v1', 'Node', { spec: { externalID: 'e' } }),
+    'spec.externalID: this field is deprecated, and is unused by Kubernetes',
+  ],
+  [
+    of('discovery.k8s.io/v1', 'EndpointSlice', { addressType: 'FQDN' }),
+    'spec.addressType: FQDN endpoints are deprecated',
+  ],
+])('%j is warned of', (object, warning) => {
+  expect(createWarnings(object)).toEqual([warning]);
+});
+
+test('only new slices of names are warned of', () => {
+  const slice = made(of('discovery.k8s.io/v1', 'EndpointSlice', { addressType: 'FQDN' }));
+  expect(updateWarnings(slice, changed(slice, { 'metadata.labels': { a: 'b' } }))).toEqual([]);
+});
+
+const service = (spec: object) => of('v1', 'Service', { spec: { ports: [{ port: 80 }], ...spec } });
+
+test('what a Service says in vain, or in a way that will not last', () => {
+  const lasts = 'was accepted, but will be invalid in a future Kubernetes release';
+  const balanced = { type: 'LoadBalancer', loadBalancerIP: '010.0.0.1' };
+  const ranges = ['010.0.0.0/8', ' 10.0.0.0/8', '2001:DB8::/32'];
+  expect(
+    createWarnings(service({ ...balanced, loadBalancerSourceRanges: ranges, externalName: 'e' })),
+  ).toEqual([
+    `spec.loadBalancerIP: IP address ${lasts}: ParseAddr("010.0.0.1"): IPv4 field has octet with leading zero`,
+    `spec.loadBalancerSourceRanges[0]: IP prefix ${lasts}: netip.ParsePrefix("010.0.0.0/8"): ParseAddr("010.0.0.0"): IPv4 field has octet with leading zero`,
+    `spec.loadBalancerSourceRanges[1]: IP prefix ${lasts}: netip.ParsePrefix(" 10.0.0.0/8"): ParseAddr(" 10.0.0.0"): unexpected character (at " 10.0.0.0")`,
+    'spec.loadBalancerSourceRanges[2]: IPv6 prefix "2001:DB8::/32" is not in RFC 5952 canonical format ("2001:db8::/32"), which may cause controller apply-loops',
+    'spec.externalName is ignored when spec.type is not "ExternalName"',
+  ]);
+});
+
+test('a Service of a name has no policy for the inside, and no balancer exposes the node agent', () => {
+  const named = { type: 'ExternalName', externalName: 'a.b' };
+  const policy = (internalTrafficPolicy: string) =>
+    made(service({ ...named, internalTrafficPolicy }))['spec'];
+  expect(policy('Local')).not.toHaveProperty('internalTrafficPolicy');
+  expect(policy('Odd')).toHaveProperty('internalTrafficPolicy', 'Odd');
+  expect(createErrors(service({ type: 'LoadBalancer', ports: [{ port: 10250 }] }))).toContain(
+    'spec.ports[0]: Invalid value: 10250: may not expose port 10250 externally since it is used by kubelet',
+  );
+});
+
+test('a credential for images is a JSON object', () => {
+  const secret = (text: string) =>
+    of('v1', 'Secret', { type: 'kubernetes.io/dockercfg', data: { '.dockercfg': btoa(text) } });
+  const field = 'data[.dockercfg]: Invalid value: "<secret contents redacted>"';
+  expect(createErrors(secret('null'))).toEqual([]);
+  expect(createErrors(secret(''))).toEqual([`${field}: unexpected end of JSON input`]);
+  expect(createErrors(secret('[]'))).toEqual([
+    `${field}: json: cannot unmarshal array into Go value of type map[string]interface {}`,
+  ]);
+});
+
+test('the state a ControllerRevision keeps is an object', () => {
+  const revision = (data: Changes[string]) =>
+    createErrors(of('apps/v1', 'ControllerRevision', { revision: 1, data }));
+  expect(revision({})).toEqual([]);
+  expect(revision(true)).toEqual(['data: Required value: data must be a valid JSON object']);
+});
+
+test('a LimitRange without a name gets one', () => {
+  const range = changed(of('v1', 'LimitRange', { spec: {} }), { 'metadata.name': undefined });
+  expect(made(range).metadata.name).toMatch(/^[0-9a-f-]{36}$/);
+});
+
+test('labels that a Job has from its pods are those its pods get', () => {
+  const template = { metadata: { labels: { app: 'a' } }, ...plainPod() };
+  const job = of('batch/v1', 'Job', {
+    spec: { template: { ...template, metadata: { labels: { app: 'a' } } } },
+  });
+  const { metadata } = made(job);
+  expect(metadata.labels).toMatchObject({ app: 'a', 'job-name': 'x' });
+  expect(made(changed(job, { 'metadata.labels': { app: 'a' } })).metadata.labels).toEqual({
+    app: 'a',
+  });
+  const old = made(job);
+  const next = updated(old, changed(job, { 'metadata.labels': undefined }));
+  expect(next.metadata.labels).not.toBe((next['spec'] as JsonObject)['template']);
+});
+
+test('a class of priority does not count its changes', () => {
+  const old = made(of('scheduling.k8s.io/v1', 'PriorityClass', { value: 1 }));
+  expect(old.metadata.generation).toBe(1);
+  expect(updated(old, changed(old, { description: 'd' })).metadata.generation).toBe(1);
+});
+
+test('what an older ReplicationController could not say stays', () => {
+  const controller = (annotation: string): JsonObject =>
+    changed(
+      of('v1', 'ReplicationController', {
+        spec: {
+          selector: { a: 'b' },
+          template: { metadata: { labels: { a: 'b', c: 'd' } }, spec: plainPod()['spec'] ?? {} },
+        },
+      }),
+      { 'metadata.annotations': { [`non-convertible.kubernetes.io/${annotation}`]: 'v' } },
+    );
+  const errors = (annotation: string, selector: JsonObject) => {
+    const old = made(controller(annotation));
+    return updateErrors(old, changed(old, { 'spec.selector': selector }));
+  };
+  expect(errors('spec.selector', { a: 'b' })).toEqual([]);
+  expect(errors('spec.selector', { c: 'd' })).toEqual([
+    'spec.selector: Invalid value: map[string]string{"c":"d"}: cannot update non-convertible selector',
+  ]);
+  expect(errors('other', { a: 'b' })).toEqual([
+    'other: Not found: "v": unknown non-convertible field',
+  ]);
+});
+
+test('a zone that slices hint at is the value of a label', () => {
+  const slice = of('discovery.k8s.io/v1', 'EndpointSlice', {
+    addressType: 'IPv4',
+    endpoints: [{ addresses: ['10.0.0.1'], hints: { forZones: [{ name: 'a@b' }] } }],
+  });
+  expect(createErrors(slice)[0]).toContain('a valid label must be an empty string or consist of');
+});
+
+test('a pod is told of claims, users and devices that it has', () => {
+  const old = made(plainPod());
+  const given = [
+    { name: 'r', resources: [{ resourceID: 'i' }, { resourceID: 'i', health: 'Healthy' }] },
+  ];
+  const next = changed(old, {
+    'status.resourceClaimStatuses': [{ name: 'c' }, { name: 'c' }],
+    'status.containerStatuses': [
+      { name: 'a', allocatedResourcesStatus: given, user: { linux: { uid: -1, gid: 1 } } },
+    ],
+    'status.ephemeralContainerStatuses': [{ name: 'e', allocatedResourcesStatus: given }],
+  });
+  const claim = 'status.resourceClaimStatuses';
+  const allocated = 'status.containerStatuses[0].allocatedResourcesStatus[0]';
+  const unknown = 'Invalid value: "c": must match the name of an entry in `spec.resourceClaims`';
+  expect(updateErrors(old, next, 'status')).toEqual([
+    `${claim}[0].name: ${unknown}`,
+    `${claim}[1].name: ${unknown}`,
+    `${claim}[1].name: Duplicate value: "c"`,
+    'status.containerStatuses[0].linux.uid: Invalid value: -1: must be between 0 and 2147483647, inclusive',
+    `${allocated}.name: Invalid value: r: must match one of the container's resource requests`,
+    `${allocated}.resources[0].health: Unsupported value: "": supported values: "Healthy", "Unhealthy", "Unknown"`,
+    `${allocated}.resources[1].resourceID: Duplicate value: "i"`,
+    'status.ephemeralContainerStatuses[0].allocatedResourcesStatus: Forbidden: must not be specified in container status',
+  ]);
+});
+
+test.each([
+  [of('rbac.authorization.k8s.io/v1', 'Role', { rules: [] }), { rules: null }],
+  [
+    of('discovery.k8s.io/v1', 'EndpointSlice', { addressType: 'IPv4', endpoints: [], ports: [] }),
+    { endpoints: null, ports: null },
+  ],
+  [of('storage.k8s.io/v1', 'CSINode', { spec: { drivers: [] } }), { spec: { drivers: null } }],
+  [
+    of('storage.k8s.io/v1', 'CSINode', {
+      spec: { drivers: [{ name: 'a', nodeID: 'b', topologyKeys: [] }] },
+    }),
+    { spec: { drivers: [{ topologyKeys: null }] } },
+  ],
+  [of('v1', 'LimitRange', { spec: { limits: [] } }), { spec: { limits: null } }],
+])('%j keeps no empty lists', (object, wanted) => {
+  expect(made(object)).toMatchObject(wanted);
+});
+
+test('what is wrong with the name of an event comes last', () => {
+  expect(
+    createErrors(of('v1', 'Event', { metadata: { name: 'A', namespace: 'default' } })),
+  ).toEqual([]);
+});
+
+test('terms that select nothing are taken as the same', () => {
+  const terms = of('storage.k8s.io/v1', 'StorageClass', {
+    provisioner: 'p',
+    allowedTopologies: [{}],
+  });
+  expect(createErrors(terms)).toEqual([
+    'allowedTopologies[0].matchLabelExpressions: Duplicate value: ""',
+  ]);
+});
+
+test('a Deployment is not taken back to before its first revision', () => {
+  const template = { metadata: { labels: { a: 'b' } }, spec: plainPod()['spec'] };
+  const deployment = changed(
+    of('apps/v1', 'Deployment', { spec: { selector: { matchLabels: { a: 'b' } }, template } }),
+    { 'metadata.annotations': { 'deprecated.deployment.rollback.to': '-1' } },
+  );
+  expect(createErrors(deployment)).toEqual([
+    'spec.rollback.version: Invalid value: -1: must be greater than or equal to 0',
+  ]);
+});
+
+test('a change is judged as a whole, and as a change', () => {
+  const capacity = made(of('storage.k8s.io/v1', 'CSIStorageCapacity', { storageClassName: 'c' }));
+  const selector = { matchLabels: { a: 'b' } };
+  const next = changed(capacity, {
+    capacity: '-1',
+    nodeTopology: selector,
+    maximumVolumeSize: '-1',
+  });
+  expect(updateErrors(capacity, next)).toEqual([
+    'capacity: Invalid value: "-1": must be greater than or equal to 0',
+    'nodeTopology: Invalid value: v1.LabelSelector{MatchLabels:map[string]string{"a":"b"}, MatchExpressions:[]v1.LabelSelectorRequirement(nil)}: field is immutable',
+  ]);
+  const runtime = made(of('node.k8s.io/v1', 'RuntimeClass', { handler: 'h' }));
+  expect(updateErrors(runtime, changed(runtime, { handler: 'H' }))).toEqual([
+    expect.stringContaining('a lowercase RFC 1123 label must consist of'),
+    'handler: Invalid value: "H": field is immutable',
+  ]);
+  const role = made(of('rbac.authorization.k8s.io/v1', 'Role', { rules: [] }));
+  const missing = 'rules[0].verbs: Required value: verbs must contain at least one value';
+  const rules = [{ verbs: [], apiGroups: [''], resources: ['pods'] }];
+  expect(updateErrors(role, changed(role, { rules }))).toEqual([missing, missing]);
+});

@@ -1,0 +1,110 @@
+import {
+  type Dialect,
+  dnsSubdomain,
+  type FieldError,
+  forbiddenField,
+  type JsonObject,
+  notSupported,
+  required,
+} from '@wheelhouse/machinery';
+import { ageColumn, at, column, nameColumn, numberAt, textAt } from '../cells.ts';
+import { defineKind } from '../define.ts';
+import type { ResourceDef } from '../resource-def.ts';
+import { immutable } from '../rules/checks.ts';
+import { fillAbsent } from '../rules/fill.ts';
+
+const userPriorityMax = 1_000_000_000;
+const systemClasses = new Map([
+  ['system-node-critical', 2_000_001_000],
+  ['system-cluster-critical', 2_000_000_000],
+]);
+
+/** Why an object may not have the name of one of the system's own classes. */
+function systemFault(object: JsonObject, name: string): string | undefined {
+  const value = systemClasses.get(name);
+  if (value === undefined) return `${name} is not a known system priority class`;
+  if (numberAt(object, 'value') !== value) {
+    return `value of ${name} PriorityClass must be ${value}`;
+  }
+  if (at(object, 'globalDefault') !== true) return undefined;
+  return `globalDefault of ${name} PriorityClass must be false`;
+}
+
+function validate(object: JsonObject): FieldError[] {
+  const errors: FieldError[] = [];
+  const name = textAt(object, 'metadata', 'name');
+  const value = numberAt(object, 'value');
+  const reserved = name.startsWith('system-') ? systemFault(object, name) : undefined;
+  if (reserved !== undefined) {
+    const detail = `priority class names with 'system-' prefix are reserved for system use only. error: ${reserved}`;
+    errors.push(forbiddenField('metadata.name', detail));
+  }
+  if (!name.startsWith('system-') && value > userPriorityMax) {
+    const detail = `maximum allowed value of a user defined priority is ${userPriorityMax}`;
+    errors.push(forbiddenField('value', detail));
+  }
+  const policy = textAt(object, 'preemptionPolicy');
+  const policies = ['PreemptLowerPriority', 'Never'];
+  if (policy === '') errors.push(required('preemptionPolicy'));
+  else if (!policies.includes(policy)) {
+    errors.push(notSupported('preemptionPolicy', policy, policies));
+  }
+  return errors;
+}
+
+function kept(object: JsonObject, old: JsonObject): FieldError[] {
+  const errors =
+    numberAt(object, 'value') === numberAt(old, 'value')
+      ? []
+      : [forbiddenField('value', 'may not be changed in an update.')];
+  const policy = 'preemptionPolicy';
+  return [...errors, ...immutable(policy, object[policy], old[policy])];
+}
+
+/** PriorityClass: a name for a priority of pods. */
+export function priorityClass(dialect: Dialect): ResourceDef {
+  return defineKind({
+    dialect,
+    facts: 'scheduling',
+    kind: 'PriorityClass',
+    resource: 'priorityclasses',
+    scope: 'Cluster',
+    shortNames: ['pc'],
+    versions: [
+      {
+        version: 'v1',
+        defaults: (object) => fillAbsent(object, { preemptionPolicy: 'PreemptLowerPriority' }),
+        columns: [
+          nameColumn,
+          column('Value', (object) => numberAt(object, 'value'), {
+            type: 'integer',
+            description: 'The priority; higher goes first.',
+          }),
+          column('Global-Default', (object) => at(object, 'globalDefault') === true, {
+            type: 'boolean',
+            description: 'Whether pods without a class have it.',
+          }),
+          ageColumn,
+          column('PreemptionPolicy', (object) => textAt(object, 'preemptionPolicy'), {
+            description: 'Whether others are evicted for it.',
+          }),
+        ],
+      },
+    ],
+    strategy: {
+      validateName: dnsSubdomain,
+      // It stays that: upstream does not count the changes of a class.
+      prepareForCreate: (_, object) => {
+        object.metadata.generation = 1;
+      },
+      validateCreate: (_, object) => validate(object),
+      validateUpdate: (_, object, old) => kept(object, old),
+    },
+    example: () => ({
+      apiVersion: `${dialect.group('scheduling')}/v1`,
+      kind: 'PriorityClass',
+      metadata: { name: 'example' },
+      value: 1000,
+    }),
+  });
+}

@@ -1,0 +1,184 @@
+import {
+  type ApiObject,
+  appendAll,
+  type Dialect,
+  dnsSubdomain,
+  duplicate,
+  type FieldError,
+  invalid,
+  invalidGo,
+  type JsonObject,
+  notSupported,
+  pathSegment,
+  required,
+  tooLong,
+} from '@wheelhouse/machinery';
+import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
+import { defineKind } from '../define.ts';
+import { defaultFeatures, type Features } from '../features/features.ts';
+import type { ColumnDef, ResourceDef } from '../resource-def.ts';
+import { goList, immutable, sameOrEmpty } from '../rules/checks.ts';
+
+interface TokenRequest extends JsonObject {
+  audience?: string;
+  expirationSeconds?: number;
+}
+
+interface CsiDriver extends ApiObject {
+  spec?: JsonObject & {
+    attachRequired?: boolean;
+    podInfoOnMount?: boolean;
+    storageCapacity?: boolean;
+    fsGroupPolicy?: string;
+    requiresRepublish?: boolean;
+    seLinuxMount?: boolean;
+    tokenRequests?: TokenRequest[];
+    volumeLifecycleModes?: string[];
+  };
+}
+
+const nameLengthMax = 63;
+const expirationMinSeconds = 600;
+const expirationMaxSeconds = 2 ** 32;
+const groupPolicies = ['File', 'None', 'ReadWriteOnceWithFSType'];
+const lifecycleModes = ['Persistent', 'Ephemeral'];
+
+function fillDefaults(object: CsiDriver): void {
+  const { spec } = object;
+  if (spec === undefined) return;
+  spec.attachRequired ??= true;
+  spec.podInfoOnMount ??= false;
+  spec.storageCapacity ??= false;
+  spec.fsGroupPolicy ??= 'ReadWriteOnceWithFSType';
+  spec.requiresRepublish ??= false;
+  spec.seLinuxMount ??= false;
+  if ((spec.volumeLifecycleModes ?? []).length === 0) spec.volumeLifecycleModes = ['Persistent'];
+}
+
+/** The driver reports its name itself, in any case; it must make a label of its own. */
+function validateDriverName(name: string): FieldError[] {
+  const errors: FieldError[] = [];
+  if (name === '') errors.push(required('name'));
+  if (name.length > nameLengthMax) errors.push(tooLong('name', nameLengthMax));
+  const messages = dnsSubdomain(name.toLowerCase());
+  return [...errors, ...messages.map((message) => invalid('name', name, message))];
+}
+
+function validateTokenRequests(requests: readonly TokenRequest[]): FieldError[] {
+  const seen = new Set<string>();
+  return requests.flatMap(({ audience, expirationSeconds }, index) => {
+    const path = `spec.tokenRequests[${index}]`;
+    if (audience === undefined) return [required(`${path}.audience`)];
+    if (seen.has(audience)) return [duplicate(`${path}.audience`, audience)];
+    seen.add(audience);
+    if (expirationSeconds === undefined || expirationSeconds === null) return [];
+    const refuse = (detail: string) => [
+      invalid(`${path}.expirationSeconds`, expirationSeconds, detail),
+    ];
+    if (expirationSeconds < expirationMinSeconds) {
+      return refuse('may not specify a duration less than 10 minutes');
+    }
+    return expirationSeconds > expirationMaxSeconds
+      ? refuse('may not specify a duration larger than 2^32 seconds')
+      : [];
+  });
+}
+
+function validateSpec({ spec }: CsiDriver): FieldError[] {
+  if (spec === undefined) return [required('spec')];
+  const errors: FieldError[] = [];
+  const { fsGroupPolicy = '', volumeLifecycleModes = [], tokenRequests = [] } = spec;
+  if (!groupPolicies.includes(fsGroupPolicy)) {
+    errors.push(notSupported('spec.fsGroupPolicy', fsGroupPolicy, groupPolicies));
+  }
+  appendAll(errors, validateTokenRequests(tokenRequests));
+  for (const mode of volumeLifecycleModes) {
+    if (!lifecycleModes.includes(mode)) {
+      errors.push(notSupported('spec.volumeLifecycleModes', mode, lifecycleModes));
+    }
+  }
+  return errors;
+}
+
+function validateUpdate(object: CsiDriver, old: CsiDriver): FieldError[] {
+  const [spec, before] = [object.spec, old.spec];
+  if (spec === undefined || before === undefined) return validateSpec(object);
+  return [
+    ...validateSpec(object),
+    // Upstream's name for it in this one message.
+    ...immutable('spec.attachedRequired', spec.attachRequired, before.attachRequired),
+    ...keptModes(spec.volumeLifecycleModes ?? [], before.volumeLifecycleModes ?? []),
+  ];
+}
+
+function keptModes(modes: readonly string[], old: readonly string[]): FieldError[] {
+  if (modes.length === old.length && modes.every((mode, index) => mode === old[index])) return [];
+  const shown = goList('storage.VolumeLifecycleMode', modes);
+  return [invalidGo('spec.volumeLifecycleModes', () => shown, 'field is immutable')];
+}
+
+/** Generation counts changes of the fields that may change, from 0 on (absent). */
+function countGeneration(object: CsiDriver, old: CsiDriver): void {
+  if (sameOrEmpty(object.spec, old.spec)) return;
+  object.metadata.generation = (old.metadata.generation ?? 0) + 1;
+}
+
+const flagColumn = (name: string, member: string, description: string): ColumnDef =>
+  column(name, (object) => at(object, 'spec', member) === true, { type: 'boolean', description });
+
+const columns: readonly ColumnDef[] = [
+  nameColumn,
+  flagColumn('AttachRequired', 'attachRequired', 'Volumes are attached before they are mounted.'),
+  flagColumn('PodInfoOnMount', 'podInfoOnMount', 'The driver gets to know the pod on mount.'),
+  flagColumn('StorageCapacity', 'storageCapacity', 'The driver publishes its capacity.'),
+  column(
+    'TokenRequests',
+    (object) => {
+      const audiences = listAt(object, 'spec', 'tokenRequests').map((one) =>
+        textAt(one, 'audience'),
+      );
+      return audiences.length === 0 ? '<unset>' : audiences.join(',');
+    },
+    { description: 'Audiences of the tokens the driver gets.' },
+  ),
+  flagColumn('RequiresRepublish', 'requiresRepublish', 'Publish calls are repeated.'),
+  column(
+    'Modes',
+    (object) => {
+      const modes = listAt(object, 'spec', 'volumeLifecycleModes');
+      return modes.length === 0 ? '<none>' : modes.join(',');
+    },
+    { description: 'Volume lifecycles the driver supports.' },
+  ),
+  ageColumn,
+];
+
+/** CSIDriver: what a storage driver needs and can do (CSI-1, CSI-2). */
+export function csiDriver(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
+  return defineKind({
+    dialect,
+    features,
+    facts: 'storage',
+    kind: 'CSIDriver',
+    resource: 'csidrivers',
+    scope: 'Cluster',
+    versions: [{ version: 'v1', defaults: (object) => fillDefaults(object as CsiDriver), columns }],
+    strategy: {
+      validateName: pathSegment,
+      validateCreate: (_, object) => [
+        ...validateDriverName(object.metadata.name ?? ''),
+        ...validateSpec(object as CsiDriver),
+      ],
+      prepareForUpdate: (_, object, old) => countGeneration(object as CsiDriver, old as CsiDriver),
+      validateUpdate: (_, object, old) => validateUpdate(object as CsiDriver, old as CsiDriver),
+      allowUnconditionalUpdate: false,
+      deleteAnswers: 'object',
+    },
+    example: () => ({
+      apiVersion: `${dialect.group('storage')}/v1`,
+      kind: 'CSIDriver',
+      metadata: { name: 'driver.example.com' },
+      spec: { attachRequired: true, tokenRequests: [{ audience: 'vault' }] },
+    }),
+  });
+}

@@ -1,0 +1,108 @@
+import {
+  breaks,
+  type Dialect,
+  dnsSubdomain,
+  duplicate,
+  type FieldError,
+  invalid,
+  type JsonObject,
+  qualifiedName,
+  required,
+} from '@wheelhouse/machinery';
+import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
+import { defineKind } from '../define.ts';
+import { driverName } from '../pod/driver-name.ts';
+import { notNegative } from '../pod/fields.ts';
+import type { ResourceDef } from '../resource-def.ts';
+import { sameOrEmpty, toldTwice } from '../rules/checks.ts';
+import { objectAt, objectsAt } from '../rules/fill.ts';
+
+const nodeIdLengthMax = 256;
+
+function validate(object: JsonObject): FieldError[] {
+  const seen = new Set<string>();
+  return objectsAt(object, 'spec', 'drivers').flatMap((driver, index) => {
+    const path = `spec.drivers[${index}]`;
+    const name = textAt(driver, 'name');
+    const errors = [
+      ...driverName(name, `${path}.name`),
+      ...validateNodeId(textAt(driver, 'nodeID'), `${path}.nodeID`),
+      ...notNegative(objectAt(driver, 'allocatable') ?? {}, `${path}.allocatable.count`),
+    ];
+    if (seen.has(name)) errors.push(duplicate(`${path}.name`, name));
+    seen.add(name);
+    return [...errors, ...validateTopologyKeys(driver, path)];
+  });
+}
+
+function validateNodeId(id: string, field: string): FieldError[] {
+  if (id === '') return [required(field)];
+  if (id.length <= nodeIdLengthMax) return [];
+  return [invalid(field, id, `must be ${nodeIdLengthMax} characters or less`)];
+}
+
+function validateTopologyKeys(driver: JsonObject, path: string): FieldError[] {
+  const keys = listAt(driver, 'topologyKeys').map(String);
+  const seen = new Set<string>();
+  return keys.flatMap((key) => {
+    const errors = key === '' ? [required(path)] : [];
+    if (seen.has(key)) errors.push(duplicate(path, key));
+    seen.add(key);
+    return [...errors, ...breaks(path, key, qualifiedName)];
+  });
+}
+
+/** A driver's entry is written once. */
+function kept(object: JsonObject, old: JsonObject): FieldError[] {
+  const now = new Map<string, JsonObject[]>();
+  for (const driver of objectsAt(object, 'spec', 'drivers')) {
+    const name = textAt(driver, 'name');
+    const equallyNamed = now.get(name);
+    if (equallyNamed === undefined) now.set(name, [driver]);
+    else equallyNamed.push(driver);
+  }
+  return objectsAt(old, 'spec', 'drivers').flatMap((before) => {
+    const changed = now.get(textAt(before, 'name')) ?? [];
+    return changed
+      .filter((one) => !sameOrEmpty(one, before))
+      .map((one) => invalid('CSINodeDriver', one, 'field is immutable'));
+  });
+}
+
+/** CSINode: the storage drivers on a node. */
+export function csiNode(dialect: Dialect): ResourceDef {
+  return defineKind({
+    dialect,
+    facts: 'storage',
+    kind: 'CSINode',
+    resource: 'csinodes',
+    scope: 'Cluster',
+    versions: [
+      {
+        version: 'v1',
+        columns: [
+          nameColumn,
+          column('Drivers', (object) => listAt(object, 'spec', 'drivers').length, {
+            type: 'integer',
+            description: 'Number of drivers.',
+          }),
+          ageColumn,
+        ],
+      },
+    ],
+    strategy: {
+      metadataTold: { '': ['whole', 'whole'] },
+      validateName: dnsSubdomain,
+      validateCreate: (_, object) => validate(object),
+      validateUpdate: (_, object, old) => [...toldTwice(validate(object)), ...kept(object, old)],
+      allowUnconditionalUpdate: false,
+      deleteAnswers: 'object',
+    },
+    example: () => ({
+      apiVersion: `${dialect.group('storage')}/v1`,
+      kind: 'CSINode',
+      metadata: { name: 'node-1' },
+      spec: { drivers: [{ name: 'driver.example.com', nodeID: 'n1', topologyKeys: null }] },
+    }),
+  });
+}

@@ -1,0 +1,87 @@
+import {
+  type ApiObject,
+  breaks,
+  type Dialect,
+  dnsSubdomain,
+  type FieldError,
+  invalid,
+  invalidGo,
+  type LabelSelector,
+  parseQuantity,
+  validateLabelSelector,
+} from '@wheelhouse/machinery';
+import { at, textAt } from '../cells.ts';
+import { defineKind } from '../define.ts';
+import { goSelector } from '../pod/go-text.ts';
+import { nodeLabelMessage, nodeTermWarnings } from '../pod/warnings.ts';
+import type { ResourceDef } from '../resource-def.ts';
+import { immutable, sameThere, sortedKeys } from '../rules/checks.ts';
+import { objectAt } from '../rules/fill.ts';
+
+function validate(object: ApiObject): FieldError[] {
+  const className = textAt(object, 'storageClassName');
+  const topology = objectAt(object, 'nodeTopology') as unknown as LabelSelector | undefined;
+  return [
+    ...validateLabelSelector(topology, 'nodeTopology'),
+    ...breaks('storageClassName', className, dnsSubdomain),
+    ...notNegativeQuantity(object, 'capacity'),
+  ];
+}
+
+function notNegativeQuantity(object: ApiObject, field: string): FieldError[] {
+  const value = at(object, field);
+  const quantity = parseQuantity(String(value ?? '0'));
+  if ('error' in quantity || quantity.nano >= 0n) return [];
+  return [invalid(field, quantity.text, 'must be greater than or equal to 0')];
+}
+
+function topologyWarnings(object: ApiObject, dialect: Dialect): string[] {
+  const path = 'nodeTopology';
+  const labels = sortedKeys(objectAt(object, path, 'matchLabels'));
+  return [
+    ...nodeTermWarnings(objectAt(object, path), path, dialect),
+    ...labels.flatMap((label) => {
+      const message = nodeLabelMessage(label, dialect);
+      return message === undefined ? [] : [`${path}.matchLabels.${label}: ${message}`];
+    }),
+  ];
+}
+
+function kept(object: ApiObject, old: ApiObject): FieldError[] {
+  const topology = 'nodeTopology';
+  const shown = goSelector(objectAt(object, topology));
+  const className = 'storageClassName';
+  return [
+    ...(sameThere(object[topology], old[topology])
+      ? []
+      : [invalidGo(topology, () => shown, 'field is immutable')]),
+    ...immutable(className, textAt(object, className), textAt(old, className)),
+  ];
+}
+
+/** CSIStorageCapacity: how much a driver can still make of a class of storage somewhere. */
+export function csiStorageCapacity(dialect: Dialect): ResourceDef {
+  return defineKind({
+    dialect,
+    facts: 'storage',
+    kind: 'CSIStorageCapacity',
+    resource: 'csistoragecapacities',
+    scope: 'Namespaced',
+    versions: [{ version: 'v1' }],
+    strategy: {
+      metadataTold: { '': ['whole', 'change'] },
+      validateName: dnsSubdomain,
+      validateCreate: (_, object) => validate(object),
+      validateUpdate: (_, object, old) => [...validate(object), ...kept(object, old)],
+      warnings: (object) => topologyWarnings(object, dialect),
+      allowUnconditionalUpdate: false,
+    },
+    example: () => ({
+      apiVersion: `${dialect.group('storage')}/v1`,
+      kind: 'CSIStorageCapacity',
+      metadata: { name: 'example', namespace: 'default' },
+      storageClassName: 'example',
+      capacity: '10Gi',
+    }),
+  });
+}

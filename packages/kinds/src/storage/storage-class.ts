@@ -1,0 +1,180 @@
+import {
+  appendAll,
+  breaks,
+  type Dialect,
+  dnsSubdomain,
+  duplicate,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  type JsonObject,
+  notSupported,
+  pairErrorsMax,
+  qualifiedName,
+  required,
+  tooLong,
+} from '@wheelhouse/machinery';
+import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
+import { defineKind } from '../define.ts';
+import { nodeLabelMessage } from '../pod/warnings.ts';
+import type { ResourceDef } from '../resource-def.ts';
+import { immutable, sameOrEmpty, sameThere, sortedKeys } from '../rules/checks.ts';
+import { fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
+
+const fillDefaults = (object: JsonObject) =>
+  fillAbsent(object, { reclaimPolicy: 'Delete', volumeBindingMode: 'Immediate' });
+
+const parametersMax = 512;
+const parametersBytesMax = 256 * 1024;
+
+function validate(object: JsonObject): FieldError[] {
+  const provisioner = textAt(object, 'provisioner');
+  return [
+    ...(provisioner === ''
+      ? [required('provisioner')]
+      : breaks('provisioner', provisioner.toLowerCase(), qualifiedName)),
+    ...validateParameters(objectAt(object, 'parameters')),
+    ...knownIfSaid(object, 'reclaimPolicy', ['Delete', 'Retain']),
+    ...known(object, 'volumeBindingMode', ['Immediate', 'WaitForFirstConsumer']),
+    ...validateTopologies(objectsAt(object, 'allowedTopologies')),
+  ];
+}
+
+function knownIfSaid(object: JsonObject, field: string, allowed: readonly string[]): FieldError[] {
+  return textAt(object, field) === '' ? [] : known(object, field, allowed);
+}
+
+function known(object: JsonObject, field: string, allowed: readonly string[]): FieldError[] {
+  const value = textAt(object, field);
+  return allowed.includes(value) ? [] : [notSupported(field, value, allowed)];
+}
+
+function validateParameters(parameters: JsonObject | undefined): FieldError[] {
+  const names = sortedKeys(parameters);
+  if (names.length > parametersMax) return [tooLong('parameters', parametersMax)];
+  const bytes = names.reduce(
+    (sum, name) => sum + Buffer.byteLength(name) + Buffer.byteLength(textAt(parameters, name)),
+    0,
+  );
+  return [
+    ...(names.includes('') ? [invalid('parameters', '', 'field can not be empty.')] : []),
+    ...(bytes > parametersBytesMax ? [tooLong('parameters', parametersBytesMax)] : []),
+  ];
+}
+
+/** Terms that select topology; no two may be the same. */
+export function validateTopologies(terms: readonly JsonObject[]): FieldError[] {
+  // Upstream begins with as many terms that select nothing, and complains once of each equal term.
+  const seen = new Map([['[]', terms.length]]);
+  let pairs = 0;
+  return terms.flatMap((term, index) => {
+    const path = `allowedTopologies[${index}].matchLabelExpressions`;
+    const expressions = objectsAt(term, 'matchLabelExpressions');
+    const shape = new Map(
+      expressions.map((one) => [textAt(one, 'key'), listAt(one, 'values').map(String).sort()]),
+    );
+    const errors = validateExpressions(expressions, path);
+    const identity = JSON.stringify([...shape].sort());
+    const equal = seen.get(identity) ?? 0;
+    for (let count = 0; count < equal && pairs < pairErrorsMax; count += 1, pairs += 1) {
+      errors.push(duplicate(path, ''));
+    }
+    seen.set(identity, equal + 1);
+    return errors;
+  });
+}
+
+function validateExpressions(expressions: readonly JsonObject[], path: string): FieldError[] {
+  const keys = new Set<string>();
+  return expressions.flatMap((expression, index) => {
+    const at = `${path}[${index}]`;
+    const key = textAt(expression, 'key');
+    const values = listAt(expression, 'values').map(String);
+    const seen = new Set<string>();
+    const errors = values.length === 0 ? [required(`${at}.values`)] : [];
+    values.forEach((value, place) => {
+      if (seen.has(value)) errors.push(duplicate(`${at}.values[${place}]`, value));
+      seen.add(value);
+    });
+    appendAll(errors, breaks(`${at}.key`, key, qualifiedName));
+    if (keys.has(key)) errors.push(duplicate(`${at}.key`, key));
+    keys.add(key);
+    return errors;
+  });
+}
+
+function kept(object: JsonObject, old: JsonObject): FieldError[] {
+  const errors: FieldError[] = [];
+  const same = (field: string) => sameOrEmpty(object[field], old[field]);
+  const forbid = (field: string) =>
+    errors.push(forbiddenField(field, `updates to ${field} are forbidden.`));
+  if (!sameThere(object['parameters'], old['parameters'])) forbid('parameters');
+  for (const field of ['provisioner', 'reclaimPolicy']) {
+    if (!same(field)) forbid(field);
+  }
+  const mode = 'volumeBindingMode';
+  return [...errors, ...immutable(mode, object[mode], old[mode])];
+}
+
+function topologyWarnings(object: JsonObject, dialect: Dialect): string[] {
+  return objectsAt(object, 'allowedTopologies').flatMap((term, index) =>
+    objectsAt(term, 'matchLabelExpressions').flatMap((expression, number) => {
+      const message = nodeLabelMessage(textAt(expression, 'key'), dialect);
+      const field = `allowedTopologies[${index}].matchLabelExpressions[${number}].key`;
+      return message === undefined ? [] : [`${field}: ${message}`];
+    }),
+  );
+}
+
+/** StorageClass: a kind of storage that can be asked for. */
+export function storageClass(dialect: Dialect): ResourceDef {
+  const marks = ['storageclass', 'storageclass.beta'].map((prefix) =>
+    dialect.label('is-default-class', prefix),
+  );
+  const isDefault = (object: JsonObject) =>
+    marks.some((mark) => textAt(object, 'metadata', 'annotations', mark) === 'true');
+  const text = (name: string, member: string, description: string) =>
+    column(name, (object) => textAt(object, member), { description });
+  return defineKind({
+    dialect,
+    facts: 'storage',
+    kind: 'StorageClass',
+    resource: 'storageclasses',
+    scope: 'Cluster',
+    shortNames: ['sc'],
+    versions: [
+      {
+        version: 'v1',
+        defaults: fillDefaults,
+        columns: [
+          {
+            ...nameColumn,
+            cell: (object) =>
+              `${textAt(object, 'metadata', 'name')}${isDefault(object) ? ' (default)' : ''}`,
+          },
+          text('Provisioner', 'provisioner', 'Who makes the volumes.'),
+          text('ReclaimPolicy', 'reclaimPolicy', 'What becomes of released volumes.'),
+          text('VolumeBindingMode', 'volumeBindingMode', 'When volumes are made.'),
+          column('AllowVolumeExpansion', (object) => at(object, 'allowVolumeExpansion') === true, {
+            description: 'Whether volumes can grow.',
+          }),
+          ageColumn,
+        ],
+      },
+    ],
+    strategy: {
+      metadataTold: { '': ['whole', 'change'] },
+      validateName: dnsSubdomain,
+      validateCreate: (_, object) => validate(object),
+      validateUpdate: (_, object, old) => [...validate(object), ...kept(object, old)],
+      warnings: (object) => topologyWarnings(object, dialect),
+      deleteAnswers: 'object',
+    },
+    example: () => ({
+      apiVersion: `${dialect.group('storage')}/v1`,
+      kind: 'StorageClass',
+      metadata: { name: 'example' },
+      provisioner: 'driver.example.com',
+    }),
+  });
+}

@@ -1,0 +1,4 @@
+/** What tests, benchmarks, and the siege need besides the public index. No promise of stability. */
+
+export { certificateSigningRequest } from './certificates/certificate-signing-request.ts';
+export { previewKinds } from './older/preview-kinds.ts';

@@ -1,0 +1,20 @@
+/** The part of the package that needs nothing of Node, for code that runs in a browser. */
+
+export type { Clock, Timer } from './base/clock.ts';
+export { humanDuration } from './base/human-duration.ts';
+export { isObject, type JsonObject, type JsonValue, jsonEqual, setMember } from './base/json.ts';
+export {
+  acceptedDiscoveryGroups,
+  acceptedMetaGroups,
+  type Dialect,
+  dialectNames,
+  dialectOf,
+} from './dialect.ts';
+export {
+  dereferenced,
+  descriptionOf,
+  itemOf,
+  propertiesOf,
+  schemaOfKind,
+  typeName,
+} from './meta/published-schema.ts';

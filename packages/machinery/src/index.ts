@@ -1,0 +1,260 @@
+/**
+ * API machinery that every other package builds on: JSON values, names, quantities, selectors,
+ * Status errors, clocks, metrics, and bounds on work and memory.
+ */
+
+export { takesCoding } from './base/accept-encoding.ts';
+export { type Clock, holdProcess, programClock, systemClock, type Timer } from './base/clock.ts';
+export { type Bounded, Deadlines, deadlineEarlyMs } from './base/deadlines.ts';
+export {
+  BodyAborted,
+  type BodyPiece,
+  type BodyReceiver,
+  type BodyStream,
+  BodyTooLarge,
+  type ByteRun,
+  type Connection,
+  type Exchange,
+  firstPieces,
+  type HeldMemory,
+  isRun,
+  type OnExchange,
+  pieceBytes,
+  type ResponseBody,
+  type ResponseHeaders,
+  type ResponseStream,
+  type TakenConnection,
+  totalBytes,
+  type Waiting,
+  type WholeResponse,
+  wholeBytes,
+} from './base/exchange.ts';
+export { createExpiringCache } from './base/expiring-cache.ts';
+export {
+  background,
+  type Containment,
+  contained,
+  containedEach,
+  defer,
+  deferMicrotask,
+  type Fault,
+  ignoreErrors,
+  listen,
+  listenEach,
+  observeFaults,
+  reportFault,
+  verdict,
+  whenAborted,
+} from './base/faults.ts';
+export { nextTurn, random, randomBelow, randomUuid } from './base/host.ts';
+export { humanDuration } from './base/human-duration.ts';
+export {
+  canonical,
+  cloneJson,
+  isObject,
+  type JsonArray,
+  type JsonObject,
+  type JsonValue,
+  jsonEqual,
+  jsonEqualBut,
+  member,
+  objectsOf,
+  setMember,
+  textOf,
+  textsOf,
+} from './base/json.ts';
+export { appendAll, firstByName, largest, repeats, smallest } from './base/lists.ts';
+export { type LogFields, type Logger, silentLogger } from './base/log.ts';
+export { LoopOccupancy } from './base/loop-occupancy.ts';
+export { makeDirectories } from './base/make-directories.ts';
+export type { MaybePromise } from './base/maybe-promise.ts';
+export { MemoryAccount, MemoryBudget, MemoryShort, memoryUses } from './base/memory-budget.ts';
+export type { Summary } from './base/metric-summary.ts';
+export {
+  type AllowedLabels,
+  type Counter,
+  createMetricRegistry,
+  type Family,
+  type Gauge,
+  type Histogram,
+  type MetricRegistry,
+  type Stability,
+} from './base/metrics.ts';
+export {
+  emptyOrderedMap,
+  leafSpans,
+  type OrderedMap,
+  orderedMapDelete,
+  orderedMapGet,
+  orderedMapOf,
+  orderedMapRank,
+  orderedMapSet,
+  orderedMapValues,
+} from './base/ordered-map.ts';
+export { isInSlab, Slab } from './base/slab.ts';
+export { compareText } from './base/text-order.ts';
+export { trustIn } from './base/trust.ts';
+export { withoutSecrets } from './base/url-secrets.ts';
+export { type Webhook, WebhookError, type WebhookOutcome, webhookBody } from './base/webhook.ts';
+export { protocolsOf } from './base/websocket-protocols.ts';
+export {
+  atPace,
+  inOnePiece,
+  inSlices,
+  type Pace,
+  pacedBytesMin,
+  paceFor,
+  Slices,
+  WorkBudget,
+  WorkExceeded,
+} from './base/work.ts';
+export {
+  acceptedDiscoveryGroups,
+  acceptedMetaGroups,
+  type Dialect,
+  type DialectName,
+  dialectNames,
+  dialectOf,
+} from './dialect.ts';
+export {
+  BoundedTexts,
+  boundedList,
+  listedMax,
+  omittedText,
+  pairErrorsMax,
+  pairWarningsMax,
+  shortened,
+  shownPathMax,
+} from './meta/answer-bounds.ts';
+export {
+  duplicate,
+  type FieldError,
+  forbiddenField,
+  goFloat,
+  goItems,
+  goQuoted,
+  internal,
+  invalid,
+  invalidGo,
+  notSupported,
+  ofField,
+  required,
+  showHead,
+  showValue,
+  tooLong,
+  tooMany,
+  typeInvalid,
+} from './meta/field-error.ts';
+export { unprintable, validateFieldManager } from './meta/field-manager-name.ts';
+export { parseGoUrl, sentPath, sentUrlPath } from './meta/go-url.ts';
+export { goEscapes, goPlain, goSyntax, goText, goTypeName, goValue } from './meta/go-values.ts';
+export {
+  blockContains,
+  blockSize,
+  formatAsRead,
+  formatIpAddress,
+  formatIpBlock,
+  type IpBlock,
+  parseIpAddress,
+  parseIpBlock,
+  specialRanges,
+} from './meta/ip-address.ts';
+export type { LabelOperator, LabelRequirement } from './meta/label-matcher.ts';
+export {
+  compileLabelSelector,
+  isEmptySelector,
+  type LabelSelector,
+  selects,
+  validateLabelSelector,
+} from './meta/label-selector.ts';
+export { isLongRunning } from './meta/long-running.ts';
+export { generateName } from './meta/name-generator.ts';
+export {
+  breaks,
+  configMapKey,
+  dns1035Label,
+  dnsLabel,
+  dnsSubdomain,
+  domainPrefixedPath,
+  environmentName,
+  inRange,
+  labelValue,
+  type NameRule,
+  pathSegment,
+  portName,
+  qualifiedName,
+  strictEnvironmentName,
+  underscoreSubdomain,
+  wildcardSubdomain,
+} from './meta/names.ts';
+export { nodeOfUser } from './meta/node-user.ts';
+export {
+  foregroundFinalizer,
+  type MetaJudgement,
+  type MetaRules,
+  orphanFinalizer,
+  validateAnnotations,
+  validateLabels,
+  validateObjectMeta,
+  validateObjectMetaUpdate,
+} from './meta/object-meta.ts';
+export { dedupOwnerReferences } from './meta/owner-references.ts';
+export {
+  descriptionOf,
+  itemOf,
+  propertiesOf,
+  schemaOfKind,
+  typeName,
+} from './meta/published-schema.ts';
+export { inThousandths, parseQuantity, type Quantity, sumQuantities } from './meta/quantity.ts';
+export {
+  type FieldRequirement,
+  type LabelSelection,
+  parseFieldSelector,
+  parseLabelSelector,
+  selectorTermsMax,
+} from './meta/selectors.ts';
+export {
+  AccessDenied,
+  alreadyExists,
+  badRequest,
+  conflict,
+  expired,
+  forbidden,
+  internalError,
+  invalidObject,
+  methodNotAllowedOnPath,
+  methodNotSupported,
+  modifiedMessage,
+  noSuchPath,
+  notAcceptable,
+  notFound,
+  notRepresentable,
+  qualifiedResource,
+  type Status,
+  type StatusDetails,
+  StatusError,
+  type StatusReason,
+  serviceUnavailable,
+  timedOut,
+  tooLarge,
+  tooLargeResourceVersion,
+  tooManyValues,
+  unsupportedMediaType,
+} from './meta/status.ts';
+export { strictAddressProblem } from './meta/strict-address.ts';
+export { formatTime, isWrittenTime, parseGoTime, printGoTime } from './meta/times.ts';
+export {
+  type ApiObject,
+  apiVersionOf,
+  type GroupKind,
+  type GroupResource,
+  type GroupVersion,
+  type ManagedFieldsEntry,
+  type ObjectMeta,
+  type OwnerReference,
+  parseApiVersion,
+  type RequestSubject,
+  shownApiVersion,
+  type UserInfo,
+} from './meta/types.ts';

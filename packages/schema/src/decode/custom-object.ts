@@ -1,0 +1,53 @@
+import type { JsonObject } from '@wheelhouse/machinery';
+import { FoundPaths } from '../found-paths.ts';
+import type { Schema } from '../schema.ts';
+import { decodeTyped } from './decode-typed.ts';
+import { applyDefaults } from './defaults.ts';
+import { coerceEmbedded, type EmbeddedRules, wellTyped } from './embedded.ts';
+import { dropNulls, dropUntypedNulls, prune } from './prune.ts';
+
+/** What makes of an object in place what the server keeps of it, and tells which members it drops. */
+export type CustomDecoder = (object: JsonObject, options?: CustomDecoding) => FoundPaths;
+
+export interface CustomDecoding {
+  /** Leaves nulls for validation to judge, where it does not take them for values of any type. */
+  readonly keepsNulls?: boolean;
+  /** Drops members of metadata that have the wrong type, as of what is stored, and does not throw. */
+  readonly dropsMistyped?: boolean;
+}
+
+/**
+ * Makes of a body what the server keeps of a custom object, in place, in upstream's order: defaults,
+ * then typed metadata, pruning, nulls dropped, embedded metadata. Gives the paths of the members
+ * that were not known. Throws `DecodeError` or `EmbeddedError` for metadata of the wrong type.
+ */
+export function decodeCustom(schema: Schema, rules: EmbeddedRules): CustomDecoder {
+  const fill = applyDefaults(schema);
+  const shape = pruneCustom(schema, rules);
+  return (object, options) => {
+    fill(object);
+    return shape(object, options);
+  };
+}
+
+/** The same for an object that has its defaults: only drops what its schema does not know. */
+export function pruneCustom(schema: Schema, rules: EmbeddedRules): CustomDecoder {
+  const pruneObject = prune(schema);
+  const drop = dropNulls(schema);
+  const dropUntyped = dropUntypedNulls(schema);
+  const metadataOf = decodeTyped(rules.objectMeta);
+  return (object, { keepsNulls = false, dropsMistyped = false } = {}) => {
+    const unknown = new FoundPaths();
+    const given = object['metadata'];
+    const ofMetadata = new FoundPaths();
+    const decode = dropsMistyped ? wellTyped(metadataOf) : metadataOf;
+    const metadata = given === undefined ? undefined : decode(given, ofMetadata);
+    unknown.addUnder('metadata', ofMetadata);
+    unknown.addAll(pruneObject(object));
+    if (keepsNulls) dropUntyped(object);
+    else drop(object);
+    unknown.addAll(coerceEmbedded(schema, object, rules, { dropsMistyped }));
+    if (metadata !== undefined) object['metadata'] = metadata;
+    return unknown;
+  };
+}

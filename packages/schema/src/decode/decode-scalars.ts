@@ -1,0 +1,206 @@
+import {
+  isWrittenTime,
+  type JsonValue,
+  parseGoTime,
+  parseQuantity,
+  printGoTime,
+} from '@wheelhouse/machinery';
+import { goDurationError, parseGoDuration, printGoDuration } from '../go-duration.ts';
+import type { Schema } from '../schema.ts';
+import { type DecodeContext, fail, failType } from './decode-context.ts';
+
+/** Decodes a value that is not null; the result counts only while the context has no error. */
+export type Decoder = (value: JsonValue, context: DecodeContext) => JsonValue;
+
+/** How Go's decoder treats one type: its decoder, its zero value, and which values are empty. */
+export interface TypedWalker {
+  readonly decode: Decoder;
+  /** A fresh zero value. */
+  readonly zero: () => JsonValue;
+  /** Whether `omitempty` leaves the value out when it is not behind a pointer. */
+  readonly isEmpty: (value: JsonValue) => boolean;
+  /** False for scalars: nothing inside can be unknown, so no path need be kept. */
+  readonly nested: boolean;
+}
+
+const never = () => false;
+
+/** The walker of a scalar schema; undefined for objects, lists and opaque values. */
+export function scalarWalker(schema: Schema): TypedWalker | undefined {
+  if (schema.intOrString === true) return scalar(decodeIntOrString, 0, never);
+  switch (schema.type) {
+    case 'string':
+      return stringWalker(schema);
+    case 'integer':
+      return scalar(integerDecoder(schema), 0, (value) => value === 0);
+    case 'number':
+      return scalar(numberDecoder(schema), 0, (value) => value === 0);
+    case 'boolean':
+      return scalar(booleanDecoder(schema), false, (value) => value === false);
+    default:
+      return undefined;
+  }
+}
+
+function scalar(
+  decode: Decoder,
+  zero: JsonValue,
+  isEmpty: (value: JsonValue) => boolean,
+): TypedWalker {
+  return { decode, zero: () => zero, isEmpty, nested: false };
+}
+
+function stringWalker(schema: Schema): TypedWalker {
+  const empty = (value: JsonValue) => value === '' || value === null;
+  switch (schema.format) {
+    case 'date-time':
+      return scalar(timeDecoder(0), null, never);
+    case 'micro-time':
+      return scalar(timeDecoder(6), null, never);
+    case 'duration':
+      return scalar(decodeDuration, '0s', never);
+    case 'quantity':
+      return scalar(decodeQuantity, '0', never);
+    case 'byte':
+      return scalar(bytesDecoder(schema), null, empty);
+    default:
+      return scalar(plainStringDecoder(schema), '', empty);
+  }
+}
+
+function plainStringDecoder(schema: Schema): Decoder {
+  return (value, context) => {
+    if (typeof value !== 'string') failType(context, value, { schema });
+    return value;
+  };
+}
+
+function booleanDecoder(schema: Schema): Decoder {
+  return (value, context) => {
+    if (typeof value !== 'boolean') failType(context, value, { schema });
+    return value;
+  };
+}
+
+function numberDecoder(schema: Schema): Decoder {
+  return (value, context) => {
+    if (typeof value === 'bigint') return Number(value);
+    if (typeof value !== 'number') failType(context, value, { schema });
+    return value;
+  };
+}
+
+const int64Min = -(2n ** 63n);
+const int64Max = 2n ** 63n - 1n;
+const int32Max = 2 ** 31 - 1;
+
+function isInt32(value: JsonValue): boolean {
+  return typeof value === 'number' && value === (value | 0);
+}
+
+function isInt64(value: JsonValue): boolean {
+  if (typeof value === 'bigint') return value >= int64Min && value <= int64Max;
+  return Number.isSafeInteger(value);
+}
+
+function integerDecoder(schema: Schema): Decoder {
+  const fits = schema.format === 'int32' ? isInt32 : isInt64;
+  return (value, context) => {
+    if (fits(value)) return value;
+    // Go's converter of maps cuts what is too large.
+    if (context.source === 'map' && isInt64(value)) return Number(value) | 0;
+    const isNumber = typeof value === 'number' || typeof value === 'bigint';
+    failType(context, value, { schema, ...(isNumber ? { what: `number ${value}` } : {}) });
+    return value;
+  };
+}
+
+function decodeIntOrString(value: JsonValue, context: DecodeContext): JsonValue {
+  if (typeof value === 'string' || isInt32(value)) return value;
+  const isNumber = typeof value === 'number' || typeof value === 'bigint';
+  const tooLarge = typeof value === 'number' && Math.abs(value) > int32Max;
+  const what = isNumber || tooLarge ? { what: `number ${value}` } : {};
+  failType(context, value, { type: 'int32', ...what });
+  return value;
+}
+
+function timeDecoder(digits: 0 | 6): Decoder {
+  return (value, context) => {
+    if (typeof value !== 'string') {
+      failType(context, value, { type: 'string' });
+      return value;
+    }
+    if (digits === 0 && isWrittenTime(value)) return value;
+    const time = parseGoTime(value, digits);
+    if ('error' in time) {
+      fail(context, time.error);
+      return value;
+    }
+    return printGoTime(time, digits);
+  };
+}
+
+function decodeDuration(value: JsonValue, context: DecodeContext): JsonValue {
+  if (typeof value !== 'string') {
+    failType(context, value, { type: 'string' });
+    return value;
+  }
+  const duration = parseGoDuration(value);
+  if (duration === undefined) {
+    fail(context, goDurationError(value));
+    return value;
+  }
+  return printGoDuration(duration);
+}
+
+function decodeQuantity(value: JsonValue, context: DecodeContext): JsonValue {
+  const text = typeof value === 'object' ? '{' : String(value);
+  const quantity = parseQuantity(text);
+  if ('error' in quantity) fail(context, quantity.error);
+  return 'error' in quantity ? value : quantity.text;
+}
+
+function bytesDecoder(schema: Schema): Decoder {
+  return (value, context) => {
+    if (typeof value !== 'string') {
+      if (Array.isArray(value)) return bytesOfNumbers(value, context);
+      failType(context, value, { schema });
+      return value;
+    }
+    const text = /[\r\n]/.test(value) ? value.replace(/[\r\n]/g, '') : value;
+    const at = base64ErrorAt(text);
+    const framed = context.source === 'map' ? 'error decoding from json: ' : '';
+    if (at !== undefined) fail(context, `${framed}illegal base64 data at input byte ${at}`);
+    return text;
+  };
+}
+
+/** To Go, bytes are a list of numbers too. */
+function bytesOfNumbers(items: readonly JsonValue[], context: DecodeContext): JsonValue {
+  const isMap = context.source === 'map';
+  const bytes = items.map((item) => {
+    if (item === null) return 0;
+    const isNumber = typeof item === 'number';
+    // Its converter of maps cuts a number that is too large.
+    if (isNumber && (isMap || (Number.isInteger(item) && item >= 0 && item <= 255))) return item;
+    if (isMap) fail(context, 'unrecognized type: uint8');
+    else
+      failType(context, item, { type: 'uint8', ...(isNumber ? { what: `number ${item}` } : {}) });
+    return 0;
+  });
+  return Buffer.from(bytes).toString('base64');
+}
+
+const base64Characters = /^[A-Za-z0-9+/]*/;
+
+/** Where Go's decoder stops; undefined for good input. Pads must be there, and end the text. */
+export function base64ErrorAt(text: string): number | undefined {
+  const good = base64Characters.exec(text)?.[0].length ?? 0;
+  const inQuantum = good % 4;
+  if (good === text.length) return inQuantum === 0 ? undefined : good - inQuantum;
+  if (text[good] !== '=' || inQuantum < 2) return good;
+  if (inQuantum === 3) return good + 1 === text.length ? undefined : good + 1;
+  if (good + 1 === text.length) return text.length;
+  if (text[good + 1] !== '=') return good + 1;
+  return good + 2 === text.length ? undefined : good + 2;
+}

@@ -1,0 +1,397 @@
+import {
+  cloneJson,
+  compareText,
+  isObject,
+  type JsonArray,
+  type JsonObject,
+  type JsonValue,
+  setMember,
+} from '@wheelhouse/machinery';
+import type { FoundPaths } from '../found-paths.ts';
+import { bareTypeName } from '../go-wording.ts';
+import { anySchema, type Property, resolved, type Schema } from '../schema.ts';
+import {
+  type DecodeContext,
+  type DecodeSource,
+  descend,
+  enterName,
+  fail,
+  failType,
+  newContext,
+  noteUnknown,
+  placeOf,
+} from './decode-context.ts';
+import { scalarWalker, type TypedWalker } from './decode-scalars.ts';
+import { DecodeError } from './depth.ts';
+
+/**
+ * Gives the object as the server keeps it; the input stays as it was. Adds to `unknown` the paths of
+ * members that the type does not have: `spec.containers[0].foo`.
+ */
+export type TypedDecoder = (
+  value: JsonValue,
+  unknown?: FoundPaths,
+  source?: DecodeSource,
+) => JsonObject;
+
+const decoders = new WeakMap<Schema, TypedDecoder>();
+const walkers = new WeakMap<Schema, TypedWalker>();
+
+/**
+ * The decoder of a built-in type: what Go's strict JSON decoding into the type, and encoding it
+ * again, make of a value. Members come out in declaration order; null counts as absent; empty
+ * members go where the type says `omitempty`, and stand with their zero value where it does not;
+ * times, quantities and durations take their stored form. Throws `DecodeError` with Go's message
+ * (see `cannotHandle`) for a value of the wrong type. Made once per schema.
+ */
+export function decodeTyped(schema: Schema): TypedDecoder {
+  const at = resolved(schema);
+  const known = decoders.get(at);
+  if (known !== undefined) return known;
+  const walker = walkerOf(at);
+  const decoder: TypedDecoder = (value, unknown, source = 'text') => {
+    const context = newContext({ inputOrder: false, source });
+    const object = value === null ? walker.zero() : walker.decode(value, context);
+    if (context.error !== undefined) {
+      throw new DecodeError(
+        source === 'map' ? context.error : (firstOf(walker, value, source).error ?? ''),
+      );
+    }
+    if (context.hasEmpty) withEmpty.add(object as JsonObject);
+    if (context.unknown.count > 0 && unknown !== undefined) {
+      const found = unknownOf(walker, value, context);
+      for (const path of new Set(found.paths)) unknown.add(path);
+      unknown.omit(found.omitted);
+    }
+    return object as JsonObject;
+  };
+  decoders.set(at, decoder);
+  return decoder;
+}
+
+/** Objects that came with a list or map which is there, though nothing is in it. */
+const withEmpty = new WeakSet<JsonObject>();
+
+/** A copy of a decoded object, as good as the object itself. */
+export function copyDecoded(object: JsonObject): JsonObject {
+  const copy = cloneJson(object);
+  if (withEmpty.has(object)) withEmpty.add(copy);
+  return copy;
+}
+
+/**
+ * Makes null of the empty lists and maps that stand in a decoded object, in place: what is stored does
+ * not tell them from none. Who wrote them is known by then.
+ */
+export function settleEmpty(schema: Schema, object: JsonObject): void {
+  if (withEmpty.delete(object)) settleIn(resolved(schema), object);
+}
+
+function settleIn(schema: Schema, value: JsonValue | undefined): void {
+  if (Array.isArray(value)) {
+    const items = resolved(schema.items ?? anySchema);
+    for (const item of value) settleIn(items, item);
+    return;
+  }
+  if (!isObject(value)) return;
+  for (const [name, member] of Object.entries(value)) {
+    const property = schema.properties?.get(name);
+    const inner = property?.schema ?? schema.additionalProperties;
+    if (inner === undefined || typeof inner !== 'object') continue;
+    const isEmpty = member !== undefined && isEmptyCollection(member);
+    if (property !== undefined && isEmpty && fieldOf([name, property], false).emptyIsNull) {
+      value[name] = null;
+    } else settleIn(resolved(inner), member);
+  }
+}
+
+/** What was unknown, in the order in which upstream tells it: a map has none but the names' own. */
+function unknownOf(
+  walker: TypedWalker,
+  value: JsonValue,
+  { unknown, source }: DecodeContext,
+): FoundPaths {
+  if (unknown.count === 1) return unknown;
+  if (source !== 'map') return firstOf(walker, value, source).unknown;
+  const quoted = (path: string) => `${path}"`;
+  return unknown.sort((one, other) => compareText(quoted(one), quoted(other)));
+}
+
+/** A second look, members in input order: which error comes first is part of the answer. */
+function firstOf(walker: TypedWalker, value: JsonValue, source: DecodeSource): DecodeContext {
+  const context = newContext({ inputOrder: true, source });
+  walker.decode(value, context);
+  return context;
+}
+
+function walkerOf(schema: Schema): TypedWalker {
+  const known = walkers.get(schema);
+  if (known !== undefined) return known;
+  const walker = build(schema);
+  walkers.set(schema, walker);
+  return walker;
+}
+
+/** Stand-ins are followed when a value gets there: types refer to themselves. */
+function lazyWalker(schema: Schema): TypedWalker {
+  if (schema.resolve === undefined) return walkerOf(schema);
+  let walker: TypedWalker | undefined;
+  const get = () => {
+    walker ??= walkerOf(resolved(schema));
+    return walker;
+  };
+  return {
+    decode: (value, context) => get().decode(value, context),
+    zero: () => get().zero(),
+    isEmpty: (value) => get().isEmpty(value),
+    nested: true,
+  };
+}
+
+function build(schema: Schema): TypedWalker {
+  if (schema.alternatives !== undefined) return alternativesWalker(schema);
+  const scalar = scalarWalker(schema);
+  if (scalar !== undefined) return scalar;
+  if (schema.type === 'array') return listWalker(schema);
+  if (schema.properties !== undefined) return structWalker(schema);
+  if (schema.additionalProperties !== undefined) return mapWalker(schema);
+  return opaqueWalker;
+}
+
+const isEmptyCollection = (value: JsonValue) =>
+  value === null || (typeof value === 'object' && Object.keys(value).length === 0);
+
+/** Raw JSON is kept as it came. */
+const opaqueWalker: TypedWalker = {
+  decode: (value) => value,
+  zero: () => null,
+  isEmpty: (value) => value === null,
+  nested: false,
+};
+
+function listWalker(schema: Schema): TypedWalker {
+  const element = lazyWalker(schema.items ?? anySchema);
+  const decodeItem = itemDecoder(element);
+  const decode = (value: JsonValue, context: DecodeContext): JsonValue => {
+    if (!Array.isArray(value)) {
+      failType(context, value, { schema });
+      return value;
+    }
+    descend(context);
+    const list: JsonArray = new Array(value.length);
+    for (let index = 0; index < value.length; index += 1) {
+      list[index] = decodeItem(value[index] as JsonValue, index, context);
+    }
+    context.depthLeft += 1;
+    return list;
+  };
+  return { decode, zero: () => null, isEmpty: isEmptyCollection, nested: true };
+}
+
+function itemDecoder(element: TypedWalker) {
+  return (item: JsonValue, index: number, context: DecodeContext): JsonValue => {
+    if (item === null) return element.zero();
+    if (!element.nested) return element.decode(item, context);
+    context.steps.push(`[${index}]`);
+    const decoded = element.decode(item, context);
+    context.steps.pop();
+    return decoded;
+  };
+}
+
+/** What is in a map is stored under its key, so that bytes which are not there are no bytes. */
+function elementWalker(schema: Schema): TypedWalker {
+  const walker = lazyWalker(schema);
+  return schema.format === 'byte' ? { ...walker, zero: () => '' } : walker;
+}
+
+function mapWalker(schema: Schema): TypedWalker {
+  const element = elementWalker(schema.additionalProperties ?? anySchema);
+  const decode = (value: JsonValue, context: DecodeContext): JsonValue => {
+    if (!isObject(value)) {
+      failType(context, value, { schema });
+      return value;
+    }
+    descend(context);
+    const map: JsonObject = {};
+    for (const name of context.inputOrder ? Object.keys(value) : sortedNames(value)) {
+      const item = value[name];
+      if (item === undefined) continue;
+      setMember(map, name, decodeMember(element, { name, value: item, context }));
+    }
+    context.depthLeft += 1;
+    return map;
+  };
+  return { decode, zero: () => null, isEmpty: isEmptyCollection, nested: true };
+}
+
+/** Maps of more names keep the order of the input: sorting them would take too long. */
+const sortedNamesMax = 4096;
+
+/** The names of a map in the order in which Go writes them. Most clients send them like that. */
+function sortedNames(map: JsonObject): readonly string[] {
+  const names = Object.keys(map);
+  let last = '';
+  for (const name of names) {
+    if (name < last) return names.length > sortedNamesMax ? names : names.sort(compareText);
+    last = name;
+  }
+  return names;
+}
+
+function decodeMember(
+  element: TypedWalker,
+  member: { name: string; value: JsonValue; context: DecodeContext },
+): JsonValue {
+  const { name, value, context } = member;
+  if (value === null) return element.zero();
+  if (!element.nested) return element.decode(value, context);
+  enterName(context, name);
+  const decoded = element.decode(value, context);
+  context.steps.pop();
+  return decoded;
+}
+
+interface Field {
+  readonly name: string;
+  readonly walker: TypedWalker;
+  readonly omitEmpty: boolean;
+  readonly pointer: boolean;
+  /** Stored in protobuf, which has no word for a list or map with nothing in it. */
+  readonly emptyIsNull: boolean;
+}
+
+interface Struct {
+  /** Name in messages: `PodSpec`. */
+  readonly name: string;
+  readonly schema: Schema;
+  readonly fields: readonly Field[];
+  readonly byName: ReadonlyMap<string, Field>;
+}
+
+function structWalker(schema: Schema): TypedWalker {
+  // Definitions of custom kinds alone are stored as JSON.
+  const isJson = schema.typeName?.startsWith('apiextensions.') === true;
+  const fields = [...(schema.properties ?? [])].map((entry) => fieldOf(entry, isJson));
+  const struct: Struct = {
+    name: bareTypeName(schema.typeName ?? ''),
+    schema,
+    fields,
+    byName: new Map(fields.map((field) => [field.name, field])),
+  };
+  const decode = (value: JsonValue, context: DecodeContext): JsonValue => {
+    if (!isObject(value)) {
+      failType(context, value, { schema });
+      return value;
+    }
+    descend(context);
+    const outer = context.struct;
+    context.struct = struct.name;
+    const decoded = context.inputOrder
+      ? lookInInputOrder(struct, value, context)
+      : decodeFields(struct, value, context);
+    context.struct = outer;
+    context.depthLeft += 1;
+    return decoded;
+  };
+  return { decode, zero: () => zeroStruct(fields), isEmpty: () => false, nested: true };
+}
+
+function fieldOf([name, property]: [string, Property], isJson: boolean): Field {
+  const { schema, omitEmpty = false, pointer = false } = property;
+  const isCollection = schema.type === 'array' || schema.additionalProperties !== undefined;
+  return {
+    name,
+    walker: lazyWalker(schema),
+    omitEmpty,
+    pointer,
+    emptyIsNull: isCollection && !omitEmpty && !pointer && !isJson,
+  };
+}
+
+function zeroStruct(fields: readonly Field[]): JsonObject {
+  const object: JsonObject = {};
+  for (const field of fields) {
+    if (!field.omitEmpty) object[field.name] = field.pointer ? null : field.walker.zero();
+  }
+  return object;
+}
+
+function decodeFields(struct: Struct, value: JsonObject, context: DecodeContext): JsonObject {
+  const object: JsonObject = {};
+  let found = 0;
+  for (const field of struct.fields) {
+    const { name } = field;
+    const isThere = Object.hasOwn(value, name);
+    const given = isThere ? value[name] : undefined;
+    if (isThere) found += 1;
+    if (given === undefined || given === null) {
+      if (!field.omitEmpty) object[name] = field.pointer ? null : field.walker.zero();
+      continue;
+    }
+    const decoded = decodeField(field, given, context);
+    if (field.omitEmpty && (decoded === null || (!field.pointer && field.walker.isEmpty(decoded))))
+      continue;
+    object[name] = decoded;
+    if (field.emptyIsNull && isEmptyCollection(decoded)) context.hasEmpty = true;
+  }
+  const names = Object.keys(value);
+  if (names.length !== found) noteUnknownOf(struct, { names, value, context });
+  return object;
+}
+
+function decodeField(field: Field, given: JsonValue, context: DecodeContext): JsonValue {
+  context.fields.push(field.name);
+  enterName(context, field.name);
+  const decoded = field.walker.decode(given, context);
+  context.steps.pop();
+  context.fields.pop();
+  return decoded;
+}
+
+function noteUnknownOf(
+  struct: Struct,
+  input: { names: readonly string[]; value: JsonObject; context: DecodeContext },
+): void {
+  for (const name of input.names) {
+    if (struct.byName.has(name) || input.value[name] === undefined) continue;
+    noteUnknown(input.context, name);
+  }
+}
+
+function lookInInputOrder(struct: Struct, value: JsonObject, context: DecodeContext): JsonObject {
+  const names = Object.keys(value);
+  if (context.source === 'patched') names.sort(compareText);
+  for (const name of names) {
+    const given = value[name];
+    const field = struct.byName.get(name);
+    if (given === undefined) continue;
+    if (field === undefined) noteUnknown(context, name);
+    else if (given !== null) decodeField(field, given, context);
+  }
+  return {};
+}
+
+function alternativesWalker(schema: Schema): TypedWalker {
+  const shapes = schema.alternatives ?? {};
+  const object = shapes.object === undefined ? undefined : lazyWalker(shapes.object);
+  const list = shapes.list === undefined ? undefined : lazyWalker(shapes.list);
+  const decode = (value: JsonValue, context: DecodeContext): JsonValue => {
+    if (typeof value === 'boolean' && shapes.boolean === true) return value;
+    const chosen = Array.isArray(value) ? list : isObject(value) ? object : undefined;
+    if (chosen !== undefined) {
+      // Upstream's own decoders of such members are not strict.
+      const known = context.unknown.count;
+      const outer = context.place;
+      context.place ??= placeOf(context);
+      const decoded = chosen.decode(value, context);
+      context.place = outer;
+      context.unknown.rewind(known);
+      // Neither a schema nor a list of some: that is what upstream makes of it.
+      return Array.isArray(decoded) && decoded.length === 0 ? null : decoded;
+    }
+    if (shapes.otherwise !== undefined) fail(context, shapes.otherwise);
+    return null;
+  };
+  return { decode, zero: () => null, isEmpty: (value) => value === null, nested: true };
+}

@@ -1,0 +1,225 @@
+import {
+  appendAll,
+  type FieldError,
+  invalid,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  member,
+  required,
+} from '@wheelhouse/machinery';
+import { FoundPaths } from '../found-paths.ts';
+import { childPath, indexPath, keyPath } from '../path.ts';
+import { type Property, resolved, type Schema, saysNothing } from '../schema.ts';
+import { decodeTyped, type TypedDecoder } from './decode-typed.ts';
+import { DecodeError } from './depth.ts';
+
+/** Metadata rules another room owns. */
+export interface EmbeddedRules {
+  /** The typed schema of ObjectMeta. */
+  readonly objectMeta: Schema;
+  /** Judges an embedded object's metadata; names are path segments. */
+  readonly validateMeta: (metadata: JsonObject, path: string) => readonly FieldError[];
+  /** What is wrong with a kind, in lower case, as a DNS label (RFC 1035); empty when nothing is. */
+  readonly validateLabel: (label: string) => readonly string[];
+}
+
+/** Thrown by `coerceEmbedded` for metadata, apiVersion or kind of the wrong type. */
+export class EmbeddedError extends Error {
+  readonly fieldError: FieldError;
+
+  constructor(fieldError: FieldError) {
+    super(`${fieldError.field}: ${fieldError.message}`);
+    this.name = 'EmbeddedError';
+    this.fieldError = fieldError;
+  }
+}
+
+type Visit = (object: JsonObject, path: string, strict: string) => void;
+type Walk = (value: JsonValue, at: { path: string; strict: string }, visit: Visit) => void;
+
+const walks = new WeakMap<Schema, Walk | null>();
+
+/** The walk to all embedded resources under a schema; undefined when it has none. */
+function walkOf(schema: Schema): Walk | undefined {
+  if (saysNothing(schema)) return undefined;
+  const known = walks.get(schema);
+  if (known !== undefined) return known ?? undefined;
+  const walk = buildWalk(schema);
+  walks.set(schema, walk ?? null);
+  return walk;
+}
+
+function buildWalk(schema: Schema): Walk | undefined {
+  const named = new Map<string, Walk>();
+  for (const [name, property] of schema.properties ?? new Map<string, Property>()) {
+    const walk = walkOf(resolved(property.schema));
+    if (walk !== undefined) named.set(name, walk);
+  }
+  const { additionalProperties, embeddedResource } = schema;
+  const additional =
+    additionalProperties === undefined ? undefined : walkOf(resolved(additionalProperties));
+  const items = schema.items === undefined ? undefined : walkOf(resolved(schema.items));
+  if (embeddedResource !== true && named.size === 0 && !additional && !items) return undefined;
+  return (value, at, visit) => {
+    if (Array.isArray(value)) {
+      value.forEach((item, index) => {
+        const place = { path: indexPath(at.path, index), strict: indexPath(at.strict, index) };
+        items?.(item, place, visit);
+      });
+      return;
+    }
+    if (!isObject(value)) return;
+    if (embeddedResource === true) visit(value, at.path, at.strict);
+    for (const name of Object.keys(value)) {
+      const child = value[name];
+      if (child === undefined) continue;
+      const strict = childPath(at.strict, name);
+      const walk = named.get(name);
+      if (walk !== undefined) walk(child, { path: childPath(at.path, name), strict }, visit);
+      else additional?.(child, { path: keyPath(at.path, name), strict }, visit);
+    }
+  };
+}
+
+const start = { path: '', strict: '' };
+
+/**
+ * Gives the metadata of embedded resources its typed form, in place; unknown members of it are
+ * dropped, and their paths returned. Throws `EmbeddedError` for a value of the wrong type, unless
+ * those are to be dropped too.
+ */
+export function coerceEmbedded(
+  schema: Schema,
+  object: JsonValue,
+  rules: EmbeddedRules,
+  { dropsMistyped = false }: { readonly dropsMistyped?: boolean } = {},
+): FoundPaths {
+  const walk = walkOf(resolved(schema));
+  const unknown = new FoundPaths();
+  walk?.(object, start, (resource, path) => {
+    for (const name of ['apiVersion', 'kind']) {
+      const value = member(resource, name);
+      if (value === undefined || typeof value === 'string') continue;
+      if (dropsMistyped) {
+        delete resource[name];
+        continue;
+      }
+      throw new EmbeddedError(invalid(childPath(path, name), value, 'must be a string'));
+    }
+    const metadata = member(resource, 'metadata');
+    if (metadata === undefined) return;
+    const at = childPath(path, 'metadata');
+    const coerced = coerceMetadata(metadata, { path: at, rules, unknown, dropsMistyped });
+    if (coerced['creationTimestamp'] === null) delete coerced['creationTimestamp'];
+    resource['metadata'] = coerced;
+  });
+  return unknown.sort();
+}
+
+/**
+ * The same decoder for what is stored: members that it does not take are dropped one by one, and what
+ * is no object is an empty one.
+ */
+export function wellTyped(decode: TypedDecoder): TypedDecoder {
+  return (value, unknown, source) => {
+    try {
+      return decode(value, unknown, source);
+    } catch (error) {
+      if (!(error instanceof DecodeError)) throw error;
+      const members = isObject(value) ? Object.entries(value) : [];
+      const kept = members.filter(([name, member]) => isTaken(decode, { [name]: member ?? null }));
+      return decode(Object.fromEntries(kept), unknown, source);
+    }
+  };
+}
+
+function isTaken(decode: TypedDecoder, value: JsonObject): boolean {
+  try {
+    decode(value);
+    return true;
+  } catch (error) {
+    if (error instanceof DecodeError) return false;
+    throw error;
+  }
+}
+
+function coerceMetadata(
+  metadata: JsonValue,
+  at: { path: string; rules: EmbeddedRules; unknown: FoundPaths; dropsMistyped: boolean },
+): JsonObject {
+  try {
+    const unknown = new FoundPaths();
+    const decode = decodeTyped(at.rules.objectMeta);
+    const decoded = (at.dropsMistyped ? wellTyped(decode) : decode)(metadata, unknown);
+    at.unknown.addUnder(at.path, unknown);
+    return decoded;
+  } catch (error) {
+    if (!(error instanceof DecodeError)) throw error;
+    throw new EmbeddedError(invalid(at.path, metadata, error.message));
+  }
+}
+
+/** Judges apiVersion, kind and metadata of the embedded resources in an object. */
+export function validateEmbedded(
+  schema: Schema,
+  object: JsonValue,
+  rules: EmbeddedRules,
+): readonly FieldError[] {
+  const errors: FieldError[] = [];
+  walkOf(resolved(schema))?.(object, start, (resource, path) => {
+    for (const name of ['apiVersion', 'kind']) {
+      if (member(resource, name) !== undefined) continue;
+      errors.push(required(childPath(path, name), 'must not be empty'));
+    }
+    checkApiVersion(resource, path, errors);
+    checkKind(resource, { path, errors, rules });
+    checkMetadata(resource, { path, errors, rules });
+  });
+  return errors;
+}
+
+function checkApiVersion(resource: JsonObject, path: string, errors: FieldError[]): void {
+  const field = childPath(path, 'apiVersion');
+  const value = member(resource, 'apiVersion');
+  if (value === undefined) return;
+  if (typeof value !== 'string') errors.push(invalid(field, value, 'must be a string'));
+  else if (value === '') errors.push(invalid(field, value, 'must not be empty'));
+  else if (value.split('/').length > 2) {
+    errors.push(invalid(field, value, `unexpected GroupVersion string: ${value}`));
+  }
+}
+
+interface Checked {
+  readonly path: string;
+  readonly errors: FieldError[];
+  readonly rules: EmbeddedRules;
+}
+
+function checkKind(resource: JsonObject, at: Checked): void {
+  const field = childPath(at.path, 'kind');
+  const value = member(resource, 'kind');
+  if (value === undefined) return;
+  if (typeof value !== 'string') at.errors.push(invalid(field, value, 'must be a string'));
+  else if (value === '') at.errors.push(invalid(field, value, 'must not be empty'));
+  else {
+    const wrong = at.rules.validateLabel(value.toLowerCase());
+    if (wrong.length === 0) return;
+    const detail = `may have mixed case, but should otherwise match: ${wrong.join(',')}`;
+    at.errors.push(invalid(field, value, detail));
+  }
+}
+
+function checkMetadata(resource: JsonObject, at: Checked): void {
+  const metadata = member(resource, 'metadata');
+  if (metadata === undefined) return;
+  const field = childPath(at.path, 'metadata');
+  try {
+    const coerced = decodeTyped(at.rules.objectMeta)(metadata);
+    const named = { ...coerced, name: coerced['name'] ?? 'fakename' };
+    appendAll(at.errors, at.rules.validateMeta(named, field));
+  } catch (error) {
+    if (!(error instanceof DecodeError)) throw error;
+    at.errors.push(invalid(field, metadata, error.message));
+  }
+}

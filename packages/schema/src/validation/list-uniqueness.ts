@@ -1,0 +1,135 @@
+import {
+  canonical,
+  duplicate,
+  type FieldError,
+  invalid,
+  isObject,
+  type JsonArray,
+  type JsonObject,
+  type JsonValue,
+  member,
+} from '@wheelhouse/machinery';
+import { goBadValue } from '../go-wording.ts';
+import { childPath, indexPath, keyPath } from '../path.ts';
+import { anySchema, type Property, resolved, type Schema, saysNothing } from '../schema.ts';
+
+type Check = (value: JsonValue, path: string, errors: FieldError[]) => void;
+const checks = new WeakMap<Schema, Check | null>();
+
+/**
+ * Judges that items of set-type lists, and the keys of map-type lists, are there once each; gives
+ * one error per value that is there more than once.
+ */
+export function validateUniqueness(schema: Schema, object: JsonValue): readonly FieldError[] {
+  const check = checkOf(resolved(schema));
+  if (check === undefined) return [];
+  const errors: FieldError[] = [];
+  check(object, '', errors);
+  return errors;
+}
+
+/** Undefined where no list below has a type: most kinds cost nothing. */
+function checkOf(schema: Schema): Check | undefined {
+  if (saysNothing(schema)) return undefined;
+  const known = checks.get(schema);
+  if (known !== undefined) return known ?? undefined;
+  const check = schema.items === undefined ? membersCheck(schema) : listCheck(schema);
+  checks.set(schema, check ?? null);
+  return check;
+}
+
+function membersCheck(schema: Schema): Check | undefined {
+  const named = new Map<string, Check>();
+  for (const [name, property] of schema.properties ?? new Map<string, Property>()) {
+    const check = checkOf(resolved(property.schema));
+    if (check !== undefined) named.set(name, check);
+  }
+  const { additionalProperties } = schema;
+  const additional =
+    additionalProperties === undefined ? undefined : checkOf(resolved(additionalProperties));
+  if (named.size === 0 && additional === undefined) return undefined;
+  return (value, path, errors) => {
+    if (!isObject(value)) return;
+    for (const name of Object.keys(value)) {
+      const child = value[name];
+      if (typeof child !== 'object' || child === null) continue;
+      named.get(name)?.(child, childPath(path, name), errors);
+      additional?.(child, keyPath(path, name), errors);
+    }
+  };
+}
+
+function listCheck(schema: Schema): Check | undefined {
+  const items = checkOf(resolved(schema.items ?? anySchema));
+  const { listType, listMapKeys = [] } = schema;
+  const own = listType === 'set' || listType === 'map';
+  if (items === undefined && !own) return undefined;
+  return (value, path, errors) => {
+    if (!Array.isArray(value)) return;
+    if (listType === 'set') checkSet(value, path, errors);
+    if (listType === 'map') checkMap(value, { path, keys: listMapKeys, errors });
+    if (items === undefined) return;
+    value.forEach((item, index) => {
+      items(item, indexPath(path, index), errors);
+    });
+  };
+}
+
+/** Equal for equal values only: a scalar itself, a text for the rest. */
+type Identity = string | number | bigint | boolean | undefined;
+
+function identity(value: JsonValue): Identity {
+  if (typeof value === 'string') return `"${value}`;
+  return typeof value === 'object' ? canonical(value) : value;
+}
+
+function keyIdentity(item: JsonValue, keys: readonly string[]): Identity {
+  if (keys.length !== 1) return canonical(keysOf(item, keys));
+  const value = isObject(item) ? member(item, keys[0] ?? '') : undefined;
+  return value === undefined ? undefined : identity(value);
+}
+
+/** Indexes at which a value stands for the second time. */
+function repeated(values: readonly Identity[]): number[] {
+  const counts = new Map<Identity, number>();
+  const indexes: number[] = [];
+  values.forEach((value, index) => {
+    const count = (counts.get(value) ?? 0) + 1;
+    counts.set(value, count);
+    if (count === 2) indexes.push(index);
+  });
+  return indexes;
+}
+
+function checkSet(list: JsonArray, path: string, errors: FieldError[]): void {
+  if (list.length < 2) return;
+  for (const index of repeated(list.map(identity))) {
+    errors.push(duplicate(indexPath(path, index), list[index], goBadValue));
+  }
+}
+
+function checkMap(
+  list: JsonArray,
+  at: { path: string; keys: readonly string[]; errors: FieldError[] },
+): void {
+  const wrong = list.findIndex((item) => item !== null && !isObject(item));
+  if (wrong >= 0) {
+    const detail = 'must be an object for an array of list-type map';
+    at.errors.push(invalid(indexPath(at.path, wrong), list[wrong], detail));
+    return;
+  }
+  if (list.length < 2) return;
+  for (const index of repeated(list.map((item) => keyIdentity(item, at.keys)))) {
+    const keys = keysOf(list[index] as JsonValue, at.keys);
+    at.errors.push(duplicate(indexPath(at.path, index), keys, goBadValue));
+  }
+}
+
+function keysOf(item: JsonValue, names: readonly string[]): JsonObject {
+  const keys: JsonObject = {};
+  for (const name of names) {
+    const value = isObject(item) ? member(item, name) : undefined;
+    if (value !== undefined) keys[name] = value;
+  }
+  return keys;
+}

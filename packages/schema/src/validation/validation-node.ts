@@ -1,0 +1,103 @@
+import type { JsonValue } from '@wheelhouse/machinery';
+import {
+  type NestedValidation,
+  noSchema,
+  type Property,
+  resolved,
+  type Schema,
+  saysNothing,
+  type ValueValidation,
+} from '../schema.ts';
+import { formatCheck } from './formats.ts';
+
+/**
+ * What the validator sees of a schema or of a validation nested in allOf and its like: one form.
+ */
+export interface ValidationNode {
+  readonly types: readonly string[];
+  readonly nullable: boolean;
+  /** Empty when it is not checked on values of these types. */
+  readonly format: string;
+  readonly enum: readonly JsonValue[] | undefined;
+  readonly values: ValueValidation;
+  readonly required: readonly string[];
+  readonly properties: ReadonlyMap<string, () => ValidationNode>;
+  /** Members without a schema may not be there. */
+  readonly closed: boolean;
+  readonly additional: (() => ValidationNode) | undefined;
+  readonly items: (() => ValidationNode) | undefined;
+}
+
+const nothing: ValueValidation = {};
+
+function typesOf(node: Schema | NestedValidation): readonly string[] {
+  if (node.intOrString === true) return ['integer', 'string'];
+  return node.type === undefined ? [] : [node.type];
+}
+
+/** The format, if it is one of strings that is checked: all others are there for documentation. */
+function checkedFormat(format: string | undefined): string {
+  return format === undefined || formatCheck(format) === undefined ? '' : format;
+}
+
+/** How a schema is read; absent: as objects are judged by it. */
+export interface NodeOptions {
+  /**
+   * It is of a default: int-or-string says nothing of types, and formats that are not checked still
+   * stand in complaints about types.
+   */
+  readonly ofDefault: boolean;
+}
+
+export function nodeOfSchema(
+  schema: Schema,
+  options: NodeOptions = { ofDefault: false },
+): ValidationNode {
+  const at = resolved(schema);
+  const values = at.validation ?? nothing;
+  const types = options.ofDefault && at.intOrString === true ? [] : typesOf(at);
+  const properties = new Map<string, () => ValidationNode>();
+  for (const [name, property] of at.properties ?? new Map<string, Property>()) {
+    properties.set(name, () => nodeOfSchema(property.schema, options));
+  }
+  const { additionalProperties, items } = at;
+  const hasAdditional = additionalProperties !== undefined && !saysNothing(additionalProperties);
+  return {
+    types,
+    nullable: at.nullable === true,
+    format: options.ofDefault
+      ? (values.format ?? at.format ?? '')
+      : checkedFormat(values.format ?? at.format),
+    enum: values.enum,
+    values,
+    required: at.required ?? [],
+    properties,
+    closed: additionalProperties === noSchema,
+    additional: hasAdditional ? () => nodeOfSchema(additionalProperties, options) : undefined,
+    items: items === undefined ? undefined : () => nodeOfSchema(items, options),
+  };
+}
+
+export function nodeOfNested(nested: NestedValidation): ValidationNode {
+  const types = typesOf(nested);
+  const properties = new Map<string, () => ValidationNode>();
+  for (const [name, property] of nested.properties ?? new Map<string, NestedValidation>()) {
+    properties.set(name, () => nodeOfNested(property));
+  }
+  const { additionalProperties, items } = nested;
+  return {
+    types,
+    nullable: nested.nullable === true,
+    format: checkedFormat(nested.format),
+    enum: nested.enum,
+    values: nested,
+    required: nested.required ?? [],
+    properties,
+    closed: nested.additionalProperties === noSchema,
+    additional:
+      additionalProperties === undefined || additionalProperties === noSchema
+        ? undefined
+        : () => nodeOfNested(additionalProperties),
+    items: items === undefined ? undefined : () => nodeOfNested(items),
+  };
+}

@@ -1,0 +1,75 @@
+import { objectAt, objectsAt, textAt } from '@wheelhouse/kinds';
+import {
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  parseQuantity,
+  type Quantity,
+  sumQuantities,
+} from '@wheelhouse/machinery';
+
+/** Amounts by the name of what they are of: `cpu`, `requests.storage`. */
+export type Amounts = ReadonlyMap<string, Quantity>;
+
+/** Reads a resource list; what is no quantity is for validation to refuse. */
+export function amountsOf(value: JsonValue | undefined): Amounts {
+  const amounts = new Map<string, Quantity>();
+  if (!isObject(value)) return amounts;
+  for (const [name, text] of Object.entries(value)) {
+    const parsed = parseQuantity(String(text));
+    if ('nano' in parsed) amounts.set(name, parsed);
+  }
+  return amounts;
+}
+
+/** The two lists of amounts together. */
+export function sumAmounts(one: Amounts, other: Amounts): Amounts {
+  const sum = new Map(one);
+  addTo(sum, other);
+  return sum;
+}
+
+function addTo(sum: Map<string, Quantity>, amounts: Amounts): void {
+  for (const [name, amount] of amounts) {
+    const present = sum.get(name);
+    sum.set(name, present === undefined ? amount : sumQuantities([present, amount]));
+  }
+}
+
+function raiseTo(amounts: Map<string, Quantity>, name: string, amount: Quantity): void {
+  const present = amounts.get(name);
+  if (present === undefined || amount.nano > present.nano) amounts.set(name, amount);
+}
+
+/** Of each name the larger amount. */
+export function largerAmounts(one: Amounts, other: Amounts): Amounts {
+  const larger = new Map(one);
+  for (const [name, amount] of other) raiseTo(larger, name, amount);
+  return larger;
+}
+
+/**
+ * What a pod asks for as a whole: its containers together, or what preparing it takes where that
+ * is more. Containers that prepare and then stay count with both.
+ */
+export function podAmounts(spec: JsonObject | undefined, member: 'requests' | 'limits'): Amounts {
+  const asked = (container: JsonObject) => amountsOf(objectAt(container, 'resources', member));
+  const running = new Map<string, Quantity>();
+  const staying = new Map<string, Quantity>();
+  const preparing = new Map<string, Quantity>();
+  for (const container of objectsAt(spec, 'containers')) addTo(running, asked(container));
+  for (const container of objectsAt(spec, 'initContainers')) {
+    const amounts = asked(container);
+    if (textAt(container, 'restartPolicy') === 'Always') {
+      addTo(running, amounts);
+      addTo(staying, amounts);
+      continue;
+    }
+    for (const [name, amount] of amounts) {
+      const beside = staying.get(name);
+      raiseTo(preparing, name, beside === undefined ? amount : sumQuantities([amount, beside]));
+    }
+  }
+  // What stays only grows, so that its sum covers the moments between.
+  return largerAmounts(running, largerAmounts(preparing, staying));
+}

@@ -1,0 +1,87 @@
+import type { Program } from '@wheelhouse/cel';
+import { expect, test } from 'vitest';
+import type { RequestFacts } from '../matching/facts.ts';
+import type { AccessAttributes, AccessVerdict } from '../tools.ts';
+import { Budget, OutOfBudget, programOf, requestVariables, runExpression } from './run.ts';
+
+const user = { name: 'amy', uid: '', groups: ['dev'], extra: {} };
+const facts: RequestFacts = {
+  operation: 'CREATE',
+  resource: { group: 'apps', version: 'v1', resource: 'deployments' },
+  kind: { group: 'apps', version: 'v1', kind: 'Deployment' },
+  subresource: 'scale',
+  name: 'd',
+  namespace: 'n',
+};
+
+function compiled(source: string): Program {
+  const names = ['object', 'oldObject', 'request', 'authorizer'];
+  const program = programOf(source, { variables: names, wanted: [] });
+  if ('problem' in program) throw new Error(program.problem);
+  return program;
+}
+
+/** Runs an expression with an authorization that takes its time. */
+async function run(source: string, decide: (asked: AccessAttributes) => Partial<AccessVerdict>) {
+  const asked: AccessAttributes[] = [];
+  const authorize = async (attributes: AccessAttributes): Promise<AccessVerdict> => {
+    asked.push(attributes);
+    return { decision: 'no-opinion', reason: '', ...decide(attributes) };
+  };
+  const inputs = { object: undefined, old: undefined, request: {}, user, facts };
+  const variables = requestVariables(inputs, { authorize });
+  const budget = new Budget(10_000_000);
+  return { asked, ...(await runExpression(compiled(source), variables, { budget })) };
+}
+
+test('ADM-3: authorization may take its time; each question is asked once', async () => {
+  const check = (verb: string) =>
+    `authorizer.group("").resource("pods").check("${verb}").allowed()`;
+  // Two checks are all that one expression can pay for.
+  const source = `${check('get')} && !${check('delete')}`;
+  const { asked, ...result } = await run(source, ({ verb }) => ({
+    decision: verb === 'delete' ? 'deny' : 'allow',
+  }));
+  expect(result).toMatchObject({ value: true });
+  expect(asked.map(({ verb }) => verb)).toEqual(['get', 'delete']);
+  expect(asked[0]).toMatchObject({ user, group: '', resource: 'pods', isResourceRequest: true });
+});
+
+test('ADM-3: the request’s resource, accounts, paths and selectors can be asked about', async () => {
+  const first = await run(
+    '[authorizer.requestResource.check("update").allowed(),' +
+      'authorizer.serviceAccount("n", "s").path("/metrics").check("get").allowed()]',
+    () => ({}),
+  );
+  expect(first.asked).toMatchObject([
+    { group: 'apps', resource: 'deployments', subresource: 'scale', namespace: 'n', name: 'd' },
+    { user: { name: 'system:serviceaccount:n:s' }, path: '/metrics', isResourceRequest: false },
+  ]);
+  const pods = 'authorizer.group("").resource("pods").fieldSelector("a=b").labelSelector("c")';
+  const second = await run(`${pods}.check("list").errored()`, () => ({}));
+  expect(second.asked).toMatchObject([
+    { fieldSelector: [{ label: 'a', value: 'b' }], labelSelector: [{ key: 'c' }] },
+  ]);
+});
+
+test('ADM-3: what kept authorization from judging is told', async () => {
+  const check = 'authorizer.path("/x").check("get")';
+  const error = await run(`${check}.error() + "/" + ${check}.reason()`, () => ({
+    reason: 'because',
+    error: 'broken',
+  }));
+  expect(error).toMatchObject({ value: 'broken/because' });
+});
+
+test('ADM-3: a check has its price', async () => {
+  const check = 'authorizer.path("/x").check("get").allowed()';
+  const { cost } = await run(check, () => ({}));
+  expect(cost).toBeGreaterThan(350_000);
+  const program = compiled(`${check} && true`);
+  const inputs = { object: undefined, old: undefined, request: {}, user, facts };
+  const authorize = () => ({ decision: 'allow' as const, reason: '' });
+  const running = runExpression(program, requestVariables(inputs, { authorize }), {
+    budget: new Budget(1000),
+  });
+  await expect(running).rejects.toThrow(OutOfBudget);
+});

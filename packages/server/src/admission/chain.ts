@@ -1,0 +1,182 @@
+import type { ResourceDef } from '@wheelhouse/kinds';
+import type { AdmissionCall, AdmissionPort } from '../registry/contract.ts';
+import type { ChainMeter, Run, RunMeter, StepType } from './chain-metrics.ts';
+
+/** One admission plugin: either phase may be absent. Throws StatusError to refuse. */
+export interface AdmissionPlugin {
+  readonly name: string;
+  /** No administrator knows it: it has no series of its own. */
+  readonly isInternal?: true;
+  /** Whether writes of a kind are any business of it; absent: all are. */
+  readonly concerns?: (def: ResourceDef) => boolean;
+  readonly mutate?: (call: AdmissionCall) => Promise<void> | undefined;
+  readonly validate?: (call: AdmissionCall) => Promise<void> | undefined;
+}
+
+/**
+ * Runs plugins in order; a phase without plugins costs nothing. Where a plugin has asked for it, all
+ * mutating ones run a second time, once (ADM-2). `meter` is told of each plugin and of both phases.
+ */
+export function admissionChain(
+  plugins: readonly AdmissionPlugin[],
+  meter: ChainMeter,
+): AdmissionPort {
+  const chains = new WeakMap<ResourceDef, Chain>();
+  const meters = {
+    admit: metersOf(plugins, meter, 'admit'),
+    validate: metersOf(plugins, meter, 'validate'),
+  };
+  const steps = { admit: meter.step('admit'), validate: meter.step('validate') };
+  const chainOf = ({ target: { def } }: AdmissionCall): Chain => {
+    const known = chains.get(def);
+    if (known !== undefined) return known;
+    const concerned = plugins.filter(({ concerns }) => concerns === undefined || concerns(def));
+    const chain = {
+      mutating: phasesOf(concerned, meters.admit, ({ mutate }) => mutate),
+      validating: phasesOf(concerned, meters.validate, ({ validate }) => validate),
+    };
+    chains.set(def, chain);
+    return chain;
+  };
+  return {
+    mutate: (call) => new StepRun(call, { meter, step: steps.admit }).run(chainOf(call).mutating),
+    validate: (call) =>
+      new StepRun(call, { meter, step: steps.validate }).run(chainOf(call).validating),
+  };
+}
+
+/** What runs for the writes of one kind. */
+interface Chain {
+  readonly mutating: readonly Phase[];
+  readonly validating: readonly Phase[];
+}
+
+interface Phase {
+  readonly run: (call: AdmissionCall) => Promise<void> | undefined;
+  readonly meter: RunMeter | undefined;
+}
+
+type Meters = ReadonlyMap<AdmissionPlugin, RunMeter>;
+
+function metersOf(plugins: readonly AdmissionPlugin[], meter: ChainMeter, type: StepType): Meters {
+  const measured = plugins.filter(({ isInternal }) => isInternal !== true);
+  return new Map(measured.map((plugin) => [plugin, meter.plugin(plugin.name, type)]));
+}
+
+function phasesOf(
+  plugins: readonly AdmissionPlugin[],
+  meters: Meters,
+  pick: (plugin: AdmissionPlugin) => Phase['run'] | undefined,
+): Phase[] {
+  return plugins.flatMap((plugin) => {
+    const run = pick(plugin);
+    return run === undefined ? [] : [{ run, meter: meters.get(plugin) }];
+  });
+}
+
+/**
+ * One step over one call, which is what meters are shown, so that nothing is made for them. The clock
+ * is read once between two plugins, and not at all where a kind has none.
+ */
+class StepRun implements Run {
+  readonly operation: AdmissionCall['operation'];
+  rejected = false;
+  tookMs = 0;
+  endMs = 0;
+  readonly #call: AdmissionCall;
+  readonly #meter: ChainMeter;
+  readonly #step: RunMeter;
+  #startMs = 0;
+
+  constructor(
+    call: AdmissionCall,
+    { meter, step }: { readonly meter: ChainMeter; readonly step: RunMeter },
+  ) {
+    this.operation = call.operation;
+    this.#call = call;
+    this.#meter = meter;
+    this.#step = step;
+  }
+
+  /** Throws, or rejects with, what a plugin refuses with. */
+  run(phases: readonly Phase[]): Promise<void> | undefined {
+    if (phases.length === 0) return undefined;
+    this.#startMs = this.#meter.now();
+    this.endMs = this.#startMs;
+    for (let index = 0; index < phases.length; index += 1) {
+      const pending = this.#begin(phases[index] as Phase);
+      if (pending !== undefined) return this.#finish(pending, phases, index);
+    }
+    this.#over();
+    return undefined;
+  }
+
+  /** Waits for a plugin only when it asks for that: most do not, and every turn waited is a cost. */
+  async #finish(first: Promise<void>, phases: readonly Phase[], from: number): Promise<void> {
+    let pending: Promise<void> | undefined = first;
+    let index = from;
+    for (;;) {
+      if (pending !== undefined) {
+        const phase = phases[index] as Phase;
+        try {
+          await pending;
+        } catch (error) {
+          this.#refused(phase);
+          throw error;
+        }
+        this.#ended(phase);
+      }
+      index += 1;
+      if (index === phases.length) {
+        if (!this.#beginsAgain()) break;
+        index = 0;
+      }
+      pending = this.#begin(phases[index] as Phase);
+    }
+    this.#over();
+  }
+
+  /** Only what waits for somebody outside asks for this, so the first run has ended by itself. */
+  #beginsAgain(): boolean {
+    const { again } = this.#call;
+    if (again === undefined || !again.wanted || again.isSecond) return false;
+    again.isSecond = true;
+    return true;
+  }
+
+  #begin(phase: Phase): Promise<void> | undefined {
+    let pending: Promise<void> | undefined;
+    try {
+      pending = phase.run(this.#call);
+    } catch (error) {
+      this.#refused(phase);
+      throw error;
+    }
+    if (pending === undefined && phase.meter !== undefined) this.#ran(phase.meter);
+    return pending;
+  }
+
+  #refused(phase: Phase): void {
+    this.rejected = true;
+    this.#ended(phase);
+    this.#over();
+  }
+
+  #ended({ meter }: Phase): void {
+    if (meter === undefined) this.endMs = this.#meter.now();
+    else this.#ran(meter);
+  }
+
+  /** What runs next begins where this ends. */
+  #ran(meter: RunMeter): void {
+    const now = this.#meter.now();
+    this.tookMs = now - this.endMs;
+    this.endMs = now;
+    meter.ran(this);
+  }
+
+  #over(): void {
+    this.tookMs = this.endMs - this.#startMs;
+    this.#step.ran(this);
+  }
+}

@@ -1,0 +1,107 @@
+import {
+  ConfigurationError,
+  decodeConfiguration,
+  decodeYaml,
+  encodeJson,
+  listType,
+  optional,
+  structType,
+  textType,
+  YamlError,
+} from '@wheelhouse/codec';
+import {
+  type Dialect,
+  type FieldError,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  member,
+} from '@wheelhouse/machinery';
+import type { Schema } from '@wheelhouse/schema';
+
+/** Texts of the plugins' own configurations, by the plugins' names. */
+export type PluginTexts = ReadonlyMap<string, string>;
+
+const anyObject: Schema = { type: 'object', preserveUnknownFields: true };
+const admissionType = structType('AdmissionConfiguration', {
+  plugins: listType(
+    structType('AdmissionPluginConfiguration', {
+      name: textType,
+      path: textType,
+      configuration: optional(anyObject),
+    }),
+  ),
+});
+/** Plugins whose configuration was a whole file once, and the members by which that is told. */
+const wholeFiles = {
+  imagePolicy: 'ImagePolicyWebhook',
+  podNodeSelectorPluginConfig: 'PodNodeSelector',
+};
+
+/**
+ * Reads the file of `--admission-control-config-file` (ADM-1): for each plugin its configuration, as
+ * it stands there or in a file of its own, which `readFile` gives; the first of a name counts. The
+ * older files that configure one plugin alone are understood. Rejects with ConfigurationError.
+ */
+export async function readPluginTexts(
+  text: string,
+  { dialect, readFile }: { readonly dialect: Dialect; readonly readFile: (path: string) => string },
+): Promise<PluginTexts> {
+  const older = await olderPlugins(text);
+  if (older.length > 0) return new Map(older.map((name) => [name, text]));
+  // The first version's group had a name of its own.
+  const first = dialect.group('apiserver');
+  const { object } = await decodeConfiguration(text, {
+    kind: 'AdmissionConfiguration',
+    ...(text.includes(`${first}/`)
+      ? { group: first, versions: { v1alpha1: admissionType } }
+      : { group: dialect.group('apiserver.config'), versions: { v1: admissionType } }),
+  });
+  const texts = new Map<string, string>();
+  for (const plugin of objectsOf(member(object, 'plugins'))) {
+    const [name, path] = [textOf(member(plugin, 'name')), textOf(member(plugin, 'path'))];
+    const inline = member(plugin, 'configuration');
+    if (texts.has(name)) continue;
+    if (isObject(inline)) texts.set(name, encodeJson(inline).toString());
+    else if (path !== '') texts.set(name, readFile(path));
+  }
+  return texts;
+}
+
+async function olderPlugins(text: string): Promise<string[]> {
+  const value = await decodePlain(text);
+  if (Object.hasOwn(value, 'kind') || Object.hasOwn(value, 'apiVersion')) return [];
+  const told = Object.entries(wholeFiles).filter(([name]) => Object.hasOwn(value, name));
+  return told.map(([, plugin]) => plugin);
+}
+
+/** A configuration that has no kind; rejects with ConfigurationError for what is no object. */
+export async function decodePlain(text: string): Promise<JsonObject> {
+  try {
+    const { value } = await decodeYaml(Buffer.from(text));
+    if (isObject(value)) return value;
+  } catch (error) {
+    if (error instanceof YamlError) throw new ConfigurationError(error.message);
+    throw error;
+  }
+  throw new ConfigurationError('the configuration is no object');
+}
+
+/** Throws all that is wrong in one line, as upstream tells it. */
+export function refuse(errors: readonly FieldError[]): void {
+  if (errors.length === 0) return;
+  const told = errors.map(({ field, message }) => `${field}: ${message}`);
+  throw new ConfigurationError(told.length === 1 ? (told[0] ?? '') : `[${told.join(', ')}]`);
+}
+
+export function textOf(value: JsonValue | undefined): string {
+  return typeof value === 'string' ? value : '';
+}
+
+export function textsOf(value: JsonValue | undefined): string[] {
+  return Array.isArray(value) ? value.map(textOf) : [];
+}
+
+export function objectsOf(value: JsonValue | undefined): JsonObject[] {
+  return Array.isArray(value) ? value.filter(isObject) : [];
+}

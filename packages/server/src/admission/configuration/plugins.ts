@@ -1,0 +1,84 @@
+import type { Dialect, Webhook } from '@wheelhouse/machinery';
+import { type EventLimit, readEventLimits } from './event-rate-limit.ts';
+import type { PluginTexts } from './file.ts';
+import { type ImagePolicySettings, readImagePolicy } from './image-policy.ts';
+import { type PodSecuritySettings, readPodSecurity } from './pod-security.ts';
+import {
+  type ClusterTolerations,
+  type NodeSelectors,
+  readClusterTolerations,
+  readNodeSelectors,
+} from './pods.ts';
+import { type LimitedResource, readLimitedResources } from './resource-quota.ts';
+import { readWebhookKubeconfig } from './webhooks.ts';
+
+/** What plugins are told by the configuration file, of those that run (ADM-1). */
+export interface PluginConfigurations {
+  readonly eventLimits?: readonly EventLimit[];
+  readonly imagePolicy?: Omit<ImagePolicySettings, 'kubeConfigFile' | 'retryBackoffMs'> & {
+    readonly webhook: Webhook;
+  };
+  readonly podSecurity?: PodSecuritySettings;
+  readonly limitedResources?: readonly LimitedResource[];
+  readonly tolerations?: ClusterTolerations;
+  readonly nodeSelectors?: NodeSelectors;
+}
+
+/** The same as the file has it, before webhooks are connected. */
+export interface ReadConfigurations extends Omit<PluginConfigurations, 'imagePolicy'> {
+  readonly imagePolicy?: ImagePolicySettings;
+  /** Kubeconfigs with who this server is to webhooks. */
+  readonly mutatingWebhooks?: string;
+  readonly validatingWebhooks?: string;
+}
+
+type Read = (text: string | undefined, dialect: Dialect) => Promise<ReadConfigurations>;
+
+/** Without a text nothing is read, and nothing set. */
+function given(read: (text: string, dialect: Dialect) => Promise<ReadConfigurations>): Read {
+  return async (text, dialect) => (text === undefined ? {} : read(text, dialect));
+}
+
+const readers: Readonly<Record<string, Read>> = {
+  EventRateLimit: async (text, dialect) => ({ eventLimits: await readEventLimits(text, dialect) }),
+  ImagePolicyWebhook: async (text) => ({ imagePolicy: await readImagePolicy(text) }),
+  PodSecurity: given(async (text, dialect) => ({
+    podSecurity: await readPodSecurity(text, dialect),
+  })),
+  ResourceQuota: given(async (text, dialect) => ({
+    limitedResources: await readLimitedResources(text, dialect),
+  })),
+  PodTolerationRestriction: given(async (text, dialect) => ({
+    tolerations: await readClusterTolerations(text, dialect),
+  })),
+  PodNodeSelector: given(async (text) => ({ nodeSelectors: await readNodeSelectors(text) })),
+  MutatingAdmissionWebhook: given(async (text, dialect) => {
+    const file = await readWebhookKubeconfig(text, dialect);
+    return file === undefined ? {} : { mutatingWebhooks: file };
+  }),
+  ValidatingAdmissionWebhook: given(async (text, dialect) => {
+    const file = await readWebhookKubeconfig(text, dialect);
+    return file === undefined ? {} : { validatingWebhooks: file };
+  }),
+};
+
+/**
+ * Reads what the plugins that run are told; texts for others are not looked at, as upstream. Rejects,
+ * naming the plugin, for what is wrong, and for a plugin that needs a configuration and has none.
+ */
+export async function readConfigurations(
+  texts: PluginTexts,
+  { dialect, running }: { readonly dialect: Dialect; readonly running: ReadonlySet<string> },
+): Promise<ReadConfigurations> {
+  let all: ReadConfigurations = {};
+  for (const [name, read] of Object.entries(readers)) {
+    if (!running.has(name)) continue;
+    try {
+      all = { ...all, ...(await read(texts.get(name), dialect)) };
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      throw new Error(`couldn't init admission plugin ${JSON.stringify(name)}: ${why}`);
+    }
+  }
+  return all;
+}

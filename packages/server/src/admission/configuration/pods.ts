@@ -1,0 +1,55 @@
+import { ConfigurationError, decodeConfiguration, listType, structType } from '@wheelhouse/codec';
+import { schemaOf, validateTolerations } from '@wheelhouse/kinds';
+import { type Dialect, isObject, type JsonObject, member } from '@wheelhouse/machinery';
+import type { Schema } from '@wheelhouse/schema';
+import { decodePlain, objectsOf } from './file.ts';
+
+/** Tolerations where a namespace names none of its own. */
+export interface ClusterTolerations {
+  readonly defaults: readonly JsonObject[];
+  /** Those pods may have; any when empty. */
+  readonly allowed: readonly JsonObject[];
+}
+
+/** Reads the configuration of PodTolerationRestriction. Rejects with ConfigurationError. */
+export async function readClusterTolerations(
+  text: string,
+  dialect: Dialect,
+): Promise<ClusterTolerations> {
+  const tolerations: Schema = listType(schemaOf('core.v1.Toleration'));
+  const { object } = await decodeConfiguration(text, {
+    kind: 'Configuration',
+    group: dialect.group('podtolerationrestriction.admission'),
+    versions: {
+      v1alpha1: structType('Configuration', { default: tolerations, whitelist: tolerations }),
+    },
+  });
+  const defaults = objectsOf(member(object, 'default'));
+  const allowed = objectsOf(member(object, 'whitelist'));
+  const path = 'podtolerationrestriction';
+  const errors = [
+    ...validateTolerations(defaults, `${path}.default`),
+    ...validateTolerations(allowed, `${path}.whitelist`),
+  ];
+  if (errors.length === 0) return { defaults, allowed };
+  const told = errors.map(({ field, message }) => `${field}: ${message}`);
+  throw new ConfigurationError(`invalid config: [${told.join(', ')}]`);
+}
+
+/** Selectors by namespace, and the one of those that have none. */
+export type NodeSelectors = ReadonlyMap<string, string>;
+
+/** The namespace's name under which stands what others take. */
+export const clusterDefaultSelector = 'clusterDefaultNodeSelector';
+
+/** Reads the configuration of PodNodeSelector. Rejects with ConfigurationError. */
+export async function readNodeSelectors(text: string): Promise<NodeSelectors> {
+  const whole = await decodePlain(text);
+  const found = member(whole, 'podNodeSelectorPluginConfig') ?? {};
+  if (!isObject(found)) throw new ConfigurationError('podNodeSelectorPluginConfig is no map');
+  const entries = Object.entries(found).map(([name, value]): [string, string] => {
+    if (typeof value === 'string') return [name, value];
+    throw new ConfigurationError(`podNodeSelectorPluginConfig.${name} is no text`);
+  });
+  return new Map(entries);
+}

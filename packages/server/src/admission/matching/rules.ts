@@ -1,0 +1,77 @@
+import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
+import type { RequestFacts, ResourceFact } from './facts.ts';
+
+/** One rule of a webhook or policy: which operations on which resources it is about. */
+export interface OperationRule {
+  readonly operations: readonly string[];
+  readonly apiGroups: readonly string[];
+  readonly apiVersions: readonly string[];
+  /** `pods`, `pods/status`, `pods/*`, `*`, `*` with a sub-resource. */
+  readonly resources: readonly string[];
+  readonly scope: string;
+  /** Names that it keeps to; none: any. */
+  readonly resourceNames: readonly string[];
+}
+
+/** Reads a list of rules off an object that was validated when it was written. */
+export function rulesOf(list: JsonValue | undefined): readonly OperationRule[] {
+  return objectsOf(list).map((rule) => ({
+    operations: textsOf(rule['operations']),
+    apiGroups: textsOf(rule['apiGroups']),
+    apiVersions: textsOf(rule['apiVersions']),
+    resources: textsOf(rule['resources']),
+    scope: typeof rule['scope'] === 'string' ? rule['scope'] : '*',
+    resourceNames: textsOf(rule['resourceNames']),
+  }));
+}
+
+/** The objects of a list; none where there is no list. */
+export function objectsOf(list: JsonValue | undefined): readonly JsonObject[] {
+  return Array.isArray(list) ? list.filter(isObject) : [];
+}
+
+/** The texts of a list; none where there is no list. */
+export function textsOf(list: JsonValue | undefined): readonly string[] {
+  return Array.isArray(list) ? list.filter((one) => typeof one === 'string') : [];
+}
+
+const everything = '*';
+const lists = (items: readonly string[], wanted: string) =>
+  items.includes(everything) || items.includes(wanted);
+
+/** Whether a rule is about a request, seen as one of `resource` (its own, or an equivalent one). */
+export function matchesRule(
+  rule: OperationRule,
+  facts: RequestFacts,
+  resource: ResourceFact = facts.resource,
+): boolean {
+  return (
+    fitsScope(rule, facts, resource) &&
+    lists(rule.operations, facts.operation) &&
+    lists(rule.apiGroups, resource.group) &&
+    lists(rule.apiVersions, resource.version) &&
+    rule.resources.some((pattern) => fitsResource(pattern, resource, facts.subresource)) &&
+    (rule.resourceNames.length === 0 || rule.resourceNames.includes(facts.name))
+  );
+}
+
+/** Namespaces are no namespaced objects, although their requests are within one. */
+function fitsScope(
+  { scope }: OperationRule,
+  { namespace }: RequestFacts,
+  resource: ResourceFact,
+): boolean {
+  if (scope === everything) return true;
+  const isNamespace = resource.group === '' && resource.resource === 'namespaces';
+  const isNamespaced = namespace !== '' && !isNamespace;
+  return scope === 'Namespaced' ? isNamespaced : scope === 'Cluster' && !isNamespaced;
+}
+
+function fitsResource(pattern: string, { resource }: ResourceFact, subresource: string): boolean {
+  const slash = pattern.indexOf('/');
+  const name = slash < 0 ? pattern : pattern.slice(0, slash);
+  const part = slash < 0 ? '' : pattern.slice(slash + 1);
+  return (
+    (name === everything || name === resource) && (part === everything || part === subresource)
+  );
+}

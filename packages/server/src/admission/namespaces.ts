@@ -1,0 +1,49 @@
+import { type ApiObject, notFound } from '@wheelhouse/machinery';
+import type { AdmissionCall } from '../registry/contract.ts';
+import { createObject } from '../registry/create.ts';
+import { serverContext } from '../registry/server-context.ts';
+import type { AdmissionPlugin } from './chain.ts';
+import { type AdmissionTools, refusal } from './tools.ts';
+
+/** Refuses every write in a namespace that is not there, deletions too (ADM-1). */
+export function namespaceExists({ objects }: AdmissionTools): AdmissionPlugin {
+  return {
+    name: 'NamespaceExists',
+    async validate({ target: { namespace } }) {
+      if (namespace === '') return;
+      const found = await objects.get('namespaces', { namespace: '', name: namespace });
+      if (found === undefined) throw notFound({ group: '', resource: 'namespaces' }, namespace);
+    },
+  };
+}
+
+/** Makes the namespace of a new object where it is not there yet; a dry run makes none (ADM-1). */
+export function namespaceAutoProvision(tools: AdmissionTools): AdmissionPlugin {
+  return {
+    name: 'NamespaceAutoProvision',
+    async mutate(call) {
+      const { namespace } = call.target;
+      if (call.operation !== 'CREATE' || namespace === '' || call.context.dryRun) return;
+      const at = { namespace: '', name: namespace };
+      if ((await tools.objects.get('namespaces', at)) !== undefined) return;
+      await create(tools, call);
+    },
+  };
+}
+
+async function create(tools: AdmissionTools, call: AdmissionCall): Promise<void> {
+  const registry = tools.registry();
+  const def = tools.kindOf('namespaces');
+  const version = def?.versions[0];
+  if (def === undefined || version === undefined) return;
+  const { namespace: name } = call.target;
+  const object: ApiObject = { apiVersion: 'v1', kind: 'Namespace', metadata: { name } };
+  const target = { def, version, namespace: '', name: '', subresource: '' };
+  try {
+    await createObject(registry, { target, object, context: serverContext });
+  } catch (error) {
+    const reason = (error as { reason?: unknown }).reason;
+    if (reason === 'AlreadyExists') return;
+    throw refusal(call, error instanceof Error ? error.message : String(error));
+  }
+}

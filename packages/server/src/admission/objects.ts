@@ -1,0 +1,59 @@
+import type { CatalogueSnapshot, ResourceDef } from '@wheelhouse/kinds';
+import type { ApiObject, Dialect } from '@wheelhouse/machinery';
+import type { CachePool } from '../registry/cache-pool.ts';
+import { decodeEntry, objectKey } from '../registry/object-codec.ts';
+import type { Entry } from '../watchcache/contract.ts';
+import type { ObjectReader } from './tools.ts';
+
+/** Reads plugins' objects from the watch caches, each decoded once. */
+export function createObjectReader(options: {
+  readonly dialect: Dialect;
+  readonly caches: CachePool;
+  readonly snapshot: () => CatalogueSnapshot;
+  /** `any` for who hears of changes anyway: what is in the cache will do. */
+  readonly freshness?: 'newest' | 'any';
+}): ObjectReader {
+  const { caches } = options;
+  const resourceVersion = options.freshness === 'any' ? '0' : undefined;
+  const decoded = new WeakMap<Entry, ApiObject>();
+  const decode = (entry: Entry): ApiObject => {
+    const known = decoded.get(entry);
+    if (known !== undefined) return known;
+    const object = decodeEntry(entry);
+    decoded.set(entry, object);
+    return object;
+  };
+  const find = (resource: string) => defOf(options.snapshot(), options.dialect, resource);
+  return {
+    async get(resource, { namespace, name }) {
+      const def = find(resource);
+      if (def === undefined || name === '') return undefined;
+      const entry = await caches.of(def).get(objectKey(namespace, name), resourceVersion);
+      return entry === undefined ? undefined : decode(entry);
+    },
+    async list(resource, namespace) {
+      const def = find(resource);
+      if (def === undefined) return [];
+      const list = await caches.of(def).list({
+        namespace,
+        resourceVersion,
+        resourceVersionMatch: undefined,
+        limit: undefined,
+        continueToken: undefined,
+        filter: undefined,
+      });
+      return list.count === 0 ? [] : Array.from(list.entries(), decode);
+    },
+  };
+}
+
+function defOf(
+  snapshot: CatalogueSnapshot,
+  dialect: Dialect,
+  resource: string,
+): ResourceDef | undefined {
+  const dot = resource.indexOf('.');
+  return dot < 0
+    ? snapshot.builtin('', resource)
+    : snapshot.builtin(dialect.group(resource.slice(dot + 1)), resource.slice(0, dot));
+}

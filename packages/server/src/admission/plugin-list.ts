@@ -1,0 +1,362 @@
+import type { ResourceDef } from '@wheelhouse/kinds';
+import type { Dialect } from '@wheelhouse/machinery';
+import type { AdmissionCall } from '../registry/contract.ts';
+import type { AdmissionPlugin } from './chain.ts';
+import type { AdmissionTools } from './tools.ts';
+
+/** A plugin that administrators know by name. */
+interface PluginEntry {
+  readonly name: string;
+  readonly byDefault: 'on' | 'off';
+  /** Resources it looks at, groups by their stem; absent: all. */
+  readonly on?: readonly string[];
+  /** Looks at streams too, not at writes alone. */
+  readonly connects?: true;
+  /** Needs a configuration to run at all. */
+  readonly needsConfiguration?: true;
+  readonly load: (tools: AdmissionTools) => Promise<AdmissionPlugin>;
+}
+
+/**
+ * Every plugin of release 1.32, in the order in which they run, with its default (ADM-1). Loaded
+ * at the first write that concerns it.
+ */
+const plugins: readonly PluginEntry[] = [
+  {
+    name: 'AlwaysAdmit',
+    byDefault: 'off',
+    connects: true,
+    load: async () => (await import('./plugins/always.ts')).alwaysAdmit,
+  },
+  {
+    name: 'NamespaceAutoProvision',
+    byDefault: 'off',
+    load: async (tools) => (await import('./namespaces.ts')).namespaceAutoProvision(tools),
+  },
+  {
+    name: 'NamespaceLifecycle',
+    byDefault: 'on',
+    load: async (tools) =>
+      (await import('./plugins/namespace-lifecycle.ts')).namespaceLifecycle(tools),
+  },
+  {
+    name: 'NamespaceExists',
+    byDefault: 'off',
+    load: async (tools) => (await import('./namespaces.ts')).namespaceExists(tools),
+  },
+  {
+    name: 'LimitPodHardAntiAffinityTopology',
+    byDefault: 'off',
+    on: ['pods'],
+    load: async (tools) =>
+      (
+        await import('./plugins/limit-pod-hard-anti-affinity-topology.ts')
+      ).limitPodHardAntiAffinityTopology(tools),
+  },
+  {
+    name: 'LimitRanger',
+    byDefault: 'on',
+    on: ['pods', 'persistentvolumeclaims'],
+    load: async (tools) => (await import('./plugins/limit-ranger.ts')).limitRanger(tools),
+  },
+  {
+    name: 'ServiceAccount',
+    byDefault: 'on',
+    on: ['pods'],
+    load: async (tools) => (await import('./plugins/service-account.ts')).serviceAccount(tools),
+  },
+  {
+    name: 'NodeRestriction',
+    byDefault: 'off',
+    on: [
+      'pods',
+      'nodes',
+      'persistentvolumeclaims',
+      'serviceaccounts',
+      'leases.coordination',
+      'csinodes.storage',
+      'resourceslices.resource',
+      'certificatesigningrequests.certificates',
+    ],
+    load: async (tools) => (await import('./plugins/node-restriction.ts')).nodeRestriction(tools),
+  },
+  {
+    name: 'TaintNodesByCondition',
+    byDefault: 'on',
+    on: ['nodes'],
+    load: async (tools) =>
+      (await import('./plugins/taint-nodes-by-condition.ts')).taintNodesByCondition(tools),
+  },
+  {
+    name: 'AlwaysPullImages',
+    byDefault: 'off',
+    on: ['pods'],
+    load: async () => (await import('./plugins/always-pull-images.ts')).alwaysPullImages,
+  },
+  {
+    name: 'ImagePolicyWebhook',
+    byDefault: 'off',
+    needsConfiguration: true,
+    on: ['pods'],
+    load: async (tools) =>
+      (await import('./plugins/image-policy-webhook.ts')).imagePolicyWebhook(tools),
+  },
+  {
+    name: 'PodSecurity',
+    byDefault: 'on',
+    on: [
+      'namespaces',
+      'pods',
+      'podtemplates',
+      'replicationcontrollers',
+      'replicasets.apps',
+      'deployments.apps',
+      'statefulsets.apps',
+      'daemonsets.apps',
+      'jobs.batch',
+      'cronjobs.batch',
+    ],
+    load: async (tools) => (await import('./pod-security/pod-security.ts')).podSecurity(tools),
+  },
+  {
+    name: 'PodNodeSelector',
+    byDefault: 'off',
+    on: ['pods'],
+    load: async (tools) => (await import('./plugins/pod-node-selector.ts')).podNodeSelector(tools),
+  },
+  {
+    name: 'Priority',
+    byDefault: 'on',
+    on: ['pods', 'priorityclasses.scheduling'],
+    load: async (tools) => (await import('./plugins/priority.ts')).priority(tools),
+  },
+  {
+    name: 'DefaultTolerationSeconds',
+    byDefault: 'on',
+    on: ['pods'],
+    load: async (tools) =>
+      (await import('./plugins/default-toleration-seconds.ts')).defaultTolerationSeconds(tools),
+  },
+  {
+    name: 'PodTolerationRestriction',
+    byDefault: 'off',
+    on: ['pods'],
+    load: async (tools) =>
+      (await import('./plugins/pod-toleration-restriction.ts')).podTolerationRestriction(tools),
+  },
+  {
+    name: 'EventRateLimit',
+    byDefault: 'off',
+    needsConfiguration: true,
+    on: ['events'],
+    load: async (tools) => (await import('./plugins/event-rate-limit.ts')).eventRateLimit(tools),
+  },
+  {
+    name: 'ExtendedResourceToleration',
+    byDefault: 'off',
+    on: ['pods'],
+    load: async (tools) =>
+      (await import('./plugins/extended-resource-toleration.ts')).extendedResourceToleration(tools),
+  },
+  {
+    name: 'DefaultStorageClass',
+    byDefault: 'on',
+    on: ['persistentvolumeclaims'],
+    load: async (tools) =>
+      (await import('./plugins/default-classes.ts')).defaultStorageClass(tools),
+  },
+  {
+    name: 'StorageObjectInUseProtection',
+    byDefault: 'on',
+    on: ['persistentvolumes', 'persistentvolumeclaims'],
+    load: async (tools) =>
+      (await import('./plugins/storage-object-in-use-protection.ts')).storageObjectInUseProtection(
+        tools,
+      ),
+  },
+  {
+    name: 'OwnerReferencesPermissionEnforcement',
+    byDefault: 'off',
+    load: async (tools) =>
+      (
+        await import('./plugins/owner-references-permission-enforcement.ts')
+      ).ownerReferencesPermissionEnforcement(tools),
+  },
+  {
+    name: 'PersistentVolumeClaimResize',
+    byDefault: 'on',
+    on: ['persistentvolumeclaims'],
+    load: async (tools) =>
+      (await import('./plugins/persistent-volume-claim-resize.ts')).persistentVolumeClaimResize(
+        tools,
+      ),
+  },
+  {
+    name: 'RuntimeClass',
+    byDefault: 'on',
+    on: ['pods'],
+    load: async (tools) => (await import('./plugins/runtime-class.ts')).runtimeClass(tools),
+  },
+  {
+    name: 'CertificateApproval',
+    byDefault: 'on',
+    on: ['certificatesigningrequests.certificates'],
+    load: async (tools) => (await import('./plugins/certificates.ts')).certificateApproval(tools),
+  },
+  {
+    name: 'CertificateSigning',
+    byDefault: 'on',
+    on: ['certificatesigningrequests.certificates'],
+    load: async (tools) => (await import('./plugins/certificates.ts')).certificateSigning(tools),
+  },
+  {
+    name: 'ClusterTrustBundleAttest',
+    byDefault: 'on',
+    on: ['clustertrustbundles.certificates'],
+    load: async (tools) =>
+      (await import('./plugins/certificates.ts')).clusterTrustBundleAttest(tools),
+  },
+  {
+    name: 'CertificateSubjectRestriction',
+    byDefault: 'on',
+    on: ['certificatesigningrequests.certificates'],
+    load: async (tools) =>
+      (await import('./plugins/certificates.ts')).certificateSubjectRestriction(tools),
+  },
+  {
+    name: 'DefaultIngressClass',
+    byDefault: 'on',
+    on: ['ingresses.networking'],
+    load: async (tools) =>
+      (await import('./plugins/default-classes.ts')).defaultIngressClass(tools),
+  },
+  {
+    name: 'DenyServiceExternalIPs',
+    byDefault: 'off',
+    on: ['services'],
+    load: async () =>
+      (await import('./plugins/deny-service-external-ips.ts')).denyServiceExternalIps,
+  },
+  {
+    name: 'MutatingAdmissionPolicy',
+    byDefault: 'on',
+    connects: true,
+    load: async (tools) => (await import('./policies/plugin.ts')).mutatingPolicies(tools),
+  },
+  {
+    name: 'MutatingAdmissionWebhook',
+    byDefault: 'on',
+    connects: true,
+    load: async (tools) =>
+      (await import('./webhooks/plugin.ts')).mutatingWebhooks({
+        ...tools,
+        webhooks: tools.webhooksOf('mutating'),
+      }),
+  },
+  {
+    name: 'ValidatingAdmissionPolicy',
+    byDefault: 'on',
+    connects: true,
+    load: async (tools) => (await import('./policies/plugin.ts')).validatingPolicies(tools),
+  },
+  {
+    name: 'ValidatingAdmissionWebhook',
+    byDefault: 'on',
+    connects: true,
+    load: async (tools) =>
+      (await import('./webhooks/plugin.ts')).validatingWebhooks({
+        ...tools,
+        webhooks: tools.webhooksOf('validating'),
+      }),
+  },
+  {
+    name: 'ResourceQuota',
+    byDefault: 'on',
+    load: async (tools) => (await import('./quota/resource-quota.ts')).resourceQuota(tools),
+  },
+  {
+    name: 'AlwaysDeny',
+    byDefault: 'off',
+    connects: true,
+    load: async () => (await import('./plugins/always.ts')).alwaysDeny,
+  },
+];
+
+const names = new Set(plugins.map(({ name }) => name));
+
+/** What `--enable-admission-plugins` and `--disable-admission-plugins` say. */
+export interface PluginChoice {
+  readonly enabled?: readonly string[] | undefined;
+  readonly disabled?: readonly string[] | undefined;
+  /** Runs the enabled ones alone, whatever runs by default (`--admission-control`). */
+  readonly only?: boolean | undefined;
+}
+
+/** Whether a name is a plugin's. */
+export function isPlugin(name: string): boolean {
+  return names.has(name);
+}
+
+/** Names for the help of the flags: those that run by default, and the others. */
+export function pluginNames(byDefault: 'on' | 'off'): readonly string[] {
+  return plugins.filter((entry) => entry.byDefault === byDefault).map(({ name }) => name);
+}
+
+/** Names of the chosen plugins. */
+export function chosenPlugins(choice: PluginChoice): ReadonlySet<string> {
+  return new Set(plugins.filter((entry) => isChosen(entry, choice)).map(({ name }) => name));
+}
+
+/** Whether a chosen plugin cannot run without a configuration. */
+export function needsConfiguration(choice: PluginChoice): boolean {
+  return plugins.some((entry) => entry.needsConfiguration === true && isChosen(entry, choice));
+}
+
+/** The chosen plugins in their order. */
+export function admissionPlugins(
+  choice: PluginChoice,
+  tools: AdmissionTools,
+): readonly AdmissionPlugin[] {
+  return plugins.filter((entry) => isChosen(entry, choice)).map((entry) => lazily(entry, tools));
+}
+
+/** To be enabled by name wins over being disabled, as upstream. */
+function isChosen(
+  entry: PluginEntry,
+  { enabled = [], disabled = [], only }: PluginChoice,
+): boolean {
+  if (enabled.includes(entry.name)) return true;
+  return only !== true && entry.byDefault === 'on' && !disabled.includes(entry.name);
+}
+
+/** Loads the plugin when a call first concerns it. */
+function lazily(entry: PluginEntry, tools: AdmissionTools): AdmissionPlugin {
+  let plugin: AdmissionPlugin | undefined;
+  let loading: Promise<AdmissionPlugin> | undefined;
+  const run = (phase: 'mutate' | 'validate', call: AdmissionCall): Promise<void> | undefined => {
+    if (call.operation === 'CONNECT' && entry.connects !== true) return undefined;
+    if (plugin !== undefined) return plugin[phase]?.(call);
+    loading ??= entry.load(tools);
+    return loading.then((loaded) => {
+      plugin = loaded;
+      return loaded[phase]?.(call);
+    });
+  };
+  return {
+    name: entry.name,
+    concerns: concernOf(entry, tools.dialect),
+    mutate: (call) => run('mutate', call),
+    validate: (call) => run('validate', call),
+  };
+}
+
+function concernOf({ on }: PluginEntry, dialect: Dialect): (def: ResourceDef) => boolean {
+  if (on === undefined) return () => true;
+  const groups = new Map<string, Set<string>>();
+  for (const resource of on) {
+    const [name = '', stem = ''] = resource.split('.', 2);
+    const group = dialect.group(stem);
+    groups.set(group, (groups.get(group) ?? new Set()).add(name));
+  }
+  return ({ group, resource }) => groups.get(group)?.has(resource) === true;
+}

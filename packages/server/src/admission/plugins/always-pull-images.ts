@@ -1,0 +1,38 @@
+import { containersOf, objectAt, objectsAt, textAt } from '@wheelhouse/kinds';
+import { type ApiObject, notSupported } from '@wheelhouse/machinery';
+import type { AdmissionCall } from '../../registry/contract.ts';
+import type { AdmissionPlugin } from '../chain.ts';
+import { refusal } from '../tools.ts';
+
+/** Has every image pulled anew, so that only who may pull it can run it (ADM-1). */
+export const alwaysPullImages: AdmissionPlugin = {
+  name: 'AlwaysPullImages',
+  mutate(call) {
+    for (const container of concerned(call)) container['imagePullPolicy'] = 'Always';
+    return undefined;
+  },
+  validate(call) {
+    const spec = objectAt(call.object, 'spec');
+    const wanted = new Set(concerned(call));
+    for (const member of ['initContainers', 'containers', 'ephemeralContainers']) {
+      objectsAt(spec, member).forEach((container, index) => {
+        const policy = textAt(container, 'imagePullPolicy');
+        if (!wanted.has(container) || policy === 'Always') return;
+        const path = `spec.${member}[${index}].imagePullPolicy`;
+        const { message } = notSupported(path, policy, ['Always']);
+        throw refusal(call, `${path}: ${message}`);
+      });
+    }
+    return undefined;
+  },
+};
+
+/** An update that brings no new image changes nothing of how images are pulled. */
+function concerned({ target, operation, object, old }: AdmissionCall) {
+  const isPod = target.subresource === '' || target.subresource === 'ephemeralcontainers';
+  if (!isPod || operation === 'DELETE' || object === undefined) return [];
+  const containers = (pod: ApiObject | undefined) => containersOf(objectAt(pod, 'spec'));
+  const known = new Set(containers(old).map((one) => textAt(one, 'image')));
+  const isNews = containers(object).some((one) => !known.has(textAt(one, 'image')));
+  return operation === 'CREATE' || isNews ? containers(object) : [];
+}

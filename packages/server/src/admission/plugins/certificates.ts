@@ -1,0 +1,85 @@
+import { at, listAt, requestedNames, textAt } from '@wheelhouse/kinds';
+import { type ApiObject, jsonEqual } from '@wheelhouse/machinery';
+import type { AdmissionCall } from '../../registry/contract.ts';
+import type { AdmissionPlugin } from '../chain.ts';
+import { type AdmissionTools, refusal } from '../tools.ts';
+
+/** Lets only who may `approve` for a signer decide on requests to it (ADM-1). */
+export function certificateApproval(tools: AdmissionTools): AdmissionPlugin {
+  return {
+    name: 'CertificateApproval',
+    async validate(call) {
+      if (call.operation !== 'UPDATE' || call.target.subresource !== 'approval') return;
+      const signer = textAt(call.old, 'spec', 'signerName');
+      if (await mayActFor(tools, { call, verb: 'approve', signer })) return;
+      const name = JSON.stringify(signer);
+      throw refusal(call, `user not permitted to approve requests with signerName ${name}`);
+    },
+  };
+}
+
+/** Lets only who may `sign` for a signer issue its certificates, or say that it cannot (ADM-1). */
+export function certificateSigning(tools: AdmissionTools): AdmissionPlugin {
+  return {
+    name: 'CertificateSigning',
+    async validate(call) {
+      if (call.operation !== 'UPDATE' || call.target.subresource !== 'status') return;
+      const issued = (one: ApiObject | undefined) => ({
+        certificate: at(one, 'status', 'certificate') ?? null,
+        conditions: [...listAt(one, 'status', 'conditions')],
+      });
+      if (jsonEqual(issued(call.object), issued(call.old))) return;
+      const signer = textAt(call.old, 'spec', 'signerName');
+      if (await mayActFor(tools, { call, verb: 'sign', signer })) return;
+      const name = JSON.stringify(signer);
+      throw refusal(call, `user not permitted to sign requests with signerName ${name}`);
+    },
+  };
+}
+
+/** One signer's name, or all of its domain: `example.com/x`, then `example.com/*`. */
+async function mayActFor(
+  tools: AdmissionTools,
+  { call, verb, signer }: { call: AdmissionCall; verb: string; signer: string },
+): Promise<boolean> {
+  const { user } = call.context;
+  const group = tools.dialect.group('certificates');
+  const ask = (name: string) => tools.decide({ user, verb, group, resource: 'signers', name });
+  if ((await ask(signer)).allowed) return true;
+  return (await ask(`${signer.split('/', 1)[0]}/*`)).allowed;
+}
+
+/** Lets only who may `attest` for a signer say whom to trust in its name (ADM-1). */
+export function clusterTrustBundleAttest(tools: AdmissionTools): AdmissionPlugin {
+  return {
+    name: 'ClusterTrustBundleAttest',
+    async validate(call) {
+      const { operation, object, old } = call;
+      if (operation === 'DELETE') return;
+      const signer = textAt(object, 'spec', 'signerName');
+      if (signer === '') return;
+      // Whoever only writes an object anew, to store it in another version, says nothing.
+      if (old !== undefined && jsonEqual(at(old, 'spec'), at(object, 'spec'))) return;
+      if (await mayActFor(tools, { call, verb: 'attest', signer })) return;
+      const name = JSON.stringify(signer);
+      throw refusal(call, `user not permitted to attest for signerName ${name}`);
+    },
+  };
+}
+
+/** Nobody asks for a certificate of `system:masters` that clients could use (ADM-1). */
+export function certificateSubjectRestriction(tools: AdmissionTools): AdmissionPlugin {
+  const signer = tools.dialect.label('kube-apiserver-client');
+  return {
+    name: 'CertificateSubjectRestriction',
+    validate(call) {
+      const { operation, target, object } = call;
+      if (operation !== 'CREATE' || target.subresource !== '') return undefined;
+      if (textAt(object, 'spec', 'signerName') !== signer) return undefined;
+      const pem = Buffer.from(textAt(object, 'spec', 'request'), 'base64');
+      const names = requestedNames(pem);
+      if (names?.organizations.includes('system:masters') === false) return undefined;
+      throw refusal(call, `use of ${signer} signer with system:masters group is not allowed`);
+    },
+  };
+}

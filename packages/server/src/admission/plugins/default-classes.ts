@@ -1,0 +1,62 @@
+import { ensure, textAt } from '@wheelhouse/kinds';
+import type { ApiObject } from '@wheelhouse/machinery';
+import type { AdmissionPlugin } from '../chain.ts';
+import type { AdmissionTools } from '../tools.ts';
+
+/** Gives a new claim on a volume the default storage class where it asks for none (ADM-1). */
+export function defaultStorageClass(tools: AdmissionTools): AdmissionPlugin {
+  const { dialect, objects } = tools;
+  const older = dialect.label('storage-class', 'volume.beta');
+  const marks = [
+    dialect.label('is-default-class', 'storageclass'),
+    dialect.label('is-default-class', 'storageclass.beta'),
+  ];
+  return {
+    name: 'DefaultStorageClass',
+    async mutate({ operation, target, object }) {
+      if (operation !== 'CREATE' || target.subresource !== '' || object === undefined) return;
+      const spec = ensure(object, 'spec');
+      const asked = spec['storageClassName'];
+      if (asked !== undefined && asked !== null) return;
+      if (Object.hasOwn(object.metadata.annotations ?? {}, older)) return;
+      const found = newestDefault(await objects.list('storageclasses.storage', ''), marks);
+      if (found !== undefined) spec['storageClassName'] = found;
+    },
+  };
+}
+
+/** Gives a new Ingress the default class where it names none (ADM-1). */
+export function defaultIngressClass(tools: AdmissionTools): AdmissionPlugin {
+  const { dialect, objects } = tools;
+  const older = dialect.label('ingress.class');
+  const marks = [dialect.label('is-default-class', 'ingressclass')];
+  return {
+    name: 'DefaultIngressClass',
+    async mutate({ operation, target, object }) {
+      if (operation !== 'CREATE' || target.subresource !== '' || object === undefined) return;
+      const spec = ensure(object, 'spec');
+      const asked = spec['ingressClassName'];
+      if (asked !== undefined && asked !== null) return;
+      if (Object.hasOwn(object.metadata.annotations ?? {}, older)) return;
+      const found = newestDefault(await objects.list('ingressclasses.networking', ''), marks);
+      if (found !== undefined) spec['ingressClassName'] = found;
+    },
+  };
+}
+
+/** The name of the class that is marked; of several the newest, of equally old ones the first. */
+function newestDefault(
+  classes: readonly ApiObject[],
+  marks: readonly string[],
+): string | undefined {
+  const marked = classes.filter(({ metadata: { annotations = {} } }) =>
+    marks.some((mark) => Object.hasOwn(annotations, mark) && annotations[mark] === 'true'),
+  );
+  const created = (one: ApiObject) => textAt(one, 'metadata', 'creationTimestamp');
+  const name = (one: ApiObject) => one.metadata.name ?? '';
+  const compare = (one: string, other: string) => (one < other ? -1 : Number(one > other));
+  const [newest] = [...marked].sort(
+    (one, other) => compare(created(other), created(one)) || compare(name(one), name(other)),
+  );
+  return newest?.metadata.name;
+}

@@ -1,0 +1,42 @@
+import { objectsAt, textAt } from '@wheelhouse/kinds';
+import type { AdmissionPlugin } from '../chain.ts';
+import { specOf, writtenPod } from '../pods.ts';
+import type { AdmissionTools } from '../tools.ts';
+
+/**
+ * Lets a pod that says nothing of it stay a while on a node that is not ready, or out of reach
+ * (ADM-1): five minutes, or as the flags say.
+ */
+export function defaultTolerationSeconds(tools: AdmissionTools): AdmissionPlugin {
+  const { dialect, settings } = tools;
+  const added = [
+    [dialect.label('not-ready', 'node'), settings.notReadyTolerationSeconds],
+    [dialect.label('unreachable', 'node'), settings.unreachableTolerationSeconds],
+  ] as const;
+  return {
+    name: 'DefaultTolerationSeconds',
+    mutate(call) {
+      const pod = writtenPod(call, ['CREATE', 'UPDATE']);
+      if (pod === undefined) return undefined;
+      const spec = specOf(pod);
+      const present = objectsAt(spec, 'tolerations');
+      const bears = (key: string) =>
+        present.some((one) => {
+          const [own, effect] = [textAt(one, 'key'), textAt(one, 'effect')];
+          return (own === key || own === '') && (effect === 'NoExecute' || effect === '');
+        });
+      const missing = added.filter(([key]) => !bears(key));
+      if (missing.length === 0) return undefined;
+      spec['tolerations'] = [
+        ...present,
+        ...missing.map(([key, tolerationSeconds]) => ({
+          key,
+          operator: 'Exists',
+          effect: 'NoExecute',
+          tolerationSeconds,
+        })),
+      ];
+      return undefined;
+    },
+  };
+}

@@ -1,0 +1,16 @@
+import { listAt } from '@wheelhouse/kinds';
+import type { ApiObject } from '@wheelhouse/machinery';
+import type { AdmissionPlugin } from '../chain.ts';
+import { refusal } from '../tools.ts';
+
+/** Refuses Services that take addresses of the outside; those they have, they may keep (ADM-1). */
+export const denyServiceExternalIps: AdmissionPlugin = {
+  name: 'DenyServiceExternalIPs',
+  validate(call) {
+    if (call.target.subresource !== '' || call.operation === 'DELETE') return undefined;
+    const addresses = (one: ApiObject | undefined) => listAt(one, 'spec', 'externalIPs');
+    const known = new Set(addresses(call.old));
+    if (addresses(call.object).every((address) => known.has(address))) return undefined;
+    throw refusal(call, 'Use of external IPs is denied by admission control');
+  },
+};

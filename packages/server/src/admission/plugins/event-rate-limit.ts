@@ -1,0 +1,98 @@
+import { textAt } from '@wheelhouse/kinds';
+import { type Clock, type JsonObject, StatusError } from '@wheelhouse/machinery';
+import type { AdmissionCall } from '../../registry/contract.ts';
+import type { AdmissionPlugin } from '../chain.ts';
+import type { EventLimit } from '../configuration/event-rate-limit.ts';
+import type { AdmissionTools } from '../tools.ts';
+
+/**
+ * Refuses Events beyond the limits of the configuration, so that they do not fill the store (ADM-1).
+ * Those of the newer group are not counted, as upstream.
+ */
+export function eventRateLimit({ clock, configurations }: AdmissionTools): AdmissionPlugin {
+  const limits = (configurations.eventLimits ?? []).map((limit) => ({
+    type: limit.type,
+    buckets: new Buckets(limit, clock),
+  }));
+  return {
+    name: 'EventRateLimit',
+    validate(call) {
+      if (call.operation === 'DELETE' || call.context.dryRun) return undefined;
+      const told = limits.flatMap(({ type, buckets }) => {
+        const key = keyOf(type, call);
+        return buckets.take(key) ? [] : [`limit reached on type ${type} for key ${key}`];
+      });
+      if (told.length > 0) throw tooManyEvents(told);
+      return undefined;
+    },
+  };
+}
+
+function tooManyEvents(told: readonly string[]): StatusError {
+  const unique = [...new Set(told)];
+  const message = unique.length === 1 ? (unique[0] ?? '') : `[${unique.join(', ')}]`;
+  return new StatusError({
+    code: 429,
+    reason: 'TooManyRequests',
+    message: `Too many requests: ${message}`,
+  });
+}
+
+/** What an Event is counted under. */
+function keyOf(type: EventLimit['type'], { target, context, object }: AdmissionCall): string {
+  switch (type) {
+    case 'Server':
+      return '';
+    case 'Namespace':
+      return target.namespace;
+    case 'User':
+      return context.user.name;
+    case 'SourceAndObject':
+      return object === undefined ? '' : sourceAndObject(object);
+  }
+}
+
+const involved = ['kind', 'namespace', 'name', 'uid', 'apiVersion'] as const;
+
+function sourceAndObject(event: JsonObject): string {
+  return [
+    textAt(event, 'source', 'component'),
+    textAt(event, 'source', 'host'),
+    ...involved.map((name) => textAt(event, 'involvedObject', name)),
+  ].join('');
+}
+
+interface Bucket {
+  tokens: number;
+  atMs: number;
+}
+
+/** A bucket of tokens for each key; those longest not asked for are forgotten, and full again. */
+class Buckets {
+  readonly #limit: EventLimit;
+  readonly #clock: Clock;
+  readonly #buckets = new Map<string, Bucket>();
+
+  constructor(limit: EventLimit, clock: Clock) {
+    this.#limit = limit;
+    this.#clock = clock;
+  }
+
+  take(key: string): boolean {
+    const { perSecond, burst, keysMax, type } = this.#limit;
+    const nowMs = this.#clock.monotonic();
+    const bucket = this.#buckets.get(key) ?? { tokens: burst, atMs: nowMs };
+    this.#buckets.delete(key);
+    this.#buckets.set(key, bucket);
+    const [oldest] = this.#buckets.keys();
+    if (type !== 'Server' && this.#buckets.size > keysMax && oldest !== undefined) {
+      this.#buckets.delete(oldest);
+    }
+    const gained = ((nowMs - bucket.atMs) / 1000) * perSecond;
+    bucket.tokens = Math.min(burst, bucket.tokens + gained);
+    bucket.atMs = nowMs;
+    if (bucket.tokens < 1) return false;
+    bucket.tokens -= 1;
+    return true;
+  }
+}

@@ -1,0 +1,34 @@
+import { objectAt, objectsAt } from '@wheelhouse/kinds';
+import type { Dialect } from '@wheelhouse/machinery';
+import type { AdmissionPlugin } from '../chain.ts';
+import { setTolerations, specOf, writtenPod } from '../pods.ts';
+import type { AdmissionTools } from '../tools.ts';
+
+/** Lets pods that ask for special devices onto the nodes that are kept for them (ADM-1). */
+export function extendedResourceToleration({ dialect }: AdmissionTools): AdmissionPlugin {
+  return {
+    name: 'ExtendedResourceToleration',
+    mutate(call) {
+      const pod = writtenPod(call, ['CREATE', 'UPDATE']);
+      if (pod === undefined) return undefined;
+      const spec = specOf(pod);
+      const containers = [...objectsAt(spec, 'containers'), ...objectsAt(spec, 'initContainers')];
+      const asked = containers.flatMap((one) =>
+        Object.keys(objectAt(one, 'resources', 'requests') ?? {}),
+      );
+      const extended = [...new Set(asked)].filter((name) => isExtended(name, dialect)).sort();
+      if (extended.length === 0) return undefined;
+      setTolerations(
+        spec,
+        extended.map((key) => ({ key, operator: 'Exists', effect: 'NoSchedule' })),
+      );
+      return undefined;
+    },
+  };
+}
+
+/** Names with a domain that is not the project's own are devices. */
+function isExtended(name: string, dialect: Dialect): boolean {
+  const isNative = !name.includes('/') || name.includes(dialect.label(''));
+  return !isNative && !name.startsWith('requests.');
+}

@@ -1,0 +1,104 @@
+import { objectAt, objectsAt, textAt } from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  createExpiringCache,
+  isObject,
+  type JsonObject,
+  member,
+  type Waiting,
+  webhookBody,
+} from '@wheelhouse/machinery';
+import type { AdmissionCall } from '../../registry/contract.ts';
+import type { AdmissionPlugin } from '../chain.ts';
+import { specOf, writtenPod } from '../pods.ts';
+import { type AdmissionTools, refusal } from '../tools.ts';
+
+/** Verdicts that are kept, as upstream. */
+const verdictsMax = 1024;
+
+interface Verdict {
+  readonly allowed: boolean;
+  readonly reason: string;
+  readonly auditAnnotations: Readonly<Record<string, string>>;
+}
+
+/** Asks a service whether the images of a pod may run, and keeps its verdicts for a while (ADM-1). */
+export function imagePolicyWebhook(tools: AdmissionTools): AdmissionPlugin {
+  const { dialect, clock, configurations, log } = tools;
+  const policy = configurations.imagePolicy;
+  if (policy === undefined) throw new Error('ImagePolicyWebhook has no configuration');
+  const verdicts = createExpiringCache<Verdict>({ entriesMax: verdictsMax, clock });
+  const ask = async (spec: JsonObject, client: Waiting | undefined): Promise<Verdict> => {
+    const key = JSON.stringify(spec);
+    const known = verdicts.get(key);
+    if (known !== undefined) return known;
+    const apiVersion = `${dialect.group('imagepolicy')}/v1alpha1`;
+    const metadata = { creationTimestamp: null };
+    const review = { kind: 'ImageReview', apiVersion, metadata, spec, status: { allowed: false } };
+    const verdict = await policy.webhook.call(webhookBody(review), verdictOf, client);
+    verdicts.set(key, verdict, verdict.allowed ? policy.allowTtlMs : policy.denyTtlMs);
+    return verdict;
+  };
+  const prefix = `imagepolicywebhook.${dialect.group('image-policy')}`;
+  const fails = (call: AdmissionCall, pod: ApiObject, error: unknown): void => {
+    log('the image policy webhook failed', error);
+    if (policy.onFailure === 'deny')
+      throw refusal(call, 'the image policy webhook cannot be asked');
+    call.context.request?.annotate(`${prefix}/failed-open`, 'true');
+    const annotations = pod.metadata.annotations ?? {};
+    const name = `alpha.${dialect.group('image-policy')}/failed-open`;
+    pod.metadata.annotations = { ...annotations, [name]: 'true' };
+  };
+  return {
+    name: 'ImagePolicyWebhook',
+    async validate(call) {
+      const pod = writtenPod(call, ['CREATE', 'UPDATE']);
+      if (pod === undefined) return;
+      let verdict: Verdict;
+      try {
+        const spec = reviewSpec(pod, call.target.namespace, dialect.group('image-policy'));
+        verdict = await ask(spec, call.context.request?.client);
+      } catch (error) {
+        fails(call, pod, error);
+        return;
+      }
+      for (const [key, value] of Object.entries(verdict.auditAnnotations)) {
+        call.context.request?.annotate(`${prefix}/${key}`, value);
+      }
+      if (verdict.allowed) return;
+      throw refusal(
+        call,
+        verdict.reason === ''
+          ? 'one or more images rejected by webhook backend'
+          : `image policy webhook backend denied one or more images: ${verdict.reason}`,
+      );
+    },
+  };
+}
+
+function reviewSpec(pod: ApiObject, namespace: string, domain: string): JsonObject {
+  const spec = specOf(pod);
+  const containers = [...objectsAt(spec, 'containers'), ...objectsAt(spec, 'initContainers')];
+  const told = Object.entries(pod.metadata.annotations ?? {}).filter(([key]) =>
+    key.includes(`.${domain}/`),
+  );
+  return {
+    containers: containers.map((one) => ({ image: textAt(one, 'image') })),
+    ...(told.length === 0 ? {} : { annotations: Object.fromEntries(told.sort()) }),
+    namespace,
+  };
+}
+
+function verdictOf(review: JsonObject): Verdict {
+  const status = objectAt(review, 'status');
+  if (status === undefined) throw new Error('it has no status');
+  const annotations = member(status, 'auditAnnotations');
+  const told = Object.entries(isObject(annotations) ? annotations : {});
+  return {
+    allowed: status['allowed'] === true,
+    reason: textAt(status, 'reason'),
+    auditAnnotations: Object.fromEntries(
+      told.filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+    ),
+  };
+}

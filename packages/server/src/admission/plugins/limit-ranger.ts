@@ -1,0 +1,222 @@
+import { ensure, objectAt, objectsAt, textAt } from '@wheelhouse/kinds';
+import { type ApiObject, type JsonObject, type Quantity, WorkBudget } from '@wheelhouse/machinery';
+import type { AdmissionCall } from '../../registry/contract.ts';
+import { type Amounts, amountsOf, podAmounts } from '../amounts.ts';
+import type { AdmissionPlugin } from '../chain.ts';
+import { type AdmissionTools, refusal } from '../tools.ts';
+
+/**
+ * Holds new pods, and claims on volumes, to the LimitRanges of their namespace (ADM-1): containers
+ * that ask for nothing get the defaults, and what asks for too little or too much is refused.
+ */
+export function limitRanger(tools: AdmissionTools): AdmissionPlugin {
+  const annotation = tools.dialect.label('limit-ranger');
+  const ranges = ({ target }: AdmissionCall) => tools.objects.list('limitranges', target.namespace);
+  return {
+    name: 'LimitRanger',
+    async mutate(call) {
+      const object = limited(call);
+      if (object === undefined || call.target.def.resource !== 'pods') return;
+      for (const range of await ranges(call)) setDefaults(object, { range, annotation });
+    },
+    async validate(call) {
+      const object = limited(call);
+      if (object === undefined) return;
+      for (const range of await ranges(call)) {
+        const problems =
+          call.target.def.resource === 'pods'
+            ? podProblems(object, range)
+            : claimProblems(object, range);
+        if (problems.length > 0) throw refusal(call, together(problems));
+      }
+    },
+  };
+}
+
+/** A pod's containers change by resizes alone; other updates, and what is going away, are let be. */
+function limited({ target, operation, object, old }: AdmissionCall): ApiObject | undefined {
+  if (target.def.resource === 'pods' && target.subresource === 'resize') return object;
+  if (target.subresource !== '' || operation === 'DELETE') return undefined;
+  if (target.def.resource === 'pods' && operation === 'UPDATE') return undefined;
+  return old?.metadata.deletionTimestamp === undefined ? object : undefined;
+}
+
+/** How upstream says several errors as one. */
+function together(problems: readonly string[]): string {
+  const distinct = [...new Set(problems)];
+  return distinct.length === 1 ? String(distinct[0]) : `[${distinct.join(', ')}]`;
+}
+
+const limitsOf = (range: ApiObject) => objectsAt(range, 'spec', 'limits');
+
+/** Most comparisons of a container with a limit or a default of one resource in one request. */
+const limitStepsMax = 200_000;
+
+const limitBudget = () => new WorkBudget({ what: 'the check of limits', steps: limitStepsMax });
+
+const countAt = (limit: JsonObject, ...members: readonly string[]) =>
+  members.reduce((sum, member) => sum + Object.keys(objectAt(limit, member) ?? {}).length, 0);
+
+function setDefaults(
+  pod: ApiObject,
+  { range, annotation }: { range: ApiObject; annotation: string },
+): void {
+  const requests: JsonObject = {};
+  const limits: JsonObject = {};
+  for (const limit of limitsOf(range)) {
+    if (textAt(limit, 'type') !== 'Container') continue;
+    Object.assign(requests, objectAt(limit, 'defaultRequest'));
+    Object.assign(limits, objectAt(limit, 'default'));
+  }
+  const said: string[] = [];
+  const budget = limitBudget();
+  const defaultCount = Object.keys(requests).length + Object.keys(limits).length;
+  const kinds = [
+    ['containers', 'container'],
+    ['initContainers', 'init container'],
+  ] as const;
+  for (const [member, word] of kinds) {
+    for (const container of objectsAt(pod, 'spec', member)) {
+      budget.spend(defaultCount);
+      const which = `${word} ${textAt(container, 'name')}`;
+      const missing = (what: 'requests' | 'limits', defaults: JsonObject, one: string) => {
+        const names = fillMissing(container, what, defaults);
+        if (names.length > 0) said.push(`${names.join(', ')} ${one} for ${which}`);
+      };
+      missing('requests', requests, 'request');
+      missing('limits', limits, 'limit');
+    }
+  }
+  if (said.length === 0) return;
+  const annotations = pod.metadata.annotations ?? {};
+  pod.metadata.annotations = {
+    ...annotations,
+    [annotation]: `LimitRanger plugin set: ${said.join('; ')}`,
+  };
+}
+
+/** Sets what is not there; gives its names, sorted. */
+function fillMissing(
+  container: JsonObject,
+  member: 'requests' | 'limits',
+  defaults: JsonObject,
+): readonly string[] {
+  const present = objectAt(container, 'resources', member) ?? {};
+  const names = Object.keys(defaults).filter((name) => !Object.hasOwn(present, name));
+  if (names.length === 0) return [];
+  const added = Object.fromEntries(names.map((name) => [name, defaults[name] ?? '0']));
+  ensure(container, 'resources')[member] = { ...present, ...added };
+  return names.sort();
+}
+
+interface Asked {
+  readonly requests: Amounts;
+  readonly limits: Amounts;
+}
+
+function podProblems(pod: ApiObject, range: ApiObject): readonly string[] {
+  const spec = objectAt(pod, 'spec');
+  const containers = [...objectsAt(spec, 'containers'), ...objectsAt(spec, 'initContainers')];
+  const budget = limitBudget();
+  return limitsOf(range).flatMap((limit) => {
+    switch (textAt(limit, 'type')) {
+      case 'Container':
+        budget.spend(containers.length * countAt(limit, 'min', 'max', 'maxLimitRequestRatio'));
+        return containers.flatMap((container) => limitProblems(limit, askedBy(container)));
+      case 'Pod': {
+        const requests = podAmounts(spec, 'requests');
+        return limitProblems(limit, { requests, limits: podAmounts(spec, 'limits') });
+      }
+      default:
+        return [];
+    }
+  });
+}
+
+function askedBy(container: JsonObject): Asked {
+  const asked = (member: string) => amountsOf(objectAt(container, 'resources', member));
+  return { requests: asked('requests'), limits: asked('limits') };
+}
+
+/** Upstream goes through names in no order; here they are sorted. */
+function each(
+  limit: JsonObject,
+  member: string,
+  problem: (name: string, bound: Quantity) => string | undefined,
+): string[] {
+  return [...amountsOf(objectAt(limit, member))]
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .flatMap(([name, bound]) => problem(name, bound) ?? []);
+}
+
+function limitProblems(limit: JsonObject, asked: Asked): readonly string[] {
+  const type = textAt(limit, 'type');
+  const at = (name: string) => ({
+    type,
+    name,
+    request: asked.requests.get(name),
+    limit: asked.limits.get(name),
+  });
+  return [
+    ...each(limit, 'min', (name, bound) => tooLittle(at(name), bound)),
+    ...each(limit, 'max', (name, bound) => tooMuch(at(name), bound)),
+    ...each(limit, 'maxLimitRequestRatio', (name, bound) => tooWide(at(name), bound)),
+  ];
+}
+
+function claimProblems(claim: ApiObject, range: ApiObject): readonly string[] {
+  const requests = amountsOf(objectAt(claim, 'spec', 'resources', 'requests'));
+  return limitsOf(range).flatMap((limit) => {
+    const type = textAt(limit, 'type');
+    if (type !== 'PersistentVolumeClaim') return [];
+    const at = (name: string) => ({ type, name, request: requests.get(name), limit: undefined });
+    return [
+      ...each(limit, 'min', (name, bound) => tooLittle(at(name), bound)),
+      ...each(limit, 'max', (name, bound) => tooMuchRequested(at(name), bound)),
+    ];
+  });
+}
+
+interface Compared {
+  readonly type: string;
+  readonly name: string;
+  readonly request: Quantity | undefined;
+  readonly limit: Quantity | undefined;
+}
+
+function tooLittle({ type, name, request, limit }: Compared, bound: Quantity): string | undefined {
+  const rule = `minimum ${name} usage per ${type} is ${bound.text}`;
+  if (request === undefined) return `${rule}.  No request is specified`;
+  if (request.nano < bound.nano) return `${rule}, but request is ${request.text}`;
+  return limit !== undefined && limit.nano < bound.nano
+    ? `${rule}, but limit is ${limit.text}`
+    : undefined;
+}
+
+function tooMuch({ type, name, request, limit }: Compared, bound: Quantity): string | undefined {
+  const rule = `maximum ${name} usage per ${type} is ${bound.text}`;
+  if (limit === undefined) return `${rule}.  No limit is specified`;
+  if (limit.nano > bound.nano) return `${rule}, but limit is ${limit.text}`;
+  return request !== undefined && request.nano > bound.nano
+    ? `${rule}, but request is ${request.text}`
+    : undefined;
+}
+
+function tooMuchRequested({ type, name, request }: Compared, bound: Quantity): string | undefined {
+  const rule = `maximum ${name} usage per ${type} is ${bound.text}`;
+  if (request === undefined) return `${rule}.  No request is specified`;
+  return request.nano > bound.nano ? `${rule}, but request is ${request.text}` : undefined;
+}
+
+function tooWide({ type, name, request, limit }: Compared, bound: Quantity): string | undefined {
+  const rule = `${name} max limit to request ratio per ${type} is ${bound.text}`;
+  if (request === undefined || request.nano === 0n) {
+    return `${rule}, but no request is specified or request is 0`;
+  }
+  if (limit === undefined || limit.nano === 0n) {
+    return `${rule}, but no limit is specified or limit is 0`;
+  }
+  const ratio = Number(limit.nano) / Number(request.nano);
+  if (ratio * 1e9 <= Number(bound.nano)) return undefined;
+  return `${rule}, but provided ratio is ${ratio.toFixed(6)}`;
+}

@@ -1,0 +1,66 @@
+import { type ApiObject, forbidden, notFound, StatusError } from '@wheelhouse/machinery';
+import type { AdmissionCall } from '../../registry/contract.ts';
+import { groupResourceOf } from '../../registry/registry.ts';
+import type { AdmissionPlugin } from '../chain.ts';
+import { type AdmissionTools, nameOf } from '../tools.ts';
+
+/**
+ * Refuses to create in a namespace that is absent (404) or being deleted (403 with cause
+ * NamespaceTerminating), and to delete the namespaces the server cannot do without (API-8, DEL-4).
+ */
+export function namespaceLifecycle(
+  tools: Pick<AdmissionTools, 'dialect' | 'objects'>,
+): AdmissionPlugin {
+  const { dialect, objects } = tools;
+  const permanent = new Set([
+    'default',
+    dialect.systemNamespace('system'),
+    dialect.systemNamespace('public'),
+  ]);
+  const isNamespaceKind = (call: AdmissionCall) =>
+    call.target.def.group === '' && call.target.def.resource === 'namespaces';
+  return {
+    name: 'NamespaceLifecycle',
+    mutate(call) {
+      const { namespace } = call.target;
+      if (call.operation !== 'CREATE' || namespace === '') return undefined;
+      // A review must not tell who asks whether there is such a namespace.
+      if (call.target.def.resource === 'localsubjectaccessreviews') return undefined;
+      return objects
+        .get('namespaces', { namespace: '', name: namespace })
+        .then((found) => checkOpen(call, found));
+    },
+    validate(call) {
+      if (call.operation !== 'DELETE' || !isNamespaceKind(call)) return undefined;
+      if (!permanent.has(call.name)) return undefined;
+      const why = 'this namespace may not be deleted';
+      throw forbidden(groupResourceOf(call.target.def), call.name, why);
+    },
+  };
+}
+
+function checkOpen(call: AdmissionCall, found: ApiObject | undefined): void {
+  const { namespace } = call.target;
+  if (found === undefined) throw notFound({ group: '', resource: 'namespaces' }, namespace);
+  if (found.metadata.deletionTimestamp !== undefined) throw terminatingError(call, namespace);
+}
+
+function terminatingError(call: AdmissionCall, namespace: string): StatusError {
+  const why = `unable to create new content in namespace ${namespace} because it is being terminated`;
+  const plain = forbidden(groupResourceOf(call.target.def), nameOf(call), why);
+  return new StatusError({
+    code: 403,
+    reason: 'Forbidden',
+    message: plain.message,
+    details: {
+      ...plain.status.details,
+      causes: [
+        {
+          reason: 'NamespaceTerminating',
+          message: `namespace ${namespace} is being terminated`,
+          field: 'metadata.namespace',
+        },
+      ],
+    },
+  });
+}

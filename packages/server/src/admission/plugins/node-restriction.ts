@@ -1,0 +1,368 @@
+import {
+  at,
+  claimNames,
+  configMapNames,
+  listAt,
+  objectAt,
+  objectsAt,
+  requestedNames,
+  secretNames,
+  textAt,
+} from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  type JsonObject,
+  jsonEqual,
+  nodeOfUser,
+  notFound,
+} from '@wheelhouse/machinery';
+import type { AdmissionCall } from '../../registry/contract.ts';
+import type { AdmissionPlugin } from '../chain.ts';
+import { type AdmissionTools, refusal, resourceOf } from '../tools.ts';
+import { forbiddenNodeLabels } from './node-labels.ts';
+
+interface Restricted {
+  readonly call: AdmissionCall;
+  readonly node: string;
+  /** Refuses the call; `why` is upstream's. */
+  readonly refuse: (why: string) => never;
+}
+
+type Restrict = (restricted: Restricted) => Promise<void> | void;
+
+/**
+ * Keeps a node to itself (AUTHZ-9): what the Node authorizer cannot tell by a URL is looked at
+ * here, in the object. Whoever is no node passes.
+ */
+export function nodeRestriction(tools: AdmissionTools): AdmissionPlugin {
+  const { dialect } = tools;
+  const name = (resource: string, stem: string) => `${resource}.${dialect.group(stem)}`;
+  const restrictions = new Map<string, Restrict>([
+    ['pods', podRestriction(tools)],
+    ['nodes', nodeObject(tools)],
+    ['persistentvolumeclaims', claim],
+    ['serviceaccounts', tokenRequest(tools)],
+    [name('leases', 'coordination'), lease(dialect.systemNamespace('node-lease'))],
+    [name('csinodes', 'storage'), csiNode],
+    [name('resourceslices', 'resource'), slice],
+    [name('certificatesigningrequests', 'certificates'), certificateRequest(tools)],
+  ]);
+  return {
+    name: 'NodeRestriction',
+    mutate(call) {
+      const node = nodeOfUser(call.context.user);
+      if (node === undefined) return undefined;
+      const refuse = (why: string): never => {
+        throw refusal(call, why);
+      };
+      if (node === '')
+        refuse(`could not determine node from user ${quote(call.context.user.name)}`);
+      return restrictions.get(resourceOf(call))?.({ call, node, refuse }) ?? undefined;
+    },
+  };
+}
+
+const quote = (text: string) => JSON.stringify(text);
+
+function podRestriction(tools: AdmissionTools): Restrict {
+  const onCreate = mirrorPod(tools);
+  return async (restricted) => {
+    const { call, node, refuse } = restricted;
+    switch (call.target.subresource) {
+      case '':
+        if (call.operation === 'CREATE') return onCreate(restricted);
+        if (call.operation === 'UPDATE') {
+          const allowed = `node ${quote(node)} can only create and delete mirror pods`;
+          return refuse(`unexpected operation "UPDATE", ${allowed}`);
+        }
+        if (textAt(call.old, 'spec', 'nodeName') === node) return;
+        return refuse(`node ${quote(node)} can only delete pods with spec.nodeName set to itself`);
+      case 'status':
+        return podStatus(restricted);
+      case 'eviction': {
+        const { namespace, name } = call.target;
+        const pod = await tools.objects.get('pods', { namespace, name });
+        if (pod === undefined) throw notFound({ group: '', resource: 'pods' }, name);
+        if (textAt(pod, 'spec', 'nodeName') === node) return;
+        return refuse(`node ${node} can only evict pods with spec.nodeName set to itself`);
+      }
+      default:
+        return refuse(
+          `unexpected pod subresource ${quote(call.target.subresource)}, only 'status' and 'eviction' are allowed`,
+        );
+    }
+  };
+}
+
+/** A node shows its own pods only, and they may give it nothing it could not have anyway. */
+function mirrorPod(tools: AdmissionTools): Restrict {
+  const annotation = tools.dialect.label('config.mirror');
+  return async (restricted) => {
+    const { call, node, refuse } = restricted;
+    const pod = call.object;
+    if (pod === undefined) return;
+    const only = `node ${quote(node)} can only create`;
+    if (!Object.hasOwn(pod.metadata.annotations ?? {}, annotation)) {
+      refuse(`pod does not have ${quote(annotation)} annotation, ${only} mirror pods`);
+    }
+    if (textAt(pod, 'spec', 'nodeName') !== node) {
+      refuse(`${only} pods with spec.nodeName set to itself`);
+    }
+    await checkOwner(tools, { ...restricted, pod });
+    const what = referenced(pod);
+    if (what !== undefined) {
+      refuse(`node ${quote(node)} can not create pods that reference ${what}`);
+    }
+  };
+}
+
+async function checkOwner(
+  tools: AdmissionTools,
+  { node, refuse, pod }: Restricted & { readonly pod: ApiObject },
+): Promise<void> {
+  const only = `node ${quote(node)} can only create pods with`;
+  const owners = pod.metadata.ownerReferences ?? [];
+  const [owner] = owners;
+  if (owners.length > 1) refuse(`${only} a single owner reference set to itself`);
+  const isSelf = owner?.apiVersion === 'v1' && owner.kind === 'Node' && owner.name === node;
+  if (owner === undefined || !isSelf) return refuse(`${only} an owner reference set to itself`);
+  if (owner.controller !== true) refuse(`${only} a controller owner reference set to itself`);
+  if (owner.blockOwnerDeletion === true) {
+    refuse(`node ${quote(node)} must not set blockOwnerDeletion on an owner reference`);
+  }
+  const found = await tools.objects.get('nodes', { namespace: '', name: node });
+  if (found === undefined) throw notFound({ group: '', resource: 'nodes' }, node);
+  const uid = found.metadata.uid ?? '';
+  if (owner.uid !== uid) refuse(`node ${node} UID mismatch: expected ${owner.uid} got ${uid}`);
+}
+
+/** The sort of API objects that a pod refers to; undefined when there is none. */
+function referenced(pod: ApiObject): string | undefined {
+  const spec = objectAt(pod, 'spec');
+  const volumes = objectsAt(spec, 'volumes');
+  const projects = (source: string) =>
+    volumes.some((volume) =>
+      objectsAt(volume, 'projected', 'sources').some((one) => objectAt(one, source) !== undefined),
+    );
+  if (textAt(spec, 'serviceAccountName') !== '') return 'a service account';
+  if (secretNames(spec).length > 0) return 'secrets';
+  if (configMapNames(spec).length > 0) return 'configmaps';
+  if (projects('serviceAccountToken')) return 'serviceaccounts (via projected volumes)';
+  if (projects('clusterTrustBundle')) return 'clustertrustbundles';
+  if (listAt(spec, 'resourceClaims').length > 0) return 'resourceclaims';
+  if (volumes.some((volume) => objectAt(volume, 'persistentVolumeClaim') !== undefined)) {
+    return 'persistentvolumeclaims';
+  }
+  return undefined;
+}
+
+const podStatus: Restrict = ({ call, node, refuse }) => {
+  if (call.operation !== 'UPDATE') refuse(`unexpected operation ${quote(call.operation)}`);
+  const { object, old } = call;
+  if (textAt(old, 'spec', 'nodeName') !== node) {
+    refuse(
+      `node ${quote(node)} can only update pod status for pods with spec.nodeName set to itself`,
+    );
+  }
+  if (!jsonEqual(object?.metadata.labels ?? {}, old?.metadata.labels ?? {})) {
+    refuse(`node ${quote(node)} cannot update labels through pod status`);
+  }
+  const claims = (pod: ApiObject | undefined) => [
+    ...listAt(pod, 'status', 'resourceClaimStatuses'),
+  ];
+  if (!jsonEqual(claims(object), claims(old))) {
+    refuse(`node ${quote(node)} cannot update resource claim statues`);
+  }
+};
+
+const claim: Restrict = ({ call, node, refuse }) => {
+  if (call.target.subresource !== 'status') refuse('may only update PVC status');
+  if (call.operation !== 'UPDATE') refuse(`unexpected operation ${quote(call.operation)}`);
+  const [before, after] = [withoutReported(call.old), withoutReported(call.object)];
+  if (jsonEqual(before, after)) return;
+  const changed = changedMembers(before, after).join(', ');
+  refuse(
+    `node ${quote(node)} is not allowed to update fields other than status.quantity and status.conditions: ${changed}`,
+  );
+};
+
+/** What a node reports of a volume it has grown. */
+const reported = ['capacity', 'conditions', 'allocatedResourceStatuses', 'allocatedResources'];
+
+function withoutReported(given: ApiObject | undefined): JsonObject {
+  const copy = structuredClone(given ?? {}) as JsonObject;
+  const [status, metadata] = [objectAt(copy, 'status') ?? {}, objectAt(copy, 'metadata') ?? {}];
+  for (const member of reported) delete status[member];
+  for (const member of ['resourceVersion', 'managedFields']) delete metadata[member];
+  return copy;
+}
+
+function changedMembers(before: JsonObject, after: JsonObject): string[] {
+  return ['metadata', 'spec', 'status'].flatMap((part) => {
+    const [one, other] = [objectAt(before, part) ?? {}, objectAt(after, part) ?? {}];
+    const names = new Set([...Object.keys(one), ...Object.keys(other)]);
+    return [...names]
+      .filter((name) => !jsonEqual(one[name], other[name]))
+      .sort()
+      .map((name) => `${part}.${name}`);
+  });
+}
+
+function nodeObject(tools: AdmissionTools): Restrict {
+  const labels = forbiddenNodeLabels(tools.dialect);
+  return ({ call, node, refuse }) => {
+    const { object, old, operation } = call;
+    if (call.name !== node) {
+      refuse(`node ${quote(node)} is not allowed to modify node ${quote(call.name)}`);
+    }
+    const config = at(object, 'spec', 'configSource');
+    if (operation === 'CREATE') {
+      if (config !== undefined && config !== null) {
+        refuse(`node ${quote(node)} is not allowed to create pods with a non-nil configSource`);
+      }
+      const found = labels(object?.metadata.labels ?? {}, {});
+      if (found.length === 0) return;
+      refuse(`node ${quote(node)} is not allowed to set the following labels: ${found.join(', ')}`);
+    }
+    if (operation !== 'UPDATE') return;
+    const mayNot = `node ${quote(node)} is not allowed to`;
+    if (config !== undefined && !jsonEqual(config, at(old, 'spec', 'configSource'))) {
+      refuse(`${mayNot} update configSource to a new non-nil configSource`);
+    }
+    const taints = (one: ApiObject | undefined) => [...listAt(one, 'spec', 'taints')];
+    if (!jsonEqual(taints(object), taints(old))) refuse(`${mayNot} modify taints`);
+    const owners = (one: ApiObject | undefined) => one?.metadata.ownerReferences ?? [];
+    if (!jsonEqual(owners(object), owners(old))) refuse(`${mayNot} modify ownerReferences`);
+    const found = labels(object?.metadata.labels ?? {}, old?.metadata.labels ?? {});
+    if (found.length > 0) refuse(`is not allowed to modify labels: ${found.join(', ')}`);
+  };
+}
+
+/** A node asks for tokens for its pods, never for itself or others. */
+function tokenRequest(tools: AdmissionTools): Restrict {
+  return async ({ call, node, refuse }) => {
+    if (call.operation !== 'CREATE' || call.target.subresource !== 'token') return;
+    const reference = objectAt(call.object, 'spec', 'boundObjectRef');
+    const name = textAt(reference, 'name');
+    const isPod = textAt(reference, 'apiVersion') === 'v1' && textAt(reference, 'kind') === 'Pod';
+    if (!isPod || name === '') refuse('node requested token not bound to a pod');
+    const uid = textAt(reference, 'uid');
+    if (uid === '') refuse('node requested token with a pod binding without a uid');
+    const { namespace } = call.target;
+    const pod = await tools.objects.get('pods', { namespace, name });
+    if (pod === undefined) throw notFound({ group: '', resource: 'pods' }, name);
+    if (pod.metadata.uid !== uid) {
+      refuse(
+        `the UID in the bound object reference (${uid}) does not match the UID in record. The object might have been deleted and then recreated`,
+      );
+    }
+    if (textAt(pod, 'spec', 'nodeName') !== node) {
+      refuse('node requested token bound to a pod scheduled on a different node');
+    }
+    if (tools.isOn('ServiceAccountNodeAudienceRestriction')) {
+      await checkAudience(tools, { call, node, refuse }, pod);
+    }
+  };
+}
+
+/** A token is for an audience that the pod mounts tokens for, or a driver of its volumes does. */
+async function checkAudience(
+  tools: AdmissionTools,
+  { call, refuse }: Restricted,
+  pod: ApiObject,
+): Promise<void> {
+  const [audience = '', ...more] = listAt(call.object, 'spec', 'audiences').map(String);
+  if (more.length > 0) refuse('node may only request 0 or 1 audiences');
+  const problems: string[] = [];
+  for (const volume of objectsAt(pod, 'spec', 'volumes')) {
+    const isMounted = objectsAt(volume, 'projected', 'sources').some((source) => {
+      const token = objectAt(source, 'serviceAccountToken');
+      return token !== undefined && textAt(token, 'audience') === audience;
+    });
+    if (isMounted) return;
+    const driver = await driverOf(tools, pod, volume);
+    if (driver === undefined) continue;
+    if ('problem' in driver) problems.push(driver.problem);
+    else if (driver.audiences.includes(audience)) return;
+  }
+  const name = quote(audience);
+  const [problem] = problems;
+  if (problem === undefined) refuse(`audience ${name} not found in pod spec volume`);
+  const all = problems.length === 1 ? problem : `[${problems.join(', ')}]`;
+  refuse(`error validating audience ${name}: ${all}`);
+}
+
+type Driver = { readonly problem: string } | { readonly audiences: readonly string[] };
+
+/** What the driver of a volume asks tokens for; undefined for a volume without one. */
+async function driverOf(
+  tools: AdmissionTools,
+  pod: ApiObject,
+  volume: JsonObject,
+): Promise<Driver | undefined> {
+  const { dialect, objects } = tools;
+  const problem = (resource: string, name: string) => ({
+    problem: `${resource} ${quote(name)} not found`,
+  });
+  const [claimName = ''] = claimNames({
+    metadata: { name: pod.metadata.name ?? '' },
+    spec: { volumes: [volume] },
+  });
+  let driver = textAt(volume, 'csi', 'driver');
+  if (claimName !== '') {
+    const namespace = pod.metadata.namespace ?? '';
+    const claim = await objects.get('persistentvolumeclaims', { namespace, name: claimName });
+    if (claim === undefined) return problem('persistentvolumeclaim', claimName);
+    const name = textAt(claim, 'spec', 'volumeName');
+    const found = await objects.get('persistentvolumes', { namespace: '', name });
+    if (found === undefined) return problem('persistentvolume', name);
+    driver = textAt(found, 'spec', 'csi', 'driver');
+  }
+  if (driver === '') return undefined;
+  const found = await objects.get('csidrivers.storage', { namespace: '', name: driver });
+  if (found === undefined) return problem(`csidriver.${dialect.group('storage')}`, driver);
+  const requests = objectsAt(found, 'spec', 'tokenRequests');
+  return { audiences: requests.map((one) => textAt(one, 'audience')) };
+}
+
+/** A node asks for certificates of its own name alone. */
+function certificateRequest(tools: AdmissionTools): Restrict {
+  const { dialect } = tools;
+  const signers = ['kubelet-serving', 'kube-apiserver-client-kubelet'].map((one) =>
+    dialect.label(one),
+  );
+  return ({ call, node, refuse }) => {
+    if (tools.isOn('AllowInsecureKubeletCertificateSigningRequests')) return;
+    if (call.operation !== 'CREATE' || call.target.subresource !== '') return;
+    if (!signers.includes(textAt(call.object, 'spec', 'signerName'))) return;
+    const request = textAt(call.object, 'spec', 'request');
+    const names = requestedNames(Buffer.from(request, 'base64'));
+    if (names === undefined) return refuse('unable to parse csr: it is no certificate request');
+    if (names.commonName === `system:node:${node}`) return;
+    refuse(`can only create a node CSR with CN=system:node:${node}`);
+  };
+}
+
+function lease(namespace: string): Restrict {
+  return ({ call, node, refuse }) => {
+    if (call.target.namespace !== namespace) {
+      refuse(`can only access leases in the ${quote(namespace)} system namespace`);
+    }
+    if (call.name !== node) {
+      refuse('can only access node lease with the same name as the requesting node');
+    }
+  };
+}
+
+const csiNode: Restrict = ({ call, node, refuse }) => {
+  if (call.name === node) return;
+  refuse('can only access CSINode with the same name as the requesting node');
+};
+
+const slice: Restrict = ({ call, node, refuse }) => {
+  const { operation, object, old } = call;
+  if (operation === 'UPDATE') return;
+  if (textAt(operation === 'CREATE' ? object : old, 'spec', 'nodeName') === node) return;
+  const verb = operation.toLowerCase();
+  refuse(`can only ${verb} ResourceSlice with the same NodeName as the requesting node`);
+};

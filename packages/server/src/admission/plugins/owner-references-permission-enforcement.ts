@@ -1,0 +1,92 @@
+import {
+  type ApiObject,
+  jsonEqual,
+  type OwnerReference,
+  parseApiVersion,
+} from '@wheelhouse/machinery';
+import type { AdmissionCall } from '../../registry/contract.ts';
+import type { AdmissionPlugin } from '../chain.ts';
+import { type AdmissionTools, refusal, resourceOf } from '../tools.ts';
+
+/**
+ * Lets only who may delete an object say who owns it, and only who may change an owner's finalizers
+ * make the owner's end wait for it (ADM-1).
+ */
+export function ownerReferencesPermissionEnforcement(tools: AdmissionTools): AdmissionPlugin {
+  return {
+    name: 'OwnerReferencesPermissionEnforcement',
+    async validate(call) {
+      const { operation, object, old, target } = call;
+      if (operation === 'DELETE' || object === undefined) return;
+      // The garbage collector takes owners away that are gone.
+      if (call.context.origin === 'server') return;
+      if (resourceOf(call) === 'pods' && target.subresource === 'status') return;
+      const [owners, before] = [ownersOf(object), ownersOf(old)];
+      if (jsonEqual(owners, before)) return;
+      if (operation === 'UPDATE') await checkDeletion(tools, call);
+      for (const owner of newlyBlocking(owners, before)) {
+        await checkFinalizers(tools, { call, owner });
+      }
+    },
+  };
+}
+
+const ownersOf = (object: ApiObject | undefined) => object?.metadata.ownerReferences ?? [];
+
+/** Upstream shows the error that there was not. */
+const because = (reason: string) => `${reason}, <nil>`;
+
+async function checkDeletion(tools: AdmissionTools, call: AdmissionCall): Promise<void> {
+  const { def, namespace, subresource } = call.target;
+  const { allowed, reason } = await tools.decide({
+    user: call.context.user,
+    verb: 'delete',
+    group: def.group,
+    resource: def.resource,
+    subresource,
+    namespace,
+    name: call.name,
+  });
+  if (allowed) return;
+  throw refusal(call, `cannot set an ownerRef on a resource you can't delete: ${because(reason)}`);
+}
+
+function newlyBlocking(
+  owners: readonly OwnerReference[],
+  before: readonly OwnerReference[],
+): readonly OwnerReference[] {
+  const blocked = new Set(
+    before.filter((owner) => owner.blockOwnerDeletion === true).map(({ uid }) => uid),
+  );
+  return owners.filter((owner) => owner.blockOwnerDeletion === true && !blocked.has(owner.uid));
+}
+
+async function checkFinalizers(
+  tools: AdmissionTools,
+  { call, owner }: { readonly call: AdmissionCall; readonly owner: OwnerReference },
+): Promise<void> {
+  const def = tools.defOfKind(owner.apiVersion, owner.kind);
+  if (def === undefined) {
+    const version = parseApiVersion(owner.apiVersion);
+    const kind = JSON.stringify(owner.kind);
+    const why = `no matches for kind ${kind} in version ${JSON.stringify(version === undefined ? '' : owner.apiVersion)}`;
+    throw refusal(
+      call,
+      `cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion ${owner.apiVersion} Kind ${owner.kind}: ${why}`,
+    );
+  }
+  const { allowed, reason } = await tools.decide({
+    user: call.context.user,
+    verb: 'update',
+    group: def.group,
+    resource: def.resource,
+    subresource: 'finalizers',
+    namespace: def.scope === 'Namespaced' ? call.target.namespace : '',
+    name: owner.name,
+  });
+  if (allowed) return;
+  throw refusal(
+    call,
+    `cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: ${because(reason)}`,
+  );
+}

@@ -1,0 +1,37 @@
+import { at, textAt } from '@wheelhouse/kinds';
+import { type ApiObject, parseQuantity } from '@wheelhouse/machinery';
+import type { AdmissionPlugin } from '../chain.ts';
+import { type AdmissionTools, refusal } from '../tools.ts';
+
+/** Lets a claim ask for more room only where it is bound and its class can grow volumes (ADM-1). */
+export function persistentVolumeClaimResize(tools: AdmissionTools): AdmissionPlugin {
+  const older = tools.dialect.label('storage-class', 'volume.beta');
+  const classOf = (claim: ApiObject) =>
+    claim.metadata.annotations?.[older] ?? textAt(claim, 'spec', 'storageClassName');
+  return {
+    name: 'PersistentVolumeClaimResize',
+    async validate(call) {
+      const { operation, target, object, old } = call;
+      if (operation !== 'UPDATE' || target.subresource !== '') return;
+      if (object === undefined || old === undefined || sizeOf(object) <= sizeOf(old)) return;
+      if (textAt(old, 'status', 'phase') !== 'Bound') {
+        throw refusal(call, 'Only bound persistent volume claims can be expanded');
+      }
+      const name = classOf(object);
+      const isSame = name !== '' && name === classOf(old);
+      const found = isSame
+        ? await tools.objects.get('storageclasses.storage', { namespace: '', name })
+        : undefined;
+      if (found?.['allowVolumeExpansion'] === true) return;
+      const why =
+        'only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize';
+      throw refusal(call, why);
+    },
+  };
+}
+
+function sizeOf(claim: ApiObject): bigint {
+  const given = at(claim, 'spec', 'resources', 'requests', 'storage');
+  const parsed = given === undefined ? undefined : parseQuantity(String(given));
+  return parsed !== undefined && 'nano' in parsed ? parsed.nano : 0n;
+}

@@ -1,0 +1,82 @@
+import { objectsAt, qualityOfService } from '@wheelhouse/kinds';
+import { isObject, type JsonObject, notFound, StatusError } from '@wheelhouse/machinery';
+import type { AdmissionCall } from '../../registry/contract.ts';
+import type { AdmissionPlugin } from '../chain.ts';
+import { comparisonBudget, includes, mergeTolerations, specOf, writtenPod } from '../pods.ts';
+import type { AdmissionTools } from '../tools.ts';
+
+/**
+ * Gives new pods the tolerations that their namespace's annotation names, or else the configuration,
+ * and refuses those beyond what another annotation allows (ADM-1). Pods that ask for something bear with little memory.
+ */
+export function podTolerationRestriction(tools: AdmissionTools): AdmissionPlugin {
+  const { dialect, objects } = tools;
+  const defaults = dialect.label('defaultTolerations', 'scheduler.alpha');
+  const allowed = dialect.label('tolerationsWhitelist', 'scheduler.alpha');
+  const memoryPressure = {
+    key: dialect.label('memory-pressure', 'node'),
+    operator: 'Exists',
+    effect: 'NoSchedule',
+  };
+  const { tolerations: cluster } = tools.configurations;
+  /** `otherwise` is the cluster's, for namespaces without the annotation. */
+  const named = async (
+    call: AdmissionCall,
+    annotation: string,
+    otherwise: readonly JsonObject[] = [],
+  ) => {
+    const { namespace } = call.target;
+    const found = await objects.get('namespaces', { namespace: '', name: namespace });
+    if (found === undefined) throw notFound({ group: '', resource: 'namespaces' }, namespace);
+    const own = found.metadata.annotations?.[annotation];
+    return own === undefined ? otherwise : parsed(own);
+  };
+  const validate = async (call: AdmissionCall): Promise<void> => {
+    const pod = writtenPod(call, ['CREATE', 'UPDATE']);
+    const tolerations = pod === undefined ? [] : objectsAt(specOf(pod), 'tolerations');
+    if (tolerations.length === 0) return;
+    const list = await named(call, allowed, cluster?.allowed);
+    const budget = comparisonBudget();
+    const isAllowed = tolerations.every((one) => {
+      budget.spend(list.length);
+      return list.some((wider) => includes(wider, one));
+    });
+    if (list.length === 0 || isAllowed) return;
+    const why =
+      'pod tolerations (possibly merged with namespace default tolerations) conflict with its namespace whitelist';
+    throw unexplained(why);
+  };
+  return {
+    name: 'PodTolerationRestriction',
+    async mutate(call) {
+      const pod = writtenPod(call, ['CREATE', 'UPDATE']);
+      if (pod === undefined) return;
+      const spec = specOf(pod);
+      const extra = [
+        ...(call.operation === 'CREATE' ? await named(call, defaults, cluster?.defaults) : []),
+        ...(qualityOfService(spec) === 'BestEffort' ? [] : [memoryPressure]),
+      ];
+      if (extra.length > 0) {
+        spec['tolerations'] = mergeTolerations(objectsAt(spec, 'tolerations'), extra);
+      }
+      await validate(call);
+    },
+    validate,
+  };
+}
+
+/** Upstream gives no reason for what this plugin refuses, so that it counts as a failure. */
+function unexplained(message: string): StatusError {
+  return new StatusError({ code: 500, reason: '', message });
+}
+
+function parsed(text: string): readonly JsonObject[] {
+  if (text === '') return [];
+  try {
+    const value: unknown = JSON.parse(text);
+    if (Array.isArray(value) && value.every(isObject)) return value;
+  } catch {
+    // Said below, as for any other text that is no list.
+  }
+  throw unexplained('the tolerations in an annotation of the namespace cannot be read');
+}

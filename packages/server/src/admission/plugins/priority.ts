@@ -1,0 +1,88 @@
+import { numberAt, textAt } from '@wheelhouse/kinds';
+import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
+import type { AdmissionCall } from '../../registry/contract.ts';
+import type { AdmissionPlugin } from '../chain.ts';
+import { specOf, writtenPod } from '../pods.ts';
+import { type AdmissionTools, refusal } from '../tools.ts';
+
+const classes = 'priorityclasses.scheduling';
+
+/**
+ * Gives every new pod the number its class stands for, that of the default class where it names
+ * none, and keeps there being one default at most (ADM-1).
+ */
+export function priority(tools: AdmissionTools): AdmissionPlugin {
+  return {
+    name: 'Priority',
+    async mutate(call) {
+      if (call.target.def.resource !== 'pods') return;
+      const pod = writtenPod(call, ['CREATE', 'UPDATE']);
+      if (pod === undefined) return;
+      if (call.operation === 'UPDATE') keepPriority(specOf(pod), call.old);
+      else await setPriority(tools, call, specOf(pod));
+    },
+    async validate(call) {
+      const { def, subresource } = call.target;
+      if (def.resource === 'pods' || subresource !== '' || call.operation === 'DELETE') return;
+      if (call.object?.['globalDefault'] !== true) return;
+      const present = await defaultClass(tools);
+      const name = present?.metadata.name;
+      if (name === undefined) return;
+      if (call.operation === 'UPDATE' && name === call.object.metadata.name) return;
+      const why = `PriorityClass ${name} is already marked as default. Only one default can exist`;
+      throw refusal(call, why);
+    },
+  };
+}
+
+/** An update that leaves out what was computed means no change of it. */
+function keepPriority(spec: JsonObject, old: ApiObject | undefined): void {
+  const before = old === undefined ? {} : specOf(old);
+  for (const member of ['priority', 'preemptionPolicy']) {
+    const value = before[member];
+    if (spec[member] === undefined && value !== undefined) spec[member] = value;
+  }
+}
+
+async function setPriority(
+  tools: AdmissionTools,
+  call: AdmissionCall,
+  spec: JsonObject,
+): Promise<void> {
+  const named = textAt(spec, 'priorityClassName');
+  const found =
+    named === ''
+      ? await defaultClass(tools)
+      : await tools.objects.get(classes, { namespace: '', name: named });
+  if (found === undefined && named !== '') {
+    throw refusal(call, `no PriorityClass with name ${named} was found`);
+  }
+  const name = found?.metadata.name ?? '';
+  if (name !== '') spec['priorityClassName'] = name;
+  const value = numberAt(found, 'value');
+  const given = spec['priority'];
+  if (given !== undefined && given !== null && Number(given) !== value) {
+    throw refusal(
+      call,
+      `the integer value of priority (${given}) must not be provided in pod spec; priority admission controller computed ${value} from the given PriorityClass name`,
+    );
+  }
+  spec['priority'] = value;
+  const policy = found === undefined ? 'PreemptLowerPriority' : textAt(found, 'preemptionPolicy');
+  if (policy === '') return;
+  const givenPolicy = textAt(spec, 'preemptionPolicy');
+  if (givenPolicy !== '' && givenPolicy !== policy) {
+    throw refusal(
+      call,
+      `the string value of PreemptionPolicy (${givenPolicy}) must not be provided in pod spec; priority admission controller computed ${policy} from the given PriorityClass name`,
+    );
+  }
+  spec['preemptionPolicy'] = policy;
+}
+
+/** Of several defaults, which a race may leave, the lowest counts. */
+async function defaultClass(tools: AdmissionTools): Promise<ApiObject | undefined> {
+  const all = await tools.objects.list(classes, '');
+  const defaults = all.filter((one) => one['globalDefault'] === true);
+  return defaults.sort((one, other) => numberAt(one, 'value') - numberAt(other, 'value'))[0];
+}

@@ -1,0 +1,106 @@
+import { at, objectAt, objectsAt, textAt } from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  parseQuantity,
+} from '@wheelhouse/machinery';
+import type { AdmissionCall } from '../../registry/contract.ts';
+import type { AdmissionPlugin } from '../chain.ts';
+import { labelsAt, mergeTolerations, specOf, writtenPod } from '../pods.ts';
+import { type AdmissionTools, refusal } from '../tools.ts';
+
+/**
+ * Gives a new pod what its runtime class adds (ADM-1): the overhead of running it, and where it may
+ * run. The class must be there, and the pod may not claim an overhead of its own.
+ */
+export function runtimeClass(tools: AdmissionTools): AdmissionPlugin {
+  return {
+    name: 'RuntimeClass',
+    async mutate(call) {
+      const pod = writtenPod(call, ['CREATE']);
+      if (pod === undefined) return;
+      const found = await classOf(tools, call, pod);
+      if (found === undefined) return;
+      setOverhead(call, pod, found);
+      setScheduling(call, pod, found);
+    },
+    async validate(call) {
+      const pod = writtenPod(call, ['CREATE']);
+      if (pod === undefined) return;
+      const overhead = overheadOf(await classOf(tools, call, pod));
+      const own = specOf(pod)['overhead'];
+      if (overhead === undefined) {
+        if (own === undefined || own === null) return;
+        const why =
+          'pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead';
+        throw refusal(call, why);
+      }
+      if (!sameAmounts(own, overhead)) throw refusal(call, mismatch);
+    },
+  };
+}
+
+const mismatch = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
+
+async function classOf(
+  tools: AdmissionTools,
+  call: AdmissionCall,
+  pod: ApiObject,
+): Promise<ApiObject | undefined> {
+  const named = specOf(pod)['runtimeClassName'];
+  if (typeof named !== 'string') return undefined;
+  const found = await tools.objects.get('runtimeclasses.node', { namespace: '', name: named });
+  if (found !== undefined) return found;
+  throw refusal(call, `pod rejected: RuntimeClass ${JSON.stringify(named)} not found`);
+}
+
+function overheadOf(found: ApiObject | undefined): JsonObject | undefined {
+  if (objectAt(found, 'overhead') === undefined) return undefined;
+  return objectAt(found, 'overhead', 'podFixed') ?? {};
+}
+
+function setOverhead(call: AdmissionCall, pod: ApiObject, found: ApiObject): void {
+  const overhead = overheadOf(found);
+  if (overhead === undefined) return;
+  const spec = specOf(pod);
+  const own = spec['overhead'];
+  if (isObject(own) && !sameAmounts(own, overhead)) throw refusal(call, mismatch);
+  spec['overhead'] = { ...overhead };
+}
+
+function sameAmounts(one: JsonValue | undefined, other: JsonObject): boolean {
+  const amounts = isObject(one) ? one : {};
+  const names = Object.keys(amounts);
+  return (
+    names.length === Object.keys(other).length &&
+    names.every((name) => nanoOf(amounts[name]) === nanoOf(other[name]))
+  );
+}
+
+function nanoOf(value: JsonValue | undefined): bigint | undefined {
+  const parsed = value === undefined ? undefined : parseQuantity(String(value));
+  return parsed !== undefined && 'nano' in parsed ? parsed.nano : undefined;
+}
+
+function setScheduling(call: AdmissionCall, pod: ApiObject, found: ApiObject): void {
+  const scheduling = objectAt(found, 'scheduling');
+  if (scheduling === undefined) return;
+  const spec = specOf(pod);
+  const own = labelsAt(spec, 'nodeSelector');
+  const added = labelsAt(scheduling, 'nodeSelector');
+  for (const [key, value] of Object.entries(added)) {
+    if (!Object.hasOwn(own, key) || own[key] === value) continue;
+    throw refusal(
+      call,
+      `conflict: runtimeClass.scheduling.nodeSelector[${key}] = ${value}; pod.spec.nodeSelector[${key}] = ${own[key]}`,
+    );
+  }
+  const selector = { ...own, ...added };
+  if (Object.keys(selector).length > 0) spec['nodeSelector'] = selector;
+  if (at(scheduling, 'tolerations') === undefined) return;
+  const copies = objectsAt(scheduling, 'tolerations').map((one) => ({ ...one }));
+  const merged = mergeTolerations(objectsAt(spec, 'tolerations'), copies);
+  if (merged.length > 0 || textAt(spec, 'tolerations') !== '') spec['tolerations'] = merged;
+}

@@ -1,0 +1,222 @@
+import { at, ensure, listAt, objectAt, objectsAt, secretNames, textAt } from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  type Dialect,
+  generateName,
+  isObject,
+  type JsonObject,
+} from '@wheelhouse/machinery';
+import type { AdmissionCall } from '../../registry/contract.ts';
+import type { AdmissionPlugin } from '../chain.ts';
+import { type AdmissionTools, refusal } from '../tools.ts';
+
+const defaultAccount = 'default';
+/** A controller makes the default account soon after its namespace: it is waited for. */
+const defaultAttempts = 10;
+const retryMs = 150;
+
+const volumeStem = 'kube-api-access-';
+/** A little over an hour marks tokens that nobody asked to be short. */
+const tokenSeconds = 3607;
+
+/**
+ * Gives every new pod the account it runs as (ADM-1): the namespace's default where none is named,
+ * which must exist, and with it the token volume, unless pod or account decline, and the account's
+ * pull secrets. Keeps a pod to the account's Secrets where the account says so. A mirror pod, shown
+ * by a node, is left alone and may have none of this.
+ */
+export function serviceAccount(tools: AdmissionTools): AdmissionPlugin {
+  const mirror = tools.dialect.label('config.mirror');
+  const enforcing = tools.dialect.label('enforce-mountable-secrets');
+  const validate = async (call: AdmissionCall): Promise<void> => {
+    const pod = podOf(call);
+    if (pod === undefined) return;
+    const isEphemeral = call.target.subresource === 'ephemeralcontainers';
+    if (call.operation !== 'CREATE' && !isEphemeral) return;
+    if (Object.hasOwn(pod.metadata.annotations ?? {}, mirror)) {
+      if (call.operation === 'CREATE') checkMirror(call, pod);
+      return;
+    }
+    const account = await accountOf(tools, call, pod);
+    if (!isTrue(account.metadata.annotations?.[enforcing])) return;
+    const problem = isEphemeral
+      ? containerProblem(pod, account, ['ephemeralContainers'])
+      : secretProblem(pod, account);
+    if (problem !== undefined) throw refusal(call, problem);
+  };
+  return {
+    name: 'ServiceAccount',
+    async mutate(call) {
+      const pod = podOf(call);
+      const isMirror = pod !== undefined && Object.hasOwn(pod.metadata.annotations ?? {}, mirror);
+      if (pod === undefined || isMirror || call.operation !== 'CREATE') return validate(call);
+      if (call.target.subresource !== '') return;
+      const spec = ensure(pod, 'spec');
+      if (textAt(spec, 'serviceAccountName') === '') setAccount(spec, defaultAccount);
+      const account = await accountOf(tools, call, pod);
+      if (mountsToken(spec, account)) mountToken(spec, tools.dialect);
+      addPullSecrets(spec, account);
+      await validate(call);
+    },
+    validate,
+  };
+}
+
+function podOf({ target, object }: AdmissionCall): ApiObject | undefined {
+  const { subresource } = target;
+  return subresource === '' || subresource === 'ephemeralcontainers' ? object : undefined;
+}
+
+/** The older name of the member goes with the newer one. */
+function setAccount(spec: JsonObject, name: string): void {
+  spec['serviceAccountName'] = name;
+  spec['serviceAccount'] = name;
+}
+
+function isTrue(text: string | undefined): boolean {
+  return text !== undefined && ['1', 't', 'T', 'TRUE', 'true', 'True'].includes(text);
+}
+
+function checkMirror(call: AdmissionCall, pod: ApiObject): void {
+  const spec = objectAt(pod, 'spec');
+  if (textAt(spec, 'serviceAccountName') !== '') {
+    throw refusal(call, 'a mirror pod may not reference service accounts');
+  }
+  if (secretNames(spec).length > 0) {
+    throw refusal(call, 'a mirror pod may not reference secrets');
+  }
+  const projects = objectsAt(spec, 'volumes').some((volume) =>
+    objectsAt(volume, 'projected', 'sources').some((one) => isObject(one['serviceAccountToken'])),
+  );
+  if (projects) {
+    throw refusal(call, 'a mirror pod may not use ServiceAccountToken volume projections');
+  }
+}
+
+async function accountOf(
+  tools: AdmissionTools,
+  call: AdmissionCall,
+  pod: ApiObject,
+): Promise<ApiObject> {
+  const { namespace } = call.target;
+  const name = textAt(pod, 'spec', 'serviceAccountName');
+  const attempts = name === defaultAccount ? defaultAttempts : 1;
+  for (let attempt = 1; ; attempt += 1) {
+    const found = await tools.objects.get('serviceaccounts', { namespace, name });
+    if (found !== undefined) return found;
+    if (attempt >= attempts || call.context.expired()) break;
+    await new Promise<void>((resolve) => tools.clock.after(retryMs, resolve));
+  }
+  const why = `serviceaccount ${JSON.stringify(name)} not found`;
+  throw refusal(call, `error looking up service account ${namespace}/${name}: ${why}`);
+}
+
+/** The pod's word counts before the account's. */
+function mountsToken(spec: JsonObject, account: ApiObject): boolean {
+  const own = spec['automountServiceAccountToken'] ?? account['automountServiceAccountToken'];
+  return own !== false;
+}
+
+function mountToken(spec: JsonObject, dialect: Dialect): void {
+  const volumes = listAt(spec, 'volumes');
+  const present = objectsAt(spec, 'volumes').find((one) =>
+    textAt(one, 'name').startsWith(volumeStem),
+  );
+  const name = present === undefined ? generateName(volumeStem) : textAt(present, 'name');
+  const mountPath = `/var/run/secrets/${dialect.labelDomain}/serviceaccount`;
+  let isNeeded = false;
+  for (const member of ['initContainers', 'containers']) {
+    for (const container of objectsAt(spec, member)) {
+      const mounts = listAt(container, 'volumeMounts');
+      if (mounts.some((one) => textAt(one, 'mountPath') === mountPath)) continue;
+      container['volumeMounts'] = [...mounts, { name, readOnly: true, mountPath }];
+      isNeeded = true;
+    }
+  }
+  if (isNeeded && present === undefined) {
+    spec['volumes'] = [...volumes, tokenVolume(name, dialect)];
+  }
+}
+
+function tokenVolume(name: string, dialect: Dialect): JsonObject {
+  const namespace = { apiVersion: 'v1', fieldPath: 'metadata.namespace' };
+  return {
+    name,
+    projected: {
+      sources: [
+        { serviceAccountToken: { expirationSeconds: tokenSeconds, path: 'token' } },
+        {
+          configMap: {
+            name: `${dialect.namespacePrefix}root-ca.crt`,
+            items: [{ key: 'ca.crt', path: 'ca.crt' }],
+          },
+        },
+        { downwardAPI: { items: [{ path: 'namespace', fieldRef: namespace }] } },
+      ],
+      defaultMode: 0o644,
+    },
+  };
+}
+
+function addPullSecrets(spec: JsonObject, account: ApiObject): void {
+  if (listAt(spec, 'imagePullSecrets').length > 0) return;
+  const secrets = objectsAt(account, 'imagePullSecrets');
+  if (secrets.length === 0) return;
+  spec['imagePullSecrets'] = secrets.map((one) => ({ name: textAt(one, 'name') }));
+}
+
+const names = (object: ApiObject, member: string) =>
+  new Set(objectsAt(object, member).map((one) => textAt(one, 'name')));
+
+/** Why a pod may not have a Secret that its account does not list; upstream's words. */
+function secretProblem(pod: ApiObject, account: ApiObject): string | undefined {
+  const mountable = names(account, 'secrets');
+  const not = `is not allowed because service account ${account.metadata.name} does not reference`;
+  for (const volume of objectsAt(pod, 'spec', 'volumes')) {
+    if (objectAt(volume, 'secret') === undefined) continue;
+    const secret = textAt(volume, 'secret', 'secretName');
+    if (mountable.has(secret)) continue;
+    return `volume with secret.secretName="${secret}" ${not} that secret`;
+  }
+  const problem = containerProblem(pod, account, ['initContainers', 'containers']);
+  if (problem !== undefined) return problem;
+  const pullable = names(account, 'imagePullSecrets');
+  const pulls = objectsAt(pod, 'spec', 'imagePullSecrets').map((one) => textAt(one, 'name'));
+  const index = pulls.findIndex((name) => !pullable.has(name));
+  if (index < 0) return undefined;
+  return `imagePullSecrets[${index}].name="${pulls[index]}" ${not} that imagePullSecret`;
+}
+
+const containerWords: Readonly<Record<string, string>> = {
+  initContainers: 'init container',
+  containers: 'container',
+  ephemeralContainers: 'ephemeral container',
+};
+
+function containerProblem(
+  pod: ApiObject,
+  account: ApiObject,
+  members: readonly string[],
+): string | undefined {
+  const mountable = names(account, 'secrets');
+  const not = `is not allowed because service account ${account.metadata.name} does not reference that secret`;
+  for (const member of members) {
+    for (const container of objectsAt(pod, 'spec', member)) {
+      const who = `${containerWords[member]} ${textAt(container, 'name')}`;
+      for (const env of objectsAt(container, 'env')) {
+        if (at(env, 'valueFrom', 'secretKeyRef') === undefined) continue;
+        const secret = textAt(env, 'valueFrom', 'secretKeyRef', 'name');
+        if (mountable.has(secret)) continue;
+        const variable = `with envVar ${textAt(env, 'name')}`;
+        return `${who} ${variable} referencing secret.secretName="${secret}" ${not}`;
+      }
+      for (const source of objectsAt(container, 'envFrom')) {
+        if (at(source, 'secretRef') === undefined) continue;
+        const secret = textAt(source, 'secretRef', 'name');
+        if (mountable.has(secret)) continue;
+        return `${who} with envFrom referencing secret.secretName="${secret}" ${not}`;
+      }
+    }
+  }
+  return undefined;
+}

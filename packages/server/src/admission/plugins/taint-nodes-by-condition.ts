@@ -1,0 +1,24 @@
+import { ensure, objectsAt, textAt } from '@wheelhouse/kinds';
+import type { AdmissionPlugin } from '../chain.ts';
+import type { AdmissionTools } from '../tools.ts';
+
+/** Keeps pods off a new node until somebody has found it ready and takes the taint away (ADM-1). */
+export function taintNodesByCondition({ dialect }: AdmissionTools): AdmissionPlugin {
+  const key = dialect.label('not-ready', 'node');
+  const effect = 'NoSchedule';
+  return {
+    name: 'TaintNodesByCondition',
+    mutate({ operation, target, object }) {
+      if (operation !== 'CREATE' || target.subresource !== '' || object === undefined) {
+        return undefined;
+      }
+      const spec = ensure(object, 'spec');
+      const taints = objectsAt(spec, 'taints');
+      const isThere = taints.some(
+        (one) => textAt(one, 'key') === key && textAt(one, 'effect') === effect,
+      );
+      if (!isThere) spec['taints'] = [...taints, { key, effect }];
+      return undefined;
+    },
+  };
+}

@@ -1,0 +1,449 @@
+import { at, containersOf, listAt, numberAt, objectAt, objectsAt, textAt } from '@wheelhouse/kinds';
+import { type Dialect, isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
+import type { Level, Standard } from './pod-security-policy.ts';
+
+/** What is judged: a pod's spec, or a template's. */
+export interface JudgedPod {
+  readonly spec: JsonObject;
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+/** One thing that a standard forbids, in upstream's words. */
+export interface Violation {
+  readonly reason: string;
+  readonly detail: string;
+}
+
+type Judge = (pod: JudgedPod) => Violation | undefined;
+
+interface Check {
+  readonly id: string;
+  readonly level: Exclude<Level, 'privileged'>;
+  /** Rules by the minor release from which they hold. */
+  readonly since: readonly (readonly [minor: number, judge: Judge])[];
+  /** Checks of the lower level that this one makes needless, where it holds. */
+  readonly instead?: string;
+}
+
+/** The last release that changed a check; later ones, and `latest`, are as this one. */
+const latestMinor = 32;
+
+/** What of a pod a standard forbids, in order. */
+export function violations(
+  standard: Standard,
+  pod: JudgedPod,
+  dialect: Dialect,
+): readonly Violation[] {
+  if (standard.level === 'privileged') return [];
+  const minor = Math.min(standard.minor ?? latestMinor, latestMinor);
+  const holding = checksOf(dialect).flatMap((check) => {
+    const judge = check.since.filter(([from]) => from <= minor).at(-1)?.[1];
+    const isAsked = standard.level === 'restricted' || check.level === 'baseline';
+    return judge !== undefined && isAsked ? [{ ...check, judge }] : [];
+  });
+  const needless = new Set(holding.map(({ instead }) => instead));
+  return holding.filter(({ id }) => !needless.has(id)).flatMap(({ judge }) => judge(pod) ?? []);
+}
+
+/** Those of the lower level first, each level in the order of names. */
+function checksOf(dialect: Dialect): readonly Check[] {
+  return [
+    { id: 'appArmorProfile', level: 'baseline', since: [[0, appArmor(dialect)]] },
+    { id: 'capabilities_baseline', level: 'baseline', since: [[0, capabilitiesAdded]] },
+    { id: 'hostNamespaces', level: 'baseline', since: [[0, hostNamespaces]] },
+    { id: 'hostPathVolumes', level: 'baseline', since: [[0, hostPaths]] },
+    { id: 'hostPorts', level: 'baseline', since: [[0, hostPorts]] },
+    { id: 'privileged', level: 'baseline', since: [[0, privileged]] },
+    { id: 'procMount', level: 'baseline', since: [[0, procMount]] },
+    {
+      id: 'seLinuxOptions',
+      level: 'baseline',
+      since: [
+        [0, seLinux(['', 'container_t', 'container_init_t', 'container_kvm_t'])],
+        [
+          31,
+          seLinux(['', 'container_t', 'container_init_t', 'container_kvm_t', 'container_engine_t']),
+        ],
+      ],
+    },
+    {
+      id: 'seccompProfile_baseline',
+      level: 'baseline',
+      since: [
+        [0, seccompAnnotations(dialect)],
+        [19, seccompValues],
+      ],
+    },
+    {
+      id: 'sysctls',
+      level: 'baseline',
+      since: sysctlsSince.map(([minor]) => [minor, sysctls(minor)]),
+    },
+    { id: 'windowsHostProcess', level: 'baseline', since: [[0, hostProcess]] },
+    {
+      id: 'allowPrivilegeEscalation',
+      level: 'restricted',
+      since: [
+        [8, privilegeEscalation],
+        [25, unlessWindows(privilegeEscalation)],
+      ],
+    },
+    {
+      id: 'capabilities_restricted',
+      level: 'restricted',
+      instead: 'capabilities_baseline',
+      since: [
+        [22, capabilitiesDropped],
+        [25, unlessWindows(capabilitiesDropped)],
+      ],
+    },
+    {
+      id: 'restrictedVolumes',
+      level: 'restricted',
+      instead: 'hostPathVolumes',
+      since: [[0, volumeTypes]],
+    },
+    { id: 'runAsNonRoot', level: 'restricted', since: [[0, runAsNonRoot]] },
+    { id: 'runAsUser', level: 'restricted', since: [[23, runAsUser]] },
+    {
+      id: 'seccompProfile_restricted',
+      level: 'restricted',
+      instead: 'seccompProfile_baseline',
+      since: [
+        [19, seccompRequired],
+        [25, unlessWindows(seccompRequired)],
+      ],
+    },
+  ];
+}
+
+const quoted = (items: readonly string[]) => items.map((one) => `"${one}"`).join(', ');
+const plural = (one: string, many: string, count: number) => (count === 1 ? one : many);
+const sorted = (items: Iterable<string>) => [...new Set(items)].sort();
+
+/** Names of the containers that something holds for; of several kinds, in upstream's order. */
+function containersWith(
+  { spec }: JudgedPod,
+  holds: (container: JsonObject) => boolean,
+): readonly string[] {
+  return containersOf(spec)
+    .filter(holds)
+    .map((container) => textAt(container, 'name'));
+}
+
+const named = (names: readonly string[]) =>
+  `${plural('container', 'containers', names.length)} ${quoted(names)}`;
+
+/** Who sets something: the pod, containers, or both. */
+function setters(pod: boolean, containers: readonly string[]): string {
+  return [...(pod ? ['pod'] : []), ...(containers.length === 0 ? [] : [named(containers)])].join(
+    ' and ',
+  );
+}
+
+const security = (object: JsonObject, ...path: readonly string[]) =>
+  at(object, 'securityContext', ...path);
+const isGiven = (value: JsonValue | undefined) => value !== undefined && value !== null;
+
+function unlessWindows(judge: Judge): Judge {
+  return (pod) => (textAt(pod.spec, 'os', 'name') === 'windows' ? undefined : judge(pod));
+}
+
+const privileged: Judge = (pod) => {
+  const bad = containersWith(pod, (one) => security(one, 'privileged') === true);
+  if (bad.length === 0) return undefined;
+  const detail = `${named(bad)} must not set securityContext.privileged=true`;
+  return { reason: 'privileged', detail };
+};
+
+const hostNamespaces: Judge = ({ spec }) => {
+  const used = ['hostNetwork', 'hostPID', 'hostIPC'].filter((name) => spec[name] === true);
+  if (used.length === 0) return undefined;
+  return { reason: 'host namespaces', detail: used.map((name) => `${name}=true`).join(', ') };
+};
+
+const hostPaths: Judge = ({ spec }) => {
+  const names = objectsAt(spec, 'volumes')
+    .filter((volume) => objectAt(volume, 'hostPath') !== undefined)
+    .map((volume) => textAt(volume, 'name'));
+  if (names.length === 0) return undefined;
+  const detail = `${plural('volume', 'volumes', names.length)} ${quoted(names)}`;
+  return { reason: 'hostPath volumes', detail };
+};
+
+const hostPorts: Judge = (pod) => {
+  const portsOf = (container: JsonObject) =>
+    objectsAt(container, 'ports')
+      .map((port) => numberAt(port, 'hostPort'))
+      .filter((port) => port !== 0);
+  const bad = containersWith(pod, (one) => portsOf(one).length > 0);
+  if (bad.length === 0) return undefined;
+  const ports = sorted(containersOf(pod.spec).flatMap(portsOf).map(String));
+  const uses = `${plural('uses', 'use', bad.length)} ${plural('hostPort', 'hostPorts', ports.length)}`;
+  return { reason: 'hostPort', detail: `${named(bad)} ${uses} ${ports.join(', ')}` };
+};
+
+const allowedCapabilities = new Set([
+  'AUDIT_WRITE',
+  'CHOWN',
+  'DAC_OVERRIDE',
+  'FOWNER',
+  'FSETID',
+  'KILL',
+  'MKNOD',
+  'NET_BIND_SERVICE',
+  'SETFCAP',
+  'SETGID',
+  'SETPCAP',
+  'SETUID',
+  'SYS_CHROOT',
+]);
+
+const capabilitiesOf = (container: JsonObject, member: 'add' | 'drop') =>
+  listAt(container, 'securityContext', 'capabilities', member).map(String);
+
+function addedBeyond(
+  pod: JudgedPod,
+  allowed: ReadonlySet<string>,
+): { names: readonly string[]; text: string } {
+  const beyond = (container: JsonObject) =>
+    capabilitiesOf(container, 'add').filter((one) => !allowed.has(one));
+  const names = containersWith(pod, (one) => beyond(one).length > 0);
+  const capabilities = sorted(containersOf(pod.spec).flatMap(beyond));
+  const text = `${named(names)} must not include ${quoted(capabilities)} in securityContext.capabilities.add`;
+  return { names, text };
+}
+
+const capabilitiesAdded: Judge = (pod) => {
+  const { names, text } = addedBeyond(pod, allowedCapabilities);
+  return names.length === 0 ? undefined : { reason: 'non-default capabilities', detail: text };
+};
+
+const capabilitiesDropped: Judge = (pod) => {
+  const keeping = containersWith(pod, (one) => !capabilitiesOf(one, 'drop').includes('ALL'));
+  const added = addedBeyond(pod, new Set(['NET_BIND_SERVICE']));
+  const details = [
+    ...(keeping.length === 0
+      ? []
+      : [`${named(keeping)} must set securityContext.capabilities.drop=["ALL"]`]),
+    ...(added.names.length === 0 ? [] : [added.text]),
+  ];
+  if (details.length === 0) return undefined;
+  return { reason: 'unrestricted capabilities', detail: details.join('; ') };
+};
+
+const procMount: Judge = (pod) => {
+  const mount = (container: JsonObject) => security(container, 'procMount');
+  const isBad = (one: JsonObject) => isGiven(mount(one)) && mount(one) !== 'Default';
+  const bad = containersWith(pod, isBad);
+  if (bad.length === 0) return undefined;
+  const types = sorted(
+    containersOf(pod.spec)
+      .filter(isBad)
+      .map((one) => String(mount(one))),
+  );
+  const detail = `${named(bad)} must not set securityContext.procMount to ${quoted(types)}`;
+  return { reason: 'procMount', detail };
+};
+
+function seLinux(types: readonly string[]): Judge {
+  return (pod) => {
+    const options = (object: JsonObject) => objectAt(object, 'securityContext', 'seLinuxOptions');
+    const says = (object: JsonObject, member: string) => textAt(options(object), member);
+    const isBad = (object: JsonObject) =>
+      !types.includes(says(object, 'type')) ||
+      says(object, 'user') !== '' ||
+      says(object, 'role') !== '';
+    const holders = [pod.spec, ...containersOf(pod.spec)].filter(isBad);
+    if (holders.length === 0) return undefined;
+    const bad = sorted(holders.map((one) => says(one, 'type'))).filter(
+      (type) => !types.includes(type),
+    );
+    const data = [
+      ...(bad.length === 0 ? [] : [`${plural('type', 'types', bad.length)} ${quoted(bad)}`]),
+      ...(holders.some((one) => says(one, 'user') !== '') ? ['user may not be set'] : []),
+      ...(holders.some((one) => says(one, 'role') !== '') ? ['role may not be set'] : []),
+    ];
+    const who = setters(isBad(pod.spec), containersWith(pod, isBad));
+    const detail = `${who} set forbidden securityContext.seLinuxOptions: ${data.join('; ')}`;
+    return { reason: 'seLinuxOptions', detail };
+  };
+}
+
+const profileType = (object: JsonObject, profile: string) => {
+  const found = objectAt(object, 'securityContext', profile);
+  return found === undefined ? undefined : textAt(found, 'type');
+};
+const isContained = (type: string | undefined) =>
+  type === undefined || type === 'RuntimeDefault' || type === 'Localhost';
+
+function appArmor(dialect: Dialect): Judge {
+  const prefix = dialect.label('', 'container.apparmor.security.beta');
+  return (pod) => {
+    const isBad = (object: JsonObject) => !isContained(profileType(object, 'appArmorProfile'));
+    const holders = [pod.spec, ...containersOf(pod.spec)].filter(isBad);
+    const annotations = Object.entries(pod.annotations)
+      .filter(([key, value]) => key.startsWith(prefix) && !isAppArmorValue(value))
+      .map(([key, value]) => `${key}=${JSON.stringify(value)}`)
+      .sort();
+    if (holders.length === 0 && annotations.length === 0) return undefined;
+    const types = sorted(holders.map((one) => profileType(one, 'appArmorProfile') ?? ''));
+    const values = [...types, ...annotations];
+    const noun = plural('annotation', 'annotations', annotations.length);
+    const own = setters(isBad(pod.spec), containersWith(pod, isBad));
+    const who = [own, annotations.length === 0 ? '' : noun].filter((one) => one !== '');
+    const reason = 'forbidden AppArmor profile';
+    return {
+      reason: plural(reason, `${reason}s`, values.length),
+      detail: `${who.join(' and ')} must not set AppArmor profile type to ${quoted(values)}`,
+    };
+  };
+}
+
+const isAppArmorValue = (value: string) =>
+  value === '' || value === 'runtime/default' || value.startsWith('localhost/');
+
+function seccompAnnotations(dialect: Dialect): Judge {
+  const ofPod = dialect.label('pod', 'seccomp.security.alpha');
+  const ofContainer = dialect.label('', 'container.seccomp.security.alpha');
+  const isFine = (value: string) =>
+    value === 'runtime/default' || value === 'docker/default' || value.startsWith('localhost/');
+  return ({ spec, annotations }) => {
+    const keys = [ofPod, ...containersOf(spec).map((one) => ofContainer + textAt(one, 'name'))];
+    const bad = sorted(
+      keys.flatMap((key) => {
+        const value = Object.hasOwn(annotations, key) ? annotations[key] : undefined;
+        return value === undefined || isFine(value) ? [] : [`${key}=${JSON.stringify(value)}`];
+      }),
+    );
+    if (bad.length === 0) return undefined;
+    const noun = plural('annotation', 'annotations', bad.length);
+    return { reason: 'seccompProfile', detail: `forbidden ${noun} ${bad.join(', ')}` };
+  };
+}
+
+const seccompValues: Judge = (pod) => {
+  const isBad = (object: JsonObject) => !isContained(profileType(object, 'seccompProfile'));
+  const holders = [pod.spec, ...containersOf(pod.spec)].filter(isBad);
+  if (holders.length === 0) return undefined;
+  const values = sorted(holders.map((one) => profileType(one, 'seccompProfile') ?? ''));
+  const who = setters(isBad(pod.spec), containersWith(pod, isBad));
+  const detail = `${who} must not set securityContext.seccompProfile.type to ${quoted(values)}`;
+  return { reason: 'seccompProfile', detail };
+};
+
+const seccompRequired: Judge = (pod) => {
+  const bad = seccompValues(pod);
+  if (bad !== undefined || profileType(pod.spec, 'seccompProfile') !== undefined) return bad;
+  const silent = containersWith(pod, (one) => profileType(one, 'seccompProfile') === undefined);
+  if (silent.length === 0) return undefined;
+  const detail = `pod or ${named(silent)} must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost"`;
+  return { reason: 'seccompProfile', detail };
+};
+
+/** Kernel settings that concern the pod alone, by the release that added them. */
+const sysctlsSince: readonly (readonly [minor: number, names: readonly string[]])[] = [
+  [
+    0,
+    [
+      'kernel.shm_rmid_forced',
+      'net.ipv4.ip_local_port_range',
+      'net.ipv4.tcp_syncookies',
+      'net.ipv4.ping_group_range',
+      'net.ipv4.ip_unprivileged_port_start',
+    ],
+  ],
+  [27, ['net.ipv4.ip_local_reserved_ports']],
+  [
+    29,
+    [
+      'net.ipv4.tcp_keepalive_time',
+      'net.ipv4.tcp_fin_timeout',
+      'net.ipv4.tcp_keepalive_intvl',
+      'net.ipv4.tcp_keepalive_probes',
+    ],
+  ],
+  [32, ['net.ipv4.tcp_rmem', 'net.ipv4.tcp_wmem']],
+];
+
+function sysctls(minor: number): Judge {
+  const allowed = new Set(sysctlsSince.flatMap(([since, names]) => (since <= minor ? names : [])));
+  return ({ spec }) => {
+    const names = objectsAt(spec, 'securityContext', 'sysctls').map((one) => textAt(one, 'name'));
+    const bad = names.filter((name) => !allowed.has(name));
+    return bad.length === 0 ? undefined : { reason: 'forbidden sysctls', detail: bad.join(', ') };
+  };
+}
+
+const hostProcess: Judge = (pod) => {
+  const isBad = (object: JsonObject) => security(object, 'windowsOptions', 'hostProcess') === true;
+  const names = containersWith(pod, isBad);
+  if (!isBad(pod.spec) && names.length === 0) return undefined;
+  const who = setters(isBad(pod.spec), names);
+  const detail = `${who} must not set securityContext.windowsOptions.hostProcess=true`;
+  return { reason: 'hostProcess', detail };
+};
+
+const privilegeEscalation: Judge = (pod) => {
+  const bad = containersWith(pod, (one) => security(one, 'allowPrivilegeEscalation') !== false);
+  if (bad.length === 0) return undefined;
+  return {
+    reason: 'allowPrivilegeEscalation != false',
+    detail: `${named(bad)} must set securityContext.allowPrivilegeEscalation=false`,
+  };
+};
+
+const allowedVolumes = new Set([
+  'configMap',
+  'csi',
+  'downwardAPI',
+  'emptyDir',
+  'ephemeral',
+  'image',
+  'persistentVolumeClaim',
+  'projected',
+  'secret',
+]);
+
+const volumeTypes: Judge = ({ spec }) => {
+  const typeOf = (volume: JsonObject) =>
+    Object.keys(volume).find((member) => isObject(volume[member])) ?? 'unknown';
+  const bad = objectsAt(spec, 'volumes').filter((volume) => !allowedVolumes.has(typeOf(volume)));
+  if (bad.length === 0) return undefined;
+  const names = bad.map((volume) => textAt(volume, 'name'));
+  const types = sorted(bad.map(typeOf));
+  const noun = 'restricted volume type';
+  const detail = [
+    plural('volume', 'volumes', names.length),
+    quoted(names),
+    plural('uses', 'use', names.length),
+    plural(noun, `${noun}s`, types.length),
+    quoted(types),
+  ];
+  return { reason: 'restricted volume types', detail: detail.join(' ') };
+};
+
+const runAsNonRoot: Judge = (pod) => {
+  const says = (object: JsonObject) => security(object, 'runAsNonRoot');
+  const reason = 'runAsNonRoot != true';
+  const roots = containersWith(pod, (one) => says(one) === false);
+  if (says(pod.spec) === false || roots.length > 0) {
+    const who = setters(says(pod.spec) === false, roots);
+    return { reason, detail: `${who} must not set securityContext.runAsNonRoot=false` };
+  }
+  if (says(pod.spec) === true) return undefined;
+  const silent = containersWith(pod, (one) => !isGiven(says(one)));
+  if (silent.length === 0) return undefined;
+  return { reason, detail: `pod or ${named(silent)} must set securityContext.runAsNonRoot=true` };
+};
+
+const runAsUser: Judge = (pod) => {
+  const isRoot = (object: JsonObject) => {
+    const user = security(object, 'runAsUser');
+    return isGiven(user) && Number(user) === 0;
+  };
+  const names = containersWith(pod, isRoot);
+  if (!isRoot(pod.spec) && names.length === 0) return undefined;
+  const detail = `${setters(isRoot(pod.spec), names)} must not set runAsUser=0`;
+  return { reason: 'runAsUser=0', detail };
+};

@@ -1,0 +1,100 @@
+import { appendAll, type Dialect, type FieldError, invalid } from '@wheelhouse/machinery';
+
+/** How much a pod may do, from everything to little. */
+export type Level = 'privileged' | 'baseline' | 'restricted';
+
+const levels: readonly Level[] = ['privileged', 'baseline', 'restricted'];
+
+/** A standard at a release: `restricted:v1.25`, or as it is now. */
+export interface Standard {
+  readonly level: Level;
+  /** Minor release; undefined is the latest. */
+  readonly minor: number | undefined;
+}
+
+/** What a namespace demands of its pods, what it warns of, and what it notes. */
+export interface Policy {
+  readonly enforce: Standard;
+  readonly warn: Standard;
+  readonly audit: Standard;
+}
+
+/** Three levels as upstream compares them: less than nought where the first demands less. */
+export function compareLevels(one: Level, other: Level): number {
+  return levels.indexOf(one) - levels.indexOf(other);
+}
+
+/** `restricted:latest`. */
+export function standardText({ level, minor }: Standard): string {
+  return `${level}:${minor === undefined ? 'latest' : `v1.${minor}`}`;
+}
+
+const anything: Standard = { level: 'privileged', minor: undefined };
+
+/** What is demanded where nobody says anything. */
+export const openPolicy: Policy = { enforce: anything, warn: anything, audit: anything };
+
+/** What is wrong with the name of a level. */
+export function levelProblem(field: string, level: string): FieldError[] {
+  if ((levels as readonly string[]).includes(level)) return [];
+  return [invalid(field, level, `must be one of ${levels.join(', ')}`)];
+}
+
+/** What is wrong with the name of a version. */
+export function versionProblem(field: string, version: string): FieldError[] {
+  return minorOf(version) === 'unreadable'
+    ? [invalid(field, version, 'must be "latest" or "v1.x"')]
+    : [];
+}
+
+/**
+ * The policy that a namespace's labels say, with `defaults` for what they do not, and what is wrong
+ * with them. What cannot be read is taken to demand the most where it is enforced, and nothing where
+ * it is only told.
+ */
+export function policyOf(
+  labels: Readonly<Record<string, string>>,
+  { dialect, defaults }: { readonly dialect: Dialect; readonly defaults: Policy },
+): { readonly policy: Policy; readonly errors: readonly FieldError[] } {
+  const errors: FieldError[] = [];
+  const read = (mode: 'enforce' | 'warn' | 'audit') => {
+    const levelLabel = dialect.label(mode, 'pod-security');
+    const versionLabel = dialect.label(`${mode}-version`, 'pod-security');
+    const own = (label: string) => (Object.hasOwn(labels, label) ? labels[label] : undefined);
+    const [levelText, versionText] = [own(levelLabel), own(versionLabel)];
+    const level = levels.find((one) => one === levelText);
+    const minor = versionText === undefined ? undefined : minorOf(versionText);
+    if (levelText !== undefined) {
+      appendAll(errors, levelProblem(`metadata.labels[${levelLabel}]`, levelText));
+    }
+    if (versionText !== undefined) {
+      appendAll(errors, versionProblem(`metadata.labels[${versionLabel}]`, versionText));
+    }
+    const unread: Level = mode === 'enforce' ? 'restricted' : 'privileged';
+    const otherwise = defaults[mode];
+    const standard: Standard = {
+      level: level ?? (levelText === undefined ? otherwise.level : unread),
+      minor:
+        versionText === undefined ? otherwise.minor : minor === 'unreadable' ? undefined : minor,
+    };
+    return { levelText, level, versionText, standard };
+  };
+  const [enforce, audit, warn] = [read('enforce'), read('audit'), read('warn')];
+  const { standard: enforced } = enforce;
+  const { standard: told } = warn;
+  const followsEnforced =
+    warn.levelText === undefined &&
+    enforce.level !== undefined &&
+    compareLevels(enforce.level, told.level) > 0;
+  const warned = followsEnforced
+    ? { level: enforced.level, minor: warn.versionText === undefined ? enforced.minor : told.minor }
+    : told;
+  return { policy: { enforce: enforced, warn: warned, audit: audit.standard }, errors };
+}
+
+/** The minor release of a version; undefined is the latest. */
+export function minorOf(text: string): number | undefined | 'unreadable' {
+  if (text === 'latest') return undefined;
+  const digits = /^v1\.(0|[1-9]\d{0,5})$/.exec(text)?.[1];
+  return digits === undefined ? 'unreadable' : Number(digits);
+}

@@ -1,0 +1,267 @@
+import { objectAt, objectsAt, textAt } from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  type FieldError,
+  invalidObject,
+  type JsonObject,
+  jsonEqual,
+} from '@wheelhouse/machinery';
+import type { AdmissionCall } from '../../registry/contract.ts';
+import { groupKindOf } from '../../registry/registry.ts';
+import type { AdmissionPlugin } from '../chain.ts';
+import type { PodSecuritySettings } from '../configuration/pod-security.ts';
+import { type AdmissionTools, nameOf, refusal } from '../tools.ts';
+import { type JudgedPod, type Violation, violations } from './pod-security-checks.ts';
+import {
+  compareLevels,
+  openPolicy,
+  type Policy,
+  policyOf,
+  type Standard,
+  standardText,
+} from './pod-security-policy.ts';
+
+/** The most pods that are looked at when a namespace comes to demand more. */
+const podsMax = 3000;
+
+/** Where each kind that makes pods has their template. */
+const templates: Readonly<Record<string, readonly string[]>> = {
+  podtemplates: ['template'],
+  replicationcontrollers: ['spec', 'template'],
+  replicasets: ['spec', 'template'],
+  deployments: ['spec', 'template'],
+  statefulsets: ['spec', 'template'],
+  daemonsets: ['spec', 'template'],
+  jobs: ['spec', 'template'],
+  cronjobs: ['spec', 'jobTemplate', 'spec', 'template'],
+};
+
+/**
+ * Holds pods to the standard that their namespace's labels demand, or else the configuration, warns
+ * of what is only asked for, and notes in the audit log what is to be noted (ADM-1); of templates it
+ * never refuses any, as they may be changed before they are used.
+ */
+export function podSecurity(tools: AdmissionTools): AdmissionPlugin {
+  const settings = tools.configurations.podSecurity ?? openSettings;
+  const plugin: PodSecurity = { tools, settings };
+  return {
+    name: 'PodSecurity',
+    validate(call) {
+      if (call.operation === 'DELETE') return undefined;
+      const { resource } = call.target.def;
+      if (resource === 'namespaces') return checkNamespace(plugin, call);
+      return resource === 'pods' ? checkPod(plugin, call) : checkTemplate(plugin, call);
+    },
+  };
+}
+
+interface PodSecurity {
+  readonly tools: AdmissionTools;
+  readonly settings: PodSecuritySettings;
+}
+
+const nobody: ReadonlySet<string> = new Set();
+const openSettings: PodSecuritySettings = {
+  defaults: openPolicy,
+  exemptions: { usernames: nobody, namespaces: nobody, runtimeClasses: nobody },
+};
+
+async function checkPod(plugin: PodSecurity, call: AdmissionCall): Promise<void> {
+  const { subresource } = call.target;
+  if (subresource !== '' && subresource !== 'ephemeralcontainers') return;
+  const pod = call.object;
+  if (pod === undefined || isExempt(plugin, call)) return;
+  const { policy, errors } = await policyFor(plugin, call);
+  if (errors.length === 0 && isOpen(policy.enforce, policy.warn, policy.audit)) {
+    annotate(plugin, call, { 'enforce-policy': standardText(policy.enforce) });
+    return;
+  }
+  if (call.old !== undefined && !isNews(pod, call.old)) return;
+  const judged = judgedOf(pod);
+  if (isExemptClass(plugin, call, judged)) return;
+  annotate(plugin, call, { 'enforce-policy': standardText(policy.enforce) });
+  const found = violations(policy.enforce, judged, plugin.tools.dialect);
+  note(plugin, call, { policy, errors, judged });
+  if (found.length > 0) {
+    const standard = JSON.stringify(standardText(policy.enforce));
+    throw refusal(call, `violates PodSecurity ${standard}: ${told(found)}`);
+  }
+  warn(plugin, call, { policy, judged });
+}
+
+async function checkTemplate(plugin: PodSecurity, call: AdmissionCall): Promise<void> {
+  const { def, subresource } = call.target;
+  const path = templates[def.resource];
+  if (subresource !== '' || path === undefined || isExempt(plugin, call)) return;
+  const { policy, errors } = await policyFor(plugin, call);
+  if (errors.length === 0 && isOpen(policy.warn, policy.audit)) return;
+  const template = objectAt(call.object, ...path);
+  if (template === undefined) return;
+  const judged = judgedOf(template);
+  if (isExemptClass(plugin, call, judged)) return;
+  note(plugin, call, { policy, errors, judged });
+  warn(plugin, call, { policy, judged });
+}
+
+function isOpen(...standards: readonly Standard[]): boolean {
+  return standards.every(({ level }) => level === 'privileged');
+}
+
+/** Namespaces and users that the configuration leaves alone. */
+function isExempt(plugin: PodSecurity, call: AdmissionCall): boolean {
+  const { namespaces, usernames } = plugin.settings.exemptions;
+  const by = namespaces.has(call.target.namespace)
+    ? 'namespace'
+    : usernames.has(call.context.user.name) && 'user';
+  if (by === false) return false;
+  annotate(plugin, call, { exempt: by });
+  return true;
+}
+
+function isExemptClass(plugin: PodSecurity, call: AdmissionCall, { spec }: JudgedPod): boolean {
+  const { runtimeClasses } = plugin.settings.exemptions;
+  if (!runtimeClasses.has(textAt(spec, 'runtimeClassName'))) return false;
+  annotate(plugin, call, { exempt: 'runtimeClass' });
+  return true;
+}
+
+function annotate(
+  { tools }: PodSecurity,
+  { context }: AdmissionCall,
+  annotations: Readonly<Record<string, string>>,
+): void {
+  if (context.request === undefined) return;
+  for (const [name, value] of Object.entries(annotations)) {
+    context.request.annotate(tools.dialect.label(name, 'pod-security'), value);
+  }
+}
+
+/** What the audit log is told besides: violations that are only noted, and labels nobody can read. */
+function note(
+  plugin: PodSecurity,
+  call: AdmissionCall,
+  at: { policy: Policy; errors: readonly FieldError[]; judged: JudgedPod },
+): void {
+  const { policy, errors, judged } = at;
+  if (errors.length > 0) {
+    const list = errors.map(({ field, message }) => `${field}: ${message}`);
+    const shown = list.length === 1 ? list[0] : `[${list.join(', ')}]`;
+    annotate(plugin, call, { error: `Failed to parse policy: ${shown}` });
+  }
+  if (call.context.request === undefined || isOpen(policy.audit)) return;
+  const found = violations(policy.audit, judged, plugin.tools.dialect);
+  if (found.length === 0) return;
+  const standard = JSON.stringify(standardText(policy.audit));
+  const violated = `would violate PodSecurity ${standard}: ${told(found)}`;
+  annotate(plugin, call, { 'audit-violations': violated });
+}
+
+/** What the namespace demands, by its labels or else by the configuration. */
+async function policyFor({ tools, settings }: PodSecurity, call: AdmissionCall) {
+  const at = { namespace: '', name: call.target.namespace };
+  const found = await tools.objects.get('namespaces', at);
+  const { dialect } = tools;
+  return policyOf(found?.metadata.labels ?? {}, { dialect, defaults: settings.defaults });
+}
+
+function judgedOf(object: JsonObject): JudgedPod {
+  const annotations = objectAt(object, 'metadata', 'annotations') ?? {};
+  return {
+    spec: objectAt(object, 'spec') ?? {},
+    annotations: annotations as Record<string, string>,
+  };
+}
+
+/** What may change in a pod that a standard could mind: images, and containers added later. */
+function isNews(pod: ApiObject, old: ApiObject): boolean {
+  const images = (one: ApiObject, member: string) =>
+    objectsAt(one, 'spec', member).map((container) => textAt(container, 'image'));
+  const isSame = ['containers', 'initContainers'].every((member) =>
+    jsonEqual(images(pod, member), images(old, member)),
+  );
+  const known = new Map(
+    objectsAt(old, 'spec', 'ephemeralContainers').map((one) => [
+      textAt(one, 'name'),
+      textAt(one, 'image'),
+    ]),
+  );
+  const added = objectsAt(pod, 'spec', 'ephemeralContainers').some(
+    (one) => known.get(textAt(one, 'name')) !== textAt(one, 'image'),
+  );
+  return !isSame || added;
+}
+
+function warn(
+  { tools }: PodSecurity,
+  call: AdmissionCall,
+  { policy, judged }: { policy: Policy; judged: JudgedPod },
+): void {
+  const found = violations(policy.warn, judged, tools.dialect);
+  if (found.length === 0) return;
+  const standard = JSON.stringify(standardText(policy.warn));
+  call.context.warn(`would violate PodSecurity ${standard}: ${told(found)}`);
+}
+
+function told(found: readonly Violation[]): string {
+  return found.map(({ reason, detail }) => `${reason} (${detail})`).join(', ');
+}
+
+/** Labels must say something readable; what a stricter policy would refuse is warned of. */
+async function checkNamespace(plugin: PodSecurity, call: AdmissionCall): Promise<void> {
+  const { object, old, target } = call;
+  if (target.subresource !== '' || object === undefined) return;
+  const { tools, settings } = plugin;
+  const by = { dialect: tools.dialect, defaults: settings.defaults };
+  const { policy, errors } = policyOf(object.metadata.labels ?? {}, by);
+  const before = old === undefined ? undefined : policyOf(old.metadata.labels ?? {}, by);
+  const messages = (list: typeof errors) => list.map(({ field, message }) => `${field} ${message}`);
+  const isNew = !jsonEqual(messages(errors), messages(before?.errors ?? []));
+  if (errors.length > 0 && (before === undefined || isNew)) {
+    throw invalidObject(groupKindOf(target.def), nameOf(call), errors);
+  }
+  if (before === undefined || !demandsMore(policy.enforce, before.policy.enforce)) return;
+  if (settings.exemptions.namespaces.has(call.name)) return;
+  for (const text of await podWarnings(plugin, call.name, policy.enforce)) call.context.warn(text);
+}
+
+function demandsMore(now: Standard, before: Standard): boolean {
+  if (now.level === 'privileged') return false;
+  return now.minor === before.minor
+    ? compareLevels(now.level, before.level) > 0
+    : now.level !== before.level || now.minor !== before.minor;
+}
+
+async function podWarnings(
+  { tools, settings }: PodSecurity,
+  namespace: string,
+  enforce: Standard,
+): Promise<readonly string[]> {
+  const { runtimeClasses } = settings.exemptions;
+  const pods = (await tools.objects.list('pods', namespace)).filter(
+    (pod) => !runtimeClasses.has(textAt(pod, 'spec', 'runtimeClassName')),
+  );
+  const checked = pods.slice(0, podsMax);
+  const byReason = new Map<string, string[]>();
+  for (const pod of checked) {
+    const found = violations(enforce, judgedOf(pod), tools.dialect);
+    if (found.length === 0) continue;
+    const reason = found.map((one) => one.reason).join(', ');
+    byReason.set(reason, [...(byReason.get(reason) ?? []), pod.metadata.name ?? '']);
+  }
+  const lines = [...byReason]
+    .map(([reason, names]) => `${namedPods(names.sort())}: ${reason}`)
+    .sort();
+  const standard = JSON.stringify(standardText(enforce));
+  const head = `existing pods in namespace ${JSON.stringify(namespace)} violate the new PodSecurity enforce level ${standard}`;
+  const partly = `new PodSecurity enforce level only checked against the first ${checked.length} of ${pods.length} existing pods`;
+  return [
+    ...(checked.length < pods.length ? [partly] : []),
+    ...(lines.length === 0 ? [] : [head, ...lines]),
+  ];
+}
+
+/** The first of the pods, and how many there are besides. */
+function namedPods([first = '', ...others]: readonly string[]): string {
+  if (others.length === 0) return first;
+  return `${first} (and ${others.length} other ${others.length === 1 ? 'pod' : 'pods'})`;
+}

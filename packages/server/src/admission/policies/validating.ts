@@ -1,0 +1,189 @@
+import { encodeJson } from '@wheelhouse/codec';
+import { forbidden, StatusError, type StatusReason } from '@wheelhouse/machinery';
+import type { AdmissionCall } from '../../registry/contract.ts';
+import { groupResourceOf } from '../../registry/registry.ts';
+import { factsOf } from '../matching/facts.ts';
+import type { Judging } from '../matching/form.ts';
+import { type AdmissionTools, nameOf } from '../tools.ts';
+import type { Binding, PolicyBasis } from './definition.ts';
+import type { JudgeByPolicies } from './hooks.ts';
+import { type Invocation, invocationsOf } from './invocations.ts';
+import { type PolicyMetrics, policyMetrics } from './metrics.ts';
+import { PolicySubject } from './subject.ts';
+import {
+  type CompiledPolicy,
+  compilePolicy,
+  type Decision,
+  evaluatePolicy,
+  type PolicyResult,
+} from './validation.ts';
+
+/** A denial that the client may be told of. */
+interface Denial {
+  readonly policy: string;
+  /** Undefined where the policy itself cannot be used. */
+  readonly binding: string | undefined;
+  readonly message: string;
+  readonly reason: StatusReason | '';
+}
+
+interface Run extends Judging {
+  readonly metrics: PolicyMetrics;
+  readonly subject: PolicySubject;
+  readonly denials: Denial[];
+  /** For the audit log: what was found wrong where that is to be recorded. */
+  readonly failures: object[];
+}
+
+const annotationBytesMax = 10 * 1024;
+const failuresMax = 50;
+const compiled = new WeakMap<PolicyBasis, CompiledPolicy>();
+
+function compiledFor(policy: PolicyBasis): CompiledPolicy {
+  const known = compiled.get(policy);
+  if (known !== undefined) return known;
+  const made = compilePolicy(policy);
+  compiled.set(policy, made);
+  return made;
+}
+
+/**
+ * Judges by validating policies: every bound policy that is about the request is asked, and the first
+ * denial is told.
+ */
+export function validatingJudge(tools: AdmissionTools): JudgeByPolicies {
+  const metrics = policyMetrics(tools.metrics);
+  return async (call, hooks) => {
+    const judging = { call, facts: factsOf(call), tools };
+    const subject = new PolicySubject(judging);
+    const { invocations, misconfigured } = await invocationsOf(hooks, judging);
+    const run: Run = { ...judging, metrics, subject, denials: [], failures: [] };
+    for (const { policy, binding, message } of misconfigured) {
+      run.denials.push({ policy: policy.name, binding: binding?.name, message, reason: '' });
+    }
+    const annotations = new Map<string, Set<string>>();
+    for (const invocation of invocations) await judgeBy(invocation, run, annotations);
+    for (const [key, values] of annotations) {
+      call.context.request?.annotate(key, [...values].join(', '));
+    }
+    if (run.failures.length > 0) {
+      const key = `validation.policy.${tools.dialect.group('admission')}/validation_failure`;
+      const told = encodeJson(run.failures.slice(0, failuresMax) as never).toString('utf8');
+      call.context.request?.annotate(key, told);
+    }
+    const [denial] = run.denials;
+    if (denial !== undefined) throw refusalOf(denial, call);
+  };
+}
+
+/** @param annotations values for the audit log, by their whole keys */
+async function judgeBy(
+  { policy, binding, form, params }: Invocation,
+  run: Run,
+  annotations: Map<string, Set<string>>,
+): Promise<void> {
+  const nowMs = () => run.tools.clock.monotonic();
+  for (const param of params) {
+    const given = await run.subject.variables(form, param);
+    const evaluation = { compiled: compiledFor(policy), given, nowMs };
+    const result = await evaluatePolicy(evaluation, heardBy(policy, run));
+    enforce(result, { policy, binding, run });
+    for (const { key, value } of result.annotations) {
+      const whole = `${policy.name}/${key}`;
+      annotations.set(whole, (annotations.get(whole) ?? new Set()).add(cut(value)));
+    }
+  }
+}
+
+const cut = (value: string) =>
+  Buffer.byteLength(value) <= annotationBytesMax
+    ? value
+    : Buffer.from(value).subarray(0, annotationBytesMax).toString('utf8');
+
+function heardBy({ name }: PolicyBasis, run: Run): Parameters<typeof evaluatePolicy>[1] {
+  const labels = { name, kind: 'policy', type: 'validate' };
+  const { operation } = run.facts;
+  return {
+    asked: (asked) => run.metrics.conditions.asked(labels, { ...asked, operation }),
+    excluded: () => run.metrics.conditions.excluded(labels, operation),
+  };
+}
+
+/** Does with the decisions of a policy what its binding says. */
+function enforce(
+  { decisions, failed }: PolicyResult,
+  at: { readonly policy: PolicyBasis; readonly binding: Binding; readonly run: Run },
+): void {
+  decisions.forEach((decision, expressionIndex) => {
+    if (decision.action === 'admit') {
+      if (decision.error !== 'no_error') count(decision, 'allow', at);
+      return;
+    }
+    for (const action of at.binding.actions)
+      enforceOne(decision, { ...at, action, expressionIndex });
+  });
+  for (const decision of failed) deny(decision, at);
+}
+
+type Enforcing = Parameters<typeof enforce>[1];
+
+function enforceOne(
+  decision: Decision,
+  at: Enforcing & { readonly action: string; readonly expressionIndex: number },
+): void {
+  const { policy, binding, run, action, expressionIndex } = at;
+  const { message } = decision;
+  if (action === 'Deny') deny(decision, at);
+  else if (action === 'Audit') {
+    run.failures.push({
+      message,
+      policy: policy.name,
+      binding: binding.name,
+      expressionIndex,
+      validationActions: [...binding.actions],
+    });
+    count(decision, 'audit', at);
+  } else if (action === 'Warn') {
+    run.call.context.warn(
+      `Validation failed for ValidatingAdmissionPolicy '${policy.name}' with binding ` +
+        `'${binding.name}': ${message}`,
+    );
+    count(decision, 'warn', at);
+  }
+}
+
+function deny(decision: Decision, at: Enforcing): void {
+  const { message, reason } = decision;
+  at.run.denials.push({ policy: at.policy.name, binding: at.binding.name, message, reason });
+  count(decision, 'deny', at);
+}
+
+function count(
+  { error, durationMs }: Decision,
+  action: 'allow' | 'deny' | 'audit' | 'warn',
+  { policy, binding, run }: Enforcing,
+): void {
+  const check = { policy: policy.name, binding: binding.name, error, action, durationMs };
+  run.metrics.checked(check);
+}
+
+const codes: Readonly<Record<string, number>> = {
+  Forbidden: 403,
+  Unauthorized: 401,
+  RequestEntityTooLarge: 413,
+  Invalid: 422,
+};
+
+function refusalOf(denial: Denial, call: AdmissionCall): StatusError {
+  const { policy, binding, message: why } = denial;
+  const by = binding === undefined ? '' : ` with binding '${binding}'`;
+  const message = `ValidatingAdmissionPolicy '${policy}'${by} denied request: ${why}`;
+  const plain = forbidden(groupResourceOf(call.target.def), nameOf(call), message);
+  const reason = denial.reason === '' ? 'Invalid' : denial.reason;
+  return new StatusError({
+    code: codes[reason] ?? 422,
+    reason,
+    message: plain.message,
+    details: { ...plain.status.details, causes: [{ message }] },
+  });
+}

@@ -1,0 +1,285 @@
+import type { Program, Value } from '@wheelhouse/cel';
+import type { JsonObject, JsonValue, StatusReason } from '@wheelhouse/machinery';
+import { askConditions, type CompiledCondition, compileConditions } from '../cel/conditions.ts';
+import { Budget, OutOfBudget, programOf, runExpression } from '../cel/run.ts';
+import { type PolicyBasis, specObjects } from './definition.ts';
+import {
+  LazyVariables,
+  type VariablePrograms,
+  variablePrograms,
+  withoutAuthorizer,
+} from './variables.ts';
+
+type Runnable = Program | { readonly problem: string };
+
+interface CompiledValidation {
+  readonly expression: string;
+  readonly program: Runnable;
+  readonly message: string;
+  readonly messageProgram: Runnable | undefined;
+  readonly reason: StatusReason;
+}
+
+interface CompiledAnnotation {
+  readonly key: string;
+  readonly expression: string;
+  readonly program: Runnable;
+}
+
+/** A ValidatingAdmissionPolicy, compiled. */
+export interface CompiledPolicy {
+  readonly policy: PolicyBasis;
+  readonly conditions: readonly CompiledCondition[];
+  readonly variables: VariablePrograms;
+  readonly validations: readonly CompiledValidation[];
+  readonly annotations: readonly CompiledAnnotation[];
+}
+
+/** Why something was denied, for metrics. */
+export type PolicyErrorType = 'no_error' | 'invalid_error' | 'out_of_budget' | 'compile_error';
+
+/** What one validation comes to. */
+export interface Decision {
+  readonly action: 'admit' | 'deny';
+  readonly message: string;
+  /** Empty: the default one. */
+  readonly reason: StatusReason | '';
+  readonly error: PolicyErrorType;
+  readonly durationMs: number;
+}
+
+/** What a policy says of a request with one parameter. */
+export interface PolicyResult {
+  readonly decisions: readonly Decision[];
+  readonly annotations: readonly { readonly key: string; readonly value: string }[];
+  /** Annotations that failed and, by the failure policy, refuse the request. */
+  readonly failed: readonly Decision[];
+}
+
+const text = (value: JsonValue | undefined) => (typeof value === 'string' ? value : '');
+const costMax = 10_000_000;
+const messageBytesMax = 5 * 1024;
+
+/** Names that a policy's expressions may use. */
+export function namesOf(policy: PolicyBasis): readonly string[] {
+  const params = policy.paramKind === undefined ? [] : ['params'];
+  const always = ['object', 'oldObject', 'request', 'namespaceObject'];
+  return [...always, ...params, 'variables', 'authorizer'];
+}
+
+/** Compiles a policy. What cannot be compiled fails when it is asked. */
+export function compilePolicy(policy: PolicyBasis): CompiledPolicy {
+  const names = namesOf(policy);
+  const own = { list: policy.variables };
+  const scope = { variables: names, own };
+  const inMessage = { variables: names.filter((name) => name !== 'authorizer'), own };
+  return {
+    policy,
+    conditions: compileConditions(policy.conditions, scope),
+    variables: variablePrograms({ names, variables: policy.variables }),
+    validations: specObjects(policy.spec, 'validations').map((one) =>
+      compileValidation(one, scope, inMessage),
+    ),
+    annotations: specObjects(policy.spec, 'auditAnnotations').map((one) => {
+      const expression = text(one['valueExpression']);
+      const program = programOf(expression, { ...scope, wanted: ['string', 'null_type'] });
+      return { key: text(one['key']), expression, program };
+    }),
+  };
+}
+
+type Scope = Omit<Parameters<typeof programOf>[1], 'wanted'>;
+
+function compileValidation(
+  validation: JsonObject,
+  scope: Scope,
+  inMessage: Scope,
+): CompiledValidation {
+  const expression = text(validation['expression']);
+  const messageExpression = text(validation['messageExpression']);
+  return {
+    expression,
+    program: programOf(expression, { ...scope, wanted: ['bool'] }),
+    message: text(validation['message']),
+    messageProgram:
+      messageExpression === ''
+        ? undefined
+        : programOf(messageExpression, { ...inMessage, wanted: ['string'] }),
+    reason: (text(validation['reason']) || 'Invalid') as StatusReason,
+  };
+}
+
+/** One evaluation of a policy. */
+interface Evaluation {
+  readonly compiled: CompiledPolicy;
+  readonly given: ReadonlyMap<string, Value>;
+  readonly nowMs: () => number;
+}
+
+/** Tells how the conditions of a policy were asked. */
+export interface ConditionsHeard {
+  asked(run: { readonly durationMs: number; readonly failed: number }): void;
+  excluded(): void;
+}
+
+/**
+ * Evaluates a policy with one parameter. Nothing is decided where its conditions do not hold; failures
+ * deny or admit as its failure policy says.
+ */
+export async function evaluatePolicy(
+  evaluation: Evaluation,
+  heard: ConditionsHeard,
+): Promise<PolicyResult> {
+  const { compiled, nowMs } = evaluation;
+  const nothing: PolicyResult = { decisions: [], annotations: [], failed: [] };
+  if (compiled.conditions.length > 0) {
+    const startMs = nowMs();
+    const { variables, own } = scopeOf(evaluation);
+    const result = await askConditions(compiled.conditions, variables, own);
+    heard.asked({ durationMs: nowMs() - startMs, failed: result.failed });
+    if (result.failures !== undefined) {
+      if (compiled.policy.failurePolicy === 'Fail') {
+        const denied = failureOf(compiled, result.failures, 'invalid_error');
+        return { ...nothing, decisions: [denied] };
+      }
+      heard.excluded();
+      return nothing;
+    }
+    if (!result.matches) {
+      heard.excluded();
+      return nothing;
+    }
+  }
+  try {
+    const decisions = await judgeAll(evaluation);
+    const { annotations, failed } = await annotateAll(evaluation);
+    return { decisions, annotations, failed };
+  } catch (error) {
+    if (!(error instanceof OutOfBudget)) throw error;
+    return { ...nothing, decisions: [failureOf(compiled, error.message, 'out_of_budget')] };
+  }
+}
+
+/** All variables of an evaluation, with the policy's own among them. */
+export function scopeOf({
+  compiled,
+  given,
+}: Pick<Evaluation, 'given'> & {
+  readonly compiled: { readonly variables: VariablePrograms };
+}): { variables: ReadonlyMap<string, Value>; own: LazyVariables } {
+  const variables = new Map(given);
+  const own = new LazyVariables(compiled.variables, variables);
+  variables.set('variables', own);
+  return { variables, own };
+}
+
+function failureOf(
+  { policy }: CompiledPolicy,
+  message: string,
+  error: PolicyErrorType,
+  durationMs = 0,
+): Decision {
+  const action = policy.failurePolicy === 'Ignore' ? 'admit' : 'deny';
+  return { action, message, reason: '', error, durationMs };
+}
+
+async function judgeAll(evaluation: Evaluation): Promise<readonly Decision[]> {
+  const { compiled, nowMs } = evaluation;
+  const { variables, own } = scopeOf(evaluation);
+  const spending = { budget: new Budget(costMax), own };
+  const results: { readonly failure?: string; readonly holds: boolean; readonly ms: number }[] = [];
+  for (const { program, expression } of compiled.validations) {
+    const startMs = nowMs();
+    if ('problem' in program) {
+      const failure = `compilation error: ${program.problem}`;
+      results.push({ failure, holds: false, ms: 0 });
+      continue;
+    }
+    const measured = await runExpression(program, variables, spending);
+    const ms = nowMs() - startMs;
+    if (measured.error === undefined) results.push({ holds: measured.value === true, ms });
+    else {
+      const failure = `expression '${expression}' resulted in error: ${measured.error.message}`;
+      results.push({ failure, holds: false, ms });
+    }
+  }
+  const messages = await messagesOf(evaluation, spending.budget);
+  return compiled.validations.map((validation, index): Decision => {
+    const { failure, holds = false, ms = 0 } = results[index] ?? {};
+    if (failure !== undefined) return failureOf(compiled, failure, 'invalid_error', ms);
+    if (messages instanceof OutOfBudget) {
+      const why = `failed messageExpression: ${messages.message}`;
+      return failureOf(compiled, why, 'out_of_budget', ms);
+    }
+    const common = { error: 'no_error' as const, durationMs: ms };
+    if (holds) return { action: 'admit', message: '', reason: '', ...common };
+    const message = messageFor(validation, messages[index]);
+    return { action: 'deny', message, reason: validation.reason, ...common };
+  });
+}
+
+/** The messages that expressions make; undefined where there is none, or it failed. */
+async function messagesOf(
+  evaluation: Evaluation,
+  budget: Budget,
+): Promise<readonly (string | undefined)[] | OutOfBudget> {
+  const { validations } = evaluation.compiled;
+  if (validations.every(({ messageProgram }) => messageProgram === undefined)) return [];
+  const { variables, own } = scopeOf({
+    compiled: evaluation.compiled,
+    given: withoutAuthorizer(evaluation.given),
+  });
+  const messages: (string | undefined)[] = [];
+  try {
+    for (const { messageProgram: program } of validations) {
+      if (program === undefined || 'problem' in program) messages.push(undefined);
+      else {
+        const measured = await runExpression(program, variables, { budget, own });
+        const value = measured.error === undefined ? measured.value : undefined;
+        messages.push(typeof value === 'string' ? value : undefined);
+      }
+    }
+    return messages;
+  } catch (error) {
+    if (error instanceof OutOfBudget) return error;
+    throw error;
+  }
+}
+
+function messageFor({ message, expression }: CompiledValidation, made: string | undefined): string {
+  const trimmed = (made ?? '').trim();
+  const isShown = Buffer.byteLength(trimmed) <= messageBytesMax && !trimmed.includes('\n');
+  if (trimmed !== '' && isShown) return trimmed;
+  return message.trim() || `failed expression: ${expression.trim()}`;
+}
+
+async function annotateAll(
+  evaluation: Evaluation,
+): Promise<Pick<PolicyResult, 'annotations' | 'failed'>> {
+  const { compiled, nowMs } = evaluation;
+  const annotations: { key: string; value: string }[] = [];
+  const failed: Decision[] = [];
+  if (compiled.annotations.length === 0) return { annotations, failed };
+  const { variables, own } = scopeOf({ compiled, given: withoutAuthorizer(evaluation.given) });
+  const spending = { budget: new Budget(costMax), own };
+  const fail = (message: string, durationMs: number) => {
+    if (compiled.policy.failurePolicy === 'Ignore') return;
+    failed.push({ action: 'deny', message, reason: '', error: 'invalid_error', durationMs });
+  };
+  for (const { key, program, expression } of compiled.annotations) {
+    const startMs = nowMs();
+    if ('problem' in program) {
+      fail(`compilation error: ${program.problem}`, 0);
+      continue;
+    }
+    const measured = await runExpression(program, variables, spending);
+    if (measured.error !== undefined) {
+      const why = `expression '${expression}' resulted in error: ${measured.error.message}`;
+      fail(why, nowMs() - startMs);
+      continue;
+    }
+    const value = typeof measured.value === 'string' ? measured.value.trim() : '';
+    if (value !== '') annotations.push({ key, value });
+  }
+  return { annotations, failed };
+}

@@ -1,0 +1,259 @@
+import {
+  at,
+  listAt,
+  numberAt,
+  objectAt,
+  objectsAt,
+  qualityOfService,
+  textAt,
+} from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  type Dialect,
+  type JsonObject,
+  parseQuantity,
+  type Quantity,
+} from '@wheelhouse/machinery';
+import { type Amounts, amountsOf, podAmounts, sumAmounts } from '../amounts.ts';
+import { crossesNamespaces, type ScopeRequirement, selectsPriority } from './quota-scopes.ts';
+
+/** How objects of one resource count against quotas. */
+export interface QuotaEvaluator {
+  /** Whether an update may take up more, as a create does. */
+  readonly grows: boolean;
+  /** Those of a quota's names that such objects count against. */
+  matching(names: readonly string[]): readonly string[];
+  usage(object: ApiObject, nowMs: number): Amounts;
+  matchesScope(object: ApiObject, requirement: ScopeRequirement): boolean;
+  /** What an object must say where a quota counts it; undefined when it says all. */
+  missing(object: ApiObject, names: readonly string[]): string | undefined;
+}
+
+const billion = 1_000_000_000n;
+const count = (amount: number): Quantity => ({
+  nano: BigInt(amount) * billion,
+  text: String(amount),
+});
+
+/** Names that quotas had for counts before they could count everything. */
+const aliases: Readonly<Record<string, string>> = {
+  configmaps: 'configmaps',
+  resourcequotas: 'resourcequotas',
+  replicationcontrollers: 'replicationcontrollers',
+  secrets: 'secrets',
+};
+
+/** How objects of a resource are counted; those without rules of their own by number. */
+export function quotaEvaluator(
+  at: { readonly group: string; readonly resource: string },
+  dialect: Dialect,
+): QuotaEvaluator {
+  const counted = `count/${at.resource}${at.group === '' ? '' : `.${at.group}`}`;
+  if (at.group === '') {
+    if (at.resource === 'pods') return podEvaluator(counted, dialect);
+    if (at.resource === 'services') return serviceEvaluator(counted);
+    if (at.resource === 'persistentvolumeclaims') return claimEvaluator(counted, dialect);
+  }
+  const alias = at.group === '' ? aliases[at.resource] : undefined;
+  const names = alias === undefined ? [counted] : [counted, alias];
+  return {
+    ...plain(names),
+    grows: false,
+    usage: () => new Map(names.map((name) => [name, count(1)])),
+  };
+}
+
+function plain(names: readonly string[]): Omit<QuotaEvaluator, 'grows' | 'usage'> {
+  const known = new Set(names);
+  return {
+    matching: (given) => given.filter((name) => known.has(name)),
+    matchesScope: () => false,
+    missing: () => undefined,
+  };
+}
+
+function serviceEvaluator(counted: string): QuotaEvaluator {
+  const names = ['services', 'services.loadbalancers', 'services.nodeports'];
+  return {
+    ...plain([counted, ...names]),
+    grows: true,
+    usage(service) {
+      const type = textAt(service, 'spec', 'type');
+      const ports = objectsAt(service, 'spec', 'ports');
+      const allocates = at(service, 'spec', 'allocateLoadBalancerNodePorts') !== false;
+      const given = ports.filter((port) => numberAt(port, 'nodePort') !== 0).length;
+      const isBalanced = type === 'LoadBalancer';
+      const all = type === 'NodePort' || (isBalanced && allocates) ? ports.length : 0;
+      return new Map([
+        [counted, count(1)],
+        ['services', count(1)],
+        ['services.loadbalancers', count(isBalanced ? 1 : 0)],
+        ['services.nodeports', count(isBalanced && !allocates ? given : all)],
+      ]);
+    },
+  };
+}
+
+function claimEvaluator(counted: string, dialect: Dialect): QuotaEvaluator {
+  const resources = ['persistentvolumeclaims', 'requests.storage'];
+  const known = new Set([counted, ...resources]);
+  const suffix = `.storageclass.${dialect.group('storage')}/`;
+  const older = dialect.label('storage-class', 'volume.beta');
+  return {
+    ...plain([]),
+    grows: true,
+    matching: (names) =>
+      names.filter(
+        (name) => known.has(name) || resources.some((one) => name.endsWith(suffix + one)),
+      ),
+    usage(claim) {
+      const usage = new Map([
+        [counted, count(1)],
+        ['persistentvolumeclaims', count(1)],
+      ]);
+      const className =
+        claim.metadata.annotations?.[older] ?? textAt(claim, 'spec', 'storageClassName');
+      const size = parseQuantity(String(at(claim, 'spec', 'resources', 'requests', 'storage')));
+      if ('nano' in size) usage.set('requests.storage', size);
+      if (className === '') return usage;
+      for (const name of resources) {
+        const amount = usage.get(name);
+        if (amount !== undefined) usage.set(className + suffix + name, amount);
+      }
+      return usage;
+    },
+  };
+}
+
+const podNames = [
+  'cpu',
+  'memory',
+  'ephemeral-storage',
+  'requests.cpu',
+  'requests.memory',
+  'requests.ephemeral-storage',
+  'limits.cpu',
+  'limits.memory',
+  'limits.ephemeral-storage',
+  'pods',
+];
+/** Those that every container must say once a quota counts them. */
+const demanded = new Set([
+  'cpu',
+  'memory',
+  'requests.cpu',
+  'requests.memory',
+  'limits.cpu',
+  'limits.memory',
+]);
+const hugePages = 'hugepages-';
+
+function podEvaluator(counted: string, dialect: Dialect): QuotaEvaluator {
+  const known = new Set([counted, ...podNames]);
+  const domain = dialect.label('');
+  const isNative = (name: string) => !name.includes('/') || name.includes(domain);
+  const isCounted = (name: string) =>
+    known.has(name) ||
+    name.startsWith(hugePages) ||
+    name.startsWith(`requests.${hugePages}`) ||
+    (!isNative(name) && name.startsWith('requests.'));
+  const asked = (requests: Amounts, limits: Amounts) => {
+    const usage = new Map<string, Quantity>();
+    for (const [name, amount] of requests) {
+      const isCompute = known.has(name);
+      if (isCompute || name.startsWith(hugePages)) usage.set(name, amount);
+      const isDevice = !isNative(name) && !name.startsWith('requests.');
+      if (isCompute || name.startsWith(hugePages) || isDevice) {
+        usage.set(`requests.${name}`, amount);
+      }
+    }
+    for (const [name, amount] of limits) {
+      if (known.has(`limits.${name}`)) usage.set(`limits.${name}`, amount);
+    }
+    return usage;
+  };
+  return {
+    grows: false,
+    matching: (names) => names.filter(isCounted),
+    usage(pod, nowMs) {
+      const usage = new Map([[counted, count(1)]]);
+      if (hasEnded(pod, nowMs)) return usage;
+      const spec = objectAt(pod, 'spec');
+      const overhead = amountsOf(objectAt(spec, 'overhead'));
+      const requests = sumAmounts(podAmounts(spec, 'requests'), overhead);
+      const limits = withOverhead(podAmounts(spec, 'limits'), overhead);
+      return new Map([...usage, ['pods', count(1)], ...asked(requests, limits)]);
+    },
+    matchesScope: podMatches,
+    missing: (pod, names) => {
+      const wanted = names.filter((name) => demanded.has(name)).sort();
+      const spec = objectAt(pod, 'spec');
+      const containers = [...objectsAt(spec, 'containers'), ...objectsAt(spec, 'initContainers')];
+      const said = containers.map((container) => {
+        const list = (member: string) => amountsOf(objectAt(container, 'resources', member));
+        return { container, said: asked(list('requests'), list('limits')) };
+      });
+      const parts = wanted.flatMap((name) => {
+        const silent = said.filter((one) => !one.said.has(name));
+        const who = [...new Set(silent.map(({ container }) => textAt(container, 'name')))].sort();
+        return who.length === 0 ? [] : [`${name} for: ${who.join(',')}`];
+      });
+      return parts.length === 0 ? undefined : `must specify ${parts.join('; ')}`;
+    },
+  };
+}
+
+/** Overhead adds to limits only where there is one. */
+function withOverhead(limits: Amounts, overhead: Amounts): Amounts {
+  const added = new Map([...overhead].filter(([name]) => limits.has(name)));
+  return sumAmounts(limits, added);
+}
+
+/** A pod that has run its course, or overstays its deletion, takes up nothing but its place. */
+function hasEnded(pod: ApiObject, nowMs: number): boolean {
+  const phase = textAt(pod, 'status', 'phase');
+  if (phase === 'Failed' || phase === 'Succeeded') return true;
+  const { deletionTimestamp, deletionGracePeriodSeconds } = pod.metadata;
+  if (deletionTimestamp === undefined || deletionGracePeriodSeconds === undefined) return false;
+  return nowMs > Date.parse(deletionTimestamp) + deletionGracePeriodSeconds * 1000;
+}
+
+function podMatches(pod: ApiObject, requirement: ScopeRequirement): boolean {
+  const spec: JsonObject = objectAt(pod, 'spec') ?? {};
+  const deadline = at(spec, 'activeDeadlineSeconds');
+  const isTerminating = deadline !== undefined && deadline !== null && Number(deadline) >= 0;
+  switch (requirement.scopeName) {
+    case 'Terminating':
+      return isTerminating;
+    case 'NotTerminating':
+      return !isTerminating;
+    case 'BestEffort':
+      return qualityOfService(spec) === 'BestEffort';
+    case 'NotBestEffort':
+      return qualityOfService(spec) !== 'BestEffort';
+    case 'PriorityClass':
+      return selectsPriority(requirement, textAt(spec, 'priorityClassName'));
+    case 'CrossNamespacePodAffinity':
+      return crossesNamespaces(spec);
+    default:
+      return false;
+  }
+}
+
+/** The scopes of a quota, the two ways of saying them as one. */
+export function scopesOf(quota: ApiObject): readonly ScopeRequirement[] {
+  const plainScopes = listAt(quota, 'spec', 'scopes').map((scope) => ({
+    scopeName: String(scope),
+    operator: 'Exists',
+    values: [],
+  }));
+  const expressions = objectsAt(quota, 'spec', 'scopeSelector', 'matchExpressions');
+  return [
+    ...plainScopes,
+    ...expressions.map((one) => ({
+      scopeName: textAt(one, 'scopeName'),
+      operator: textAt(one, 'operator'),
+      values: listAt(one, 'values').map(String),
+    })),
+  ];
+}

@@ -1,0 +1,48 @@
+import { compileLabelSelector } from '@wheelhouse/machinery';
+import { expect, test } from 'vitest';
+import type { AdmissionTools } from '../tools.ts';
+import { askHook } from './ask.ts';
+import type { Hook } from './hooks.ts';
+import type { Invocation } from './select.ts';
+
+const everything = compileLabelSelector({});
+const hook: Hook = {
+  uid: 'c/a.example.com/0',
+  configuration: 'c',
+  name: 'a.example.com',
+  address: { url: 'https://example.com', caPem: undefined },
+  rules: [],
+  matchPolicy: 'Exact',
+  namespaceSelector: everything,
+  objectSelector: everything,
+  conditions: [],
+  failurePolicy: 'Ignore',
+  timeoutMs: 1000,
+  knowsDryRuns: false,
+  isReinvocable: false,
+  reviewVersions: ['v2'],
+};
+
+function ask(dryRun: boolean): Promise<unknown> {
+  const tools = { dialect: {} } as unknown as AdmissionTools;
+  const invocation = { hook, asked: { call: { context: { dryRun } } } } as unknown as Invocation;
+  return askHook(invocation, { tools, phase: 'validating' });
+}
+
+// Configurations like these cannot be written any more, but may be stored.
+test('ADM-2: a dry run is refused where the webhook may have side effects', async () => {
+  await expect(ask(true)).rejects.toMatchObject({
+    status: {
+      code: 400,
+      reason: 'BadRequest',
+      message: 'admission webhook "a.example.com" does not support dry run',
+    },
+  });
+});
+
+test('ADM-2: a webhook that knows no version of the review cannot be asked', async () => {
+  await expect(ask(false)).rejects.toThrow(
+    'failed calling webhook "a.example.com": could not create admission objects: webhook does ' +
+      'not accept known AdmissionReview versions (v1, v1beta1)',
+  );
+});

@@ -1,0 +1,62 @@
+import type { ResourceDef } from '@wheelhouse/kinds';
+import type { ApiObject } from '@wheelhouse/machinery';
+import type { CachePool } from '../../registry/cache-pool.ts';
+import { follow } from '../../registry/follow.ts';
+import { decodeEntry } from '../../registry/object-codec.ts';
+import type { Entry } from '../../watchcache/contract.ts';
+
+/** What is made of all objects of a kind, in step with them. */
+export interface Followed<T> {
+  /** Sorted by the objects' names; each object is read when its part is first asked for. */
+  current(): readonly T[];
+  /** Resolves when the objects that are there have been read. */
+  readonly ready: Promise<void>;
+  readonly isReady: boolean;
+  close(): void;
+}
+
+/** Follows a kind in its watch cache. */
+export function followed<T>(options: {
+  readonly caches: CachePool;
+  readonly def: ResourceDef;
+  readonly read: (object: ApiObject) => readonly T[];
+}): Followed<T> {
+  const entries = new Map<string, Entry>();
+  const made = new WeakMap<Entry, readonly T[]>();
+  let all: readonly T[] | undefined;
+  let isReady = false;
+  let isClosed = false;
+  let subscription: { close(): void } | undefined;
+  const partOf = (entry: Entry): readonly T[] => {
+    const known = made.get(entry);
+    if (known !== undefined) return known;
+    const part = options.read(decodeEntry(entry));
+    made.set(entry, part);
+    return part;
+  };
+  const ready = follow(options.caches.of(options.def), (key, current) => {
+    all = undefined;
+    if (current === undefined) entries.delete(key);
+    else entries.set(key, current);
+  }).then((handle) => {
+    isReady = true;
+    subscription = handle;
+    if (isClosed) handle.close();
+  });
+  return {
+    current() {
+      all ??= [...entries.values()]
+        .sort((one, other) => (one.index.name < other.index.name ? -1 : 1))
+        .flatMap(partOf);
+      return all;
+    },
+    ready,
+    get isReady() {
+      return isReady;
+    },
+    close() {
+      isClosed = true;
+      subscription?.close();
+    },
+  };
+}

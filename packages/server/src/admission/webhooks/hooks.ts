@@ -1,0 +1,103 @@
+import {
+  type ApiObject,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  type LabelSelection,
+} from '@wheelhouse/machinery';
+import type { AdmissionCall } from '../../registry/contract.ts';
+import { type OperationRule, objectsOf, rulesOf, textsOf } from '../matching/rules.ts';
+import { selectorOf } from '../matching/selectors.ts';
+import type { WebhookAddress } from './port.ts';
+
+/** A condition in CEL by its name. */
+export interface NamedExpression {
+  readonly name: string;
+  readonly expression: string;
+}
+
+/** One webhook of a configuration, read once (ADM-2). */
+export interface Hook {
+  /** The configuration, the webhook's name, and how many before it have that name. */
+  readonly uid: string;
+  readonly configuration: string;
+  readonly name: string;
+  readonly address: WebhookAddress;
+  readonly rules: readonly OperationRule[];
+  readonly matchPolicy: 'Exact' | 'Equivalent';
+  readonly namespaceSelector: LabelSelection;
+  readonly objectSelector: LabelSelection;
+  readonly conditions: readonly NamedExpression[];
+  readonly failurePolicy: 'Ignore' | 'Fail';
+  readonly timeoutMs: number;
+  /** Whether a dry run may ask it. */
+  readonly knowsDryRuns: boolean;
+  /** Asked again where a later one has changed the object. */
+  readonly isReinvocable: boolean;
+  readonly reviewVersions: readonly string[];
+}
+
+/** Asks all hooks about a call; throws what refuses it. */
+export type Dispatch = (call: AdmissionCall, hooks: readonly Hook[]) => Promise<void>;
+
+const text = (value: JsonValue | undefined) => (typeof value === 'string' ? value : '');
+
+/** The webhooks of a configuration, in its order. */
+export function hooksOf(configuration: ApiObject): readonly Hook[] {
+  const name = configuration.metadata.name ?? '';
+  const seen = new Map<string, number>();
+  return objectsOf(configuration['webhooks']).map((webhook) => {
+    const own = text(webhook['name']);
+    const before = seen.get(own) ?? 0;
+    seen.set(own, before + 1);
+    return hookOf(webhook, { uid: `${name}/${own}/${before}`, configuration: name });
+  });
+}
+
+const defaultTimeoutSeconds = 10;
+
+function hookOf(webhook: JsonObject, place: Pick<Hook, 'uid' | 'configuration'>): Hook {
+  const seconds = webhook['timeoutSeconds'];
+  return {
+    ...place,
+    name: text(webhook['name']),
+    address: addressOf(webhook['clientConfig']),
+    rules: rulesOf(webhook['rules']),
+    matchPolicy: webhook['matchPolicy'] === 'Exact' ? 'Exact' : 'Equivalent',
+    namespaceSelector: selectorOf(webhook['namespaceSelector']),
+    objectSelector: selectorOf(webhook['objectSelector']),
+    conditions: conditionsOf(webhook['matchConditions']),
+    failurePolicy: webhook['failurePolicy'] === 'Ignore' ? 'Ignore' : 'Fail',
+    timeoutMs: 1000 * (typeof seconds === 'number' ? seconds : defaultTimeoutSeconds),
+    knowsDryRuns: ['None', 'NoneOnDryRun'].includes(text(webhook['sideEffects'])),
+    isReinvocable: webhook['reinvocationPolicy'] === 'IfNeeded',
+    reviewVersions: textsOf(webhook['admissionReviewVersions']),
+  };
+}
+
+/** Reads named expressions off an object. */
+export function conditionsOf(list: JsonValue | undefined): readonly NamedExpression[] {
+  return objectsOf(list).map((condition) => ({
+    name: text(condition['name']),
+    expression: text(condition['expression']),
+  }));
+}
+
+/** Where a `clientConfig` leads to; a bundle of nothing but white space is none. */
+export function addressOf(config: JsonValue | undefined): WebhookAddress {
+  const given = isObject(config) ? config : {};
+  const bundle = Buffer.from(text(given['caBundle']), 'base64').toString('utf8');
+  const caPem = bundle.trim() === '' ? undefined : bundle;
+  const service = given['service'];
+  if (!isObject(service)) return { url: text(given['url']), caPem };
+  const port = service['port'];
+  return {
+    service: {
+      namespace: text(service['namespace']),
+      name: text(service['name']),
+      path: text(service['path']),
+      port: typeof port === 'number' ? port : 443,
+    },
+    caPem,
+  };
+}

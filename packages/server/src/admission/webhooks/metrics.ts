@@ -1,0 +1,142 @@
+import type { MetricRegistry } from '@wheelhouse/machinery';
+
+/** How asking a hook ended. */
+export interface HookCall {
+  readonly operation: string;
+  readonly durationMs: number;
+  readonly rejected: boolean;
+  /** 200, or the status that stands for what went wrong; 0 for what is the server's own fault. */
+  readonly code: number;
+  /** Why it was rejected; absent where it was not, or nobody is to blame. */
+  readonly error?: 'no_error' | 'calling_webhook_error' | 'apiserver_internal_error';
+}
+
+/** What webhooks of one phase are measured by, under upstream's names. */
+export interface HookMetrics {
+  called(name: string, call: HookCall): void;
+  failedOpen(name: string): void;
+  /** The conditions of a hook were asked. */
+  conditions(
+    name: string,
+    run: { readonly operation: string; readonly durationMs: number; readonly failed: number },
+  ): void;
+  /** The conditions kept a hook from being called. */
+  excluded(name: string, operation: string): void;
+}
+
+const callBuckets = [0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 25];
+const conditionBuckets = [0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25];
+const codeMax = 600;
+
+/** Counts conditions of webhooks and policies: `kind` says which. */
+export interface ConditionMetrics {
+  asked(
+    labels: { readonly name: string; readonly kind: string; readonly type: string },
+    run: { readonly operation: string; readonly durationMs: number; readonly failed: number },
+  ): void;
+  excluded(
+    labels: { readonly name: string; readonly kind: string; readonly type: string },
+    operation: string,
+  ): void;
+}
+
+/** The metrics of one phase; each is registered once, however often this is asked for. */
+export function hookMetrics(registry: MetricRegistry, type: 'admit' | 'validating'): HookMetrics {
+  const conditions = conditionMetrics(registry);
+  // Upstream gives the phase of conditions another name.
+  const labels = { kind: 'webhook', type: type === 'admit' ? 'admit' : 'validate' };
+  return {
+    ...callMetrics(registry, type),
+    conditions: (name, run) => conditions.asked({ ...labels, name }, run),
+    excluded: (name, operation) => conditions.excluded({ ...labels, name }, operation),
+  };
+}
+
+const callFamilies = new WeakMap<MetricRegistry, ReturnType<typeof registerCalls>>();
+
+function registerCalls(registry: MetricRegistry) {
+  return {
+    durations: registry.histogram({
+      name: 'apiserver_admission_webhook_admission_duration_seconds',
+      help: 'Admission webhook latency histogram in seconds, identified by name and broken out for each operation and API resource and type (validate or admit).',
+      stability: 'STABLE',
+      labels: ['name', 'type', 'operation', 'rejected'],
+      buckets: callBuckets,
+    }),
+    requests: registry.counter({
+      name: 'apiserver_admission_webhook_request_total',
+      help: 'Admission webhook request total, identified by name and broken out for each admission type (validating or admit) and operation, by status code and by whether the request was rejected.',
+      stability: 'ALPHA',
+      labels: ['name', 'type', 'operation', 'code', 'rejected'],
+    }),
+    rejections: registry.counter({
+      name: 'apiserver_admission_webhook_rejection_count',
+      help: 'Admission webhook rejection count, identified by name and broken out for each admission type (validating or admit) and operation, by the type of error and the rejection code.',
+      stability: 'ALPHA',
+      labels: ['name', 'type', 'operation', 'error_type', 'rejection_code'],
+    }),
+    failOpen: registry.counter({
+      name: 'apiserver_admission_webhook_fail_open_count',
+      help: 'Admission webhook fail open count, identified by name and broken out for each admission type (validating or admit).',
+      stability: 'ALPHA',
+      labels: ['name', 'type'],
+    }),
+  };
+}
+
+function callMetrics(
+  registry: MetricRegistry,
+  type: string,
+): Pick<HookMetrics, 'called' | 'failedOpen'> {
+  const known = callFamilies.get(registry) ?? registerCalls(registry);
+  callFamilies.set(registry, known);
+  return {
+    called(name, { operation, durationMs, rejected, code, error }) {
+      const shown = String(Math.min(code, codeMax));
+      known.requests.of(name, type, operation, shown, String(rejected)).add(1);
+      known.durations.of(name, type, operation, String(rejected)).observe(durationMs / 1000);
+      if (error !== undefined) known.rejections.of(name, type, operation, error, shown).add(1);
+    },
+    failedOpen: (name) => known.failOpen.of(name, type).add(1),
+  };
+}
+
+const conditionFamilies = new WeakMap<MetricRegistry, ConditionMetrics>();
+
+/** The metrics of conditions, registered once for a registry. */
+export function conditionMetrics(registry: MetricRegistry): ConditionMetrics {
+  const known = conditionFamilies.get(registry);
+  if (known !== undefined) return known;
+  const labels = ['name', 'kind', 'type', 'operation'];
+  const of =
+    'identified by name of resource containing the match condition and broken out for each kind containing matchConditions (webhook or policy), operation and admission type (validate or admit).';
+  const errors = registry.counter({
+    name: 'apiserver_admission_match_condition_evaluation_errors_total',
+    help: `Admission match condition evaluation errors count, ${of}`,
+    stability: 'ALPHA',
+    labels,
+  });
+  const exclusions = registry.counter({
+    name: 'apiserver_admission_match_condition_exclusions_total',
+    help: `Admission match condition evaluation exclusions count, ${of}`,
+    stability: 'ALPHA',
+    labels,
+  });
+  const durations = registry.histogram({
+    name: 'apiserver_admission_match_condition_evaluation_seconds',
+    help: `Admission match condition evaluation time in seconds, ${of}`,
+    stability: 'ALPHA',
+    labels,
+    buckets: conditionBuckets,
+  });
+  const made: ConditionMetrics = {
+    asked({ name, kind, type }, { operation, durationMs, failed }) {
+      durations.of(name, kind, type, operation).observe(durationMs / 1000);
+      if (failed > 0) errors.of(name, kind, type, operation).add(failed);
+    },
+    excluded: ({ name, kind, type }, operation) =>
+      exclusions.of(name, kind, type, operation).add(1),
+  };
+  conditionFamilies.set(registry, made);
+  return made;
+}

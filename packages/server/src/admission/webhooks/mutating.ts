@@ -1,0 +1,139 @@
+import { encodeJson } from '@wheelhouse/codec';
+import { type ApiObject, type JsonObject, jsonEqual, timedOut } from '@wheelhouse/machinery';
+import { decodeManaged } from '@wheelhouse/structured-merge';
+import type { AdmissionCall } from '../../registry/contract.ts';
+import { convertTo } from '../matching/versioned.ts';
+import { Reinvocable } from '../reinvocation.ts';
+import type { AdmissionTools } from '../tools.ts';
+import { type Asking, askHook, measured, unforeseen } from './ask.ts';
+import { failureError, HookFailure } from './denial.ts';
+import type { Dispatch, Hook } from './hooks.ts';
+import { type HookMetrics, hookMetrics } from './metrics.ts';
+import { patchedBy, replaceContent } from './patched.ts';
+import { type Invocation, invocationOf } from './select.ts';
+
+interface Run extends Asking {
+  readonly call: AdmissionCall;
+  readonly metrics: HookMetrics;
+  readonly remembered: Reinvocable;
+}
+
+const pluginName = 'MutatingAdmissionWebhook';
+
+/** Asks mutating hooks one after the other, each about what the one before made of the object. */
+export function mutatingDispatch(tools: AdmissionTools): Dispatch {
+  const metrics = hookMetrics(tools.metrics, 'admit');
+  return async (call, hooks) => {
+    const remembered = Reinvocable.of(call, pluginName);
+    const run: Run = { tools, phase: 'mutating', call, metrics, remembered };
+    // The options of a stream have no metadata.
+    const owners = call.object?.metadata?.managedFields;
+    let changed = false;
+    for (const [index, hook] of hooks.entries()) {
+      if (await askOne(hook, run, index)) changed = true;
+    }
+    if (changed) keepOwnersReadable(call, owners);
+    remembered.leave(call.object);
+  };
+}
+
+/** Asks one hook, if it is to be asked. @returns whether it changed the object */
+async function askOne(hook: Hook, run: Run, index: number): Promise<boolean> {
+  const { call, tools, remembered } = run;
+  const invocation = await invocationOf(hook, run);
+  if (invocation === undefined) return false;
+  // Who was passed over the first time is not asked for the first time in the second run.
+  if (!remembered.isDue(hook.uid)) return false;
+  const startMs = tools.clock.monotonic();
+  let changed = false;
+  let failure: unknown;
+  try {
+    changed = await change(invocation, run, index);
+  } catch (error) {
+    failure = error;
+  }
+  annotate(run, { hook, index, what: 'mutation', more: { mutated: changed } });
+  const isIgnored = hook.failurePolicy === 'Ignore';
+  const durationMs = tools.clock.monotonic() - startMs;
+  call.context.request?.askedOthers(durationMs);
+  const { operation } = invocation.asked.facts;
+  run.metrics.called(hook.name, measured(failure, { operation, durationMs, isIgnored }));
+  if (changed) remembered.objectChanged();
+  if (hook.isReinvocable) remembered.wasAsked(hook.uid);
+  if (failure === undefined) return changed;
+  if (!(failure instanceof HookFailure)) throw unforeseen(failure);
+  if (!isIgnored) throw failureError(failure);
+  failOpen(failure, run, { hook, index });
+  if (call.context.expired()) throw timedOut('write');
+  return false;
+}
+
+async function change(invocation: Invocation, run: Run, index: number): Promise<boolean> {
+  const { call, tools } = run;
+  const verdict = await askHook(invocation, run);
+  const patched = await patchedBy(verdict, invocation, tools.clock);
+  if (patched === undefined || call.object === undefined) return false;
+  const { hook } = invocation;
+  const more = { patch: patched.operations, patchType: verdict.patchType };
+  annotate(run, { hook, index, what: 'patch', more });
+  if (jsonEqual(patched.object, invocation.asked.object)) return false;
+  const { target } = call;
+  const isOwn =
+    invocation.served.version === target.version && invocation.served.def === target.def;
+  const snapshot = tools.snapshot();
+  const content = isOwn ? patched.object : convertTo(patched.object, target, snapshot);
+  replaceContent(call.object, content instanceof Promise ? await content : content);
+  return true;
+}
+
+function failOpen(failure: HookFailure, run: Run, at: { hook: Hook; index: number }): void {
+  if (failure.isCanceled) return;
+  const { tools, metrics, remembered, call } = run;
+  const { hook, index } = at;
+  metrics.failedOpen(hook.name);
+  tools.log('a webhook failed and was passed over', failure);
+  const key = `round_${remembered.round}_index_${index}`;
+  const domain = `failed-open.mutation.webhook.${tools.dialect.group('admission')}`;
+  call.context.request?.annotate(`${domain}/${key}`, hook.name);
+}
+
+/** Tells the audit log what a hook did, under upstream's keys. */
+function annotate(
+  { tools, remembered, call }: Run,
+  at: {
+    readonly hook: Hook;
+    readonly index: number;
+    readonly what: 'mutation' | 'patch';
+    readonly more: JsonObject;
+  },
+): void {
+  const { request } = call.context;
+  if (request === undefined) return;
+  const { configuration, name: webhook } = at.hook;
+  const key = `round_${remembered.round}_index_${at.index}`;
+  const domain = `${at.what}.webhook.${tools.dialect.group('admission')}`;
+  const told = encodeJson({ configuration, webhook, ...at.more }).toString('utf8');
+  request.annotate(`${domain}/${key}`, told, at.what === 'patch' ? 'Request' : 'Metadata');
+}
+
+/**
+ * Hooks may rewrite who owns which field, but not so that nobody can read it any more: then all is as
+ * it was, and the client is warned (ADM-2).
+ */
+function keepOwnersReadable(
+  { object, context }: AdmissionCall,
+  owners: ApiObject['metadata']['managedFields'],
+): void {
+  if (object === undefined || object.metadata?.managedFields === owners) return;
+  try {
+    decodeManaged(object.metadata.managedFields);
+  } catch (error) {
+    if (owners === undefined) delete object.metadata.managedFields;
+    else object.metadata.managedFields = owners;
+    const why = error instanceof Error ? error.message : String(error);
+    context.warn(
+      '.metadata.managedFields was in an invalid state after admission; this could be caused by ' +
+        `an outdated mutating admission controller; please fix your requests: ${why}`,
+    );
+  }
+}

@@ -1,0 +1,222 @@
+import { decodeJson, encodeJson } from '@wheelhouse/codec';
+import { schemaOf } from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  apiVersionOf,
+  type Dialect,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  parseApiVersion,
+  randomUuid,
+  type UserInfo,
+} from '@wheelhouse/machinery';
+import { decodeTyped } from '@wheelhouse/schema';
+import type { AdmissionCall } from '../../registry/contract.ts';
+import {
+  type KindFact,
+  type RequestFacts,
+  type ResourceFact,
+  showKind,
+} from '../matching/facts.ts';
+
+/** What a webhook is asked about: the request, in the version that its rules name. */
+export interface Asked {
+  readonly call: AdmissionCall;
+  readonly facts: RequestFacts;
+  readonly resource: ResourceFact;
+  readonly kind: KindFact;
+  readonly object: ApiObject | undefined;
+  readonly old: ApiObject | undefined;
+}
+
+type ReviewVersion = 'v1' | 'v1beta1';
+
+/** A review to post, and what its answer is held against. */
+export interface Review {
+  readonly version: ReviewVersion;
+  readonly uid: string;
+  readonly body: string;
+}
+
+/** What a webhook said; the patch is the text of a JSON patch, empty for none. */
+export interface Verdict {
+  readonly allowed: boolean;
+  readonly patch: Buffer;
+  readonly patchType: string;
+  /** A Status. */
+  readonly result: JsonObject | undefined;
+  readonly warnings: readonly string[];
+  readonly auditAnnotations: readonly (readonly [key: string, value: string])[];
+}
+
+/** The first version of AdmissionReview that both sides know; undefined where there is none. */
+export function reviewVersion(accepted: readonly string[]): ReviewVersion | undefined {
+  return accepted.find((one) => one === 'v1' || one === 'v1beta1') as ReviewVersion | undefined;
+}
+
+/** Makes the AdmissionReview of a request. */
+export function reviewOf(asked: Asked, at: { version: ReviewVersion; dialect: Dialect }): Review {
+  const uid = randomUuid();
+  const review: JsonObject = {
+    kind: 'AdmissionReview',
+    apiVersion: apiVersionOf({ group: at.dialect.group('admission'), version: at.version }),
+    request: { uid, ...requestOf(asked, at.dialect) },
+  };
+  return { version: at.version, uid, body: `${encodeJson(review).toString('utf8')}\n` };
+}
+
+function requestOf(asked: Asked, dialect: Dialect): JsonObject {
+  const { object, old } = asked;
+  return {
+    ...requestFields(asked, dialect),
+    object: object ?? null,
+    oldObject: old ?? null,
+  };
+}
+
+/** All fields of an AdmissionRequest but the objects and its uid; empty names are left out. */
+export function requestFields(
+  { call, facts, resource, kind }: Omit<Asked, 'object' | 'old'>,
+  dialect: Dialect,
+): JsonObject {
+  const { subresource, name, namespace, operation } = facts;
+  return {
+    kind: { ...kind },
+    resource: { ...resource },
+    ...(subresource === '' ? {} : { subResource: subresource }),
+    requestKind: { ...facts.kind },
+    requestResource: { ...facts.resource },
+    ...(subresource === '' ? {} : { requestSubResource: subresource }),
+    ...(name === '' ? {} : { name }),
+    ...(namespace === '' ? {} : { namespace }),
+    operation,
+    userInfo: userOf(call.context.user),
+    dryRun: call.context.dryRun,
+    options: optionsOf(call, operation, dialect),
+  };
+}
+
+function userOf({ name, uid, groups, extra }: UserInfo): JsonObject {
+  const more = Object.entries(extra).map(([key, values]): [string, string[]] => [key, [...values]]);
+  return {
+    ...(name === '' ? {} : { username: name }),
+    ...(uid === '' ? {} : { uid }),
+    ...(groups.length === 0 ? {} : { groups: [...groups] }),
+    ...(more.length === 0 ? {} : { extra: Object.fromEntries(more) }),
+  };
+}
+
+const optionKinds: Readonly<Record<string, string>> = {
+  CREATE: 'CreateOptions',
+  UPDATE: 'UpdateOptions',
+  DELETE: 'DeleteOptions',
+};
+
+function optionsOf(
+  { context }: AdmissionCall,
+  operation: RequestFacts['operation'],
+  dialect: Dialect,
+): JsonValue {
+  const kind = optionKinds[operation];
+  if (kind === undefined) return null;
+  const given = context.request?.options() ?? (context.dryRun ? { dryRun: ['All'] } : {});
+  return { kind, apiVersion: `${dialect.group('meta')}/v1`, ...given };
+}
+
+/**
+ * Reads an answer. Throws an Error, in upstream's words, for one that cannot be understood; what it
+ * says is not judged yet.
+ */
+export function readAnswer(bytes: Buffer): JsonObject {
+  if (bytes.length === 0) throw new Error('0-length response with status code: 200');
+  const { value } = decodeJson(bytes);
+  const review = decodeTyped(schemaOf('admission.v1.AdmissionReview'))(value);
+  const raw = isObject(value) ? value['response'] : undefined;
+  // The typed form cannot tell a patchType that is empty from one that is not given.
+  const given = isObject(raw) && typeof raw['patchType'] === 'string' ? raw['patchType'] : null;
+  return { ...review, patchTypeGiven: given };
+}
+
+/** Judges an answer as one to this review. Throws an Error, in upstream's words, where it is none. */
+export function verdictOf(
+  answer: JsonObject,
+  review: Review,
+  at: { readonly phase: 'mutating' | 'validating'; readonly dialect: Dialect },
+): Verdict {
+  const response = answer['response'];
+  if (!isObject(response)) throw new Error('webhook response was absent');
+  const { version } = review;
+  const patch = Buffer.from(text(response['patch']), 'base64');
+  const told = {
+    allowed: response['allowed'] === true,
+    result: isObject(response['status']) ? response['status'] : undefined,
+    warnings: Array.isArray(response['warnings']) ? response['warnings'].map(String) : [],
+    auditAnnotations: annotationsOf(response['auditAnnotations']),
+  };
+  if (version === 'v1beta1') {
+    const isPatch = at.phase === 'mutating' && patch.length > 0;
+    return {
+      ...told,
+      patch: isPatch ? patch : Buffer.alloc(0),
+      patchType: isPatch ? 'JSONPatch' : '',
+    };
+  }
+  checkIdentity(answer, response, { review, dialect: at.dialect });
+  const given = answer['patchTypeGiven'];
+  const patchType = typeof given === 'string' ? given : undefined;
+  checkPatch({ patch, patchType, phase: at.phase });
+  return { ...told, patch, patchType: patchType ?? '' };
+}
+
+function checkIdentity(
+  answer: JsonObject,
+  response: JsonObject,
+  at: { review: Review; dialect: Dialect },
+): void {
+  const uid = text(response['uid']);
+  if (uid !== at.review.uid) {
+    throw new Error(
+      `expected response.uid=${JSON.stringify(at.review.uid)}, got ${JSON.stringify(uid)}`,
+    );
+  }
+  const { group = '', version = '' } = parseApiVersion(text(answer['apiVersion'])) ?? {};
+  const wanted = showKind({
+    group: at.dialect.group('admission'),
+    version: 'v1',
+    kind: 'AdmissionReview',
+  });
+  const got = version === '' ? `/, Kind=${text(answer['kind'])}` : undefined;
+  const shown = got ?? showKind({ group, version, kind: text(answer['kind']) });
+  if (shown !== wanted) throw new Error(`expected webhook response of ${wanted}, got ${shown}`);
+}
+
+function checkPatch(given: {
+  readonly patch: Buffer;
+  readonly patchType: string | undefined;
+  readonly phase: 'mutating' | 'validating';
+}): void {
+  const { patch, patchType, phase } = given;
+  const hasPatch = patch.length > 0;
+  if (phase === 'validating') {
+    if (hasPatch) throw new Error('validating webhook may not return response.patch');
+    if (patchType !== undefined) {
+      throw new Error('validating webhook may not return response.patchType');
+    }
+    return;
+  }
+  if (hasPatch && patchType === undefined) {
+    throw new Error('webhook returned response.patch but not response.patchType');
+  }
+  if (!hasPatch && patchType !== undefined) {
+    throw new Error('webhook returned response.patchType but not response.patch');
+  }
+  if (patchType === '') throw new Error('webhook returned invalid response.patchType of ""');
+}
+
+const text = (value: JsonValue | undefined) => (typeof value === 'string' ? value : '');
+
+function annotationsOf(value: JsonValue | undefined): Verdict['auditAnnotations'] {
+  if (!isObject(value)) return [];
+  return Object.keys(value).map((key) => [key, text(value[key])] as const);
+}

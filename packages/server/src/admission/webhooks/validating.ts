@@ -1,0 +1,57 @@
+import { timedOut } from '@wheelhouse/machinery';
+import type { AdmissionTools } from '../tools.ts';
+import { askHook, measured, unforeseen } from './ask.ts';
+import { failureError, HookFailure } from './denial.ts';
+import type { Dispatch } from './hooks.ts';
+import { type HookMetrics, hookMetrics } from './metrics.ts';
+import { type Invocation, invocationOf } from './select.ts';
+
+/** Asks validating hooks all at once; the first one in their order that refuses is told. */
+export function validatingDispatch(tools: AdmissionTools): Dispatch {
+  const metrics = hookMetrics(tools.metrics, 'validating');
+  return async (call, hooks) => {
+    const invocations: Invocation[] = [];
+    for (const hook of hooks) {
+      const invocation = await invocationOf(hook, { call, tools, metrics });
+      if (invocation !== undefined) invocations.push(invocation);
+    }
+    if (invocations.length === 0) return;
+    if (call.context.expired()) throw timedOut('write');
+    const startMs = tools.clock.monotonic();
+    const outcomes = await Promise.all(
+      invocations.map((invocation, index) => askOne(invocation, { tools, metrics, index })),
+    );
+    call.context.request?.askedOthers(tools.clock.monotonic() - startMs);
+    const refusal = outcomes.find((outcome) => outcome !== undefined);
+    if (refusal !== undefined) throw refusal;
+  };
+}
+
+/** Asks one hook. @returns what refuses the request, undefined when it does not */
+async function askOne(
+  invocation: Invocation,
+  at: { readonly tools: AdmissionTools; readonly metrics: HookMetrics; readonly index: number },
+): Promise<Error | undefined> {
+  const { tools, metrics, index } = at;
+  const { hook, asked } = invocation;
+  const startMs = tools.clock.monotonic();
+  let failure: unknown;
+  try {
+    await askHook(invocation, { tools, phase: 'validating' });
+  } catch (error) {
+    failure = error;
+  }
+  const isIgnored = hook.failurePolicy === 'Ignore';
+  const durationMs = tools.clock.monotonic() - startMs;
+  const { operation } = asked.facts;
+  metrics.called(hook.name, measured(failure, { operation, durationMs, isIgnored }));
+  if (failure === undefined) return undefined;
+  if (!(failure instanceof HookFailure)) return unforeseen(failure);
+  if (!isIgnored) return failureError(failure);
+  if (failure.isCanceled) return undefined;
+  metrics.failedOpen(hook.name);
+  tools.log('a webhook failed and was passed over', failure);
+  const domain = `failed-open.validating.webhook.${tools.dialect.group('admission')}`;
+  asked.call.context.request?.annotate(`${domain}/round_0_index_${index}`, hook.name);
+  return undefined;
+}

@@ -1,0 +1,271 @@
+import { availableCondition, localVerdict } from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  type Clock,
+  formatTime,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  jsonEqual,
+  type Logger,
+  type UserInfo,
+} from '@wheelhouse/machinery';
+import type { QueueMeters } from '../controllers/queue-metrics.ts';
+import { createWorkQueue, type WorkQueue } from '../controllers/work-queue.ts';
+import {
+  conditionOf,
+  conditionsOf,
+  discoveryPathOf,
+  isRemote,
+  type RemoteApi,
+  registrationOf,
+  type ServicePlace,
+} from './api-service.ts';
+import type { DocumentQuery } from './fetch-document.ts';
+import { hostPort } from './transport.ts';
+
+/** What stands behind a Service, as far as availability needs to know. */
+export interface ServiceFacts {
+  /** Undefined when there is none. */
+  service(place: ServicePlace): Promise<ApiObject | undefined>;
+  /** Objects that list the Service's addresses: Endpoints and EndpointSlices. */
+  endpoints(place: ServicePlace): Promise<readonly ApiObject[]>;
+}
+
+/** Where a Service leads now. Rejects where it leads nowhere. */
+export type FindPlace = (
+  service: ServicePlace,
+) => Promise<{ readonly host: string; readonly port: number }>;
+
+/** Looks whether a server is there: gives the status it answers with. */
+export type LookAtServer = (
+  api: RemoteApi,
+  query: Omit<DocumentQuery, 'bytesMax'> & { readonly place: Awaited<ReturnType<FindPlace>> },
+) => Promise<number>;
+
+export interface AvailabilityOptions {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly queues?: QueueMeters | undefined;
+  readonly facts: ServiceFacts;
+  readonly find: FindPlace;
+  readonly look: LookAtServer;
+  /** The APIService as it is now. */
+  readonly read: (name: string) => ApiObject | undefined;
+  /** Writes the status of one that is still there. */
+  readonly writeStatus: (name: string, edit: (current: ApiObject) => ApiObject) => Promise<void>;
+  /** Counts that a server has become unavailable. */
+  readonly lost: (name: string, reason: string) => void;
+}
+
+type Verdict = {
+  readonly status: 'True' | 'False' | 'Unknown';
+  readonly reason: string;
+  readonly message: string;
+};
+
+/** How long a look is good for. */
+const lookAgainMs = 30_000;
+const firstRetryMs = 5;
+const timeoutMs = 5_000;
+/** Looks when the first one fails: a Service may lead to several servers. */
+const furtherLooks = 4;
+
+const aggregator: UserInfo = {
+  name: 'system:kube-aggregator',
+  uid: '',
+  groups: ['system:masters'],
+  extra: {},
+};
+
+/** Keeps the conditions of APIServices true to whether their servers can be asked. */
+export class Availability {
+  readonly #options: AvailabilityOptions;
+  readonly #queue: WorkQueue;
+  readonly #failures = new Map<string, number>();
+
+  constructor(options: AvailabilityOptions) {
+    this.#options = options;
+    const { clock, logger } = options;
+    const run = (name: string) => this.#settle(name);
+    this.#queue = createWorkQueue({
+      queues: options.queues,
+      name: 'RemoteAvailabilityController',
+      clock,
+      logger,
+      workers: 5,
+      run,
+    });
+  }
+
+  /** Something has changed that the condition may depend on. */
+  look(name: string): void {
+    this.#queue.add(name);
+  }
+
+  close(): Promise<void> {
+    return this.#queue.close();
+  }
+
+  async #settle(name: string): Promise<void> {
+    const object = this.#options.read(name);
+    if (object === undefined) {
+      this.#failures.delete(name);
+      return;
+    }
+    const api = registrationOf(object);
+    if (!isRemote(api)) {
+      await this.#tell(object, localVerdict);
+      return;
+    }
+    const verdict = await this.#judge(api);
+    await this.#tell(object, verdict);
+    this.#queue.addAfter(name, this.#pauseMs(name, verdict));
+  }
+
+  /** A server that cannot be asked is asked again soon, and then less and less often. */
+  #pauseMs(name: string, { reason }: Verdict): number {
+    if (reason !== discoveryFailed) {
+      this.#failures.delete(name);
+      return lookAgainMs;
+    }
+    const failures = this.#failures.get(name) ?? 0;
+    this.#failures.set(name, failures + 1);
+    return Math.min(lookAgainMs, firstRetryMs * 2 ** Math.min(failures, 20));
+  }
+
+  async #judge(api: RemoteApi): Promise<Verdict> {
+    const { facts } = this.#options;
+    const { service: place } = api.remote;
+    let service: ApiObject | undefined;
+    try {
+      service = await facts.service(place);
+    } catch (error) {
+      return unknown('ServiceAccessError', place, error);
+    }
+    if (service === undefined) {
+      return refused('ServiceNotFound', `${shown(place)} is not present`);
+    }
+    const spec = isObject(service['spec']) ? service['spec'] : {};
+    if ((spec['type'] ?? 'ClusterIP') === 'ClusterIP') {
+      const refusal = await this.#judgeEndpoints(place, spec);
+      if (refusal !== undefined) return refusal;
+    }
+    const failure = await this.#ask(api);
+    if (failure !== undefined) return refused(discoveryFailed, failure);
+    return { status: 'True', reason: 'Passed', message: 'all checks passed' };
+  }
+
+  async #judgeEndpoints(place: ServicePlace, spec: JsonObject): Promise<Verdict | undefined> {
+    const port = objects(spec['ports']).find((one) => one['port'] === place.port);
+    if (port === undefined) {
+      return refused('ServicePortError', `${shown(place)} is not listening on port ${place.port}`);
+    }
+    const portName = typeof port['name'] === 'string' ? port['name'] : '';
+    let lists: readonly ApiObject[];
+    try {
+      lists = await this.#options.facts.endpoints(place);
+    } catch (error) {
+      return unknown('EndpointsAccessError', place, error);
+    }
+    if (lists.length === 0) {
+      return refused('EndpointsNotFound', `cannot find endpoints for ${shown(place)}`);
+    }
+    if (lists.some((one) => hasAddress(one, portName))) return undefined;
+    const missing = `have no addresses with port name ${JSON.stringify(portName)}`;
+    return refused('MissingEndpoints', `endpoints for ${shown(place)} ${missing}`);
+  }
+
+  /** Undefined when one look of several succeeds; else why the last one did not. */
+  async #ask(api: RemoteApi): Promise<string | undefined> {
+    const first = await this.#lookOnce(api);
+    if (first === undefined) return undefined;
+    const others = Array.from({ length: furtherLooks }, () => this.#lookOnce(api));
+    const failures = await Promise.all(others);
+    return failures.includes(undefined) ? undefined : (failures.at(-1) ?? first);
+  }
+
+  async #lookOnce(api: RemoteApi): Promise<string | undefined> {
+    const { find, look } = this.#options;
+    let place: Awaited<ReturnType<FindPlace>>;
+    try {
+      place = await find(api.remote.service);
+    } catch (error) {
+      return textOf(error);
+    }
+    const path = discoveryPathOf(api);
+    const url = `https://${hostPort(place)}${path}`;
+    const failing = `failing or missing response from ${url}`;
+    try {
+      const status = await look(api, { place, path, accept: '*/*', user: aggregator, timeoutMs });
+      if (status >= 200 && status < 300) return undefined;
+      return `${failing}: bad status from ${url}: ${status}`;
+    } catch (error) {
+      return `${failing}: Get "${url}": ${textOf(error)}`;
+    }
+  }
+
+  async #tell(object: ApiObject, verdict: Verdict): Promise<void> {
+    const name = object.metadata.name ?? '';
+    const before = conditionOf(object);
+    const { status, reason, message } = verdict;
+    const isSame =
+      before?.['status'] === status && before['reason'] === reason && before['message'] === message;
+    if (isSame) return;
+    const now = formatTime(this.#options.clock.now());
+    await this.#options.writeStatus(name, (current) => withCondition(current, verdict, now));
+    if (before?.['status'] === 'True' && status !== 'True') this.#options.lost(name, reason);
+  }
+}
+
+const discoveryFailed = 'FailedDiscoveryCheck';
+
+const shown = ({ namespace, name }: ServicePlace) =>
+  `service/${name} in ${JSON.stringify(namespace)}`;
+
+const refused = (reason: string, message: string): Verdict => ({
+  status: 'False',
+  reason,
+  message,
+});
+
+function unknown(reason: string, place: ServicePlace, error: unknown): Verdict {
+  const message = `${shown(place)} cannot be checked due to: ${textOf(error)}`;
+  return { status: 'Unknown', reason, message };
+}
+
+const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
+
+const objects = (value: JsonValue | undefined): readonly JsonObject[] =>
+  Array.isArray(value) ? value.filter(isObject) : [];
+
+const isNamed = (port: JsonObject, name: string) =>
+  (port['name'] ?? '') === name && typeof port['port'] === 'number';
+
+/** Whether Endpoints, or an EndpointSlice, have an address that is ready at the port. */
+function hasAddress(list: ApiObject, portName: string): boolean {
+  const inSubsets = objects(list['subsets']).some(
+    ({ addresses, ports }) =>
+      objects(addresses).length > 0 && objects(ports).some((port) => isNamed(port, portName)),
+  );
+  if (inSubsets) return true;
+  const isReady = ({ conditions }: JsonObject) =>
+    !isObject(conditions) || conditions['ready'] !== false;
+  return (
+    objects(list['endpoints']).some(isReady) &&
+    objects(list['ports']).some((port) => isNamed(port, portName))
+  );
+}
+
+function withCondition(current: ApiObject, verdict: Verdict, now: string): ApiObject {
+  const before = conditionOf(current);
+  const isSameStatus = before?.['status'] === verdict.status;
+  const since = isSameStatus ? before['lastTransitionTime'] : undefined;
+  const { status, reason, message } = verdict;
+  const lastTransitionTime = since ?? now;
+  const condition = { type: availableCondition, status, lastTransitionTime, reason, message };
+  const conditions = conditionsOf(current);
+  const others = conditions.filter((one) => one['type'] !== availableCondition);
+  if (before !== undefined && jsonEqual(before, condition)) return current;
+  return { ...current, status: { conditions: [...others, condition] } };
+}

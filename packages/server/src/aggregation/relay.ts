@@ -1,0 +1,286 @@
+import type { ClientRequest, IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { goNetworkError } from '@wheelhouse/client';
+import {
+  type BodyStream,
+  isLongRunning,
+  listen,
+  type ResponseStream,
+  type Timer,
+} from '@wheelhouse/machinery';
+import type { Admitted } from '../endpoints/call.ts';
+import { joinConnections } from './join-connections.ts';
+import { answerText } from './plain-answer.ts';
+import { answeredHeaders, forwardedHeaders, wantedProtocol } from './proxy-headers.ts';
+import { requestTarget } from './request-target.ts';
+import { hostPort, type RemoteAnswer, type RemoteRequest, type Transport } from './transport.ts';
+
+/** How requests are passed on. */
+export interface RelaySettings {
+  /** Whether the other server learns users' uids. */
+  readonly tellsUid: boolean;
+  /** The name of this process, by which it knows requests that come back to it. */
+  readonly via: string;
+  /** What becomes of an answer that leads elsewhere. */
+  readonly redirects: 'refused' | 'passed';
+}
+
+export interface RelayedCall {
+  readonly admitted: Admitted;
+  readonly transport: Transport;
+  readonly settings: RelaySettings;
+  /** Who answers for the Service. */
+  readonly place: { readonly host: string; readonly port: number };
+}
+
+/** What a server serves is told at once, or not at all. */
+const discoveryTimeoutMs = 5_000;
+
+const unreachable = 'error trying to reach service';
+const brokenAnswer = `${unreachable}: net/http: HTTP/1.x transport connection broken`;
+
+/** Asked again as often as a connection that was kept turns out to have been closed. */
+const repeatable = new Set(['GET', 'HEAD', 'OPTIONS']);
+
+/**
+ * One request on its way to another server, and its answer back, both piece by piece and as fast as
+ * the slower side takes them. It is in one of these states, and never goes back:
+ * | state     | other server answers | it fails       | client goes | time is up | stop of ours |
+ * |-----------|----------------------|----------------|-------------|------------|--------------|
+ * | asking    | answering            | over, with 503 | over        | over, 504  | asking       |
+ * | answering | (the end:) over      | over, cut off  | over        | cut off    | over, ended  |
+ */
+export class Relay implements RemoteAnswer {
+  readonly #call: RelayedCall;
+  readonly #isLong: boolean;
+  readonly #protocol: string | undefined;
+  #state: 'asking' | 'answering' | 'over' = 'asking';
+  #outgoing: ClientRequest | undefined;
+  #incoming: IncomingMessage | undefined;
+  #body: BodyStream | undefined;
+  #stream: ResponseStream | undefined;
+  #timer: Timer | undefined;
+  #isLate = false;
+  #whenOver: (() => void)[] = [];
+  #resolve: () => void = () => {};
+
+  constructor(call: RelayedCall) {
+    this.#call = call;
+    this.#isLong = isLongRunning(call.admitted.info);
+    this.#protocol = wantedProtocol(call.admitted.exchange);
+  }
+
+  /**
+   * Resolves when the answer has been given, or has begun if it may last, or when nobody waits for it
+   * any more.
+   */
+  run(): Promise<void> {
+    const { exchange } = this.#call.admitted;
+    const outcome = new Promise<void>((resolve) => {
+      this.#resolve = resolve;
+    });
+    exchange.onAbort(() => this.#end('cut'));
+    if (this.#state === 'over') return outcome;
+    this.#setTimer();
+    this.#body = exchange.bodyStream();
+    this.#ask();
+    return outcome;
+  }
+
+  onAnswer(incoming: IncomingMessage): void {
+    if (this.#state !== 'asking') {
+      incoming.destroy();
+      return;
+    }
+    const status = incoming.statusCode ?? 0;
+    if (status < 200) this.#refuse(503, brokenAnswer);
+    else if (this.#protocol !== undefined && status < 400) {
+      this.#refuse(503, `invalid upgrade response: status code ${status}`);
+    } else if (this.#isRefusedRedirect(incoming)) this.#refuseRedirect();
+    else this.#pass(incoming, status);
+  }
+
+  onUpgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer): void {
+    const { exchange, context, audit } = this.#call.admitted;
+    if (this.#state !== 'asking') {
+      socket.destroy();
+      return;
+    }
+    if (this.#protocol === undefined) {
+      socket.destroy();
+      const spoken = JSON.stringify(incoming.headers.upgrade ?? '');
+      this.#refuse(503, `backend tried to switch protocol ${spoken} when "" was requested`);
+      return;
+    }
+    const taken = exchange.takeOver();
+    if (taken === undefined) {
+      socket.destroy();
+      this.#refuse(503, 'request connection cannot be hijacked');
+      return;
+    }
+    this.#state = 'over';
+    this.#timer?.stop();
+    const recorded = audit?.streaming(101);
+    const joined = joinConnections(taken, { answer: incoming, socket, head });
+    const shutdown = context.onShutdown(joined.close);
+    joined.whenClosed(() => {
+      shutdown.close();
+      recorded?.();
+    });
+    this.#resolve();
+  }
+
+  onFailure(error: Error): void {
+    if (this.#state !== 'asking') return;
+    const { admitted } = this.#call;
+    if (this.#mayRepeat(error)) {
+      this.#ask();
+      return;
+    }
+    const why = this.#isLate ? 'context deadline exceeded' : goNetworkError(error);
+    admitted.context.logger.debug(2, 'another server could not be asked', { error: why });
+    this.#refuse(503, `${unreachable}: ${why}`);
+  }
+
+  #mayRepeat(error: Error): boolean {
+    const { code } = error as { code?: unknown };
+    const isStale = this.#outgoing?.reusedSocket === true && code === 'ECONNRESET';
+    const { method } = this.#call.admitted.exchange;
+    return isStale && this.#body === undefined && repeatable.has(method);
+  }
+
+  #ask(): void {
+    const { transport } = this.#call;
+    const body = this.#body;
+    let outgoing: ClientRequest;
+    try {
+      outgoing = transport.open(this.#request(), this);
+    } catch (error) {
+      // A user's name may hold what no header can.
+      const isHeader = (error as { code?: unknown }).code === 'ERR_INVALID_CHAR';
+      if (!isHeader) throw error;
+      this.#refuse(503, `${unreachable}: net/http: invalid header field value`);
+      return;
+    }
+    this.#outgoing = outgoing;
+    if (body === undefined) {
+      outgoing.end();
+      return;
+    }
+    listen(outgoing, { where: 'aggregation' }, { drain: () => body.resume() });
+    body.deliverTo({
+      piece: (bytes) => {
+        if (!outgoing.destroyed && !outgoing.write(bytes)) body.pause();
+      },
+      end: () => void outgoing.end(),
+    });
+  }
+
+  #request(): RemoteRequest {
+    const { admitted, settings, place } = this.#call;
+    const { exchange, info, user, baseHeaders } = admitted;
+    const target = requestTarget(info);
+    const headers = forwardedHeaders(exchange, {
+      user,
+      tellsUid: settings.tellsUid,
+      host: hostPort(place),
+      path: target.split('?', 1)[0] ?? '',
+      auditId: baseHeaders['audit-id'] ?? '',
+      via: settings.via,
+    });
+    if (this.#protocol !== undefined) {
+      headers['connection'] = ['Upgrade'];
+      headers['upgrade'] = [this.#protocol];
+    } else if (this.#body !== undefined && headers['content-length'] === undefined) {
+      // Node does not think of it where a method has no body as a rule.
+      headers['transfer-encoding'] = ['chunked'];
+    }
+    return { method: exchange.method, ...place, target, headers };
+  }
+
+  #setTimer(): void {
+    const { info, context, exchange, deadline } = this.#call.admitted;
+    if (this.#isLong) return;
+    const segments = info.path.split('/').filter((segment) => segment !== '');
+    const isDiscovery = !info.isResourceRequest && segments.length === 3;
+    const leftMs = Math.max(0, deadline.dueMs - context.clock.monotonic());
+    const late = () => {
+      this.#isLate = true;
+      if (this.#state === 'answering') {
+        context.metrics.aborted(exchange, info);
+        this.#end('cut');
+      } else if (isDiscovery) this.onFailure(new Error('context deadline exceeded'));
+    };
+    const delayMs = isDiscovery ? Math.min(leftMs, discoveryTimeoutMs) : leftMs;
+    this.#timer = context.clock.after(delayMs, late);
+  }
+
+  #isRefusedRedirect(incoming: IncomingMessage): boolean {
+    const status = incoming.statusCode ?? 0;
+    const leads = status >= 300 && status <= 399 && (incoming.headers.location ?? '') !== '';
+    return leads && this.#call.settings.redirects === 'refused';
+  }
+
+  #refuseRedirect(): void {
+    const { exchange, baseHeaders } = this.#call.admitted;
+    this.#release();
+    const text = 'the backend attempted to redirect this request, which is not permitted';
+    const headers = { ...baseHeaders, 'content-type': 'text/plain; charset=utf-8' };
+    exchange.send({ status: 502, headers, body: Buffer.from(text) });
+    this.#resolve();
+  }
+
+  #refuse(status: number, text: string): void {
+    this.#release();
+    answerText(this.#call.admitted, { status, text });
+    this.#resolve();
+  }
+
+  #pass(incoming: IncomingMessage, status: number): void {
+    const { exchange, baseHeaders, info, context, audit } = this.#call.admitted;
+    this.#state = 'answering';
+    this.#incoming = incoming;
+    const headers = answeredHeaders(incoming.rawHeaders, baseHeaders);
+    const stream = exchange.stream({ status, headers });
+    this.#stream = stream;
+    stream.onDrain(() => incoming.resume());
+    const cut = () => this.#end('cut');
+    listen(
+      incoming,
+      { where: 'aggregation', end: cut },
+      {
+        data: (piece: Buffer) => {
+          if (this.#state === 'answering' && !stream.write(piece)) incoming.pause();
+        },
+        end: () => this.#end(incoming.complete ? 'whole' : 'cut'),
+        close: cut,
+      },
+    );
+    if (!this.#isLong) return;
+    const shutdown = context.onShutdown(() => this.#end('whole'));
+    const counted = context.metrics.longRunning(exchange, info, this.#call.admitted.deadline);
+    const recorded = audit?.streaming(status);
+    this.#whenOver.push(shutdown.close, counted, () => recorded?.());
+    this.#resolve();
+  }
+
+  /** Ends the answer, if there is one: as it should, or so that the client sees that it is not. */
+  #end(how: 'whole' | 'cut'): void {
+    if (this.#state === 'over') return;
+    const stream = this.#stream;
+    this.#release();
+    if (how === 'whole') stream?.end();
+    else if (!this.#call.admitted.exchange.aborted) stream?.destroy();
+    this.#resolve();
+  }
+
+  #release(): void {
+    this.#state = 'over';
+    this.#timer?.stop();
+    this.#body?.drop();
+    // Where both have been read to their ends, the next request may have the connection.
+    const isDone = this.#incoming?.complete === true && this.#outgoing?.writableFinished === true;
+    if (!isDone) this.#outgoing?.destroy();
+    for (const tell of this.#whenOver.splice(0)) tell();
+  }
+}

@@ -1,0 +1,227 @@
+import { createHash } from 'node:crypto';
+import { decodeJson } from '@wheelhouse/codec';
+import {
+  background,
+  type Clock,
+  isObject,
+  type JsonObject,
+  type Logger,
+  member,
+  type UserInfo,
+} from '@wheelhouse/machinery';
+import type { RemoteApi } from './api-service.ts';
+import type { AskServer } from './discovery-follower.ts';
+import type { FetchedDocument } from './fetch-document.ts';
+import { keepPaths, type OpenApiParts, partsOf } from './openapi-parts.ts';
+
+type Form = 'v2' | 'v3';
+
+/** What another server's documents say of one group version. */
+interface Told {
+  /** What of `/openapi/v2` is about it. */
+  readonly v2: OpenApiParts;
+  /** Where its own document is: `/openapi/v3/apis/g/v?hash=…`; or that there are none at all. */
+  readonly v3: { readonly place: string } | 'none';
+}
+
+interface Held<Value> {
+  value: Value | undefined;
+  /** What the server calls it; empty where it calls it nothing. */
+  etag: string;
+  /** Of its bytes. */
+  digest: string;
+  /** Monotonic; undefined: it must be asked at the next occasion. */
+  askedMs: number | undefined;
+  hasFailed: boolean;
+  asking: Promise<void> | undefined;
+}
+
+type Holding = { readonly [Name in Form]: Held<Told[Name]> };
+
+const documentBytesMax = { v2: 16 * 1024 * 1024, v3: 4 * 1024 * 1024 } as const;
+const fetchTimeoutMs = 60_000;
+/** What is older than this is asked anew, by its tag, while it still serves. */
+const refreshMs = 60_000;
+const retryMs = 10_000;
+/** How long a client waits for what is not there yet. */
+const patienceMs = 5_000;
+
+const aggregator: UserInfo = { name: 'system:aggregator', uid: '', groups: [], extra: {} };
+
+/**
+ * What other servers' OpenAPI documents say of the group versions they are asked for. Nothing is
+ * asked before a client wants to know, and nobody waits long for a server that does not answer.
+ */
+export class RemoteOpenApi {
+  readonly #options: {
+    readonly clock: Clock;
+    readonly logger: Logger;
+    readonly ask: AskServer;
+  };
+  #apis: readonly RemoteApi[] = [];
+  readonly #held = new Map<string, Holding>();
+
+  constructor(options: {
+    readonly clock: Clock;
+    readonly logger: Logger;
+    readonly ask: AskServer;
+  }) {
+    this.#options = options;
+  }
+
+  /** The group versions there are now. Those that have changed are asked anew. */
+  update(apis: readonly RemoteApi[]): void {
+    const before = new Set(this.#apis);
+    this.#apis = apis;
+    const names = new Set(apis.map(({ name }) => name));
+    for (const name of this.#held.keys()) if (!names.has(name)) this.#held.delete(name);
+    for (const api of apis) {
+      const held = this.#held.get(api.name);
+      if (held === undefined || before.has(api)) continue;
+      held.v2.askedMs = undefined;
+      held.v3.askedMs = undefined;
+    }
+  }
+
+  /** Where documents of OpenAPI 3 are, by their names in the index: `apis/<group>/<version>`. */
+  async index(): Promise<ReadonlyMap<string, string>> {
+    const held = await this.#current('v3');
+    return new Map(
+      held.flatMap(({ api, value }) =>
+        value === 'none' ? [] : [[documentName(api), value.place] as const],
+      ),
+    );
+  }
+
+  /** The parts of those that know OpenAPI 2 alone, by the same names. */
+  async onlyParts(): Promise<ReadonlyMap<string, { digest: string; parts: OpenApiParts }>> {
+    const old = new Set<RemoteApi>();
+    for (const { api, value } of await this.#current('v3')) if (value === 'none') old.add(api);
+    if (old.size === 0) return new Map();
+    const held = (await this.#current('v2')).filter(({ api }) => old.has(api));
+    return new Map(
+      held.map(({ api, digest, value }) => [documentName(api), { digest, parts: value }]),
+    );
+  }
+
+  /** The parts of OpenAPI 2, and a key that changes when they do. */
+  async parts(): Promise<{ readonly key: string; readonly parts: readonly OpenApiParts[] }> {
+    const held = await this.#current('v2');
+    return {
+      key: held.map(({ api, digest }) => `${api.name} ${digest}`).join('\n'),
+      parts: held.map(({ value }) => value),
+    };
+  }
+
+  async #current<Name extends Form>(form: Name) {
+    const waiting: Promise<void>[] = [];
+    for (const api of this.#apis) {
+      const held = this.#holding(api.name)[form];
+      if (api.remote.isAvailable && this.#isDue(held)) held.asking ??= this.#ask(api, form);
+      if (held.asking !== undefined && held.value === undefined) waiting.push(held.asking);
+    }
+    if (waiting.length > 0) await this.#within(Promise.all(waiting));
+    return this.#apis.flatMap((api) => {
+      const { value, digest } = this.#holding(api.name)[form];
+      return value === undefined ? [] : [{ api, value, digest }];
+    });
+  }
+
+  #holding(name: string): Holding {
+    let found = this.#held.get(name);
+    if (found === undefined) {
+      found = { v2: nothing(), v3: nothing() };
+      this.#held.set(name, found);
+    }
+    return found;
+  }
+
+  #isDue({ askedMs, hasFailed }: Held<unknown>): boolean {
+    if (askedMs === undefined) return true;
+    const ageMs = this.#options.clock.monotonic() - askedMs;
+    return ageMs > (hasFailed ? retryMs : refreshMs);
+  }
+
+  async #within(task: Promise<unknown>): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const timer = this.#options.clock.after(patienceMs, resolve);
+      const done = task.then(() => {
+        timer.stop();
+        resolve();
+      });
+      background({ where: 'aggregation' }, done);
+    });
+  }
+
+  /** Never rejects: what was known before serves on. */
+  async #ask(api: RemoteApi, form: Form): Promise<void> {
+    const { clock, logger, ask } = this.#options;
+    const held = this.#holding(api.name)[form];
+    held.askedMs = clock.monotonic();
+    try {
+      const answer = await ask(api, {
+        path: `/openapi/${form}`,
+        accept: 'application/json',
+        user: aggregator,
+        etag: held.value === undefined ? undefined : held.etag,
+        timeoutMs: fetchTimeoutMs,
+        bytesMax: documentBytesMax[form],
+      });
+      held.hasFailed = false;
+      if (answer.status !== 304) this.#take(api, form, answer);
+    } catch (error) {
+      held.hasFailed = true;
+      const { name } = api;
+      logger.debug(2, 'no OpenAPI of another server', { name, form, error: String(error) });
+    } finally {
+      held.asking = undefined;
+    }
+  }
+
+  #take(api: RemoteApi, form: Form, answer: FetchedDocument): void {
+    const held = this.#holding(api.name);
+    if (answer.status === 404) {
+      if (form === 'v2') held.v2.value = undefined;
+      else held.v3.value = 'none';
+      return;
+    }
+    if (answer.status !== 200) throw new Error(`status ${answer.status}`);
+    const { value: document } = decodeJson(answer.body);
+    if (!isObject(document)) throw new Error('an OpenAPI document is an object');
+    if (form === 'v3') held.v3.value = placeIn(document, api);
+    else {
+      const prefix = `/apis/${api.group}/${api.version}/`;
+      held.v2.value = keepPaths(partsOf(document), (path) => path.startsWith(prefix));
+    }
+    held[form].etag = answer.etag;
+    held[form].digest = createHash('sha256').update(answer.body).digest('hex');
+  }
+}
+
+function nothing<Value>(): Held<Value> {
+  return {
+    value: undefined,
+    etag: '',
+    digest: '',
+    askedMs: undefined,
+    hasFailed: false,
+    asking: undefined,
+  };
+}
+
+/** A document's name in the index. */
+export function documentName({ group, version }: RemoteApi): string {
+  return `apis/${group}/${version}`;
+}
+
+/** Where the index says the document is; it must be where it belongs. Undefined: there is none. */
+function placeIn(index: JsonObject, api: RemoteApi): { readonly place: string } | undefined {
+  const paths = member(index, 'paths');
+  const name = documentName(api);
+  const entry = isObject(paths) ? member(paths, name) : undefined;
+  if (!isObject(entry)) return undefined;
+  const place = `/openapi/v3/${name}`;
+  const told = member(entry, 'serverRelativeURL');
+  const isGood = typeof told === 'string' && (told === place || told.startsWith(`${place}?`));
+  return { place: isGood ? told : place };
+}

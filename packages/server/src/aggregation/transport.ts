@@ -1,0 +1,197 @@
+import { X509Certificate } from 'node:crypto';
+import type { ClientRequest, IncomingMessage } from 'node:http';
+import https from 'node:https';
+import { isIPv6 } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { checkServerIdentity, type PeerCertificate, type TLSSocket } from 'node:tls';
+import { ConnectionError } from '@wheelhouse/client';
+import { ignoreErrors, listen, trustIn, verdict } from '@wheelhouse/machinery';
+import { bundleCertificates } from '../gates/authn/certificate.ts';
+import type { OutgoingHeaders } from './proxy-headers.ts';
+
+/** Who this server is to others, in PEM. */
+export interface ClientCertificate {
+  readonly certificatePem: string;
+  readonly keyPem: string;
+}
+
+/** What is trusted and shown in a connection; undefined certificates: none, or the host's own. */
+export interface TransportSettings {
+  readonly serverName: string;
+  readonly caPem: string | undefined;
+  readonly verifies: boolean;
+  readonly certificate: ClientCertificate | undefined;
+}
+
+/** One request to another server. */
+export interface RemoteRequest {
+  readonly method: string;
+  readonly host: string;
+  readonly port: number;
+  /** Path and query, escaped. */
+  readonly target: string;
+  readonly headers: OutgoingHeaders;
+}
+
+/** How another server answers. */
+export interface RemoteAnswer {
+  onAnswer(answer: IncomingMessage): void;
+  /** It goes on in another protocol; `head` is what it has said already in that. */
+  onUpgrade(answer: IncomingMessage, socket: Duplex, head: Buffer): void;
+  /** It could not be asked, or has gone before it answered. The error's text is for the client. */
+  onFailure(error: Error): void;
+}
+
+/** Connections to other servers under one set of settings. */
+export interface Transport {
+  /** Why none can be made; undefined: they can. */
+  readonly fault: string | undefined;
+  /** Begins a request; the caller ends it. Exactly one of the answer's functions is called. */
+  open(request: RemoteRequest, answer: RemoteAnswer): ClientRequest;
+  /** Drops idle connections, and the others when they become idle. */
+  retire(): void;
+}
+
+/** Largest head of an answer, bytes. */
+const headBytesMax = 128 * 1024;
+const idleConnectionsMax = 25;
+/** How long one is kept; servers close theirs after 90 seconds as a rule. */
+const idleMs = 60_000;
+
+/** A server that says how long it keeps connections may close one at just that moment. */
+const closingMarginMs = 1_000;
+
+/** Keeps connections for less long than their servers say they do. */
+class CarefulAgent extends https.Agent {
+  readonly #keptMs = new WeakMap<Duplex, number>();
+
+  /** What an answer says of its connection. */
+  heard(socket: Duplex, keepAlive: string): void {
+    const seconds = /^timeout=(\d{1,6})/.exec(keepAlive)?.[1];
+    if (seconds !== undefined) this.#keptMs.set(socket, Number(seconds) * 1000 - closingMarginMs);
+  }
+
+  override keepSocketAlive(socket: Duplex): boolean {
+    const keptMs = Math.min(idleMs, this.#keptMs.get(socket) ?? idleMs);
+    // Its type says nothing of what it gives.
+    const isKept: unknown = super.keepSocketAlive(socket);
+    if (keptMs <= 0 || isKept === false) return false;
+    (socket as TLSSocket).setTimeout(keptMs);
+    return true;
+  }
+}
+
+/** Makes a transport; opens no connection. */
+export function createTransport(settings: TransportSettings): Transport {
+  const agent = new CarefulAgent({
+    ...tlsOptions(settings),
+    keepAlive: true,
+    maxFreeSockets: idleConnectionsMax,
+    timeout: idleMs,
+    scheduling: 'lifo',
+  });
+  // A connection that changes its protocol begins anew, as upstream's does.
+  const single = new https.Agent({ ...tlsOptions(settings), keepAlive: false });
+  return {
+    fault: faultOf(settings),
+    open(request, answer) {
+      const { headers, target, ...rest } = request;
+      const outgoing = https.request({
+        ...rest,
+        agent: headers['upgrade'] === undefined ? agent : single,
+        path: target,
+        headers,
+        maxHeaderSize: headBytesMax,
+      });
+      const where = 'aggregation';
+      listen(
+        outgoing,
+        { where },
+        {
+          response({ socket, headers: told }: IncomingMessage) {
+            agent.heard(socket, String(told['keep-alive'] ?? ''));
+          },
+        },
+      );
+      listenForAnswer(outgoing, request, answer);
+      return outgoing;
+    },
+    retire() {
+      agent.maxFreeSockets = 0;
+      for (const sockets of Object.values(agent.freeSockets)) {
+        for (const socket of sockets ?? []) socket.destroy();
+      }
+    },
+  };
+}
+
+function listenForAnswer(
+  outgoing: ClientRequest,
+  { host, port }: RemoteRequest,
+  answer: RemoteAnswer,
+): void {
+  let isSettled = false;
+  const once = (act: () => void) => {
+    if (isSettled) return;
+    isSettled = true;
+    act();
+  };
+  const fail = (error: NodeJS.ErrnoException) =>
+    once(() => answer.onFailure(new ConnectionError(hostPort({ host, port }), error)));
+  listen(
+    outgoing,
+    { where: 'aggregation' },
+    {
+      response(incoming: IncomingMessage) {
+        // Whoever reads the answer learns that it broke off.
+        ignoreErrors(incoming);
+        once(() => answer.onAnswer(incoming));
+      },
+      upgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer) {
+        ignoreErrors(socket);
+        once(() => answer.onUpgrade(incoming, socket, head));
+      },
+      error: fail,
+      close: () => fail(Object.assign(new Error('EOF'), { code: 'ECONNRESET' })),
+    },
+  );
+}
+
+function tlsOptions(settings: TransportSettings): https.AgentOptions {
+  const { caPem, certificate, serverName, verifies } = settings;
+  return {
+    servername: serverName,
+    minVersion: 'TLSv1.2',
+    ...trustIn(caPem),
+    ...(certificate === undefined
+      ? {}
+      : { cert: certificate.certificatePem, key: certificate.keyPem }),
+    ...(verifies ? { checkServerIdentity: verdict(checkNames) } : { rejectUnauthorized: false }),
+  };
+}
+
+/** A common name is no name of a server any more. */
+function checkNames(host: string, certificate: PeerCertificate): Error | undefined {
+  if (certificate.subjectaltname !== undefined) return checkServerIdentity(host, certificate);
+  const why = 'x509: certificate relies on legacy Common Name field, use SANs instead';
+  return Object.assign(new Error(why), { code: 'ERR_TLS_CERT_ALTNAME_INVALID' });
+}
+
+/** Node passes over authorities that it cannot read. */
+function faultOf({ caPem, verifies }: TransportSettings): string | undefined {
+  if (!verifies || caPem === undefined) return undefined;
+  const fault = 'unable to load root certificates';
+  try {
+    const certificates = bundleCertificates(caPem);
+    for (const der of certificates) new X509Certificate(der);
+    if (certificates.length > 0) return undefined;
+    return `${fault}: unable to parse bytes as PEM block`;
+  } catch {
+    return `${fault}: failed to parse certificate`;
+  }
+}
+
+/** `10.0.0.1:443`, `[::1]:443`. */
+export function hostPort({ host, port }: { readonly host: string; readonly port: number }): string {
+  return `${isIPv6(host) ? `[${host}]` : host}:${port}`;
+}

@@ -1,0 +1,136 @@
+import { TooManyValues } from '@wheelhouse/codec';
+import {
+  BodyAborted,
+  BodyTooLarge,
+  type BoundedTexts,
+  type Exchange,
+  internalError,
+  MemoryShort,
+  StatusError,
+  tooLarge,
+  tooManyValues,
+  type WholeResponse,
+  WorkExceeded,
+} from '@wheelhouse/machinery';
+import type { EndpointContext } from '../endpoints/call.ts';
+import type { AuditTrail } from '../gates/audit/trail.ts';
+import { Overloaded } from '../gates/flowcontrol/contract.ts';
+import { translateStoreError } from '../registry/registry.ts';
+import { negotiateFailure } from './negotiate.ts';
+import { sendFailure } from './respond.ts';
+
+/**
+ * Answers whatever went wrong as one Status, and gives it. Something unforeseen is a 500 whose cause
+ * goes to the logs and not to the client.
+ */
+export async function answerFailure(failure: {
+  readonly context: EndpointContext;
+  readonly exchange: Exchange;
+  readonly baseHeaders: Readonly<Record<string, string>>;
+  readonly error: unknown;
+  readonly audit?: AuditTrail | undefined;
+  readonly warnings?: BoundedTexts;
+}): Promise<StatusError> {
+  const { context, exchange, baseHeaders, audit, warnings } = failure;
+  const auditId = baseHeaders['audit-id'];
+  const error = statusErrorOf({ context, auditId, error: failure.error, audit });
+  if (exchange.aborted) {
+    audit?.responseStatus(error.status);
+    return error;
+  }
+  if (error instanceof Overloaded) {
+    sendOverloaded(exchange, { baseHeaders, error });
+    return error;
+  }
+  const respond = exchange.send.bind(exchange);
+  await sendStatus({ context, exchange, baseHeaders, error, audit, warnings, respond });
+  return error;
+}
+
+/** A Status on its way out, and what sends it. */
+interface Told {
+  readonly context: EndpointContext;
+  readonly exchange: Exchange;
+  readonly baseHeaders: Readonly<Record<string, string>>;
+  readonly error: StatusError;
+  readonly audit: AuditTrail | undefined;
+  readonly warnings: BoundedTexts | undefined;
+  readonly respond: (response: WholeResponse) => void;
+}
+
+/** Answers a Status by `respond`, and in bare words where that cannot be done. Never rejects. */
+export async function sendStatus(told: Told): Promise<void> {
+  const { context, exchange, baseHeaders, error, audit, warnings, respond } = told;
+  try {
+    const output = negotiateFailure(exchange, context.encodings);
+    const answered = { exchange: { send: respond }, baseHeaders, output, audit, warnings };
+    await sendFailure(answered, error);
+  } catch (cause) {
+    const auditId = baseHeaders['audit-id'];
+    context.logger.error('an answer could not be sent', { auditId, error: String(cause) });
+    // A client that is told nothing waits until its own time is up.
+    if (exchange.answeredStatus === undefined) sendBare(respond, baseHeaders);
+  }
+}
+
+/** In as few words as upstream has for it, which audit takes the code of alone. */
+function sendOverloaded(
+  exchange: Exchange,
+  answer: { readonly baseHeaders: Readonly<Record<string, string>>; readonly error: Overloaded },
+): void {
+  const headers = {
+    ...answer.baseHeaders,
+    'content-type': 'text/plain; charset=utf-8',
+    'retry-after': String(answer.error.status.details?.retryAfterSeconds ?? 1),
+    'x-content-type-options': 'nosniff',
+  };
+  const body = Buffer.from(`${answer.error.message}\n`);
+  exchange.send({ status: answer.error.code, headers, body });
+}
+
+function sendBare(respond: Told['respond'], baseHeaders: Readonly<Record<string, string>>): void {
+  const headers = { ...baseHeaders, 'content-type': 'text/plain; charset=utf-8' };
+  respond({ status: 500, headers, body: Buffer.from('Internal Server Error\n') });
+}
+
+interface Failed {
+  readonly context: EndpointContext;
+  readonly auditId: string | undefined;
+  readonly error: unknown;
+  readonly audit?: AuditTrail | undefined;
+}
+
+function statusErrorOf(failed: Failed): StatusError {
+  const { context, error } = failed;
+  if (error instanceof BodyTooLarge) return tooLarge(context.limits.bodyBytesMax);
+  if (error instanceof BodyAborted) return tooSlow();
+  if (error instanceof WorkExceeded) return tooMuchWork(error);
+  if (error instanceof MemoryShort) return new Overloaded(1);
+  if (error instanceof TooManyValues) return tooManyValues(error.max);
+  const translated = translateStoreError(error);
+  if (translated instanceof StatusError) {
+    if (translated.code >= 500 && translated.cause !== undefined)
+      logCause({ ...failed, error: translated });
+    return translated;
+  }
+  logCause(failed);
+  failed.audit?.panicked(error);
+  return internalError('an unexpected error on the server', error);
+}
+
+function logCause({ context, auditId, error }: Failed): void {
+  const cause = error instanceof StatusError ? error.cause : error;
+  const text = cause instanceof Error ? (cause.stack ?? cause.message) : String(cause);
+  context.logger.error('a request failed', { auditId, error: text });
+}
+
+/** The request is well-formed, but costs more than the server spends on one (TRUST-2). */
+function tooMuchWork({ message }: WorkExceeded): StatusError {
+  return new StatusError({ code: 422, reason: 'Invalid', message });
+}
+
+/** The client is still there, but did not send its body in time. */
+function tooSlow(): StatusError {
+  const message = 'Timeout: the request body did not arrive in time';
+  return new StatusError({ code: 408, reason: 'Timeout', message });
+}

@@ -1,0 +1,92 @@
+import { encodeJson, jsonText } from '@wheelhouse/codec';
+import { servesStoredForm } from '@wheelhouse/kinds';
+import { apiVersionOf, type BodyPiece, type JsonObject } from '@wheelhouse/machinery';
+import type { ApiCall } from '../endpoints/call.ts';
+import { jsonIn } from '../registry/object-codec.ts';
+import type { Entry, ListResult } from '../watchcache/contract.ts';
+
+/** A collection as it is answered, before it has an encoding: its items are made as they are taken. */
+export interface ListDocument {
+  /** All members but that of the items, which comes last. */
+  readonly head: JsonObject;
+  readonly member: 'items' | 'rows';
+  readonly count: number;
+  /** Entries in the order of the items. */
+  entries(): Iterable<Entry>;
+  /** One item's JSON. */
+  itemText(entry: Entry): string;
+  /** The whole as compact JSON, in pieces of at most a millisecond or two of work. */
+  jsonPieces(): Iterable<BodyPiece>;
+}
+
+const comma = Buffer.from(',');
+const footer = Buffer.from(']}\n');
+
+/** The objects of a list themselves, which are in the cache as they are answered in JSON (LIST-1). */
+export function objectList(call: ApiCall, result: ListResult): ListDocument {
+  const { def, version } = call.target;
+  const apiVersion = apiVersionOf({ group: def.group, version: version.version });
+  // Lists of custom kinds say that they are over, too.
+  const end = def.custom === undefined ? {} : { continue: '' };
+  const metadata = { ...end, ...listMetadata(result) };
+  const head = { kind: def.listKind, apiVersion, metadata };
+  return {
+    head,
+    member: 'items',
+    count: result.count,
+    entries: () => result.entries(),
+    itemText: (entry) => jsonIn(def, version, entry).toString('utf8'),
+    *jsonPieces() {
+      const text = encodeJson(head).toString('utf8');
+      yield Buffer.from(`${text.slice(0, -1)},"items":[`);
+      yield* servesStoredForm(def, version) ? result.jsonPieces() : convertedPieces(call, result);
+      yield footer;
+    },
+  };
+}
+
+function* convertedPieces(call: ApiCall, result: ListResult): Generator<Buffer> {
+  const { def, version } = call.target;
+  let first = true;
+  for (const entry of result.entries()) {
+    if (!first) yield comma;
+    first = false;
+    yield jsonIn(def, version, entry);
+  }
+}
+
+/** What a list says of itself. */
+export function listMetadata(result: ListResult): JsonObject {
+  const { continueToken, remainingItemCount } = result;
+  return {
+    // What is made when it is asked for has no version.
+    ...(result.revision === 0 ? {} : { resourceVersion: String(result.revision) }),
+    ...(continueToken === undefined ? {} : { continue: continueToken }),
+    ...(remainingItemCount === undefined ? {} : { remainingItemCount }),
+  };
+}
+
+/** Pieces are about this long, in UTF-16 units: rows cost more than their length tells. */
+const pieceUnits = 8 * 1024;
+
+/** A list of what is made of each entry: rows, or metadata alone. */
+export function madeList(
+  list: Pick<ListDocument, 'head' | 'member' | 'count' | 'entries' | 'itemText'>,
+): ListDocument {
+  return { ...list, jsonPieces: () => madePieces(list) };
+}
+
+function* madePieces(
+  list: Pick<ListDocument, 'head' | 'member' | 'entries' | 'itemText'>,
+): Generator<Buffer> {
+  let piece = `${jsonText(list.head).slice(0, -1)},"${list.member}":[`;
+  let separator = '';
+  for (const entry of list.entries()) {
+    piece += separator + list.itemText(entry);
+    separator = ',';
+    if (piece.length < pieceUnits) continue;
+    yield Buffer.from(piece);
+    piece = '';
+  }
+  yield Buffer.from(`${piece}]}\n`);
+}

@@ -1,0 +1,164 @@
+import { createHash } from 'node:crypto';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import { jsonText } from '@wheelhouse/codec';
+import {
+  type CatalogueSnapshot,
+  type Descriptions,
+  describedIn,
+  type ResourceDef,
+} from '@wheelhouse/kinds';
+import { type Dialect, nextTurn } from '@wheelhouse/machinery';
+import type { OpenApiSource } from '../views/openapi-document.ts';
+import { type MessageShapes, openApiProto } from '../views/openapi-proto.ts';
+import { openApiV2 } from '../views/openapi-v2.ts';
+import { openApiV2Shapes } from '../views/openapi-v2-proto.ts';
+import { type DocumentPlace, openApiV3Index, openApiV3Places } from '../views/openapi-v3.ts';
+import { openApiV3Shapes } from '../views/openapi-v3-proto.ts';
+
+/** The encodings documents come in. */
+export type OpenApiMediaType =
+  | 'application/json'
+  | `application/com.github.proto-openapi.spec.${'v2' | 'v3'}.v1.0+protobuf`;
+
+const compress = promisify(gzip);
+/** Shorter bodies than this are not worth compressing, bytes. */
+const gzipThresholdBytes = 1400;
+
+/** A document's bytes in the encodings somebody asked for. */
+export class HeldDocument {
+  /** Of its JSON, whatever the encoding: hexadecimal SHA-512, as upstream's. */
+  readonly digest: string;
+  /** Wall time at which it was made, ms since the epoch. */
+  readonly madeMs: number;
+  readonly #json: Buffer;
+  readonly #zipped = new Map<OpenApiMediaType, Promise<Buffer>>();
+  readonly #shapes: MessageShapes;
+  #protobuf: Buffer | undefined;
+
+  /** Takes the document's JSON. */
+  constructor(text: string, { madeMs, shapes }: { madeMs: number; shapes: MessageShapes }) {
+    this.#shapes = shapes;
+    this.#json = Buffer.from(text);
+    this.digest = createHash('sha512').update(this.#json).digest('hex').toUpperCase();
+    this.madeMs = madeMs;
+  }
+
+  /** Its JSON. */
+  get json(): Buffer {
+    return this.#json;
+  }
+
+  /** The bytes in an encoding, compressed when the client takes that and they are many. */
+  async body(type: OpenApiMediaType, gzips: boolean): Promise<{ body: Buffer; encoding?: 'gzip' }> {
+    const plain = type === 'application/json' ? this.#json : this.#asProtobuf();
+    if (!gzips || plain.length < gzipThresholdBytes) return { body: plain };
+    let zipped = this.#zipped.get(type);
+    if (zipped === undefined) {
+      zipped = compress(plain, { level: 1 });
+      this.#zipped.set(type, zipped);
+    }
+    return { body: await zipped, encoding: 'gzip' };
+  }
+
+  #asProtobuf(): Buffer {
+    this.#protobuf ??= openApiProto(this.#shapes, JSON.parse(this.#json.toString('utf8')));
+    return this.#protobuf;
+  }
+}
+
+interface Part {
+  readonly defs: readonly ResourceDef[];
+  readonly document: HeldDocument;
+}
+
+/**
+ * All documents of a server. Each is made when it is first asked for, and again when the kinds in it
+ * have changed; nothing is held before.
+ */
+export class OpenApiDocuments {
+  readonly #source: {
+    readonly dialect: Dialect;
+    readonly release: string;
+    readonly enums?: OpenApiSource['enums'];
+    readonly plainPaths: () => readonly string[];
+    readonly snapshot: () => CatalogueSnapshot;
+    readonly nowMs: () => number;
+  };
+  #descriptions: Descriptions | undefined;
+  #parts: ReadonlyMap<string, Part> = new Map();
+  #index: { generation: number; document: HeldDocument } | undefined;
+  #whole: { generation: number; document: HeldDocument } | undefined;
+
+  constructor(source: {
+    readonly dialect: Dialect;
+    readonly release: string;
+    readonly enums?: OpenApiSource['enums'];
+    readonly plainPaths: () => readonly string[];
+    readonly snapshot: () => CatalogueSnapshot;
+    readonly nowMs: () => number;
+  }) {
+    this.#source = source;
+  }
+
+  /** `/openapi/v3`. Needs all documents, for their digests, and lets others in between two. */
+  async index(): Promise<HeldDocument> {
+    const snapshot = this.#source.snapshot();
+    if (this.#index?.generation === snapshot.generation) return this.#index.document;
+    const parts = new Map<string, Part>();
+    for (const place of this.#places(snapshot)) {
+      const part = this.#current(place);
+      if (part !== this.#parts.get(place.name)) await nextTurn();
+      parts.set(place.name, part);
+    }
+    const digests = new Map([...parts].map(([name, { document }]) => [name, document.digest]));
+    const document = this.#hold(jsonText(openApiV3Index(digests)));
+    // A slower asker with an older snapshot keeps what it found to itself.
+    if ((this.#index?.generation ?? 0) < snapshot.generation) {
+      this.#parts = parts;
+      this.#index = { generation: snapshot.generation, document };
+    }
+    return document;
+  }
+
+  /** One document by its name in the index; undefined when nothing of that name is served. */
+  part(name: string): HeldDocument | undefined {
+    const place = this.#places(this.#source.snapshot()).find((one) => one.name === name);
+    if (place === undefined) return undefined;
+    const part = this.#current(place);
+    if (this.#parts.get(name) !== part) this.#parts = new Map([...this.#parts, [name, part]]);
+    return part.document;
+  }
+
+  /** `/openapi/v2`. */
+  whole(): HeldDocument {
+    const snapshot = this.#source.snapshot();
+    if (this.#whole?.generation === snapshot.generation) return this.#whole.document;
+    const document = this.#hold(openApiV2(this.#sourceAt(snapshot)), openApiV2Shapes);
+    this.#whole = { generation: snapshot.generation, document };
+    return document;
+  }
+
+  #places(snapshot: CatalogueSnapshot): DocumentPlace[] {
+    return openApiV3Places(this.#sourceAt(snapshot));
+  }
+
+  #sourceAt(snapshot: CatalogueSnapshot): OpenApiSource {
+    const { dialect, release, plainPaths, enums } = this.#source;
+    this.#descriptions ??= describedIn(dialect);
+    const descriptions = this.#descriptions;
+    return { snapshot, dialect, release, enums, plainPaths: plainPaths(), descriptions };
+  }
+
+  /** What is held, while its kinds are the same; else made anew. */
+  #current({ name, defs, make }: DocumentPlace): Part {
+    const known = this.#parts.get(name);
+    const isSame =
+      known?.defs.length === defs.length && defs.every((def, index) => def === known.defs[index]);
+    return known !== undefined && isSame ? known : { defs, document: this.#hold(make()) };
+  }
+
+  #hold(text: string, shapes: MessageShapes = openApiV3Shapes): HeldDocument {
+    return new HeldDocument(text, { madeMs: this.#source.nowMs(), shapes });
+  }
+}

@@ -1,0 +1,41 @@
+import { encodeMessage, seal } from '@wheelhouse/codec';
+import { apiVersionOf } from '@wheelhouse/machinery';
+import type { ApiCall } from '../endpoints/call.ts';
+import { objectIn } from '../registry/object-codec.ts';
+import type { Entry } from '../watchcache/contract.ts';
+
+/**
+ * Protobuf of cached objects (CODEC-3): an entry's message is made once and kept with it, so that
+ * gets, lists and watches after the first cost what JSON costs.
+ */
+type Addressed = Pick<ApiCall, 'target'>;
+
+/** An entry's own message, without envelope. */
+export function messageOf(call: Addressed, entry: Entry): Buffer {
+  const memoKey = memoKeyOf(call);
+  return entry.memo?.get(memoKey) ?? makeMessage(call, { entry, memoKey });
+}
+
+function memoKeyOf({ target }: Addressed): string {
+  return `${target.def.group}/${target.version.version};protobuf`;
+}
+
+function makeMessage(
+  { target }: Addressed,
+  { entry, memoKey }: { entry: Entry; memoKey: string },
+): Buffer {
+  const { def, version } = target;
+  const message = encodeMessage(version.schema, objectIn(def, version, entry));
+  entry.memo ??= new Map();
+  entry.memo.set(memoKey, message);
+  return message;
+}
+
+const versionOf = ({ target }: Addressed) =>
+  apiVersionOf({ group: target.def.group, version: target.version.version });
+
+/** One object in its envelope. */
+export function protobufObject(call: Addressed, entry: Entry): Buffer {
+  const type = { apiVersion: versionOf(call), kind: call.target.def.kind };
+  return seal(type, messageOf(call, entry));
+}

@@ -1,0 +1,157 @@
+import {
+  AccessDenied,
+  type BoundedTexts,
+  type Exchange,
+  type JsonObject,
+  omittedText,
+  type Status,
+  type StatusDetails,
+  type StatusError,
+} from '@wheelhouse/machinery';
+import type { ApiCall } from '../endpoints/call.ts';
+import type { AuditTrail } from '../gates/audit/trail.ts';
+import { flowSchemaHeader, priorityLevelHeader } from '../gates/flowcontrol/contract.ts';
+import { type AnswerAge, entryIn, viewOf } from '../registry/conversion/views.ts';
+import { jsonIn } from '../registry/object-codec.ts';
+import type { Entry } from '../watchcache/contract.ts';
+import { sendBody } from './compression.ts';
+import { encodeBytes, encodeValue, type Output } from './output.ts';
+import { protobufObject } from './protobuf-bytes.ts';
+import { transformFor } from './transform.ts';
+
+/** Headers of an API answer: upstream's cache rule, the request's id, its warnings. */
+export function answerHeaders(
+  call: Pick<ApiCall, 'baseHeaders'> & Partial<Pick<ApiCall, 'warnings'>>,
+  contentType: string,
+): Record<string, string | readonly string[]> {
+  const { baseHeaders } = call;
+  // No spread: it costs a tenth of a small answer.
+  const headers: Record<string, string | readonly string[]> = {
+    'audit-id': baseHeaders['audit-id'] ?? '',
+    'cache-control': baseHeaders['cache-control'] ?? '',
+    'content-type': contentType,
+  };
+  const flowSchema = baseHeaders[flowSchemaHeader];
+  if (flowSchema !== undefined) headers[flowSchemaHeader] = flowSchema;
+  const priorityLevel = baseHeaders[priorityLevelHeader];
+  if (priorityLevel !== undefined) headers[priorityLevelHeader] = priorityLevel;
+  const { warnings } = call;
+  if (warnings?.isEmpty === false) headers.warning = warningHeaders(warnings);
+  return headers;
+}
+
+/** Characters of all texts together; above them, each is cut to its own share, as upstream. */
+const warningsLengthMax = 4096;
+const warningLengthMax = 256;
+
+/** `Warning` headers of the texts, as many as may be sent; a last one counts the others. */
+export function warningHeaders(warnings: BoundedTexts): string[] {
+  const texts = warnings.texts.map((text) => Array.from(text));
+  const whole = texts.reduce((sum, text) => sum + text.length, 0);
+  if (whole <= warningsLengthMax) return warnings.list.map(warningHeader);
+  const headers: string[] = [];
+  let written = 0;
+  for (const text of texts) {
+    if (written >= warningsLengthMax) break;
+    const cut = text.slice(0, warningLengthMax);
+    written += cut.length;
+    headers.push(warningHeader(cut.join('')));
+  }
+  const omitted = texts.length - headers.length + warnings.omitted;
+  if (omitted > 0) headers.push(warningHeader(omittedText(omitted, 'warning')));
+  return headers;
+}
+
+/** `299 - "text"`, quoted as RFC 7234 wants, control characters dropped. */
+export function warningHeader(text: string): string {
+  const clean = Array.from(text)
+    .filter((character) => character >= ' ' && character !== '\u007f')
+    .join('');
+  const quoted = clean.replaceAll('\\', '\\\\').replaceAll('"', '\\"');
+  return `299 - "${Buffer.from(quoted, 'utf8').toString('latin1')}"`;
+}
+
+/** The call as entries are shown that a webhook has converted: as if their version were stored. */
+export function shownCall(call: ApiCall): ApiCall {
+  const { target } = call;
+  if (target.def.custom?.converter === undefined) return call;
+  return { ...call, target: { ...target, def: viewOf(target.def, target.version) } };
+}
+
+/** Answers with one object in the request's version and encoding. */
+export async function sendEntry(
+  asked: ApiCall,
+  answer: { status: number; entry: Entry; age?: AnswerAge },
+): Promise<void> {
+  const shown = entryIn(asked.target.def, asked.target.version, answer.entry, answer.age);
+  const entry = shown instanceof Promise ? await shown : shown;
+  const call = shownCall(asked);
+  const { def, version } = call.target;
+  const transform = transformFor(call, 'object');
+  const isProtobuf = call.output.encoding.form === 'protobuf' && transform === undefined;
+  call.audit?.responseObject(() => transform?.entry(entry) ?? jsonIn(def, version, entry));
+  const encoded = isProtobuf
+    ? protobufObject(call, entry)
+    : encodeBytes(call.output, transform?.entry(entry) ?? jsonIn(def, version, entry));
+  const body = encoded instanceof Promise ? await encoded : encoded;
+  const headers = answerHeaders(call, call.output.encoding.mediaType);
+  sendBody(call, { status: answer.status, headers, body });
+}
+
+/** Answers with a decoded value (discovery, reviews, a scale). */
+export async function sendValue(
+  call: Pick<ApiCall, 'baseHeaders' | 'exchange' | 'output' | 'audit'> &
+    Partial<Pick<ApiCall, 'warnings'>>,
+  answer: { status: number; value: JsonObject },
+): Promise<void> {
+  const { audit } = call;
+  if (audit !== undefined) tellAnswer(audit, answer.value);
+  const body = await encodeValue(call.output, answer.value);
+  const headers = answerHeaders(call, call.output.encoding.mediaType);
+  call.exchange.send({ status: answer.status, headers, body });
+}
+
+/** A Status says in the audit log's own words how it went. */
+function tellAnswer(audit: AuditTrail, value: JsonObject): void {
+  const isStatus = value.kind === 'Status' && value.apiVersion === 'v1';
+  if (isStatus) audit.responseStatus(value as unknown as Status);
+  else audit.responseObject(() => value);
+}
+
+/** Answers a failure: the Status itself, `Retry-After` where it has one (API-10, LIST-7). */
+export async function sendFailure(
+  call: {
+    readonly exchange: Pick<Exchange, 'send'>;
+    readonly output: Output;
+    readonly baseHeaders: Readonly<Record<string, string>>;
+    readonly audit?: AuditTrail | undefined;
+    /** What was to be told of the request before it failed. */
+    readonly warnings?: BoundedTexts | undefined;
+  },
+  error: StatusError,
+): Promise<void> {
+  call.audit?.responseStatus(error.status);
+  const body = await encodeValue(call.output, error.status as unknown as JsonObject);
+  const { warnings } = call;
+  const headers: Record<string, string | readonly string[]> = {
+    ...call.baseHeaders,
+    'content-type': call.output.encoding.mediaType,
+    ...(warnings?.isEmpty === false ? { warning: warningHeaders(warnings) } : {}),
+  };
+  const retryAfter = error.status.details?.retryAfterSeconds;
+  if (retryAfter !== undefined) headers['retry-after'] = String(retryAfter);
+  if (error instanceof AccessDenied) headers['x-content-type-options'] = 'nosniff';
+  call.exchange.send({ status: error.code, headers, body });
+}
+
+/** The Status of a success without an object (deletions). */
+export function successStatus(details: StatusDetails, code: number): JsonObject {
+  return {
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Success',
+    details: { ...details } as JsonObject,
+    ...(code === 200 ? {} : { code }),
+  };
+}

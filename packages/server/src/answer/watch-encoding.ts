@@ -1,0 +1,176 @@
+import { decodeJson, encodeCbor, encodeJson, sealEmptyList, watchFrame } from '@wheelhouse/codec';
+import { apiVersionOf, expired, type JsonObject, type StatusError } from '@wheelhouse/machinery';
+import { decodeTyped, type Schema } from '@wheelhouse/schema';
+import type { ApiCall } from '../endpoints/call.ts';
+import { needsConversion, viewOf } from '../registry/conversion/views.ts';
+import { jsonIn } from '../registry/object-codec.ts';
+import type { Entry, EventEncoder, WatchEventType } from '../watchcache/contract.ts';
+import { protobufObject } from './protobuf-bytes.ts';
+import { shownCall } from './respond.ts';
+import { type Transform, transformFor } from './transform.ts';
+
+/** How a watch is written: the shared encoder of events, and the frame of a failure. */
+export interface WatchEncoding {
+  readonly contentType: string;
+  readonly encoder: EventEncoder;
+  readonly errorFrame: (error: StatusError) => Buffer;
+  /**
+   * Makes of the first frames of a connection what it gets: frames are shared, and only the first
+   * table that a connection sees has columns. Absent where frames go out as they are.
+   */
+  readonly firstFrames?: (frames: Buffer) => Buffer;
+}
+
+const heads = {
+  ADDED: Buffer.from('{"type":"ADDED","object":'),
+  MODIFIED: Buffer.from('{"type":"MODIFIED","object":'),
+  DELETED: Buffer.from('{"type":"DELETED","object":'),
+};
+const tail = Buffer.from('}\n');
+
+/** How one encoding writes a frame, from an entry or from an object that is none. */
+interface Framing {
+  entry(type: WatchEventType, entry: Entry): Buffer;
+  object(type: string, object: JsonObject): Buffer;
+}
+
+/**
+ * The encoding of this request's watch; encoders of one key are interchangeable (WATCH-1, WATCH-9).
+ * `onInitialEnd` is called when the end of the initial events is told.
+ */
+export function watchEncoding(asked: ApiCall, onInitialEnd: () => void): WatchEncoding {
+  const call = shownCall(asked);
+  const { def, version } = call.target;
+  const { encoding } = call.output;
+  const apiVersion = apiVersionOf({ group: def.group, version: version.version });
+  const transform = transformFor(call, 'watch');
+  const framing = framingOf(call, transform);
+  const columns = transform?.columns;
+  const encoder: EventEncoder = {
+    key: `${encoding.form};${apiVersion};${transform?.key ?? ''}`,
+    frame: checkedFrame(asked, framing),
+    sent: asked.context.metrics.eventsOf(asked.target.def, version),
+    bookmark(revision, { initialEventsEnd }) {
+      if (initialEventsEnd) onInitialEnd();
+      const metadata = {
+        resourceVersion: String(revision),
+        ...(initialEventsEnd ? { annotations: endOfInitial(call, transform) } : {}),
+      };
+      const bare: JsonObject = { kind: def.kind, apiVersion, metadata };
+      // What Go writes of an object that nobody has filled in.
+      const object = def.custom === undefined ? asTyped(version.schema, bare) : bare;
+      return framing.object('BOOKMARK', transform?.object(object) ?? object);
+    },
+  };
+  return {
+    contentType: encoding.watchType,
+    encoder,
+    errorFrame: (error) => framing.object('ERROR', { ...error.status } as unknown as JsonObject),
+    ...(columns && { firstFrames: (frames: Buffer) => withColumns(call, frames, columns) }),
+  };
+}
+
+function asTyped(schema: Schema, object: JsonObject): JsonObject {
+  return decodeTyped(schema)(object) as JsonObject;
+}
+
+/**
+ * The annotations of the bookmark behind the initial events: with it comes an empty list in the
+ * encoding of the watch, for clients that make a list of those events (WATCH-5).
+ */
+function endOfInitial(call: ApiCall, transform: Transform | undefined): JsonObject {
+  const { context, output, target } = call;
+  const { dialect } = context;
+  const apiVersion = apiVersionOf({ group: target.def.group, version: target.version.version });
+  const kind = target.def.listKind;
+  const list: JsonObject =
+    transform !== undefined
+      ? emptyList('PartialObjectMetadataList', `${dialect.group('meta')}/${output.version}`)
+      : target.def.custom === undefined
+        ? emptyList(kind, apiVersion)
+        : { apiVersion, items: [], kind };
+  const { form } = output.encoding;
+  const bytes =
+    form === 'protobuf' && transform === undefined
+      ? sealEmptyList({ apiVersion, kind })
+      : (output.encoding.encode(list) as Buffer);
+  const text = form === 'json' ? Buffer.concat([bytes, lineEnd]) : bytes;
+  return {
+    [dialect.groupLabel('initial-events-end')]: 'true',
+    [dialect.label('initial-events-list-blueprint')]: text.toString('base64'),
+  };
+}
+
+const lineEnd = Buffer.from('\n');
+
+function emptyList(kind: string, apiVersion: string): JsonObject {
+  return { kind, apiVersion, metadata: {}, items: null };
+}
+
+/** Puts columns where the first of these tables leaves them out: only numbers come before them. */
+function withColumns({ output }: ApiCall, frames: Buffer, columns: readonly JsonObject[]): Buffer {
+  const isCbor = output.encoding.form === 'cbor';
+  const encoded = (value: JsonObject) =>
+    // A map of one member, without the bytes that open it.
+    isCbor ? encodeCbor(value).subarray(4) : encodeJson(value).subarray(1, -1);
+  const left = encoded({ columnDefinitions: null });
+  const at = frames.indexOf(left);
+  if (at < 0) return frames;
+  const rest = frames.subarray(at + left.length);
+  return Buffer.concat([
+    frames.subarray(0, at),
+    encoded({ columnDefinitions: [...columns] }),
+    rest,
+  ]);
+}
+
+/**
+ * Where a webhook converts: history may hold objects of another version than is watched. Whoever
+ * wants those has to list them.
+ */
+function checkedFrame(
+  { target: { def, version } }: ApiCall,
+  framing: Framing,
+): EventEncoder['frame'] {
+  if (def.custom?.converter === undefined || viewOf(def, version) !== def) return framing.entry;
+  return (type, entry) => {
+    if (!needsConversion(def, version, entry)) return framing.entry(type, entry);
+    throw expired(`too old resource version: ${entry.revision} is of another version`);
+  };
+}
+
+function framingOf(call: ApiCall, transform: Transform | undefined): Framing {
+  const { def, version } = call.target;
+  const jsonOf = (entry: Entry) => transform?.entry(entry) ?? jsonIn(def, version, entry);
+  switch (call.output.encoding.form) {
+    case 'protobuf':
+      return protobufFraming(call, transform);
+    case 'cbor':
+      return {
+        entry: (type, entry) => encodeCbor({ type, object: decodeJson(jsonOf(entry)).value }),
+        object: (type, object) => encodeCbor({ type, object }),
+      };
+    default:
+      return {
+        entry: (type, entry) => Buffer.concat([heads[type], jsonOf(entry), tail]),
+        object: jsonFrame,
+      };
+  }
+}
+
+function protobufFraming(call: ApiCall, transform: Transform | undefined): Framing {
+  const { encoding } = call.output;
+  const object = (type: string, value: JsonObject) =>
+    watchFrame(type, encoding.encode(value) as Buffer);
+  return {
+    object,
+    entry: (type, entry) =>
+      transform === undefined
+        ? watchFrame(type, protobufObject(call, entry))
+        : object(type, decodeJson(transform.entry(entry)).value as JsonObject),
+  };
+}
+
+function jsonFrame(type: string, object: JsonObject): Buffer {
+  return Buffer.concat([Buffer.from(`{"type":"${type}","object":`), encodeJson(object), tail]);
+}

@@ -1,0 +1,121 @@
+import {
+  type CatalogueSnapshot,
+  compareVersions,
+  type ResourceDef,
+  type VersionDef,
+} from '@wheelhouse/kinds';
+
+/** The live set of kinds: built-in ones fixed at start, custom ones replaced as a whole. */
+export interface Catalogue {
+  /** The current view; the same object until something changes. */
+  snapshot(): CatalogueSnapshot;
+  /** Puts `defs` in place of all custom kinds; subscribers hear of the new snapshot. */
+  replaceCustom(defs: readonly ResourceDef[]): void;
+  /** Calls `listener` after each change; the returned function stops that. */
+  subscribe(listener: (snapshot: CatalogueSnapshot) => void): () => void;
+}
+
+/**
+ * Makes the live catalogue. `groupOrder` lists group names by precedence (see `builtinGroupOrder`);
+ * groups that are not in it come after those that are, by name.
+ */
+export function createCatalogue(
+  builtins: readonly ResourceDef[],
+  options: { readonly groupOrder?: readonly string[] } = {},
+): Catalogue {
+  const groupOrder = options.groupOrder ?? [...new Set(builtins.map((def) => def.group))];
+  const listeners = new Set<(snapshot: CatalogueSnapshot) => void>();
+  let current = snapshotOf({ defs: builtins, groupOrder, generation: 1 });
+  return {
+    snapshot: () => current,
+    replaceCustom(defs) {
+      const generation = current.generation + 1;
+      current = snapshotOf({ defs: [...builtins, ...defs], groupOrder, generation });
+      for (const listener of [...listeners]) listener(current);
+    },
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+}
+
+interface Found {
+  readonly def: ResourceDef;
+  readonly version: VersionDef;
+}
+
+/**
+ * An immutable view of `defs`; the first of two that claim the same resource wins. A group with a
+ * served built-in version has built-in kinds only, as upstream routes all paths of such a group to
+ * them: custom kinds of that group are left out of the view, so that none is served, discovered,
+ * counted, or collected in the place of a built-in kind (CRD-1).
+ */
+export function snapshotOf(options: {
+  defs: readonly ResourceDef[];
+  groupOrder: readonly string[];
+  generation: number;
+}): CatalogueSnapshot {
+  const defs = withoutIntruders(options.defs);
+  // In steps, so that a look-up, which every request makes, joins no strings.
+  const found = new Map<string, Map<string, Map<string, Found>>>();
+  const versions = new Map<string, Set<string>>();
+  const builtins = new Map<string, ResourceDef>();
+  for (const def of defs) {
+    if (def.custom === undefined) builtins.set(`${def.group}/${def.resource}`, def);
+    for (const version of def.versions) {
+      if (!version.served) continue;
+      const ofVersion = within(within(found, def.group), version.version);
+      if (!ofVersion.has(def.resource)) ofVersion.set(def.resource, { def, version });
+      const ofGroup = versions.get(def.group) ?? new Set();
+      versions.set(def.group, ofGroup.add(version.version));
+    }
+  }
+  const groups = [...versions.keys()].sort(byPrecedence(options.groupOrder));
+  const ordered = new Map(
+    [...versions].map(([group, names]) => [group, [...names].sort(compareVersions)] as const),
+  );
+  return {
+    generation: options.generation,
+    defs,
+    find: (group, version, resource) => found.get(group)?.get(version)?.get(resource),
+    builtin: (group, resource) => builtins.get(`${group}/${resource}`),
+    groupVersions: (group) => ordered.get(group) ?? [],
+    groups: () => groups,
+  };
+}
+
+/** The kinds without the custom ones of groups in which a built-in kind is served. */
+function withoutIntruders(defs: readonly ResourceDef[]): readonly ResourceDef[] {
+  const reserved = new Set(
+    defs
+      .filter(({ custom, versions }) => custom === undefined && versions.some((one) => one.served))
+      .map(({ group }) => group),
+  );
+  return defs.filter(({ custom, group }) => custom === undefined || !reserved.has(group));
+}
+
+/** Whether objects of two kinds could be stored under the same keys. */
+export function sharesKeys(prefix: string, other: string): boolean {
+  return prefix.startsWith(other) || other.startsWith(prefix);
+}
+
+/** The map under a key, made when there is none yet. */
+function within<Inner>(outer: Map<string, Map<string, Inner>>, key: string): Map<string, Inner> {
+  let inner = outer.get(key);
+  if (inner === undefined) {
+    inner = new Map();
+    outer.set(key, inner);
+  }
+  return inner;
+}
+
+function byPrecedence(order: readonly string[]): (one: string, other: string) => number {
+  const rank = new Map(order.map((group, index) => [group, index]));
+  const last = order.length;
+  return (one, other) => {
+    const difference = (rank.get(one) ?? last) - (rank.get(other) ?? last);
+    if (difference !== 0) return difference;
+    return one < other ? -1 : Number(one > other);
+  };
+}

@@ -1,0 +1,79 @@
+import { readFileSync } from 'node:fs';
+import { dirname, isAbsolute, resolve } from 'node:path';
+import { dialectOf } from '@wheelhouse/machinery';
+import { readPluginTexts } from '../../admission/configuration/file.ts';
+import {
+  type PluginConfigurations,
+  readConfigurations,
+} from '../../admission/configuration/plugins.ts';
+import { chosenPlugins } from '../../admission/plugin-list.ts';
+import type { ServerConfig } from '../flags/config.ts';
+import { createWebhook } from '../webhooks/webhook-client.ts';
+import { webhookOfKubeconfig } from '../webhooks/webhook-connection.ts';
+import type { WebhookCredentials } from './admission-webhooks.ts';
+
+/** How long the service that judges images may take over one pod. */
+const imagePolicyTimeoutMs = 30_000;
+
+/** What plugins are told, and what is to be let go of when the server ends. */
+export interface OpenConfigurations {
+  readonly configurations: PluginConfigurations;
+  readonly webhookCredentials?: NonNullable<ServerConfig['admission']>['webhookCredentials'];
+  close(): void;
+}
+
+/**
+ * Reads `--admission-control-config-file` for the plugins that run (ADM-1). Rejects in one line when
+ * it, or a file it names, cannot be used, or a plugin lacks the configuration it needs.
+ */
+export async function openPluginConfigurations(config: ServerConfig): Promise<OpenConfigurations> {
+  const { clock, admission = {} } = config;
+  const dialect = dialectOf(config.dialect);
+  const file = admission.configFile;
+  const texts = file === undefined ? new Map<string, string>() : await textsOf(file, config);
+  const running = chosenPlugins(admission);
+  const read = await readConfigurations(texts, { dialect, running });
+  const { imagePolicy, mutatingWebhooks, validatingWebhooks, ...configurations } = read;
+  const credentials = {
+    ...(mutatingWebhooks === undefined ? {} : { mutating: await identities(mutatingWebhooks) }),
+    ...(validatingWebhooks === undefined
+      ? {}
+      : { validating: await identities(validatingWebhooks) }),
+  };
+  const opened = { configurations, webhookCredentials: credentials, close: () => {} };
+  if (imagePolicy === undefined) return opened;
+  const { kubeConfigFile, retryBackoffMs: firstPauseMs, ...settings } = imagePolicy;
+  const client = await webhookOfKubeconfig(kubeConfigFile);
+  const webhook = createWebhook({ client, timeoutMs: imagePolicyTimeoutMs, clock, firstPauseMs });
+  const withWebhook = { ...configurations, imagePolicy: { ...settings, webhook } };
+  return { ...opened, configurations: withWebhook, close: webhook.close };
+}
+
+/** Loaded only when a file gives them. */
+async function identities(file: string): Promise<WebhookCredentials> {
+  const { readWebhookCredentials } = await import('../webhooks/webhook-credentials.ts');
+  return readWebhookCredentials(file);
+}
+
+/** Paths in the file are seen from where it is. */
+async function textsOf(file: string, config: ServerConfig): Promise<ReadonlyMap<string, string>> {
+  const folder = dirname(file);
+  const absolute = (path: string) => (isAbsolute(path) ? path : resolve(folder, path));
+  const readFile = (path: string) => read(absolute(path), 'admission plugin configuration');
+  const text = read(file, 'admission control configuration');
+  try {
+    return await readPluginTexts(text, { dialect: dialectOf(config.dialect), readFile });
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new Error(`failed to read plugin config: ${why}`);
+  }
+}
+
+function read(path: string, what: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new Error(`unable to read ${what} from ${JSON.stringify(path)} [${why}]`);
+  }
+}

@@ -1,0 +1,225 @@
+import { isIPv6 } from 'node:net';
+import {
+  type ClientConfig,
+  createHttpClient,
+  goNetworkError,
+  type HttpClient,
+} from '@wheelhouse/client';
+import {
+  type Clock,
+  parseGoUrl,
+  StatusError,
+  sentPath,
+  sentUrlPath,
+  whenAborted,
+} from '@wheelhouse/machinery';
+import {
+  type WebhookAddress,
+  WebhookCallError,
+  type WebhookPort,
+} from '../../admission/webhooks/port.ts';
+import { hostRoots } from '../certificates/host-roots.ts';
+import type { ResolveService } from '../services/service-address.ts';
+import { readWhole } from '../storage/read-whole.ts';
+import type { ClientMeter } from '../webhooks/client-metrics.ts';
+import { serverResponseError } from '../webhooks/webhook-wording.ts';
+
+/** Clients kept for webhooks, each with connections of its own. */
+const clientsMax = 200;
+/** Largest answer; a patch may be as large as an object, and grows by a third in base64. */
+const usualAnswerBytesMax = 8 * 1024 * 1024;
+const retriesMax = 10;
+
+/** Who this server is to a webhook's host, `host:port`; nobody when undefined. */
+export type WebhookCredentials = (host: string) => Partial<ClientConfig> | undefined;
+
+interface Calling {
+  readonly clock: Clock;
+  readonly resolve: ResolveService;
+  readonly credentials?: WebhookCredentials | undefined;
+  readonly meter: ClientMeter;
+  readonly clients: Map<string, HttpClient>;
+}
+
+/** One call on its way. */
+interface Shot {
+  readonly client: HttpClient;
+  readonly path: string;
+  readonly host: string | undefined;
+  /** `host:port` as the configuration names it. */
+  readonly named: string;
+  readonly body: string;
+  readonly signal: AbortSignal;
+  readonly answerBytesMax: number;
+}
+
+/**
+ * Calls admission webhooks (ADM-2): each call once, within its time, and again only where the answer
+ * says after how long. Redirects are no answers.
+ */
+export function createAdmissionWebhooks(options: {
+  readonly clock: Clock;
+  readonly resolve: ResolveService;
+  readonly credentials?: WebhookCredentials | undefined;
+  readonly meter: ClientMeter;
+}): WebhookPort {
+  const calling: Calling = { ...options, clients: new Map() };
+  return {
+    async post({ address, body, timeoutMs, signal, answerBytesMax = usualAnswerBytesMax }) {
+      const ended = new AbortController();
+      let isLate = false;
+      const timer = options.clock.after(timeoutMs, () => {
+        isLate = true;
+        ended.abort();
+      });
+      const onLeft = () => ended.abort();
+      const release =
+        signal === undefined ? undefined : whenAborted(signal, { where: 'webhook' }, onLeft);
+      const seconds = Math.ceil(timeoutMs / 1000);
+      const url = `${shownUrl(address)}?timeout=${seconds}s`;
+      try {
+        const target = await targetOf(address, calling);
+        const path = `${target.path}?timeout=${seconds}s`;
+        const shot = { ...target, path, body, signal: ended.signal, answerBytesMax };
+        return await persist(calling, shot);
+      } catch (error) {
+        if (error instanceof WebhookCallError) throw error;
+        const ending = isLate ? 'context deadline exceeded' : 'context canceled';
+        const why = ended.signal.aborted ? ending : undefined;
+        throw new WebhookCallError(`Post "${url}": ${why ?? goNetworkError(error)}`, {
+          cause: error,
+          isCanceled: why === 'context canceled',
+          ...(error instanceof StatusError ? { code: error.code } : {}),
+        });
+      } finally {
+        release?.();
+        timer.stop();
+      }
+    },
+  };
+}
+
+/** The address as the configuration has it, for messages. */
+function shownUrl(address: WebhookAddress): string {
+  if (address.service === undefined) {
+    if (!URL.canParse(address.url)) return address.url;
+    return `${new URL(address.url).origin}${pathOf(address.url)}`;
+  }
+  const { namespace, name, path, port } = address.service;
+  return `https://${name}.${namespace}.svc:${port}${sentPath(path)}`;
+}
+
+/** The path that a webhook's URL leads to. */
+function pathOf(url: string): string {
+  const parsed = parseGoUrl(url);
+  return typeof parsed === 'string' ? new URL(url).pathname : sentUrlPath(parsed.path);
+}
+
+async function targetOf(
+  address: WebhookAddress,
+  calling: Calling,
+): Promise<Pick<Shot, 'client' | 'path' | 'host' | 'named'>> {
+  const { caPem } = address;
+  if (address.service === undefined) {
+    const url = new URL(address.url);
+    const server = url.origin;
+    const host = url.port === '' ? `${url.hostname}:443` : url.host;
+    return {
+      client: clientFor({ server, caPem }, host, calling),
+      path: pathOf(address.url),
+      host: undefined,
+      named: url.host,
+    };
+  }
+  const { namespace, name, path, port } = address.service;
+  const tlsServerName = `${name}.${namespace}.svc`;
+  const at = await calling.resolve({ namespace, name, port });
+  const server = `https://${isIPv6(at.host) ? `[${at.host}]` : at.host}:${at.port}`;
+  const host = `${tlsServerName}:${port}`;
+  return {
+    client: clientFor({ server, caPem, tlsServerName }, host, calling),
+    path: sentPath(path),
+    host,
+    named: host,
+  };
+}
+
+/** A client for an address, kept while it is among those used last. */
+function clientFor(
+  config: Pick<ClientConfig, 'server' | 'caPem' | 'tlsServerName'>,
+  host: string,
+  { clients, credentials }: Calling,
+): HttpClient {
+  const key = JSON.stringify([config, host]);
+  const known = clients.get(key);
+  clients.delete(key);
+  const client =
+    known ??
+    createHttpClient({
+      userAgent: 'kube-apiserver-admission',
+      ...credentials?.(host),
+      ...config,
+      caPem: config.caPem ?? hostRoots(),
+    });
+  clients.set(key, client);
+  for (const [oldest, { close }] of clients) {
+    if (clients.size <= clientsMax) break;
+    clients.delete(oldest);
+    close();
+  }
+  return client;
+}
+
+async function persist(calling: Calling, shot: Shot): Promise<Buffer> {
+  for (let retries = 0; ; retries += 1) {
+    const { named: host, body } = shot;
+    const call = { host, body };
+    const answer = await calling.meter.measured(call, () => send(shot));
+    const { status, bytes, retryAfter, isText } = answer;
+    if (status >= 200 && status < 300) return bytes;
+    const seconds = /^\d{1,9}$/.test(retryAfter ?? '') ? Number(retryAfter) : undefined;
+    const mayPass = status === 429 || status >= 500;
+    if (seconds === undefined || !mayPass || retries === retriesMax) {
+      const text = isText ? bytes.toString('utf8').trim() : 'unknown';
+      throw new WebhookCallError(serverResponseError(status, text, bytes), { code: status });
+    }
+    calling.meter.retried(host, status);
+    await pause(calling.clock, seconds * 1000, shot.signal);
+  }
+}
+
+async function send({ client, path, host, body, signal, answerBytesMax }: Shot) {
+  const {
+    status,
+    headers,
+    body: stream,
+  } = await client.stream({
+    method: 'POST',
+    path,
+    headers: {
+      accept: 'application/json, */*',
+      'content-type': 'application/json',
+      ...(host === undefined ? {} : { host }),
+    },
+    body,
+    signal,
+  });
+  const isText = (headers['content-type'] ?? 'text/plain').startsWith('text/');
+  const tooLong = () => new WebhookCallError(`the answer is longer than ${answerBytesMax} bytes`);
+  const bytes = await readWhole(stream, { bytesMax: answerBytesMax, tooLong });
+  return { status, bytes, retryAfter: headers['retry-after'], isText };
+}
+
+function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stop = () => {
+      timer.stop();
+      reject(new Error('the call was ended'));
+    };
+    const timer = clock.after(delayMs, () => {
+      release();
+      resolve();
+    });
+    const release = whenAborted(signal, { where: 'webhook' }, stop);
+  });
+}

@@ -1,0 +1,112 @@
+import type { ResourceDef } from '@wheelhouse/kinds';
+import { apiVersionOf, type Dialect, type MetricRegistry } from '@wheelhouse/machinery';
+import { type AdmissionPlugin, admissionChain } from '../../admission/chain.ts';
+import { createChainMeter } from '../../admission/chain-metrics.ts';
+import { closedKinds } from '../../admission/closed-kinds.ts';
+import { createObjectReader } from '../../admission/objects.ts';
+import { admissionPlugins } from '../../admission/plugin-list.ts';
+import type { QuotaLedger } from '../../admission/quota/quota-ledger.ts';
+import type { AdmissionTools } from '../../admission/tools.ts';
+import type { Catalogue } from '../../catalogue/catalogue.ts';
+import { type EscalationPort, escalationCheck } from '../../gates/authz/rbac/escalation-check.ts';
+import type { CachePool } from '../../registry/cache-pool.ts';
+import type { AdmissionPort } from '../../registry/contract.ts';
+import type { Registry } from '../../registry/registry.ts';
+import type { ServerConfig } from '../flags/config.ts';
+import { defaultGates } from '../flags/feature-gates.ts';
+import { ruleEngineLoader } from '../rule-engine.ts';
+import { lazyWebhooks } from './lazy-webhooks.ts';
+
+/**
+ * The chain that writes pass: the plugins of the configuration (ADM-1), and behind them what no
+ * administrator can switch off.
+ */
+export function createAdmission(options: {
+  readonly config: ServerConfig;
+  readonly dialect: Dialect;
+  readonly catalogue: Catalogue;
+  readonly caches: CachePool;
+  /** Custom kinds that take no new objects any more. */
+  readonly closed: ReadonlySet<string>;
+  readonly authorization: EscalationPort;
+  readonly ledger: QuotaLedger;
+  readonly metrics: MetricRegistry;
+  readonly registry: () => Registry;
+}): AdmissionPort {
+  const { config, dialect, catalogue, caches, authorization } = options;
+  const { admission = {} } = config;
+  const { snapshot } = catalogue;
+  const objects = createObjectReader({ dialect, caches, snapshot });
+  const reaching = { clock: config.clock, dialect, objects, registry: options.metrics };
+  const tools: AdmissionTools = {
+    dialect,
+    clock: config.clock,
+    objects,
+    settings: {
+      notReadyTolerationSeconds: admission.notReadyTolerationSeconds ?? 300,
+      unreachableTolerationSeconds: admission.unreachableTolerationSeconds ?? 300,
+    },
+    configurations: admission.configurations ?? {},
+    decide: async (question) => {
+      const { subresource = '', namespace = '', name = '' } = question;
+      const asked = { ...question, subresource, namespace, name };
+      const about = { isResourceRequest: true, version: '*', path: '' };
+      const { decision, reason } = await authorization.decide({ ...asked, ...about });
+      return { allowed: decision === 'allow', reason };
+    },
+    kindOf: (resource) => snapshot().builtin('', resource),
+    builtin: (stem, resource) => snapshot().builtin(dialect.group(stem), resource),
+    snapshot,
+    caches,
+    authorize: (attributes) => authorization.decide(attributes),
+    metrics: options.metrics,
+    isOn: (feature) => (config.featureGates ?? defaultGates).enabled(feature),
+    webhooks: lazyWebhooks(reaching),
+    webhooksOf: (plugin) =>
+      lazyWebhooks({ ...reaching, credentials: admission.webhookCredentials?.[plugin] }),
+    log: (message, error) => config.logger.warn(message, { error: String(error) }),
+    defOfKind: (apiVersion, kind) => defOfKind(catalogue, apiVersion, kind),
+    ledger: options.ledger,
+    registry: options.registry,
+  };
+  const plugins = [
+    ruleEngineLoader,
+    paramAccess(tools),
+    ...admissionPlugins(admission, tools),
+    closedKinds(options.closed),
+    escalationCheck({ dialect, port: authorization, clock: config.clock }),
+  ];
+  const meter = createChainMeter(options.metrics, () => config.clock.monotonic());
+  return admissionChain(plugins, meter);
+}
+
+/** Who may lead policies to parameters; no flag turns it off. */
+function paramAccess(tools: AdmissionTools): AdmissionPlugin {
+  const group = tools.dialect.group('admissionregistration');
+  const leading = /^(?:validating|mutating)admissionpolic(?:ies|ybindings)$/;
+  return {
+    name: 'ParamAccess',
+    isInternal: true,
+    concerns: (def) => def.group === group && leading.test(def.resource),
+    async validate(call) {
+      const { checkParamAccess } = await import('../../admission/param-access.ts');
+      await checkParamAccess(call, tools);
+    },
+  };
+}
+
+function defOfKind(
+  catalogue: Catalogue,
+  apiVersion: string,
+  kind: string,
+): ResourceDef | undefined {
+  const { defs } = catalogue.snapshot();
+  return defs.find(
+    (def) =>
+      def.kind === kind &&
+      def.versions.some(
+        ({ version, served }) =>
+          served && apiVersionOf({ group: def.group, version }) === apiVersion,
+      ),
+  );
+}

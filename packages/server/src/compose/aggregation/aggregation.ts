@@ -1,0 +1,195 @@
+import { type ApiObject, appendAll, type Dialect, type Timer } from '@wheelhouse/machinery';
+import type { Aggregation } from '../../aggregation/aggregation.ts';
+import type { Catalogue } from '../../catalogue/catalogue.ts';
+import type { QueueMeters } from '../../controllers/queue-metrics.ts';
+import { listEntries } from '../../controllers/removal.ts';
+import type { AggregationPort, AggregationSlot } from '../../endpoints/call.ts';
+import { decodeEntry } from '../../registry/object-codec.ts';
+import type { Registry } from '../../registry/registry.ts';
+import type { Entry, EntryChange } from '../../watchcache/contract.ts';
+import type { ServerConfig } from '../flags/config.ts';
+import type { Metrics } from '../process/metrics.ts';
+import { countUnavailable } from './aggregation-metrics.ts';
+import type { AggregationSources } from './open-aggregation.ts';
+import { openProxyCertificate } from './proxy-certificate.ts';
+
+/** The part of this server that asks others, loaded when there is somebody to ask. */
+export interface AggregationHost {
+  readonly slot: AggregationSlot;
+  /**
+   * Resolves when it is known who has a part in this server's API. Where nobody else has, that is
+   * seen from the bytes of the store, and a start does no more.
+   */
+  start(): Promise<void>;
+  /** Follows the APIServices from then on, at the latest. */
+  followAfter(ready: Promise<void>): void;
+  /** Tells others whom this server trusts, once there is a place for that; none: nothing is told. */
+  publishTrust(namespaces: Promise<void>): Promise<void>;
+  close(): Promise<void>;
+}
+
+/**
+ * Follows the APIServices that are not this server's own doing: those that lead to other servers,
+ * and those that somebody has made by hand. Throws when the certificate to show to other servers
+ * cannot be read.
+ */
+export function createAggregationHost(options: {
+  readonly config: ServerConfig;
+  readonly dialect: Dialect;
+  readonly catalogue: Catalogue;
+  readonly registry: Registry;
+  readonly metrics: Metrics;
+  readonly queues: QueueMeters;
+}): AggregationHost {
+  const { config, dialect, catalogue, registry, metrics } = options;
+  const group = dialect.group('apiregistration');
+  const apiServices = catalogue.snapshot().builtin(group, 'apiservices');
+  if (apiServices === undefined) throw new Error('the catalogue has no apiservices');
+  const lost = countUnavailable(metrics, { caches: registry.caches, apiServices });
+  const files = config.aggregation?.certificate;
+  let changed = () => {};
+  const certificate =
+    files === undefined
+      ? undefined
+      : openProxyCertificate(files, { ...config, changed: () => changed() });
+  const host = new Host({ ...options, apiServices, certificate, lost });
+  changed = () => host.certificateChanged();
+  return host;
+}
+
+class Host implements AggregationHost {
+  readonly #sources: AggregationSources;
+  readonly #automanaged: string;
+  readonly #foreign = new Map<string, ApiObject>();
+  #closers: { close(): void }[] = [];
+  #loading: Promise<void> | undefined;
+  #loaded: Aggregation | undefined;
+  #active: AggregationPort | undefined;
+  #isClosed = false;
+  #following: Promise<void> | undefined;
+  #timer: Timer | undefined;
+  #trust: { close(): Promise<void> } | undefined;
+
+  constructor(sources: AggregationSources) {
+    this.#sources = sources;
+    this.#automanaged = sources.dialect.label('automanaged', 'kube-aggregator');
+  }
+
+  get slot(): AggregationSlot {
+    const active = () => this.#active;
+    return {
+      get active() {
+        return active();
+      },
+    };
+  }
+
+  async start(): Promise<void> {
+    const { registry, apiServices } = this.#sources;
+    const { records } = await registry.store.range({ prefix: apiServices.storage.prefix });
+    if (records.some(({ value }) => !this.#isOwn(value))) await this.#followOnce();
+  }
+
+  followAfter(ready: Promise<void>): void {
+    const { clock, controllersPauseMs, logger } = this.#sources.config;
+    const begin = () => {
+      if (this.#isClosed) return;
+      this.#followOnce().catch((error: unknown) =>
+        logger.error('APIServices are not followed', { error: String(error) }),
+      );
+    };
+    const beginSoon = () => {
+      if (controllersPauseMs === undefined) begin();
+      else this.#timer = clock.after(controllersPauseMs, begin);
+    };
+    ready.then(beginSoon, () => {});
+  }
+
+  #followOnce(): Promise<void> {
+    this.#following ??= this.#follow();
+    return this.#following;
+  }
+
+  async #follow(): Promise<void> {
+    const { registry, apiServices } = this.#sources;
+    const cache = registry.caches.of(apiServices);
+    this.#closers.push(cache.subscribe((change) => this.#changed(change)));
+    await cache.ready();
+    const all = { def: apiServices, namespace: '' };
+    const entries = await listEntries(registry.caches, all, { unreadable: 'left-out' });
+    for (const { key } of entries) {
+      const current = cache.peek(key);
+      if (current !== undefined) this.#note(current);
+    }
+    await this.#tell();
+  }
+
+  async publishTrust(namespaces: Promise<void>): Promise<void> {
+    const { clientCaFile, requestHeader } = this.#sources.config.authentication;
+    if (clientCaFile === undefined && requestHeader === undefined) return;
+    const { publishTrust } = await import('../authentication/published-trust.ts');
+    await namespaces;
+    if (this.#isClosed) return;
+    const published = publishTrust(this.#sources);
+    this.#trust = published;
+    await published.settled;
+  }
+
+  certificateChanged(): void {
+    this.#loaded?.certificateChanged();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#active = undefined;
+    this.#timer?.stop();
+    for (const one of this.#closers.splice(0)) one.close();
+    this.#sources.certificate?.close();
+    await this.#trust?.close();
+    await this.#loading?.catch(() => {});
+    await this.#loaded?.close();
+  }
+
+  #changed({ previous, current }: EntryChange): void {
+    const isKnown = previous !== undefined && this.#foreign.has(previous.index.name);
+    if (current !== undefined) this.#note(current);
+    else if (previous !== undefined) this.#foreign.delete(previous.index.name);
+    const isForeign = current !== undefined && this.#foreign.has(current.index.name);
+    if (!isKnown && !isForeign) return;
+    this.#tell().catch((error: unknown) => {
+      const { logger } = this.#sources.config;
+      logger.error('other servers cannot be asked', { error: String(error) });
+    });
+  }
+
+  #note(entry: Entry): void {
+    const { name } = entry.index;
+    if (this.#isOwn(entry.json)) this.#foreign.delete(name);
+    else this.#foreign.set(name, decodeEntry(entry));
+  }
+
+  /** Whether an APIService is this server's own doing: most are, and need not be decoded. */
+  #isOwn(json: Buffer): boolean {
+    return json.includes(`"${this.#automanaged}":"`) && !json.includes('"service":');
+  }
+
+  async #tell(): Promise<void> {
+    if (this.#foreign.size === 0) this.#active = undefined;
+    if (this.#foreign.size === 0 && this.#loading === undefined) return;
+    if (this.#loaded === undefined) {
+      this.#loading ??= this.#load();
+      await this.#loading;
+    }
+    const loaded = this.#loaded;
+    if (this.#isClosed || loaded === undefined) return;
+    loaded.update(new Map(this.#foreign));
+    this.#active = this.#foreign.size === 0 ? undefined : loaded;
+  }
+
+  async #load(): Promise<void> {
+    const { openAggregation } = await import('./open-aggregation.ts');
+    const { aggregation, closers } = openAggregation(this.#sources);
+    appendAll(this.#closers, closers);
+    this.#loaded = aggregation;
+  }
+}

@@ -1,0 +1,106 @@
+import type { ResourceDef } from '@wheelhouse/kinds';
+import { type Counter, type Dialect, type Family, randomUuid } from '@wheelhouse/machinery';
+import { createObjectReader } from '../../admission/objects.ts';
+import { Aggregation } from '../../aggregation/aggregation.ts';
+import type { ServiceFacts } from '../../aggregation/availability.ts';
+import type { Catalogue } from '../../catalogue/catalogue.ts';
+import { createInside } from '../../controllers/inside.ts';
+import type { QueueMeters } from '../../controllers/queue-metrics.ts';
+import type { Registry } from '../../registry/registry.ts';
+import type { EntryIndex } from '../../watchcache/contract.ts';
+import { hostRoots } from '../certificates/host-roots.ts';
+import type { ServerConfig } from '../flags/config.ts';
+import { defaultGates } from '../flags/feature-gates.ts';
+import { createServiceResolver } from '../services/service-address.ts';
+import type { ProxyCertificate } from './proxy-certificate.ts';
+
+/** What the part is made of that asks other servers. */
+export interface AggregationSources {
+  readonly config: ServerConfig;
+  readonly dialect: Dialect;
+  readonly catalogue: Catalogue;
+  readonly registry: Registry;
+  readonly apiServices: ResourceDef;
+  readonly certificate: ProxyCertificate | undefined;
+  readonly queues: QueueMeters;
+  /** Those that have become unavailable, by name and reason. */
+  readonly lost: Family<Counter>;
+}
+
+/** Makes the part that asks other servers; `closers` end what it follows. */
+export function openAggregation(sources: AggregationSources): {
+  readonly aggregation: Aggregation;
+  readonly closers: readonly { close(): void }[];
+} {
+  const { config, dialect, catalogue, registry, apiServices } = sources;
+  const { caches } = registry;
+  const { snapshot } = catalogue;
+  const objects = createObjectReader({ dialect, caches, snapshot, freshness: 'any' });
+  const label = dialect.label('service-name');
+  const routing = config.aggregation?.routing ?? 'any';
+  const inside = createInside({
+    registry,
+    controller: 'apiservice-availability',
+    groups: ['system:masters'],
+  });
+  const aggregation = new Aggregation({
+    dialect,
+    clock: config.clock,
+    logger: config.logger,
+    queues: sources.queues,
+    snapshot,
+    settings: {
+      tellsUid: (config.featureGates ?? defaultGates).enabled('RemoteRequestHeaderUID'),
+      via: `wheelhouse-${randomUuid()}`,
+      redirects: config.aggregation?.redirects ?? 'refused',
+    },
+    find: createServiceResolver({ dialect, objects, routing }),
+    facts: factsOf(objects, label),
+    certificate: () => sources.certificate?.current(),
+    hostRoots,
+    writeStatus: (name, edit) =>
+      inside.change({ def: apiServices, namespace: '', name, subresource: 'status' }, edit),
+    lost: (name, reason) => sources.lost.of(name, reason).add(1),
+  });
+  return { aggregation, closers: followServices(sources, { aggregation, label }) };
+}
+
+function factsOf(objects: ReturnType<typeof createObjectReader>, label: string): ServiceFacts {
+  return {
+    service: ({ namespace, name }) => objects.get('services', { namespace, name }),
+    async endpoints({ namespace, name }) {
+      const slices = await objects.list('endpointslices.discovery', namespace);
+      const endpoints = await objects.get('endpoints', { namespace, name });
+      return [
+        ...(endpoints === undefined ? [] : [endpoints]),
+        ...slices.filter(({ metadata }) => metadata.labels?.[label] === name),
+      ];
+    },
+  };
+}
+
+/** Tells of changes of Services and of what lists their addresses. */
+function followServices(
+  { dialect, catalogue, registry }: AggregationSources,
+  to: { readonly aggregation: Aggregation; readonly label: string },
+): readonly { close(): void }[] {
+  const snapshot = catalogue.snapshot();
+  const follow = (def: ResourceDef | undefined, serviceOf: (index: EntryIndex) => string) => {
+    if (def === undefined) return [];
+    const subscription = registry.caches.of(def).subscribe(({ previous, current }) => {
+      const index = (current ?? previous)?.index;
+      if (index === undefined) return;
+      to.aggregation.serviceChanged({ namespace: index.namespace, name: serviceOf(index) });
+    });
+    return [subscription];
+  };
+  const itself = ({ name }: EntryIndex) => name;
+  return [
+    ...follow(snapshot.builtin('', 'services'), itself),
+    ...follow(snapshot.builtin('', 'endpoints'), itself),
+    ...follow(
+      snapshot.builtin(dialect.group('discovery'), 'endpointslices'),
+      ({ labels }) => labels[to.label] ?? '',
+    ),
+  ];
+}

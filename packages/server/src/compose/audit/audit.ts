@@ -1,0 +1,126 @@
+import { readFileSync } from 'node:fs';
+import { dialectOf } from '@wheelhouse/machinery';
+import { batchingSink } from '../../gates/audit/batch-sink.ts';
+import { type AuditGate, createAuditGate } from '../../gates/audit/gate.ts';
+import { createLogSink, type LineWriter } from '../../gates/audit/log-sink.ts';
+import type { AuditMetrics } from '../../gates/audit/metrics.ts';
+import { auditPolicy, type DecideAudit } from '../../gates/audit/policy.ts';
+import { loadAuditPolicy } from '../../gates/audit/policy-file.ts';
+import { openRotatingFile } from '../../gates/audit/rotating-file.ts';
+import {
+  type AuditSink,
+  allSinks,
+  createTellLoss,
+  forgivingSink,
+  type TellLoss,
+} from '../../gates/audit/sink.ts';
+import { truncatingSink } from '../../gates/audit/truncate-sink.ts';
+import { createWebhookSink } from '../../gates/audit/webhook-sink.ts';
+import type { ServerConfig } from '../flags/config.ts';
+import { createWebhook } from '../webhooks/webhook-client.ts';
+import { webhookOfKubeconfig } from '../webhooks/webhook-connection.ts';
+import type { AuditBackendSettings, AuditSettings } from './audit-settings.ts';
+
+/** How long the webhook may take over one list of events. */
+const webhookTimeoutMs = 30_000;
+
+interface Parts {
+  readonly config: ServerConfig;
+  readonly tellLoss: TellLoss;
+  readonly apiVersion: string;
+}
+
+/**
+ * Opens the audit log (OPS-2); undefined where no back end is given. Rejects, in one line, when the
+ * policy is wrong or the log cannot be written.
+ */
+export async function openAudit(
+  settings: AuditSettings,
+  { config, metrics }: { readonly config: ServerConfig; readonly metrics: AuditMetrics },
+): Promise<AuditGate | undefined> {
+  const { clock, logger } = config;
+  const dialect = dialectOf(config.dialect);
+  const decide = await readPolicy(settings.policyFile, config);
+  const tellLoss = createTellLoss(metrics, logger);
+  const parts: Parts = { config, tellLoss, apiVersion: `${dialect.group('audit')}/v1` };
+  const sinks = [
+    ...(settings.webhook === undefined ? [] : [await webhookSink(settings.webhook, parts)]),
+    ...(settings.log === undefined ? [] : [logSink(settings.log, parts)]),
+  ];
+  if (sinks.length === 0) return undefined;
+  return createAuditGate({ decide, sink: allSinks(sinks), metrics, dialect, clock, logger });
+}
+
+async function readPolicy(file: string, config: ServerConfig): Promise<DecideAudit> {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new Error(
+      `loading audit policy file: failed to read file path ${JSON.stringify(file)}: ${why}`,
+    );
+  }
+  try {
+    return auditPolicy(await loadAuditPolicy(text, dialectOf(config.dialect)));
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new Error(`loading audit policy file: ${why}: from file ${file}`);
+  }
+}
+
+function logSink(settings: NonNullable<AuditSettings['log']>, parts: Parts): AuditSink {
+  const { tellLoss, apiVersion } = parts;
+  const writer = settings.path === '-' ? standardOutput : openLog(settings, parts);
+  const { format } = settings;
+  return fed(createLogSink({ writer, format, apiVersion, tellLoss }), settings, parts);
+}
+
+function openLog(
+  settings: NonNullable<AuditSettings['log']>,
+  { config: { clock, logger } }: Parts,
+): LineWriter {
+  const onProblem = (error: unknown) =>
+    logger.error('old audit log files could not be tidied up', { error: String(error) });
+  try {
+    return openRotatingFile({ settings, clock, onProblem });
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new Error(`the audit log ${settings.path} cannot be written: ${why}`);
+  }
+}
+
+const standardOutput: LineWriter = {
+  write: (line) => void process.stdout.write(line),
+  close: async () => {},
+};
+
+async function webhookSink(
+  settings: NonNullable<AuditSettings['webhook']>,
+  parts: Parts,
+): Promise<AuditSink> {
+  const { clock } = parts.config;
+  const client = await webhookOfKubeconfig(settings.configFile).catch((error: Error) => {
+    throw new Error(`initializing audit webhook: ${error.message}`);
+  });
+  const { initialBackoffMs } = settings;
+  const service = createWebhook({ client, timeoutMs: webhookTimeoutMs, clock });
+  return fed(createWebhookSink({ ...parts, service, initialBackoffMs, clock }), settings, parts);
+}
+
+/** A back end in its mode, and with its limits. */
+function fed(
+  sink: AuditSink,
+  { mode, batch, truncate }: AuditBackendSettings,
+  { config, tellLoss }: Parts,
+): AuditSink {
+  const { clock } = config;
+  const inMode =
+    mode === 'batch'
+      ? batchingSink(sink, { settings: batch, clock, tellLoss })
+      : mode === 'blocking'
+        ? forgivingSink(sink)
+        : sink;
+  if (truncate === undefined) return inMode;
+  return truncatingSink(inMode, { ...truncate, dialect: dialectOf(config.dialect), tellLoss });
+}

@@ -1,0 +1,63 @@
+import type { PlainAnswer } from '../../endpoints/call.ts';
+import type { TokenKey } from '../../gates/authn/service-account-token.ts';
+
+/** Where clients find out how to verify service account tokens. */
+export const issuerDiscoveryPaths = {
+  configuration: '/.well-known/openid-configuration',
+  keys: '/openid/v1/jwks',
+} as const;
+
+/**
+ * Answers the two paths by which others verify tokens of this server's service accounts (AUTHN-6):
+ * the issuer's description and its public keys. Undefined for other paths, and for both where the
+ * issuer is no URL of https, since nobody could discover it then.
+ */
+export function createIssuerDiscovery(options: {
+  readonly issuer: string;
+  /** Where the keys are said to be. */
+  readonly jwksUri: () => string;
+  readonly keys: readonly TokenKey[];
+}): { answer(path: string): PlainAnswer | undefined; readonly paths: readonly string[] } {
+  const { issuer, jwksUri, keys } = options;
+  const paths = isHttpsUrl(issuer) ? Object.values(issuerDiscoveryPaths) : [];
+  return {
+    paths,
+    answer(path) {
+      if (!paths.some((one) => one === path)) return undefined;
+      return path === issuerDiscoveryPaths.keys
+        ? answerOf('application/jwk-set+json', { keys: publicKeys(keys) })
+        : answerOf('application/json', description({ issuer, jwksUri: jwksUri(), keys }));
+    },
+  };
+}
+
+/** Whether clients would ask there: https, without query and fragment. */
+export function isHttpsUrl(text: string): boolean {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  return url?.protocol === 'https:' && url.search === '' && url.hash === '';
+}
+
+function answerOf(type: string, value: object): PlainAnswer {
+  const headers = { 'content-type': type, 'cache-control': 'public, max-age=3600' };
+  return { status: 200, headers, body: JSON.stringify(value) };
+}
+
+function description(of: { issuer: string; jwksUri: string; keys: readonly TokenKey[] }): object {
+  const algorithms = new Set(of.keys.map(({ algorithm }) => algorithm));
+  return {
+    issuer: of.issuer,
+    jwks_uri: of.jwksUri,
+    response_types_supported: ['id_token'],
+    subject_types_supported: ['public'],
+    id_token_signing_alg_values_supported: [...algorithms].sort(),
+  };
+}
+
+/** Each key once, as RFC 7517 writes it. */
+function publicKeys(keys: readonly TokenKey[]): readonly object[] {
+  const byId = new Map(keys.map((key) => [key.id, key]));
+  return [...byId.values()].map(({ id, algorithm, publicKey }) => {
+    const { kty, ...numbers } = publicKey.export({ format: 'jwk' });
+    return { use: 'sig', kty, kid: id, alg: algorithm, ...numbers };
+  });
+}

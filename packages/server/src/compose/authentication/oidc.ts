@@ -1,0 +1,260 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import {
+  type Dialect,
+  type FieldError,
+  forbiddenField,
+  type JsonValue,
+  jsonEqual,
+  type Logger,
+  type MetricRegistry,
+} from '@wheelhouse/machinery';
+import {
+  createJwtAuthentication,
+  type JwtAuthentication,
+  ProvidersNotReady,
+} from '../../gates/authn/jwt/authenticator.ts';
+import {
+  type AnonymousConfiguration,
+  type AuthenticationConfiguration,
+  readAuthenticationConfiguration,
+} from '../../gates/authn/jwt/configuration.ts';
+import { signingAlgorithms } from '../../gates/authn/jwt/keys.ts';
+import {
+  type CheckedAuthenticator,
+  validateAuthentication,
+} from '../../gates/authn/jwt/validate.ts';
+import { hostRoots } from '../certificates/host-roots.ts';
+import { createReloadMetrics } from '../certificates/reload-metrics.ts';
+import {
+  followFile,
+  type ReloadedFile,
+  type ReloadOutcome,
+  readConfigurationFile,
+} from '../certificates/reloaded-file.ts';
+import type { ServerConfig } from '../flags/config.ts';
+import { defaultGates } from '../flags/feature-gates.ts';
+import { accountSettings } from './service-account-tokens.ts';
+
+/** Authentication by OpenID providers, and what the file says besides. */
+export interface OidcAuthentication {
+  readonly authenticator: JwtAuthentication;
+  /** Null: the file says nothing of it, or there is none. */
+  readonly anonymous: AnonymousConfiguration | null;
+  close(): void;
+}
+
+interface Options {
+  readonly config: ServerConfig;
+  readonly dialect: Dialect;
+  readonly registry: MetricRegistry;
+}
+
+/**
+ * Opens what `--oidc-*` or `--authentication-config` ask for (AUTHN-7, AUTHN-8). Rejects, in one
+ * line, for a configuration that is not good; a provider that cannot be reached is no reason to.
+ */
+export async function openOidc(options: Options): Promise<OidcAuthentication> {
+  const { oidc, configFile } = options.config.authentication;
+  if (configFile !== undefined) return openFile(options, configFile);
+  const algorithms = oidc?.signingAlgorithms ?? [];
+  const unknown = algorithms.find((one) => !signingAlgorithms.includes(one));
+  if (unknown !== undefined) {
+    throw new Error(`oidc: unsupported signing alg: ${JSON.stringify(unknown)}`);
+  }
+  const jwt = oidc === undefined ? [] : [configurationOfFlags(oidc)];
+  const checked = judged({ jwt, anonymous: null }, options);
+  if (checked.errors.length > 0) {
+    throw new Error(`invalid authentication configuration: ${joined(checked.errors)}`);
+  }
+  const authenticator = create(checked.authenticators, options, algorithms);
+  return { authenticator, anonymous: null, close: () => authenticator.stop() };
+}
+
+type OidcFlags = NonNullable<ServerConfig['authentication']['oidc']>;
+
+/** The flags as an entry of the file, which is how upstream reads them. */
+function configurationOfFlags(
+  flags: OidcFlags,
+): NonNullable<AuthenticationConfiguration['jwt']>[number] {
+  const { issuerUrl, clientId, usernameClaim, usernamePrefix, groupsClaim } = flags;
+  const byIssuer = usernameClaim === 'email' ? '' : `${issuerUrl}#`;
+  const prefix = usernamePrefix === '' ? byIssuer : usernamePrefix === '-' ? '' : usernamePrefix;
+  const withGroups = groupsClaim !== '';
+  return {
+    issuer: {
+      url: issuerUrl,
+      discoveryURL: null,
+      certificateAuthority: flags.caFile === undefined ? '' : readFileSync(flags.caFile, 'utf8'),
+      audiences: [clientId],
+      audienceMatchPolicy: '',
+    },
+    claimValidationRules: [...flags.requiredClaims].map(([claim, requiredValue]) => ({
+      claim,
+      requiredValue,
+      expression: '',
+      message: '',
+    })),
+    claimMappings: {
+      username: { claim: usernameClaim, prefix, expression: '' },
+      groups: {
+        claim: groupsClaim,
+        prefix: withGroups ? flags.groupsPrefix : null,
+        expression: '',
+      },
+      uid: { claim: '', expression: '' },
+      extra: null,
+    },
+    userValidationRules: null,
+  };
+}
+
+type ConfigFile = NonNullable<ServerConfig['authentication']['configFile']>;
+
+async function openFile(options: Options, configFile: ConfigFile): Promise<OidcAuthentication> {
+  const first = await readFirst(options, configFile);
+  const authenticator = create(first.authenticators, options, signingAlgorithms);
+  const followed = follow(authenticator, { ...options, ...first, path: configFile.path });
+  return {
+    authenticator,
+    anonymous: first.anonymous,
+    close() {
+      followed.stop();
+      authenticator.stop();
+    },
+  };
+}
+
+/** What the file says at the start, where anything wrong with it is a reason not to. */
+async function readFirst(options: Options, { path, anonymousFlag }: ConfigFile) {
+  const file = JSON.stringify(path);
+  const loading = `failed to load authentication configuration from file ${file}`;
+  const text = inContext(loading, () => readConfigurationFile(path));
+  const configuration = await readAuthenticationConfiguration(text, options.dialect).catch(
+    (error: unknown) => {
+      throw new Error(`${loading}: ${messageOf(error)}`);
+    },
+  );
+  const { anonymous } = configuration;
+  const { errors, authenticators } = judged(configuration, options);
+  if (anonymous !== null && anonymousFlag === 'given') {
+    const field = 'anonymous field is configured in authentication configuration file';
+    const detail = `--anonymous-auth flag cannot be set when ${field}`;
+    errors.unshift(forbiddenField('anonymous', detail));
+  }
+  if (errors.length > 0) {
+    throw new Error(`invalid authentication configuration in file ${file}: ${joined(errors)}`);
+  }
+  return { text, anonymous, authenticators };
+}
+
+/** Gives the authenticator what the file says whenever it has changed, and counts how that goes. */
+function follow(
+  authenticator: JwtAuthentication,
+  options: Options & {
+    readonly path: string;
+    readonly text: string;
+    readonly anonymous: AnonymousConfiguration | null;
+  },
+): ReloadedFile {
+  const { config, dialect, registry, path, text, anonymous } = options;
+  const { clock, logger } = config;
+  const count = createReloadMetrics(registry, {
+    controller: 'authentication_config_controller',
+    what: 'authentication configuration',
+    clock,
+  });
+  return followFile({
+    file: path,
+    text,
+    clock,
+    load: async (changed) => {
+      const next = await readAuthenticationConfiguration(changed, dialect);
+      await authenticator.replace(authenticatorsOf(next, anonymous, options));
+    },
+    isTemporary: (error) => error instanceof ProvidersNotReady,
+    observe: (outcome) => {
+      count(outcome.status);
+      logReload(logger, path, outcome);
+    },
+  });
+}
+
+function logReload(logger: Logger, file: string, outcome: ReloadOutcome): void {
+  if (outcome.status === 'success') logger.info('reloaded authentication config', { file });
+  else {
+    const error = messageOf(outcome.error);
+    logger.error('failed to reload authentication config, the one before stays', { file, error });
+  }
+}
+
+/** The authenticators of a file that has changed; who may come without a token may not change. */
+function authenticatorsOf(
+  next: AuthenticationConfiguration,
+  anonymous: AnonymousConfiguration | null,
+  options: Options,
+): readonly CheckedAuthenticator[] {
+  const { errors, authenticators } = judged(next, options);
+  if (!jsonEqual(next.anonymous as JsonValue, anonymous as JsonValue)) {
+    errors.push(forbiddenField('anonymous', 'changed from initial configuration file'));
+  }
+  if (errors.length > 0) throw new Error(joined(errors));
+  return authenticators;
+}
+
+function judged(
+  configuration: AuthenticationConfiguration,
+  { config, dialect }: Options,
+): { errors: FieldError[]; authenticators: readonly CheckedAuthenticator[] } {
+  const gates = config.featureGates ?? defaultGates;
+  const { errors, authenticators } = validateAuthentication(configuration, {
+    disallowedIssuers: accountSettings(config, dialect).issuers,
+    dialect,
+    anonymousConfigurable: gates.enabled('AnonymousAuthConfigurableEndpoints'),
+  });
+  return { errors: [...errors], authenticators };
+}
+
+function create(
+  authenticators: readonly CheckedAuthenticator[],
+  { config, dialect, registry }: Options,
+  algorithms: readonly string[],
+): JwtAuthentication {
+  const { clock, logger } = config;
+  const latency = registry.histogram({
+    name: 'apiserver_authentication_jwt_authenticator_latency_seconds',
+    help: 'Latency of jwt authentication operations in seconds, for tokens that were judged rather than found in the cache.',
+    stability: 'ALPHA',
+    labels: ['result', 'jwt_issuer_hash'],
+    buckets: [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+  });
+  return createJwtAuthentication(authenticators, {
+    algorithms,
+    hostRoots,
+    credentialKey: dialect.label('credential-id', 'authentication'),
+    clock,
+    logger,
+    onJudged: ({ issuer, result, durationMs }) => {
+      const hash = `sha256:${createHash('sha256').update(issuer).digest('hex')}`;
+      latency.of(result, hash).observe(durationMs / 1000);
+    },
+  });
+}
+
+/** All that is wrong, as upstream joins it. */
+function joined(errors: readonly FieldError[]): string {
+  const texts = [...new Set(errors.map(({ field, message }) => `${field}: ${message}`))];
+  return texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`;
+}
+
+function inContext<Result>(what: string, run: () => Result): Result {
+  try {
+    return run();
+  } catch (error) {
+    throw new Error(`${what}: ${messageOf(error)}`);
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,66 @@
+import type { Dialect, Logger, MetricRegistry, Webhook } from '@wheelhouse/machinery';
+import type { Authenticator } from '../../gates/authn/contract.ts';
+import {
+  createWebhookTokenAuthenticator,
+  type TokenReviewVersion,
+  tokenReviewVersions,
+} from '../../gates/authn/webhook-token.ts';
+import type { ServerConfig } from '../flags/config.ts';
+import { clientMeter } from '../webhooks/client-metrics.ts';
+import { createWebhook } from '../webhooks/webhook-client.ts';
+import { webhookOfKubeconfig } from '../webhooks/webhook-connection.ts';
+import { accountSettings } from './service-account-tokens.ts';
+
+/** How long a review of a token may take. */
+const timeoutMs = 30_000;
+
+/**
+ * The authenticator that asks a webhook about tokens (AUTHN-9). Rejects when the kubeconfig cannot
+ * be used; whether the webhook answers is seen by the first token.
+ */
+export async function openWebhookTokens(
+  options: {
+    readonly config: ServerConfig;
+    readonly dialect: Dialect;
+    readonly registry: MetricRegistry;
+  },
+  webhook: NonNullable<ServerConfig['authentication']['webhook']>,
+): Promise<{ readonly authenticator: Authenticator; close(): void }> {
+  const { config, dialect } = options;
+  const { clock } = config;
+  const client = await webhookOfKubeconfig(webhook.configFile);
+  const meter = clientMeter(options.registry, clock);
+  const connected = createWebhook({ client, timeoutMs, clock, meter });
+  const authenticator = createWebhookTokenAuthenticator({
+    webhook: telling(connected, config.logger),
+    version: versionOf(webhook.version),
+    dialect,
+    audiences: accountSettings(config, dialect).audiences,
+    ttlMs: webhook.cacheTtlMs,
+    clock,
+  });
+  return { authenticator, close: connected.close };
+}
+
+/** An outage refuses tokens like any bad token is, so that only the log tells of it. */
+function telling(webhook: Webhook, logger: Logger): Webhook {
+  return {
+    async call(body, read) {
+      try {
+        return await webhook.call(body, read);
+      } catch (error) {
+        logger.error('the authentication webhook failed', { error: String(error) });
+        throw error;
+      }
+    },
+  };
+}
+
+function versionOf(given: string): TokenReviewVersion {
+  const version = tokenReviewVersions.find((one) => one === given);
+  if (version !== undefined) return version;
+  const known = tokenReviewVersions.map((one) => JSON.stringify(one)).join(', ');
+  throw new Error(
+    `unsupported authentication webhook version ${JSON.stringify(given)}, supported versions are ${known}`,
+  );
+}

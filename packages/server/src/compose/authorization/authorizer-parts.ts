@@ -1,0 +1,136 @@
+import { policyRule } from '@wheelhouse/kinds';
+import { background, type Dialect, type UserInfo } from '@wheelhouse/machinery';
+import type { AuthorizerType } from '../../gates/authz/authorizer-types.ts';
+import type { Authorizer } from '../../gates/authz/contract.ts';
+import { alwaysAllow, alwaysDeny } from '../../gates/authz/fixed.ts';
+import type { EscalationPort } from '../../gates/authz/rbac/escalation-check.ts';
+import type { RulesForUser } from '../../gates/authz/rbac/rbac-authorizer.ts';
+import { createRbacAuthorizer } from '../../gates/authz/rbac/rbac-authorizer.ts';
+import type { Api } from '../api.ts';
+import { readConfigurationFile } from '../certificates/reloaded-file.ts';
+import type { ServerConfig } from '../flags/config.ts';
+import { defaultGates } from '../flags/feature-gates.ts';
+import { openRbacSource } from './rbac-source.ts';
+
+/** An authorizer, and what it can tell of a user's rules. */
+export interface AuthorizerPart {
+  readonly authorizer: Authorizer;
+  rulesFor(user: UserInfo, namespace: string): RulesForUser;
+}
+
+/** The authorizers that stay while the configuration changes around them. */
+export interface AuthorizerParts {
+  /** Undefined for a type that was not there at the start. */
+  of(type: AuthorizerType): AuthorizerPart | undefined;
+  /** RBAC's rules as new as the store, for checks of escalation, whoever decides. */
+  readonly rules: EscalationPort['rules'];
+  close(): void;
+}
+
+interface PartsOptions {
+  readonly config: ServerConfig;
+  readonly dialect: Dialect;
+  readonly api: Api;
+}
+
+/** Opens what the types need. Rejects when the policy file is missing or malformed. */
+export async function openAuthorizerParts(
+  options: PartsOptions,
+  types: ReadonlySet<AuthorizerType>,
+): Promise<AuthorizerParts> {
+  const parts = new Map<AuthorizerType, AuthorizerPart>(fixedParts);
+  if (types.has('ABAC')) parts.set('ABAC', await openAbac(options));
+  const rbac = createRbac(options);
+  if (types.has('RBAC')) {
+    const { authorizer } = await rbac.open();
+    const rulesFor: AuthorizerPart['rulesFor'] = (user, namespace) =>
+      authorizer.rulesFor(user, namespace);
+    parts.set('RBAC', { authorizer, rulesFor });
+  }
+  const node = types.has('Node') ? await openNodeAuthorizer(options) : undefined;
+  if (node !== undefined) {
+    const { authorizer } = node;
+    const rulesFor = (user: UserInfo) => ({
+      rules: [],
+      errors: [authorizer.unlisted(user) ?? []].flat(),
+    });
+    parts.set('Node', { authorizer, rulesFor });
+  }
+  return {
+    of: (type) => parts.get(type),
+    rules: rbac.rules,
+    close() {
+      node?.close();
+      rbac.close();
+    },
+  };
+}
+
+const allRules = [
+  policyRule({ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }),
+  policyRule({ verbs: ['*'], nonResourceURLs: ['*'] }),
+];
+
+const fixedParts: readonly (readonly [AuthorizerType, AuthorizerPart])[] = [
+  ['AlwaysAllow', { authorizer: alwaysAllow, rulesFor: () => ({ rules: allRules, errors: [] }) }],
+  ['AlwaysDeny', { authorizer: alwaysDeny, rulesFor: () => ({ rules: [], errors: [] }) }],
+];
+
+/** The file is read once: upstream follows it no more. */
+async function openAbac({ config, dialect }: PartsOptions): Promise<AuthorizerPart> {
+  const [{ createAbacAuthorizer }, { parseAbacPolicies }] = await Promise.all([
+    import('../../gates/authz/abac/abac-authorizer.ts'),
+    import('../../gates/authz/abac/abac-policy.ts'),
+  ]);
+  const file = config.authorization?.policyFile ?? '';
+  const text = readConfigurationFile(file);
+  const warn = (message: string): void => config.logger.warn(message);
+  const policies = parseAbacPolicies({ file, text, dialect, warn });
+  const authorizer = createAbacAuthorizer(policies);
+  return {
+    authorizer,
+    rulesFor: (user, namespace) => ({ rules: authorizer.rulesFor(user, namespace), errors: [] }),
+  };
+}
+
+/** Loaded only where nodes are told apart: its graph follows every pod. */
+async function openNodeAuthorizer({ config, dialect, api }: PartsOptions) {
+  const [{ openNodeGraph }, { createNodeAuthorizer }] = await Promise.all([
+    import('./node-source.ts'),
+    import('../../gates/authz/node/node-authorizer.ts'),
+  ]);
+  const { caches } = api.registry;
+  const snapshot = api.catalogue.snapshot();
+  const { graph, close } = await openNodeGraph({ caches, snapshot, dialect });
+  const gates = config.featureGates ?? defaultGates;
+  const nodesAndPods = gates.enabled('AuthorizeNodeWithSelectors') ? 'own' : 'any';
+  return { authorizer: createNodeAuthorizer({ graph, dialect, nodesAndPods }), close };
+}
+
+/** Also for servers where RBAC does not decide: granting more than one holds is checked there too. */
+function createRbac({ api, dialect }: PartsOptions) {
+  const { caches } = api.registry;
+  const open = async () => {
+    const source = await openRbacSource({ caches, snapshot: api.catalogue.snapshot(), dialect });
+    return { source, authorizer: createRbacAuthorizer({ source, dialect }) };
+  };
+  let opened: ReturnType<typeof open> | undefined;
+  const openOnce = () => {
+    opened ??= open();
+    return opened;
+  };
+  return {
+    open: openOnce,
+    async rules() {
+      const { source, authorizer } = await openOnce();
+      await source.fresh();
+      return authorizer;
+    },
+    close: () => {
+      background(
+        { where: 'authz' },
+        opened?.then(({ authorizer }) => authorizer.stop()),
+      );
+    },
+  };
+}

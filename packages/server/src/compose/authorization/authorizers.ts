@@ -1,0 +1,177 @@
+import type { Dialect, MetricRegistry } from '@wheelhouse/machinery';
+import type { ReviewPort } from '../../endpoints/reviews/review-port.ts';
+import type { ConfiguredAuthorizer } from '../../gates/authz/authorization-configuration.ts';
+import type { Authorizer } from '../../gates/authz/contract.ts';
+import { createPrivilegedGroupAuthorizer } from '../../gates/authz/fixed.ts';
+import type { EscalationPort } from '../../gates/authz/rbac/escalation-check.ts';
+import type { Api } from '../api.ts';
+import { createReloadMetrics } from '../certificates/reload-metrics.ts';
+import { followFile } from '../certificates/reloaded-file.ts';
+import type { ServerConfig } from '../flags/config.ts';
+import { type AuthorizationMetrics, createAuthorizationMetrics } from './authorization-metrics.ts';
+import { type AuthorizationSettings, readAuthorizers } from './authorization-settings.ts';
+import {
+  type AuthorizerPart,
+  type AuthorizerParts,
+  openAuthorizerParts,
+} from './authorizer-parts.ts';
+
+interface AuthorizersOptions {
+  readonly config: ServerConfig;
+  readonly dialect: Dialect;
+  readonly api: Api;
+  readonly registry: MetricRegistry;
+  readonly authorization: AuthorizationSettings;
+}
+
+/** The chain as it is now. */
+export interface Authorizers {
+  list(): readonly Authorizer[];
+  readonly rules: EscalationPort['rules'];
+  readonly rulesFor: ReviewPort['rulesFor'];
+  close(): void;
+}
+
+/** A chain of one configuration. */
+interface Chain {
+  readonly list: readonly Authorizer[];
+  readonly parts: readonly AuthorizerPart[];
+  /** Lets go of connections, once what is under way has ended. */
+  retire(): void;
+  /** Lets go of them at once. */
+  close(): void;
+}
+
+/**
+ * The authorizers as configured, members of `system:masters` passing ahead of them unasked (AUTHZ-2,
+ * AUTHZ-10). Those of a file are exchanged when it changes (AUTHZ-3); a file that is wrong changes
+ * nothing. Rejects when one cannot be set up.
+ */
+export async function createAuthorizers(options: AuthorizersOptions): Promise<Authorizers> {
+  const { authorizers, file } = options.authorization;
+  const types = new Set(authorizers.map(({ type }) => type));
+  const parts = await openAuthorizerParts(options, types);
+  const metrics = createAuthorizationMetrics(options.registry, options.config.clock);
+  const build = (configured: readonly ConfiguredAuthorizer[]) =>
+    buildChain(configured, { ...options, parts, metrics });
+  let chain: Chain;
+  try {
+    chain = await build(authorizers);
+  } catch (error) {
+    parts.close();
+    throw error;
+  }
+  const exchange = (next: Chain): void => {
+    chain.retire();
+    chain = next;
+  };
+  const followed =
+    file === undefined ? undefined : followAuthorization({ ...options, file, build, exchange });
+  return {
+    list: () => chain.list,
+    rules: parts.rules,
+    async rulesFor(user, namespace) {
+      const known = chain.parts.map((part) => part.rulesFor(user, namespace));
+      return {
+        rules: known.flatMap(({ rules }) => rules),
+        errors: known.flatMap(({ errors }) => errors),
+      };
+    },
+    close() {
+      followed?.stop();
+      chain.close();
+      parts.close();
+    },
+  };
+}
+
+async function buildChain(
+  configured: readonly ConfiguredAuthorizer[],
+  options: AuthorizersOptions & {
+    readonly parts: AuthorizerParts;
+    readonly metrics: AuthorizationMetrics;
+  },
+): Promise<Chain> {
+  const { parts, metrics } = options;
+  const chosen: AuthorizerPart[] = [];
+  const connected: { retire(): void; close(): void }[] = [];
+  const list: Authorizer[] = [createPrivilegedGroupAuthorizer()];
+  const letGo = (how: 'retire' | 'close') => {
+    for (const one of connected) one[how]();
+  };
+  try {
+    for (const one of configured) {
+      const { type, name } = one;
+      let part: AuthorizerPart | undefined;
+      if (one.type === 'Webhook') {
+        const { connectAuthorizer } = await import('./connected-authorizer.ts');
+        const made = await connectAuthorizer(one.webhook, options);
+        connected.push(made);
+        part = made;
+      } else {
+        part = parts.of(type);
+      }
+      if (part === undefined) {
+        throw new Error(
+          `authorizer type ${type} is not allowed if it was not enabled at initial server startup`,
+        );
+      }
+      chosen.push(part);
+      list.push(metrics.measured(part.authorizer, { type, name }));
+    }
+  } catch (error) {
+    letGo('close');
+    throw error;
+  }
+  const retire = () => letGo('retire');
+  return { list, parts: chosen, retire, close: () => letGo('close') };
+}
+
+function followAuthorization(
+  options: AuthorizersOptions & {
+    readonly file: { readonly path: string; readonly text: string };
+    readonly build: (configured: readonly ConfiguredAuthorizer[]) => Promise<Chain>;
+    readonly exchange: (next: Chain) => void;
+  },
+): { stop(): void } {
+  const { config, dialect, registry, file, build, exchange } = options;
+  const { clock, logger } = config;
+  const count = createReloadMetrics(registry, {
+    controller: 'authorization_config_controller',
+    what: 'authorization configuration',
+    clock,
+  });
+  const requiredTypes = new Set(
+    options.authorization.authorizers.map(({ type }) => type).filter((type) => type !== 'Webhook'),
+  );
+  let known = comparable(options.authorization.authorizers);
+  let outdated = false;
+  return followFile({
+    file: file.path,
+    text: file.text,
+    clock,
+    async load(text) {
+      const configured = await readAuthorizers(text, { config, dialect, requiredTypes });
+      const found = comparable(configured);
+      outdated = found !== known;
+      if (!outdated) return;
+      known = found;
+      exchange(await build(configured));
+    },
+    observe(outcome) {
+      // Another text that says the same is no reload, as upstream counts them.
+      if (outcome.status === 'success' && !outdated) return;
+      count(outcome.status);
+      if (outcome.status === 'success') logger.info('reloaded the authorization configuration');
+      else {
+        const error = String(outcome.error);
+        logger.error('reloading the authorization configuration', { error });
+      }
+    },
+  });
+}
+
+/** A text that tells chains apart; functions in them are told by their expressions. */
+function comparable(authorizers: readonly ConfiguredAuthorizer[]): string {
+  return JSON.stringify(authorizers);
+}

@@ -1,0 +1,58 @@
+import type { Dialect } from '@wheelhouse/machinery';
+import type { ConfiguredWebhook } from '../../gates/authz/authorization-configuration.ts';
+import { createWebhookAuthorizer } from '../../gates/authz/webhook-authorizer.ts';
+import type { ServerConfig } from '../flags/config.ts';
+import { createWebhook } from '../webhooks/webhook-client.ts';
+import { webhookInCluster, webhookOfKubeconfig } from '../webhooks/webhook-connection.ts';
+import type { AuthorizationMetrics } from './authorization-metrics.ts';
+import { selectorsOf } from './authorization-settings.ts';
+import type { AuthorizerPart } from './authorizer-parts.ts';
+
+/**
+ * The authorizer of a webhook, with its connection, cache and metrics. Rejects when the kubeconfig
+ * cannot be used; whether the webhook answers is seen by the first request.
+ */
+export async function connectAuthorizer(
+  configured: ConfiguredWebhook,
+  options: {
+    readonly config: ServerConfig;
+    readonly dialect: Dialect;
+    readonly metrics: AuthorizationMetrics;
+  },
+): Promise<AuthorizerPart & { retire(): void; close(): void }> {
+  const { config, dialect, metrics } = options;
+  const { clock, logger } = config;
+  const { name, timeoutMs, kubeConfigFile, matches, version } = configured;
+  const client =
+    kubeConfigFile === undefined
+      ? webhookInCluster({ dialect, version })
+      : await webhookOfKubeconfig(kubeConfigFile);
+  const webhook = createWebhook({
+    client,
+    timeoutMs,
+    clock,
+    meter: metrics.client,
+    onAttempt: (attempt) => metrics.attempt(name, attempt),
+  });
+  const authorizer = createWebhookAuthorizer(
+    { ...configured, selectors: selectorsOf(config) },
+    {
+      webhook,
+      dialect,
+      clock,
+      matches: matches === undefined ? undefined : metrics.measuredConditions(name, matches),
+      onError: (error) =>
+        logger.error('an authorization webhook failed', { name, error: String(error) }),
+      onFailOpen: (outcome) => metrics.failOpen(name, outcome),
+    },
+  );
+  return {
+    authorizer,
+    rulesFor: () => ({
+      rules: [],
+      errors: ['webhook authorizer does not support user rule resolution'],
+    }),
+    retire: webhook.retire,
+    close: webhook.close,
+  };
+}

@@ -1,0 +1,177 @@
+import type { CatalogueSnapshot, Features } from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  cloneJson,
+  type Dialect,
+  type Logger,
+  StatusError,
+} from '@wheelhouse/machinery';
+import { storedVersion } from '../../controllers/inside.ts';
+import { defaultRbac } from '../../gates/authz/rbac/default-roles.ts';
+import { reconcile } from '../../gates/authz/rbac/reconcile.ts';
+import type { Target, WriteContext } from '../../registry/contract.ts';
+import { createObject } from '../../registry/create.ts';
+import { deleteObject } from '../../registry/delete.ts';
+import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
+import type { Registry } from '../../registry/registry.ts';
+import { serverContext } from '../../registry/server-context.ts';
+import { updateObject } from '../../registry/update.ts';
+import { CorruptObjectError } from '../../watchcache/store-errors.ts';
+
+/** Times a default is looked at again when another writer was quicker. */
+const attemptsMax = 5;
+
+interface Reconciling {
+  readonly logger: Logger;
+  readonly registry: Registry;
+  readonly snapshot: CatalogueSnapshot;
+  readonly dialect: Dialect;
+  readonly features: Features;
+}
+
+/**
+ * Brings the default roles and bindings into force (AUTHZ-7), all at once, so that the store groups
+ * their commits; those in namespaces once `namespaces` has resolved. A start that finds them as
+ * they should be writes nothing. A stored one that is damaged is reported and left as it is.
+ */
+export async function reconcileDefaultRoles(
+  options: Reconciling & { readonly namespaces: Promise<unknown> },
+): Promise<void> {
+  const defaults = defaultRbac(options.dialect, options.features);
+  const each = async (resource: string, objects: readonly ApiObject[]) => {
+    await Promise.all(objects.map((desired) => ensure(options, { resource, desired })));
+  };
+  const inNamespaces = options.namespaces.then(() =>
+    Promise.all([each('roles', defaults.roles), each('rolebindings', defaults.roleBindings)]),
+  );
+  await Promise.all([
+    each('clusterroles', defaults.clusterRoles),
+    each('clusterrolebindings', defaults.clusterRoleBindings),
+    inNamespaces,
+  ]);
+}
+
+async function ensure(
+  reconciling: Reconciling,
+  { resource, desired }: { resource: string; desired: ApiObject },
+): Promise<void> {
+  const target = targetOf(reconciling, { resource, desired });
+  try {
+    for (let attempt = 1; attempt <= attemptsMax; attempt += 1) {
+      if (await attemptOnce(reconciling, { target, desired })) return;
+    }
+  } catch (error) {
+    if (!comesOfDamage(error)) throw error;
+    const { namespace, name } = target;
+    const found = { resource, namespace, name, error: String(error) };
+    reconciling.logger.error('a stored default role or binding is damaged', found);
+  }
+}
+
+/** What a stored object leads to that is none of its kind; a store that fails is another matter. */
+function comesOfDamage(error: unknown): boolean {
+  if (error instanceof CorruptObjectError || error instanceof TypeError) return true;
+  return error instanceof StatusError && error.code < 500;
+}
+
+/** False when another writer came between: the outcome must be judged anew. */
+async function attemptOnce(
+  { registry, dialect }: Reconciling,
+  { target, desired }: { target: Target; desired: ApiObject },
+): Promise<boolean> {
+  const cache = registry.caches.of(target.def);
+  const entry = await cache.get(objectKey(target.namespace, target.name), undefined);
+  const existing = entry === undefined ? undefined : decodeEntry(entry);
+  if (existing === undefined) {
+    const primed = await primedBinding(registry, { target, desired });
+    if (primed !== undefined) return created(registry, { target, object: primed });
+  }
+  const verdict = reconcile({ existing, desired, dialect });
+  if (verdict.action === 'none') return true;
+  const { object } = verdict;
+  try {
+    await write(registry, { target, action: verdict.action, object });
+    return verdict.action !== 'recreate';
+  } catch (error) {
+    const lost = ['AlreadyExists', 'Conflict', 'NotFound'];
+    if (error instanceof StatusError && lost.includes(error.reason)) return false;
+    throw error;
+  }
+}
+
+/** Bindings that were split off another, by their names. */
+const splitFrom: ReadonlyMap<string, string> = new Map([
+  ['system:public-info-viewer', 'system:discovery'],
+]);
+
+/**
+ * A default binding as it begins where the one is stored that it was split off: with that one's
+ * subjects and marks, so that what an administrator took away stays away (AUTHZ-7).
+ */
+async function primedBinding(
+  registry: Registry,
+  { target, desired }: { target: Target; desired: ApiObject },
+): Promise<ApiObject | undefined> {
+  const name =
+    target.def.resource === 'clusterrolebindings' ? splitFrom.get(target.name) : undefined;
+  if (name === undefined) return undefined;
+  const entry = await registry.caches.of(target.def).get(name, undefined);
+  if (entry === undefined) return undefined;
+  const { subjects = [], metadata } = decodeEntry(entry);
+  const { labels = {}, annotations = {} } = metadata;
+  return { ...desired, subjects, metadata: { ...desired.metadata, labels, annotations } };
+}
+
+/** Creates the object; its outcome is to be judged anew, whoever has created it. */
+async function created(
+  registry: Registry,
+  { target, object }: { target: Target; object: ApiObject },
+): Promise<false> {
+  try {
+    await write(registry, { target, action: 'create', object });
+  } catch (error) {
+    if (!(error instanceof StatusError) || error.reason !== 'AlreadyExists') throw error;
+  }
+  return false;
+}
+
+/** `recreate` only deletes: the next attempt finds nothing there and creates. */
+async function write(
+  registry: Registry,
+  change: { target: Target; action: 'create' | 'update' | 'recreate'; object: ApiObject },
+): Promise<void> {
+  const { target, action, object } = change;
+  const context: WriteContext = serverContext;
+  if (action === 'create') {
+    await createObject(registry, {
+      target: { ...target, name: '' },
+      object: cloneJson(object),
+      context,
+    });
+  } else if (action === 'update') {
+    await updateObject(registry, {
+      target,
+      context,
+      transform: () => cloneJson(object),
+      record: true,
+      onAbsent: 'refuse',
+    });
+  } else {
+    const options = {
+      gracePeriodSeconds: undefined,
+      propagationPolicy: undefined,
+      preconditions: undefined,
+    };
+    await deleteObject(registry, { target, context, options });
+  }
+}
+
+function targetOf(
+  { snapshot, dialect }: Reconciling,
+  { resource, desired }: { resource: string; desired: ApiObject },
+): Target {
+  const def = snapshot.builtin(dialect.group('rbac.authorization'), resource);
+  if (def === undefined) throw new Error(`the catalogue has no ${resource}`);
+  const { name = '', namespace = '' } = desired.metadata;
+  return { def, version: storedVersion(def), namespace, name, subresource: '' };
+}

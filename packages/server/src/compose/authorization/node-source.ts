@@ -1,0 +1,65 @@
+import { type CatalogueSnapshot, textAt } from '@wheelhouse/kinds';
+import type { Dialect } from '@wheelhouse/machinery';
+import { NodeGraph } from '../../gates/authz/node/node-graph.ts';
+import type { CachePool } from '../../registry/cache-pool.ts';
+import { follow } from '../../registry/follow.ts';
+import { decodeEntry } from '../../registry/object-codec.ts';
+import type { Entry } from '../../watchcache/contract.ts';
+
+type Tell = (key: string, current: Entry | undefined) => void;
+
+/**
+ * The Node authorizer's graph, fed from the watch caches; whole when this resolves, and then as new
+ * as they are. Kinds that the server does not have lead to no node.
+ */
+export async function openNodeGraph(options: {
+  readonly caches: CachePool;
+  readonly snapshot: CatalogueSnapshot;
+  readonly dialect: Dialect;
+}): Promise<{ readonly graph: NodeGraph; close(): void }> {
+  const { caches, snapshot, dialect } = options;
+  const graph = new NodeGraph({ mirrorAnnotation: dialect.label('config.mirror') });
+  const ownedBy =
+    (kind: 'volumeattachment' | 'resourceslice'): Tell =>
+    (key, current) => {
+      const node = current === undefined ? '' : textAt(decodeEntry(current), 'spec', 'nodeName');
+      graph.setNodeOf(kind, key, node);
+    };
+  const sources: readonly (readonly [group: string, resource: string, tell: Tell])[] = [
+    ['', 'pods', podsInto(graph)],
+    ['', 'persistentvolumes', volumesInto(graph)],
+    [dialect.group('storage'), 'volumeattachments', ownedBy('volumeattachment')],
+    [dialect.group('resource'), 'resourceslices', ownedBy('resourceslice')],
+  ];
+  const followed = await Promise.all(
+    sources.map(([group, resource, tell]) => {
+      const def = snapshot.builtin(group, resource);
+      return def === undefined ? undefined : follow(caches.of(def), tell);
+    }),
+  );
+  return {
+    graph,
+    close: () => {
+      for (const one of followed) one?.close();
+    },
+  };
+}
+
+/** A pod that waits for its node is told by its index alone, and need not be decoded. */
+function podsInto(graph: NodeGraph): Tell {
+  return (key, current) => {
+    if (current !== undefined && current.index.fields['spec.nodeName'] !== '') {
+      graph.setPod(decodeEntry(current));
+      return;
+    }
+    const [namespace = '', name = ''] = key.split('/');
+    graph.removePod(namespace, name);
+  };
+}
+
+function volumesInto(graph: NodeGraph): Tell {
+  return (key, current) => {
+    if (current === undefined) graph.removeVolume(key);
+    else graph.setVolume(decodeEntry(current));
+  };
+}

@@ -1,0 +1,109 @@
+import { createPrivateKey, createPublicKey, X509Certificate } from 'node:crypto';
+import { accessSync, constants, readFileSync, statSync } from 'node:fs';
+import { createSecureContext } from 'node:tls';
+import { pemBlocks } from '@wheelhouse/codec';
+import { readSigningKey } from '../../gates/authn/service-account-token.ts';
+import { type FileContent, FlagError } from './flags.ts';
+
+/** A file that the command line names. */
+export interface NamedFile {
+  readonly flag: string;
+  readonly path: string;
+  readonly content: FileContent;
+  /** The certificate that this is the key of. */
+  readonly keyOf?: string;
+}
+
+/**
+ * Looks at the files before anything is opened, so that what is wrong with one is told by the name
+ * of its flag. Throws FlagError, one line, for the first that cannot be read or holds something else.
+ */
+export function checkFiles(files: readonly NamedFile[]): void {
+  for (const file of files) {
+    try {
+      accessSync(file.path, constants.R_OK);
+    } catch (error) {
+      throw fault(file, `open ${file.path}: ${wordsOf(error)}`);
+    }
+    if (statSync(file.path).isDirectory()) throw fault(file, `read ${file.path}: is a directory`);
+    const problem = checks[file.content](file.path);
+    if (problem !== undefined) throw fault(file, `${file.path}: ${problem}`);
+    if (file.keyOf !== undefined && !fits(file.keyOf, file.path)) {
+      throw fault(file, `${file.path}: the private key is not that of ${file.keyOf}`);
+    }
+  }
+  checkPair(files, { certificate: 'tls-cert-file', key: 'tls-private-key-file' });
+  checkPair(files, { certificate: 'proxy-client-cert-file', key: 'proxy-client-key-file' });
+  checkPair(files, { certificate: 'kubelet-client-certificate', key: 'kubelet-client-key' });
+  checkPair(files, { certificate: 'etcd-certfile', key: 'etcd-keyfile' });
+}
+
+const fault = ({ flag }: Pick<NamedFile, 'flag'>, what: string) =>
+  new FlagError(`--${flag}: ${what}`);
+
+/** Failures in the words that other programs have for them. */
+function wordsOf(error: unknown): string {
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === 'ENOENT') return 'no such file or directory';
+  if (code === 'EACCES') return 'permission denied';
+  if (code === 'ENOTDIR') return 'not a directory';
+  return code ?? String(error);
+}
+
+/** What is wrong with the content; undefined: nothing. */
+type Check = (path: string) => string | undefined;
+
+const checks: Readonly<Record<FileContent, Check>> = {
+  any: () => undefined,
+  certificates: (path) => {
+    const blocks = blocksOf(path, 'CERTIFICATE');
+    if (blocks.length === 0) return 'data does not contain any valid RSA or ECDSA certificates';
+    return blocks.every((block) => works(() => new X509Certificate(block)))
+      ? undefined
+      : 'data contains a malformed certificate';
+  },
+  'private key': (path) =>
+    works(() => createPrivateKey(readFileSync(path)))
+      ? undefined
+      : 'data does not contain a valid RSA or ECDSA private key',
+  'signing key': (path) =>
+    works(() => readSigningKey(blocksOf(path, 'KEY').at(-1) ?? ''))
+      ? undefined
+      : 'data does not contain a valid RSA or ECDSA private key',
+  keys: (path) => {
+    const blocks = [...blocksOf(path, 'KEY'), ...blocksOf(path, 'CERTIFICATE')];
+    return blocks.length > 0 && blocks.every((block) => works(() => createPublicKey(block)))
+      ? undefined
+      : 'data does not contain any valid RSA or ECDSA public keys';
+  },
+};
+
+function blocksOf(path: string, type: 'CERTIFICATE' | 'KEY'): readonly string[] {
+  const blocks = pemBlocks(readFileSync(path, 'latin1'));
+  return blocks.filter((block) => block.type.endsWith(type)).map(({ text }) => text);
+}
+
+function works(read: () => unknown): boolean {
+  try {
+    read();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function fits(certPath: string, keyPath: string): boolean {
+  const pair = { cert: readFileSync(certPath), key: readFileSync(keyPath) };
+  return works(() => createSecureContext(pair));
+}
+
+function checkPair(
+  files: readonly NamedFile[],
+  { certificate, key }: { readonly certificate: string; readonly key: string },
+): void {
+  const pathOf = (flag: string) => files.find((file) => file.flag === flag)?.path;
+  const [certPath, keyPath] = [pathOf(certificate), pathOf(key)];
+  if (certPath === undefined || keyPath === undefined) return;
+  if (fits(certPath, keyPath)) return;
+  throw fault({ flag: key }, `${keyPath}: the private key is not that of --${certificate}`);
+}

@@ -1,0 +1,146 @@
+import type { Clock, Logger } from '@wheelhouse/machinery';
+
+/** One named check. It fails by throwing or rejecting; why is for the log and the check's own path. */
+export interface HealthCheck {
+  readonly name: string;
+  run(): void | Promise<void>;
+}
+
+/** Where a check is asked. `livez` gives boot checks a period of grace. */
+export type HealthEndpoint = 'healthz' | 'livez' | 'readyz';
+
+export interface HealthAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** The checks of a server and the answers of `/healthz`, `/livez`, `/readyz` and below (HEALTH-1, 2). */
+export interface Health {
+  /** On all three; `boot` ones do not fail livez during its grace period. */
+  add(check: HealthCheck, options?: { boot: boolean }): void;
+  /** On readyz alone (`shutdown`). */
+  addReadyz(check: HealthCheck): void;
+  /** On livez alone: what only a restart repairs. */
+  addLivez(check: HealthCheck): void;
+  /** The paths there are. */
+  paths(): readonly string[];
+  /** Undefined when `path` is no health path: the server's 404 follows. */
+  answer(path: string, query: URLSearchParams): Promise<HealthAnswer> | undefined;
+}
+
+const endpoints: readonly HealthEndpoint[] = ['healthz', 'livez', 'readyz'];
+
+/** An empty registry; `ping` and `log` are already in it, as they are everywhere upstream. */
+export function createHealth(options: {
+  clock: Clock;
+  logger: Logger;
+  livezGracePeriodMs: number;
+  /** Hears of each check that is made where all of an endpoint are. */
+  onChecked?: (check: {
+    readonly name: string;
+    readonly endpoint: HealthEndpoint;
+    readonly result: 'success' | 'error';
+  }) => void;
+}): Health {
+  const { clock, logger, onChecked = () => {} } = options;
+  const checks: Record<HealthEndpoint, HealthCheck[]> = { healthz: [], livez: [], readyz: [] };
+  const graceEnds = clock.monotonic() + options.livezGracePeriodMs;
+  const withGrace = (check: HealthCheck): HealthCheck => ({
+    name: check.name,
+    run: () => (clock.monotonic() > graceEnds ? check.run() : undefined),
+  });
+  const health: Health = {
+    add(check, { boot } = { boot: false }) {
+      checks.healthz.push(check);
+      checks.livez.push(boot ? withGrace(check) : check);
+      checks.readyz.push(check);
+    },
+    addReadyz: (check) => {
+      checks.readyz.push(check);
+    },
+    addLivez: (check) => {
+      checks.livez.push(check);
+    },
+    paths: () =>
+      endpoints.flatMap((endpoint) => [
+        `/${endpoint}`,
+        ...checks[endpoint].map(({ name }) => `/${endpoint}/${name}`),
+      ]),
+    answer(path, query) {
+      const [, endpoint, ...rest] = path.split('/');
+      if (!isEndpoint(endpoint)) return undefined;
+      if (rest.length === 0)
+        return answerAll({ endpoint, checks: checks[endpoint], query, logger, onChecked });
+      const name = rest.join('/');
+      const check = checks[endpoint].find((candidate) => candidate.name === name);
+      return check === undefined ? undefined : answerOne(check);
+    },
+  };
+  health.add({ name: 'ping', run: () => {} });
+  health.add({ name: 'log', run: () => {} });
+  return health;
+}
+
+function isEndpoint(segment: string | undefined): segment is HealthEndpoint {
+  return endpoints.some((endpoint) => endpoint === segment);
+}
+
+const plainText = {
+  'content-type': 'text/plain; charset=utf-8',
+  'x-content-type-options': 'nosniff',
+};
+
+/** All checks of an endpoint, in order, each asked even when one before it failed. */
+async function answerAll(options: {
+  endpoint: HealthEndpoint;
+  checks: readonly HealthCheck[];
+  query: URLSearchParams;
+  logger: Logger;
+  onChecked: NonNullable<Parameters<typeof createHealth>[0]['onChecked']>;
+}): Promise<HealthAnswer> {
+  const { endpoint, checks, query, logger, onChecked } = options;
+  const excluded = new Set(query.getAll('exclude'));
+  const unmatched = new Set(excluded);
+  const asked = await Promise.all(
+    checks.map(async (check) => {
+      unmatched.delete(check.name);
+      if (excluded.has(check.name)) return { check, line: `[+]${check.name} excluded: ok` };
+      const error = await failureOf(check);
+      const result = error === undefined ? 'success' : 'error';
+      onChecked({ name: check.name, endpoint, result });
+      if (error === undefined) return { check, line: `[+]${check.name} ok` };
+      return { check, line: `[-]${check.name} failed: reason withheld`, error };
+    }),
+  );
+  const lines = asked.map(({ line }) => `${line}\n`);
+  if (unmatched.size > 0) {
+    const names = [...unmatched].sort().map((name) => JSON.stringify(name));
+    lines.push(`warn: some health checks cannot be excluded: no matches for ${names.join(',')}\n`);
+  }
+  const failed = asked.filter(({ error }) => error !== undefined);
+  if (failed.length > 0) {
+    const names = failed.map(({ check }) => check.name);
+    const errors = failed.map(({ error }) => error);
+    logger.debug(2, 'health check failed', { endpoint, checks: names, errors });
+    return { status: 500, headers: plainText, body: `${lines.join('')}${endpoint} check failed\n` };
+  }
+  const body = query.has('verbose') ? `${lines.join('')}${endpoint} check passed\n` : 'ok';
+  return { status: 200, headers: plainText, body };
+}
+
+async function answerOne(check: HealthCheck): Promise<HealthAnswer> {
+  const error = await failureOf(check);
+  if (error === undefined) return { status: 200, headers: plainText, body: 'ok' };
+  const body = `internal server error: ${error.message}\n`;
+  return { status: 500, headers: plainText, body };
+}
+
+async function failureOf(check: HealthCheck): Promise<Error | undefined> {
+  try {
+    await check.run();
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error));
+  }
+}

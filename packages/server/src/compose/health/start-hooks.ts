@@ -1,0 +1,294 @@
+import { type Clock, type Dialect, type DialectName, nextTurn } from '@wheelhouse/machinery';
+import type { IdentityLease } from '../../controllers/identity/identity-lease.ts';
+import { createTrackingRecord } from '../../controllers/identity/legacy-token-tracking.ts';
+import type { ServerPeers } from '../../controllers/services/default-service.ts';
+import type { FlowControl } from '../../gates/flowcontrol/contract.ts';
+import { CorruptObjectError } from '../../watchcache/store-errors.ts';
+import type { Api } from '../api.ts';
+import { createSystemNamespaces, createSystemPriorities } from '../bootstrap.ts';
+import type { ServerConfig } from '../flags/config.ts';
+import { createOwnApiServices } from '../registration.ts';
+import { createOwnService } from '../services/default-service.ts';
+import type { ServiceNumbers } from '../services/service-numbers.ts';
+import { createFlowObjects } from '../serving/flow-control.ts';
+import type { StoreSpace } from '../storage/opened-store.ts';
+import type { StoreChecks } from '../storage/store-check.ts';
+import type { Health } from './health.ts';
+import { tokenTracking } from './own-records.ts';
+
+/**
+ * How long the hooks have before the port opens. Who keeps asking whether a server is ready takes
+ * from it, with every handshake, what it needs to become so; one that is slow is to say why.
+ */
+const headStartMs = 500;
+
+/** A check whose name has no prefix, although a hook is behind it. */
+const autoregisterCompletion = 'autoregister-completion';
+
+/** Runs what belongs after the start, each hook with a health check of upstream's name (HEALTH-2). */
+export interface StartHooks {
+  /** All hooks have succeeded. */
+  readonly done: Promise<void>;
+  /** Resolves when the hooks have ended, well or not, or have had their head start. */
+  readonly headStart: Promise<void>;
+  /** Lets the hooks go on that need the port. */
+  listensOn(port: number): void;
+  /** From here on readyz fails, so that no new traffic comes (HEALTH-3). */
+  beginShutdown(): void;
+}
+
+/** A check's name without its prefix, and the work it stands for. */
+export type Hook = readonly [name: string, run: () => Promise<unknown>];
+
+interface StartHookOptions {
+  readonly config: ServerConfig;
+  readonly api: Api;
+  readonly dialect: Dialect;
+  readonly health: Health;
+  readonly flowControl: FlowControl;
+  /** How a store that is elsewhere is asked; the store itself when absent. */
+  readonly checks: StoreChecks | undefined;
+  /** Whether the store can be written, where that is known. */
+  readonly space: StoreSpace | undefined;
+  /** Other servers on the same store. */
+  readonly peers: ServerPeers | undefined;
+  readonly services: Pick<ServiceNumbers, 'usage'>;
+  readonly lease: IdentityLease | undefined;
+  /** Hooks of features that are off by default. */
+  readonly more: readonly Hook[];
+}
+
+export function runStartHooks(options: StartHookOptions): StartHooks {
+  const { dialect, health, config } = options;
+  addStoreChecks(options);
+  let listensOn = (_port: number) => {};
+  const listening = new Promise<number>((resolve) => {
+    listensOn = resolve;
+  });
+  if (config.listen.port !== 0) listensOn(config.listen.port);
+  const tasks = startTasks(options, listening);
+  const names: Readonly<Record<string, readonly string[]>> = hookNames[dialect.name];
+  const pending = [...Object.entries(tasks), ...options.more].map(([task, run]) => {
+    const ran = run();
+    for (const name of names[task] ?? [task]) addHook(health, name, ran);
+    return { task, ran };
+  });
+  if (dialect.name === 'kubernetes') addInformerSync(options);
+  let shuttingDown = false;
+  health.addReadyz({
+    name: 'shutdown',
+    run: () => {
+      if (shuttingDown) throw new Error('process is shutting down');
+    },
+  });
+  const all = (of: typeof pending) => Promise.all(of.map(({ ran }) => ran)).then(() => {});
+  const done = all(pending);
+  // A server that cannot listen closes its store under the hooks, and nobody waits for them.
+  done.catch(() => {});
+  return {
+    done,
+    headStart: headStart(all(pending.filter(({ task }) => task !== 'service')), config.clock),
+    listensOn,
+    beginShutdown: () => {
+      shuttingDown = true;
+    },
+  };
+}
+
+type TaskName = keyof ReturnType<typeof startTasks>;
+
+/** What there is to do before the server is ready. All of it begins at once. */
+function startTasks(options: StartHookOptions, listening: Promise<number>) {
+  const { api, dialect, config } = options;
+  const { clock, storageWaitMs } = config;
+  const around = { config, dialect, api };
+  const parts = { registry: api.registry, snapshot: api.catalogue.snapshot(), dialect };
+  const namespaces = once(() => createSystemNamespaces(parts));
+  return {
+    informers: () =>
+      storageWaitMs === undefined
+        ? api.informersReady()
+        : waitAtMost({ task: api.informersReady(), clock, timeMs: storageWaitMs }),
+    customKinds: () => api.customKindsReady(),
+    namespaces,
+    priorities: () => createSystemPriorities(parts),
+    aggregation: () => api.aggregation.start(),
+    trust: () => api.aggregation.publishTrust(namespaces()),
+    roles: () => api.createDefaultRoles(namespaces()),
+    flowObjects: () => createFlowObjects({ ...around, flowControl: options.flowControl }),
+    apiServices: () => createOwnApiServices(around),
+    identityLease: async () => {
+      await namespaces();
+      await announced(options);
+    },
+    tokenTracking: async () => {
+      const tracking = tokenTracking(around);
+      if (tracking === undefined) return;
+      await namespaces();
+      await createTrackingRecord(tracking);
+    },
+    admission: () => admissionReady(options),
+    serviceNumbers: () => serviceNumbersRead(options),
+    /** The one task that needs the port. */
+    service: async () => {
+      const [port] = await Promise.all([listening, namespaces()]);
+      await createOwnService({ ...around, port, peers: options.peers });
+    },
+  };
+}
+
+/** A store that refuses the Lease, as on a full disk, does not fail the start: it is renewed later. */
+async function announced({ lease, config }: StartHookOptions): Promise<void> {
+  try {
+    await lease?.renew();
+  } catch (error) {
+    config.logger.error('the Lease of this server cannot be stored', { error: String(error) });
+  }
+}
+
+/** Resolves when the objects that configure admission have been read. */
+async function admissionReady({ api, dialect }: StartHookOptions): Promise<void> {
+  const snapshot = api.catalogue.snapshot();
+  const group = dialect.group('admissionregistration');
+  const defs = snapshot.defs.filter((def) => def.custom === undefined && def.group === group);
+  await Promise.all(defs.map((def) => api.registry.caches.of(def).ready()));
+}
+
+/** A damaged Service fails the requests that need numbers, and not the start. */
+async function serviceNumbersRead({ services, config }: StartHookOptions): Promise<void> {
+  try {
+    await services.usage();
+  } catch (error) {
+    if (!(error instanceof CorruptObjectError)) throw error;
+    config.logger.error('the numbers of Services cannot be read', { error: error.message });
+  }
+}
+
+/** The names of checks that a task answers for, those that programs know (HEALTH-2). */
+type HookNames = Readonly<Record<TaskName, readonly string[]>>;
+
+const commonNames: HookNames = {
+  informers: ['generic-apiserver-start-informers'],
+  customKinds: [
+    'start-apiextensions-informers',
+    'start-apiextensions-controllers',
+    'crd-informer-synced',
+  ],
+  namespaces: ['start-system-namespaces-controller'],
+  priorities: ['scheduling/bootstrap-system-priority-classes'],
+  aggregation: ['apiservice-registration-controller'],
+  trust: ['start-cluster-authentication-info-controller'],
+  roles: ['rbac/bootstrap-roles'],
+  flowObjects: ['priority-and-fairness-config-producer'],
+  apiServices: [autoregisterCompletion],
+  identityLease: [],
+  tokenTracking: ['start-legacy-token-tracking-controller'],
+  admission: [],
+  serviceNumbers: [],
+  service: ['bootstrap-controller'],
+};
+
+const hookNames: Readonly<Record<DialectName, HookNames>> = {
+  svc: commonNames,
+  kubernetes: {
+    ...commonNames,
+    aggregation: [
+      'apiservice-registration-controller',
+      'start-kube-aggregator-informers',
+      'apiservice-status-remote-available-controller',
+      'apiservice-wait-for-first-sync',
+      'apiservice-discovery-controller',
+      'apiservice-openapi-controller',
+      'apiservice-openapiv3-controller',
+    ],
+    apiServices: [
+      'kube-apiserver-autoregistration',
+      autoregisterCompletion,
+      'apiservice-status-local-available-controller',
+    ],
+    identityLease: [
+      'start-kube-apiserver-identity-lease-controller',
+      'start-kube-apiserver-identity-lease-garbage-collector',
+    ],
+    admission: ['start-apiserver-admission-initializer'],
+    serviceNumbers: ['start-service-ip-repair-controllers'],
+  },
+};
+
+function addStoreChecks({ api, dialect, health, checks, space }: StartHookOptions): void {
+  const own = [{ suffix: '', run: () => api.registry.store.ping() }];
+  for (const { suffix, run } of checks?.health ?? own) {
+    health.add({ name: dialect.storeCheck + suffix, run });
+  }
+  for (const { suffix, run } of checks?.ready ?? []) {
+    health.addReadyz({ name: dialect.storeCheck + suffix, run });
+  }
+  // On readyz alone: a new start makes no room on a disk.
+  if (space !== undefined) health.addReadyz({ name: 'storage-writable', run: space.check });
+}
+
+/** Resolves with the task, or when its time is up; rejects as the task does before that. */
+function waitAtMost(options: {
+  readonly task: Promise<void>;
+  readonly clock: Clock;
+  readonly timeMs: number;
+}): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = options.clock.after(options.timeMs, resolve);
+    options.task.then(resolve, reject).finally(() => timer.stop());
+  });
+}
+
+/** Resolves when `done` has ended, well or not, or after the head start. */
+export function headStart(done: Promise<void>, clock: Clock): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = clock.after(headStartMs, resolve);
+    const end = () => {
+      timer.stop();
+      resolve();
+    };
+    done.then(end, end);
+  });
+}
+
+/** Runs the work at the first call; later ones get the same promise. */
+export function once(run: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | undefined;
+  return () => {
+    running ??= run();
+    return running;
+  };
+}
+
+/** Adds the check that the caches that every request needs follow the store. */
+function addInformerSync({ api, health }: StartHookOptions): void {
+  const notYet = Symbol();
+  const run = async () => {
+    const first = await Promise.race([api.informersReady(), settled(notYet)]);
+    if (first === notYet) throw new Error('caches are not synced');
+  };
+  health.addReadyz({ name: 'informer-sync', run });
+}
+
+const settled = <T>(value: T): Promise<T> => nextTurn().then(() => value);
+
+/** Adds the check of a task, which passes once the task has succeeded. */
+function addHook(health: Health, name: string, task: Promise<unknown>): void {
+  let state: 'running' | 'done' | Error = 'running';
+  task.then(
+    () => {
+      state = 'done';
+    },
+    (error: unknown) => {
+      state = error instanceof Error ? error : new Error(String(error));
+    },
+  );
+  const check = {
+    name: name === autoregisterCompletion ? name : `poststarthook/${name}`,
+    run: () => {
+      if (state === 'running') throw new Error('not finished');
+      if (state !== 'done') throw state;
+    },
+  };
+  health.add(check, { boot: true });
+}

@@ -1,0 +1,26 @@
+import type { JsonObject } from '@wheelhouse/machinery';
+
+/** The release of the API whose behaviour this server has. */
+export const apiRelease = { major: '1', minor: '32', patch: '0' } as const;
+
+/**
+ * What `/version` answers (API-11): clients compare major and minor with their own. A server that
+ * emulates another release says so, and stays what it is (VER-2).
+ */
+export function versionDocument(emulatedMinor?: number): JsonObject {
+  const { major, minor, patch } = apiRelease;
+  return {
+    major,
+    minor,
+    ...(emulatedMinor === undefined
+      ? {}
+      : { emulationMajor: major, emulationMinor: String(emulatedMinor) }),
+    gitVersion: `v${major}.${minor}.${patch}+wheelhouse`,
+    gitCommit: '',
+    gitTreeState: 'clean',
+    buildDate: '1970-01-01T00:00:00Z',
+    goVersion: '',
+    compiler: 'node',
+    platform: `${process.platform}/${process.arch === 'x64' ? 'amd64' : process.arch}`,
+  };
+}

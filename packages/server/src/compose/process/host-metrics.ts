@@ -1,0 +1,94 @@
+import { readdir, readFile } from 'node:fs/promises';
+import type { Counter, Gauge, MetricRegistry } from '@wheelhouse/machinery';
+
+/**
+ * Adds what the host's kernel knows of the process, where it tells that as files below `/proc`; the
+ * function brings it up to date.
+ */
+export function addHostMetrics(registry: MetricRegistry): () => Promise<void> {
+  const families = createFamilies(registry);
+  const received = counterUpTo(() => families.received.of());
+  const sent = counterUpTo(() => families.sent.of());
+  const gauge = (family: { of(): Gauge }, value: number | undefined): void => {
+    if (value !== undefined && Number.isFinite(value)) family.of().set(value);
+  };
+  return async () => {
+    const [descriptors, limits, stat, network] = await Promise.all([
+      readdir('/proc/self/fd').catch(() => undefined),
+      textOf('/proc/self/limits'),
+      textOf('/proc/self/stat'),
+      textOf('/proc/self/net/dev'),
+    ]);
+    // One of them is the folder, while it is read.
+    gauge(families.openFiles, descriptors === undefined ? undefined : descriptors.length - 1);
+    gauge(families.filesMax, limitOf(limits, 'Max open files'));
+    gauge(families.virtual, virtualBytes(stat));
+    gauge(families.virtualMax, limitOf(limits, 'Max address space'));
+    const traffic = trafficOf(network);
+    if (traffic === undefined) return;
+    received(traffic.received);
+    sent(traffic.sent);
+  };
+}
+
+/** What a limit is where there is none: the largest there can be. */
+const unlimited = 2 ** 64;
+
+function createFamilies(registry: MetricRegistry) {
+  const of = (name: string, help: string) =>
+    ({ name: `process_${name}`, help, stability: 'ALPHA', labels: [] }) as const;
+  return {
+    openFiles: registry.gauge(of('open_fds', 'File descriptors that the process has open.')),
+    filesMax: registry.gauge(of('max_fds', 'File descriptors that it may have open.')),
+    virtual: registry.gauge(of('virtual_memory_bytes', 'Bytes of its address space.')),
+    virtualMax: registry.gauge(
+      of('virtual_memory_max_bytes', 'Bytes that its address space may have.'),
+    ),
+    received: registry.counter(
+      of('network_receive_bytes_total', 'Bytes that its network interfaces have received.'),
+    ),
+    sent: registry.counter(
+      of('network_transmit_bytes_total', 'Bytes that its network interfaces have sent.'),
+    ),
+  };
+}
+
+/** Counts up to what somebody else has counted. */
+function counterUpTo(counter: () => Counter): (total: number) => void {
+  let counted = 0;
+  return (total) => {
+    counter().add(total - counted);
+    counted = total;
+  };
+}
+
+/** Undefined where there is no such file. */
+async function textOf(file: string): Promise<string | undefined> {
+  return readFile(file, 'utf8').catch(() => undefined);
+}
+
+/** The soft limit of a line such as `Max open files  1024  4096  files`. */
+export function limitOf(text: string | undefined, name: string): number | undefined {
+  const line = text?.split('\n').find((one) => one.startsWith(name));
+  const soft = line?.slice(name.length).trim().split(/\s+/, 1)[0];
+  if (soft === undefined) return undefined;
+  return soft === 'unlimited' ? unlimited : Number(soft);
+}
+
+/** The size is the 23rd member; the 2nd is a name in parentheses, which may hold spaces. */
+function virtualBytes(stat: string | undefined): number | undefined {
+  const rest = stat?.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return rest?.[20] === undefined ? undefined : Number(rest[20]);
+}
+
+/** Sums over all interfaces: the first number of each line is received, the ninth sent. */
+function trafficOf(text: string | undefined): { received: number; sent: number } | undefined {
+  if (text === undefined) return undefined;
+  const sums = { received: 0, sent: 0 };
+  for (const line of text.split('\n').slice(2)) {
+    const numbers = line.split(':')[1]?.trim().split(/\s+/).map(Number) ?? [];
+    sums.received += numbers[0] ?? 0;
+    sums.sent += numbers[8] ?? 0;
+  }
+  return sums;
+}

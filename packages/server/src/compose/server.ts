@@ -1,0 +1,357 @@
+import { readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { builtinKinds, loadPrivilegedPods } from '@wheelhouse/kinds';
+import {
+  type Dialect,
+  dialectOf,
+  type Exchange,
+  type Logger,
+  LoopOccupancy,
+  type MemoryBudget,
+  type MetricRegistry,
+  type OnExchange,
+  systemClock,
+} from '@wheelhouse/machinery';
+import { needsConfiguration } from '../admission/plugin-list.ts';
+import type { AuditGate } from '../gates/audit/gate.ts';
+import { createAuditMetrics } from '../gates/audit/metrics.ts';
+import { bundleProblems } from '../gates/authn/certificate.ts';
+import { serve } from '../pipeline.ts';
+import { type HttpServer, type ServingTls, startHttpServer } from '../serving/server.ts';
+import type { OpenConfigurations } from './admission/admission-configuration.ts';
+import { createApi } from './api.ts';
+import {
+  type AuthorizationSettings,
+  readAuthorization,
+} from './authorization/authorization-settings.ts';
+import { ensureServingCertificates, suppliedPair } from './certificates/certificates.ts';
+import { readNamedCertificates } from './certificates/serving-certificates.ts';
+import { type FeatureControllers, startFeatures } from './controllers/feature-controllers.ts';
+import { controllersAfter } from './controllers/led-controllers.ts';
+import type { ServerConfig } from './flags/config.ts';
+import { emulatedKinds } from './flags/emulation.ts';
+import { defaultGates } from './flags/feature-gates.ts';
+import { configuredKinds } from './flags/runtime-config.ts';
+import { createGates } from './gates.ts';
+import { createHealth, type Health } from './health/health.ts';
+import { createHealthMetrics } from './health/health-metrics.ts';
+import { ownLease } from './health/own-records.ts';
+import { once, runStartHooks } from './health/start-hooks.ts';
+import { recordFaults } from './process/faults.ts';
+import { watchEventLoop } from './process/loop-watchdog.ts';
+import { createServerMemory } from './process/memory.ts';
+import { readAllowedLabels } from './process/metric-flags.ts';
+import { createMetrics } from './process/metrics.ts';
+import { checkExpression, checkRules, judgeDefault } from './rule-engine.ts';
+import { serviceNumbersLook } from './services/service-number-metrics.ts';
+import { createServiceNumbers, type ServiceNumbers } from './services/service-numbers.ts';
+import { closedConnectionCounter, handshakeCounter } from './serving/connection-metrics.ts';
+import { openConsole } from './serving/console.ts';
+import { connectionsWithin } from './serving/file-limit.ts';
+import { followFlowObjects } from './serving/flow-control.ts';
+import { isAlwaysServed, refusalWhileStopping, withFilters } from './serving/traffic.ts';
+import { encodedObjects } from './storage/encoded-objects.ts';
+import { openStore } from './storage/open-store.ts';
+import { sealedStore } from './storage/sealed-store.ts';
+import { alarmLook } from './storage/store-metrics.ts';
+
+/** A server that listens. */
+export interface RunningServer {
+  /** `https://127.0.0.1:6443`, without a slash at the end. */
+  readonly url: string;
+  /** The CA to trust, when the server made its own. */
+  readonly caPem: string | undefined;
+  /** Resolves when readyz would answer 200 for the first time. */
+  readonly ready: Promise<void>;
+  /**
+   * Stops as on SIGTERM (HEALTH-3): readyz fails, the delay passes, watches end, requests in flight
+   * finish, the store closes. Stopping twice is one stop.
+   */
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts a control plane: opens the store, makes certificates when none are given, wires the gates
+ * and endpoints, begins what belongs after the start, and listens. Rejects with a clear error when
+ * the store is locked or damaged, a file cannot be read, or the port is taken.
+ */
+export async function startServer(settings: ServerConfig): Promise<RunningServer> {
+  const config = { ...settings, listen: await listenSettings(settings.listen) };
+  const authorization = await readAuthorization(config, dialectOf(config.dialect));
+  const authorizationModes = authorization.authorizers.map(({ type }) => type);
+  const plugins = await openPlugins(config);
+  const { configurations, webhookCredentials = {} } = plugins;
+  const admission = { ...config.admission, configurations, webhookCredentials };
+  try {
+    const running = await start({ ...config, authorizationModes, admission }, authorization);
+    const stop = () => running.stop().finally(plugins.close);
+    return { ...running, stop };
+  } catch (error) {
+    plugins.close();
+    throw error;
+  }
+}
+
+/** Where a user put a pair into the directory for certificates, that pair is as one of flags. */
+async function listenSettings(listen: ServerConfig['listen']): Promise<ServerConfig['listen']> {
+  const { tls } = listen;
+  const pair = tls !== 'plaintext' && 'certDir' in tls ? suppliedPair(tls.certDir) : undefined;
+  if (pair === undefined) return listen;
+  const { checkFiles } = await import('./flags/flag-files.ts');
+  const { certFile, keyFile } = pair;
+  const flag = 'cert-dir';
+  checkFiles([
+    { flag, path: certFile, content: 'certificates' },
+    { flag, path: keyFile, content: 'private key', keyOf: certFile },
+  ]);
+  return { ...listen, tls: pair };
+}
+
+/** What admission plugins are told by a file; the reader is loaded only where there is one. */
+async function openPlugins(config: ServerConfig): Promise<OpenConfigurations> {
+  const { admission = {} } = config;
+  if (admission.configFile === undefined && !needsConfiguration(admission)) {
+    return { configurations: {}, close: () => {} };
+  }
+  const loaded = await import('./admission/admission-configuration.ts');
+  return loaded.openPluginConfigurations(config);
+}
+
+async function start(
+  config: ServerConfig,
+  authorization: AuthorizationSettings,
+): Promise<RunningServer> {
+  const dialect = dialectOf(config.dialect);
+  const tls = servingTls(config);
+  const { storage, health, metrics, api, memory, services } = await openApi(config, dialect);
+  const { registry } = metrics;
+  const { occupancy, watchdog } = watchLoop(health, { registry, logger: config.logger });
+  const stopRecording = recordFaults({ registry, logger: config.logger, clock: config.clock });
+  let audit: AuditGate | undefined;
+  let features: FeatureControllers | undefined;
+  const close = async () => {
+    memory.close();
+    watchdog.stop();
+    await features?.close();
+    await audit?.close();
+    await api.close();
+    await storage.close();
+    stopRecording();
+  };
+  const giveUp = async (error: unknown): Promise<never> => {
+    await close();
+    throw error;
+  };
+  audit = await openAudit(config, registry).catch(giveUp);
+  const of = { config, dialect, api, registry, metrics, authorization };
+  const judges = await createGates(of).catch(giveUp);
+  const gates = { ...judges, audit };
+  metrics.countInFlight(gates.flowControl);
+  const { shared, space } = storage;
+  const peers = shared?.presence;
+  const { flowControl } = gates;
+  features = await startFeatures({ config, dialect, api }).catch(giveUp);
+  const lease = ownLease({ config, dialect, api });
+  const stored = { checks: shared?.checks, space, peers, services, lease, more: features.hooks };
+  const hooks = runStartHooks({ config, api, dialect, health, flowControl, ...stored });
+  await hooks.headStart;
+  const answer = (exchange: Exchange) => serve(exchange, gates, api.endpoints);
+  const on = { answer, registry, memory: memory.budget, occupancy };
+  const server = await listen(config, tls, on).catch((error: unknown) => {
+    gates.close();
+    return giveUp(error);
+  });
+  server.takeUpgrades();
+  api.aggregation.followAfter(hooks.done);
+  const { port } = server.address;
+  api.listensOn(port);
+  hooks.listensOn(port);
+  const compactor = storage.startCompactor();
+  const caPem = tls === 'plaintext' ? undefined : tls.caPem;
+  const around = { config, dialect, api, caPem, port, presence: peers, lease };
+  const controllers = controllersAfter(hooks.done, around);
+  const flowObjects = followFlowObjects(hooks.done, { ...around, flowControl });
+  const stop = async () => {
+    hooks.beginShutdown();
+    await pause(config, config.shutdownDelayMs);
+    const timeoutMs = config.limits.requestTimeoutMs;
+    if (config.traffic?.whileStopping === 'refuse') {
+      await server.turnAway({ refusal: refusalWhileStopping, timeoutMs });
+    }
+    await Promise.all([controllers.close(), flowObjects.close()]);
+    await server.drain({ timeoutMs, endStreams: api.endStreams });
+    compactor.stop();
+    gates.close();
+    await close();
+  };
+  return { url: urlOf(config, server), caPem, ready: hooks.done, stop: once(stop) };
+}
+
+/** Watches the event loop of this thread. A blocked one fails `/livez`. */
+function watchLoop(
+  health: Health,
+  reports: { readonly registry: MetricRegistry; readonly logger: Logger },
+) {
+  const occupancy = new LoopOccupancy(systemClock);
+  const watchdog = watchEventLoop({ clock: systemClock, occupancy, ...reports });
+  health.addLivez({ name: 'event-loop', run: watchdog.check });
+  return { occupancy, watchdog };
+}
+
+/** The store, and what requests find there. */
+async function openApi(config: ServerConfig, dialect: Dialect) {
+  const { clock, logger } = config;
+  const services = createServiceNumbers(config);
+  const kinds = await kindsOf(config, services);
+  const allowedLabels = await readAllowedLabels(config);
+  const metrics = createMetrics({ config, kinds, allowedLabels });
+  const healthMetrics = createHealthMetrics(config.clock);
+  const opened = await openStore(config, kinds);
+  const sealed = await sealedStore(opened, { config, kinds, registry: metrics.registry });
+  const storage = await encodedObjects(sealed, { config, kinds });
+  const { store, shared, isStale } = storage;
+  const { livezGracePeriodMs } = config;
+  const onChecked = healthMetrics.checked;
+  const health = createHealth({ clock, logger, livezGracePeriodMs, onChecked });
+  metrics.serveAt('/metrics/slis', healthMetrics.registry);
+  const api = createApi({
+    config,
+    dialect,
+    store: metrics.measured(store),
+    health,
+    kinds,
+    metrics,
+    reservations: shared?.reservations,
+    claims: shared?.claims,
+    isStale,
+  });
+  services.readFrom(api, shared?.claims);
+  metrics.countObjects(api);
+  metrics.measureSize(store);
+  if (storage.space !== undefined) metrics.lookAt(alarmLook(metrics.registry, storage.space));
+  metrics.lookAt(serviceNumbersLook(metrics.registry, services));
+  const { registry, lookAt } = metrics;
+  const limitBytes = config.limits.memoryBytes ?? 0;
+  const memory = createServerMemory({ limitBytes, clock, logger, registry, lookAt });
+  return { storage, health, metrics, api, memory, services };
+}
+
+/** Loaded only when it is asked for. */
+async function openAudit(
+  config: ServerConfig,
+  registry: MetricRegistry,
+): Promise<AuditGate | undefined> {
+  const metrics = createAuditMetrics(registry);
+  if (config.audit === undefined) return undefined;
+  const loaded = await import('./audit/audit.ts');
+  return loaded.openAudit(config.audit, { config, metrics });
+}
+
+async function kindsOf(config: ServerConfig, services: ServiceNumbers) {
+  const dialect = dialectOf(config.dialect);
+  const gates = config.featureGates ?? defaultGates;
+  const known = builtinKinds(dialect, {
+    definitions: { checkRules, judgeDefault, checkBundle: bundleProblems },
+    admission: { checkExpression },
+    services,
+    features: gates,
+  });
+  const served = { config: config.runtimeConfig ?? new Map(), dialect };
+  const ofRelease = await emulatedKinds(known, {
+    minor: config.emulatedMinor,
+    admission: { checkExpression },
+    features: gates,
+    ...served,
+  });
+  const kinds = configuredKinds(ofRelease, { ...served, gates });
+  if (config.privilegedContainers !== 'refused') return kinds;
+  const { withoutPrivileged } = await loadPrivilegedPods();
+  return withoutPrivileged(kinds);
+}
+
+function servingTls(config: ServerConfig): Tls {
+  const pair = servingPair(config);
+  if (pair === 'plaintext') return pair;
+  const { ciphers, minVersion, named } = config.listen.secure ?? {};
+  return {
+    ...pair,
+    ...(ciphers === undefined ? {} : { ciphers }),
+    ...(minVersion === undefined ? {} : { minVersion }),
+    ...(named === undefined ? {} : { named: readNamedCertificates(named) }),
+  };
+}
+
+type Tls = (ServingTls & { readonly caPem?: string }) | 'plaintext';
+
+function servingPair(config: ServerConfig): Tls {
+  const { tls, host } = config.listen;
+  if (tls === 'plaintext') return tls;
+  const { clientCaFile, requestHeader } = config.authentication;
+  const bundles = [clientCaFile, requestHeader?.clientCaFile].filter((file) => file !== undefined);
+  const clientAuthorities = bundles.map((file) => readFileSync(file, 'utf8'));
+  if ('certFile' in tls) {
+    const [certificate, key] = [readFileSync(tls.certFile), readFileSync(tls.keyFile)];
+    return { certificate, key, clientAuthorities };
+  }
+  const listening = host === '0.0.0.0' || host === '::' ? [] : [host];
+  const advertised = config.advertiseAddress === undefined ? [] : [config.advertiseAddress];
+  const hosts = ['localhost', '127.0.0.1', '::1', hostname(), ...listening, ...advertised];
+  const made = ensureServingCertificates({
+    certDir: tls.certDir,
+    hosts: [...new Set(hosts)],
+    clock: config.clock,
+  });
+  const { certificatePem: certificate, keyPem: key, caPem } = made;
+  return { certificate, key, caPem, clientAuthorities };
+}
+
+/** Listens: the console's requests are its own, all others `answer`'s. */
+async function listen(
+  config: ServerConfig,
+  tls: Tls,
+  on: {
+    readonly answer: OnExchange;
+    readonly registry: MetricRegistry;
+    readonly memory: MemoryBudget;
+    readonly occupancy: LoopOccupancy;
+  },
+): Promise<HttpServer> {
+  const { limits, clock, logger } = config;
+  const { streamsPerConnectionMax, connectionsMax = connectionsWithin() } = limits;
+  const { host, port, secure } = config.listen;
+  const { goAwayChance } = config.traffic ?? {};
+  const webConsole = openConsole(config);
+  const onExchange = await withFilters(config, (exchange) =>
+    webConsole?.takes(exchange.url) === true ? webConsole.answer(exchange) : on.answer(exchange),
+  );
+  return startHttpServer({
+    listen: { host, port, tls, ...(secure === undefined ? {} : { http2: secure.http2 }) },
+    onExchange,
+    onHandshakeFailed: handshakeCounter(on.registry),
+    logger,
+    clock,
+    memory: on.memory,
+    isAlwaysServed,
+    occupancy: on.occupancy,
+    ...(goAwayChance === undefined ? {} : { goAwayChance }),
+    onConnectionClosed: closedConnectionCounter(on.registry),
+    limits: {
+      connectionsMax,
+      ...(streamsPerConnectionMax === undefined ? {} : { streamsPerConnectionMax }),
+    },
+  });
+}
+
+function urlOf(config: ServerConfig, server: HttpServer): string {
+  const scheme = config.listen.tls === 'plaintext' ? 'http' : 'https';
+  const { host, port } = server.address;
+  const reachable = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
+  return `${scheme}://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`;
+}
+
+function pause(config: ServerConfig, delayMs: number): Promise<void> {
+  if (delayMs <= 0) return Promise.resolve();
+  return new Promise((resolve) => {
+    config.clock.after(delayMs, resolve);
+  });
+}

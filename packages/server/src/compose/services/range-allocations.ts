@@ -1,0 +1,216 @@
+import { parseWrittenJson } from '@wheelhouse/codec';
+import {
+  asService,
+  defineKind,
+  type NumberRecorder,
+  numbersIn,
+  type Pool,
+  type ResourceDef,
+  type ServiceRanges,
+} from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  appendAll,
+  type Clock,
+  type Dialect,
+  type Logger,
+  serviceUnavailable,
+  textOf,
+} from '@wheelhouse/machinery';
+import type { Store, StoredRecord } from '@wheelhouse/store';
+import { encodeStored } from '../../registry/object-codec.ts';
+import { storing } from '../../registry/registry.ts';
+
+/** Upstream's bitmaps of the numbers in use, one object for each range, are below this key. */
+const rangeKeys = '/registry/ranges/';
+
+/** The kind of the bitmaps, which no version serves. */
+export function rangeAllocation(dialect: Dialect): ResourceDef {
+  return defineKind({
+    dialect,
+    facts: 'core',
+    kind: 'RangeAllocation',
+    resource: 'rangeallocations',
+    scope: 'Cluster',
+    verbs: [],
+    versions: [{ version: 'v1', served: false }],
+    storage: { prefix: rangeKeys },
+    strategy: { validateName: () => [] },
+  });
+}
+
+interface NumberedPool extends Pool {
+  readonly text: string;
+}
+
+/** A range and the key of its bitmap. */
+export interface MappedRange {
+  readonly key: string;
+  readonly pool: NumberedPool;
+}
+
+/**
+ * The bitmaps of the ranges. Where addresses are recorded as IPAddresses, upstream keeps a bitmap of
+ * node ports alone.
+ */
+export function mappedRanges(
+  { addresses, nodePorts }: ServiceRanges,
+  covers: 'everything' | 'ports',
+): readonly MappedRange[] {
+  const [first, second] = addresses;
+  const ports = { key: `${rangeKeys}servicenodeports`, pool: nodePorts };
+  if (covers === 'ports') return [ports];
+  const secondary = { key: `${rangeKeys}secondaryserviceips` };
+  return [
+    { key: `${rangeKeys}serviceips`, pool: first },
+    ...(second === undefined ? [] : [{ ...secondary, pool: second }]),
+    ports,
+  ];
+}
+
+const attemptsMax = 64;
+/** A bit that no Service explains is taken for a leak after this time, as upstream does. */
+const leakMs = 3 * 60_000;
+const suspectsMax = 10_000;
+
+/**
+ * Records the numbers of Services in the bitmaps of a kube-apiserver on the same etcd (STORE-2), so
+ * that neither gives what the other is about to give. A range without a bitmap, or whose bitmap is of
+ * another range, has no such server, and nothing is recorded for it.
+ */
+export function rangeRecorder(options: {
+  readonly store: () => Store;
+  readonly ranges: readonly MappedRange[];
+  readonly clock: Clock;
+  readonly logger: Logger;
+}): NumberRecorder {
+  return new RangeRecorder(options);
+}
+
+class RangeRecorder implements NumberRecorder {
+  readonly owners = 'none';
+  readonly #options: Parameters<typeof rangeRecorder>[0];
+  /** When bits that no Service explains were first seen, in monotonic ms. */
+  readonly #suspects = new Map<string, number>();
+
+  constructor(options: Parameters<typeof rangeRecorder>[0]) {
+    this.#options = options;
+  }
+
+  numbersOf(object: ApiObject): readonly string[] {
+    return numbersIn(asService(object).spec);
+  }
+
+  async record(numbers: readonly string[]): Promise<boolean> {
+    const done: string[] = [];
+    let isRecorded = false;
+    try {
+      for (const range of this.#options.ranges) {
+        const own = numbers.filter((one) => range.pool.has(one));
+        if (!(await this.#set(range, own))) return false;
+        appendAll(done, own);
+      }
+      isRecorded = true;
+      return true;
+    } finally {
+      if (!isRecorded) await this.erase(done);
+    }
+  }
+
+  async erase(numbers: readonly string[]): Promise<void> {
+    try {
+      for (const range of this.#options.ranges) {
+        const own = numbers.filter((one) => range.pool.has(one));
+        await this.#change(range, own, (bitmap, bits) => bitmap.without(bits));
+      }
+    } catch (error) {
+      const { logger } = this.#options;
+      logger.warn('numbers of Services stay marked as in use', { numbers, error: String(error) });
+    }
+  }
+
+  /** Sets the bits of numbers; false, and none is set, when one of them is set already. */
+  #set(range: MappedRange, numbers: readonly string[]): Promise<boolean> {
+    return this.#change(range, numbers, (bitmap, bits) => {
+      const isTaken = numbers.filter((one, at) => {
+        const isSet = bitmap.has(bits[at] as number);
+        return isSet ? !this.#isLeaked(one) : void this.#suspects.delete(one);
+      });
+      return isTaken.length > 0 ? undefined : bitmap.with(bits);
+    });
+  }
+
+  /** Called for a number whose bit is set, though no Service has it. */
+  #isLeaked(number: string): boolean {
+    const now = this.#options.clock.monotonic();
+    const since = this.#suspects.get(number);
+    if (since !== undefined) return now - since >= leakMs;
+    const [oldest] = this.#suspects.keys();
+    if (this.#suspects.size >= suspectsMax && oldest !== undefined) this.#suspects.delete(oldest);
+    this.#suspects.set(number, now);
+    return false;
+  }
+
+  /** Replaces a bitmap by what `change` makes of it; false when `change` makes nothing of it. */
+  async #change(
+    { key, pool }: MappedRange,
+    numbers: readonly string[],
+    change: (bitmap: Bitmap, bits: readonly number[]) => Bitmap | undefined,
+  ): Promise<boolean> {
+    if (numbers.length === 0) return true;
+    const store = this.#options.store();
+    const bits = numbers.map((one) => pool.indexOf(one) as number);
+    for (let attempt = 1; attempt <= attemptsMax; attempt += 1) {
+      const record = await storing(async () => store.get(key));
+      const object = record === undefined ? undefined : allocationIn(record);
+      if (record === undefined || object?.range !== pool.text) return true;
+      const bitmap = new Bitmap(Buffer.from(textOf(object.data), 'base64'));
+      const changed = change(bitmap, bits);
+      if (changed === undefined) return false;
+      if (changed.bytes.equals(bitmap.bytes)) return true;
+      const value = encodeStored({
+        ...object,
+        data: changed.bytes.toString('base64'),
+      } as ApiObject);
+      const expect = record.modRevision;
+      const { ok } = await storing(() => store.put({ key, value, expect }));
+      if (ok) return true;
+    }
+    throw serviceUnavailable('other servers are giving addresses or ports: please try again');
+  }
+}
+
+function allocationIn({ value, unreadable }: StoredRecord): ApiObject | undefined {
+  return unreadable === undefined ? (parseWrittenJson(value) as ApiObject) : undefined;
+}
+
+/** A set of small integers as upstream stores it: one large integer, most significant byte first. */
+class Bitmap {
+  readonly bytes: Buffer;
+
+  constructor(bytes: Buffer) {
+    this.bytes = bytes;
+  }
+
+  has(bit: number): boolean {
+    const byte = this.bytes[this.bytes.length - 1 - (bit >> 3)] ?? 0;
+    return (byte & (1 << (bit & 7))) !== 0;
+  }
+
+  with(bits: readonly number[]): Bitmap {
+    const length = bits.reduce((max, bit) => Math.max(max, (bit >> 3) + 1), this.bytes.length);
+    const bytes = Buffer.alloc(length);
+    this.bytes.copy(bytes, length - this.bytes.length);
+    for (const bit of bits) bytes[length - 1 - (bit >> 3)]! |= 1 << (bit & 7);
+    return new Bitmap(bytes);
+  }
+
+  without(bits: readonly number[]): Bitmap {
+    const bytes = Buffer.from(this.bytes);
+    for (const bit of bits) {
+      if (this.has(bit)) bytes[bytes.length - 1 - (bit >> 3)]! &= ~(1 << (bit & 7));
+    }
+    const first = bytes.findIndex((byte) => byte !== 0);
+    return new Bitmap(bytes.subarray(first < 0 ? bytes.length : first));
+  }
+}

@@ -1,0 +1,30 @@
+import type { MetricRegistry } from '@wheelhouse/machinery';
+import type { ServiceNumbers } from './service-numbers.ts';
+
+/** Shows how many addresses and ports Services have, counted when somebody asks (OPS-1). */
+export function serviceNumbersLook(
+  registry: MetricRegistry,
+  services: Pick<ServiceNumbers, 'usage'>,
+): () => Promise<void> {
+  const gauge = (name: string, help: string, labels: readonly string[]) =>
+    registry.gauge({ name: `kube_apiserver_${name}`, help, stability: 'ALPHA', labels });
+  const addresses = {
+    held: gauge('clusterip_allocator_allocated_ips', 'Addresses that Services have.', ['cidr']),
+    free: gauge('clusterip_allocator_available_ips', 'Addresses that nobody has.', ['cidr']),
+  };
+  const ports = {
+    held: gauge('nodeport_allocator_allocated_ports', 'Ports of nodes that Services have.', []),
+    free: gauge('nodeport_allocator_available_ports', 'Ports of nodes that nobody has.', []),
+  };
+  return async () => {
+    // While Services cannot be read, the last that was known stands.
+    const usage = await services.usage().catch(() => undefined);
+    if (usage === undefined) return;
+    for (const { text, held, free } of usage.addresses) {
+      addresses.held.of(text).set(held);
+      addresses.free.of(text).set(free);
+    }
+    ports.held.of().set(usage.nodePorts.held);
+    ports.free.of().set(usage.nodePorts.free);
+  };
+}

@@ -1,0 +1,50 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { loadStaticFiles, type StaticFiles } from '@wheelhouse/console';
+import type { Exchange } from '@wheelhouse/machinery';
+import type { ServerConfig } from '../flags/config.ts';
+
+/** The build's word for the folder of the server's bundle; absent in the library and the sources. */
+declare const bundleDirectory: string | undefined;
+
+/** Takes its requests before any gate: what it answers is the same for everybody. */
+export interface ConsoleFiles {
+  /** Whether a URL, as received, is the console's. */
+  takes(url: string): boolean;
+  /** Rejects when the files cannot be read. */
+  answer(exchange: Exchange): Promise<void>;
+}
+
+const root = '/console';
+
+/** Beside the library, beside the folder of its chunks, and where the sources' own build is. */
+const builtAt = ['console', '../console', '../../dist/console'];
+
+/** Where the build puts the console's files. */
+export function consoleDirectory(): string {
+  if (typeof bundleDirectory === 'string') return join(bundleDirectory, 'console');
+  const places = builtAt.map((place) => fileURLToPath(new URL(place, import.meta.url)));
+  const found = places.find((place) => existsSync(join(place, 'index.html')));
+  return found ?? places[places.length - 1]!;
+}
+
+/** The console's files, read when they are first asked for; undefined when it is off. */
+export function openConsole({ console, logger }: ServerConfig): ConsoleFiles | undefined {
+  if (console === undefined) return undefined;
+  const { directory } = console;
+  let files: Promise<StaticFiles> | undefined;
+  const open = async (): Promise<StaticFiles> => {
+    const { createStaticFiles } = await loadStaticFiles();
+    const onFault = (error: unknown) => logger.error('cannot read the console', { error });
+    return createStaticFiles({ directory, onFault });
+  };
+  return {
+    takes: (url) =>
+      url.startsWith(root) && (url.length === root.length || '/?'.includes(url[root.length] ?? '')),
+    async answer(exchange) {
+      files ??= open();
+      return (await files).answer(exchange);
+    },
+  };
+}

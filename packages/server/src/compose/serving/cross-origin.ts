@@ -1,0 +1,56 @@
+import type { Exchange, ResponseHeaders } from '@wheelhouse/machinery';
+import { Pattern } from '@wheelhouse/schema';
+import { auditIdOf } from '../../endpoints/flight.ts';
+import { FlagError } from '../flags/flags.ts';
+
+const shared: ResponseHeaders = {
+  'access-control-allow-methods': 'POST, GET, OPTIONS, PUT, DELETE, PATCH',
+  'access-control-allow-headers':
+    'Content-Type, Content-Length, Accept-Encoding, X-CSRF-Token, Authorization, X-Requested-With, If-Modified-Since',
+  'access-control-expose-headers': 'Date',
+  'access-control-allow-credentials': 'true',
+};
+
+const noBytes = Buffer.alloc(0);
+
+/**
+ * Lets pages of other origins use the API: requests that come from one that a pattern allows are
+ * answered with what a browser wants to read, and its question beforehand (OPTIONS) is answered here,
+ * before anybody is asked who it is. Gives a filter, which tells whether it has answered. Throws
+ * FlagError for patterns that are none, or might match more hosts than they name.
+ */
+export function createCrossOrigin(patterns: readonly string[]): (exchange: Exchange) => boolean {
+  const isAllowed = originTest(patterns);
+  return (exchange) => {
+    const origin = exchange.header('origin');
+    if (origin === undefined || origin === '' || !isAllowed(origin)) return false;
+    const headers = { 'access-control-allow-origin': origin, ...shared };
+    if (exchange.method !== 'OPTIONS') {
+      exchange.addHeaders?.(headers);
+      return false;
+    }
+    const always = { 'audit-id': auditIdOf(exchange), 'cache-control': 'no-cache, private' };
+    exchange.send({ status: 204, headers: { ...always, ...headers }, body: noBytes });
+    return true;
+  };
+}
+
+/** Tells which origins the patterns allow. Throws FlagError as `createCrossOrigin` does. */
+export function originTest(patterns: readonly string[]): (origin: string) => boolean {
+  const tests = patterns.map(readPattern);
+  return (origin) => tests.some((test) => test(origin));
+}
+
+function readPattern(pattern: string): (origin: string) => boolean {
+  if (pattern === '') throw new FlagError('empty value in --cors-allowed-origins');
+  const wrong = (what: string) =>
+    new FlagError(`--cors-allowed-origins has an invalid regular expression: ${what}`);
+  let compiled: Pattern;
+  try {
+    compiled = new Pattern(pattern);
+  } catch (error) {
+    throw wrong(error instanceof Error ? error.message : String(error));
+  }
+  if (/\^|\/\//.test(pattern) && /[$:]/.test(pattern)) return (origin) => compiled.test(origin);
+  throw wrong('regular expression does not pin to start/end of host in the origin header');
+}

@@ -1,0 +1,42 @@
+import { FakeClock } from '@wheelhouse/machinery/testing';
+import { expect, test } from 'vitest';
+import { createShutdownSignal } from './shutdown-signal.ts';
+
+function made(count: number, graceMs?: number) {
+  const clock = new FakeClock();
+  const signal = createShutdownSignal({ clock, graceMs });
+  const ended: number[] = [];
+  for (let i = 0; i < count; i += 1) {
+    const one = signal.subscribe(() => {
+      ended.push(i);
+      one.close();
+    });
+  }
+  return { clock, signal, ended };
+}
+
+test('without a grace period all streams end at once', () => {
+  const { signal, ended } = made(500);
+  signal.fire();
+  expect(ended.length).toBe(500);
+});
+
+test('few streams end at 200 a second', () => {
+  const { clock, signal, ended } = made(20, 60_000);
+  signal.fire();
+  expect(ended.length).toBe(5);
+  clock.advance(25);
+  expect(ended.length).toBe(10);
+  clock.advance(50);
+  expect(ended.length).toBe(20);
+});
+
+test('many are spread over the grace period, and none is left behind it', () => {
+  const { clock, signal, ended } = made(10_000, 10_000);
+  signal.fire();
+  clock.advance(5000);
+  expect(ended.length).toBeGreaterThan(4500);
+  expect(ended.length).toBeLessThan(5600);
+  clock.advance(5100);
+  expect(ended.length).toBe(10_000);
+});

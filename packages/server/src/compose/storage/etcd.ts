@@ -1,0 +1,174 @@
+import { readFileSync } from 'node:fs';
+import { encodeEnvelope } from '@wheelhouse/codec';
+import { doubtMs, type NumberClaims, type ResourceDef, schemaOf } from '@wheelhouse/kinds';
+import { background, type Clock } from '@wheelhouse/machinery';
+import {
+  type Compactor,
+  EtcdClaims,
+  type EtcdStore,
+  openEtcdStore,
+  type Route,
+  routedStore,
+  StoreError,
+  startEtcdCompactor,
+} from '@wheelhouse/store';
+import { reservationMs } from '../../admission/quota/quota-ledger.ts';
+import { unservedBy } from '../../watchcache/store-errors.ts';
+import { createPresence, presenceMs } from '../controllers/presence.ts';
+import type { EtcdSettings, ServerConfig } from '../flags/config.ts';
+import type { OpenedStore } from './opened-store.ts';
+import { sharedReservations } from './shared-reservations.ts';
+import { boundedCheck, type StoreChecks } from './store-check.ts';
+
+/** How all keys of kinds begin. */
+const keyStart = '/registry';
+const presenceStart = `${keyStart}/masterleases/`;
+const reservationStart = `${keyStart}/reservations/`;
+/** How long etcd may take to be reached at the start, as upstream. */
+const startTimeoutMs = 20_000;
+/** A call may not take longer, however long its request may. */
+const callTimeoutMaxMs = 15_000;
+
+/**
+ * Connects to etcd. Rejects with one clear line when a file cannot be read, etcd does not answer, or
+ * a resource is to be kept elsewhere that is not among the kinds.
+ */
+export async function openSharedStore(
+  config: ServerConfig,
+  settings: EtcdSettings,
+  kinds: readonly ResourceDef[],
+): Promise<OpenedStore> {
+  const { clock, logger, compactionIntervalMs: intervalMs } = config;
+  const main = await openStoreOf(config, settings);
+  const stores = [main];
+  const routes: Route[] = [];
+  try {
+    for (const { servers, ...place } of settings.overrides ?? []) {
+      const prefix = prefixOf(kinds, place);
+      const store = await openStoreOf(config, { ...settings, servers });
+      stores.push(store);
+      routes.push({ prefix, store });
+    }
+  } catch (error) {
+    await Promise.all(stores.map((store) => store.close()));
+    throw error;
+  }
+  const prefix = `${settings.prefix}/ranges/claims/`;
+  const claims = new EtcdClaims({ client: main.client, clock, logger, prefix });
+  const store = routes.length === 0 ? main : routedStore(main, routes);
+  return {
+    store,
+    startCompactor: () =>
+      together(
+        stores.map((one) =>
+          startEtcdCompactor({ client: one.client, store: one, clock, logger, intervalMs }),
+        ),
+      ),
+    shared: {
+      checks: checksOf(stores, { clock, settings }),
+      claims: numberClaims(claims, clock),
+      reservations: sharedReservations(main, reservationStart),
+      presence: createPresence({
+        store: main,
+        prefix: presenceStart,
+        encode: endpointsAt,
+        clock,
+        logger,
+      }),
+    },
+    async close() {
+      await claims.close();
+      await store.close();
+    },
+  };
+}
+
+/** An address as a kube-apiserver on the same etcd reads it: as Endpoints. */
+function endpointsAt(ip: string): Buffer {
+  return encodeEnvelope(schemaOf('core.v1.Endpoints'), {
+    apiVersion: 'v1',
+    kind: 'Endpoints',
+    metadata: {},
+    subsets: [{ addresses: [{ ip }] }],
+  });
+}
+
+function prefixOf(
+  kinds: readonly ResourceDef[],
+  { group, resource }: { readonly group: string; readonly resource: string },
+): string {
+  const def = kinds.find((one) => one.group === group && one.resource === resource);
+  if (def !== undefined) return def.storage.prefix;
+  throw new Error(`--etcd-servers-overrides names ${group}/${resource}, which is not built in`);
+}
+
+function together(compactors: readonly Compactor[]): Compactor {
+  return {
+    stop() {
+      for (const one of compactors) one.stop();
+    },
+    async idle() {
+      await Promise.all(compactors.map((one) => one.idle()));
+    },
+  };
+}
+
+/** A pair of checks for each etcd, by upstream's names. */
+function checksOf(
+  stores: readonly EtcdStore[],
+  { clock, settings }: { readonly clock: Clock; readonly settings: EtcdSettings },
+): StoreChecks {
+  const checks = stores.map((store, index) => {
+    const ping = () => store.ping();
+    const [suffix, place] = index === 0 ? ['', ''] : [`-${index - 1}`, '-override'];
+    const health = boundedCheck({ ping, clock, timeoutMs: settings.healthcheckTimeoutMs });
+    const ready = boundedCheck({ ping, clock, timeoutMs: settings.readycheckTimeoutMs });
+    return {
+      health: { suffix: `${place}${suffix}`, run: health },
+      ready: { suffix: `${place}-readiness${suffix}`, run: ready },
+    };
+  });
+  return { health: checks.map(({ health }) => health), ready: checks.map(({ ready }) => ready) };
+}
+
+/** Claims for Services, whose errors are answers to requests. */
+function numberClaims(claims: EtcdClaims, clock: Clock): NumberClaims {
+  return {
+    async take(keys) {
+      try {
+        const claim = await claims.take(keys);
+        if (claim === undefined) return undefined;
+        const release = () => background({ where: 'store' }, claim.release());
+        const doubt = () => {
+          clock.after(doubtMs, release);
+        };
+        return { release, doubt };
+      } catch (error) {
+        throw error instanceof StoreError ? unservedBy(error) : error;
+      }
+    },
+  };
+}
+
+function openStoreOf(config: ServerConfig, settings: EtcdSettings): Promise<EtcdStore> {
+  const { clock, logger, eventTtlMs, limits } = config;
+  const { servers, caFile, certFile, keyFile, leaseReuseMs } = settings;
+  const events = { prefix: `${keyStart}/events/`, ttlMs: eventTtlMs, leaseReuseMs };
+  const present = { prefix: presenceStart, ttlMs: presenceMs, leaseReuseMs };
+  const reserved = { prefix: reservationStart, ttlMs: reservationMs, leaseReuseMs };
+  return openEtcdStore({
+    connection: {
+      servers,
+      ...(caFile === undefined ? {} : { ca: readFileSync(caFile) }),
+      ...(certFile === undefined ? {} : { certificate: readFileSync(certFile) }),
+      ...(keyFile === undefined ? {} : { key: readFileSync(keyFile) }),
+    },
+    clock,
+    logger,
+    keys: { ours: keyStart, theirs: settings.prefix },
+    expiring: [present, reserved, ...(eventTtlMs > 0 ? [events] : [])],
+    // Half, since a read may have to wait for the one before it.
+    callTimeoutMs: Math.min(limits.requestTimeoutMs / 2, callTimeoutMaxMs),
+    startTimeoutMs,
+  });
+}

@@ -1,0 +1,75 @@
+import type { ApiObject } from '@wheelhouse/machinery';
+import { createMemoryStore } from '@wheelhouse/store/testing';
+import { expect, test } from 'vitest';
+import { sharedReservations } from './shared-reservations.ts';
+
+const prefix = '/registry/reservations/';
+
+const pod = {
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name: 'p', namespace: 'a', uid: '1', annotations: { note: 'hidden' } },
+  spec: {
+    priorityClassName: 'high',
+    containers: [
+      {
+        name: 'c',
+        resources: { requests: { cpu: '1' } },
+        env: [{ name: 'PASSWORD', value: 'hidden' }],
+      },
+    ],
+  },
+  status: { phase: 'Running', message: 'hidden' },
+} as ApiObject;
+
+const secret = {
+  apiVersion: 'v1',
+  kind: 'Secret',
+  metadata: { name: 's', namespace: 'a', uid: '2' },
+  data: { password: 'hidden' },
+} as ApiObject;
+
+test('servers tell each other what quotas count, and nothing that may be a secret', async () => {
+  const store = createMemoryStore();
+  const [one, other] = [sharedReservations(store, prefix), sharedReservations(store, prefix)];
+  await one.put('a', 'pods', pod);
+  await one.put('a', 'secrets', secret);
+  const { records } = await store.range({ prefix: '' });
+  for (const { value } of records) expect(value.toString()).not.toContain('hidden');
+  expect(await other.list('a', 'pods')).toMatchObject([
+    {
+      uid: '1',
+      revision: 1,
+      object: {
+        metadata: { name: 'p' },
+        spec: {
+          priorityClassName: 'high',
+          containers: [{ name: 'c', resources: { requests: { cpu: '1' } } }],
+        },
+        status: { phase: 'Running' },
+      },
+    },
+  ]);
+  expect(await other.list('a', 'secrets')).toMatchObject([{ uid: '2' }]);
+  expect(await other.list('b', 'pods')).toEqual([]);
+  // Its own it knows itself, and the newest counts.
+  expect(await one.list('a', 'pods')).toEqual([]);
+  await one.put('a', 'pods', pod);
+  expect((await other.list('a', 'pods')).map(({ revision }) => revision)).toEqual([3]);
+  await one.remove('a', 'pods', pod);
+  expect(await other.list('a', 'pods')).toEqual([]);
+});
+
+test('a claim keeps the class that its annotation names', async () => {
+  const store = createMemoryStore();
+  const annotations = { 'volume.beta.kubernetes.io/storage-class': 'fast' };
+  const claim = {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: { name: 'c', namespace: 'a', uid: '3', annotations },
+    spec: { resources: { requests: { storage: '1Gi' } } },
+  } as ApiObject;
+  await sharedReservations(store, prefix).put('a', 'persistentvolumeclaims', claim);
+  const told = await sharedReservations(store, prefix).list('a', 'persistentvolumeclaims');
+  expect(told).toMatchObject([{ object: { metadata: { annotations }, spec: claim['spec'] } }]);
+});

@@ -1,0 +1,159 @@
+import type { ResourceDef } from '@wheelhouse/kinds';
+import {
+  type Counter,
+  type Histogram,
+  type MetricRegistry,
+  qualifiedResource,
+} from '@wheelhouse/machinery';
+import type {
+  ListObserver,
+  Store,
+  StoreAlarm,
+  StoreObserver,
+  StoreOperation,
+} from '@wheelhouse/store';
+import type { StoreSpace } from './opened-store.ts';
+
+/** `pods`, `deployments.apps`. */
+export const typeOf = (def: Pick<ResourceDef, 'group' | 'resource'>): string =>
+  qualifiedResource(def);
+
+/** Shows the size of a store, looked up when somebody asks. */
+export function sizeLook(
+  registry: MetricRegistry,
+  store: Pick<Store, 'sizeBytes'>,
+): () => Promise<void> {
+  const family = registry.gauge({
+    name: 'apiserver_storage_size_bytes',
+    help: 'Bytes that the store takes up where it keeps its data.',
+    stability: 'STABLE',
+    labels: ['storage_cluster_id'],
+  });
+  return async () => {
+    try {
+      family.of('etcd-0').set(await store.sizeBytes());
+    } catch {
+      // A store that does not answer has no size to show; its health check says so.
+      family.clear();
+    }
+  };
+}
+
+const alarms = ['quota', 'low-space', 'disk-failed'] as const satisfies readonly StoreAlarm[];
+
+/** Shows why the store takes no more, as of now (TRUST-8). */
+export function alarmLook(registry: MetricRegistry, space: StoreSpace): () => Promise<void> {
+  const family = registry.gauge({
+    name: 'apiserver_storage_alarm',
+    help: 'Whether the store refuses to grow: for its quota, the free space of its disk, or errors of the disk.',
+    stability: 'ALPHA',
+    labels: ['alarm'],
+  });
+  return async () => {
+    await space.check().catch(() => {});
+    const raised = space.alarms();
+    for (const alarm of alarms) family.of(alarm).set(raised.includes(alarm) ? 1 : 0);
+  };
+}
+
+const latencyBuckets = [
+  0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45,
+  60,
+];
+
+interface OperationSeries {
+  readonly total: Counter;
+  readonly duration: Histogram;
+}
+
+/** Measures the store under the names by which upstream measures etcd. */
+export function storeObservers(
+  registry: MetricRegistry,
+  kinds: readonly ResourceDef[],
+): { readonly observe: StoreObserver; readonly listed: ListObserver } {
+  const labels = ['operation', 'type'];
+  const stability = 'ALPHA';
+  const total = registry.counter({
+    name: 'etcd_requests_total',
+    help: 'Store request counts for each operation and object type.',
+    stability,
+    labels,
+  });
+  const errors = registry.counter({
+    name: 'etcd_request_errors_total',
+    help: 'Store failed request counts for each operation and object type.',
+    stability,
+    labels,
+  });
+  const duration = registry.histogram({
+    name: 'etcd_request_duration_seconds',
+    help: 'Store request latency in seconds for each operation and object type.',
+    stability,
+    labels,
+    buckets: latencyBuckets,
+  });
+  const typeOfKey = keyTypes(kinds);
+  const known = new Map<StoreOperation, Map<string, OperationSeries>>();
+  const seriesOf = (operation: StoreOperation, type: string): OperationSeries => {
+    const found = known.get(operation)?.get(type);
+    if (found !== undefined) return found;
+    const made = { total: total.of(operation, type), duration: duration.of(operation, type) };
+    const ofOperation = known.get(operation) ?? new Map<string, OperationSeries>();
+    known.set(operation, ofOperation.set(type, made));
+    return made;
+  };
+  return {
+    observe({ operation, key, durationMs, failed }) {
+      const type = typeOfKey(key);
+      const series = seriesOf(operation, type);
+      series.total.add(1);
+      series.duration.observe(durationMs / 1000);
+      if (failed) errors.of(operation, type).add(1);
+    },
+    listed: listObserver(registry, typeOfKey),
+  };
+}
+
+/** What the caches read out of the store; nothing is selected there, so all of it is given. */
+function listObserver(registry: MetricRegistry, typeOfKey: (key: string) => string): ListObserver {
+  const counter = (name: string, help: string) =>
+    registry.counter({
+      name: `apiserver_storage_list_${name}`,
+      help,
+      stability: 'ALPHA',
+      labels: ['resource'],
+    });
+  const lists = counter('total', 'Lists that were read from the store, by pages.');
+  const objects = [
+    counter('fetched_objects_total', 'Objects that were read from the store for lists.'),
+    counter('evaluated_objects_total', 'Objects from the store that were looked at for lists.'),
+    counter('returned_objects_total', 'Objects from the store that lists gave.'),
+  ];
+  return (prefix, records) => {
+    const type = typeOfKey(prefix);
+    lists.of(type).add(1);
+    for (const family of objects) family.of(type).add(records);
+  };
+}
+
+/**
+ * Which kind a key of the store belongs to: `/registry/pods/default/a` to `pods`,
+ * `/registry/example.com/foos/a` to `foos.example.com`.
+ */
+export function keyTypes(kinds: readonly ResourceDef[]): (key: string) => string {
+  const builtin = new Map<string, string>();
+  for (const def of kinds) {
+    const { prefix } = def.storage;
+    if (!builtin.has(prefix)) builtin.set(prefix, typeOf(def));
+  }
+  return (key) => {
+    const first = key.indexOf('/', '/registry/'.length);
+    const short = builtin.get(key.slice(0, first + 1));
+    if (short !== undefined) return short;
+    const second = key.indexOf('/', first + 1);
+    const long = builtin.get(key.slice(0, second + 1));
+    if (long !== undefined) return long;
+    const [, , group = '', resource = ''] = key.split('/', 4);
+    return typeOf({ group, resource });
+  };
+}

@@ -1,0 +1,86 @@
+import type { Clock, MetricRegistry } from '@wheelhouse/machinery';
+
+/** Measures what this server asks of others, under upstream's names (OPS-1). */
+export interface ClientMeter {
+  /** Runs one POST to `host`; what it rejects with is passed on. */
+  measured<Answer extends { readonly status: number; readonly bytes: Buffer }>(
+    call: { readonly host: string; readonly body: string },
+    run: () => Promise<Answer>,
+  ): Promise<Answer>;
+  /** One is made again, since it was answered so. */
+  retried(host: string, status: number): void;
+}
+
+const durationBuckets = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60];
+const sizeBuckets = [64, 256, 512, ...Array.from({ length: 8 }, (_, step) => 1024 * 4 ** step)];
+const method = 'POST';
+/** The code of those that nobody answered. */
+const unanswered = '<error>';
+
+const known = new WeakMap<MetricRegistry, ClientMeter>();
+
+/** The meter of a registry; its metrics are registered once, however often it is asked for. */
+export function clientMeter(registry: MetricRegistry, clock: Clock): ClientMeter {
+  const found = known.get(registry);
+  if (found !== undefined) return found;
+  const made = createMeter(registry, clock);
+  known.set(registry, made);
+  return made;
+}
+
+function createMeter(registry: MetricRegistry, clock: Clock): ClientMeter {
+  const families = createFamilies(registry);
+  const over = (host: string, beganMs: number, code: string) => {
+    families.total.of(code, method, host).add(1);
+    families.duration.of(method, host).observe((clock.monotonic() - beganMs) / 1000);
+  };
+  return {
+    async measured({ host, body }, run) {
+      const beganMs = clock.monotonic();
+      families.sent.of(method, host).observe(Buffer.byteLength(body));
+      try {
+        const answer = await run();
+        over(host, beganMs, String(answer.status));
+        families.received.of(method, host).observe(answer.bytes.length);
+        return answer;
+      } catch (error) {
+        over(host, beganMs, unanswered);
+        throw error;
+      }
+    },
+    retried: (host, status) => families.retries.of(String(status), method, host).add(1),
+  };
+}
+
+function createFamilies(registry: MetricRegistry) {
+  const of = (name: string, help: string, labels: readonly string[]) =>
+    ({ name: `rest_client_${name}`, help, labels, stability: 'ALPHA' }) as const;
+  const labels = ['verb', 'host'];
+  return {
+    total: registry.counter(
+      of('requests_total', 'Requests of this server to others, by how they were answered.', [
+        'code',
+        'method',
+        'host',
+      ]),
+    ),
+    retries: registry.counter(
+      of('request_retries_total', 'Requests of this server that were made again.', [
+        'code',
+        ...labels,
+      ]),
+    ),
+    duration: registry.histogram({
+      ...of('request_duration_seconds', 'How long others took to answer this server.', labels),
+      buckets: durationBuckets,
+    }),
+    sent: registry.histogram({
+      ...of('request_size_bytes', 'Bytes in the bodies that this server sent to others.', labels),
+      buckets: sizeBuckets,
+    }),
+    received: registry.histogram({
+      ...of('response_size_bytes', 'Bytes in the answers of others to this server.', labels),
+      buckets: sizeBuckets,
+    }),
+  };
+}

@@ -1,0 +1,297 @@
+import { setMaxListeners } from 'node:events';
+import {
+  type ClientConfig,
+  ConnectionError,
+  createHttpClient,
+  type HttpClient,
+} from '@wheelhouse/client';
+import { decodeJson } from '@wheelhouse/codec';
+import {
+  type Clock,
+  isObject,
+  type JsonObject,
+  parseGoUrl,
+  random,
+  sentUrlPath,
+  type Waiting,
+  type Webhook,
+  WebhookError,
+  type WebhookOutcome,
+  whenAborted,
+} from '@wheelhouse/machinery';
+import { printGoDuration } from '@wheelhouse/schema';
+import { apiRelease } from '../health/version.ts';
+import { readWhole } from '../storage/read-whole.ts';
+import type { ClientMeter } from './client-metrics.ts';
+
+/** A webhook that holds connections. */
+export interface ConnectedWebhook extends Webhook {
+  /** Posts `body` once; whatever the answer holds, its status alone says whether it was taken. */
+  post(body: string): Promise<void>;
+  /** Lets calls under way end, then drops the connections. */
+  retire(): void;
+  /** Ends calls under way with outcome `canceled`. */
+  close(): void;
+}
+
+/** One round trip, for metrics. */
+export interface WebhookAttempt {
+  readonly outcome: WebhookOutcome;
+  readonly durationMs: number;
+}
+
+const attemptsMax = 5;
+const usualFirstPauseMs = 500;
+const pauseFactor = 1.5;
+const pauseJitter = 0.2;
+/** A service may ask for more patience than the pauses above, but not for any amount of it. */
+const retryAfterMaxMs = 10_000;
+const answerBytesMax = 1024 * 1024;
+const defaultCallsMax = 1000;
+
+/** An attempt that failed, and whether another one may do better. */
+class AttemptError extends WebhookError {
+  readonly retry: { readonly afterMs: number } | undefined;
+
+  constructor(
+    message: string,
+    options: ErrorOptions & { outcome: WebhookError['outcome']; retryAfterMs?: number },
+  ) {
+    super(message, options);
+    this.retry = options.retryAfterMs === undefined ? undefined : { afterMs: options.retryAfterMs };
+  }
+}
+
+/**
+ * A webhook at the address of `client`, asked as upstream asks: each attempt within `timeoutMs`, up
+ * to five of them with growing pauses where the connection was reset, or the answer is 500, 504 or
+ * 429, or says after how long to try again. Throws on a malformed address.
+ */
+export function createWebhook(options: {
+  readonly client: ClientConfig;
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+  readonly onAttempt?: (attempt: WebhookAttempt) => void;
+  readonly meter?: ClientMeter | undefined;
+  /** How long to wait before the second attempt. */
+  readonly firstPauseMs?: number;
+  /** More calls than these under way mean a service that does not answer: further ones fail. */
+  readonly callsMax?: number;
+}): ConnectedWebhook {
+  const { timeoutMs, callsMax = defaultCallsMax } = options;
+  const { major, minor, patch } = apiRelease;
+  const server = sentUrl(options.client.server);
+  const http = createHttpClient({
+    ...options.client,
+    server,
+    userAgent: `kube-apiserver/v${major}.${minor}.${patch}`,
+  });
+  const closed = new AbortController();
+  // Each call under way listens.
+  setMaxListeners(0, closed.signal);
+  const path = pathOf(server, timeoutMs);
+  const { host } = new URL(server);
+  const asking = { ...options, http, path, host, closed: closed.signal };
+  let calls = 0;
+  let retired = false;
+  const dropUnused = (): void => {
+    if (retired && calls === 0) http.close();
+  };
+  const counted = async <T>(run: () => Promise<T>): Promise<T> => {
+    if (calls >= callsMax) {
+      throw new WebhookError('too many calls of the webhook are under way', { outcome: 'error' });
+    }
+    calls += 1;
+    try {
+      return await run();
+    } finally {
+      calls -= 1;
+      dropUnused();
+    }
+  };
+  return {
+    call: (body, read, client) =>
+      counted(() =>
+        whileWaited(asking, client, (waited) => persist(waited, () => attempt(waited, body, read))),
+      ),
+    post: (body) => counted(async () => void (await post(asking, body))),
+    retire() {
+      retired = true;
+      dropUnused();
+    },
+    close() {
+      closed.abort();
+      http.close();
+    },
+  };
+}
+
+interface Asking {
+  readonly http: HttpClient;
+  readonly path: string;
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+  readonly closed: AbortSignal;
+  readonly onAttempt?: (attempt: WebhookAttempt) => void;
+  readonly meter?: ClientMeter | undefined;
+  readonly host: string;
+  readonly firstPauseMs?: number;
+}
+
+/** Runs what ends when the server stops, or `client` waits no longer. */
+async function whileWaited<T>(
+  asking: Asking,
+  client: Waiting | undefined,
+  run: (asking: Asking) => Promise<T>,
+): Promise<T> {
+  if (client === undefined) return run(asking);
+  const ended = new AbortController();
+  const end = () => ended.abort();
+  const { closed } = asking;
+  const release = whenAborted(closed, { where: 'webhook' }, end);
+  client.onAbort(end);
+  try {
+    return await run({ ...asking, closed: ended.signal });
+  } finally {
+    release();
+  }
+}
+
+/** Tries until it succeeds, cannot pass, or has been tried often enough. */
+async function persist<T>(asking: Asking, run: () => Promise<T>): Promise<T> {
+  const { clock, closed, firstPauseMs = usualFirstPauseMs } = asking;
+  for (let tried = 1, pauseMs = firstPauseMs; ; tried += 1, pauseMs *= pauseFactor) {
+    try {
+      return await run();
+    } catch (error) {
+      const retry = error instanceof AttemptError ? error.retry : undefined;
+      if (retry === undefined || tried === attemptsMax || closed.aborted) throw error;
+      const jittered = pauseMs * (1 + random() * pauseJitter);
+      await pause(clock, Math.max(jittered, retry.afterMs), closed);
+    }
+  }
+}
+
+async function attempt<T>(
+  asking: Asking,
+  body: string,
+  read: (answer: JsonObject) => T,
+): Promise<T> {
+  const { clock, onAttempt } = asking;
+  const startMs = clock.monotonic();
+  let outcome: WebhookOutcome = 'error';
+  try {
+    const value = understood(await post(asking, body), read);
+    outcome = 'success';
+    return value;
+  } catch (error) {
+    if (error instanceof WebhookError) outcome = error.outcome;
+    throw error;
+  } finally {
+    onAttempt?.({ outcome, durationMs: clock.monotonic() - startMs });
+  }
+}
+
+/** The address with its path as upstream's clients send it. */
+function sentUrl(server: string): string {
+  const parsed = parseGoUrl(server);
+  return typeof parsed === 'string' ? server : new URL(server).origin + sentUrlPath(parsed.path);
+}
+
+/** What stands behind the address; upstream tells the service how long it waits. */
+function pathOf(server: string, timeoutMs: number): string {
+  const root = new URL(server).pathname === '/' ? '/' : '';
+  return `${root}?timeout=${printGoDuration(BigInt(Math.round(timeoutMs * 1e6)))}`;
+}
+
+async function post(asking: Asking, body: string): Promise<Buffer> {
+  const { http, path, timeoutMs, clock, closed } = asking;
+  const ended = new AbortController();
+  let isLate = false;
+  const timer = clock.after(timeoutMs, () => {
+    isLate = true;
+    ended.abort();
+  });
+  // Joined by hand: signals made of a lasting one stay with it in some releases of Node.
+  const release = whenAborted(closed, { where: 'webhook' }, () => ended.abort());
+  try {
+    const run = () => send(http, { path, body, signal: ended.signal });
+    const answer = asking.meter?.measured({ host: asking.host, body }, run) ?? run();
+    const { status, bytes, headers } = await answer;
+    if (status >= 200 && status < 300) return bytes;
+    throw refused(status, headers['retry-after']);
+  } catch (error) {
+    if (error instanceof WebhookError) throw error;
+    if (isLate) {
+      const message = `the webhook did not answer within ${timeoutMs} ms`;
+      throw new AttemptError(message, { outcome: 'timeout', cause: error });
+    }
+    if (closed.aborted) {
+      throw new AttemptError('nobody waits for the answer', { outcome: 'canceled', cause: error });
+    }
+    throw unreachable(error);
+  } finally {
+    release();
+    timer.stop();
+  }
+}
+
+async function send(
+  http: HttpClient,
+  request: { readonly path: string; readonly body: string; readonly signal: AbortSignal },
+) {
+  const headers = { accept: 'application/json, */*', 'content-type': 'application/json' };
+  const answer = await http.stream({ method: 'POST', headers, ...request });
+  const bytes = await readWhole(answer.body, { bytesMax: answerBytesMax, tooLong });
+  return { status: answer.status, headers: answer.headers, bytes };
+}
+
+const tooLong = () =>
+  new AttemptError(`the webhook's answer is longer than ${answerBytesMax} bytes`, {
+    outcome: 'error',
+  });
+
+const worthRetrying = new Set([429, 500, 504]);
+
+function refused(status: number, retryAfter: string | undefined): AttemptError {
+  const seconds = /^[1-9]\d{0,8}$/.test(retryAfter ?? '') ? Number(retryAfter) : 0;
+  const message = `the webhook answered with status ${status}`;
+  const outcome = status === 504 ? 'timeout' : 'error';
+  if (seconds === 0 && !worthRetrying.has(status)) return new AttemptError(message, { outcome });
+  return new AttemptError(message, {
+    outcome,
+    retryAfterMs: Math.min(seconds * 1000, retryAfterMaxMs),
+  });
+}
+
+function unreachable(error: unknown): AttemptError {
+  const code = error instanceof ConnectionError ? error.code : (error as { code?: unknown }).code;
+  const shown = typeof code === 'string' && code !== '' ? ` (${code})` : '';
+  const message = `the webhook cannot be reached${shown}`;
+  const retry = code === 'ECONNRESET' ? { retryAfterMs: 0 } : {};
+  return new AttemptError(message, { outcome: 'error', cause: error, ...retry });
+}
+
+function understood<T>(answer: Buffer, read: (answer: JsonObject) => T): T {
+  try {
+    const { value } = decodeJson(answer);
+    if (!isObject(value)) throw new Error('it is no object');
+    return read(value);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    const message = `the webhook's answer cannot be understood: ${why}`;
+    throw new AttemptError(message, { outcome: 'error', cause: error });
+  }
+}
+
+function pause(clock: Clock, delayMs: number, closed: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      timer.stop();
+      release();
+      resolve();
+    };
+    const timer = clock.after(delayMs, done);
+    const release = whenAborted(closed, { where: 'webhook' }, done);
+  });
+}

@@ -1,0 +1,154 @@
+import type { ResourceDef } from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  type Clock,
+  type Logger,
+  largest,
+  type Timer,
+} from '@wheelhouse/machinery';
+import { removeFinalized } from '../registry/finalize.ts';
+import { decodeEntry } from '../registry/object-codec.ts';
+import type { Registry } from '../registry/registry.ts';
+import type { Entry, EntryChange } from '../watchcache/contract.ts';
+import { storedVersion } from './inside.ts';
+import { listEntries } from './removal.ts';
+
+/** Removals that run at a time. */
+const parallelMax = 32;
+/** Events that fall due within this share of their life are removed together. */
+const sweepShare = 0.1;
+const sweepMsMax = 1000;
+
+/**
+ * Removes Events a time after they were last written (EVENT-3), as leases do upstream: whatever
+ * finalizers they have, and only if nobody wrote them meanwhile; watchers see DELETED.
+ *
+ * `due` is in order of time, since all live equally long: a change takes its Event out and puts it
+ * at the end. Worked example, with a life of 60 s: a written at 0 s, b at 10 s, a again at
+ * 20 s gives `b -> 70 s, a -> 80 s`, and one timer, for b.
+ */
+export function startEventExpiry(options: EventExpiryOptions): { close(): Promise<void> } {
+  const { events, registry, logger } = options;
+  const expiry = new EventExpiry(options);
+  const cache = registry.caches.of(events);
+  const subscription = cache.subscribe((change) => expiry.changed(change));
+  const loading = listEntries(registry.caches, { def: events, namespace: '' })
+    .then((entries) => expiry.loaded(entries))
+    .catch((error: unknown) => logger.error('old Events stay', { error: String(error) }));
+  return {
+    async close() {
+      subscription.close();
+      await Promise.all([expiry.close(), loading]);
+    },
+  };
+}
+
+export interface EventExpiryOptions {
+  readonly events: ResourceDef;
+  readonly registry: Registry;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** How long an Event is kept, ms. */
+  readonly ttlMs: number;
+}
+
+class EventExpiry {
+  readonly #options: EventExpiryOptions;
+  readonly #sweepMs: number;
+  readonly #due = new Map<string, number>();
+  #timer: Timer | undefined;
+  #sweeping: Promise<void> | undefined;
+  #closed = false;
+
+  constructor(options: EventExpiryOptions) {
+    this.#options = options;
+    this.#sweepMs = Math.min(sweepMsMax, options.ttlMs * sweepShare);
+  }
+
+  changed({ previous, current }: EntryChange): void {
+    const { clock, ttlMs } = this.#options;
+    if (previous !== undefined) this.#due.delete(previous.key);
+    if (current === undefined) return;
+    this.#due.delete(current.key);
+    this.#due.set(current.key, clock.monotonic() + ttlMs);
+    this.#schedule();
+  }
+
+  /** Takes in what was there at the start, ahead of what has changed since. */
+  loaded(entries: readonly Entry[]): void {
+    const { clock, ttlMs } = this.#options;
+    const nowMs = clock.monotonic();
+    const ageMs = (entry: Entry) => Math.max(0, clock.now() - lastWrittenMs(entry));
+    const dueMs = (entry: Entry) => nowMs + ttlMs - ageMs(entry);
+    const later = [...this.#due];
+    const earlier = entries
+      .filter(({ key }) => !this.#due.has(key))
+      .map((entry) => [entry.key, dueMs(entry)] as const)
+      .sort((a, b) => a[1] - b[1]);
+    this.#due.clear();
+    for (const [key, atMs] of [...earlier, ...later]) this.#due.set(key, atMs);
+    this.#schedule();
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#timer?.stop();
+    await this.#sweeping;
+  }
+
+  #schedule(): void {
+    const { clock } = this.#options;
+    const [first] = this.#due.values();
+    if (this.#closed || this.#timer !== undefined || first === undefined) return;
+    if (this.#sweeping !== undefined) return;
+    this.#timer = clock.after(Math.max(first - clock.monotonic(), 0) + this.#sweepMs, () => {
+      this.#timer = undefined;
+      this.#sweeping = this.#sweep().finally(() => {
+        this.#sweeping = undefined;
+        this.#schedule();
+      });
+    });
+  }
+
+  async #sweep(): Promise<void> {
+    const now = this.#options.clock.monotonic();
+    let batch: string[] = [];
+    for (const [key, atMs] of this.#due) {
+      if (atMs > now || this.#closed) break;
+      batch.push(key);
+      if (batch.length < parallelMax) continue;
+      await Promise.all(batch.map((one) => this.#remove(one)));
+      batch = [];
+    }
+    await Promise.all(batch.map((one) => this.#remove(one)));
+  }
+
+  /** What could not be removed stays in its place and is tried again by the next sweep. */
+  async #remove(key: string): Promise<void> {
+    const { events, registry, logger } = this.#options;
+    const entry = registry.caches.of(events).peek(key);
+    if (entry === undefined) return void this.#due.delete(key);
+    try {
+      await removeFinalized(registry, { target: targetOf(events, entry), current: entry });
+    } catch (error) {
+      logger.debug(2, 'an Event could not be removed yet', { key, error: String(error) });
+    }
+  }
+}
+
+function targetOf(def: ResourceDef, entry: Entry) {
+  const { namespace, name } = entry.index;
+  return { def, version: storedVersion(def), namespace, name, subresource: '' };
+}
+
+/** When an Event of an earlier start was last written, as far as it says. */
+function lastWrittenMs(entry: Entry): number {
+  const { metadata } = decodeEntry(entry) as ApiObject;
+  const times = [metadata.creationTimestamp, ...(metadata.managedFields ?? []).map(timeOf)];
+  const known = times.map((time) => Date.parse(time ?? '')).filter((time) => !Number.isNaN(time));
+  return largest(0, known);
+}
+
+function timeOf(field: { readonly time?: string }): string | undefined {
+  return field.time;
+}

@@ -1,0 +1,126 @@
+import { ensure, objectsAt } from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  type Clock,
+  cloneJson,
+  formatTime,
+  type Logger,
+  nextTurn,
+} from '@wheelhouse/machinery';
+import type { FlowSettings } from '../../gates/flowcontrol/fair-flow-control.ts';
+import { readLevel, readSchema } from '../../gates/flowcontrol/settings.ts';
+import type { CachePool } from '../../registry/cache-pool.ts';
+import { follow } from '../../registry/follow.ts';
+import { decodeEntry } from '../../registry/object-codec.ts';
+import type { Entry } from '../../watchcache/contract.ts';
+import type { Inside } from '../inside.ts';
+import type { QueueMeters } from '../queue-metrics.ts';
+import { createWorkQueue } from '../work-queue.ts';
+import { WriteBudget } from '../write-budget.ts';
+import type { FlowDefs } from './flow-defaults.ts';
+
+/** The key of all objects together, which is nobody's name. */
+const everything = '';
+
+/**
+ * Tells flow control what FlowSchemas and PriorityLevelConfigurations say, now and whenever they
+ * change, and tells in each schema's status whether its level is there (OPS-3). Many changes at once
+ * are one look. Resolves when the objects there are have been read.
+ */
+export async function startFlowConfiguration(options: {
+  readonly defs: FlowDefs;
+  readonly configure: (settings: FlowSettings) => void;
+  /** Names of levels that flow control knows although they may not be stored. */
+  readonly defaultLevels: ReadonlySet<string>;
+  readonly caches: CachePool;
+  readonly inside: Inside;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly queues?: QueueMeters | undefined;
+}): Promise<{ close(): Promise<void> }> {
+  const { defs, caches, inside, clock, logger } = options;
+  const held = { levels: new Map<string, ApiObject>(), schemas: new Map<string, ApiObject>() };
+  const budget = new WriteBudget(clock);
+  let known = options.defaultLevels;
+  const digest = (): void => {
+    const levels = [...held.levels.values()].flatMap((object) => readLevel(object) ?? []);
+    options.configure({ levels, schemas: [...held.schemas.values()].map(readSchema) });
+    known = new Set([...options.defaultLevels, ...levels.map(({ name }) => name)]);
+    for (const [name, schema] of held.schemas) {
+      if (!isTold(schema, conditionOf(schema, known))) queue.add(name);
+    }
+  };
+  const tell = async (name: string): Promise<void> => {
+    const schema = held.schemas.get(name);
+    if (schema === undefined) return;
+    const condition = conditionOf(schema, known);
+    if (isTold(schema, condition)) return;
+    const pauseMs = budget.take(name);
+    if (pauseMs !== undefined) return queue.addAfter(name, pauseMs);
+    const at = { def: defs.schemas, namespace: '', name, subresource: 'status' };
+    await inside.change(at, (current) => withCondition(current, condition, clock.now()));
+  };
+  const run = async (key: string): Promise<void> => {
+    // One write is followed by others, and requests should come between.
+    await nextTurn();
+    return key === everything ? digest() : tell(key);
+  };
+  const queue = createWorkQueue({
+    queues: options.queues,
+    name: 'priority_and_fairness_config_queue',
+    clock,
+    logger,
+    run,
+    workers: 4,
+  });
+  const hold = (into: Map<string, ApiObject>) => (name: string, entry: Entry | undefined) => {
+    if (entry === undefined) into.delete(name);
+    else into.set(name, decodeEntry(entry));
+    if (entry === undefined) budget.forget(name);
+    queue.add(everything);
+  };
+  const followed = await Promise.all([
+    follow(caches.of(defs.levels), hold(held.levels), { unreadable: 'left-out' }),
+    follow(caches.of(defs.schemas), hold(held.schemas), { unreadable: 'left-out' }),
+  ]);
+  return {
+    async close() {
+      for (const one of followed) one.close();
+      await queue.close();
+    },
+  };
+}
+
+interface Condition {
+  readonly status: 'True' | 'False';
+  readonly reason: string;
+  readonly message: string;
+}
+
+function conditionOf(schema: ApiObject, levels: ReadonlySet<string>): Condition {
+  const { level } = readSchema(schema);
+  const about = `This FlowSchema references the PriorityLevelConfiguration object named "${level}"`;
+  return levels.has(level)
+    ? { status: 'False', reason: 'Found', message: `${about} and it exists` }
+    : { status: 'True', reason: 'NotFound', message: `${about} but there is no such object` };
+}
+
+function isTold(schema: ApiObject, { status, reason, message }: Condition): boolean {
+  return objectsAt(schema, 'status', 'conditions').some(
+    (one) =>
+      one['type'] === 'Dangling' &&
+      one['status'] === status &&
+      one['reason'] === reason &&
+      one['message'] === message,
+  );
+}
+
+function withCondition(schema: ApiObject, condition: Condition, nowMs: number): ApiObject {
+  const next = cloneJson(schema);
+  const others = objectsAt(next, 'status', 'conditions').filter(
+    (one) => one['type'] !== 'Dangling',
+  );
+  const told = { type: 'Dangling', ...condition, lastTransitionTime: formatTime(nowMs) };
+  ensure(next, 'status')['conditions'] = [...others, told];
+  return next;
+}

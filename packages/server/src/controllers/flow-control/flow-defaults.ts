@@ -1,0 +1,181 @@
+import {
+  autoUpdateAnnotation,
+  defaultFlowObjects,
+  mandatoryFlowNames,
+  type ResourceDef,
+} from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  type Clock,
+  cloneJson,
+  type Dialect,
+  isObject,
+  type JsonObject,
+  jsonEqual,
+  type Logger,
+  nextTurn,
+} from '@wheelhouse/machinery';
+import type { CachePool } from '../../registry/cache-pool.ts';
+import { follow } from '../../registry/follow.ts';
+import { decodeEntry } from '../../registry/object-codec.ts';
+import type { Entry } from '../../watchcache/contract.ts';
+import { type CreationTools, createAbsent } from '../create-absent.ts';
+import type { Inside } from '../inside.ts';
+import type { QueueMeters } from '../queue-metrics.ts';
+import { createWorkQueue } from '../work-queue.ts';
+import { WriteBudget } from '../write-budget.ts';
+
+/** The two kinds by which requests are told apart and served. */
+export interface FlowDefs {
+  readonly levels: ResourceDef;
+  readonly schemas: ResourceDef;
+}
+
+/** Creates the absent defaults, all at once (OPS-3). */
+export async function createFlowDefaults(
+  options: CreationTools & { readonly defs: FlowDefs; readonly dialect: Dialect },
+): Promise<void> {
+  const { defs, dialect } = options;
+  const wanted = [...wantedObjects(defs, defaultFlowObjects(dialect))];
+  await Promise.all(
+    wanted.map(([key, object]) => {
+      const [def, name] = placeOf(defs, key);
+      return createAbsent(options, { at: { def, namespace: '', name }, object });
+    }),
+  );
+}
+
+/** So many at once that the store groups their commits, and so few that requests come between. */
+const workers = 4;
+
+/**
+ * Keeps the default FlowSchemas and PriorityLevelConfigurations (OPS-3): missing ones are made,
+ * mandatory ones put right, suggested ones too as long as nobody has taken them over; and objects
+ * that an older server kept and this one does not know are removed. Looks at an object when it
+ * changes, never by the clock.
+ */
+export async function startFlowDefaults(options: {
+  readonly defs: FlowDefs;
+  readonly dialect: Dialect;
+  readonly caches: CachePool;
+  readonly inside: Inside;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly queues?: QueueMeters | undefined;
+}): Promise<{ close(): Promise<void> }> {
+  const { defs, dialect, caches, inside, clock, logger } = options;
+  const annotation = autoUpdateAnnotation(dialect);
+  const wanted = wantedObjects(defs, defaultFlowObjects(dialect));
+  const budget = new WriteBudget(clock);
+  const run = async (key: string): Promise<void> => {
+    await nextTurn();
+    const [def, name] = placeOf(defs, key);
+    const at = { def, namespace: '', name };
+    const entry = await caches.of(def).get(name, undefined);
+    const current = entry === undefined ? undefined : decodeEntry(entry);
+    const desired = wanted.get(key);
+    const action = actionFor({ current, desired, annotation });
+    if (action === 'none') return;
+    const pauseMs = budget.take(key);
+    if (pauseMs !== undefined) return queue.addAfter(key, pauseMs);
+    if (action === 'remove') await inside.remove(at);
+    else if (action === 'create') await inside.create(at, cloneJson(desired as ApiObject));
+    else await inside.change(at, (found) => revised({ current: found, desired, annotation }));
+  };
+  const queue = createWorkQueue({
+    queues: options.queues,
+    name: 'flow-control-defaults',
+    clock,
+    logger,
+    run,
+    workers,
+  });
+  for (const key of wanted.keys()) queue.add(key);
+  const followed = await Promise.all(
+    [defs.levels, defs.schemas].map((def) =>
+      follow(
+        caches.of(def),
+        (name, entry) => {
+          const key = `${def.resource}/${name}`;
+          if (wanted.has(key) || isOurs(entry, annotation)) queue.add(key);
+          else if (entry === undefined) budget.forget(key);
+        },
+        { unreadable: 'left-out' },
+      ),
+    ),
+  );
+  return {
+    async close() {
+      for (const one of followed) one.close();
+      await queue.close();
+    },
+  };
+}
+
+function wantedObjects(
+  { levels, schemas }: FlowDefs,
+  defaults: ReturnType<typeof defaultFlowObjects>,
+): ReadonlyMap<string, ApiObject> {
+  const keyed = (def: ResourceDef, objects: readonly ApiObject[]) =>
+    objects.map((one) => [`${def.resource}/${one.metadata.name}`, one] as const);
+  return new Map([...keyed(levels, defaults.levels), ...keyed(schemas, defaults.schemas)]);
+}
+
+function placeOf(defs: FlowDefs, key: string): readonly [ResourceDef, string] {
+  const [resource, name = ''] = key.split('/');
+  return [resource === defs.levels.resource ? defs.levels : defs.schemas, name];
+}
+
+/** Bytes are looked through before they are decoded: most objects of others have no such thing. */
+function isOurs(entry: Entry | undefined, annotation: string): boolean {
+  return entry?.json.includes(annotation) === true;
+}
+
+interface Comparison {
+  readonly current: ApiObject | undefined;
+  readonly desired: ApiObject | undefined;
+  readonly annotation: string;
+}
+
+/** What is to be done about an object. */
+function actionFor({ current, desired, annotation }: Comparison) {
+  if (current === undefined) return desired === undefined ? 'none' : 'create';
+  if (desired === undefined) {
+    return saidOf(current, annotation) === true ? 'remove' : 'none';
+  }
+  return revised({ current, desired, annotation }) === current ? 'none' : 'change';
+}
+
+/** What the annotation says; undefined when it says neither. As Go reads truth values. */
+function saidOf({ metadata }: ApiObject, annotation: string): boolean | undefined {
+  const text = metadata.annotations?.[annotation] ?? '';
+  if (['1', 't', 'T', 'TRUE', 'true', 'True'].includes(text)) return true;
+  return ['0', 'f', 'F', 'FALSE', 'false', 'False'].includes(text) ? false : undefined;
+}
+
+/**
+ * The object as it should be; itself when it is right. Its spec is kept for it where it is mandatory
+ * or the annotation says so; where nothing is said, as long as nobody has changed it.
+ */
+function revised({ current, desired, annotation }: Comparison & { current: ApiObject }): ApiObject {
+  if (desired === undefined) return current;
+  const said = saidOf(current, annotation);
+  const { name = '', generation } = current.metadata;
+  const isKept = mandatoryFlowNames.has(name) || (said ?? generation === 1);
+  const isSpecRight = !isKept || isSameSpec(current, desired);
+  if (isSpecRight && said === isKept) return current;
+  const next = cloneJson(current);
+  if (!isSpecRight) next.spec = cloneJson(desired.spec ?? null);
+  next.metadata.annotations = { ...next.metadata.annotations, [annotation]: String(isKept) };
+  return next;
+}
+
+/** What an administrator gives the exempt level of its own is his to say. */
+function isSameSpec(current: ApiObject, desired: ApiObject): boolean {
+  const isExempt = isObject(desired.spec) && isObject(desired.spec['exempt']);
+  if (!isExempt || !isObject(current.spec) || !isObject(current.spec['exempt'])) {
+    return jsonEqual(current.spec, desired.spec);
+  }
+  const spec: JsonObject = { ...(desired.spec as JsonObject), exempt: current.spec['exempt'] };
+  return jsonEqual(current.spec, spec);
+}

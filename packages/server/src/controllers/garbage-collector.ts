@@ -1,0 +1,301 @@
+import type { CatalogueSnapshot, ResourceDef } from '@wheelhouse/kinds';
+import {
+  type Clock,
+  type Logger,
+  type OwnerReference,
+  parseApiVersion,
+} from '@wheelhouse/machinery';
+import type { CachePool } from '../registry/cache-pool.ts';
+import { followBeside } from '../registry/follow.ts';
+import { decodeEntry, objectKey } from '../registry/object-codec.ts';
+import type { Entry, ResourceCache } from '../watchcache/contract.ts';
+import type { Inside, ObjectAt } from './inside.ts';
+import type { QueueMeters } from './queue-metrics.ts';
+import { createWorkQueue } from './work-queue.ts';
+
+const orphanFinalizer = 'orphan';
+const foregroundFinalizer = 'foregroundDeletion';
+/** Dependents left by a foreground deletion are looked at again after this. */
+const recheckMs = 500;
+
+/**
+ * Removes what nobody owns any more (DEL-5). It keeps, for every owner uid, the objects that name
+ * it; owners themselves are looked up by the coordinates in the reference, and count as gone when
+ * nothing, or something with another uid, stands there.
+ */
+export function startGarbageCollector(options: {
+  readonly catalogue: {
+    snapshot(): CatalogueSnapshot;
+    subscribe(listener: () => void): () => void;
+  };
+  readonly caches: CachePool;
+  readonly inside: Inside;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly queues?: QueueMeters | undefined;
+}): { close(): Promise<void> } {
+  const graph = createGraph();
+  const followed = new Map<string, Followed>();
+  const queue = createWorkQueue({
+    queues: options.queues,
+    name: 'garbage_collector_attempt_to_delete',
+    clock: options.clock,
+    logger: options.logger,
+    workers: 8,
+    run: async (id) => {
+      const state = graph.locate(id);
+      if (state === undefined) return;
+      if (await collect({ ...options, graph }, state)) queue.addAfter(id, recheckMs);
+    },
+  });
+  const onChange = (def: ResourceDef, { previous, current }: Change) => {
+    graph.update(def, { previous, current });
+    const entry = current ?? previous;
+    if (entry === undefined) return;
+    const { index } = entry;
+    if (current === undefined || index.deleting) {
+      for (const id of graph.dependentsOf(index.uid)) queue.add(id);
+    }
+    if (current === undefined) {
+      for (const owner of index.ownerUids) for (const id of graph.holders(owner)) queue.add(id);
+      return;
+    }
+    if (index.deleting || index.ownerUids.length > 0) queue.add(idOf(def, entry.key));
+  };
+  const attach = () => {
+    const served = new Set<string>();
+    for (const def of options.catalogue.snapshot().defs) {
+      const { prefix } = def.storage;
+      if (!def.verbs.includes('delete')) continue;
+      served.add(prefix);
+      const cache = options.caches.of(def);
+      const before = followed.get(prefix);
+      if (before?.cache === cache) continue;
+      before?.close();
+      const tell = (_: string, current: Entry | undefined, previous: Entry | undefined) =>
+        onChange(def, { previous, current });
+      followed.set(prefix, { cache, ...followBeside(cache, { tell }) });
+    }
+    for (const [prefix, gone] of followed) {
+      if (served.has(prefix)) continue;
+      gone.close();
+      followed.delete(prefix);
+    }
+  };
+  attach();
+  const stopFollowing = options.catalogue.subscribe(attach);
+  return {
+    close() {
+      stopFollowing();
+      for (const one of followed.values()) one.close();
+      return queue.close();
+    },
+  };
+}
+
+/** A changed custom kind has a new cache, which must then be followed in the old one's place. */
+interface Followed {
+  readonly cache: ResourceCache;
+  close(): void;
+}
+
+/** What an object was and is; one of them may be absent. */
+interface Change {
+  readonly previous: Entry | undefined;
+  readonly current: Entry | undefined;
+}
+
+interface Located {
+  readonly def: ResourceDef;
+  readonly key: string;
+}
+
+interface Graph {
+  update(def: ResourceDef, change: Change): void;
+  locate(id: string): Located | undefined;
+  dependentsOf(uid: string): readonly string[];
+  /** Objects with this uid that wait for their dependents. */
+  holders(uid: string): readonly string[];
+}
+
+function idOf(def: ResourceDef, key: string): string {
+  return def.storage.prefix + key;
+}
+
+function createGraph(): Graph {
+  const dependents = new Map<string, Set<string>>();
+  const located = new Map<string, Located>();
+  const deletingByUid = new Map<string, string>();
+  const forget = (id: string, uids: readonly string[]) => {
+    for (const uid of uids) {
+      const set = dependents.get(uid);
+      set?.delete(id);
+      if (set?.size === 0) dependents.delete(uid);
+    }
+  };
+  return {
+    update(def, { previous, current }) {
+      const key = (current ?? previous)?.key;
+      if (key === undefined) return;
+      const id = idOf(def, key);
+      if (previous !== undefined) {
+        forget(id, previous.index.ownerUids);
+        deletingByUid.delete(previous.index.uid);
+        located.delete(id);
+      }
+      if (current === undefined) return;
+      const { index } = current;
+      for (const uid of index.ownerUids) {
+        let set = dependents.get(uid);
+        if (set === undefined) {
+          set = new Set();
+          dependents.set(uid, set);
+        }
+        set.add(id);
+      }
+      if (index.deleting) deletingByUid.set(index.uid, id);
+      if (index.deleting || index.ownerUids.length > 0) located.set(id, { def, key });
+    },
+    locate: (id) => located.get(id),
+    dependentsOf: (uid) => [...(dependents.get(uid) ?? [])],
+    holders: (uid) => {
+      const id = deletingByUid.get(uid);
+      return id === undefined ? [] : [id];
+    },
+  };
+}
+
+type Collector = Parameters<typeof startGarbageCollector>[0] & { readonly graph: Graph };
+
+/** Does what one object needs; true when it should be looked at again. */
+async function collect(collector: Collector, { def, key }: Located): Promise<boolean> {
+  const entry = collector.caches.of(def).peek(key);
+  if (entry === undefined) return false;
+  const { metadata } = decodeEntry(entry);
+  const finalizers = metadata.finalizers ?? [];
+  const at: ObjectAt = { def, namespace: entry.index.namespace, name: entry.index.name };
+  if (entry.index.deleting) {
+    if (finalizers.includes(orphanFinalizer)) return orphanDependents(collector, { entry, at });
+    if (finalizers.includes(foregroundFinalizer)) {
+      return deleteDependents(collector, { entry, at });
+    }
+    return false;
+  }
+  const owners = metadata.ownerReferences ?? [];
+  if (owners.length === 0) return false;
+  await judgeOwners(collector, { entry, at, owners });
+  return false;
+}
+
+async function orphanDependents(
+  collector: Collector,
+  owner: { entry: Entry; at: ObjectAt },
+): Promise<boolean> {
+  const { uid } = owner.entry.index;
+  for (const id of collector.graph.dependentsOf(uid)) {
+    const dependent = locateObject(collector, id);
+    if (dependent !== undefined) await dropOwners(collector, dependent, new Set([uid]));
+  }
+  if (collector.graph.dependentsOf(uid).length > 0) return true;
+  await dropFinalizer(collector, owner.at, orphanFinalizer);
+  return false;
+}
+
+async function deleteDependents(
+  collector: Collector,
+  owner: { entry: Entry; at: ObjectAt },
+): Promise<boolean> {
+  const { uid } = owner.entry.index;
+  let blocking = 0;
+  for (const id of collector.graph.dependentsOf(uid)) {
+    const dependent = locateObject(collector, id);
+    if (dependent === undefined) continue;
+    const entry = collector.caches
+      .of(dependent.def)
+      .peek(objectKey(dependent.namespace, dependent.name));
+    if (entry === undefined) continue;
+    const references = decodeEntry(entry).metadata.ownerReferences ?? [];
+    if (references.some((one) => one.uid === uid && one.blockOwnerDeletion === true)) blocking += 1;
+    if (!entry.index.deleting)
+      await judgeOwners(collector, { entry, at: dependent, owners: references });
+  }
+  if (blocking > 0) return true;
+  await dropFinalizer(collector, owner.at, foregroundFinalizer);
+  return false;
+}
+
+function locateObject(collector: Collector, id: string): ObjectAt | undefined {
+  const located = collector.graph.locate(id);
+  if (located === undefined) return undefined;
+  const entry = collector.caches.of(located.def).peek(located.key);
+  if (entry === undefined) return undefined;
+  return { def: located.def, namespace: entry.index.namespace, name: entry.index.name };
+}
+
+/** Deletes an object all of whose owners are gone or going; else drops references to absent ones. */
+async function judgeOwners(
+  collector: Collector,
+  dependent: { entry: Entry; at: ObjectAt; owners: readonly OwnerReference[] },
+): Promise<void> {
+  const { entry, at, owners } = dependent;
+  const { namespace } = entry.index;
+  const states = await Promise.all(owners.map((one) => ownerState(collector, one, namespace)));
+  if (states.includes('unknown')) return;
+  const isSolid = states.includes('present');
+  const gone = owners.filter((_, index) => states[index] === 'absent').map((owner) => owner.uid);
+  if (isSolid) {
+    if (gone.length > 0) await dropOwners(collector, at, new Set(gone));
+    return;
+  }
+  const preconditions = { uid: entry.index.uid };
+  const isForeground = states.includes('waiting');
+  const hasDependents = collector.graph.dependentsOf(entry.index.uid).length > 0;
+  const propagationPolicy = isForeground && hasDependents ? 'Foreground' : 'Background';
+  await collector.inside.remove(at, { propagationPolicy, preconditions });
+}
+
+type OwnerState = 'present' | 'waiting' | 'absent' | 'unknown';
+
+/** Reads the owner as fresh as the store has it: a cache still loading must not look like absence. */
+async function ownerState(
+  collector: Collector,
+  owner: OwnerReference,
+  namespace: string,
+): Promise<OwnerState> {
+  const def = defOfKind(collector.catalogue.snapshot(), owner);
+  if (def === undefined) return 'unknown';
+  const key = objectKey(def.scope === 'Namespaced' ? namespace : '', owner.name);
+  const found = await collector.caches.of(def).get(key, undefined);
+  if (found === undefined || found.index.uid !== owner.uid) return 'absent';
+  if (!found.index.deleting) return 'present';
+  const finalizers = decodeEntry(found).metadata.finalizers ?? [];
+  return finalizers.includes(foregroundFinalizer) ? 'waiting' : 'present';
+}
+
+function defOfKind(snapshot: CatalogueSnapshot, owner: OwnerReference): ResourceDef | undefined {
+  const parsed = parseApiVersion(owner.apiVersion);
+  if (parsed === undefined) return undefined;
+  return snapshot.defs.find((def) => def.group === parsed.group && def.kind === owner.kind);
+}
+
+async function dropOwners(
+  collector: Collector,
+  at: ObjectAt,
+  uids: ReadonlySet<string>,
+): Promise<void> {
+  await collector.inside.change(at, (object) => {
+    const kept = (object.metadata.ownerReferences ?? []).filter((one) => !uids.has(one.uid));
+    if (kept.length === 0) delete object.metadata.ownerReferences;
+    else object.metadata.ownerReferences = kept;
+    return object;
+  });
+}
+
+async function dropFinalizer(collector: Collector, at: ObjectAt, finalizer: string): Promise<void> {
+  await collector.inside.change(at, (object) => {
+    const kept = (object.metadata.finalizers ?? []).filter((one) => one !== finalizer);
+    if (kept.length === 0) delete object.metadata.finalizers;
+    else object.metadata.finalizers = kept;
+    return object;
+  });
+}

@@ -1,0 +1,168 @@
+import { X509Certificate } from 'node:crypto';
+import { type PemBlock, pemBlocks, pemBytes } from '@wheelhouse/codec';
+import type { ResourceDef } from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  type Clock,
+  isObject,
+  type JsonObject,
+  jsonEqual,
+  type Logger,
+  textOf,
+} from '@wheelhouse/machinery';
+import type { CachePool } from '../../registry/cache-pool.ts';
+import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
+import type { Inside } from '../inside.ts';
+import type { QueueMeters } from '../queue-metrics.ts';
+import { createWorkQueue } from '../work-queue.ts';
+
+/** The ConfigMap that tells other servers of the API whom this one trusts to say who asks. */
+const trustName = 'extension-apiserver-authentication';
+
+/** Whom this server trusts. Authorities are bundles in PEM. */
+export interface AuthenticationTrust {
+  /** Those of clients' certificates. */
+  readonly clientCaPem?: string | undefined;
+  /** Those of proxies, and how these say who asks. */
+  readonly requestHeader?:
+    | {
+        readonly clientCaPem: string;
+        readonly allowedNames: readonly string[];
+        readonly usernameHeaders: readonly string[];
+        /** Undefined where uids are not told. */
+        readonly uidHeaders: readonly string[] | undefined;
+        readonly groupHeaders: readonly string[];
+        readonly extraHeaderPrefixes: readonly string[];
+      }
+    | undefined;
+}
+
+const lookAgainMs = 60_000;
+/** Certificates that have expired no longer ago stay: clocks differ. */
+const slackMs = 5 * 60_000;
+
+/**
+ * Keeps the ConfigMap, adding to what stands there, which may be another server's part: now and each
+ * minute. `settled` resolves when it has been looked at once.
+ */
+export function startAuthenticationTrust(options: {
+  readonly trust: AuthenticationTrust;
+  readonly configMaps: ResourceDef;
+  readonly namespace: string;
+  readonly caches: CachePool;
+  readonly inside: Inside;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly queues?: QueueMeters | undefined;
+}): { readonly settled: Promise<void>; close(): Promise<void> } {
+  const { configMaps, namespace, caches, inside, clock, logger } = options;
+  const place = { def: configMaps, namespace, name: trustName };
+  const wanted = (found: ApiObject | undefined) =>
+    mergedTrust(options.trust, { found: dataOf(found), nowMs: clock.now() });
+  const settle = async () => {
+    const key = objectKey(namespace, trustName);
+    const entry = await caches.of(configMaps).get(key, undefined);
+    const found = entry === undefined ? undefined : decodeEntry(entry);
+    const data = wanted(found);
+    if (found === undefined && Object.keys(data).length > 0) {
+      const metadata = { name: trustName, namespace };
+      const { apiVersion } = configMaps.storage;
+      await inside.create(place, { apiVersion, kind: configMaps.kind, metadata, data });
+    } else if (found !== undefined && !jsonEqual(data, dataOf(found))) {
+      await inside.change(place, (current) => ({ ...current, data: wanted(current) }));
+    }
+  };
+  let first = () => {};
+  const settled = new Promise<void>((resolve) => {
+    first = resolve;
+  });
+  const queue = createWorkQueue({
+    queues: options.queues,
+    name: 'cluster_authentication_trust_controller',
+    clock,
+    logger,
+    workers: 1,
+    async run() {
+      await settle().finally(first);
+      queue.addAfter('all', lookAgainMs);
+    },
+  });
+  queue.add('all');
+  return { settled, close: () => queue.close() };
+}
+
+function dataOf(object: ApiObject | undefined): JsonObject {
+  const data = object?.['data'];
+  return isObject(data) ? data : {};
+}
+
+/** What the ConfigMap should hold: what it holds and what this server trusts, each once. */
+export function mergedTrust(
+  trust: AuthenticationTrust,
+  { found, nowMs }: { readonly found: JsonObject; readonly nowMs: number },
+): JsonObject {
+  const { requestHeader } = trust;
+  const texts = (name: string) => readTexts(found[name]);
+  const list = (name: string, own: readonly string[] | undefined) =>
+    JSON.stringify([...new Set([...texts(name), ...(own ?? [])])]);
+  const authorities = (name: string, own: string | undefined) =>
+    bundle([textOf(found[name]), own ?? ''], nowMs);
+  const clients = authorities('client-ca-file', trust.clientCaPem);
+  const proxies = authorities('requestheader-client-ca-file', requestHeader?.clientCaPem);
+  const tellsUids = requestHeader?.uidHeaders !== undefined;
+  const data: JsonObject = clients === '' ? {} : { 'client-ca-file': clients };
+  if (proxies === '') return data;
+  return {
+    ...data,
+    'requestheader-allowed-names': list('requestheader-allowed-names', requestHeader?.allowedNames),
+    'requestheader-client-ca-file': proxies,
+    'requestheader-extra-headers-prefix': list(
+      'requestheader-extra-headers-prefix',
+      requestHeader?.extraHeaderPrefixes,
+    ),
+    'requestheader-group-headers': list('requestheader-group-headers', requestHeader?.groupHeaders),
+    ...(tellsUids || 'requestheader-uid-headers' in found
+      ? {
+          'requestheader-uid-headers': list('requestheader-uid-headers', requestHeader?.uidHeaders),
+        }
+      : {}),
+    'requestheader-username-headers': list(
+      'requestheader-username-headers',
+      requestHeader?.usernameHeaders,
+    ),
+  };
+}
+
+/** A JSON list of texts; anything else is as good as none. */
+function readTexts(value: JsonObject[string]): readonly string[] {
+  try {
+    const list: unknown = JSON.parse(textOf(value));
+    return Array.isArray(list) ? list.filter((one) => typeof one === 'string') : [];
+  } catch {
+    return [];
+  }
+}
+
+/** All certificates of the bundles that are still good, each once; what is no certificate is left out. */
+function bundle(bundles: readonly string[], nowMs: number): string {
+  const certificates = new Set<string>();
+  for (const text of bundles) {
+    for (const block of pemBlocks(text)) {
+      const certificate = readCertificate(block);
+      if (certificate === undefined) continue;
+      if (Date.parse(certificate.validTo) > nowMs - slackMs)
+        certificates.add(certificate.toString());
+    }
+  }
+  return [...certificates].join('');
+}
+
+function readCertificate(block: PemBlock): X509Certificate | undefined {
+  const der = block.type === 'CERTIFICATE' ? pemBytes(block) : undefined;
+  if (der === undefined) return undefined;
+  try {
+    return new X509Certificate(der);
+  } catch {
+    return undefined;
+  }
+}

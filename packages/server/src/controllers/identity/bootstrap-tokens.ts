@@ -1,0 +1,193 @@
+import { createHmac } from 'node:crypto';
+import type { ResourceDef } from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  type Clock,
+  type Dialect,
+  isObject,
+  type JsonObject,
+  jsonEqual,
+  type Logger,
+  smallest,
+} from '@wheelhouse/machinery';
+import {
+  bootstrapSecretPrefix,
+  bootstrapTokenType,
+  isExpired,
+  readBootstrapToken,
+  secretExpiryMs,
+} from '../../gates/authn/bootstrap-token.ts';
+import type { CachePool } from '../../registry/cache-pool.ts';
+import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
+import type { EntryChange, EntryIndex } from '../../watchcache/contract.ts';
+import type { Inside } from '../inside.ts';
+import type { QueueMeters } from '../queue-metrics.ts';
+import { listEntries } from '../removal.ts';
+import { createWorkQueue } from '../work-queue.ts';
+
+/** What the controllers of bootstrap tokens work with. */
+export interface BootstrapTools {
+  readonly secrets: ResourceDef;
+  readonly caches: CachePool;
+  readonly inside: Inside;
+  readonly dialect: Dialect;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly queues?: QueueMeters | undefined;
+}
+
+/** Longest wait for a moment in calendar time: the host's clock may be set meanwhile. */
+const lookAgainMs = 60_000;
+
+/** Removes bootstrap tokens once they have expired (AUTHN-4). */
+export function startTokenCleaner(options: BootstrapTools): { close(): Promise<void> } {
+  const { secrets, caches, inside, dialect, clock, logger } = options;
+  const namespace = dialect.systemNamespace('system');
+  const run = async (name: string): Promise<void> => {
+    const entry = await caches.of(secrets).get(objectKey(namespace, name), undefined);
+    const expiresMs = entry === undefined ? undefined : secretExpiryMs(decodeEntry(entry));
+    if (entry === undefined || expiresMs === undefined) return;
+    const leftMs = expiresMs - clock.now();
+    if (leftMs > 0) return queue.addAfter(name, Math.min(leftMs, lookAgainMs));
+    const { uid } = entry.index;
+    await inside.remove({ def: secrets, namespace, name }, { preconditions: { uid } });
+  };
+  const queue = createWorkQueue({
+    queues: options.queues,
+    name: 'token_cleaner',
+    clock,
+    logger,
+    run,
+    workers: 1,
+  });
+  return followSecrets(options, { queue, keyOf: (name) => name });
+}
+
+/**
+ * Signs the `kubeconfig` of the cluster-info ConfigMap with every bootstrap token that may sign
+ * (AUTHN-5): an entry `jws-kubeconfig-<id>` each, a detached JWS by HS256 with the whole token as
+ * secret. Entries of tokens that may no more go.
+ */
+export function startBootstrapSigner(
+  options: BootstrapTools & { readonly configMaps: ResourceDef },
+): { close(): Promise<void> } {
+  const { secrets, configMaps, caches, inside, dialect, clock, logger } = options;
+  const namespace = dialect.systemNamespace('public');
+  const at = { def: configMaps, namespace, name: clusterInfoName };
+  const run = async (): Promise<void> => {
+    const key = objectKey(namespace, clusterInfoName);
+    const entry = await caches.of(configMaps).get(key, undefined);
+    if (entry === undefined) return;
+    const system = dialect.systemNamespace('system');
+    const found = await listEntries(caches, { def: secrets, namespace: system });
+    const nowMs = clock.now();
+    const tokens = found
+      .filter(({ index }) => index.name.startsWith(bootstrapSecretPrefix))
+      .flatMap((one) => readBootstrapToken(decodeEntry(one), dialect) ?? [])
+      .filter(({ uses, expiresMs }) => uses.signing && !isExpired(expiresMs, nowMs));
+    const current = decodeEntry(entry);
+    const wanted = signed(current, tokens);
+    if (!jsonEqual(wanted, dataOf(current))) {
+      await inside.change(at, (object) => ({ ...object, data: signed(object, tokens) }));
+    }
+    const never = Number.POSITIVE_INFINITY;
+    const next = smallest(
+      never,
+      tokens.map(({ expiresMs }) => expiresMs ?? never),
+    );
+    if (Number.isFinite(next)) queue.addAfter('all', Math.min(next - nowMs, lookAgainMs));
+  };
+  const queue = createWorkQueue({
+    queues: options.queues,
+    name: 'bootstrap_signer_queue',
+    clock,
+    logger,
+    run,
+    workers: 1,
+  });
+  const subscription = caches.of(configMaps).subscribe(({ current }) => {
+    const index = current?.index;
+    if (index?.name === clusterInfoName && index.namespace === namespace) queue.add('all');
+  });
+  const followed = followSecrets(options, { queue, keyOf: () => 'all' });
+  queue.add('all');
+  return {
+    async close() {
+      subscription.close();
+      await followed.close();
+    },
+  };
+}
+
+/** What the ConfigMap that newcomers read is called. */
+export const clusterInfoName = 'cluster-info';
+const signaturePrefix = 'jws-kubeconfig-';
+
+function dataOf(object: ApiObject): JsonObject {
+  return isObject(object.data) ? object.data : {};
+}
+
+/** The ConfigMap's data with the signatures it should have, and no others. */
+function signed(
+  object: ApiObject,
+  tokens: readonly { readonly id: string; readonly secret: string }[],
+): JsonObject {
+  const data = dataOf(object);
+  const { kubeconfig } = data;
+  if (typeof kubeconfig !== 'string') return data;
+  const others = Object.entries(data).filter(([key]) => !key.startsWith(signaturePrefix));
+  const signatures = tokens.map(({ id, secret }) => [
+    `${signaturePrefix}${id}`,
+    detachedSignature(kubeconfig, { id, secret }),
+  ]);
+  return Object.fromEntries([...others, ...signatures]) as JsonObject;
+}
+
+/** `<header>..<signature>`: a compact JWS without its payload. */
+export function detachedSignature(
+  payload: string,
+  token: { readonly id: string; readonly secret: string },
+): string {
+  const encode = (text: string) => Buffer.from(text, 'utf8').toString('base64url');
+  const header = encode(JSON.stringify({ alg: 'HS256', kid: token.id }));
+  const signature = createHmac('sha256', `${token.id}.${token.secret}`)
+    .update(`${header}.${encode(payload)}`)
+    .digest('base64url');
+  return `${header}..${signature}`;
+}
+
+/** Has a queue look at bootstrap tokens that were there, and whenever one changes. */
+function followSecrets(
+  options: BootstrapTools,
+  {
+    queue,
+    keyOf,
+  }: {
+    readonly queue: ReturnType<typeof createWorkQueue>;
+    readonly keyOf: (name: string) => string;
+  },
+): { close(): Promise<void> } {
+  const { secrets, caches, dialect, logger } = options;
+  const namespace = dialect.systemNamespace('system');
+  const type = bootstrapTokenType(dialect);
+  const look = ({ namespace: place, name, fields }: EntryIndex): void => {
+    if (place === namespace && fields['type'] === type) queue.add(keyOf(name));
+  };
+  const subscription = caches.of(secrets).subscribe(({ previous, current }: EntryChange) => {
+    const index = current?.index ?? previous?.index;
+    if (index !== undefined) look(index);
+  });
+  const first = listEntries(caches, { def: secrets, namespace })
+    .then((entries) => {
+      for (const { index } of entries) look(index);
+    })
+    .catch((error: unknown) =>
+      logger.error('bootstrap tokens could not be listed', { error: String(error) }),
+    );
+  return {
+    async close() {
+      subscription.close();
+      await Promise.all([queue.close(), first]);
+    },
+  };
+}

@@ -1,0 +1,97 @@
+import type { ResourceDef } from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  type Clock,
+  isObject,
+  type JsonValue,
+  jsonEqual,
+  type LabelSelector,
+  type Logger,
+  selects,
+} from '@wheelhouse/machinery';
+import type { CachePool } from '../../registry/cache-pool.ts';
+import { decodeEntry } from '../../registry/object-codec.ts';
+import type { Inside } from '../inside.ts';
+import type { QueueMeters } from '../queue-metrics.ts';
+import { listEntries } from '../removal.ts';
+import { createWorkQueue } from '../work-queue.ts';
+
+/**
+ * Keeps the rules of aggregated ClusterRoles equal to the rules of the roles they select (AUTHZ-6).
+ * Any change of any ClusterRole has all aggregated ones looked at: they are few, and a role may be
+ * gathered by another that is gathered itself. One key, so that many changes are one look.
+ */
+export function startClusterRoleAggregation(options: {
+  readonly clusterRoles: ResourceDef;
+  readonly caches: CachePool;
+  readonly inside: Inside;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly queues?: QueueMeters | undefined;
+}): { close(): Promise<void> } {
+  const { clusterRoles, caches, inside, clock, logger } = options;
+  const cache = caches.of(clusterRoles);
+  const run = async () => {
+    const entries = await listEntries(caches, { def: clusterRoles, namespace: '' });
+    const roles = entries.map(decodeEntry);
+    for (const role of roles) {
+      const rules = gatheredRules(role, roles);
+      if (rules === undefined || jsonEqual([...rules], role.rules ?? [])) continue;
+      const name = role.metadata.name ?? '';
+      await inside.change({ def: clusterRoles, namespace: '', name }, (current) =>
+        current.aggregationRule === undefined ? current : { ...current, rules: [...rules] },
+      );
+    }
+  };
+  const queue = createWorkQueue({
+    queues: options.queues,
+    name: 'ClusterRoleAggregator',
+    clock,
+    logger,
+    run,
+    workers: 1,
+  });
+  const subscription = cache.subscribe(() => queue.add('all'));
+  queue.add('all');
+  return {
+    close() {
+      subscription.close();
+      return queue.close();
+    },
+  };
+}
+
+/**
+ * The rules an aggregated role should have, each once, selector by selector and role by role in
+ * order of names; undefined for a role that gathers nothing.
+ */
+export function gatheredRules(
+  role: ApiObject,
+  all: readonly ApiObject[],
+): readonly JsonValue[] | undefined {
+  const { aggregationRule } = role;
+  if (!isObject(aggregationRule)) return undefined;
+  const gathered = new Map<string, JsonValue>();
+  for (const selector of listOf(aggregationRule.clusterRoleSelectors)) {
+    for (const other of all) {
+      if (other.metadata.name === role.metadata.name) continue;
+      if (!selects(selector as LabelSelector, other.metadata.labels ?? {})) continue;
+      for (const rule of listOf(other.rules)) {
+        const key = canonical(rule);
+        if (!gathered.has(key)) gathered.set(key, rule);
+      }
+    }
+  }
+  return [...gathered.values()];
+}
+
+/** The same text for equal rules, whatever the order of their members. */
+function canonical(rule: JsonValue): string {
+  if (!isObject(rule)) return JSON.stringify(rule);
+  const members = Object.entries(rule).filter(([, value]) => value !== undefined);
+  return JSON.stringify(members.sort(([one], [other]) => (one < other ? -1 : 1)));
+}
+
+function listOf(value: JsonValue | undefined): readonly JsonValue[] {
+  return Array.isArray(value) ? value : [];
+}

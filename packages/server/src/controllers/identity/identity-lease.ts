@@ -1,0 +1,154 @@
+import { createHash } from 'node:crypto';
+import { objectAt, type ResourceDef } from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  background,
+  type Clock,
+  type Dialect,
+  type Logger,
+  printGoTime,
+  randomUuid,
+  type Timer,
+} from '@wheelhouse/machinery';
+import type { CachePool } from '../../registry/cache-pool.ts';
+import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
+import type { Inside } from '../inside.ts';
+import { listEntries } from '../removal.ts';
+
+export interface IdentityLeaseTools {
+  readonly leases: ResourceDef;
+  readonly caches: CachePool;
+  readonly inside: Inside;
+  readonly dialect: Dialect;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly hostname: string;
+}
+
+const durationSeconds = 3600;
+const renewPeriodMs = 10_000;
+const collectPeriodMs = 3600 * 1000;
+
+/**
+ * Renews the Lease by which a server announces itself to other programs (PLANE-1), and removes those
+ * of servers that have not renewed theirs for its duration. Servers of one host share a Lease. It
+ * stays behind when the server stops, and expires.
+ */
+export class IdentityLease {
+  readonly #tools: IdentityLeaseTools;
+  readonly #name: string;
+  readonly #holder: string;
+  #timers: readonly Timer[] = [];
+  #isClosed = false;
+  #working: Promise<unknown> = Promise.resolve();
+
+  constructor(tools: IdentityLeaseTools) {
+    this.#tools = tools;
+    this.#name = leaseName(tools.hostname);
+    this.#holder = `${this.#name}_${randomUuid()}`;
+  }
+
+  /** Creates the Lease, or takes over the one of the server before. Rejects when it cannot. */
+  async renew(): Promise<void> {
+    const { caches, leases, inside, dialect } = this.#tools;
+    const namespace = dialect.systemNamespace('system');
+    const name = this.#name;
+    const at = { def: leases, namespace, name };
+    const found = await caches.of(leases).get(objectKey(namespace, name), undefined);
+    if (found !== undefined) return inside.change(at, (current) => this.#renewed(current));
+    const { apiVersion } = leases.storage;
+    const object = { apiVersion, kind: leases.kind, metadata: { name, namespace } };
+    await inside.create(at, this.#renewed(object));
+  }
+
+  /** Renews and collects from now on, until `close`. */
+  start(): void {
+    this.#repeat(renewPeriodMs, () => this.renew());
+    this.#repeat(collectPeriodMs, () => this.#collect());
+    this.#run(() => this.#collect());
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const timer of this.#timers) timer.stop();
+    await this.#working;
+  }
+
+  #repeat(periodMs: number, work: () => Promise<void>): void {
+    const timer = this.#tools.clock.every(periodMs, () => this.#run(work));
+    this.#timers = [...this.#timers, timer];
+  }
+
+  #run(work: () => Promise<void>): void {
+    if (this.#isClosed) return;
+    const { logger } = this.#tools;
+    const run = this.#working.then(work).catch((error: unknown) => {
+      if (!this.#isClosed) logger.warn('Leases of servers are not kept', { error: String(error) });
+    });
+    this.#working = run;
+    background({ where: 'controller' }, run);
+  }
+
+  #renewed(lease: ApiObject): ApiObject {
+    const { dialect, clock, hostname } = this.#tools;
+    const labels = {
+      ...lease.metadata.labels,
+      [identityLabel(dialect)]: dialect.component('apiserver'),
+      [dialect.label('hostname')]: hostname,
+    };
+    const spec = {
+      ...objectAt(lease, 'spec'),
+      holderIdentity: this.#holder,
+      leaseDurationSeconds: durationSeconds,
+      renewTime: microTime(clock.now()),
+    };
+    return { ...lease, metadata: { ...lease.metadata, labels }, spec };
+  }
+
+  async #collect(): Promise<void> {
+    const { leases, caches, dialect, clock, inside } = this.#tools;
+    const namespace = dialect.systemNamespace('system');
+    const own = dialect.component('apiserver');
+    for (const entry of await listEntries(caches, { def: leases, namespace })) {
+      const { name, labels, uid } = entry.index;
+      if (labels[identityLabel(dialect)] !== own) continue;
+      if (!isExpired(decodeEntry(entry), clock.now())) continue;
+      const preconditions = { uid, resourceVersion: String(entry.revision) };
+      await inside.remove({ def: leases, namespace, name }, { preconditions });
+    }
+  }
+}
+
+const microTime = (ms: number) => printGoTime({ ms, micros: Math.floor((ms % 1000) * 1000) }, 6);
+
+const identityLabel = (dialect: Dialect) => dialect.label('identity', 'apiserver');
+
+/** Those that say neither when they were renewed nor for how long are nobody's. */
+function isExpired(lease: ApiObject, nowMs: number): boolean {
+  const spec = objectAt(lease, 'spec');
+  const renewedMs = Date.parse(String(spec?.['renewTime'] ?? ''));
+  const seconds = spec?.['leaseDurationSeconds'];
+  if (Number.isNaN(renewedMs) || typeof seconds !== 'number') return true;
+  return renewedMs + seconds * 1000 < nowMs;
+}
+
+/** A name that is the host's own and the same after a restart, as upstream makes it. */
+export function leaseName(hostname: string): string {
+  const digest = createHash('sha256').update(hostname).digest().subarray(0, 16);
+  return `apiserver-${base32(digest)}`;
+}
+
+const alphabet = 'abcdefghijklmnopqrstuvwxyz234567';
+
+function base32(bytes: Buffer): string {
+  let text = '';
+  let bits = 0;
+  let value = 0;
+  for (const byte of bytes) {
+    value = (value << 8) | byte;
+    bits += 8;
+    for (; bits >= 5; bits -= 5) text += alphabet[(value >> (bits - 5)) & 31];
+    value &= (1 << bits) - 1;
+  }
+  return bits === 0 ? text : text + alphabet[(value << (5 - bits)) & 31];
+}

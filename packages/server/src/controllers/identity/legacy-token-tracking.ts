@@ -1,0 +1,136 @@
+import { objectAt, type ResourceDef } from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  background,
+  type Clock,
+  type Dialect,
+  type JsonObject,
+  type Logger,
+} from '@wheelhouse/machinery';
+import type { CachePool } from '../../registry/cache-pool.ts';
+import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
+import { createAbsent } from '../create-absent.ts';
+import type { Inside } from '../inside.ts';
+import type { QueueMeters } from '../queue-metrics.ts';
+import { createWorkQueue } from '../work-queue.ts';
+
+export interface LegacyTokenTracking {
+  readonly configMaps: ResourceDef;
+  readonly caches: CachePool;
+  readonly inside: Inside;
+  readonly dialect: Dialect;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly queues?: QueueMeters | undefined;
+}
+
+/** Servers of which some track and others do not would fight over the ConfigMap without a pause. */
+const recreationPauseMs = 30 * 60 * 1000;
+const dayMs = 24 * 60 * 60 * 1000;
+
+/** Creates the ConfigMap that names the day since which uses of legacy tokens are recorded. */
+export function createTrackingRecord(options: LegacyTokenTracking): Promise<void> {
+  const at = recordAt(options);
+  const { apiVersion } = options.configMaps.storage;
+  const { namespace, name } = at;
+  const data = { since: dayOf(options.clock.now()) };
+  const object = { apiVersion, kind: options.configMaps.kind, metadata: { name, namespace }, data };
+  return createAbsent(options, { at, object });
+}
+
+/** Keeps that ConfigMap: a day that cannot be read is replaced, and so is a deleted object. */
+export function startLegacyTokenTracking(options: LegacyTokenTracking): { close(): Promise<void> } {
+  const { caches, configMaps, inside, clock, logger } = options;
+  const at = recordAt(options);
+  const key = objectKey(at.namespace, at.name);
+  let createdMs = clock.monotonic();
+  const run = async (): Promise<void> => {
+    const found = await caches.of(configMaps).get(key, undefined);
+    if (found === undefined) {
+      const waitMs = createdMs + recreationPauseMs - clock.monotonic();
+      if (waitMs > 0) return queue.addAfter(key, waitMs);
+      createdMs = clock.monotonic();
+      return createTrackingRecord(options);
+    }
+    if (isDay(objectAt(decodeEntry(found), 'data')?.['since'])) return;
+    const since = dayOf(clock.now());
+    await inside.change(at, (object) => ({
+      ...object,
+      data: { ...objectAt(object, 'data'), since },
+    }));
+  };
+  const queue = createWorkQueue({
+    queues: options.queues,
+    name: 'legacy_token_tracking_controller',
+    clock,
+    logger,
+    run,
+    workers: 1,
+  });
+  const subscription = caches.of(configMaps).subscribe(({ previous, current }) => {
+    if ((current ?? previous)?.key === key) queue.add(key);
+  });
+  queue.add(key);
+  return {
+    close() {
+      subscription.close();
+      return queue.close();
+    },
+  };
+}
+
+function recordAt({ configMaps, dialect }: LegacyTokenTracking) {
+  const name = `${dialect.component('apiserver')}-legacy-service-account-token-tracking`;
+  return { def: configMaps, namespace: dialect.systemNamespace('system'), name };
+}
+
+const dayOf = (ms: number) => new Date(ms).toISOString().slice(0, 10);
+
+const isDay = (value: unknown) =>
+  typeof value === 'string' &&
+  /^\d{4}-\d{2}-\d{2}$/.test(value) &&
+  !Number.isNaN(Date.parse(value));
+
+/** Records on a Secret that its token was used (AUTHN-6). */
+export type RecordTokenUse = (secret: ApiObject) => void;
+
+/**
+ * Labels a Secret with the day on which its token was last used, once a day. The request that
+ * brought the token does not wait for it.
+ */
+export function tokenUseRecorder(options: {
+  readonly secrets: () => ResourceDef | undefined;
+  readonly inside: Inside;
+  readonly dialect: Dialect;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}): RecordTokenUse {
+  const { inside, dialect, clock, logger } = options;
+  const label = dialect.label('legacy-token-last-used');
+  const pending = new Set<string>();
+  return ({ metadata }) => {
+    const { namespace = '', name = '', uid } = metadata;
+    const nowMs = clock.now();
+    const today = dayOf(nowMs);
+    // Another server's clock may be ahead of this one's.
+    const last = metadata.labels?.[label];
+    const key = objectKey(namespace, name);
+    const def = options.secrets();
+    if (last === today || last === dayOf(nowMs + dayMs) || pending.has(key)) return;
+    if (def === undefined) return;
+    pending.add(key);
+    const labeled = (secret: ApiObject): ApiObject => {
+      if (secret.metadata.uid !== uid) return secret;
+      const labels: JsonObject = { ...secret.metadata.labels, [label]: today };
+      return { ...secret, metadata: { ...secret.metadata, labels } } as ApiObject;
+    };
+    const work = inside
+      .change({ def, namespace, name }, labeled)
+      .catch((error: unknown) => {
+        const fields = { namespace, name, error: String(error) };
+        logger.error('the use of a legacy token is not recorded', fields);
+      })
+      .finally(() => pending.delete(key));
+    background({ where: 'controller' }, work);
+  };
+}

@@ -1,0 +1,127 @@
+import type { ResourceDef } from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  background,
+  type Clock,
+  type Dialect,
+  isObject,
+  jsonEqual,
+  type Logger,
+} from '@wheelhouse/machinery';
+import type { CachePool } from '../../registry/cache-pool.ts';
+import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
+import type { EntryIndex } from '../../watchcache/contract.ts';
+import type { Inside } from '../inside.ts';
+import type { QueueMeters } from '../queue-metrics.ts';
+import { listEntries } from '../removal.ts';
+import { createWorkQueue } from '../work-queue.ts';
+
+/** Signs the token of a Secret. */
+export type IssueLegacyToken = (request: {
+  readonly namespace: string;
+  readonly secretName: string;
+  readonly serviceAccount: { readonly name: string; readonly uid: string };
+}) => string;
+
+/** What the controller of token Secrets works with. */
+export interface LegacyTokenTools {
+  readonly secrets: ResourceDef;
+  readonly serviceAccounts: ResourceDef;
+  readonly caches: CachePool;
+  readonly inside: Inside;
+  readonly dialect: Dialect;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly queues?: QueueMeters | undefined;
+  readonly issue: IssueLegacyToken;
+  readonly caPem: string | undefined;
+}
+
+/**
+ * Fills Secrets of type service-account-token (AUTHN-6): token, namespace and the server's CA, and
+ * the account's uid as annotation. Those whose account is not there, or is another by now, are
+ * removed, as are all of an account that is deleted.
+ */
+export function startLegacyTokens(options: LegacyTokenTools): { close(): Promise<void> } {
+  const { secrets, serviceAccounts, caches, dialect, clock, logger } = options;
+  const type = dialect.label('service-account-token');
+  const run = (key: string) => tend(options, key);
+  const queue = createWorkQueue({
+    queues: options.queues,
+    name: 'serviceaccount_tokens_secret',
+    clock,
+    logger,
+    run,
+    workers: 2,
+  });
+  const look = ({ namespace, name, fields }: EntryIndex): void => {
+    if (fields['type'] === type) queue.add(objectKey(namespace, name));
+  };
+  const lookAll = (namespace: string): Promise<void> =>
+    listEntries(caches, { def: secrets, namespace })
+      .then((entries) => {
+        for (const { index } of entries) look(index);
+      })
+      .catch((error: unknown) =>
+        logger.error('token Secrets could not be listed', { error: String(error) }),
+      );
+  const subscriptions = [
+    caches.of(secrets).subscribe(({ current }) => {
+      if (current !== undefined) look(current.index);
+    }),
+    caches.of(serviceAccounts).subscribe(({ previous, current }) => {
+      if (current !== undefined || previous === undefined) return;
+      background({ where: 'controller' }, lookAll(previous.index.namespace));
+    }),
+  ];
+  const first = lookAll('');
+  return {
+    async close() {
+      for (const subscription of subscriptions) subscription.close();
+      await Promise.all([queue.close(), first]);
+    },
+  };
+}
+
+/** Fills one Secret in, or removes it when it belongs to no account. */
+async function tend(options: LegacyTokenTools, key: string): Promise<void> {
+  const { secrets, serviceAccounts, caches, inside, dialect } = options;
+  const entry = await caches.of(secrets).get(key, undefined);
+  if (entry === undefined || entry.index.deleting === true) return;
+  const { namespace, name, uid } = entry.index;
+  const at = { def: secrets, namespace, name };
+  const secret = decodeEntry(entry);
+  const annotations = secret.metadata.annotations ?? {};
+  const account = annotations[dialect.label('service-account.name')] ?? '';
+  const known = annotations[dialect.label('service-account.uid')] ?? '';
+  const found = await caches.of(serviceAccounts).get(objectKey(namespace, account), undefined);
+  if (found === undefined || (known !== '' && known !== found.index.uid)) {
+    return inside.remove(at, { preconditions: { uid } });
+  }
+  const serviceAccount = { name: account, uid: found.index.uid };
+  const fill = (object: ApiObject) => filled(object, { ...options, serviceAccount });
+  if (!jsonEqual(fill(secret), secret)) await inside.change(at, fill);
+}
+
+/** The Secret as it should be; a token that it holds already stays. */
+function filled(
+  secret: ApiObject,
+  options: Pick<LegacyTokenTools, 'dialect' | 'issue' | 'caPem'> & {
+    readonly serviceAccount: { readonly name: string; readonly uid: string };
+  },
+): ApiObject {
+  const { dialect, issue, caPem, serviceAccount } = options;
+  const { name: secretName = '', namespace = '' } = secret.metadata;
+  const data = isObject(secret.data) ? secret.data : {};
+  const token = data['token'] ?? base64(issue({ namespace, secretName, serviceAccount }));
+  const authority = caPem === undefined ? {} : { 'ca.crt': base64(caPem) };
+  const uid = { [dialect.label('service-account.uid')]: serviceAccount.uid };
+  const annotations = { ...secret.metadata.annotations, ...uid };
+  return {
+    ...secret,
+    metadata: { ...secret.metadata, annotations },
+    data: { ...data, ...authority, namespace: base64(namespace), token },
+  };
+}
+
+const base64 = (text: string) => Buffer.from(text, 'utf8').toString('base64');

@@ -1,0 +1,144 @@
+import type { ResourceDef, VersionDef } from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  cloneJson,
+  type JsonObject,
+  StatusError,
+  type StatusReason,
+  type UserInfo,
+} from '@wheelhouse/machinery';
+import { decodeTyped } from '@wheelhouse/schema';
+import type { DeleteRequestOptions, Target, WriteContext } from '../registry/contract.ts';
+import { createObject } from '../registry/create.ts';
+import { deleteObject } from '../registry/delete.ts';
+import type { Registry } from '../registry/registry.ts';
+import { updateObject } from '../registry/update.ts';
+
+/**
+ * The API as controllers inside the process use it: the same verbs, admission and rules as over
+ * HTTP, without the socket. A controller acts under a user of its own.
+ */
+export interface Inside {
+  /** Deletes; absent objects are no error. */
+  remove(at: ObjectAt, options?: Partial<DeleteRequestOptions>): Promise<void>;
+  /** Creates an object in its stored version; resolves to false when one stands there already. */
+  create(at: ObjectAt, object: ApiObject): Promise<boolean>;
+  /** Changes an object in its stored version; absent objects are no error. */
+  change(
+    at: ObjectAt & { readonly subresource?: string },
+    edit: (object: ApiObject) => ApiObject,
+  ): Promise<void>;
+  /**
+   * Applies what the controller has to say of an object of a built-in kind, in its stored version,
+   * over what others say; absent objects are no error.
+   */
+  apply(at: ObjectAt & { readonly subresource: string }, body: JsonObject): Promise<void>;
+}
+
+export interface ObjectAt {
+  readonly def: ResourceDef;
+  readonly namespace: string;
+  readonly name: string;
+}
+
+export function createInside(options: {
+  registry: Registry;
+  controller: string;
+  /** Groups of the controller's user besides `system:authenticated`. */
+  groups?: readonly string[];
+  /** Whom it acts as, where it is not a user of its own. */
+  user?: UserInfo;
+}): Inside {
+  const { registry, controller, groups = [], user } = options;
+  const own = contextOf(controller, groups);
+  const context = user === undefined ? own : { ...own, user };
+  return {
+    async remove(at, removal = {}) {
+      const target = targetOf(at, '');
+      const all = {
+        gracePeriodSeconds: undefined,
+        propagationPolicy: undefined,
+        preconditions: undefined,
+        ...removal,
+      };
+      await ignoring('NotFound', () => deleteObject(registry, { target, context, options: all }));
+    },
+    async create(at, object) {
+      const target = targetOf({ ...at, name: '' }, '');
+      return ignoring('AlreadyExists', () => createObject(registry, { target, object, context }));
+    },
+    async change(at, edit) {
+      const target = targetOf(at, at.subresource ?? '');
+      await ignoring('NotFound', () =>
+        updateObject(registry, {
+          target,
+          context,
+          transform: (current) => edit(current as ApiObject),
+          record: true,
+          onAbsent: 'refuse',
+        }),
+      );
+    },
+    async apply(at, patch) {
+      const target = targetOf(at, at.subresource);
+      const { fieldManager, clock } = registry;
+      const merged = async (live: ApiObject | undefined) => {
+        const nowMs = clock.now();
+        const apply = { target, live, patch, manager: controller, force: true, nowMs };
+        const applied = cloneJson((await fieldManager.applyPatch(apply)) as JsonObject);
+        // What has lost its last member is null then, which is nothing.
+        return decodeTyped(target.version.schema)(applied) as ApiObject;
+      };
+      await ignoring('NotFound', () =>
+        updateObject(registry, {
+          target,
+          context,
+          transform: merged,
+          record: false,
+          onAbsent: 'refuse',
+        }),
+      );
+    },
+  };
+}
+
+/** The version of a kind that its stored form belongs to, or the preferred one. */
+export function storedVersion(def: ResourceDef): VersionDef {
+  const name = def.storage.apiVersion.split('/').at(-1);
+  const version = def.versions.find((one) => one.version === name) ?? def.versions[0];
+  if (version === undefined) throw new Error(`${def.resource} has no version`);
+  return version;
+}
+
+function targetOf(at: ObjectAt, subresource: string): Target {
+  const { def, namespace, name } = at;
+  return { def, version: storedVersion(def), namespace, name, subresource };
+}
+
+function contextOf(controller: string, groups: readonly string[]): WriteContext {
+  const user: UserInfo = {
+    name: `system:controller:${controller}`,
+    uid: '',
+    groups: ['system:authenticated', ...groups],
+    extra: {},
+  };
+  return {
+    user,
+    dryRun: false,
+    fieldManager: controller,
+    warn: () => {},
+    expired: () => false,
+    origin: 'server',
+  };
+}
+
+/** Resolves to false when the work fails for this reason. */
+async function ignoring(reason: StatusReason, work: () => Promise<unknown>): Promise<boolean> {
+  try {
+    await work();
+    return true;
+  } catch (error) {
+    if (!(error instanceof StatusError) || error.reason !== reason) throw error;
+    return false;
+  }
+}

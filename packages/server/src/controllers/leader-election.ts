@@ -1,0 +1,284 @@
+import type { ResourceDef } from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  type Clock,
+  random as hostRandom,
+  type Logger,
+  printGoTime,
+  StatusError,
+  type Timer,
+} from '@wheelhouse/machinery';
+import { createObject } from '../registry/create.ts';
+import { decodeEntry, objectKey } from '../registry/object-codec.ts';
+import type { Registry } from '../registry/registry.ts';
+import { serverContext } from '../registry/server-context.ts';
+import { updateObject } from '../registry/update.ts';
+import type { Entry } from '../watchcache/contract.ts';
+import { storedVersion } from './inside.ts';
+
+/** What a Lease says of who leads. */
+type LeaseSpec = {
+  readonly holderIdentity?: string;
+  readonly leaseDurationSeconds?: number;
+  readonly acquireTime?: string;
+  readonly renewTime?: string;
+  readonly leaseTransitions?: number;
+};
+
+/** `beaten`: somebody changed the Lease meanwhile, and who holds it is to be looked up again. */
+type Outcome = 'held' | 'beaten' | 'others';
+
+export interface LeaderElectionOptions {
+  readonly leases: ResourceDef;
+  readonly registry: Registry;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Where the Lease is. */
+  readonly namespace: string;
+  readonly name: string;
+  /** Who we are; no other server may be called the same. */
+  readonly identity: string;
+  readonly leaseDurationMs: number;
+  readonly renewDeadlineMs: number;
+  readonly retryPeriodMs: number;
+  /** Starts what the leader does; it is closed when another may lead. */
+  readonly lead: () => { close(): Promise<void> };
+  readonly random?: () => number;
+}
+
+/** Retries wait up to this share longer, so that candidates do not keep step; as upstream. */
+const jitterFactor = 1.2;
+/** Who stops does not wait longer for the Lease to be released: it expires by itself. */
+const releaseMs = 2000;
+
+/**
+ * Leads where no other server does, by the scheme of upstream's controller managers: a Lease names
+ * the leader, who renews it; a Lease that nobody has seen change for its duration is anybody's.
+ *
+ * States: `candidate` tries every retry period, and at once when the Lease is released. `leader`
+ * renews every retry period, and stops to lead when it could not for the renew deadline, which is
+ * shorter than the duration: no other leads before. `closed` has released what it held.
+ *
+ * Times are measured here, from when a change of the Lease was seen: clocks need not agree.
+ */
+export function startLeaderElection(options: LeaderElectionOptions): { close(): Promise<void> } {
+  const election = new LeaderElection(options);
+  election.start();
+  return { close: () => election.close() };
+}
+
+class LeaderElection {
+  readonly #options: LeaderElectionOptions;
+  readonly #subscription: { close(): void };
+  #led: { close(): Promise<void> } | undefined;
+  #ending: Promise<void> = Promise.resolve();
+  #next: Timer | undefined;
+  #deadline: Timer | undefined;
+  #trying: Promise<void> | undefined;
+  #observed: { readonly revision: number; readonly atMs: number } | undefined;
+  #closed = false;
+
+  constructor(options: LeaderElectionOptions) {
+    this.#options = options;
+    const { registry, leases, namespace, name } = options;
+    const key = objectKey(namespace, name);
+    this.#subscription = registry.caches.of(leases).subscribe(({ current }) => {
+      if (current?.key === key && holderOf(current) === '') this.#hurry();
+    });
+  }
+
+  start(): void {
+    this.#hurry();
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#subscription.close();
+    this.#next?.stop();
+    this.#deadline?.stop();
+    await this.#trying;
+    const wasLeading = this.#led !== undefined;
+    this.#resign();
+    await this.#ending;
+    if (!wasLeading) return;
+    const { clock } = this.#options;
+    const late = new Promise<void>((resolve) => clock.after(releaseMs, resolve));
+    await Promise.race([this.#release(), late]);
+  }
+
+  /** Tries now rather than at the next turn; a candidate's try under way will do. */
+  #hurry(): void {
+    if (this.#closed || this.#led !== undefined || this.#trying !== undefined) return;
+    this.#next?.stop();
+    this.#turn();
+  }
+
+  #turn(): void {
+    this.#trying = this.#tryOnce().finally(() => {
+      this.#trying = undefined;
+      if (this.#closed) return;
+      const { clock, retryPeriodMs, random = hostRandom } = this.#options;
+      const jitter = this.#led === undefined ? 1 + random() * jitterFactor : 1;
+      this.#next = clock.after(retryPeriodMs * jitter, () => this.#turn());
+    });
+  }
+
+  async #tryOnce(): Promise<void> {
+    const { clock, logger, name } = this.#options;
+    const startedMs = clock.monotonic();
+    try {
+      // What led before must have ended before we lead again.
+      await this.#ending;
+      const outcome = await this.#acquire();
+      if (outcome === 'others') this.#resign();
+      else if (outcome === 'held' && !this.#closed) this.#leadUntil(startedMs);
+    } catch (error) {
+      logger.warn('the lease of the controllers was not had', { name, error: String(error) });
+    }
+  }
+
+  #leadUntil(renewedMs: number): void {
+    const { clock, logger, renewDeadlineMs, name, identity, lead } = this.#options;
+    this.#deadline?.stop();
+    const leftMs = renewedMs + renewDeadlineMs - clock.monotonic();
+    if (leftMs <= 0) {
+      this.#resign();
+      return;
+    }
+    this.#deadline = clock.after(leftMs, () => this.#resign());
+    if (this.#led !== undefined) return;
+    logger.info('this server leads the controllers', { name, identity });
+    this.#led = lead();
+  }
+
+  #resign(): void {
+    const led = this.#led;
+    this.#deadline?.stop();
+    if (led === undefined) return;
+    this.#led = undefined;
+    const { logger, name, identity } = this.#options;
+    logger.info('this server leads the controllers no more', { name, identity });
+    this.#ending = led.close().catch((error: unknown) => {
+      logger.error('a controller did not end well', { error: String(error) });
+    });
+  }
+
+  /** Takes or renews the Lease. Rejects when the store cannot tell. */
+  async #acquire(): Promise<Outcome> {
+    const { registry, leases, namespace, name, identity, clock, leaseDurationMs } = this.#options;
+    const entry = await registry.caches.of(leases).get(objectKey(namespace, name), undefined);
+    if (entry === undefined) return this.#create();
+    const nowMs = clock.monotonic();
+    if (this.#observed?.revision !== entry.revision) {
+      this.#observed = { revision: entry.revision, atMs: nowMs };
+    }
+    const holder = holderOf(entry);
+    const isHeld = holder !== '' && this.#observed.atMs + leaseDurationMs > nowMs;
+    if (isHeld && holder !== identity) return 'others';
+    return this.#write(entry, (before) => this.#held(before));
+  }
+
+  #held(before: LeaseSpec): LeaseSpec {
+    const { identity } = this.#options;
+    const time = this.#time();
+    const isOurs = before.holderIdentity === identity;
+    return {
+      ...before,
+      ...this.#claim(time),
+      acquireTime: isOurs ? (before.acquireTime ?? time) : time,
+      leaseTransitions: (before.leaseTransitions ?? 0) + (isOurs ? 0 : 1),
+    };
+  }
+
+  #claim(renewTime: string): LeaseSpec {
+    const { identity, leaseDurationMs } = this.#options;
+    const leaseDurationSeconds = Math.max(1, Math.ceil(leaseDurationMs / 1000));
+    return { holderIdentity: identity, leaseDurationSeconds, renewTime };
+  }
+
+  async #create(): Promise<Outcome> {
+    const { registry, leases, namespace, name } = this.#options;
+    const time = this.#time();
+    const object = {
+      apiVersion: leases.storage.apiVersion,
+      kind: leases.kind,
+      metadata: { name, namespace },
+      spec: { ...this.#claim(time), acquireTime: time, leaseTransitions: 0 },
+    } as ApiObject;
+    const target = { def: leases, version: storedVersion(leases), namespace, name: '' };
+    const create = () =>
+      createObject(registry, {
+        target: { ...target, subresource: '' },
+        object,
+        context: serverContext,
+      });
+    return unlessBeaten('AlreadyExists', create);
+  }
+
+  /** Writes the Lease on condition that it is as it was read. */
+  #write(entry: Entry, next: (before: LeaseSpec) => LeaseSpec): Promise<Outcome> {
+    const { registry, leases, namespace, name } = this.#options;
+    const target = {
+      def: leases,
+      version: storedVersion(leases),
+      namespace,
+      name,
+      subresource: '',
+    };
+    const lease = decodeEntry(entry) as ApiObject & { spec?: LeaseSpec };
+    const object = { ...lease, spec: next(lease.spec ?? {}) } as ApiObject;
+    return unlessBeaten('Conflict', () =>
+      updateObject(registry, {
+        target,
+        context: serverContext,
+        // It says of which version it is, so that an update of a later one is refused.
+        transform: () => structuredClone(object),
+        replaces: true,
+        record: true,
+        onAbsent: 'refuse',
+      }),
+    );
+  }
+
+  /** Lets others lead at once. */
+  async #release(): Promise<void> {
+    const { registry, leases, namespace, name, identity, logger } = this.#options;
+    try {
+      const entry = await registry.caches.of(leases).get(objectKey(namespace, name), undefined);
+      if (entry === undefined || holderOf(entry) !== identity) return;
+      const time = this.#time();
+      await this.#write(entry, (before) => ({
+        leaseDurationSeconds: 1,
+        renewTime: time,
+        acquireTime: time,
+        leaseTransitions: before.leaseTransitions ?? 0,
+        holderIdentity: '',
+      }));
+    } catch (error) {
+      logger.warn('the lease of the controllers was not released', { error: String(error) });
+    }
+  }
+
+  #time(): string {
+    const ms = this.#options.clock.now();
+    return printGoTime({ ms, micros: Math.floor((ms % 1000) * 1000) }, 6);
+  }
+}
+
+function holderOf(entry: Entry): string {
+  const { spec } = decodeEntry(entry) as ApiObject & { spec?: LeaseSpec };
+  return spec?.holderIdentity ?? '';
+}
+
+async function unlessBeaten(
+  reason: 'AlreadyExists' | 'Conflict',
+  write: () => Promise<unknown>,
+): Promise<Outcome> {
+  try {
+    await write();
+    return 'held';
+  } catch (error) {
+    if (error instanceof StatusError && error.reason === reason) return 'beaten';
+    throw error;
+  }
+}

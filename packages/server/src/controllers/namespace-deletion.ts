@@ -1,0 +1,212 @@
+import type { CatalogueSnapshot, ResourceDef } from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  type Clock,
+  formatTime,
+  isObject,
+  type JsonObject,
+  type Logger,
+} from '@wheelhouse/machinery';
+import type { CachePool } from '../registry/cache-pool.ts';
+import { followBeside } from '../registry/follow.ts';
+import { decodeEntry } from '../registry/object-codec.ts';
+import type { Entry } from '../watchcache/contract.ts';
+import type { Inside } from './inside.ts';
+import type { QueueMeters } from './queue-metrics.ts';
+import { listEntries, removeEntries } from './removal.ts';
+import { createWorkQueue, type WorkQueue } from './work-queue.ts';
+
+/** How long to wait before looking again at content that finalizers hold. */
+const recheckMs = 1_000;
+/**
+ * A create that admission let pass while the namespace was there may reach the store after the
+ * namespace has gone, but no later than this: a write has 34 seconds, and a network some more.
+ */
+const lateWritesMs = 60_000;
+
+/**
+ * Empties a namespace that is being deleted: removes every namespaced object in it, custom ones
+ * too, reports what remains in conditions, then takes its own finalizer away so that the namespace
+ * goes (DEL-4). Afterwards it removes what creates under way have left behind: at once, and again
+ * when none can be under way any more.
+ */
+export function startNamespaceDeletion(options: {
+  readonly catalogue: { snapshot(): CatalogueSnapshot };
+  readonly caches: CachePool;
+  readonly inside: Inside;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly queues?: QueueMeters | undefined;
+  readonly namespaces: ResourceDef;
+  /** The entry of `spec.finalizers` that this controller owns. */
+  readonly finalizer: string;
+}): { close(): Promise<void> } {
+  const { caches, namespaces, clock, logger } = options;
+  const cache = caches.of(namespaces);
+  /** Until when the content of namespaces that are gone is looked for, on the monotonic clock. */
+  const gone = new Map<string, number>();
+  const sweep = async (name: string, untilMs: number) => {
+    if ((await cache.get(name, undefined)) !== undefined) {
+      gone.delete(name);
+      return;
+    }
+    await removeContent(options, name);
+    if (clock.monotonic() >= untilMs) gone.delete(name);
+    else queue.addAfter(name, lateWritesMs);
+  };
+  const run = async (name: string) => {
+    const entry = cache.peek(name);
+    const untilMs = gone.get(name);
+    if (entry === undefined && untilMs !== undefined) return sweep(name, untilMs);
+    if (entry === undefined || !isTerminating(entry)) return;
+    const remaining = await removeContent(options, name);
+    if (remaining.count > 0) {
+      await report(options, { name, remaining });
+      queue.addAfter(name, recheckMs);
+      return;
+    }
+    await finalize(options, name);
+  };
+  const queue: WorkQueue = createWorkQueue({
+    queues: options.queues,
+    name: 'namespace',
+    clock,
+    logger,
+    run,
+    workers: 4,
+  });
+  const following = followBeside(cache, {
+    tell(name, current) {
+      if (current === undefined) {
+        gone.set(name, clock.monotonic() + lateWritesMs);
+        queue.add(name);
+      } else if (isTerminating(current)) queue.add(name);
+    },
+  });
+  return {
+    close() {
+      following.close();
+      return queue.close();
+    },
+  };
+}
+
+type Options = Parameters<typeof startNamespaceDeletion>[0];
+
+/** What still stands in a namespace after its objects were told to go. */
+interface Remaining {
+  readonly count: number;
+  /** Objects left by resource. */
+  readonly resources: ReadonlyMap<string, number>;
+  /** Objects held by finalizer. */
+  readonly finalizers: ReadonlyMap<string, number>;
+  readonly failures: readonly string[];
+}
+
+function isTerminating(entry: Entry): boolean {
+  return entry.index.deleting === true;
+}
+
+async function removeContent(options: Options, namespace: string): Promise<Remaining> {
+  const resources = new Map<string, number>();
+  const finalizers = new Map<string, number>();
+  const failures: string[] = [];
+  const seen = new Set<string>();
+  for (const def of options.catalogue.snapshot().defs) {
+    const isContent = def.scope === 'Namespaced' && def.verbs.includes('delete');
+    if (!isContent || seen.has(def.storage.prefix)) continue;
+    seen.add(def.storage.prefix);
+    try {
+      await removeEntries({ ...options, at: { def, namespace } });
+    } catch (error) {
+      failures.push(error instanceof Error ? error.message : String(error));
+    }
+    for (const entry of await listEntries(options.caches, { def, namespace })) {
+      // With the dot also where the group is empty: so upstream writes it.
+      const label = `${def.resource}.${def.group}`;
+      resources.set(label, (resources.get(label) ?? 0) + 1);
+      for (const finalizer of decodeEntry(entry).metadata.finalizers ?? []) {
+        finalizers.set(finalizer, (finalizers.get(finalizer) ?? 0) + 1);
+      }
+    }
+  }
+  const count = [...resources.values()].reduce((sum, one) => sum + one, 0);
+  return { count, resources, finalizers, failures };
+}
+
+async function finalize(options: Options, name: string): Promise<void> {
+  const at = { def: options.namespaces, namespace: '', name, subresource: 'finalize' };
+  await options.inside.change(at, (object) => {
+    const spec = isObject(object.spec) ? object.spec : {};
+    const before = Array.isArray(spec.finalizers) ? spec.finalizers : [];
+    const finalizers = before.filter((one) => one !== options.finalizer);
+    object.spec = { ...spec, finalizers };
+    return object;
+  });
+}
+
+async function report(options: Options, at: { name: string; remaining: Remaining }): Promise<void> {
+  const now = formatTime(options.clock.now());
+  const target = {
+    def: options.namespaces,
+    namespace: '',
+    name: at.name,
+    subresource: 'status',
+  };
+  await options.inside.change(target, (object) => {
+    const status: JsonObject = isObject(object.status) ? object.status : {};
+    const before = Array.isArray(status.conditions) ? status.conditions.filter(isObject) : [];
+    const conditions = conditionsOf(at.remaining).map((condition) => {
+      const same = before.find((one) => one.type === condition.type);
+      const isSame = same?.status === condition.status;
+      return { ...condition, lastTransitionTime: isSame ? (same?.lastTransitionTime ?? now) : now };
+    });
+    return { ...object, status: { ...status, conditions } } as ApiObject;
+  });
+}
+
+function conditionsOf(remaining: Remaining): JsonObject[] {
+  const counts = (of: ReadonlyMap<string, number>, suffix: string) =>
+    [...of]
+      .sort()
+      .map(([name, count]) => `${name} ${suffix.replace('%d', String(count))}`)
+      .join(', ');
+  const failed = remaining.failures.length > 0;
+  const held = remaining.finalizers.size > 0;
+  return [
+    {
+      type: 'NamespaceDeletionDiscoveryFailure',
+      status: 'False',
+      reason: 'ResourcesDiscovered',
+      message: 'All resources successfully discovered',
+    },
+    {
+      type: 'NamespaceDeletionGroupVersionParsingFailure',
+      status: 'False',
+      reason: 'ParsedGroupVersions',
+      message: 'All legacy kube types successfully parsed',
+    },
+    {
+      type: 'NamespaceDeletionContentFailure',
+      status: failed ? 'True' : 'False',
+      reason: failed ? 'ContentDeletionFailed' : 'ContentDeleted',
+      message: failed
+        ? `Failed to delete all resource types, ${remaining.failures.length} remaining: ${remaining.failures.join(', ')}`
+        : 'All content successfully deleted, may be waiting on finalization',
+    },
+    {
+      type: 'NamespaceContentRemaining',
+      status: 'True',
+      reason: 'SomeResourcesRemain',
+      message: `Some resources are remaining: ${counts(remaining.resources, 'has %d resource instances')}`,
+    },
+    {
+      type: 'NamespaceFinalizersRemaining',
+      status: held ? 'True' : 'False',
+      reason: held ? 'SomeFinalizersRemain' : 'ContentHasNoFinalizers',
+      message: held
+        ? `Some content in the namespace has finalizers remaining: ${counts(remaining.finalizers, 'in %d resource instances')}`
+        : 'All content-preserving finalizers finished',
+    },
+  ];
+}

@@ -1,0 +1,226 @@
+import {
+  type ExpressionUse,
+  loadExpressionChecker,
+  loadKindTypes,
+  type Type,
+} from '@wheelhouse/cel';
+import type { CatalogueSnapshot, ResourceDef, VersionDef } from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  apiVersionOf,
+  type Clock,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  type Logger,
+} from '@wheelhouse/machinery';
+import type { Property, Schema } from '@wheelhouse/schema';
+import { objectsOf, textsOf } from '../admission/matching/rules.ts';
+import { conditionsOf } from '../admission/webhooks/hooks.ts';
+import type { CachePool } from '../registry/cache-pool.ts';
+import { followBeside } from '../registry/follow.ts';
+import { decodeEntry } from '../registry/object-codec.ts';
+import type { Inside } from './inside.ts';
+import type { QueueMeters } from './queue-metrics.ts';
+import { createWorkQueue } from './work-queue.ts';
+
+/** Kinds of one rule that expressions are checked against. */
+const typesMax = 10;
+
+/**
+ * Tells in the status of each ValidatingAdmissionPolicy what its expressions would stumble over, by the
+ * types of the kinds that its rules name (ADM-3). Looked at once for each change of its spec; what
+ * checks types is loaded with the first policy.
+ */
+export function startPolicyTypeChecking(options: {
+  readonly policies: ResourceDef;
+  readonly caches: CachePool;
+  readonly inside: Inside;
+  readonly snapshot: () => CatalogueSnapshot;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly queues?: QueueMeters | undefined;
+}): { close(): Promise<void> } {
+  const { policies, caches, inside, snapshot, clock, logger } = options;
+  const cache = caches.of(policies);
+  const metadata = policies.versions[0]?.schema.properties?.get('metadata');
+  const run = async (name: string) => {
+    const entry = await cache.get(name, undefined);
+    if (entry === undefined) return;
+    const policy = decodeEntry(entry);
+    const generation = policy.metadata.generation ?? 0;
+    if (observedGeneration(policy) >= generation) return;
+    const spec = isObject(policy['spec']) ? policy['spec'] : {};
+    const typeChecking = await checkTypes({ spec, snapshot: snapshot(), metadata });
+    const at = { def: policies, namespace: '', name, subresource: 'status' };
+    const { apiVersion, kind } = policy;
+    const status = { observedGeneration: generation, typeChecking };
+    await inside.apply(at, { apiVersion, kind, metadata: { name }, status });
+  };
+  const queue = createWorkQueue({
+    queues: options.queues,
+    name: 'policy-type-checking',
+    clock,
+    logger,
+    run,
+    workers: 1,
+  });
+  const following = followBeside(cache, {
+    tell(key, current) {
+      if (current !== undefined) queue.add(key);
+    },
+    failed: (error) => logger.error('policies could not be listed', { error: String(error) }),
+  });
+  return {
+    close() {
+      following.close();
+      return queue.close();
+    },
+  };
+}
+
+function observedGeneration({ status }: ApiObject): number {
+  const observed = isObject(status) ? status['observedGeneration'] : undefined;
+  return typeof observed === 'number' ? observed : 0;
+}
+
+/** A kind that a policy is about. */
+interface CheckedKind {
+  /** As upstream prints it: `apps/v1, Kind=Deployment`. */
+  readonly shown: string;
+  readonly kind: string;
+  readonly schema: Schema;
+  readonly custom: boolean;
+}
+
+/** What a policy's expressions are checked with. */
+interface Checking {
+  readonly spec: JsonObject;
+  readonly snapshot: CatalogueSnapshot;
+  /** What is published of the metadata of custom kinds. */
+  readonly metadata: Property | undefined;
+}
+
+async function checkTypes(checking: Checking): Promise<JsonObject> {
+  const { spec } = checking;
+  const [{ compileExpression }, { typeOfKind }] = await Promise.all([
+    loadExpressionChecker(),
+    loadKindTypes(),
+  ]);
+  const typeOf = ({ kind, schema, custom }: CheckedKind) =>
+    typeOfKind(schema, { name: kind, metadata: custom ? checking.metadata : undefined });
+  const uses = usesOf(checking, typeOf);
+  const check = (expression: string, fieldRef: string): JsonObject[] => {
+    const warnings = uses.flatMap(({ shown, use }) => {
+      const compiled = compileExpression(expression, use);
+      if (!('problem' in compiled)) return [];
+      return [`${shown}: ${compiled.problem.replace(/^compilation failed: /, '')}\n`];
+    });
+    return warnings.length === 0 ? [] : [{ fieldRef, warning: warnings.join('\n') }];
+  };
+  const expressionWarnings = objectsOf(spec['validations']).flatMap((validation, index) => {
+    const at = `spec.validations[${index}]`;
+    const message = text(validation['messageExpression']);
+    return [
+      ...check(text(validation['expression']), `${at}.expression`),
+      ...(message === '' ? [] : check(message, `${at}.messageExpression`)),
+    ];
+  });
+  return expressionWarnings.length === 0 ? {} : { expressionWarnings };
+}
+
+/** What expressions may name for each kind; parameters only where their kind is known. */
+function usesOf(
+  { spec, snapshot }: Checking,
+  typeOf: (kind: CheckedKind) => Type | undefined,
+): readonly { readonly shown: string; readonly use: ExpressionUse }[] {
+  const list = conditionsOf(spec['variables']);
+  const paramKind = paramsOf(spec, snapshot);
+  const params = paramKind === undefined ? undefined : typeOf(paramKind);
+  const names = ['object', 'oldObject', 'request', 'namespaceObject', 'variables', 'authorizer'];
+  const variables = params === undefined ? names : [...names, 'params'];
+  return kindsOf(spec, snapshot).flatMap((kind) => {
+    const object = typeOf(kind);
+    if (object === undefined) return [];
+    const typed = new Map([
+      ['object', object],
+      ['oldObject', object],
+      ...(params === undefined ? [] : [['params', params] as const]),
+    ]);
+    return [{ shown: kind.shown, use: { variables, wanted: [], own: { list }, typed } }];
+  });
+}
+
+const text = (value: JsonValue | undefined) => (typeof value === 'string' ? value : '');
+
+function paramsOf(spec: JsonObject, snapshot: CatalogueSnapshot): CheckedKind | undefined {
+  const { paramKind } = spec;
+  if (!isObject(paramKind)) return undefined;
+  for (const def of snapshot.defs) {
+    if (def.kind !== paramKind['kind']) continue;
+    const version = def.versions.find(
+      (one) => apiVersionOf({ group: def.group, version: one.version }) === paramKind['apiVersion'],
+    );
+    if (version !== undefined) return checkedKind(def, version);
+  }
+  return undefined;
+}
+
+function checkedKind(def: ResourceDef, { version, schema }: VersionDef): CheckedKind {
+  const shown = `${def.group}/${version}, Kind=${def.kind}`;
+  return { shown, kind: def.kind, schema, custom: def.custom !== undefined };
+}
+
+/** The kinds that a policy's rules name, in the order of their names. */
+function kindsOf(spec: JsonObject, snapshot: CatalogueSnapshot): readonly CheckedKind[] {
+  const constraints = isObject(spec['matchConstraints']) ? spec['matchConstraints'] : {};
+  const found = new Map<string, CheckedKind & { readonly order: readonly string[] }>();
+  for (const rule of objectsOf(constraints['resourceRules'])) {
+    const named = namedBy(rule, snapshot);
+    for (const { def, version } of named.slice(0, typesMax)) {
+      const kind = checkedKind(def, version);
+      found.set(kind.shown, { ...kind, order: [def.group, version.version, def.kind] });
+    }
+    // A rule that names that many is the last that is looked at.
+    if (named.length >= typesMax) break;
+  }
+  return [...found.values()].sort((one, other) => compareLists(one.order, other.order));
+}
+
+function compareLists(one: readonly string[], other: readonly string[]): number {
+  const at = one.findIndex((text, index) => text !== other[index]);
+  if (at < 0) return 0;
+  return (one[at] ?? '') < (other[at] ?? '') ? -1 : 1;
+}
+
+/** What a rule names; one with wildcards in its groups or versions names nothing. */
+function namedBy(rule: JsonObject, snapshot: CatalogueSnapshot): readonly Named[] {
+  const groups = [...textsOf(rule['apiGroups'])].sort();
+  const versions = [...textsOf(rule['apiVersions'])].sort();
+  if ([...groups, ...versions].some((one) => one.includes('*'))) return [];
+  const resources = textsOf(rule['resources']).filter((one) => !/[*/]/.test(one));
+  return groups.flatMap((group) =>
+    versions.flatMap((version) =>
+      [...resources].sort().flatMap((resource) => resolve({ group, version, resource }, snapshot)),
+    ),
+  );
+}
+
+interface Named {
+  readonly def: ResourceDef;
+  readonly version: VersionDef;
+}
+
+/** As upstream looks resources up: by either name, and in all groups where none is given. */
+function resolve(
+  at: { readonly group: string; readonly version: string; readonly resource: string },
+  snapshot: CatalogueSnapshot,
+): readonly Named[] {
+  const name = at.resource.toLowerCase();
+  return snapshot.defs.flatMap((def) => {
+    if (at.group !== '' && def.group !== at.group) return [];
+    if (def.resource !== name && def.singular !== name) return [];
+    const version = snapshot.find(def.group, at.version, def.resource)?.version;
+    return version === undefined ? [] : [{ def, version }];
+  });
+}

@@ -1,0 +1,245 @@
+import { type CatalogueSnapshot, objectAt, type ResourceDef } from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  type Clock,
+  type Dialect,
+  type JsonObject,
+  jsonEqual,
+  type Logger,
+  type Timer,
+} from '@wheelhouse/machinery';
+import { type Amounts, largerAmounts, sumAmounts } from '../admission/amounts.ts';
+import type { QuotaLedger } from '../admission/quota/quota-ledger.ts';
+import { type QuotaEvaluator, quotaEvaluator, scopesOf } from '../admission/quota/quota-usage.ts';
+import type { CachePool } from '../registry/cache-pool.ts';
+import { decodeEntry } from '../registry/object-codec.ts';
+import type { EntryChange } from '../watchcache/contract.ts';
+import type { Inside } from './inside.ts';
+import type { QueueMeters } from './queue-metrics.ts';
+import { listEntries } from './removal.ts';
+import { createWorkQueue } from './work-queue.ts';
+
+/** Namespaces counted side by side. */
+const workers = 4;
+/** Deletions that come together are counted together. */
+const gatherMs = 20;
+
+/** What a count works with. */
+export interface QuotaTools {
+  readonly quotas: ResourceDef;
+  readonly snapshot: () => CatalogueSnapshot;
+  readonly dialect: Dialect;
+  readonly caches: CachePool;
+  readonly inside: Inside;
+  readonly ledger: QuotaLedger;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly queues?: QueueMeters | undefined;
+  /** Everything is counted anew after this long, whatever was missed; ms. */
+  readonly resyncMs: number;
+}
+
+/**
+ * Keeps the status of quotas (ADM-1): their limits as the spec has them, and what the namespace
+ * takes up, counted when a quota is new or changed, and when something that it counts goes or
+ * becomes less. What comes is charged by admission; both work in turn, by the ledger.
+ */
+export function startResourceQuotas(tools: QuotaTools): { close(): Promise<void> } {
+  const { quotas, caches, clock, logger, resyncMs } = tools;
+  const { ledger } = tools;
+  const run = (namespace: string): Promise<void> =>
+    ledger.inTurn(namespace, () => recount(tools, namespace, followers.follow));
+  const name = 'resourcequota-controller';
+  const queue = createWorkQueue({ queues: tools.queues, name, clock, logger, run, workers });
+  const followers = createFollowers(tools, (namespace) => queue.addAfter(namespace, gatherMs));
+  const late = createLateLooks({ clock, afterMs: ledger.lateMs + gatherMs }, (namespace) => {
+    if (ledger.takeLost(namespace)) queue.add(namespace);
+  });
+  const subscription = caches.of(quotas).subscribe(({ previous, current }) => {
+    if (current === undefined) return;
+    late.look(current.index.namespace);
+    const before = previous === undefined ? undefined : decodeEntry(previous).spec;
+    const now = decodeEntry(current);
+    const isTold = jsonEqual(objectAt(now, 'spec', 'hard'), objectAt(now, 'status', 'hard'));
+    if (!isTold || before === undefined || !jsonEqual(before, now.spec)) {
+      queue.add(current.index.namespace);
+    }
+  });
+  const all = async (): Promise<void> => {
+    try {
+      const entries = await listEntries(caches, { def: quotas, namespace: '' });
+      for (const { index } of entries) queue.add(index.namespace);
+    } catch (error) {
+      logger.error('quotas could not be listed', { error: String(error) });
+    }
+  };
+  const first = all();
+  const timer: Timer = clock.every(resyncMs, all);
+  return {
+    async close() {
+      timer.stop();
+      subscription.close();
+      followers.close();
+      late.close();
+      await Promise.all([queue.close(), first]);
+    },
+  };
+}
+
+/** Follows the kinds that quotas count, each from when the first quota counts it. */
+function createFollowers(
+  { caches, ledger }: Pick<QuotaTools, 'caches' | 'ledger'>,
+  changed: (namespace: string) => void,
+) {
+  const followed = new Map<ResourceDef, { close(): void }>();
+  const tell = ({ previous, current, revision }: EntryChange) => {
+    const index = (current ?? previous)?.index;
+    if (index === undefined) return;
+    ledger.seen(index.namespace, index.uid, revision);
+    // What is new was charged by admission; what changed may take up less than it did.
+    if (previous !== undefined) changed(index.namespace);
+  };
+  return {
+    follow: (def: ResourceDef) => {
+      if (!followed.has(def)) followed.set(def, caches.of(def).subscribe(tell));
+    },
+    close() {
+      for (const one of followed.values()) one.close();
+      followed.clear();
+    },
+  };
+}
+
+/** Looks at a namespace once the charges of this moment are old enough to be judged. */
+function createLateLooks(
+  { clock, afterMs }: { readonly clock: Clock; readonly afterMs: number },
+  look: (namespace: string) => void,
+) {
+  const timers = new Map<string, Timer>();
+  return {
+    look(namespace: string) {
+      if (timers.has(namespace)) return;
+      const run = () => {
+        timers.delete(namespace);
+        look(namespace);
+      };
+      timers.set(namespace, clock.after(afterMs, run));
+    },
+    close() {
+      for (const timer of timers.values()) timer.stop();
+      timers.clear();
+    },
+  };
+}
+
+/** Counts a namespace and writes its quotas; what is counted is followed first. */
+async function recount(
+  tools: QuotaTools,
+  namespace: string,
+  follow: (def: ResourceDef) => void,
+): Promise<void> {
+  const entries = await listEntries(tools.caches, { def: tools.quotas, namespace });
+  const quotas = entries.filter(({ index }) => index.deleting !== true).map(decodeEntry);
+  const counters = countersOf(tools, quotas);
+  for (const { def } of counters) follow(def);
+  const held = await Promise.all(
+    counters.map(async (counter) => ({
+      ...counter,
+      objects: await objectsOf(tools, counter, namespace),
+    })),
+  );
+  for (const quota of quotas) {
+    const hard = objectAt(quota, 'spec', 'hard') ?? {};
+    const used = usedOf(quota, { held, nowMs: tools.clock.now() });
+    const at = { def: tools.quotas, namespace, name: quota.metadata.name ?? '' };
+    await tools.inside.change({ ...at, subresource: 'status' }, (current) => ({
+      ...current,
+      status: { ...objectAt(current, 'status'), hard: { ...hard }, used },
+    }));
+  }
+}
+
+interface Counter {
+  readonly def: ResourceDef;
+  readonly evaluator: QuotaEvaluator;
+}
+
+/** An object, and what it may be about to become. */
+interface Counted {
+  readonly forms: readonly ApiObject[];
+}
+
+const known = [
+  'pods',
+  'services',
+  'persistentvolumeclaims',
+  'configmaps',
+  'resourcequotas',
+  'replicationcontrollers',
+  'secrets',
+];
+
+function countersOf(tools: QuotaTools, quotas: readonly ApiObject[]): readonly Counter[] {
+  const names = new Set(
+    quotas.flatMap((quota) => Object.keys(objectAt(quota, 'spec', 'hard') ?? {})),
+  );
+  const { defs } = tools.snapshot();
+  const counted = [...names].filter((name) => name.startsWith('count/'));
+  const resources = [
+    ...known.map((resource) => ({ group: '', resource })),
+    ...counted.map((name) => {
+      const [resource = '', ...group] = name.slice('count/'.length).split('.');
+      return { group: group.join('.'), resource };
+    }),
+  ];
+  const found = new Map<ResourceDef, QuotaEvaluator>();
+  for (const { group, resource } of resources) {
+    const def = defs.find((one) => one.group === group && one.resource === resource);
+    if (def === undefined || def.scope !== 'Namespaced' || def.isVirtual === true) continue;
+    const evaluator = quotaEvaluator(def, tools.dialect);
+    if (evaluator.matching([...names]).length > 0) found.set(def, evaluator);
+  }
+  return [...found].map(([def, evaluator]) => ({ def, evaluator }));
+}
+
+async function objectsOf(
+  tools: QuotaTools,
+  { def }: Counter,
+  namespace: string,
+): Promise<readonly Counted[]> {
+  const resource = def.group === '' ? def.resource : `${def.resource}.${def.group}`;
+  // Before the objects: what is in neither was stored and has gone, or never was.
+  const reserved = new Map(await tools.ledger.reserved(namespace, resource));
+  const entries = await listEntries(tools.caches, { def, namespace });
+  const stored = entries.map((entry) => {
+    const soon = reserved.get(entry.index.uid);
+    reserved.delete(entry.index.uid);
+    return { forms: [decodeEntry(entry), ...(soon === undefined ? [] : [soon])] };
+  });
+  return [...stored, ...[...reserved.values()].map((object) => ({ forms: [object] }))];
+}
+
+function usedOf(
+  quota: ApiObject,
+  counted: {
+    readonly held: readonly (Counter & { readonly objects: readonly Counted[] })[];
+    readonly nowMs: number;
+  },
+): JsonObject {
+  const names = Object.keys(objectAt(quota, 'spec', 'hard') ?? {});
+  const scopes = scopesOf(quota);
+  const used: JsonObject = {};
+  for (const { evaluator, objects } of counted.held) {
+    const matching = evaluator.matching(names);
+    let total: Amounts = new Map();
+    for (const { forms } of objects) {
+      const [form] = forms;
+      const isIn = scopes.every((scope) => evaluator.matchesScope(form as ApiObject, scope));
+      if (!isIn) continue;
+      const usages = forms.map((one) => evaluator.usage(one, counted.nowMs));
+      total = sumAmounts(total, usages.reduce(largerAmounts));
+    }
+    for (const name of matching) used[name] = total.get(name)?.text ?? '0';
+  }
+  return used;
+}

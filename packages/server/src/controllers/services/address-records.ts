@@ -1,0 +1,123 @@
+import {
+  type AddressOwner,
+  type AddressPool,
+  type AddressRecords,
+  addressLabels,
+  cidrsOf,
+  createWholePool,
+  type Family,
+  familyOf,
+  isReady,
+  objectAt,
+  type ResourceDef,
+  textAt,
+} from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  type Dialect,
+  formatIpAddress,
+  type Logger,
+  parseIpAddress,
+  parseIpBlock,
+} from '@wheelhouse/machinery';
+import type { CachePool } from '../../registry/cache-pool.ts';
+import { decodeEntry } from '../../registry/object-codec.ts';
+import type { Inside } from '../inside.ts';
+import { listEntries } from '../removal.ts';
+
+export interface AddressKinds {
+  readonly ranges: ResourceDef;
+  readonly addresses: ResourceDef;
+}
+
+/** The name of the IPAddress of an address, however the address is spelled. */
+export function recordName(ip: string): string {
+  const address = parseIpAddress(ip);
+  return address === undefined ? ip : formatIpAddress(address);
+}
+
+/** The IPAddress that records an address as a Service's. */
+export function recordOf(ip: string, owner: AddressOwner, dialect: Dialect): ApiObject {
+  const labels = addressLabels(dialect);
+  const name = recordName(ip);
+  return {
+    apiVersion: `${dialect.group('networking')}/v1beta1`,
+    kind: 'IPAddress',
+    metadata: {
+      name,
+      labels: { [labels.family]: familyOf(name), [labels.managedBy]: labels.allocator },
+    },
+    spec: { parentRef: { group: '', resource: 'services', ...owner } },
+  };
+}
+
+/** Whether an IPAddress says that a Service has the address. */
+export function isOwnedBy(record: ApiObject, owner: AddressOwner): boolean {
+  const parent = objectAt(record, 'spec', 'parentRef');
+  return (
+    textAt(parent, 'group') === '' &&
+    textAt(parent, 'resource') === 'services' &&
+    textAt(parent, 'namespace') === owner.namespace &&
+    textAt(parent, 'name') === owner.name
+  );
+}
+
+/** ServiceCIDRs and IPAddresses as the allocator of Services uses them. */
+export function createAddressRecords(options: {
+  readonly kinds: AddressKinds;
+  readonly caches: CachePool;
+  readonly inside: Inside;
+  readonly dialect: Dialect;
+  readonly logger: Logger;
+}): AddressRecords {
+  const { kinds, caches, inside, dialect, logger } = options;
+  const { ranges, addresses } = kinds;
+  const cached = cachedPools(caches, ranges);
+  const at = (ip: string) => ({ def: addresses, namespace: '', name: recordName(ip) });
+  return {
+    async caughtUp() {
+      await Promise.all([cached.refresh(), caches.of(addresses).get('', undefined)]);
+    },
+    pools: (family) => cached.pools(family),
+    isRecorded: (key) => caches.of(addresses).peek(key.slice('ip:'.length)) !== undefined,
+    record: (ip, owner) => inside.create(at(ip), recordOf(ip, owner, dialect)),
+    async erase(ip, owner) {
+      try {
+        const entry = await caches.of(addresses).get(recordName(ip), undefined);
+        if (entry === undefined || !isOwnedBy(decodeEntry(entry), owner)) return;
+        await inside.remove(at(ip), { preconditions: { uid: entry.index.uid } });
+      } catch (error) {
+        logger.warn('an IPAddress is left to the repair', { ip, error: String(error) });
+      }
+    },
+  };
+}
+
+/** The pools of the ready ranges, made anew when a ServiceCIDR has changed. */
+function cachedPools(caches: CachePool, ranges: ResourceDef) {
+  let made: { readonly generation: number; readonly pools: readonly AddressPool[] } | undefined;
+  let generation = 0;
+  let subscription: { close(): void } | undefined;
+  const load = async (): Promise<readonly AddressPool[]> => {
+    const entries = await listEntries(caches, { def: ranges, namespace: '' });
+    const ready = entries.map(decodeEntry).filter(isReady);
+    const blocks = new Set(ready.flatMap(cidrsOf));
+    return [...blocks].flatMap((text) => {
+      const block = parseIpBlock(text);
+      return block === undefined ? [] : [createWholePool(block)];
+    });
+  };
+  return {
+    async refresh() {
+      const cache = caches.of(ranges);
+      subscription ??= cache.subscribe(() => {
+        generation += 1;
+      });
+      await cache.get('', undefined);
+      if (made?.generation === generation) return;
+      const loading = generation;
+      made = { generation: loading, pools: await load() };
+    },
+    pools: (family: Family) => (made?.pools ?? []).filter((pool) => pool.family === family),
+  };
+}

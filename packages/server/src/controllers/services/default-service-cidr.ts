@@ -1,0 +1,71 @@
+import { cidrsOf, objectsAt, type ResourceDef } from '@wheelhouse/kinds';
+import { type Clock, type Dialect, jsonEqual, type Logger } from '@wheelhouse/machinery';
+import type { CachePool } from '../../registry/cache-pool.ts';
+import { decodeEntry } from '../../registry/object-codec.ts';
+import type { Inside } from '../inside.ts';
+import type { QueueMeters } from '../queue-metrics.ts';
+import { createWorkQueue } from '../work-queue.ts';
+import { readyCondition } from './service-cidrs.ts';
+
+/**
+ * Keeps the ServiceCIDR of the command line's ranges: made when it is absent, and said to be ready
+ * as long as nobody else says anything of it. One with other ranges stays as it is.
+ */
+export function startDefaultServiceCidr(options: {
+  readonly ranges: ResourceDef;
+  readonly cidrs: readonly string[];
+  readonly caches: CachePool;
+  readonly inside: Inside;
+  readonly dialect: Dialect;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly queues?: QueueMeters | undefined;
+}): { readonly first: Promise<void>; close(): Promise<void> } {
+  const { ranges, cidrs, caches, inside, dialect, clock, logger } = options;
+  const name = dialect.productName;
+  const cache = caches.of(ranges);
+  const at = { def: ranges, namespace: '', name };
+  const apiVersion = ranges.storage.apiVersion;
+  const kind = 'ServiceCIDR';
+  const sync = async (): Promise<void> => {
+    if ((await cache.get(name, undefined)) === undefined) {
+      await inside.create(at, {
+        apiVersion,
+        kind,
+        metadata: { name },
+        spec: { cidrs: [...cidrs] },
+      });
+    }
+    const entry = await cache.get(name, undefined);
+    if (entry === undefined || entry.index.deleting === true) return;
+    const range = decodeEntry(entry);
+    if (objectsAt(range, 'status', 'conditions').some(({ type }) => type === 'Ready')) return;
+    if (!jsonEqual([...cidrsOf(range)], [...cidrs])) return;
+    const message = 'Kubernetes default Service CIDR is ready';
+    const conditions = [readyCondition({ status: 'True', message, nowMs: clock.now() })];
+    const status = { conditions };
+    await inside.apply(
+      { ...at, subresource: 'status' },
+      { apiVersion, kind, metadata: { name }, status },
+    );
+  };
+  const queue = createWorkQueue({
+    queues: options.queues,
+    name: `${name}-service-cidr-controller`,
+    clock,
+    logger,
+    run: sync,
+    workers: 1,
+  });
+  const subscription = cache.subscribe(({ previous, current }) => {
+    if ((current ?? previous)?.key === name) queue.add(name);
+  });
+  const first = sync();
+  return {
+    first,
+    async close() {
+      subscription.close();
+      await Promise.all([queue.close(), first.catch(() => {})]);
+    },
+  };
+}

@@ -1,0 +1,210 @@
+import type { ResourceDef } from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  type Clock,
+  type Dialect,
+  type JsonObject,
+  jsonEqual,
+  type Logger,
+} from '@wheelhouse/machinery';
+import type { CachePool } from '../../registry/cache-pool.ts';
+import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
+import { createAbsent } from '../create-absent.ts';
+import type { Inside } from '../inside.ts';
+import type { QueueMeters } from '../queue-metrics.ts';
+import { createWorkQueue } from '../work-queue.ts';
+
+const namespace = 'default';
+const servicePort = 443;
+
+/** Where the server itself is reached. */
+export interface ServerPlace {
+  /** The Service's address: the first of the range. */
+  readonly clusterIp: string;
+  readonly port: number;
+  /** On all nodes; the Service is for programs inside alone when absent. */
+  readonly nodePort?: number;
+  /** An address others reach the server at; absent when there is none, or nobody is to be told. */
+  readonly ip?: string;
+  /** Other servers of the same objects, which are reached at the same port. */
+  readonly peers?: ServerPeers;
+}
+
+export interface ServerPeers {
+  addresses(): Promise<readonly string[]>;
+  follow(changed: () => void): { close(): void };
+}
+
+interface KeptObject {
+  readonly def: ResourceDef;
+  readonly object: ApiObject;
+  /** Members that are set right when somebody changes them. */
+  readonly kept: readonly string[];
+}
+
+interface DefaultServiceOptions {
+  readonly defs: {
+    readonly services: ResourceDef;
+    readonly endpoints: ResourceDef;
+    readonly endpointSlices: ResourceDef;
+  };
+  readonly dialect: Dialect;
+  readonly place: ServerPlace;
+  readonly caches: CachePool;
+  readonly inside: Inside;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly queues?: QueueMeters | undefined;
+}
+
+/**
+ * Keeps the Service by which programs inside find the server, and its endpoints, in namespace
+ * `default`: made at the start, made anew when somebody deletes them, and set right when they point
+ * elsewhere.
+ */
+export function startDefaultService(options: DefaultServiceOptions): { close(): Promise<void> } {
+  const { caches, inside, clock, logger, place } = options;
+  const { peers } = place;
+  const objects = new Map(keptObjects(options, []).map((one) => [one.def.resource, one]));
+  const name = options.dialect.productName;
+  const run = async (resource: string): Promise<void> => {
+    const kept = keptObjects(options, (await peers?.addresses()) ?? []);
+    const wanted = kept.find(({ def }) => def.resource === resource);
+    if (wanted === undefined) return;
+    const { def, object } = wanted;
+    const at = { def, namespace, name };
+    const found = await caches.of(def).get(objectKey(namespace, name), undefined);
+    if (found === undefined) await inside.create(at, structuredClone(object));
+    else if (!isRight(decodeEntry(found), wanted)) {
+      await inside.change(at, (current) => setRight(current, wanted));
+    }
+  };
+  const queue = createWorkQueue({
+    queues: options.queues,
+    name: 'default-service',
+    clock,
+    logger,
+    run,
+    workers: 3,
+  });
+  const subscriptions = [...objects].map(([resource, { def }]) =>
+    caches.of(def).subscribe(({ previous, current }) => {
+      const index = current?.index ?? previous?.index;
+      if (index?.name === name && index.namespace === namespace) queue.add(resource);
+    }),
+  );
+  const addAll = () => {
+    for (const resource of objects.keys()) queue.add(resource);
+  };
+  addAll();
+  const following = peers?.follow(addAll);
+  return {
+    async close() {
+      following?.close();
+      for (const subscription of subscriptions) subscription.close();
+      await queue.close();
+    },
+  };
+}
+
+/** Creates what is absent of the Service and its endpoints, all at once (HEALTH-2). */
+export async function createDefaultService(options: DefaultServiceOptions): Promise<void> {
+  const { place, dialect } = options;
+  const name = dialect.productName;
+  const wanted = keptObjects(options, (await place.peers?.addresses()) ?? []);
+  await Promise.all(
+    wanted.map(({ def, object }) =>
+      createAbsent(options, { at: { def, namespace, name }, object }),
+    ),
+  );
+}
+
+/** @param others addresses of servers besides this one; this one's may be among them */
+function keptObjects(
+  options: DefaultServiceOptions,
+  others: readonly string[],
+): readonly KeptObject[] {
+  const { defs, dialect, place } = options;
+  const name = dialect.productName;
+  const port = { name: 'https', port: place.port, protocol: 'TCP' };
+  const { nodePort } = place;
+  const onNodes = nodePort === undefined ? {} : { nodePort };
+  const service = {
+    def: defs.services,
+    kept: [
+      'spec.ports',
+      'spec.type',
+      ...(nodePort === undefined ? [] : ['spec.externalTrafficPolicy']),
+    ],
+    object: {
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { name, namespace, labels: { component: 'apiserver', provider: name } },
+      spec: {
+        clusterIP: place.clusterIp,
+        internalTrafficPolicy: 'Cluster',
+        ports: [{ ...port, ...onNodes, port: servicePort, targetPort: place.port }],
+        sessionAffinity: 'None',
+        ...(nodePort === undefined
+          ? { type: 'ClusterIP' }
+          : { type: 'NodePort', externalTrafficPolicy: 'Cluster' }),
+      },
+    },
+  };
+  const { ip } = place;
+  if (ip === undefined) return [service];
+  const isV6 = ip.includes(':');
+  const ofFamily = others.filter((other) => other.includes(':') === isV6);
+  const ips = [...new Set([ip, ...ofFamily])].sort();
+  const endpoints = {
+    def: defs.endpoints,
+    kept: ['subsets'],
+    object: {
+      apiVersion: 'v1',
+      kind: 'Endpoints',
+      metadata: {
+        name,
+        namespace,
+        labels: { [dialect.label('skip-mirror', 'endpointslice')]: 'true' },
+      },
+      subsets: [{ addresses: ips.map((one) => ({ ip: one })), ports: [port] }],
+    },
+  };
+  const slice = {
+    def: defs.endpointSlices,
+    kept: ['endpoints', 'ports'],
+    object: {
+      apiVersion: `${defs.endpointSlices.group}/v1`,
+      kind: 'EndpointSlice',
+      metadata: { name, namespace, labels: { [dialect.label('service-name')]: name } },
+      addressType: isV6 ? 'IPv6' : 'IPv4',
+      endpoints: ips.map((one) => ({ addresses: [one], conditions: { ready: true } })),
+      ports: [port],
+    },
+  };
+  return [service, endpoints, slice];
+}
+
+/** The object a member stands in, and the member's own name. */
+function memberOf(object: JsonObject, path: string): { parent: JsonObject; name: string } {
+  const [first = '', second] = path.split('.');
+  return second === undefined
+    ? { parent: object, name: first }
+    : { parent: object[first] as JsonObject, name: second };
+}
+
+function isRight(found: ApiObject, { object, kept }: KeptObject): boolean {
+  return kept.every((path) => {
+    const [is, wanted] = [memberOf(found, path), memberOf(object, path)];
+    return jsonEqual(is.parent[is.name], wanted.parent[wanted.name]);
+  });
+}
+
+function setRight(current: ApiObject, { object, kept }: KeptObject): ApiObject {
+  const next = structuredClone(current);
+  for (const path of kept) {
+    const [to, from] = [memberOf(next, path), memberOf(object, path)];
+    to.parent[to.name] = structuredClone(from.parent[from.name] ?? null);
+  }
+  return next;
+}

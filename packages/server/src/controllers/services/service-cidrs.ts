@@ -1,0 +1,186 @@
+import { addressLabels, cidrsOf, createWholePool, objectsAt, textAt } from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  blockContains,
+  type Clock,
+  type Dialect,
+  formatTime,
+  type IpBlock,
+  type JsonObject,
+  type Logger,
+  parseIpBlock,
+} from '@wheelhouse/machinery';
+import type { CachePool } from '../../registry/cache-pool.ts';
+import { decodeEntry } from '../../registry/object-codec.ts';
+import type { Entry } from '../../watchcache/contract.ts';
+import type { Inside } from '../inside.ts';
+import type { QueueMeters } from '../queue-metrics.ts';
+import { listEntries } from '../removal.ts';
+import { createWorkQueue } from '../work-queue.ts';
+import type { AddressKinds } from './address-records.ts';
+
+/** How long a range that nothing needs stays, so that every allocator has seen that it goes. */
+const removalDelayMs = 10_000;
+
+interface Tools {
+  readonly kinds: AddressKinds;
+  readonly caches: CachePool;
+  readonly inside: Inside;
+  readonly dialect: Dialect;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly queues?: QueueMeters | undefined;
+}
+
+/** The finalizer that keeps a ServiceCIDR while addresses depend on it. */
+export const rangeFinalizer = (dialect: Dialect): string =>
+  `${dialect.group('networking')}/service-cidr-finalizer`;
+
+const blocksOf = (object: ApiObject): readonly IpBlock[] =>
+  cidrsOf(object).flatMap((text) => parseIpBlock(text) ?? []);
+
+/** A `Ready` condition for an apply of a ServiceCIDR's status. */
+export function readyCondition(ready: {
+  readonly status: 'True' | 'False';
+  readonly reason?: string;
+  readonly message: string;
+  readonly nowMs: number;
+}): JsonObject {
+  const { status, reason, message, nowMs } = ready;
+  return {
+    type: 'Ready',
+    status,
+    ...(reason === undefined ? {} : { reason }),
+    message,
+    lastTransitionTime: formatTime(nowMs),
+  };
+}
+
+/**
+ * Protects ServiceCIDRs with a finalizer, says that they are ready, and lets those that are being
+ * deleted go once no address depends on them (MultiCIDRServiceAllocator).
+ */
+export function startServiceCidrs(options: Tools): { close(): Promise<void> } {
+  const { kinds, caches, clock, logger } = options;
+  const cache = caches.of(kinds.ranges);
+  const run = (name: string) => syncRange(options, { name, later: queue.addAfter });
+  const queue = createWorkQueue({
+    queues: options.queues,
+    name: 'service-cidr-controller',
+    clock,
+    logger,
+    run,
+    workers: 4,
+  });
+  const addAll = async () => {
+    const entries = await listEntries(caches, { def: kinds.ranges, namespace: '' });
+    for (const entry of entries) queue.add(entry.key);
+  };
+  const failed = (error: unknown) =>
+    logger.error('ServiceCIDRs could not be listed', { error: String(error) });
+  // A range that comes or goes may free others, or be what others wait for.
+  const ranges = cache.subscribe(({ previous, current }) => {
+    if (current !== undefined) queue.add(current.key);
+    if (previous === undefined || current === undefined) addAll().catch(failed);
+  });
+  const labels = addressLabels(options.dialect);
+  const addresses = caches.of(kinds.addresses).subscribe(({ previous, current }) => {
+    const entry = previous ?? current;
+    if (previous !== undefined && current !== undefined) return;
+    if (entry?.index.labels[labels.managedBy] === labels.allocator) addWaiting().catch(failed);
+  });
+  /** Those on their way out, which an address may hold or have held. */
+  const addWaiting = async () => {
+    const entries = await listEntries(caches, { def: kinds.ranges, namespace: '' });
+    for (const entry of entries) if (entry.index.deleting === true) queue.add(entry.key);
+  };
+  const first = addAll().catch(failed);
+  return {
+    async close() {
+      ranges.close();
+      addresses.close();
+      await Promise.all([queue.close(), first]);
+    },
+  };
+}
+
+async function syncRange(
+  tools: Tools,
+  { name, later }: { name: string; later: (key: string, delayMs: number) => void },
+): Promise<void> {
+  const { kinds, caches, inside, clock, dialect } = tools;
+  const entry = await caches.of(kinds.ranges).get(name, undefined);
+  if (entry === undefined) return;
+  const range = decodeEntry(entry);
+  const at = { def: kinds.ranges, namespace: '', name };
+  const finalizer = rangeFinalizer(dialect);
+  const { deletionTimestamp } = range.metadata;
+  if (deletionTimestamp !== undefined) {
+    if (await holdsAddresses(tools, range)) {
+      const reason = 'Terminating';
+      const message =
+        'There are still IPAddresses referencing the ServiceCIDR, please remove them or create a ' +
+        'new ServiceCIDR';
+      await applyReady(tools, range, { status: 'False', reason, message });
+      return;
+    }
+    const leftMs = Date.parse(deletionTimestamp) + removalDelayMs - clock.now();
+    if (leftMs > 0) later(name, leftMs);
+    else await inside.change(at, (current) => withoutFinalizer(current, finalizer));
+    return;
+  }
+  if (range.metadata.finalizers?.includes(finalizer) !== true) {
+    await inside.change(at, (current) => withFinalizer(current, finalizer));
+  }
+  const message = 'Kubernetes Service CIDR is ready';
+  await applyReady(tools, range, { status: 'True', message });
+}
+
+/** Says whether the range is ready, unless that is said already. */
+async function applyReady(
+  { kinds, inside, clock }: Tools,
+  range: ApiObject,
+  ready: Omit<Parameters<typeof readyCondition>[0], 'nowMs'>,
+): Promise<void> {
+  const said = objectsAt(range, 'status', 'conditions').find(({ type }) => type === 'Ready');
+  const isSaid =
+    said !== undefined &&
+    textAt(said, 'status') === ready.status &&
+    textAt(said, 'reason') === (ready.reason ?? '');
+  if (isSaid) return;
+  const { apiVersion, kind, metadata } = range;
+  const name = metadata.name ?? '';
+  const at = { def: kinds.ranges, namespace: '', name, subresource: 'status' };
+  const conditions = [readyCondition({ ...ready, nowMs: clock.now() })];
+  await inside.apply(at, { apiVersion, kind, metadata: { name }, status: { conditions } });
+}
+
+function withFinalizer(object: ApiObject, finalizer: string): ApiObject {
+  const finalizers = [...(object.metadata.finalizers ?? []), finalizer];
+  return { ...object, metadata: { ...object.metadata, finalizers } };
+}
+
+function withoutFinalizer(object: ApiObject, finalizer: string): ApiObject {
+  const left = (object.metadata.finalizers ?? []).filter((one) => one !== finalizer);
+  const { finalizers: _, ...metadata } = object.metadata;
+  return { ...object, metadata: left.length === 0 ? metadata : { ...metadata, finalizers: left } };
+}
+
+/** Whether an address would be in no range any more without this one. */
+async function holdsAddresses(tools: Tools, range: ApiObject): Promise<boolean> {
+  const { kinds, caches, dialect } = tools;
+  const all = await listEntries(caches, { def: kinds.ranges, namespace: '' });
+  const others = all.filter(({ key }) => key !== range.metadata.name).map(decodeEntry);
+  const otherBlocks = others.flatMap(blocksOf);
+  const own = blocksOf(range);
+  const isCovered = (block: IpBlock) => otherBlocks.some((outer) => blockContains(outer, block));
+  if (own.every(isCovered)) return false;
+  const labels = addressLabels(dialect);
+  const pools = own.map(createWholePool);
+  const otherPools = otherBlocks.map(createWholePool);
+  const isHeld = ({ key, index }: Entry) =>
+    index.labels[labels.managedBy] === labels.allocator &&
+    pools.some((pool) => pool.keyOfAddress(key) !== undefined) &&
+    !otherPools.some((pool) => pool.keyOfAddress(key) !== undefined);
+  return (await listEntries(caches, { def: kinds.addresses, namespace: '' })).some(isHeld);
+}

@@ -1,0 +1,133 @@
+import { claimNames, type ResourceDef, textAt } from '@wheelhouse/kinds';
+import type { ApiObject, Clock, Logger } from '@wheelhouse/machinery';
+import type { CachePool } from '../registry/cache-pool.ts';
+import { decodeEntry } from '../registry/object-codec.ts';
+import type { Entry } from '../watchcache/contract.ts';
+import type { Inside } from './inside.ts';
+import type { QueueMeters } from './queue-metrics.ts';
+import { listEntries } from './removal.ts';
+import { createWorkQueue } from './work-queue.ts';
+
+/** Objects looked at side by side. */
+const workers = 4;
+
+interface ProtectionTools {
+  readonly caches: CachePool;
+  readonly inside: Inside;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly queues?: QueueMeters | undefined;
+  /** What holds the object until nothing uses it. */
+  readonly finalizer: string;
+}
+
+/**
+ * Lets a claim that was told to go, go once no pod that runs somewhere uses it: takes away the
+ * finalizer that admission gave it (ADM-1).
+ */
+export function startClaimProtection(
+  options: ProtectionTools & { readonly claims: ResourceDef; readonly pods: ResourceDef },
+): { close(): Promise<void> } {
+  const { caches, pods } = options;
+  const waiting = new Map<string, string>();
+  const protection = startProtection({
+    ...options,
+    controller: 'persistentvolumeclaim-protection-controller',
+    kept: options.claims,
+    async isUsed(claim) {
+      const { namespace = '', name = '' } = claim.metadata;
+      const found = await listEntries(caches, { def: pods, namespace });
+      return found.some((entry) => runs(entry) && claimNames(decodeEntry(entry)).includes(name));
+    },
+    used: (key, namespace) => waiting.set(key, namespace),
+  });
+  const subscription = caches.of(pods).subscribe(({ previous, current }) => {
+    if (waiting.size === 0 || (current !== undefined && runs(current))) return;
+    const gone = previous?.index.namespace;
+    for (const [key, namespace] of waiting) {
+      if (namespace !== gone) continue;
+      waiting.delete(key);
+      protection.look(key);
+    }
+  });
+  return {
+    async close() {
+      subscription.close();
+      await protection.close();
+    },
+  };
+}
+
+/** A pod holds its claims from when it has a node until it has ended. */
+function runs({ index: { fields } }: Entry): boolean {
+  const phase = fields['status.phase'];
+  return fields['spec.nodeName'] !== '' && phase !== 'Succeeded' && phase !== 'Failed';
+}
+
+/** Lets a volume that was told to go, go once it is bound to no claim any more (ADM-1). */
+export function startVolumeProtection(
+  options: ProtectionTools & { readonly volumes: ResourceDef },
+): { close(): Promise<void> } {
+  return startProtection({
+    ...options,
+    controller: 'persistentvolume-protection-controller',
+    kept: options.volumes,
+    isUsed: async (volume) => textAt(volume, 'status', 'phase') === 'Bound',
+    used: () => {},
+  });
+}
+
+function startProtection(
+  options: ProtectionTools & {
+    readonly controller: string;
+    readonly kept: ResourceDef;
+    readonly isUsed: (object: ApiObject) => Promise<boolean>;
+    /** Told of what must wait, before it is looked at whether it must. */
+    readonly used: (key: string, namespace: string) => void;
+  },
+): { look(key: string): void; close(): Promise<void> } {
+  const { caches, kept, inside, clock, logger, finalizer } = options;
+  const cache = caches.of(kept);
+  const run = async (key: string): Promise<void> => {
+    const entry = await cache.get(key, undefined);
+    if (entry === undefined || entry.index.deleting !== true) return;
+    const object = decodeEntry(entry);
+    if (object.metadata.finalizers?.includes(finalizer) !== true) return;
+    const { namespace, name } = entry.index;
+    options.used(key, namespace);
+    if (await options.isUsed(object)) return;
+    await inside.change({ def: kept, namespace, name }, (current) => {
+      const left = (current.metadata.finalizers ?? []).filter((one) => one !== finalizer);
+      const { finalizers: _, ...metadata } = current.metadata;
+      return {
+        ...current,
+        metadata: left.length === 0 ? metadata : { ...metadata, finalizers: left },
+      };
+    });
+  };
+  const queue = createWorkQueue({
+    queues: options.queues,
+    name: options.controller,
+    clock,
+    logger,
+    run,
+    workers,
+  });
+  const subscription = cache.subscribe(({ current }) => {
+    if (current?.index.deleting === true) queue.add(current.key);
+  });
+  const first = listEntries(caches, { def: kept, namespace: '' })
+    .then((entries) => {
+      for (const entry of entries) if (entry.index.deleting === true) queue.add(entry.key);
+    })
+    .catch((error: unknown) =>
+      logger.error('volumes could not be listed', { error: String(error) }),
+    );
+  return {
+    look: (key) => queue.add(key),
+    async close() {
+      subscription.close();
+      await Promise.all([queue.close(), first]);
+    },
+  };
+}

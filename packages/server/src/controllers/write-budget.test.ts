@@ -1,0 +1,19 @@
+import { FakeClock } from '@wheelhouse/machinery/testing';
+import { expect, test } from 'vitest';
+import { WriteBudget } from './write-budget.ts';
+
+test('OPS-3: an object is written six times a minute at most, each for itself', () => {
+  const clock = new FakeClock();
+  const budget = new WriteBudget(clock);
+  for (let write = 0; write < 6; write += 1) {
+    expect(budget.take('a')).toBeUndefined();
+    clock.advance(1000);
+  }
+  expect(budget.take('a')).toBe(54_000);
+  expect(budget.take('b')).toBeUndefined();
+  clock.advance(54_000);
+  expect(budget.take('a')).toBeUndefined();
+  expect(budget.take('a')).toBe(1000);
+  budget.forget('a');
+  expect(budget.take('a')).toBeUndefined();
+});

@@ -1,0 +1,51 @@
+import { methodNotAllowedOnPath, type ResponseStream } from '@wheelhouse/machinery';
+import { answerHeaders } from '../answer/respond.ts';
+import type { Admitted } from './call.ts';
+
+/** Where a running server gives a backup of itself (STORE-5). */
+export const backupPath = '/backup';
+
+/**
+ * Streams a backup of the whole store, as fast as its reader takes it. Only POST: who may `get` any
+ * path is not thereby given every Secret. An answer that cannot be finished is cut off, which its
+ * reader tells by the missing end. Throws 405, and what the store's port throws.
+ */
+export async function backupEndpoint(admitted: Admitted): Promise<void> {
+  const { context, exchange, info, baseHeaders } = admitted;
+  if (info.verb !== 'post') throw methodNotAllowedOnPath();
+  const pieces = await context.backup();
+  const type = 'application/octet-stream';
+  const headers = answerHeaders({ baseHeaders }, type);
+  const stream = exchange.stream({ status: 200, headers });
+  try {
+    if (await writeAll(admitted, { stream, pieces })) stream.end();
+    else stream.destroy();
+  } catch (error) {
+    const auditId = baseHeaders['audit-id'];
+    context.logger.error('a backup broke off', { auditId, error: String(error) });
+    stream.destroy();
+  }
+}
+
+/** Whether all of it was taken: the client stayed, and was never slower than a request may be. */
+async function writeAll(
+  { context, exchange }: Admitted,
+  answer: { readonly stream: ResponseStream; readonly pieces: AsyncIterable<Buffer> },
+): Promise<boolean> {
+  const { stream, pieces } = answer;
+  let wake: (isTaken: boolean) => void = () => {};
+  stream.onDrain(() => wake(true));
+  exchange.onAbort(() => wake(false));
+  for await (const piece of pieces) {
+    if (exchange.aborted) return false;
+    if (stream.write(piece)) continue;
+    const taken = new Promise<boolean>((resolve) => {
+      wake = resolve;
+    });
+    const timer = context.clock.after(context.limits.requestTimeoutMs, () => wake(false));
+    const isTaken = await taken;
+    timer.stop();
+    if (!isTaken) return false;
+  }
+  return !exchange.aborted;
+}

@@ -1,0 +1,109 @@
+import {
+  bodyValuesMax,
+  contentMediaType,
+  type DecodedJson,
+  decodeJson,
+  decodeMessage,
+  decodeYaml,
+  type EnvelopeType,
+  type JsonLimits,
+  openEnvelope,
+  ProtobufError,
+  yamlValuesMax,
+} from '@wheelhouse/codec';
+import { schemaOfKind } from '@wheelhouse/kinds';
+import {
+  type Dialect,
+  type JsonValue,
+  type MaybePromise,
+  unsupportedMediaType,
+} from '@wheelhouse/machinery';
+import { maxDepth, type Schema } from '@wheelhouse/schema';
+import { type Form, mediaTypes, type ServedEncoding } from '../../answer/encodings.ts';
+import { type CborFindings, decodeCborBody } from './cbor-body.ts';
+
+/** A request body as bytes and as the value its Content-Type says. */
+export interface DecodedBody {
+  readonly bytes: Buffer;
+  readonly value: JsonValue;
+  /** Paths of members given twice. */
+  readonly duplicates: readonly string[];
+  /** The same as YAML tells them: `line 4: key "a" already set in map`. */
+  readonly repeated?: readonly string[];
+  /** Set when the body is YAML: upstream decodes the JSON that it makes of it, members sorted. */
+  readonly yaml?: true;
+  /** Set when the body is CBOR, which decodes by other rules. */
+  readonly cbor?: CborFindings;
+}
+
+/**
+ * Decodes a body; throws (or rejects with) JsonError, YamlError, ProtobufError, CborError, and
+ * TooManyValues.
+ */
+export type BodyDecoder = (
+  bytes: Buffer,
+) => MaybePromise<DecodedJson & Pick<DecodedBody, 'cbor' | 'yaml'>>;
+
+/**
+ * What a body may hold. Everything behind the decoder walks objects by recursion, so they nest less
+ * deeply than upstream lets them (docs/decisions/nesting-limit.md).
+ */
+export const bodyLimits: JsonLimits = { depthMax: maxDepth, valuesMax: bodyValuesMax };
+
+const decodeJsonBody = (bytes: Buffer): DecodedJson => decodeJson(bytes, bodyLimits);
+
+/**
+ * A body in its envelope, decoded by the schema of the kind that the envelope names, or the request
+ * where the envelope does not (CODEC-3).
+ */
+function decodeProtobufBody(bytes: Buffer, { dialect, type }: Expected): DecodedJson {
+  const envelope = openEnvelope(bytes);
+  const { raw } = envelope;
+  const apiVersion = envelope.apiVersion || type.apiVersion;
+  const kind = envelope.kind || type.kind;
+  const schema = schemaOfKind(dialect, { apiVersion, kind });
+  if (schema === undefined) {
+    const version = JSON.stringify(apiVersion);
+    throw new ProtobufError(
+      `no kind ${JSON.stringify(kind)} is registered for version ${version} in protobuf`,
+    );
+  }
+  const value = { ...decodeMessage(schema, raw), apiVersion, kind };
+  return { value, duplicates: [] };
+}
+
+/** What decoding may have to know of a body: its schema where it is of a built-in type. */
+interface Expected {
+  readonly dialect: Dialect;
+  /** What a body is that does not name its type. */
+  readonly type: EnvelopeType;
+  readonly schema?: Schema | undefined;
+  /** Whether somebody still waits for the answer: decoding in slices ends where nobody does. */
+  readonly isWanted: () => boolean;
+}
+
+const decoders: Readonly<
+  Record<Form, (bytes: Buffer, expected: Expected) => ReturnType<BodyDecoder>>
+> = {
+  json: decodeJsonBody,
+  yaml: async (bytes, { isWanted }) => ({
+    ...(await decodeYaml(bytes, { valuesMax: yamlValuesMax, isWanted })),
+    yaml: true,
+  }),
+  protobuf: decodeProtobufBody,
+  cbor: (bytes, { schema }) => decodeCborBody(bytes, schema),
+};
+
+/** The decoder a Content-Type names; JSON when there is none. Throws 415 (API-9, CODEC-1). */
+export function decoderFor(
+  contentType: string | undefined,
+  options: { served: readonly ServedEncoding[] } & Expected,
+): BodyDecoder {
+  if (contentType === undefined || contentType === '') return decodeJsonBody;
+  const { served } = options;
+  const named = (mediaType: string) =>
+    served.find((one) => one.mediaType === mediaType && one.covers === 'objects');
+  const encoding = named(contentType) ?? named(contentMediaType(contentType) ?? '');
+  if (encoding === undefined) throw unsupportedMediaType(mediaTypes(served));
+  return (bytes) => decoders[encoding.form](bytes, options);
+}

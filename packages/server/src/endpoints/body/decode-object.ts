@@ -1,0 +1,296 @@
+import {
+  CborError,
+  diagnoseCbor,
+  JsonError,
+  ProtobufError,
+  TooManyValues,
+  YamlError,
+} from '@wheelhouse/codec';
+import { schemaOf } from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  apiVersionOf,
+  badRequest,
+  goValue,
+  invalid,
+  invalidObject,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  parseApiVersion,
+  shownApiVersion,
+  textOf,
+} from '@wheelhouse/machinery';
+import { shapeObject } from '../../answer/shape-object.ts';
+import type { Target } from '../../registry/contract.ts';
+import { groupKindOf } from '../../registry/registry.ts';
+import type { FieldValidation } from '../../request/options.ts';
+import type { ApiCall } from '../call.ts';
+import { type DecodedBody, decoderFor } from './body.ts';
+import type { CborFindings } from './cbor-body.ts';
+import { Complaints, reportComplaints } from './field-validation.ts';
+
+/** Reads the request's body and decodes it by its Content-Type; throws 400, 413, 415 (API-9). */
+export async function decodeBody(call: ApiCall): Promise<DecodedBody> {
+  const { context, exchange, target } = call;
+  const { dialect, encodings } = context;
+  const served = encodings.of(target.def);
+  const { version } = target;
+  const schema = version.decode === undefined ? version.schema : undefined;
+  const decode = decoderFor(exchange.header('content-type'), {
+    served,
+    dialect,
+    type: { apiVersion: expectedVersion(target), kind: target.def.kind },
+    schema,
+    isWanted: () => !exchange.aborted,
+  });
+  const bytes = await exchange.body(context.limits.bodyBytesMax);
+  try {
+    return { bytes, ...(await decode(bytes)) };
+  } catch (error) {
+    throw unrecognized(target, bytes, malformed(error));
+  }
+}
+
+/**
+ * The options a DELETE has in its body; undefined when it has none. Throws 400 for anything but an
+ * object of that kind.
+ */
+export async function decodeOptionsBody(
+  call: ApiCall,
+  kind: string,
+): Promise<JsonObject | undefined> {
+  const { context, exchange } = call;
+  const bytes = await exchange.body(context.limits.bodyBytesMax);
+  if (bytes.length === 0) return undefined;
+  const { dialect, encodings } = context;
+  const decode = decoderFor(exchange.header('content-type'), {
+    served: encodings.failures,
+    dialect,
+    type: { apiVersion: 'v1', kind },
+    schema: schemaOf(`meta.v1.${kind}`),
+    isWanted: () => !exchange.aborted,
+  });
+  let value: JsonValue;
+  let cbor: CborFindings | undefined;
+  try {
+    ({ value, cbor } = await decode(bytes));
+  } catch (error) {
+    throw badRequest(malformed(error));
+  }
+  const why = cbor === undefined ? typeProblem(value) : cbor.misfit;
+  if (why !== undefined) throw badRequest(why);
+  const options = (value ?? {}) as JsonObject;
+  if (options.kind !== undefined && options.kind !== '' && options.kind !== kind) {
+    throw badRequest(`decoded object cannot be converted to ${kind}`);
+  }
+  call.audit?.requestObject(options);
+  return options;
+}
+
+/** What a decoder said of a text, as upstream frames it; rethrows what is not a decoder's. */
+function malformed(error: unknown): string {
+  if (error instanceof YamlError) return error.message;
+  if (error instanceof ProtobufError || error instanceof CborError) return error.message;
+  if (!(error instanceof JsonError) || error instanceof TooManyValues) throw error;
+  return `couldn't get version/kind; json parse error: ${error.message}`;
+}
+
+/**
+ * The object of a POST or PUT body: of the endpoint's own kind and version, in the form its schema
+ * gives it, defaulted; what is unknown or twice in it is ignored, warned of or refused (FV-2).
+ */
+export function decodeObject(
+  call: ApiCall,
+  options: { body: DecodedBody; fieldValidation: FieldValidation },
+): ApiObject {
+  const { body, fieldValidation } = options;
+  const { target } = call;
+  const value = objectOf(target, body);
+  const fail = (message: string) => cannotHandle(target, value, message);
+  const isCustom = target.def.custom !== undefined;
+  if (isCustom && body.cbor?.misfit !== undefined) throw fail(body.cbor.misfit);
+  checkKind(call, value, body);
+  if (body.cbor?.misfit !== undefined) throw fail(body.cbor.misfit);
+  const complaints = new Complaints();
+  complaints.repeated(body.repeated);
+  if (body.cbor?.unknown !== undefined) complaints.unknownIn(body.cbor.unknown);
+  for (const path of body.duplicates) complaints.duplicate(path);
+  const source = body.yaml === true ? 'patched' : 'text';
+  const object = shapeObject(target, value, { complaints, fail, source });
+  if (target.version.decode === undefined) complaints.inTypedOrder(body.bytes);
+  object.apiVersion = expectedVersion(target);
+  object.kind = target.def.kind;
+  reportComplaints(call, { complaints, fieldValidation, fail });
+  call.audit?.requestObject(object);
+  return object;
+}
+
+function expectedVersion({ def, version }: Target): string {
+  return apiVersionOf({ group: def.group, version: version.version });
+}
+
+function objectOf(target: Target, body: DecodedBody): JsonObject {
+  // Of CBOR the decoder tells the type.
+  const why = body.cbor === undefined ? typeProblem(body.value) : undefined;
+  if (why !== undefined) throw unrecognized(target, body.bytes, why);
+  return (body.value ?? {}) as JsonObject;
+}
+
+const metaStruct =
+  'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; ' +
+  'Kind string "json:\\"kind,omitempty\\"" }';
+
+/** Why a body's type cannot be told, in upstream's words; `null` is an empty object there. */
+export function typeProblem(value: JsonValue): string | undefined {
+  const frame = "couldn't get version/kind; json parse error: json: cannot unmarshal";
+  if (value === null) return undefined;
+  if (!isObject(value)) return `${frame} ${goValue(value)} into Go value of type ${metaStruct}`;
+  for (const [field, type] of typeMembers(value)) {
+    if (typeof type === 'string' || type === null) continue;
+    return `${frame} ${goValue(type)} into Go struct field .${field} of type string`;
+  }
+  const { apiVersion } = statedType(value);
+  if (apiVersion === '' || parseApiVersion(apiVersion) !== undefined) return undefined;
+  return `unexpected GroupVersion string: ${apiVersion}`;
+}
+
+type TypeField = 'apiVersion' | 'kind';
+
+/** The members that tell a body's type, in its order: upstream finds them in any case of letters. */
+function typeMembers(value: JsonObject): [TypeField, JsonValue][] {
+  const found: [TypeField, JsonValue][] = [];
+  for (const name of Object.keys(value)) {
+    const field = typeFieldOf(name);
+    if (field !== undefined) found.push([field, value[name] ?? null]);
+  }
+  return found;
+}
+
+function typeFieldOf(name: string): TypeField | undefined {
+  if (name === 'apiVersion' || name === 'kind') return name;
+  if (name.length === 'kind'.length && name.toLowerCase() === 'kind') return 'kind';
+  if (name.length !== 'apiVersion'.length) return undefined;
+  return name.toLowerCase() === 'apiversion' ? 'apiVersion' : undefined;
+}
+
+/** What a body says that it is, the last word counting; empty for what it does not say. */
+function statedType(value: JsonObject): { readonly apiVersion: string; readonly kind: string } {
+  const stated = { apiVersion: '', kind: '' };
+  for (const [field, type] of typeMembers(value)) {
+    if (typeof type === 'string') stated[field] = type;
+  }
+  stated.apiVersion = shownApiVersion(stated.apiVersion);
+  return stated;
+}
+
+/** The same as a custom kind's own decoder reads it. */
+const exactType = (value: JsonObject) => ({
+  apiVersion: shownApiVersion(textOf(value.apiVersion)),
+  kind: textOf(value.kind),
+});
+
+/** The body's own apiVersion and kind, where given, must be the endpoint's (API-7). */
+function checkKind(call: ApiCall, value: JsonObject, body: DecodedBody): void {
+  const { target } = call;
+  const expected = expectedVersion(target);
+  const isCustom = target.def.custom !== undefined;
+  const isExact = isCustom || body.cbor !== undefined;
+  const { kind, apiVersion } = isExact ? exactType(value) : statedType(value);
+  if (isCustom && kind === '') {
+    throw unrecognized(target, body.bytes, `Object 'Kind' is missing in '${wholeText(body)}'`);
+  }
+  if (isCustom && apiVersion === '' && body.cbor !== undefined) {
+    throw badRequest(
+      `${kind} in version "" cannot be handled as a ${target.def.kind}: ` +
+        `Object 'apiVersion' is missing in '${wholeText(body)}'`,
+    );
+  }
+  const isKindOther = kind !== '' && kind !== target.def.kind && !isCustom;
+  const isVersionOther = apiVersion !== '' && apiVersion !== expected;
+  const why = isCustom || !(isKindOther || isVersionOther) ? undefined : misfitKind(call, value);
+  if (why !== undefined) throw cannotHandle(target, value, why);
+  if (isVersionOther || (apiVersion === '' && isCustom)) {
+    throw badRequest(
+      `the API version in the data (${apiVersion}) does not match ` +
+        `the expected API version (${expected})`,
+    );
+  }
+  if (!isCustom || kind === target.def.kind) return;
+  const error = invalid('kind', kind, `must be ${target.def.kind}`);
+  throw invalidObject({ ...groupKindOf(target.def), kind }, nameOf(value), [error]);
+}
+
+/** A body as upstream shows it where it cannot tell what it is. */
+function wholeText({ bytes, cbor }: DecodedBody): string {
+  const text = cbor === undefined ? bytes.toString('utf8') : diagnoseCbor(bytes);
+  return text.slice(0, shownMax);
+}
+
+function nameOf(value: JsonObject): string {
+  const name = isObject(value.metadata) ? value.metadata.name : undefined;
+  return typeof name === 'string' ? name : '';
+}
+
+/** Part of upstream's message, which clients match. */
+const schemeName = '"pkg/api/legacyscheme/scheme.go:30"';
+
+/**
+ * Why a body of another kind or version than the endpoint's, a built-in one, cannot be decoded, in
+ * upstream's words: another built-in kind cannot be made this one, an unknown one is none.
+ */
+export function misfitKind(call: ApiCall, value: JsonObject): string | undefined {
+  const { target, context } = call;
+  const stated = statedType(value);
+  const kind = stated.kind || target.def.kind;
+  const apiVersion = stated.apiVersion || expectedVersion(target);
+  const { group = '', version = '' } = parseApiVersion(apiVersion) ?? {};
+  const isKnown = context.catalogue
+    .snapshot()
+    .defs.some(
+      (def) =>
+        def.custom === undefined &&
+        def.group === group &&
+        def.kind === kind &&
+        def.versions.some((one) => one.version === version),
+    );
+  if (!isKnown) {
+    const gv = JSON.stringify(apiVersion);
+    return `no kind ${JSON.stringify(kind)} is registered for version ${gv} in scheme ${schemeName}`;
+  }
+  if (kind === target.def.kind && group === target.def.group) return undefined;
+  const into = `${target.def.group.split('.', 1)[0] || 'core'}.${target.def.kind}`;
+  return `converting (${version}.${kind}) to (${into}): unknown conversion`;
+}
+
+/** Upstream's 400 for a body of the right kind that cannot be decoded. */
+function cannotHandle(target: Target, value: JsonObject, message: string): Error {
+  const { def, version } = target;
+  const stated = def.custom === undefined ? statedType(value) : exactType(value);
+  const given = parseApiVersion(stated.apiVersion);
+  const inVersion = JSON.stringify(given?.version || version.version);
+  const kind = stated.kind || def.kind;
+  return badRequest(
+    `${kind} in version ${inVersion} cannot be handled as a ${def.kind}: ${message}`,
+  );
+}
+
+/** Upstream's 400 for a body whose kind cannot even be told. */
+export function unrecognized(target: Target, bytes: Buffer, why: string): Error {
+  const { kind } = target.def;
+  return badRequest(
+    `the object provided is unrecognized (must be of type ${kind}): ${why} (${summary(bytes)})`,
+  );
+}
+
+const shownMax = 4096;
+const summaryLength = 30;
+
+/** The start of a body as upstream shows it: text when it looks like JSON, hex otherwise. */
+function summary(bytes: Buffer): string {
+  if (bytes.length === 0) return '<empty>';
+  const isCut = bytes.length > summaryLength;
+  const head = bytes.subarray(0, summaryLength);
+  const text = bytes[0] === '{'.charCodeAt(0) ? head.toString('utf8') : head.toString('hex');
+  return isCut ? `${text} ...` : text;
+}

@@ -1,0 +1,103 @@
+import { schemaOf, subresourcesOf, type VersionDef } from '@wheelhouse/kinds';
+import { type ApiObject, badRequest, isObject } from '@wheelhouse/machinery';
+import type { Target } from '../../registry/contract.ts';
+import { parseCreateOptions, type WriteOptions } from '../../request/options.ts';
+import type { ApiCall } from '../call.ts';
+import { writeContext } from '../write-context.ts';
+import { decodeBody, decodeObject } from './decode-object.ts';
+
+/** A POST to a virtual sub-resource: its own kind's object, and the options of a create. */
+export interface VirtualRequest {
+  readonly object: ApiObject;
+  readonly options: WriteOptions;
+}
+
+/** One value per type, for what is compiled of it. */
+const forms = new Map<string, VersionDef>();
+
+function formOf(typeName: string, version: string): VersionDef {
+  const known = forms.get(typeName);
+  if (known !== undefined) return known;
+  const form = { version, served: true, schema: schemaOf(typeName) };
+  forms.set(typeName, form);
+  return form;
+}
+
+/**
+ * Decodes the body of a virtual sub-resource (API-6), whose kind is not the resource's: an Eviction
+ * of a Pod, a TokenRequest of a ServiceAccount. `typeName` names its schema (`policy.v1.Eviction`).
+ * A body may be of an older version too where that is the same (`alike`).
+ */
+export async function virtualRequest(
+  call: ApiCall,
+  typeName: string,
+  alike?: string,
+): Promise<VirtualRequest & { readonly body: Target }> {
+  const { target, context, info } = call;
+  const options = parseCreateOptions(info.query, context.dialect);
+  const has = subresourcesOf(target.def, target.version.version);
+  const sub = has.find((one) => one.name === target.subresource);
+  if (sub?.kind === undefined) throw new Error(`${target.subresource} has no kind of its own`);
+  const { group, version, kind } = sub.kind;
+  const form = formOf(typeName, version);
+  const def = { ...target.def, group, kind, versions: [form] };
+  const body: Target = { ...target, def, version: form };
+  const decoded = await decodeBody({ ...call, target: body });
+  if (isObject(decoded.value) && decoded.value.apiVersion === alike) {
+    delete decoded.value.apiVersion;
+  }
+  const { fieldValidation } = options;
+  const object = decodeObject({ ...call, target: body }, { body: decoded, fieldValidation });
+  checkNamespace(target, object);
+  return { object, options, body };
+}
+
+function checkNamespace({ namespace }: Target, { metadata }: ApiObject): void {
+  const stated = metadata.namespace ?? '';
+  if (stated === '' || stated === namespace) return;
+  throw badRequest(
+    'the namespace of the provided object does not match the namespace sent on the request',
+  );
+}
+
+/** Says in an object that is never stored who sent its fields, as upstream does of all objects. */
+export async function recordFields(
+  call: ApiCall,
+  { object, options }: VirtualRequest,
+  target: Target = call.target,
+): Promise<void> {
+  delete object.metadata.managedFields;
+  await call.context.registry.fieldManager.recordUpdate({
+    target,
+    live: undefined,
+    object,
+    manager: writeContext(call, options).fieldManager,
+    nowMs: call.context.clock.now(),
+  });
+}
+
+/** Admission of a POST to a virtual sub-resource: the creation of its object (ADM-1). */
+export async function admitVirtual(call: ApiCall, request: VirtualRequest): Promise<void> {
+  const { mutate, validate } = virtualAdmission(call, request);
+  await mutate();
+  await validate();
+}
+
+/** The two halves of `admitVirtual`, for what judges the object between them. */
+export function virtualAdmission(call: ApiCall, { object, options }: VirtualRequest) {
+  const { admission } = call.context.registry;
+  const admitted = {
+    operation: 'CREATE' as const,
+    target: call.target,
+    context: writeContext(call, options),
+    // The path of `bindings` and of reviews names nothing: the object's own name counts.
+    name: call.target.name || (object.metadata.name ?? ''),
+    object,
+    old: undefined,
+    attempt: 1,
+  };
+  return {
+    mutate: async () => admission.mutate(admitted),
+    validate: async () => admission.validate(admitted),
+  };
+}

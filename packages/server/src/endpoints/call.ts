@@ -1,0 +1,137 @@
+import type { CatalogueSnapshot, Features } from '@wheelhouse/kinds';
+import type {
+  BoundedTexts,
+  Clock,
+  Deadlines,
+  Dialect,
+  Exchange,
+  JsonObject,
+  Logger,
+  MaybePromise,
+  UserInfo,
+} from '@wheelhouse/machinery';
+import type { Encodings } from '../answer/encodings.ts';
+import type { Output } from '../answer/output.ts';
+import type { AuditTrail } from '../gates/audit/trail.ts';
+import type { TokenIssuer } from '../gates/authn/contract.ts';
+import type { Permit } from '../gates/authz/authorization.ts';
+import type { RequestMetrics } from '../observe/request-metrics.ts';
+import type { Target } from '../registry/contract.ts';
+import type { Registry } from '../registry/registry.ts';
+import type { RequestInfo } from '../request/request-info.ts';
+import type { ReviewPort } from './reviews/review-port.ts';
+
+/** What all endpoints share; made once by `server/`. */
+export interface EndpointContext {
+  readonly registry: Registry;
+  readonly catalogue: { snapshot(): CatalogueSnapshot };
+  readonly dialect: Dialect;
+  /** Which features are on. */
+  readonly features: Features;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly limits: EndpointLimits;
+  /** Tells requests that their time is up. */
+  readonly deadlines: Deadlines;
+  /** Asks whether the user may do one more thing than the request's own (create behind PUT or apply). */
+  readonly authorize: (user: UserInfo, info: RequestInfo, verb: string) => Promise<Permit>;
+  readonly reviews: ReviewPort;
+  readonly tokens: TokenIssuer;
+  /** Runs `callback` when the server begins to stop; the handle takes it back. */
+  readonly onShutdown: (callback: () => void) => { close(): void };
+  readonly metrics: RequestMetrics;
+  readonly compressResponses: boolean;
+  /** Whether objects that cannot be read may be removed (gate AllowUnsafeMalformedObjectDeletion). */
+  readonly unreadableDeletion?: 'allowed' | 'ignored';
+  readonly encodings: Encodings;
+  /** Other servers that answer for group versions (ADM-4). */
+  readonly aggregation: AggregationSlot;
+  /** Types of addresses by which nodes could be reached; any when absent. */
+  readonly kubeletAddressTypes?: readonly string[] | undefined;
+  /** `host:port` that discovery tells clients. */
+  readonly address: () => string;
+  /** What `/version` answers. */
+  readonly version: JsonObject;
+  /** Answers paths served as plain text (health); undefined when the path is none of them. */
+  readonly plainPath: (
+    path: string,
+    query: URLSearchParams,
+    accept: string | undefined,
+  ) => MaybePromise<PlainAnswer> | undefined;
+  /** Those paths, as far as they can be listed. */
+  readonly plainPaths: () => readonly string[];
+  /** The bytes of a backup of the store (STORE-5); throws where it cannot be had. */
+  readonly backup: () => Promise<AsyncIterable<Buffer>>;
+}
+
+/** Answers what other servers have a part in. */
+export interface AggregationPort {
+  /** False: the request is this server's own to answer. */
+  serve(admitted: Admitted): Promise<boolean>;
+}
+
+/** Undefined while this server answers everything itself, so that a request pays one look. */
+export interface AggregationSlot {
+  readonly active: AggregationPort | undefined;
+}
+
+export interface PlainAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+export interface EndpointLimits {
+  /** Largest request body, bytes (API-9). */
+  readonly bodyBytesMax: number;
+  readonly requestTimeoutMs: number;
+  /** A watch without timeoutSeconds ends after this, or up to twice as long. */
+  readonly minRequestTimeoutMs: number;
+  /** Deletions of one request that run at a time; 16 when absent. */
+  readonly collectionWorkersMax?: number;
+}
+
+/** One admitted request to a resource: everything an endpoint needs, each part proven by a gate. */
+export interface ApiCall {
+  readonly context: EndpointContext;
+  readonly exchange: Exchange;
+  readonly info: RequestInfo;
+  readonly user: UserInfo;
+  /** Proof that authorization said yes; only `authz/` can make one. */
+  readonly permit: Permit;
+  readonly target: Target;
+  readonly output: Output;
+  /** Headers every answer carries (`audit-id`). */
+  readonly baseHeaders: Readonly<Record<string, string>>;
+  /** The request's record; undefined where the policy wants none (OPS-2). */
+  readonly audit?: AuditTrail | undefined;
+  /** Texts for `Warning` headers, in order. */
+  readonly warnings: BoundedTexts;
+  readonly deadline: RequestDeadline;
+}
+
+/** The time a request has. */
+export interface RequestDeadline {
+  /** Monotonic time at which it is given up; infinite for one that lasts as its client likes. */
+  readonly dueMs: number;
+  /** A write begins here, which has a bound of its own beside the request's. */
+  beginWrite(): void;
+  /** What of the time so far went by while others had the request: in queues, and in webhooks. */
+  readonly othersMs: number;
+  /** Webhooks of admission have had it so long. */
+  addOthersMs(byMs: number): void;
+}
+
+/** A request that has passed every gate. */
+export interface Admitted {
+  readonly context: EndpointContext;
+  readonly exchange: Exchange;
+  readonly info: RequestInfo;
+  readonly user: UserInfo;
+  readonly permit: Permit;
+  readonly baseHeaders: Readonly<Record<string, string>>;
+  readonly audit?: AuditTrail | undefined;
+  /** Texts for `Warning` headers, of failures too. */
+  readonly warnings: BoundedTexts;
+  readonly deadline: RequestDeadline;
+}

@@ -1,0 +1,18 @@
+import { sendEntry } from '../answer/respond.ts';
+import { createObject } from '../registry/create.ts';
+import type { WriteOptions } from '../request/options.ts';
+import { decodeBody, decodeObject } from './body/decode-object.ts';
+import type { ApiCall } from './call.ts';
+import { writeContext } from './write-context.ts';
+
+/** POST on a collection: 201 with the stored object (API-3, DRY-1, FV-2). */
+export async function createEndpoint(call: ApiCall, options: WriteOptions): Promise<void> {
+  const body = await decodeBody(call);
+  const { registry } = call.context;
+  const context = writeContext(call, options, body.bytes.length);
+  await context.pace?.pause();
+  const object = decodeObject(call, { body, fieldValidation: options.fieldValidation });
+  if (context.pace?.over) await context.pace.pause();
+  const { entry } = await createObject(registry, { target: call.target, object, context });
+  await sendEntry(call, { status: 201, entry });
+}

@@ -1,0 +1,174 @@
+import { createHash } from 'node:crypto';
+import { encodeJson } from '@wheelhouse/codec';
+import type { CatalogueSnapshot } from '@wheelhouse/kinds';
+import { type JsonObject, methodNotAllowedOnPath, noSuchPath } from '@wheelhouse/machinery';
+import { jsonEncoding, type ServedEncoding } from '../answer/encodings.ts';
+import { type AggregatedForm, aggregatedFormOf, negotiateOutput } from '../answer/negotiate.ts';
+import { answerHeaders, sendValue } from '../answer/respond.ts';
+import {
+  aggregatedDiscovery,
+  coreVersions,
+  groupDocument,
+  groupList,
+  groupPaths,
+  resourceList,
+} from '../views/discovery.ts';
+import { backupEndpoint, backupPath } from './backup.ts';
+import type { Admitted } from './call.ts';
+import { openApiEndpoint } from './openapi.ts';
+
+/** Answers paths that name no object: health, version, discovery (API-11, HEALTH-1). */
+export async function nonResourceEndpoint(admitted: Admitted): Promise<void> {
+  const { context, exchange, info } = admitted;
+  const plain = context.plainPath(info.path, info.query, exchange.header('accept'));
+  if (plain !== undefined) {
+    if (info.verb !== 'get' && info.verb !== 'head') throw methodNotAllowedOnPath();
+    const { status, headers, body } = plain instanceof Promise ? await plain : plain;
+    exchange.send({
+      status,
+      headers: { ...admitted.baseHeaders, ...headers },
+      body: Buffer.from(body),
+    });
+    return;
+  }
+  if (await openApiEndpoint(admitted)) return;
+  if (info.path === backupPath) return backupEndpoint(admitted);
+  if (info.path === '/') return sendIndex(admitted);
+  if (/^\/version\/?$/.test(info.path)) return sendVersion(admitted);
+  const value = documentAt(admitted);
+  if (value === undefined) throw noSuchPath();
+  if (info.verb !== 'get' && info.verb !== 'head') throw methodNotAllowedOnPath();
+  const aggregated = aggregatedFormOf(exchange.header('accept'), context.encodings.documents);
+  const part = aggregatedParts.get(info.path.replace(/\/$/, ''));
+  if (part !== undefined && aggregated !== undefined) {
+    const apiVersion = `${context.dialect.group('apidiscovery')}/${aggregated.version}`;
+    const document = aggregatedDocument({
+      snapshot: context.catalogue.snapshot(),
+      part,
+      apiVersion,
+    });
+    return sendAggregated(admitted, { form: aggregated, document });
+  }
+  await sendDocument(admitted, value);
+}
+
+/**
+ * Answers with what there is, at `/`: the groups and versions, the paths that are none of them
+ * (API-11), and `others`, those that lead to other servers.
+ */
+export function sendIndex(admitted: Admitted, others: readonly string[] = []): void {
+  const { context } = admitted;
+  const named = [...context.plainPaths(), '/openapi/v2', '/openapi/v3', '/version'];
+  const served = groupPaths(context.catalogue.snapshot());
+  sendForPeople(admitted, { paths: [...new Set([...named, ...served, ...others])].sort() });
+}
+
+/** What serves here: as JSON alone, which 406 says to who takes none. */
+function sendVersion(admitted: Admitted): void {
+  const { context, exchange, info } = admitted;
+  negotiateOutput(exchange, info, { served: jsonAlone });
+  sendForPeople(admitted, { ...context.version });
+}
+
+const jsonAlone: readonly ServedEncoding[] = [jsonEncoding];
+
+/** Answers with JSON laid out to be read, whatever the client says that it takes. */
+function sendForPeople({ exchange, info, baseHeaders }: Admitted, value: JsonObject): void {
+  if (info.verb !== 'get' && info.verb !== 'head') throw methodNotAllowedOnPath();
+  const headers = { ...baseHeaders, 'content-type': 'application/json' };
+  exchange.send({ status: 200, headers, body: Buffer.from(JSON.stringify(value, null, 2)) });
+}
+
+/** Answers with a discovery document in an encoding that the client takes. Throws 406. */
+export async function sendDocument(admitted: Admitted, value: JsonObject): Promise<void> {
+  const { context, exchange, info } = admitted;
+  const output = negotiateOutput(exchange, info, { served: context.encodings.documents });
+  await sendValue({ ...admitted, output }, { status: 200, value });
+}
+
+function documentAt(admitted: Admitted): JsonObject | undefined {
+  const { context, info } = admitted;
+  const snapshot = context.catalogue.snapshot();
+  const resources = (at: { group: string; version: string }) => {
+    const hashes = context.features.enabled('StorageVersionHash') ? undefined : 'left-out';
+    return resourceList(snapshot, { ...at, hashes });
+  };
+  const [root, first, second, ...rest] = info.path.split('/').filter((part) => part !== '');
+  if (rest.length > 0) return undefined;
+  if (root === 'api') {
+    if (first === undefined) return coreVersions({ snapshot, address: context.address() });
+    return second === undefined ? resources({ group: '', version: first }) : undefined;
+  }
+  if (root !== 'apis') return undefined;
+  if (first === undefined) return groupList(snapshot);
+  if (second === undefined) return groupDocument(snapshot, first);
+  return resources({ group: first, version: second });
+}
+
+const aggregatedParts: ReadonlyMap<string, 'core' | 'named'> = new Map([
+  ['/api', 'core'],
+  ['/apis', 'named'],
+]);
+
+/** A document's bytes and the tag of them. */
+export interface TaggedBody {
+  readonly body: Buffer;
+  readonly etag: string;
+}
+
+/** Tags a document by the digest of its bytes. */
+export function taggedBody(document: JsonObject): TaggedBody {
+  const body = encodeJson(document);
+  const etag = `"${createHash('sha512').update(body).digest('hex').toUpperCase()}"`;
+  return { body, etag };
+}
+
+/** Documents made of a snapshot, for as long as it is the newest. */
+const aggregatedDocuments = new WeakMap<CatalogueSnapshot, Map<string, TaggedBody>>();
+
+function aggregatedDocument(of: Parameters<typeof aggregatedDiscovery>[0]): TaggedBody {
+  let known = aggregatedDocuments.get(of.snapshot);
+  if (known === undefined) {
+    known = new Map();
+    aggregatedDocuments.set(of.snapshot, known);
+  }
+  const key = `${of.part};${of.apiVersion}`;
+  let tagged = known.get(key);
+  if (tagged === undefined) {
+    tagged = taggedBody(aggregatedDiscovery(of));
+    known.set(key, tagged);
+  }
+  return tagged;
+}
+
+/** Bodies in other encodings than JSON: few ask for them. */
+const otherBodies = new WeakMap<TaggedBody, Buffer>();
+
+async function bodyIn({ form, encode }: ServedEncoding, tagged: TaggedBody): Promise<Buffer> {
+  if (form === 'json') return tagged.body;
+  const known = otherBodies.get(tagged);
+  if (known !== undefined) return known;
+  const made = await encode(JSON.parse(tagged.body.toString()));
+  otherBodies.set(tagged, made);
+  return made;
+}
+
+/** The aggregated form has an ETag, one for all encodings: who has it already gets 304. */
+export async function sendAggregated(
+  admitted: Admitted,
+  { form, document }: { readonly form: AggregatedForm; readonly document: TaggedBody },
+): Promise<void> {
+  const { exchange } = admitted;
+  const { etag } = document;
+  const { mediaType } = form.encoding;
+  const contentType = `${mediaType};g=${form.group};v=${form.version};as=APIGroupDiscoveryList`;
+  const headers = {
+    ...answerHeaders(admitted, contentType),
+    etag,
+    vary: 'Accept',
+    'cache-control': 'public',
+  };
+  const isKnown = exchange.header('if-none-match') === etag;
+  const body = isKnown ? Buffer.alloc(0) : await bodyIn(form.encoding, document);
+  exchange.send({ status: isKnown ? 304 : 200, headers, body });
+}

@@ -1,0 +1,171 @@
+import { covers, type EncodingDescriptor, parseAccept } from '@wheelhouse/codec';
+import {
+  type JsonObject,
+  type MaybePromise,
+  methodNotAllowedOnPath,
+  noSuchPath,
+  notAcceptable,
+} from '@wheelhouse/machinery';
+import { takesGzip } from '../answer/compression.ts';
+import {
+  type HeldDocument,
+  OpenApiDocuments,
+  type OpenApiMediaType,
+} from '../answer/openapi-documents.ts';
+import { documentUrl } from '../views/openapi-v3.ts';
+import type { Admitted, EndpointContext } from './call.ts';
+
+/** Documents of each server, made when first asked for; gone with the server. */
+const held = new WeakMap<EndpointContext, OpenApiDocuments>();
+
+/**
+ * Answers `/openapi/v2`, `/openapi/v3` and the documents below it (API-12). False: the path is none
+ * of them. Throws 404 for a document there is none of, 405, 406.
+ */
+export function openApiEndpoint(admitted: Admitted): MaybePromise<boolean> {
+  const { path, verb } = admitted.info;
+  if (!path.startsWith('/openapi/')) return false;
+  const isIndex = path === '/openapi/v3' || path === '/openapi/v3/';
+  const isWhole = path === '/openapi/v2';
+  if (!isIndex && !isWhole && !path.startsWith('/openapi/v3/')) return false;
+  if (verb !== 'get' && verb !== 'head') throw methodNotAllowedOnPath();
+  const documents = documentsOf(admitted.context);
+  if (isIndex) return documents.index().then((document) => answerDocument(admitted, { document }));
+  if (isWhole) return answerDocument(admitted, { document: documents.whole(), types: wholeTypes });
+  const name = path.slice('/openapi/v3/'.length);
+  const document = documents.part(name);
+  if (document === undefined) throw noSuchPath();
+  return answerPart(admitted, { name, document });
+}
+
+/** This server's own documents. */
+export function documentsOf(context: EndpointContext): OpenApiDocuments {
+  const known = held.get(context);
+  if (known !== undefined) return known;
+  const { version, dialect, catalogue } = context;
+  const release = versionText(version);
+  const made = new OpenApiDocuments({
+    dialect,
+    release,
+    ...(context.features.enabled('OpenAPIEnums') ? {} : { enums: 'left-out' as const }),
+    plainPaths: context.plainPaths,
+    snapshot: () => catalogue.snapshot(),
+    nowMs: () => context.clock.now(),
+  });
+  held.set(context, made);
+  return made;
+}
+
+/** The release whose kinds the documents describe. */
+function versionText(version: JsonObject): string {
+  const { emulationMajor, emulationMinor } = version;
+  if (emulationMinor !== undefined) return `v${emulationMajor}.${emulationMinor}.0`;
+  const text = version['gitVersion'];
+  return typeof text === 'string' ? text : 'unversioned';
+}
+
+/**
+ * Answers with a document of OpenAPI 3, by its name in the index. A URL with its digest may be kept
+ * for good; one with another's leads to the new one.
+ */
+export function answerPart(
+  admitted: Admitted,
+  { name, document }: { readonly name: string; readonly document: HeldDocument },
+): MaybePromise<boolean> {
+  const hash = admitted.info.query.get('hash') ?? '';
+  if (hash === '') return answerDocument(admitted, { document, types: partTypes });
+  if (hash !== document.digest) {
+    const location = documentUrl(name, document.digest);
+    const headers = { ...admitted.baseHeaders, vary: 'Accept', location };
+    admitted.exchange.send({ status: 301, headers, body: Buffer.alloc(0) });
+    return true;
+  }
+  const headers = lasting(admitted.context);
+  return answerDocument(admitted, { document, types: partTypes, headers });
+}
+
+const yearMs = 365 * 24 * 60 * 60 * 1000;
+
+function lasting(context: EndpointContext): Record<string, string> {
+  const expires = new Date(context.clock.now() + yearMs).toUTCString();
+  return { 'cache-control': 'public, immutable', expires };
+}
+
+/** A type that documents come in. */
+export interface ServedType extends EncodingDescriptor {
+  /** What the answer calls it: of two names for one form, the newer. */
+  readonly answersAs: OpenApiMediaType;
+}
+
+const served = (mediaType: EncodingDescriptor['mediaType'], answersAs: OpenApiMediaType) => ({
+  mediaType,
+  answersAs,
+  streams: false,
+  tables: false,
+});
+
+const json: ServedType = served('application/json', 'application/json');
+
+/** The encodings of a form of OpenAPI: its protobuf goes by an old name and by a new one. */
+function typesOf(form: 'v2' | 'v3'): readonly ServedType[] {
+  const stem = `application/com.github.proto-openapi.spec.${form}` as const;
+  const protobuf = `${stem}.v1.0+protobuf` as const;
+  return [json, served(protobuf, protobuf), served(`${stem}@v1.0+protobuf`, protobuf)];
+}
+
+/** The types of `/openapi/v2`. */
+export const wholeTypes = typesOf('v2');
+const partTypes = typesOf('v3');
+
+/** The first wanted type that is served. */
+function chosenType(header: string | undefined, types: readonly ServedType[]): ServedType {
+  const accepted = header === undefined || header === '' ? '*/*' : header;
+  for (const range of parseAccept(accepted)) {
+    const found = types.find((one) => covers(range, one));
+    if (found !== undefined) return found;
+  }
+  throw notAcceptable(types.map((one) => one.mediaType));
+}
+
+/** Answers with a document in a type that the client takes, or 304. Throws 406. */
+export async function answerDocument(
+  admitted: Admitted,
+  options: {
+    document: HeldDocument;
+    /** Absent: JSON, whatever the client asks for. */
+    types?: readonly ServedType[];
+    headers?: Record<string, string>;
+  },
+): Promise<boolean> {
+  const { exchange, context, baseHeaders } = admitted;
+  const { document } = options;
+  const { answersAs: type } =
+    options.types === undefined ? json : chosenType(exchange.header('accept'), options.types);
+  const etag = `"${document.digest}"`;
+  const headers = {
+    ...baseHeaders,
+    'content-type': type,
+    etag,
+    'last-modified': new Date(document.madeMs).toUTCString(),
+    vary: 'Accept, Accept-Encoding',
+    ...options.headers,
+  };
+  if (isKnown(exchange.header('if-none-match'), etag)) {
+    exchange.send({ status: 304, headers, body: Buffer.alloc(0) });
+    return true;
+  }
+  const gzips = context.compressResponses && takesGzip(exchange.header('accept-encoding') ?? '');
+  const { body, encoding } = await document.body(type, gzips);
+  const coding = encoding === undefined ? {} : { 'content-encoding': encoding };
+  exchange.send({ status: 200, headers: { ...headers, ...coding }, body });
+  return true;
+}
+
+/** Whether an `If-None-Match` names the tag, weak or strong, or is `*`. */
+function isKnown(header: string | undefined, etag: string): boolean {
+  if (header === undefined) return false;
+  return header.split(',').some((one) => {
+    const tag = one.trim();
+    return tag === '*' || tag === etag || tag === `W/${etag}`;
+  });
+}

@@ -1,0 +1,148 @@
+import {
+  type ApiObject,
+  badRequest,
+  cloneJson,
+  type JsonObject,
+  type MaybePromise,
+  type Pace,
+} from '@wheelhouse/machinery';
+import type { FoundPaths } from '@wheelhouse/schema';
+import { describe, describeKind } from '@wheelhouse/structured-merge';
+import { sendEntry } from '../answer/respond.ts';
+import { shapeObject } from '../answer/shape-object.ts';
+import { updateObject } from '../registry/update.ts';
+import { type PatchOptions, parsePatchOptions } from '../request/options.ts';
+import {
+  type ApplyBody,
+  applyBody,
+  applyBodyOfCbor,
+  refuseUndeclared,
+  reportRepeated,
+} from './body/apply-body.ts';
+import { Complaints } from './body/field-validation.ts';
+import type { ApiCall } from './call.ts';
+import { acceptedPatches, type PatchType, patchFormOf } from './patches/patch-types.ts';
+import { patcherFor } from './patches/patchers.ts';
+import { authorizeCreate, writeContext } from './write-context.ts';
+
+/** A decoded PATCH request: an apply with its body, or another patch with its bytes. */
+export type AnyPatch = { readonly bytes: Buffer; readonly options: PatchOptions } & (
+  | { readonly type: 'apply'; readonly body: ApplyBody }
+  | { readonly type: Exclude<PatchType, 'apply'> }
+);
+
+/** PATCH: the Content-Type says which kind (PATCH-1 to PATCH-5, SSA-1). */
+export async function patchEndpoint(call: ApiCall): Promise<void> {
+  const patch = await readPatch(call);
+  const { entry, created } = await (patch.type === 'apply'
+    ? applyWrite(call, patch)
+    : patchWrite(call, patch));
+  await sendEntry(call, { status: created ? 201 : 200, entry });
+}
+
+/** Reads a PATCH request; throws 400, 413, 415 and 422 for what is wrong with it by itself. */
+export async function readPatch(call: ApiCall): Promise<AnyPatch> {
+  const { context, exchange, target } = call;
+  const { dialect, encodings, limits } = context;
+  const accepted = acceptedPatches(target.def, { cbor: encodings.cbor });
+  const { type, encoding } = patchFormOf(exchange.header('content-type'), accepted);
+  const options = parsePatchOptions(call.info.query, { dialect, isApply: type === 'apply' });
+  const bytes = await exchange.body(limits.bodyBytesMax);
+  if (type !== 'apply') {
+    call.audit?.requestPatch(bytes);
+    return { type, bytes, options };
+  }
+  const decoded =
+    encoding === 'cbor' ? applyBodyOfCbor(bytes) : applyBody(bytes, () => !exchange.aborted);
+  const body = decoded instanceof Promise ? await decoded : decoded;
+  call.audit?.requestPatch(body.value);
+  return { type, bytes, options, body };
+}
+
+/** A patch of the current object; without a resourceVersion in it, races are retried (PATCH-4). */
+function patchWrite(
+  call: ApiCall,
+  patch: { type: Exclude<PatchType, 'apply'>; bytes: Buffer; options: PatchOptions },
+) {
+  const patcher = patcherFor(call, patch);
+  return updateObject(call.context.registry, {
+    target: call.target,
+    context: writeContext(call, patch.options, patch.bytes.length),
+    transform: (current, _, live) => patcher(current as ApiObject, live as ApiObject),
+    record: true,
+    onAbsent: 'refuse',
+  });
+}
+
+/**
+ * The merged object in the form its schema has, defaulted. Its owners were worked out before and
+ * are kept; when they are the live object's own list nothing has changed, and nothing is to be done.
+ */
+function shapeApplied(
+  call: ApiCall,
+  { live, merged, body }: { live: ApiObject | undefined; merged: ApiObject; body: JsonObject },
+): ApiObject {
+  const { managedFields } = merged.metadata;
+  // A copy, since what is merged shares parts with the live object, and admission may change it.
+  if (managedFields !== undefined && managedFields === live?.metadata.managedFields) {
+    return cloneJson(merged);
+  }
+  // What is undefined counts as absent to a typed decoder, and leaves the object a quick one.
+  if (call.target.version.decode !== undefined) delete merged.metadata.managedFields;
+  else (merged.metadata as JsonObject)['managedFields'] = undefined;
+  const complaints = new Complaints();
+  const fail = (message: string) =>
+    badRequest(
+      `failed to convert new object (${describe(body)}) to proper version: ` +
+        `unable to convert unstructured object to ${describeKind(body)}: ${message}`,
+    );
+  const object = shapeObject(call.target, merged, { complaints, fail, source: 'map' });
+  if (managedFields !== undefined) object.metadata.managedFields = managedFields;
+  return object;
+}
+
+/** What an apply makes of the live object, owners included, as often as it is asked. */
+export function applierFor(
+  call: ApiCall,
+  { value, repeated }: ApplyBody,
+  options: PatchOptions & { readonly pace?: Pace | undefined },
+): (live: ApiObject | undefined) => MaybePromise<ApiObject> {
+  const { registry } = call.context;
+  const { target } = call;
+  const { force, fieldValidation, pace } = options;
+  const manager = options.fieldManager as string;
+  // A custom kind's decoder works in place, and what is merged shares parts with the body.
+  const onUndeclared =
+    fieldValidation === 'Strict'
+      ? (undeclared: FoundPaths) => refuseUndeclared(value, { repeated, undeclared })
+      : undefined;
+  const patchOf = () => (target.version.decode === undefined ? value : cloneJson(value));
+  return (live) => {
+    const nowMs = registry.clock.now();
+    const apply = { target, live, patch: patchOf(), manager, force, nowMs, onUndeclared, pace };
+    const shape = (merged: ApiObject) => {
+      reportRepeated(call, { repeated, fieldValidation });
+      return shapeApplied(call, { live, merged, body: value });
+    };
+    const applied = registry.fieldManager.applyPatch(apply);
+    return applied instanceof Promise ? applied.then(shape) : shape(applied);
+  };
+}
+
+/** Server-side apply: creates what is absent, merges what is there. */
+function applyWrite(
+  call: ApiCall,
+  patch: { body: ApplyBody; bytes: Buffer; options: PatchOptions },
+) {
+  const context = writeContext(call, patch.options, patch.bytes.length);
+  const { pace } = context;
+  return updateObject(call.context.registry, {
+    target: call.target,
+    context,
+    transform: applierFor(call, patch.body, { ...patch.options, pace }),
+    ...(call.target.version.decode === undefined ? { base: 'shared' } : {}),
+    record: false,
+    onAbsent: call.target.subresource === '' ? 'create' : 'refuse',
+    beforeCreate: () => authorizeCreate(call),
+  });
+}

@@ -1,0 +1,91 @@
+import {
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  member,
+  setMember,
+  textOf,
+} from '@wheelhouse/machinery';
+import { resolved, type Schema } from '@wheelhouse/schema';
+import type { PatchType } from './patch-types.ts';
+
+/**
+ * A patched document in the order in which upstream would show it: what the patch went into is sorted
+ * by name, and so are maps and what a merge patch put there; what an operation put there is in its own
+ * order, and the rest of a built-in kind in the order of its declaration.
+ */
+export function inPatchedOrder(
+  document: JsonValue,
+  { schema, type, patch }: { schema: Schema | undefined; type: PatchType; patch: JsonValue },
+): JsonValue {
+  return ordered(document, schema, type === 'json' ? touchedBy(patch) : patch);
+}
+
+function ordered(
+  value: JsonValue,
+  schema: Schema | undefined,
+  touched: JsonValue | undefined,
+): JsonValue {
+  if (touched === asGiven) return value;
+  const isPutThere = touched !== undefined && !isObject(touched);
+  const at = schema === undefined || isPutThere ? undefined : resolved(schema);
+  const inside = (name: string) => (isObject(touched) ? member(touched, name) : undefined);
+  if (Array.isArray(value)) {
+    return value.map((item, index) => ordered(item, at?.items, inside(String(index))));
+  }
+  if (!isObject(value)) return value;
+  const result: JsonObject = {};
+  const declared = isObject(touched) ? undefined : at?.properties;
+  for (const name of namesOf(value, declared)) {
+    const child = at?.properties?.get(name)?.schema ?? at?.additionalProperties;
+    setMember(result, name, ordered(member(value, name) ?? null, child, inside(name)));
+  }
+  return result;
+}
+
+function namesOf(value: JsonObject, declared: Schema['properties']): readonly string[] {
+  const names = Object.keys(value).filter((name) => value[name] !== undefined);
+  if (declared === undefined) return names.sort();
+  const present = new Set(names);
+  const known = [...declared.keys()].filter((name) => present.has(name));
+  return [...known, ...names.filter((name) => !declared.has(name)).sort()];
+}
+
+/** Stands for a value that an operation put there, and no other has gone into. */
+const asGiven = true;
+
+/** The objects and lists that operations go through, as a tree of their steps. */
+function touchedBy(operations: JsonValue): JsonObject {
+  const root: JsonObject = {};
+  for (const operation of Array.isArray(operations) ? operations : []) {
+    if (!isObject(operation)) continue;
+    for (const pointer of [member(operation, 'path'), member(operation, 'from')]) {
+      if (typeof pointer === 'string') touch(root, pointer);
+    }
+    if (['add', 'replace'].includes(textOf(operation['op']))) put(root, textOf(operation['path']));
+  }
+  return root;
+}
+
+const stepsOf = (pointer: string) =>
+  pointer
+    .split('/')
+    .slice(1)
+    .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'));
+
+function touch(root: JsonObject, pointer: string): JsonObject {
+  let at = root;
+  for (const name of stepsOf(pointer).slice(0, -1)) {
+    const known = member(at, name);
+    const next: JsonObject = isObject(known) ? known : {};
+    setMember(at, name, next);
+    at = next;
+  }
+  return at;
+}
+
+/** Items of lists are left alone: where they stand changes with what comes before them. */
+function put(root: JsonObject, pointer: string): void {
+  const name = stepsOf(pointer).at(-1);
+  if (name !== undefined && !/^(-|\d+)$/.test(name)) setMember(touch(root, pointer), name, asGiven);
+}

@@ -1,0 +1,217 @@
+import { encodeJson } from '@wheelhouse/codec';
+import {
+  type ApiObject,
+  badRequest,
+  cloneJson,
+  goPlain,
+  inSlices,
+  invalid,
+  invalidObject,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  type MaybePromise,
+  StatusError,
+} from '@wheelhouse/machinery';
+import { exceedsDepth } from '@wheelhouse/schema';
+import {
+  applyMergePatch,
+  jsonPatchWork,
+  PatchError,
+  parseJsonPatch,
+  StrategicMergeError,
+  spentPatch,
+  strategicMerge,
+} from '@wheelhouse/structured-merge';
+import { shapeObject } from '../../answer/shape-object.ts';
+import type { FieldValidation } from '../../request/options.ts';
+import { Complaints, failStrictly, reportComplaints } from '../body/field-validation.ts';
+import { decodePatch, type PatchBody } from '../body/patch-body.ts';
+import type { ApiCall } from '../call.ts';
+import type { PatchType } from './patch-types.ts';
+import { checkPatchedKind } from './patched-kind.ts';
+import { inPatchedOrder } from './patched-order.ts';
+
+/**
+ * Gives the patched object in the form its schema has, from the current one, which it may use up;
+ * `live` is what that is a copy of.
+ */
+export type Patcher = (current: ApiObject, live: ApiObject) => MaybePromise<ApiObject>;
+
+/**
+ * Decodes a patch once, for as many attempts as the update takes, when there is an object to patch. The
+ * patcher throws 400 for a body that is no patch, 422 for one that does not fit the object (PATCH-1
+ * to PATCH-3, FV-2).
+ */
+export function patcherFor(call: ApiCall, patch: ReadPatch): Patcher {
+  let known: DecodedPatch | undefined;
+  return (current, live) => {
+    known ??= decoded(call, patch);
+    const decodedPatch = known;
+    const shape = (patched: JsonValue) =>
+      shapePatched(call, patch, { decodedPatch, patched, current, live });
+    const patched = asStatusError(() => decodedPatch.change(current));
+    return patched instanceof Promise ? patched.catch(rethrow).then(shape) : shape(patched);
+  };
+}
+
+/** A patch as it was read, not decoded yet. */
+interface ReadPatch {
+  readonly type: Exclude<PatchType, 'apply'>;
+  readonly bytes: Buffer;
+  readonly options: { readonly fieldValidation: FieldValidation };
+}
+
+/** The patched document in the form its schema has. */
+function shapePatched(
+  call: ApiCall,
+  patch: ReadPatch,
+  of: {
+    readonly decodedPatch: DecodedPatch;
+    readonly patched: JsonValue;
+    readonly current: ApiObject;
+    readonly live: ApiObject;
+  },
+): ApiObject {
+  const { patched, current, live } = of;
+  const { value, duplicates } = of.decodedPatch;
+  const { type } = patch;
+  const { fieldValidation } = patch.options;
+  if (!isObject(patched)) throw refused(patched, 'the patched document is not an object');
+  const isStrategic = type === 'strategic';
+  const complaints = new Complaints();
+  complainOfPatch(complaints, { ...patch, value, duplicates });
+  const { schema, decode } = call.target.version;
+  // A custom kind's decoder changes what it is given.
+  const isKept = decode === undefined || type === 'json';
+  const kept = decode !== undefined && isKept ? cloneJson(patched) : patched;
+  const shown = () => {
+    const order = { schema: decode === undefined ? schema : undefined, type, patch: value };
+    if (isKept) return inPatchedOrder(kept, order);
+    const again = changeOf(call, { type, value })(cloneJson(live));
+    return inPatchedOrder(again, order);
+  };
+  const spent = () => spentPatch(schema, live, isObject(value) ? value : {});
+  const fail = (message: string) =>
+    isStrategic ? refusedAs(goPlain(spent()), message) : refused(shown(), message);
+  const source = isStrategic ? 'map' : 'patched';
+  if (!isStrategic) checkPatchedKind(call, patched, { current, fieldValidation, fail });
+  const object = shapeObject(call.target, patched, { complaints, fail, source });
+  // Where nothing was said of them, and a strategic merge may say what it likes.
+  object.apiVersion = current.apiVersion;
+  object.kind = current.kind;
+  reportComplaints(call, { complaints, fieldValidation, fail: failStrictly(fail) });
+  return object;
+}
+
+interface DecodedPatch extends PatchBody {
+  readonly change: (current: ApiObject) => MaybePromise<JsonValue>;
+}
+
+function decoded(call: ApiCall, patch: ReadPatch): DecodedPatch {
+  const { type, bytes, options } = patch;
+  const body = decodePatch(bytes, { type, fieldValidation: options.fieldValidation });
+  return { ...body, change: asStatusError(() => changeFor(call, type, body.value)) };
+}
+
+const operationFields = new Set(['op', 'path', 'from', 'value']);
+
+/** What is wrong with the patch itself; the members of operations are told as found in the text. */
+function complainOfPatch(
+  complaints: Complaints,
+  patch: { type: PatchType; bytes: Buffer; value: JsonValue; duplicates: readonly string[] },
+): void {
+  if (patch.type !== 'json') {
+    for (const path of patch.duplicates) complaints.duplicate(path);
+    return;
+  }
+  const prefix = 'json patch ';
+  const operations = Array.isArray(patch.value) ? patch.value : [];
+  for (const [index, operation] of operations.entries()) {
+    for (const name of Object.keys((operation ?? {}) as JsonObject)) {
+      if (!operationFields.has(name)) complaints.unknown(`[${index}].${name}`, prefix);
+    }
+  }
+  for (const path of patch.duplicates) complaints.duplicate(path, prefix);
+  complaints.inTypedOrder(patch.bytes);
+}
+
+function changeFor(
+  call: ApiCall,
+  type: Exclude<PatchType, 'apply'>,
+  value: JsonValue,
+): (current: ApiObject) => MaybePromise<JsonValue> {
+  if (type !== 'json') return changeOf(call, { type, value });
+  const operations = parseJsonPatch(value);
+  // The only patch that can nest more deeply than both the object and itself.
+  const bounded = (patched: JsonValue) => {
+    if (exceedsDepth(patched)) throw unprocessable();
+    return patched;
+  };
+  return (current) => {
+    const patched = inSlices(
+      jsonPatchWork(current, operations, { rules: 'exact' }),
+      call.context.clock,
+    );
+    return patched instanceof Promise ? patched.then(bounded) : bounded(patched);
+  };
+}
+
+/** A merge, whose cost is linear in the object and the patch. */
+function changeOf(
+  call: ApiCall,
+  { type, value }: { readonly type: PatchType; readonly value: JsonValue },
+): (current: ApiObject) => JsonValue {
+  const patch = isObject(value) ? value : {};
+  if (type === 'merge') return (current) => applyMergePatch(current, patch);
+  const { schema } = call.target.version;
+  return (current) => strategicMerge(schema, current, patch);
+}
+
+/** 422 naming the whole patched document, as upstream does for one it cannot decode. */
+function refused(patched: JsonValue, message: string): StatusError {
+  return refusedAs(encodeJson(patched).toString('utf8'), message);
+}
+
+/** 422 that shows the document as given; of a strategic merge patch, that is the patch. */
+function refusedAs(shown: string, message: string): StatusError {
+  return invalidObject({ group: '', kind: '' }, '', [invalid('patch', shown, message)]);
+}
+
+function asStatusError<T>(run: () => T): T {
+  try {
+    return run();
+  } catch (error) {
+    return rethrow(error);
+  }
+}
+
+/** Throws what the client is told of an error in patching. */
+function rethrow(error: unknown): never {
+  if (error instanceof StrategicMergeError) throw strategicFailure(error);
+  // Operations may nest copies into each other until no walk of the document fits the stack.
+  if (error instanceof RangeError) throw unprocessable();
+  if (!(error instanceof PatchError)) throw error;
+  const { kind, message } = error;
+  if (kind === 'malformed') throw badRequest(message);
+  if (kind === 'too-many') {
+    const framed = `Request entity too large: ${message}`;
+    throw new StatusError({ code: 413, reason: 'RequestEntityTooLarge', message: framed });
+  }
+  throw unprocessable();
+}
+
+/** What upstream says of a patch that does not apply: not a word about why. */
+function unprocessable(): StatusError {
+  return new StatusError({
+    code: 422,
+    reason: 'Invalid',
+    message: 'the server rejected our request due to an error in our request',
+    details: {},
+  });
+}
+
+/** Upstream answers a patch that does not fit the object with 500; what the client sent is a 400. */
+function strategicFailure(error: StrategicMergeError): StatusError {
+  return error.kind === 'unprocessable' ? unprocessable() : badRequest(error.message);
+}

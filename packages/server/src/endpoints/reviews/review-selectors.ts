@@ -1,0 +1,174 @@
+import {
+  appendAll,
+  breaks,
+  type FieldError,
+  type FieldRequirement,
+  forbiddenField,
+  invalid,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  type LabelOperator,
+  type LabelRequirement,
+  labelValue,
+  member,
+  parseFieldSelector,
+  parseLabelSelector,
+  qualifiedName,
+  required,
+  selectorTermsMax,
+  tooMany,
+} from '@wheelhouse/machinery';
+import type { Attributes } from '../../gates/authz/contract.ts';
+
+/** The selectors of a review's resource attributes (AUTHZ-8), and what of them was left out. */
+export interface ReviewSelectors {
+  readonly attributes: Pick<Attributes, 'fieldSelector' | 'labelSelector'>;
+  /** For the status, in upstream's words. */
+  readonly problems: readonly string[];
+}
+
+type Which = 'fieldSelector' | 'labelSelector';
+
+/** What is wrong with the selectors; operators nobody knows yet are let pass, for newer clients. */
+export function validateReviewSelectors(resource: JsonObject): FieldError[] {
+  return [...validate(resource, 'fieldSelector'), ...validate(resource, 'labelSelector')];
+}
+
+function validate(resource: JsonObject, which: Which): FieldError[] {
+  const selector = member(resource, which);
+  if (!isObject(selector)) return [];
+  const path = `spec.resourceAttributes.${which}`;
+  const raw = textAt(selector, 'rawSelector');
+  const requirements = requirementsOf(selector);
+  const terms = requirements.reduce((sum, one) => sum + 1 + textsAt(one, 'values').length, 0);
+  if (terms > selectorTermsMax) {
+    return [tooMany(`${path}.requirements`, terms, selectorTermsMax)];
+  }
+  const errors: FieldError[] = [];
+  if (raw !== '' && requirements.length > 0) {
+    const why = 'may not specified at the same time as requirements';
+    errors.push(invalid(`${path}.rawSelector`, raw, why));
+  }
+  if (raw === '' && requirements.length === 0) {
+    const why = `when ${path} is specified, requirements or rawSelector is required`;
+    errors.push(required(`${path}.requirements`, why));
+  }
+  for (const [index, requirement] of requirements.entries()) {
+    appendAll(
+      errors,
+      validateRequirement(requirement, { which, at: `${path}.requirements[${index}]` }),
+    );
+  }
+  return errors;
+}
+
+function validateRequirement(
+  requirement: JsonObject,
+  { which, at }: { readonly which: Which; readonly at: string },
+): FieldError[] {
+  const key = textAt(requirement, 'key');
+  const operator = textAt(requirement, 'operator');
+  const values = textsAt(requirement, 'values');
+  const errors: FieldError[] = [];
+  if (which === 'fieldSelector' && key === '')
+    errors.push(required(`${at}.key`, 'must be specified'));
+  if ((operator === 'In' || operator === 'NotIn') && values.length === 0) {
+    const why = "must be specified when `operator` is 'In' or 'NotIn'";
+    errors.push(required(`${at}.values`, why));
+  }
+  if ((operator === 'Exists' || operator === 'DoesNotExist') && values.length > 0) {
+    const why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
+    errors.push(forbiddenField(`${at}.values`, why));
+  }
+  if (which === 'fieldSelector') return errors;
+  return [
+    ...errors,
+    ...breaks(`${at}.key`, key, qualifiedName),
+    ...values.flatMap((value, index) => breaks(`${at}.values[${index}]`, value, labelValue)),
+  ];
+}
+
+/** The selectors as authorizers look at them: what cannot be read only widens what is asked. */
+export function reviewSelectors(resource: JsonObject): ReviewSelectors {
+  const fields = read(resource, {
+    which: 'fieldSelector',
+    parse: parseFieldSelector,
+    convert: fieldRequirement,
+  });
+  const labels = read(resource, {
+    which: 'labelSelector',
+    parse: (text) => parseLabelSelector(text).requirements,
+    convert: labelRequirement,
+  });
+  return {
+    attributes: {
+      ...(fields.found.length === 0 ? {} : { fieldSelector: fields.found }),
+      ...(labels.found.length === 0 ? {} : { labelSelector: labels.found }),
+    },
+    problems: [...fields.problems, ...labels.problems],
+  };
+}
+
+function read<Requirement>(
+  resource: JsonObject,
+  as: {
+    readonly which: Which;
+    readonly parse: (text: string) => readonly Requirement[];
+    readonly convert: (given: JsonObject) => Requirement | undefined;
+  },
+): { readonly found: readonly Requirement[]; readonly problems: readonly string[] } {
+  const selector = member(resource, as.which);
+  if (!isObject(selector)) return { found: [], problems: [] };
+  const ignored = `spec.resourceAttributes.${as.which} ignored due to parse error`;
+  const raw = textAt(selector, 'rawSelector');
+  if (raw !== '') {
+    try {
+      return { found: as.parse(raw), problems: [] };
+    } catch {
+      return { found: [], problems: [ignored] };
+    }
+  }
+  const given = requirementsOf(selector);
+  const found = given.flatMap((one) => as.convert(one) ?? []);
+  if (found.length === given.length) return { found, problems: [] };
+  const problem = found.length === 0 ? ignored : ignored.replace('ignored', 'partially ignored');
+  return { found, problems: [problem] };
+}
+
+/** One value each: upstream's field selectors know no more. */
+function fieldRequirement(given: JsonObject): FieldRequirement | undefined {
+  const operator = textAt(given, 'operator');
+  const [value, ...more] = textsAt(given, 'values');
+  if (value === undefined || more.length > 0) return undefined;
+  if (operator !== 'In' && operator !== 'NotIn') return undefined;
+  return { label: textAt(given, 'key'), operator: operator === 'In' ? '=' : '!=', value };
+}
+
+const operators: ReadonlyMap<string, LabelOperator> = new Map([
+  ['In', 'in'],
+  ['NotIn', 'notin'],
+  ['Exists', 'exists'],
+  ['DoesNotExist', '!'],
+]);
+
+function labelRequirement(given: JsonObject): LabelRequirement | undefined {
+  const operator = operators.get(textAt(given, 'operator'));
+  if (operator === undefined) return undefined;
+  return { key: textAt(given, 'key'), operator, values: textsAt(given, 'values') };
+}
+
+function requirementsOf(selector: JsonObject): readonly JsonObject[] {
+  const list: JsonValue | undefined = member(selector, 'requirements');
+  return Array.isArray(list) ? list.filter(isObject) : [];
+}
+
+function textAt(object: JsonObject, name: string): string {
+  const value = member(object, name);
+  return typeof value === 'string' ? value : '';
+}
+
+function textsAt(object: JsonObject, name: string): readonly string[] {
+  const value = member(object, name);
+  return Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
+}

@@ -1,0 +1,282 @@
+import { asApiObject, fromStorage, type PolicyRule, toStorage } from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  badRequest,
+  boundedList,
+  type FieldError,
+  formatTime,
+  invalid,
+  invalidObject,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  jsonEqual,
+  member,
+  setMember,
+  type UserInfo,
+} from '@wheelhouse/machinery';
+import { sendValue } from '../../answer/respond.ts';
+import type { Attributes } from '../../gates/authz/contract.ts';
+import type { RulesForUser } from '../../gates/authz/rbac/rbac-authorizer.ts';
+import { checkPathAgreement } from '../../registry/object-meta.ts';
+import { groupKindOf } from '../../registry/registry.ts';
+import type { WriteOptions } from '../../request/options.ts';
+import { decodeBody, decodeObject } from '../body/decode-object.ts';
+import { admitVirtual, recordFields } from '../body/virtual-body.ts';
+import type { ApiCall } from '../call.ts';
+import { reviewSelectors, validateReviewSelectors } from './review-selectors.ts';
+
+type Review = (call: ApiCall, object: ApiObject) => Promise<JsonObject> | JsonObject;
+
+const reviews: Readonly<Record<string, Review>> = {
+  SelfSubjectAccessReview: (call, object) => accessReview(call, object, { user: call.user }),
+  SubjectAccessReview: (call, object) => accessReview(call, object, { user: 'named' }),
+  LocalSubjectAccessReview: (call, object) => accessReview(call, object, { user: 'named' }),
+  SelfSubjectRulesReview: rulesReview,
+  SelfSubjectReview: identityReview,
+  TokenReview: tokenReview,
+};
+
+/** POST of a virtual kind: 201 with what it asks answered in its status (API-6, AUTHZ-8). */
+export async function reviewEndpoint(call: ApiCall, options: WriteOptions): Promise<void> {
+  const { def } = call.target;
+  const review = reviews[def.kind];
+  if (review === undefined) throw new Error(`no endpoint answers ${def.kind}`);
+  const body = await decodeBody(call);
+  const object = decodeObject(call, { body, fieldValidation: options.fieldValidation });
+  checkPathAgreement(call.target, object);
+  await recordFields(call, { object, options });
+  await admitVirtual(call, { object, options });
+  const { version } = call.target;
+  const answer = await review(call, toStorage(def, version, object));
+  const value = fromStorage(def, version, asApiObject(answer));
+  await sendValue(call, { status: 201, value });
+}
+
+async function accessReview(
+  call: ApiCall,
+  object: ApiObject,
+  { user }: { user: UserInfo | 'named' },
+): Promise<JsonObject> {
+  const spec = objectAt(object, 'spec');
+  if (call.context.reviews.selectors === 'left out') {
+    const resource = objectAt(spec, 'resourceAttributes');
+    delete resource['fieldSelector'];
+    delete resource['labelSelector'];
+  }
+  refuseInvalid(call, [
+    ...validateAccess(spec, { named: user === 'named' }),
+    ...validateReviewSelectors(objectAt(spec, 'resourceAttributes')),
+    ...validatePlace(call, object, spec),
+  ]);
+  const plain = attributesOf(spec, user === 'named' ? userOf(spec) : user);
+  const selectors = reviewSelectors(objectAt(spec, 'resourceAttributes'));
+  const asked = { ...plain, ...selectors.attributes };
+  const { decision, reason, error } = await call.context.reviews.decide(asked);
+  const problems = [...(error === undefined ? [] : [error]), ...selectors.problems];
+  const status: JsonObject = {
+    allowed: decision === 'allow',
+    ...(decision === 'deny' ? { denied: true } : {}),
+    ...(reason === '' ? {} : { reason }),
+    ...(problems.length === 0 ? {} : { evaluationError: problems.join('; ') }),
+  };
+  return { ...object, status };
+}
+
+function validateAccess(spec: JsonObject, { named }: { named: boolean }): FieldError[] {
+  const resource = member(spec, 'resourceAttributes') ?? null;
+  const path = member(spec, 'nonResourceAttributes') ?? null;
+  const errors: FieldError[] = [];
+  if (resource !== null && path !== null) {
+    const why = 'cannot be specified in combination with resourceAttributes';
+    errors.push(invalidPath('spec.nonResourceAttributes', path, why));
+  }
+  if (resource === null && path === null) {
+    const why = 'exactly one of nonResourceAttributes or resourceAttributes must be specified';
+    errors.push(invalid('spec.resourceAttributes', null, why));
+  }
+  if (named && textAt(spec, 'user') === '' && stringsAt(spec, 'groups').length === 0) {
+    errors.push(invalid('spec.user', '', 'at least one of user or group must be specified'));
+  }
+  return errors;
+}
+
+/** What is asked of a path, as Go prints it. */
+function invalidPath(field: string, value: JsonValue, why: string): FieldError {
+  const asked = isObject(value) ? value : {};
+  const [path, verb] = ['path', 'verb'].map((name) => JSON.stringify(textAt(asked, name)));
+  const shown = `authorization.NonResourceAttributes{Path:${path}, Verb:${verb}}`;
+  return { type: 'FieldValueInvalid', field, message: `Invalid value: ${shown}: ${why}` };
+}
+
+/** A review has no name or labels; a local one is about its own namespace, and never about paths. */
+function validatePlace(call: ApiCall, object: ApiObject, spec: JsonObject): FieldError[] {
+  const { managedFields: _managed, namespace: _namespace, ...rest } = object.metadata;
+  const isLocal = call.target.def.scope === 'Namespaced';
+  const errors: FieldError[] = [];
+  const path = member(spec, 'nonResourceAttributes') ?? null;
+  const resource = member(spec, 'resourceAttributes') ?? null;
+  const asked = textAt(objectAt(spec, 'resourceAttributes'), 'namespace');
+  if (!jsonEqual(withoutNulls(rest as JsonObject), {})) {
+    const why = isLocal ? 'must be empty except for namespace' : 'must be empty';
+    errors.push(invalid('metadata', rest as JsonObject, why));
+  }
+  if (isLocal && resource !== null && asked !== call.target.namespace) {
+    const why = 'must match metadata.namespace';
+    errors.push(invalid('spec.resourceAttributes.namespace', asked, why));
+  }
+  if (isLocal && path !== null) {
+    const why = 'disallowed on this kind of request';
+    errors.push(invalidPath('spec.nonResourceAttributes', path, why));
+  }
+  return errors;
+}
+
+function withoutNulls(metadata: JsonObject): JsonObject {
+  return Object.fromEntries(
+    Object.entries(metadata).filter(([, value]) => value !== null && value !== ''),
+  );
+}
+
+function refuseInvalid(call: ApiCall, errors: readonly FieldError[]): void {
+  // Upstream asks the decoded object for its kind, which does not know it.
+  const { group } = groupKindOf(call.target.def);
+  if (errors.length > 0) throw invalidObject({ group, kind: '' }, '', errors);
+}
+
+function attributesOf(spec: JsonObject, user: UserInfo): Attributes {
+  const resource = objectAt(spec, 'resourceAttributes');
+  const path = objectAt(spec, 'nonResourceAttributes');
+  const isResourceRequest = isObject(member(spec, 'resourceAttributes'));
+  return {
+    user,
+    isResourceRequest,
+    verb: textAt(isResourceRequest ? resource : path, 'verb'),
+    group: textAt(resource, 'group'),
+    // A review that names no version is about all of them.
+    version: isResourceRequest ? textAt(resource, 'version') || '*' : '',
+    resource: textAt(resource, 'resource'),
+    subresource: textAt(resource, 'subresource'),
+    namespace: textAt(resource, 'namespace'),
+    name: textAt(resource, 'name'),
+    path: textAt(path, 'path'),
+  };
+}
+
+function userOf(spec: JsonObject): UserInfo {
+  const extra: Record<string, readonly string[]> = Object.create(null) as Record<string, string[]>;
+  for (const [name, values] of Object.entries(objectAt(spec, 'extra')))
+    extra[name] = strings(values);
+  return {
+    name: textAt(spec, 'user'),
+    uid: textAt(spec, 'uid'),
+    groups: stringsAt(spec, 'groups'),
+    extra,
+  };
+}
+
+/** Upstream answers with the status alone, the spec empty. */
+async function rulesReview(call: ApiCall, object: ApiObject): Promise<JsonObject> {
+  const namespace = textAt(objectAt(object, 'spec'), 'namespace');
+  if (namespace === '') throw badRequest('no namespace on request');
+  const found = await call.context.reviews.rulesFor(call.user, namespace);
+  const { rules, errors } = boundedRules(found);
+  const lists = (named: Record<string, readonly string[]>): JsonObject =>
+    Object.fromEntries(
+      Object.entries(named).flatMap(([name, values]) =>
+        values.length === 0 ? [] : [[name, [...values]]],
+      ),
+    );
+  const resourceRules = rules
+    .filter((rule) => rule.resources.length > 0)
+    .map(({ verbs, apiGroups, resources, resourceNames }) =>
+      lists({ verbs, apiGroups, resources, resourceNames }),
+    );
+  const nonResourceRules = rules
+    .filter((rule) => rule.nonResourceURLs.length > 0)
+    .map(({ verbs, nonResourceURLs }) => lists({ verbs, nonResourceURLs }));
+  return {
+    apiVersion: object.apiVersion,
+    kind: object.kind,
+    metadata: { creationTimestamp: null },
+    spec: {},
+    status: {
+      resourceRules,
+      nonResourceRules,
+      incomplete: errors.length > 0,
+      ...(errors.length === 0 ? {} : { evaluationError: errors.join(', ') }),
+    },
+  };
+}
+
+/** Most values that the rules of one review have together (TRUST-3). */
+export const reviewedValuesMax = 100_000;
+
+/** The first rules of a user, as many as one answer may hold; an error tells of those left out. */
+function boundedRules({ rules, errors }: RulesForUser): RulesForUser {
+  let values = 0;
+  let kept = 0;
+  while (kept < rules.length) {
+    const rule = rules[kept] as PolicyRule;
+    const lists = [rule.verbs, rule.apiGroups, rule.resources];
+    lists.push(rule.resourceNames, rule.nonResourceURLs);
+    values += lists.reduce((sum, list) => sum + list.length, 0);
+    if (values > reviewedValuesMax) break;
+    kept += 1;
+  }
+  const listed = boundedList(errors, (error) => error);
+  const more = listed.omitted === 0 ? [] : [`${listed.omitted} more errors`];
+  if (kept < rules.length) more.push(`${rules.length - kept} more rules are not listed`);
+  return { rules: rules.slice(0, kept), errors: [...listed.items, ...more] };
+}
+
+async function tokenReview(call: ApiCall, object: ApiObject): Promise<JsonObject> {
+  const spec = objectAt(object, 'spec');
+  const token = textAt(spec, 'token');
+  if (token === '') throw badRequest('token is required for TokenReview in authentication');
+  const audiences = stringsAt(spec, 'audiences');
+  const { verdict, error } = await call.context.reviews.reviewToken(token, audiences);
+  const status: JsonObject =
+    verdict === undefined
+      ? { user: {}, error }
+      : { authenticated: true, user: shownUser(verdict.user), audiences: [...verdict.audiences] };
+  return { ...object, status };
+}
+
+function identityReview(call: ApiCall, object: ApiObject): JsonObject {
+  return {
+    apiVersion: object.apiVersion,
+    kind: object.kind,
+    metadata: { creationTimestamp: formatTime(call.context.clock.now()) },
+    status: { userInfo: shownUser(call.user) },
+  };
+}
+
+function shownUser({ name, uid, groups, extra }: UserInfo): JsonObject {
+  const shownExtra: JsonObject = {};
+  for (const [key, values] of Object.entries(extra)) setMember(shownExtra, key, [...values]);
+  return {
+    username: name,
+    ...(uid === '' ? {} : { uid }),
+    ...(groups.length === 0 ? {} : { groups: [...groups] }),
+    ...(Object.keys(shownExtra).length === 0 ? {} : { extra: shownExtra }),
+  };
+}
+
+function objectAt(object: JsonObject, name: string): JsonObject {
+  const value = member(object, name);
+  return isObject(value) ? value : {};
+}
+
+function textAt(object: JsonObject, name: string): string {
+  const value = member(object, name);
+  return typeof value === 'string' ? value : '';
+}
+
+function stringsAt(object: JsonObject, name: string): readonly string[] {
+  return strings(member(object, name));
+}
+
+function strings(value: JsonValue | undefined): string[] {
+  return Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
+}

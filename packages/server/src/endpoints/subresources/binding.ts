@@ -1,0 +1,125 @@
+import {
+  type ApiObject,
+  badRequest,
+  conflict,
+  type FieldError,
+  invalidObject,
+  isObject,
+  type JsonObject,
+  notSupported,
+  required,
+} from '@wheelhouse/machinery';
+import { sendValue } from '../../answer/respond.ts';
+import { checkPathAgreement, preconditionFailed } from '../../registry/object-meta.ts';
+import { groupResourceOf, unasked } from '../../registry/registry.ts';
+import { updateObject } from '../../registry/update.ts';
+import { parseCreateOptions } from '../../request/options.ts';
+import { decodeBody, decodeObject } from '../body/decode-object.ts';
+import { admitVirtual, type VirtualRequest, virtualRequest } from '../body/virtual-body.ts';
+import type { ApiCall } from '../call.ts';
+import { writeContext } from '../write-context.ts';
+
+/** POST to `binding`: gives a Pod the node it is to run on, once (API-6). */
+export async function bindingEndpoint(call: ApiCall): Promise<void> {
+  const request = await virtualRequest(call, 'core.v1.Binding');
+  if (request.object.metadata.name !== call.target.name) {
+    throw badRequest('name in URL does not match name in Binding object');
+  }
+  await bind(call, request, call);
+}
+
+/** POST to `bindings`: the same, where the object alone says which Pod it is about. */
+export async function bindingsEndpoint(call: ApiCall): Promise<void> {
+  const { context, info, target } = call;
+  const options = parseCreateOptions(info.query, context.dialect);
+  const body = await decodeBody(call);
+  const object = decodeObject(call, { body, fieldValidation: options.fieldValidation });
+  checkPathAgreement(target, object);
+  const def = context.catalogue.snapshot().builtin('', 'pods');
+  const [version] = def?.versions ?? [];
+  if (def === undefined || version === undefined) throw new Error('the catalogue has no pods');
+  const name = object.metadata.name ?? '';
+  const pod = { def, version, namespace: target.namespace, name, subresource: 'binding' };
+  await bind({ ...call, target: pod }, { object, options }, call);
+}
+
+/** @param asked the call as it came, which admission judges */
+async function bind(
+  call: ApiCall,
+  { object, options }: VirtualRequest,
+  asked: ApiCall,
+): Promise<void> {
+  const { context, target } = call;
+  nodeOf(object);
+  await admitVirtual(asked, { object, options });
+  // Admission may have chosen another one.
+  const node = nodeOf(object);
+  await updateObject(unasked(context.registry), {
+    target: { ...target, subresource: 'binding' },
+    context: writeContext(call, options),
+    transform: (current) => bound(call, current as ApiObject, { binding: object, node }),
+    record: false,
+    onAbsent: 'refuse',
+  });
+  const value: JsonObject = {
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Success',
+    code: 201,
+  };
+  await sendValue(call, { status: 201, value });
+}
+
+/** The node a Binding names. A wrong one is the client's fault: 422, in the place of upstream's 500. */
+function nodeOf(binding: ApiObject): string {
+  const target = isObject(binding.target) ? binding.target : {};
+  const [kind, name] = [target.kind ?? '', target.name];
+  const errors: FieldError[] = [];
+  if (kind !== '' && kind !== 'Node') {
+    errors.push(notSupported('target.kind', kind, ['Node', '<empty>']));
+  }
+  const hasName = typeof name === 'string' && name !== '';
+  if (!hasName) errors.push(required('target.name'));
+  if (hasName && errors.length === 0) return name;
+  throw invalidObject({ group: '', kind: 'Binding' }, binding.metadata.name ?? '', errors);
+}
+
+function checkPreconditions(call: ApiCall, pod: ApiObject, binding: ApiObject): void {
+  const { uid = '', resourceVersion = '' } = binding.metadata;
+  const mismatch = (
+    wanted: string,
+    actual: string | undefined,
+    what: 'UID' | 'ResourceVersion',
+  ) => {
+    if (wanted === '' || wanted === actual) return;
+    throw preconditionFailed(call.target, { wanted, actual: actual ?? '', what });
+  };
+  mismatch(uid, pod.metadata.uid, 'UID');
+  mismatch(resourceVersion, pod.metadata.resourceVersion, 'ResourceVersion');
+}
+
+function bound(
+  call: ApiCall,
+  pod: ApiObject,
+  { binding, node }: { binding: ApiObject; node: string },
+): ApiObject {
+  checkPreconditions(call, pod, binding);
+  const spec = isObject(pod.spec) ? pod.spec : {};
+  const { name } = call.target;
+  const { group, resource } = groupResourceOf(call.target.def);
+  const refuse = (why: string) =>
+    conflict({ group, resource: `${resource}/binding` }, name, `pod ${name} ${why}`);
+  if (pod.metadata.deletionTimestamp !== undefined) {
+    throw refuse('is being deleted, cannot be assigned to a host');
+  }
+  if (typeof spec.nodeName === 'string' && spec.nodeName !== '') {
+    throw refuse(`is already assigned to node ${JSON.stringify(spec.nodeName)}`);
+  }
+  if (Array.isArray(spec.schedulingGates) && spec.schedulingGates.length > 0) {
+    throw refuse('has non-empty .spec.schedulingGates');
+  }
+  const annotations = { ...pod.metadata.annotations, ...binding.metadata.annotations };
+  if (Object.keys(annotations).length > 0) pod.metadata.annotations = annotations;
+  return { ...pod, spec: { ...spec, nodeName: node } };
+}

@@ -1,0 +1,174 @@
+import { at, objectAt, objectsAt, type ResourceDef, textAt } from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  forbidden,
+  formatTime,
+  isObject,
+  type JsonObject,
+  type LabelSelector,
+  StatusError,
+  selects,
+} from '@wheelhouse/machinery';
+import type { WriteContext } from '../../registry/contract.ts';
+import { decodeEntry } from '../../registry/object-codec.ts';
+import { updateObject } from '../../registry/update.ts';
+import type { ApiCall } from '../call.ts';
+
+/** Disruption budgets, as evictions meet them: who may be disturbed, and how the count is kept. */
+
+/** Seconds a client waits before it asks again of a budget that nobody has counted yet. */
+const retrySeconds = 10;
+/** Evictions that were allowed but not yet noticed by whoever counts the pods. */
+const disruptedPodsMax = 2000;
+const allowedCondition = 'DisruptionAllowed';
+
+const countAt = (object: JsonObject | undefined, name: string) => Number(object?.[name] ?? 0);
+
+const budgetsOf = (call: ApiCall): ResourceDef | undefined =>
+  call.context.catalogue.snapshot().builtin('policy', 'poddisruptionbudgets');
+
+/** The budget a pod is under; undefined for none. Two of them are an error without a reason. */
+export async function budgetOf(call: ApiCall, pod: ApiObject): Promise<ApiObject | undefined> {
+  const def = budgetsOf(call);
+  if (def === undefined) return undefined;
+  const list = await call.context.registry.caches.of(def).list({
+    namespace: call.target.namespace,
+    resourceVersion: undefined,
+    resourceVersionMatch: undefined,
+    limit: undefined,
+    continueToken: undefined,
+    filter: undefined,
+  });
+  const labels = pod.metadata.labels ?? {};
+  const found = Array.from(list.entries(), decodeEntry).filter((budget) => {
+    const selector = objectAt(budget, 'spec', 'selector');
+    return selector !== undefined && selects(selector as LabelSelector, labels);
+  });
+  if (found.length <= 1) return found[0];
+  const message =
+    'This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.';
+  throw new StatusError({ code: 500, reason: '', message });
+}
+
+/** Whether a pod may go uncounted: it is not ready, and its budget says that is no loss. */
+export function isUncounted(budget: ApiObject, pod: ApiObject): boolean {
+  const conditions = objectsAt(pod, 'status', 'conditions');
+  const ready = conditions.find((one) => textAt(one, 'type') === 'Ready');
+  if (textAt(ready, 'status') === 'True') return false;
+  if (at(budget, 'spec', 'unhealthyPodEvictionPolicy') === 'AlwaysAllow') return true;
+  const status = objectAt(budget, 'status');
+  const desired = countAt(status, 'desiredHealthy');
+  return desired > 0 && countAt(status, 'currentHealthy') >= desired;
+}
+
+/** Takes one disruption from a budget; throws what forbids it. */
+export async function takeDisruption(
+  call: ApiCall,
+  { budget, write }: { budget: string; write: WriteContext },
+): Promise<void> {
+  const { context, target } = call;
+  const def = budgetsOf(call);
+  const version = def?.versions[0];
+  if (def === undefined || version === undefined) return;
+  await updateObject(context.registry, {
+    target: { def, version, namespace: target.namespace, name: budget, subresource: 'status' },
+    context: write,
+    transform: (current) => {
+      const object = current as ApiObject;
+      checkBudget(object);
+      const now = formatTime(context.clock.now());
+      return { ...object, status: disrupted(object, { evicted: target.name, now }) };
+    },
+    record: true,
+    onAbsent: 'refuse',
+  });
+}
+
+function checkBudget(budget: ApiObject): void {
+  const name = budget.metadata.name ?? '';
+  const status = objectAt(budget, 'status');
+  if (countAt(status, 'observedGeneration') < Number(budget.metadata.generation ?? 0)) {
+    throw stillProcessed(name);
+  }
+  const resource = { group: 'policy', resource: 'poddisruptionbudget' };
+  const allowed = countAt(status, 'disruptionsAllowed');
+  if (allowed < 0) throw forbidden(resource, name, 'pdb disruptions allowed is negative');
+  if (Object.keys(objectAt(status, 'disruptedPods') ?? {}).length > disruptedPodsMax) {
+    const why = 'DisruptedPods map too big - too many evictions not confirmed by PDB controller';
+    throw forbidden(resource, name, why);
+  }
+  if (allowed === 0) throw tooManyDisruptions(whyNone(name, status), undefined);
+}
+
+/** Where the last count failed the numbers tell nothing, so that is told first. */
+function whyNone(name: string, status: JsonObject | undefined): string {
+  const conditions = objectsAt(status, 'conditions');
+  const condition = conditions.find((one) => textAt(one, 'type') === allowedCondition);
+  const message = textAt(condition, 'status') === 'False' ? textAt(condition, 'message') : '';
+  const reason = textAt(condition, 'reason');
+  const refused = `The disruption budget ${name} does not allow evicting pods currently`;
+  if (message !== '' && reason === 'SyncFailed') {
+    return `${refused} because it failed sync: ${message}`;
+  }
+  const [current, desired] = [countAt(status, 'currentHealthy'), countAt(status, 'desiredHealthy')];
+  if (current <= desired) {
+    return `The disruption budget ${name} needs ${desired} healthy pods and has ${current} currently`;
+  }
+  return message === '' ? refused : `${refused} (${reason}): ${message}`;
+}
+
+/** The status of a budget with one disruption less; the condition tells when it was the last. */
+function disrupted(budget: ApiObject, eviction: { evicted: string; now: string }): JsonObject {
+  const { evicted, now } = eviction;
+  const status = objectAt(budget, 'status') ?? {};
+  const left = countAt(status, 'disruptionsAllowed') - 1;
+  const disruptedPods = { ...objectAt(status, 'disruptedPods'), [evicted]: now };
+  const next = { ...status, disruptionsAllowed: left, disruptedPods };
+  return left > 0 ? next : { ...next, conditions: noneAllowed(status, now) };
+}
+
+function noneAllowed(status: JsonObject, now: string): JsonObject[] {
+  const conditions = objectsAt(status, 'conditions');
+  const before = conditions.find((one) => textAt(one, 'type') === allowedCondition);
+  const isSame = textAt(before, 'status') === 'False';
+  const none: JsonObject = {
+    type: allowedCondition,
+    status: 'False',
+    reason: 'InsufficientPods',
+    message: '',
+    observedGeneration: countAt(status, 'observedGeneration'),
+    lastTransitionTime: isSame ? (before?.['lastTransitionTime'] ?? now) : now,
+  };
+  const kept = conditions.map((one) => (one === before ? none : one));
+  return before === undefined ? [...kept, none] : kept;
+}
+
+/** 429: whoever counts the pods of this budget has not seen all of it. */
+export function stillProcessed(budget: string): StatusError {
+  const why = `The disruption budget ${budget} is still being processed by the server.`;
+  return tooManyDisruptions(why, retrySeconds);
+}
+
+function tooManyDisruptions(why: string, retryAfterSeconds: number | undefined): StatusError {
+  return new StatusError({
+    code: 429,
+    reason: 'TooManyRequests',
+    message: "Cannot evict pod as it would violate the pod's disruption budget.",
+    details: {
+      causes: [{ reason: 'DisruptionBudget', message: why }],
+      ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+    },
+  });
+}
+
+/** Whether nobody is disturbed by an eviction, as the pod runs nowhere or goes anyway. */
+export function disturbsNobody(pod: ApiObject): boolean {
+  return isEnding(pod) || textAt(objectAt(pod, 'status'), 'phase') === 'Pending';
+}
+
+/** Whether a pod has ended or is about to. */
+export function isEnding(pod: ApiObject): boolean {
+  const phase = isObject(pod.status) ? pod.status.phase : undefined;
+  const isOver = phase === 'Succeeded' || phase === 'Failed';
+  return isOver || pod.metadata.deletionTimestamp !== undefined;
+}

@@ -1,0 +1,193 @@
+import { objectsAt, textAt } from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  badRequest,
+  conflict,
+  formatTime,
+  invalid,
+  invalidObject,
+  isObject,
+  type JsonObject,
+  modifiedMessage,
+  notFound,
+  StatusError,
+} from '@wheelhouse/machinery';
+import { sendValue } from '../../answer/respond.ts';
+import type { DeleteRequestOptions, WriteContext } from '../../registry/contract.ts';
+import { checkPreconditions, deleteObject } from '../../registry/delete.ts';
+import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
+import { groupResourceOf, unasked } from '../../registry/registry.ts';
+import { updateObject } from '../../registry/update.ts';
+import { parseDeleteOptions, type WriteOptions } from '../../request/options.ts';
+import type { Entry } from '../../watchcache/contract.ts';
+import { admitVirtual, virtualRequest } from '../body/virtual-body.ts';
+import type { ApiCall } from '../call.ts';
+import { writeContext } from '../write-context.ts';
+import {
+  budgetOf,
+  disturbsNobody,
+  isEnding,
+  isUncounted,
+  stillProcessed,
+  takeDisruption,
+} from './disruption.ts';
+
+/** How often a pod that changed meanwhile is looked at anew. */
+const attemptsMax = 20;
+
+interface Removal {
+  readonly options: DeleteRequestOptions;
+  readonly write: WriteContext;
+}
+
+/**
+ * POST to `eviction`: deletes a Pod if its disruption budget allows it, 429 if not now (API-6). The
+ * Eviction itself is not stored.
+ */
+export async function evictionEndpoint(call: ApiCall): Promise<void> {
+  const { context, target } = call;
+  const { object, options } = await virtualRequest(call, 'policy.v1.Eviction', 'policy/v1beta1');
+  if (object.metadata.name !== target.name) {
+    throw badRequest('name in URL does not match name in Eviction object');
+  }
+  const given = isObject(object.deleteOptions) ? object.deleteOptions : undefined;
+  checkOptions(call, given, options);
+  parseDeleteOptions(new URLSearchParams(), context.dialect, given);
+  await admitVirtual(call, { object, options });
+  // Admission may have changed what is asked for.
+  const admitted = isObject(object.deleteOptions) ? object.deleteOptions : undefined;
+  const removal = parseDeleteOptions(new URLSearchParams(), context.dialect, admitted);
+  const write = writeContext(call, { ...options, dryRun: options.dryRun || removal.dryRun });
+  await evict(call, { options: removal, write });
+  const value: JsonObject = {
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Success',
+    code: 201,
+  };
+  await sendValue(call, { status: 201, value });
+}
+
+/** What upstream asks of the deletion's options before it looks at the rest. */
+function checkOptions(
+  { info, target }: ApiCall,
+  given: JsonObject | undefined,
+  { dryRun }: WriteOptions,
+): void {
+  if (given?.ignoreStoreReadErrorWithClusterBreakingPotential === true) {
+    const field = 'deleteOptions.ignoreStoreReadErrorWithClusterBreakingPotential';
+    const why = 'can not be set for pod eviction, try after removing the option';
+    throw invalidObject({ group: 'policy', kind: 'Eviction' }, target.name, [
+      invalid(field, true, why),
+    ]);
+  }
+  const inside = Array.isArray(given?.dryRun) ? given.dryRun.map(String) : [];
+  const outside = info.query.getAll('dryRun');
+  if (!dryRun || inside.length === 0 || inside.join(' ') === outside.join(' ')) return;
+  const lists = `[${outside.join(' ')}] and [${inside.join(' ')}]`;
+  throw badRequest(`Non-matching dry-run options in request and content: ${lists}`);
+}
+
+async function evict(call: ApiCall, removal: Removal): Promise<void> {
+  const isPinned = removal.options.preconditions?.resourceVersion !== undefined;
+  for (let attempt = 1; ; attempt += 1) {
+    const entry = await readPod(call);
+    const pod = decodeEntry(entry);
+    if (!disturbsNobody(pod)) return evictCounted(call, removal, entry);
+    try {
+      // What is pending may become ready: then its budget has a say.
+      return await remove(call, isEnding(pod) ? removal : pinned(removal, entry), entry);
+    } catch (error) {
+      if (!isConflict(error) || isPinned || attempt >= attemptsMax) throw error;
+    }
+  }
+}
+
+async function evictCounted(call: ApiCall, removal: Removal, entry: Entry): Promise<void> {
+  const pod = decodeEntry(entry);
+  const budget = await budgetOf(call, pod);
+  if (budget === undefined) return remove(call, removal, entry);
+  const name = budget.metadata.name ?? '';
+  if (!isUncounted(budget, pod)) {
+    await takeDisruption(call, { budget: name, write: removal.write });
+    return remove(call, removal, entry);
+  }
+  try {
+    return await remove(call, pinned(removal, entry), entry);
+  } catch (error) {
+    const isTheirs = removal.options.preconditions?.resourceVersion !== undefined;
+    throw isConflict(error) && !isTheirs ? stillProcessed(name) : error;
+  }
+}
+
+const isConflict = (error: unknown) => error instanceof StatusError && error.reason === 'Conflict';
+
+async function readPod({ context, target }: ApiCall): Promise<Entry> {
+  const key = objectKey(target.namespace, target.name);
+  const entry = await context.registry.caches.of(target.def).get(key, undefined);
+  if (entry === undefined) throw notFound(groupResourceOf(target.def), target.name);
+  return entry;
+}
+
+/** The removal of just what was looked at, unless the client has named a version itself. */
+function pinned(removal: Removal, { revision }: Entry): Removal {
+  const { preconditions } = removal.options;
+  if (preconditions?.resourceVersion !== undefined) return removal;
+  return withVersion(removal, revision);
+}
+
+function withVersion(removal: Removal, revision: number): Removal {
+  const resourceVersion = String(revision);
+  const preconditions = { ...removal.options.preconditions, resourceVersion };
+  return { ...removal, options: { ...removal.options, preconditions } };
+}
+
+/** Says in the pod's status why it goes, and deletes it. Admission has judged the Eviction. */
+async function remove(call: ApiCall, removal: Removal, entry: Entry): Promise<void> {
+  const registry = unasked(call.context.registry);
+  const { options, write } = removal;
+  const target = { ...call.target, subresource: '' };
+  checkPreconditions({ target, options }, entry);
+  const marked = write.dryRun ? undefined : await mark(call, removal);
+  const isPinned = options.preconditions?.resourceVersion !== undefined;
+  const last = isPinned && marked !== undefined ? withVersion(removal, marked.revision) : removal;
+  await deleteObject(registry, { target, context: write, options: last.options });
+}
+
+async function mark(call: ApiCall, { options, write }: Removal): Promise<Entry> {
+  const { context, target } = call;
+  const wanted = options.preconditions?.resourceVersion;
+  const { entry } = await updateObject(unasked(context.registry), {
+    target: { ...target, subresource: 'status' },
+    context: write,
+    transform: (current) => {
+      const pod = current as ApiObject;
+      if (wanted !== undefined && wanted !== pod.metadata.resourceVersion) {
+        throw conflict(groupResourceOf(target.def), target.name, modifiedMessage);
+      }
+      return withDisruption(pod, formatTime(context.clock.now()));
+    },
+    record: false,
+    onAbsent: 'refuse',
+  });
+  return entry;
+}
+
+function withDisruption(pod: ApiObject, now: string): ApiObject {
+  const type = 'DisruptionTarget';
+  const status = isObject(pod.status) ? pod.status : {};
+  const conditions = objectsAt(status, 'conditions');
+  const before = conditions.find((one) => textAt(one, 'type') === type);
+  const since = textAt(before, 'status') === 'True' ? before?.['lastTransitionTime'] : undefined;
+  const condition: JsonObject = {
+    type,
+    status: 'True',
+    lastTransitionTime: since ?? now,
+    reason: 'EvictionByEvictionAPI',
+    message: 'Eviction API: evicting',
+  };
+  const next = conditions.map((one) => (one === before ? condition : one));
+  if (before === undefined) next.push(condition);
+  return { ...pod, status: { ...status, conditions: next } };
+}

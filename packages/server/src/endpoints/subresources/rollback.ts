@@ -1,0 +1,79 @@
+import { objectAt } from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  badRequest,
+  type FieldError,
+  invalid,
+  invalidObject,
+  isObject,
+  type JsonObject,
+  required,
+  validateAnnotations,
+} from '@wheelhouse/machinery';
+import { sendValue } from '../../answer/respond.ts';
+import { unasked } from '../../registry/registry.ts';
+import { updateObject } from '../../registry/update.ts';
+import { admitVirtual, virtualRequest } from '../body/virtual-body.ts';
+import type { ApiCall } from '../call.ts';
+import { writeContext } from '../write-context.ts';
+
+/**
+ * POST to `rollback` of a Deployment, which releases up to 1.15 had (VER-2): writes down for the
+ * Deployment's controller which revision is wanted back. Throws 400 when the body names another
+ * Deployment, 422 for a wrong one, 404 when there is none of that name.
+ */
+export async function rollbackEndpoint(call: ApiCall): Promise<void> {
+  const { context, target } = call;
+  // Both groups that had it are spelt as the directories of their facts.
+  const typeName = `${target.def.group}.${target.version.version}.DeploymentRollback`;
+  const { object, options } = await virtualRequest(call, typeName);
+  checkRollback(object);
+  if (object['name'] !== target.name) {
+    throw badRequest('name in URL does not match name in DeploymentRollback object');
+  }
+  await admitVirtual(call, { object, options });
+  await updateObject(unasked(context.registry), {
+    target,
+    context: writeContext(call, options),
+    transform: (current) => rolledBack(current as ApiObject, object),
+    record: false,
+    onAbsent: 'refuse',
+  });
+  const value: JsonObject = {
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Success',
+    message: `rollback request for deployment ${JSON.stringify(target.name)} succeeded`,
+    // As it was: the body has another code than the answer.
+    code: 200,
+  };
+  await sendValue(call, { status: 201, value });
+}
+
+function checkRollback(rollback: ApiObject): void {
+  const name = typeof rollback['name'] === 'string' ? rollback['name'] : '';
+  const errors: FieldError[] = validateAnnotations(annotationsOf(rollback), 'updatedAnnotations');
+  if (name === '') errors.push(required('name', 'name is required'));
+  const revision = Number(objectAt(rollback, 'rollbackTo')?.['revision'] ?? 0);
+  if (revision < 0) {
+    const detail = 'must be greater than or equal to 0';
+    errors.push(invalid('rollback.version', revision, detail));
+  }
+  if (errors.length > 0) {
+    throw invalidObject({ group: 'apps', kind: 'DeploymentRollback' }, name, errors);
+  }
+}
+
+const annotationsOf = (rollback: ApiObject): Record<string, string> =>
+  isObject(rollback['updatedAnnotations'])
+    ? (rollback['updatedAnnotations'] as Record<string, string>)
+    : {};
+
+function rolledBack(deployment: ApiObject, rollback: ApiObject): ApiObject {
+  const annotations = { ...deployment.metadata.annotations, ...annotationsOf(rollback) };
+  if (Object.keys(annotations).length > 0) deployment.metadata.annotations = annotations;
+  const spec = isObject(deployment['spec']) ? deployment['spec'] : {};
+  const rollbackTo = { ...objectAt(rollback, 'rollbackTo') };
+  return { ...deployment, spec: { ...spec, rollbackTo } };
+}

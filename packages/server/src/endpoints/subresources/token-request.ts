@@ -1,0 +1,171 @@
+import {
+  type ApiObject,
+  badRequest,
+  conflict,
+  type FieldError,
+  formatTime,
+  goQuoted,
+  invalid,
+  invalidObject,
+  isObject,
+  type JsonObject,
+  notFound,
+  pathSegment,
+} from '@wheelhouse/machinery';
+import { sendValue } from '../../answer/respond.ts';
+import type { BoundObject } from '../../gates/authn/contract.ts';
+import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
+import { groupResourceOf } from '../../registry/registry.ts';
+import type { Entry } from '../../watchcache/contract.ts';
+import { recordFields, virtualAdmission, virtualRequest } from '../body/virtual-body.ts';
+import type { ApiCall } from '../call.ts';
+
+const defaultSeconds = 3600;
+const minimumSeconds = 600;
+const maximumSeconds = 2 ** 32;
+const boundKinds: Readonly<Record<string, string>> = {
+  Pod: 'pods',
+  Secret: 'secrets',
+  Node: 'nodes',
+};
+
+/** POST to a ServiceAccount's `token`: a signed token, not stored (API-6, AUTHN-6). */
+export async function tokenRequestEndpoint(call: ApiCall): Promise<void> {
+  const { context, target } = call;
+  const request = await virtualRequest(call, 'authentication.v1.TokenRequest');
+  const { object, options } = request;
+  object.spec = { ...specOf(object), expirationSeconds: expirationIn(specOf(object)) };
+  await recordFields(call, request, request.body);
+  const admission = virtualAdmission(call, { object, options });
+  await admission.mutate();
+  checkName(call, object);
+  const accounts = context.registry.caches.of(target.def);
+  const account = await accounts.get(objectKey(target.namespace, target.name), undefined);
+  if (account === undefined) throw notFound(groupResourceOf(target.def), target.name);
+  const spec = specOf(object);
+  const seconds = expirationOf(object, spec);
+  await admission.validate();
+  const audiences = Array.isArray(spec.audiences) ? spec.audiences.map(String) : [];
+  const issued = await context.tokens.issue({
+    namespace: target.namespace,
+    serviceAccount: { name: target.name, uid: account.index.uid },
+    bound: await boundObject(call, spec),
+    audiences,
+    expirationSeconds: seconds,
+  });
+  if (issued.expirationSeconds < seconds) {
+    call.warnings.add(
+      `requested expiration of ${seconds} seconds shortened to ${issued.expirationSeconds} seconds`,
+    );
+  }
+  const annotation = context.dialect.label('issued-credential-id', 'authentication');
+  call.audit?.annotate(annotation, issued.credentialId);
+  const value: JsonObject = {
+    kind: 'TokenRequest',
+    apiVersion: object.apiVersion,
+    metadata: {
+      ...(object.metadata as JsonObject),
+      name: target.name,
+      namespace: target.namespace,
+      creationTimestamp: formatTime(context.clock.now()),
+    },
+    spec: {
+      ...spec,
+      audiences: [...issued.audiences],
+      expirationSeconds: issued.expirationSeconds,
+    },
+    status: { token: issued.token, expirationTimestamp: formatTime(issued.expiresMs) },
+  };
+  await sendValue(call, { status: 201, value });
+}
+
+const specOf = (object: ApiObject): JsonObject => (isObject(object.spec) ? object.spec : {});
+
+/** A body that names an account names that of the path. */
+function checkName({ target }: ApiCall, object: ApiObject): void {
+  const stated = object.metadata.name ?? '';
+  if (stated === '' || stated === target.name) return;
+  const why = 'must match the service account name if specified';
+  refuseInvalid(object, target.name, [invalid('metadata.name', stated, why)]);
+}
+
+function refuseInvalid(object: ApiObject, name: string, errors: readonly FieldError[]): void {
+  if (errors.length === 0) return;
+  const group = object.apiVersion.split('/')[0] ?? '';
+  throw invalidObject({ group, kind: 'TokenRequest' }, name, errors);
+}
+
+const expirationIn = (spec: JsonObject) => Number(spec.expirationSeconds ?? defaultSeconds);
+
+function expirationOf(object: ApiObject, spec: JsonObject): number {
+  const given = expirationIn(spec);
+  const field = 'spec.expirationSeconds';
+  const errors: FieldError[] = [];
+  if (given < minimumSeconds)
+    errors.push(invalid(field, given, 'may not specify a duration less than 10 minutes'));
+  if (given > maximumSeconds)
+    errors.push(invalid(field, given, 'may not specify a duration larger than 2^32 seconds'));
+  refuseInvalid(object, '', errors);
+  return given;
+}
+
+/** The object the token lives as long as; it must be there, with the uid given if one is. */
+async function boundObject(call: ApiCall, spec: JsonObject): Promise<BoundObject | undefined> {
+  const reference = spec.boundObjectRef;
+  if (!isObject(reference)) return undefined;
+  const kind = String(reference.kind ?? '');
+  const name = String(reference.name ?? '');
+  const { group, version } = groupVersionOf(String(reference.apiVersion ?? ''));
+  const resource = Object.hasOwn(boundKinds, kind) ? boundKinds[kind] : undefined;
+  if (resource === undefined || group !== '') {
+    throw badRequest(`cannot bind token to object of type ${group}/${version}, Kind=${kind}`);
+  }
+  if (name === '') throw badRequest('Name parameter required.');
+  const faults = pathSegment(name);
+  if (faults.length > 0) {
+    throw badRequest(`Name parameter invalid: ${goQuoted(name)}: ${faults.join(';')}`);
+  }
+  const entry = await findBound(call, { resource, name });
+  if (entry === undefined) throw notFound({ group: '', resource }, name);
+  const node = resource === 'pods' ? await nodeOfPod(call, entry) : undefined;
+  const uid = String(reference.uid ?? '');
+  if (uid !== '' && uid !== entry.index.uid) {
+    const why = `the UID in the bound object reference (${uid}) does not match the UID in record. The object might have been deleted and then recreated`;
+    throw conflict({ group: '', resource: kind }, name, why);
+  }
+  const bound = { resource: resource as BoundObject['resource'], name, uid: entry.index.uid };
+  return node === undefined ? bound : { ...bound, node };
+}
+
+/** As upstream reads it: what is no group and version counts as none. */
+function groupVersionOf(apiVersion: string): { group: string; version: string } {
+  const [first = '', second, ...more] = apiVersion.split('/');
+  if (more.length > 0) return { group: '', version: '' };
+  return second === undefined ? { group: '', version: first } : { group: first, version: second };
+}
+
+/** A pod's token is for the pod's own account, and says which node the pod is on. */
+async function nodeOfPod(call: ApiCall, entry: Entry): Promise<BoundObject['node']> {
+  const spec = specOf(decodeEntry(entry));
+  if (spec.serviceAccountName !== call.target.name) {
+    const account = goQuoted(call.target.name);
+    throw badRequest(
+      `cannot bind token for serviceaccount ${account} to pod running with different serviceaccount name.`,
+    );
+  }
+  const name = typeof spec.nodeName === 'string' ? spec.nodeName : '';
+  if (name === '') return undefined;
+  const node = await findBound(call, { resource: 'nodes', name });
+  return { name, uid: node?.index.uid ?? '' };
+}
+
+async function findBound(
+  call: ApiCall,
+  at: { resource: string; name: string },
+): Promise<Entry | undefined> {
+  const { catalogue, registry } = call.context;
+  const def = catalogue.snapshot().builtin('', at.resource);
+  if (def === undefined) return undefined;
+  const namespace = def.scope === 'Namespaced' ? call.target.namespace : '';
+  return registry.caches.of(def).get(objectKey(namespace, at.name), undefined);
+}

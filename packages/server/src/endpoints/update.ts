@@ -1,0 +1,31 @@
+import type { ApiObject } from '@wheelhouse/machinery';
+import { copyDecoded } from '@wheelhouse/schema';
+import { sendEntry } from '../answer/respond.ts';
+import { checkPathAgreement } from '../registry/object-meta.ts';
+import { updateObject } from '../registry/update.ts';
+import type { WriteOptions } from '../request/options.ts';
+import { decodeBody, decodeObject } from './body/decode-object.ts';
+import type { ApiCall } from './call.ts';
+import { authorizeCreate, writeContext } from './write-context.ts';
+
+/** PUT: replaces the object, or creates it where its kind allows (API-5). */
+export async function updateEndpoint(call: ApiCall, options: WriteOptions): Promise<void> {
+  const body = await decodeBody(call);
+  const context = writeContext(call, options, body.bytes.length);
+  await context.pace?.pause();
+  const object = decodeObject(call, { body, fieldValidation: options.fieldValidation });
+  const { target } = call;
+  checkPathAgreement(target, object);
+  const mayCreate = target.def.strategy.allowCreateOnUpdate && target.subresource === '';
+  const { entry, created } = await updateObject(call.context.registry, {
+    target,
+    context,
+    transform: () => copyDecoded(object) as ApiObject,
+    replaces: true,
+    base: 'shared',
+    record: true,
+    onAbsent: mayCreate ? 'create' : 'refuse',
+    beforeCreate: () => authorizeCreate(call),
+  });
+  await sendEntry(call, { status: created ? 201 : 200, entry });
+}

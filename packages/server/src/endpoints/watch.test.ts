@@ -1,0 +1,125 @@
+import {
+  badRequest,
+  dialectOf,
+  expired,
+  type ResponseStream,
+  systemClock,
+} from '@wheelhouse/machinery';
+import { expect, test } from 'vitest';
+import { jsonOutput } from '../answer/output.ts';
+import { parseListOptions } from '../request/options.ts';
+import type { WatchSpec } from '../watchcache/contract.ts';
+import type { ApiCall } from './call.ts';
+import { watchEndpoint } from './watch.ts';
+
+const dialect = dialectOf('svc');
+
+/** A watch's surroundings, which count what is held. */
+function makeCall(watch: (spec: WatchSpec) => Promise<{ close(): void }>) {
+  const held = { shutdown: 0, watches: 0, counted: 0 };
+  const aborts: (() => void)[] = [];
+  const shutdowns = new Set<() => void>();
+  const written: string[] = [];
+  let ended = 0;
+  const stream: Partial<ResponseStream> = {
+    write: (chunk) => written.push(chunk.toString()) > 0,
+    end: () => {
+      ended += 1;
+    },
+  };
+  const call = {
+    context: {
+      dialect,
+      clock: systemClock,
+      features: { enabled: () => true },
+      limits: { minRequestTimeoutMs: 1000 },
+      onShutdown: (callback: () => void) => {
+        shutdowns.add(callback);
+        return { close: () => shutdowns.delete(callback) };
+      },
+      metrics: {
+        eventsOf: () => () => {},
+        longRunning: () => {
+          held.counted += 1;
+          return () => {
+            held.counted -= 1;
+          };
+        },
+      },
+      registry: {
+        caches: {
+          of: () => ({
+            watch: async (spec: WatchSpec) => {
+              const handle = await watch(spec);
+              held.watches += 1;
+              return {
+                close: () => {
+                  held.watches -= 1;
+                  handle.close();
+                },
+              };
+            },
+          }),
+        },
+      },
+    },
+    exchange: {
+      aborted: false,
+      header: () => undefined,
+      onAbort: (callback: () => void) => aborts.push(callback),
+      stream: () => stream,
+    },
+    info: { parts: ['things'], verb: 'watch', query: new URLSearchParams() },
+    target: {
+      def: { group: '', kind: 'Thing', strategy: {}, storage: {}, scope: 'Namespaced' },
+      version: { version: 'v1' },
+      namespace: 'default',
+      name: '',
+    },
+    output: jsonOutput,
+    baseHeaders: {},
+    warnings: [],
+  } as unknown as ApiCall;
+  return { call, held, aborts, shutdowns, written, ended: () => ended };
+}
+
+const options = parseListOptions(new URLSearchParams('watch=true'), dialect);
+const handle = { close: () => {} };
+
+test('a client that goes frees the watch and its place among those to end at shutdown', async () => {
+  const made = makeCall(async () => handle);
+  await watchEndpoint(made.call, options);
+  expect(made.held).toMatchObject({ watches: 1, counted: 1 });
+  expect(made.shutdowns.size).toBe(1);
+  for (const abort of made.aborts) abort();
+  expect(made.held).toMatchObject({ watches: 0, counted: 0 });
+  expect(made.shutdowns.size).toBe(0);
+});
+
+test('a watch that cannot start holds nothing', async () => {
+  const made = makeCall(async () => {
+    throw badRequest('no');
+  });
+  await expect(watchEndpoint(made.call, options)).rejects.toThrow('no');
+  expect(made.shutdowns.size).toBe(0);
+});
+
+test('a watch that ends by itself holds nothing, and says why', async () => {
+  const made = makeCall(async (spec) => {
+    spec.sink.end({ type: 'error', error: expired('too old') });
+    return handle;
+  });
+  await watchEndpoint(made.call, options);
+  expect(made.shutdowns.size).toBe(0);
+  expect(made.held).toMatchObject({ watches: 0, counted: 0 });
+  expect(made.written.join('')).toContain('"type":"ERROR"');
+  expect(made.ended()).toBe(1);
+});
+
+test('shutdown ends the stream cleanly', async () => {
+  const made = makeCall(async () => handle);
+  await watchEndpoint(made.call, options);
+  for (const shutdown of [...made.shutdowns]) shutdown();
+  expect(made.ended()).toBe(1);
+  expect(made.held).toMatchObject({ watches: 0, counted: 0 });
+});

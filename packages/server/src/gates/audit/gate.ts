@@ -1,0 +1,112 @@
+import {
+  type Exchange,
+  isLongRunning,
+  type MaybePromise,
+  StatusError,
+  type UserInfo,
+  withoutSecrets,
+} from '@wheelhouse/machinery';
+import { auditNotesOf } from '../authn/audit-notes.ts';
+import type { AuditDecision, AuditedRequest, DecideAudit } from './policy.ts';
+import { sourceIps } from './source-ips.ts';
+import { AuditTrail, type TrailHost, type TrailStart } from './trail.ts';
+
+/** A request at the gate. */
+export interface Audited {
+  readonly exchange: Exchange;
+  readonly info: AuditedRequest;
+  readonly auditId: string;
+}
+
+/** Begins the record of requests that the policy wants recorded (OPS-2). */
+export interface AuditGate {
+  /**
+   * The trail of a request, its first stage recorded; undefined where the policy wants none. Throws
+   * (or rejects with) the 500 of a request that must be recorded and could not be.
+   */
+  open(request: Audited & { readonly user: UserInfo }): MaybePromise<AuditTrail | undefined>;
+  /** Records that nobody could tell who sent a request. */
+  refused(request: Audited & { readonly error: StatusError }): Promise<void>;
+  /** Hands on what is held back; the last thing before the server ends. */
+  close(): Promise<void>;
+}
+
+export function createAuditGate(options: TrailHost & { readonly decide: DecideAudit }): AuditGate {
+  const { decide, metrics, clock, sink } = options;
+  const decided = (request: Audited, user: UserInfo | undefined): AuditDecision => {
+    const decision = decide(request.info, user);
+    metrics.level(decision.level).add(1);
+    return decision;
+  };
+  return {
+    open(request) {
+      const { user, exchange } = request;
+      const decision = decided(request, user);
+      if (decision.level === 'None') return undefined;
+      const start = { ...startOf(request, decision), user, receivedMs: clock.now() };
+      const trail = new AuditTrail(options, start);
+      for (const [key, value] of auditNotesOf(exchange) ?? []) trail.annotate(key, value);
+      const required = (isRecorded: boolean): AuditTrail => {
+        if (isRecorded) return trail;
+        metrics.rejected.add(1);
+        throw notRecorded(withoutSecrets(exchange.url));
+      };
+      const recorded = trail.received();
+      return recorded instanceof Promise ? recorded.then(required) : required(recorded);
+    },
+    async refused(request) {
+      const decision = decided(request, undefined);
+      if (decision.level === 'None') return;
+      const start = startOf(request, decision);
+      const trail = new AuditTrail(options, { ...start, user: undefined, receivedMs: clock.now() });
+      trail.responseStatus(request.error.status);
+      await trail.turnedAway(request.error.code);
+    },
+    close: () => sink.close(),
+  };
+}
+
+const userAgentMax = 1024;
+
+function startOf(
+  { exchange, info, auditId }: Audited,
+  decision: AuditDecision,
+): Omit<TrailStart, 'user' | 'receivedMs'> {
+  const userAgent = exchange.header('user-agent');
+  return {
+    decision,
+    auditID: auditId,
+    requestURI: withoutSecrets(exchange.url),
+    verb: info.verb,
+    sourceIPs: sourceIps(exchange),
+    userAgent:
+      userAgent !== undefined && userAgent.length > userAgentMax
+        ? `${userAgent.slice(0, userAgentMax)}...TRUNCATED`
+        : userAgent,
+    objectRef: info.isResourceRequest ? referenceTo(info) : undefined,
+    isLongRunning: isLongRunning(info),
+  };
+}
+
+/** Members that are empty are left out. */
+function referenceTo(info: AuditedRequest): TrailStart['objectRef'] {
+  const given = (text: string) => (text === '' ? undefined : text);
+  return {
+    resource: given(info.resource),
+    namespace: given(info.namespace),
+    name: given(info.name),
+    uid: undefined,
+    apiGroup: given(info.group),
+    apiVersion: given(info.version),
+    resourceVersion: undefined,
+    subresource: given(info.subresource),
+  };
+}
+
+function notRecorded(url: string): StatusError {
+  return new StatusError({
+    code: 500,
+    reason: 'InternalError',
+    message: `Internal Server Error: ${JSON.stringify(url)}: failed to store audit event`,
+  });
+}

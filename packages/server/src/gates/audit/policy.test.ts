@@ -1,0 +1,169 @@
+import { ConfigurationError } from '@wheelhouse/codec';
+import { dialectOf } from '@wheelhouse/machinery';
+import { describe, expect, test } from 'vitest';
+import { type AuditedRequest, auditPolicy } from './policy.ts';
+import { loadAuditPolicy } from './policy-file.ts';
+
+const dialect = dialectOf('svc');
+const load = (policy: object) =>
+  loadAuditPolicy(
+    JSON.stringify({ apiVersion: 'audit.svc.io/v1', kind: 'Policy', ...policy }),
+    dialect,
+  );
+
+const user = { name: 'ann', uid: '', groups: ['writers', 'system:authenticated'], extra: {} };
+const pods: AuditedRequest = {
+  verb: 'get',
+  path: '/api/v1/namespaces/n/pods/p',
+  isResourceRequest: true,
+  group: '',
+  version: 'v1',
+  namespace: 'n',
+  resource: 'pods',
+  subresource: '',
+  name: 'p',
+};
+const path = (at: string): AuditedRequest => ({
+  ...pods,
+  path: at,
+  isResourceRequest: false,
+  resource: '',
+  namespace: '',
+  name: '',
+});
+const scale: AuditedRequest = {
+  ...pods,
+  group: 'apps',
+  resource: 'deployments',
+  subresource: 'scale',
+};
+
+/** Whether a rule of these fields is the one that decides. */
+async function isMatch(rule: object, request: AuditedRequest, by = user): Promise<boolean> {
+  const policy = await load({ rules: [{ level: 'Request', ...rule }, { level: 'Metadata' }] });
+  return auditPolicy(policy)(request, by).level === 'Request';
+}
+
+describe('OPS-2: rules', () => {
+  const core = (more: object) => ({ resources: [{ group: '', ...more }] });
+  const cases: readonly [what: string, rule: object, request: AuditedRequest, expected: boolean][] =
+    [
+      ['everything', {}, pods, true],
+      ['a user', { users: ['bob', 'ann'] }, pods, true],
+      ['another user', { users: ['bob'] }, pods, false],
+      ['a group', { userGroups: ['writers'] }, pods, true],
+      ['another group', { userGroups: ['readers'] }, pods, false],
+      ['a verb', { verbs: ['list', 'get'] }, pods, true],
+      ['another verb', { verbs: ['list'] }, pods, false],
+      ['a namespace', { namespaces: ['n'] }, pods, true],
+      ['another namespace', { namespaces: ['m', ''] }, pods, false],
+      ['no namespace', { namespaces: [''] }, { ...pods, namespace: '' }, true],
+      ['a namespace, of a path', { namespaces: [''] }, path('/version'), false],
+      ['a whole group', core({}), pods, true],
+      ['another group of kinds', { resources: [{ group: 'apps' }] }, pods, false],
+      ['any group of kinds', { resources: [{ group: '*' }] }, scale, true],
+      ['a kind', core({ resources: ['pods'] }), pods, true],
+      [
+        'a kind, of its sub-resource',
+        core({ resources: ['pods'] }),
+        { ...pods, subresource: 'log' },
+        false,
+      ],
+      ['a sub-resource', core({ resources: ['pods/log'] }), { ...pods, subresource: 'log' }, true],
+      ['all of a kind', core({ resources: ['pods/*'] }), { ...pods, subresource: 'log' }, true],
+      ['all of a kind, of the kind', core({ resources: ['pods/*'] }), pods, true],
+      [
+        'a sub-resource of any kind',
+        { resources: [{ group: 'apps', resources: ['*/scale'] }] },
+        scale,
+        true,
+      ],
+      ['a sub-resource of any kind, of a kind', core({ resources: ['*/log'] }), pods, false],
+      ['any kind', core({ resources: ['*'] }), pods, true],
+      ['a name', core({ resources: ['pods'], resourceNames: ['q', 'p'] }), pods, true],
+      ['another name', core({ resources: ['pods'], resourceNames: ['q'] }), pods, false],
+      ['a path', { nonResourceURLs: ['/version'] }, path('/version'), true],
+      ['paths below', { nonResourceURLs: ['/healthz*'] }, path('/healthz/ping'), true],
+      ['another path', { nonResourceURLs: ['/healthz'] }, path('/healthz/ping'), false],
+      ['any path', { nonResourceURLs: ['*'] }, path('/x'), true],
+      ['any path, of an object', { nonResourceURLs: ['*'] }, pods, false],
+    ];
+  test.each(cases)('match %s', async (_what, rule, request, expected) => {
+    expect(await isMatch(rule, request)).toBe(expected);
+  });
+
+  test('a rule for users matches nobody who is unknown', async () => {
+    const policy = await load({ rules: [{ level: 'Request', userGroups: ['writers'] }] });
+    expect(auditPolicy(policy)(pods, undefined).level).toBe('None');
+  });
+
+  test('the first that matches decides, and its stages come on top of the policy’s', async () => {
+    const policy = await load({
+      omitStages: ['RequestReceived'],
+      omitManagedFields: true,
+      rules: [
+        { level: 'Metadata', verbs: ['list'], omitStages: ['Panic'], omitManagedFields: false },
+        { level: 'RequestResponse' },
+      ],
+    });
+    const decide = auditPolicy(policy);
+    const listed = decide({ ...pods, verb: 'list' }, user);
+    expect(listed.level).toBe('Metadata');
+    expect([...listed.omitStages].sort()).toEqual(['Panic', 'RequestReceived']);
+    expect(listed.omitManagedFields).toBe(false);
+    const got = decide(pods, user);
+    expect(got.level).toBe('RequestResponse');
+    expect([...got.omitStages]).toEqual(['RequestReceived']);
+    expect(got.omitManagedFields).toBe(true);
+  });
+});
+
+describe('OPS-2: a wrong policy is told in one line', () => {
+  const fails = async (policy: object, message: string) => {
+    const error = await load(policy).catch((caught: unknown) => caught);
+    expect(error).toBeInstanceOf(ConfigurationError);
+    expect((error as Error).message).toBe(message);
+  };
+  test('without rules', () => fails({ rules: [] }, 'loaded illegal policy with 0 rules'));
+  test('without a level', () => fails({ rules: [{}] }, 'rules[0].level: Required value'));
+  test('with an unknown level', () =>
+    fails(
+      { rules: [{ level: 'All' }] },
+      'rules[0].level: Unsupported value: "All": supported values: "None", "Metadata", "Request", "RequestResponse"',
+    ));
+  test('with an unknown stage', () =>
+    fails(
+      { rules: [{ level: 'None' }], omitStages: ['Sent'] },
+      'omitStages[0]: Invalid value: "Sent": allowed stages are RequestReceived,ResponseStarted,ResponseComplete,Panic',
+    ));
+  test('with paths that are none', () =>
+    fails(
+      { rules: [{ level: 'None', nonResourceURLs: ['a', '/*/b'] }] },
+      `[rules[0].nonResourceURLs[0]: Invalid value: "a": non-resource URL rules must begin with a '/' character, rules[0].nonResourceURLs[1]: Invalid value: "/*/b": non-resource URL wildcards '*' must be the final character of the rule]`,
+    ));
+  test('about objects and paths', () =>
+    fails(
+      { rules: [{ level: 'None', nonResourceURLs: ['/a'], namespaces: ['n'] }] },
+      'rules[0].nonResourceURLs: Invalid value: ["/a"]: rules cannot apply to both regular resources and non-resource URLs',
+    ));
+  test('with a group that is a version', () =>
+    fails(
+      { rules: [{ level: 'None', resources: [{ group: 'apps/v1' }] }] },
+      `rules[0].resources.group: Invalid value: "apps/v1": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
+    ));
+  test('with names of no kind', () =>
+    fails(
+      { rules: [{ level: 'None', resources: [{ group: '', resourceNames: ['a'] }] }] },
+      'rules[0].resources.resourceNames: Invalid value: ["a"]: using resourceNames requires at least one resource',
+    ));
+  test('with members nobody knows', () =>
+    fails(
+      { rules: [{ level: 'None', verb: 'get' }] },
+      'strict decoding error: unknown field "rules[0].verb"',
+    ));
+  test('of another kind', () =>
+    fails(
+      { kind: 'Event', rules: [] },
+      'no kind "Event" is registered for version "audit.svc.io/v1" where Policy of audit.svc.io/v1 is expected',
+    ));
+});

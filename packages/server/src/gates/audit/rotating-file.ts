@@ -1,0 +1,175 @@
+import {
+  closeSync,
+  createReadStream,
+  createWriteStream,
+  existsSync,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  statSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs';
+import { basename, dirname, extname, join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { createGzip } from 'node:zlib';
+import { type Clock, makeDirectories } from '@wheelhouse/machinery';
+import type { LineWriter } from './log-sink.ts';
+
+/** When a file is put away, and how long old ones stay; upstream's flags `--audit-log-max*`. */
+export interface RotationSettings {
+  readonly path: string;
+  readonly sizeMaxBytes: number;
+  /** 0: whatever their age. */
+  readonly ageMaxDays: number;
+  /** 0: however many. */
+  readonly backupsMax: number;
+  readonly compress: boolean;
+}
+
+const dayMs = 86_400_000;
+const compressedSuffix = '.gz';
+
+/**
+ * A log file that is put away before it grows beyond its size, under the name of the moment
+ * (`audit-2030-01-31T10-30-00.000.log`), old ones compressed and removed as the settings say
+ * (OPS-2). Files are private. Throws, naming the file, when it cannot be written.
+ */
+export function openRotatingFile(options: {
+  readonly settings: RotationSettings;
+  readonly clock: Clock;
+  /** Told of what goes wrong with old files, which does not stop the log. */
+  readonly onProblem: (error: unknown) => void;
+}): LineWriter {
+  const { settings, clock, onProblem } = options;
+  makeDirectories(dirname(settings.path), 0o700);
+  let file = openFile(settings.path);
+  let tidying = Promise.resolve();
+  const tidy = (): void => {
+    tidying = tidying.then(() => tidyUp(settings, clock.now()).catch(onProblem));
+  };
+  const rotate = (): void => {
+    renameSync(settings.path, freeBackupPath(settings.path, clock.now()));
+    const full = file;
+    file = openFile(settings.path);
+    closeSync(full.descriptor);
+    tidy();
+  };
+  tidy();
+  return {
+    write(line) {
+      const bytes = Buffer.from(line);
+      if (bytes.length > settings.sizeMaxBytes) {
+        throw new Error(
+          `write length ${bytes.length} exceeds maximum file size ${settings.sizeMaxBytes}`,
+        );
+      }
+      if (file.bytes + bytes.length > settings.sizeMaxBytes) rotate();
+      writeWhole(file, bytes);
+    },
+    async close() {
+      await tidying;
+      closeSync(file.descriptor);
+    },
+  };
+}
+
+interface OpenFile {
+  readonly descriptor: number;
+  bytes: number;
+}
+
+function openFile(path: string): OpenFile {
+  const descriptor = openSync(path, 'a', 0o600);
+  return { descriptor, bytes: fstatSync(descriptor).size };
+}
+
+/** Writes all or nothing: a disk that fills up would else leave a part of a line. */
+function writeWhole(file: OpenFile, bytes: Buffer): void {
+  try {
+    for (let offset = 0; offset < bytes.length; ) {
+      offset += writeSync(file.descriptor, bytes, offset);
+    }
+    file.bytes += bytes.length;
+  } catch (error) {
+    try {
+      ftruncateSync(file.descriptor, file.bytes);
+    } catch {
+      // A device has no length; what is told is why the line could not be written.
+    }
+    throw error;
+  }
+}
+
+/** Two files put away in one millisecond have names of their own. */
+function freeBackupPath(path: string, nowMs: number): string {
+  for (let moment = Math.floor(nowMs); ; moment += 1) {
+    const candidate = backupPath(path, moment);
+    if (!existsSync(candidate) && !existsSync(candidate + compressedSuffix)) return candidate;
+  }
+}
+
+/** `/var/log/audit.log` at a moment: `/var/log/audit-2030-01-31T10-30-00.000.log`. */
+function backupPath(path: string, nowMs: number): string {
+  const extension = extname(path);
+  const stem = path.slice(0, path.length - extension.length);
+  const moment = new Date(nowMs).toISOString().slice(0, -1).replaceAll(':', '-');
+  return `${stem}-${moment}${extension}`;
+}
+
+interface Backup {
+  readonly path: string;
+  readonly atMs: number;
+  readonly isCompressed: boolean;
+}
+
+/** The files put away earlier, newest first. */
+function backupsOf(path: string): Backup[] {
+  const folder = dirname(path);
+  const extension = extname(path);
+  const stem = `${basename(path, extension)}-`;
+  const found = readdirSync(folder).flatMap((name): Backup[] => {
+    const isCompressed = name.endsWith(compressedSuffix);
+    const plain = isCompressed ? name.slice(0, -compressedSuffix.length) : name;
+    if (!plain.startsWith(stem) || !plain.endsWith(extension)) return [];
+    const atMs = momentOf(plain.slice(stem.length, plain.length - extension.length));
+    return atMs === undefined ? [] : [{ path: join(folder, name), atMs, isCompressed }];
+  });
+  return found.sort((one, other) => other.atMs - one.atMs);
+}
+
+function momentOf(text: string): number | undefined {
+  const match = /^(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)-(\d\d\.\d{3})$/.exec(text);
+  if (match === null) return undefined;
+  const [, day, hour, minute, second] = match;
+  const atMs = Date.parse(`${day}T${hour}:${minute}:${second}Z`);
+  return Number.isNaN(atMs) ? undefined : atMs;
+}
+
+/** Removes what is too old or too much, then compresses the others. */
+async function tidyUp(settings: RotationSettings, nowMs: number): Promise<void> {
+  const { backupsMax, ageMaxDays, compress } = settings;
+  const isTooOld = ({ atMs }: Backup) => ageMaxDays > 0 && atMs < nowMs - ageMaxDays * dayMs;
+  const kept: Backup[] = [];
+  for (const backup of backupsOf(settings.path)) {
+    const isOver = backupsMax > 0 && kept.length >= backupsMax;
+    if (isOver || isTooOld(backup)) unlinkSync(backup.path);
+    else kept.push(backup);
+  }
+  if (!compress) return;
+  for (const { path, isCompressed } of kept) if (!isCompressed) await compressFile(path);
+}
+
+async function compressFile(path: string): Promise<void> {
+  const target = path + compressedSuffix;
+  const { mode } = statSync(path);
+  try {
+    await pipeline(createReadStream(path), createGzip(), createWriteStream(target, { mode }));
+  } catch (error) {
+    unlinkSync(target);
+    throw error;
+  }
+  unlinkSync(path);
+}

@@ -1,0 +1,278 @@
+import { decodeJson, encodeJson, JsonError, parseWrittenJson } from '@wheelhouse/codec';
+import {
+  background,
+  type Clock,
+  type Dialect,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  type Logger,
+  type MaybePromise,
+  type Status,
+  type UserInfo,
+} from '@wheelhouse/machinery';
+import { printGoDuration } from '@wheelhouse/schema';
+import type { AuthorizationResult } from '../authz/contract.ts';
+import {
+  type AuditEvent,
+  type AuditLevel,
+  type AuditStage,
+  type ObjectReference,
+  type ResponseStatus,
+  reaches,
+} from './event.ts';
+import type { AuditMetrics } from './metrics.ts';
+import type { AuditDecision } from './policy.ts';
+import type { AuditSink } from './sink.ts';
+
+/** What all trails share. */
+export interface TrailHost {
+  readonly sink: AuditSink;
+  readonly metrics: AuditMetrics;
+  readonly dialect: Dialect;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** What is known of a request when its trail begins. */
+export type TrailStart = Pick<
+  AuditEvent,
+  'auditID' | 'requestURI' | 'verb' | 'user' | 'sourceIPs' | 'userAgent' | 'receivedMs'
+> & {
+  readonly decision: AuditDecision;
+  readonly objectRef: ObjectReference | undefined;
+  /** Its answer is a stream, whose beginning is a stage of its own. */
+  readonly isLongRunning: boolean;
+};
+
+/** A request that took longer tells how long in its annotations. */
+const slowMs = 500;
+
+/**
+ * The audit record of one request that the policy wants recorded: gathers what is learnt of it, and
+ * hands an event to the back ends at each stage (OPS-2). What a level does not record is not kept.
+ */
+export class AuditTrail {
+  readonly #host: TrailHost;
+  readonly #start: TrailStart;
+  readonly #objectRef: ObjectReference | undefined;
+  readonly #annotations = new Map<string, string>();
+  #impersonatedUser: UserInfo | undefined;
+  #responseStatus: ResponseStatus | undefined;
+  #requestObject: string | undefined;
+  #responseObject: string | undefined;
+  #hasStarted = false;
+  readonly #startMs: number;
+  /** The last stage is somebody else's to tell, or has been told. */
+  #isHeld = false;
+
+  constructor(host: TrailHost, start: TrailStart) {
+    this.#host = host;
+    this.#start = start;
+    this.#objectRef = start.objectRef;
+    this.#startMs = host.clock.monotonic();
+  }
+
+  get level(): AuditLevel {
+    return this.#start.decision.level;
+  }
+
+  /** The first stage; false: it could not be recorded. */
+  received(): MaybePromise<boolean> {
+    return this.#process('RequestReceived');
+  }
+
+  /** Whom the requester acts as. */
+  actsAs(user: UserInfo): void {
+    this.#impersonatedUser = user;
+  }
+
+  /** The verdict of authorization on the request itself. */
+  judged({ decision, reason }: AuthorizationResult): void {
+    const group = this.#host.dialect.group('authorization');
+    this.annotate(`${group}/decision`, decision === 'allow' ? 'allow' : 'forbid');
+    this.annotate(`${group}/reason`, reason);
+  }
+
+  /** Adds an annotation. One that is there stays as it is. */
+  annotate(key: string, value: string): void {
+    const present = this.#annotations.get(key);
+    if (present === undefined) this.#annotations.set(key, value);
+    else if (present !== value) {
+      const { auditID } = this.#start;
+      this.#host.logger.warn('an audit annotation is set already', { auditID, key });
+    }
+  }
+
+  /** The decoded object of the body; what it says of itself completes the reference. */
+  requestObject(object: JsonObject): void {
+    const metadata = isObject(object['metadata']) ? object['metadata'] : {};
+    const ref = this.#objectRef;
+    for (const field of ['namespace', 'name', 'uid', 'resourceVersion'] as const) {
+      const value = metadata[field];
+      if (ref !== undefined && typeof value === 'string' && value !== '') ref[field] ??= value;
+    }
+    if (reaches(this.level, 'Request')) this.#requestObject = this.#textOf(object);
+  }
+
+  /** A patch as sent; what is no JSON, and so no patch either, is not recorded. */
+  requestPatch(patch: JsonValue | Buffer): void {
+    if (!reaches(this.level, 'Request')) return;
+    try {
+      const value = Buffer.isBuffer(patch) ? decodeJson(patch).value : (patch as JsonValue);
+      this.#requestObject = encodeJson(value).toString().trimEnd();
+    } catch (error) {
+      if (!(error instanceof JsonError)) throw error;
+    }
+  }
+
+  /** Whether the level wants what is answered. */
+  get recordsAnswers(): boolean {
+    return reaches(this.level, 'RequestResponse');
+  }
+
+  /** Whether objects are recorded without who owns which field. */
+  get omitsManagedFields(): boolean {
+    return this.#start.decision.omitManagedFields;
+  }
+
+  /** A body that answers, as the JSON that is to be recorded. */
+  responseText(json: string): void {
+    if (this.recordsAnswers) this.#responseObject = json;
+  }
+
+  /** A body that answers, as JSON; asked for only where the level wants it. */
+  responseObject(json: () => JsonObject | Buffer): void {
+    if (!this.recordsAnswers) return;
+    const made = json();
+    if (!Buffer.isBuffer(made)) this.#responseObject = this.#textOf(made as JsonObject);
+    else if (!this.#start.decision.omitManagedFields) {
+      this.#responseObject = made.toString('utf8').trimEnd();
+    } else {
+      this.#responseObject = this.#textOf(parseWrittenJson(made) as JsonObject);
+    }
+  }
+
+  /** A Status that answers, whether it tells of a failure or of a success. */
+  responseStatus(status: Status): void {
+    this.#responseStatus = { metadata: {}, ...boundedStatus(status) };
+    this.responseObject(() => status as unknown as JsonObject);
+  }
+
+  /** A stream has begun, which goes on after the endpoint has returned; gives what ends it. */
+  streaming(code: number): () => void {
+    this.#isHeld = true;
+    this.#withCode(code);
+    background({ where: 'audit' }, this.#started());
+    let isOver = false;
+    return () => {
+      if (isOver) return;
+      isOver = true;
+      this.#noteSlowness();
+      background({ where: 'audit' }, this.#process('ResponseComplete'));
+    };
+  }
+
+  /** The request has been dealt with; a stream that goes on has its own end. */
+  async over(code: number | undefined): Promise<void> {
+    if (this.#isHeld) return;
+    if (code !== undefined) this.#withCode(code);
+    this.#responseStatus ??= { metadata: {}, ...closedEarly };
+    if (this.#start.isLongRunning) await this.#started();
+    this.#noteSlowness();
+    await this.#process('ResponseComplete');
+  }
+
+  /** Nothing was to be recorded but that the request was turned away. */
+  async turnedAway(code: number): Promise<void> {
+    this.#withCode(code);
+    await this.#started();
+  }
+
+  /** The server failed in a way that nobody foresaw, which is the last of the request's stages. */
+  panicked(error: unknown): void {
+    this.#isHeld = true;
+    const message = `APIServer panic'd: ${error instanceof Error ? error.message : String(error)}`;
+    const failure = { status: 'Failure', reason: 'InternalError', code: 500 } as const;
+    this.#responseStatus = { metadata: {}, ...failure, message };
+    background({ where: 'audit' }, this.#process('Panic'));
+  }
+
+  #started(): MaybePromise<boolean> {
+    if (this.#hasStarted) return true;
+    this.#hasStarted = true;
+    return this.#process('ResponseStarted');
+  }
+
+  #withCode(code: number): void {
+    this.#responseStatus = { metadata: {}, ...this.#responseStatus, code };
+  }
+
+  #noteSlowness(): void {
+    const tookMs = this.#host.clock.monotonic() - this.#startMs;
+    if (tookMs <= slowMs) return;
+    const total = printGoDuration(BigInt(Math.round(tookMs * 1e6)));
+    this.annotate(`${this.#host.dialect.group('apiserver.latency')}/total`, total);
+  }
+
+  #process(stage: AuditStage): MaybePromise<boolean> {
+    const { decision, objectRef: _, isLongRunning: __, ...start } = this.#start;
+    if (decision.omitStages.has(stage)) return true;
+    const { sink, metrics, clock } = this.#host;
+    metrics.events.add(1);
+    const event: AuditEvent = {
+      ...start,
+      level: decision.level,
+      stage,
+      impersonatedUser: this.#impersonatedUser,
+      objectRef: this.#objectRef === undefined ? undefined : { ...this.#objectRef },
+      responseStatus: this.#responseStatus,
+      requestObject: this.#requestObject,
+      responseObject: this.#responseObject,
+      stageMs: stage === 'RequestReceived' ? start.receivedMs : clock.now(),
+      annotations: new Map(this.#annotations),
+    };
+    return sink.process([event]);
+  }
+
+  #textOf(object: JsonObject): string {
+    const { omitManagedFields } = this.#start.decision;
+    return encodeJson(omitManagedFields ? withoutManagers(object) : object)
+      .toString()
+      .trimEnd();
+  }
+}
+
+const closedEarly = { code: 200, status: 'Success', message: 'Connection closed early' } as const;
+
+function boundedStatus({ status, message, reason, details, code }: Status) {
+  return {
+    status,
+    ...(message === undefined ? {} : { message }),
+    ...(reason === undefined ? {} : { reason }),
+    ...(details === undefined ? {} : { details }),
+    ...(code === undefined ? {} : { code }),
+  };
+}
+
+/** An object, or the items of a list or rows of a table, without who owns which field. */
+function withoutManagers(object: JsonObject): JsonObject {
+  const { metadata, items, rows } = object;
+  const copy: JsonObject = { ...object };
+  if (isObject(metadata) && metadata['managedFields'] !== undefined) {
+    const { managedFields: _, ...rest } = metadata;
+    copy['metadata'] = rest;
+  }
+  if (Array.isArray(items)) copy['items'] = items.map(eachObject);
+  if (Array.isArray(rows)) {
+    copy['rows'] = rows.map((row) =>
+      isObject(row) && isObject(row['object'])
+        ? { ...row, object: withoutManagers(row['object']) }
+        : row,
+    );
+  }
+  return copy;
+}
+
+const eachObject = (item: JsonValue): JsonValue =>
+  isObject(item) && isObject(item['metadata']) ? withoutManagers(item) : item;

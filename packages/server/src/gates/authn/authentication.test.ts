@@ -1,0 +1,111 @@
+import { type Exchange, StatusError } from '@wheelhouse/machinery';
+import { describe, expect, test } from 'vitest';
+import { createAuthentication } from './authentication.ts';
+import { parseBearer } from './bearer.ts';
+import type { Authenticator } from './contract.ts';
+import { createAdminIdentity, createStaticTokenAuthenticator } from './static-token.ts';
+
+function exchangeWith(authorization?: string, memo = new Map<symbol, unknown>()): Exchange {
+  const connection = { memo, encrypted: true, peerCertificates: () => [] };
+  return {
+    header: (name: string) => (name === 'authorization' ? authorization : undefined),
+    connection,
+  } as unknown as Exchange;
+}
+
+const alice = { name: 'alice', uid: '1', groups: ['dev'], extra: {} };
+const byToken = createStaticTokenAuthenticator({
+  name: 'file',
+  entries: [{ token: 'secret', user: alice }],
+});
+
+describe('bearer header', () => {
+  test.each([
+    ['Bearer abc', 'abc'],
+    ['bearer abc', 'abc'],
+    ['BEARER abc', 'abc'],
+    ['  Bearer abc  ', 'abc'],
+    ['Bearer abc def', 'abc'],
+    ['Bearer  abc', undefined],
+    ['Bearer ', undefined],
+    ['Bearer', undefined],
+    ['Basic abc', undefined],
+    ['', undefined],
+  ])('%j -> %j', (header, token) => {
+    expect(parseBearer(header)).toBe(token);
+  });
+});
+
+describe('authentication', () => {
+  const authenticate = createAuthentication({ authenticators: [byToken], anonymous: true });
+
+  test('AUTHN-12: a known token is its user, in system:authenticated', () => {
+    expect(authenticate(exchangeWith('Bearer secret'))).toEqual({
+      ...alice,
+      groups: ['dev', 'system:authenticated'],
+    });
+  });
+
+  test('AUTHN-1: no credential is anonymous, or 401 when that is off', () => {
+    const strict = createAuthentication({ authenticators: [byToken], anonymous: false });
+    expect(authenticate(exchangeWith())).toMatchObject({
+      name: 'system:anonymous',
+      groups: ['system:unauthenticated'],
+    });
+    expect(() => strict(exchangeWith())).toThrow(StatusError);
+  });
+
+  test('AUTHN-1: a bad credential is 401, never anonymous', () => {
+    for (const token of ['wrong', 'secre', 'secret2', 'SECRET', '__proto__', '\u0000']) {
+      expect(() => authenticate(exchangeWith(`Bearer ${token}`))).toThrow('Unauthorized');
+    }
+  });
+
+  test('a remembered header does not leak to another connection or header', () => {
+    const memo = new Map<symbol, unknown>();
+    expect(authenticate(exchangeWith('Bearer secret', memo))).toMatchObject({ name: 'alice' });
+    expect(authenticate(exchangeWith('Bearer secret', memo))).toMatchObject({ name: 'alice' });
+    expect(() => authenticate(exchangeWith('Bearer other', memo))).toThrow();
+    expect(authenticate(exchangeWith(undefined, memo))).toMatchObject({ name: 'system:anonymous' });
+  });
+
+  test('AUTHN-12: another authenticator may accept what one refused, also later', async () => {
+    const admin = createAdminIdentity();
+    const slow: Authenticator = {
+      name: 'slow',
+      authenticate: async () => {
+        throw new Error('not mine');
+      },
+    };
+    const all = createAuthentication({
+      authenticators: [byToken, slow, admin.authenticator],
+      anonymous: true,
+    });
+    await expect(all(exchangeWith(`Bearer ${admin.token}`))).resolves.toMatchObject({
+      groups: ['system:masters', 'system:authenticated'],
+    });
+    await expect(all(exchangeWith('Bearer nobody'))).rejects.toThrow('Unauthorized');
+  });
+
+  test('random tokens are never accepted and never crash', () => {
+    const seed = Math.floor(Math.random() * 2 ** 31);
+    let state = seed;
+    const next = () => {
+      state = (state * 1103515245 + 12345) % 2 ** 31;
+      return state / 2 ** 31;
+    };
+    for (let round = 0; round < 2000; round++) {
+      const length = Math.floor(next() * 20);
+      const codes = Array.from({ length }, () => Math.floor(next() * 300));
+      const header = `Bearer ${String.fromCharCode(...codes)}`;
+      let user: unknown;
+      try {
+        user = authenticate(exchangeWith(header));
+      } catch (error) {
+        expect(error, `seed ${seed}`).toBeInstanceOf(StatusError);
+        continue;
+      }
+      expect(user, `seed ${seed}`).toMatchObject({ name: 'system:anonymous' });
+    }
+  });
+});

@@ -1,0 +1,135 @@
+import {
+  type Exchange,
+  type MaybePromise,
+  StatusError,
+  type UserInfo,
+} from '@wheelhouse/machinery';
+import { bearerToken } from './bearer.ts';
+import type { Authenticator, Credentials } from './contract.ts';
+import { credentialsOf } from './websocket-token.ts';
+
+/** Who everybody is that showed no credential. */
+export const anonymousUser: UserInfo = {
+  name: 'system:anonymous',
+  uid: '',
+  groups: ['system:unauthenticated'],
+  extra: {},
+};
+
+/** The 401 of a request that shows a bad credential, or none where one is needed. */
+export class NotRecognised extends StatusError {
+  readonly credential: 'bad' | 'none';
+
+  constructor(credential: 'bad' | 'none') {
+    super({ code: 401, reason: 'Unauthorized', message: 'Unauthorized' });
+    this.credential = credential;
+  }
+}
+
+interface Asked {
+  readonly exchange: Exchange;
+  readonly shown: Credentials;
+}
+
+const authenticatedGroup = 'system:authenticated';
+
+/** Tells who sent an exchange; throws or rejects with a 401 StatusError when nobody can. */
+export type Authenticate = (exchange: Exchange) => MaybePromise<UserInfo>;
+
+/**
+ * Joins authenticators into the gate of the pipeline (AUTHN-1, AUTHN-12). They are asked in order
+ * until one succeeds, whatever the ones before it threw; with none successful, one bad credential
+ * is a 401, and only a request without any is anonymous (or a 401 when `anonymous` is false, or the
+ * path is none of `anonymousPaths`). A bearer token that no authenticator knows is a bad credential.
+ * `onRejected` learns why a credential was refused; what it gets never holds the credential.
+ */
+export function createAuthentication(options: {
+  readonly authenticators: readonly Authenticator[];
+  readonly anonymous: boolean;
+  /** Where anonymous requests are let in; absent: everywhere. */
+  readonly anonymousPaths?: ReadonlySet<string> | undefined;
+  readonly onRejected?: (failure: { authenticator: string; error: unknown }) => void;
+}): Authenticate {
+  const { authenticators, anonymous, anonymousPaths, onRejected } = options;
+  const finish = ({ exchange, shown }: Asked, rejected: boolean): UserInfo => {
+    if (rejected || bearerToken(shown) !== undefined) throw new NotRecognised('bad');
+    const isLetIn = anonymous && anonymousPaths?.has(pathOf(exchange)) !== false;
+    if (!isLetIn) throw new NotRecognised('none');
+    return anonymousUser;
+  };
+  const refuse = (authenticator: Authenticator, error: unknown): void =>
+    onRejected?.({ authenticator: authenticator.name, error });
+
+  const continueAsync = async (
+    asked: Asked,
+    state: { pending: Promise<UserInfo | undefined>; index: number; rejected: boolean },
+  ): Promise<UserInfo> => {
+    let { pending, rejected } = state;
+    for (let index = state.index; ; ) {
+      try {
+        const user = await pending;
+        if (user !== undefined) return withAuthenticatedGroup(user);
+      } catch (error) {
+        rejected = true;
+        refuse(authenticators[index]!, error);
+      }
+      index += 1;
+      const next = authenticators[index];
+      if (next === undefined) return finish(asked, rejected);
+      pending = (async () => next.authenticate(asked.shown))();
+    }
+  };
+
+  const shownBy = (exchange: Exchange): Credentials => {
+    try {
+      return credentialsOf(exchange);
+    } catch (error) {
+      onRejected?.({ authenticator: 'websocket', error });
+      throw new NotRecognised('bad');
+    }
+  };
+
+  return (exchange) => {
+    const shown = shownBy(exchange);
+    let rejected = false;
+    for (let index = 0; index < authenticators.length; index++) {
+      const authenticator = authenticators[index]!;
+      try {
+        const user = authenticator.authenticate(shown);
+        if (user instanceof Promise) {
+          return continueAsync({ exchange, shown }, { pending: user, index, rejected });
+        }
+        if (user !== undefined) return withAuthenticatedGroup(user);
+      } catch (error) {
+        rejected = true;
+        refuse(authenticator, error);
+      }
+    }
+    return finish({ exchange, shown }, rejected);
+  };
+}
+
+/** Not decoded: a path written in another way than the condition is none of its paths. */
+function pathOf({ url }: Exchange): string {
+  const mark = url.indexOf('?');
+  return mark < 0 ? url : url.slice(0, mark);
+}
+
+const widened = new WeakMap<UserInfo, UserInfo>();
+
+/**
+ * Adds `system:authenticated`, except to the anonymous user. Remembered per user value, since
+ * authenticators hand out the same value for every request of a credential.
+ */
+export function withAuthenticatedGroup(user: UserInfo): UserInfo {
+  const known = widened.get(user);
+  if (known !== undefined) return known;
+  const as = user.groups;
+  const unchanged =
+    user.name === anonymousUser.name ||
+    as.includes(authenticatedGroup) ||
+    as.includes('system:unauthenticated');
+  const result = unchanged ? user : { ...user, groups: [...as, authenticatedGroup] };
+  widened.set(user, result);
+  return result;
+}

@@ -1,0 +1,140 @@
+import { createHash, X509Certificate } from 'node:crypto';
+import {
+  type CertificateParts,
+  elementsMax,
+  extensionOids,
+  pemBlocks,
+  pemBytes,
+  readBasicConstraints,
+  readCertificate,
+  readExtendedKeyUsages,
+} from '@wheelhouse/codec';
+import { WorkBudget } from '@wheelhouse/machinery';
+import {
+  type AlternativeName,
+  type NameConstraints,
+  parseAlternativeNames,
+  parseNameConstraints,
+} from './name-constraints.ts';
+
+/** What verification and naming need of one X.509 certificate. */
+export interface Certificate extends CertificateParts {
+  /** Verifies signatures; nothing else is read from it. */
+  readonly x509: X509Certificate;
+  /** Undefined: no basic constraints. */
+  readonly isAuthority: boolean | undefined;
+  /** Most intermediates allowed below this authority; undefined: any number. */
+  readonly pathLength: number | undefined;
+  /** Dotted identifiers; undefined: no restriction. */
+  readonly extendedKeyUsages: readonly string[] | undefined;
+  readonly alternativeNames: readonly AlternativeName[];
+  /** What an authority may sign for; undefined: any name. */
+  readonly nameConstraints: NameConstraints | undefined;
+  /** Critical extensions this code does not evaluate; a chain with one must be refused. */
+  readonly unknownCritical: readonly string[];
+  readonly sha256: string;
+}
+
+/** The work of reading one certificate, or several together that one client shows. */
+export const readingBudget = (): WorkBudget =>
+  new WorkBudget({ what: 'the certificate chain', steps: elementsMax });
+
+/**
+ * Reads a DER certificate. Throws on anything else, and WorkExceeded when it has more elements than
+ * the budget pays for.
+ */
+export function parseCertificate(der: Buffer, budget = readingBudget()): Certificate {
+  const parts = readCertificate(der, budget);
+  return {
+    x509: new X509Certificate(der),
+    ...parts,
+    ...evaluatedExtensions(parts, budget),
+    sha256: createHash('sha256').update(der).digest('hex'),
+  };
+}
+
+type Evaluated = Pick<
+  Certificate,
+  | 'isAuthority'
+  | 'pathLength'
+  | 'extendedKeyUsages'
+  | 'alternativeNames'
+  | 'nameConstraints'
+  | 'unknownCritical'
+>;
+
+function evaluatedExtensions({ extensions }: CertificateParts, budget: WorkBudget): Evaluated {
+  const contentOf = (oid: string) => extensions.get(oid)?.value;
+  const basic = contentOf(extensionOids.basicConstraints);
+  const usages = contentOf(extensionOids.extendedKeyUsage);
+  const names = contentOf(extensionOids.alternativeNames);
+  const constraints = contentOf(extensionOids.nameConstraints);
+  const alternativeNames = names === undefined ? [] : parseAlternativeNames(names, budget);
+  const parsed = constraints === undefined ? undefined : parseNameConstraints(constraints, budget);
+  const handled = new Set<string>(Object.values(extensionOids));
+  // Names of kinds that nothing here compares say nothing, and subtrees of such kinds are not kept.
+  if (alternativeNames.length === 0) handled.delete(extensionOids.alternativeNames);
+  if (parsed?.unhandled === true) handled.delete(extensionOids.nameConstraints);
+  return {
+    isAuthority: undefined,
+    pathLength: undefined,
+    ...(basic === undefined ? {} : readBasicConstraints(basic)),
+    extendedKeyUsages: usages === undefined ? undefined : readExtendedKeyUsages(usages),
+    alternativeNames,
+    nameConstraints: parsed?.constraints,
+    unknownCritical: [...extensions.values()]
+      .filter(({ oid, isCritical }) => isCritical && !handled.has(oid))
+      .map(({ oid }) => oid),
+  };
+}
+
+/** The DER of each certificate of a PEM bundle; other blocks and text between them are skipped. */
+export function bundleCertificates(pem: string): readonly Buffer[] {
+  return pemBlocks(pem)
+    .filter(({ type }) => type === 'CERTIFICATE')
+    .map((block) => {
+      const der = pemBytes(block);
+      if (der === undefined) throw new Error('malformed certificate in PEM bundle');
+      return der;
+    });
+}
+
+/**
+ * What is wrong with the authorities a webhook is trusted by (base64 of PEM): nothing when one
+ * certificate among them can be read, whatever else there is, or when there is no text.
+ */
+export function bundleProblems(bundle: string): readonly string[] {
+  const pem = Buffer.from(bundle, 'base64').toString('latin1');
+  const problem = pem === '' ? undefined : bundleProblem(pem);
+  return problem === undefined ? [] : [`unable to load root certificates: ${problem}`];
+}
+
+function bundleProblem(pem: string): string | undefined {
+  const blocks = pemBlocks(pem)
+    .map((block) => ({ ...block, body: bodyOf(block.text) }))
+    .filter(({ body }) => blockBody.test(body));
+  let problem: string | undefined;
+  for (const { body } of blocks.filter(({ type }) => type === 'CERTIFICATE')) {
+    // What has headers is encrypted.
+    if (body.includes(':')) continue;
+    try {
+      new X509Certificate(Buffer.from(body, 'base64'));
+      return undefined;
+    } catch {
+      problem ??= 'failed to parse certificate: x509: malformed certificate';
+    }
+  }
+  if (problem !== undefined) return problem;
+  const last = blocks.at(-1)?.text;
+  const endsWhole = last !== undefined && (pem.endsWith(last) || pem.endsWith(`${last}\n`));
+  return endsWhole
+    ? 'no valid certificate authority data seen'
+    : 'unable to parse bytes as PEM block';
+}
+
+/** Headers, if any, and base64. A line is taken in one way alone: others' texts are matched here. */
+const blockBody = /^(?:[^\n:]*:[^\n]*\n)*[A-Za-z0-9+/=\s]*$/;
+
+function bodyOf(block: string): string {
+  return block.slice(block.indexOf('\n') + 1, block.lastIndexOf('-----END '));
+}

@@ -1,0 +1,162 @@
+import { X509Certificate } from 'node:crypto';
+import {
+  type Clock,
+  type Connection,
+  type Dialect,
+  type Exchange,
+  largest,
+  smallest,
+  type UserInfo,
+} from '@wheelhouse/machinery';
+import {
+  bundleCertificates,
+  type Certificate,
+  parseCertificate,
+  readingBudget,
+} from './certificate.ts';
+import {
+  CertificateError,
+  indexRoots,
+  type TrustedRoots,
+  verifyChain,
+} from './certificate-chain.ts';
+import type { Authenticator } from './contract.ts';
+import { isOfOtherSite } from './other-site.ts';
+
+interface Verified {
+  readonly user: UserInfo | undefined;
+  readonly error: Error | undefined;
+  /** From when on, and until when, in ms since the epoch, the verdict stands. */
+  readonly fromMs: number;
+  readonly untilMs: number;
+  /** When the client's own certificate ends; undefined where it has shown none. */
+  readonly endMs?: number;
+}
+
+/**
+ * Authenticates TLS client certificates against a bundle of authorities (AUTHN-2): CN is the user,
+ * every O a group. A chain is verified once per connection and again only when one of its
+ * certificates begins or ceases to be valid. Throws at once when the bundle cannot be read; what
+ * reads certificates is loaded with the first that a client shows.
+ */
+export function createClientCertificateAuthenticator(options: {
+  readonly bundlePem: string;
+  readonly clock: Clock;
+  readonly dialect: Dialect;
+  /** Hears how many seconds are left of the certificate of a request. */
+  readonly onLifetime?: (seconds: number) => void;
+  /** Origins besides the server's own whose pages may open WebSockets by certificate; none if absent. */
+  readonly mayUpgradeFrom?: (origin: string) => boolean;
+}): Authenticator {
+  const authorities = authoritiesOf(options.bundlePem);
+  const memoKey = Symbol('client-certificate');
+  const { clock, dialect, mayUpgradeFrom = () => false } = options;
+
+  return {
+    name: 'client-certificate',
+    authenticate(exchange: Exchange): UserInfo | undefined {
+      const { connection } = exchange;
+      const nowMs = clock.now();
+      let verified = connection.memo.get(memoKey) as Verified | undefined;
+      if (verified === undefined || nowMs < verified.fromMs || nowMs >= verified.untilMs) {
+        verified = verify(connection, { authorities, nowMs, dialect });
+        connection.memo.set(memoKey, verified);
+      }
+      if (verified.endMs !== undefined) options.onLifetime?.((verified.endMs - nowMs) / 1000);
+      if (verified.error !== undefined) throw verified.error;
+      if (verified.user !== undefined && isOfOtherSite(exchange, mayUpgradeFrom)) return undefined;
+      return verified.user;
+    },
+  };
+}
+
+interface Authorities {
+  readonly certificates: readonly Certificate[];
+  readonly roots: TrustedRoots;
+}
+
+/** Checks the bundle now, and reads its certificates at the first call of the result. */
+function authoritiesOf(bundlePem: string): () => Authorities {
+  const encoded = bundleCertificates(bundlePem);
+  if (encoded.length === 0) throw new Error('no certificate in the client CA bundle');
+  for (const der of encoded) new X509Certificate(der);
+  let read: Authorities | undefined;
+  return () => {
+    if (read === undefined) {
+      const certificates = encoded.map((der) => parseCertificate(der));
+      read = { certificates, roots: indexRoots(certificates) };
+    }
+    return read;
+  };
+}
+
+function verify(
+  connection: Connection,
+  options: {
+    readonly authorities: () => Authorities;
+    readonly nowMs: number;
+    readonly dialect: Dialect;
+  },
+): Verified {
+  const always = { fromMs: Number.NEGATIVE_INFINITY, untilMs: Number.POSITIVE_INFINITY };
+  const encoded = connection.peerCertificates();
+  if (encoded.length === 0) return { user: undefined, error: undefined, ...always };
+  const { nowMs, dialect } = options;
+  let span: Partial<Verified> = always;
+  let user: UserInfo | undefined;
+  let error: Error | undefined;
+  try {
+    const { certificates, roots } = options.authorities();
+    const [leaf, ...intermediates] = parseChain(encoded);
+    if (leaf === undefined) throw new CertificateError('no certificate');
+    const all = [leaf, ...intermediates, ...certificates];
+    span = { ...steadySpan(all, nowMs), endMs: leaf.notAfterMs };
+    verifyChain({ leaf, intermediates, roots, nowMs });
+    user = userOf(leaf, dialect);
+  } catch (failure) {
+    error = failure instanceof Error ? failure : new Error(String(failure));
+  }
+  return { user, error, ...always, ...span };
+}
+
+/** Most certificates that a client may show. */
+const chainLengthMax = 10;
+
+function parseChain(encoded: readonly Buffer[]): readonly Certificate[] {
+  if (encoded.length > chainLengthMax) throw new CertificateError('too many certificates');
+  const budget = readingBudget();
+  return encoded.map((der) => parseCertificate(der, budget));
+}
+
+/**
+ * The time around `nowMs` in which no certificate begins or ceases to be valid, so that verifying
+ * has the same result, good or bad.
+ */
+function steadySpan(
+  certificates: readonly Certificate[],
+  nowMs: number,
+): { readonly fromMs: number; readonly untilMs: number } {
+  // A certificate is still valid in the millisecond at which it ends.
+  const changes = certificates.flatMap((one) => [one.notBeforeMs, one.notAfterMs + 1]);
+  return {
+    fromMs: largest(
+      Number.NEGATIVE_INFINITY,
+      changes.filter((ms) => ms <= nowMs),
+    ),
+    untilMs: smallest(
+      Number.POSITIVE_INFINITY,
+      changes.filter((ms) => ms > nowMs),
+    ),
+  };
+}
+
+/** The user a certificate names; undefined for one without a common name. */
+function userOf({ subject, sha256 }: Certificate, dialect: Dialect): UserInfo | undefined {
+  if (subject.commonName === '') return undefined;
+  return {
+    name: subject.commonName,
+    uid: '',
+    groups: subject.organizations,
+    extra: { [dialect.label('credential-id', 'authentication')]: [`X509SHA256=${sha256}`] },
+  };
+}

@@ -1,0 +1,63 @@
+import type { Connection, Exchange, MaybePromise, UserInfo } from '@wheelhouse/machinery';
+
+/**
+ * One way to tell who asks. `undefined`: no credential of this authenticator's kind; a thrown or
+ * rejected error: there is one and it is bad (AUTHN-1: then the answer is 401, never anonymous,
+ * unless another authenticator accepts it).
+ */
+export interface Authenticator {
+  readonly name: string;
+  authenticate(exchange: Credentials): MaybePromise<UserInfo | undefined>;
+  /**
+   * For authenticators whose tokens name audiences: as `authenticate`, with the audiences to judge
+   * by, of which the verdict names those the token is for. Absent: tokens are for this server.
+   */
+  reviewToken?(token: string, audiences: readonly string[]): MaybePromise<TokenVerdict | undefined>;
+}
+
+/** What of an exchange tells who sends it. */
+export interface Credentials extends Pick<Exchange, 'header' | 'headerLines'> {
+  readonly connection: Pick<Connection, 'memo' | 'peerCertificates'>;
+}
+
+/** Whose a token is, and for which of the audiences asked about. */
+export interface TokenVerdict {
+  readonly user: UserInfo;
+  readonly audiences: readonly string[];
+}
+
+/** What a service account token can be bound to. */
+export interface BoundObject {
+  readonly resource: 'pods' | 'secrets' | 'nodes';
+  readonly name: string;
+  readonly uid: string;
+  /** Where a pod is; without a uid when there is no such node. */
+  readonly node?: { readonly name: string; readonly uid: string } | undefined;
+}
+
+/** Issues service account tokens (AUTHN-6). */
+export interface TokenIssuer {
+  /** The token of a Secret: good as long as the Secret and the account are. */
+  issueLegacy(request: {
+    readonly namespace: string;
+    readonly secretName: string;
+    readonly serviceAccount: { readonly name: string; readonly uid: string };
+  }): string;
+  issue(request: {
+    readonly namespace: string;
+    readonly serviceAccount: { readonly name: string; readonly uid: string };
+    readonly bound: BoundObject | undefined;
+    /** Empty: the server's own. */
+    readonly audiences: readonly string[];
+    /** The server may give less. */
+    readonly expirationSeconds: number;
+  }): Promise<{
+    readonly token: string;
+    /** Names the token without giving it away. */
+    readonly credentialId: string;
+    readonly audiences: readonly string[];
+    readonly expirationSeconds: number;
+    /** Wall time, milliseconds since the epoch. */
+    readonly expiresMs: number;
+  }>;
+}

@@ -1,0 +1,202 @@
+import {
+  type Dialect,
+  dnsLabel,
+  dnsSubdomain,
+  type Exchange,
+  type MaybePromise,
+  type RequestSubject,
+  StatusError,
+  type UserInfo,
+  withoutSecrets,
+} from '@wheelhouse/machinery';
+import { anonymousUser } from './authentication.ts';
+import { headerText } from './header-text.ts';
+
+/** One thing a requester wants to be, as authorization is asked for it. */
+interface Wish {
+  readonly kind: 'User' | 'ServiceAccount' | 'Group' | 'UserExtra' | 'UID';
+  readonly resource: string;
+  readonly group: string;
+  readonly namespace: string;
+  readonly name: string;
+  /** Key of an extra value, authorized as a sub-resource; else empty. */
+  readonly extraKey: string;
+}
+
+/** What impersonation asks of authorization: throws, or rejects with, the 403 when not allowed. */
+export interface ImpersonationAuthorizer {
+  authorize(attributes: RequestSubject & { readonly user: UserInfo }): MaybePromise<unknown>;
+}
+
+/** Gives the user a request acts as: who sent it, or whom its headers name. */
+export type Impersonate = (exchange: Exchange, requester: UserInfo) => MaybePromise<UserInfo>;
+
+/**
+ * Makes the step that acts on `Impersonate-User`, `-Group`, `-Uid` and `-Extra-*` (AUTHN-9). Each
+ * header's value must be allowed to the requester by the verb `impersonate`, else 403; headers
+ * without a user are a 500, as upstream.
+ */
+export function createImpersonation(options: {
+  readonly authorization: ImpersonationAuthorizer;
+  readonly dialect: Dialect;
+}): Impersonate {
+  const { authorization, dialect } = options;
+  const authenticationGroup = dialect.group('authentication');
+  return (exchange, requester) => {
+    const lines = impersonationLines(exchange.headerLines());
+    if (lines === undefined) return requester;
+    const wishes = wishesOf(lines, authenticationGroup);
+    if (wishes.length === 0) return requester;
+    requireUser(exchange, wishes);
+    return impersonate({ authorization, requester, wishes });
+  };
+}
+
+const prefix = 'impersonate-';
+
+type Line = readonly [name: string, value: string];
+
+/** Undefined, without making anything, for the many requests that impersonate nobody. */
+function impersonationLines(lines: readonly string[]): Line[] | undefined {
+  let found: Line[] | undefined;
+  for (let index = 0; index + 1 < lines.length; index += 2) {
+    const name = lines[index] ?? '';
+    if (name.length <= prefix.length || (name[0] !== 'i' && name[0] !== 'I')) continue;
+    const lower = name.toLowerCase();
+    if (!lower.startsWith(prefix)) continue;
+    found ??= [];
+    found.push([lower, valueOfLine(lines[index + 1] ?? '')]);
+  }
+  return found;
+}
+
+function valueOfLine(value: string): string {
+  try {
+    return headerText(value);
+  } catch {
+    const message = 'an impersonation header is not UTF-8';
+    throw new StatusError({ code: 400, reason: 'BadRequest', message });
+  }
+}
+
+const extraPrefix = 'impersonate-extra-';
+
+/** In upstream's order: the user, groups, extra values, the uid. */
+function wishesOf(lines: readonly Line[], authenticationGroup: string): Wish[] {
+  const first = (name: string) => lines.find((line) => line[0] === name)?.[1] ?? '';
+  const core = { group: '', namespace: '', extraKey: '' };
+  const wishes: Wish[] = [];
+  const user = first('impersonate-user');
+  const account = serviceAccountOf(user);
+  if (account !== undefined) {
+    wishes.push({ ...core, kind: 'ServiceAccount', resource: 'serviceaccounts', ...account });
+  } else if (user !== '') {
+    wishes.push({ ...core, kind: 'User', resource: 'users', name: user });
+  }
+  for (const [name, value] of lines) {
+    if (name !== 'impersonate-group') continue;
+    wishes.push({ ...core, kind: 'Group', resource: 'groups', name: value });
+  }
+  const own = { group: authenticationGroup, namespace: '', extraKey: '' };
+  for (const [name, value] of lines) {
+    if (!name.startsWith(extraPrefix)) continue;
+    const extraKey = unescapeHeaderKey(name.slice(extraPrefix.length));
+    wishes.push({ ...own, kind: 'UserExtra', resource: 'userextras', name: value, extraKey });
+  }
+  const uid = first('impersonate-uid');
+  if (uid !== '') wishes.push({ ...own, kind: 'UID', resource: 'uids', name: uid });
+  return wishes;
+}
+
+const accountPrefix = 'system:serviceaccount:';
+
+/** Namespace and name in a service account's user name; undefined for any other user. */
+function serviceAccountOf(user: string): { namespace: string; name: string } | undefined {
+  if (!user.startsWith(accountPrefix)) return undefined;
+  const [namespace, name, ...rest] = user.slice(accountPrefix.length).split(':');
+  if (namespace === undefined || name === undefined || rest.length > 0) return undefined;
+  const isGood = dnsLabel(namespace).length === 0 && dnsSubdomain(name).length === 0;
+  return isGood ? { namespace, name } : undefined;
+}
+
+/** Keys are percent-encoded where header names could not hold them; otherwise they stand as is. */
+export function unescapeHeaderKey(key: string): string {
+  try {
+    return decodeURIComponent(key);
+  } catch {
+    return key;
+  }
+}
+
+function requireUser(exchange: Exchange, wishes: readonly Wish[]): void {
+  const [first] = wishes;
+  if (first?.kind === 'User' || first?.kind === 'ServiceAccount') return;
+  const shown = wishes.map((wish) => {
+    const version = wish.group === '' ? '' : `${wish.group}/v1`;
+    return `{${wish.kind} ${wish.namespace} ${wish.name}  ${version}  ${wish.extraKey}}`;
+  });
+  const why = `requested [${shown.join(' ')}] without impersonating a user`;
+  throw new StatusError({
+    code: 500,
+    reason: 'InternalError',
+    message: `Internal Server Error: ${JSON.stringify(withoutSecrets(exchange.url))}: ${why}`,
+  });
+}
+
+async function impersonate(options: {
+  readonly authorization: ImpersonationAuthorizer;
+  readonly requester: UserInfo;
+  readonly wishes: readonly Wish[];
+}): Promise<UserInfo> {
+  const { authorization, requester, wishes } = options;
+  for (const { group, resource, namespace, name, extraKey } of wishes) {
+    await authorization.authorize({
+      user: requester,
+      verb: 'impersonate',
+      isResourceRequest: true,
+      group,
+      version: 'v1',
+      resource,
+      subresource: extraKey,
+      namespace,
+      name,
+      path: '',
+    });
+  }
+  return userOf(wishes);
+}
+
+function userOf(wishes: readonly Wish[]): UserInfo {
+  const of = (kind: Wish['kind']) => wishes.filter((wish) => wish.kind === kind);
+  const [account] = of('ServiceAccount');
+  const name =
+    account === undefined
+      ? (of('User')[0]?.name ?? '')
+      : `${accountPrefix}${account.namespace}:${account.name}`;
+  const given = of('Group').map((wish) => wish.name);
+  const ofAccount =
+    account === undefined
+      ? []
+      : ['system:serviceaccounts', `system:serviceaccounts:${account.namespace}`];
+  const extra: Record<string, string[]> = Object.create(null) as Record<string, string[]>;
+  for (const { extraKey, name: value } of of('UserExtra')) {
+    extra[extraKey] = [...(extra[extraKey] ?? []), value];
+  }
+  return {
+    name,
+    uid: of('UID')[0]?.name ?? '',
+    groups: withKnownGroup(name, given.length > 0 ? given : ofAccount),
+    extra,
+  };
+}
+
+/** Everybody is in one of the two groups that say whether they are known. */
+function withKnownGroup(name: string, groups: readonly string[]): readonly string[] {
+  const known = 'system:authenticated';
+  const unknown = 'system:unauthenticated';
+  if (name === anonymousUser.name) {
+    return groups.includes(unknown) ? groups : [...groups, unknown];
+  }
+  const isSaid = groups.includes(known) || groups.includes(unknown);
+  return isSaid ? groups : [...groups, known];
+}

@@ -1,0 +1,226 @@
+import { createHash } from 'node:crypto';
+import type { Clock, Logger, UserInfo } from '@wheelhouse/machinery';
+import { bearerToken } from '../bearer.ts';
+import type { Authenticator } from '../contract.ts';
+import { DistributedClaims } from './distributed-claims.ts';
+import type { ProviderAccess } from './fetch.ts';
+import { Provider } from './provider.ts';
+import { checkClaims, JwtError, readToken, tokenLengthMax, type UnverifiedToken } from './token.ts';
+import { userOfClaims } from './user.ts';
+import { type CheckedAuthenticator, pemCertificates } from './validate.ts';
+
+/** What authenticators of JSON web tokens work with. */
+export interface JwtAuthenticationOptions {
+  /** Signing algorithms accepted. */
+  readonly algorithms: readonly string[];
+  /** PEM; asked when a provider has no authorities of its own. Undefined: Node's. */
+  readonly hostRoots: () => string | undefined;
+  /** Key of the extra value that holds a token's id. */
+  readonly credentialKey: string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Told of each token that was judged, not only looked up. */
+  readonly onJudged: (judged: {
+    readonly issuer: string;
+    readonly result: 'success' | 'failure';
+    readonly durationMs: number;
+  }) => void;
+}
+
+/** Authenticates the tokens of OpenID providers; which providers can be changed as a whole. */
+export interface JwtAuthentication extends Authenticator {
+  /**
+   * Takes other authenticators in the place of those there are, once all their providers are found;
+   * rejects, and keeps those there are, when that takes longer than a minute.
+   */
+  replace(authenticators: readonly CheckedAuthenticator[]): Promise<void>;
+  stop(): void;
+}
+
+/** Providers of a new configuration that are not found; they may be when it is tried again. */
+export class ProvidersNotReady extends Error {
+  constructor(issuers: readonly string[]) {
+    super(`no keys of ${issuers.join(', ')} within ${replaceTimeoutMs} ms`);
+    this.name = 'ProvidersNotReady';
+  }
+}
+
+const replaceTimeoutMs = 60_000;
+
+/** The authenticators of one configuration, with the tokens they have judged. */
+interface Generation {
+  readonly byIssuer: ReadonlyMap<string, IssuerAuthenticator>;
+  readonly judged: JudgedTokens;
+}
+
+/** Begins with authenticators whose providers are sought in the background (AUTHN-7). */
+export function createJwtAuthentication(
+  authenticators: readonly CheckedAuthenticator[],
+  options: JwtAuthenticationOptions,
+): JwtAuthentication {
+  let stopped = false;
+  const make = (list: readonly CheckedAuthenticator[]): Generation => {
+    const all = list.map((one) => new IssuerAuthenticator(one, options));
+    const byIssuer = new Map(all.map((one) => [one.issuer, one]));
+    return { byIssuer, judged: new JudgedTokens(options.clock) };
+  };
+  let current = make(authenticators);
+  return {
+    name: 'jwt',
+    authenticate(credentials) {
+      const { byIssuer, judged } = current;
+      const text = byIssuer.size === 0 ? undefined : bearerToken(credentials);
+      if (text === undefined || text.length > tokenLengthMax) return undefined;
+      return judged.userOf(text, () => {
+        const token = readToken(text);
+        return token && byIssuer.get(token.issuer)?.judge(token);
+      });
+    },
+    async replace(list) {
+      const next = make(list);
+      const all = [...next.byIssuer.values()];
+      const ready = await Promise.all(all.map((one) => one.readyWithin(replaceTimeoutMs)));
+      const missing = all.filter((_, index) => ready[index] !== true);
+      const isTaken = missing.length === 0 && !stopped;
+      const unused = isTaken ? current : next;
+      if (isTaken) current = next;
+      for (const one of unused.byIssuer.values()) one.stop();
+      if (missing.length > 0) throw new ProvidersNotReady(missing.map(({ issuer }) => issuer));
+    },
+    stop() {
+      stopped = true;
+      for (const one of current.byIssuer.values()) one.stop();
+    },
+  };
+}
+
+/** How long a good token is not judged again, as upstream; never beyond its expiry. */
+const judgedMs = 10_000;
+const judgedMax = 5000;
+
+/** What a judged token is good for. */
+interface Verdict {
+  readonly user: UserInfo;
+  readonly expiresMs: number;
+}
+
+interface JudgedToken {
+  readonly user: Promise<UserInfo>;
+  /** When the verdict is too old, on the monotonic clock. */
+  staleMs: number;
+  /** When the token expires, in wall time. */
+  expiresMs: number;
+}
+
+/** Remembers good tokens, and those that are being judged, by their digests, oldest first. */
+class JudgedTokens {
+  readonly #clock: Clock;
+  readonly #known = new Map<string, JudgedToken>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** The user of a token; `judge` is asked when none is known, and may have nothing to say of it. */
+  userOf(text: string, judge: () => Promise<Verdict> | undefined): Promise<UserInfo> | undefined {
+    const digest = createHash('sha256').update(text).digest('base64');
+    const known = this.#known.get(digest);
+    if (known !== undefined && this.#isGood(known)) return known.user;
+    this.#known.delete(digest);
+    const verdict = judge();
+    return verdict && this.#remember(digest, verdict);
+  }
+
+  #isGood({ staleMs, expiresMs }: JudgedToken): boolean {
+    return this.#clock.monotonic() < staleMs && this.#clock.now() < expiresMs;
+  }
+
+  #remember(digest: string, verdict: Promise<Verdict>): Promise<UserInfo> {
+    const user = verdict.then((one) => one.user);
+    const never = Number.POSITIVE_INFINITY;
+    const entry: JudgedToken = { user, staleMs: never, expiresMs: never };
+    this.#known.set(digest, entry);
+    if (this.#known.size > judgedMax) {
+      const [oldest] = this.#known.keys();
+      if (oldest !== undefined) this.#known.delete(oldest);
+    }
+    verdict.then(
+      ({ expiresMs }) => {
+        entry.staleMs = this.#clock.monotonic() + judgedMs;
+        entry.expiresMs = expiresMs;
+      },
+      () => {
+        if (this.#known.get(digest) === entry) this.#known.delete(digest);
+      },
+    );
+    return user;
+  }
+}
+
+/** Judges the tokens of one issuer. */
+class IssuerAuthenticator {
+  readonly issuer: string;
+  readonly #checked: CheckedAuthenticator;
+  readonly #options: JwtAuthenticationOptions;
+  readonly #audiences: readonly string[];
+  readonly #provider: Provider;
+  readonly #distributed: DistributedClaims | undefined;
+
+  constructor(checked: CheckedAuthenticator, options: JwtAuthenticationOptions) {
+    const { issuer, claimMappings } = checked.configuration;
+    const { logger, algorithms } = options;
+    this.issuer = issuer.url;
+    this.#checked = checked;
+    this.#options = options;
+    this.#audiences = issuer.audiences ?? [];
+    const own = pemCertificates(issuer.certificateAuthority);
+    const authorities = own.length > 0 ? own : options.hostRoots();
+    const access: ProviderAccess = { authorities, clock: options.clock };
+    const discoveryUrl = issuer.discoveryURL || undefined;
+    this.#provider = new Provider({ issuer: issuer.url, discoveryUrl, access, logger });
+    const { claim } = claimMappings.groups;
+    const parts = { algorithms, audiences: this.#audiences, provider: this.#provider, access };
+    this.#distributed =
+      claim === '' ? undefined : new DistributedClaims({ claim, ...parts, logger });
+  }
+
+  readyWithin(timeoutMs: number): Promise<boolean> {
+    return this.#provider.readyWithin(timeoutMs);
+  }
+
+  stop(): void {
+    this.#provider.stop();
+    this.#distributed?.stop();
+  }
+
+  /** Rejects with JwtError for a token that is not good. */
+  async judge(token: UnverifiedToken): Promise<Verdict> {
+    const { clock, onJudged } = this.#options;
+    const startMs = clock.monotonic();
+    const report = (result: 'success' | 'failure') =>
+      onJudged({ issuer: this.issuer, result, durationMs: clock.monotonic() - startMs });
+    try {
+      const verdict = await this.#verify(token);
+      report('success');
+      return verdict;
+    } catch (error) {
+      report('failure');
+      throw error;
+    }
+  }
+
+  async #verify(token: UnverifiedToken): Promise<Verdict> {
+    const { algorithms, clock, credentialKey } = this.#options;
+    if (!this.#provider.ready) throw new JwtError('oidc: authenticator not initialized');
+    const expected = { audiences: this.#audiences, nowMs: clock.now() };
+    const expiresMs = checkClaims(token.claims, expected);
+    if (!algorithms.includes(token.algorithm)) {
+      const list = algorithms.map((one) => JSON.stringify(one)).join(' ');
+      const what = 'oidc: id token signed with unsupported algorithm';
+      throw new JwtError(`oidc: verify token: ${what}, expected [${list}]`);
+    }
+    await this.#provider.verify(token);
+    const claims = (await this.#distributed?.expand(token.claims)) ?? token.claims;
+    return { user: userOfClaims(claims, this.#checked, credentialKey), expiresMs };
+  }
+}

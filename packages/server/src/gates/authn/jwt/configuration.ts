@@ -1,0 +1,117 @@
+import {
+  decodeConfiguration,
+  listType,
+  optional,
+  structType,
+  textType,
+  truthType,
+} from '@wheelhouse/codec';
+import type { Dialect } from '@wheelhouse/machinery';
+
+/** A claim with what is put ahead of its value, or an expression; what is not set is empty. */
+export interface PrefixedClaimOrExpression {
+  readonly claim: string;
+  /** Null is not set, which differs from empty. */
+  readonly prefix: string | null;
+  readonly expression: string;
+}
+
+/** A claim with the value it must have, or an expression that must hold. */
+export interface ClaimValidationRule {
+  readonly claim: string;
+  readonly requiredValue: string;
+  readonly expression: string;
+  readonly message: string;
+}
+
+/** How the tokens of one issuer become users (AUTHN-7, AUTHN-8). Null lists are empty. */
+export interface JwtAuthenticatorConfiguration {
+  readonly issuer: {
+    readonly url: string;
+    readonly discoveryURL: string | null;
+    /** PEM; empty: the host's roots. */
+    readonly certificateAuthority: string;
+    readonly audiences: readonly string[] | null;
+    readonly audienceMatchPolicy: string;
+  };
+  readonly claimValidationRules: readonly ClaimValidationRule[] | null;
+  readonly claimMappings: {
+    readonly username: PrefixedClaimOrExpression;
+    readonly groups: PrefixedClaimOrExpression;
+    readonly uid: { readonly claim: string; readonly expression: string };
+    readonly extra: readonly { readonly key: string; readonly valueExpression: string }[] | null;
+  };
+  readonly userValidationRules:
+    | readonly { readonly expression: string; readonly message: string }[]
+    | null;
+}
+
+/** Who may come without a credential, when the file says so. */
+export interface AnonymousConfiguration {
+  readonly enabled: boolean;
+  /** Paths, of which the request's must be one; none: any. */
+  readonly conditions: readonly { readonly path: string }[] | null;
+}
+
+/** A file of `--authentication-config` (AUTHN-8). */
+export interface AuthenticationConfiguration {
+  readonly jwt: readonly JwtAuthenticatorConfiguration[] | null;
+  readonly anonymous: AnonymousConfiguration | null;
+}
+
+const prefixed = structType('PrefixedClaimOrExpression', {
+  claim: textType,
+  prefix: optional(textType),
+  expression: textType,
+});
+
+const jwtType = structType('JWTAuthenticator', {
+  issuer: structType('Issuer', {
+    url: textType,
+    discoveryURL: optional(textType),
+    certificateAuthority: textType,
+    audiences: listType(textType),
+    audienceMatchPolicy: textType,
+  }),
+  claimValidationRules: listType(
+    structType('ClaimValidationRule', {
+      claim: textType,
+      requiredValue: textType,
+      expression: textType,
+      message: textType,
+    }),
+  ),
+  claimMappings: structType('ClaimMappings', {
+    username: prefixed,
+    groups: prefixed,
+    uid: structType('ClaimOrExpression', { claim: textType, expression: textType }),
+    extra: listType(structType('ExtraMapping', { key: textType, valueExpression: textType })),
+  }),
+  userValidationRules: listType(
+    structType('UserValidationRule', { expression: textType, message: textType }),
+  ),
+});
+
+/** Both versions of the release have the same members. */
+const fileType = structType('AuthenticationConfiguration', {
+  jwt: listType(jwtType),
+  anonymous: optional(
+    structType('AnonymousAuthConfig', {
+      enabled: truthType,
+      conditions: listType(structType('AnonymousAuthCondition', { path: textType })),
+    }),
+  ),
+});
+
+/** Reads the text of a file; rejects with ConfigurationError. What it says is not judged yet. */
+export async function readAuthenticationConfiguration(
+  text: string,
+  dialect: Dialect,
+): Promise<AuthenticationConfiguration> {
+  const { object } = await decodeConfiguration(text, {
+    kind: 'AuthenticationConfiguration',
+    group: dialect.group('apiserver.config'),
+    versions: { v1alpha1: fileType, v1beta1: fileType },
+  });
+  return object as unknown as AuthenticationConfiguration;
+}

@@ -1,0 +1,145 @@
+import {
+  CelCompileError,
+  CelError,
+  compile,
+  dynType,
+  jsonToValue,
+  List,
+  listType,
+  mapType,
+  type Program,
+  standardFunctions,
+  stringType,
+  type Type,
+  type Value,
+} from '@wheelhouse/cel';
+import type { JsonObject, UserInfo } from '@wheelhouse/machinery';
+import type { Schema } from '@wheelhouse/schema';
+
+/** What an expression may see: the claims of a token, or the user they were made into. */
+export type Subject = 'claims' | 'user';
+
+/** An expression that was compiled. */
+export interface Expression {
+  readonly source: string;
+  /** Throws ExpressionError. */
+  evaluate(value: Value): Value;
+}
+
+/**
+ * An expression that failed on a token. The message has the expression, which is configuration, but
+ * nothing of the token: it may end up in a log.
+ */
+export class ExpressionError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'ExpressionError';
+  }
+}
+
+const texts: Schema = { type: 'array', items: { type: 'string' } };
+const userSchema: Schema = {
+  type: 'object',
+  properties: new Map([
+    ['username', { schema: { type: 'string' } }],
+    ['uid', { schema: { type: 'string' } }],
+    ['groups', { schema: texts }],
+    ['extra', { schema: { type: 'object', additionalProperties: texts } }],
+  ]),
+};
+
+const textList = listType(stringType);
+const subjectTypes: Readonly<Record<Subject, Type>> = {
+  claims: mapType(stringType, dynType),
+  user: {
+    name: 'kubernetes.UserInfo',
+    args: [],
+    fields: new Map([
+      ['username', stringType],
+      ['uid', stringType],
+      ['groups', textList],
+      ['extra', mapType(stringType, textList)],
+    ]),
+  },
+};
+
+/** What one evaluation may cost, as for the rules of custom kinds. */
+const costMax = 1_000_000;
+
+/** Compiles an expression, or says in upstream's words why it cannot be. */
+export function compileExpression(
+  source: string,
+  wanted: { readonly subject: Subject; readonly result: 'bool' | 'any' },
+): Expression | { readonly problem: string } {
+  const { subject } = wanted;
+  try {
+    const compiled = compile(source, {
+      functions: standardFunctions(),
+      variables: new Map([[subject, subjectTypes[subject]]]),
+    });
+    if (wanted.result === 'bool' && compiled.type.name !== 'bool') {
+      return { problem: 'must evaluate to bool' };
+    }
+    return expressionOf(source, { subject, program: compiled.program() });
+  } catch (error) {
+    if (error instanceof CelCompileError)
+      return { problem: `compilation failed: ${error.message}` };
+    if (error instanceof CelError) {
+      return { problem: `program instantiation failed: ${error.message}` };
+    }
+    throw error;
+  }
+}
+
+function expressionOf(
+  source: string,
+  made: { readonly subject: Subject; readonly program: Program },
+): Expression {
+  return {
+    source,
+    evaluate(value) {
+      try {
+        return made.program.run(new Map([[made.subject, value]]), costMax).value;
+      } catch (error) {
+        if (!(error instanceof CelError)) throw error;
+        const failed = `expression '${source}' resulted in error`;
+        throw new ExpressionError(`${failed}${shownReason(error.message, source)}`);
+      }
+    },
+  };
+}
+
+/** Reasons may hold a claim's value; one that names a member the expression names does not. */
+function shownReason(reason: string, source: string): string {
+  const missing = /^no such key: (\w+)$/.exec(reason)?.[1];
+  return missing !== undefined && source.includes(missing) ? `: ${reason}` : '';
+}
+
+/** Claims as expressions see them. */
+export function claimsValue(claims: JsonObject): Value {
+  return jsonToValue(claims, {});
+}
+
+/** A user as expressions see it. */
+export function userValue(user: UserInfo): Value {
+  const extra = Object.fromEntries(
+    Object.entries(user.extra).map(([key, values]) => [key, [...values]]),
+  );
+  const json = { username: user.name, uid: user.uid, groups: [...user.groups], extra };
+  return jsonToValue(json, userSchema);
+}
+
+/**
+ * The texts a mapping gives: one, several, or none for null and empty. Throws ExpressionError for
+ * anything else.
+ */
+export function textsOf(value: Value): readonly string[] {
+  if (value === null || value === '') return [];
+  if (typeof value === 'string') return [value];
+  const wrong = () => new ExpressionError('expression must return a string or a list of strings');
+  if (!(value instanceof List)) throw wrong();
+  return value.items.flatMap((item) => {
+    if (typeof item !== 'string') throw wrong();
+    return item === '' ? [] : [item];
+  });
+}

@@ -1,0 +1,115 @@
+import type { IncomingMessage } from 'node:http';
+import https from 'node:https';
+import { type Clock, listen, trustIn } from '@wheelhouse/machinery';
+
+/** How a provider is reached: its authorities, and the clock that ends what takes too long. */
+export interface ProviderAccess {
+  /** PEM; undefined: Node's own roots. */
+  readonly authorities: string | readonly string[] | undefined;
+  readonly clock: Clock;
+}
+
+/** An answer of a provider. */
+export interface Fetched {
+  readonly status: number;
+  readonly text: string;
+  /** How long it may be kept, in ms, when the provider says so. */
+  readonly maxAgeMs: number | undefined;
+}
+
+/** A provider that could not be asked; the message is for the log, not for clients. */
+export class FetchError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'FetchError';
+  }
+}
+
+/** No answer of a provider may take longer, from the first byte of the connection to the last. */
+export const fetchTimeoutMs = 10_000;
+const bytesMax = 1024 * 1024;
+const redirectsMax = 5;
+
+/**
+ * Gets a document over TLS, bounded in time, size and redirects; a bearer token goes to no other
+ * host. Rejects with FetchError, also for an address that is not of https.
+ */
+export async function fetchText(
+  address: string,
+  access: ProviderAccess,
+  bearer?: string,
+): Promise<Fetched> {
+  let url = httpsUrl(address);
+  const { origin } = url;
+  for (let redirects = 0; redirects <= redirectsMax; redirects += 1) {
+    const shown = url.origin === origin ? bearer : undefined;
+    const { status, headers, text } = await get(url, access, shown);
+    const { location } = headers;
+    if (!redirections.has(status) || location === undefined) {
+      return { status, text, maxAgeMs: maxAgeOf(headers['cache-control']) };
+    }
+    url = httpsUrl(location, url.href);
+  }
+  throw new FetchError(`stopped after ${redirectsMax} redirects`);
+}
+
+const redirections = new Set([301, 302, 303, 307, 308]);
+
+/** An absolute address, or one relative to `base`; throws FetchError unless it is of https. */
+export function httpsUrl(address: string, base?: string): URL {
+  const url = URL.canParse(address, base) ? new URL(address, base) : undefined;
+  if (url?.protocol !== 'https:') throw new FetchError('the address is not of https');
+  return url;
+}
+
+function get(
+  url: URL,
+  { authorities, clock }: ProviderAccess,
+  bearer: string | undefined,
+): Promise<{ status: number; headers: IncomingMessage['headers']; text: string }> {
+  return new Promise((resolve, reject) => {
+    const request = https.request(url, {
+      agent: false,
+      headers: {
+        accept: 'application/json',
+        ...(bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }),
+      },
+      ...trustIn(authorities),
+    });
+    const timer = clock.after(fetchTimeoutMs, () =>
+      fail(new FetchError(`no whole answer within ${fetchTimeoutMs} ms`)),
+    );
+    const fail = (error: Error) => {
+      timer.stop();
+      request.destroy();
+      reject(error instanceof FetchError ? error : new FetchError(error.message));
+    };
+    const end = (error: unknown) => fail(new FetchError(String(error)));
+    const containment = { where: 'client', end } as const;
+    const onResponse = (response: IncomingMessage) => {
+      const chunks: Buffer[] = [];
+      let length = 0;
+      listen(response, containment, {
+        error: fail,
+        data(chunk: Buffer) {
+          length += chunk.length;
+          if (length <= bytesMax) chunks.push(chunk);
+          else fail(new FetchError(`the answer is larger than ${bytesMax} bytes`));
+        },
+        aborted: () => fail(new FetchError('the connection ended within the answer')),
+        end() {
+          timer.stop();
+          const text = Buffer.concat(chunks).toString('utf8');
+          resolve({ status: response.statusCode ?? 0, headers: response.headers, text });
+        },
+      });
+    };
+    listen(request, containment, { error: fail, response: onResponse });
+    request.end();
+  });
+}
+
+function maxAgeOf(cacheControl: string | undefined): number | undefined {
+  const seconds = /(?:^|[\s,])max-age=(\d{1,9})(?:$|[\s,])/i.exec(cacheControl ?? '')?.[1];
+  return seconds === undefined ? undefined : Number(seconds) * 1000;
+}

@@ -1,0 +1,199 @@
+import type { Value } from '@wheelhouse/cel';
+import {
+  goValue,
+  type JsonObject,
+  type JsonValue,
+  member,
+  type UserInfo,
+} from '@wheelhouse/machinery';
+import {
+  claimsValue,
+  type Expression,
+  ExpressionError,
+  textsOf,
+  userValue,
+} from './expressions.ts';
+import { JwtError } from './token.ts';
+import type { CheckedAuthenticator, CompiledRule } from './validate.ts';
+
+/**
+ * Makes a user of the claims of a token that was verified, and judges both by the rules (AUTHN-7,
+ * AUTHN-8). `credentialKey` is the key of the extra value that tells tokens apart. Throws JwtError;
+ * what it says names claims and expressions, never a value.
+ */
+export function userOfClaims(
+  claims: JsonObject,
+  { configuration, expressions }: CheckedAuthenticator,
+  credentialKey: string,
+): UserInfo {
+  const { claimMappings, claimValidationRules } = configuration;
+  let made: Value | undefined;
+  const value = (): Value => {
+    made ??= claimsValue(claims);
+    return made;
+  };
+  const given = { claims, value };
+  const user: UserInfo = {
+    name: usernameOf(given, claimMappings.username, expressions.username),
+    groups: groupsOf(given, claimMappings.groups, expressions.groups),
+    uid: uidOf(given, claimMappings.uid.claim, expressions.uid),
+    extra: extraOf(given, expressions.extra, credentialKey),
+  };
+  for (const { claim, requiredValue } of claimValidationRules ?? []) {
+    if (claim !== '') checkRequired(claims, { claim, requiredValue });
+  }
+  checkRules(expressions.claimRules, { what: 'claim validation expression', value });
+  if (expressions.userRules.length > 0) {
+    const subject = userValue(user);
+    checkRules(expressions.userRules, { what: 'user info validation rule', value: () => subject });
+  }
+  return user;
+}
+
+interface Given {
+  readonly claims: JsonObject;
+  readonly value: () => Value;
+}
+
+function usernameOf(
+  given: Given,
+  mapping: { readonly claim: string; readonly prefix: string | null },
+  expression: Expression | undefined,
+): string {
+  if (expression !== undefined) {
+    const name = evaluate(expression, { ...given, what: 'username claim expression' });
+    if (typeof name !== 'string') {
+      throw evaluationError(
+        'username claim expression',
+        'username claim expression must return a string',
+      );
+    }
+    if (name === '') throw new JwtError('oidc: empty username via CEL expression is not allowed');
+    return name;
+  }
+  const { claim, prefix } = mapping;
+  const name = textClaim(given.claims, claim, `username claims ${JSON.stringify(claim)}`);
+  if (claim === 'email') checkEmailVerified(given.claims);
+  const whole = `${prefix ?? ''}${name}`;
+  if (whole === '') throw new JwtError('oidc: empty username is not allowed');
+  return whole;
+}
+
+/** An address that its provider has not verified is nobody's; one it says nothing of is let pass. */
+function checkEmailVerified(claims: JsonObject): void {
+  const verified = member(claims, 'email_verified');
+  if (verified === undefined || verified === true) return;
+  if (verified !== false && verified !== null) {
+    throw new JwtError(`oidc: parse 'email_verified' claim: ${cannotRead(verified, 'bool')}`);
+  }
+  throw new JwtError('oidc: email not verified');
+}
+
+function groupsOf(
+  given: Given,
+  mapping: { readonly claim: string; readonly prefix: string | null },
+  expression: Expression | undefined,
+): readonly string[] {
+  if (expression !== undefined) {
+    return evaluateTexts(expression, { ...given, what: 'group claim expression' });
+  }
+  const groups = mapping.claim === '' ? undefined : member(given.claims, mapping.claim);
+  if (groups === undefined || groups === null) return [];
+  const list = Array.isArray(groups) && groups.every(isTextOrNull) ? groups : [groups];
+  return list.map((group) => {
+    if (typeof group === 'string') return `${mapping.prefix ?? ''}${group}`;
+    if (group === null) return mapping.prefix ?? '';
+    const claim = JSON.stringify(mapping.claim);
+    throw new JwtError(`oidc: parse groups claim ${claim}: ${cannotRead(group, 'string')}`);
+  });
+}
+
+const isTextOrNull = (value: JsonValue) => typeof value === 'string' || value === null;
+
+function uidOf(given: Given, claim: string, expression: Expression | undefined): string {
+  if (claim !== '') return textClaim(given.claims, claim, `uid claim ${JSON.stringify(claim)}`);
+  if (expression === undefined) return '';
+  const what = 'uid claim expression';
+  const uid = evaluate(expression, { ...given, what });
+  if (typeof uid === 'string') return uid;
+  throw evaluationError(what, `${what} must return a string`);
+}
+
+function extraOf(
+  given: Given,
+  mappings: CheckedAuthenticator['expressions']['extra'],
+  credentialKey: string,
+): UserInfo['extra'] {
+  const extra = new Map<string, readonly string[]>();
+  const tokenId = member(given.claims, 'jti');
+  if (typeof tokenId === 'string' && tokenId !== '') extra.set(credentialKey, [`JTI=${tokenId}`]);
+  for (const { key, value } of mappings) {
+    const texts = evaluateTexts(value, { ...given, what: 'extra claim expression' });
+    if (texts.length > 0) extra.set(key, texts);
+  }
+  return Object.fromEntries(extra);
+}
+
+function checkRequired(
+  claims: JsonObject,
+  { claim, requiredValue }: { readonly claim: string; readonly requiredValue: string },
+): void {
+  if (member(claims, claim) === undefined) {
+    throw new JwtError(`oidc: required claim ${claim} not present in ID token`);
+  }
+  if (textClaim(claims, claim, `claim ${claim}`) !== requiredValue) {
+    throw new JwtError(`oidc: required claim ${claim} value does not match`);
+  }
+}
+
+function checkRules(
+  rules: readonly CompiledRule[],
+  judged: { readonly what: string; readonly value: () => Value },
+): void {
+  for (const { rule, message } of rules) {
+    if (evaluate(rule, judged) === true) continue;
+    const failed = `validation expression '${rule.source}' failed: ${message}`;
+    throw evaluationError(judged.what, failed);
+  }
+}
+
+function evaluateTexts(
+  expression: Expression,
+  given: Pick<Given, 'value'> & { readonly what: string },
+): readonly string[] {
+  const value = evaluate(expression, given);
+  return inContext(given.what, () => textsOf(value));
+}
+
+function evaluate(
+  expression: Expression,
+  { what, value }: Pick<Given, 'value'> & { readonly what: string },
+): Value {
+  return inContext(what, () => expression.evaluate(value()));
+}
+
+function inContext<Result>(what: string, run: () => Result): Result {
+  try {
+    return run();
+  } catch (error) {
+    if (error instanceof ExpressionError) throw evaluationError(what, error.message);
+    throw error;
+  }
+}
+
+function evaluationError(what: string, detail: string): JwtError {
+  return new JwtError(`oidc: error evaluating ${what}: ${detail}`);
+}
+
+/** A claim that must be a text; null reads as the empty one, as in Go. */
+function textClaim(claims: JsonObject, claim: string, what: string): string {
+  const value = member(claims, claim);
+  if (value === undefined) throw new JwtError(`oidc: parse ${what}: claim not present`);
+  if (value === null) return '';
+  if (typeof value === 'string') return value;
+  throw new JwtError(`oidc: parse ${what}: ${cannotRead(value, 'string')}`);
+}
+
+function cannotRead(value: JsonValue, type: string): string {
+  return `json: cannot unmarshal ${goValue(value)} into Go value of type ${type}`;
+}

@@ -1,0 +1,389 @@
+import { X509Certificate } from 'node:crypto';
+import { selects } from '@wheelhouse/cel';
+import { pemBlocks } from '@wheelhouse/codec';
+import {
+  appendAll,
+  type Dialect,
+  dnsSubdomain,
+  duplicate,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  required,
+  tooMany,
+} from '@wheelhouse/machinery';
+import { childPath, indexPath } from '@wheelhouse/schema';
+import type {
+  AnonymousConfiguration,
+  AuthenticationConfiguration,
+  JwtAuthenticatorConfiguration,
+  PrefixedClaimOrExpression,
+} from './configuration.ts';
+import { compileExpression, type Expression } from './expressions.ts';
+import { urlErrors } from './validate-url.ts';
+
+/** The expressions of an authenticator, compiled. */
+export interface CompiledExpressions {
+  readonly username: Expression | undefined;
+  readonly groups: Expression | undefined;
+  readonly uid: Expression | undefined;
+  readonly extra: readonly { readonly key: string; readonly value: Expression }[];
+  readonly claimRules: readonly CompiledRule[];
+  readonly userRules: readonly CompiledRule[];
+}
+
+/** A rule with what it says when it does not hold. */
+export interface CompiledRule {
+  readonly rule: Expression;
+  readonly message: string;
+}
+
+/** What the configuration around the file has to say. */
+export interface ValidationOptions {
+  /** Issuers of the server's own tokens. */
+  readonly disallowedIssuers: readonly string[];
+  /** Its domains are not for keys of extra values. */
+  readonly dialect: Dialect;
+  /** Gate AnonymousAuthConfigurableEndpoints. */
+  readonly anonymousConfigurable: boolean;
+}
+
+/** An authenticator whose configuration was found good. */
+export interface CheckedAuthenticator {
+  readonly configuration: JwtAuthenticatorConfiguration;
+  readonly expressions: CompiledExpressions;
+}
+
+const authenticatorsMax = 64;
+
+/**
+ * Judges a configuration by upstream's rules, in its words and order (AUTHN-8), and compiles its
+ * expressions. The authenticators are good only when there are no errors.
+ */
+export function validateAuthentication(
+  { jwt, anonymous }: AuthenticationConfiguration,
+  options: ValidationOptions,
+): { readonly errors: readonly FieldError[]; readonly authenticators: CheckedAuthenticator[] } {
+  const all = jwt ?? [];
+  if (all.length > authenticatorsMax) {
+    return { errors: [tooMany('jwt', all.length, authenticatorsMax)], authenticators: [] };
+  }
+  const errors: FieldError[] = [];
+  const urls = new Unique(errors);
+  const discoveryUrls = new Unique(errors);
+  const authenticators = all.map((configuration, index) => {
+    const at = indexPath('jwt', index);
+    const { issuer } = configuration;
+    const validation = new AuthenticatorValidation(errors, options);
+    const expressions = validation.validate(configuration, at);
+    urls.add(`${at}.issuer.url`, issuer.url);
+    const discoveryUrl = issuer.discoveryURL ?? '';
+    if (discoveryUrl !== '') discoveryUrls.add(`${at}.issuer.discoveryURL`, discoveryUrl);
+    return { configuration, expressions };
+  });
+  appendAll(errors, anonymousErrors(anonymous, options));
+  return { errors, authenticators };
+}
+
+function anonymousErrors(
+  anonymous: AnonymousConfiguration | null,
+  { anonymousConfigurable }: ValidationOptions,
+): FieldError[] {
+  if (anonymous === null) return [];
+  const errors: FieldError[] = [];
+  if (!anonymousConfigurable) {
+    const gate = 'AnonymousAuthConfigurableEndpoints feature gate is disabled';
+    errors.push(forbiddenField('anonymous', `anonymous is not supported when ${gate}`));
+  }
+  const conditions = anonymous.conditions ?? [];
+  if (!anonymous.enabled && conditions.length > 0) {
+    const shown = conditions.map(({ path }) => ({ path }));
+    const detail = 'enabled should be set to true when conditions are defined';
+    errors.push(invalid('anonymous.conditions', shown, detail));
+  }
+  return errors;
+}
+
+/** Values that may each stand once; tells of one that does not. */
+class Unique {
+  readonly #seen = new Set<string>();
+  readonly #errors: FieldError[];
+
+  constructor(errors: FieldError[]) {
+    this.#errors = errors;
+  }
+
+  /** @returns whether the value is new */
+  add(field: string, value: string): boolean {
+    if (this.#seen.has(value)) {
+      this.#errors.push(duplicate(field, value));
+      return false;
+    }
+    this.#seen.add(value);
+    return true;
+  }
+}
+
+/** Owns the errors of one authenticator, and which claims of e-mail its expressions use. */
+class AuthenticatorValidation {
+  readonly #errors: FieldError[];
+  readonly #options: ValidationOptions;
+  #usesEmailVerified = false;
+
+  constructor(errors: FieldError[], options: ValidationOptions) {
+    this.#errors = errors;
+    this.#options = options;
+  }
+
+  validate(configuration: JwtAuthenticatorConfiguration, at: string): CompiledExpressions {
+    this.#issuer(configuration.issuer, `${at}.issuer`);
+    const claimRules = this.#claimRules(configuration, `${at}.claimValidationRules`);
+    const mappings = this.#mappings(configuration.claimMappings, `${at}.claimMappings`);
+    const userRules = this.#userRules(configuration, `${at}.userValidationRules`);
+    return { ...mappings, claimRules, userRules };
+  }
+
+  #issuer(issuer: JwtAuthenticatorConfiguration['issuer'], at: string): void {
+    const { url, discoveryURL, certificateAuthority } = issuer;
+    if (url === '') this.#errors.push(required(`${at}.url`, 'URL is required'));
+    else {
+      appendAll(this.#errors, this.#disallowed(`${at}.url`, url));
+      appendAll(this.#errors, urlErrors(`${at}.url`, url));
+    }
+    if (discoveryURL !== null && discoveryURL !== '') {
+      const field = `${at}.discoveryURL`;
+      if (url !== '' && withoutSlashes(url) === withoutSlashes(discoveryURL)) {
+        this.#errors.push(invalid(field, discoveryURL, 'discoveryURL must be different from URL'));
+      }
+      appendAll(this.#errors, urlErrors(field, discoveryURL));
+    }
+    this.#audiences(issuer, at);
+    const problem = certificateAuthority === '' ? undefined : bundleProblem(certificateAuthority);
+    if (problem !== undefined) {
+      this.#errors.push(invalid(`${at}.certificateAuthority`, '<omitted>', problem));
+    }
+  }
+
+  #disallowed(field: string, url: string): readonly FieldError[] {
+    const { disallowedIssuers } = this.#options;
+    if (!disallowedIssuers.includes(url)) return [];
+    const list = [...new Set(disallowedIssuers)].sort().join(' ');
+    const detail = `URL must not overlap with disallowed issuers: [${list}]`;
+    return [invalid(field, url, detail)];
+  }
+
+  #audiences(issuer: JwtAuthenticatorConfiguration['issuer'], at: string): void {
+    const audiences = issuer.audiences ?? [];
+    const field = `${at}.audiences`;
+    if (audiences.length === 0) {
+      this.#errors.push(required(field, `at least one ${field} is required`));
+      return;
+    }
+    const seen = new Unique(this.#errors);
+    audiences.forEach((audience, index) => {
+      const place = indexPath(field, index);
+      if (audience === '') this.#errors.push(required(place, "audience can't be empty"));
+      seen.add(place, audience);
+    });
+    const policy = issuer.audienceMatchPolicy;
+    const single = audiences.length === 1;
+    if (policy === 'MatchAny' || (single && policy === '')) return;
+    const detail = single
+      ? 'audienceMatchPolicy must be empty or MatchAny for single audience'
+      : 'audienceMatchPolicy must be MatchAny for multiple audiences';
+    this.#errors.push(invalid(`${at}.audienceMatchPolicy`, policy, detail));
+  }
+
+  #claimRules({ claimValidationRules }: JwtAuthenticatorConfiguration, at: string) {
+    const claims = new Unique(this.#errors);
+    const expressions = new Unique(this.#errors);
+    const compiled: CompiledRule[] = [];
+    (claimValidationRules ?? []).forEach((rule, index) => {
+      const place = indexPath(at, index);
+      const { claim, expression, message, requiredValue } = rule;
+      if (claim !== '' && expression !== '') {
+        this.#errors.push(invalid(place, claim, "claim and expression can't both be set"));
+      } else if (claim === '' && expression === '') {
+        this.#errors.push(required(place, 'claim or expression is required'));
+      } else if (claim !== '') {
+        if (message !== '') {
+          const detail = "message can't be set when claim is set";
+          this.#errors.push(invalid(`${place}.message`, message, detail));
+        }
+        claims.add(`${place}.claim`, claim);
+      } else {
+        if (requiredValue !== '') {
+          const detail = "requiredValue can't be set when expression is set";
+          this.#errors.push(invalid(`${place}.requiredValue`, requiredValue, detail));
+        }
+        const field = `${place}.expression`;
+        if (!expressions.add(field, expression)) return;
+        const made = this.#compile(field, expression, { subject: 'claims', result: 'bool' });
+        if (made !== undefined) compiled.push({ rule: made, message });
+        this.#noteEmailVerified(made);
+      }
+    });
+    return compiled;
+  }
+
+  #mappings(mappings: JwtAuthenticatorConfiguration['claimMappings'], at: string) {
+    const username = this.#prefixed(mappings.username, `${at}.username`);
+    if (mappings.username.claim === '' && mappings.username.expression === '') {
+      this.#errors.push(required(`${at}.username`, 'claim or expression is required'));
+    }
+    this.#noteEmailVerified(username);
+    const groups = this.#prefixed(mappings.groups, `${at}.groups`);
+    const uid = this.#uid(mappings.uid, `${at}.uid`);
+    const extra = this.#extra(mappings.extra ?? [], `${at}.extra`);
+    const email = { variable: 'claims', field: 'email' };
+    if (username !== undefined && selects(username.source, email) && !this.#usesEmailVerified) {
+      this.#errors.push(invalid(`${at}.username.expression`, username.source, emailVerifiedDetail));
+    }
+    return { username, groups, uid, extra };
+  }
+
+  #prefixed(mapping: PrefixedClaimOrExpression, at: string): Expression | undefined {
+    const { claim, expression, prefix } = mapping;
+    if (expression !== '' && claim !== '') {
+      this.#errors.push(invalid(at, '', "claim and expression can't both be set"));
+      return undefined;
+    }
+    if (claim !== '' && prefix === null) this.#errors.push(required(`${at}.prefix`, prefixDetail));
+    if (expression === '') return undefined;
+    if (prefix !== null) {
+      const detail = "prefix can't be set when expression is set";
+      this.#errors.push(invalid(`${at}.prefix`, prefix, detail));
+    }
+    const made = this.#compile(`${at}.expression`, expression, claimsToAny);
+    return prefix === null ? made : undefined;
+  }
+
+  #uid({ claim, expression }: { claim: string; expression: string }, at: string) {
+    if (claim !== '' && expression !== '') {
+      this.#errors.push(invalid(at, '', "claim and expression can't both be set"));
+      return undefined;
+    }
+    if (expression === '') return undefined;
+    return this.#compile(`${at}.expression`, expression, claimsToAny);
+  }
+
+  #extra(list: readonly { key: string; valueExpression: string }[], at: string) {
+    const keys = new Unique(this.#errors);
+    const compiled: { key: string; value: Expression }[] = [];
+    list.forEach(({ key, valueExpression }, index) => {
+      const place = indexPath(at, index);
+      appendAll(this.#errors, this.#keyErrors(`${place}.key`, key));
+      if (!keys.add(`${place}.key`, key)) return;
+      const field = `${place}.valueExpression`;
+      if (valueExpression === '') {
+        this.#errors.push(required(field, 'valueExpression is required'));
+        return;
+      }
+      const value = this.#compile(field, valueExpression, claimsToAny);
+      if (value !== undefined) compiled.push({ key, value });
+      this.#noteEmailVerified(value);
+    });
+    return compiled;
+  }
+
+  #keyErrors(field: string, key: string): readonly FieldError[] {
+    const errors: FieldError[] = [...domainPathErrors(field, key)];
+    if (key !== key.toLowerCase()) errors.push(invalid(field, key, 'key must be lowercase'));
+    const { groupSuffix, labelDomain, productName } = this.#options.dialect;
+    const reserved = [...new Set([groupSuffix, labelDomain])];
+    const slash = key.indexOf('/');
+    const domain = slash < 0 ? '' : key.slice(0, slash);
+    if (reserved.some((one) => domain === one || domain.endsWith(`.${one}`))) {
+      const whose = reserved.length === 1 ? 'its' : 'their';
+      const product = productName.charAt(0).toUpperCase() + productName.slice(1);
+      const list = `${reserved.join(', ')} and ${whose} subdomains`;
+      errors.push(invalid(field, key, `${list} are reserved for ${product} use`));
+    }
+    return errors;
+  }
+
+  #userRules({ userValidationRules }: JwtAuthenticatorConfiguration, at: string) {
+    const expressions = new Unique(this.#errors);
+    const compiled: CompiledRule[] = [];
+    (userValidationRules ?? []).forEach(({ expression, message }, index) => {
+      const field = childPath(indexPath(at, index), 'expression');
+      if (expression === '') {
+        this.#errors.push(required(field, 'expression is required'));
+        return;
+      }
+      if (!expressions.add(field, expression)) return;
+      const rule = this.#compile(field, expression, { subject: 'user', result: 'bool' });
+      if (rule !== undefined) compiled.push({ rule, message });
+    });
+    return compiled;
+  }
+
+  #compile(
+    field: string,
+    source: string,
+    wanted: Parameters<typeof compileExpression>[1],
+  ): Expression | undefined {
+    const made = compileExpression(source, wanted);
+    if (!('problem' in made)) return made;
+    this.#errors.push(invalid(field, source, made.problem));
+    return undefined;
+  }
+
+  #noteEmailVerified(expression: Expression | undefined): void {
+    const wanted = { variable: 'claims', field: 'email_verified' };
+    if (expression !== undefined && selects(expression.source, wanted)) {
+      this.#usesEmailVerified = true;
+    }
+  }
+}
+
+const claimsToAny = { subject: 'claims', result: 'any' } as const;
+const prefixDetail =
+  'prefix is required when claim is set. It can be set to an empty string to disable prefixing';
+const emailVerifiedDetail =
+  'claims.email_verified must be used in claimMappings.username.expression or ' +
+  'claimMappings.extra[*].valueExpression or claimValidationRules[*].expression ' +
+  'when claims.email is used in claimMappings.username.expression';
+
+function withoutSlashes(url: string): string {
+  let end = url.length;
+  while (url[end - 1] === '/') end -= 1;
+  return url.slice(0, end);
+}
+
+/** Why a text holds no certificates to trust; undefined when it does. */
+function bundleProblem(pem: string): string | undefined {
+  const blocks = pemCertificates(pem);
+  if (blocks.length === 0) return 'data does not contain any valid RSA or ECDSA certificates';
+  try {
+    for (const block of blocks) new X509Certificate(block);
+    return undefined;
+  } catch {
+    return 'x509: malformed certificate';
+  }
+}
+
+/** The certificates of a bundle, each in PEM. */
+export function pemCertificates(pem: string): readonly string[] {
+  const blocks = pemBlocks(pem).filter(({ type }) => type === 'CERTIFICATE');
+  return blocks.map(({ text }) => text);
+}
+
+const pathForm = "[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+";
+const pathPattern = /^[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$/;
+
+/** `acme.io/foo`, in upstream's words when it is not. */
+function domainPathErrors(field: string, path: string): readonly FieldError[] {
+  if (path === '') return [required(field)];
+  const slash = path.indexOf('/');
+  if (slash <= 0 || slash === path.length - 1) {
+    return [invalid(field, path, 'must be a domain-prefixed path (such as "acme.io/foo")')];
+  }
+  const [host, rest] = [path.slice(0, slash), path.slice(slash + 1)];
+  const errors = dnsSubdomain(host).map((message) => invalid(field, host, message));
+  if (!pathPattern.test(rest)) {
+    const detail = `Invalid path (regex used for validation is '${pathForm}')`;
+    errors.push(invalid(field, rest, detail));
+  }
+  return errors;
+}

@@ -1,0 +1,209 @@
+import { dialectOf } from '@wheelhouse/machinery';
+import 'reflect-metadata';
+import * as x509 from '@peculiar/x509';
+import { beforeAll, describe, expect, test } from 'vitest';
+import {
+  type Issued,
+  issue,
+  issueClock,
+  showing,
+} from '../../../../../test/support/issued-certificate.ts';
+import { createClientCertificateAuthenticator } from './client-certificate.ts';
+
+const clientAuth = x509.ExtendedKeyUsage.clientAuth;
+const oid = '2.5.29.30';
+const tags = { email: 0x81, dns: 0x82, directory: 0xa4, url: 0x86, ip: 0x87 } as const;
+
+function element(tag: number, ...parts: Buffer[]): Buffer {
+  const content = Buffer.concat(parts);
+  const length = content.length < 128 ? [content.length] : [0x81, content.length];
+  return Buffer.concat([Buffer.from([tag, ...length]), content]);
+}
+
+type Name = readonly [kind: keyof typeof tags, value: string];
+
+/** `10.0.0.0/255.0.0.0`, or hexadecimal octets, for an address; text for the others. */
+function subtree([kind, value]: Name): Buffer {
+  const octets = (text: string) => Buffer.from(text.split(/[./]/).map(Number));
+  const hex = /^[0-9a-f]+$/.test(value) ? Buffer.from(value, 'hex') : octets(value);
+  return element(0x30, element(tags[kind], kind === 'ip' ? hex : Buffer.from(value)));
+}
+
+interface Constraints {
+  readonly permitted?: readonly Name[];
+  readonly excluded?: readonly Name[];
+}
+
+function extension({ permitted, excluded }: Constraints, critical = true): x509.Extension {
+  const lists = [
+    ...(permitted === undefined ? [] : [element(0xa0, ...permitted.map(subtree))]),
+    ...(excluded === undefined ? [] : [element(0xa1, ...excluded.map(subtree))]),
+  ];
+  return new x509.Extension(oid, critical, element(0x30, ...lists));
+}
+
+let root: Issued;
+beforeAll(async () => {
+  root = await issue({ subject: 'CN=root', authority: true, toDays: 100 });
+});
+
+function authenticatorOf(authority: Issued) {
+  return createClientCertificateAuthenticator({
+    bundlePem: authority.certificate.toString('pem'),
+    clock: issueClock,
+    dialect: dialectOf('svc'),
+  });
+}
+
+const alternatives = (names: readonly Name[]) =>
+  new x509.SubjectAlternativeNameExtension(
+    names.map(([type, value]) => ({ type, value }) as x509.JsonGeneralName),
+  );
+
+/** Shows a leaf with these names under an intermediate with these extensions. */
+async function chainOf(more: x509.Extension[], names: readonly Name[]) {
+  const middle = await issue({ subject: 'CN=middle', issuer: root, authority: true, more });
+  const leaf = await issue({
+    subject: 'CN=amy',
+    issuer: middle,
+    usages: [clientAuth],
+    more: names.length === 0 ? [] : [alternatives(names)],
+  });
+  return authenticatorOf(root).authenticate(showing(leaf, middle));
+}
+
+describe('AUTHN-2: constraints of an authority on names', () => {
+  test.each<[string, Constraints, readonly Name[]]>([
+    ['no names', { permitted: [['dns', 'a.example']] }, []],
+    ['a name that is permitted', { permitted: [['dns', 'a.example']] }, [['dns', 'a.example']]],
+    ['a name below', { permitted: [['dns', 'Example']] }, [['dns', 'x.A.eXample']]],
+    ['below a dot', { permitted: [['dns', '.example']] }, [['dns', 'x.example']]],
+    ['everything', { permitted: [['dns', '']] }, [['dns', 'x.y']]],
+    [
+      'one of several',
+      {
+        permitted: [
+          ['dns', 'a'],
+          ['dns', 'b'],
+        ],
+      },
+      [['dns', 'x.b']],
+    ],
+    ['another kind', { permitted: [['email', 'a.example']] }, [['dns', 'b.example']]],
+    ['nothing excluded', { excluded: [['dns', 'b.example']] }, [['dns', 'ab.example']]],
+    ['a mailbox', { permitted: [['email', 'x@a.example']] }, [['email', 'x@A.example']]],
+    ['a mail host', { permitted: [['email', 'a.example']] }, [['email', 'any@a.example']]],
+    ['an address', { permitted: [['ip', '10.0.0.0/255.0.0.0']] }, [['ip', '10.9.8.7']]],
+    ['a URI', { permitted: [['url', '.example']] }, [['url', 'https://u@a.example:80/x?y']]],
+    ['a URI of an address', { permitted: [['dns', 'a']] }, [['url', 'https://10.0.0.1/']]],
+  ])('AUTHN-2: %s is accepted', async (_, constraints, names) => {
+    expect(await chainOf([extension(constraints)], names)).toMatchObject({ name: 'amy' });
+  });
+
+  test.each<[string, Constraints, readonly Name[]]>([
+    ['a name that is not permitted', { permitted: [['dns', 'a.example']] }, [['dns', 'b.example']]],
+    [
+      'one of two',
+      { permitted: [['dns', 'a']] },
+      [
+        ['dns', 'x.a'],
+        ['dns', 'x.b'],
+      ],
+    ],
+    ['a name above', { permitted: [['dns', 'a.example']] }, [['dns', 'example']]],
+    ['a name that ends alike', { permitted: [['dns', 'a.example']] }, [['dns', 'xa.example']]],
+    ['the domain of a dot', { permitted: [['dns', '.example']] }, [['dns', 'example']]],
+    ['a name that is excluded', { excluded: [['dns', 'a.example']] }, [['dns', 'A.example']]],
+    ['a name below one', { excluded: [['dns', 'a.example']] }, [['dns', 'x.a.example']]],
+    [
+      'what is permitted and excluded',
+      { permitted: [['dns', 'example']], excluded: [['dns', 'a.example']] },
+      [['dns', 'a.example']],
+    ],
+    ['a wildcard', { permitted: [['dns', 'a.example']] }, [['dns', '*.example']]],
+    ['no domain', { excluded: [['email', 'x']] }, [['dns', 'a..example']]],
+    ['an absolute domain', { excluded: [['email', 'x']] }, [['dns', 'example.']]],
+    ['another mailbox', { permitted: [['email', 'x@a.example']] }, [['email', 'X@a.example']]],
+    ['another mail host', { permitted: [['email', 'a.example']] }, [['email', 'x@b.example']]],
+    ['no mailbox', { permitted: [['email', 'a.example']] }, [['email', 'a.example']]],
+    ['another address', { permitted: [['ip', '10.0.0.0/255.0.0.0']] }, [['ip', '11.0.0.1']]],
+    ['an excluded address', { excluded: [['ip', '10.0.0.0/255.0.0.0']] }, [['ip', '10.0.0.1']]],
+    ['an address of the other family', { permitted: [['ip', '0.0.0.0/0.0.0.0']] }, [['ip', '::1']]],
+    [
+      'another host',
+      { permitted: [['url', 'a.example']] },
+      [['url', 'https://b.example/a.example']],
+    ],
+    ['a user for a host', { permitted: [['url', 'a']] }, [['url', 'https://x.a@b.example/']]],
+    ['a URI of an address', { excluded: [['url', 'a']] }, [['url', 'https://10.0.0.1/']]],
+    ['a URI without a host', { permitted: [['url', 'a']] }, [['url', 'urn:x:y']]],
+  ])('AUTHN-2: %s is refused', async (_, constraints, names) => {
+    await expect(chainOf([extension(constraints)], names)).rejects.toThrow(
+      'is not authorized to sign for this name',
+    );
+  });
+
+  test('AUTHN-2: those of the root and of intermediates above count as well', async () => {
+    const more = [extension({ permitted: [['dns', 'a.example']] })];
+    const limited = await issue({ subject: 'CN=limited', authority: true, more });
+    const middle = await issue({ subject: 'CN=middle', issuer: limited, authority: true });
+    const names = [alternatives([['dns', 'b.example']])];
+    const options = { subject: 'CN=eve', usages: [clientAuth], more: names };
+    const leaf = await issue({ ...options, issuer: middle });
+    const refused = 'is not authorized to sign for this name';
+    const authenticator = authenticatorOf(limited);
+    expect(() => authenticator.authenticate(showing(leaf, middle))).toThrow(refused);
+    const named = await issue({ ...options, subject: 'CN=m', issuer: limited, authority: true });
+    const below = await issue({ subject: 'CN=eve', issuer: named, usages: [clientAuth] });
+    expect(() => authenticator.authenticate(showing(below, named))).toThrow(refused);
+  });
+
+  test('AUTHN-2: what cannot be evaluated is refused when it is critical', async () => {
+    const directory: Constraints = { permitted: [['directory', '0\0']] };
+    await expect(chainOf([extension(directory)], [])).rejects.toThrow(`extension ${oid}`);
+    expect(await chainOf([extension(directory, false)], [])).toMatchObject({ name: 'amy' });
+    const unknown = new x509.Extension('1.2.3.4', true, element(0x05));
+    await expect(chainOf([unknown], [])).rejects.toThrow('critical extension 1.2.3.4');
+  });
+
+  test('AUTHN-2: alternative names of no known kind are refused when they are critical', async () => {
+    const names = element(0x30, element(0x88, Buffer.from([0x2a, 3])));
+    for (const critical of [true, false]) {
+      const more = [new x509.Extension('2.5.29.17', critical, names)];
+      const leaf = await issue({ subject: 'CN=amy', issuer: root, usages: [clientAuth], more });
+      const authenticate = () => authenticatorOf(root).authenticate(showing(leaf));
+      if (critical) expect(authenticate).toThrow('critical extension 2.5.29.17');
+      else expect(authenticate()).toMatchObject({ name: 'amy' });
+    }
+  });
+
+  test.each<[string, Buffer]>([
+    ['nothing', element(0x30)],
+    ['empty lists', element(0x30, element(0xa0), element(0xa1))],
+    ['another list', element(0x30, element(0xa2, subtree(['dns', 'a'])))],
+    ['lists in disorder', element(0x30, element(0xa1, subtree(['dns', 'a'])), element(0xa0))],
+    ['a subtree without a name', element(0x30, element(0xa0, element(0x30)))],
+    ['no domain', element(0x30, element(0xa0, subtree(['dns', 'a..b'])))],
+    ['two dots', element(0x30, element(0xa0, subtree(['dns', '..b'])))],
+    ['no ASCII', element(0x30, element(0xa0, subtree(['dns', 'é'])))],
+    ['a mask with holes', element(0x30, element(0xa0, subtree(['ip', '0a000000ff00ff00'])))],
+    ['half an address', element(0x30, element(0xa0, subtree(['ip', '0a0000'])))],
+    ['an address as host', element(0x30, element(0xa0, subtree(['url', '10.0.0.1'])))],
+    ['no mailbox', element(0x30, element(0xa0, subtree(['email', '@a'])))],
+    [
+      'more behind',
+      Buffer.concat([element(0x30, element(0xa0, subtree(['dns', 'a']))), element(0x05)]),
+    ],
+    ['no DER', Buffer.from([0x30, 0x85])],
+  ])('AUTHN-2: malformed ones are refused: %s', async (_, value) => {
+    await expect(chainOf([new x509.Extension(oid, false, value)], [])).rejects.toThrow();
+  });
+
+  test('AUTHN-2: an extension given twice is refused', async () => {
+    const twice = [
+      extension({ excluded: [['dns', 'a']] }),
+      extension({ excluded: [['dns', 'b']] }),
+    ];
+    await expect(chainOf(twice, [])).rejects.toThrow('given twice');
+  });
+});

@@ -1,0 +1,251 @@
+import { isAscii } from 'node:buffer';
+import { isIP } from 'node:net';
+import { childrenOf, type DerElement, DerError, readSequence } from '@wheelhouse/codec';
+import type { WorkBudget } from '@wheelhouse/machinery';
+
+/** The kinds of names that constraints are evaluated for, as upstream's verifier does. */
+type NameKind = 'email' | 'dns' | 'uri' | 'ip';
+
+/** One name a certificate is for: an address's bytes, or an ASCII text. */
+export interface AlternativeName {
+  readonly kind: NameKind;
+  readonly content: Buffer;
+}
+
+/** What an authority may sign for. A kind of which no name is permitted may have any. */
+export interface NameConstraints {
+  readonly permitted: ReadonlyMap<NameKind, Subtrees>;
+  readonly excluded: ReadonlyMap<NameKind, Subtrees>;
+}
+
+/** Tags of GeneralName; names of other kinds are not compared. */
+const kinds: ReadonlyMap<number, NameKind> = new Map([
+  [0x81, 'email'],
+  [0x82, 'dns'],
+  [0x86, 'uri'],
+  [0x87, 'ip'],
+]);
+
+/**
+ * Reads the extension of alternative names, those of other kinds left out. Throws DerError, and
+ * WorkExceeded.
+ */
+export function parseAlternativeNames(
+  value: Buffer,
+  budget: WorkBudget,
+): readonly AlternativeName[] {
+  const names: AlternativeName[] = [];
+  const shape = /^([89a][0-9a-f]( |$))*$/;
+  const what = 'alternative names';
+  for (const { tag, content } of childrenOf(readSequence(value, budget), { shape, what })) {
+    const kind = kinds.get(tag);
+    if (kind === undefined) continue;
+    if (kind === 'ip' ? content.length !== 4 && content.length !== 16 : !isAscii(content)) {
+      throw new DerError('malformed alternative name');
+    }
+    names.push({ kind, content });
+  }
+  return names;
+}
+
+/**
+ * Reads the extension of name constraints; `unhandled` tells of subtrees of a kind that is not
+ * evaluated. Throws DerError for what is malformed, and WorkExceeded.
+ */
+export function parseNameConstraints(
+  value: Buffer,
+  budget: WorkBudget,
+): {
+  readonly constraints: NameConstraints;
+  readonly unhandled: boolean;
+} {
+  const what = 'name constraints';
+  const lists = childrenOf(readSequence(value, budget), { shape: /^(a0|a1|a0 a1)$/, what });
+  if (lists.every(({ children }) => children.length === 0)) {
+    throw new DerError('empty name constraints');
+  }
+  let unhandled = false;
+  const read = (list: DerElement | undefined): ReadonlyMap<NameKind, Subtrees> => {
+    const found = new Map<NameKind, Subtrees>();
+    if (list === undefined) return found;
+    for (const subtree of childrenOf(list, { shape: /^(30( 30)*)?$/, what })) {
+      const [base] = childrenOf(subtree, { shape: /^[89a][0-9a-f]$/, what });
+      const kind = base && kinds.get(base.tag);
+      if (base === undefined || kind === undefined) {
+        unhandled = true;
+        continue;
+      }
+      const subtrees = found.get(kind) ?? new Subtrees();
+      subtrees.add(kind, base.content);
+      found.set(kind, subtrees);
+    }
+    return found;
+  };
+  const permitted = read(lists.find(({ tag }) => tag === 0xa0));
+  const excluded = read(lists.find(({ tag }) => tag === 0xa1));
+  return { constraints: { permitted, excluded }, unhandled };
+}
+
+/** The subtrees of one kind, kept so that looking a name up does not depend on their number. */
+class Subtrees {
+  /** Domains that hold themselves and those below; the empty one holds all. */
+  readonly #domains = new Set<string>();
+  /** Domains that hold only those below. */
+  readonly #domainsBelow = new Set<string>();
+  readonly #mailboxes = new Set<string>();
+  /** Networks by their masks, both in hexadecimal. */
+  readonly #networks = new Map<string, { readonly mask: Buffer; readonly bases: Set<string> }>();
+
+  /** Throws DerError for what is malformed. */
+  add(kind: NameKind, content: Buffer): void {
+    const text = content.toString('latin1');
+    if (kind === 'ip') {
+      if (!isAddressRange(content)) throw new DerError('malformed ip name constraint');
+      const half = content.length / 2;
+      const mask = content.subarray(half);
+      const key = mask.toString('hex');
+      const network = this.#networks.get(key) ?? { mask, bases: new Set() };
+      network.bases.add(masked(content.subarray(0, half), mask));
+      this.#networks.set(key, network);
+    } else if (kind === 'email' && text.includes('@')) {
+      const mailbox = parseMailbox(text);
+      if (mailbox === undefined) throw new DerError('malformed email name constraint');
+      this.#mailboxes.add(mailboxKey(mailbox));
+    } else {
+      const isRight = isDomainConstraint(text) && (kind !== 'uri' || isIP(text) === 0);
+      if (!isAscii(content) || !isRight) throw new DerError(`malformed ${kind} name constraint`);
+      if (text.startsWith('.')) this.#domainsBelow.add(text.slice(1).toLowerCase());
+      else this.#domains.add(text.toLowerCase());
+    }
+  }
+
+  hasAddress(address: Buffer): boolean {
+    for (const { mask, bases } of this.#networks.values()) {
+      if (mask.length === address.length && bases.has(masked(address, mask))) return true;
+    }
+    return false;
+  }
+
+  hasMailbox(mailbox: Mailbox): boolean {
+    return this.#mailboxes.has(mailboxKey(mailbox)) || this.hasDomain(mailbox.domain);
+  }
+
+  hasDomain(domain: string): boolean {
+    const name = domain.toLowerCase();
+    if (this.#domains.has('') || this.#domains.has(name)) return true;
+    for (let dot = name.indexOf('.'); dot >= 0; dot = name.indexOf('.', dot + 1)) {
+      const parent = name.slice(dot + 1);
+      if (this.#domains.has(parent) || this.#domainsBelow.has(parent)) return true;
+    }
+    return false;
+  }
+}
+
+function masked(address: Buffer, mask: Buffer): string {
+  return Buffer.from(address.map((byte, index) => byte & (mask[index] ?? 0))).toString('hex');
+}
+
+const mailboxKey = ({ local, domain }: Mailbox) => `${local}@${domain.toLowerCase()}`;
+
+/** An address and a mask whose ones all stand before its zeros. */
+function isAddressRange(content: Buffer): boolean {
+  if (content.length !== 8 && content.length !== 32) return false;
+  const mask = [...content.subarray(content.length / 2)];
+  return /^1*0*$/.test(mask.map((byte) => byte.toString(2).padStart(8, '0')).join(''));
+}
+
+function isDomainConstraint(text: string): boolean {
+  return text === '' || isDomain(text.replace(/^\./, ''));
+}
+
+/** No domain is longer. What is cannot be compared, and is not read label by label. */
+const domainLengthMax = 255;
+
+function isDomain(text: string): boolean {
+  if (text === '' || text.length > domainLengthMax) return false;
+  return text.split('.').every((label) => /^[!-~]+$/.test(label));
+}
+
+interface Mailbox {
+  readonly local: string;
+  readonly domain: string;
+}
+
+/** Splits `local@domain`, the local part quoted or plain; undefined for what is no mailbox. */
+function parseMailbox(text: string): Mailbox | undefined {
+  const quoted = /^"((?:[^"\\\r\n\0]|\\[^\r\n\0])*)"@/.exec(text);
+  const plain = quoted ?? /^((?:[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~.]|\\.)+)@/.exec(text);
+  if (plain === null) return undefined;
+  const local = (plain[1] ?? '').replaceAll(/\\(.)/g, '$1');
+  const domain = text.slice(plain[0].length);
+  if (quoted === null && (/^\.|\.$/.test(local) || local.includes('..'))) return undefined;
+  return isDomain(domain) ? { local, domain } : undefined;
+}
+
+/**
+ * Why an authority may not have signed for a certificate of these names, or for one above it;
+ * undefined when it may. Throws WorkExceeded.
+ */
+export function constraintProblem(
+  constraints: NameConstraints,
+  names: readonly AlternativeName[],
+  budget: WorkBudget,
+): string | undefined {
+  for (const name of names) {
+    budget.spend();
+    const problem = nameProblem(name, constraints);
+    if (problem !== undefined) {
+      return `a root or intermediate certificate is not authorized to sign for this name: ${problem}`;
+    }
+  }
+  return undefined;
+}
+
+const shownKinds: Readonly<Record<NameKind, string>> = {
+  email: 'email address',
+  dns: 'DNS name',
+  uri: 'URI',
+  ip: 'IP address',
+};
+
+/** What cannot be compared is refused, whether it is excluded or not permitted. */
+function nameProblem(
+  { kind, content }: AlternativeName,
+  constraints: NameConstraints,
+): string | undefined {
+  const permitted = constraints.permitted.get(kind);
+  const excluded = constraints.excluded.get(kind);
+  const isIn = matcherOf(kind, content);
+  if (isIn === undefined) {
+    // Upstream reads mailboxes and domains before it compares, the hosts of URIs as it does.
+    if (kind === 'uri' && permitted === undefined && excluded === undefined) return undefined;
+    return `${shownKinds[kind]} that cannot be matched against constraints`;
+  }
+  if (excluded !== undefined && isIn(excluded)) {
+    return `${shownKinds[kind]} is excluded by a constraint`;
+  }
+  if (permitted === undefined || isIn(permitted)) return undefined;
+  return `${shownKinds[kind]} is not permitted by any constraint`;
+}
+
+/** Looks a name up in subtrees of its kind; undefined for a name that cannot be compared. */
+function matcherOf(kind: NameKind, content: Buffer): ((subtrees: Subtrees) => boolean) | undefined {
+  if (kind === 'ip') return (subtrees) => subtrees.hasAddress(content);
+  const text = content.toString('latin1');
+  if (kind === 'email') {
+    const mailbox = parseMailbox(text);
+    return mailbox && ((subtrees) => subtrees.hasMailbox(mailbox));
+  }
+  const domain = kind === 'uri' ? hostOf(text) : text;
+  if (domain === undefined || !isDomain(domain)) return undefined;
+  return (subtrees) => subtrees.hasDomain(domain);
+}
+
+/** The host of a URI, if it is a name. */
+function hostOf(uri: string): string | undefined {
+  const authority = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(uri)?.[1];
+  const host = authority?.slice(authority.lastIndexOf('@') + 1).replace(/:\d*$/, '');
+  return host === undefined || host === '' || host.startsWith('[') || isIP(host) !== 0
+    ? undefined
+    : host;
+}

@@ -1,0 +1,83 @@
+import { readFileSync } from 'node:fs';
+import type { Clock, Dialect, UserInfo } from '@wheelhouse/machinery';
+import { createClientCertificateAuthenticator } from './client-certificate.ts';
+import type { Authenticator, Credentials } from './contract.ts';
+import { headerText } from './header-text.ts';
+import { unescapeHeaderKey } from './impersonation.ts';
+
+/**
+ * Believes the headers of an authenticating proxy (AUTHN-9) that shows a client certificate of the
+ * CA file, its common name among `allowedNames` if there are any. Throws for another certificate,
+ * so that a client cannot name its own user; a proxy that names nobody authenticates nobody.
+ */
+export function createRequestHeaderAuthenticator(options: {
+  readonly clientCaFile: string;
+  readonly allowedNames: readonly string[];
+  readonly usernameHeaders: readonly string[];
+  readonly uidHeaders?: readonly string[];
+  readonly groupHeaders: readonly string[];
+  readonly extraHeaderPrefixes: readonly string[];
+  readonly clock: Clock;
+  readonly dialect: Dialect;
+}): Authenticator {
+  const { clock, dialect, allowedNames } = options;
+  const bundlePem = readFileSync(options.clientCaFile, 'utf8');
+  // No browser has a proxy's certificate; which pages may use the proxy is its own to decide.
+  const mayUpgradeFrom = () => true;
+  const proxies = createClientCertificateAuthenticator({
+    bundlePem,
+    clock,
+    dialect,
+    mayUpgradeFrom,
+  });
+  const lower = (names: readonly string[]) => names.map((name) => name.toLowerCase());
+  const headers = {
+    usernames: lower(options.usernameHeaders),
+    uids: lower(options.uidHeaders ?? []),
+    groups: lower(options.groupHeaders),
+    extraPrefixes: lower(options.extraHeaderPrefixes),
+  };
+  return {
+    name: 'request-header',
+    async authenticate(credentials) {
+      const proxy = await proxies.authenticate(credentials);
+      if (proxy === undefined) return undefined;
+      if (allowedNames.length > 0 && !allowedNames.includes(proxy.name)) {
+        throw new Error(`x509: subject with cn=${proxy.name} is not in the allowed list`);
+      }
+      return userOf(credentials, headers);
+    },
+  };
+}
+
+function userOf(
+  credentials: Credentials,
+  headers: Readonly<Record<'usernames' | 'uids' | 'groups' | 'extraPrefixes', readonly string[]>>,
+): UserInfo | undefined {
+  const lines = linesOf(credentials);
+  const valuesOf = (wanted: string) =>
+    lines.filter(([name]) => name === wanted).map(([, value]) => value);
+  const first = (names: readonly string[]) =>
+    names.map((one) => valuesOf(one)[0] ?? '').find((one) => one !== '');
+  const name = first(headers.usernames);
+  if (name === undefined) return undefined;
+  const extra: Record<string, string[]> = Object.create(null) as Record<string, string[]>;
+  for (const prefix of headers.extraPrefixes) {
+    for (const [header, value] of lines) {
+      if (!header.startsWith(prefix)) continue;
+      const key = unescapeHeaderKey(header.slice(prefix.length));
+      extra[key] = [...(extra[key] ?? []), value];
+    }
+  }
+  const groups = headers.groups.flatMap(valuesOf).filter((one) => one !== '');
+  return { name, uid: first(headers.uids) ?? '', groups, extra };
+}
+
+function linesOf(credentials: Credentials): readonly (readonly [name: string, value: string])[] {
+  const flat = credentials.headerLines();
+  const lines: [string, string][] = [];
+  for (let index = 0; index + 1 < flat.length; index += 2) {
+    lines.push([(flat[index] ?? '').toLowerCase(), headerText(flat[index + 1] ?? '')]);
+  }
+  return lines;
+}

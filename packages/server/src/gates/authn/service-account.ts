@@ -1,0 +1,168 @@
+import type { Clock, Counter, UserInfo } from '@wheelhouse/machinery';
+import { noteForAudit } from './audit-notes.ts';
+import { bearerToken } from './bearer.ts';
+import type { Authenticator, Credentials } from './contract.ts';
+import {
+  type ObjectName,
+  type TokenClaims,
+  TokenError,
+  type TokenKey,
+  verifyToken,
+} from './service-account-token.ts';
+
+/** The objects a token depends on, as they are now. */
+export interface TokenObjects {
+  /** The uid of an object that is not being deleted; undefined when there is none. */
+  uidOf(
+    resource: 'serviceaccounts' | 'pods' | 'secrets' | 'nodes',
+    at: { namespace: string; name: string },
+  ): Promise<string | undefined>;
+}
+
+/**
+ * Authenticates service account tokens (AUTHN-6): the account, and what the token is bound to, must
+ * still be there, with the same uid, unless `lookup` is off.
+ */
+export function createServiceAccountAuthenticator(options: {
+  readonly keys: readonly TokenKey[];
+  readonly issuers: readonly string[];
+  /** Audiences of this server; a token must name one of them. */
+  readonly audiences: readonly string[];
+  readonly labelDomain: string;
+  readonly objects: TokenObjects;
+  readonly lookup: 'required' | 'off';
+  readonly clock: Clock;
+  /** Counts tokens that were good. */
+  readonly used?: Counter;
+  /** For tokens that are good although they should have been replaced. */
+  readonly stale?: {
+    /** What tells of one in the audit log. */
+    readonly annotation: string;
+    readonly used: Counter;
+  };
+}): Authenticator {
+  const { keys, issuers, audiences, labelDomain, clock } = options;
+  const verified = new TokenMemo();
+  const verify = (token: string, targets: readonly string[]): TokenClaims | undefined => {
+    if (!token.startsWith('ey')) return undefined;
+    const nowSeconds = clock.now() / 1000;
+    const claims =
+      verified.get(token, nowSeconds) ??
+      verifyToken(token, { keys, issuers, privateClaim: labelDomain, nowSeconds });
+    if (claims === undefined) return undefined;
+    if (!claims.audiences.some((one) => targets.includes(one))) {
+      const [has, wants] = [claims.audiences, targets].map(quotedList);
+      throw new TokenError(`token audiences ${has} is invalid for the target audiences ${wants}`);
+    }
+    verified.put(token, claims);
+    return claims;
+  };
+  const userFor = (claims: TokenClaims) => {
+    if (options.lookup !== 'off') return lookUp(options, claims);
+    options.used?.add(1);
+    return userOf(claims, labelDomain);
+  };
+  const noteStale = (exchange: Credentials, claims: TokenClaims, warnAfter: number): void => {
+    const late = Math.floor(clock.now() / 1000) - warnAfter;
+    if (late <= 0 || options.stale === undefined) return;
+    const { namespace, serviceAccount } = claims;
+    const subject = `system:serviceaccount:${namespace}:${serviceAccount.name}`;
+    const value = `subject: ${subject}, seconds after warning threshold: ${late}`;
+    noteForAudit(exchange, { key: options.stale.annotation, value });
+    options.stale.used.add(1);
+  };
+  return {
+    name: 'service-account',
+    authenticate(exchange) {
+      const token = bearerToken(exchange);
+      const claims = token === undefined ? undefined : verify(token, audiences);
+      if (claims === undefined) return undefined;
+      if (claims.warnAfter !== undefined) noteStale(exchange, claims, claims.warnAfter);
+      return userFor(claims);
+    },
+    async reviewToken(token, targets) {
+      const claims = verify(token, targets);
+      if (claims === undefined) return undefined;
+      const named = claims.audiences.filter((one) => targets.includes(one));
+      return { user: await userFor(claims), audiences: named };
+    },
+  };
+}
+
+/** `["a" "b"]`, as upstream prints them. */
+function quotedList(texts: readonly string[]): string {
+  return `[${texts.map((text) => JSON.stringify(text)).join(' ')}]`;
+}
+
+async function lookUp(
+  options: {
+    readonly objects: TokenObjects;
+    readonly labelDomain: string;
+    readonly used?: Counter;
+  },
+  claims: TokenClaims,
+): Promise<UserInfo> {
+  const { namespace, serviceAccount } = claims;
+  const bound: readonly [
+    'serviceaccounts' | 'pods' | 'secrets' | 'nodes',
+    ObjectName | undefined,
+  ][] = [
+    ['serviceaccounts', serviceAccount],
+    ['pods', claims.pod],
+    ['secrets', claims.secret],
+    ['nodes', claims.pod === undefined ? claims.node : undefined],
+  ];
+  for (const [resource, object] of bound) {
+    if (object === undefined) continue;
+    const at = { namespace: resource === 'nodes' ? '' : namespace, name: object.name };
+    const uid = await options.objects.uidOf(resource, at);
+    if (uid === undefined || uid !== object.uid) {
+      throw new TokenError(`service account token has been invalidated: ${resource}`);
+    }
+  }
+  options.used?.add(1);
+  return userOf(claims, options.labelDomain);
+}
+
+function userOf(claims: TokenClaims, labelDomain: string): UserInfo {
+  const { namespace, serviceAccount, pod, node } = claims;
+  const extra: Record<string, readonly string[]> = {};
+  const add = (name: string, value: string | undefined) => {
+    if (value !== undefined && value !== '')
+      extra[`authentication.${labelDomain}/${name}`] = [value];
+  };
+  add('credential-id', claims.tokenId === '' ? undefined : `JTI=${claims.tokenId}`);
+  add('pod-name', pod?.name);
+  add('pod-uid', pod?.uid);
+  add('node-name', node?.name);
+  add('node-uid', node?.uid);
+  return {
+    name: `system:serviceaccount:${namespace}:${serviceAccount.name}`,
+    uid: serviceAccount.uid,
+    groups: ['system:serviceaccounts', `system:serviceaccounts:${namespace}`],
+    extra,
+  };
+}
+
+const memoMax = 10_000;
+
+/** Tokens whose signature was found good, until they expire; the least recently added go first. */
+class TokenMemo {
+  readonly #known = new Map<string, TokenClaims>();
+
+  get(token: string, nowSeconds: number): TokenClaims | undefined {
+    const claims = this.#known.get(token);
+    if (claims === undefined || nowSeconds <= claims.expires) return claims;
+    this.#known.delete(token);
+    return undefined;
+  }
+
+  put(token: string, claims: TokenClaims): void {
+    if (this.#known.has(token)) return;
+    if (this.#known.size >= memoMax) {
+      const [oldest] = this.#known.keys();
+      if (oldest !== undefined) this.#known.delete(oldest);
+    }
+    this.#known.set(token, claims);
+  }
+}

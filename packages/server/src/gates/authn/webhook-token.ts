@@ -1,0 +1,170 @@
+import { createHmac, randomBytes } from 'node:crypto';
+import { listType, structType, textType, truthType } from '@wheelhouse/codec';
+import {
+  type Clock,
+  createExpiringCache,
+  type Dialect,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  member,
+  textOf,
+  type UserInfo,
+  type Webhook,
+  webhookBody,
+} from '@wheelhouse/machinery';
+import { decodeTyped } from '@wheelhouse/schema';
+import { bearerToken, InvalidBearerToken } from './bearer.ts';
+import type { Authenticator, TokenVerdict } from './contract.ts';
+
+/** Verdicts kept; upstream keeps any number, and tokens are anybody's to make up. */
+const verdictsMax = 16_384;
+
+/** Versions of TokenReview that a webhook may be asked in. */
+export const tokenReviewVersions = ['v1', 'v1beta1'] as const;
+export type TokenReviewVersion = (typeof tokenReviewVersions)[number];
+
+interface Verdict {
+  /** Undefined: nobody's token, or for none of the audiences. */
+  readonly verdict: TokenVerdict | undefined;
+}
+
+/**
+ * Authenticates bearer tokens by asking a webhook to review them (AUTHN-9). Verdicts are kept for
+ * `ttlMs`, those against a token as well; failures of the webhook and the errors it tells of are
+ * not, and refuse the token. The same token is not asked about twice at a time.
+ */
+export function createWebhookTokenAuthenticator(options: {
+  readonly webhook: Webhook;
+  readonly version: TokenReviewVersion;
+  readonly dialect: Dialect;
+  /** The server's own, which a request's token must be for. */
+  readonly audiences: readonly string[];
+  readonly ttlMs: number;
+  readonly clock: Clock;
+}): Authenticator {
+  const { webhook, dialect, clock, ttlMs } = options;
+  const apiVersion = `${dialect.group('authentication')}/${options.version}`;
+  const cache = createExpiringCache<Verdict>({ entriesMax: verdictsMax, clock });
+  const pending = new Map<string, Promise<Verdict>>();
+  const keyOf = verdictKeys();
+
+  const ask = async (token: string, audiences: readonly string[]): Promise<Verdict> => {
+    const body = reviewBody({ apiVersion, token, audiences });
+    const status = await webhook.call(body, (answer) => readStatus(answer, apiVersion));
+    return { verdict: verdictOf(status, { wanted: audiences, own: options.audiences }) };
+  };
+  const review = (token: string, audiences: readonly string[]): Promise<Verdict> => {
+    const key = keyOf(token, audiences);
+    const known = cache.get(key);
+    if (known !== undefined) return Promise.resolve(known);
+    const asked = pending.get(key);
+    if (asked !== undefined) return asked;
+    const asking = ask(token, audiences)
+      .then((verdict) => {
+        cache.set(key, verdict, ttlMs);
+        return verdict;
+      })
+      .finally(() => pending.delete(key));
+    pending.set(key, asking);
+    return asking;
+  };
+
+  return {
+    name: 'webhook-token',
+    authenticate(exchange) {
+      const token = bearerToken(exchange);
+      if (token === undefined) return undefined;
+      return review(token, options.audiences).then(({ verdict }) => {
+        if (verdict === undefined) throw new InvalidBearerToken();
+        return verdict.user;
+      });
+    },
+    reviewToken: async (token, audiences) => (await review(token, audiences)).verdict,
+  };
+}
+
+/** Keys of the cache: they must tell nothing of the token, nor be anybody's to foresee. */
+function verdictKeys(): (token: string, audiences: readonly string[]) => string {
+  const secret = randomBytes(32);
+  return (token, audiences) =>
+    createHmac('sha256', secret)
+      .update(JSON.stringify([token, audiences]))
+      .digest('base64');
+}
+
+function reviewBody(review: {
+  readonly apiVersion: string;
+  readonly token: string;
+  readonly audiences: readonly string[];
+}): string {
+  const { apiVersion, token, audiences } = review;
+  return webhookBody({
+    kind: 'TokenReview',
+    apiVersion,
+    metadata: { creationTimestamp: null },
+    spec: { token, ...(audiences.length === 0 ? {} : { audiences: [...audiences] }) },
+    status: { user: {} },
+  });
+}
+
+const userType = structType('UserInfo', {
+  username: textType,
+  uid: textType,
+  groups: listType(textType),
+  extra: { type: 'object', additionalProperties: listType(textType) },
+});
+const reviewType = structType('TokenReview', {
+  apiVersion: textType,
+  kind: textType,
+  status: structType('TokenReviewStatus', {
+    authenticated: truthType,
+    user: userType,
+    audiences: listType(textType),
+    error: textType,
+  }),
+});
+
+/** The status of an answer; throws when it is no review of that version, or malformed. */
+function readStatus(answer: JsonObject, apiVersion: string): JsonObject {
+  const review = decodeTyped(reviewType)(answer);
+  const shown = [review['apiVersion'] || apiVersion, review['kind'] || 'TokenReview'];
+  if (shown[0] !== apiVersion || shown[1] !== 'TokenReview') {
+    throw new Error(`it is a ${shown[1]} of ${shown[0]}, not a TokenReview of ${apiVersion}`);
+  }
+  const status = member(review, 'status');
+  return isObject(status) ? status : {};
+}
+
+/** Upstream's order: a token for other audiences is nobody's, whatever else is said of it. */
+function verdictOf(
+  status: JsonObject,
+  audiences: { readonly wanted: readonly string[]; readonly own: readonly string[] },
+): TokenVerdict | undefined {
+  const { wanted } = audiences;
+  const told = texts(status['audiences']);
+  const good = told.length > 0 ? told : audiences.own;
+  const shared = wanted.filter((one) => good.includes(one));
+  if (wanted.length > 0 && shared.length === 0) return undefined;
+  if (status['authenticated'] !== true) {
+    const error = status['error'];
+    if (typeof error === 'string' && error !== '') throw new Error(error);
+    return undefined;
+  }
+  return { user: userOf(status['user']), audiences: shared };
+}
+
+function userOf(value: JsonValue | undefined): UserInfo {
+  const given = isObject(value) ? value : {};
+  const extra = Object.create(null) as Record<string, readonly string[]>;
+  const more = isObject(given['extra']) ? given['extra'] : {};
+  for (const name of Object.keys(more)) extra[name] = texts(more[name]);
+  const name = textOf(given['username']);
+  // A user without a name would still be an authenticated one.
+  if (name === '') throw new Error('the webhook authenticated a token without naming the user');
+  return { name, uid: textOf(given['uid']), groups: texts(given['groups']), extra };
+}
+
+function texts(value: JsonValue | undefined): readonly string[] {
+  return Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
+}

@@ -1,0 +1,67 @@
+import { type PolicyRule, policyRule, trimStars } from '@wheelhouse/kinds';
+import type { UserInfo } from '@wheelhouse/machinery';
+import type { Attributes, AuthorizationResult, Authorizer } from '../contract.ts';
+import type { AbacPolicy } from './abac-policy.ts';
+
+/** An authorizer by a list of policies that does not change. */
+export interface AbacAuthorizer extends Authorizer {
+  /** Every rule that holds for the user in the namespace. */
+  rulesFor(user: UserInfo, namespace: string): readonly PolicyRule[];
+}
+
+/** Decides by the policies of an ABAC file (AUTHZ-2): the first that matches allows. */
+export function createAbacAuthorizer(policies: readonly AbacPolicy[]): AbacAuthorizer {
+  const allowed: AuthorizationResult = { decision: 'allow', reason: '' };
+  const noOpinion: AuthorizationResult = { decision: 'no-opinion', reason: 'No policy matched.' };
+  return {
+    name: 'ABAC',
+    authorize: (attributes) =>
+      policies.some((policy) => matches(policy, attributes)) ? allowed : noOpinion,
+    rulesFor: (user, namespace) =>
+      policies
+        .filter((policy) => isAbout(policy, user) && fits(policy.namespace, namespace))
+        .flatMap(rulesOf),
+  };
+}
+
+const readVerbs = ['get', 'list', 'watch'];
+
+function matches(policy: AbacPolicy, attributes: Attributes): boolean {
+  if (!isAbout(policy, attributes.user)) return false;
+  if (policy.readonly && !readVerbs.includes(attributes.verb)) return false;
+  if (!attributes.isResourceRequest) return isPathMatch(policy.nonResourcePath, attributes.path);
+  return (
+    fits(policy.namespace, attributes.namespace) &&
+    fits(policy.resource, attributes.resource) &&
+    fits(policy.apiGroup, attributes.group)
+  );
+}
+
+/** Whoever is named must be asked for, user and group both; a policy that names nobody is nobody's. */
+function isAbout({ user, group }: AbacPolicy, asking: UserInfo): boolean {
+  if (user !== '' && user !== '*' && user !== asking.name) return false;
+  if (group !== '' && group !== '*' && !asking.groups.includes(group)) return false;
+  return user !== '' || group !== '';
+}
+
+function fits(wanted: string, given: string): boolean {
+  return wanted === '*' || wanted === given;
+}
+
+function isPathMatch(wanted: string, path: string): boolean {
+  if (wanted === '*' || wanted === path) return true;
+  return wanted.endsWith('*') && path.startsWith(trimStars(wanted));
+}
+
+function rulesOf(policy: AbacPolicy): PolicyRule[] {
+  const verbs = policy.readonly ? readVerbs : ['*'];
+  const rules: PolicyRule[] = [];
+  if (policy.resource !== '') {
+    const [apiGroups, resources] = [[policy.apiGroup], [policy.resource]];
+    rules.push(policyRule({ verbs, apiGroups, resources }));
+  }
+  if (policy.nonResourcePath !== '') {
+    rules.push(policyRule({ verbs, nonResourceURLs: [policy.nonResourcePath] }));
+  }
+  return rules;
+}

@@ -1,0 +1,163 @@
+import { decodeJson, structType, textType, truthType } from '@wheelhouse/codec';
+import {
+  type Dialect,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  member,
+  parseApiVersion,
+} from '@wheelhouse/machinery';
+import { decodeTyped } from '@wheelhouse/schema';
+
+/** One rule of an ABAC policy file (AUTHZ-2): who may do what; empty members match nothing. */
+export interface AbacPolicy {
+  /** `*` is anybody. */
+  readonly user: string;
+  readonly group: string;
+  /** Only reading: get, list and watch. */
+  readonly readonly: boolean;
+  readonly apiGroup: string;
+  readonly resource: string;
+  readonly namespace: string;
+  /** `*` is any path, a star at the end any path that begins so. */
+  readonly nonResourcePath: string;
+}
+
+/** A policy file that cannot be used; the message names the file, and the line with its text. */
+export class AbacPolicyError extends Error {}
+
+const authenticated = 'system:authenticated';
+/** Upstream's reader of lines takes no longer ones. */
+const lineBytesMax = 64 * 1024;
+
+/**
+ * Reads a policy file: one JSON object a line, in the versioned form or the old one without; blank
+ * lines and those that begin with `#` are skipped. `warn` hears when there are rules of the old
+ * form. Throws AbacPolicyError for the first line that is neither.
+ */
+export function parseAbacPolicies(options: {
+  readonly file: string;
+  readonly text: string;
+  readonly dialect: Dialect;
+  readonly warn: (message: string) => void;
+}): readonly AbacPolicy[] {
+  const { file, text, dialect, warn } = options;
+  const policies: AbacPolicy[] = [];
+  let hasOldForm = false;
+  for (const [index, line] of linesOf(text, file).entries()) {
+    const trimmed = line.trim();
+    if (trimmed === '' || trimmed.startsWith('#')) continue;
+    try {
+      const { policy, form } = readPolicy(line, dialect);
+      hasOldForm ||= form === 'old';
+      policies.push(policy);
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      throw new AbacPolicyError(
+        `error reading policy file ${file}, line ${index + 1}: ${line}: ${why}`,
+      );
+    }
+  }
+  if (hasOldForm) warn(`Policy file ${file} contained unversioned rules.`);
+  return policies;
+}
+
+function linesOf(text: string, file: string): string[] {
+  const lines = text.split('\n').map((line) => line.replace(/\r$/, ''));
+  if (lines.some((line) => Buffer.byteLength(line) >= lineBytesMax)) {
+    throw new AbacPolicyError(`error reading policy file ${file}: bufio.Scanner: token too long`);
+  }
+  return lines;
+}
+
+const specMembers = {
+  user: textType,
+  group: textType,
+  readonly: truthType,
+  apiGroup: textType,
+  resource: textType,
+  namespace: textType,
+  nonResourcePath: textType,
+};
+const meta = { apiVersion: textType, kind: textType };
+const versionedType = structType('Policy', {
+  ...meta,
+  spec: structType('PolicySpec', specMembers),
+});
+const { user, group, readonly, resource, namespace } = specMembers;
+const oldType = structType('Policy', { ...meta, user, group, readonly, resource, namespace });
+
+/** The old form is tried where version or kind are missing or unknown, as upstream does. */
+function readPolicy(
+  line: string,
+  dialect: Dialect,
+): { readonly policy: AbacPolicy; readonly form: 'versioned' | 'old' } {
+  const { value } = decodeJson(Buffer.from(line));
+  if (!isObject(value)) throw new Error('it is no JSON object');
+  const apiVersion = metaText(value, 'apiVersion');
+  const kind = metaText(value, 'kind');
+  const group = `abac.authorization.${dialect.labelDomain}`;
+  const given = apiVersion === '' ? undefined : parseApiVersion(apiVersion);
+  if (apiVersion !== '' && given === undefined) {
+    throw new Error(`unexpected GroupVersion string: ${apiVersion}`);
+  }
+  const version = given === undefined ? 'v0' : given.group === group ? given.version : '';
+  if ((version !== 'v0' && version !== 'v1beta1') || (kind !== '' && kind !== 'Policy')) {
+    const [shown, shownVersion] = [kind || 'Policy', apiVersion || `${group}/v0`];
+    throw new Error(
+      `no kind ${JSON.stringify(shown)} is registered for version ${JSON.stringify(shownVersion)}`,
+    );
+  }
+  if (version === 'v0') {
+    const form = apiVersion === '' || kind === '' ? 'old' : 'versioned';
+    return { policy: fromOldForm(decodeTyped(oldType)(value)), form };
+  }
+  if (kind === '') throw new Error(`Object 'Kind' is missing in '${line}'`);
+  const spec = member(decodeTyped(versionedType)(value), 'spec');
+  return { policy: fromVersioned(isObject(spec) ? spec : {}), form: 'versioned' };
+}
+
+function metaText(value: JsonObject, name: string): string {
+  const found: JsonValue = member(value, name) ?? '';
+  if (typeof found === 'string') return found;
+  throw new Error(`couldn't get version/kind; json parse error: .${name} is not a string`);
+}
+
+function fromVersioned(spec: JsonObject): AbacPolicy {
+  const policy = policyOf(spec);
+  return policy.user === '*' || policy.group === '*'
+    ? { ...policy, user: '', group: authenticated }
+    : policy;
+}
+
+/** In the old form what is not said is everything, and everybody is who is authenticated. */
+function fromOldForm(given: JsonObject): AbacPolicy {
+  const policy = policyOf(given);
+  const isAnybody =
+    policy.user === '*' || policy.group === '*' || (policy.user === '' && policy.group === '');
+  const saysNothing = policy.namespace === '' && policy.resource === '';
+  return {
+    ...policy,
+    ...(isAnybody ? { user: '', group: authenticated } : {}),
+    namespace: policy.namespace || '*',
+    resource: policy.resource || '*',
+    apiGroup: '*',
+    nonResourcePath: saysNothing ? '*' : '',
+  };
+}
+
+function policyOf(given: JsonObject): AbacPolicy {
+  const text = (name: string): string => {
+    const value = member(given, name);
+    return typeof value === 'string' ? value : '';
+  };
+  return {
+    user: text('user'),
+    group: text('group'),
+    readonly: member(given, 'readonly') === true,
+    apiGroup: text('apiGroup'),
+    resource: text('resource'),
+    namespace: text('namespace'),
+    nonResourcePath: text('nonResourcePath'),
+  };
+}

@@ -1,0 +1,170 @@
+import { AccessDenied, forbidden, type MaybePromise } from '@wheelhouse/machinery';
+import type { Attributes, AuthorizationResult, Authorizer } from './contract.ts';
+
+/** Only this module holds the key, so nothing else can make a Permit. */
+const key = Symbol('permit');
+
+/**
+ * Proof that a request was authorized. The pipeline's endpoint step demands one, so a path around
+ * authorization does not compile; at run time the constructor refuses callers of other rooms.
+ */
+export class Permit {
+  /** Makes the type nominal: no look-alike object is one. */
+  readonly #attributes: Attributes;
+  readonly #reason: string;
+
+  constructor(secret: symbol, attributes: Attributes, reason: string) {
+    if (secret !== key) throw new TypeError('only authorization makes a Permit');
+    this.#attributes = attributes;
+    this.#reason = reason;
+  }
+
+  /** What was allowed. */
+  get attributes(): Attributes {
+    return this.#attributes;
+  }
+
+  /** Why, for the audit log. */
+  get reason(): string {
+    return this.#reason;
+  }
+}
+
+export interface Authorization {
+  /** The decision of the first authorizer with an opinion; for reviews and special verbs. */
+  decide(attributes: Attributes): MaybePromise<AuthorizationResult>;
+  /**
+   * The gate: a Permit, or throws (rejects with) the 403 StatusError. `heard` is told the verdict,
+   * for the audit log.
+   */
+  authorize(
+    attributes: Attributes,
+    heard?: (verdict: AuthorizationResult) => void,
+  ): MaybePromise<Permit>;
+}
+
+/**
+ * Joins authorizers in their order (AUTHZ-2): the first that allows or denies decides, and a
+ * request nobody has an opinion on is not allowed; the reasons given are then joined by line.
+ * An authorizer that throws counts as having no opinion, its error not being the client's to see.
+ * `authorizers` is asked once for each request, so that its answer may change between requests.
+ */
+export function createAuthorization(options: {
+  readonly authorizers: () => readonly Authorizer[];
+  readonly onError?: (failure: { authorizer: string; error: unknown }) => void;
+}): Authorization {
+  const failed = (authorizer: Authorizer, error: unknown): AuthorizationResult => {
+    options.onError?.({ authorizer: authorizer.name, error });
+    return { decision: 'no-opinion', reason: '' };
+  };
+  const decideAsync = async (
+    attributes: Attributes,
+    state: {
+      readonly authorizers: readonly Authorizer[];
+      readonly index: number;
+      readonly pending: Promise<AuthorizationResult>;
+      readonly passed: AuthorizationResult[];
+    },
+  ): Promise<AuthorizationResult> => {
+    const { authorizers, passed } = state;
+    let { index, pending } = state;
+    for (;;) {
+      const asked = authorizers[index]!;
+      const result = await pending.catch((error: unknown) => failed(asked, error));
+      if (result.decision !== 'no-opinion') return result;
+      passed.push(result);
+      index += 1;
+      const next = authorizers[index];
+      if (next === undefined) return withoutOpinion(passed);
+      pending = (async () => next.authorize(attributes))();
+    }
+  };
+
+  const decide = (attributes: Attributes): MaybePromise<AuthorizationResult> => {
+    const authorizers = options.authorizers();
+    const passed: AuthorizationResult[] = [];
+    for (let index = 0; index < authorizers.length; index++) {
+      const authorizer = authorizers[index]!;
+      let result: MaybePromise<AuthorizationResult>;
+      try {
+        result = authorizer.authorize(attributes);
+      } catch (error) {
+        result = failed(authorizer, error);
+      }
+      if (result instanceof Promise) {
+        return decideAsync(attributes, { authorizers, index, pending: result, passed });
+      }
+      if (result.decision !== 'no-opinion') return result;
+      passed.push(result);
+    }
+    return withoutOpinion(passed);
+  };
+
+  return {
+    decide,
+    authorize(attributes, heard) {
+      const result = decide(attributes);
+      if (result instanceof Promise) {
+        return result.then((settled) => permit(attributes, settled, heard));
+      }
+      return permit(attributes, result, heard);
+    },
+  };
+}
+
+function withoutOpinion(passed: readonly AuthorizationResult[]): AuthorizationResult {
+  const reasons = passed.map(({ reason }) => reason).filter((reason) => reason !== '');
+  const errors = new Set(passed.flatMap(({ error }) => error ?? []));
+  const [first] = errors;
+  const result = { decision: 'no-opinion', reason: reasons.join('\n') } as const;
+  if (first === undefined) return result;
+  return { ...result, error: errors.size === 1 ? first : `[${[...errors].join(', ')}]` };
+}
+
+function permit(
+  attributes: Attributes,
+  result: AuthorizationResult,
+  heard: ((verdict: AuthorizationResult) => void) | undefined,
+): Permit {
+  heard?.(result);
+  if (result.decision !== 'allow') throw new NotPermitted(attributes, result);
+  return new Permit(key, attributes, result.reason);
+}
+
+/** The 403 of a request that was not allowed, in upstream's words (AUTHZ-1). */
+export class NotPermitted extends AccessDenied {
+  readonly result: AuthorizationResult;
+
+  constructor(attributes: Attributes, result: AuthorizationResult) {
+    const { reason } = result;
+    const text = escapeMarkup(cannot(attributes));
+    const { message, status } = forbidden(
+      { group: attributes.group, resource: attributes.resource },
+      attributes.name,
+      reason === '' ? text : `${text}: ${reason}`,
+    );
+    const { details = {} } = status;
+    super({ code: 403, reason: 'Forbidden', message, details });
+    this.result = result;
+  }
+}
+
+function cannot(attributes: Attributes): string {
+  const user = `User ${JSON.stringify(attributes.user.name)} cannot ${attributes.verb}`;
+  if (!attributes.isResourceRequest) return `${user} path ${JSON.stringify(attributes.path)}`;
+  const resource =
+    attributes.subresource === ''
+      ? attributes.resource
+      : `${attributes.resource}/${attributes.subresource}`;
+  const scope =
+    attributes.namespace === ''
+      ? 'at the cluster scope'
+      : `in the namespace ${JSON.stringify(attributes.namespace)}`;
+  const group = JSON.stringify(attributes.group);
+  return `${user} resource ${JSON.stringify(resource)} in API group ${group} ${scope}`;
+}
+
+/** Upstream's guard against browsers that render the message as a page. */
+function escapeMarkup(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+}

@@ -1,0 +1,169 @@
+import {
+  CelCompileError,
+  CelError,
+  type Compiled,
+  compile,
+  EntryMap,
+  type Environment,
+  List,
+  listType,
+  mapType,
+  type Program,
+  setEntry,
+  standardFunctions,
+  stringType,
+  type Type,
+  type Value,
+} from '@wheelhouse/cel';
+import { isObject, type JsonObject, type JsonValue, member } from '@wheelhouse/machinery';
+
+/** What one expression may cost. */
+const costMax = 1_000_000;
+
+/** A condition for asking a webhook, compiled. */
+export interface MatchCondition {
+  readonly expression: string;
+  /** Throws with upstream's message where it cannot be evaluated. */
+  matches(request: Value): boolean;
+}
+
+/**
+ * Compiles a CEL expression over `request`, the spec of a v1 SubjectAccessReview; gives what is
+ * wrong with it where it does not compile, or is no condition.
+ */
+export function compileMatchCondition(
+  expression: string,
+  options: { readonly selectors: 'told' | 'left out' },
+): MatchCondition | { readonly problem: string } {
+  const request = requestType(options.selectors);
+  const environment: Environment = {
+    functions: standardFunctions(),
+    variables: new Map([['request', request]]),
+  };
+  let compiled: Compiled;
+  let program: Program;
+  try {
+    compiled = compile(expression, environment);
+    if (compiled.type.name !== 'bool') {
+      return { problem: `must evaluate to bool but got ${shownType(compiled.type)}` };
+    }
+    program = compiled.program();
+  } catch (error) {
+    if (error instanceof CelCompileError) {
+      return { problem: `compilation failed: ${error.message}` };
+    }
+    if (!(error instanceof CelError)) throw error;
+    return { problem: `program instantiation failed: ${error.message}` };
+  }
+  return { expression, matches: (value) => evaluate(program, { expression, value }) };
+}
+
+function evaluate(program: Program, at: { expression: string; value: Value }): boolean {
+  const head = `cel evaluation error: expression '${at.expression}'`;
+  try {
+    const { value } = program.run(new Map([['request', at.value]]), costMax);
+    if (typeof value === 'boolean') return value;
+  } catch (error) {
+    if (!(error instanceof CelError)) throw error;
+    throw new CelError(`${head} resulted in error: ${error.message}`);
+  }
+  throw new CelError(`${head} eval result type should be bool`);
+}
+
+/**
+ * Judges a request by all conditions: false as soon as one is, whatever failed before; throws where
+ * some failed and none is false.
+ */
+export function matchesAll(conditions: readonly MatchCondition[], spec: JsonObject): boolean {
+  const request = requestValue(spec);
+  const failures: string[] = [];
+  for (const condition of conditions) {
+    try {
+      if (!condition.matches(request)) return false;
+    } catch (error) {
+      if (!(error instanceof CelError)) throw error;
+      failures.push(error.message);
+    }
+  }
+  if (failures.length === 0) return true;
+  const unique = [...new Set(failures)];
+  throw new CelError(unique.length === 1 ? (unique[0] ?? '') : `[${unique.join(', ')}]`);
+}
+
+function objectType(name: string, fields: Readonly<Record<string, Type>>): Type {
+  return { name: `kubernetes.${name}`, args: [], fields: new Map(Object.entries(fields)) };
+}
+
+const texts = listType(stringType);
+const requirement = objectType('SelectorRequirement', {
+  key: stringType,
+  operator: stringType,
+  values: texts,
+});
+const selector = (name: string): Type =>
+  objectType(name, { rawSelector: stringType, requirements: listType(requirement) });
+
+const resourceTexts = [
+  'namespace',
+  'verb',
+  'group',
+  'version',
+  'resource',
+  'subresource',
+  'name',
+] as const;
+
+function requestType(selectors: 'told' | 'left out'): Type {
+  return objectType('SubjectAccessReviewSpec', {
+    resourceAttributes: objectType('ResourceAttributes', {
+      ...Object.fromEntries(resourceTexts.map((name) => [name, stringType])),
+      ...(selectors === 'told'
+        ? {
+            fieldSelector: selector('FieldSelectorAttributes'),
+            labelSelector: selector('LabelSelectorAttributes'),
+          }
+        : {}),
+    }),
+    nonResourceAttributes: objectType('NonResourceAttributes', {
+      path: stringType,
+      verb: stringType,
+    }),
+    user: stringType,
+    groups: texts,
+    extra: mapType(stringType, texts),
+    uid: stringType,
+  });
+}
+
+function shownType({ name, args }: Type): string {
+  if (args.length > 0) return `${name}(${args.map(shownType).join(', ')})`;
+  return name === 'null' ? 'null_type' : name;
+}
+
+/** Unlike in the review, members that are texts are there when they are empty. */
+function requestValue(spec: JsonObject): Value {
+  const resource = member(spec, 'resourceAttributes');
+  const path = member(spec, 'nonResourceAttributes');
+  return toValue({
+    user: '',
+    groups: [],
+    uid: '',
+    extra: {},
+    ...spec,
+    ...(isObject(resource) ? { resourceAttributes: withEmpty(resource, resourceTexts) } : {}),
+    ...(isObject(path) ? { nonResourceAttributes: withEmpty(path, ['path', 'verb']) } : {}),
+  });
+}
+
+function withEmpty(given: JsonObject, names: readonly string[]): JsonObject {
+  return { ...Object.fromEntries(names.map((name) => [name, ''])), ...given };
+}
+
+function toValue(json: JsonValue): Value {
+  if (Array.isArray(json)) return new List(json.map(toValue));
+  if (!isObject(json)) return json;
+  const entries = new Map<string, readonly [Value, Value]>();
+  for (const name of Object.keys(json))
+    setEntry(entries, name, toValue(member(json, name) ?? null));
+  return new EntryMap(entries);
+}

@@ -1,0 +1,107 @@
+import { escalationMessage, policyRule, ruleEscalation, rulesOf } from '@wheelhouse/kinds';
+import { type ApiObject, dialectOf } from '@wheelhouse/machinery';
+import { describe, expect, test } from 'vitest';
+import { defaultRbac } from './default-roles.ts';
+import { reconcile } from './reconcile.ts';
+
+const dialect = dialectOf('kubernetes');
+const defaults = defaultRbac(dialect);
+const role = (name: string): ApiObject =>
+  defaults.clusterRoles.find((one) => one.metadata.name === name)!;
+
+describe('AUTHZ-7: default roles', () => {
+  test('every default carries the marks, and every binding finds its role', () => {
+    const all = Object.values(defaults).flat() as ApiObject[];
+    for (const { metadata } of all) {
+      expect(metadata.labels?.['kubernetes.io/bootstrapping']).toBe('rbac-defaults');
+      expect(metadata.annotations?.['rbac.authorization.kubernetes.io/autoupdate']).toBe('true');
+    }
+    for (const binding of defaults.clusterRoleBindings) {
+      expect(role((binding.roleRef as { name: string }).name)).toBeDefined();
+    }
+    const own = defaultRbac(dialectOf('svc'));
+    expect(JSON.stringify(own)).not.toMatch(/k8s|kubernetes\.io/);
+  });
+
+  test('view reads no Secrets, roles or bindings; edit no roles; admin no endpoints or quota', () => {
+    const of = (name: string) => rulesOf(role(`system:aggregate-to-${name}`));
+    const may = (name: string, verb: string, group: string, resource: string) => {
+      const wanted = policyRule({ verbs: [verb], apiGroups: [group], resources: [resource] });
+      return ruleEscalation(of(name), [wanted]).covered;
+    };
+    expect(may('view', 'get', '', 'configmaps')).toBe(true);
+    expect(may('view', 'get', '', 'secrets')).toBe(false);
+    for (const name of ['view', 'edit']) {
+      expect(may(name, 'get', dialect.group('rbac.authorization'), 'roles')).toBe(false);
+    }
+    for (const name of ['view', 'edit', 'admin']) {
+      expect(may(name, 'update', '', 'endpoints')).toBe(false);
+      expect(may(name, 'update', 'discovery.k8s.io', 'endpointslices')).toBe(false);
+      expect(may(name, 'update', '', 'resourcequotas')).toBe(false);
+      expect(may(name, 'update', '', 'namespaces')).toBe(false);
+    }
+  });
+
+  test('reconciling adds what is missing, keeps what was added and honours autoupdate', () => {
+    const desired = role('system:basic-user');
+    expect(reconcile({ existing: undefined, desired, dialect }).action).toBe('create');
+    expect(reconcile({ existing: structuredClone(desired), desired, dialect })).toEqual({
+      action: 'none',
+    });
+    const extra = { verbs: ['get'], apiGroups: [''], resources: ['pods'] };
+    const changed = { ...structuredClone(desired), rules: [extra] };
+    const result = reconcile({ existing: changed, desired, dialect });
+    expect(result).toMatchObject({ action: 'update' });
+    const rules = rulesOf((result as { object: ApiObject }).object);
+    expect(ruleEscalation(rules, rulesOf(desired)).covered).toBe(true);
+    expect(rules).toContainEqual(policyRule(extra));
+    changed.metadata.annotations!['rbac.authorization.kubernetes.io/autoupdate'] = 'false';
+    expect(reconcile({ existing: changed, desired, dialect }).action).toBe('none');
+  });
+
+  test('a default binding of another role is made anew; missing subjects come back', () => {
+    const desired = defaults.clusterRoleBindings[0]!;
+    const other = { ...desired, roleRef: { ...(desired.roleRef as object), name: 'other' } };
+    expect(reconcile({ existing: other, desired, dialect }).action).toBe('recreate');
+    const { subjects: _, ...bare } = desired;
+    expect(reconcile({ existing: bare as ApiObject, desired, dialect })).toMatchObject({
+      action: 'update',
+      object: { subjects: desired.subjects },
+    });
+  });
+});
+
+describe('AUTHZ-5: escalation', () => {
+  const held = [
+    policyRule({ verbs: ['get', 'list'], apiGroups: [''], resources: ['pods', '*/scale'] }),
+    policyRule({ verbs: ['get'], nonResourceURLs: ['/a/*'] }),
+  ];
+  test.each([
+    [policyRule({ verbs: ['get'], apiGroups: [''], resources: ['pods'] }), true],
+    [policyRule({ verbs: ['*'], apiGroups: [''], resources: ['pods'] }), false],
+    [policyRule({ verbs: ['get'], apiGroups: [''], resources: ['things/scale'] }), true],
+    [policyRule({ verbs: ['get'], apiGroups: ['*'], resources: ['pods'] }), false],
+    [
+      policyRule({ verbs: ['get'], apiGroups: [''], resources: ['pods'], resourceNames: ['x'] }),
+      true,
+    ],
+    [policyRule({ verbs: ['get'], nonResourceURLs: ['/a/b', '/a/*'] }), true],
+    [policyRule({ verbs: ['get'], nonResourceURLs: ['/*'] }), false],
+  ])('%j covered: %s', (wanted, covered) => {
+    expect(ruleEscalation(held, [wanted]).covered).toBe(covered);
+  });
+
+  test("upstream's wording", () => {
+    const wanted = policyRule({
+      verbs: ['get', 'watch', 'delete'],
+      apiGroups: [''],
+      resources: ['pods'],
+    });
+    const coverage = ruleEscalation(held, [wanted]);
+    const user = { name: 'u', uid: '', groups: ['a', 'b'], extra: {} };
+    expect(escalationMessage({ user, coverage, resolutionErrors: [] })).toBe(
+      'user "u" (groups=["a" "b"]) is attempting to grant RBAC permissions not currently held:\n' +
+        '{APIGroups:[""], Resources:["pods"], Verbs:["watch" "delete"]}',
+    );
+  });
+});

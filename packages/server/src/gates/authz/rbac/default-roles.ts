@@ -1,0 +1,228 @@
+import type { Features, PolicyRule } from '@wheelhouse/kinds';
+import type { ApiObject, Dialect, JsonObject } from '@wheelhouse/machinery';
+import { controllerRoles } from './controller-rules.ts';
+import {
+  certificateRoles,
+  componentRoles,
+  type DefaultRole,
+  discoveryRoles,
+  ruleWords,
+  userFacingRoles,
+} from './default-rules.ts';
+import { featureControllers, featureRules } from './feature-rules.ts';
+
+/** The default RBAC objects (AUTHZ-7), complete, to be reconciled at each start in this order. */
+export interface DefaultRbac {
+  readonly clusterRoles: readonly ApiObject[];
+  readonly clusterRoleBindings: readonly ApiObject[];
+  /** In the system namespaces, which must exist first. */
+  readonly roles: readonly ApiObject[];
+  readonly roleBindings: readonly ApiObject[];
+}
+
+/** Names of the annotations and labels that defaults carry. */
+export function defaultMarks(dialect: Dialect): {
+  readonly autoupdate: string;
+  readonly bootstrapping: string;
+  readonly aggregateTo: (role: string) => string;
+} {
+  return {
+    autoupdate: dialect.label('autoupdate', 'rbac.authorization'),
+    bootstrapping: dialect.label('bootstrapping'),
+    aggregateTo: (role) => `${dialect.group('rbac.authorization')}/aggregate-to-${role}`,
+  };
+}
+
+/** All default roles and bindings in a dialect, with those of features that are on. */
+export function defaultRbac(dialect: Dialect, features?: Features): DefaultRbac {
+  const make = maker(dialect);
+  const words = ruleWords(dialect, features);
+  const controllers = Object.entries({ ...controllerRoles(words), ...featureControllers(words) });
+  const own = [
+    ...discoveryRoles(words),
+    ...userFacingRoles(words),
+    ...componentRoles(words),
+    ...certificateRoles(words),
+  ];
+  const roles = [
+    ...own.map((role) => ({
+      ...role,
+      rules: [...role.rules, ...featureRules(words, role.name)],
+    })),
+    ...controllers.map(([name, rules]) => ({ name: `system:controller:${name}`, rules })),
+  ];
+  const system = dialect.systemNamespace('system');
+  const account = (name: string) => ({ kind: 'ServiceAccount', name, namespace: system });
+  return {
+    clusterRoles: roles.map(make.clusterRole),
+    clusterRoleBindings: [
+      ...clusterBindings(make),
+      make.clusterBinding('system:kube-dns', [account('kube-dns')]),
+      ...controllers.map(([name]) =>
+        make.clusterBinding(`system:controller:${name}`, [account(name)]),
+      ),
+    ],
+    ...namespacedDefaults(dialect, make),
+  };
+}
+
+interface Maker {
+  readonly clusterRole: (role: DefaultRole) => ApiObject;
+  readonly clusterBinding: (role: string, subjects: readonly JsonObject[]) => ApiObject;
+  readonly role: (place: { namespace: string; name: string }, rules: PolicyRule[]) => ApiObject;
+  /** To the role of the same name, unless another is named. */
+  readonly binding: (
+    place: { namespace: string; name: string; role?: string },
+    subjects: readonly JsonObject[],
+  ) => ApiObject;
+  readonly user: (name: string) => JsonObject;
+  readonly group: (name: string) => JsonObject;
+}
+
+function maker(dialect: Dialect): Maker {
+  const group = dialect.group('rbac.authorization');
+  const apiVersion = `${group}/v1`;
+  const marks = defaultMarks(dialect);
+  const metadata = (name: string, more: JsonObject = {}, labels: JsonObject = {}) => ({
+    name,
+    ...more,
+    annotations: { [marks.autoupdate]: 'true' },
+    labels: { [marks.bootstrapping]: 'rbac-defaults', ...(labels as Record<string, string>) },
+  });
+  return {
+    user: (name) => ({ apiGroup: group, kind: 'User', name }),
+    group: (name) => ({ apiGroup: group, kind: 'Group', name }),
+    clusterRole: ({ name, rules, addsTo, gathers }) => ({
+      apiVersion,
+      kind: 'ClusterRole',
+      metadata: metadata(
+        name,
+        {},
+        addsTo === undefined ? {} : { [marks.aggregateTo(addsTo)]: 'true' },
+      ),
+      ...(gathers === undefined
+        ? { rules: rules.map(ruleObject) }
+        : {
+            aggregationRule: {
+              clusterRoleSelectors: [{ matchLabels: { [marks.aggregateTo(gathers)]: 'true' } }],
+            },
+            rules: [],
+          }),
+    }),
+    clusterBinding: (role, subjects) => ({
+      apiVersion,
+      kind: 'ClusterRoleBinding',
+      metadata: metadata(role),
+      roleRef: { apiGroup: group, kind: 'ClusterRole', name: role },
+      ...(subjects.length === 0 ? {} : { subjects: [...subjects] }),
+    }),
+    role: ({ name, namespace }, rules) => ({
+      apiVersion,
+      kind: 'Role',
+      metadata: metadata(name, { namespace }),
+      rules: rules.map(ruleObject),
+    }),
+    binding: ({ name, namespace, role = name }, subjects) => ({
+      apiVersion,
+      kind: 'RoleBinding',
+      metadata: metadata(name, { namespace }),
+      roleRef: { apiGroup: group, kind: 'Role', name: role },
+      subjects: [...subjects],
+    }),
+  };
+}
+
+/** A rule as stored: empty lists left out, members in alphabetical order of their lists. */
+function ruleObject(rule: PolicyRule): JsonObject {
+  const object: JsonObject = {};
+  for (const name of [
+    'apiGroups',
+    'nonResourceURLs',
+    'resourceNames',
+    'resources',
+    'verbs',
+  ] as const) {
+    if (rule[name].length > 0) object[name] = [...rule[name]].sort();
+  }
+  return object;
+}
+
+function clusterBindings({ clusterBinding, group, user }: Maker): ApiObject[] {
+  const everybody = [group('system:authenticated'), group('system:unauthenticated')];
+  const authenticated = [group('system:authenticated')];
+  return [
+    clusterBinding('cluster-admin', [group('system:masters')]),
+    clusterBinding('system:monitoring', [group('system:monitoring')]),
+    clusterBinding('system:discovery', authenticated),
+    clusterBinding('system:basic-user', authenticated),
+    clusterBinding('system:public-info-viewer', everybody),
+    clusterBinding('system:node-proxier', [user('system:kube-proxy')]),
+    clusterBinding('system:kube-controller-manager', [user('system:kube-controller-manager')]),
+    clusterBinding('system:kube-scheduler', [user('system:kube-scheduler')]),
+    clusterBinding('system:volume-scheduler', [user('system:kube-scheduler')]),
+    clusterBinding('system:service-account-issuer-discovery', [group('system:serviceaccounts')]),
+    // Bound to nobody: nodes are the Node authorizer's, and reconciling keeps it so.
+    clusterBinding('system:node', []),
+  ];
+}
+
+function namespacedDefaults(
+  dialect: Dialect,
+  { role, binding, user }: Maker,
+): Pick<DefaultRbac, 'roles' | 'roleBindings'> {
+  const { rule, events } = ruleWords(dialect);
+  const system = dialect.systemNamespace('system');
+  const open = dialect.systemNamespace('public');
+  const account = (name: string) => ({ kind: 'ServiceAccount', name, namespace: system });
+  const signer = 'system:controller:bootstrap-signer';
+  const cleaner = 'system:controller:token-cleaner';
+  const cloud = 'system:controller:cloud-provider';
+  const reader = 'extension-apiserver-authentication-reader';
+  const locking = (name: string) => `system::leader-locking-${name}`;
+  const lock = (name: string) => [
+    rule('watch', '', 'configmaps'),
+    rule('get update', '', 'configmaps', name),
+    rule('create get list update watch', 'coordination', 'leases'),
+    rule('create get list update watch', 'coordination', 'leasecandidates'),
+  ];
+  return {
+    roles: [
+      role({ namespace: system, name: reader }, [
+        rule('get list watch', '', 'configmaps', 'extension-apiserver-authentication'),
+      ]),
+      role({ namespace: system, name: signer }, [rule('get list watch', '', 'secrets')]),
+      role({ namespace: system, name: cloud }, [rule('create get list watch', '', 'configmaps')]),
+      role({ namespace: system, name: cleaner }, [
+        rule('delete get list watch', '', 'secrets'),
+        events(),
+      ]),
+      ...['kube-controller-manager', 'kube-scheduler'].map((name) =>
+        role({ namespace: system, name: locking(name) }, lock(name)),
+      ),
+      role({ namespace: open, name: signer }, [
+        rule('get list watch', '', 'configmaps'),
+        rule('update', '', 'configmaps', 'cluster-info'),
+        events(),
+      ]),
+    ],
+    roleBindings: [
+      binding({ namespace: system, name: `system::${reader}`, role: reader }, [
+        user('system:kube-controller-manager'),
+        user('system:kube-scheduler'),
+      ]),
+      binding({ namespace: system, name: signer }, [account('bootstrap-signer')]),
+      binding({ namespace: system, name: cloud }, [account('cloud-provider')]),
+      binding({ namespace: system, name: cleaner }, [account('token-cleaner')]),
+      binding({ namespace: system, name: locking('kube-controller-manager') }, [
+        user('system:kube-controller-manager'),
+        account('kube-controller-manager'),
+        account('leader-election-controller'),
+      ]),
+      binding({ namespace: system, name: locking('kube-scheduler') }, [
+        user('system:kube-scheduler'),
+        account('kube-scheduler'),
+      ]),
+      binding({ namespace: open, name: signer }, [account('bootstrap-signer')]),
+    ],
+  };
+}

@@ -1,0 +1,173 @@
+import {
+  boundedEscalation,
+  escalationMessage,
+  type PolicyRule,
+  policyRule,
+  rulesOf,
+} from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  type Clock,
+  type Dialect,
+  forbidden,
+  inSlices,
+  isObject,
+  type JsonObject,
+  jsonEqual,
+  type MaybePromise,
+  member,
+  notFound,
+} from '@wheelhouse/machinery';
+import type { AdmissionPlugin } from '../../../admission/chain.ts';
+import type { AdmissionCall } from '../../../registry/contract.ts';
+import { groupResourceOf } from '../../../registry/registry.ts';
+import type { Attributes, AuthorizationResult } from '../contract.ts';
+import type { RbacAuthorizer } from './rbac-authorizer.ts';
+
+/** What the check asks of authorization, which is set up after the registry. */
+export interface EscalationPort {
+  decide(attributes: Attributes): MaybePromise<AuthorizationResult>;
+  /** Roles and bindings as new as the store. */
+  rules(): Promise<Pick<RbacAuthorizer, 'rulesFor' | 'rulesOfRole'>>;
+}
+
+const privilegedGroup = 'system:masters';
+
+const everything: readonly PolicyRule[] = [
+  policyRule({ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }),
+  policyRule({ verbs: ['*'], nonResourceURLs: ['*'] }),
+];
+
+/**
+ * Lets nobody grant what they don't hold (AUTHZ-5): a role's rules, or those of the role a binding
+ * refers to, must be held by the writer in that namespace (or everywhere), unless the writer may
+ * `escalate` the role or `bind` it. It is no admission plugin upstream, so no flag turns it off;
+ * it stands last in the mutating phase, seeing the object as it will be, and before validation.
+ */
+export function escalationCheck(options: {
+  readonly dialect: Dialect;
+  readonly port: EscalationPort;
+  readonly clock: Pick<Clock, 'monotonic'>;
+}): AdmissionPlugin {
+  const { dialect, port, clock } = options;
+  const group = dialect.group('rbac.authorization');
+  return {
+    name: 'RBACEscalation',
+    isInternal: true,
+    mutate(call) {
+      const { def, subresource } = call.target;
+      if (def.group !== group || subresource !== '' || call.operation === 'DELETE')
+        return undefined;
+      const { object, old, context } = call;
+      if (object === undefined || context.user.groups.includes(privilegedGroup)) return undefined;
+      if (old !== undefined && onlyCollectorsFieldsDiffer(object, old)) return undefined;
+      const isRole = def.resource === 'roles' || def.resource === 'clusterroles';
+      const check = { port, clock, call, object };
+      return isRole ? checkRole(check) : checkBinding(check);
+    },
+  };
+}
+
+interface Check {
+  readonly port: EscalationPort;
+  readonly clock: Pick<Clock, 'monotonic'>;
+  readonly call: AdmissionCall;
+  readonly object: ApiObject;
+}
+
+async function checkRole({ port, clock, call, object }: Check): Promise<void> {
+  const { def, namespace, name } = call.target;
+  const asked = { verb: 'escalate', resource: def.resource, namespace, name };
+  if (await isAllowed(port, call, asked)) return;
+  await confirmHeld({ port, clock, call, wanted: rulesOf(object) });
+  if (!hasAggregation(object) && !hasAggregation(call.old)) return;
+  const why = 'must have cluster-admin privileges to use the aggregationRule';
+  await confirmHeld({ port, clock, call, wanted: everything, why });
+}
+
+async function checkBinding({ port, clock, call, object }: Check): Promise<void> {
+  const given = member(object, 'roleRef');
+  const roleRef = isObject(given) ? given : {};
+  const kind = textOf(roleRef, 'kind');
+  const name = textOf(roleRef, 'name');
+  // A reference to anything else is for validation to refuse.
+  if (kind !== 'Role' && kind !== 'ClusterRole') return;
+  const { namespace } = call.target;
+  const resource = kind === 'Role' ? 'roles' : 'clusterroles';
+  if (await isAllowed(port, call, { verb: 'bind', resource, namespace, name })) return;
+  const { rules, errors } = (await port.rules()).rulesOfRole({ kind, name }, namespace);
+  if (errors.length > 0) throw notFound({ group: call.target.def.group, resource }, name);
+  await confirmHeld({ port, clock, call, wanted: rules });
+}
+
+async function isAllowed(
+  port: EscalationPort,
+  call: AdmissionCall,
+  asked: Pick<Attributes, 'verb' | 'resource' | 'namespace' | 'name'>,
+): Promise<boolean> {
+  const result = await port.decide({
+    ...asked,
+    user: call.context.user,
+    isResourceRequest: true,
+    group: call.target.def.group,
+    version: '*',
+    subresource: '',
+    path: '',
+  });
+  return result.decision === 'allow';
+}
+
+async function confirmHeld(
+  options: Omit<Check, 'object'> & {
+    readonly wanted: readonly PolicyRule[];
+    /** Said instead of what is missing. */
+    readonly why?: string;
+  },
+): Promise<void> {
+  const { port, clock, call, wanted } = options;
+  const { user } = call.context;
+  const held = (await port.rules()).rulesFor(user, call.target.namespace);
+  const compared = inSlices(boundedEscalation(held.rules, wanted), clock);
+  const coverage = compared instanceof Promise ? await compared : compared;
+  if (coverage.covered) return;
+  const why = options.why ?? escalationMessage({ user, coverage, resolutionErrors: held.errors });
+  const name = call.object?.metadata.name ?? call.name;
+  throw forbidden(groupResourceOf(call.target.def), name, why);
+}
+
+function hasAggregation(object: ApiObject | undefined): boolean {
+  const rule = object === undefined ? undefined : member(object, 'aggregationRule');
+  if (!isObject(rule)) return false;
+  const selectors = member(rule, 'clusterRoleSelectors');
+  return Array.isArray(selectors) && selectors.length > 0;
+}
+
+function textOf(object: JsonObject, name: string): string {
+  const value = member(object, name);
+  return typeof value === 'string' ? value : '';
+}
+
+/** Metadata that an update may change, or leave out, without granting anything. */
+const ungranting = new Set([
+  'ownerReferences',
+  'finalizers',
+  'managedFields',
+  'resourceVersion',
+  'uid',
+  'creationTimestamp',
+  'generation',
+  'deletionTimestamp',
+  'deletionGracePeriodSeconds',
+]);
+
+/** The garbage collector must be able to let go of a role that it could not have made. */
+function onlyCollectorsFieldsDiffer(object: ApiObject, old: ApiObject): boolean {
+  return jsonEqual(grantingPart(object), grantingPart(old));
+}
+
+function grantingPart(object: ApiObject): JsonObject {
+  const metadata = Object.fromEntries(
+    Object.entries(object.metadata).filter(([name]) => !ungranting.has(name)),
+  );
+  return { ...object, metadata } as JsonObject;
+}

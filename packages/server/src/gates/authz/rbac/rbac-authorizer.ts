@@ -1,0 +1,108 @@
+import type { PolicyRule } from '@wheelhouse/kinds';
+import type { ApiObject, Dialect, UserInfo } from '@wheelhouse/machinery';
+import type { AuthorizationResult, Authorizer } from '../contract.ts';
+import { type RbacChange, RbacIndex, type RbacKind, type RoleSlot } from './rbac-index.ts';
+import { ruleAllows } from './rules.ts';
+
+/** Where roles and bindings come from: the watch caches, in the server. */
+export interface RbacSource {
+  /** All objects of a kind as they are now. */
+  list(kind: RbacKind): Iterable<ApiObject>;
+  /** Calls `listener` for every later change, in order; returns how to stop that. */
+  onChange(listener: (change: RbacChange) => void): () => void;
+}
+
+/** Rules that hold for a user somewhere, and what kept others from being known. */
+export interface RulesForUser {
+  readonly rules: readonly PolicyRule[];
+  readonly errors: readonly string[];
+}
+
+export interface RbacAuthorizer extends Authorizer {
+  /** Takes a change in by hand, for owners without a subscription. */
+  apply(change: RbacChange): void;
+  /**
+   * Every rule that holds for the user in the namespace (empty: at the cluster scope), those of a
+   * role once however many bindings lead to it.
+   */
+  rulesFor(user: UserInfo, namespace: string): RulesForUser;
+  /** The rules of a role as a binding in `namespace` refers to it, or why there are none. */
+  rulesOfRole(
+    roleRef: { readonly kind: string; readonly name: string },
+    namespace: string,
+  ): RulesForUser;
+  /** Ends the subscription. */
+  stop(): void;
+}
+
+const kinds: readonly RbacKind[] = ['ClusterRole', 'Role', 'ClusterRoleBinding', 'RoleBinding'];
+
+/** Decides by Roles, ClusterRoles and their bindings (AUTHZ-4), from an index kept up to date. */
+export function createRbacAuthorizer(options: {
+  readonly source: RbacSource;
+  readonly dialect: Dialect;
+}): RbacAuthorizer {
+  const { source, dialect } = options;
+  const index = new RbacIndex();
+  const stop = source.onChange((change) => index.apply(change));
+  for (const kind of kinds) for (const current of source.list(kind)) index.apply({ kind, current });
+
+  return {
+    name: 'RBAC',
+    stop,
+    apply: (change) => index.apply(change),
+    authorize(attributes): AuthorizationResult {
+      let allowed: AuthorizationResult | undefined;
+      let errors: Set<string> | undefined;
+      index.visit(attributes.user, attributes.namespace, (grant) => {
+        const problem = grant.problem ?? unresolved(grant.role, dialect);
+        if (problem !== undefined) {
+          errors ??= new Set();
+          errors.add(problem);
+          return 'continue';
+        }
+        for (const rule of grant.role.compiled) {
+          if (!ruleAllows(rule, attributes)) continue;
+          allowed = { decision: 'allow', reason: `RBAC: allowed by ${grant.describe()}` };
+          return 'stop';
+        }
+        return 'continue';
+      });
+      if (allowed !== undefined) return allowed;
+      const reason = errors === undefined ? '' : `RBAC: ${aggregate([...errors])}`;
+      return { decision: 'no-opinion', reason };
+    },
+    rulesFor(user, namespace) {
+      const roles = new Set<RoleSlot>();
+      const errors = new Set<string>();
+      index.visit(user, namespace, (grant) => {
+        const problem = grant.problem ?? unresolved(grant.role, dialect);
+        if (problem !== undefined) errors.add(problem);
+        else roles.add(grant.role);
+        return 'continue';
+      });
+      const rules = [...roles].flatMap((role) => role.rules ?? []);
+      return { rules, errors: [...errors] };
+    },
+    rulesOfRole(roleRef, namespace) {
+      const slot = index.role(roleRef, namespace) ?? { roleRef, rules: undefined, compiled: [] };
+      const problem = unresolved(slot, dialect);
+      return { rules: slot.rules ?? [], errors: problem === undefined ? [] : [problem] };
+    },
+  };
+}
+
+function unresolved(slot: RoleSlot, dialect: Dialect): string | undefined {
+  if (slot.rules !== undefined) return undefined;
+  const { kind, name } = slot.roleRef;
+  if (kind !== 'Role' && kind !== 'ClusterRole') {
+    return `unsupported role reference kind: ${JSON.stringify(kind)}`;
+  }
+  const resource = `${kind.toLowerCase()}.${dialect.group('rbac.authorization')}`;
+  return `${resource} ${JSON.stringify(name)} not found`;
+}
+
+/** How upstream writes several errors as one. */
+function aggregate(errors: readonly string[]): string {
+  return errors.length === 1 ? errors[0]! : `[${errors.join(', ')}]`;
+}

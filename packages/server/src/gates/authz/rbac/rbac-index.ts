@@ -1,0 +1,245 @@
+import { type PolicyRule, rulesOf } from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  isObject,
+  type JsonObject,
+  member,
+  type UserInfo,
+} from '@wheelhouse/machinery';
+import { type CompiledRule, compileRule } from './rules.ts';
+
+export type RbacKind = 'Role' | 'ClusterRole' | 'RoleBinding' | 'ClusterRoleBinding';
+
+/** A change of one object: `previous` absent when it is new, `current` absent when it is gone. */
+export interface RbacChange {
+  readonly kind: RbacKind;
+  readonly previous?: ApiObject | undefined;
+  readonly current?: ApiObject | undefined;
+}
+
+/** A role as looked up by bindings; it has a place here also while it does not exist. */
+export interface RoleSlot {
+  readonly roleRef: { readonly kind: string; readonly name: string };
+  rules: readonly PolicyRule[] | undefined;
+  compiled: readonly CompiledRule[];
+}
+
+/** One subject of one binding, found under the subject's key. */
+export interface Grant {
+  readonly role: RoleSlot;
+  /** `ClusterRoleBinding "x" of ClusterRole "y" to User "z"`, for the audit log. */
+  readonly describe: () => string;
+  /** Set for a misplaced or unknown subject: reported, never granting. */
+  readonly problem: string | undefined;
+}
+
+interface IndexedBinding {
+  readonly slotKey: string;
+  readonly role: RoleSlot;
+  readonly grants: readonly { readonly subjectKey: string; readonly grant: Grant }[];
+}
+
+/**
+ * All roles and bindings, arranged by who they are for. Looking a user up costs one map access for
+ * the name and each group, at the cluster and in the namespace; nothing depends on how many
+ * bindings there are for others. Worked example: RoleBinding `b` in `ns` of Role `r` to user `u`
+ *
+ *     scopes: 'ns' -> bySubject: 'u:u' -> [ grant(role -> slot 'ns/r') ]
+ *     slots:  'ns/r' -> { rules: undefined }          until Role `r` arrives and fills the slot
+ *
+ * A slot stays while a role or a binding uses it, so grants point at it and no lookup by name
+ * happens when a request is decided.
+ */
+export class RbacIndex {
+  readonly #scopes = new Map<string, Map<string, Set<Grant>>>();
+  readonly #slots = new Map<string, RoleSlot>();
+  readonly #slotUsers = new Map<RoleSlot, number>();
+  /** What each binding put into the index, for taking it out again. */
+  readonly #bindings = new Map<string, IndexedBinding>();
+
+  /** Takes a change in; the same change twice does no harm. */
+  apply(change: RbacChange): void {
+    const object = change.current ?? change.previous;
+    if (object === undefined) return;
+    const name = object.metadata.name ?? '';
+    const namespace = object.metadata.namespace ?? '';
+    if (change.kind === 'Role' || change.kind === 'ClusterRole') {
+      const roleRef = { kind: change.kind, name };
+      const place = change.kind === 'Role' ? namespace : '';
+      this.#setRole(roleRef, { place, role: change.current });
+    } else {
+      this.#removeBinding(`${namespace}/${name}`);
+      if (change.current !== undefined) this.#addBinding(change.current, { namespace, name });
+    }
+  }
+
+  /** Calls `visit` for each grant that applies to the user, the cluster's first, until `stop`. */
+  visit(user: UserInfo, namespace: string, visit: (grant: Grant) => 'continue' | 'stop'): void {
+    if (this.#visitScope('', user, visit) === 'stop' || namespace === '') return;
+    this.#visitScope(namespace, user, visit);
+  }
+
+  /** The slot of a role reference, if any role or binding names it. */
+  role(roleRef: { kind: string; name: string }, namespace: string): RoleSlot | undefined {
+    return this.#slots.get(slotKey(roleRef, namespace));
+  }
+
+  #visitScope(
+    namespace: string,
+    user: UserInfo,
+    visit: (grant: Grant) => 'continue' | 'stop',
+  ): 'continue' | 'stop' {
+    const subjects = this.#scopes.get(namespace);
+    if (subjects === undefined) return 'continue';
+    if (visitAll(subjects.get(`u:${user.name}`), visit) === 'stop') return 'stop';
+    for (const group of user.groups) {
+      if (visitAll(subjects.get(`g:${group}`), visit) === 'stop') return 'stop';
+    }
+    return 'continue';
+  }
+
+  #setRole(
+    roleRef: { kind: string; name: string },
+    { place, role }: { place: string; role: ApiObject | undefined },
+  ): void {
+    const key = slotKey(roleRef, place);
+    const known = this.#slots.get(key);
+    if (role === undefined) {
+      if (known === undefined) return;
+      if (known.rules !== undefined) this.#release(key, known);
+      known.rules = undefined;
+      known.compiled = [];
+      return;
+    }
+    const slot = known?.rules === undefined ? this.#acquire(roleRef, place) : known;
+    slot.rules = rulesOf(role);
+    slot.compiled = slot.rules.map(compileRule);
+  }
+
+  #acquire(roleRef: { kind: string; name: string }, place: string): RoleSlot {
+    const key = slotKey(roleRef, place);
+    let slot = this.#slots.get(key);
+    if (slot === undefined) {
+      slot = { roleRef, rules: undefined, compiled: [] };
+      this.#slots.set(key, slot);
+    }
+    this.#slotUsers.set(slot, (this.#slotUsers.get(slot) ?? 0) + 1);
+    return slot;
+  }
+
+  #release(key: string, slot: RoleSlot): void {
+    const users = (this.#slotUsers.get(slot) ?? 1) - 1;
+    if (users > 0) {
+      this.#slotUsers.set(slot, users);
+    } else {
+      this.#slotUsers.delete(slot);
+      this.#slots.delete(key);
+    }
+  }
+
+  #addBinding(binding: ApiObject, { namespace, name }: { namespace: string; name: string }): void {
+    const roleRef = roleRefOf(binding);
+    const role = this.#acquire(roleRef, namespace);
+    const kind = namespace === '' ? 'ClusterRoleBinding' : 'RoleBinding';
+    const bindingName = JSON.stringify(namespace === '' ? name : `${name}/${namespace}`);
+    const of = `${roleRef.kind} ${JSON.stringify(roleRef.name)}`;
+    const grants: { subjectKey: string; grant: Grant }[] = [];
+    const scope = this.#scope(namespace);
+    for (const subject of subjectsOf(binding)) {
+      const { keys, shown, problem } = placeSubject(subject, namespace);
+      const describe = () => `${kind} ${bindingName} of ${of} to ${shown}`;
+      const told = problem === undefined ? undefined : `${kind} ${bindingName}: ${problem}`;
+      const grant: Grant = { role, describe, problem: told };
+      for (const subjectKey of keys) {
+        const present = scope.get(subjectKey);
+        if (present === undefined) scope.set(subjectKey, new Set([grant]));
+        else present.add(grant);
+        grants.push({ subjectKey, grant });
+      }
+    }
+    const indexed = { slotKey: slotKey(roleRef, namespace), role, grants };
+    this.#bindings.set(`${namespace}/${name}`, indexed);
+  }
+
+  #removeBinding(bindingKey: string): void {
+    const indexed = this.#bindings.get(bindingKey);
+    if (indexed === undefined) return;
+    this.#bindings.delete(bindingKey);
+    const namespace = bindingKey.slice(0, bindingKey.indexOf('/'));
+    const scope = this.#scopes.get(namespace);
+    for (const { subjectKey, grant } of indexed.grants) {
+      const grants = scope?.get(subjectKey);
+      grants?.delete(grant);
+      if (grants?.size === 0) scope?.delete(subjectKey);
+    }
+    if (scope?.size === 0) this.#scopes.delete(namespace);
+    this.#release(indexed.slotKey, indexed.role);
+  }
+
+  #scope(namespace: string): Map<string, Set<Grant>> {
+    let scope = this.#scopes.get(namespace);
+    if (scope === undefined) {
+      scope = new Map();
+      this.#scopes.set(namespace, scope);
+    }
+    return scope;
+  }
+}
+
+function visitAll(
+  grants: ReadonlySet<Grant> | undefined,
+  visit: (grant: Grant) => 'continue' | 'stop',
+): 'continue' | 'stop' {
+  if (grants !== undefined) for (const grant of grants) if (visit(grant) === 'stop') return 'stop';
+  return 'continue';
+}
+
+function slotKey(roleRef: { kind: string; name: string }, namespace: string): string {
+  const place = roleRef.kind === 'Role' ? namespace : '';
+  return `${roleRef.kind}/${place}/${roleRef.name}`;
+}
+
+function text(object: JsonObject, name: string): string {
+  const value = member(object, name);
+  return typeof value === 'string' ? value : '';
+}
+
+function roleRefOf(binding: ApiObject): { kind: string; name: string } {
+  const roleRef = member(binding, 'roleRef');
+  if (!isObject(roleRef)) return { kind: '', name: '' };
+  return { kind: text(roleRef, 'kind'), name: text(roleRef, 'name') };
+}
+
+function subjectsOf(binding: ApiObject): JsonObject[] {
+  const subjects = member(binding, 'subjects');
+  return Array.isArray(subjects) ? subjects.filter(isObject) : [];
+}
+
+/**
+ * Where a subject belongs in the index. A User or Group with a namespace, or a kind unknown, is
+ * filed under those it seems to mean, with a problem to be told when they are refused (AUTHZ-4).
+ */
+function placeSubject(
+  subject: JsonObject,
+  bindingNamespace: string,
+): { keys: string[]; shown: string; problem: string | undefined } {
+  const kind = text(subject, 'kind');
+  const name = text(subject, 'name');
+  const namespace = text(subject, 'namespace');
+  const shown = `${kind} ${JSON.stringify(name)}`;
+  if (kind === 'ServiceAccount') {
+    const home = namespace === '' ? bindingNamespace : namespace;
+    const account = `ServiceAccount ${JSON.stringify(`${name}/${home}`)}`;
+    const keys = home === '' ? [] : [`u:system:serviceaccount:${home}:${name}`];
+    return { keys, shown: account, problem: undefined };
+  }
+  if (kind !== 'User' && kind !== 'Group') {
+    const problem = `subject ${shown} has an unknown kind`;
+    return { keys: [`u:${name}`, `g:${name}`], shown, problem };
+  }
+  const problem =
+    namespace === ''
+      ? undefined
+      : `subject ${shown} must not have the namespace ${JSON.stringify(namespace)}`;
+  return { keys: [kind === 'User' ? `u:${name}` : `g:${name}`], shown, problem };
+}

@@ -1,0 +1,132 @@
+import type { UserInfo } from '@wheelhouse/machinery';
+import type { FlowClass, FlowInfo } from './contract.ts';
+import type { FlowSeries } from './flow-series.ts';
+import { matcherFor, type RequestMatcher } from './matching.ts';
+import type { PriorityLevel } from './priority-level.ts';
+import type { Flow } from './seat.ts';
+import type { SchemaSettings } from './settings.ts';
+import { dealHand, flowHash } from './shuffle-sharding.ts';
+
+/** Which flow of which level a request belongs to. */
+export interface Classified {
+  readonly level: PriorityLevel;
+  readonly flow: Flow;
+}
+
+/** Distinguishers of a schema that are remembered; namespaces and impersonated users may be many. */
+const flowsMax = 4096;
+
+/** A schema with the flows it has been found to have. */
+class SchemaFlows {
+  readonly settings: SchemaSettings;
+  readonly level: PriorityLevel;
+  readonly #flowClass: FlowClass;
+  readonly #series: () => FlowSeries;
+  readonly #flows = new Map<string, Classified>();
+
+  constructor(settings: SchemaSettings, level: PriorityLevel, series: () => FlowSeries) {
+    this.settings = settings;
+    this.level = level;
+    this.#series = series;
+    this.#flowClass = {
+      flowSchema: settings.name,
+      flowSchemaUid: settings.uid,
+      priorityLevel: level.name,
+      priorityLevelUid: level.settings.uid,
+    };
+  }
+
+  /** Whether its flows are told apart, which they need not be where there is but one queue. */
+  get method(): SchemaSettings['method'] {
+    const { response } = this.level.settings;
+    return response.type === 'Queue' && response.queues > 1 ? this.settings.method : undefined;
+  }
+
+  flowOf(distinguisher: string): Classified {
+    const known = this.#flows.get(distinguisher);
+    if (known !== undefined) return known;
+    const { level, settings } = this;
+    const { response } = level.settings;
+    const flow: Flow = {
+      distinguisher,
+      hand:
+        response.type === 'Queue' ? dealHand(flowHash(settings.name, distinguisher), response) : [],
+      series: this.#series(),
+      flowClass: this.#flowClass,
+    };
+    if (this.#flows.size >= flowsMax) this.#flows.clear();
+    const made = { level, flow };
+    this.#flows.set(distinguisher, made);
+    return made;
+  }
+}
+
+/** A schema that speaks of a user, and of what. */
+interface Candidate {
+  readonly schema: SchemaFlows;
+  readonly matcher: RequestMatcher;
+  /** The user's one flow; undefined until it is known, and where it depends on the request. */
+  flow: Classified | undefined;
+}
+
+/**
+ * Finds the first schema that a request matches. What schemas say of a user is worked out once for
+ * each user value, as authentication hands out the same one for every request of a credential; most
+ * users have one or two candidates then, the last of which takes everything. One classifier is made
+ * for each state of the configuration, and all that it remembers goes with it.
+ */
+export class Classifier {
+  readonly #schemas: readonly SchemaFlows[];
+  readonly #catchAll: SchemaFlows;
+  readonly #users = new WeakMap<UserInfo, readonly Candidate[]>();
+
+  /**
+   * @param options.schemas in order of precedence, each with its level; the last one catches all
+   * @param options.series what is counted of a schema's requests, made when it has the first
+   */
+  constructor(options: {
+    readonly schemas: readonly { settings: SchemaSettings; level: PriorityLevel }[];
+    readonly catchAll: string;
+    readonly series: (level: PriorityLevel, schema: string) => FlowSeries;
+  }) {
+    this.#schemas = options.schemas.map(
+      ({ settings, level }) =>
+        new SchemaFlows(settings, level, () => options.series(level, settings.name)),
+    );
+    const last = this.#schemas.find(({ settings }) => settings.name === options.catchAll);
+    if (last === undefined) throw new Error('no schema catches all requests');
+    this.#catchAll = last;
+  }
+
+  classify(user: UserInfo, info: FlowInfo): Classified {
+    let candidates = this.#users.get(user);
+    if (candidates === undefined) {
+      candidates = this.#candidatesOf(user);
+      this.#users.set(user, candidates);
+    }
+    for (const candidate of candidates) {
+      if (candidate.matcher.scope === 'some' && !candidate.matcher.matches(info)) continue;
+      return candidate.flow ?? this.#flowOf(candidate, user, info);
+    }
+    // Somebody in neither of the groups that everybody is in.
+    return this.#catchAll.flowOf(this.#catchAll.method === 'ByUser' ? user.name : '');
+  }
+
+  #flowOf(candidate: Candidate, user: UserInfo, info: FlowInfo): Classified {
+    const { schema } = candidate;
+    if (schema.method === 'ByNamespace') return schema.flowOf(info.namespace);
+    candidate.flow = schema.flowOf(schema.method === 'ByUser' ? user.name : '');
+    return candidate.flow;
+  }
+
+  #candidatesOf(user: UserInfo): readonly Candidate[] {
+    const found: Candidate[] = [];
+    for (const schema of this.#schemas) {
+      const matcher = matcherFor(schema.settings.rules, user);
+      if (matcher === undefined) continue;
+      found.push({ schema, matcher, flow: undefined });
+      if (matcher.scope === 'all') break;
+    }
+    return found;
+  }
+}

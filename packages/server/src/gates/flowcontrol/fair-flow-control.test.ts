@@ -1,0 +1,250 @@
+import { defaultFlowObjects } from '@wheelhouse/kinds';
+import { createMetricRegistry, dialectOf } from '@wheelhouse/machinery';
+import { FakeClock } from '@wheelhouse/machinery/testing';
+import { describe, expect, test } from 'vitest';
+import type { FlowInfo, Place } from './contract.ts';
+import { FairFlowControl } from './fair-flow-control.ts';
+import { createFlowMetrics } from './flow-metrics.ts';
+import { readLevel, readSchema } from './settings.ts';
+import { infoOf, requestOf, silentSeries, userOf } from './testing.ts';
+import { WatchCounts } from './watch-counts.ts';
+
+const objects = defaultFlowObjects(dialectOf('svc'));
+const defaults = {
+  levels: objects.levels.flatMap((object) => readLevel(object) ?? []),
+  schemas: objects.schemas.map(readSchema),
+};
+
+function fairOf(seatsTotal: number) {
+  const clock = new FakeClock();
+  const registry = createMetricRegistry({ release: '1.32', hidden: 'hidden' });
+  const fair = new FairFlowControl({
+    clock,
+    seatsTotal,
+    requestTimeoutMs: 60_000,
+    defaults,
+    countObjects: () => undefined,
+    watches: new WatchCounts(),
+    seriesOf: createFlowMetrics(registry).seriesOf,
+  });
+  const currentOf = (level: string) => fair.levels.of(level)?.current ?? Number.NaN;
+  return { clock, fair, currentOf, registry };
+}
+
+const known = 'system:authenticated';
+
+/** The level and schema that a request of somebody goes to. */
+function classOf(user: string, groups: readonly string[], info: Partial<FlowInfo> = {}): string {
+  const { fair, registry } = fairOf(600);
+  const place = fair.enter(requestOf(userOf(user, groups), infoOf(info)));
+  fair.close();
+  expect(place).not.toBeInstanceOf(Promise);
+  const line = registry
+    .render()
+    .split('\n')
+    .find((one) => one.startsWith('apiserver_flowcontrol_dispatched_requests_total{'));
+  const [, schema, level] = /flow_schema="([^"]+)",priority_level="([^"]+)"/.exec(line ?? '') ?? [];
+  return `${level} by ${schema}`;
+}
+
+describe('OPS-3: which level requests go to by default', () => {
+  const lease = { group: 'coordination.svc.io', resource: 'leases' };
+  const probe = { isResourceRequest: false, path: '/readyz' };
+  test.each<[string, readonly string[], Partial<FlowInfo>, string]>([
+    ['root', ['system:masters', known], {}, 'exempt by exempt'],
+    ['alice', [known], probe, 'exempt by probes'],
+    ['system:anonymous', ['system:unauthenticated'], probe, 'exempt by probes'],
+    [
+      'system:kube-controller-manager',
+      [known],
+      { ...lease, verb: 'update' },
+      'leader-election by system-leader-election',
+    ],
+    [
+      'system:kube-controller-manager',
+      [known],
+      { ...lease, verb: 'delete' },
+      'workload-high by kube-controller-manager',
+    ],
+    ['system:kube-scheduler', [known], {}, 'workload-high by kube-scheduler'],
+    ['system:node:n', ['system:nodes', known], lease, 'node-high by system-node-high'],
+    ['system:node:n', ['system:nodes', known], {}, 'system by system-nodes'],
+    [
+      'system:serviceaccount:svc-system:a',
+      ['system:serviceaccounts', known],
+      { resource: 'configmaps', verb: 'get' },
+      'leader-election by workload-leader-election',
+    ],
+    [
+      'system:serviceaccount:svc-system:a',
+      ['system:serviceaccounts', known],
+      { resource: 'pods' },
+      'workload-high by svc-system-service-accounts',
+    ],
+    [
+      'system:serviceaccount:ns:a',
+      ['system:serviceaccounts', known],
+      {},
+      'workload-low by service-accounts',
+    ],
+    ['alice', [known], {}, 'global-default by global-default'],
+    ['system:anonymous', ['system:unauthenticated'], {}, 'global-default by global-default'],
+    ['stranger', [], {}, 'catch-all by catch-all'],
+  ])('OPS-3: %s of %j, %j', (user, groups, info, wanted) => {
+    expect(classOf(user, groups, info)).toBe(wanted);
+  });
+});
+
+describe('OPS-3: how flows are told apart', () => {
+  const flowsOf = (level: string, requests: readonly (readonly [string, Partial<FlowInfo>])[]) => {
+    const { fair } = fairOf(600);
+    const groups = ['system:serviceaccounts', known];
+    for (const [user, info] of requests) {
+      void fair.enter(requestOf(userOf(user, groups), infoOf(info)));
+    }
+    const set = fair.levels.of(level)?.set;
+    const found = Array.from(set?.executing ?? [], ({ flow }) => flow.distinguisher);
+    fair.close();
+    return found;
+  };
+
+  test('OPS-3: by namespace, whoever asks', () => {
+    const [scheduler, account] = ['system:kube-scheduler', 'system:serviceaccount:svc-system:a'];
+    expect(
+      flowsOf('workload-high', [
+        [scheduler, { namespace: 'a' }],
+        [scheduler, { namespace: 'b' }],
+        [account, { namespace: 'a', resource: 'pods' }],
+        [scheduler, { namespace: '' }],
+      ]),
+    ).toEqual(['a', 'b', 'a', '']);
+  });
+
+  test('OPS-3: by user, wherever', () => {
+    const [one, other] = ['system:serviceaccount:ns:a', 'system:serviceaccount:ns:b'];
+    expect(
+      flowsOf('workload-low', [
+        [one, { namespace: 'a' }],
+        [one, { namespace: 'b' }],
+        [other, { namespace: 'a' }],
+      ]),
+    ).toEqual([one, one, other]);
+  });
+
+  test('OPS-3: not at all where there are no queues to choose from', () => {
+    expect(flowsOf('exempt', [['a', { isResourceRequest: false, path: '/livez' }]])).toEqual(['']);
+  });
+});
+
+describe('OPS-3: seats follow shares and demand', () => {
+  test('OPS-3: each level has its part of the server’s seats, some of it to lend', () => {
+    const { fair } = fairOf(600);
+    const numbers = Object.fromEntries(
+      Array.from(fair.levels.all(), ({ name, nominal, lower, upper, seatsMax }) => [
+        name,
+        [nominal, lower, upper, seatsMax],
+      ]),
+    );
+    expect(numbers).toEqual({
+      exempt: [0, 0, 600, undefined],
+      system: [74, 50, 674, 12],
+      'node-high': [98, 73, 698, 15],
+      'leader-election': [25, 25, 625, 4],
+      'workload-high': [98, 49, 698, 15],
+      'workload-low': [245, 24, 845, 37],
+      'global-default': [49, 24, 649, 8],
+      'catch-all': [13, 13, 613, undefined],
+    });
+    fair.close();
+  });
+
+  test('OPS-3: a busy level borrows what others do not use, and gives it back', async () => {
+    const { clock, fair, currentOf } = fairOf(600);
+    const alice = userOf('alice', [known]);
+    const before = currentOf('global-default');
+    const places: Place[] = [];
+    const take = (place: Place | Promise<Place>) => {
+      if (place instanceof Promise)
+        place.then(
+          (one) => places.push(one),
+          () => {},
+        );
+      else places.push(place);
+    };
+    for (let sent = 0; sent < 300; sent += 1) take(fair.enter(requestOf(alice)));
+    expect(places).toHaveLength(before);
+    clock.advance(10_000);
+    await Promise.resolve();
+    const after = currentOf('global-default');
+    expect(after).toBeGreaterThan(before);
+    // Nobody is left with less than what he does not lend.
+    for (const { current, lower } of fair.levels.all())
+      expect(current).toBeGreaterThanOrEqual(lower);
+    const given = Array.from(fair.levels.all()).reduce((sum, { current }) => sum + current, 0);
+    expect(Math.abs(given - 602)).toBeLessThanOrEqual(4);
+    await Promise.resolve();
+    expect(places).toHaveLength(Math.min(300, after));
+    for (let round = 0; round < 10 && places.length > 0; round += 1) {
+      for (const place of places.splice(0)) place.leave();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    // Ten minutes of nothing, and somebody else comes.
+    clock.advance(600_000);
+    const node = userOf('system:node:n', ['system:nodes', known]);
+    take(fair.enter(requestOf(node)));
+    expect(currentOf('global-default')).toBeLessThan(after);
+    fair.close();
+  });
+
+  test('OPS-3: a server that nobody uses has no timer', () => {
+    let timers = 0;
+    class CountingClock extends FakeClock {
+      override after(delayMs: number, task: () => void) {
+        timers += 1;
+        const timer = super.after(delayMs, () => {
+          timers -= 1;
+          task();
+        });
+        return timer;
+      }
+    }
+    const clock = new CountingClock();
+    const fair = new FairFlowControl({
+      clock,
+      seatsTotal: 600,
+      requestTimeoutMs: 60_000,
+      defaults,
+      countObjects: () => undefined,
+      watches: new WatchCounts(),
+      seriesOf: () => silentSeries,
+    });
+    expect(timers).toBe(0);
+    const place = fair.enter(requestOf(userOf('alice', [known])));
+    expect(timers).toBe(1);
+    if (!(place instanceof Promise)) place.leave();
+    clock.advance(60_000);
+    expect(timers).toBe(0);
+  });
+
+  test('OPS-3: a new configuration rules the next request, and forgets what was known', () => {
+    const { fair } = fairOf(600);
+    const alice = userOf('alice', [known]);
+    const uidOf = () => {
+      const place = fair.enter(requestOf(alice));
+      if (place instanceof Promise) throw new Error('there is a seat');
+      place.leave();
+      return place.flowClass?.flowSchemaUid;
+    };
+    expect(uidOf()).toBe('');
+    const [schema] = defaults.schemas.filter(({ name }) => name === 'global-default');
+    if (schema === undefined) throw new Error('no default');
+    fair.configure({ levels: [], schemas: [{ ...schema, uid: 'u1' }] });
+    expect(uidOf()).toBe('u1');
+    const own = { ...schema, name: 'own', uid: 'u2', precedence: 3, level: 'system' };
+    fair.configure({ levels: [], schemas: [own] });
+    expect(uidOf()).toBe('u2');
+    fair.configure({ levels: [], schemas: [{ ...own, level: 'nowhere' }] });
+    expect(uidOf()).toBe('');
+    fair.close();
+  });
+});

@@ -1,0 +1,287 @@
+import type { Counter, Gauge, Histogram, MetricRegistry, Stability } from '@wheelhouse/machinery';
+import type { SeriesOf } from './fair-flow-control.ts';
+import type { FlowSeries, LevelSeries, Refusal } from './flow-series.ts';
+import type { PriorityLevel } from './priority-level.ts';
+import type { PriorityLevels } from './priority-levels.ts';
+
+const durationBuckets = [0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30];
+const lengthBuckets = [0, 10, 25, 50, 100, 250, 500, 1000];
+const seatsBuckets = [1, 2, 4, 10];
+const watchBuckets = [0, 1, 10, 100, 1000, 10_000];
+const demandBuckets = [0.2, 0.4, 0.6, 0.8, 1, 1.2, 1.4, 1.7, 2, 2.8, 4, 6];
+const seatPartBuckets = [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1];
+const requestPartBuckets = [0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 1];
+
+/** Schemas come and go; their series stay with the registry, which has a bound of its own. */
+const knownMax = 1000;
+
+type Families = ReturnType<typeof createFamilies>;
+
+/** Counts what flow control does under upstream's names (OPS-1, OPS-3). */
+export interface FlowMetrics {
+  readonly seriesOf: SeriesOf;
+  readonly levelSeriesOf: (level: string) => LevelSeries;
+  /** Fills what is looked up only when somebody asks. */
+  look(levels: PriorityLevels): void;
+}
+
+/** Registers the metrics; series appear when there is something to count. */
+export function createFlowMetrics(registry: MetricRegistry): FlowMetrics {
+  const families = createFamilies(registry);
+  const showLimits = limitGauges(registry);
+  const known = new Map<string, FlowSeries>();
+  return {
+    levelSeriesOf: levelSeries(registry),
+    seriesOf(level, schema) {
+      const key = `${level}\0${schema}`;
+      let series = known.get(key);
+      if (series === undefined) {
+        if (known.size >= knownMax) known.clear();
+        series = new CountedSeries(families, level, schema);
+        known.set(key, series);
+      }
+      return series;
+    },
+    look(levels) {
+      families.progress.clear();
+      for (const { name, set } of levels.all()) {
+        set.look();
+        families.progress.of(name).set(set.progress);
+      }
+      showLimits(levels);
+    },
+  };
+}
+
+function metricMaker(registry: MetricRegistry) {
+  const definition = (name: string, help: string, stability: Stability, labels: string[]) => ({
+    name: `apiserver_flowcontrol_${name}`,
+    help,
+    stability,
+    labels,
+  });
+  return {
+    counter: (...of: Parameters<typeof definition>) => registry.counter(definition(...of)),
+    gauge: (...of: Parameters<typeof definition>) => registry.gauge(definition(...of)),
+    histogram: (buckets: readonly number[], ...of: Parameters<typeof definition>) =>
+      registry.histogram({ ...definition(...of), buckets }),
+  };
+}
+
+const flow = ['priority_level', 'flow_schema'];
+
+function createFamilies(registry: MetricRegistry) {
+  const { counter, gauge, histogram } = metricMaker(registry);
+  return {
+    rejected: counter('rejected_requests_total', 'Number of requests turned away.', 'BETA', [
+      ...flow,
+      'reason',
+    ]),
+    dispatched: counter('dispatched_requests_total', 'Number of requests run.', 'BETA', flow),
+    inQueue: gauge('current_inqueue_requests', 'Number of requests that wait.', 'BETA', flow),
+    inQueueSeats: gauge('current_inqueue_seats', 'Seats that are waited for.', 'ALPHA', flow),
+    queueLength: histogram(
+      lengthBuckets,
+      'request_queue_length_after_enqueue',
+      'Length of the queue that a request has come to, itself included.',
+      'ALPHA',
+      flow,
+    ),
+    executing: gauge('current_executing_requests', 'Number of requests that run.', 'BETA', flow),
+    executingSeats: gauge('current_executing_seats', 'Seats taken.', 'BETA', flow),
+    waited: histogram(
+      durationBuckets,
+      'request_wait_duration_seconds',
+      'How long requests waited for their turn.',
+      'BETA',
+      [...flow, 'execute'],
+    ),
+    took: histogram(
+      durationBuckets,
+      'request_execution_seconds',
+      'How long requests ran; of watches, until they stood.',
+      'ALPHA',
+      [...flow, 'type'],
+    ),
+    watches: histogram(
+      watchBuckets,
+      'watch_count_samples',
+      'How many watches see what a request writes.',
+      'ALPHA',
+      flow,
+    ),
+    estimated: histogram(
+      seatsBuckets,
+      'work_estimated_seats',
+      'Most seats that a request is given at once.',
+      'ALPHA',
+      flow,
+    ),
+    tooWide: counter(
+      'request_dispatch_no_accommodation_total',
+      'Times a request whose turn had come wanted more seats than were free.',
+      'ALPHA',
+      flow,
+    ),
+    progress: gauge('current_r', 'Seat-seconds served to each queue.', 'ALPHA', ['priority_level']),
+  };
+}
+
+/** The series of one schema at one level, each made when there is something to count. */
+class CountedSeries implements FlowSeries {
+  readonly #families: Families;
+  readonly #level: string;
+  readonly #schema: string;
+  readonly #executing: Gauge;
+  readonly #executingSeats: Gauge;
+  readonly #estimated: Histogram;
+  #dispatched: Counter | undefined;
+  #waited: Histogram | undefined;
+  #took: Histogram | undefined;
+  #queueLength: Histogram | undefined;
+  #inQueue: Gauge | undefined;
+  #inQueueSeats: Gauge | undefined;
+  #watches: Histogram | undefined;
+
+  constructor(families: Families, level: string, schema: string) {
+    this.#families = families;
+    this.#level = level;
+    this.#schema = schema;
+    this.#executing = families.executing.of(level, schema);
+    this.#executingSeats = families.executingSeats.of(level, schema);
+    this.#estimated = families.estimated.of(level, schema);
+  }
+
+  estimated(seats: number): void {
+    this.#estimated.observe(seats);
+  }
+
+  began(seats: number, waited: number | undefined): void {
+    this.#executing.add(1);
+    this.#executingSeats.add(seats);
+    this.#dispatched ??= this.#families.dispatched.of(this.#level, this.#schema);
+    this.#dispatched.add(1);
+    if (waited === undefined) return;
+    this.#waited ??= this.#families.waited.of(this.#level, this.#schema, 'true');
+    this.#waited.observe(waited);
+  }
+
+  ended(took: number, type: 'watch' | 'regular'): void {
+    this.#executing.add(-1);
+    if (type === 'watch') {
+      this.#families.took.of(this.#level, this.#schema, type).observe(took);
+      return;
+    }
+    this.#took ??= this.#families.took.of(this.#level, this.#schema, type);
+    this.#took.observe(took);
+  }
+
+  released(seats: number): void {
+    this.#executingSeats.add(-seats);
+  }
+
+  arrived(queueLength: number): void {
+    this.#queueLength ??= this.#families.queueLength.of(this.#level, this.#schema);
+    this.#queueLength.observe(queueLength);
+  }
+
+  waiting(requests: number, seats: number): void {
+    this.#inQueue ??= this.#families.inQueue.of(this.#level, this.#schema);
+    this.#inQueueSeats ??= this.#families.inQueueSeats.of(this.#level, this.#schema);
+    this.#inQueue.add(requests);
+    this.#inQueueSeats.add(seats);
+  }
+
+  refused(reason: Refusal, waited: number): void {
+    this.#families.rejected.of(this.#level, this.#schema, reason).add(1);
+    this.#families.waited.of(this.#level, this.#schema, 'false').observe(waited);
+  }
+
+  tooWide(): void {
+    this.#families.tooWide.of(this.#level, this.#schema).add(1);
+  }
+
+  watched(watches: number): void {
+    this.#watches ??= this.#families.watches.of(this.#level, this.#schema);
+    this.#watches.observe(watches);
+  }
+}
+
+/** Counts each nanosecond of a level by how much of it was used then. */
+function levelSeries(registry: MetricRegistry): (level: string) => LevelSeries {
+  const { histogram } = metricMaker(registry);
+  const level = ['priority_level'];
+  const demand = histogram(
+    demandBuckets,
+    'demand_seats',
+    'At each nanosecond, seats that could be used, as a part of the nominal ones.',
+    'ALPHA',
+    level,
+  );
+  const seats = histogram(
+    seatPartBuckets,
+    'priority_level_seat_utilization',
+    'At each nanosecond, seats in use, as a part of those there are.',
+    'ALPHA',
+    ['phase', ...level],
+  );
+  const requests = histogram(
+    requestPartBuckets,
+    'priority_level_request_utilization',
+    'At each nanosecond, requests that run or wait, as a part of what may.',
+    'ALPHA',
+    ['phase', ...level],
+  );
+  return (name) => {
+    const demanded = demand.of(name);
+    const seated = seats.of('executing', name);
+    const running = requests.of('executing', name);
+    const waiting = requests.of('waiting', name);
+    return {
+      lasted(nanoseconds, usage) {
+        const limit = Math.max(1, usage.limit);
+        const wanted = usage.seatsInUse + usage.seatsWaiting;
+        demanded.observe(wanted / Math.max(1, usage.nominal), nanoseconds);
+        seated.observe(usage.seatsInUse / limit, nanoseconds);
+        running.observe(usage.executing.length / limit, nanoseconds);
+        waiting.observe(usage.waiting / Math.max(1, usage.room), nanoseconds);
+      },
+    };
+  };
+}
+
+/** What levels may have and wanted, as of the last adjustment. */
+function limitGauges(registry: MetricRegistry): (levels: PriorityLevels) => void {
+  const { gauge } = metricMaker(registry);
+  const level = ['priority_level'];
+  const of = (name: string, help: string, stability: Stability = 'ALPHA') =>
+    gauge(name, help, stability, level);
+  const shown: readonly (readonly [ReturnType<typeof of>, (level: PriorityLevel) => number])[] = [
+    [of('nominal_limit_seats', 'Seats by shares alone.', 'BETA'), ({ nominal }) => nominal],
+    [of('lower_limit_seats', 'Seats that are not lent.'), ({ lower }) => lower],
+    [of('upper_limit_seats', 'Seats with all that may be borrowed.'), ({ upper }) => upper],
+    [of('current_limit_seats', 'Seats as of now.'), ({ current }) => current],
+    [
+      of('demand_seats_high_watermark', 'Most seats wanted in the last period.'),
+      ({ demand }) => demand.highWatermark,
+    ],
+    [
+      of('demand_seats_average', 'Seats wanted on average in the last period.'),
+      ({ demand }) => demand.average,
+    ],
+    [
+      of('demand_seats_stdev', 'Deviation of the seats wanted in the last period.'),
+      ({ demand }) => demand.deviation,
+    ],
+    [of('demand_seats_smoothed', 'Seats wanted of late.'), ({ demand }) => demand.smoothed],
+    [of('target_seats', 'Seats a level would be given.'), ({ demand }) => demand.target],
+  ];
+  const fair = gauge('seat_fair_frac', 'Part of its target that each level gets.', 'ALPHA', []);
+  return (levels) => {
+    for (const [family, number] of shown) {
+      family.clear();
+      for (const level of levels.all()) family.of(level.name).set(number(level));
+    }
+    fair.of().set(levels.fairPart);
+  };
+}

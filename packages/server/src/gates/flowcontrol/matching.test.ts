@@ -1,0 +1,93 @@
+import type { JsonObject } from '@wheelhouse/machinery';
+import { describe, expect, test } from 'vitest';
+import type { FlowInfo } from './contract.ts';
+import { matcherFor } from './matching.ts';
+import { readSchema } from './settings.ts';
+import { infoOf, userOf } from './testing.ts';
+
+const all = ['*'];
+
+/** Whether a rule with this in it is about a request. */
+function matches(rule: JsonObject, info: Partial<FlowInfo>, user = userOf('alice', ['staff'])) {
+  const subjects = [{ kind: 'User', user: { name: '*' } }];
+  const { rules } = readSchema({
+    apiVersion: 'v1',
+    kind: 'FlowSchema',
+    metadata: { name: 'schema' },
+    spec: { rules: [{ subjects, ...rule }] },
+  });
+  return matcherFor(rules, user)?.matches(infoOf(info));
+}
+
+const resource = (more: JsonObject): JsonObject => ({
+  resourceRules: [
+    { verbs: all, apiGroups: all, resources: all, namespaces: all, clusterScope: true, ...more },
+  ],
+});
+const url = (nonResourceURLs: string[], verbs = all): JsonObject => ({
+  nonResourceRules: [{ verbs, nonResourceURLs }],
+});
+const path = (at: string, verb = 'get') => ({ isResourceRequest: false, path: at, verb });
+
+describe('OPS-3: what a rule is about', () => {
+  test.each<[string, JsonObject, Partial<FlowInfo>, boolean]>([
+    ['everything', resource({}), {}, true],
+    ['a verb', resource({ verbs: ['list', 'get'] }), {}, true],
+    ['another verb', resource({ verbs: ['list'] }), {}, false],
+    ['a group', resource({ apiGroups: ['apps', ''] }), {}, true],
+    ['another group', resource({ apiGroups: ['apps'] }), {}, false],
+    ['a resource', resource({ resources: ['configmaps'] }), {}, true],
+    ['not its sub-resource', resource({ resources: ['pods'] }), { subresource: 'status' }, false],
+    [
+      'a sub-resource',
+      resource({ resources: ['pods/status'] }),
+      { resource: 'pods', subresource: 'status' },
+      true,
+    ],
+    ['a namespace', resource({ namespaces: ['n'], clusterScope: false }), {}, true],
+    ['another namespace', resource({ namespaces: ['m'] }), {}, false],
+    ['what has no namespace', resource({ namespaces: ['m'] }), { namespace: '' }, true],
+    ['not that', resource({ clusterScope: false }), { namespace: '' }, false],
+    ['resources are no URLs', resource({}), path('/version'), false],
+    ['every URL', url(['*']), path('/version'), true],
+    ['a URL', url(['/version']), path('/version'), true],
+    ['what is below it', url(['/healthz']), path('/healthz/ping'), true],
+    ['what is below it, by a star', url(['/healthz/*']), path('/healthz/ping'), true],
+    ['not what begins alike', url(['/healthz']), path('/healthzero'), false],
+    ['a verb of a URL', url(['/version'], ['get']), path('/version', 'post'), false],
+    ['URLs are no resources', url(['*']), {}, false],
+  ])('OPS-3: %s', (_, rule, info, wanted) => {
+    expect(matches(rule, info)).toBe(wanted);
+  });
+
+  const account = userOf('system:serviceaccount:ns:robot');
+  test.each<[string, JsonObject, ReturnType<typeof userOf>, boolean]>([
+    ['a user', { kind: 'User', user: { name: 'alice' } }, userOf('alice'), true],
+    ['another user', { kind: 'User', user: { name: 'bob' } }, userOf('alice'), false],
+    ['a group', { kind: 'Group', group: { name: 'b' } }, userOf('x', ['a', 'b']), true],
+    ['another group', { kind: 'Group', group: { name: 'c' } }, userOf('x', ['a', 'b']), false],
+    ['any group', { kind: 'Group', group: { name: '*' } }, userOf('x'), true],
+    [
+      'an account',
+      { kind: 'ServiceAccount', serviceAccount: { namespace: 'ns', name: 'robot' } },
+      account,
+      true,
+    ],
+    [
+      'any account of a namespace',
+      { kind: 'ServiceAccount', serviceAccount: { namespace: 'ns', name: '*' } },
+      account,
+      true,
+    ],
+    [
+      'none of another namespace',
+      { kind: 'ServiceAccount', serviceAccount: { namespace: 'n', name: '*' } },
+      account,
+      false,
+    ],
+    ['an unknown kind', { kind: 'Odd', user: { name: '*' } }, userOf('alice'), false],
+  ])('OPS-3: a subject: %s', (_, subject, user, wanted) => {
+    const found = matches({ subjects: [subject], ...resource({}) }, {}, user);
+    expect(found ?? false).toBe(wanted);
+  });
+});

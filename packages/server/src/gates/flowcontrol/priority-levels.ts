@@ -1,0 +1,156 @@
+import type { Clock } from '@wheelhouse/machinery';
+import { PriorityLevel } from './priority-level.ts';
+import type { QueueSet } from './queue-set.ts';
+import { allocateSeats } from './seat-allocation.ts';
+import type { LevelSettings } from './settings.ts';
+
+/** How often levels' limits follow what they want, ms. */
+export const adjustmentPeriodMs = 10_000;
+
+/**
+ * Divides the server's seats among the levels: by their shares, and then, from time to time, by
+ * what they could use, as far as they lend and borrow (OPS-3).
+ */
+export class PriorityLevels {
+  readonly #clock: Clock;
+  readonly #seatsTotal: number;
+  readonly #newSet: (name: string) => QueueSet;
+  #levels = new Map<string, PriorityLevel>();
+  /** Rounding up lets it exceed the server's seats by a few. */
+  #nominalTotal = 0;
+  #adjustedMs: number;
+  fairPart = 0;
+
+  constructor(options: {
+    readonly clock: Clock;
+    /** Seats of the server. */
+    readonly seatsTotal: number;
+    readonly newSet: (name: string) => QueueSet;
+  }) {
+    this.#clock = options.clock;
+    this.#seatsTotal = options.seatsTotal;
+    this.#newSet = options.newSet;
+    this.#adjustedMs = options.clock.monotonic();
+  }
+
+  of(name: string): PriorityLevel | undefined {
+    return this.#levels.get(name);
+  }
+
+  all(): IterableIterator<PriorityLevel> {
+    return this.#levels.values();
+  }
+
+  /** Somebody at a level that limits wants seats, or did so before the last adjustment. */
+  get isWanted(): boolean {
+    for (const { isExempt, set, demand } of this.#levels.values()) {
+      if (!isExempt && (!set.isIdle || demand.highWatermark > 0)) return true;
+    }
+    return false;
+  }
+
+  /** Goes by these levels; one that is no longer among them stays until it has served its last. */
+  configure(settings: readonly LevelSettings[]): void {
+    const next = new Map<string, PriorityLevel>();
+    for (const one of settings) {
+      const level = this.#levels.get(one.name) ?? new PriorityLevel(one, this.#newSet(one.name));
+      level.settings = one;
+      level.isQuiescing = false;
+      next.set(one.name, level);
+    }
+    for (const level of this.#levels.values()) {
+      if (next.has(level.name) || level.set.isIdle) continue;
+      level.isQuiescing = true;
+      next.set(level.name, level);
+    }
+    this.#levels = next;
+    this.#nominate();
+    this.#allocate();
+  }
+
+  /**
+   * Gives the levels what they could use since the last time. When that is long ago because nothing
+   * was wanted, old demand counts as forgotten for as long.
+   */
+  adjust(): void {
+    const nowMs = this.#clock.monotonic();
+    const passedMs = nowMs - this.#adjustedMs;
+    this.#adjustedMs = nowMs;
+    const missed = Math.max(0, Math.round(passedMs / adjustmentPeriodMs) - 1);
+    for (const level of this.#levels.values()) {
+      level.set.look();
+      level.noteDemand(level.set.demand.report(nowMs), missed);
+    }
+    this.#dropDrained();
+    this.#allocate();
+  }
+
+  #dropDrained(): void {
+    const drained = [...this.#levels.values()].filter(
+      ({ isQuiescing, set }) => isQuiescing && set.isIdle,
+    );
+    if (drained.length === 0) return;
+    for (const { name } of drained) this.#levels.delete(name);
+    this.#nominate();
+  }
+
+  #nominate(): void {
+    let shares = 0;
+    for (const { settings } of this.#levels.values()) shares += settings.shares;
+    this.#nominalTotal = 0;
+    for (const level of this.#levels.values()) {
+      level.nominate(this.#seatsTotal, shares);
+      this.#nominalTotal += level.nominal;
+    }
+  }
+
+  /**
+   * Levels that limit get what they could use, as long as exempt ones have left enough for all to
+   * have the least they should. One that may have a seat has one at least: with none, its first
+   * request would have to wait for the next adjustment.
+   */
+  #allocate(): void {
+    const levels = [...this.#levels.values()];
+    const limited = levels.filter(({ isExempt }) => !isExempt);
+    const sumOf = (number: (level: PriorityLevel) => number) =>
+      limited.reduce((sum, level) => sum + number(level), 0);
+    let remaining = this.#nominalTotal;
+    for (const level of levels) {
+      const { demand, currentLower } = level;
+      demand.target = Math.max(currentLower, demand.smoothed);
+      if (!level.isExempt) continue;
+      remaining -= currentLower;
+      level.limitTo(currentLower);
+    }
+    const lower = sumOf((level) => level.lower);
+    const currentLower = sumOf((level) => level.currentLower);
+    this.fairPart = 0;
+    if (remaining <= lower) {
+      for (const level of limited) limit(level, level.lower);
+    } else if (remaining <= currentLower) {
+      const part = (remaining - lower) / (currentLower - lower);
+      for (const level of limited) {
+        limit(level, level.lower + Math.round((level.currentLower - level.lower) * part));
+      }
+    } else this.#allocateFairly(limited);
+  }
+
+  #allocateFairly(limited: readonly PriorityLevel[]): void {
+    const claims = limited.map(({ currentLower, upper, demand }) => ({
+      lower: currentLower,
+      upper,
+      target: demand.target,
+    }));
+    const found = allocateSeats(this.#nominalTotal, claims);
+    this.fairPart = found?.fairPart ?? 0;
+    limited.forEach((level, index) => {
+      // Bounds that do not add up leave things as they are; a new level begins with what it has.
+      const kept = level.current === 0 ? level.nominal : level.current;
+      limit(level, Math.round(found?.seats[index] ?? kept));
+    });
+  }
+}
+
+function limit(level: PriorityLevel, seats: number): void {
+  level.limitTo(Math.max(seats, Math.min(1, level.upper)));
+}

@@ -1,0 +1,432 @@
+import type { Clock, MaybePromise, Timer } from '@wheelhouse/machinery';
+import type { FlowRequest } from './contract.ts';
+import type { LevelSeries, LevelUsage, Refusal } from './flow-series.ts';
+import { LingeringSeats } from './lingering-seats.ts';
+import { type FlowQueue, type Seat, SeatList, type SeatOwner } from './seat.ts';
+import { SeatDemand } from './seat-demand.ts';
+import type { LimitResponse } from './settings.ts';
+
+/** How long a request is expected to take, seconds, until it is known. */
+const serviceSeconds = 0.003;
+
+/** What has become of a level's requests since it began. */
+export interface QueueSetTotals {
+  readonly dispatched: number;
+  readonly rejected: number;
+  readonly timedOut: number;
+  readonly cancelled: number;
+}
+
+/** What a set of queues needs of its surroundings. */
+export interface QueueSetOptions {
+  readonly clock: Clock;
+  /** The error of a request that is turned away. */
+  readonly refusal: (seat: Seat) => Error;
+  /** How long a request may wait. */
+  readonly waitLimitMs: (request: FlowRequest) => number;
+  readonly series?: LevelSeries | undefined;
+}
+
+/**
+ * The seats of one level and the queues before them (OPS-3). Requests of a flow go to one of the
+ * queues of its hand; a free seat goes to the queue that fair queuing serves first.
+ *
+ * Fair queuing: imagine that all queues with something to do are served at once, each by the same
+ * part of the seats. R is how many seat-seconds each queue has been served so since the beginning;
+ * it runs the faster, the fewer queues there are. A queue's `nextR` is when, on that scale, its
+ * oldest request would begin, and adding the request's own work gives when it would be done. The
+ * queue whose oldest would be done first is served first.
+ *
+ * An example, one seat, requests of 3 ms: flow a sends three, then b one, all at R = 0. a's first
+ * runs: a.nextR = 3. Of those that wait, a's would be done at 6 and b's at 3: b is next although it
+ * came last.
+ *
+ * The path of a request that finds a seat makes nothing but the seat itself and waits for nothing.
+ */
+export class QueueSet implements SeatOwner, LevelUsage {
+  readonly #clock: Clock;
+  readonly #refusal: QueueSetOptions['refusal'];
+  readonly #waitLimitMs: QueueSetOptions['waitLimitMs'];
+  readonly #series: LevelSeries | undefined;
+  readonly demand: SeatDemand;
+  readonly executing = new SeatList();
+  readonly #queues: (FlowQueue | undefined)[] = [];
+  /** Queues that have somebody waiting, in no order. */
+  readonly #waitingQueues: FlowQueue[] = [];
+  readonly #lingering = new LingeringSeats();
+  #response: LimitResponse = { type: 'Reject' };
+  #limit = 0;
+  /** Seats by shares alone. */
+  nominal = 0;
+  seatsInUse = 0;
+  seatsWaiting = 0;
+  waiting = 0;
+  /** Queues with something that waits or runs. */
+  #activeQueues = 0;
+  #enqueues = 0;
+  #lastServed = 0;
+  #progress = 0;
+  #lastMs: number;
+  #timer: Timer | undefined;
+  #timerDueMs = Number.POSITIVE_INFINITY;
+  /** No request that waits has to go before this. */
+  #deadlineMs = Number.POSITIVE_INFINITY;
+  readonly #totals = { dispatched: 0, rejected: 0, timedOut: 0, cancelled: 0 };
+
+  constructor(options: QueueSetOptions) {
+    this.#clock = options.clock;
+    this.#refusal = options.refusal;
+    this.#waitLimitMs = options.waitLimitMs;
+    this.#series = options.series;
+    this.#lastMs = options.clock.monotonic();
+    this.demand = new SeatDemand(this.#lastMs);
+  }
+
+  get totals(): QueueSetTotals {
+    return this.#totals;
+  }
+
+  get limit(): number {
+    return this.#limit;
+  }
+
+  get room(): number {
+    const response = this.#response;
+    return response.type === 'Queue' ? response.queues * response.queueLengthLimit : 1;
+  }
+
+  /** R, in seat-seconds. */
+  get progress(): number {
+    return this.#progress;
+  }
+
+  get isIdle(): boolean {
+    return this.waiting === 0 && this.executing.length === 0;
+  }
+
+  /** The queues that a request may be put in, or that still hold some: made when first used. */
+  queues(): readonly FlowQueue[] {
+    return this.#queues.filter((queue) => queue !== undefined);
+  }
+
+  /** Goes by other numbers from now on; what runs goes on. */
+  configure(response: LimitResponse, limit: number): void {
+    const nowMs = this.#clock.monotonic();
+    this.#reach(nowMs);
+    this.#response = response;
+    this.#limit = limit;
+    this.#dispatch(nowMs);
+    this.#arm();
+  }
+
+  /** Takes the request's seats, now or when its turn comes. Throws or rejects when it may not. */
+  enter(seat: Seat): MaybePromise<Seat> {
+    const nowMs = this.#clock.monotonic();
+    this.#reach(nowMs);
+    seat.arrivalMs = nowMs;
+    seat.arrivalR = this.#progress;
+    const response = this.#response;
+    if (response.type !== 'Queue') {
+      if (!this.#fits(seat)) throw this.#refuse(seat, 'concurrency-limit', 0);
+      this.#begin(seat, nowMs);
+      return seat;
+    }
+    const queue = this.#queueFor(seat);
+    if (this.seatsInUse >= this.#limit && queue.waiting.length >= response.queueLengthLimit) {
+      throw this.#refuse(seat, 'queue-full', 0);
+    }
+    seat.queue = queue;
+    const isActive = queue.waiting.length + queue.executing > 0;
+    if (!isActive) this.#activeQueues += 1;
+    if (queue.waiting.length === 0 && (!isActive || queue.nextR < this.#progress)) {
+      queue.nextR = this.#progress;
+    }
+    seat.flow.series.arrived(queue.waiting.length + 1);
+    if (this.waiting === 0 && this.seatsInUse < this.#limit && this.#fits(seat)) {
+      this.#lastServed = queue.index;
+      this.#begin(seat, nowMs);
+      return seat;
+    }
+    return this.#wait(seat, queue, nowMs);
+  }
+
+  /** A request gives up waiting: its client has gone. */
+  cancel(seat: Seat): void {
+    if (seat.state !== 'waiting') return;
+    this.#reach(this.#clock.monotonic());
+    this.#eject(seat, 'cancelled');
+  }
+
+  /** A request is over; its seats are free, now or after it has lingered. */
+  finish(seat: Seat): void {
+    const nowMs = this.#clock.monotonic();
+    this.#reach(nowMs);
+    const { queue } = seat;
+    const seconds = (nowMs - (seat.startMs ?? nowMs)) / 1000;
+    seat.state = 'over';
+    this.executing.remove(seat);
+    if (queue !== undefined) {
+      queue.executing -= 1;
+      // It was booked for the expected time; the queue gets back, or owes, the difference.
+      queue.nextR -= seat.initialSeats * (serviceSeconds - seconds);
+      this.#boundNext(queue);
+      if (queue.waiting.length + queue.executing === 0) this.#activeQueues -= 1;
+    }
+    const type = seat.request.info.verb === 'watch' ? 'watch' : 'regular';
+    seat.flow.series.ended(seconds, type);
+    if (seat.lingerMs > 0) this.#lingering.add(seat, nowMs + seat.lingerMs);
+    else this.#release(seat, nowMs);
+    if (this.waiting === 0) return;
+    this.#dispatch(nowMs);
+    this.#arm();
+  }
+
+  /** Brings what is shown up to now. */
+  look(): void {
+    this.#reach(this.#clock.monotonic());
+  }
+
+  /** Whoever waits is turned away, and no timer is left. */
+  close(): void {
+    this.#timer?.stop();
+    this.#timer = undefined;
+    for (const queue of [...this.#waitingQueues]) {
+      for (const seat of [...queue.waiting]) this.#eject(seat, 'cancelled');
+    }
+  }
+
+  /** Moves R to now, freeing on the way what has lingered long enough. */
+  #reach(nowMs: number): void {
+    if (this.#lingering.firstDueMs > nowMs) {
+      this.#advance(nowMs);
+      return;
+    }
+    let due = this.#lingering.dueBy(nowMs);
+    for (; due !== undefined; due = this.#lingering.dueBy(nowMs)) {
+      this.#advance(due.dueMs);
+      this.#release(due.seat, due.dueMs);
+    }
+    this.#advance(nowMs);
+    this.#dispatch(nowMs);
+  }
+
+  #advance(nowMs: number): void {
+    const seconds = (nowMs - this.#lastMs) / 1000;
+    this.#lastMs = nowMs;
+    if (seconds > 0) this.#series?.lasted(seconds * 1e9, this);
+    if (this.#activeQueues === 0) return;
+    const seats = Math.min(this.seatsInUse + this.seatsWaiting, this.#limit);
+    this.#progress += (seconds * seats) / this.#activeQueues;
+  }
+
+  /** The queue of the hand with the least work waiting; each call begins at another card. */
+  #queueFor(seat: Seat): FlowQueue {
+    const { hand } = seat.flow;
+    const offset = this.#enqueues % hand.length;
+    this.#enqueues += 1;
+    let best = this.#queueAt(hand[offset] as number);
+    for (let dealt = 1; dealt < hand.length && best.workWaiting > 0; dealt += 1) {
+      const queue = this.#queueAt(hand[(offset + dealt) % hand.length] as number);
+      if (queue.workWaiting < best.workWaiting) best = queue;
+    }
+    return best;
+  }
+
+  #queueAt(index: number): FlowQueue {
+    const known = this.#queues[index];
+    if (known !== undefined) return known;
+    const made: FlowQueue = {
+      index,
+      nextR: 0,
+      waiting: new SeatList(),
+      executing: 0,
+      seatsInUse: 0,
+      initialSeatsWaiting: 0,
+      maxSeatsWaiting: 0,
+      workWaiting: 0,
+      position: -1,
+    };
+    this.#queues[index] = made;
+    return made;
+  }
+
+  /** One that wants more seats than there are runs when nobody else does. */
+  #fits(seat: Seat): boolean {
+    if (this.#response.type === 'Exempt') return true;
+    const { maxSeats } = seat;
+    if (maxSeats > this.#limit) return this.executing.length === 0;
+    return this.seatsInUse + maxSeats <= this.#limit;
+  }
+
+  #wait(seat: Seat, queue: FlowQueue, nowMs: number): MaybePromise<Seat> {
+    if (queue.waiting.length === 0) queue.position = this.#waitingQueues.push(queue) - 1;
+    queue.waiting.add(seat);
+    this.#countWaiting(seat, 1);
+    this.#dispatch(nowMs);
+    // The turn of the one that came may have been next.
+    if (seat.state !== 'waiting') return seat;
+    this.demand.set(nowMs, this.seatsInUse + this.seatsWaiting);
+    seat.deadlineMs = nowMs + this.#waitLimitMs(seat.request);
+    if (seat.deadlineMs < this.#deadlineMs) this.#deadlineMs = seat.deadlineMs;
+    this.#arm();
+    const turn = new Promise<Seat>((resolve, reject) => {
+      seat.granted = resolve;
+      seat.refused = reject;
+    });
+    const { exchange } = seat.request;
+    exchange.onAbort(() => this.cancel(seat));
+    if (exchange.aborted) this.cancel(seat);
+    return turn;
+  }
+
+  #countWaiting(seat: Seat, by: 1 | -1): void {
+    const queue = seat.queue as FlowQueue;
+    const seats = by * seat.maxSeats;
+    this.waiting += by;
+    this.seatsWaiting += seats;
+    queue.maxSeatsWaiting += seats;
+    queue.initialSeatsWaiting += by * seat.initialSeats;
+    // Sums of fractions must come back to nothing when nobody is left.
+    queue.workWaiting = queue.waiting.length === 0 ? 0 : queue.workWaiting + by * workOf(seat);
+    seat.flow.series.waiting(by, seats);
+  }
+
+  #takeFromQueue(seat: Seat): void {
+    const queue = seat.queue as FlowQueue;
+    queue.waiting.remove(seat);
+    this.#countWaiting(seat, -1);
+    if (queue.waiting.length > 0) return;
+    const last = this.#waitingQueues.pop() as FlowQueue;
+    if (last !== queue) {
+      this.#waitingQueues[queue.position] = last;
+      last.position = queue.position;
+    }
+    queue.position = -1;
+  }
+
+  #dispatch(nowMs: number): void {
+    while (this.waiting > 0 && this.seatsInUse < this.#limit) {
+      const queue = this.#nextQueue();
+      const seat = queue.waiting.first as Seat;
+      if (!this.#fits(seat)) {
+        seat.flow.series.tooWide();
+        return;
+      }
+      this.#takeFromQueue(seat);
+      this.#lastServed = queue.index;
+      this.#begin(seat, nowMs);
+      this.#boundNext(queue);
+      seat.granted?.(seat);
+    }
+  }
+
+  /** Of queues that would be done at the same time, the next one around from the last served. */
+  #nextQueue(): FlowQueue {
+    const deck = this.#queues.length;
+    const turnOf = (queue: FlowQueue) => (queue.index - this.#lastServed - 1 + deck) % deck;
+    let best = this.#waitingQueues[0] as FlowQueue;
+    let bestDone = Number.POSITIVE_INFINITY;
+    for (const queue of this.#waitingQueues) {
+      const done = queue.nextR + workOf(queue.waiting.first as Seat);
+      if (done < bestDone || (done === bestDone && turnOf(queue) < turnOf(best))) {
+        best = queue;
+        bestDone = done;
+      }
+    }
+    return best;
+  }
+
+  #begin(seat: Seat, nowMs: number): void {
+    const { queue } = seat;
+    const work = workOf(seat);
+    if (seat.finalSeats > this.#limit && queue !== undefined) {
+      // As much work in all, of fewer seats for longer.
+      seat.lingerMs = (seat.lingerMs * seat.finalSeats) / this.#limit;
+      seat.finalSeats = this.#limit;
+    }
+    const { maxSeats } = seat;
+    seat.state = 'executing';
+    seat.startMs = nowMs;
+    this.executing.add(seat);
+    this.seatsInUse += maxSeats;
+    if (queue !== undefined) {
+      queue.executing += 1;
+      queue.seatsInUse += maxSeats;
+      queue.nextR += work;
+    }
+    this.demand.set(nowMs, this.seatsInUse + this.seatsWaiting);
+    this.#totals.dispatched += 1;
+    const isExempt = this.#response.type === 'Exempt';
+    seat.flow.series.began(maxSeats, isExempt ? undefined : (nowMs - seat.arrivalMs) / 1000);
+  }
+
+  /** No request begins, on the scale of R, before it has come. */
+  #boundNext(queue: FlowQueue): void {
+    const oldest = queue.waiting.first;
+    if (oldest !== undefined && queue.nextR < oldest.arrivalR) queue.nextR = oldest.arrivalR;
+  }
+
+  #release(seat: Seat, nowMs: number): void {
+    const { maxSeats } = seat;
+    this.seatsInUse -= maxSeats;
+    if (seat.queue !== undefined) seat.queue.seatsInUse -= maxSeats;
+    this.demand.set(nowMs, this.seatsInUse + this.seatsWaiting);
+    seat.flow.series.released(maxSeats);
+  }
+
+  #refuse(seat: Seat, reason: Refusal, waited: number): Error {
+    seat.state = 'over';
+    this.#totals.rejected += 1;
+    seat.flow.series.refused(reason, waited);
+    return this.#refusal(seat);
+  }
+
+  #eject(seat: Seat, reason: 'time-out' | 'cancelled'): void {
+    const queue = seat.queue as FlowQueue;
+    this.#takeFromQueue(seat);
+    this.#boundNext(queue);
+    if (queue.waiting.length + queue.executing === 0) this.#activeQueues -= 1;
+    const nowMs = this.#lastMs;
+    this.demand.set(nowMs, this.seatsInUse + this.seatsWaiting);
+    if (reason === 'time-out') this.#totals.timedOut += 1;
+    else this.#totals.cancelled += 1;
+    seat.refused?.(this.#refuse(seat, reason, (nowMs - seat.arrivalMs) / 1000));
+  }
+
+  /** Sets the one timer for what comes first: a request that has waited long enough, or a seat. */
+  #arm(): void {
+    if (this.waiting === 0) return;
+    const dueMs = Math.min(this.#deadlineMs, this.#lingering.firstDueMs);
+    if (dueMs >= this.#timerDueMs) return;
+    this.#timer?.stop();
+    this.#timerDueMs = dueMs;
+    this.#timer = this.#clock.after(Math.max(1, dueMs - this.#lastMs), () => this.#ring());
+  }
+
+  #ring(): void {
+    this.#timer = undefined;
+    this.#timerDueMs = Number.POSITIVE_INFINITY;
+    const nowMs = this.#clock.monotonic();
+    this.#reach(nowMs);
+    if (this.#deadlineMs <= nowMs) this.#ejectLate(nowMs);
+    this.#dispatch(nowMs);
+    this.#arm();
+  }
+
+  #ejectLate(nowMs: number): void {
+    let nextMs = Number.POSITIVE_INFINITY;
+    for (const queue of [...this.#waitingQueues]) {
+      for (const seat of [...queue.waiting]) {
+        if (seat.deadlineMs <= nowMs) this.#eject(seat, 'time-out');
+        else if (seat.deadlineMs < nextMs) nextMs = seat.deadlineMs;
+      }
+    }
+    this.#deadlineMs = nextMs;
+  }
+}
+
+/** Seat-seconds that a request is booked for. */
+function workOf(seat: Seat): number {
+  const lingering = seat.lingerMs > 0 ? (seat.finalSeats * seat.lingerMs) / 1000 : 0;
+  return seat.initialSeats * serviceSeconds + lingering;
+}

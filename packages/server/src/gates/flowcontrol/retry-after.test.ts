@@ -1,0 +1,45 @@
+import { FakeClock } from '@wheelhouse/machinery/testing';
+import { expect, test } from 'vitest';
+import { RetryAfter } from './retry-after.ts';
+
+/** Turns so many away in each of the seconds, and gives what the last one of each was told. */
+function told(retryAfter: RetryAfter, clock: FakeClock, seconds: number, each: number): number[] {
+  return Array.from({ length: seconds }, () => {
+    let last = 0;
+    for (let refused = 0; refused < each; refused += 1) last = retryAfter.refused('level');
+    clock.advance(1000);
+    return last;
+  });
+}
+
+test('OPS-3: those turned away are asked to stay away longer while it goes on', () => {
+  const clock = new FakeClock();
+  const retryAfter = new RetryAfter(clock);
+  expect(told(retryAfter, clock, 1, 50)).toEqual([1]);
+  const later = told(retryAfter, clock, 70, 50);
+  expect(later[0]).toBe(2);
+  expect(later.every((one, at) => at === 0 || one >= (later[at - 1] ?? 0))).toBe(true);
+  expect(later.at(-1)).toBe(32);
+});
+
+test('OPS-3: it goes down by a second at a time when it is over', () => {
+  const clock = new FakeClock();
+  const retryAfter = new RetryAfter(clock);
+  told(retryAfter, clock, 5, 50);
+  const high = retryAfter.refused('level');
+  expect(high).toBeGreaterThan(1);
+  clock.advance(60_000);
+  expect(retryAfter.refused('level')).toBe(high - 1);
+  clock.advance(60_000);
+  expect(retryAfter.refused('level')).toBe(Math.max(1, high - 2));
+});
+
+test('OPS-3: a few now and then are asked for no more than a second, each level by itself', () => {
+  const clock = new FakeClock();
+  const retryAfter = new RetryAfter(clock);
+  expect(told(retryAfter, clock, 20, 2)).toEqual(Array.from({ length: 20 }, () => 1));
+  told(retryAfter, clock, 5, 50);
+  expect(retryAfter.refused('other')).toBe(1);
+  retryAfter.keep(new Set(['other']));
+  expect(retryAfter.refused('level')).toBe(1);
+});

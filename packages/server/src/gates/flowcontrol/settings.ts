@@ -1,0 +1,145 @@
+import { at, listAt, numberAt, objectAt, objectsAt, textAt } from '@wheelhouse/kinds';
+import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
+
+/** What becomes of a level's requests when all its seats are taken. */
+export type LimitResponse =
+  | { readonly type: 'Exempt' }
+  | { readonly type: 'Reject' }
+  | {
+      readonly type: 'Queue';
+      readonly queues: number;
+      readonly handSize: number;
+      readonly queueLengthLimit: number;
+    };
+
+/** A PriorityLevelConfiguration as flow control goes by it. */
+export interface LevelSettings {
+  readonly name: string;
+  readonly uid: string;
+  readonly shares: number;
+  readonly lendablePercent: number;
+  /** Undefined: no limit but the server's. */
+  readonly borrowingLimitPercent: number | undefined;
+  readonly response: LimitResponse;
+}
+
+/** Whom a rule is about. */
+export interface SubjectSettings {
+  readonly kind: string;
+  readonly name: string;
+  /** Of service accounts alone. */
+  readonly namespace: string;
+}
+
+/** Requests to resources that a rule is about; a list of one star means all. */
+export interface ResourceRule {
+  readonly verbs: readonly string[];
+  readonly apiGroups: readonly string[];
+  readonly resources: readonly string[];
+  readonly namespaces: readonly string[];
+  readonly clusterScope: boolean;
+}
+
+/** Other requests that a rule is about. */
+export interface UrlRule {
+  readonly verbs: readonly string[];
+  readonly urls: readonly string[];
+}
+
+/** One rule of a schema: any of its subjects with any of the requests. */
+export interface RuleSettings {
+  readonly subjects: readonly SubjectSettings[];
+  readonly resourceRules: readonly ResourceRule[];
+  readonly urlRules: readonly UrlRule[];
+}
+
+/** A FlowSchema as flow control goes by it. */
+export interface SchemaSettings {
+  readonly name: string;
+  readonly uid: string;
+  readonly level: string;
+  readonly precedence: number;
+  readonly method: 'ByUser' | 'ByNamespace' | undefined;
+  readonly rules: readonly RuleSettings[];
+}
+
+/** Undefined for a level whose parts contradict each other: it counts as absent. */
+export function readLevel(object: ApiObject): LevelSettings | undefined {
+  const name = textAt(object, 'metadata', 'name');
+  const spec = objectAt(object, 'spec') ?? {};
+  const [exempt, limited] = [objectAt(spec, 'exempt'), objectAt(spec, 'limited')];
+  const isExempt = textAt(spec, 'type') === 'Exempt';
+  if (isExempt !== (name === 'exempt')) return undefined;
+  const shared = exempt ?? limited;
+  const response = isExempt ? ({ type: 'Exempt' } as const) : responseOf(limited);
+  if (response === undefined) return undefined;
+  return {
+    name,
+    uid: textAt(object, 'metadata', 'uid'),
+    shares: numberAt(shared, 'nominalConcurrencyShares'),
+    lendablePercent: numberAt(shared, 'lendablePercent'),
+    borrowingLimitPercent:
+      at(limited, 'borrowingLimitPercent') === undefined
+        ? undefined
+        : numberAt(limited, 'borrowingLimitPercent'),
+    response,
+  };
+}
+
+function responseOf(limited: JsonObject | undefined): LimitResponse | undefined {
+  const response = objectAt(limited, 'limitResponse');
+  const queuing = objectAt(response, 'queuing');
+  const type = textAt(response, 'type');
+  if (type === 'Reject') return queuing === undefined ? { type } : undefined;
+  if (type !== 'Queue' || queuing === undefined) return undefined;
+  const [queues, handSize] = [numberAt(queuing, 'queues'), numberAt(queuing, 'handSize')];
+  if (queues < 1 || handSize < 1 || handSize > queues) return undefined;
+  return { type, queues, handSize, queueLengthLimit: numberAt(queuing, 'queueLengthLimit') };
+}
+
+/** Reads a schema, which validation has let pass; what it names may not be there. */
+export function readSchema(object: ApiObject): SchemaSettings {
+  const spec = objectAt(object, 'spec') ?? {};
+  const method = textAt(spec, 'distinguisherMethod', 'type');
+  return {
+    name: textAt(object, 'metadata', 'name'),
+    uid: textAt(object, 'metadata', 'uid'),
+    level: textAt(spec, 'priorityLevelConfiguration', 'name'),
+    precedence: numberAt(spec, 'matchingPrecedence'),
+    method: method === 'ByUser' || method === 'ByNamespace' ? method : undefined,
+    rules: objectsAt(spec, 'rules').map(readRule),
+  };
+}
+
+function readRule(rule: JsonObject): RuleSettings {
+  return {
+    subjects: objectsAt(rule, 'subjects').map(readSubject),
+    resourceRules: objectsAt(rule, 'resourceRules').map((one) => ({
+      verbs: texts(one, 'verbs'),
+      apiGroups: texts(one, 'apiGroups'),
+      resources: texts(one, 'resources'),
+      namespaces: texts(one, 'namespaces'),
+      clusterScope: at(one, 'clusterScope') === true,
+    })),
+    urlRules: objectsAt(rule, 'nonResourceRules').map((one) => ({
+      verbs: texts(one, 'verbs'),
+      urls: texts(one, 'nonResourceURLs'),
+    })),
+  };
+}
+
+const described: ReadonlyMap<string, string> = new Map([
+  ['User', 'user'],
+  ['Group', 'group'],
+  ['ServiceAccount', 'serviceAccount'],
+]);
+
+function readSubject(subject: JsonObject): SubjectSettings {
+  const kind = textAt(subject, 'kind');
+  const one = objectAt(subject, described.get(kind) ?? '');
+  return { kind, name: textAt(one, 'name'), namespace: textAt(one, 'namespace') };
+}
+
+function texts(object: JsonObject, member: string): string[] {
+  return listAt(object, member).map(String);
+}

@@ -1,0 +1,102 @@
+import type { Clock, UserInfo } from '@wheelhouse/machinery';
+import type { FlowInfo, FlowRequest } from './contract.ts';
+import { Overloaded } from './contract.ts';
+import type { FlowSeries } from './flow-series.ts';
+import { QueueSet } from './queue-set.ts';
+import { type Flow, Seat, type WorkEstimate } from './seat.ts';
+import { dealHand, flowHash } from './shuffle-sharding.ts';
+
+/** For tests of this room. */
+
+/** Numbers below a bound, the same ones for the same seed. */
+export function randomOf(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;
+    return Math.floor((state / 2_147_483_648) * below);
+  };
+}
+
+/** Counts nothing. */
+export const silentSeries: FlowSeries = {
+  estimated: () => {},
+  began: () => {},
+  ended: () => {},
+  released: () => {},
+  arrived: () => {},
+  waiting: () => {},
+  refused: () => {},
+  tooWide: () => {},
+  watched: () => {},
+};
+
+/** A user of these groups alone. */
+export function userOf(name: string, groups: readonly string[] = []): UserInfo {
+  return { name, uid: '', groups, extra: {} };
+}
+
+/** A GET of a path in `/api`, or what is said otherwise. */
+export function infoOf(more: Partial<FlowInfo> = {}): FlowInfo {
+  return {
+    verb: 'get',
+    path: '/api/v1/namespaces/n/configmaps/a',
+    isResourceRequest: true,
+    group: '',
+    version: 'v1',
+    namespace: 'n',
+    resource: 'configmaps',
+    subresource: '',
+    name: 'a',
+    query: new URLSearchParams(),
+    ...more,
+  };
+}
+
+/** A request whose client can be made to go away. */
+export function requestOf(
+  user: UserInfo,
+  info: FlowInfo = infoOf(),
+): FlowRequest & { abort(): void } {
+  const callbacks: (() => void)[] = [];
+  const exchange = {
+    aborted: false,
+    onAbort: (callback: () => void) => void callbacks.push(callback),
+  };
+  return {
+    user,
+    info,
+    exchange,
+    abort() {
+      exchange.aborted = true;
+      for (const callback of callbacks) callback();
+    },
+  };
+}
+
+/** A small deck. */
+export const queuing = { queues: 8, handSize: 2, queueLengthLimit: 50 };
+
+/** A flow of some schema, told from others by its name. */
+export function flowOf(name: string, deck: { queues: number; handSize: number } = queuing): Flow {
+  return {
+    distinguisher: name,
+    hand: dealHand(flowHash('schema', name), deck),
+    series: silentSeries,
+    flowClass: {
+      flowSchema: 'schema',
+      flowSchemaUid: '',
+      priorityLevel: 'level',
+      priorityLevelUid: '',
+    },
+  };
+}
+
+/** A set of queues, and a way to send it requests. */
+export function queueSetOf(clock: Clock, waitLimitMs = 15_000) {
+  const refusal = () => new Overloaded(1);
+  const set = new QueueSet({ clock, refusal, waitLimitMs: () => waitLimitMs });
+  const one: WorkEstimate = { initialSeats: 1, finalSeats: 0, lingerMs: 0 };
+  const seatOf = (flow: Flow, work: WorkEstimate = one) =>
+    new Seat(requestOf(userOf(flow.distinguisher)), flow, set, work);
+  return { set, seatOf };
+}

@@ -1,0 +1,3 @@
+/** The API server as a library. */
+
+export { type ControlPlane, startControlPlane } from './library.ts';

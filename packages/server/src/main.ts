@@ -1,0 +1,163 @@
+import { holdProcess, type Logger, systemClock } from '@wheelhouse/machinery';
+import { loadConvertProgram } from '@wheelhouse/svcctl';
+import { writeAdminKubeconfig } from './compose/certificates/admin-kubeconfig.ts';
+import { describeFlags, FlagError } from './compose/flags/flags.ts';
+import { serverFlags } from './compose/flags/flags-table.ts';
+import { readOptions, type ServerOptions } from './compose/flags/options.ts';
+import { apiRelease, versionDocument } from './compose/health/version.ts';
+import { createLogger } from './compose/process/logging.ts';
+import type { RunningServer } from './compose/server.ts';
+import { surviveFaults } from './compose/serving/last-resort.ts';
+import {
+  ensureAdminToken,
+  ensureDataDirectory,
+  refuseBrokenRestore,
+  refuseIdleStore,
+} from './compose/storage/data-directory.ts';
+
+const usage = `Wheelhouse: a control-plane API server.
+
+Usage:
+  wheelhouse serve [flags]    start the server
+  wheelhouse backup [flags]   write all objects, of a server that runs or not, to a file
+  wheelhouse restore [flags]  make a data directory from such a file
+  wheelhouse convert [flags]  write an object from the input in another form or version
+  wheelhouse version          print the version
+
+`;
+
+/** Runs the program's command line; gives the exit code once there is nothing more to do. */
+export async function main(args: readonly string[]): Promise<number> {
+  const [command, ...rest] = args;
+  try {
+    if (command === 'serve') return await serve(rest);
+    if (command === 'backup') return await backup(rest);
+    if (command === 'restore') return await restore(rest);
+    if (command === 'convert') return await convert(rest);
+    if (command === 'version' || command === '--version') return printVersion();
+    if (command === undefined || command === 'help' || command === '--help' || command === '-h') {
+      process.stdout.write(usage);
+      return 0;
+    }
+    throw new FlagError(`unknown command: ${JSON.stringify(command)}`);
+  } catch (error) {
+    process.stderr.write(`error: ${firstLine(error)}\n`);
+    return 1;
+  }
+}
+
+async function serve(args: readonly string[]): Promise<number> {
+  const outcome = readOptions(args);
+  if (outcome.kind === 'version') return printVersion(outcome.form);
+  if (outcome.kind === 'help') {
+    process.stdout.write(`${usage}${describeFlags(serverFlags)}`);
+    return 0;
+  }
+  const { options } = outcome;
+  const { verbosity, logFormat: format } = options;
+  const logger = createLogger({ verbosity, format, sink: process.stderr, clock: systemClock });
+  for (const warning of options.warnings) logger.warn(warning);
+  const stopAsked = signalled(logger);
+  const running = await keptAlive(start(options, logger));
+  // Only now: a server that cannot start must end with its error.
+  surviveFaults();
+  await Promise.race([running.ready, stopAsked]);
+  logger.info('ready', { url: running.url, uptimeMs: Math.round(process.uptime() * 1000) });
+  await stopAsked;
+  await running.stop();
+  logger.info('stopped');
+  return 0;
+}
+
+async function backup(args: readonly string[]): Promise<number> {
+  const { runBackup } = await import('./compose/storage/backup-command.ts');
+  process.stdout.write(await runBackup(args));
+  return 0;
+}
+
+async function restore(args: readonly string[]): Promise<number> {
+  const { runRestore } = await import('./compose/storage/restore-command.ts');
+  process.stdout.write(await runRestore(args));
+  return 0;
+}
+
+async function convert(args: readonly string[]): Promise<number> {
+  const { runConvert } = await loadConvertProgram();
+  const write = (bytes: Buffer | string): Promise<void> =>
+    new Promise((resolve, reject) => {
+      process.stdout.write(bytes, (error) => (error ? reject(error) : resolve()));
+    });
+  return runConvert({ input: process.stdin, write }, args);
+}
+
+async function start(options: ServerOptions, logger: Logger): Promise<RunningServer> {
+  const { dataDir, adminKubeconfig, config, files } = options;
+  if (files.length > 0) (await import('./compose/flags/flag-files.ts')).checkFiles(files);
+  if (config.store.type === 'etcd') refuseIdleStore(dataDir);
+  if (config.store.type === 'embedded') refuseBrokenRestore(dataDir);
+  if (ensureDataDirectory(dataDir).tightened) {
+    logger.warn('others could read the data directory: now only its owner can', { dataDir });
+  }
+  const token = ensureAdminToken(dataDir);
+  const { startServer } = await import('./compose/server.ts');
+  const running = await startServer({
+    ...config,
+    authentication: { ...config.authentication, adminToken: token },
+    clock: systemClock,
+    logger,
+  });
+  try {
+    writeAdminKubeconfig({
+      path: adminKubeconfig,
+      server: running.url,
+      ...(running.caPem === undefined ? {} : { caPem: running.caPem }),
+      credential: { token },
+      context: 'wheelhouse',
+    });
+  } catch (error) {
+    // A full disk is no reason not to serve what is on it.
+    logger.error('the kubeconfig cannot be written', { adminKubeconfig, error: String(error) });
+  }
+  logger.info('listening', { url: running.url, adminKubeconfig });
+  return running;
+}
+
+/** A task without which the process has nothing to do. */
+async function keptAlive<T>(task: Promise<T>): Promise<T> {
+  const release = holdProcess();
+  try {
+    return await task;
+  } finally {
+    release();
+  }
+}
+
+/** Resolves at the first signal to stop; a second one ends the process at once. */
+function signalled(logger: Logger): Promise<void> {
+  return new Promise((resolve) => {
+    let asked = false;
+    const onSignal = (signal: NodeJS.Signals): void => {
+      if (asked) process.exit(130);
+      asked = true;
+      logger.info('stopping', { signal });
+      resolve();
+    };
+    process.on('SIGTERM', onSignal);
+    process.on('SIGINT', onSignal);
+  });
+}
+
+function printVersion(form: 'line' | 'raw' = 'line'): number {
+  if (form === 'raw') {
+    process.stdout.write(`${JSON.stringify(versionDocument())}\n`);
+    return 0;
+  }
+  const { major, minor, patch } = apiRelease;
+  process.stdout.write(`Wheelhouse, serving the API of v${major}.${minor}.${patch}\n`);
+  return 0;
+}
+
+function firstLine(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error);
+  return text.split('\n', 1)[0] ?? '';
+}

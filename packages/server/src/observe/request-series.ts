@@ -1,0 +1,164 @@
+import {
+  type Counter,
+  type Exchange,
+  type Gauge,
+  type Histogram,
+  type MetricRegistry,
+  qualifiedResource,
+} from '@wheelhouse/machinery';
+import type { RequestKind } from './request-labels.ts';
+
+const slowBuckets = [
+  0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60,
+];
+const durationBuckets = [0.005, 0.025, ...slowBuckets];
+const sizeBuckets = [1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
+const bodyBuckets = Array.from({ length: 31 }, (_, step) => 50_000 + step * 100_000);
+
+/** Labels that most metrics of requests have. */
+export const common = ['group', 'version', 'resource', 'subresource', 'scope', 'component'];
+/** Who counts; of the paths of health, upstream says nothing there. */
+export const component = 'apiserver';
+const healthPaths = new Set(['/healthz', '/livez', '/readyz']);
+
+/** What is counted of requests that are alike. */
+export interface Series {
+  readonly total: Counter;
+  readonly duration: Histogram;
+  /** Without the time that others took. */
+  readonly own: Histogram;
+  readonly ownFormerly: Histogram;
+  readonly running: Gauge;
+  /** Of reads. */
+  readonly answers: Histogram | undefined;
+  /** Of writes. */
+  readonly bodies: Histogram | undefined;
+}
+
+/** Counts one request that is over. */
+export function count(
+  { total, duration, own, ownFormerly }: Series,
+  time: { readonly tookMs: number; readonly othersMs: number },
+): void {
+  const ownSeconds = (time.tookMs - time.othersMs) / 1000;
+  total.add(1);
+  duration.observe(time.tookMs / 1000);
+  own.observe(ownSeconds);
+  ownFormerly.observe(ownSeconds);
+}
+
+/** Measures what a request has sent and was sent; a long list when the last of it is written. */
+export function measureBodies({ answers, bodies }: Series, exchange: Exchange): void {
+  if (bodies !== undefined && exchange.receivedBytes !== undefined) {
+    bodies.observe(exchange.receivedBytes);
+  }
+  if (answers === undefined) return;
+  const { answeredBytes } = exchange;
+  if (answeredBytes !== undefined) answers.observe(answeredBytes);
+  else exchange.onAnswered?.((bytes) => answers.observe(bytes));
+}
+
+/** Registers the metrics. */
+export function createFamilies(registry: MetricRegistry) {
+  const own = {
+    help: 'How long requests took, by what they were about, without the time spent in webhooks of admission and in queues.',
+    stability: 'ALPHA',
+    labels: ['verb', ...common],
+    buckets: slowBuckets,
+  } as const;
+  return {
+    ...stableFamilies(registry),
+    own: registry.histogram({ ...own, name: 'apiserver_request_sli_duration_seconds' }),
+    ownFormerly: registry.histogram({
+      ...own,
+      name: 'apiserver_request_slo_duration_seconds',
+      deprecatedFrom: '1.27',
+    }),
+    answers: registry.histogram({
+      name: 'apiserver_response_sizes',
+      help: 'Bytes in the answers to reads, by what they were about.',
+      stability: 'STABLE',
+      labels: ['verb', ...common],
+      buckets: sizeBuckets,
+    }),
+    bodies: registry.histogram({
+      name: 'apiserver_request_body_size_bytes',
+      help: 'Bytes in the bodies of writes, by resource and verb.',
+      stability: 'ALPHA',
+      labels: ['resource', 'verb'],
+      buckets: bodyBuckets,
+    }),
+  };
+}
+
+function stableFamilies(registry: MetricRegistry) {
+  const stability = 'STABLE';
+  return {
+    total: registry.counter({
+      name: 'apiserver_request_total',
+      help: 'Counter of apiserver requests broken out for each verb, dry run value, group, version, resource, scope, component, and HTTP response code.',
+      stability,
+      labels: ['verb', 'dry_run', ...common, 'code'],
+    }),
+    duration: registry.histogram({
+      name: 'apiserver_request_duration_seconds',
+      help: 'Response latency distribution in seconds for each verb, dry run value, group, version, resource, subresource, scope and component.',
+      stability,
+      labels: ['verb', 'dry_run', ...common],
+      buckets: durationBuckets,
+    }),
+    running: registry.gauge({
+      name: 'apiserver_longrunning_requests',
+      help: 'Gauge of all active long-running apiserver requests broken out by verb, group, version, resource, scope and component. Not all requests are tracked this way.',
+      stability,
+      labels: ['verb', ...common],
+    }),
+    deprecated: registry.gauge({
+      name: 'apiserver_requested_deprecated_apis',
+      help: 'Gauge of deprecated APIs that have been requested, broken out by API group, version, resource, subresource, and removed_release.',
+      stability,
+      labels: ['group', 'version', 'resource', 'subresource', 'removed_release'],
+    }),
+  };
+}
+
+const bodyVerbs: ReadonlyMap<string, string> = new Map([
+  ['POST', 'create'],
+  ['PUT', 'update'],
+  ['PATCH', 'patch'],
+  ['APPLY', 'patch'],
+  ['DELETE', 'delete'],
+  ['DELETECOLLECTION', 'delete_collection'],
+]);
+
+/** The series of requests of these labels. */
+export function createSeries(
+  families: ReturnType<typeof createFamilies>,
+  labels: {
+    readonly kind: RequestKind;
+    readonly code: string;
+    /** Group, version, resource, subresource. */
+    readonly named: readonly string[];
+  },
+): Series {
+  const { kind, code, named } = labels;
+  const { verb, dryRun, scope } = kind;
+  const [group = '', , resource = '', part = ''] = named;
+  const place = [...named, scope, healthPaths.has(part) ? '' : component];
+  const bodyVerb = bodyVerbs.get(verb);
+  return {
+    total: families.total.of(verb, dryRun, ...place, code),
+    duration: families.duration.of(verb, dryRun, ...place),
+    own: families.own.of(verb, ...place),
+    ownFormerly: families.ownFormerly.of(verb, ...place),
+    // Only watches run long; the others' gauge would be a series that is always 0.
+    running: verb === 'WATCH' ? families.running.of(verb, ...place) : noGauge,
+    answers: verb === 'GET' || verb === 'LIST' ? families.answers.of(verb, ...place) : undefined,
+    bodies:
+      resource === '' || bodyVerb === undefined
+        ? undefined
+        : families.bodies.of(qualifiedResource({ group, resource }), bodyVerb),
+  };
+}
+
+const noGauge: Gauge = { set: () => {}, add: () => {} };

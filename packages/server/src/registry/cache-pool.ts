@@ -1,0 +1,126 @@
+import { type ResourceDef, versionNamed } from '@wheelhouse/kinds';
+import { type MaybePromise, noSuchPath, serviceUnavailable } from '@wheelhouse/machinery';
+import type { ResourceCache } from '../watchcache/contract.ts';
+import { viewOf } from './conversion/views.ts';
+
+/** One watch cache per kind, opened when first asked for. */
+export interface CachePool {
+  /**
+   * The cache of a kind. A request that began before its custom kind changed is given the cache of
+   * the kind as it is now. Throws 404 when the kind is gone, 503 when the request must begin again.
+   */
+  of(def: ResourceDef): ResourceCache;
+  /**
+   * Ends the watches of a kind that changed or is no longer served. Reads that wait go on with the
+   * cache of its successor.
+   */
+  drop(def: ResourceDef, successor: ResourceDef | undefined): void;
+  close(): void;
+}
+
+interface Slot {
+  readonly cache: ResourceCache;
+  /** What the pool gives out: the cache, and after its end its successor's. */
+  readonly lasting: ResourceCache;
+}
+
+/**
+ * Makes a pool over a function that opens one cache. `forget` is for a cache that has ended itself:
+ * whoever asks next is given a new one.
+ */
+export function createCachePool(
+  open: (def: ResourceDef, forget: () => void) => ResourceCache,
+): CachePool {
+  const slots = new Map<ResourceDef | string, Slot>();
+  const successors = new WeakMap<ResourceDef, { readonly next: ResourceDef | undefined }>();
+  let closed = false;
+  const of = (def: ResourceDef): ResourceCache => {
+    const known = slots.get(keyOf(def));
+    if (known !== undefined) return known.lasting;
+    if (closed) throw serviceUnavailable('the server is shutting down');
+    const retired = successors.get(def) ?? retiredView(def);
+    if (retired !== undefined) return of(replacement(def, retired.next));
+    const cache = open(def, () => {
+      if (slots.get(keyOf(def))?.cache === cache) slots.delete(keyOf(def));
+    });
+    const after = () => (successors.has(def) && !closed ? of(def) : undefined);
+    const lasting = def.custom === undefined ? cache : lastingCache(cache, after);
+    slots.set(keyOf(def), { cache, lasting });
+    return lasting;
+  };
+  /** A view of a retired kind is as retired, whether anybody had opened it or not. */
+  const retiredView = (view: ResourceDef) => {
+    const whole = view.custom?.viewOf;
+    const retired = whole === undefined ? undefined : successors.get(whole);
+    if (retired?.next === undefined) return retired;
+    return { next: sameView(view, retired.next) };
+  };
+  const dropOne = (def: ResourceDef, next: ResourceDef | undefined) => {
+    successors.set(def, { next });
+    const slot = slots.get(keyOf(def));
+    slots.delete(keyOf(def));
+    slot?.cache.close();
+  };
+  return {
+    of,
+    drop(def, successor) {
+      dropOne(def, successor);
+      for (const key of [...slots.keys()]) {
+        if (typeof key === 'string' || key.custom?.viewOf !== def) continue;
+        dropOne(key, successor === undefined ? undefined : sameView(key, successor));
+      }
+    },
+    close() {
+      closed = true;
+      for (const { cache } of slots.values()) cache.close();
+      slots.clear();
+    },
+  };
+}
+
+/**
+ * A cache whose reads survive its end. `after` gives the cache that came in its place, undefined
+ * while this one stands; it throws when there is none.
+ */
+function lastingCache(cache: ResourceCache, after: () => ResourceCache | undefined): ResourceCache {
+  const live = () => after() ?? cache;
+  const again = <T>(work: (one: ResourceCache) => MaybePromise<T>): MaybePromise<T> => {
+    const next = after();
+    if (next !== undefined) return work(next);
+    const result = work(cache);
+    if (!(result instanceof Promise)) return result;
+    return result.catch((error: unknown) => {
+      const successor = after();
+      if (successor === undefined) throw error;
+      return work(successor);
+    });
+  };
+  return {
+    ready: async () => again((one) => one.ready()),
+    peek: (key) => live().peek(key),
+    get: (key, resourceVersion) => again((one) => one.get(key, resourceVersion)),
+    list: (request) => again((one) => one.list(request)),
+    watch: async (spec) => again((one) => one.watch(spec)),
+    subscribe: (listener) => live().subscribe(listener),
+    close: () => cache.close(),
+  };
+}
+
+/** Built-in kinds of the same objects share a cache; a custom kind that changes gets a new one. */
+function keyOf(def: ResourceDef): ResourceDef | string {
+  return def.custom === undefined ? def.storage.prefix : def;
+}
+
+/** The view of the same version as the kind is now; undefined where it has none such. */
+function sameView(view: ResourceDef, next: ResourceDef): ResourceDef | undefined {
+  const version = versionNamed(next, view.storage.apiVersion);
+  return version === undefined ? undefined : viewOf(next, version);
+}
+
+/** What a request of a changed kind goes on with, if its objects' stored form is still the same. */
+function replacement(def: ResourceDef, next: ResourceDef | undefined): ResourceDef {
+  if (next === undefined) throw noSuchPath();
+  const isAlike = (next.custom?.converter === undefined) === (def.custom?.converter === undefined);
+  if (isAlike && next.storage.apiVersion === def.storage.apiVersion) return next;
+  throw serviceUnavailable(`${def.resource}.${def.group} has changed: please try again`);
+}

@@ -1,0 +1,51 @@
+import type { StorageDef } from '@wheelhouse/kinds';
+import { type ApiObject, methodNotAllowedOnPath } from '@wheelhouse/machinery';
+import type { Entry, ListResult, ResourceCache } from '../watchcache/contract.ts';
+import { dryEntry } from './create.ts';
+import { encodeStored, indexOf } from './object-codec.ts';
+
+/**
+ * A cache over objects that are made when they are asked for: they have no versions, and cannot be
+ * watched. Lists are in order of names and whole, whatever limit was asked.
+ */
+export function createComputedCache(options: {
+  readonly storage: StorageDef;
+  readonly objects: () => Promise<readonly ApiObject[]>;
+}): ResourceCache {
+  const { storage, objects } = options;
+  const entries = async (): Promise<Entry[]> => {
+    const made = (await objects()).map((object) =>
+      dryEntry({
+        key: object.metadata.name ?? '',
+        value: encodeStored(object),
+        index: indexOf(storage, object),
+      }),
+    );
+    return made.sort((one, other) => (one.key < other.key ? -1 : 1));
+  };
+  return {
+    ready: async () => {},
+    peek: () => undefined,
+    get: async (key) => (await entries()).find((one) => one.key === key),
+    async list({ filter }) {
+      const all = await entries();
+      return resultOf(filter === undefined ? all : all.filter(({ index }) => filter(index)));
+    },
+    watch: () => Promise.reject(methodNotAllowedOnPath()),
+    subscribe: () => ({ close: () => {} }),
+    close: () => {},
+  };
+}
+
+const comma = Buffer.from(',');
+
+function resultOf(entries: readonly Entry[]): ListResult {
+  return {
+    revision: 0,
+    continueToken: undefined,
+    remainingItemCount: undefined,
+    count: entries.length,
+    entries: () => entries,
+    jsonPieces: () => entries.flatMap(({ json }, at) => (at === 0 ? [json] : [comma, json])),
+  };
+}

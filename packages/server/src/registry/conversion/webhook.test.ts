@@ -1,0 +1,187 @@
+import {
+  type ApiObject,
+  type JsonObject,
+  type JsonValue,
+  systemClock,
+} from '@wheelhouse/machinery';
+import { maxDepth } from '@wheelhouse/schema';
+import { describe, expect, test } from 'vitest';
+import { restoreMetadata } from './metadata.ts';
+import type { MeasuredConversion } from './metrics.ts';
+import { webhookConverter } from './webhook.ts';
+
+const widget = (version: string, name: string): ApiObject => ({
+  apiVersion: `foo/${version}`,
+  kind: 'Widget',
+  metadata: { name },
+});
+
+interface Asked extends JsonObject {
+  uid: string;
+  desiredAPIVersion: string;
+  objects: ApiObject[];
+}
+
+/** A converter whose webhook renames, and what it was asked and measured. */
+function renaming(reviewVersions: readonly string[] = ['v1']) {
+  const asked: Asked[] = [];
+  const measured: MeasuredConversion[] = [];
+  const converter = webhookConverter({
+    crdName: 'widgets.foo',
+    reviewVersions,
+    apiVersions: new Set(['foo/v1', 'foo/v2', 'foo/v3']),
+    group: 'apiextensions.test',
+    clock: systemClock,
+    metrics: (one) => measured.push(one),
+    async post(body) {
+      const { request, ...type } = JSON.parse(body) as { request: Asked };
+      asked.push(request);
+      const { uid, desiredAPIVersion, objects } = request;
+      const convertedObjects = objects.map((one) => ({ ...one, apiVersion: desiredAPIVersion }));
+      const result = { status: 'Success' };
+      const answer = { ...type, response: { uid, convertedObjects, result } };
+      return Buffer.from(JSON.stringify(answer));
+    },
+  });
+  return { converter, asked, measured };
+}
+
+describe('which objects are sent', () => {
+  test('none that have the version', async () => {
+    const { converter, asked, measured } = renaming();
+    const objects = [widget('v1', 'a'), widget('v1', 'b')];
+    expect(await converter.convert([], 'foo/v1')).toEqual([]);
+    expect(await converter.convert(objects, 'foo/v1')).toEqual(objects);
+    expect([asked, measured]).toEqual([[], []]);
+  });
+
+  test('only those that have another one, and each comes back to its place', async () => {
+    const { converter, asked, measured } = renaming();
+    const objects = [widget('v1', 'a'), widget('v2', 'b'), widget('v3', 'c'), widget('v1', 'd')];
+    const made = await converter.convert(objects, 'foo/v1');
+    expect(made).toEqual(['a', 'b', 'c', 'd'].map((name) => widget('v1', name)));
+    expect(asked.map((one) => one.objects)).toEqual([[widget('v2', 'b'), widget('v3', 'c')]]);
+    expect(objects[1]).toEqual(widget('v2', 'b'));
+    expect(measured).toMatchObject([
+      { crdName: 'widgets.foo', fromVersion: 'v2', toVersion: 'v1' },
+    ]);
+  });
+
+  test('so many at a time that a review stays within bounds', async () => {
+    const { converter, asked } = renaming();
+    const many = Array.from({ length: 4500 }, (_, index) => widget('v2', `n${index}`));
+    const made = await converter.convert(many, 'foo/v1');
+    expect(made).toEqual(many.map((one) => ({ ...one, apiVersion: 'foo/v1' })));
+    expect(asked.map((one) => one.objects.length)).toEqual([2000, 2000, 500]);
+    asked.length = 0;
+    const large = many.slice(0, 5).map((one) => ({ ...one, data: 'x'.repeat(1_500_000) }));
+    await converter.convert(large, 'foo/v1');
+    expect(asked.map((one) => one.objects.length)).toEqual([2, 2, 1]);
+  });
+
+  test('none from or to versions that the kind has not', async () => {
+    const { converter } = renaming();
+    await expect(converter.convert([widget('v1', 'a')], 'foo/v9')).rejects.toThrow(
+      'request to convert CR to an invalid group/version: foo/v9',
+    );
+    await expect(converter.convert([widget('v9', 'a')], 'foo/v1')).rejects.toThrow(
+      'request to convert CR from an invalid group/version: foo/v9',
+    );
+  });
+
+  test('none where no version of the review is known to both', async () => {
+    const { converter, asked } = renaming(['vx']);
+    await expect(converter.convert([widget('v2', 'a')], 'foo/v1')).rejects.toThrow(
+      'no supported conversion review versions',
+    );
+    expect(asked).toEqual([]);
+  });
+});
+
+describe('what comes back', () => {
+  const sent: string[] = [];
+  const answering = (text: (uid: string) => string) =>
+    webhookConverter({
+      crdName: 'widgets.foo',
+      reviewVersions: ['v1'],
+      apiVersions: new Set(['foo/v1', 'foo/v2']),
+      group: 'apiextensions.test',
+      clock: systemClock,
+      metrics: () => {},
+      async post(body) {
+        sent.push(body);
+        return Buffer.from(text(JSON.parse(body).request.uid));
+      },
+    });
+  const answer = (uid: string, spec: string) =>
+    '{"apiVersion":"apiextensions.test/v1","kind":"ConversionReview","response":{' +
+    `"uid":"${uid}","result":{"status":"Success"},"convertedObjects":[` +
+    `{"apiVersion":"foo/v1","kind":"Widget","metadata":{"name":"a"},"spec":${spec}}]}}`;
+
+  test('integers too long for a float are sent and taken as they are', async () => {
+    const long = 9007199254740993n;
+    const converter = answering((uid) => answer(uid, String(long)));
+    const [made] = await converter.convert([{ ...widget('v2', 'a'), spec: long }], 'foo/v1');
+    expect(sent[0]).toContain(`"spec":${long}`);
+    expect(made?.['spec']).toBe(long);
+  });
+
+  test('an object nests as deeply as one in a request may, and no deeper', async () => {
+    const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth);
+    const deep = answering((uid) => answer(uid, nested(maxDepth - 1)));
+    expect(await deep.convert([widget('v2', 'a')], 'foo/v1')).toHaveLength(1);
+    const deeper = answering((uid) => answer(uid, nested(maxDepth)));
+    await expect(deeper.convert([widget('v2', 'a')], 'foo/v1')).rejects.toThrow(
+      "failed: couldn't get version/kind; json parse error: exceeded max depth",
+    );
+  });
+});
+
+describe('metadata of what comes back', () => {
+  const both = { labels: { a: 'A', b: 'B' }, annotations: { a: '1', b: '2' } };
+  const changed = { labels: { a: 'AA', b: 'B' }, annotations: { a: '1', b: '22' } };
+  const cases: [string, JsonValue, JsonValue, JsonValue][] = [
+    [
+      'changed texts',
+      { foo: 'bar', ...both },
+      { foo: 'x', ...changed },
+      { foo: 'bar', ...changed },
+    ],
+    ['added texts', { foo: 'bar' }, { foo: 'x', ...changed }, { foo: 'bar', ...changed }],
+    ['added to null', { labels: null, annotations: null }, changed, changed],
+    ['removed texts', { foo: 'bar', ...both }, { foo: 'x' }, { foo: 'bar' }],
+    ['texts made null', { foo: 'b', ...both }, { labels: null, annotations: null }, { foo: 'b' }],
+  ];
+  test.each(cases)('%s', (_, original, given, expected) => {
+    const converted: JsonObject = { metadata: given };
+    expect(restoreMetadata({ metadata: original }, converted)).toBeUndefined();
+    expect(converted['metadata']).toEqual(expected);
+  });
+
+  const faults: [string, JsonObject, string][] = [
+    ['none', { spec: {} }, 'missing metadata in converted object'],
+    ['a list', { metadata: ['foo'] }, 'invalid metadata of type []interface {} in converted'],
+    ['a null label', { metadata: { labels: { a: null } } }, 'metadata.labels[a] must be a string'],
+    ['a label of no name', { metadata: { labels: { 'a/b/c': 'x' } } }, 'metadata.labels: Invalid'],
+    ['a label too long', { metadata: { labels: { a: 'x'.repeat(64) } } }, 'metadata.labels: '],
+    ['an umlaut', { metadata: { labels: { a: 'ü' } } }, 'metadata.labels: Invalid value: "ü"'],
+    [
+      'an annotation too long',
+      { metadata: { annotations: { a: 'x'.repeat(256 * 1024 + 1) } } },
+      'metadata.annotation: Too long',
+    ],
+  ];
+  test.each(faults)('%s', (_, converted, why) => {
+    expect(restoreMetadata({ metadata: {} }, converted)).toContain(why);
+  });
+
+  test('what was stored is not judged again', () => {
+    const metadata = { labels: { 'a/b/c': 'x' } };
+    expect(restoreMetadata({ metadata }, { metadata: { ...metadata } })).toBeUndefined();
+  });
+
+  test('no member of a label can become more than a label', () => {
+    const converted = JSON.parse('{"metadata":{"labels":{"__proto__":"x"}}}') as JsonObject;
+    expect(restoreMetadata({ metadata: {} }, converted)).toContain('Invalid value: "__proto__"');
+  });
+});

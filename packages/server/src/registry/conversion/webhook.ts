@@ -1,0 +1,217 @@
+import { encodeJson, jsonText } from '@wheelhouse/codec';
+import type { ObjectConverter } from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  type Clock,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  parseApiVersion,
+  textOf,
+} from '@wheelhouse/machinery';
+import { ConversionFailure } from './failure.ts';
+import { identityFault, restoreMetadata } from './metadata.ts';
+import type { ConversionFault, ConversionMetrics } from './metrics.ts';
+import {
+  type ConversionReview,
+  conversionReviewOf,
+  conversionReviewVersion,
+  convertedObjects,
+  readConversionAnswer,
+  showKind,
+} from './review.ts';
+
+/** What a custom kind says of its conversions, and what they are done with. */
+export interface WebhookConversion {
+  readonly crdName: string;
+  /** Versions of ConversionReview that the webhook takes, the preferred one first. */
+  readonly reviewVersions: readonly string[];
+  /** The apiVersions of the kind's versions: from and to others nothing is converted. */
+  readonly apiVersions: ReadonlySet<string>;
+  /** The group of ConversionReview. */
+  readonly group: string;
+  readonly clock: Clock;
+  readonly metrics: ConversionMetrics;
+  /** Posts a review's JSON and gives the answer's bytes; rejects in upstream's words. */
+  readonly post: (body: string) => Promise<Buffer>;
+}
+
+/** A review of many objects is split, so that neither it nor its answer grows without bounds. */
+const reviewObjectsMax = 2000;
+const reviewLengthMax = 4 * 1024 * 1024;
+
+/** Converts custom objects by asking their definition's webhook (CRD-4). */
+export function webhookConverter(conversion: WebhookConversion): Pick<ObjectConverter, 'convert'> {
+  return {
+    async convert(objects, apiVersion) {
+      const result = [...objects];
+      const foreign = [...objects.keys()].filter((at) => objects[at]?.apiVersion !== apiVersion);
+      checkVersions(conversion, { objects, apiVersion });
+      for (const { places, texts } of parts(foreign, objects)) {
+        const asked = places.map((at) => objects[at] as ApiObject);
+        const converted = await convertOnce(conversion, { objects: asked, texts, apiVersion });
+        for (const [index, at] of places.entries()) result[at] = converted[index] as ApiObject;
+      }
+      return result;
+    },
+  };
+}
+
+function checkVersions(
+  { apiVersions }: WebhookConversion,
+  { objects, apiVersion }: { objects: readonly ApiObject[]; apiVersion: string },
+): void {
+  if (!apiVersions.has(apiVersion)) {
+    throw new ConversionFailure(`request to convert CR to an invalid group/version: ${apiVersion}`);
+  }
+  const unknown = objects.find((one) => !apiVersions.has(one.apiVersion));
+  if (unknown === undefined) return;
+  throw new ConversionFailure(
+    `request to convert CR from an invalid group/version: ${unknown.apiVersion}`,
+  );
+}
+
+interface Part {
+  /** Where the objects stand among those given. */
+  readonly places: number[];
+  readonly texts: string[];
+}
+
+/** Cuts the objects at some places into what goes into one review each: mostly all of them. */
+function* parts(places: readonly number[], objects: readonly ApiObject[]): Generator<Part> {
+  let part: Part = { places: [], texts: [] };
+  let length = 0;
+  for (const at of places) {
+    const text = jsonText(objects[at] as ApiObject);
+    const isFull = part.texts.length === reviewObjectsMax || length + text.length > reviewLengthMax;
+    if (isFull && part.texts.length > 0) {
+      yield part;
+      part = { places: [], texts: [] };
+      length = 0;
+    }
+    part.places.push(at);
+    part.texts.push(text);
+    length += text.length;
+  }
+  if (part.texts.length > 0) yield part;
+}
+
+/** What failed, and what it counts as. */
+class Fault extends Error {
+  readonly type: ConversionFault;
+
+  constructor(type: ConversionFault, message: string, cause?: unknown) {
+    super(message, { cause });
+    this.type = type;
+  }
+}
+
+async function convertOnce(
+  conversion: WebhookConversion,
+  asked: {
+    readonly objects: readonly ApiObject[];
+    readonly texts: readonly string[];
+    readonly apiVersion: string;
+  },
+): Promise<readonly ApiObject[]> {
+  const { objects, texts, apiVersion } = asked;
+  const { reviewVersions, group, clock } = conversion;
+  const version = conversionReviewVersion(reviewVersions);
+  if (version === undefined) throw new ConversionFailure('no supported conversion review versions');
+  const startMs = clock.monotonic();
+  const review = conversionReviewOf(texts, { version, group, desired: apiVersion });
+  const [first] = objects as [ApiObject];
+  try {
+    const converted = await ask(conversion, review);
+    const made = judged(converted, { objects, apiVersion });
+    measure(conversion, { from: first.apiVersion, to: apiVersion, startMs });
+    return made;
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error;
+    const fault = error.type;
+    measure(conversion, { from: first.apiVersion, to: apiVersion, startMs, fault });
+    const kind = showKind(first.apiVersion, first.kind);
+    throw new ConversionFailure(`conversion webhook for ${kind} ${error.message}`, error);
+  }
+}
+
+function measure(
+  { clock, crdName, metrics }: WebhookConversion,
+  run: { from: string; to: string; startMs: number; fault?: ConversionFault },
+): void {
+  const { from, to, startMs, fault } = run;
+  const versionOf = (apiVersion: string) => parseApiVersion(apiVersion)?.version ?? '';
+  metrics({
+    crdName,
+    fromVersion: versionOf(from),
+    toVersion: versionOf(to),
+    durationMs: clock.monotonic() - startMs,
+    ...(fault === undefined ? {} : { fault }),
+  });
+}
+
+async function ask(
+  { post }: WebhookConversion,
+  review: ConversionReview,
+): Promise<readonly JsonValue[]> {
+  let answer: JsonObject;
+  try {
+    answer = readConversionAnswer(await post(review.body));
+  } catch (error) {
+    throw new Fault('conversion_webhook_call_failure', `failed: ${textOfError(error)}`, error);
+  }
+  try {
+    return convertedObjects(answer, review);
+  } catch (error) {
+    const why = `failed: ${textOfError(error)}`;
+    throw new Fault('conversion_webhook_malformed_response_failure', why, error);
+  }
+}
+
+const textOfError = (error: unknown) => (error instanceof Error ? error.message : String(error));
+
+/** The objects of an answer, if they are those that were asked for, with their own metadata. */
+function judged(
+  converted: readonly JsonValue[],
+  asked: { readonly objects: readonly ApiObject[]; readonly apiVersion: string },
+): readonly ApiObject[] {
+  const { objects, apiVersion } = asked;
+  if (converted.length !== objects.length) {
+    const why = `returned ${converted.length} objects, expected ${objects.length}`;
+    throw new Fault('conversion_webhook_partial_response_failure', why);
+  }
+  const isAlone = objects.length === 1;
+  return objects.map((original, index) => {
+    const value = converted[index] ?? null;
+    const at = isAlone ? 'at index 0' : `at index ${index}`;
+    const what = isAlone ? 'object' : 'converted object';
+    const refuse = (why: string) =>
+      new Fault('conversion_webhook_invalid_converted_object_failure', `returned invalid ${why}`);
+    const fault = typeFault(value, { original, apiVersion });
+    if (fault !== undefined) throw refuse(`${what} ${at}: ${fault}`);
+    const object = value as JsonObject;
+    const stranger = identityFault(original, object);
+    const place = isAlone ? '' : ` ${at}`;
+    if (stranger !== undefined) throw refuse(`${what}${place}: ${stranger}`);
+    const wrong = restoreMetadata(original, object);
+    if (wrong !== undefined) throw refuse(`metadata${isAlone ? '' : ` in object ${at}`}: ${wrong}`);
+    return object as ApiObject;
+  });
+}
+
+function typeFault(
+  value: JsonValue,
+  { original, apiVersion }: { original: ApiObject; apiVersion: string },
+): string | undefined {
+  if (!isObject(value)) return 'it is no object';
+  const kind = textOf(value['kind']);
+  if (kind === '') return `Object 'Kind' is missing in '${encodeJson(value).toString('utf8')}'`;
+  const given = textOf(value['apiVersion']);
+  if (given !== apiVersion) {
+    return `invalid groupVersion (expected ${apiVersion}, received ${given})`;
+  }
+  if (kind !== original.kind) {
+    return `invalid kind (expected ${original.kind}, received ${kind})`;
+  }
+  return undefined;
+}

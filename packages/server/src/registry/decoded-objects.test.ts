@@ -1,0 +1,50 @@
+import type { ApiObject } from '@wheelhouse/machinery';
+import { expect, test } from 'vitest';
+import { makeEntry } from '../watchcache/entry.ts';
+import { createDecodedObjects } from './decoded-objects.ts';
+import { encodeStored, indexOf } from './object-codec.ts';
+
+const storage = { prefix: '/registry/things/', apiVersion: 'v1', kind: 'Thing' };
+
+function written(name: string, revision: number, filler = '') {
+  const metadata = { name, resourceVersion: String(revision) };
+  const object: ApiObject = { apiVersion: 'v1', kind: 'Thing', metadata, filler };
+  const index = indexOf(storage, object);
+  const stored = encodeStored(object);
+  const entry = makeEntry({ key: name, stored, revision, createRevision: 1, index });
+  return { entry, object };
+}
+
+test('what was kept is given for its own entry, and decoded for any other', () => {
+  const decoded = createDecodedObjects({ form: 'plain' });
+  const one = written('a', 1);
+  const next = written('a', 2);
+  decoded.keep('/registry/things/a', one);
+  expect(decoded.of('/registry/things/a', one.entry)).toBe(one.object);
+  const read = decoded.of('/registry/things/a', next.entry);
+  expect(read).not.toBe(one.object);
+  expect(read).toEqual(next.object);
+});
+
+test('the oldest go when there are too many bytes, and large ones are not kept', () => {
+  const decoded = createDecodedObjects({ form: 'plain' });
+  const all = Array.from({ length: 60 }, (_, at) => written(`a${at}`, at + 1, 'x'.repeat(50_000)));
+  for (const one of all) decoded.keep(`/${one.entry.key}`, one);
+  const isKept = ({ entry, object }: (typeof all)[number]) =>
+    decoded.of(`/${entry.key}`, entry) === object;
+  expect(isKept(all[0]!)).toBe(false);
+  expect(isKept(all[59]!)).toBe(true);
+  expect(all.filter(isKept).length).toBeLessThanOrEqual(41);
+  const large = written('large', 100, 'x'.repeat(70_000));
+  decoded.keep('/large', large);
+  expect(isKept(large)).toBe(false);
+});
+
+test('a frozen object cannot be changed at any depth', () => {
+  const decoded = createDecodedObjects({ form: 'frozen' });
+  const one = written('a', 1);
+  decoded.keep('/a', one);
+  expect(() => {
+    one.object.metadata.name = 'b';
+  }).toThrow(TypeError);
+});

@@ -1,0 +1,64 @@
+import { type FieldError, invalid, invalidObject, notFound } from '@wheelhouse/machinery';
+import { CorruptObjectError } from '../watchcache/store-errors.ts';
+import type { Deleted } from './contract.ts';
+import { type DeleteRequest, deleteObject } from './delete.ts';
+import { objectKey } from './object-codec.ts';
+import { groupResourceOf, type Registry, storing } from './registry.ts';
+
+/** Losses of the race against writers after which it is given up. */
+const attemptsMax = 5;
+
+/**
+ * Removes an object that cannot be read (DEL-6): its finalizers and preconditions, and what admission
+ * would say of it, are nobody's to know. Only once a plain deletion has failed for that reason; where
+ * that succeeds after all, gives what it did. Throws 404 for what is not there, 422, made of `option`,
+ * for what can be read.
+ */
+export async function deleteUnreadable(
+  registry: Registry,
+  request: DeleteRequest,
+  option: string,
+): Promise<Deleted | undefined> {
+  const { target } = request;
+  if (!(await isUnreadable(() => readObject(registry, request)))) {
+    const why =
+      'is exclusively used to delete corrupt object(s), try again by removing this option';
+    throw refused(request, invalid(option, true, why));
+  }
+  let deleted: Deleted | undefined;
+  const remove = async () => {
+    deleted = await deleteObject(registry, request);
+  };
+  if (!(await isUnreadable(remove))) return deleted;
+  const key = target.def.storage.prefix + objectKey(target.namespace, target.name);
+  for (let attempt = 1; attempt <= attemptsMax; attempt += 1) {
+    const record = await storing(async () => registry.store.get(key));
+    if (record === undefined) return undefined;
+    const expect = record.modRevision;
+    const { ok } = await storing(() => registry.store.delete({ key, expect }));
+    if (ok) return undefined;
+  }
+  throw new Error(`${key} changes all the time`);
+}
+
+async function readObject(registry: Registry, { target }: DeleteRequest): Promise<void> {
+  const key = objectKey(target.namespace, target.name);
+  const found = await registry.caches.of(target.def).get(key, undefined);
+  if (found === undefined) throw notFound(groupResourceOf(target.def), target.name);
+}
+
+async function isUnreadable(work: () => Promise<void>): Promise<boolean> {
+  try {
+    await work();
+    return false;
+  } catch (error) {
+    if (error instanceof CorruptObjectError) return true;
+    throw error;
+  }
+}
+
+/** Upstream names the resource in the place of the kind. */
+function refused({ target }: DeleteRequest, error: FieldError) {
+  const { group, resource } = groupResourceOf(target.def);
+  return invalidObject({ group, kind: resource }, target.name, [error]);
+}

@@ -1,0 +1,94 @@
+import { StoreError } from '@wheelhouse/store';
+import { expect, test } from 'vitest';
+import type { Entry, EntryChange, ResourceCache } from '../watchcache/contract.ts';
+import { follow, followBeside } from './follow.ts';
+
+function deferred<T>() {
+  let resolve: (value: T) => void = () => {};
+  let reject: (error: unknown) => void = () => {};
+  const promise = new Promise<T>((yes, no) => {
+    [resolve, reject] = [yes, no];
+  });
+  return { promise, resolve, reject };
+}
+
+/** A cache that is ready, and lists, when the test says so. */
+function slowCache() {
+  const listeners = new Set<(change: EntryChange) => void>();
+  const ready = deferred<void>();
+  const listed = deferred<readonly Entry[]>();
+  const subscribe = (listener: (change: EntryChange) => void) => {
+    listeners.add(listener);
+    return { close: () => listeners.delete(listener) };
+  };
+  return {
+    cache: {
+      ready: () => ready.promise,
+      subscribe,
+      list: async () => {
+        const entries = await listed.promise;
+        return { entries: () => entries };
+      },
+    } as unknown as ResourceCache,
+    ready,
+    listed,
+    listeners,
+    change: (previous: Entry | undefined, current: Entry | undefined) => {
+      for (const listener of listeners) listener({ previous, current, revision: 1 });
+    },
+  };
+}
+
+const entry = (key: string, revision: number) => ({ key, revision }) as Entry;
+const told = () => {
+  const lines: string[] = [];
+  const version = (one: Entry | undefined) => one?.revision ?? '-';
+  const tell = (key: string, current: Entry | undefined, previous: Entry | undefined) =>
+    void lines.push(`${key} ${version(previous)}>${version(current)}`);
+  return { lines, tell };
+};
+
+test('what changes meanwhile wins over the list, removals too', async () => {
+  const { cache, ready, listed, change } = slowCache();
+  const { lines, tell } = told();
+  const following = follow(cache, tell);
+  change(entry('a', 1), undefined);
+  ready.resolve();
+  change(entry('b', 2), entry('b', 5));
+  listed.resolve([entry('a', 1), entry('b', 2), entry('c', 3)]);
+  const { close } = await following;
+  expect(lines).toEqual(['a 1>-', 'b 2>5', 'c ->3']);
+  change(undefined, entry('a', 7));
+  expect(lines.at(-1)).toBe('a ->7');
+  close();
+  change(entry('a', 7), entry('a', 8));
+  expect(lines).toHaveLength(4);
+});
+
+test('who does not wait is told nothing once it is closed, ready or not', async () => {
+  const { cache, ready, listed, listeners, change } = slowCache();
+  const { lines, tell } = told();
+  const failures: unknown[] = [];
+  const following = followBeside(cache, { tell, failed: (error) => failures.push(error) });
+  change(undefined, entry('a', 1));
+  following.close();
+  change(undefined, entry('b', 2));
+  ready.resolve();
+  listed.resolve([entry('c', 3)]);
+  await expect.poll(() => listeners.size).toBe(0);
+  expect(lines).toEqual(['a ->1']);
+  expect(failures).toEqual([]);
+});
+
+test('who does not wait hears of a cache that cannot be listed, unless it is closed', async () => {
+  const failures: unknown[] = [];
+  const failed = (error: unknown) => failures.push(error);
+  const error = new StoreError({ code: 'unavailable', message: 'no store' });
+  for (const isClosed of [true, false]) {
+    const { cache, ready } = slowCache();
+    const following = followBeside(cache, { tell: () => {}, failed });
+    if (isClosed) following.close();
+    ready.reject(error);
+  }
+  await expect.poll(() => failures).toEqual([error]);
+});

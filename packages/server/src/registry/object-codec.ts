@@ -1,0 +1,164 @@
+import { encodeJson, encodeJsonBriefly, parseWrittenJson } from '@wheelhouse/codec';
+import {
+  asApiObject,
+  fromStorage,
+  type ResourceDef,
+  type StorageDef,
+  servesStoredForm,
+  type VersionDef,
+  versionNamed,
+} from '@wheelhouse/kinds';
+import { type ApiObject, isObject, type JsonObject, textOf } from '@wheelhouse/machinery';
+import type { StoredRecord } from '@wheelhouse/store';
+import type { Entry, EntryIndex } from '../watchcache/contract.ts';
+import { makeEntry } from '../watchcache/entry.ts';
+import { problemOf } from '../watchcache/loader.ts';
+import { corruptObject } from '../watchcache/store-errors.ts';
+
+/**
+ * Between API objects and stored bytes. The stored form is the storage version's JSON with
+ * `apiVersion`, `kind`, `metadata` first and without resourceVersion, which the store gives.
+ */
+
+/** A deep copy that shares nothing with the entry. */
+export function decodeEntry(entry: Entry): ApiObject {
+  return parseWrittenJson(entry.json) as ApiObject;
+}
+
+/** Canonical bytes of an object in its storage version. */
+export function encodeStored(object: ApiObject): Buffer {
+  return withoutVersion(object, () => {
+    if (beginsAsStored(object)) return encodeJsonBriefly(object);
+    const { apiVersion, kind, metadata, ...rest } = object;
+    return encodeJsonBriefly({ apiVersion, kind, metadata, ...rest });
+  });
+}
+
+/** Encodes an object without its resourceVersion, which the store gives. */
+export function withoutVersion(object: ApiObject, encode: () => Buffer): Buffer {
+  const metadata: JsonObject = object.metadata;
+  const { resourceVersion } = metadata;
+  if (resourceVersion === undefined) return encode();
+  // What is undefined is not written. Hidden for the moment only, which is quicker than a copy.
+  metadata.resourceVersion = undefined;
+  try {
+    return encode();
+  } finally {
+    metadata.resourceVersion = resourceVersion;
+  }
+}
+
+const firstMembers = ['apiVersion', 'kind', 'metadata'];
+
+function beginsAsStored(object: ApiObject): boolean {
+  let at = 0;
+  for (const name in object) {
+    if (name !== firstMembers[at]) return false;
+    at += 1;
+    if (at === firstMembers.length) return true;
+  }
+  return false;
+}
+
+/** What lists and watches look at, read off an object in its storage version. */
+export function indexOf(storage: StorageDef, object: ApiObject): EntryIndex {
+  const { metadata } = object;
+  const index: EntryIndex = {
+    name: metadata.name ?? '',
+    namespace: metadata.namespace ?? '',
+    uid: metadata.uid ?? '',
+    labels: metadata.labels ?? {},
+    fields: storage.fieldsOf?.(object) ?? {},
+    ownerUids: (metadata.ownerReferences ?? []).map((owner) => owner.uid),
+    deleting: metadata.deletionTimestamp !== undefined,
+  };
+  const { apiVersion } = object;
+  return apiVersion === storage.apiVersion ? index : { ...index, apiVersion };
+}
+
+/** Key below the storage prefix. */
+export function objectKey(namespace: string, name: string): string {
+  // Joined, the text is one run of characters: what is put together by a template is compared slowly.
+  return namespace === '' ? name : [namespace, name].join('/');
+}
+
+/**
+ * What a custom object stored earlier is by the definition as it is now: of the storage version, or
+ * its own where a webhook converts them, pruned and defaulted by its schema, without metadata of the
+ * wrong type. The same bytes when nothing differs.
+ *
+ * @param record.key as the store has it: the object's name and namespace, should it not say them
+ */
+export function reshapeStored(
+  def: ResourceDef,
+  { key, value }: { readonly key: string; readonly value: Buffer },
+): Buffer {
+  const object = parseWrittenJson(value);
+  if (!isObject(object)) throw new Error('the stored value is no object');
+  // What only somebody outside could convert stays what it is, and is converted when it is asked for.
+  const { storage } = def;
+  if (def.custom?.converter === undefined) object.apiVersion = storage.apiVersion;
+  else if (object.apiVersion !== storage.apiVersion) mixed.add(def);
+  object.kind = storage.kind;
+  // A version that is no more has no schema, but all have the metadata of one that is.
+  const decode = versionNamed(def, textOf(object.apiVersion))?.decode;
+  const dropsMistyped = true;
+  if (decode !== undefined) decode(object, { dropsMistyped });
+  else {
+    const { metadata = {} } = object;
+    const bare = { metadata };
+    def.versions[0]?.decode?.(bare, { dropsMistyped });
+    object.metadata = bare.metadata;
+  }
+  const found = asApiObject(object);
+  fillIdentity(found, key.slice(storage.prefix.length));
+  const reshaped = encodeStored(found);
+  return reshaped.equals(value) ? value : reshaped;
+}
+
+/** Custom objects have a name, and count their changes; some from long ago do not say so. */
+function fillIdentity({ metadata }: ApiObject, key: string): void {
+  const slash = key.indexOf('/');
+  if ((metadata.name ?? '') === '') metadata.name = key.slice(slash + 1);
+  if ((metadata.namespace ?? '') === '' && slash > 0) metadata.namespace = key.slice(0, slash);
+  if ((metadata.generation ?? 0) === 0) metadata.generation = 1;
+}
+
+const mixed = new WeakSet<ResourceDef>();
+
+/** Whether objects of other versions than the stored one of a kind were seen in the store. */
+export const isMixed = (def: ResourceDef): boolean => mixed.has(def);
+
+/** The entry's JSON in a served version; the cached bytes themselves when that is the stored one. */
+export function jsonIn(def: ResourceDef, version: VersionDef, entry: Entry): Buffer {
+  if (servesStoredForm(def, version)) return entry.json;
+  const memoKey = `${def.group}/${version.version};json`;
+  const known = entry.memo?.get(memoKey);
+  if (known !== undefined) return known;
+  const bytes = encodeJson(objectIn(def, version, entry));
+  entry.memo ??= new Map();
+  entry.memo.set(memoKey, bytes);
+  return bytes;
+}
+
+/** A fresh decoded object in a served version. */
+export function objectIn(def: ResourceDef, version: VersionDef, entry: Entry): ApiObject {
+  return fromStorage(def, version, decodeEntry(entry));
+}
+
+/** The entry of a record as the store gave it; undefined for an absent one. */
+export function entryOf(def: ResourceDef, record: StoredRecord | undefined): Entry | undefined {
+  if (record === undefined) return undefined;
+  const { modRevision, createRevision } = record;
+  const problem = problemOf({ ...record, revision: modRevision });
+  if (problem !== undefined) throw corruptObject({ storeKey: record.key, problem });
+  const value = def.custom === undefined ? record.value : reshapeStored(def, record);
+  const object = parseWrittenJson(value) as ApiObject;
+  return makeEntry({
+    key: record.key.slice(def.storage.prefix.length),
+    stored: value,
+    revision: modRevision,
+    createRevision,
+    index: indexOf(def.storage, object),
+  });
+}

@@ -1,0 +1,292 @@
+import {
+  appendAll,
+  badRequest,
+  type Dialect,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  invalidObject,
+  type JsonValue,
+  notSupported,
+  required,
+  validateFieldManager,
+} from '@wheelhouse/machinery';
+import {
+  type GivenDeleteOptions,
+  ignoreStoreReadError,
+  readDeleteOptions,
+} from './delete-options-body.ts';
+import { isTrue, optionalBoolean, optionalInteger, optionalText } from './query.ts';
+
+/**
+ * The options of a request, from its query and, for DELETE, its body. Each parser throws upstream's
+ * 400 for text that is not of the option's type, and 422 (`CreateOptions.meta… "" is invalid: …`)
+ * for a value that the option does not take. Parameters nobody knows are passed over.
+ */
+
+export type FieldValidation = 'Ignore' | 'Warn' | 'Strict';
+
+export interface GetOptions {
+  readonly resourceVersion: string | undefined;
+}
+
+export interface ListOptions {
+  /** As the query says it: the old paths of watches may do without. */
+  readonly watch: boolean;
+  readonly labelSelector: string;
+  readonly fieldSelector: string;
+  readonly resourceVersion: string | undefined;
+  /** As given: whether it is one of these is judged with the other options (LIST-5). */
+  readonly resourceVersionMatch: 'Exact' | 'NotOlderThan' | undefined;
+  readonly limit: number | undefined;
+  readonly continueToken: string | undefined;
+  readonly allowWatchBookmarks: boolean;
+  readonly sendInitialEvents: boolean | undefined;
+  readonly timeoutSeconds: number | undefined;
+}
+
+export interface WriteOptions {
+  readonly dryRun: boolean;
+  /** Undefined when none was given: the User-Agent then names the manager (MF-2). */
+  readonly fieldManager: string | undefined;
+  readonly fieldValidation: FieldValidation;
+}
+
+export interface PatchOptions extends WriteOptions {
+  readonly force: boolean;
+}
+
+export type PropagationPolicy = 'Orphan' | 'Background' | 'Foreground';
+
+export interface DeleteOptions {
+  readonly dryRun: boolean;
+  /** Never negative: upstream takes a negative one for a second. */
+  readonly gracePeriodSeconds: number | undefined;
+  readonly propagationPolicy: PropagationPolicy | undefined;
+  /** The older way to ask for a policy; never set together with it. */
+  readonly orphanDependents: boolean | undefined;
+  readonly preconditions:
+    | { readonly uid?: string | undefined; readonly resourceVersion?: string | undefined }
+    | undefined;
+  /** Remove an object that cannot be read (DEL-6); nothing else is set beside it. */
+  readonly ignoreStoreReadError?: true;
+}
+
+export function parseGetOptions(query: URLSearchParams, _dialect: Dialect): GetOptions {
+  if (query.size > 0 && isTrue(query.get('export'))) {
+    const end = 'deprecated since v1.14, is no longer supported';
+    throw badRequest(`the export parameter, ${end}`);
+  }
+  return { resourceVersion: optionalText(query, 'resourceVersion') };
+}
+
+/** Reads a list's or watch's options; which of them go together is the endpoint's to judge. */
+export function parseListOptions(query: URLSearchParams, _dialect: Dialect): ListOptions {
+  const match = optionalText(query, 'resourceVersionMatch');
+  const options: ListOptions = {
+    watch: isTrue(query.get('watch')),
+    labelSelector: query.get('labelSelector') ?? '',
+    fieldSelector: query.get('fieldSelector') ?? '',
+    resourceVersion: optionalText(query, 'resourceVersion'),
+    resourceVersionMatch: match as ListOptions['resourceVersionMatch'],
+    timeoutSeconds: optionalInteger(query, 'timeoutSeconds'),
+    limit: optionalInteger(query, 'limit'),
+    continueToken: optionalText(query, 'continue'),
+    allowWatchBookmarks: isTrue(query.get('allowWatchBookmarks')),
+    sendInitialEvents: optionalBoolean(query, 'sendInitialEvents'),
+  };
+  return isWholeWatch(options)
+    ? { ...options, sendInitialEvents: true, resourceVersionMatch: 'NotOlderThan' }
+    : options;
+}
+
+type VersionsWanted = Pick<
+  ListOptions,
+  'watch' | 'resourceVersion' | 'resourceVersionMatch' | 'sendInitialEvents'
+>;
+
+/** A watch from nowhere begins with what there is, as if it had asked for that. */
+function isWholeWatch(options: VersionsWanted): boolean {
+  const { watch, resourceVersion = '0', resourceVersionMatch, sendInitialEvents } = options;
+  const isSilent = sendInitialEvents === undefined && resourceVersionMatch === undefined;
+  return watch && isSilent && resourceVersion === '0';
+}
+
+/** Whether a watch stands for a list: it is told where the objects end that it begins with. */
+export function isListByWatch(query: URLSearchParams): boolean {
+  if (!isTrue(query.get('allowWatchBookmarks'))) return false;
+  const sendInitialEvents = optionalBoolean(query, 'sendInitialEvents');
+  return (
+    sendInitialEvents === true ||
+    isWholeWatch({
+      watch: isTrue(query.get('watch')),
+      resourceVersion: optionalText(query, 'resourceVersion'),
+      resourceVersionMatch: optionalText(query, 'resourceVersionMatch') as undefined,
+      sendInitialEvents,
+    })
+  );
+}
+
+export function parseCreateOptions(query: URLSearchParams, dialect: Dialect): WriteOptions {
+  return writeOptions(query, { kind: 'CreateOptions', dialect, errors: [] });
+}
+
+export function parseUpdateOptions(query: URLSearchParams, dialect: Dialect): WriteOptions {
+  return writeOptions(query, { kind: 'UpdateOptions', dialect, errors: [] });
+}
+
+/** What queries of applies say: the same one is read for as long as it is remembered. */
+const applyOptions = new WeakMap<URLSearchParams, PatchOptions>();
+
+/** PATCH's options: `force` is apply's alone, and apply needs a manager (SSA-1). */
+export function parsePatchOptions(
+  query: URLSearchParams,
+  context: { readonly dialect: Dialect; readonly isApply: boolean },
+): PatchOptions {
+  const known = context.isApply ? applyOptions.get(query) : undefined;
+  if (known !== undefined) return known;
+  const options = readPatchOptions(query, context);
+  if (context.isApply) applyOptions.set(query, options);
+  return options;
+}
+
+function readPatchOptions(
+  query: URLSearchParams,
+  context: { readonly dialect: Dialect; readonly isApply: boolean },
+): PatchOptions {
+  const { dialect, isApply } = context;
+  const force = optionalBoolean(query, 'force');
+  const errors: FieldError[] = [];
+  if (isApply && optionalText(query, 'fieldManager') === undefined) {
+    errors.push(required('fieldManager', 'is required for apply patch'));
+  }
+  if (!isApply && force !== undefined) {
+    errors.push(forbiddenField('force', 'may not be specified for non-apply patch'));
+  }
+  const options = writeOptions(query, { kind: 'PatchOptions', dialect, errors });
+  return { ...options, force: force === true };
+}
+
+const defaultWriteOptions: WriteOptions = {
+  dryRun: false,
+  fieldManager: undefined,
+  fieldValidation: 'Warn',
+};
+
+const fieldValidations = ['', 'Ignore', 'Strict', 'Warn'] as const;
+
+/** @param options.errors what has been found wrong so far */
+function writeOptions(
+  query: URLSearchParams,
+  options: {
+    readonly kind: 'CreateOptions' | 'UpdateOptions' | 'PatchOptions';
+    readonly dialect: Dialect;
+    readonly errors: readonly FieldError[];
+  },
+): WriteOptions {
+  const { kind, dialect } = options;
+  if (query.size === 0 && options.errors.length === 0) return defaultWriteOptions;
+  const fieldManager = optionalText(query, 'fieldManager');
+  // An empty `dryRun` is a real write (DRY-2).
+  const dryRun = query.getAll('dryRun').filter((value) => value !== '');
+  const given = query.get('fieldValidation') ?? '';
+  const fieldValidation = fieldValidations.find((one) => one === given);
+  const errors = [
+    ...options.errors,
+    ...validateFieldManager(fieldManager ?? '', 'fieldManager'),
+    ...validateDryRun(dryRun),
+  ];
+  if (fieldValidation === undefined) {
+    errors.push(notSupported('fieldValidation', given, fieldValidations));
+  }
+  if (errors.length > 0) throw invalidOptions(dialect, { kind, errors });
+  return {
+    dryRun: dryRun.length > 0,
+    fieldManager,
+    fieldValidation: (fieldValidation ?? '') === '' ? 'Warn' : (fieldValidation as FieldValidation),
+  };
+}
+
+function validateDryRun(values: readonly string[]): FieldError[] {
+  if (values.every((value) => value === 'All')) return [];
+  const list = values.map((value) => JSON.stringify(value)).join(', ');
+  const message = `Unsupported value: []string{${list}}: supported values: "All"`;
+  return [{ type: 'FieldValueNotSupported', field: 'dryRun', message }];
+}
+
+function invalidOptions(
+  dialect: Dialect,
+  found: { readonly kind: string; readonly errors: readonly FieldError[] },
+): Error {
+  return invalidObject({ group: dialect.group('meta'), kind: found.kind }, '', found.errors);
+}
+
+const policies = ['Foreground', 'Background', 'Orphan'] as const;
+
+/** DELETE's options: the body's when there is one, else the query's (DEL-2). */
+export function parseDeleteOptions(
+  query: URLSearchParams,
+  dialect: Dialect,
+  body?: JsonValue,
+): DeleteOptions {
+  const given = body === undefined ? queryForm(query) : readDeleteOptions(body);
+  const { propagationPolicy, orphanDependents, dryRun } = given;
+  const errors: FieldError[] = [];
+  if (propagationPolicy !== undefined && orphanDependents !== undefined) {
+    const why = 'orphanDependents and deletionPropagation cannot be both set';
+    errors.push(invalid('propagationPolicy', propagationPolicy, why));
+  }
+  const policy = policies.find((one) => one === propagationPolicy);
+  if (propagationPolicy !== undefined && policy === undefined) {
+    errors.push(notSupported('propagationPolicy', propagationPolicy, [...policies, 'nil']));
+  }
+  appendAll(errors, validateDryRun(dryRun));
+  appendAll(errors, validateIgnoredReadError(given));
+  if (errors.length > 0) throw invalidOptions(dialect, { kind: 'DeleteOptions', errors });
+  return {
+    dryRun: dryRun.length > 0,
+    gracePeriodSeconds: notNegative(given.gracePeriodSeconds),
+    propagationPolicy: policy,
+    orphanDependents,
+    preconditions: preconditionsOf(given),
+    ...(given.ignoreStoreReadError === true ? { ignoreStoreReadError: true } : {}),
+  };
+}
+
+/** Who gives up an object that cannot be read cannot ask for more (DEL-6). */
+function validateIgnoredReadError(given: GivenDeleteOptions): FieldError[] {
+  if (given.ignoreStoreReadError !== true) return [];
+  const companions = {
+    dryRun: given.dryRun.length > 0,
+    propagationPolicy: given.propagationPolicy !== undefined,
+    orphanDependents: given.orphanDependents !== undefined,
+    gracePeriodSeconds: given.gracePeriodSeconds !== undefined,
+    preconditions: given.withPreconditions,
+  };
+  return Object.entries(companions)
+    .filter(([, isSet]) => isSet)
+    .map(([name]) => invalid(ignoreStoreReadError, true, `cannot be set together with .${name}`));
+}
+
+const notNegative = (seconds: number | undefined) =>
+  seconds !== undefined && seconds < 0 ? 1 : seconds;
+
+function preconditionsOf(given: GivenDeleteOptions): DeleteOptions['preconditions'] {
+  const { uid, resourceVersion } = given;
+  return uid === undefined && resourceVersion === undefined ? undefined : { uid, resourceVersion };
+}
+
+function queryForm(query: URLSearchParams): GivenDeleteOptions {
+  const uid = optionalText(query, 'uid');
+  const resourceVersion = optionalText(query, 'resourceVersion');
+  return {
+    gracePeriodSeconds: optionalInteger(query, 'gracePeriodSeconds'),
+    orphanDependents: optionalBoolean(query, 'orphanDependents'),
+    propagationPolicy: query.get('propagationPolicy') ?? undefined,
+    dryRun: query.getAll('dryRun').filter((value) => value !== ''),
+    uid,
+    resourceVersion,
+    withPreconditions: uid !== undefined || resourceVersion !== undefined,
+    ignoreStoreReadError: optionalBoolean(query, ignoreStoreReadError),
+  };
+}

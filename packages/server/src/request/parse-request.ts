@@ -1,0 +1,226 @@
+import {
+  badRequest,
+  methodNotAllowedOnPath,
+  noSuchPath,
+  parseFieldSelector,
+  pathSegment,
+} from '@wheelhouse/machinery';
+import { isTrue } from './query.ts';
+import type { RequestInfo } from './request-info.ts';
+
+const verbs: ReadonlyMap<string, string> = new Map([
+  ['POST', 'create'],
+  ['GET', 'get'],
+  ['HEAD', 'get'],
+  ['PUT', 'update'],
+  ['PATCH', 'patch'],
+  ['DELETE', 'delete'],
+]);
+/** Below a namespace these are the namespace's own sub-resources, not resources inside it. */
+const namespaceSubresources = new Set(['status', 'finalize']);
+/** Longest path served, bytes as sent; the longest legal one is about a tenth of it. */
+const pathBytesMax = 8192;
+/** Shared by all requests without a query; nobody writes to a query. */
+const noQuery = new URLSearchParams();
+/** Queries read before, by their text: a client sends the same one with each request of a kind. */
+const queries = new Map<string, URLSearchParams>();
+const queriesMax = 256;
+const keptQueryMax = 256;
+
+/** As upstream's parser leaves them out: pairs that cannot be unescaped, or that hold a semicolon. */
+function readable(text: string): string {
+  if (!text.includes('%') && !text.includes(';')) return text;
+  const pairs = text.split('&');
+  return pairs.filter((pair) => !pair.includes(';') && !badEscape.test(pair)).join('&');
+}
+
+const badEscape = /%(?![0-9a-f]{2})/i;
+
+function parseQuery(text: string): URLSearchParams {
+  const known = queries.get(text);
+  if (known !== undefined) return known;
+  const query = new URLSearchParams(readable(text));
+  if (text.length > keptQueryMax) return query;
+  if (queries.size >= queriesMax) queries.clear();
+  queries.set(text, query);
+  return query;
+}
+
+/**
+ * What was asked for lately with each method, by URL: clients ask for the same things again and
+ * again. Not one text of both, which would have to be put together and hashed for every request.
+ */
+const requests: ReadonlyMap<string, Map<string, RequestInfo>> = new Map(
+  [...verbs.keys()].map((method) => [method, new Map()]),
+);
+const requestsMax = 1024;
+const keptUrlMax = 256;
+
+/**
+ * What a method and URL ask for (API-1, API-4); what it said of short URLs is remembered. Throws 400
+ * for a path that cannot be a legal one (bad escapes, NUL, `.` and `..`, too long), 404 for one with
+ * an empty segment in an API path, 405 for a method other than GET on the old `/watch/` paths.
+ */
+export function parseRequest(method: string, url: string): RequestInfo {
+  const byUrl = requests.get(method);
+  if (byUrl === undefined || url.length > keptUrlMax) return readRequest(method, url);
+  const known = byUrl.get(url);
+  if (known !== undefined) return known;
+  const info = readRequest(method, url);
+  if (byUrl.size >= requestsMax) byUrl.clear();
+  byUrl.set(url, info);
+  return info;
+}
+
+function readRequest(method: string, url: string): RequestInfo {
+  const target = url.startsWith('/') ? url : originForm(url);
+  const at = target.indexOf('?');
+  const path = decodePath(at < 0 ? target : target.slice(0, at));
+  const query = at < 0 ? noQuery : parseQuery(target.slice(at + 1));
+  const segments = segmentsOf(path);
+  const [prefix = ''] = segments;
+  const isApi = (prefix === 'api' || prefix === 'apis') && segments.length > 1;
+  const resourceAt = prefix === 'api' ? 2 : 3;
+  if (!isApi || segments.length <= resourceAt) return otherRequest(method, { path, query });
+  if (segments.includes('') || path.startsWith('//')) throw noSuchPath();
+  const hasGroup = prefix === 'apis';
+  return resourceRequest(method, {
+    path,
+    query,
+    apiPrefix: prefix,
+    group: hasGroup ? (segments[1] as string) : '',
+    version: segments[hasGroup ? 2 : 1] as string,
+    rest: segments.slice(resourceAt),
+  });
+}
+
+/** HTTP/1.1 may name the server in the request line: `GET https://host/path`. */
+function originForm(url: string): string {
+  const found = /^https?:\/\/[^/?]*(.*)$/is.exec(url);
+  if (found === null) return `/${url}`;
+  const rest = found[1] ?? '';
+  return rest.startsWith('/') ? rest : `/${rest}`;
+}
+
+function decodePath(raw: string): string {
+  if (raw.length > pathBytesMax) {
+    throw badRequest(`the path of the request is longer than ${pathBytesMax} bytes`);
+  }
+  let path = raw;
+  if (raw.includes('%')) {
+    try {
+      path = decodeURIComponent(raw);
+    } catch {
+      throw badRequest(`invalid URL escape in the path ${JSON.stringify(raw)}`);
+    }
+  }
+  if (path.includes('\0')) throw badRequest('the path of the request contains a NUL character');
+  return path;
+}
+
+/** Without the slashes at both ends. `.` and `..` are no legal names anywhere, so they never pass. */
+function segmentsOf(path: string): string[] {
+  let start = 0;
+  let end = path.length;
+  while (start < end && path[start] === '/') start += 1;
+  while (end > start && path[end - 1] === '/') end -= 1;
+  if (start === end) return [];
+  const segments = path.slice(start, end).split('/');
+  for (const segment of segments) {
+    if (segment === '.' || segment === '..') throw invalidName(segment);
+  }
+  return segments;
+}
+
+function invalidName(name: string): Error {
+  return badRequest(
+    `Name parameter invalid: ${JSON.stringify(name)}: ${pathSegment(name).join(';')}`,
+  );
+}
+
+function otherRequest(
+  method: string,
+  { path, query }: { path: string; query: URLSearchParams },
+): RequestInfo {
+  return {
+    verb: method.toLowerCase(),
+    path,
+    isResourceRequest: false,
+    apiPrefix: '',
+    group: '',
+    version: '',
+    namespace: '',
+    resource: '',
+    subresource: '',
+    name: '',
+    parts: [],
+    query,
+  };
+}
+
+interface ApiPath {
+  readonly path: string;
+  readonly query: URLSearchParams;
+  readonly apiPrefix: string;
+  readonly group: string;
+  readonly version: string;
+  /** What follows the version: one segment at least. */
+  readonly rest: readonly string[];
+}
+
+function resourceRequest(method: string, found: ApiPath): RequestInfo {
+  const { path, query, apiPrefix, group, version } = found;
+  let { rest } = found;
+  let verb = verbs.get(method) ?? '';
+  if (rest[0] === 'watch') {
+    rest = rest.slice(1);
+    if (rest.length === 0) throw noSuchPath();
+    if (method !== 'GET') throw methodNotAllowedOnPath();
+    verb = 'watch';
+  }
+  let namespace = '';
+  if (rest[0] === 'namespaces' && rest.length > 1) {
+    namespace = rest[1] as string;
+    if (rest.length > 2 && !namespaceSubresources.has(rest[2] as string)) rest = rest.slice(2);
+  }
+  const [resource = '', pathName = '', subresource = ''] = rest;
+  let name = pathName;
+  const isCollection = name === '';
+  if (method === 'GET' && subresource === '' && isTrue(query.get('watch'))) verb = 'watch';
+  if (isCollection && verb === 'get') verb = 'list';
+  if (isCollection && (verb === 'list' || verb === 'watch')) name = nameInSelector(query);
+  else if (isCollection && verb === 'delete') verb = 'deletecollection';
+  else if (name.includes('%') && verb !== 'create') throw invalidName(name);
+  return {
+    verb,
+    path,
+    isResourceRequest: true,
+    apiPrefix,
+    group,
+    version,
+    namespace,
+    resource,
+    subresource,
+    name,
+    parts: rest,
+    query,
+  };
+}
+
+/**
+ * The one object a list or watch can be about: a rule that allows only that name allows it
+ * (AUTHZ-1). A selector that cannot be read is the endpoint's to refuse.
+ */
+function nameInSelector(query: URLSearchParams): string {
+  const selector = query.size === 0 ? null : query.get('fieldSelector');
+  if (selector === null || !selector.includes('metadata.name')) return '';
+  try {
+    const found = parseFieldSelector(selector).find(
+      ({ label, operator }) => label === 'metadata.name' && operator === '=',
+    );
+    const name = found?.value ?? '';
+    return pathSegment(name).length === 0 ? name : '';
+  } catch {
+    return '';
+  }
+}

@@ -1,0 +1,441 @@
+import {
+  type BodySink,
+  type BodySource,
+  decodedPart,
+  type PeerConnection,
+  type ResponseHead,
+} from '@wheelhouse/http2';
+import {
+  type BodyPiece,
+  type BodyStream,
+  BodyTooLarge,
+  type Clock,
+  contained,
+  type Exchange,
+  type HeldMemory,
+  type LoopOccupancy,
+  MemoryShort,
+  type ResponseBody,
+  type ResponseHeaders,
+  type ResponseStream,
+  reportFault,
+  type TakenConnection,
+  type WholeResponse,
+  wholeBytes,
+} from '@wheelhouse/machinery';
+import { BodyReader } from './body-reader.ts';
+import type { HttpLimits } from './limits.ts';
+import { PacedWriter, pacedAboveBytes } from './paced-writer.ts';
+
+/** What an exchange needs of the server it belongs to. */
+export interface ExchangeHost {
+  readonly clock: Clock;
+  readonly limits: HttpLimits;
+  /** For whom the thread works. */
+  readonly occupancy: LoopOccupancy;
+  /** The server is going; connections are not to be reused. */
+  readonly draining: boolean;
+  /** Runs a callback of the application; a failure is logged, never thrown. */
+}
+
+/**
+ * What HTTP/1.1 and HTTP/2 share: a source of the request's body, a sink for the answer's, counted
+ * from the first header until the answer has gone out. The sweep calls `expire` now and then, so no
+ * request has a timer of its own.
+ */
+export abstract class ExchangeBase implements Exchange {
+  abstract readonly method: string;
+  abstract readonly url: string;
+  abstract readonly httpVersion: '1.1' | '2';
+  readonly connection: PeerConnection;
+  /** Where it stands in the server's list of exchanges in flight; -1 when it does not. */
+  place = -1;
+  userName: string | undefined = undefined;
+  protected readonly core: ExchangeHost;
+  protected bodyRefused = false;
+  #reader: BodyReader | undefined;
+  #abortCallbacks: (() => void)[] | undefined;
+  #aborted = false;
+  #isSuperseded = false;
+  #answering: 'no' | 'whole' | 'stream' = 'no';
+  #status: number | undefined;
+  #progressAt: number | undefined;
+  #receivedBytes: number | undefined;
+  #answeredBytes: number | undefined;
+  #whenAnswered: ((bytes: number) => void) | undefined;
+  /** Of an answer in several batches. */
+  #writer: PacedWriter | undefined;
+  #isClosed = false;
+  #delivered: { readonly promise: Promise<void>; readonly resolve: () => void } | undefined;
+  /** What is charged for it, given back when it is over. */
+  #requestBytes = 0;
+  #bodyBytes = 0;
+  #answerBytes = 0;
+  #watchBytes = 0;
+  #releases: (() => void)[] | undefined;
+  #isOver = false;
+
+  constructor(options: { connection: PeerConnection; core: ExchangeHost }) {
+    this.connection = options.connection;
+    this.core = options.core;
+  }
+
+  protected abstract readonly source: BodySource;
+  protected abstract readonly sink: BodySink;
+  abstract header(name: string): string | undefined;
+  abstract headerLines(): readonly string[];
+  protected abstract writeHead(head: ResponseHead): void;
+  /** The request has a body, perhaps an empty one. */
+  protected abstract readonly hasBody: boolean;
+  /** Tells a client that waits with `Expect: 100-continue` to go on. */
+  protected abstract allowBody(): void;
+  /** Ends the answer to a request whose body will not be read. */
+  protected abstract endRefused(body: Buffer): void;
+  /** Once closed: whether the whole answer has gone out. */
+  protected abstract readonly complete: boolean;
+  /** Cuts the exchange off. */
+  abstract destroy(): void;
+
+  get remoteAddress(): string {
+    return this.connection.remoteAddress;
+  }
+
+  resumed(): void {
+    this.core.occupancy.enter(this);
+  }
+
+  get aborted(): boolean {
+    return this.#aborted || this.#isSuperseded;
+  }
+
+  get answeredStatus(): number | undefined {
+    return this.#status;
+  }
+
+  get receivedBytes(): number | undefined {
+    return this.#receivedBytes;
+  }
+
+  get answeredBytes(): number | undefined {
+    return this.#answeredBytes;
+  }
+
+  onAnswered(callback: (bytes: number) => void): void {
+    this.#whenAnswered = callback;
+  }
+
+  delivered(): Promise<void> | undefined {
+    const isUnderWay = this.#answering === 'stream' || this.#writer !== undefined;
+    if (!isUnderWay || this.#isClosed) return undefined;
+    this.#delivered ??= pendingPromise();
+    return this.#delivered.promise;
+  }
+
+  cutOff(): boolean {
+    if (this.#writer === undefined || this.#isClosed) return false;
+    this.destroy();
+    return true;
+  }
+
+  get answered(): boolean {
+    return this.#answering !== 'no';
+  }
+
+  async body(limitBytes: number): Promise<Buffer> {
+    const announced = Number(this.header('content-length') ?? 0);
+    if (announced > limitBytes) {
+      this.bodyRefused = true;
+      throw new BodyTooLarge(`body of ${announced} bytes over ${limitBytes}`);
+    }
+    const { memory } = this.connection;
+    if (!memory.admits(announced * (1 + decodedPart))) {
+      this.bodyRefused = true;
+      throw new MemoryShort();
+    }
+    const { clock, limits } = this.core;
+    const deadline = clock.monotonic() + limits.bodyTimeoutMs;
+    const reader = new BodyReader({ source: this.source, limitBytes, deadline, meter: this });
+    this.#reader = reader;
+    const whole = reader.read();
+    if (this.aborted) reader.abort('nobody waits for the answer');
+    else this.allowBody();
+    try {
+      const bytes = await whole;
+      this.resumed();
+      this.#receivedBytes = bytes.length;
+      // The body's own bytes are charged already.
+      const more = bytes.length * decodedPart;
+      if (!memory.admits(more)) throw new MemoryShort();
+      this.bodyGrew(more);
+      return bytes;
+    } catch (error) {
+      this.bodyRefused = true;
+      this.bodyGrew(-this.#bodyBytes);
+      throw error;
+    }
+  }
+
+  /** The request has begun. */
+  began(bytes: number): void {
+    this.#requestBytes = bytes;
+    this.connection.memory.charge('requests', bytes);
+  }
+
+  /** What is held of its body, or was made of it, has grown. */
+  bodyGrew(bytes: number): void {
+    if (this.#isOver || bytes === 0) return;
+    this.#bodyBytes += bytes;
+    this.connection.memory.charge('bodies', bytes);
+  }
+
+  hold({ bytes, shared }: HeldMemory): boolean {
+    const { memory } = this.connection;
+    if (this.#isOver) return true;
+    if (!memory.admits(bytes)) return false;
+    this.#watchBytes += bytes;
+    memory.charge('watches', bytes);
+    for (const one of shared ?? []) {
+      this.#releases ??= [];
+      this.#releases.push(memory.chargeShared(one.key, one.bytes));
+    }
+    return true;
+  }
+
+  /** Bytes that would be released if it were over. */
+  get heldBytes(): number {
+    const charged = this.#requestBytes + this.#bodyBytes + this.#answerBytes + this.#watchBytes;
+    return charged + this.sink.bufferedBytes;
+  }
+
+  #releaseMemory(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    const { memory } = this.connection;
+    memory.charge('requests', -this.#requestBytes);
+    if (this.#bodyBytes > 0) memory.charge('bodies', -this.#bodyBytes);
+    if (this.#answerBytes > 0) memory.charge('answers', -this.#answerBytes);
+    if (this.#watchBytes > 0) memory.charge('watches', -this.#watchBytes);
+    for (const release of this.#releases ?? []) release();
+    this.#releases = undefined;
+  }
+
+  /** Ends it to release what it holds: with `refusal` while nothing of an answer has gone out. */
+  shed(refusal: WholeResponse): void {
+    const respond = this.supersede();
+    if (respond === undefined) this.destroy();
+    else respond(refusal);
+    this.#releaseMemory();
+  }
+
+  bodyStream(): BodyStream | undefined {
+    if (!this.hasBody) return undefined;
+    if (!this.aborted) this.allowBody();
+    return this.source;
+  }
+
+  takeOver(): TakenConnection | undefined {
+    const taken = this.answered || this.aborted ? undefined : this.release();
+    if (taken !== undefined) this.#begin('stream', 101);
+    return taken;
+  }
+
+  onAbort(callback: () => void): void {
+    if (this.aborted) callback();
+    else if (this.#abortCallbacks === undefined) this.#abortCallbacks = [callback];
+    else this.#abortCallbacks.push(callback);
+  }
+
+  /** An own method for the exchanges that need it, so that the others pay nothing. */
+  addHeaders(more: ResponseHeaders): void {
+    const write = this.writeHead;
+    this.writeHead = (head) => {
+      write.call(this, { ...head, headers: { ...more, ...head.headers } });
+    };
+  }
+
+  /** An answer is streamed to its client now, as watches are. */
+  get isStreaming(): boolean {
+    return this.#answering === 'stream';
+  }
+
+  send(response: WholeResponse): void {
+    if (!this.#isSuperseded) this.#respond(response);
+  }
+
+  supersede(): ((response: WholeResponse) => void) | undefined {
+    if (this.answered || this.aborted) return undefined;
+    this.#isSuperseded = true;
+    const reader = this.#reader;
+    if (reader !== undefined && !reader.settled) {
+      this.bodyRefused = true;
+      reader.abort('nobody waits for the answer');
+    }
+    this.#tellAborted();
+    return (response) => this.#respond(response);
+  }
+
+  #respond(response: WholeResponse): void {
+    const { status, headers, body } = response;
+    this.#begin('whole', status);
+    if (this.#aborted) return;
+    const bodyBytes = lengthOf(body);
+    const empty = bodyBytes === 0 || this.method === 'HEAD' || status === 204 || status === 304;
+    const contentLength = status === 204 || status === 304 ? undefined : bodyBytes;
+    this.writeHead({ status, headers, contentLength, empty });
+    this.#answeredBytes = empty ? 0 : bodyBytes;
+    if (empty && !this.bodyRefused) return;
+    if (isBuffer(body) && body.length > pacedAboveBytes) {
+      this.#answerBytes = body.length;
+      this.connection.memory.charge('answers', body.length);
+    }
+    if (this.bodyRefused) this.endRefused(empty ? noBytes : joined(body));
+    else if (isBuffer(body) && body.length <= pacedAboveBytes) this.sink.end(body);
+    else this.#sendPaced(isBuffer(body) ? [body] : body);
+  }
+
+  stream(response: { status: number; headers: ResponseHeaders }): ResponseStream {
+    if (this.#isSuperseded) return unread;
+    this.#begin('stream', response.status);
+    const { status, headers } = response;
+    if (!this.#aborted) this.writeHead({ status, headers, contentLength: undefined, empty: false });
+    return new StreamedAnswer(this, this.sink);
+  }
+
+  /** A streamed answer has been given to its end, so that what is left of it must make progress. */
+  endStream(bytes: number): void {
+    this.#answering = 'whole';
+    this.sink.end();
+    this.#wroteAll(bytes);
+  }
+
+  #wroteAll(bytes: number): void {
+    this.#answeredBytes = bytes;
+    this.#whenAnswered?.(bytes);
+  }
+
+  /** Gives the connection away, if it can be had. */
+  protected release(): TakenConnection | undefined {
+    return undefined;
+  }
+
+  /** The exchange is over, well or not. */
+  closed(): void {
+    this.#releaseMemory();
+    this.#reader?.abort('the client has gone');
+    this.#isClosed = true;
+    this.#writer?.stop();
+    if (!this.complete) {
+      this.#aborted = true;
+      this.#tellAborted();
+    }
+    this.#delivered?.resolve();
+  }
+
+  #tellAborted(): void {
+    const callbacks = this.#abortCallbacks;
+    this.#abortCallbacks = undefined;
+    for (const callback of callbacks ?? []) contained({ where: 'endpoint' }, callback)();
+  }
+
+  /** Called by the sweep: gives up on a client that is too slow. */
+  expire(now: number): void {
+    const reader = this.#reader;
+    if (reader !== undefined && !reader.settled && now > reader.deadline) {
+      reader.abort('the body took too long');
+    }
+    if (this.#answering !== 'whole') return;
+    this.#progressAt ??= now;
+    if (now - this.#progressAt > this.core.limits.writeTimeoutMs) this.destroy();
+  }
+
+  #begin(kind: 'whole' | 'stream', status: number): void {
+    if (this.#answering !== 'no') throw new Error('this exchange has been answered already');
+    this.#answering = kind;
+    this.#status = status;
+  }
+
+  #sendPaced(pieces: Iterable<BodyPiece>): void {
+    const onProgress = (): void => {
+      this.resumed();
+      this.#progressAt = this.core.clock.monotonic();
+    };
+    const onFailure = (error: unknown): void => {
+      this.destroy();
+      reportFault('endpoint', error);
+    };
+    const onWritten = (bytes: number): void => this.#wroteAll(bytes);
+    const { sink: target, core } = this;
+    const { clock } = core;
+    const writer = new PacedWriter({ target, pieces, clock, onProgress, onFailure, onWritten });
+    writer.run();
+    if (!writer.over) this.#writer = writer;
+  }
+}
+
+function pendingPromise() {
+  let resolve = (): void => {};
+  const promise = new Promise<void>((done) => {
+    resolve = done;
+  });
+  return { promise, resolve };
+}
+
+/** A class rather than an object of closures: there is one for every watch. */
+class StreamedAnswer implements ResponseStream {
+  readonly #exchange: ExchangeBase;
+  readonly #sink: BodySink;
+  #bytes = 0;
+
+  constructor(exchange: ExchangeBase, sink: BodySink) {
+    this.#exchange = exchange;
+    this.#sink = sink;
+  }
+
+  write(chunk: Buffer): boolean {
+    this.#bytes += chunk.length;
+    return this.#sink.write(chunk);
+  }
+
+  onDrain(callback: () => void): void {
+    this.#sink.onDrain(callback);
+  }
+
+  get bufferedBytes(): number {
+    return this.#sink.bufferedBytes;
+  }
+
+  end(): void {
+    this.#exchange.endStream(this.#bytes);
+  }
+
+  destroy(): void {
+    this.#exchange.destroy();
+  }
+}
+
+/** Of an exchange that somebody else answers. */
+const unread: ResponseStream = {
+  write: () => true,
+  onDrain: () => {},
+  bufferedBytes: 0,
+  end: () => {},
+  destroy: () => {},
+};
+
+const noBytes = Buffer.alloc(0);
+
+function isBuffer(body: ResponseBody): body is Buffer {
+  return body instanceof Buffer;
+}
+
+function lengthOf(body: ResponseBody): number | undefined {
+  if (isBuffer(body)) return body.length;
+  if (!Array.isArray(body)) return undefined;
+  let total = 0;
+  for (const piece of body as readonly BodyPiece[]) total += piece.length;
+  return total;
+}
+
+function joined(body: ResponseBody): Buffer {
+  return isBuffer(body) ? body : wholeBytes(body);
+}

@@ -1,0 +1,127 @@
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import type { Readable } from 'node:stream';
+import type { PeerConnection, ResponseHead } from '@wheelhouse/http2';
+import { listen, type TakenConnection } from '@wheelhouse/machinery';
+import { ExchangeBase, type ExchangeHost } from './exchange-base.ts';
+import { NodeBodySink, NodeBodySource } from './node-body.ts';
+
+/** One HTTP/1.1 request and its response. */
+export class Http1Exchange extends ExchangeBase {
+  readonly httpVersion = '1.1';
+  readonly method: string;
+  readonly url: string;
+  protected readonly source: NodeBodySource;
+  protected readonly sink: NodeBodySink;
+  readonly #request: IncomingMessage;
+  readonly #response: ServerResponse;
+  readonly #waitsForContinue: boolean;
+  readonly #release: (() => TakenConnection) | undefined;
+  #isTaken = false;
+
+  constructor(options: {
+    request: IncomingMessage;
+    response: ServerResponse;
+    waitsForContinue: boolean;
+    connection: PeerConnection;
+    core: ExchangeHost;
+    /** Where node does not read the body: who does. */
+    body?: Readable;
+    /** Given where the client asks for another protocol: gives the connection away. */
+    release?: () => TakenConnection;
+  }) {
+    super(options);
+    this.#request = options.request;
+    this.#response = options.response;
+    this.source = new NodeBodySource(options.body ?? options.request);
+    this.sink = new NodeBodySink(options.response, options.connection.memory);
+    this.#waitsForContinue = options.waitsForContinue;
+    this.#release = options.release;
+    this.method = options.request.method ?? 'GET';
+    this.url = originForm(options.request.url ?? '/');
+  }
+
+  header(name: string): string | undefined {
+    const value = this.#request.headers[name];
+    return Array.isArray(value) ? value.join(', ') : value;
+  }
+
+  headerLines(): readonly string[] {
+    return this.#request.rawHeaders;
+  }
+
+  protected writeHead(head: ResponseHead): void {
+    const fields = { ...head.headers } as OutgoingHttpHeaders;
+    if (head.contentLength !== undefined) fields['content-length'] = head.contentLength;
+    const unread = this.#waitsForContinue && !this.#request.complete;
+    if (this.bodyRefused || this.core.draining || unread) fields['connection'] = 'close';
+    this.#response.writeHead(head.status, fields);
+    if (head.empty && !this.bodyRefused) this.#response.end();
+    else if (head.contentLength === undefined) this.#response.flushHeaders();
+  }
+
+  protected get hasBody(): boolean {
+    const { headers } = this.#request;
+    return headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > 0;
+  }
+
+  protected override release(): TakenConnection | undefined {
+    const taken = this.#release?.();
+    this.#isTaken = taken !== undefined;
+    return taken;
+  }
+
+  protected allowBody(): void {
+    if (this.#waitsForContinue) this.#response.writeContinue();
+  }
+
+  /**
+   * Answers at once, but keeps reading a while before it closes: closing with unread bytes makes the
+   * host reset the connection, and the client would lose the answer.
+   */
+  protected endRefused(body: Buffer): void {
+    const source = this.#request;
+    const target = this.#response;
+    const { clock, limits } = this.core;
+    if (body.length > 0) target.write(body);
+    else target.flushHeaders();
+    const finish = (): void => {
+      timer.stop();
+      if (!target.writableEnded) target.end();
+    };
+    const timer = clock.after(limits.discardTimeoutMs, finish);
+    let discarded = 0;
+    listen(
+      source,
+      { where: 'http1' },
+      {
+        data(chunk: Buffer) {
+          discarded += chunk.length;
+          if (discarded > limits.discardBytesMax) finish();
+        },
+        end: finish,
+        close: finish,
+      },
+    );
+    source.resume();
+    if (source.complete || this.#waitsForContinue) finish();
+  }
+
+  protected get complete(): boolean {
+    return this.#isTaken || this.#response.writableFinished;
+  }
+
+  destroy(): void {
+    this.connection.socket.destroy();
+  }
+}
+
+/** Path and query of a request-target, which a proxy's client may send as a whole URL. */
+function originForm(target: string): string {
+  if (target.startsWith('/')) return target;
+  const scheme = target.indexOf('://');
+  if (scheme < 0) return target;
+  const path = target.indexOf('/', scheme + 3);
+  if (path >= 0) return target.slice(path);
+  const query = target.indexOf('?', scheme + 3);
+  return query < 0 ? '/' : `/${target.slice(query)}`;
+}

@@ -1,0 +1,168 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Server, Socket } from 'node:net';
+import { ignoreErrors, listen, listenEach } from '@wheelhouse/machinery';
+import { Http1Connection } from './http1-connection.ts';
+import { Http1Exchange } from './http1-exchange.ts';
+import type { ServerCore } from './server-core.ts';
+import { upgrading } from './upgrades.ts';
+
+const where = 'http1';
+
+/** Serves the requests that node's HTTP/1.1 parser reads, one at a time on each connection. */
+export function acceptHttp1(server: Server, core: ServerCore): { takeUpgrades(): void } {
+  const http1 = new Http1Server(core);
+  type Run = (request: IncomingMessage, response: ServerResponse) => void;
+  const end = (request: IncomingMessage) => request.socket.destroy();
+  const listenForRequests = (event: string, run: Run) =>
+    listenEach(server, event, { where, run, end });
+  listenForRequests('request', (request, response) => http1.accept(request, response));
+  listenForRequests('checkContinue', (request, response) =>
+    http1.accept(request, response, { waitsForContinue: true }),
+  );
+  listenForRequests('checkExpectation', (request, response) =>
+    http1.refuse(request, response, 417),
+  );
+  listenEach(server, 'clientError', {
+    where,
+    run: (error: ParserError, socket: Socket) => http1.refuseMalformed(error, socket),
+    end: (_error, socket) => socket.destroy(),
+  });
+  return {
+    takeUpgrades() {
+      if (server.listenerCount('upgrade') > 0) return;
+      listenEach(server, 'upgrade', {
+        where,
+        run: (request: IncomingMessage, socket: Socket, head: Buffer) =>
+          http1.upgrade(request, socket, head),
+        end: (_request, socket) => socket.destroy(),
+      });
+    },
+  };
+}
+
+type ParserError = Error & { readonly code?: string };
+
+class Http1Server {
+  readonly #core: ServerCore;
+  readonly #connections = new WeakMap<Socket, Http1Connection>();
+
+  constructor(core: ServerCore) {
+    this.#core = core;
+  }
+
+  accept(
+    request: IncomingMessage,
+    response: ServerResponse,
+    { waitsForContinue }: { readonly waitsForContinue: boolean } = ordinary,
+  ): void {
+    if (request.headers.host === undefined && request.httpVersion === '1.1') {
+      this.refuse(request, response, 400);
+      return;
+    }
+    ignoreErrors(request);
+    ignoreErrors(response);
+    const connection = this.#connectionOf(request.socket);
+    const core = this.#core;
+    connection.take((over) => {
+      connection.current = { request, response };
+      const exchange = new Http1Exchange({ request, response, waitsForContinue, connection, core });
+      const close = () => {
+        core.end(exchange);
+        over();
+      };
+      listen(response, { where }, { close });
+      core.begin(exchange);
+    });
+  }
+
+  /** Answers with a status and nothing else, in turn, and closes. */
+  refuse(request: IncomingMessage, response: ServerResponse, status: number): void {
+    ignoreErrors(request);
+    ignoreErrors(response);
+    const connection = this.#connectionOf(request.socket);
+    connection.take((over) => {
+      connection.current = { request, response };
+      listen(response, { where }, { close: over });
+      response.writeHead(status, { connection: 'close', 'content-length': 0 });
+      response.end();
+    });
+  }
+
+  /** Serves a request that asks for another protocol, which is the last on its connection. */
+  upgrade(request: IncomingMessage, socket: Socket, behind: Buffer): void {
+    ignoreErrors(socket);
+    ignoreErrors(request);
+    // What else comes waits for whoever will have the connection.
+    socket.off('data', discard);
+    const connection = this.#connectionOf(socket);
+    const core = this.#core;
+    connection.takeLast(behind, (head) => {
+      const made = upgrading({ request, socket, head });
+      if (made === undefined) {
+        socket.end(`HTTP/1.1 411 Length Required\r\n${emptyAndLast}`);
+        return;
+      }
+      const { response } = made;
+      connection.current = { request, response };
+      const about = { request, waitsForContinue: false, connection, core };
+      const exchange = new Http1Exchange({ ...about, ...made });
+      const over = () => core.end(exchange);
+      ignoreErrors(response);
+      listen(response, { where }, { finish: over });
+      listen(socket, { where }, { close: over });
+      core.begin(exchange);
+    });
+  }
+
+  /** Answers what is not HTTP, or not in time, and closes. */
+  refuseMalformed(error: ParserError, socket: Socket): void {
+    if (!socket.writable || error.code === 'ECONNRESET') {
+      socket.destroy();
+      return;
+    }
+    const answer = `HTTP/1.1 ${statusOfParserError(error.code ?? '')}\r\n${emptyAndLast}`;
+    const connection = this.#connections.get(socket);
+    const current = connection?.current;
+    if (connection === undefined || current === undefined) socket.end(answer);
+    else if (current.request.complete) {
+      // The answer under way is that of an earlier request.
+      socket.removeAllListeners('data');
+      readAsStream(socket);
+      connection.take(() => socket.end(answer));
+    } else if (current.response.headersSent) socket.destroy();
+    else socket.end(answer);
+  }
+
+  #connectionOf(socket: Socket): Http1Connection {
+    let connection = this.#connections.get(socket);
+    if (connection === undefined) {
+      const onClosed = (closed: Http1Connection) => this.#core.disconnected(closed);
+      connection = new Http1Connection({ socket, core: this.#core, onClosed });
+      this.#connections.set(socket, connection);
+      this.#core.connected(connection);
+    }
+    return connection;
+  }
+}
+
+const ordinary = { waitsForContinue: false };
+
+const emptyAndLast = 'Connection: close\r\nContent-Length: 0\r\n\r\n';
+
+/**
+ * Node's parser takes a connection's bytes past its stream, and stops while an earlier answer is still
+ * on its way. What TLS had read already reached it nevertheless, and was refused as malformed: the
+ * rest of a body that followed a large answer at once. Somebody who listens to the stream makes the
+ * bytes go through it, where they wait.
+ */
+export function readAsStream(socket: Socket): void {
+  socket.on('data', discard);
+}
+
+function discard(): void {}
+
+function statusOfParserError(code: string): string {
+  if (code === 'HPE_HEADER_OVERFLOW') return '431 Request Header Fields Too Large';
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return '408 Request Timeout';
+  return '400 Bad Request';
+}

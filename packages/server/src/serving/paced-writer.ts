@@ -1,0 +1,176 @@
+import type { BodySink } from '@wheelhouse/http2';
+import { type BodyPiece, type Clock, isRun, pieceBytes, Slices } from '@wheelhouse/machinery';
+
+/** Bytes handed to a socket at once: a few TLS records, small enough to notice a slow reader. */
+const batchBytes = 256 * 1024;
+/** Pieces below this are gathered: a system call entry per 200-byte piece costs more than its copy. */
+const smallPieceBytes = 8 * 1024;
+const gatherBytes = 64 * 1024;
+
+/** Bytes taken before the clock is read again: making them may cost far more than writing them. */
+const uncheckedBytes = 16 * 1024;
+
+/**
+ * Writes pieces with back-pressure, never more than about one batch ahead of the reader: large ones as
+ * they are, small ones joined to blocks of up to 64 KiB where that helps. Ends the target after the
+ * last piece. Pieces are made as they are taken, in slices (TRUST-2), and none once the reader is
+ * gone: the source is then told to return (TRUST-3).
+ */
+export class PacedWriter {
+  readonly #target: BodySink;
+  readonly #pieces: Iterator<BodyPiece>;
+  readonly #slices: Slices;
+  readonly #onProgress: () => void;
+  readonly #onFailure: (error: unknown) => void;
+  readonly #onWritten: (bytes: number) => void;
+  #bytes = 0;
+  #state: 'ready' | 'paused' | 'over' = 'ready';
+  /** What has been taken and is still to be written: a piece, or a part of a large buffer. */
+  #rest: BodyPiece | undefined;
+
+  /**
+   * @param options.onFailure is told when a piece cannot be made; the answer must be cut off
+   * @param options.onWritten is told the bytes of all pieces, when the last has been handed on
+   */
+  constructor(options: {
+    target: BodySink;
+    pieces: Iterable<BodyPiece>;
+    clock: Pick<Clock, 'monotonic'>;
+    onProgress: () => void;
+    onFailure: (error: unknown) => void;
+    onWritten?: (bytes: number) => void;
+  }) {
+    this.#target = options.target;
+    this.#pieces = options.pieces[Symbol.iterator]();
+    this.#slices = new Slices(options.clock);
+    this.#onProgress = options.onProgress;
+    this.#onFailure = options.onFailure;
+    this.#onWritten = options.onWritten ?? (() => {});
+    this.#target.onDrain(() => this.run());
+  }
+
+  /** Whether the last piece has been handed to the target, or none will be any more. */
+  get over(): boolean {
+    return this.#state === 'over';
+  }
+
+  /** Writes until the reader is behind, the slice is over, or the pieces are used up. */
+  run(): void {
+    if (this.#state !== 'ready') return;
+    this.#onProgress();
+    try {
+      this.#write();
+    } catch (error) {
+      this.stop();
+      this.#onFailure(error);
+    }
+  }
+
+  /** Takes no more pieces: the reader is gone. */
+  stop(): void {
+    if (this.#state === 'over') return;
+    this.#state = 'over';
+    this.#rest = undefined;
+    this.#pieces.return?.();
+  }
+
+  #write(): void {
+    while (!this.#target.closed) {
+      if (this.#slices.over) {
+        this.#pause();
+        return;
+      }
+      const { blocks, finished } = this.#nextBatch();
+      const more = this.#target.writeAll(blocks);
+      if (finished) {
+        this.#state = 'over';
+        this.#target.end();
+        this.#onWritten(this.#bytes);
+        return;
+      }
+      if (!more) return;
+    }
+    this.stop();
+  }
+
+  #pause(): void {
+    this.#state = 'paused';
+    this.#slices.afterPause(() => {
+      if (this.#state !== 'paused') return;
+      this.#state = 'ready';
+      this.run();
+    });
+  }
+
+  #nextBatch(): { blocks: BodyPiece[]; finished: boolean } {
+    const joiner = this.#target.copies ? undefined : new Joiner();
+    const blocks: BodyPiece[] = joiner?.blocks ?? [];
+    let room = batchBytes;
+    while (room > 0) {
+      if (batchBytes - room > uncheckedBytes && this.#slices.over) break;
+      const piece = this.#nextPiece(room);
+      if (piece === undefined) {
+        joiner?.flush();
+        return { blocks, finished: true };
+      }
+      if (piece.length > room && room < batchBytes) {
+        this.#rest = piece;
+        break;
+      }
+      room -= piece.length;
+      if (joiner === undefined) blocks.push(piece);
+      else joiner.add(pieceBytes(piece));
+    }
+    joiner?.flush();
+    return { blocks, finished: false };
+  }
+
+  /** The next piece, at most `room` bytes of it when it is a large buffer. */
+  #nextPiece(room: number): BodyPiece | undefined {
+    const piece = this.#rest ?? this.#take();
+    this.#rest = undefined;
+    if (piece === undefined || piece.length <= room || piece.length < smallPieceBytes) return piece;
+    if (isRun(piece)) return piece;
+    this.#rest = piece.subarray(room);
+    return piece.subarray(0, room);
+  }
+
+  #take(): BodyPiece | undefined {
+    for (;;) {
+      const next = this.#pieces.next();
+      if (next.done === true) return undefined;
+      this.#bytes += next.value.length;
+      if (next.value.length > 0) return next.value;
+    }
+  }
+}
+
+/** Joins runs of small pieces, for a sink to which every piece is a write. */
+class Joiner {
+  readonly blocks: Buffer[] = [];
+  #small: Buffer[] = [];
+  #smallBytes = 0;
+
+  add(piece: Buffer): void {
+    const isSmall = piece.length < smallPieceBytes;
+    if (!isSmall || this.#smallBytes + piece.length > gatherBytes) this.flush();
+    if (!isSmall) {
+      this.blocks.push(piece);
+      return;
+    }
+    this.#small.push(piece);
+    this.#smallBytes += piece.length;
+  }
+
+  flush(): void {
+    const [first] = this.#small;
+    if (first === undefined) return;
+    const isOne = this.#small.length === 1;
+    this.blocks.push(isOne ? first : Buffer.concat(this.#small, this.#smallBytes));
+    this.#small = [];
+    this.#smallBytes = 0;
+  }
+}
+
+/** Above this a body is paced; below it goes out in one write. */
+export const pacedAboveBytes = batchBytes;

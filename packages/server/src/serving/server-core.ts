@@ -1,0 +1,221 @@
+import { type ConnectionHost, exchangeBytes, type PeerConnection } from '@wheelhouse/http2';
+import {
+  type Clock,
+  defer,
+  type Exchange,
+  type Logger,
+  LoopOccupancy,
+  MemoryBudget,
+  type OnExchange,
+  reportFault,
+  type WholeResponse,
+} from '@wheelhouse/machinery';
+import type { ExchangeBase, ExchangeHost } from './exchange-base.ts';
+import type { HttpLimits } from './limits.ts';
+
+/**
+ * What the protocol adapters share: the exchanges in flight, the open connections, and the sweep
+ * that enforces the time limits on both.
+ */
+export class ServerCore implements ExchangeHost, ConnectionHost {
+  readonly clock: Clock;
+  readonly limits: HttpLimits;
+  readonly memory: MemoryBudget;
+  readonly #isAlwaysServed: (url: string) => boolean;
+  readonly occupancy: LoopOccupancy;
+  readonly #logger: Logger;
+  #onExchange: OnExchange;
+  /** Each at its own `place`. An array: a set would be rehashed every few exchanges. */
+  readonly #inFlight: ExchangeBase[] = [];
+  readonly #connections = new Set<PeerConnection>();
+  /** Begun, and not yet handed to the application. */
+  #arrived: ExchangeBase[] = [];
+  #draining = false;
+  #onQuiet: (() => void) | undefined;
+
+  constructor(options: {
+    clock: Clock;
+    limits: HttpLimits;
+    occupancy?: LoopOccupancy | undefined;
+    logger: Logger;
+    onExchange: OnExchange;
+    /** What clients may make the server hold; anything when absent. */
+    memory?: MemoryBudget | undefined;
+    /** Paths that are served however little memory is left. */
+    isAlwaysServed?: ((url: string) => boolean) | undefined;
+  }) {
+    this.clock = options.clock;
+    this.limits = options.limits;
+    this.occupancy = options.occupancy ?? new LoopOccupancy(options.clock);
+    this.#logger = options.logger;
+    this.#onExchange = options.onExchange;
+    this.memory = options.memory ?? new MemoryBudget({ limitBytes: Number.POSITIVE_INFINITY });
+    this.#isAlwaysServed = options.isAlwaysServed ?? (() => false);
+  }
+
+  get draining(): boolean {
+    return this.#draining;
+  }
+
+  get inFlight(): number {
+    return this.#inFlight.length;
+  }
+
+  get connections(): ReadonlySet<PeerConnection> {
+    return this.#connections;
+  }
+
+  connected(connection: PeerConnection): void {
+    this.#connections.add(connection);
+  }
+
+  disconnected(connection: PeerConnection): void {
+    this.#connections.delete(connection);
+    connection.memory.close();
+  }
+
+  /**
+   * Hands an exchange to the application, together with all others that this turn of the loop has
+   * read: step by step they then run through the same code, which costs a fifth less than each of
+   * them for itself. Whatever the application throws never leaves here.
+   */
+  begin(exchange: ExchangeBase): void {
+    exchange.place = this.#inFlight.push(exchange) - 1;
+    exchange.connection.active += 1;
+    const { url, connection } = exchange;
+    const bytes = exchangeBytes(url);
+    const isAdmitted = connection.memory.admits(bytes);
+    exchange.began(bytes);
+    if (url.length > this.limits.urlBytesMax) {
+      exchange.send({ status: 414, headers: plainText, body: Buffer.from('URI Too Long\n') });
+      return;
+    }
+    if (!isAdmitted && !this.#isAlwaysServed(url)) {
+      exchange.send(shortOfMemory);
+      return;
+    }
+    this.#arrived.push(exchange);
+    if (this.#arrived.length === 1) defer(handingOver, this.#handOver);
+    if (this.#draining) connection.retire();
+  }
+
+  readonly #handOver = (): void => {
+    const turn = this.#arrived;
+    this.#arrived = [];
+    for (const exchange of turn) {
+      // Whoever has gone already need not be answered.
+      if (exchange.aborted) continue;
+      exchange.resumed();
+      try {
+        const outcome = this.#onExchange(exchange);
+        if (outcome instanceof Promise) outcome.catch((error) => this.#failed(exchange, error));
+      } catch (error) {
+        this.#failed(exchange, error);
+      }
+    }
+  };
+
+  /** The exchange is over, its answer written or given up. */
+  end(exchange: ExchangeBase): void {
+    if (!this.#remove(exchange)) return;
+    exchange.connection.active -= 1;
+    exchange.closed();
+    if (this.#draining) exchange.connection.retire();
+    if (this.#inFlight.length === 0) this.#onQuiet?.();
+  }
+
+  /** Ends idle connections, gives up on slow clients. */
+  sweep(): void {
+    const now = this.clock.monotonic();
+    for (const exchange of [...this.#inFlight]) exchange.expire(now);
+    for (const connection of this.#connections) {
+      connection.expire(now);
+      if (connection.active > 0) connection.idleSince = undefined;
+      else connection.idleSince ??= now;
+      const { idleSince } = connection;
+      if (idleSince !== undefined && now - idleSince > this.limits.idleTimeoutMs) {
+        connection.retire();
+      }
+    }
+  }
+
+  /**
+   * Ends requests of a connection until about `bytes` are released, the heaviest first: one without
+   * an answer is answered 429, any other is cut off. The connection goes too where that is not enough.
+   */
+  shed(connection: PeerConnection, bytes: number): void {
+    const { memory } = connection;
+    const enough = memory.bytes - bytes;
+    const own = this.#inFlight.filter((exchange) => exchange.connection === connection);
+    own.sort((one, other) => other.heldBytes - one.heldBytes);
+    for (const exchange of own) {
+      if (memory.bytes <= enough) return;
+      exchange.shed(shortOfMemory);
+    }
+    if (memory.bytes > enough) connection.cutOff();
+  }
+
+  /** Nothing but streams is in flight. */
+  get settled(): boolean {
+    return this.#inFlight.every(({ isStreaming }) => isStreaming);
+  }
+
+  /** From now on what `refusal` has an answer for gets that, the last one on its connection. */
+  turnAway(refusal: (exchange: Exchange) => WholeResponse | undefined): void {
+    const goOn = this.#onExchange;
+    this.#onExchange = (exchange) => {
+      const response = refusal(exchange);
+      if (response === undefined) return goOn(exchange);
+      if (exchange.httpVersion === '1.1') exchange.addHeaders?.({ connection: 'close' });
+      else (exchange.connection as PeerConnection).retire();
+      return exchange.send(response);
+    };
+  }
+
+  /** Tells every connection to go; resolves once nothing is in flight. */
+  drain(): Promise<void> {
+    this.#draining = true;
+    for (const connection of this.#connections) connection.retire();
+    return new Promise((resolve) => {
+      this.#onQuiet = resolve;
+      if (this.#inFlight.length === 0) resolve();
+    });
+  }
+
+  destroyConnections(): void {
+    for (const connection of this.#connections) connection.destroy();
+  }
+
+  /** @returns false when it was not in flight */
+  #remove(exchange: ExchangeBase): boolean {
+    const { place } = exchange;
+    if (this.#inFlight[place] !== exchange) return false;
+    exchange.place = -1;
+    const last = this.#inFlight.pop() as ExchangeBase;
+    if (last !== exchange) {
+      this.#inFlight[place] = last;
+      last.place = place;
+    }
+    return true;
+  }
+
+  #failed(exchange: ExchangeBase, error: unknown): void {
+    this.#logger.error('request handler failed', {
+      method: exchange.method,
+      path: exchange.url.split('?', 1)[0],
+      error,
+    });
+    if (exchange.answered) exchange.destroy();
+    else exchange.send({ status: 500, headers: plainText, body: internalError });
+    reportFault('endpoint', error);
+  }
+}
+
+const handingOver = { where: 'endpoint' } as const;
+const plainText = { 'content-type': 'text/plain; charset=utf-8' };
+const shortOfMemory: WholeResponse = {
+  status: 429,
+  headers: { ...plainText, 'retry-after': '1', 'x-content-type-options': 'nosniff' },
+  body: Buffer.from('Too many requests, please try again later.\n'),
+};
+const internalError = Buffer.from('Internal Server Error\n');

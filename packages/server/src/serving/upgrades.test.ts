@@ -1,0 +1,207 @@
+import net from 'node:net';
+import { type Exchange, silentLogger, systemClock } from '@wheelhouse/machinery';
+import { afterEach, expect, test } from 'vitest';
+import { type HttpServer, startHttpServer } from './server.ts';
+
+let server: HttpServer | undefined;
+afterEach(() => server?.close());
+
+/**
+ * What a server says to some bytes until it closes. All but the first come once it has been asked;
+ * `sent` then tells that the last of them has.
+ */
+async function said(options: {
+  readonly upgrades: 'taken' | 'ignored';
+  readonly answer: (exchange: Exchange, sent: Promise<void>) => void;
+  readonly bytes: readonly string[];
+}): Promise<string> {
+  const asked = signal();
+  const sent = signal();
+  const started = await startHttpServer({
+    listen: { host: '127.0.0.1', port: 0, tls: 'plaintext' },
+    clock: systemClock,
+    logger: silentLogger,
+    onExchange(exchange) {
+      options.answer(exchange, sent.given);
+      asked.give();
+    },
+  });
+  server = started;
+  if (options.upgrades === 'taken') started.takeUpgrades();
+  const socket = net.connect(started.address.port, '127.0.0.1');
+  const chunks: Buffer[] = [];
+  socket.on('data', (chunk: Buffer) => chunks.push(chunk));
+  const closed = new Promise((resolve) => socket.on('close', resolve));
+  const [first = '', ...later] = options.bytes;
+  socket.write(first);
+  await Promise.race([asked.given, closed]);
+  for (const bytes of later) await new Promise((resolve) => socket.write(bytes, resolve));
+  sent.give();
+  await closed;
+  return Buffer.concat(chunks).toString();
+}
+
+function signal(): { readonly given: Promise<void>; give(): void } {
+  let give = () => {};
+  const given = new Promise<void>((resolve) => {
+    give = resolve;
+  });
+  return { given, give: () => give() };
+}
+
+const echo = (exchange: Exchange) => {
+  void exchange.body(1000).then((body) => {
+    exchange.send({ status: 200, headers: { connection: 'close' }, body });
+  });
+};
+const wish = (more: string) =>
+  `POST / HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: h2c\r\n${more}\r\n`;
+
+test.each(['taken', 'ignored'] as const)(
+  'a wish left aside keeps its body (%s)',
+  async (upgrades) => {
+    const bytes = [`${wish('content-length: 10\r\n')}12345`, '67890'];
+    const text = await said({ upgrades, answer: echo, bytes });
+    expect(text).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+    expect(text).toMatch(/\r\n\r\n1234567890$/);
+  },
+);
+
+test('a body in chunks cannot be read where upgrades are taken', async () => {
+  const bytes = [`${wish('transfer-encoding: chunked\r\n')}0\r\n\r\n`];
+  const text = await said({ upgrades: 'taken', answer: echo, bytes });
+  expect(text).toMatch(/^HTTP\/1\.1 411 Length Required\r\n/);
+});
+
+test('whoever takes a connection over has it with what has come already', async () => {
+  const text = await said({
+    upgrades: 'taken',
+    answer(exchange) {
+      const taken = exchange.takeOver();
+      expect(exchange.takeOver()).toBeUndefined();
+      taken?.socket.end(`mine: ${taken.head}`);
+    },
+    bytes: [`${wish('')}early`],
+  });
+  expect(text).toBe('mine: early');
+});
+
+test('what comes while nobody has the connection yet waits', async () => {
+  const text = await said({
+    upgrades: 'taken',
+    async answer(exchange, sent) {
+      await sent;
+      const { socket } = exchange.takeOver() ?? {};
+      socket?.on('data', (bytes: Buffer) => socket.end(`late: ${bytes}`));
+      socket?.resume();
+    },
+    bytes: [wish(''), 'early'],
+  });
+  expect(text).toBe('late: early');
+});
+
+test('a request that asks for nothing else cannot be taken over', async () => {
+  const text = await said({
+    upgrades: 'taken',
+    answer(exchange) {
+      const body = Buffer.from(String(exchange.takeOver()));
+      exchange.send({ status: 200, headers: { connection: 'close' }, body });
+    },
+    bytes: ['GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n'],
+  });
+  expect(text).toMatch(/undefined$/);
+});
+
+const plain = 'GET / HTTP/1.1\r\nhost: x\r\n\r\n';
+const chunkedAnswer = (exchange: Exchange) => {
+  const stream = exchange.stream({ status: 200, headers: {} });
+  stream.write(Buffer.from('first'));
+  setImmediate(() => stream.end());
+};
+
+test('TRUST-1: an upgrade behind a request that is not answered yet waits for its turn', async () => {
+  let count = 0;
+  const text = await said({
+    upgrades: 'taken',
+    answer(exchange) {
+      count += 1;
+      if (count === 1) return chunkedAnswer(exchange);
+      const taken = exchange.takeOver();
+      taken?.socket.end(`mine: ${taken.head}`);
+    },
+    bytes: [`${plain}${wish('')}early`],
+  });
+  expect(text).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+  expect(text).toMatch(/5\r\nfirst\r\n0\r\n\r\nmine: early$/);
+});
+
+test('TRUST-1: an upgrade behind an answer that ends the connection is not served', async () => {
+  let count = 0;
+  const text = await said({
+    upgrades: 'taken',
+    answer(exchange) {
+      count += 1;
+      const body = Buffer.from('last');
+      setImmediate(() => exchange.send({ status: 200, headers: { connection: 'close' }, body }));
+    },
+    bytes: [`${plain}${wish('')}early`],
+  });
+  expect(text).toMatch(/\r\n\r\nlast$/);
+  expect(count).toBe(1);
+});
+
+test('TRUST-1: a large answer is complete although an upgrade waits behind it', async () => {
+  const size = 8 * 1024 * 1024;
+  let count = 0;
+  const text = await said({
+    upgrades: 'taken',
+    answer(exchange) {
+      count += 1;
+      if (count === 2) exchange.takeOver()?.socket.end('mine');
+      else exchange.send({ status: 200, headers: {}, body: Buffer.alloc(size, 0x61) });
+    },
+    bytes: [plain + wish('')],
+  });
+  expect(text.length).toBeGreaterThan(size);
+  expect(text.endsWith('amine')).toBe(true);
+});
+
+test.each([
+  ['a request without Host', 'GET / HTTP/1.1\r\n\r\n', /^HTTP\/1\.1 400 /],
+  ['an expectation', 'GET / HTTP/1.1\r\nhost: x\r\nexpect: more\r\n\r\n', /^HTTP\/1\.1 417 /],
+])('TRUST-1: an upgrade behind %s is not served', async (_what, first, expected) => {
+  const text = await said({
+    upgrades: 'taken',
+    answer: (exchange) => void exchange.takeOver()?.socket.end('mine'),
+    bytes: [first + wish('')],
+  });
+  expect(text).toMatch(expected);
+  expect(text).not.toMatch(/mine/);
+});
+
+test('TRUST-1: pipelined requests are answered one after another, the malformed one last', async () => {
+  const paths: string[] = [];
+  const text = await said({
+    upgrades: 'taken',
+    answer(exchange) {
+      paths.push(exchange.url);
+      expect(server?.inFlight).toBe(1);
+      setImmediate(() =>
+        exchange.send({ status: 200, headers: {}, body: Buffer.from(exchange.url) }),
+      );
+    },
+    bytes: [`${[1, 2, 3].map((n) => `GET /${n} HTTP/1.1\r\nhost: x\r\n\r\n`).join('')}\0\r\n\r\n`],
+  });
+  expect(paths).toEqual(['/1', '/2', '/3']);
+  expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual([...Array(3).fill('HTTP/1.1 200'), 'HTTP/1.1 400']);
+});
+
+test('TRUST-1: what waits behind an answer goes with its connection', async () => {
+  const text = await said({
+    upgrades: 'taken',
+    answer: (exchange) => exchange.stream({ status: 200, headers: {} }).destroy(),
+    bytes: [plain + plain + wish('')],
+  });
+  expect(text.match(/HTTP/g)?.length ?? 0).toBeLessThan(2);
+  expect(server?.inFlight).toBe(0);
+});

@@ -1,0 +1,207 @@
+import { createHash } from 'node:crypto';
+import {
+  type ApiVerb,
+  type CatalogueSnapshot,
+  type ResourceDef,
+  type SubresourceDef,
+  subresourcesOf,
+  type VersionDef,
+} from '@wheelhouse/kinds';
+import { apiVersionOf, type JsonObject } from '@wheelhouse/machinery';
+
+/**
+ * Discovery documents (API-11): pure functions of a catalogue snapshot.
+ */
+
+/** `/api`: the versions of the core group. */
+export function coreVersions(options: {
+  snapshot: CatalogueSnapshot;
+  address: string;
+}): JsonObject {
+  return {
+    kind: 'APIVersions',
+    versions: [...options.snapshot.groupVersions('')],
+    serverAddressByClientCIDRs: [{ clientCIDR: '0.0.0.0/0', serverAddress: options.address }],
+  };
+}
+
+/** `/apis`: every named group. */
+export function groupList(snapshot: CatalogueSnapshot): JsonObject {
+  const groups = snapshot.groups().filter((group) => group !== '');
+  return {
+    kind: 'APIGroupList',
+    apiVersion: 'v1',
+    groups: groups.map((group) => groupBody(snapshot, group)),
+  };
+}
+
+/** The paths of discovery: the two roots, every group, every version. */
+export function groupPaths(snapshot: CatalogueSnapshot): string[] {
+  const below = snapshot.groups().flatMap((group) => {
+    const root = group === '' ? '/api' : `/apis/${group}`;
+    return [root, ...snapshot.groupVersions(group).map((version) => `${root}/${version}`)];
+  });
+  return [...below, '/apis'];
+}
+
+/** `/apis/<group>`; undefined when the group is not served. */
+export function groupDocument(snapshot: CatalogueSnapshot, group: string): JsonObject | undefined {
+  if (group === '' || snapshot.groupVersions(group).length === 0) return undefined;
+  return { kind: 'APIGroup', apiVersion: 'v1', ...groupBody(snapshot, group) };
+}
+
+function groupBody(snapshot: CatalogueSnapshot, group: string): JsonObject {
+  const versions = snapshot
+    .groupVersions(group)
+    .map((version) => ({ groupVersion: apiVersionOf({ group, version }), version }));
+  return { name: group, versions, preferredVersion: versions[0] ?? {} };
+}
+
+/** `/api/v1` or `/apis/<group>/<version>`; undefined when it is not served. */
+export function resourceList(
+  snapshot: CatalogueSnapshot,
+  at: { group: string; version: string; hashes?: 'left-out' | undefined },
+): JsonObject | undefined {
+  if (!snapshot.groupVersions(at.group).includes(at.version)) return undefined;
+  const resources = servedIn(snapshot, at).flatMap((def) => [
+    resourceEntry(def, at),
+    ...subresourcesOf(def, at.version).map((sub) => subresourceEntry(def, sub, at)),
+  ]);
+  // Upstream strips the version of the core group's lists, for its oldest clients.
+  const list = at.group === '' ? {} : { apiVersion: 'v1' };
+  return { kind: 'APIResourceList', ...list, groupVersion: apiVersionOf(at), resources };
+}
+
+function servedIn(
+  snapshot: CatalogueSnapshot,
+  at: { group: string; version: string },
+): readonly ResourceDef[] {
+  const isServed = (def: ResourceDef) =>
+    def.versions.some((one) => one.served && one.version === at.version);
+  return snapshot.defs
+    .filter((def) => def.group === at.group && isServed(def))
+    .sort((one, other) => (one.resource < other.resource ? -1 : 1));
+}
+
+/** In order, but for custom kinds, whose list upstream has in one of its own. */
+function verbsOf({ verbs, custom }: ResourceDef): string[] {
+  return custom === undefined ? [...verbs].sort() : [...customVerbs];
+}
+
+const customVerbs: readonly ApiVerb[] = [
+  'delete',
+  'deletecollection',
+  'get',
+  'list',
+  'patch',
+  'create',
+  'update',
+  'watch',
+];
+
+function resourceEntry(
+  def: ResourceDef,
+  { hashes }: { readonly hashes?: 'left-out' | undefined },
+): JsonObject {
+  const hash = hashes === 'left-out' ? '' : storageHash(def);
+  return {
+    name: def.resource,
+    singularName: def.singular,
+    namespaced: def.scope === 'Namespaced',
+    kind: def.kind,
+    verbs: verbsOf(def),
+    ...(def.shortNames.length === 0 ? {} : { shortNames: [...def.shortNames] }),
+    ...(def.categories.length === 0 ? {} : { categories: [...def.categories] }),
+    ...(hash === '' ? {} : { storageVersionHash: hash }),
+  };
+}
+
+/** Group and version are told where the kind is another's: a Scale, an Eviction. */
+function subresourceEntry(
+  def: ResourceDef,
+  sub: SubresourceDef,
+  at: { group: string; version: string },
+): JsonObject {
+  const { group, version } = sub.kind ?? at;
+  const other = group === at.group && version === at.version ? {} : { group, version };
+  return {
+    name: `${def.resource}/${sub.name}`,
+    singularName: '',
+    namespaced: def.scope === 'Namespaced',
+    ...other,
+    kind: sub.kind?.kind ?? def.kind,
+    verbs: [...sub.verbs].sort(),
+  };
+}
+
+function storageHash(def: ResourceDef): string {
+  const isListed = def.verbs.includes('get') && def.verbs.includes('list');
+  const isStored = isListed && def.isComputed !== true;
+  if (!isStored) return '';
+  const { apiVersion, kind } = def.storage;
+  // Custom kinds tell it while clients can ask for that version.
+  const isTold = ({ version, served }: VersionDef) =>
+    served && apiVersionOf({ group: def.group, version }) === apiVersion;
+  if (def.custom !== undefined && !def.versions.some(isTold)) return '';
+  const qualified = apiVersion.includes('/') ? apiVersion : `/${apiVersion}`;
+  return digest(`${qualified}/${kind}`);
+}
+
+/** Opaque to clients, which compare it for equality only; made the way upstream makes it. */
+function digest(text: string): string {
+  return createHash('sha256').update(text).digest().subarray(0, 8).toString('base64');
+}
+
+/**
+ * Aggregated discovery (`APIGroupDiscoveryList`) of the core group, or of all named groups.
+ * `apiVersion` is that of the list itself (`apidiscovery.…/v2` or `/v2beta1`).
+ */
+export function aggregatedDiscovery(options: {
+  snapshot: CatalogueSnapshot;
+  part: 'core' | 'named';
+  apiVersion: string;
+}): JsonObject {
+  const { snapshot, part, apiVersion } = options;
+  const groups = snapshot.groups().filter((group) => (group === '') === (part === 'core'));
+  return {
+    kind: 'APIGroupDiscoveryList',
+    apiVersion,
+    metadata: {},
+    items: groups.map((group) => ({
+      metadata: { ...(group === '' ? {} : { name: group }), creationTimestamp: null },
+      versions: snapshot
+        .groupVersions(group)
+        .map((version) => aggregatedVersion(snapshot, { group, version })),
+    })),
+  };
+}
+
+function aggregatedVersion(
+  snapshot: CatalogueSnapshot,
+  at: { group: string; version: string },
+): JsonObject {
+  return {
+    version: at.version,
+    freshness: 'Current',
+    resources: servedIn(snapshot, at).map((def) => aggregatedResource(def, at.version)),
+  };
+}
+
+function aggregatedResource(def: ResourceDef, version: string): JsonObject {
+  const verbs = (list: readonly (ApiVerb | SubresourceDef['verbs'][number])[]) => [...list].sort();
+  const subresources = subresourcesOf(def, version).map((sub) => ({
+    subresource: sub.name,
+    responseKind: sub.kind ?? { group: def.group, version, kind: def.kind },
+    verbs: verbs(sub.verbs),
+  }));
+  return {
+    resource: def.resource,
+    responseKind: { group: def.group, version, kind: def.kind },
+    scope: def.scope === 'Namespaced' ? 'Namespaced' : 'Cluster',
+    singularResource: def.singular,
+    verbs: verbsOf(def),
+    ...(def.shortNames.length === 0 ? {} : { shortNames: [...def.shortNames] }),
+    ...(def.categories.length === 0 ? {} : { categories: [...def.categories] }),
+    ...(subresources.length === 0 ? {} : { subresources }),
+  };
+}

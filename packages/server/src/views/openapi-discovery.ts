@@ -1,0 +1,121 @@
+import type { CatalogueSnapshot } from '@wheelhouse/kinds';
+import { apiVersionOf, type Dialect, type GroupVersion } from '@wheelhouse/machinery';
+import { capitalised, operationGroup } from './openapi-names.ts';
+import type { Route } from './openapi-routes.ts';
+
+/** A path that tells what there is. */
+export interface DiscoveryPath {
+  /** Without the slash at its end: `/apis/apps`. */
+  readonly path: string;
+  readonly tag: string;
+  readonly operationId: string;
+  /** Type of the answer, as the tables name it; absent: text. */
+  readonly answers?: string;
+  readonly description: string;
+  /** What it takes and gives; absent: the encodings of objects. */
+  readonly types?: { readonly takes?: readonly string[]; readonly produces: readonly string[] };
+}
+
+/** `core`, `apps`, `rbacAuthorization`: how operations of a group are tagged. */
+export function groupTag(dialect: Dialect, group: string): string {
+  const name = operationGroup(dialect, group);
+  return name.slice(0, 1).toLowerCase() + name.slice(1);
+}
+
+/** Whether a group is the server's own, not of custom kinds alone. */
+export function isBuiltIn(snapshot: CatalogueSnapshot, group: string): boolean {
+  return snapshot.defs.some((def) => def.group === group && def.custom === undefined);
+}
+
+/** What a server answers beside its objects: the two last are there where it issues tokens. */
+const plainDocuments: readonly DiscoveryPath[] = [
+  {
+    path: '/version',
+    tag: 'version',
+    operationId: 'getCodeVersion',
+    answers: 'version.Info',
+    description: 'get the code version',
+    types: { takes: ['application/json'], produces: ['application/json'] },
+  },
+  {
+    path: '/.well-known/openid-configuration',
+    tag: 'WellKnown',
+    operationId: 'getServiceAccountIssuerOpenIDConfiguration',
+    description: 'get the OpenID configuration of the issuer of service accounts',
+    types: { produces: ['application/json'] },
+  },
+  {
+    path: '/openid/v1/jwks',
+    tag: 'openid',
+    operationId: 'getServiceAccountIssuerOpenIDKeyset',
+    description: 'get the public keys of the issuer of service accounts',
+    types: { produces: ['application/jwk-set+json'] },
+  },
+];
+
+/**
+ * The discovery paths above versions: the two roots, one of each group of the server's own, and those
+ * of `plainPaths` and `/version` that are described.
+ */
+export function rootDiscovery(source: {
+  readonly snapshot: CatalogueSnapshot;
+  readonly dialect: Dialect;
+  readonly plainPaths: readonly string[];
+}): DiscoveryPath[] {
+  const { snapshot, dialect, plainPaths } = source;
+  const groups = snapshot.groups().filter((group) => group !== '' && isBuiltIn(snapshot, group));
+  const served = new Set([...plainPaths, '/version']);
+  return [
+    ...plainDocuments.filter(({ path }) => served.has(path)),
+    {
+      path: '/api',
+      tag: 'core',
+      operationId: 'getCoreAPIVersions',
+      answers: 'meta.v1.APIVersions',
+      description: 'get available API versions',
+    },
+    {
+      path: '/apis',
+      tag: 'apis',
+      operationId: 'getAPIVersions',
+      answers: 'meta.v1.APIGroupList',
+      description: 'get available API versions',
+    },
+    ...groups.map((group) => ({
+      path: `/apis/${group}`,
+      tag: groupTag(dialect, group),
+      operationId: `get${operationGroup(dialect, group)}APIGroup`,
+      answers: 'meta.v1.APIGroup',
+      description: 'get information of a group',
+    })),
+  ];
+}
+
+/** The discovery path of a group and version. */
+export function versionDiscovery(dialect: Dialect, at: GroupVersion): DiscoveryPath {
+  const { group, version } = at;
+  return {
+    path: `${group === '' ? '/api' : '/apis'}/${apiVersionOf(at)}`,
+    tag: `${groupTag(dialect, group)}_${version}`,
+    operationId: `get${operationGroup(dialect, group)}${capitalised(version)}APIResources`,
+    answers: 'meta.v1.APIResourceList',
+    description: 'get available resources',
+  };
+}
+
+/** A discovery path's operation. */
+export function discoveryRoute(dialect: Dialect, discovery: DiscoveryPath): Route {
+  const { answers } = discovery;
+  const encodings = ['application/json', 'application/yaml', dialect.protobufMediaType];
+  const { takes, produces } = discovery.types ?? { takes: encodings, produces: encodings };
+  return {
+    path: `${discovery.path}/`,
+    method: 'get',
+    operationId: discovery.operationId,
+    description: discovery.description,
+    query: [],
+    responses: [[200, answers === undefined ? 'text' : { type: answers }]],
+    produces,
+    takes: takes ?? [],
+  };
+}

@@ -1,0 +1,344 @@
+import { jsonText } from '@wheelhouse/codec';
+import {
+  type CatalogueSnapshot,
+  type Descriptions,
+  hasStructFacts,
+  knownGroupVersions,
+  type ResourceDef,
+  splitTypeName,
+  structFacts,
+  type VersionDef,
+} from '@wheelhouse/kinds';
+import type { Dialect, GroupVersion, JsonObject } from '@wheelhouse/machinery';
+import { resolved, type Schema } from '@wheelhouse/schema';
+import { objectText } from './json-text.ts';
+import {
+  type DiscoveryPath,
+  discoveryRoute,
+  groupTag,
+  isBuiltIn,
+  versionDiscovery,
+} from './openapi-discovery.ts';
+import { customDefinitionName, definitionName, groupOfFacts } from './openapi-names.ts';
+import { pathParametersText } from './openapi-parameters.ts';
+import { type GroupVersionKind, type Route, type RouteSchema, routesOf } from './openapi-routes.ts';
+import {
+  definitionText,
+  described,
+  inlineJson,
+  type OpenApiForm,
+  objectMembers,
+  refTo,
+  type SchemaContext,
+  schemaContext,
+  schemaJson,
+  schemaText,
+  typeMembers,
+  typeRef,
+  typeRefText,
+  withRef,
+} from './openapi-schema.ts';
+import { unionJson } from './openapi-unions.ts';
+
+/** What a document is made from. */
+export interface OpenApiSource {
+  readonly snapshot: CatalogueSnapshot;
+  readonly dialect: Dialect;
+  /** What the document says is its API's version (`v1.32.0`). */
+  readonly release: string;
+  /** The paths served beside the objects'. */
+  readonly plainPaths: readonly string[];
+  /** Whether built-in types say which values a field may have; they do when absent. */
+  readonly enums?: 'left-out' | undefined;
+  readonly descriptions: Descriptions;
+}
+
+/** Collects paths and the definitions they need, for one document. */
+export interface OpenApiBuilder {
+  /** Adds the paths of a group and version. */
+  add(at: GroupVersion): void;
+  /** Adds a path of discovery. */
+  addDiscovery(path: DiscoveryPath): void;
+  /** The JSON of all that was added: paths by themselves, definitions with all they refer to. */
+  finish(): { paths: string; definitions: string };
+}
+
+/** The JSON of a reference to a schema, or of the schema in place. */
+export type SchemaText = (schema: RouteSchema) => string;
+
+/** How a form of OpenAPI writes an operation, in JSON text. */
+export interface OperationForm {
+  /** What this form alone has, between an operation's id and its responses. */
+  ownMembers(route: Route, schema: SchemaText): Record<string, string | undefined>;
+  /** The member of a response that says what is answered. */
+  answerMember(route: Route, schema: string): string;
+}
+
+/** The versions a snapshot serves of a group. */
+export function servedAt(
+  snapshot: CatalogueSnapshot,
+  { group, version }: GroupVersion,
+): { def: ResourceDef; version: VersionDef }[] {
+  return snapshot.defs.flatMap((def) => {
+    if (def.group !== group) return [];
+    const found = snapshot.find(group, version, def.resource);
+    return found === undefined || found.def !== def ? [] : [found];
+  });
+}
+
+/**
+ * Begins a document.
+ * @param options.custom it is of custom kinds alone
+ */
+export function openApiBuilder(
+  source: OpenApiSource,
+  options: { form: OpenApiForm; operations: OperationForm; custom: boolean },
+): OpenApiBuilder {
+  const { form, operations, custom } = options;
+  const { dialect, snapshot, enums, descriptions } = source;
+  const paths = new Map<string, Record<string, string>>();
+  const routes = new Map<string, { route: Route; parts: OperationParts }[]>();
+  const types = new Map<string, Schema>();
+  const definitions = new Map<string, string>();
+  const context = schemaContext({
+    form,
+    dialect,
+    enums,
+    descriptions,
+    refer: (name, schema) => {
+      if (!types.has(name)) types.set(name, schema);
+    },
+  });
+  const schemaAt = (at: GroupVersion) => (schema: RouteSchema) =>
+    routeSchema(context, definitions, { schema, at });
+  const addRoute = (route: Route, parts: OperationParts) => {
+    const known = routes.get(route.path);
+    if (known === undefined) routes.set(route.path, [{ route, parts }]);
+    else known.push({ route, parts });
+  };
+  const addPath = (path: DiscoveryPath, parts: OperationParts) => {
+    const route = discoveryRoute(dialect, path);
+    paths.set(route.path, { get: operationText(operations, route, parts) });
+  };
+  return {
+    add(at) {
+      const parts = {
+        tag: `${groupTag(dialect, at.group)}_${at.version}`,
+        schema: schemaAt(at),
+      };
+      if (isBuiltIn(snapshot, at.group)) addPath(versionDiscovery(dialect, at), parts);
+      for (const { def, version } of servedAt(snapshot, at)) {
+        for (const route of routesOf(dialect, def, version)) addRoute(route, parts);
+      }
+    },
+    addDiscovery(path) {
+      addPath(path, { tag: path.tag, schema: schemaAt({ group: '', version: 'v1' }) });
+    },
+    finish() {
+      for (const [path, ofPath] of routes) paths.set(path, pathItem(form, operations, ofPath));
+      // A map's iteration reaches what is added on the way: the definitions' own references. No
+      // custom kind takes the place of a built-in type of the same name.
+      for (const [name, schema] of types) {
+        const kinds = kindsOf(dialect, { schema, custom });
+        const more = { ...(kinds.length === 0 ? {} : kindJson(...kinds)), ...unionJson(schema) };
+        definitions.set(name, definitionText(context, schema, more));
+      }
+      return { paths: pathsText(paths), definitions: textInOrder(definitions) };
+    },
+  };
+}
+
+interface OperationParts {
+  readonly tag: string;
+  readonly schema: SchemaText;
+}
+
+/** The operations of a path: what all of them can be given is said once. */
+function pathItem(
+  form: OpenApiForm,
+  operations: OperationForm,
+  ofPath: readonly { route: Route; parts: OperationParts }[],
+): Record<string, string> {
+  const [first, ...others] = ofPath.map(({ route }) => route);
+  const { path = '', query: firstQuery = [] } = first ?? {};
+  const common = firstQuery.filter((name) => others.every(({ query }) => query.includes(name)));
+  const item: Record<string, string> = { parameters: pathParametersText(form, path, common) };
+  for (const { route, parts } of ofPath) {
+    const query =
+      common.length === 0 ? route.query : route.query.filter((name) => !common.includes(name));
+    item[route.method] = operationText(operations, { ...route, query }, parts);
+  }
+  return item;
+}
+
+function operationText(form: OperationForm, route: Route, { tag, schema }: OperationParts): string {
+  const { action, kind } = route;
+  return objectText({
+    tags: jsonText([tag]),
+    description: jsonText(route.description),
+    operationId: jsonText(route.operationId),
+    ...form.ownMembers(route, schema),
+    responses: responsesText(form, route, schema),
+    'x-kubernetes-action': action && `"${action}"`,
+    'x-kubernetes-group-version-kind': kind && jsonText(kind),
+  });
+}
+
+const statusTexts = { 200: 'OK', 201: 'Created', 202: 'Accepted' } as const;
+
+function responsesText(form: OperationForm, route: Route, schema: SchemaText): string {
+  const responses = route.responses.map(([status, answer]) => {
+    const said = form.answerMember(route, schema(answer));
+    return `"${status}":{"description":"${statusTexts[status]}",${said}}`;
+  });
+  return `{${responses.join()},"401":{"description":"Unauthorized"}}`;
+}
+
+function pathsText(paths: ReadonlyMap<string, Record<string, string>>): string {
+  return textInOrder(new Map([...paths].map(([path, item]) => [path, objectText(item)])));
+}
+
+/** Members by name, in the order of their names. */
+function textInOrder(members: ReadonlyMap<string, string>): string {
+  const names = [...members.keys()].sort();
+  return objectText(Object.fromEntries(names.map((name) => [name, members.get(name)])));
+}
+
+/** The texts of definitions by name. */
+type Definitions = Map<string, string>;
+
+function routeSchema(
+  context: SchemaContext,
+  definitions: Definitions,
+  use: { schema: RouteSchema; at: GroupVersion },
+): string {
+  const { schema, at } = use;
+  if (schema === 'text') return '{"type":"string"}';
+  if ('type' in schema) return typeRefText(context, schema.type);
+  const { def, list } = schema;
+  if (def.custom !== undefined) return customRef(context, definitions, { def, list, at });
+  const own = def.versions.find((one) => one.version === at.version)?.schema;
+  if (own === undefined) return '{}';
+  if (!list) return schemaText(context, own);
+  const { groupVersion } = splitTypeName(resolved(own).typeName ?? '');
+  const typeName = `${groupVersion}.${def.listKind}`;
+  if (hasStructFacts(typeName)) return typeRefText(context, typeName);
+  // A package whose tables have no lists: every list has the same form.
+  const name = definitionName(context.dialect, typeName);
+  if (!definitions.has(name)) {
+    const item = withRef(context, schemaJson(context, own), { default: {} });
+    const list = listDefinition(context, { item, def, at, metadata: { default: {} } });
+    definitions.set(name, jsonText(list));
+  }
+  return jsonText(refTo(context.form, name));
+}
+
+interface CustomUse {
+  readonly def: ResourceDef;
+  readonly list: boolean;
+  readonly at: GroupVersion;
+}
+
+function customRef(context: SchemaContext, definitions: Definitions, use: CustomUse): string {
+  const { def, list } = use;
+  const at = { group: use.at.group, version: use.at.version };
+  const name = customDefinitionName(at.group, at.version, def.kind);
+  const fields = selectableFields(def, at.version);
+  const listName = customDefinitionName(at.group, at.version, def.listKind);
+  if (!definitions.has(name)) {
+    const kind = { ...at, kind: def.kind };
+    definitions.set(name, jsonText({ ...customDefinition(context, def, kind), ...fields }));
+    const ofList = listDefinition(context, { item: refTo(context.form, name), def, at });
+    definitions.set(listName, jsonText({ ...ofList, ...fields }));
+  }
+  return jsonText(refTo(context.form, list ? listName : name));
+}
+
+function selectableFields(def: ResourceDef, version: string): JsonObject {
+  const labels = def.strategy.fieldLabels?.[version] ?? {};
+  const fields = Object.keys(labels).map((fieldPath) => ({ fieldPath }));
+  return { 'x-kubernetes-selectable-fields': fields };
+}
+
+function kindJson(...kinds: readonly GroupVersionKind[]): JsonObject {
+  const list = kinds.map(({ group, version, kind }) => ({ group, version, kind }));
+  return { 'x-kubernetes-group-version-kind': list };
+}
+
+/** The definition of a custom kind: its schema, with the members every object has. */
+function customDefinition(
+  context: SchemaContext,
+  def: ResourceDef,
+  kind: GroupVersionKind,
+): JsonObject {
+  const schema = def.versions.find((one) => one.version === kind.version)?.schema;
+  // Clients of OpenAPI 2 would take known members for the only ones.
+  const isOpen = schema === undefined || schema.preserveUnknownFields === true;
+  if (schema === undefined || (isOpen && context.form === 'v2')) {
+    return { type: 'object', ...kindJson(kind) };
+  }
+  const json = inlineJson(context, schema);
+  const properties = { ...(json['properties'] as JsonObject), ...objectMembers(context) };
+  return { ...json, type: 'object', properties, ...kindJson(kind) };
+}
+
+interface ListOptions {
+  /** The schema of an item. */
+  readonly item: JsonObject;
+  readonly def: ResourceDef;
+  readonly at: GroupVersion;
+  /** What stands beside the reference to the type of `metadata`. */
+  readonly metadata?: JsonObject;
+}
+
+function listDefinition(
+  context: SchemaContext,
+  { item, def, at, metadata }: ListOptions,
+): JsonObject {
+  const { descriptions } = context;
+  const ofMember = (member?: 'items' | 'metadata') =>
+    described(descriptions.ofList(def.kind, member));
+  return {
+    ...ofMember(),
+    type: 'object',
+    required: ['items'],
+    properties: {
+      ...typeMembers(context),
+      items: { ...ofMember('items'), type: 'array', items: item },
+      metadata: withRef(context, typeRef(context, 'meta.v1.ListMeta'), {
+        ...metadata,
+        ...ofMember('metadata'),
+      }),
+    },
+    ...kindJson({ ...at, kind: def.listKind }),
+  };
+}
+
+/** Kinds of `meta` that are registered in every group, being bodies or answers of all. */
+const everywhere = new Set(['meta.v1.DeleteOptions', 'meta.v1.WatchEvent']);
+
+function kindsOf(
+  dialect: Dialect,
+  { schema, custom }: { readonly schema: Schema; readonly custom: boolean },
+): readonly GroupVersionKind[] {
+  const { typeName } = schema;
+  const hasKind = schema.properties?.has('kind') === true && schema.properties.has('apiVersion');
+  const isEvent = typeName === 'meta.v1.WatchEvent';
+  if (typeName === undefined || (!isEvent && !(hasKind && isKind(typeName)))) return [];
+  const { groupVersion, name } = splitTypeName(typeName);
+  const [facts = '', version = ''] = groupVersion.split('.');
+  if (!everywhere.has(typeName)) {
+    return [{ group: facts === 'meta' ? '' : groupOfFacts(dialect, facts), version, kind: name }];
+  }
+  const all = knownGroupVersions(dialect);
+  const outside = custom ? clientless.map((stem) => dialect.group(stem)) : [];
+  return all.filter((at) => !outside.includes(at.group)).map((at) => ({ ...at, kind: name }));
+}
+
+/** Groups that upstream's clients know nothing of, from which it tells of custom kinds. */
+const clientless = ['admission', 'apiextensions', 'apiregistration', 'imagepolicy'];
+
+/** Types without tables are kinds when they have a kind's metadata. */
+function isKind(typeName: string): boolean {
+  return structFacts(typeName)?.isKind ?? true;
+}

@@ -1,0 +1,56 @@
+import { groupStems } from '@wheelhouse/kinds';
+import type { Dialect } from '@wheelhouse/machinery';
+
+/** Packages of types that do not stand below `api.<group>`. */
+const packages: readonly (readonly [start: string, place: string])[] = [
+  ['meta.', 'apimachinery.pkg.apis.'],
+  ['resource.Quantity', 'apimachinery.pkg.api.'],
+  ['intstr.', 'apimachinery.pkg.util.'],
+  ['runtime.', 'apimachinery.pkg.'],
+  ['version.', 'apimachinery.pkg.'],
+  ['apiextensions.', 'apiextensions-apiserver.pkg.apis.'],
+  ['apiregistration.', 'kube-aggregator.pkg.apis.'],
+];
+
+/** `k8s.io` -> `io.k8s`; group names of custom kinds the same way. */
+function reversed(name: string): string {
+  return name.split('.').reverse().join('.');
+}
+
+/**
+ * The name a document has for a built-in type: `core.v1.Pod` -> `io.k8s.api.core.v1.Pod`, the first
+ * two parts being the dialect's.
+ */
+export function definitionName(dialect: Dialect, typeName: string): string {
+  const place = packages.find(([start]) => typeName.startsWith(start))?.[1] ?? 'api.';
+  return `${reversed(dialect.groupSuffix)}.${place}${typeName}`;
+}
+
+/** The name of a custom kind's schema: `stable.example.com`, `v1`, `Tab` -> `com.example.stable.v1.Tab`. */
+export function customDefinitionName(group: string, version: string, kind: string): string {
+  return `${reversed(group)}.${version}.${kind}`;
+}
+
+/** Full group of a type by the directory of its facts: `rbac` -> `rbac.authorization.k8s.io`. */
+export function groupOfFacts(dialect: Dialect, facts: string): string {
+  return dialect.group(groupStems[facts] ?? facts);
+}
+
+/** The directory of a full group's facts; undefined for a custom group. */
+export function factsOfGroup(dialect: Dialect, group: string): string | undefined {
+  const found = Object.entries(groupStems).find(([, stem]) => dialect.group(stem) === group);
+  return found?.[0];
+}
+
+/** `rbac.authorization.k8s.io` -> `RbacAuthorization`, as operation ids have it; core is `Core`. */
+export function operationGroup(dialect: Dialect, group: string): string {
+  if (group === '') return 'Core';
+  const suffix = `.${dialect.groupSuffix}`;
+  const stem = group.endsWith(suffix) ? group.slice(0, -suffix.length) : group;
+  return stem.split(/[.-]/).map(capitalised).join('');
+}
+
+/** The first letter in upper case. */
+export function capitalised(word: string): string {
+  return word.slice(0, 1).toUpperCase() + word.slice(1);
+}

@@ -1,0 +1,174 @@
+import { jsonText } from '@wheelhouse/codec';
+import { hasStructFacts } from '@wheelhouse/kinds';
+import type { Dialect, JsonObject } from '@wheelhouse/machinery';
+import { factsOfGroup } from './openapi-names.ts';
+
+/** What `x-kubernetes-action` says of an operation. */
+export type RouteAction =
+  | 'connect'
+  | 'delete'
+  | 'deletecollection'
+  | 'get'
+  | 'list'
+  | 'patch'
+  | 'post'
+  | 'put'
+  | 'watch'
+  | 'watchlist';
+
+const queryTypes = {
+  allowWatchBookmarks: 'boolean',
+  command: 'string',
+  container: 'string',
+  continue: 'string',
+  dryRun: 'string',
+  fieldManager: 'string',
+  fieldSelector: 'string',
+  fieldValidation: 'string',
+  follow: 'boolean',
+  force: 'boolean',
+  gracePeriodSeconds: 'integer',
+  ignoreStoreReadErrorWithClusterBreakingPotential: 'boolean',
+  insecureSkipTLSVerifyBackend: 'boolean',
+  labelSelector: 'string',
+  limit: 'integer',
+  limitBytes: 'integer',
+  orphanDependents: 'boolean',
+  path: 'string',
+  ports: 'integer',
+  pretty: 'string',
+  previous: 'boolean',
+  propagationPolicy: 'string',
+  resourceVersion: 'string',
+  resourceVersionMatch: 'string',
+  sendInitialEvents: 'boolean',
+  sinceSeconds: 'integer',
+  stderr: 'boolean',
+  stdin: 'boolean',
+  stdout: 'boolean',
+  stream: 'string',
+  tailLines: 'integer',
+  timeoutSeconds: 'integer',
+  timestamps: 'boolean',
+  tty: 'boolean',
+  watch: 'boolean',
+} as const;
+
+/** A query parameter of the API. */
+export type ParameterName = keyof typeof queryTypes;
+
+const selecting = [
+  'continue',
+  'fieldSelector',
+  'labelSelector',
+  'limit',
+  'resourceVersion',
+  'resourceVersionMatch',
+  'sendInitialEvents',
+  'timeoutSeconds',
+] as const;
+const deleting = [
+  'dryRun',
+  'gracePeriodSeconds',
+  'ignoreStoreReadErrorWithClusterBreakingPotential',
+  'orphanDependents',
+  'propagationPolicy',
+] as const;
+const writing = ['dryRun', 'fieldManager', 'fieldValidation'] as const;
+
+/** The query parameters of each operation, but for `pretty`, which all have. */
+export const routeParameters = {
+  list: sorted([...selecting, 'allowWatchBookmarks', 'watch']),
+  deletecollection: sorted([...selecting, ...deleting]),
+  delete: deleting,
+  post: writing,
+  put: writing,
+  patch: [...writing, 'force'],
+} satisfies Partial<Record<RouteAction, readonly ParameterName[]>>;
+
+const attaching = ['container', 'stderr', 'stdin', 'stdout', 'tty'] as const;
+const options: Readonly<Record<string, readonly ParameterName[]>> = {
+  attach: attaching,
+  exec: ['command', ...attaching],
+  log: sorted([
+    ...(['container', 'follow', 'insecureSkipTLSVerifyBackend', 'limitBytes', 'previous'] as const),
+    ...(['sinceSeconds', 'stream', 'tailLines', 'timestamps'] as const),
+  ]),
+  portforward: ['ports'],
+  proxy: ['path'],
+};
+
+/** The query parameters of a sub-resource that has options of its own. */
+export function optionNames(subresource: string): readonly ParameterName[] {
+  return options[subresource] ?? [];
+}
+
+function sorted(names: readonly ParameterName[]): readonly ParameterName[] {
+  return [...names].sort();
+}
+
+interface Parameter {
+  readonly name: string;
+  readonly in: 'path' | 'query';
+  readonly type: 'string' | 'integer' | 'boolean';
+}
+
+/** What is passed through is not printed, prettily or not. */
+const passedThrough = /\{name\}\/(?:attach|exec|portforward|proxy)(?:\/\{path\})?$/;
+
+/** The JSON of the parameters every operation of a path takes: those in the path, `pretty`, and `more`. */
+export function pathParametersText(
+  form: 'v2' | 'v3',
+  path: string,
+  more: readonly ParameterName[],
+): string {
+  const all = ['name', 'namespace', 'path'] as const;
+  const names = all.filter((name) => path.includes(`{${name}}`));
+  const pretty = passedThrough.test(path) ? [] : (['pretty'] as const);
+  const query = sorted([...more, ...pretty]);
+  return keptText(`${form} ${names.join()}?${query.join()}`, () => [
+    ...names.map((name) => parameterJson(form, { name, in: 'path', type: 'string' })),
+    ...query.map((name) => parameterJson(form, { name, in: 'query', type: queryTypes[name] })),
+  ]);
+}
+
+/** The JSON of query parameters, as a document has them. */
+export function queryParametersText(form: 'v2' | 'v3', names: readonly ParameterName[]): string {
+  return keptText(`${form} ?${names.join()}`, () =>
+    names.map((name) => parameterJson(form, { name, in: 'query', type: queryTypes[name] })),
+  );
+}
+
+/** A document has a thousand lists of parameters, of a dozen contents. */
+const texts = new Map<string, string>();
+
+function keptText(key: string, make: () => JsonObject[]): string {
+  let text = texts.get(key);
+  if (text === undefined) {
+    text = jsonText(make());
+    texts.set(key, text);
+  }
+  return text;
+}
+
+function parameterJson(form: 'v2' | 'v3', parameter: Parameter): JsonObject {
+  const { name, type } = parameter;
+  const required = parameter.in === 'path' ? { required: true } : {};
+  const schema = { type, uniqueItems: true };
+  return {
+    name,
+    in: parameter.in,
+    ...required,
+    ...(form === 'v2' ? schema : { schema }),
+  };
+}
+
+/** The type of a sub-resource's own kind (`autoscaling.v1.Scale`); undefined when no table has it. */
+export function namedOptions(
+  dialect: Dialect,
+  kind: { readonly group: string; readonly version: string; readonly kind: string },
+): string | undefined {
+  const facts = factsOfGroup(dialect, kind.group);
+  const typeName = `${facts}.${kind.version}.${kind.kind}`;
+  return facts === undefined || !hasStructFacts(typeName) ? undefined : typeName;
+}

@@ -1,0 +1,78 @@
+import type { JsonValue } from '@wheelhouse/machinery';
+import protobuf from 'protobufjs';
+import { describe, expect, test } from 'vitest';
+import { openApiProto } from './openapi-proto.ts';
+import { openApiV2Shapes } from './openapi-v2-proto.ts';
+import { openApiV3Shapes } from './openapi-v3-proto.ts';
+
+type Loose = ReturnType<typeof JSON.parse>;
+
+const text = `syntax = "proto3";
+message Any { string yaml = 2; }
+message NamedAny { string name = 1; Any value = 2; }
+message Document { Definitions definitions = 9; }
+message Definitions { repeated NamedSchema named = 1; }
+message NamedSchema { string name = 1; Schema value = 2; }
+message Items { repeated Schema schema = 1; }
+message Additional { Schema schema = 1; bool boolean = 2; }
+message Schema {
+  string ref = 1; string description = 4; Any default = 5; double maximum = 7;
+  bool exclusive_maximum = 8; double minimum = 9; int64 max_length = 11; int64 min_length = 12;
+  repeated Any enum = 20; Additional additional = 21; Items items = 23;
+  repeated NamedAny extension = 31;
+}`;
+
+function schemaOf(schema: JsonValue): Loose {
+  const bytes = openApiProto(openApiV2Shapes, { definitions: { one: schema } });
+  const type = protobuf.parse(text).root.lookupType('Document');
+  const read = type.toObject(type.decode(bytes), { longs: Number });
+  return read['definitions'].named[0].value;
+}
+
+describe('schemas in protobuf', () => {
+  test.each<[string, JsonValue, Loose]>([
+    ['doubles', { maximum: -1.5, minimum: 1e300 }, { maximum: -1.5, minimum: 1e300 }],
+    ['numbers of one and of several bytes', { maxLength: 127 }, { maxLength: 127 }],
+    ['longer numbers', { maxLength: 128, minLength: 300_000 }, { maxLength: 128, minLength: 3e5 }],
+    ['numbers beyond 32 bits', { maxLength: 2 ** 40 }, { maxLength: 2 ** 40 }],
+    ['negative numbers', { maxLength: -1 }, { maxLength: -1 }],
+    ['truths', { exclusiveMaximum: true }, { exclusiveMaximum: true }],
+    ['text beyond ASCII', { description: 'Ж€𝄞' }, { description: 'Ж€𝄞' }],
+    ['references', { $ref: '#/definitions/a' }, { ref: '#/definitions/a' }],
+    ['lists in order', { enum: ['a', 1] }, { enum: [{ yaml: 'a\n' }, { yaml: '1\n' }] }],
+    ['defaults', { default: { a: null } }, { default: { yaml: 'a: null\n' } }],
+    ['items', { items: { maximum: 1 } }, { items: { schema: [{ maximum: 1 }] } }],
+    [
+      'schemas of other members',
+      { additionalProperties: { maximum: 1 } },
+      { additional: { schema: { maximum: 1 } } },
+    ],
+    ['other members allowed', { additionalProperties: true }, { additional: { boolean: true } }],
+    [
+      'extensions',
+      { 'x-kubernetes-a': ['b'] },
+      { extension: [{ name: 'x-kubernetes-a', value: { yaml: '- b\n' } }] },
+    ],
+    ['unknown members not at all', { surprise: 1 }, {}],
+  ])('%s', (_, schema, message) => {
+    expect(schemaOf(schema)).toEqual(message);
+  });
+
+  test('names of every form, and documents longer than the first buffer', () => {
+    const names = ['__proto__', 'constructor', 'toString', 'x'.repeat(200_000)];
+    const definitions = Object.fromEntries(names.map((name) => [name, { description: name }]));
+    const bytes = openApiProto(openApiV2Shapes, { definitions });
+    const read = protobuf.parse(text).root.lookupType('Document').decode(bytes) as Loose;
+    const pairs = read.definitions.named.map((one: Loose) => [one.name, one.value.description]);
+    expect(pairs).toEqual(names.map((name) => [name, name]));
+  });
+
+  test('OpenAPI 3 leaves out defaults its message has no place for', () => {
+    const document = (standard: JsonValue) => ({
+      components: { schemas: { one: { default: standard } } },
+    });
+    const without = openApiProto(openApiV3Shapes, document({})).length;
+    expect(openApiProto(openApiV3Shapes, document('abc')).length).toBe(without + 5);
+    expect(openApiProto(openApiV3Shapes, document(1)).length).toBe(without + 9);
+  });
+});

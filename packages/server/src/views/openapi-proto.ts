@@ -1,0 +1,178 @@
+import { encodeYaml } from '@wheelhouse/codec';
+import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
+
+/**
+ * OpenAPI documents in protobuf, which some clients ask for. Tables of the messages' shapes stand
+ * beside the documents; here is how they are read. Messages are written from the end of the buffer
+ * forward, so that the length of one is known when its head is written.
+ */
+
+/** `string`, `bool`, `int`, `double`, `any` (YAML in a string) or the name of a message. */
+export type FieldType = string;
+
+/** How a JSON value becomes a message. */
+export interface MessageShape {
+  /** JSON member -> field number and type; a type ending in `*` is a list's. */
+  readonly fields?: Readonly<Record<string, readonly [number: number, type: FieldType]>>;
+  /** All other members, as pairs of name (1) and value (2) in this field. */
+  readonly named?: readonly [number: number, type: FieldType];
+  /** Members beginning with `x-`, as pairs of name and YAML. */
+  readonly extensions?: number;
+  /** The value itself stands in a field that depends on it; undefined: in none. */
+  readonly wrap?: (value: JsonValue) => readonly [number: number, type: FieldType] | undefined;
+}
+
+/** Messages by their names; a document's is `Document`. */
+export type MessageShapes = Readonly<Record<string, MessageShape>>;
+
+/** The protobuf form of a document, by the shapes of its form of OpenAPI. */
+export function openApiProto(shapes: MessageShapes, document: JsonObject): Buffer {
+  const writer = new BackwardWriter(shapes);
+  writeMessage(writer, 'Document', document);
+  return writer.bytes();
+}
+
+function writeMessage(writer: BackwardWriter, name: string, value: JsonValue): void {
+  const shape = writer.shapes[name];
+  if (shape === undefined) throw new Error(`no message ${name}`);
+  if (shape.wrap !== undefined) {
+    const field = shape.wrap(value);
+    if (field !== undefined) writeField(writer, { number: field[0], type: field[1] }, value);
+    return;
+  }
+  if (!isObject(value)) return;
+  for (const member of Object.keys(value).reverse()) {
+    const held = value[member];
+    if (held !== undefined) writeMember(writer, shape, { member, held });
+  }
+}
+
+function writeMember(
+  writer: BackwardWriter,
+  shape: MessageShape,
+  { member, held }: { member: string; held: JsonValue },
+): void {
+  const field = shape.fields;
+  if (field !== undefined && Object.hasOwn(field, member)) {
+    const [number = 0, type = ''] = field[member] ?? [];
+    writeField(writer, { number, type }, held);
+  } else if (member.startsWith('x-') && shape.extensions !== undefined) {
+    writeNamed(writer, { number: shape.extensions, type: 'any' }, { member, held });
+  } else if (shape.named !== undefined) {
+    const [number, type] = shape.named;
+    writeNamed(writer, { number, type }, { member, held });
+  }
+}
+
+interface Field {
+  readonly number: number;
+  readonly type: FieldType;
+}
+
+function writeNamed(
+  writer: BackwardWriter,
+  { number, type }: Field,
+  { member, held }: { member: string; held: JsonValue },
+): void {
+  writer.delimited(number, () => {
+    writeField(writer, { number: 2, type }, held);
+    writeField(writer, { number: 1, type: 'string' }, member);
+  });
+}
+
+function writeField(writer: BackwardWriter, { number, type }: Field, value: JsonValue): void {
+  if (type.endsWith('*')) {
+    const items = Array.isArray(value) ? value : [];
+    for (const item of [...items].reverse()) {
+      writeField(writer, { number, type: type.slice(0, -1) }, item);
+    }
+    return;
+  }
+  switch (type) {
+    case 'string':
+      writer.delimited(number, () => writer.text(String(value)));
+      return;
+    case 'any':
+      writer.delimited(number, () => {
+        writer.delimited(2, () => writer.text(encodeYaml(value)));
+      });
+      return;
+    case 'bool':
+      if (value === true) writer.varint(number, 1);
+      return;
+    case 'int':
+      if (Number(value) !== 0) writer.varint(number, Number(value));
+      return;
+    case 'double':
+      if (Number(value) !== 0) writer.double(number, Number(value));
+      return;
+    default:
+      writer.delimited(number, () => writeMessage(writer, type, value));
+  }
+}
+
+/** Protobuf's wire format, the last byte first. */
+class BackwardWriter {
+  readonly shapes: MessageShapes;
+  #buffer = Buffer.allocUnsafe(64 * 1024);
+  /** Where the first byte written stands; all after it is done. */
+  #start = this.#buffer.length;
+
+  constructor(shapes: MessageShapes) {
+    this.shapes = shapes;
+  }
+
+  bytes(): Buffer {
+    return Buffer.from(this.#buffer.subarray(this.#start));
+  }
+
+  text(value: string): void {
+    const length = Buffer.byteLength(value);
+    this.#reserve(length);
+    this.#start -= length;
+    this.#buffer.write(value, this.#start);
+  }
+
+  double(field: number, value: number): void {
+    this.#reserve(8);
+    this.#start -= 8;
+    this.#buffer.writeDoubleLE(value, this.#start);
+    this.#number((field << 3) | 1);
+  }
+
+  varint(field: number, value: number): void {
+    this.#number(value);
+    this.#number(field << 3);
+  }
+
+  /** A field whose length comes first: `write` puts its content there. */
+  delimited(field: number, write: () => void): void {
+    const end = this.#buffer.length - this.#start;
+    write();
+    this.#number(this.#buffer.length - this.#start - end);
+    this.#number((field << 3) | 2);
+  }
+
+  /** A number in groups of seven bits; negative ones as 64-bit two's complement. */
+  #number(value: number): void {
+    const groups: number[] = [];
+    let rest = BigInt.asUintN(64, BigInt(Math.trunc(value)));
+    if (value >= 0 && value < 128) groups.push(value);
+    else {
+      for (; rest > 127n; rest >>= 7n) groups.push(Number(rest & 127n) | 128);
+      groups.push(Number(rest));
+    }
+    this.#reserve(groups.length);
+    this.#start -= groups.length;
+    for (const [index, group] of groups.entries()) this.#buffer[this.#start + index] = group;
+  }
+
+  #reserve(length: number): void {
+    if (length <= this.#start) return;
+    const done = this.#buffer.length - this.#start;
+    const grown = Buffer.allocUnsafe(Math.max(this.#buffer.length * 2, done + length));
+    this.#buffer.copy(grown, grown.length - done, this.#start);
+    this.#buffer = grown;
+    this.#start = grown.length - done;
+  }
+}

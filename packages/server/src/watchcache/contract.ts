@@ -1,0 +1,164 @@
+import type { ApiObject, BodyPiece, MaybePromise } from '@wheelhouse/machinery';
+import type { Revision } from '@wheelhouse/store';
+
+/** What lists and watches need to know of an object without decoding it. */
+export interface EntryIndex {
+  readonly name: string;
+  /** Empty for cluster-scoped kinds. */
+  readonly namespace: string;
+  readonly uid: string;
+  readonly labels: Readonly<Record<string, string>>;
+  /** Selectable fields other than `metadata.name` and `metadata.namespace`. */
+  readonly fields: Readonly<Record<string, string>>;
+  readonly ownerUids: readonly string[];
+  /** `metadata.deletionTimestamp` is set. */
+  readonly deleting?: boolean;
+  /** The object's version, where it is not that which the kind's objects are stored in now. */
+  readonly apiVersion?: string;
+}
+
+/**
+ * One object at one revision. `json` is the canonical storage-version JSON with `resourceVersion`
+ * spliced in: what a GET writes to the socket. Immutable but for `memo`, and for where in memory the
+ * bytes of `json` lie.
+ */
+export interface Entry {
+  /** `<namespace>/<name>`, or `<name>` for cluster-scoped kinds. */
+  readonly key: string;
+  readonly revision: Revision;
+  readonly createRevision: Revision;
+  json: Buffer;
+  readonly index: EntryIndex;
+  /** Other encodings of the same object (`v1beta1;json`, `v1;yaml`, …), made on demand, once. */
+  memo: Map<string, Buffer> | undefined;
+}
+
+/**
+ * Passed as `PutRequest.hint`: the index of the object that the value encodes, and by which storage
+ * definition it was written, which may be an older one than its readers go by.
+ */
+export class EntryHint {
+  readonly index: EntryIndex;
+  readonly form: unknown;
+  /** What this process's cache has made of the write, once it has seen it. */
+  entry: Entry | undefined = undefined;
+  /**
+   * The object that the value encodes, for a store that keeps another encoding: only while the put
+   * is being started, since its writer goes on to change it.
+   */
+  object: ApiObject | undefined;
+  constructor(index: EntryIndex, form?: unknown, object?: ApiObject) {
+    this.index = index;
+    this.form = form;
+    this.object = object;
+  }
+}
+
+/** Decides on an entry by its index; made once per request from label and field selectors. */
+export type EntryFilter = (index: EntryIndex) => boolean;
+
+export interface ListRequest {
+  /** Empty: all namespaces (or a cluster-scoped kind). */
+  readonly namespace: string;
+  /** Set when the selectors allow one name only; `filter` still decides. Finds it without a scan. */
+  readonly name?: string | undefined;
+  /** Query parameters, already known to be syntactically sound; `undefined` when unset or empty. */
+  readonly resourceVersion: string | undefined;
+  readonly resourceVersionMatch: 'Exact' | 'NotOlderThan' | undefined;
+  readonly limit: number | undefined;
+  readonly continueToken: string | undefined;
+  /** Absent when no selector narrows the list. */
+  readonly filter: EntryFilter | undefined;
+  /** Lists what can be read instead of failing where a stored object cannot. */
+  readonly unreadable?: 'left-out';
+}
+
+export interface ListResult {
+  readonly revision: Revision;
+  readonly continueToken: string | undefined;
+  readonly remainingItemCount: number | undefined;
+  readonly count: number;
+  /** How many entries were looked at; absent: those that are shown. */
+  readonly examined?: number;
+  entries(): Iterable<Entry>;
+  /**
+   * The items' JSON in pieces of some 16 KiB that together read `{…},{…},{…}`, not copied before
+   * they are written.
+   */
+  jsonPieces(): Iterable<BodyPiece>;
+}
+
+export type WatchEventType = 'ADDED' | 'MODIFIED' | 'DELETED';
+
+/**
+ * Frames events of one encoding. Two watchers with the same `key` share frames: each event is
+ * framed once per key, however many watchers there are.
+ */
+export interface EventEncoder {
+  readonly key: string;
+  frame(type: WatchEventType, entry: Entry): Buffer;
+  bookmark(revision: Revision, options: { readonly initialEventsEnd: boolean }): Buffer;
+  /** A frame of so many bytes goes to so many watchers. */
+  sent?(bytes: number, watchers: number): void;
+}
+
+/** Where a watcher's frames go. The cache calls it; `endpoints/` implements it over a socket. */
+export interface WatchSink {
+  /** Takes frames; returns false when the reader is behind and `onDrain` must be awaited. */
+  write(frames: Buffer): boolean;
+  /** Registers the one callback to run when the reader has caught up. */
+  onDrain(callback: () => void): void;
+  /** The cache ends the watch. `error` is an ERROR frame's Status (410 and the like). */
+  end(reason: WatchEnd): void;
+}
+
+export type WatchEnd =
+  | { readonly type: 'timeout' }
+  | { readonly type: 'slow' }
+  | { readonly type: 'shutdown' }
+  | { readonly type: 'error'; readonly error: Error };
+
+export interface WatchSpec {
+  readonly namespace: string;
+  /** Set when the watch is of one name (WATCH-8): it costs nothing on other objects' changes. */
+  readonly name?: string | undefined;
+  /** `undefined`: unset. */
+  readonly resourceVersion: string | undefined;
+  readonly filter: EntryFilter | undefined;
+  readonly allowBookmarks: boolean;
+  readonly sendInitialEvents: boolean | undefined;
+  readonly timeoutMs: number;
+  readonly encoder: EventEncoder;
+  readonly sink: WatchSink;
+}
+
+export interface WatchHandle {
+  close(): void;
+}
+
+/**
+ * All objects of one resource, held in memory in order of their keys, following the store.
+ * Reads wait until the cache is as new as asked for; errors are `StatusError`s with upstream's
+ * wording (LIST-4 to LIST-8, WATCH-3).
+ */
+export interface ResourceCache {
+  /** Resolves when the first load from the store is complete. */
+  ready(): Promise<void>;
+  /** The cached object, no wait: for callers that need no freshness. */
+  peek(key: string): Entry | undefined;
+  /** By the get table: unset = most recent, `0` = any, otherwise not older than. */
+  get(key: string, resourceVersion: string | undefined): MaybePromise<Entry | undefined>;
+  list(request: ListRequest): MaybePromise<ListResult>;
+  /** Starts a watch; rejects with a StatusError if it cannot start. */
+  watch(spec: WatchSpec): Promise<WatchHandle>;
+  /** Calls `listener` after each change, in order; for controllers and indexes inside the process. */
+  subscribe(listener: (change: EntryChange) => void): { close(): void };
+  close(): void;
+}
+
+export interface EntryChange {
+  readonly previous: Entry | undefined;
+  /** Absent when the object was removed. */
+  readonly current: Entry | undefined;
+  readonly revision: Revision;
+}

@@ -1,0 +1,373 @@
+import { type Clock, internalError, type Logger, Slices, StatusError } from '@wheelhouse/machinery';
+import type { Revision } from '@wheelhouse/store';
+import { Audience, type Circle } from './audience.ts';
+import type { CacheMeter } from './cache-meter.ts';
+import type { WatchEnd, WatchSpec } from './contract.ts';
+import {
+  chunkBytes,
+  eventTypeFor,
+  frameOf,
+  makeWatcher,
+  moveWatcher,
+  sendChanges,
+  sendInitial,
+  type Watcher,
+  writeFrames,
+} from './watcher.ts';
+import { type CatchingUp, heldPosition, type Initial } from './watcher-state.ts';
+import type { ChangeWindow, WindowChange } from './window.ts';
+
+export interface DispatcherOptions {
+  readonly window: ChangeWindow;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly namespaced: boolean;
+  readonly meter?: CacheMeter | undefined;
+  /** Everything up to and including this revision is in the window. */
+  readonly progress: () => Revision;
+  /** Runs a task soon, after what is at hand: changes that come together are sent together. */
+  readonly defer: (task: () => void) => void;
+  readonly bookmarkMs: number;
+  /** A watcher that falls further behind than this is cut off (WATCH-7). */
+  readonly lagChangesMax: number;
+  readonly lagBytesMax: number;
+  /** In [0, 1): spreads bookmarks over time. */
+  readonly random: () => number;
+}
+
+/** Chunks a watcher may be sent in one turn before others get theirs. */
+const chunksPerTurn = 8;
+const timeoutMaxMs = 2 ** 31 - 1;
+
+/**
+ * Sends changes to watchers. Live watchers of one scope and encoding share one buffer per batch;
+ * a watcher whose reader is behind leaves the live ones and later reads on from the window by
+ * itself, so that it neither holds a queue nor stops the others.
+ *
+ * Order: `added` hands over every change exactly once, in order; live watchers have been sent all
+ * of those before `#pending`.
+ */
+export class Dispatcher {
+  readonly #options: DispatcherOptions;
+  readonly #audience = new Audience();
+  readonly #watchers = new Set<Watcher>();
+  /** Watchers that are neither live nor ended nor waiting. */
+  readonly #behind = new Set<Watcher>();
+  #pending: WindowChange[] = [];
+  #scheduled = false;
+  #flushing = false;
+  #afterFlush: Watcher[] = [];
+
+  constructor(options: DispatcherOptions) {
+    this.#options = options;
+  }
+
+  /** How many watches are open. */
+  get size(): number {
+    return this.#watchers.size;
+  }
+
+  /** Opens a watch, still waiting for its start; its time runs from now. */
+  open(spec: WatchSpec): Watcher {
+    const { namespaced, clock } = this.#options;
+    const watcher = makeWatcher(spec, { namespaced, slices: new Slices(clock) });
+    this.#watchers.add(watcher);
+    const timeoutMs = Math.min(spec.timeoutMs, timeoutMaxMs);
+    watcher.timers.add(this.#options.clock.after(timeoutMs, () => this.#timeOut(watcher)));
+    if (spec.allowBookmarks) this.#scheduleBookmark(watcher);
+    return watcher;
+  }
+
+  /** Starts an open watch. */
+  begin(watcher: Watcher, state: Initial | CatchingUp): void {
+    moveWatcher(watcher, { type: 'begin', state });
+    if (watcher.state.type === 'ended') return;
+    watcher.handicap = this.#lag(state.position);
+    this.#behind.add(watcher);
+    this.#step(watcher);
+  }
+
+  /** Ends a watch and tells its sink why. */
+  end(watcher: Watcher, reason: WatchEnd): void {
+    if (!this.close(watcher)) return;
+    if (reason.type === 'slow') this.#options.meter?.cutOff();
+    try {
+      watcher.spec.sink.end(reason);
+    } catch (error) {
+      this.#options.logger.error('ending a watch failed', { error: String(error) });
+    }
+  }
+
+  /** Ends a watch whose reader has gone; false when it had ended before. */
+  close(watcher: Watcher): boolean {
+    if (watcher.state.type === 'ended') return false;
+    moveWatcher(watcher, { type: 'end' });
+    this.#audience.remove(watcher);
+    this.#behind.delete(watcher);
+    this.#watchers.delete(watcher);
+    for (const timer of watcher.timers) timer.stop();
+    watcher.timers.clear();
+    watcher.whenEnded?.();
+    return true;
+  }
+
+  /** Ends every watch, after what the readers that keep up have yet to be told. */
+  endAll(reason: WatchEnd): void {
+    this.flush();
+    for (const watcher of [...this.#watchers]) this.end(watcher, reason);
+  }
+
+  /** Takes a change that has just been added to the window. */
+  added(change: WindowChange): void {
+    this.#pending.push(change);
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    this.#options.defer(() => {
+      this.#scheduled = false;
+      this.flush();
+    });
+  }
+
+  /** Sends all pending changes to the live watchers, and cuts off those too far behind. */
+  flush(): void {
+    if (this.#flushing || this.#pending.length === 0) return;
+    this.#flushing = true;
+    const changes = this.#pending;
+    this.#pending = [];
+    this.#options.meter?.dispatched(changes.length);
+    try {
+      for (const circle of this.#audience.gather(changes)) this.#deliver(circle);
+    } finally {
+      this.#flushing = false;
+    }
+    this.#cutOff();
+    const waiting = this.#afterFlush;
+    this.#afterFlush = [];
+    for (const watcher of waiting) this.#step(watcher);
+  }
+
+  #deliver(circle: Circle): void {
+    const changes = circle.batch;
+    circle.batch = [];
+    for (const members of circle.groups.values()) this.#deliverShared(members, changes);
+    for (const watcher of circle.filtered) {
+      this.#guarded([watcher], () => this.#deliverFiltered(watcher, changes));
+    }
+  }
+
+  /** One buffer per run of changes, however many watchers. */
+  #deliverShared(members: ReadonlySet<Watcher>, changes: readonly WindowChange[]): void {
+    for (let from = 0; from < changes.length; ) {
+      const [watcher] = members;
+      if (watcher === undefined) return;
+      const frames: Buffer[] = [];
+      let bytes = 0;
+      let to = from;
+      const framed = this.#guarded(members, () => {
+        while (to < changes.length && bytes < chunkBytes) {
+          const change = changes[to] as WindowChange;
+          const type = eventTypeFor(change, watcher.spec);
+          to += 1;
+          if (type === undefined) continue;
+          const frame = frameOf(change, { watcher, type, memoise: true });
+          frames.push(frame);
+          bytes += frame.length;
+        }
+      });
+      if (!framed) return;
+      const last = (changes[to - 1] as WindowChange).position;
+      this.#writeAll(members, { frames, position: last + 1 });
+      from = to;
+    }
+  }
+
+  #writeAll(
+    members: ReadonlySet<Watcher>,
+    { frames, position }: { frames: readonly Buffer[]; position: number },
+  ): void {
+    if (frames.length === 0) return;
+    const shared = frames.length === 1 ? (frames[0] as Buffer) : Buffer.concat(frames);
+    countSent(members, frames);
+    for (const watcher of members) {
+      if (!this.#write(watcher, shared)) this.#block(watcher, position);
+    }
+  }
+
+  #write(watcher: Watcher, buffer: Buffer): boolean {
+    try {
+      return watcher.spec.sink.write(buffer);
+    } catch (error) {
+      this.#fail(watcher, error);
+      return true;
+    }
+  }
+
+  #deliverFiltered(watcher: Watcher, changes: readonly WindowChange[]): void {
+    let frames: Buffer[] = [];
+    let bytes = 0;
+    for (const change of changes) {
+      const type = eventTypeFor(change, watcher.spec);
+      if (type === undefined) continue;
+      const frame = frameOf(change, { watcher, type, memoise: true });
+      frames.push(frame);
+      bytes += frame.length;
+      if (bytes < chunkBytes) continue;
+      if (!writeFrames(watcher, frames)) {
+        this.#block(watcher, change.position + 1);
+        return;
+      }
+      frames = [];
+      bytes = 0;
+    }
+    const last = changes[changes.length - 1] as WindowChange;
+    if (!writeFrames(watcher, frames)) this.#block(watcher, last.position + 1);
+  }
+
+  /** A live watcher's reader is behind: it has been sent all changes before `position`. */
+  #block(watcher: Watcher, position: number): void {
+    moveWatcher(watcher, { type: 'sentChanges', position, full: true });
+    if (watcher.state.type !== 'blocked') return;
+    this.#audience.remove(watcher);
+    this.#behind.add(watcher);
+    this.#awaitDrain(watcher);
+  }
+
+  #awaitDrain(watcher: Watcher): void {
+    watcher.spec.sink.onDrain(() => {
+      if (watcher.state.type !== 'blocked') return;
+      moveWatcher(watcher, { type: 'drained' });
+      this.#step(watcher);
+    });
+  }
+
+  /**
+   * Sends a watcher that is not live what it lacks, until it is live, blocked, or has had its turn.
+   * All watchers together have one slice of each turn of the loop (TRUST-2).
+   */
+  #step(watcher: Watcher): void {
+    if (this.#flushing) {
+      this.#afterFlush.push(watcher);
+      return;
+    }
+    this.#guarded([watcher], () => {
+      for (let chunk = 0; chunk < chunksPerTurn; chunk++) {
+        if (this.#mustPause(watcher)) {
+          watcher.slices.afterPause(() => this.#step(watcher));
+          return;
+        }
+        if (!this.#advance(watcher)) return;
+      }
+      this.#options.defer(() => this.#step(watcher));
+    });
+  }
+
+  #mustPause({ state, slices }: Watcher): boolean {
+    if (state.type === 'catchingUp' && state.position === this.#options.window.end) return false;
+    return (state.type === 'catchingUp' || state.type === 'initial') && slices.over;
+  }
+
+  /** One chunk; false when there is nothing more to do for now. */
+  #advance(watcher: Watcher): boolean {
+    const { window } = this.#options;
+    const { state } = watcher;
+    if (state.type === 'initial') {
+      const sent = sendInitial(watcher, state);
+      if (sent > 0) this.#options.meter?.sentInitial(sent);
+    } else if (state.type === 'catchingUp') {
+      if (state.position < window.start) {
+        this.end(watcher, { type: 'slow' });
+        return false;
+      }
+      if (state.position === window.end) {
+        this.#enter(watcher);
+        return false;
+      }
+      sendChanges(watcher, state, window);
+    } else return false;
+    if (watcher.state.type !== 'blocked') return true;
+    this.#awaitDrain(watcher);
+    return false;
+  }
+
+  /** What is pending has been sent to this watcher already, so the others must get it first. */
+  #enter(watcher: Watcher): void {
+    this.flush();
+    if (watcher.state.type !== 'catchingUp') return;
+    moveWatcher(watcher, { type: 'caughtUp' });
+    watcher.handicap = { changes: 0, bytes: 0 };
+    this.#behind.delete(watcher);
+    this.#audience.add(watcher);
+  }
+
+  #cutOff(): void {
+    const { window, lagChangesMax, lagBytesMax } = this.#options;
+    for (const watcher of this.#behind) {
+      const position = heldPosition(watcher.state);
+      if (position === undefined) continue;
+      const lag = this.#lag(position);
+      const { changes, bytes } = watcher.handicap;
+      const far = lag.changes - changes > lagChangesMax || lag.bytes - bytes > lagBytesMax;
+      if (far || position < window.start) this.end(watcher, { type: 'slow' });
+    }
+  }
+
+  #lag(position: number): { changes: number; bytes: number } {
+    const { window } = this.#options;
+    const kept = Math.max(position, window.start);
+    const bytes = window.bytesAt(window.end) - window.bytesAt(kept);
+    return { changes: window.end - position, bytes };
+  }
+
+  #timeOut(watcher: Watcher): void {
+    if (watcher.spec.allowBookmarks) this.#bookmark(watcher);
+    this.end(watcher, { type: 'timeout' });
+  }
+
+  #scheduleBookmark(watcher: Watcher): void {
+    const { clock, bookmarkMs, random } = this.#options;
+    // Upstream checks every 1 to 1.25 s who is due; so its bookmarks are that much late.
+    const delayMs = bookmarkMs + Math.round(1000 * (1 + 0.25 * random()));
+    const timer = clock.after(delayMs, () => {
+      watcher.timers.delete(timer);
+      this.#bookmark(watcher);
+      if (watcher.state.type !== 'ended') this.#scheduleBookmark(watcher);
+    });
+    watcher.timers.add(timer);
+  }
+
+  /** Only a live watcher gets one: for any other the version would claim what it has not seen. */
+  #bookmark(watcher: Watcher): void {
+    this.flush();
+    if (watcher.state.type !== 'live') return;
+    this.#guarded([watcher], () => {
+      const revision = this.#options.progress();
+      const frame = watcher.spec.encoder.bookmark(revision, { initialEventsEnd: false });
+      if (!writeFrames(watcher, [frame])) this.#block(watcher, this.#options.window.end);
+    });
+  }
+
+  /** Runs `work` for some watchers; an error (an object that cannot be encoded) ends just them. */
+  #guarded(watchers: Iterable<Watcher>, work: () => void): boolean {
+    try {
+      work();
+      return true;
+    } catch (error) {
+      for (const watcher of [...watchers]) this.#fail(watcher, error);
+      return false;
+    }
+  }
+
+  #fail(watcher: Watcher, error: unknown): void {
+    const known = error instanceof StatusError;
+    if (!known) this.#options.logger.error('a watch failed', { error: String(error) });
+    const status = known ? error : internalError('the watch could not be continued', error);
+    this.end(watcher, { type: 'error', error: status });
+  }
+}
+
+/** All members are of one encoding, so that one of them counts for all. */
+function countSent(members: ReadonlySet<Watcher>, frames: readonly Buffer[]): void {
+  const [first] = members;
+  if (first?.spec.encoder.sent === undefined) return;
+  for (const { length } of frames) first.spec.encoder.sent(length, members.size);
+}

@@ -1,0 +1,155 @@
+import { isInSlab, Slab } from '@wheelhouse/machinery';
+import type { Revision } from '@wheelhouse/store';
+import type { Entry, EntryIndex } from './contract.ts';
+
+const metadataStart = Buffer.from('"metadata":{');
+const versionStart = Buffer.from('"resourceVersion":"');
+const quote = 0x22;
+const comma = 0x2c;
+const backslash = 0x5c;
+
+/**
+ * Offset just behind `"metadata":{` of canonical JSON, where the version belongs. What stands before
+ * it is `apiVersion` and `kind`, whose strings cannot contain an unescaped quote, so the first
+ * match is the right one.
+ */
+function versionOffset(json: Buffer): number {
+  const found = json.indexOf(metadataStart);
+  if (found < 0) throw noMetadata();
+  return found + metadataStart.length;
+}
+
+function noMetadata(): Error {
+  return new Error('a stored object has no metadata');
+}
+
+/** Larger ones gain nothing by sharing. */
+const sharedBytesMax = 4 * 1024;
+const young = new Slab();
+
+/** Memory for an entry's JSON; what outlives its time in the window is moved (`settle`). */
+function allocate(size: number): Buffer {
+  return size > sharedBytesMax ? Buffer.allocUnsafeSlow(size) : young.take(size);
+}
+
+/** Gives an entry that stays memory of its own, so that its slab can go with its neighbours. */
+export function settle(entry: Entry): void {
+  const { json } = entry;
+  if (!isInSlab(json)) return;
+  const own = Buffer.allocUnsafeSlow(json.length);
+  json.copy(own);
+  entry.json = own;
+}
+
+/** JSON up to `before`, the version member, and JSON from `after` on. */
+function withVersion(json: Buffer, cut: { before: number; after: number }, revision: Revision) {
+  const member = `"resourceVersion":"${revision}",`;
+  const result = allocate(cut.before + member.length + json.length - cut.after);
+  json.copy(result, 0, 0, cut.before);
+  result.write(member, cut.before, 'latin1');
+  json.copy(result, cut.before + member.length, cut.after);
+  return result;
+}
+
+/**
+ * What a GET answers, made from what is stored: `"resourceVersion":"N",` goes in right behind
+ * `"metadata":{`. `stored` is canonical JSON (`{"apiVersion":…,"kind":…,"metadata":{…`) whose
+ * metadata is not empty and has no version of its own; throws when it has no metadata.
+ */
+export function spliceRevision(stored: Buffer, revision: Revision): Buffer {
+  const offset = versionOffset(stored);
+  return withVersion(stored, { before: offset, after: offset }, revision);
+}
+
+/** Puts another version in the place of the one `spliceRevision` put in. */
+export function replaceRevision(json: Buffer, revision: Revision): Buffer {
+  const before = versionOffset(json);
+  const after = json.indexOf(quote, before + versionStart.length) + 2;
+  return withVersion(json, { before, after }, revision);
+}
+
+/** What was stored, of JSON that `spliceRevision` put the version into. */
+export function withoutRevision(json: Buffer): Buffer {
+  const before = versionOffset(json);
+  const after = json.indexOf(quote, before + versionStart.length) + 2;
+  return Buffer.concat([json.subarray(0, before), json.subarray(after)]);
+}
+
+/** An entry as the cache holds it, made from the stored bytes. `key` has no storage prefix. */
+export function makeEntry(options: {
+  readonly key: string;
+  readonly stored: Buffer;
+  readonly revision: Revision;
+  readonly createRevision: Revision;
+  readonly index: EntryIndex;
+}): Entry {
+  const { key, stored, revision, createRevision, index } = options;
+  const json = spliceRevision(stored, revision);
+  return { key, revision, createRevision, json, index, memo: undefined };
+}
+
+/**
+ * The last state of an object at the revision that removed it (WATCH-1) or moved it out of a
+ * selector (WATCH-6): same object, the later version.
+ */
+export function entryAtRevision(entry: Entry, revision: Revision): Entry {
+  return { ...entry, revision, json: replaceRevision(entry.json, revision), memo: undefined };
+}
+
+/** Where `metadata` stands in the text of an entry's JSON, its braces included. */
+export interface MetadataPlace {
+  readonly start: number;
+  readonly end: number;
+  /** Its `managedFields` with the comma that goes with them; both `end` when it has none. */
+  readonly managedStart: number;
+  readonly managedEnd: number;
+}
+
+/**
+ * Finds the metadata in an entry's JSON without parsing that: it is canonical, so that no white
+ * space stands between its marks, and the first `"metadata":{` is the right one (`versionOffset`).
+ */
+export function metadataPlace(text: string): MetadataPlace {
+  const found = text.indexOf('"metadata":{');
+  if (found < 0) throw noMetadata();
+  const start = found + '"metadata":'.length;
+  let managedStart = -1;
+  let managedEnd = -1;
+  let depth = 0;
+  for (let at = start; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === quote) {
+      const isOwn = depth === 1 && text.startsWith(managedKey, at);
+      if (isOwn) managedStart = at;
+      at = stringEnd(text, at);
+    } else if (code === 0x7b || code === 0x5b) depth += 1;
+    else if (code === 0x7d || code === 0x5d) {
+      depth -= 1;
+      if (depth === 1 && managedStart >= 0 && managedEnd < 0) managedEnd = at + 1;
+      if (depth > 0) continue;
+      const end = at + 1;
+      if (managedEnd < 0) return { start, end, managedStart: end, managedEnd: end };
+      const isLast = text.charCodeAt(managedEnd) !== comma;
+      if (isLast) return { start, end, managedStart: managedStart - 1, managedEnd };
+      return { start, end, managedStart, managedEnd: managedEnd + 1 };
+    }
+  }
+  throw noMetadata();
+}
+
+/** A member of this name is always a list, and never the metadata's first: the version is. */
+const managedKey = '"managedFields":[';
+
+/** Index of the quote that ends the string begun at `start`. */
+function stringEnd(text: string, start: number): number {
+  let end = text.indexOf('"', start + 1);
+  while (isEscaped(text, end)) end = text.indexOf('"', end + 1);
+  if (end < 0) throw new Error('a stored object is cut off');
+  return end;
+}
+
+function isEscaped(text: string, at: number): boolean {
+  let first = at;
+  while (text.charCodeAt(first - 1) === backslash) first -= 1;
+  return (at - first) % 2 === 1;
+}

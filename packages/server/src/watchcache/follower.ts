@@ -1,0 +1,284 @@
+import {
+  background,
+  type Clock,
+  orderedMapDelete,
+  orderedMapGet,
+  orderedMapSet,
+  orderedMapValues,
+  StatusError,
+} from '@wheelhouse/machinery';
+import { type Revision, StoreError, type StoreEvent, type StoreWatch } from '@wheelhouse/store';
+import type { CacheMeter } from './cache-meter.ts';
+import type { EntryChange } from './contract.ts';
+import { Freshness } from './freshness.ts';
+import {
+  changeOf,
+  type LoaderOptions,
+  loadSnapshot,
+  readEvents,
+  type UnreadableRecord,
+} from './loader.ts';
+import { ChangeWindow, type Snapshot, type WindowChange, type WindowLimits } from './window.ts';
+
+export interface FollowerOptions extends LoaderOptions {
+  readonly clock: Clock;
+  readonly limits: WindowLimits;
+  readonly meter?: CacheMeter | undefined;
+  /** Pause before the store is asked again after it failed. */
+  readonly retryMs: number;
+  /** A new window stands: after the first load, and after history was lost in between. */
+  readonly onLoaded: (window: ChangeWindow) => void;
+  /** There is no window yet, and the store did not give one; it is asked again. */
+  readonly onFailed: (error: unknown) => void;
+  /** Values cannot be had in the form they are wanted in: this is the end of following them. */
+  readonly onUnusable: (error: StatusError) => void;
+  /** The present window is about to be replaced, since history was lost. */
+  readonly onLost: () => void;
+  /** Called for each change in order, after it is in the window. */
+  readonly onChange: (change: WindowChange) => void;
+  /** What changed between two loads, for those who only want to know of changes. */
+  readonly onMissed: (change: EntryChange) => void;
+}
+
+/** Keeps a window in step with the store: loads, follows, and starts over when it must. */
+export class Follower {
+  readonly freshness: Freshness;
+  readonly #options: FollowerOptions;
+  #unreadable = new Map<string, UnreadableRecord>();
+  /** The options with what cannot be read noted there. */
+  #noting: LoaderOptions;
+  #window: ChangeWindow | undefined;
+  #watch: StoreWatch | undefined;
+  #applied: Revision = 0;
+  #closed = false;
+  /** The window stands and is followed. */
+  #isLoaded = false;
+  #extending: Promise<void> | undefined;
+  /** Watches after this revision or an older one were found to be too old. */
+  #lostBefore: Revision = -1;
+
+  constructor(options: FollowerOptions) {
+    this.#options = options;
+    this.#noting = noting(options, this.#unreadable);
+    this.freshness = new Freshness({ clock: options.clock, progress: () => this.progress() });
+  }
+
+  /** Objects that stand in the store and cannot be read, by their keys. */
+  get unreadable(): ReadonlyMap<string, UnreadableRecord> {
+    return this.#unreadable;
+  }
+
+  /** Undefined until the first load is complete. */
+  get window(): ChangeWindow | undefined {
+    return this.#window;
+  }
+
+  /** Everything up to and including this revision is in the window. */
+  progress(): Revision {
+    const followed = this.#watch?.progress ?? 0;
+    return Math.max(followed, this.#applied);
+  }
+
+  /** Loads and follows; tries again until it works or the follower is closed. */
+  start(): void {
+    background(
+      { where: 'watch' },
+      this.#attempt(() => this.#load()),
+    );
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#watch?.close();
+    this.#watch = undefined;
+    this.freshness.follow(undefined);
+    this.freshness.giveUp();
+  }
+
+  /**
+   * Where in the window a watch after `revision` starts, if need be after reading older history
+   * back from the store (as after a restart); undefined when that is gone too (WATCH-3).
+   */
+  async positionAfter(revision: Revision): Promise<number | undefined> {
+    const window = this.#window;
+    for (;;) {
+      const position = window?.positionAfter(revision);
+      if (position !== undefined || window === undefined) return position;
+      if (revision <= this.#lostBefore || this.#closed) return undefined;
+      this.#extending ??= this.#extend(window, revision).finally(() => {
+        this.#extending = undefined;
+      });
+      await this.#extending;
+    }
+  }
+
+  async #extend(window: ChangeWindow, revision: Revision): Promise<void> {
+    const { limits, clock } = this.#options;
+    const release = window.hold();
+    try {
+      const eventsMax = Math.floor(limits.changesMax / 2);
+      const range = { after: revision, upTo: window.floor, eventsMax };
+      const events = await readEvents(this.#options, range);
+      const known = window.current;
+      const { snapshot } = await loadSnapshot(this.#options, { at: revision, known });
+      const changes = replay(this.#options, { snapshot, events, at: clock.monotonic() });
+      window.prepend({ revision, snapshot, changes });
+    } catch (error) {
+      if (!(error instanceof StoreError) || error.code !== 'compacted') throw error;
+      this.#lostBefore = Math.max(this.#lostBefore, revision);
+    } finally {
+      release();
+    }
+  }
+
+  async #attempt(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      this.#retry(error);
+    }
+  }
+
+  #retry(error: unknown): void {
+    if (this.#closed) return;
+    const { logger, prefix, clock, retryMs } = this.#options;
+    const code = error instanceof StoreError ? error.code : 'other';
+    if (code === 'closed') return;
+    const cause = error instanceof StoreError ? error.cause : undefined;
+    if (cause instanceof StatusError) {
+      this.#options.onUnusable(cause);
+      return;
+    }
+    logger.warn('following the store was interrupted', { prefix, error: String(error) });
+    const fromStart = code === 'compacted' || !this.#isLoaded;
+    if (!this.#isLoaded) this.#options.onFailed(error);
+    clock.after(retryMs, () => {
+      if (this.#closed) return undefined;
+      const again = fromStart ? () => this.#load() : () => this.#follow();
+      return this.#attempt(again);
+    });
+  }
+
+  async #load(): Promise<void> {
+    const unreadable = new Map<string, UnreadableRecord>();
+    const loading = noting(this.#options, unreadable);
+    const { snapshot: loaded, revision } = await loadSnapshot(loading);
+    if (this.#closed) return;
+    // Until here those of the load before stand: what is not yet read again is not gone.
+    this.#unreadable = unreadable;
+    this.#noting = loading;
+    const before = this.#window?.current;
+    const snapshot = withKept(loaded, { before, keys: unreadable.keys() });
+    const { limits, onLost, onLoaded } = this.#options;
+    this.#isLoaded = false;
+    if (before !== undefined) onLost();
+    this.#window = new ChangeWindow({ limits, revision, snapshot });
+    this.#applied = revision;
+    if (before !== undefined) this.#reportMissed(before, snapshot);
+    await this.#follow();
+    if (this.#closed) return;
+    this.#isLoaded = true;
+    onLoaded(this.#window);
+  }
+
+  async #follow(): Promise<void> {
+    const { store, prefix } = this.#options;
+    let ended: StoreError | undefined;
+    const watch = await store.watch({
+      prefix,
+      after: this.#applied,
+      onEvents: (events) => this.#apply(events),
+      onEnd: (reason) => {
+        ended = reason;
+        if (this.#watch !== undefined) this.#lose(reason);
+      },
+    });
+    if (ended !== undefined) throw ended;
+    if (this.#closed) {
+      watch.close();
+      return;
+    }
+    this.#watch = watch;
+    this.freshness.follow(watch);
+  }
+
+  #lose(reason: StoreError): void {
+    this.#applied = this.progress();
+    this.#watch = undefined;
+    this.freshness.follow(undefined);
+    this.#retry(reason);
+  }
+
+  #apply(events: readonly StoreEvent[]): void {
+    const window = this.#window;
+    if (window === undefined || this.#closed) return;
+    this.#options.meter?.received(events.length);
+    const at = this.#options.clock.monotonic();
+    for (const event of events) {
+      if (event.revision <= this.#applied) continue;
+      if (this.#unreadable.size > 0) {
+        this.#unreadable.delete(event.key.slice(this.#options.prefix.length));
+      }
+      const change = changeOf(this.#noting, event, { snapshot: window.current, at });
+      this.#applied = event.revision;
+      if (change !== undefined) this.#options.onChange(window.append(change));
+    }
+    this.freshness.check();
+  }
+
+  #reportMissed(before: Snapshot, now: Snapshot): void {
+    const { onMissed } = this.#options;
+    const revision = this.#applied;
+    for (const previous of orderedMapValues(before)) {
+      const current = orderedMapGet(now, previous.key);
+      if (current === undefined) onMissed({ previous, current, revision });
+    }
+    for (const current of orderedMapValues(now)) {
+      const previous = orderedMapGet(before, current.key);
+      if (previous?.revision !== current.revision) onMissed({ previous, current, revision });
+    }
+  }
+}
+
+/** What cannot be read any more is not gone: it stays as it was seen last. */
+function withKept(
+  snapshot: Snapshot,
+  { before, keys }: { before: Snapshot | undefined; keys: Iterable<string> },
+): Snapshot {
+  let kept = snapshot;
+  if (before === undefined) return kept;
+  for (const key of keys) {
+    const previous = orderedMapGet(before, key);
+    if (previous !== undefined) kept = orderedMapSet(kept, key, previous);
+  }
+  return kept;
+}
+
+/** The same options, with what cannot be read put into a map. */
+function noting(options: FollowerOptions, into: Map<string, UnreadableRecord>): LoaderOptions {
+  const { store, prefix, logger, indexOf, meter } = options;
+  const onUnreadable = (found: UnreadableRecord) => {
+    meter?.unreadable();
+    into.set(found.key, found);
+  };
+  return { store, prefix, logger, indexOf, onUnreadable };
+}
+
+/** Turns events into changes, with the previous states that the snapshot and they give. */
+function replay(
+  options: LoaderOptions,
+  history: { snapshot: Snapshot; events: readonly StoreEvent[]; at: number },
+): (EntryChange & { key: string; at: number })[] {
+  let { snapshot } = history;
+  const changes = [];
+  for (const event of history.events) {
+    const change = changeOf(options, event, { snapshot, at: history.at });
+    if (change === undefined) continue;
+    changes.push(change);
+    snapshot =
+      change.current === undefined
+        ? orderedMapDelete(snapshot, change.key)
+        : orderedMapSet(snapshot, change.key, change.current);
+  }
+  return changes;
+}

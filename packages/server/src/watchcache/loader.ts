@@ -1,0 +1,185 @@
+import {
+  type ApiObject,
+  type Logger,
+  nextTurn,
+  type OrderedMap,
+  orderedMapGet,
+  orderedMapOf,
+} from '@wheelhouse/machinery';
+import { type Revision, type Store, StoreError, type StoreEvent } from '@wheelhouse/store';
+import { type Entry, type EntryChange, EntryHint, type EntryIndex } from './contract.ts';
+import { makeEntry } from './entry.ts';
+import type { Snapshot } from './window.ts';
+
+/** What is needed to read one resource's entries out of the store. */
+export interface LoaderOptions {
+  readonly store: Store;
+  /** Storage prefix of the resource, ending in `/`. */
+  readonly prefix: string;
+  readonly logger: Logger;
+  readonly indexOf: (object: ApiObject) => EntryIndex;
+  /** Hears of values that cannot be read. */
+  readonly onUnreadable?: (found: UnreadableRecord) => void;
+}
+
+/** A stored value that cannot be opened, or is no object (STORE-3). */
+export interface UnreadableRecord {
+  /** As entries have it: below the resource's prefix. */
+  readonly key: string;
+  /** As the store has it. */
+  readonly storeKey: string;
+  /** What is wrong, in upstream's words. */
+  readonly problem: string;
+}
+
+const pageRecords = 1000;
+
+/**
+ * All entries at one revision, the newest when none is given. Reads page by page, giving way to
+ * other work between pages. Entries that stand in `known` unchanged are taken from there, not
+ * decoded again. Rejects with the store's `compacted` or `future-revision`.
+ */
+export async function loadSnapshot(
+  options: LoaderOptions,
+  { at, known }: { readonly at?: Revision; readonly known?: Snapshot | undefined } = {},
+): Promise<{ snapshot: Snapshot; revision: Revision }> {
+  const { store, prefix } = options;
+  const pairs: [string, Entry][] = [];
+  let revision = at;
+  let after: string | undefined;
+  for (;;) {
+    const page = await store.range({
+      prefix,
+      limit: pageRecords,
+      ...(after === undefined ? {} : { after }),
+      ...(revision === undefined ? {} : { revision }),
+    });
+    revision = page.revision;
+    for (const record of page.records) {
+      const { modRevision, ...rest } = record;
+      const same = known && orderedMapGet(known, record.key.slice(prefix.length));
+      const stored = { ...rest, revision: modRevision };
+      const entry = same?.revision === modRevision ? same : decodeEntry(options, stored);
+      if (entry !== undefined) pairs.push([entry.key, entry]);
+    }
+    after = page.records.at(-1)?.key;
+    if (!page.more || after === undefined) break;
+    await nextTurn();
+  }
+  // The store orders by bytes, the map by UTF-16: they differ above the basic plane.
+  pairs.sort(([a], [b]) => (a < b ? -1 : 1));
+  return { snapshot: orderedMapOf(pairs), revision };
+}
+
+/**
+ * The entry of a stored value. Undefined, told of and logged, for one that cannot be read: one
+ * damaged record must not take the others with it.
+ */
+export function decodeEntry(
+  options: LoaderOptions,
+  record: {
+    readonly key: string;
+    readonly value: Buffer;
+    readonly createRevision: Revision;
+    readonly revision: Revision;
+    readonly hint?: unknown;
+    readonly unreadable?: string;
+    readonly failure?: 'decoding';
+  },
+  key = keyBelow(options, record.key),
+): Entry | undefined {
+  const { value, createRevision, revision, hint } = record;
+  const problem = problemOf(record);
+  if (problem !== undefined) return lose(options, { key, storeKey: record.key, problem });
+  try {
+    if (hint instanceof EntryHint) {
+      hint.entry = makeEntry({ key, stored: value, revision, createRevision, index: hint.index });
+      return hint.entry;
+    }
+    const index = options.indexOf(JSON.parse(value.toString('utf8')) as ApiObject);
+    return makeEntry({ key, stored: value, revision, createRevision, index });
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    return lose(options, { key, storeKey: record.key, problem: undecodable(revision, why) });
+  }
+}
+
+const undecodable = (revision: Revision, why: string) =>
+  `object not decodable revision=${revision}: ${why}`;
+
+/** What is wrong with a record as the store gave it, in upstream's words; undefined: nothing. */
+export function problemOf(record: {
+  readonly revision: Revision;
+  readonly unreadable?: string;
+  readonly failure?: 'decoding';
+}): string | undefined {
+  const { revision, unreadable, failure } = record;
+  if (unreadable === undefined) return undefined;
+  return failure === 'decoding'
+    ? undecodable(revision, unreadable)
+    : `data from the storage is not transformable revision=0: ${unreadable}`;
+}
+
+/** A text of its own: a slice keeps the whole alive, and is compared slowly. */
+function keyBelow({ prefix }: LoaderOptions, storeKey: string): string {
+  const first = prefix.length + 1;
+  return [storeKey.slice(prefix.length, first), storeKey.slice(first)].join('');
+}
+
+function lose(options: LoaderOptions, found: UnreadableRecord): undefined {
+  const { storeKey, problem } = found;
+  options.logger.error('a stored object cannot be read', { key: storeKey, error: problem });
+  options.onUnreadable?.(found);
+}
+
+/**
+ * A write as the window takes it, or undefined when it changes nothing that can be seen. An object
+ * that cannot be read any more is not gone: what is known of it stays, for those who follow it.
+ * @param on.at when it came, in monotonic milliseconds
+ */
+export function changeOf(
+  options: LoaderOptions,
+  event: StoreEvent,
+  on: { readonly snapshot: OrderedMap<Entry>; readonly at: number },
+): (EntryChange & { readonly key: string; readonly at: number }) | undefined {
+  const { snapshot, at } = on;
+  const key = keyBelow(options, event.key);
+  const previous = orderedMapGet(snapshot, key);
+  const current = event.type === 'put' ? decodeEntry(options, event, key) : undefined;
+  if (current === undefined && (previous === undefined || event.type === 'put')) return undefined;
+  return { key, at, previous, current, revision: event.revision };
+}
+
+/** All events of the resource after one revision, up to and including another one. */
+export async function readEvents(
+  options: LoaderOptions,
+  range: { readonly after: Revision; readonly upTo: Revision; readonly eventsMax: number },
+): Promise<readonly StoreEvent[]> {
+  const { store, prefix } = options;
+  const { after, upTo, eventsMax } = range;
+  const found: StoreEvent[] = [];
+  let fail: (error: unknown) => void = () => {};
+  const failed = new Promise<never>((_, reject) => {
+    fail = reject;
+  });
+  failed.catch(() => {});
+  const watch = await store.watch({
+    prefix,
+    after,
+    onEvents(events) {
+      for (const event of events) if (event.revision <= upTo) found.push(event);
+      if (found.length > eventsMax) fail(tooMany(upTo));
+    },
+    onEnd: fail,
+  });
+  try {
+    await Promise.race([watch.reached(upTo), failed]);
+  } finally {
+    watch.close();
+  }
+  return found;
+}
+
+function tooMany(revision: Revision): StoreError {
+  return new StoreError({ code: 'compacted', message: 'too much history to read back', revision });
+}

@@ -1,0 +1,432 @@
+import {
+  type ApiObject,
+  background,
+  type Clock,
+  defer,
+  expired,
+  type GroupResource,
+  internalError,
+  type Logger,
+  type MaybePromise,
+  orderedMapGet,
+  random,
+  StatusError,
+  serviceUnavailable,
+  tooLargeResourceVersion,
+} from '@wheelhouse/machinery';
+import {
+  encodeContinue,
+  inconsistentRevision,
+  type Revision,
+  type Store,
+  StoreError,
+} from '@wheelhouse/store';
+import type { CacheMeter } from './cache-meter.ts';
+import type {
+  Entry,
+  EntryChange,
+  EntryIndex,
+  ListRequest,
+  ListResult,
+  ResourceCache,
+  WatchEnd,
+  WatchHandle,
+  WatchSpec,
+} from './contract.ts';
+import { Dispatcher } from './dispatcher.ts';
+import { Follower } from './follower.ts';
+import { HistoricSnapshots } from './historic.ts';
+import { listSnapshot } from './list.ts';
+import { loadSnapshot } from './loader.ts';
+import { getPoint, type ListPlan, planList, type ReadPoint, watchRevision } from './read-point.ts';
+import { corruptList, corruptObject, unservedBy } from './store-errors.ts';
+import type { Watcher } from './watcher.ts';
+import type { CatchingUp, Initial } from './watcher-state.ts';
+import type { ChangeWindow, Snapshot } from './window.ts';
+
+export interface ResourceCacheOptions {
+  readonly store: Store;
+  /** Storage prefix, ending in `/`; keys below it are `<namespace>/<name>` or `<name>`. */
+  readonly prefix: string;
+  readonly namespaced: boolean;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** The index of an object in its stored form. */
+  readonly indexOf: (object: ApiObject) => EntryIndex;
+  /** Named in errors about a watch's version. */
+  readonly groupResource: GroupResource;
+  /** The `v` of continue tokens: the dialect's `meta.…/v1`. */
+  readonly tokenVersion: string;
+  /** How long changes are kept for watches and old snapshots; 5 minutes. */
+  readonly historyMs?: number;
+  /** … but at most so many of them … */
+  readonly historyChangesMax?: number;
+  /** … with so many bytes of JSON. */
+  readonly historyBytesMax?: number;
+  /** A watcher that is further behind is cut off (WATCH-7). */
+  readonly watchLagChangesMax?: number;
+  readonly watchLagBytesMax?: number;
+  /** About how often bookmarks are sent; a minute. */
+  readonly bookmarkMs?: number;
+  /** Pause before a failed store is asked again. */
+  readonly retryMs?: number;
+  /** Runs a task after the events at hand; `setImmediate`. */
+  readonly defer?: (task: () => void) => void;
+  readonly random?: () => number;
+  readonly meter?: CacheMeter | undefined;
+  /** Called when values cannot be had in the form they are wanted in: the cache has ended itself. */
+  readonly onGivenUp?: () => void;
+}
+
+/** How long a read waits for a version the cache has not reached, as upstream (LIST-7). */
+const freshTimeoutMs = 3000;
+const retryAfterSeconds = 1;
+
+const listExpired = 'The resourceVersion for the provided list is too old.';
+const continueExpired =
+  'The provided continue parameter is too old to display a consistent list result. You can start ' +
+  'a new list without the continue parameter, or use the continue token in this response to ' +
+  'retrieve the remainder of the results. Continuing with the provided token results in an ' +
+  'inconsistent list - objects that were created, modified, or deleted between the time the first ' +
+  'chunk was returned and now may show up in the list.';
+
+/** Opens the cache of one resource and starts to load it. */
+export function createResourceCache(options: ResourceCacheOptions): ResourceCache {
+  return new StoreBackedCache(options);
+}
+
+class StoreBackedCache implements ResourceCache {
+  readonly #options: ResourceCacheOptions;
+  readonly #follower: Follower;
+  readonly #historic: HistoricSnapshots;
+  readonly #listeners = new Set<(change: EntryChange) => void>();
+  #ready = pendingPromise();
+  #dispatcher: Dispatcher | undefined;
+  #closed = false;
+
+  constructor(options: ResourceCacheOptions) {
+    this.#options = options;
+    const historyMs = options.historyMs ?? 5 * 60_000;
+    this.#follower = new Follower({
+      ...options,
+      limits: {
+        historyMs,
+        changesMax: options.historyChangesMax ?? 100_000,
+        bytesMax: options.historyBytesMax ?? 128 * 1024 * 1024,
+      },
+      retryMs: options.retryMs ?? 1000,
+      onLoaded: (window) => this.#loaded(window),
+      onLost: () => this.#lost(),
+      onFailed: (error) => this.#failed(error),
+      onUnusable: (error) => this.#giveUp(error),
+      onChange: (change) => {
+        this.#dispatcher?.added(change);
+        this.#tell(change);
+      },
+      onMissed: (change) => this.#tell(change),
+    });
+    this.#historic = new HistoricSnapshots({
+      clock: options.clock,
+      historyMs,
+      load: async (revision) => {
+        const known = this.#follower.window?.current;
+        return (await loadSnapshot(options, { at: revision, known })).snapshot;
+      },
+    });
+    if (options.meter !== undefined) {
+      options.meter.revision = () =>
+        this.#dispatcher === undefined ? undefined : this.#follower.progress();
+    }
+    this.#follower.start();
+  }
+
+  ready(): Promise<void> {
+    return this.#whenReady();
+  }
+
+  peek(key: string): Entry | undefined {
+    const { window } = this.#follower;
+    return window === undefined ? undefined : orderedMapGet(window.current, key);
+  }
+
+  get(key: string, resourceVersion: string | undefined): MaybePromise<Entry | undefined> {
+    return chain(this.#reach(getPoint(resourceVersion)), () => {
+      const { unreadable } = this.#follower;
+      const lost = unreadable.size === 0 ? undefined : unreadable.get(key);
+      if (lost !== undefined) throw corruptObject(lost);
+      return this.peek(key);
+    });
+  }
+
+  list(request: ListRequest): MaybePromise<ListResult> {
+    const plan = planList(request, this.#options.tokenVersion);
+    return chain(this.#reach(plan.point), () => {
+      if (request.unreadable === undefined) this.#refuseUnreadable(request);
+      if (plan.point.type !== 'exact') {
+        const revision = this.#follower.progress();
+        return this.#answer({ plan, snapshot: this.#window().current, revision }, request);
+      }
+      const { revision } = plan.point;
+      return chain(this.#snapshotAt(revision, plan), (snapshot) =>
+        this.#answer({ plan, snapshot, revision }, request),
+      );
+    });
+  }
+
+  async watch(spec: WatchSpec): Promise<WatchHandle> {
+    const revision = watchRevision(spec.resourceVersion, this.#options.groupResource);
+    if (this.#dispatcher === undefined) await this.#ready.promise;
+    const dispatcher = this.#dispatcher;
+    if (dispatcher === undefined || this.#closed) throw shuttingDown();
+    const watcher = dispatcher.open(spec);
+    const started = this.#start({ watcher, dispatcher, revision });
+    // A version from the future is waited for until the watch times out, as upstream.
+    if (revision <= this.#follower.progress() || spec.sendInitialEvents === true) await started;
+    return { close: () => dispatcher.close(watcher) };
+  }
+
+  subscribe(listener: (change: EntryChange) => void): { close(): void } {
+    this.#listeners.add(listener);
+    return { close: () => void this.#listeners.delete(listener) };
+  }
+
+  close(): void {
+    this.#end(shuttingDown(), { type: 'shutdown' });
+  }
+
+  #end(error: StatusError, reason: WatchEnd): void {
+    this.#closed = true;
+    this.#ready.reject(error);
+    this.#follower.close();
+    this.#dispatcher?.endAll(reason);
+    this.#listeners.clear();
+    this.#options.meter?.closed();
+  }
+
+  /** Who waits is told why, and whoever comes next is not to come here. */
+  #giveUp(error: StatusError): void {
+    this.#options.onGivenUp?.();
+    this.#end(error, { type: 'error', error });
+  }
+
+  /** A list without what cannot be read would say that it is not there. */
+  #refuseUnreadable({ namespace, name }: Pick<ListRequest, 'namespace' | 'name'>): void {
+    const { unreadable } = this.#follower;
+    if (unreadable.size === 0) return;
+    const { namespaced, groupResource } = this.#options;
+    const found = [...unreadable.values()].filter(({ key }) => {
+      const slash = namespaced ? key.indexOf('/') : -1;
+      const isThere = namespace === '' || !namespaced || key.slice(0, slash) === namespace;
+      return isThere && (name === undefined || key.slice(slash + 1) === name);
+    });
+    if (found.length > 0) throw corruptList(groupResource, found);
+  }
+
+  #window(): ChangeWindow {
+    const { window } = this.#follower;
+    if (window === undefined || this.#closed) throw shuttingDown();
+    return window;
+  }
+
+  /** Waits for as long as the store takes, however often it fails. */
+  async #whenReady(): Promise<void> {
+    while (this.#dispatcher === undefined) {
+      const { promise } = this.#ready;
+      await promise.catch((error: unknown) => {
+        if (this.#closed) throw error;
+      });
+    }
+  }
+
+  /** Who waits for the first load is told that the store does not serve. */
+  #failed(error: unknown): void {
+    if (!(error instanceof StoreError)) return;
+    const { reject } = this.#ready;
+    this.#ready = pendingPromise();
+    reject(unservedBy(error));
+  }
+
+  /** Watchers of a window that is lost must list again; reads wait for the new one. */
+  #lost(): void {
+    const dispatcher = this.#dispatcher;
+    if (dispatcher === undefined) return;
+    this.#dispatcher = undefined;
+    this.#ready = pendingPromise();
+    dispatcher.endAll({ type: 'shutdown' });
+  }
+
+  #loaded(window: ChangeWindow): void {
+    const { clock, logger, namespaced, meter } = this.#options;
+    const { bookmarkMs, watchLagChangesMax, watchLagBytesMax } = this.#options;
+    meter?.loaded();
+    this.#dispatcher = new Dispatcher({
+      window,
+      clock,
+      logger,
+      namespaced,
+      meter,
+      progress: () => this.#follower.progress(),
+      defer: this.#options.defer ?? ((task) => defer({ where: 'watch' }, task)),
+      bookmarkMs: bookmarkMs ?? 60_000,
+      lagChangesMax: watchLagChangesMax ?? 20_000,
+      lagBytesMax: watchLagBytesMax ?? 32 * 1024 * 1024,
+      random: this.#options.random ?? random,
+    });
+    this.#ready.resolve();
+  }
+
+  #tell(change: EntryChange): void {
+    for (const listener of this.#listeners) {
+      try {
+        listener(change);
+      } catch (error) {
+        this.#options.logger.error('a listener of changes failed', { error: String(error) });
+      }
+    }
+  }
+
+  /** Waits until the cache is as new as the point asks for; 504 when it takes too long. */
+  #reach(point: ReadPoint): MaybePromise<void> {
+    if (this.#dispatcher === undefined) return this.#ready.promise.then(() => this.#reach(point));
+    switch (point.type) {
+      case 'any':
+        return undefined;
+      case 'newest':
+        return chain(this.#newest(), (revision) => this.#await(revision, String(revision)));
+      case 'notOlderThan':
+      case 'exact':
+        return this.#await(point.revision, point.asked);
+    }
+  }
+
+  #newest(): MaybePromise<Revision> {
+    try {
+      const { store, prefix } = this.#options;
+      const revision = store.currentRevision(prefix);
+      return revision instanceof Promise ? revision.catch(refuseUnavailable) : revision;
+    } catch (error) {
+      return refuseUnavailable(error);
+    }
+  }
+
+  #await(revision: Revision, asked: string): MaybePromise<void> {
+    const reached = this.#follower.freshness.waitFor(revision, { timeoutMs: freshTimeoutMs });
+    this.#measureWait(reached);
+    return chain(reached, (ok) => {
+      if (ok) return;
+      throw tooLargeResourceVersion(asked, this.#follower.progress(), retryAfterSeconds);
+    });
+  }
+
+  #measureWait(reached: MaybePromise<boolean>): void {
+    const { meter, clock } = this.#options;
+    if (meter === undefined) return;
+    if (!(reached instanceof Promise)) {
+      meter.waited(0);
+      return;
+    }
+    const startMs = clock.monotonic();
+    const waited = reached.then(() => meter.waited((clock.monotonic() - startMs) / 1000));
+    background({ where: 'watch' }, waited);
+  }
+
+  #snapshotAt(revision: Revision, plan: ListPlan): MaybePromise<Snapshot> {
+    const kept = this.#window().snapshotAt(revision);
+    if (kept !== undefined) return kept;
+    return this.#historic.at(revision).catch((error: unknown) => {
+      if (!(error instanceof StoreError) || error.code !== 'compacted') {
+        return refuseUnavailable(error);
+      }
+      if (plan.continued === undefined) throw expired(listExpired);
+      const point = { revision: inconsistentRevision, start: plan.continued.start };
+      throw expired(continueExpired, encodeContinue(point, this.#options.tokenVersion));
+    });
+  }
+
+  #answer(
+    at: { plan: ListPlan; snapshot: Snapshot; revision: Revision },
+    request: ListRequest,
+  ): MaybePromise<ListResult> {
+    const { plan, snapshot, revision } = at;
+    const { namespaced, tokenVersion, clock } = this.#options;
+    const start = plan.continued?.start;
+    const source = { snapshot, revision, namespaced, tokenVersion, clock, start };
+    return listSnapshot(source, request);
+  }
+
+  /** Finds where a watch starts and sets it going; one that cannot start ends with ERROR. */
+  async #start(options: {
+    watcher: Watcher;
+    dispatcher: Dispatcher;
+    revision: Revision;
+  }): Promise<void> {
+    const { watcher, dispatcher, revision } = options;
+    try {
+      const state = await this.#startState(watcher, revision);
+      if (state === undefined) dispatcher.end(watcher, { type: 'shutdown' });
+      else dispatcher.begin(watcher, state);
+    } catch (error) {
+      const cause = error instanceof StoreError ? error.cause : error;
+      const known = cause instanceof StatusError;
+      if (!known) this.#options.logger.error('a watch cannot start', { error: String(error) });
+      const status = known ? cause : internalError('the watch cannot be started', error);
+      dispatcher.end(watcher, { type: 'error', error: status });
+    }
+  }
+
+  async #startState(
+    watcher: Watcher,
+    revision: Revision,
+  ): Promise<Initial | CatchingUp | undefined> {
+    const { spec } = watcher;
+    const { sendInitialEvents, resourceVersion } = spec;
+    if (revision > 0 && sendInitialEvents !== true) return this.#startAfter(watcher, revision);
+    const unset = resourceVersion === undefined || resourceVersion === '';
+    if (unset) await this.#reach({ type: 'newest' });
+    else if (revision > 0) await this.#await(revision, resourceVersion);
+    const window = this.#window();
+    const position = window.end;
+    if (sendInitialEvents !== false) this.#refuseUnreadable(spec);
+    if (sendInitialEvents === false) return { type: 'catchingUp', position };
+    if (sendInitialEvents === true && spec.allowBookmarks) {
+      watcher.initialEnd = this.#follower.progress();
+    }
+    return { type: 'initial', snapshot: window.current, sent: 0, position };
+  }
+
+  async #startAfter(watcher: Watcher, revision: Revision): Promise<CatchingUp | undefined> {
+    const reached = await this.#follower.freshness.waitFor(revision, {
+      timeoutMs: undefined,
+      onCancel: (cancel) => {
+        watcher.whenEnded = cancel;
+      },
+    });
+    if (!reached) return undefined;
+    const position = await this.#follower.positionAfter(revision);
+    if (position !== undefined) return { type: 'catchingUp', position };
+    const oldest = this.#window().floor;
+    throw expired(`too old resource version: ${revision} (${oldest})`);
+  }
+}
+
+function pendingPromise() {
+  let settle = { resolve: () => {}, reject: (_error: unknown) => {} };
+  const promise = new Promise<void>((resolve, reject) => {
+    settle = { resolve, reject };
+  });
+  promise.catch(() => {});
+  return { promise, ...settle };
+}
+
+/** Goes on with a value at once when it is there, so that hot paths make no promise. */
+function chain<T, R>(value: MaybePromise<T>, next: (value: T) => MaybePromise<R>): MaybePromise<R> {
+  return value instanceof Promise ? value.then(next) : next(value);
+}
+
+function shuttingDown(): StatusError {
+  return serviceUnavailable('the server is shutting down');
+}
+
+function refuseUnavailable(error: unknown): never {
+  throw error instanceof StoreError ? unservedBy(error) : error;
+}

@@ -1,0 +1,187 @@
+import { type ApiObject, type Clock, nextTurn, silentLogger } from '@wheelhouse/machinery';
+import type { Revision, Store } from '@wheelhouse/store';
+import {
+  EntryHint,
+  type EntryIndex,
+  type EventEncoder,
+  type ResourceCache,
+  type WatchEnd,
+  type WatchSpec,
+} from './contract.ts';
+import { createResourceCache, type ResourceCacheOptions } from './resource-cache.ts';
+
+/** Helpers of this room's tests; not for the server. */
+
+export const prefix = '/registry/widgets/';
+export const tokenVersion = 'meta.test/v1';
+
+/** A small object: `size` is filler, `team` its one label. */
+export function widget(options: {
+  readonly namespace: string;
+  readonly name: string;
+  readonly team?: string;
+  readonly value?: number;
+}): ApiObject {
+  const { namespace, name, team, value } = options;
+  const labels = team === undefined ? {} : { labels: { team } };
+  return {
+    apiVersion: 'test/v1',
+    kind: 'Widget',
+    metadata: { name, namespace, uid: `uid-${namespace}-${name}`, ...labels },
+    spec: { value: value ?? 0 },
+  } as ApiObject;
+}
+
+export function indexOf(object: ApiObject): EntryIndex {
+  const { metadata } = object;
+  return {
+    name: metadata.name ?? '',
+    namespace: metadata.namespace ?? '',
+    uid: metadata.uid ?? '',
+    labels: metadata.labels ?? {},
+    fields: {},
+    ownerUids: [],
+  };
+}
+
+/** Writes an object over whatever stands at its key; gives the revision. */
+export async function putWidget(
+  store: Store,
+  options: Parameters<typeof widget>[0] & { readonly hint?: boolean },
+): Promise<Revision> {
+  const object = widget(options);
+  const key = `${prefix}${options.namespace}/${options.name}`;
+  const expect = (await store.get(key))?.modRevision ?? 0;
+  const hint = options.hint === false ? {} : { hint: new EntryHint(indexOf(object)) };
+  const value = Buffer.from(JSON.stringify(object));
+  const result = await store.put({ key, value, expect, ...hint });
+  if (!result.ok) throw new Error(`lost a race for ${key}`);
+  return result.revision;
+}
+
+/** Removes an object; gives the revision. */
+export async function removeWidget(store: Store, path: string): Promise<Revision> {
+  const key = prefix + path;
+  const expect = (await store.get(key))?.modRevision ?? 0;
+  const result = await store.delete({ key, expect });
+  if (!result.ok) throw new Error(`lost a race for ${key}`);
+  return result.revision;
+}
+
+export function openCache(
+  store: Store,
+  clock: Clock,
+  options: Partial<ResourceCacheOptions> = {},
+): ResourceCache {
+  return createResourceCache({
+    store,
+    prefix,
+    namespaced: true,
+    clock,
+    logger: silentLogger,
+    indexOf,
+    groupResource: { group: 'test', resource: 'widgets' },
+    tokenVersion,
+    ...options,
+  });
+}
+
+export interface SeenEvent {
+  readonly type: string;
+  readonly name?: string;
+  readonly revision: Revision;
+  readonly object?: ApiObject;
+  readonly initialEventsEnd?: boolean;
+}
+
+/** One JSON document per line, as the endpoint would frame it. */
+export const lineEncoder: EventEncoder = {
+  key: 'line',
+  frame(type, entry) {
+    return Buffer.from(`{"type":"${type}","object":${entry.json.toString()}}\n`);
+  },
+  bookmark(revision, { initialEventsEnd }) {
+    const type = 'BOOKMARK';
+    return Buffer.from(`${JSON.stringify({ type, revision, initialEventsEnd })}\n`);
+  },
+};
+
+/** A reader of a watch: takes everything until `pause`, then says it is behind until `resume`. */
+export class TestReader {
+  readonly events: SeenEvent[] = [];
+  readonly writes: Buffer[] = [];
+  ended: WatchEnd | undefined;
+  #paused = false;
+  #drain: (() => void) | undefined;
+
+  readonly sink = {
+    write: (frames: Buffer): boolean => {
+      if (this.ended !== undefined) throw new Error('written to after the end');
+      this.writes.push(frames);
+      for (const line of frames.toString().split('\n')) if (line !== '') this.#see(line);
+      return !this.#paused;
+    },
+    onDrain: (callback: () => void): void => {
+      this.#drain = callback;
+    },
+    end: (reason: WatchEnd): void => {
+      this.ended = reason;
+    },
+  };
+
+  pause(): void {
+    this.#paused = true;
+  }
+
+  resume(): void {
+    this.#paused = false;
+    const drain = this.#drain;
+    this.#drain = undefined;
+    drain?.();
+  }
+
+  /** `ADDED a@12`, for short comparisons. */
+  get short(): string[] {
+    return this.events.map(({ type, name, revision }) =>
+      name === undefined ? `${type}@${revision}` : `${type} ${name}@${revision}`,
+    );
+  }
+
+  #see(line: string): void {
+    const event = JSON.parse(line) as {
+      type: string;
+      object?: ApiObject;
+      revision?: number;
+      initialEventsEnd?: boolean;
+    };
+    const { type, object, initialEventsEnd } = event;
+    if (object === undefined) {
+      const end = initialEventsEnd === true ? { initialEventsEnd } : {};
+      this.events.push({ type, revision: event.revision ?? 0, ...end });
+      return;
+    }
+    const { name, namespace, resourceVersion } = object.metadata;
+    const path = `${namespace ?? ''}/${name ?? ''}`;
+    this.events.push({ type, name: path, revision: Number(resourceVersion), object });
+  }
+}
+
+/** A watch of everything with defaults, over which a test lays what it is about. */
+export function watchSpec(reader: TestReader, options: Partial<WatchSpec> = {}): WatchSpec {
+  return {
+    namespace: '',
+    resourceVersion: undefined,
+    filter: undefined,
+    allowBookmarks: false,
+    sendInitialEvents: undefined,
+    timeoutMs: 3_600_000,
+    encoder: lineEncoder,
+    sink: reader.sink,
+    ...options,
+  };
+}
+
+/** Lets what was deferred run. */
+export async function settle(): Promise<void> {
+  for (let i = 0; i < 5; i++) await nextTurn();
+}

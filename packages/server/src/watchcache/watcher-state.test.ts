@@ -1,0 +1,87 @@
+import { emptyOrderedMap } from '@wheelhouse/machinery';
+import { expect, test } from 'vitest';
+import type { Entry } from './contract.ts';
+import {
+  type CatchingUp,
+  heldPosition,
+  type Initial,
+  nextWatcherState,
+  type WatcherEvent,
+  type WatcherState,
+} from './watcher-state.ts';
+
+const initial: Initial = {
+  type: 'initial',
+  snapshot: emptyOrderedMap<Entry>(),
+  sent: 0,
+  position: 7,
+};
+const catchingUp: CatchingUp = { type: 'catchingUp', position: 7 };
+
+const states: Record<string, WatcherState> = {
+  waiting: { type: 'waiting' },
+  initial,
+  catchingUp,
+  live: { type: 'live' },
+  blockedInitial: { type: 'blocked', resume: initial },
+  blocked: { type: 'blocked', resume: catchingUp },
+  ended: { type: 'ended' },
+};
+
+const events: Record<string, WatcherEvent> = {
+  begin: { type: 'begin', state: catchingUp },
+  sentInitial: { type: 'sentInitial', sent: 3, full: false },
+  sentInitialFull: { type: 'sentInitial', sent: 3, full: true },
+  initialDone: { type: 'initialDone', full: false },
+  initialDoneFull: { type: 'initialDone', full: true },
+  sentChanges: { type: 'sentChanges', position: 9, full: false },
+  sentChangesFull: { type: 'sentChanges', position: 9, full: true },
+  caughtUp: { type: 'caughtUp' },
+  drained: { type: 'drained' },
+  end: { type: 'end' },
+};
+
+const at9: CatchingUp = { type: 'catchingUp', position: 9 };
+
+/** Every pair that changes the state; all others leave it as it is. */
+const moves: Record<string, Record<string, WatcherState>> = {
+  waiting: { begin: catchingUp },
+  initial: {
+    sentInitial: { ...initial, sent: 3 },
+    sentInitialFull: { type: 'blocked', resume: { ...initial, sent: 3 } },
+    initialDone: catchingUp,
+    initialDoneFull: { type: 'blocked', resume: catchingUp },
+  },
+  catchingUp: {
+    sentChanges: at9,
+    sentChangesFull: { type: 'blocked', resume: at9 },
+    caughtUp: { type: 'live' },
+  },
+  live: { sentChangesFull: { type: 'blocked', resume: at9 } },
+  blockedInitial: { drained: initial },
+  blocked: { drained: catchingUp },
+};
+
+test('the table is total and has no other moves', () => {
+  for (const [stateName, state] of Object.entries(states)) {
+    for (const [eventName, event] of Object.entries(events)) {
+      const expected =
+        eventName === 'end' ? { type: 'ended' } : (moves[stateName]?.[eventName] ?? state);
+      const label = `${stateName} × ${eventName}`;
+      expect([label, nextWatcherState(state, event)]).toEqual([label, expected]);
+    }
+  }
+});
+
+test('only states behind the live ones hold a position', () => {
+  const held = Object.entries(states).map(([name, state]) => [name, heldPosition(state)]);
+  expect(Object.fromEntries(held)).toEqual({
+    waiting: undefined,
+    initial: 7,
+    catchingUp: 7,
+    live: undefined,
+    blockedInitial: 7,
+    blocked: 7,
+    ended: undefined,
+  });
+});

@@ -1,0 +1,244 @@
+import {
+  type OrderedMap,
+  orderedMapDelete,
+  orderedMapGet,
+  orderedMapSet,
+} from '@wheelhouse/machinery';
+import type { Revision } from '@wheelhouse/store';
+import type { Entry, EntryChange } from './contract.ts';
+import { entryAtRevision, settle } from './entry.ts';
+
+/** All entries at one revision, by key. */
+export type Snapshot = OrderedMap<Entry>;
+
+/** One write, as the window keeps it. Immutable but for its memos. */
+export interface WindowChange extends EntryChange {
+  readonly key: string;
+  readonly position: number;
+  /** When it entered the window, monotonic ms. */
+  readonly at: number;
+  /** Bytes that had gone through the window before it. */
+  readonly bytesBefore: number;
+  /** The state after it, on every 32nd change only: the others are replayed from there. */
+  readonly checkpoint: Snapshot | undefined;
+  /** The last state at this change's revision, for DELETED. */
+  leaving: Entry | undefined;
+  /** Frames by `<type> <encoder key>`; dropped once the change leaves the window's hot end. */
+  frames: Map<string, Buffer> | undefined;
+}
+
+export interface WindowLimits {
+  /** Changes older than this may be forgotten. */
+  readonly historyMs: number;
+  readonly changesMax: number;
+  /** Of the entries' JSON, in bytes. */
+  readonly bytesMax: number;
+}
+
+const checkpointEvery = 32;
+const hotChanges = 256;
+
+/**
+ * The recent changes of one resource, in order. A change has a position that it keeps for good, so
+ * a reader needs to remember one number; positions before `start` have been forgotten.
+ *
+ * Worked example: loaded at revision 10, then writes 12, 15, 16 (13 and 14 were other resources'),
+ * and 12 has been forgotten since:
+ *
+ *     floor 12 │ position 1: 15 │ position 2: 16 │ end 3
+ *
+ * A watch after 12, 13 or 14 starts at position 1, after 15 at 2, after 16 or more at 3; after 11
+ * it is too old, since the change at 12 would be missed. A list at exactly 14 is the state before
+ * position 1: the base, which is the state at the floor.
+ */
+export class ChangeWindow {
+  readonly #limits: WindowLimits;
+  #changes: WindowChange[] = [];
+  /** Array index of the first change still kept; the array is cut when much of it is forgotten. */
+  #head = 0;
+  /** Position of the change at array index 0. */
+  #origin = 0;
+  #floor: Revision;
+  /** The state at the floor. */
+  #base: Snapshot;
+  #current: Snapshot;
+  #bytes = 0;
+  #holds = 0;
+
+  constructor(options: { limits: WindowLimits; revision: Revision; snapshot: Snapshot }) {
+    this.#limits = options.limits;
+    this.#floor = options.revision;
+    this.#base = options.snapshot;
+    this.#current = options.snapshot;
+  }
+
+  /** Position of the oldest change kept. */
+  get start(): number {
+    return this.#origin + this.#head;
+  }
+
+  /** Position of the next change to come. */
+  get end(): number {
+    return this.#origin + this.#changes.length;
+  }
+
+  /** Watches after this revision, or a later one, miss nothing. */
+  get floor(): Revision {
+    return this.#floor;
+  }
+
+  /** The state after the newest change. */
+  get current(): Snapshot {
+    return this.#current;
+  }
+
+  /** Bytes of JSON that have gone through the window up to `position`. */
+  bytesAt(position: number): number {
+    return position >= this.end ? this.#bytes : this.at(position).bytesBefore;
+  }
+
+  /** The change at a position between `start` and `end`; throws outside. */
+  at(position: number): WindowChange {
+    const change = this.#changes[position - this.#origin];
+    if (change === undefined || position < this.start) throw new Error('position is not kept');
+    return change;
+  }
+
+  /** Whether the change at a position is recent enough for its frames to be kept. */
+  isHot(position: number): boolean {
+    return position >= this.end - hotChanges;
+  }
+
+  /** Position of the first change after `revision`; undefined when that is no longer known. */
+  positionAfter(revision: Revision): number | undefined {
+    if (revision < this.#floor) return undefined;
+    let low = this.#head;
+    let high = this.#changes.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.#changes[middle] as WindowChange).revision <= revision) low = middle + 1;
+      else high = middle;
+    }
+    return this.#origin + low;
+  }
+
+  /** The state at a revision that is not older than the floor; undefined when it is. */
+  snapshotAt(revision: Revision): Snapshot | undefined {
+    const end = this.positionAfter(revision);
+    if (end === undefined) return undefined;
+    if (end === this.end) return this.#current;
+    let from = end;
+    let snapshot = this.#base;
+    while (from > this.start) {
+      const { checkpoint } = this.at(from - 1);
+      if (checkpoint !== undefined) {
+        snapshot = checkpoint;
+        break;
+      }
+      from -= 1;
+    }
+    for (let position = from; position < end; position++) {
+      snapshot = applied(snapshot, this.at(position));
+    }
+    return snapshot;
+  }
+
+  /** Adds a change; its revision is higher than all before. Forgets what is beyond the limits. */
+  append(change: EntryChange & { readonly key: string; readonly at: number }): WindowChange {
+    const { key, at, previous, current, revision } = change;
+    this.#current = applied(this.#current, change);
+    const withCheckpoint = this.end % checkpointEvery === 0;
+    const added: WindowChange = {
+      key,
+      position: this.end,
+      at,
+      previous,
+      current,
+      revision,
+      bytesBefore: this.#bytes,
+      checkpoint: withCheckpoint ? this.#current : undefined,
+      leaving: undefined,
+      frames: undefined,
+    };
+    this.#changes.push(added);
+    this.#bytes += (current ?? previous)?.json.length ?? 0;
+    this.#cool(this.end - 1 - hotChanges);
+    this.trim(at);
+    return added;
+  }
+
+  /** Forgets nothing until the function given back is called: older changes are being fetched. */
+  hold(): () => void {
+    this.#holds += 1;
+    return () => {
+      this.#holds -= 1;
+    };
+  }
+
+  /** Forgets what is beyond the limits at the time `now` (monotonic ms). */
+  trim(now: number): void {
+    if (this.#holds > 0) return;
+    const { historyMs, changesMax, bytesMax } = this.#limits;
+    while (this.#head < this.#changes.length) {
+      const oldest = this.#changes[this.#head] as WindowChange;
+      const kept = this.#changes.length - this.#head;
+      const over = kept > changesMax || this.#bytes - oldest.bytesBefore > bytesMax;
+      if (!over && oldest.at >= now - historyMs) break;
+      this.#base = oldest.checkpoint ?? applied(this.#base, oldest);
+      this.#floor = oldest.revision;
+      this.#head += 1;
+      const { current, key } = oldest;
+      if (current !== undefined && orderedMapGet(this.#current, key) === current) settle(current);
+    }
+    if (this.#head > 1024 && this.#head * 2 > this.#changes.length) {
+      this.#changes = this.#changes.slice(this.#head);
+      this.#origin += this.#head;
+      this.#head = 0;
+    }
+  }
+
+  /**
+   * Puts older changes, read back from the store, before those kept: `changes` are all between
+   * `revision` and the present floor. Positions of the changes already kept stay as they are.
+   */
+  prepend(older: {
+    readonly revision: Revision;
+    readonly snapshot: Snapshot;
+    readonly changes: readonly (EntryChange & { readonly key: string; readonly at: number })[];
+  }): void {
+    const first = this.#changes[this.#head]?.bytesBefore ?? this.#bytes;
+    const start = this.start - older.changes.length;
+    const kept = older.changes.map((change, i) => ({
+      ...change,
+      position: start + i,
+      bytesBefore: first,
+      checkpoint: undefined,
+      leaving: undefined,
+      frames: undefined,
+    }));
+    this.#origin = start;
+    this.#changes = [...kept, ...this.#changes.slice(this.#head)];
+    this.#head = 0;
+    this.#base = older.snapshot;
+    this.#floor = older.revision;
+  }
+
+  #cool(position: number): void {
+    const change = this.#changes[position - this.#origin];
+    if (change !== undefined) change.frames = undefined;
+  }
+}
+
+/** The entry that a DELETED event of this change carries; made once. */
+export function leavingEntry(change: WindowChange): Entry {
+  const { previous } = change;
+  if (previous === undefined) throw new Error('an object that was not there cannot leave');
+  change.leaving ??= entryAtRevision(previous, change.revision);
+  return change.leaving;
+}
+
+function applied(snapshot: Snapshot, change: EntryChange & { key: string }): Snapshot {
+  return change.current === undefined
+    ? orderedMapDelete(snapshot, change.key)
+    : orderedMapSet(snapshot, change.key, change.current);
+}

@@ -1,0 +1,483 @@
+import {
+  type Clock,
+  defer,
+  type Logger,
+  type MaybePromise,
+  nextTurn,
+  silentLogger,
+} from '@wheelhouse/machinery';
+import type {
+  DeleteRequest,
+  PutRequest,
+  RangeRequest,
+  RangeResult,
+  Revision,
+  Store,
+  StoredRecord,
+  StoreError,
+  StoreEvent,
+  StoreSnapshot,
+  StoreWatch,
+  WatchRequest,
+  WriteResult,
+} from '../contract.ts';
+import { checkReadable, closedStore, snapshotPieceBytes } from '../revisions.ts';
+import { type HistoryChunk, WatchHub } from '../watch-hub.ts';
+import { CommitBatch, type Head } from './commit-batch.ts';
+import { type DirectoryLock, lockDirectory } from './directory-lock.ts';
+import type { KeyChain, Place } from './log-index.ts';
+import type { LogRecord } from './record.ts';
+import { RecordLog } from './record-log.ts';
+import { type SpaceAlarm, SpaceGuard } from './space-guard.ts';
+import { ensureLog, logDirectory, prepareDirectory } from './store-directory.ts';
+
+const batchWritesMax = 2048;
+const batchBytesMax = 2 ** 20;
+const scanChunkMax = 1000;
+/** Most keys that one step over a held state looks at. */
+const heldChainsMax = 500;
+/** Bytes of UTF-8; what older data directories can hold. */
+export const keyBytesMax = 1978;
+
+export interface EmbeddedStoreOptions {
+  /** Created if absent; holds nothing but the store's files. */
+  readonly directory: string;
+  readonly clock: Clock;
+  readonly logger?: Logger;
+  /** Bytes of objects and their history above which the store takes no more; none when 0 or absent. */
+  readonly quotaBytes?: number;
+}
+
+/** Why the store cannot grow, or cannot be written at all. */
+export type StoreAlarm = SpaceAlarm | 'disk-failed';
+
+/** A store that says whether it can be written (TRUST-8). */
+export interface EmbeddedStore extends Store {
+  /** Really tries where the last write failed; rejects with StoreError saying why it cannot grow. */
+  checkWritable(): Promise<void>;
+  /** As of the last write or check. */
+  readonly alarms: readonly StoreAlarm[];
+}
+
+/**
+ * Opens the durable store of one data directory (STORE-1). What an older server left there is brought
+ * into the present form first. Throws StoreError `locked` when another process has it, `damaged` when
+ * its files are, `unavailable` when it is of a newer format.
+ */
+export async function openEmbeddedStore(options: EmbeddedStoreOptions): Promise<EmbeddedStore> {
+  const { directory, clock, logger = silentLogger, quotaBytes = 0 } = options;
+  prepareDirectory(directory);
+  const lock = lockDirectory({ directory, nowMs: clock.now() });
+  try {
+    await ensureLog(directory);
+    const log = new RecordLog({ directory: logDirectory(directory), clock, logger });
+    const guard = new SpaceGuard({
+      directory,
+      clock,
+      quotaBytes,
+      usedBytes: () => log.liveBytes,
+      reserve: log.spares,
+    });
+    return new LogStore({ log, guard, lock, logger });
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}
+
+/** A task of the one writer: either adds its changes to the batch at hand, or is refused by it. */
+interface Task {
+  readonly bytes: number;
+  /** What does not make room is refused where there is none. */
+  readonly purpose: 'growth' | 'removal';
+  /** Judges the write against durable state and the batch so far; throws StoreError `damaged`. */
+  prepare(batch: CommitBatch): void;
+  /** The batch is durable and its events have been handed to the watches. */
+  done(): void;
+  failed(error: unknown): void;
+}
+
+/**
+ * Writes queue up while a commit is under way; then the whole queue becomes one frame of the log and
+ * one sync. Because batches never overlap, a write is judged only against durable state plus
+ * the writes before it in its own batch, and a failed commit leaves nothing to take back.
+ *
+ * Reads are always at a revision, for "newest" the durable one whose events have been handed on.
+ */
+class LogStore implements EmbeddedStore {
+  readonly #log: RecordLog;
+  readonly #guard: SpaceGuard;
+  readonly #lock: DirectoryLock;
+  readonly #logger: Logger;
+  readonly #hub: WatchHub;
+  #queue: Task[] = [];
+  #writing = false;
+  #closing: Promise<void> | undefined;
+  /** Closes each snapshot that is open. */
+  readonly #snapshots = new Set<() => void>();
+  #idle: (() => void)[] = [];
+  #failure: StoreError | undefined;
+
+  constructor(options: {
+    log: RecordLog;
+    guard: SpaceGuard;
+    lock: DirectoryLock;
+    logger: Logger;
+  }) {
+    const { log } = options;
+    this.#log = log;
+    this.#guard = options.guard;
+    this.#lock = options.lock;
+    this.#logger = options.logger;
+    this.#hub = new WatchHub({
+      logger: options.logger,
+      source: {
+        get revision() {
+          return log.state.revision;
+        },
+        get compactRevision() {
+          return log.state.compacted;
+        },
+        history: (after) => this.#history(after),
+      },
+    });
+  }
+
+  get alarms(): readonly StoreAlarm[] {
+    return this.#failure === undefined
+      ? this.#guard.alarms
+      : [...this.#guard.alarms, 'disk-failed'];
+  }
+
+  async checkWritable(): Promise<void> {
+    this.#assertOpen();
+    if (this.#failure !== undefined) await this.#task((batch) => batch.touch());
+    const refusal = await this.#guard.refusal(0);
+    if (refusal !== undefined) throw refusal;
+  }
+
+  currentRevision(): Revision {
+    this.#assertOpen();
+    return this.#log.state.revision;
+  }
+
+  compactRevision(): Revision {
+    this.#assertOpen();
+    return this.#log.state.compacted;
+  }
+
+  get(key: string, at?: Revision): MaybePromise<StoredRecord | undefined> {
+    this.#assertOpen();
+    if (at !== undefined) this.#checkReadable(at);
+    const chain = this.#log.index.chain(checkedKey(key));
+    return chain && this.#recordAt(chain, at ?? this.#log.state.revision);
+  }
+
+  async range(request: RangeRequest): Promise<RangeResult> {
+    this.#assertOpen();
+    const { prefix } = request;
+    const revision = request.revision ?? this.#log.state.revision;
+    this.#checkReadable(revision);
+    const limit = request.limit ?? Number.POSITIVE_INFINITY;
+    const records: StoredRecord[] = [];
+    let after = request.after;
+    for (;;) {
+      let looked = 0;
+      for (const chain of this.#log.index.chains({ prefix, after })) {
+        if (looked === scanChunkMax) break;
+        looked += 1;
+        after = chain.key;
+        const place = placeAt(chain, revision);
+        if (place === undefined) continue;
+        if (records.length >= limit) return { records, revision, more: true };
+        records.push(storedRecord(this.#log.read(place)));
+      }
+      if (looked < scanChunkMax) return { records, revision, more: false };
+      await nextTurn();
+      this.#assertOpen();
+      this.#checkReadable(revision);
+    }
+  }
+
+  put(request: PutRequest): Promise<WriteResult> {
+    const { key, value, expect, hint, purpose = 'growth' } = request;
+    return this.#write({ key, bytes: value.length + 200, purpose }, (write) => {
+      const { batch, keyBytes, head } = write;
+      if ((head.deleted ? 0 : head.modRevision) !== expect) return undefined;
+      const createRevision = head.deleted ? batch.nextRevision : head.createRevision;
+      const previous = head.modRevision;
+      return batch.put({ key, keyBytes, value, createRevision, previous, hint });
+    });
+  }
+
+  delete(request: DeleteRequest): Promise<WriteResult> {
+    const { key, expect } = request;
+    return this.#write({ key, bytes: 200, purpose: 'removal' }, ({ batch, keyBytes, head }) => {
+      if (head.deleted || head.modRevision !== expect) return undefined;
+      return batch.delete({ key, keyBytes, previous: head.modRevision });
+    });
+  }
+
+  async watch(request: WatchRequest): Promise<StoreWatch> {
+    this.#assertOpen();
+    return this.#hub.watch(request);
+  }
+
+  async compact(revision: Revision): Promise<void> {
+    this.#assertOpen();
+    if (revision <= this.#log.state.compacted) return;
+    this.#checkReadable(revision);
+    await this.#task((batch) => {
+      batch.compacted = Math.max(batch.compacted, revision);
+    });
+    await this.#log.clean(this.#guard.alarms.length > 0 ? 'urgent' : 'normal');
+  }
+
+  async ping(): Promise<void> {
+    this.#assertOpen();
+    this.#log.checkInPlace();
+  }
+
+  async sizeBytes(): Promise<number> {
+    this.#assertOpen();
+    return this.#log.fileBytes;
+  }
+
+  async snapshot(): Promise<StoreSnapshot> {
+    this.#assertOpen();
+    const release = this.#log.hold();
+    let isOpen = true;
+    const close = () => {
+      if (isOpen) release();
+      isOpen = false;
+      this.#snapshots.delete(close);
+    };
+    this.#snapshots.add(close);
+    const check = () => {
+      if (!isOpen) throw closedStore();
+    };
+    const { revision } = this.#log.state;
+    return { revision, records: recordsOf(this.#log, { revision, check }), close };
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#shutDown();
+    return this.#closing;
+  }
+
+  async #shutDown(): Promise<void> {
+    await this.#drained();
+    for (const close of [...this.#snapshots]) close();
+    this.#hub.end(closedStore());
+    try {
+      await this.#log.close();
+    } finally {
+      this.#lock.release();
+    }
+  }
+
+  /** Resolves once no write is queued or under way. */
+  #drained(): Promise<void> | undefined {
+    if (!this.#writing && this.#queue.length === 0) return undefined;
+    return new Promise((resolve) => this.#idle.push(resolve));
+  }
+
+  #assertOpen(): void {
+    if (this.#closing !== undefined) throw closedStore();
+  }
+
+  #checkReadable(at: Revision): void {
+    checkReadable(at, { compacted: this.#log.state.compacted, newest: this.#log.state.revision });
+  }
+
+  #recordAt(chain: KeyChain, revision: Revision): StoredRecord | undefined {
+    const place = placeAt(chain, revision);
+    return place && storedRecord(this.#log.read(place));
+  }
+
+  #history(after: Revision): HistoryChunk {
+    const { index, state } = this.#log;
+    const found = index.writesAfter(after, scanChunkMax);
+    const last = found.at(-1);
+    const complete = found.length < scanChunkMax || last === undefined;
+    const events = found.map((place) => this.#eventOf(place));
+    return { events, through: complete ? state.revision : last.revision };
+  }
+
+  #eventOf(place: Place): StoreEvent {
+    const { revision, createRevision, chain } = place;
+    if (place.deleted) return { type: 'delete', key: chain.key, revision };
+    const { value } = this.#log.read(place);
+    return { type: 'put', key: chain.key, value, createRevision, revision };
+  }
+
+  async #write(
+    target: Pick<Task, 'bytes' | 'purpose'> & { readonly key: string },
+    attempt: (write: {
+      readonly batch: CommitBatch;
+      readonly keyBytes: Buffer;
+      readonly head: Head;
+    }) => Revision | undefined,
+  ): Promise<WriteResult> {
+    this.#assertOpen();
+    const { key, bytes, purpose } = target;
+    const keyBytes = Buffer.from(checkedKey(key));
+    return new Promise((resolve, reject) => {
+      let result: WriteResult;
+      this.#enqueue({
+        bytes,
+        purpose,
+        prepare: (batch) => {
+          const mine = batch.record(key);
+          const chain = this.#log.index.chain(key);
+          const head = mine?.head ?? headOf(chain);
+          const revision = attempt({ batch, keyBytes, head });
+          if (revision !== undefined) result = { ok: true, revision };
+          else if (mine !== undefined) result = { ok: false, current: mine.record };
+          else {
+            const { revision: newest } = this.#log.state;
+            result = { ok: false, current: chain && this.#recordAt(chain, newest) };
+          }
+        },
+        done: () => resolve(result),
+        failed: reject,
+      });
+    });
+  }
+
+  /** A task without an answer, in line with the writes. */
+  #task(prepare: (batch: CommitBatch) => void): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#enqueue({ bytes: 0, purpose: 'removal', prepare, done: resolve, failed: reject });
+    });
+  }
+
+  #enqueue(task: Task): void {
+    this.#queue.push(task);
+    if (this.#writing) return;
+    this.#writing = true;
+    const end = (error: unknown) => {
+      this.#writing = false;
+      for (const { failed } of this.#queue.splice(0)) failed(error);
+    };
+    defer({ where: 'store', end }, () => this.#writeQueue());
+  }
+
+  async #writeQueue(): Promise<void> {
+    while (this.#queue.length > 0) {
+      await this.#writeBatch(this.#takeTasks());
+      // Who has just been answered may write again; let those writes into the next batch.
+      if (this.#queue.length < batchWritesMax) await nextTurn();
+    }
+    this.#writing = false;
+    for (const resolve of this.#idle.splice(0)) resolve();
+  }
+
+  #takeTasks(): Task[] {
+    let bytes = 0;
+    let count = 0;
+    while (count < this.#queue.length && count < batchWritesMax && bytes < batchBytesMax) {
+      bytes += (this.#queue[count] as Task).bytes;
+      count += 1;
+    }
+    return this.#queue.splice(0, count);
+  }
+
+  async #writeBatch(tasks: readonly Task[]): Promise<void> {
+    const admitted = await this.#admit(tasks);
+    const batch = new CommitBatch(this.#log.state);
+    const prepared: Task[] = [];
+    for (const task of admitted) {
+      try {
+        task.prepare(batch);
+        prepared.push(task);
+      } catch (error) {
+        task.failed(error);
+      }
+    }
+    try {
+      if (batch.dirty) await this.#log.commit(batch.records, batch.state());
+    } catch (error) {
+      if (this.#failure === undefined) {
+        this.#logger.error('A commit of the store failed', { error: String(error) });
+      }
+      this.#failure = error as StoreError;
+      for (const task of prepared) task.failed(error);
+      return;
+    }
+    if (batch.dirty) {
+      if (this.#failure !== undefined) this.#logger.info('The store can be written again');
+      this.#failure = undefined;
+      if (batch.events.length > 0) this.#hub.publish(batch.events);
+    }
+    for (const task of prepared) task.done();
+  }
+
+  /** The tasks there is room for; the others are refused. */
+  async #admit(tasks: readonly Task[]): Promise<readonly Task[]> {
+    let bytes = 0;
+    for (const task of tasks) if (task.purpose === 'growth') bytes += task.bytes;
+    if (bytes === 0) return tasks;
+    const asked = this.#guard.refusal(bytes);
+    const refusal = asked instanceof Promise ? await asked : asked;
+    if (refusal === undefined) return tasks;
+    return tasks.filter((task) => {
+      if (task.purpose === 'growth') task.failed(refusal);
+      return task.purpose !== 'growth';
+    });
+  }
+}
+
+async function* recordsOf(
+  log: RecordLog,
+  state: { readonly revision: Revision; readonly check: () => void },
+): AsyncGenerator<readonly StoredRecord[]> {
+  const { revision, check } = state;
+  let records: StoredRecord[] = [];
+  let looked = 0;
+  let bytes = 0;
+  for (const chain of log.index.chains({ prefix: '' })) {
+    const place = placeAt(chain, revision);
+    looked += 1;
+    if (place !== undefined) {
+      check();
+      const record = storedRecord(log.read(place));
+      records.push(record);
+      bytes += record.value.length;
+    }
+    if (looked < heldChainsMax && bytes < snapshotPieceBytes) continue;
+    if (records.length > 0) yield records;
+    records = [];
+    looked = 0;
+    bytes = 0;
+    await nextTurn();
+  }
+  check();
+  if (records.length > 0) yield records;
+}
+
+/** The write that a key's state at a revision comes from; undefined when it is not there then. */
+function placeAt(chain: KeyChain, revision: Revision): Place | undefined {
+  let place: Place | undefined = chain.head;
+  while (place !== undefined && place.revision > revision) place = place.older;
+  return place?.deleted ? undefined : place;
+}
+
+const neverWritten: Head = { modRevision: 0, createRevision: 0, deleted: true };
+
+function headOf(chain: KeyChain | undefined): Head {
+  if (chain === undefined) return neverWritten;
+  const { revision, createRevision, deleted } = chain.head;
+  return { modRevision: revision, createRevision, deleted };
+}
+
+function checkedKey(key: string): string {
+  const bytes = Buffer.byteLength(key);
+  if (bytes > 0 && bytes <= keyBytesMax) return key;
+  throw new RangeError(`a store key has 1 to ${keyBytesMax} bytes of UTF-8, this one has ${bytes}`);
+}
+
+function storedRecord(record: LogRecord): StoredRecord {
+  const { key, value, createRevision, revision } = record;
+  return { key, value, createRevision, modRevision: revision };
+}

@@ -1,0 +1,241 @@
+import {
+  emptyOrderedMap,
+  type OrderedMap,
+  orderedMapDelete,
+  orderedMapGet,
+  orderedMapOf,
+  orderedMapRank,
+  orderedMapSet,
+  orderedMapValues,
+} from '@wheelhouse/machinery';
+import { byteOrdered } from '../byte-order.ts';
+import type { Revision } from '../contract.ts';
+import { recordOverhead } from './frame.ts';
+import type { Segment } from './segment.ts';
+
+/** One write of a key, and where the log has it. */
+export interface Place {
+  readonly revision: Revision;
+  readonly createRevision: Revision;
+  readonly deleted: boolean;
+  readonly chain: KeyChain;
+  segment: Segment;
+  offset: number;
+  readonly size: number;
+  /** The key's write before this one, as long as that can be read. */
+  older: Place | undefined;
+  /** Compaction has dropped it: no reader needs it, its bytes may go. */
+  isDead: boolean;
+}
+
+/** All writes of one key that can be read, newest first. */
+export interface KeyChain {
+  readonly key: string;
+  head: Place;
+}
+
+/** A record as the log has it. */
+export interface PlacedRecord {
+  readonly key: string;
+  readonly revision: Revision;
+  readonly createRevision: Revision;
+  readonly deleted: boolean;
+  readonly segment: Segment;
+  readonly offset: number;
+  readonly size: number;
+}
+
+/**
+ * Which records the log holds, in memory: for each key its writes, and all writes since the oldest
+ * readable revision in order. Replaying a log leads to the same index as running did.
+ */
+export class LogIndex {
+  /** The newest state that replay has come to. */
+  revision: Revision = 0;
+  compacted: Revision = 0;
+  #chains: OrderedMap<KeyChain> = emptyOrderedMap();
+  /** Holds the chains while a log is replayed; sorted once at its end. */
+  #unsorted: Map<string, KeyChain> | undefined = new Map();
+  /** Writes after `compacted`, in order; those before `#recentFrom` have been dropped. */
+  #recent: Place[] = [];
+  #recentFrom = 0;
+  /** A replay has come upon writes out of order. */
+  #isRecentMixed = false;
+
+  /** Ends the replay. */
+  sort(): void {
+    this.#orderRecent();
+    const chains = [...(this.#unsorted ?? [])].map(
+      ([key, chain]) => [byteOrdered(key), chain] as const,
+    );
+    chains.sort(([one], [other]) => (one < other ? -1 : 1));
+    this.#chains = orderedMapOf(chains);
+    this.#unsorted = undefined;
+  }
+
+  chain(key: string): KeyChain | undefined {
+    return this.#unsorted === undefined
+      ? orderedMapGet(this.#chains, byteOrdered(key))
+      : this.#unsorted.get(key);
+  }
+
+  get size(): number {
+    return this.#unsorted?.size ?? this.#chains.size;
+  }
+
+  /** Chains whose keys begin with `prefix`, after a key, in byte order; for one turn only. */
+  *chains(range: {
+    readonly prefix: string;
+    readonly after?: string | undefined;
+  }): Generator<KeyChain> {
+    const first = byteOrdered(range.prefix);
+    const after = range.after === undefined ? undefined : byteOrdered(range.after);
+    const start = after !== undefined && after >= first ? after : first;
+    let from = orderedMapRank(this.#chains, start);
+    if (after === start && orderedMapGet(this.#chains, start) !== undefined) from += 1;
+    for (const chain of orderedMapValues(this.#chains, { from, to: this.#chains.size })) {
+      if (!chain.key.startsWith(range.prefix)) return;
+      yield chain;
+    }
+  }
+
+  /** Writes after a revision, in order. */
+  writesAfter(after: Revision, limit: number): Place[] {
+    const from = this.#recentAfter(after);
+    return this.#recent.slice(from, from + limit);
+  }
+
+  /** A record that the log has; one that is known already has moved. */
+  add(record: PlacedRecord): void {
+    const chain = this.chain(record.key);
+    if (chain === undefined) this.#begin(record);
+    else if (record.revision > chain.head.revision) this.#lead(chain, record);
+    else this.#settle(chain, record);
+  }
+
+  move(place: Place, to: { readonly segment: Segment; readonly offset: number }): void {
+    const bytes = place.size + recordOverhead;
+    if (!place.isDead) place.segment.liveBytes -= bytes;
+    place.segment = to.segment;
+    place.offset = to.offset;
+    if (!place.isDead) place.segment.liveBytes += bytes;
+  }
+
+  /** Forgets what no read at `revision` or later can see. */
+  compact(revision: Revision): void {
+    if (revision <= this.compacted) return;
+    this.#orderRecent();
+    this.compacted = revision;
+    while (this.#recentFrom < this.#recent.length) {
+      const place = this.#recent[this.#recentFrom] as Place;
+      if (place.revision > revision) break;
+      this.#recentFrom += 1;
+      this.#dropOlder(place);
+      if (place.deleted) this.#dropDeletion(place);
+    }
+    if (this.#recentFrom * 2 > this.#recent.length) {
+      this.#recent = this.#recent.slice(this.#recentFrom);
+      this.#recentFrom = 0;
+    }
+  }
+
+  #begin(record: PlacedRecord): void {
+    if (record.deleted && record.revision <= this.compacted) return;
+    const chain = { key: record.key } as KeyChain;
+    chain.head = this.#place(chain, record, undefined);
+    if (this.#unsorted !== undefined) this.#unsorted.set(record.key, chain);
+    else this.#chains = orderedMapSet(this.#chains, byteOrdered(record.key), chain);
+    this.#remember(chain.head);
+  }
+
+  #lead(chain: KeyChain, record: PlacedRecord): void {
+    const place = this.#place(chain, record, chain.head);
+    chain.head = place;
+    if (record.revision > this.compacted) this.#remember(place);
+    else {
+      this.#dropOlder(place);
+      if (place.deleted) this.#dropDeletion(place);
+    }
+  }
+
+  /** A copy, of a record that is known, or of one whose first place has gone already. */
+  #settle(chain: KeyChain, record: PlacedRecord): void {
+    let newer = chain.head;
+    let place: Place | undefined = newer;
+    while (place !== undefined && place.revision > record.revision) {
+      newer = place;
+      place = place.older;
+    }
+    if (place?.revision === record.revision) {
+      this.move(place, record);
+      return;
+    }
+    if (newer.revision <= this.compacted) return;
+    if (record.deleted && record.revision <= this.compacted) return;
+    newer.older = this.#place(chain, record, place);
+    this.#remember(newer.older);
+  }
+
+  #place(chain: KeyChain, record: PlacedRecord, older: Place | undefined): Place {
+    const { revision, createRevision, deleted, segment, offset, size } = record;
+    segment.liveBytes += size + recordOverhead;
+    return {
+      revision,
+      createRevision,
+      deleted,
+      chain,
+      segment,
+      offset,
+      size,
+      older,
+      isDead: false,
+    };
+  }
+
+  #remember(place: Place): void {
+    if (place.revision <= this.compacted) return;
+    const last = this.#recent.at(-1);
+    const isNext = last === undefined || last.revision < place.revision;
+    if (isNext || this.#unsorted !== undefined) {
+      this.#recent.push(place);
+      if (!isNext) this.#isRecentMixed = true;
+    } else this.#recent.splice(this.#recentAfter(place.revision), 0, place);
+  }
+
+  #orderRecent(): void {
+    if (!this.#isRecentMixed) return;
+    this.#recent.sort((one, other) => one.revision - other.revision);
+    this.#isRecentMixed = false;
+  }
+
+  /** Index of the first write after a revision. */
+  #recentAfter(revision: Revision): number {
+    let low = this.#recentFrom;
+    let high = this.#recent.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.#recent[middle] as Place).revision <= revision) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  #dropOlder(place: Place): void {
+    for (let one = place.older; one !== undefined; one = one.older) this.#drop(one);
+    place.older = undefined;
+  }
+
+  /** A later write of the key may still lead to it; it says there what it always said. */
+  #dropDeletion(place: Place): void {
+    this.#drop(place);
+    if (place.chain.head !== place) return;
+    const { key } = place.chain;
+    if (this.#unsorted !== undefined) this.#unsorted.delete(key);
+    else this.#chains = orderedMapDelete(this.#chains, byteOrdered(key));
+  }
+
+  #drop(place: Place): void {
+    if (!place.isDead) place.segment.liveBytes -= place.size + recordOverhead;
+    place.isDead = true;
+  }
+}

@@ -1,0 +1,198 @@
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { silentLogger, systemClock } from '@wheelhouse/machinery';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { CommitBatch } from './commit-batch.ts';
+import { LogBuilder } from './log-builder.ts';
+import { RecordLog } from './record-log.ts';
+
+const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000);
+
+let folder: string;
+const opened: RecordLog[] = [];
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'wheelhouse-log-'));
+});
+afterEach(async () => {
+  for (const log of opened.splice(0)) await log.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function open(directory: string): RecordLog {
+  const options = { directory, clock: systemClock, logger: silentLogger, segmentBytes: 64 * 1024 };
+  const log = new RecordLog(options);
+  opened.push(log);
+  return log;
+}
+
+async function close(log: RecordLog): Promise<void> {
+  opened.splice(opened.indexOf(log), 1);
+  await log.close();
+}
+
+async function fresh(): Promise<string> {
+  const directory = join(folder, 'log');
+  await new LogBuilder(directory).finish({ revision: 0, compacted: 0 });
+  return directory;
+}
+
+function randomOf(start: number): (below: number) => number {
+  let state = start;
+  return (below) => {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
+    return Math.floor((state / 2 ** 32) * below);
+  };
+}
+
+/** Puts, or deletes where there is no value. */
+async function write(log: RecordLog, key: string, value?: Buffer): Promise<void> {
+  const batch = new CommitBatch(log.state);
+  const head = log.index.chain(key)?.head;
+  const keyBytes = Buffer.from(key);
+  const previous = head?.revision ?? 0;
+  if (value === undefined) batch.delete({ key, keyBytes, previous });
+  else {
+    const isThere = head !== undefined && !head.deleted;
+    const createRevision = isThere ? head.createRevision : batch.nextRevision;
+    batch.put({ key, keyBytes, value, createRevision, previous, hint: undefined });
+  }
+  await log.commit(batch.records, batch.state());
+}
+
+async function compact(log: RecordLog, revision: number): Promise<void> {
+  const batch = new CommitBatch(log.state);
+  batch.compacted = Math.max(batch.compacted, revision);
+  await log.commit(batch.records, batch.state());
+}
+
+/** All that can be read of a log: the state of each key at each readable revision. */
+function readAll(log: RecordLog): string[] {
+  const lines = [JSON.stringify(log.state)];
+  for (const chain of log.index.chains({ prefix: '' })) {
+    for (let place = chain.head; ; ) {
+      const { revision, createRevision, deleted, isDead } = place;
+      const value = deleted ? '-' : log.read(place).value.toString('latin1');
+      // What a deletion leaves behind it says no more than that nothing is before it.
+      if (!isDead) lines.push([chain.key, revision, createRevision, value].join(' '));
+      if (place.older === undefined) break;
+      place = place.older;
+    }
+  }
+  const writes = log.index.writesAfter(log.state.compacted, Number.POSITIVE_INFINITY);
+  lines.push(writes.map(({ revision }) => revision).join(','));
+  return lines;
+}
+
+/** As a power loss leaves it: the files as they are now. */
+function copyOf(directory: string, name: string): string {
+  const target = join(folder, name);
+  mkdirSync(target);
+  for (const file of readdirSync(directory))
+    copyFileSync(join(directory, file), join(target, file));
+  return target;
+}
+
+test(`a log is the same after each crash, whatever was cleaned (seed ${seed})`, async () => {
+  const random = randomOf(seed);
+  const directory = await fresh();
+  let log = open(directory);
+  let cleanings = 0;
+  for (let step = 0; step < 1500; step++) {
+    const key = `/k/${random(random(4) === 0 ? 200 : 12)}`;
+    const head = log.index.chain(key)?.head;
+    const isThere = head !== undefined && !head.deleted;
+    if (isThere && random(3) === 0) await write(log, key);
+    else await write(log, key, Buffer.alloc(random(2500), `${step}.`));
+    const { revision, compacted } = log.state;
+    if (random(40) === 0) await compact(log, compacted + random(revision - compacted + 1));
+    if (random(25) === 0) {
+      const before = Math.min(...sequences(directory));
+      const cleaning = log.clean(random(2) === 0 ? 'urgent' : 'normal');
+      // Writes go on meanwhile.
+      for (let i = random(4); i > 0; i--)
+        await write(log, `/k/${random(12)}`, Buffer.from('meanwhile'));
+      if (random(2) === 0) await compact(log, log.state.revision);
+      await cleaning;
+      if (Math.min(...sequences(directory)) > before) cleanings += 1;
+    }
+    if (random(100) === 0) {
+      const copy = open(copyOf(directory, `crash-${step}`));
+      expect(readAll(copy)).toEqual(readAll(log));
+      await close(copy);
+    }
+    if (random(300) === 0) {
+      const before = readAll(log);
+      await close(log);
+      log = open(directory);
+      expect(readAll(log)).toEqual(before);
+    }
+  }
+  expect(cleanings).toBeGreaterThan(5);
+  const liveBytes = readAll(log).join('').length;
+  expect(log.usedBytes).toBeLessThan(liveBytes * 3 + 4 * 2 ** 20);
+}, 60_000);
+
+const sequences = (directory: string): number[] =>
+  readdirSync(directory).flatMap((name) =>
+    name.startsWith('log.') ? [Number(name.slice(4))] : [],
+  );
+
+describe('the end of a log', () => {
+  async function written(): Promise<{ directory: string; ends: number[] }> {
+    const directory = await fresh();
+    const log = open(directory);
+    const ends: number[] = [];
+    for (let i = 0; i < 5; i++) {
+      await write(log, `/k/${i}`, Buffer.alloc(1000, 'v'));
+      ends.push(4096 + log.usedBytes);
+    }
+    return { directory, ends };
+  }
+
+  test('a write that a crash cut off was none', async () => {
+    const { directory, ends } = await written();
+    const copy = copyOf(directory, 'crash');
+    const path = join(copy, 'log.1');
+    const bytes = readFileSync(path);
+    bytes.fill(0, (ends[3] as number) + 500);
+    writeFileSync(path, bytes);
+    const log = open(copy);
+    expect(log.state.revision).toBe(4);
+    await write(log, '/k/4', Buffer.from('again'));
+    await close(log);
+    expect(open(copy).state.revision).toBe(5);
+  });
+
+  test('what was marked as durable is missed', async () => {
+    const { directory, ends } = await written();
+    await close(opened[0] as RecordLog);
+    const path = join(directory, 'log.1');
+    const bytes = readFileSync(path);
+    bytes.fill(0, (ends[3] as number) + 500);
+    writeFileSync(path, bytes);
+    expect(() => open(directory)).toThrow(/damaged.*cannot be read after byte/);
+  });
+
+  test('so is a file from the middle of the log, or its oldest one', async () => {
+    const directory = await fresh();
+    const log = open(directory);
+    for (let i = 0; i < 40; i++) await write(log, `/k/${i}`, Buffer.alloc(20_000, 'v'));
+    await close(log);
+    const names = sequences(directory);
+    expect(names.length).toBeGreaterThan(3);
+    for (const sequence of [names[0], names[1]]) {
+      const copy = copyOf(directory, `without-${sequence}`);
+      rmSync(join(copy, `log.${sequence}`));
+      expect(() => open(copy)).toThrow(/damaged.*is missing/);
+    }
+  });
+});

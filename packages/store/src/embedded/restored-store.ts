@@ -1,0 +1,122 @@
+import { existsSync } from 'node:fs';
+import { readdir, rename, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { type Clock, makeDirectories } from '@wheelhouse/machinery';
+import { type Revision, type StoredRecord, StoreError } from '../contract.ts';
+import { lockDirectory } from './directory-lock.ts';
+import { keyBytesMax } from './embedded-store.ts';
+import type { NewRecord } from './frame.ts';
+import { LogBuilder, syncDirectory } from './log-builder.ts';
+import { logDirectory, prepareDirectory, writeMarker } from './store-directory.ts';
+
+const pieceBytes = 2 ** 20;
+
+/** Takes records, in any order, each key once. */
+export interface RecordSink {
+  add(records: readonly StoredRecord[]): Promise<void>;
+}
+
+/**
+ * Makes the store of a directory that does not exist yet from the records that `fill` adds: all of
+ * it, on the disk, or nothing (STORE-5). It is made in `staging`, beside its place, which at the end
+ * becomes the store by one rename; what a killed process left there is removed first. `fill` gives
+ * the revision the store shall have: what is older is compacted away, so that every version that a
+ * client may have kept is Expired. Throws StoreError `locked` when another process is at it.
+ */
+export async function makeRestoredStore(options: {
+  readonly directory: string;
+  readonly staging: string;
+  readonly clock: Clock;
+  readonly fill: (sink: RecordSink) => Promise<Revision>;
+}): Promise<void> {
+  const { directory, staging, clock, fill } = options;
+  prepareDirectory(staging);
+  const lock = lockDirectory({ directory: staging, nowMs: clock.now() });
+  try {
+    await clear(staging);
+    await fillLog(staging, fill);
+    await putInPlace({ staging, directory });
+    lock.release();
+  } catch (error) {
+    await rm(staging, { recursive: true, force: true });
+    lock.release();
+    throw error;
+  }
+}
+
+/** Everything but the lock, which keeps others out. */
+async function clear(staging: string): Promise<void> {
+  for (const name of await readdir(staging)) {
+    if (name !== 'lock') await rm(join(staging, name), { recursive: true, force: true });
+  }
+}
+
+async function fillLog(
+  staging: string,
+  fill: (sink: RecordSink) => Promise<Revision>,
+): Promise<void> {
+  const writer = new BulkWriter(new LogBuilder(logDirectory(staging)));
+  const revision = await fill(writer);
+  await writer.finish(revision);
+  await writeMarker(staging);
+}
+
+async function putInPlace(places: { staging: string; directory: string }): Promise<void> {
+  const { staging, directory } = places;
+  const parent = dirname(directory);
+  makeDirectories(parent, 0o700);
+  if (existsSync(directory)) {
+    const message = `${directory} has been made meanwhile`;
+    throw new StoreError({ code: 'unavailable', message });
+  }
+  await rename(staging, directory);
+  await syncDirectory(parent);
+}
+
+/**
+ * Until the end the log stands at revision 0, which no program takes for whole beside records that
+ * are newer.
+ */
+class BulkWriter implements RecordSink {
+  readonly #builder: LogBuilder;
+  readonly #revisions = new Set<Revision>();
+  #records: NewRecord[] = [];
+  #bytes = 0;
+
+  constructor(builder: LogBuilder) {
+    this.#builder = builder;
+  }
+
+  async add(records: readonly StoredRecord[]): Promise<void> {
+    for (const record of records) {
+      this.#append(record);
+      if (this.#bytes >= pieceBytes) await this.#write();
+    }
+  }
+
+  async finish(revision: Revision): Promise<void> {
+    await this.#write();
+    await this.#builder.finish({ revision, compacted: revision });
+  }
+
+  #append({ key, value, createRevision, modRevision: revision }: StoredRecord): void {
+    const keyBytes = Buffer.from(key);
+    if (keyBytes.length > keyBytesMax) throw unusable(`a key has ${keyBytes.length} bytes`);
+    if (this.#revisions.has(revision)) throw unusable('two records have one revision');
+    this.#revisions.add(revision);
+    const fields = { kind: 'put', key, keyBytes, value, createRevision, previous: 0 } as const;
+    this.#records.push({ ...fields, revision });
+    this.#bytes += value.length;
+  }
+
+  async #write(): Promise<void> {
+    const records = this.#records;
+    this.#records = [];
+    this.#bytes = 0;
+    if (records.length > 0) await this.#builder.add(records);
+  }
+}
+
+function unusable(what: string): StoreError {
+  return new StoreError({ code: 'damaged', message: `no store can be made of it: ${what}` });
+}

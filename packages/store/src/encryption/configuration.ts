@@ -1,0 +1,234 @@
+import {
+  ConfigurationError,
+  decodeConfiguration,
+  listType,
+  optional,
+  structType,
+  textType,
+} from '@wheelhouse/codec';
+import {
+  appendAll,
+  type Dialect,
+  type FieldError,
+  invalid,
+  isObject,
+  type JsonObject,
+  member,
+  objectsOf,
+  required,
+  textOf,
+  textsOf,
+} from '@wheelhouse/machinery';
+import type { Schema } from '@wheelhouse/schema';
+import type { NamedKey, Provider } from './providers.ts';
+
+/** Resources (`secrets`, `deployments.apps`, `*.apps`, `*.`, `*.*`), and how theirs are sealed. */
+export interface EncryptionRule {
+  readonly resources: readonly string[];
+  /** The first seals, all open. */
+  readonly providers: readonly Provider[];
+}
+
+const keysType = structType('Keys', {
+  keys: listType(structType('Key', { name: textType, secret: textType })),
+});
+const anyObject: Schema = { type: 'object', preserveUnknownFields: true };
+const configurationType = structType('EncryptionConfiguration', {
+  resources: listType(
+    structType('ResourceConfiguration', {
+      resources: listType(textType),
+      providers: listType(
+        structType('ProviderConfiguration', {
+          aesgcm: optional(keysType),
+          aescbc: optional(keysType),
+          secretbox: optional(keysType),
+          identity: optional(structType('IdentityConfiguration', {})),
+          kms: optional(anyObject),
+        }),
+      ),
+    }),
+  ),
+});
+
+const keyLengths = { aesgcm: [16, 24, 32], aescbc: [16, 24, 32], secretbox: [32] } as const;
+const providerTypes = ['aesgcm', 'aescbc', 'secretbox', 'identity', 'kms'] as const;
+
+/**
+ * Reads an EncryptionConfiguration, YAML or JSON, and judges it by upstream's rules (STORE-3).
+ * Rejects with ConfigurationError, all that is wrong in one line; no secret is in it.
+ */
+export async function loadEncryptionConfiguration(
+  text: string,
+  dialect: Dialect,
+): Promise<readonly EncryptionRule[]> {
+  const { object } = await decodeConfiguration(text, {
+    kind: 'EncryptionConfiguration',
+    group: dialect.group('apiserver.config'),
+    versions: { v1: configurationType },
+  });
+  const rules = objectsOf(member(object, 'resources'));
+  const errors = rules.length === 0 ? [atLeastOne('resources', 'resources')] : [];
+  appendAll(
+    errors,
+    rules.flatMap((rule, index) => checkRule(rule, `resources[${index}]`, dialect)),
+  );
+  if (errors.length > 0) {
+    const told = errors.map(({ field, message }) => `${field}: ${message}`);
+    throw new ConfigurationError(told.length === 1 ? (told[0] ?? '') : `[${told.join(', ')}]`);
+  }
+  const read = rules.map((rule) => ({
+    resources: textsOf(member(rule, 'resources')),
+    providers: objectsOf(member(rule, 'providers')).map(providerOf),
+  }));
+  refuseMasked(read);
+  return read;
+}
+
+const atLeastOne = (path: string, what: string) =>
+  required(path, `at least one ${what} is required`);
+
+function checkRule(rule: JsonObject, path: string, dialect: Dialect): FieldError[] {
+  const resources = textsOf(member(rule, 'resources'));
+  const providers = objectsOf(member(rule, 'providers'));
+  const [ofResources, ofProviders] = [`${path}.resources`, `${path}.providers`];
+  return [
+    ...(resources.length === 0 ? [atLeastOne(ofResources, ofResources)] : []),
+    ...checkOverlap(resources, ofResources),
+    ...resources.flatMap((one, index) => checkResource(one, `${ofResources}[${index}]`, dialect)),
+    ...(providers.length === 0 ? [atLeastOne(ofProviders, ofProviders)] : []),
+    ...providers.flatMap((one, index) => checkProvider(one, `${ofProviders}[${index}]`)),
+  ];
+}
+
+function checkOverlap(resources: readonly string[], path: string): FieldError[] {
+  const parsed = resources.map(groupResourceOf);
+  const different = new Set(resources);
+  const isTwice = different.size < resources.length;
+  const ofGroup = new Map<string, Set<string>>();
+  parsed.forEach(({ group }, index) => {
+    const others = ofGroup.get(group) ?? new Set();
+    ofGroup.set(group, others.add(resources[index] as string));
+  });
+  const overlaps = parsed.some(({ group, resource }, index) => {
+    if (resources[index] === '*.*') return different.size > 1;
+    return resource === '*' && (ofGroup.get(group)?.size ?? 0) > 1;
+  });
+  const twice = 'the same resource cannot be specified multiple times';
+  const overlap =
+    "using overlapping resources such as 'secrets' and '*.' in the same resource list is not allowed as they will be masked";
+  return [
+    ...(isTwice ? [invalid(path, [...resources], twice)] : []),
+    ...(overlaps ? [invalid(path, [...resources], overlap)] : []),
+  ];
+}
+
+/** Kept by the server itself, and no objects of the API. */
+const inner = ['apiserveripinfo', 'serviceipallocations', 'servicenodeportallocations'];
+
+function checkResource(resource: string, path: string, dialect: Dialect): FieldError[] {
+  const why = resourceProblem(resource, dialect);
+  return why === undefined ? [] : [invalid(path, resource, why)];
+}
+
+function resourceProblem(resource: string, dialect: Dialect): string | undefined {
+  if (resource !== resource.toLowerCase())
+    return 'resource name should not contain capital letters';
+  if (resource === '*') {
+    return "use '*.' to encrypt all the resources from core API group or *.* to encrypt all resources";
+  }
+  if (inner.includes(resource)) return 'resources which do not have REST API/s cannot be encrypted';
+  const { group, resource: name } = groupResourceOf(resource);
+  const events = dialect.group('events');
+  if (group === events) {
+    return `'*.${events}' objects are stored using the 'events' API group in etcd. Use 'events' instead in the config file`;
+  }
+  if (group === 'extensions') {
+    return "'extensions' group has been removed and cannot be used for encryption";
+  }
+  if (group !== '*' || name === '*') return undefined;
+  return 'encrypting the same resource across groups is not supported';
+}
+
+function checkProvider(provider: JsonObject, path: string): FieldError[] {
+  const given = providerTypes.filter((type) => isObject(member(provider, type)));
+  const [type] = given;
+  if (type === undefined) {
+    const why =
+      'provider does not contain any of the expected providers: KMS, AESGCM, AESCBC, Secretbox, Identity';
+    return [invalid(path, {}, why)];
+  }
+  if (given.length > 1) {
+    const why =
+      'more than one provider specified in a single element, should split into different list elements';
+    return [invalid(path, {}, why)];
+  }
+  if (type === 'kms') return [invalid(`${path}.kms`, {}, 'is not to be had in this server')];
+  if (type === 'identity') return [];
+  const keys = objectsOf(member(member(provider, type) as JsonObject, 'keys'));
+  if (keys.length === 0) return [atLeastOne(`${path}.${type}.keys`, 'keys')];
+  return keys.flatMap((key, index) =>
+    checkKey(key, { path: `${path}.${type}.keys[${index}]`, lengths: keyLengths[type] }),
+  );
+}
+
+function checkKey(
+  key: JsonObject,
+  { path, lengths }: { readonly path: string; readonly lengths: readonly number[] },
+): FieldError[] {
+  const [name, secret] = [textOf(member(key, 'name')), textOf(member(key, 'secret'))];
+  const errors: FieldError[] = [];
+  if (name === '') errors.push(required(`${path}.name`, 'name is a mandatory field for a key'));
+  if (secret === '') {
+    errors.push(required(`${path}.secret`, 'secret is a mandatory field for a key'));
+    return errors;
+  }
+  const bytes = decodeSecret(secret);
+  const wrong = (why: string) => errors.push(invalid(`${path}.secret`, 'REDACTED', why));
+  if (bytes === undefined) wrong('secrets must be base64 encoded');
+  else if (!lengths.includes(bytes.length)) {
+    const expected = `[${lengths.join(' ')}]`;
+    wrong(`secret is not of the expected length, got ${bytes.length}, expected one of ${expected}`);
+  }
+  return errors;
+}
+
+/** Undefined for what is not base64 with its padding; line ends are let pass, as in Go. */
+function decodeSecret(text: string): Buffer | undefined {
+  const plain = text.replaceAll(/[\r\n]/g, '');
+  const bytes = Buffer.from(plain, 'base64');
+  return bytes.toString('base64') === plain ? bytes : undefined;
+}
+
+/** A rule behind one for all of its group would never be used. */
+function refuseMasked(rules: readonly EncryptionRule[]): void {
+  const earlier = new Set<string>();
+  for (const resource of rules.flatMap(({ resources }) => resources)) {
+    const ofGroup = `*.${groupResourceOf(resource).group}`;
+    const mask = [ofGroup, '*.*'].find((one) => earlier.has(one));
+    if (mask !== undefined) {
+      throw new ConfigurationError(
+        `resource ${JSON.stringify(resource)} is masked by earlier rule ${JSON.stringify(mask)}`,
+      );
+    }
+    earlier.add(resource);
+  }
+}
+
+function providerOf(provider: JsonObject): Provider {
+  const type = providerTypes.find((one) => isObject(member(provider, one)));
+  if (type === undefined || type === 'identity' || type === 'kms') return { type: 'identity' };
+  const keys = objectsOf(member(member(provider, type) as JsonObject, 'keys'));
+  return { type, keys: keys.map(keyOf) };
+}
+
+function keyOf(key: JsonObject): NamedKey {
+  const secret = decodeSecret(textOf(member(key, 'secret'))) ?? Buffer.alloc(0);
+  return { name: textOf(member(key, 'name')), secret };
+}
+
+/** `deployments.apps` is a resource and its group; without a point it is of the core group. */
+export function groupResourceOf(text: string): { group: string; resource: string } {
+  const point = text.indexOf('.');
+  if (point < 0) return { group: '', resource: text };
+  return { group: text.slice(point + 1), resource: text.slice(0, point) };
+}

@@ -1,0 +1,187 @@
+import type { MaybePromise } from '@wheelhouse/machinery';
+import {
+  type Store,
+  type StoredRecord,
+  StoreError,
+  type StoreEvent,
+  type WatchRequest,
+} from '../contract.ts';
+import type { ChooseTransformer } from './rules.ts';
+
+/** A store whose values are sealed (STORE-3). */
+export interface EncryptedStore extends Store {
+  /** Whether a key's value would be stored otherwise now, so that it should be written anew. */
+  isStale(key: string): Promise<boolean>;
+  /**
+   * Seals and opens with other keys from now on. Who watches something that could not be read ends,
+   * to read it again.
+   */
+  change(choose: ChooseTransformer): void;
+}
+
+/** What a writer's hint travels in, so that its own events need not be opened. */
+class SealedHint {
+  readonly owner: EncryptedStore;
+  readonly value: Buffer;
+  readonly hint: unknown;
+
+  constructor(owner: EncryptedStore, { value, hint }: { value: Buffer; hint?: unknown }) {
+    this.owner = owner;
+    this.value = value;
+    this.hint = hint;
+  }
+}
+
+/**
+ * Seals the values of a store, any store, on their way in and opens them on their way out, by the
+ * resource that `resourceOf` says a key is of. What cannot be opened is told of in the record; it
+ * does not take the others with it.
+ */
+export function encryptedStore(
+  store: Store,
+  options: {
+    readonly resourceOf: (key: string) => string;
+    readonly choose: ChooseTransformer;
+  },
+): EncryptedStore {
+  return new SealingStore(store, options);
+}
+
+class SealingStore implements EncryptedStore {
+  readonly #store: Store;
+  readonly #resourceOf: (key: string) => string;
+  #choose: ChooseTransformer;
+  /** Keys whose values could not be opened since the keys were changed last. */
+  readonly #unreadable = new Set<string>();
+  readonly #watches = new Map<string, Set<() => void>>();
+
+  constructor(store: Store, options: Parameters<typeof encryptedStore>[1]) {
+    this.#store = store;
+    this.#resourceOf = options.resourceOf;
+    this.#choose = options.choose;
+  }
+
+  change(choose: ChooseTransformer): void {
+    this.#choose = choose;
+    const unreadable = [...this.#unreadable];
+    this.#unreadable.clear();
+    for (const [prefix, ends] of [...this.#watches]) {
+      if (unreadable.some((key) => key.startsWith(prefix))) for (const end of [...ends]) end();
+    }
+  }
+
+  async isStale(key: string): Promise<boolean> {
+    const record = await this.#store.get(key);
+    if (record === undefined) return false;
+    try {
+      return this.#transformer(key).open(record.value, key).isStale;
+    } catch {
+      return false;
+    }
+  }
+
+  get(key: string, at?: number): MaybePromise<StoredRecord | undefined> {
+    const found = this.#store.get(key, at);
+    return found instanceof Promise ? found.then((one) => this.#opened(one)) : this.#opened(found);
+  }
+
+  async range(request: Parameters<Store['range']>[0]) {
+    const result = await this.#store.range(request);
+    return { ...result, records: result.records.map((record) => this.#opened(record)) };
+  }
+
+  async put(request: Parameters<Store['put']>[0]) {
+    const { key } = request;
+    const value = this.#transformer(key).seal(request.value, key);
+    const sealed = { ...request, value, hint: new SealedHint(this, request) };
+    const result = await this.#store.put(sealed);
+    if (result.ok) this.#unreadable.delete(key);
+    return result.ok ? result : { ...result, current: this.#opened(result.current) };
+  }
+
+  async delete(request: Parameters<Store['delete']>[0]) {
+    const result = await this.#store.delete(request);
+    if (result.ok) this.#unreadable.delete(request.key);
+    return result.ok ? result : { ...result, current: this.#opened(result.current) };
+  }
+
+  async watch(request: WatchRequest) {
+    const watch = await this.#store.watch({
+      ...request,
+      onEvents: (events) => request.onEvents(events.map((event) => this.#openedEvent(event))),
+    });
+    const { prefix } = request;
+    const ends = this.#watches.get(prefix) ?? new Set();
+    this.#watches.set(prefix, ends);
+    const forget = (): void => {
+      ends.delete(end);
+      if (ends.size === 0) this.#watches.delete(prefix);
+    };
+    const end = (): void => {
+      forget();
+      watch.close();
+      const message = 'the keys that values are sealed with have changed';
+      request.onEnd(new StoreError({ code: 'compacted', message }));
+    };
+    ends.add(end);
+    return {
+      get progress() {
+        return watch.progress;
+      },
+      reached: (revision: number) => watch.reached(revision),
+      close: () => {
+        forget();
+        watch.close();
+      },
+    };
+  }
+
+  currentRevision(prefix?: string) {
+    return this.#store.currentRevision(prefix);
+  }
+  compactRevision() {
+    return this.#store.compactRevision();
+  }
+  compact(revision: number) {
+    return this.#store.compact(revision);
+  }
+  ping() {
+    return this.#store.ping();
+  }
+  sizeBytes() {
+    return this.#store.sizeBytes();
+  }
+  /** Values stay sealed. */
+  snapshot() {
+    return this.#store.snapshot();
+  }
+  close() {
+    return this.#store.close();
+  }
+
+  #transformer(key: string) {
+    return this.#choose(this.#resourceOf(key));
+  }
+
+  #opened<T extends StoredRecord | undefined>(record: T): T {
+    return record === undefined ? record : { ...record, ...this.#open(record.key, record.value) };
+  }
+
+  #openedEvent(event: StoreEvent): StoreEvent {
+    if (event.type !== 'put') return event;
+    const { hint } = event;
+    if (hint instanceof SealedHint && hint.owner === this)
+      return { ...event, value: hint.value, hint: hint.hint };
+    return { ...event, ...this.#open(event.key, event.value) };
+  }
+
+  #open(key: string, stored: Buffer): Pick<StoredRecord, 'value' | 'unreadable'> {
+    try {
+      return { value: this.#transformer(key).open(stored, key).value };
+    } catch (error) {
+      this.#unreadable.add(key);
+      const why = error instanceof Error ? error.message : String(error);
+      return { value: stored, unreadable: why };
+    }
+  }
+}

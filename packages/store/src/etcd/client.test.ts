@@ -1,0 +1,277 @@
+import { constants, createServer, type Http2Server, type ServerHttp2Stream } from 'node:http2';
+import {
+  type AddressInfo,
+  connect,
+  createServer as createPlainServer,
+  type Socket,
+} from 'node:net';
+import { systemClock } from '@wheelhouse/machinery';
+import { FakeClock } from '@wheelhouse/machinery/testing';
+import { afterEach, describe, expect, test } from 'vitest';
+import { EtcdClient } from './client.ts';
+import type { CallError } from './errors.ts';
+import { GrpcChannel } from './grpc-channel.ts';
+import { MessageReader, messageFrame } from './grpc-message.ts';
+import { methods } from './protocol.ts';
+
+const cleanups: (() => Promise<void> | void)[] = [];
+afterEach(async () => {
+  for (const clean of cleanups.splice(0).reverse()) await clean();
+});
+
+/** A server of gRPC that answers each call by the next of a script; the last one again and again. */
+async function scripted(...script: ((stream: ServerHttp2Stream) => void)[]) {
+  const paths: string[] = [];
+  const sockets = new Set<Socket>();
+  const server: Http2Server = createServer();
+  server.on('connection', (socket: Socket) => sockets.add(socket));
+  server.on('stream', (stream, headers) => {
+    stream.on('error', () => {});
+    stream.resume();
+    const step = script[Math.min(paths.length, script.length - 1)];
+    paths.push(String(headers[':path']));
+    step?.(stream);
+  });
+  const port = await listening(server);
+  cleanups.push(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  return { url: `http://127.0.0.1:${port}`, paths, sockets };
+}
+
+/** A line to a server that passes nothing on once it is frozen. */
+async function freezing(url: string): Promise<{ readonly url: string; freeze(): void }> {
+  const sockets: Socket[] = [];
+  let isFrozen = false;
+  const server = createPlainServer((near) => {
+    const far = connect(Number(new URL(url).port), '127.0.0.1');
+    for (const [one, other] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      sockets.push(one);
+      one.on('error', () => {});
+      one.on('data', (chunk: Buffer) => {
+        if (!isFrozen) other.write(chunk);
+      });
+    }
+  });
+  const port = await listening(server);
+  cleanups.push(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  return {
+    url: `http://127.0.0.1:${port}`,
+    freeze: () => {
+      isFrozen = true;
+    },
+  };
+}
+
+async function listening(server: { listen(...args: [number, string, () => void]): unknown }) {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return (server as unknown as { address(): AddressInfo }).address().port;
+}
+
+const head = { ':status': 200, 'content-type': 'application/grpc' };
+const failing = (code: number, message: string) => (stream: ServerHttp2Stream) => {
+  const status = { 'grpc-status': String(code), 'grpc-message': encodeURIComponent(message) };
+  stream.respond({ ...head, ...status }, { endStream: true });
+};
+/** Answers with the revision 7, in two pieces. */
+const answering = (stream: ServerHttp2Stream) => {
+  stream.respond(head, { waitForTrailers: true });
+  stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }));
+  const frame = messageFrame(methods.compact.response.encode({ header: { revision: 7 } }));
+  stream.write(frame.subarray(0, 3));
+  stream.end(frame.subarray(3));
+};
+
+function clientOf(servers: readonly string[], clock = systemClock): EtcdClient {
+  const client = new EtcdClient({ connection: { servers }, clock, callTimeoutMs: 5000 });
+  cleanups.push(() => client.close());
+  return client;
+}
+
+const ask = (client: EtcdClient, repeatable: boolean) =>
+  client.call(methods.compact, { revision: 1 }, { repeatable });
+
+describe('calls', () => {
+  test('are answered, one after another on one connection', async () => {
+    const { url, paths, sockets } = await scripted(answering);
+    const client = clientOf([url]);
+    const answers = await Promise.all([ask(client, false), ask(client, true), ask(client, true)]);
+    expect(answers).toEqual(answers.map(() => ({ header: { revision: 7 } })));
+    expect(paths).toEqual(answers.map(() => '/etcdserverpb.KV/Compact'));
+    expect(sockets.size).toBe(1);
+  });
+
+  test('a leader that changed is told to who writes, and asked again for who reads', async () => {
+    const changed = failing(14, 'etcdserver: leader changed');
+    const { url, paths } = await scripted(changed, changed, answering);
+    const client = clientOf([url]);
+    const refused = { code: 'refused', message: 'etcdserver: leader changed' };
+    await expect(ask(client, false)).rejects.toMatchObject(refused);
+    expect(paths).toHaveLength(1);
+    expect(await ask(client, true)).toEqual({ header: { revision: 7 } });
+    expect(paths).toHaveLength(3);
+  });
+
+  test.each([
+    [8, 'etcdserver: mvcc: database space exceeded', 'no-space'],
+    [8, 'grpc: received message larger than max (4 vs. 2)', 'refused'],
+    [14, 'etcdserver: no leader', 'refused'],
+    [11, 'etcdserver: mvcc: required revision has been compacted', 'compacted'],
+    [4, 'context deadline exceeded', 'timed-out'],
+    [2, 'ünknown 100%', 'unavailable'],
+  ])('a status %i, %s, is %s', async (code, message, kind) => {
+    const { url } = await scripted(failing(code, message));
+    await expect(ask(clientOf([url]), false)).rejects.toMatchObject({ code: kind });
+    if (kind === 'unavailable') {
+      const words = expect.stringContaining(message);
+      await expect(ask(clientOf([url]), false)).rejects.toMatchObject({ message: words });
+    }
+  });
+
+  test('what no server has seen is sent to the next, even a write', async () => {
+    const refusing = await scripted((stream) => stream.close(constants.NGHTTP2_REFUSED_STREAM));
+    const good = await scripted(answering);
+    const dropping = createPlainServer((socket) => socket.destroy());
+    const dropped = `http://127.0.0.1:${await listening(dropping)}`;
+    cleanups.push(() => void dropping.close());
+    const client = clientOf(['http://127.0.0.1:1', dropped, refusing.url, good.url]);
+    expect(await ask(client, false)).toEqual({ header: { revision: 7 } });
+    expect(refusing.paths).toHaveLength(1);
+  });
+
+  test('a write that was cut off is not made again', async () => {
+    const cutting = await scripted((stream) => stream.session?.destroy());
+    const good = await scripted(answering);
+    const client = clientOf([cutting.url, good.url]);
+    await expect(ask(client, false)).rejects.toMatchObject({ code: 'unavailable' });
+    expect(good.paths).toEqual([]);
+    expect(await ask(client, false)).toEqual({ header: { revision: 7 } });
+  });
+
+  test('answers that are none are errors', async () => {
+    const http = await scripted((stream) =>
+      stream.respond({ ':status': 503 }, { endStream: true }),
+    );
+    await expect(ask(clientOf([http.url]), false)).rejects.toThrow('HTTP status 503');
+    const silent = await scripted(failing(0, ''));
+    await expect(ask(clientOf([silent.url]), false)).rejects.toThrow('answered nothing');
+    const compressed = await scripted((stream) => {
+      stream.respond(head);
+      stream.end(Buffer.from([1, 0, 0, 0, 0]));
+    });
+    await expect(ask(clientOf([compressed.url]), false)).rejects.toThrow('compressed');
+  });
+});
+
+describe('servers that stand still', () => {
+  const silently = () => {};
+
+  /** Moves the clock on in steps, so that what waits for the network has its turns. */
+  async function pass(clock: FakeClock, ms: number, isOver: () => boolean): Promise<void> {
+    for (let step = 0; step < 500 && !isOver(); step++) {
+      clock.advance(ms / 50);
+      await new Promise<void>((resolve) => systemClock.after(2, resolve));
+    }
+  }
+
+  test('are left when a call has waited long enough, and so are their streams', async () => {
+    const clock = new FakeClock();
+    const still = await scripted(silently);
+    const good = await scripted(answering);
+    const client = clientOf([still.url, good.url], clock);
+    let lost = '';
+    client.stream(
+      methods.watch,
+      {},
+      { onResponse: () => {}, onEnd: (error) => (lost = error?.message ?? 'ended') },
+    );
+    let outcome: unknown;
+    ask(client, false).catch((error: unknown) => {
+      outcome = error;
+    });
+    await pass(clock, 6000, () => outcome !== undefined && lost !== '');
+    expect(outcome).toMatchObject({ code: 'timed-out' });
+    expect(lost).toBe('etcd cannot be reached: the connection was lost');
+    expect(await ask(client, false)).toEqual({ header: { revision: 7 } });
+  });
+
+  test('are noticed by their silence where nobody asks', async () => {
+    const clock = new FakeClock();
+    const still = await scripted(silently);
+    const line = await freezing(still.url);
+    const channel = new GrpcChannel({ origin: line.url, tls: {}, clock });
+    cleanups.push(() => channel.close());
+    let error: CallError | undefined;
+    const handlers = {
+      onMessage: () => {},
+      onEnd: (failure: CallError | undefined) => {
+        error = failure;
+      },
+    };
+    channel.call('/watch', { message: Buffer.alloc(0), more: 'open' }, handlers);
+    await pass(clock, 0, () => still.paths.length === 1);
+    await pass(clock, 10_000, () => clock.monotonic() > 65_000);
+    expect(error).toBeUndefined();
+    line.freeze();
+    await pass(clock, 10_000, () => error !== undefined);
+    expect(error).toMatchObject({ code: 14, details: 'the connection was lost', reach: 'sent' });
+  });
+
+  test('that never speak are no connection', async () => {
+    const clock = new FakeClock();
+    const mute = createPlainServer((socket) => socket.on('error', () => {}));
+    const url = `http://127.0.0.1:${await listening(mute)}`;
+    const channel = new GrpcChannel({ origin: url, tls: {}, clock });
+    cleanups.push(() => {
+      channel.close();
+      mute.close();
+    });
+    let error: CallError | undefined;
+    const onEnd = (failure: CallError | undefined) => {
+      error = failure;
+    };
+    const start = () =>
+      channel.call(
+        '/a',
+        { message: Buffer.alloc(0), more: 'none' },
+        { onMessage: () => {}, onEnd },
+      );
+    start();
+    await pass(clock, 11_000, () => error !== undefined);
+    expect(error).toMatchObject({ code: 14, reach: 'unsent' });
+    expect(error?.details).toContain('it does not answer');
+    error = undefined;
+    start();
+    await pass(clock, 0, () => error !== undefined);
+    expect((error as CallError | undefined)?.details).toContain('could not be reached just now');
+  });
+
+  test('a client that is closed lets all go', async () => {
+    const still = await scripted(silently);
+    const client = clientOf([still.url]);
+    const waiting = ask(client, true);
+    client.close();
+    await expect(waiting).rejects.toMatchObject({ code: 'closed' });
+    await expect(ask(client, true)).rejects.toMatchObject({ code: 'closed' });
+  });
+});
+
+test('messages are put together however they are cut', () => {
+  const texts = ['', 'a', 'b'.repeat(300), '', 'c'.repeat(70_000)];
+  const whole = Buffer.concat(texts.map((text) => messageFrame(Buffer.from(text))));
+  for (const size of [1, 2, 4, 5, 6, 7, 299, 4096, whole.length]) {
+    const reader = new MessageReader();
+    const found: string[] = [];
+    for (let at = 0; at < whole.length; at += size) {
+      found.push(...reader.push(whole.subarray(at, at + size)).map(String));
+    }
+    expect(found).toEqual(texts);
+  }
+});

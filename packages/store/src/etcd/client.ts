@@ -1,0 +1,194 @@
+import { isIP } from 'node:net';
+import { type ConnectionOptions, checkServerIdentity } from 'node:tls';
+import { type Clock, trustIn, verdict } from '@wheelhouse/machinery';
+import type { StoreError } from '../contract.ts';
+import { closedStore } from '../revisions.ts';
+import { addressOf } from './address.ts';
+import { CallError, isPassing, statusCode, storeErrorOf, timedOut, wasNotSent } from './errors.ts';
+import { GrpcChannel } from './grpc-channel.ts';
+import type { Method } from './protocol.ts';
+
+/** Where etcd is, and who we are to it. Certificates and keys are PEM. */
+export interface EtcdConnection {
+  /** URLs of the members: `https://host:2379`; without a scheme, TLS where there is any PEM. */
+  readonly servers: readonly string[];
+  readonly ca?: Buffer;
+  readonly certificate?: Buffer;
+  readonly key?: Buffer;
+}
+
+/** A call that is open until it is closed, or has ended. */
+export interface OpenStream {
+  close(): void;
+}
+
+/**
+ * Calls methods of etcd's on one of its members, and goes over to the next one when that does not
+ * answer. Every call ends in time; all errors are StoreErrors.
+ */
+export class EtcdClient {
+  readonly #members: readonly GrpcChannel[];
+  readonly #clock: Clock;
+  readonly #callTimeoutMs: number;
+  /** Each gives a call up that is waited for. */
+  readonly #pending = new Set<() => void>();
+  #current = 0;
+  #closed = false;
+
+  /** Throws StoreError `unavailable` for a server that no URL is made of. */
+  constructor(options: {
+    readonly connection: EtcdConnection;
+    readonly clock: Clock;
+    readonly callTimeoutMs: number;
+  }) {
+    this.#clock = options.clock;
+    this.#callTimeoutMs = options.callTimeoutMs;
+    const { connection, clock } = options;
+    this.#members = connection.servers.map((url) => memberOf(url, { connection, clock }));
+  }
+
+  /**
+   * Asks once, or once more where nothing can have happened: `repeatable` says that nothing is
+   * changed by asking twice.
+   */
+  async call<Request, Response>(
+    method: Method<Request, Response>,
+    request: Partial<Request>,
+    options: { readonly repeatable: boolean; readonly timeoutMs?: number },
+  ): Promise<Response> {
+    const deadline = this.#clock.monotonic() + (options.timeoutMs ?? this.#callTimeoutMs);
+    const attemptsMax = Math.max(2, this.#members.length);
+    for (let attempt = 1; ; attempt += 1) {
+      if (this.#closed) throw closedStore();
+      const member = this.#current;
+      const timeoutMs = deadline - this.#clock.monotonic();
+      try {
+        return await this.#callOn(member, { method, request, timeoutMs });
+      } catch (error) {
+        if (this.#closed) throw closedStore();
+        const again = options.repeatable ? isPassing(error) : wasNotSent(error);
+        if (isPassing(error)) this.#leave(member);
+        if (!again || attempt >= attemptsMax) throw storeErrorOf(error);
+      }
+    }
+  }
+
+  /** Opens a stream both ways and sends the one request; ends at the latest with the client. */
+  stream<Request, Response>(
+    method: Method<Request, Response>,
+    request: Partial<Request>,
+    handlers: {
+      readonly onResponse: (response: Response) => void;
+      /** Called once; without an error when etcd has ended the stream as it should. */
+      readonly onEnd: (error: StoreError | undefined) => void;
+    },
+  ): OpenStream {
+    const member = this.#current;
+    const channel = this.#members[member] as GrpcChannel;
+    const message = method.request.encode(request);
+    const call = channel.call(
+      method.path,
+      { message, more: 'open' },
+      {
+        onMessage: (bytes) => handlers.onResponse(method.response.decode(bytes)),
+        onEnd: (error) => {
+          if (isPassing(error)) this.#leave(member);
+          handlers.onEnd(error === undefined ? undefined : storeErrorOf(error));
+        },
+      },
+    );
+    return { close: () => call.cancel() };
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const member of this.#members) member.close();
+    for (const giveUp of [...this.#pending]) giveUp();
+  }
+
+  #callOn<Request, Response>(
+    member: number,
+    call: {
+      readonly method: Method<Request, Response>;
+      readonly request: Partial<Request>;
+      readonly timeoutMs: number;
+    },
+  ): Promise<Response> {
+    const { method, request, timeoutMs } = call;
+    const channel = this.#members[member] as GrpcChannel;
+    const message = method.request.encode(request);
+    return new Promise((resolve, reject) => {
+      let answer: Buffer | undefined;
+      const settle = (failure: unknown) => {
+        timer.stop();
+        this.#pending.delete(giveUp);
+        try {
+          if (failure !== undefined) reject(failure);
+          else resolve(answerOf(method, answer));
+        } catch (error) {
+          reject(error);
+        }
+      };
+      const giveUp = () => settle(closedStore());
+      this.#pending.add(giveUp);
+      const timer = this.#clock.after(Math.max(0, timeoutMs), () => {
+        running.cancel();
+        this.#abandon(member);
+        settle(timedOut());
+      });
+      const running = channel.call(
+        method.path,
+        { message, more: 'none' },
+        {
+          onMessage: (bytes) => {
+            answer = bytes;
+          },
+          onEnd: settle,
+        },
+      );
+    });
+  }
+
+  /**
+   * A member that does not answer may stand still, and its connection with it: another one may do
+   * better, also at telling of changes.
+   */
+  #abandon(member: number): void {
+    if (this.#members.length === 1) return;
+    this.#leave(member);
+    this.#members[member]?.reset();
+  }
+
+  /** Goes over to the next member, unless somebody else has done so. */
+  #leave(member: number): void {
+    if (this.#current === member) this.#current = (member + 1) % this.#members.length;
+  }
+}
+
+function memberOf(
+  server: string,
+  of: { readonly connection: EtcdConnection; readonly clock: Clock },
+): GrpcChannel {
+  const { connection, clock } = of;
+  const { ca, certificate, key } = connection;
+  const hasCertificates = ca !== undefined || certificate !== undefined;
+  const { host, address, secure } = addressOf(server, { hasCertificates });
+  const tls: ConnectionOptions = {
+    ...trustIn(ca),
+    ...(certificate === undefined ? {} : { cert: certificate }),
+    ...(key === undefined ? {} : { key }),
+    // TLS names hosts, not addresses; the certificate is judged by the address all the same.
+    ...(isIP(host) === 0 ? {} : { servername: '' }),
+    checkServerIdentity: verdict((_name, shown) => checkServerIdentity(host, shown)),
+  };
+  return new GrpcChannel({ origin: `${secure ? 'https' : 'http'}://${address}`, tls, clock });
+}
+
+/** Throws when it cannot be read. */
+function answerOf<Request, Response>(
+  method: Method<Request, Response>,
+  bytes: Buffer | undefined,
+): Response {
+  if (bytes !== undefined) return method.response.decode(bytes);
+  throw new CallError({ code: statusCode.internal, details: 'etcd has answered nothing' });
+}

@@ -1,0 +1,177 @@
+import { systemClock } from '@wheelhouse/machinery';
+import { FakeClock } from '@wheelhouse/machinery/testing';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { collect, storeSuite } from '../suite.ts';
+import { type EtcdStoreOptions, openEtcdStore } from './etcd-store.ts';
+import { methods } from './protocol.ts';
+import { freshStore, hasEtcd, startTestEtcd, type TestEtcd } from './testing.ts';
+
+describe.skipIf(!hasEtcd)('with an etcd', () => {
+  let etcd: TestEtcd;
+  beforeAll(async () => {
+    etcd = await startTestEtcd();
+  });
+  afterAll(() => etcd.dispose());
+
+  storeSuite({
+    name: 'etcd',
+    snapshots: 'none',
+    open: async () => {
+      const store = await freshStore(etcd);
+      return { store, dispose: () => store.close() };
+    },
+  });
+
+  const bytes = (text: string) => Buffer.from(text);
+  const open = (theirs: string, more: Partial<EtcdStoreOptions> = {}) =>
+    openEtcdStore({
+      connection: { servers: [etcd.url] },
+      clock: systemClock,
+      keys: { ours: '/registry', theirs },
+      callTimeoutMs: 10_000,
+      startTimeoutMs: 10_000,
+      ...more,
+    });
+
+  test('a store opened later reads the past that it was not there for', async () => {
+    const first = await open('/past');
+    const before = await first.currentRevision();
+    for (let i = 0; i < 5; i++) {
+      await first.put({ key: `/registry/p/${i}`, value: bytes('v'), expect: 0 });
+    }
+    const later = await open('/past');
+    const seen = await collect(later, { prefix: '/registry/p/', after: before + 1 });
+    await seen.watch.reached(before + 5);
+    expect(seen.events().map((event) => event.key)).toEqual(
+      [1, 2, 3, 4].map((i) => `/registry/p/${i}`),
+    );
+    await first.put({ key: '/registry/p/new', value: bytes('v'), expect: 0 });
+    await seen.watch.reached(before + 6);
+    expect(seen.events().at(-1)?.key).toBe('/registry/p/new');
+    await Promise.all([first.close(), later.close()]);
+  });
+
+  test('two stores see each other: what one has written the other reads and watches', async () => {
+    const [one, other] = await Promise.all([open('/both'), open('/both')]);
+    const after = await other.currentRevision();
+    const seen = await collect(other, { prefix: '/registry/', after });
+    for (let i = 0; i < 20; i++) {
+      const key = `/registry/k/${i}`;
+      const put = await one.put({ key, value: bytes(`${i}`), expect: 0, hint: { mine: i } });
+      expect(put.ok).toBe(true);
+      expect((await other.get(key))?.value.toString()).toBe(`${i}`);
+      await seen.watch.reached(await other.currentRevision());
+      expect(seen.events().at(-1)).toMatchObject({ type: 'put', key, value: bytes(`${i}`) });
+      expect(seen.events().at(-1)).not.toHaveProperty('hint');
+    }
+    await Promise.all([one.close(), other.close()]);
+  });
+
+  test('keys of others move the progress of a watch, and are not seen', async () => {
+    const [mine, others] = await Promise.all([open('/mine'), open('/others')]);
+    const seen = await collect(mine, { prefix: '/registry/', after: await mine.currentRevision() });
+    await others.put({ key: '/registry/x', value: bytes('v'), expect: 0 });
+    await seen.watch.reached(await mine.currentRevision());
+    expect(seen.events()).toEqual([]);
+    expect((await mine.range({ prefix: '/registry/' })).records).toEqual([]);
+    await Promise.all([mine.close(), others.close()]);
+  });
+
+  test('keys that expire go by themselves, and no others', async () => {
+    const expiring = [{ prefix: '/registry/events/', ttlMs: 1000, leaseReuseMs: 60_000 }];
+    const store = await open('/expiring', { expiring });
+    const after = await store.currentRevision();
+    const seen = await collect(store, { prefix: '/registry/', after });
+    await store.put({ key: '/registry/events/a', value: bytes('v'), expect: 0 });
+    await store.put({ key: '/registry/others/a', value: bytes('v'), expect: 0 });
+    while (seen.events().length < 3) {
+      await Promise.resolve(seen.watch.reached(after + 3));
+    }
+    expect(seen.events()[2]).toMatchObject({ type: 'delete', key: '/registry/events/a' });
+    expect(await store.get('/registry/others/a')).toBeDefined();
+    await store.close();
+  });
+
+  test('keys that expire are given another lease when theirs has gone', async () => {
+    const expiring = [{ prefix: '/registry/events/', ttlMs: 3_600_000, leaseReuseMs: 60_000 }];
+    const store = await open('/leased', { expiring });
+    const put = (name: string) =>
+      store.put({ key: `/registry/events/${name}`, value: bytes('v'), expect: 0 });
+    await put('a');
+    const { leases } = await store.client.call(methods.leases, {}, { repeatable: true });
+    for (const { id } of leases) {
+      await store.client.call(methods.leaseRevoke, { id }, { repeatable: true });
+    }
+    expect((await put('b')).ok).toBe(true);
+    const left = await store.range({ prefix: '/registry/events/' });
+    expect(left.records.map(({ key }) => key)).toEqual(['/registry/events/b']);
+    await store.close();
+  });
+
+  test('a watch goes on where it broke off, and ends when that was compacted', async () => {
+    const clock = new FakeClock();
+    const store = await open('/broken', { clock });
+    const [going, ending] = await Promise.all(
+      ['/registry/a/', '/registry/'].map(async (prefix) =>
+        collect(store, { prefix, after: await store.currentRevision() }),
+      ),
+    );
+    const restart = async () => {
+      await etcd.kill();
+      await etcd.start();
+      return open('/broken');
+    };
+    const value = bytes('v');
+    // Until the clock moves, the store does not look for etcd again.
+    const other = await restart();
+    await other.put({ key: '/registry/a/1', value, expect: 0 });
+    const revision = await other.currentRevision();
+    expect(going?.events()).toEqual([]);
+    await moved(clock, () => (going?.watch.progress ?? 0) >= revision);
+    expect(going?.events().map(({ key }) => key)).toEqual(['/registry/a/1']);
+    await other.close();
+
+    const another = await restart();
+    await another.put({ key: '/registry/a/2', value, expect: 0 });
+    await another.put({ key: '/registry/a/3', value, expect: 0 });
+    await another.compact(await another.currentRevision());
+    await moved(clock, () => ending?.ended() !== undefined);
+    expect(ending?.ended()).toMatchObject({ code: 'compacted' });
+    const after = await another.currentRevision();
+    const fresh = await collect(store, { prefix: '/registry/', after });
+    await another.put({ key: '/registry/a/4', value, expect: 0 });
+    await fresh.watch.reached(after + 1);
+    expect(fresh.events().map(({ key }) => key)).toEqual(['/registry/a/4']);
+    await Promise.all([store.close(), another.close()]);
+  });
+
+  test('a copy is for etcd’s own tool to make', async () => {
+    const store = await open('/copied');
+    const message = expect.stringContaining('etcdctl snapshot save');
+    await expect(store.snapshot()).rejects.toMatchObject({ code: 'unavailable', message });
+    await store.close();
+  });
+
+  test('what etcd will not take is refused in its own words', async () => {
+    const store = await open('/large');
+    const put = (size: number) =>
+      store.put({ key: '/registry/large', value: Buffer.alloc(size, 'x'), expect: 0 });
+    const refused = { code: 'refused', message: 'etcdserver: request is too large' };
+    await expect(put(1_700_000)).rejects.toMatchObject(refused);
+    await expect(put(3_000_000)).rejects.toMatchObject(refused);
+    expect(await store.get('/registry/large')).toBeUndefined();
+    await store.close();
+  });
+});
+
+const pause = () => new Promise<void>((resolve) => systemClock.after(10, resolve));
+
+/** Moves a clock on until something holds, or a while has passed. */
+async function moved(clock: FakeClock, holds: () => boolean): Promise<void> {
+  for (let step = 0; step < 500; step++) {
+    if (holds()) return;
+    clock.advance(100);
+    await pause();
+  }
+  throw new Error('it did not come to hold');
+}

@@ -1,0 +1,308 @@
+import {
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  connect,
+  constants,
+  type IncomingHttpHeaders,
+} from 'node:http2';
+import type { ConnectionOptions } from 'node:tls';
+import { type Clock, ignoreErrors, listen, type Timer } from '@wheelhouse/machinery';
+import { CallError, notConnected, statusCode } from './errors.ts';
+import { MessageReader, messageFrame } from './grpc-message.ts';
+
+const keepaliveMs = 30_000;
+const keepaliveTimeoutMs = 10_000;
+const connectTimeoutMs = 10_000;
+/** After a connection has failed calls fail at once for so long, doubled each time. */
+const pauseMs = { first: 100, longest: 1000 };
+/** What may be under way to us: for each call, and in all. */
+const windowBytes = { call: 4 * 2 ** 20, connection: 16 * 2 ** 20 };
+/** For node's own count of what it holds: a page of objects may be large. */
+const sessionMegabytesMax = 2 ** 20;
+
+export interface ChannelOptions {
+  /** `https://10.0.0.1:2379` */
+  readonly origin: string;
+  /** Of https. */
+  readonly tls: ConnectionOptions;
+  readonly clock: Clock;
+}
+
+/** Hears of one call; `onEnd` is the last to be called, once, unless the call was cancelled. */
+export interface CallHandlers {
+  readonly onMessage: (bytes: Buffer) => void;
+  /** Without an error when the server has ended the call with status 0. */
+  readonly onEnd: (error: CallError | undefined) => void;
+}
+
+/** A call under way. */
+export interface Call {
+  /** Its handlers hear nothing more. Harmless when it is over. */
+  cancel(): void;
+}
+
+/**
+ * Calls of gRPC to one server over one HTTP/2 connection, which is made when it is first needed,
+ * and again when it was lost. A call fails as CallError: as not connected when it has certainly not
+ * been sent. Written for etcd's part of gRPC alone: no compression, no retries, no balancing, which
+ * take as long in the usual library as the HTTP/2 beneath it.
+ */
+export class GrpcChannel {
+  readonly #options: ChannelOptions;
+  readonly #calls = new Set<ChannelCall>();
+  #session: ClientHttp2Session | undefined;
+  #connecting: Promise<ClientHttp2Session> | undefined;
+  /** Monotonic time before which no connection is tried, and the pause after the next failure. */
+  #notBefore = 0;
+  #pauseMs = pauseMs.first;
+  #closed = false;
+
+  constructor(options: ChannelOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Sends one message to a method (`/etcdserverpb.KV/Range`); `more: 'open'` leaves our side of the
+   * call open, as methods want that take many.
+   */
+  call(
+    path: string,
+    request: { readonly message: Buffer; readonly more: 'none' | 'open' },
+    handlers: CallHandlers,
+  ): Call {
+    const call = new ChannelCall(handlers, () => this.#calls.delete(call));
+    this.#calls.add(call);
+    const session = this.#session;
+    if (session !== undefined && isUsable(session)) call.begin(session, path, request);
+    else {
+      this.#connected().then(
+        (made) => call.begin(made, path, request),
+        (error: unknown) => call.end(notConnected(error)),
+      );
+    }
+    return call;
+  }
+
+  /** Breaks the connection: all calls fail, and the next one makes another. */
+  reset(): void {
+    this.#session?.destroy();
+    this.#session = undefined;
+  }
+
+  /** Ends everything; nothing is heard any more. */
+  close(): void {
+    this.#closed = true;
+    for (const call of [...this.#calls]) call.cancel();
+    this.reset();
+  }
+
+  #connected(): Promise<ClientHttp2Session> {
+    if (this.#connecting !== undefined) return this.#connecting;
+    const { clock } = this.#options;
+    if (this.#closed) return Promise.reject(new Error('the client is closed'));
+    if (clock.monotonic() < this.#notBefore) {
+      return Promise.reject(new Error('it could not be reached just now'));
+    }
+    const connecting = this.#connect().then(
+      (session) => {
+        this.#connecting = undefined;
+        this.#pauseMs = pauseMs.first;
+        this.#keep(session);
+        return session;
+      },
+      (error: unknown) => {
+        this.#connecting = undefined;
+        this.#notBefore = clock.monotonic() + this.#pauseMs;
+        this.#pauseMs = Math.min(this.#pauseMs * 2, pauseMs.longest);
+        throw error;
+      },
+    );
+    this.#connecting = connecting;
+    return connecting;
+  }
+
+  /** Resolves once the server has spoken: who accepts a connection need not be there. */
+  #connect(): Promise<ClientHttp2Session> {
+    const { origin, tls, clock } = this.#options;
+    return new Promise((resolve, reject) => {
+      const session = connect(origin, {
+        ...tls,
+        settings: { enablePush: false, initialWindowSize: windowBytes.call },
+        maxSessionMemory: sessionMegabytesMax,
+      });
+      let problem = 'the connection was closed';
+      const timer = clock.after(connectTimeoutMs, () => {
+        problem = 'it does not answer';
+        session.destroy();
+      });
+      let isOpen = false;
+      listen(
+        session,
+        { where: 'store' },
+        {
+          error(error: Error) {
+            problem = error.message;
+          },
+          close() {
+            timer.stop();
+            reject(new Error(problem));
+          },
+          remoteSettings() {
+            if (isOpen) return;
+            isOpen = true;
+            timer.stop();
+            session.setLocalWindowSize(windowBytes.connection);
+            resolve(session);
+          },
+        },
+      );
+    });
+  }
+
+  #keep(session: ClientHttp2Session): void {
+    if (this.#closed) {
+      session.destroy();
+      return;
+    }
+    this.#session = session;
+    const { clock } = this.#options;
+    let answer: Timer | undefined;
+    const pulse = clock.every(keepaliveMs, () => {
+      if (this.#calls.size === 0 || !isUsable(session)) return;
+      answer?.stop();
+      const waiting = clock.after(keepaliveTimeoutMs, () => session.destroy());
+      answer = waiting;
+      session.ping(() => waiting.stop());
+    });
+    const close = () => {
+      pulse.stop();
+      answer?.stop();
+      if (this.#session === session) this.#session = undefined;
+    };
+    listen(session, { where: 'store' }, { close });
+  }
+}
+
+function isUsable(session: ClientHttp2Session): boolean {
+  return !session.closed && !session.destroyed;
+}
+
+const fixedHead = {
+  ':method': 'POST',
+  'content-type': 'application/grpc',
+  te: 'trailers',
+  // A member that has lost the others must say so, rather than keep us waiting.
+  hasleader: 'true',
+} as const;
+
+class ChannelCall implements Call {
+  readonly #handlers: CallHandlers;
+  readonly #onOver: () => void;
+  readonly #messages = new MessageReader();
+  #stream: ClientHttp2Stream | undefined;
+  #isOver = false;
+  #status: { readonly code: number; readonly details: string } | undefined;
+
+  constructor(handlers: CallHandlers, onOver: () => void) {
+    this.#handlers = handlers;
+    this.#onOver = onOver;
+  }
+
+  begin(
+    session: ClientHttp2Session,
+    path: string,
+    request: { readonly message: Buffer; readonly more: 'none' | 'open' },
+  ): void {
+    if (this.#isOver) return;
+    let stream: ClientHttp2Stream;
+    try {
+      stream = session.request({ ...fixedHead, ':path': path });
+    } catch (error) {
+      this.end(notConnected(error));
+      return;
+    }
+    this.#stream = stream;
+    listen(
+      stream,
+      { where: 'store' },
+      {
+        response: (headers: IncomingHttpHeaders) => this.#heard(headers),
+        trailers: (headers: IncomingHttpHeaders) => this.#heard(headers),
+        data: (chunk: Buffer) => this.#take(chunk),
+        end: () => this.#finish(),
+        close: () => this.#finish(stream.rstCode),
+      },
+    );
+    // What went wrong shows when it is closed.
+    ignoreErrors(stream);
+    const frame = messageFrame(request.message);
+    if (request.more === 'none') stream.end(frame);
+    else stream.write(frame);
+  }
+
+  cancel(): void {
+    if (this.#isOver) return;
+    this.#over();
+    this.#stream?.close(constants.NGHTTP2_CANCEL);
+  }
+
+  end(error: CallError | undefined): void {
+    if (this.#isOver) return;
+    this.#over();
+    // What both sides have ended closes by itself.
+    const isEnded = this.#stream?.writableEnded === true && this.#stream.readableEnded;
+    if (!isEnded) this.#stream?.close(constants.NGHTTP2_CANCEL);
+    this.#handlers.onEnd(error);
+  }
+
+  #over(): void {
+    this.#isOver = true;
+    this.#onOver();
+  }
+
+  #heard(headers: IncomingHttpHeaders): void {
+    const code = headers['grpc-status'];
+    const http = headers[':status'];
+    if (code !== undefined) {
+      this.#status = { code: Number(code), details: detailsIn(headers['grpc-message']) };
+    } else if (http !== undefined && Number(http) !== 200) {
+      const details = `it answers HTTP status ${http}`;
+      this.#status = { code: statusCode.unavailable, details };
+    }
+  }
+
+  #take(chunk: Buffer): void {
+    if (this.#isOver) return;
+    try {
+      for (const message of this.#messages.push(chunk)) {
+        if (!this.#isOver) this.#handlers.onMessage(message);
+      }
+    } catch (error) {
+      this.end(new CallError({ code: statusCode.internal, details: String(error) }));
+    }
+  }
+
+  /** @param rstCode why the stream was closed, once it is */
+  #finish(rstCode?: number): void {
+    if (this.#isOver) return;
+    const status = this.#status;
+    if (status !== undefined) {
+      this.end(status.code === statusCode.ok ? undefined : new CallError(status));
+    } else if (rstCode === constants.NGHTTP2_REFUSED_STREAM) {
+      this.end(notConnected('the call was refused unread'));
+    } else if (rstCode !== undefined) {
+      const details = 'the connection was lost';
+      this.end(new CallError({ code: statusCode.unavailable, details }));
+    }
+  }
+}
+
+/** The text of a status is percent-encoded. */
+function detailsIn(message: string | string[] | undefined): string {
+  const text = Array.isArray(message) ? message.join() : (message ?? '');
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

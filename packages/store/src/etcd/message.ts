@@ -1,0 +1,192 @@
+import { WireReader, WireWriter, wireBytes, wireVarint } from '@wheelhouse/codec';
+
+/**
+ * Protobuf messages declared as tables of numbered fields. Only what etcd's protocol needs:
+ * integers, booleans, bytes, texts, messages, and lists of them.
+ */
+
+/** How one kind of value is written; a value that `isUnset` is left out, as proto3 has it. */
+interface ValueForm<Value> {
+  readonly wireType: number;
+  readonly unset: Value;
+  isUnset(value: Value): boolean;
+  write(writer: WireWriter, value: Value): void;
+  read(reader: WireReader): Value;
+}
+
+interface Field<Value> {
+  readonly number: number;
+  readonly wireType: number;
+  write(writer: WireWriter, value: Value): void;
+  /** The value after one more occurrence of the field. */
+  read(reader: WireReader, before: Value): Value;
+  initial(): Value;
+}
+
+type Fields = Readonly<Record<string, Field<unknown>>>;
+
+type ValueOf<F> = F extends Field<infer Value> ? Value : never;
+
+/** A message of some fields, between its bytes and a plain object. */
+export interface MessageForm<Values> {
+  encode(values: Partial<Values>): Buffer;
+  /** In front of what has been written. */
+  write(writer: WireWriter, values: Partial<Values>): void;
+  /** Throws ProtobufError; fields that it does not know are passed over. */
+  decode(bytes: Buffer): Values;
+}
+
+const exactNumber = (value: number | bigint): number => Number(value);
+
+/** A 64-bit integer known to fit a number: revisions, counts, seconds. */
+export const integer: ValueForm<number> = {
+  wireType: wireVarint,
+  unset: 0,
+  isUnset: (value) => value === 0,
+  write: (writer, value) => writer.int64(value),
+  read: (reader) => exactNumber(reader.int64()),
+};
+
+/** A 64-bit identifier, of any bits. */
+export const identifier: ValueForm<number | bigint> = {
+  wireType: wireVarint,
+  unset: 0,
+  isUnset: (value) => value === 0,
+  write: (writer, value) => writer.int64(value),
+  read: (reader) => reader.int64(),
+};
+
+export const boolean: ValueForm<boolean> = {
+  wireType: wireVarint,
+  unset: false,
+  isUnset: (value) => !value,
+  write: (writer, value) => writer.boolean(value),
+  read: (reader) => reader.boolean(),
+};
+
+const nothing = Buffer.alloc(0);
+
+/** Bytes; what is read shares memory with the message. */
+export const bytes: ValueForm<Buffer> = {
+  wireType: wireBytes,
+  unset: nothing,
+  isUnset: (value) => value.length === 0,
+  write: (writer, value) => writer.bytes(value),
+  read: (reader) => reader.bytes(),
+};
+
+export const text: ValueForm<string> = {
+  wireType: wireBytes,
+  unset: '',
+  isUnset: (value) => value === '',
+  write: (writer, value) => writer.text(value),
+  read: (reader) => reader.bytes().toString('utf8'),
+};
+
+/** A message as another one's value; undefined when it was left out. */
+export function nested<Values>(form: MessageForm<Values>): ValueForm<Values | undefined> {
+  return {
+    wireType: wireBytes,
+    unset: undefined,
+    isUnset: (value) => value === undefined,
+    write(writer, value) {
+      const before = writer.length;
+      form.write(writer, value ?? {});
+      writer.lengthSince(before);
+    },
+    read: (reader) => form.decode(reader.bytes()),
+  };
+}
+
+/** As `nested`, for messages to send, of which only some fields are said. */
+export function sent<Values>(form: MessageForm<Values>): ValueForm<Partial<Values> | undefined> {
+  return nested(form) as ValueForm<Partial<Values> | undefined>;
+}
+
+/** A field that is there once. */
+export function one<Value>(number: number, form: ValueForm<Value>): Field<Value> {
+  return {
+    number,
+    wireType: form.wireType,
+    write(writer, value) {
+      if (form.isUnset(value)) return;
+      form.write(writer, value);
+      writer.key(number, form.wireType);
+    },
+    read: (reader) => form.read(reader),
+    initial: () => form.unset,
+  };
+}
+
+/** A field of which exactly one of several is there: it is written although it is unset. */
+export function chosen<Value>(number: number, form: ValueForm<Value>): Field<Value | undefined> {
+  return {
+    number,
+    wireType: form.wireType,
+    write(writer, value) {
+      if (value === undefined) return;
+      form.write(writer, value);
+      writer.key(number, form.wireType);
+    },
+    read: (reader) => form.read(reader),
+    initial: () => undefined,
+  };
+}
+
+/** A field that may be there many times. */
+export function many<Value>(
+  number: number,
+  form: ValueForm<Value>,
+): Field<Exclude<Value, undefined>[]> {
+  return {
+    number,
+    wireType: form.wireType,
+    write(writer, values) {
+      for (let at = values.length - 1; at >= 0; at--) {
+        form.write(writer, values[at] as Value);
+        writer.key(number, form.wireType);
+      }
+    },
+    read(reader, before) {
+      before.push(form.read(reader) as Exclude<Value, undefined>);
+      return before;
+    },
+    initial: () => [],
+  };
+}
+
+/** Declares a message by its fields. */
+export function message<Shape extends Fields>(
+  shape: Shape,
+): MessageForm<{ [Name in keyof Shape]: ValueOf<Shape[Name]> }> {
+  type Values = { [Name in keyof Shape]: ValueOf<Shape[Name]> };
+  const fields = Object.entries(shape) as [keyof Shape & string, Field<unknown>][];
+  const byNumber = new Map(fields.map(([name, field]) => [field.number, { name, field }]));
+  const write = (writer: WireWriter, values: Partial<Values>): void => {
+    for (let at = fields.length - 1; at >= 0; at--) {
+      const [name, field] = fields[at] as [keyof Shape & string, Field<unknown>];
+      const value = values[name];
+      if (value !== undefined) field.write(writer, value);
+    }
+  };
+  return {
+    write,
+    encode(values) {
+      const writer = new WireWriter();
+      write(writer, values);
+      return writer.finish();
+    },
+    decode(encoded) {
+      const values: Record<string, unknown> = {};
+      for (const [name, field] of fields) values[name] = field.initial();
+      const reader = new WireReader(encoded);
+      while (!reader.isDone) {
+        const { number, wireType } = reader.key();
+        const known = byNumber.get(number);
+        if (known === undefined || known.field.wireType !== wireType) reader.skip(wireType);
+        else values[known.name] = known.field.read(reader, values[known.name]);
+      }
+      return values as Values;
+    },
+  };
+}

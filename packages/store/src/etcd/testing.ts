@@ -1,0 +1,329 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type MaybePromise, systemClock } from '@wheelhouse/machinery';
+import { type Revision, type Store, StoreError, type StoreEvent } from '../contract.ts';
+import { type EtcdStoreOptions, openEtcdStore } from './etcd-store.ts';
+
+/** An etcd process of a test's own, on loopback. */
+export interface TestEtcd {
+  readonly url: string;
+  /** Kills the process, as a crash would; its data stays. */
+  kill(): Promise<void>;
+  /** Lets it stand still, as a machine does that is out of memory; `go` ends that. */
+  pause(): Promise<void>;
+  go(): void;
+  /** Starts it again on the same port and data. */
+  start(): Promise<void>;
+  /** Asks a method of etcd's by its JSON gateway: `maintenance/status`. Rejects when it refuses. */
+  ask(path: string, request: object): Promise<Record<string, unknown>>;
+  /** Ends it and removes its data. */
+  dispose(): Promise<void>;
+}
+
+export interface TestEtcdOptions {
+  /** Files of a certificate, its key, and the CA that clients' certificates must be of. */
+  readonly tls?: { readonly cert: string; readonly key: string; readonly ca: string };
+  readonly flags?: readonly string[];
+}
+
+/** Whether tests against etcd can run here; `npm test` installs it where it may. */
+export const hasEtcd = spawnSync('etcd', ['--version'], { stdio: 'ignore' }).status === 0;
+
+/** Where writing to disk costs nothing; what is there outlives a process, if not the machine. */
+const inMemory = hasRoom('/dev/shm') ? '/dev/shm' : tmpdir();
+const startMs = 20_000;
+const askMs = 5000;
+
+function hasRoom(directory: string): boolean {
+  try {
+    const { bavail, bsize } = statfsSync(directory);
+    return bavail * bsize > 2 ** 30;
+  } catch {
+    return false;
+  }
+}
+
+/** Starts an etcd of one member. Rejects when there is no etcd, or it does not come up. */
+export async function startTestEtcd(options: TestEtcdOptions = {}): Promise<TestEtcd> {
+  const [clientPort = 0, peerPort = 0] = await freePorts(2);
+  const peer = `http://127.0.0.1:${peerPort}`;
+  const member = { name: 'test', clientPort, peer, cluster: `test=${peer}`, options };
+  // One member elects itself: no need to wait for others.
+  return startMember({ ...member, electionMs: 50 });
+}
+
+/** An etcd of several members. */
+export interface TestCluster {
+  readonly members: readonly TestEtcd[];
+  /** Which one leads, by those that run; waits until one does. */
+  leader(): Promise<TestEtcd>;
+  dispose(): Promise<void>;
+}
+
+/** Starts three members, which elect a leader within a second when one is lost. */
+export async function startTestCluster(): Promise<TestCluster> {
+  const ports = await freePorts(6);
+  const peers = ports.slice(3).map((port) => `http://127.0.0.1:${port}`);
+  const cluster = peers.map((peer, i) => `m${i}=${peer}`).join(',');
+  const members = await Promise.all(
+    peers.map((peer, i) => {
+      const clientPort = ports[i] ?? 0;
+      const member = { name: `m${i}`, clientPort, peer, cluster, options: {} };
+      return startMember({ ...member, electionMs: 500 });
+    }),
+  );
+  return {
+    members,
+    async leader() {
+      const end = systemClock.monotonic() + startMs;
+      for (;;) {
+        for (const member of members) if (await leads(member)) return member;
+        if (systemClock.monotonic() > end) throw new Error('no member leads');
+        await pause(50);
+      }
+    },
+    async dispose() {
+      await Promise.all(members.map((member) => member.dispose()));
+    },
+  };
+}
+
+async function leads(member: TestEtcd): Promise<boolean> {
+  try {
+    const { header, leader } = await member.ask('maintenance/status', {});
+    return leader !== undefined && leader === (header as { member_id?: string }).member_id;
+  } catch {
+    return false;
+  }
+}
+
+interface Member {
+  readonly name: string;
+  readonly clientPort: number;
+  readonly peer: string;
+  /** All members, as etcd wants them told. */
+  readonly cluster: string;
+  readonly electionMs: number;
+  readonly options: TestEtcdOptions;
+}
+
+async function startMember(member: Member): Promise<TestEtcd> {
+  const { clientPort, options } = member;
+  const directory = mkdtempSync(join(inMemory, 'wheelhouse-etcd-'));
+  const scheme = options.tls === undefined ? 'http' : 'https';
+  const url = `${scheme}://127.0.0.1:${clientPort}`;
+  const args = argumentsOf(member, { directory, url });
+  let running: ChildProcess | undefined;
+  const start = async () => {
+    const child = spawn('etcd', args, { stdio: 'ignore' });
+    running = child;
+    await listening(child, clientPort);
+  };
+  const kill = async () => {
+    const child = running;
+    running = undefined;
+    if (child === undefined || child.exitCode !== null) return;
+    const exited = new Promise((resolve) => child.once('exit', resolve));
+    child.kill('SIGKILL');
+    await exited;
+  };
+  await start();
+  return {
+    url,
+    kill,
+    async pause() {
+      running?.kill('SIGSTOP');
+      while (running !== undefined && !standsStill(running)) await pause(5);
+    },
+    go: () => void running?.kill('SIGCONT'),
+    start,
+    async ask(path, request) {
+      const signal = AbortSignal.timeout(askMs);
+      const body = JSON.stringify(request);
+      const answer = await fetch(`${url}/v3/${path}`, { method: 'POST', body, signal });
+      const said = (await answer.json()) as Record<string, unknown>;
+      if (!answer.ok) throw new Error(`${path}: ${answer.status} ${JSON.stringify(said)}`);
+      return said;
+    },
+    async dispose() {
+      await kill();
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+function argumentsOf(
+  member: Member,
+  { directory, url }: { readonly directory: string; readonly url: string },
+): readonly string[] {
+  const { name, peer, cluster, electionMs } = member;
+  const { tls, flags = [] } = member.options;
+  const secure =
+    tls === undefined
+      ? []
+      : [
+          '--client-cert-auth',
+          `--cert-file=${tls.cert}`,
+          `--key-file=${tls.key}`,
+          `--trusted-ca-file=${tls.ca}`,
+        ];
+  return [
+    `--name=${name}`,
+    `--data-dir=${directory}`,
+    `--listen-client-urls=${url}`,
+    `--advertise-client-urls=${url}`,
+    `--listen-peer-urls=${peer}`,
+    `--initial-advertise-peer-urls=${peer}`,
+    `--initial-cluster=${cluster}`,
+    '--log-level=error',
+    '--logger=zap',
+    `--heartbeat-interval=${electionMs / 5}`,
+    `--election-timeout=${electionMs}`,
+    ...secure,
+    ...flags,
+  ];
+}
+
+async function freePorts(count: number): Promise<readonly number[]> {
+  const servers = Array.from({ length: count }, () => createServer());
+  const ports = await Promise.all(
+    servers.map(
+      (server) =>
+        new Promise<number>((resolve) => {
+          server.listen(0, '127.0.0.1', () => {
+            const address = server.address();
+            resolve(typeof address === 'object' && address !== null ? address.port : 0);
+          });
+        }),
+    ),
+  );
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  return ports;
+}
+
+/** Waits until the port takes connections, or the process has ended instead. */
+async function listening(child: ChildProcess, port: number): Promise<void> {
+  let failure: string | undefined;
+  child.once('error', (error) => {
+    failure = String(error);
+  });
+  child.once('exit', (status) => {
+    failure = `exit status ${status}`;
+  });
+  const end = systemClock.monotonic() + startMs;
+  while (!(await accepts(port))) {
+    if (failure !== undefined) throw new Error(`etcd did not start: ${failure}`);
+    if (systemClock.monotonic() > end) throw new Error('etcd did not listen in time');
+    await pause(20);
+  }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => systemClock.after(ms, resolve));
+}
+
+/** Whether all of a process has been stopped by a signal. */
+function standsStill({ pid }: ChildProcess): boolean {
+  const threads = `/proc/${pid}/task`;
+  return readdirSync(threads).every((thread) => {
+    const stat = readFileSync(join(threads, thread, 'stat'), 'utf8');
+    return stat.slice(stat.lastIndexOf(')') + 2).startsWith('T');
+  });
+}
+
+function accepts(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1');
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once('error', () => resolve(false));
+  });
+}
+
+let spaces = 0;
+
+/**
+ * A store on a test's etcd with keys of its own, whose first revision is 0 like that of a store
+ * that nobody has written to.
+ */
+export async function freshStore(
+  etcd: TestEtcd,
+  more: Partial<EtcdStoreOptions> = {},
+): Promise<Store> {
+  spaces += 1;
+  const store = await openEtcdStore({
+    connection: { servers: [etcd.url] },
+    clock: systemClock,
+    keys: { ours: '', theirs: `/space-${spaces}:` },
+    callTimeoutMs: 25_000,
+    startTimeoutMs: 10_000,
+    ...more,
+  });
+  return shifted(store, await store.currentRevision());
+}
+
+/** The same store, with revisions counted from `base`. */
+function shifted(store: Store, base: Revision): Store {
+  const up = (revision: Revision) => (revision === 0 ? 0 : revision + base);
+  const at = (revision: Revision) => revision + base;
+  const down = (revision: Revision) => Math.max(0, revision - base);
+  const record = <T extends { createRevision: Revision; modRevision: Revision }>(one: T): T => ({
+    ...one,
+    createRevision: down(one.createRevision),
+    modRevision: down(one.modRevision),
+  });
+  const event = (one: StoreEvent): StoreEvent =>
+    one.type === 'delete'
+      ? { ...one, revision: down(one.revision) }
+      : { ...one, revision: down(one.revision), createRevision: down(one.createRevision) };
+  const refused = (error: unknown): never => {
+    if (!(error instanceof StoreError) || error.revision === undefined) throw error;
+    const { code, message, revision } = error;
+    throw new StoreError({ code, message, revision: down(revision) });
+  };
+  const write = async (run: () => ReturnType<Store['put']>) => {
+    const result = await run();
+    if (result.ok) return { ok: true as const, revision: down(result.revision) };
+    const { current } = result;
+    return { ok: false as const, current: current === undefined ? undefined : record(current) };
+  };
+  return {
+    currentRevision: async () => down(await store.currentRevision()),
+    compactRevision: async () => down(await store.compactRevision()),
+    async get(key, revision) {
+      const asked = revision === undefined ? undefined : at(revision);
+      const found = await Promise.resolve(store.get(key, asked)).catch(refused);
+      return found === undefined ? undefined : record(found);
+    },
+    async range(request) {
+      const { revision } = request;
+      const asked = revision === undefined ? request : { ...request, revision: at(revision) };
+      const result = await store.range(asked).catch(refused);
+      return { ...result, records: result.records.map(record), revision: down(result.revision) };
+    },
+    put: (request) => write(() => store.put({ ...request, expect: up(request.expect) })),
+    delete: (request) => write(() => store.delete({ ...request, expect: up(request.expect) })),
+    async watch(request) {
+      const after = at(request.after);
+      const onEvents = (events: readonly StoreEvent[]) => request.onEvents(events.map(event));
+      const watch = await store.watch({ ...request, after, onEvents }).catch(refused);
+      return {
+        get progress() {
+          return down(watch.progress);
+        },
+        reached: (revision): MaybePromise<void> => watch.reached(at(revision)),
+        close: () => watch.close(),
+      };
+    },
+    compact: (revision) => store.compact(at(revision)).catch(refused),
+    ping: () => store.ping(),
+    sizeBytes: () => store.sizeBytes(),
+    snapshot: () => store.snapshot(),
+    close: () => store.close(),
+  };
+}

@@ -1,0 +1,45 @@
+/** Versioned key-value stores with watches, around which encryption and backup work. */
+
+export { fileBytes, writeBackupFile } from './backup/backup-file.ts';
+export { BackupError, type BackupSummary, readBackup } from './backup/reader.ts';
+export { restoredRevision } from './backup/restored-revision.ts';
+export { writeBackup } from './backup/writer.ts';
+export { type Compactor, startCompactor } from './compactor.ts';
+export {
+  type ContinuePoint,
+  decodeContinue,
+  encodeContinue,
+  inconsistentRevision,
+} from './continue-token.ts';
+export {
+  type PutRequest,
+  type Revision,
+  type Store,
+  type StoredRecord,
+  StoreError,
+  type StoreEvent,
+  type StoreWatch,
+  type WriteResult,
+} from './contract.ts';
+export { convertedStore } from './converted-store.ts';
+export { checkNotHeld } from './embedded/directory-lock.ts';
+export { openEmbeddedStore, type StoreAlarm } from './embedded/embedded-store.ts';
+export { makeRestoredStore } from './embedded/restored-store.ts';
+export { loadEncryptionConfiguration } from './encryption/configuration.ts';
+export { type EncryptedStore, encryptedStore } from './encryption/encrypted-store.ts';
+export { type ChooseTransformer, chooseTransformers } from './encryption/rules.ts';
+export type { Observed } from './encryption/transformer.ts';
+export { addressOf } from './etcd/address.ts';
+export { EtcdClaims } from './etcd/claims.ts';
+export { startEtcdCompactor } from './etcd/compaction.ts';
+export { type EtcdStore, openEtcdStore } from './etcd/etcd-store.ts';
+export { loadBackupWriter, loadEmbeddedStore, loadMemoryStore } from './lazy.ts';
+export { mappedStore } from './mapped-store.ts';
+export {
+  type ListObserver,
+  meteredStore,
+  type StoreObserver,
+  type StoreOperation,
+} from './metered-store.ts';
+export { parseResourceVersion } from './resource-version.ts';
+export { type Route, routedStore } from './routed-store.ts';

@@ -1,0 +1,78 @@
+import type { MaybePromise } from '@wheelhouse/machinery';
+import type { Store } from './contract.ts';
+
+/** What a store was asked to do, under the names upstream counts by. */
+export type StoreOperation = 'get' | 'list' | 'create' | 'update' | 'delete';
+
+/** Hears of each operation: how long it took, and whether it failed (not: was refused). */
+export type StoreObserver = (operation: {
+  readonly operation: StoreOperation;
+  /** The key, or the prefix of a list. */
+  readonly key: string;
+  readonly durationMs: number;
+  readonly failed: boolean;
+}) => void;
+
+/** Hears how many records a list has given. */
+export type ListObserver = (prefix: string, records: number) => void;
+
+/** A store that tells `observe` of its operations and is otherwise the same. */
+export function meteredStore(
+  store: Store,
+  {
+    now,
+    observe,
+    listed = () => {},
+  }: {
+    readonly now: () => number;
+    readonly observe: StoreObserver;
+    readonly listed?: ListObserver;
+  },
+): Store {
+  const measured = <Result extends MaybePromise<unknown>>(
+    at: { readonly operation: StoreOperation; readonly key: string },
+    run: () => Result,
+  ): Result => {
+    const startMs = now();
+    const { operation, key } = at;
+    const done = (failed: boolean) =>
+      observe({ operation, key, durationMs: now() - startMs, failed });
+    let result: Result;
+    try {
+      result = run();
+    } catch (error) {
+      done(true);
+      throw error;
+    }
+    if (result instanceof Promise) {
+      result.then(
+        () => done(false),
+        () => done(true),
+      );
+    } else done(false);
+    return result;
+  };
+  return {
+    currentRevision: (prefix) => store.currentRevision(prefix),
+    compactRevision: () => store.compactRevision(),
+    get: (key, at) => measured({ operation: 'get', key }, () => store.get(key, at)),
+    async range(request) {
+      const { prefix } = request;
+      const page = await measured({ operation: 'list', key: prefix }, () => store.range(request));
+      listed(prefix, page.records.length);
+      return page;
+    },
+    put: (request) => {
+      const operation = request.expect === 0 ? 'create' : 'update';
+      return measured({ operation, key: request.key }, () => store.put(request));
+    },
+    delete: (request) =>
+      measured({ operation: 'delete', key: request.key }, () => store.delete(request)),
+    watch: (request) => store.watch(request),
+    compact: (revision) => store.compact(revision),
+    ping: () => store.ping(),
+    sizeBytes: () => store.sizeBytes(),
+    snapshot: () => store.snapshot(),
+    close: () => store.close(),
+  };
+}

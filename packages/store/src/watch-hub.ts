@@ -1,0 +1,243 @@
+import {
+  type Containment,
+  defer,
+  deferMicrotask,
+  type Logger,
+  type MaybePromise,
+} from '@wheelhouse/machinery';
+import {
+  type Revision,
+  StoreError,
+  type StoreEvent,
+  type StoreWatch,
+  type WatchRequest,
+} from './contract.ts';
+
+/** A stretch of a store's log: all its events after some revision, up to `through`. */
+export interface HistoryChunk {
+  readonly events: readonly StoreEvent[];
+  /** The events are complete up to and including this revision. */
+  readonly through: Revision;
+}
+
+/** What the hub asks of the store that owns it. All answers are about durable state only. */
+export interface HistorySource {
+  readonly revision: Revision;
+  readonly compactRevision: Revision;
+  /** Some of the events after `after`, in order; may throw StoreError `damaged`. */
+  history(after: Revision): HistoryChunk;
+}
+
+interface Waiter {
+  readonly revision: Revision;
+  readonly resolve: () => void;
+  readonly reject: (error: StoreError) => void;
+}
+
+/**
+ * Hands a store's durable writes to its watches. A watch first reads the past from the log, in
+ * chunks that leave the event loop room, and goes live in the same turn in which it has caught up.
+ *
+ * Invariant: `publish` is called with every batch of writes, in order, in the same turn in which the
+ * store makes the batch readable. A write published from inside a callback is handed on after the
+ * batch under way, so that every watch sees one order.
+ */
+export class WatchHub {
+  readonly #source: HistorySource;
+  readonly #logger: Logger;
+  readonly #live = new Set<HubWatch>();
+  readonly #all = new Set<HubWatch>();
+  readonly #backlog: { readonly events: readonly StoreEvent[]; readonly through: Revision }[] = [];
+  #publishing = false;
+  #ended: StoreError | undefined;
+  /** Everything up to here has been handed to all live watches. */
+  published: Revision;
+
+  constructor(options: { source: HistorySource; logger: Logger }) {
+    this.#source = options.source;
+    this.#logger = options.logger;
+    this.published = options.source.revision;
+  }
+
+  /** Starts a watch; throws StoreError `compacted` when its past is gone. */
+  watch(request: WatchRequest): StoreWatch {
+    if (this.#ended !== undefined) throw this.#ended;
+    if (request.after < this.#source.compactRevision) throw this.#compacted();
+    const watch = new HubWatch({ hub: this, request });
+    this.#all.add(watch);
+    if (request.after >= this.#source.revision) this.#join(watch);
+    else deferMicrotask(this.#containment(watch), () => this.#catchUp(watch));
+    return watch;
+  }
+
+  /**
+   * Hands one batch of durable writes, in order of revision, to all live watches. The batch is all
+   * there is up to `through`, when that is more than its last event says.
+   */
+  publish(events: readonly StoreEvent[], through = events.at(-1)?.revision ?? 0): void {
+    this.#backlog.push({ events, through });
+    if (this.#publishing) return;
+    this.#publishing = true;
+    try {
+      for (let batch = this.#backlog.shift(); batch !== undefined; batch = this.#backlog.shift()) {
+        if (batch.events.length > 0) this.#handOn(batch.events);
+        this.published = Math.max(this.published, batch.through);
+        for (const watch of this.#all) watch.wake();
+      }
+    } finally {
+      this.#publishing = false;
+    }
+  }
+
+  #handOn(events: readonly StoreEvent[]): void {
+    const shared = sharedPrefix(events);
+    for (const watch of this.#live) {
+      const { prefix } = watch.request;
+      if (shared.startsWith(prefix) || prefix.startsWith(shared)) this.#hand(watch, events);
+    }
+  }
+
+  /** Ends every watch, and refuses new ones, with `reason`. */
+  end(reason: StoreError): void {
+    this.#ended = reason;
+    for (const watch of this.#all) this.#endWatch(watch, reason);
+  }
+
+  /** For HubWatch only. */
+  forget(watch: HubWatch): void {
+    this.#live.delete(watch);
+    this.#all.delete(watch);
+  }
+
+  #compacted(): StoreError {
+    const revision = this.#source.compactRevision;
+    return new StoreError({
+      code: 'compacted',
+      message: `required revision has been compacted; the oldest readable one is ${revision}`,
+      revision,
+    });
+  }
+
+  #join(watch: HubWatch): void {
+    watch.position = this.#source.revision;
+    watch.live = true;
+    this.#live.add(watch);
+    watch.wake();
+  }
+
+  #catchUp(watch: HubWatch): void {
+    if (watch.closed) return;
+    try {
+      if (watch.position < this.#source.compactRevision) throw this.#compacted();
+      const chunk = this.#source.history(watch.position);
+      this.#hand(watch, chunk.events);
+      watch.position = chunk.through;
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error;
+      this.#endWatch(watch, error);
+      return;
+    }
+    if (watch.closed) return;
+    if (watch.position >= this.#source.revision) {
+      this.#join(watch);
+      return;
+    }
+    watch.wake();
+    defer(this.#containment(watch), () => this.#catchUp(watch));
+  }
+
+  /** A watch that cannot go on is ended; its owner begins another one. */
+  #containment(watch: HubWatch): Containment {
+    const end = (error: unknown) =>
+      this.#endWatch(watch, new StoreError({ code: 'unavailable', message: String(error) }));
+    return { where: 'watch', end };
+  }
+
+  #hand(watch: HubWatch, events: readonly StoreEvent[]): void {
+    if (watch.closed) return;
+    const { prefix, after, onEvents } = watch.request;
+    const from = Math.max(after, watch.position);
+    const matching = events.filter((one) => one.revision > from && one.key.startsWith(prefix));
+    if (matching.length === 0) return;
+    try {
+      onEvents(matching);
+    } catch (error) {
+      this.#logger.error('A store watcher failed on events', { prefix, error: String(error) });
+    }
+  }
+
+  #endWatch(watch: HubWatch, reason: StoreError): void {
+    if (watch.closed) return;
+    watch.close(reason);
+    try {
+      watch.request.onEnd(reason);
+    } catch (error) {
+      this.#logger.error('A store watcher failed on its end', { error: String(error) });
+    }
+  }
+}
+
+class HubWatch implements StoreWatch {
+  readonly request: WatchRequest;
+  readonly #hub: WatchHub;
+  #waiters: Waiter[] = [];
+  /** Handed on from the past, or the revision at which the watch went live. */
+  position: Revision;
+  live = false;
+  closed = false;
+
+  constructor(options: { hub: WatchHub; request: WatchRequest }) {
+    this.#hub = options.hub;
+    this.request = options.request;
+    this.position = options.request.after;
+  }
+
+  get progress(): Revision {
+    return this.live ? Math.max(this.position, this.#hub.published) : this.position;
+  }
+
+  reached(revision: Revision): MaybePromise<void> {
+    if (this.progress >= revision) return undefined;
+    if (this.closed) return Promise.reject(closedWatch());
+    return new Promise((resolve, reject) => this.#waiters.push({ revision, resolve, reject }));
+  }
+
+  /** Resolves the waiters whose revision has come. */
+  wake(): void {
+    if (this.#waiters.length === 0) return;
+    const progress = this.progress;
+    const due = this.#waiters.filter((one) => one.revision <= progress);
+    this.#waiters = this.#waiters.filter((one) => one.revision > progress);
+    for (const one of due) one.resolve();
+  }
+
+  close(reason: StoreError = closedWatch()): void {
+    if (this.closed) return;
+    this.position = this.progress;
+    this.closed = true;
+    this.live = false;
+    this.#hub.forget(this);
+    for (const one of this.#waiters) one.reject(reason);
+    this.#waiters = [];
+  }
+}
+
+function closedWatch(): StoreError {
+  return new StoreError({ code: 'closed', message: 'the watch has been closed' });
+}
+
+/** What the keys of all events begin with: tells most watches at once that nothing concerns them. */
+function sharedPrefix(events: readonly StoreEvent[]): string {
+  const first = events[0]?.key ?? '';
+  let length = first.length;
+  for (const { key } of events) {
+    while (length > 0 && !key.startsWith(first.slice(0, length))) length = commonLength(first, key);
+  }
+  return first.slice(0, length);
+}
+
+function commonLength(one: string, other: string): number {
+  let at = 0;
+  while (at < one.length && one.charCodeAt(at) === other.charCodeAt(at)) at += 1;
+  return at;
+}

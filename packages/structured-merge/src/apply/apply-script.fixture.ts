@@ -1,0 +1,137 @@
+import {
+  type ApiObject,
+  type JsonObject,
+  type JsonValue,
+  StatusError,
+} from '@wheelhouse/machinery';
+import type { Schema } from '@wheelhouse/schema';
+import { applyPatch, recordUpdate, type TrackedKind } from './field-manager.ts';
+
+/** Short forms of schemas for tests. */
+export const text: Schema = { type: 'string' };
+export const number: Schema = { type: 'number' };
+export const object = (properties: Readonly<Record<string, Schema>>, more: Partial<Schema> = {}) =>
+  ({
+    type: 'object',
+    properties: new Map(Object.entries(properties).map(([name, schema]) => [name, { schema }])),
+    ...more,
+  }) satisfies Schema;
+export const list = (items: Schema, more: Partial<Schema> = {}): Schema => ({
+  type: 'array',
+  items,
+  ...more,
+});
+export const setOf = (items: Schema): Schema => list(items, { listType: 'set' });
+export const listMap = (keys: readonly string[], items: Schema): Schema =>
+  list(items, { listType: 'map', listMapKeys: keys });
+export const mapOf = (element: Schema, more: Partial<Schema> = {}): Schema => ({
+  type: 'object',
+  additionalProperties: element,
+  ...more,
+});
+
+const metadataSchema: Schema = object({
+  name: text,
+  uid: text,
+  labels: mapOf(text),
+  annotations: mapOf(text),
+});
+
+/** One write of a script; `fields` are the members beside apiVersion, kind and metadata. */
+export interface Write {
+  readonly op: 'apply' | 'force' | 'update';
+  readonly by: string;
+  readonly fields: JsonObject;
+  readonly metadata?: JsonObject;
+  readonly version?: string;
+}
+
+/** An object that scripts write to, and the schemas of its versions, which may change. */
+export interface Script {
+  readonly schemas: Map<string, Schema>;
+  /** Turns the members of an object of one version into another's; absent: they are the same. */
+  readonly convert?: (fields: JsonObject, version: string) => JsonObject;
+  live: ApiObject | undefined;
+  nowMs: number;
+}
+
+export const annotation = 'example.com/last-applied';
+
+export function scriptOf(schema: Schema, more: Partial<Script> = {}): Script {
+  return { schemas: new Map([['v1', schema]]), live: undefined, nowMs: 1_700_000_000_000, ...more };
+}
+
+const versionOf = (apiVersion: JsonValue | undefined) => String(apiVersion).split('/')[1] ?? '';
+
+function kindOf(script: Script, version: string): TrackedKind {
+  return {
+    apiVersion: `example.com/${version}`,
+    kind: 'Thing',
+    subresource: '',
+    metadataSchema,
+    schemaFor: (apiVersion) => script.schemas.get(versionOf(apiVersion)),
+    convert: (from, apiVersion) => convertThing(script, from, apiVersion),
+    lastApplied: { annotation, manager: 'kubectl' },
+  };
+}
+
+function convertThing(script: Script, from: JsonObject, apiVersion: string): JsonObject {
+  const converted = script.convert?.(structuredClone(from), versionOf(apiVersion)) ?? from;
+  return { ...converted, apiVersion };
+}
+
+/** Does one write; a refused one leaves the object as it was and throws. */
+export function write(script: Script, step: Write): ApiObject {
+  script.nowMs += 60_000;
+  const { nowMs } = script;
+  const version = step.version ?? 'v1';
+  const kind = kindOf(script, version);
+  const stored = script.live;
+  const live =
+    stored === undefined
+      ? undefined
+      : (convertThing(script, stored, kind.apiVersion) as unknown as ApiObject);
+  const body: ApiObject = {
+    ...structuredClone(step.fields),
+    apiVersion: kind.apiVersion,
+    kind: 'Thing',
+    metadata: { name: 'a', ...step.metadata },
+  };
+  let next = body;
+  if (step.op === 'update') {
+    if (stored !== undefined) body.metadata.uid = 'u';
+    const error = recordUpdate(kind, { live, object: body, manager: step.by, nowMs });
+    if (error !== undefined) throw error;
+  } else {
+    const force = step.op === 'force';
+    next = applyPatch(kind, { live, patch: body, manager: step.by, force, nowMs });
+  }
+  script.live = structuredClone({ ...next, metadata: { ...next.metadata, uid: 'u' } });
+  return script.live;
+}
+
+/** The members beside apiVersion, kind and metadata. */
+export function fieldsOf(script: Script): JsonObject {
+  const { apiVersion: _, kind: __, metadata: ___, ...fields } = script.live!;
+  return fields;
+}
+
+/** Who owns what: manager name to FieldsV1 as JSON text. */
+export function owners(script: Script): Record<string, string> {
+  const entries = script.live?.metadata.managedFields ?? [];
+  return Object.fromEntries(
+    entries.map((entry) => [entry.manager ?? '', JSON.stringify(entry.fieldsV1)]),
+  );
+}
+
+/** The paths a write conflicts over, as `manager path`; empty when it went through. */
+export function conflictsOf(run: () => unknown): string[] {
+  try {
+    run();
+    return [];
+  } catch (error) {
+    if (!(error instanceof StatusError) || error.code !== 409) throw error;
+    const causes = error.status.details?.causes ?? [];
+    return causes.map((cause) => `${cause.message} ${cause.field}`);
+  }
+}

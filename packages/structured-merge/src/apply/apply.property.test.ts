@@ -1,0 +1,165 @@
+import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import {
+  conflictsOf,
+  fieldsOf,
+  listMap,
+  mapOf,
+  number,
+  object,
+  scriptOf,
+  setOf,
+  text,
+  write,
+} from './apply-script.fixture.ts';
+import {
+  difference,
+  type FieldSet,
+  hasPath,
+  pathsOf,
+  recursiveDifference,
+  setsEqual,
+  union,
+} from './field-set.ts';
+import { decodeFields, encodeFields } from './fields-v1.ts';
+import { toFieldSet } from './to-field-set.ts';
+import { resourceType } from './value-type.ts';
+
+const schema = object({
+  data: mapOf(text),
+  tags: setOf(text),
+  items: listMap(['name'], object({ name: text, value: number, inner: setOf(text) })),
+});
+
+const names = fc.constantFrom('a', 'b', 'c', 'd', '<', 'é', '\u{1f600}');
+const fieldsArbitrary: fc.Arbitrary<JsonObject> = fc.record(
+  {
+    data: fc.dictionary(names, names, { minKeys: 1, maxKeys: 3 }),
+    tags: fc.uniqueArray(names, { minLength: 1, maxLength: 4 }),
+    items: fc.uniqueArray(
+      fc.record(
+        {
+          name: names,
+          value: fc.nat(3),
+          inner: fc.uniqueArray(names, { minLength: 1, maxLength: 2 }),
+        },
+        { requiredKeys: ['name'] },
+      ),
+      { selector: (item) => item.name, minLength: 1, maxLength: 3 },
+    ),
+  },
+  { requiredKeys: [] },
+) as fc.Arbitrary<JsonObject>;
+
+const type = resourceType(schema, {});
+const setOfFields = (fields: JsonObject): FieldSet => toFieldSet(type, fields);
+
+function ownedBy(script: ReturnType<typeof scriptOf>, manager: string): FieldSet {
+  const entries = script.live?.metadata.managedFields ?? [];
+  const own = entries.find((entry) => entry.manager === manager);
+  return own === undefined ? new Map() : decodeFields(own.fieldsV1);
+}
+
+const runs = { numRuns: 150 };
+
+test('an applier owns exactly what it applied, and applying again changes nothing', () => {
+  fc.assert(
+    fc.property(fieldsArbitrary, fieldsArbitrary, (one, other) => {
+      const script = scriptOf(schema);
+      write(script, { op: 'apply', by: 'x', fields: other });
+      write(script, { op: 'force', by: 'y', fields: one });
+      expect(setsEqual(ownedBy(script, 'y'), setOfFields(one))).toBe(true);
+      const before = structuredClone(script.live);
+      expect(write(script, { op: 'apply', by: 'y', fields: one })).toEqual(before);
+    }),
+    runs,
+  );
+});
+
+test('a forced apply takes from others exactly the paths it conflicts over', () => {
+  fc.assert(
+    fc.property(fieldsArbitrary, fieldsArbitrary, (one, other) => {
+      const script = scriptOf(schema);
+      write(script, { op: 'apply', by: 'x', fields: one });
+      const before = ownedBy(script, 'x');
+      const conflicts = conflictsOf(() => write(script, { op: 'apply', by: 'y', fields: other }));
+      if (conflicts.length > 0) write(script, { op: 'force', by: 'y', fields: other });
+      const lost = [...pathsOf(difference(before, ownedBy(script, 'x')))];
+      expect(lost).toHaveLength(conflicts.length);
+    }),
+    runs,
+  );
+});
+
+test('nobody owns a path that is not in the object', () => {
+  const step = fc.record({
+    op: fc.constantFrom('force' as const, 'update' as const),
+    by: fc.constantFrom('x', 'y', 'z'),
+    fields: fieldsArbitrary,
+  });
+  fc.assert(
+    fc.property(fc.array(step, { minLength: 1, maxLength: 6 }), (steps) => {
+      const script = scriptOf(schema);
+      for (const one of steps) {
+        write(script, one);
+        const present = namedPaths(setOfFields(fieldsOf(script)));
+        for (const entry of script.live?.metadata.managedFields ?? []) {
+          for (const path of pathsOf(decodeFields(entry.fieldsV1))) {
+            expect(present.has(path.join(' '))).toBe(true);
+          }
+        }
+      }
+    }),
+    runs,
+  );
+});
+
+/** The paths of a set and all that lead to one. */
+function namedPaths(set: FieldSet): Set<string> {
+  const found = new Set<string>();
+  for (const path of pathsOf(set)) {
+    for (let length = 1; length <= path.length; length += 1) {
+      found.add(path.slice(0, length).join(' '));
+    }
+  }
+  return found;
+}
+
+test('appliers of different fields commute', () => {
+  fc.assert(
+    fc.property(fieldsArbitrary, fieldsArbitrary, (one, other) => {
+      const left = { data: one['data'] ?? { k: 'v' } } as JsonObject;
+      const right = { items: other['items'] ?? [{ name: 'n' }] } as JsonObject;
+      const forth = scriptOf(schema);
+      write(forth, { op: 'apply', by: 'x', fields: left });
+      write(forth, { op: 'apply', by: 'y', fields: right });
+      const back = scriptOf(schema);
+      write(back, { op: 'apply', by: 'y', fields: right });
+      write(back, { op: 'apply', by: 'x', fields: left });
+      expect(fieldsOf(forth)).toEqual(fieldsOf(back));
+      for (const by of ['x', 'y']) {
+        expect(setsEqual(ownedBy(forth, by), ownedBy(back, by))).toBe(true);
+      }
+    }),
+    runs,
+  );
+});
+
+test('sets survive their encoding, and the algebra holds', () => {
+  fc.assert(
+    fc.property(fieldsArbitrary, fieldsArbitrary, (one, other) => {
+      const a = setOfFields(one);
+      const b = setOfFields(other);
+      const text = JSON.stringify(encodeFields(a));
+      expect(setsEqual(decodeFields(JSON.parse(text) as JsonValue), a)).toBe(true);
+      const both = union(a, b);
+      for (const path of pathsOf(both)) expect(hasPath(a, path) || hasPath(b, path)).toBe(true);
+      expect(setsEqual(union(difference(a, b), b), both)).toBe(true);
+      expect(difference(a, both).size).toBe(0);
+      for (const path of pathsOf(recursiveDifference(a, b))) expect(hasPath(b, path)).toBe(false);
+      expect(isObject(encodeFields(both))).toBe(true);
+    }),
+    runs,
+  );
+});

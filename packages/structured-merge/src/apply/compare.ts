@@ -1,0 +1,294 @@
+import {
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  jsonEqual,
+  member,
+} from '@wheelhouse/machinery';
+import {
+  addNode,
+  emptySet,
+  type FieldFilter,
+  type FieldNode,
+  type FieldSet,
+  filterSet,
+  type GrowingFieldSet,
+  leafNode,
+  nodeOf,
+  unionNode,
+} from './field-set.ts';
+import { itemElement } from './list-items.ts';
+import { fieldElement, type PathElement } from './path-element.ts';
+import { below, belowField, complain, type Place, rootPlace } from './place.ts';
+import { asMember } from './to-field-set.ts';
+import { TypedError } from './typed-errors.ts';
+import { scalarProblem } from './validate-typed.ts';
+import {
+  fitting,
+  type ListShape,
+  type MapShape,
+  memberType,
+  type ValueType,
+} from './value-type.ts';
+
+/** What differs between two values of a type; no path is in two of the sets. */
+export interface Comparison {
+  readonly removed: FieldSet;
+  readonly modified: FieldSet;
+  readonly added: FieldSet;
+}
+
+/** The parts of a comparison that a filter lets through. */
+export function filterComparison(
+  comparison: Comparison,
+  filter: FieldFilter | undefined,
+): Comparison {
+  if (filter === undefined) return comparison;
+  return {
+    removed: filterSet(comparison.removed, filter),
+    modified: filterSet(comparison.modified, filter),
+    added: filterSet(comparison.added, filter),
+  };
+}
+
+/** The differences at and below one place; absent parts hold nothing. */
+interface Changes {
+  removed?: FieldNode | undefined;
+  modified?: FieldNode | undefined;
+  added?: FieldNode | undefined;
+}
+
+/** The differences below one place, by step. */
+interface Growing {
+  removed: GrowingFieldSet | undefined;
+  modified: GrowingFieldSet | undefined;
+  added: GrowingFieldSet | undefined;
+}
+
+interface Sides {
+  readonly left: JsonValue | undefined;
+  readonly right: JsonValue | undefined;
+  /** Set where the type allows several shapes, and the sides have different ones. */
+  readonly isMixed?: true;
+}
+
+/**
+ * Compares two values of a type. Throws a TypedError when one does not fit it where they differ.
+ */
+export function compare(type: ValueType, left: JsonValue, right: JsonValue): Comparison {
+  const place = rootPlace();
+  const changes = compareAt(type, { left, right }, place);
+  if (place.problems.length > 0) throw new TypedError(place.problems);
+  return {
+    removed: changes?.removed?.children ?? emptySet,
+    modified: changes?.modified?.children ?? emptySet,
+    added: changes?.added?.children ?? emptySet,
+  };
+}
+
+type Kind = 'map' | 'scalar' | 'list' | undefined;
+
+function kindOf(type: ValueType): Kind {
+  if (type.map !== undefined) return 'map';
+  if (type.scalar !== undefined) return 'scalar';
+  return type.list === undefined ? undefined : 'list';
+}
+
+function compareAt(type: ValueType, sides: Sides, place: Place): Changes | undefined {
+  const { left, right } = sides;
+  if (left === right) return undefined;
+  const leftType = fitting(type, left);
+  const rightType = fitting(type, right);
+  if (right === undefined) return compareKind(leftType, sides, place);
+  if (left === undefined || leftType === rightType) return compareKind(rightType, sides, place);
+  const mixed: Sides = { ...sides, isMixed: true };
+  const one = compareKind(leftType, mixed, place);
+  return joinChanges(one, compareKind(rightType, mixed, place));
+}
+
+function joinChanges(one: Changes | undefined, other: Changes | undefined): Changes | undefined {
+  if (one === undefined || other === undefined) return one ?? other;
+  return {
+    removed: joinNodes(one.removed, other.removed),
+    modified: joinNodes(one.modified, other.modified),
+    added: joinNodes(one.added, other.added),
+  };
+}
+
+function joinNodes(one: FieldNode | undefined, other: FieldNode | undefined) {
+  return one === undefined || other === undefined ? (one ?? other) : unionNode(one, other);
+}
+
+function compareKind(type: ValueType, sides: Sides, place: Place): Changes | undefined {
+  const kind = kindOf(type);
+  if (kind === 'map') return compareMaps(type.map!, sides, place);
+  if (kind === 'list') return compareLists(type.list!, sides, place);
+  if (kind === 'scalar') {
+    const one = scalarProblem(type.scalar!, sides.left, 'lhs: ');
+    const other = scalarProblem(type.scalar!, sides.right, 'rhs: ');
+    const misfits = [one, other].filter((problem) => problem !== undefined);
+    if (misfits.length === 0 || (sides.isMixed === true && misfits.length === 1)) {
+      return leafChanges(sides);
+    }
+    complain(place, ...misfits);
+    return ownChanges({}, sides);
+  }
+  complain(place, 'schema error: invalid atom: inlined');
+  return undefined;
+}
+
+/** The change of a part that changes as a whole. */
+function leafChanges({ left, right }: Sides): Changes | undefined {
+  if (left === undefined) return { added: leafNode };
+  if (right === undefined) return { removed: leafNode };
+  return jsonEqual(left, right) ? undefined : { modified: leafNode };
+}
+
+/** A part that came or went is itself among the changes, beside what is in it. */
+function ownChanges(changes: Changes | undefined, { left, right }: Sides): Changes | undefined {
+  if (left === undefined) return { ...changes, added: asMember(changes?.added) };
+  if (right === undefined) return { ...changes, removed: asMember(changes?.removed) };
+  return changes;
+}
+
+function compareMaps(map: MapShape, sides: Sides, place: Place): Changes | undefined {
+  const left = isObject(sides.left) ? sides.left : undefined;
+  const right = isObject(sides.right) ? sides.right : undefined;
+  if (map.atomic || (isEmptyMap(left) && isEmptyMap(right))) return leafChanges(sides);
+  const growing: Growing = { removed: undefined, modified: undefined, added: undefined };
+  compareMembers(map, { left, right, growing }, place);
+  return ownChanges(changesOf(growing), sides);
+}
+
+function isEmptyMap(object: JsonObject | undefined): boolean {
+  if (object !== undefined) {
+    for (const name in object) if (object[name] !== undefined) return false;
+  }
+  return true;
+}
+
+interface MapSides {
+  readonly left: JsonObject | undefined;
+  readonly right: JsonObject | undefined;
+  readonly growing: Growing;
+}
+
+function compareMembers(map: MapShape, sides: MapSides, place: Place): void {
+  const { left, right, growing } = sides;
+  const visit = (name: string, one: JsonValue | undefined, other: JsonValue | undefined) => {
+    if (one === other) return;
+    const type = memberType(map, name);
+    const there = belowField(place, name);
+    if (type === undefined) complain(there, 'field not declared in schema');
+    else {
+      const changes = compareAt(type, { left: one, right: other }, there);
+      if (changes !== undefined) collect(growing, fieldElement(name), changes);
+    }
+  };
+  if (left !== undefined) {
+    for (const name of Object.keys(left)) {
+      visit(name, left[name], right === undefined ? undefined : member(right, name));
+    }
+  }
+  if (right === undefined) return;
+  for (const name of Object.keys(right)) {
+    if (left === undefined || member(left, name) === undefined) {
+      visit(name, undefined, right[name]);
+    }
+  }
+}
+
+function collect(growing: Growing, element: PathElement, changes: Changes | undefined): void {
+  if (changes === undefined) return;
+  const { removed, modified, added } = changes;
+  if (removed !== undefined) growing.removed = grown(growing.removed, element, removed);
+  if (modified !== undefined) growing.modified = grown(growing.modified, element, modified);
+  if (added !== undefined) growing.added = grown(growing.added, element, added);
+}
+
+function grown(
+  set: GrowingFieldSet | undefined,
+  element: PathElement,
+  node: FieldNode,
+): GrowingFieldSet {
+  const growing = set ?? new Map<PathElement, FieldNode>();
+  addNode(growing, element, node);
+  return growing;
+}
+
+function changesOf({ removed, modified, added }: Growing): Changes | undefined {
+  if (removed === undefined && modified === undefined && added === undefined) return undefined;
+  return {
+    removed: nodeOf(false, removed),
+    modified: nodeOf(false, modified),
+    added: nodeOf(false, added),
+  };
+}
+
+function compareLists(list: ListShape, sides: Sides, place: Place): Changes | undefined {
+  const left = Array.isArray(sides.left) ? sides.left : [];
+  const right = Array.isArray(sides.right) ? sides.right : [];
+  if (list.atomic || (left.length === 0 && right.length === 0)) return leafChanges(sides);
+  const growing: Growing = { removed: undefined, modified: undefined, added: undefined };
+  const before = itemsByElement(list, left, place);
+  const after = itemsByElement(list, right, place);
+  const type = list.element.get();
+  for (const [element, one] of before) {
+    const items: ItemSides = { one, other: after.get(element) ?? none };
+    collect(growing, element, compareItems(type, items, below(place, element)));
+  }
+  for (const [element, other] of after) {
+    if (before.has(element)) continue;
+    const items: ItemSides = { one: none, other };
+    collect(growing, element, compareItems(type, items, below(place, element)));
+  }
+  return ownChanges(changesOf(growing), sides);
+}
+
+const none: readonly JsonValue[] = [];
+
+function itemsByElement(
+  list: ListShape,
+  items: readonly JsonValue[],
+  place: Place,
+): Map<PathElement, JsonValue[]> {
+  const found = new Map<PathElement, JsonValue[]>();
+  for (const [index, item] of items.entries()) {
+    const element = itemElement(list, item);
+    if (typeof element !== 'string') {
+      complain(place, `element ${index}: ${element.why}`);
+      continue;
+    }
+    const same = found.get(element);
+    if (same === undefined) found.set(element, [item]);
+    else same.push(item);
+  }
+  return found;
+}
+
+/** The items of both sides that share a step: one each, unless stored objects hold duplicates. */
+interface ItemSides {
+  readonly one: readonly JsonValue[];
+  readonly other: readonly JsonValue[];
+}
+
+function compareItems(
+  type: ValueType,
+  { one, other }: ItemSides,
+  place: Place,
+): Changes | undefined {
+  const [left] = one;
+  const [right] = other;
+  if (one.length <= 1 && other.length <= 1) return compareAt(type, { left, right }, place);
+  if (one.length >= 2 && other.length >= 2) {
+    return jsonEqual([...one], [...other]) ? undefined : { modified: leafNode };
+  }
+  // Duplicates are owned as one leaf; what is in single items comes or goes with them.
+  if (one.length >= 2) {
+    const came =
+      right === undefined ? undefined : compareAt(type, { left: undefined, right }, place);
+    return { ...came, removed: asMember(came?.removed) };
+  }
+  const went = left === undefined ? undefined : compareAt(type, { left, right: undefined }, place);
+  return { ...went, added: asMember(went?.added) };
+}

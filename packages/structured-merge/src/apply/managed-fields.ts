@@ -1,0 +1,264 @@
+import {
+  compareText,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  type ManagedFieldsEntry,
+} from '@wheelhouse/machinery';
+import { setsEqual, union } from './field-set.ts';
+import { decodeFields, encodeFields } from './fields-v1.ts';
+import type { VersionedSet } from './updater.ts';
+
+/** Owners of an object's fields and when each last wrote. */
+export interface Managed {
+  /** By identity: manager, operation, subresource and, for updates, version. */
+  readonly managers: ReadonlyMap<string, VersionedSet>;
+  /** RFC 3339, by identity; a manager may have none. */
+  readonly times: ReadonlyMap<string, string>;
+  /** The list this was read from. */
+  readonly entries?: JsonValue;
+  /** Its entries by identity, to be written again as they are where nothing changes. */
+  readonly written?: ReadonlyMap<string, ManagedFieldsEntry>;
+  /** Two of the entries are the same manager's: only the last of them counts, and is written again. */
+  readonly repeated?: boolean;
+}
+
+export const noManaged: Managed = { managers: new Map(), times: new Map() };
+
+/** Who a manager is; appliers are the same in every version. */
+export interface ManagerIdentity {
+  readonly manager: string;
+  readonly operation: 'Apply' | 'Update';
+  readonly apiVersion: string;
+  readonly subresource: string;
+}
+
+/** The identity as the text that keys owners; upstream sorts conflicts by it. */
+export function identityOf(identity: ManagerIdentity): string {
+  const { manager, operation, apiVersion, subresource } = identity;
+  const ofVersion = operation === 'Update' && apiVersion !== '';
+  return (
+    (manager === '' ? '{' : `{"manager":${quoted(manager)},`) +
+    `"operation":"${operation}"` +
+    (ofVersion ? `,"apiVersion":${quoted(apiVersion)}` : '') +
+    (subresource === '' ? '}' : `,"subresource":${quoted(subresource)}}`)
+  );
+}
+
+const plainName = /^[\w./ -]*$/;
+
+/** As a JSON string; nearly every name needs nothing but the quotes. */
+const quoted = (name: string) => (plainName.test(name) ? `"${name}"` : JSON.stringify(name));
+
+/** Identities read before, by their text: a control plane has few managers. */
+const identities = new Map<string, Partial<ManagerIdentity>>();
+const identitiesMax = 1024;
+
+/** The parts of an identity text; an applier's has no version. */
+export function parseIdentity(identity: string): Partial<ManagerIdentity> {
+  const known = identities.get(identity);
+  if (known !== undefined) return known;
+  const parsed = JSON.parse(identity) as Partial<ManagerIdentity>;
+  if (identities.size >= identitiesMax) identities.clear();
+  identities.set(identity, parsed);
+  return parsed;
+}
+
+const text = (value: JsonValue | undefined) => (typeof value === 'string' ? value : '');
+
+/**
+ * Reads `metadata.managedFields`. Throws an Error with upstream's text when an entry is malformed.
+ */
+export function decodeManaged(entries: JsonValue | undefined): Managed {
+  if (entries === undefined || entries === null) return noManaged;
+  if (!Array.isArray(entries)) throw new Error('managedFields must be a list');
+  if (entries.length === 0) return noManaged;
+  const known = (entries as WrittenList)[meaning];
+  if (known !== undefined) return known;
+  const managers = new Map<string, VersionedSet>();
+  const times = new Map<string, string>();
+  const byIdentity = new Map<string, ManagedFieldsEntry>();
+  for (const [index, entry] of entries.entries()) {
+    decodeEntry(isObject(entry) ? entry : {}, index, { managers, times, written: byIdentity });
+  }
+  if (managers.size < entries.length) return { managers, times, repeated: true };
+  return { managers, times, entries, written: byIdentity };
+}
+
+/**
+ * What a list says that was written here: who has the very list need not read it. It stands on the
+ * list itself, where no encoder looks, since a WeakMap of all objects' lists burdens the collector.
+ */
+const meaning = Symbol('owners');
+type WrittenList = JsonValue[] & { readonly [meaning]?: Managed };
+
+interface GrowingManaged {
+  readonly managers: Map<string, VersionedSet>;
+  readonly times: Map<string, string>;
+}
+
+function decodeEntry(
+  entry: JsonObject,
+  index: number,
+  into: GrowingManaged & { readonly written: Map<string, ManagedFieldsEntry> },
+): void {
+  const operation = entry['operation'];
+  if (operation !== 'Apply' && operation !== 'Update') {
+    throw new Error('operation must be `Apply` or `Update`');
+  }
+  const apiVersion = text(entry['apiVersion']);
+  if (apiVersion === '') throw new Error('apiVersion must not be empty');
+  const fieldsType = text(entry['fieldsType']);
+  if (fieldsType === '') throw new Error(`missing fieldsType in managed fields entry ${index}`);
+  if (fieldsType !== 'FieldsV1') {
+    const quoted = JSON.stringify(fieldsType);
+    throw new Error(`invalid fieldsType ${quoted} in managed fields entry ${index}`);
+  }
+  const manager = text(entry['manager']);
+  const subresource = text(entry['subresource']);
+  const identity = identityOf({ manager, operation, apiVersion, subresource });
+  const set = decodeFields(entry['fieldsV1'] ?? {});
+  into.managers.set(identity, { set, apiVersion, applied: operation === 'Apply' });
+  const time = text(entry['time']);
+  if (time !== '') into.times.set(identity, time);
+  into.written.set(identity, entry as unknown as ManagedFieldsEntry);
+}
+
+/**
+ * Writes owners in upstream's order: operation, time, manager, version, subresource. Undefined when
+ * nobody owns anything. The list and its entries are shared, with `before` among others, and their
+ * meaning is kept: callers may change neither. `before` is what the owners came from.
+ */
+export function encodeManaged(
+  { managers, times }: Managed,
+  before: Managed = noManaged,
+): ManagedFieldsEntry[] | undefined {
+  if (managers.size === 0) return undefined;
+  const entries: ManagedFieldsEntry[] = [];
+  const byIdentity = new Map<string, ManagedFieldsEntry>();
+  for (const [identity, owned] of managers) {
+    const entry = entryFor({ identity, owned, time: times.get(identity), before });
+    entries.push(entry);
+    byIdentity.set(identity, entry);
+  }
+  if (entries.length > 1) entries.sort(compareEntries);
+  const list: JsonValue = entries as unknown as JsonValue[];
+  const value: Managed = { managers, times, entries: list, written: byIdentity };
+  Object.defineProperty(list, meaning, { value });
+  return entries;
+}
+
+/** The entry that was there before, or at least its fields, where they say the same. */
+function entryFor(of: {
+  readonly identity: string;
+  readonly owned: VersionedSet;
+  readonly time: string | undefined;
+  readonly before: Managed;
+}): ManagedFieldsEntry {
+  const { identity, owned, time, before } = of;
+  const known = before.written?.get(identity);
+  const isSameSet = known !== undefined && before.managers.get(identity)?.set === owned.set;
+  if (isSameSet && known.apiVersion === owned.apiVersion && known.time === time) return known;
+  const fieldsV1 = isSameSet ? known.fieldsV1 : encodeFields(owned.set);
+  return encodeEntry(identity, { owned, time, fieldsV1 });
+}
+
+function encodeEntry(
+  identity: string,
+  {
+    owned,
+    time,
+    fieldsV1,
+  }: { owned: VersionedSet; time: string | undefined; fieldsV1: JsonObject },
+): ManagedFieldsEntry {
+  const { manager, operation, subresource } = parseIdentity(identity);
+  const entry: JsonObject = {};
+  if (manager !== undefined) entry['manager'] = manager;
+  entry['operation'] = owned.applied ? 'Apply' : (operation ?? 'Update');
+  entry['apiVersion'] = owned.apiVersion;
+  if (time !== undefined) entry['time'] = time;
+  entry['fieldsType'] = 'FieldsV1';
+  entry['fieldsV1'] = fieldsV1;
+  if (subresource !== undefined) entry['subresource'] = subresource;
+  return entry as unknown as ManagedFieldsEntry;
+}
+
+/** Whole seconds since the epoch; 0 for no time, as upstream counts. */
+const secondsOf = (time: string | undefined) =>
+  time === undefined ? 0 : Math.floor(Date.parse(time) / 1000);
+
+function compareTimes(one: string | undefined, other: string | undefined): number {
+  return one === other ? 0 : secondsOf(one) - secondsOf(other);
+}
+
+function compareEntries(one: ManagedFieldsEntry, other: ManagedFieldsEntry): number {
+  return (
+    compareText(one.operation, other.operation) ||
+    compareTimes(one.time, other.time) ||
+    compareText(one.manager ?? '', other.manager ?? '') ||
+    compareText(one.apiVersion, other.apiVersion) ||
+    compareText(one.subresource ?? '', other.subresource ?? '')
+  );
+}
+
+/** Whether the same managers own the same; times do not count. */
+export function sameOwners(one: Managed, other: Managed): boolean {
+  if (one.managers === other.managers) return true;
+  if (one.managers.size !== other.managers.size) return false;
+  for (const [identity, owned] of one.managers) {
+    const match = other.managers.get(identity);
+    if (match === undefined || match.apiVersion !== owned.apiVersion) return false;
+    if (match.applied !== owned.applied || !setsEqual(match.set, owned.set)) return false;
+  }
+  return true;
+}
+
+/** Most managers with operation Update an object keeps (MF-9). */
+const updateManagersMax = 10;
+const oldUpdatesManager = 'ancient-changes';
+
+/**
+ * Joins the oldest Update entries, per version, until there are no more than ten. A version that
+ * occurs once among the old ones keeps its entry.
+ */
+export function capUpdates(managed: Managed): Managed {
+  const updaters = [...managed.managers].filter(([, owned]) => !owned.applied);
+  let count = updaters.length;
+  if (count <= updateManagersMax) return managed;
+  updaters.sort(
+    ([one], [other]) =>
+      secondsOf(managed.times.get(one)) - secondsOf(managed.times.get(other)) ||
+      compareText(one, other),
+  );
+  const managers = new Map(managed.managers);
+  const times = new Map(managed.times);
+  const firsts = new Map<string, string>();
+  for (const [identity, owned] of updaters) {
+    if (count <= updateManagersMax) break;
+    const { apiVersion } = owned;
+    const first = firsts.get(apiVersion);
+    if (first === undefined) {
+      firsts.set(apiVersion, identity);
+      continue;
+    }
+    joinOld({ managers, times }, { first, identity, owned });
+    count -= 1;
+  }
+  return { managers, times };
+}
+
+function joinOld(
+  { managers, times }: GrowingManaged,
+  { first, identity, owned }: { first: string; identity: string; owned: VersionedSet },
+): void {
+  const { apiVersion } = owned;
+  const manager = oldUpdatesManager;
+  const bucket = identityOf({ manager, operation: 'Update', apiVersion, subresource: '' });
+  const present = managers.get(bucket) ?? managers.get(first)!;
+  if (!managers.has(bucket)) managers.delete(first);
+  managers.set(bucket, { ...owned, set: union(owned.set, present.set) });
+  if (identity !== bucket) managers.delete(identity);
+  const time = times.get(identity);
+  if (time === undefined) times.delete(bucket);
+  else times.set(bucket, time);
+}

@@ -1,0 +1,192 @@
+import { compareText, isObject, type JsonValue } from '@wheelhouse/machinery';
+import { compareValues, showGoValue } from './value-order.ts';
+
+/**
+ * One step of a path into an object, in the text form FieldsV1 uses as member names:
+ * `f:name` a field, `k:{"name":"a","port":80}` a list item by its keys (names sorted), `v:"a"` a set
+ * item, `i:0` an index. The text is the identity of the step: equal steps have equal texts.
+ */
+export type PathElement = string;
+
+/** Steps from the root of an object. */
+export type FieldPath = readonly PathElement[];
+
+/** Steps to fields asked for before. Emptied when it holds too many. */
+const fieldElements = new Map<string, PathElement>();
+const fieldElementsMax = 4096;
+const keptNameMax = 64;
+
+/** The step to a named field; the same text for the same name, which sets find more quickly. */
+export function fieldElement(name: string): PathElement {
+  const known = fieldElements.get(name);
+  if (known !== undefined) return known;
+  const element = `f:${name}`;
+  if (name.length > keptNameMax) return element;
+  if (fieldElements.size >= fieldElementsMax) fieldElements.clear();
+  fieldElements.set(name, element);
+  return element;
+}
+
+/** The step to an item of a set. */
+export const valueElement = (value: JsonValue): PathElement => `v:${encodeValue(value)}`;
+
+/** The step to the item of a list map that has these keys; they are sorted by name here. */
+export function keyElement(keys: readonly (readonly [string, JsonValue])[]): PathElement {
+  const sorted =
+    keys.length < 2 ? keys : [...keys].sort((one, other) => compareText(one[0], other[0]));
+  let text = 'k:{';
+  for (const [name, value] of sorted) {
+    if (text.length > 3) text += ',';
+    text += `${encodePlainString(name)}:${encodeValue(value)}`;
+  }
+  return `${text}}`;
+}
+
+/** The name of a field step; undefined for other steps. */
+export function fieldNameOf(element: PathElement): string | undefined {
+  return element.startsWith('f:') ? element.slice(2) : undefined;
+}
+
+const plain = /^[ !#-%'-;=?-[\]-~]*$/;
+
+/** A JSON string as encoding/json writes it: `<`, `>` and `&` escaped. */
+function encodeHtmlString(text: string): string {
+  if (plain.test(text)) return `"${text}"`;
+  return encodePlainString(text).replace(
+    /[<>&\u2028\u2029]/g,
+    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}
+
+/** A JSON string as upstream writes names: only what JSON itself demands is escaped. */
+export function encodePlainString(text: string): string {
+  if (plain.test(text)) return `"${text}"`;
+  return JSON.stringify(text).replace(/\\(u[0-9a-f]{4}|.)/g, (escaped, code: string) => {
+    if (code === 'b') return '\\u0008';
+    if (code === 'f') return '\\u000c';
+    return escaped;
+  });
+}
+
+/** A JSON value as upstream writes it inside a step. */
+export function encodeValue(value: JsonValue): string {
+  if (typeof value === 'string') return encodeHtmlString(value);
+  if (typeof value === 'bigint') return value.toString();
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map(encodeValue).join(',')}]`;
+  const names = Object.keys(value).filter((name) => value[name] !== undefined);
+  names.sort(compareText);
+  const members = names.map((name) => `${encodeHtmlString(name)}:${encodeValue(value[name]!)}`);
+  return `{${members.join(',')}}`;
+}
+
+/** What a step says, taken apart. */
+export type ParsedElement =
+  | { readonly kind: 'field'; readonly name: string }
+  | { readonly kind: 'key'; readonly keys: readonly (readonly [string, JsonValue])[] }
+  | { readonly kind: 'value'; readonly value: JsonValue }
+  | { readonly kind: 'index'; readonly index: number };
+
+/**
+ * Takes apart a member name of FieldsV1. Gives undefined for a kind of step this version does not
+ * know, which readers skip; throws an Error with upstream's text when it is not a step at all.
+ */
+export function parseElement(text: string): ParsedElement | undefined {
+  if (text.length < 2) throw new Error('key must be 2 characters long:');
+  if (text[1] !== ':') throw new Error(`missing colon: ${text}`);
+  const rest = text.slice(2);
+  switch (text[0]) {
+    case 'f':
+      return { kind: 'field', name: rest };
+    case 'v':
+      return { kind: 'value', value: JSON.parse(rest) as JsonValue };
+    case 'k':
+      return { kind: 'key', keys: parseKeys(rest) };
+    case 'i':
+      return { kind: 'index', index: parseIndex(rest) };
+    default:
+      return undefined;
+  }
+}
+
+/** Keys read before; item keys come again and again. Emptied when it holds too many. */
+const parsedKeys = new Map<string, readonly (readonly [string, JsonValue])[]>();
+const parsedKeysMax = 20_000;
+
+function parseKeys(text: string): readonly (readonly [string, JsonValue])[] {
+  const known = parsedKeys.get(text);
+  if (known !== undefined) return known;
+  const keys = readKeys(text);
+  if (parsedKeys.size >= parsedKeysMax) parsedKeys.clear();
+  if (text.length <= 200) parsedKeys.set(text, keys);
+  return keys;
+}
+
+function readKeys(text: string): readonly (readonly [string, JsonValue])[] {
+  const parsed = JSON.parse(text) as JsonValue;
+  if (!isObject(parsed)) throw new Error('expected an object of keys');
+  const keys = Object.keys(parsed).map((name) => [name, parsed[name]!] as const);
+  return keys.sort((one, other) => compareText(one[0], other[0]));
+}
+
+function parseIndex(text: string): number {
+  if (!/^[+-]?\d{1,15}$/.test(text)) {
+    throw new Error(`strconv.Atoi: parsing ${JSON.stringify(text)}: invalid syntax`);
+  }
+  return Number(text);
+}
+
+/** The canonical text of a parsed step. */
+export function elementText(element: ParsedElement): PathElement {
+  if (element.kind === 'field') return fieldElement(element.name);
+  if (element.kind === 'key') return keyElement(element.keys);
+  if (element.kind === 'value') return valueElement(element.value);
+  return `i:${element.index}`;
+}
+
+const ranks = { field: 0, key: 1, value: 2, index: 3 } as const;
+
+function compareParsed(one: ParsedElement, other: ParsedElement): number {
+  if (one.kind === 'key' && other.kind === 'key') return compareKeys(one.keys, other.keys);
+  if (one.kind === 'value' && other.kind === 'value') return compareValues(one.value, other.value);
+  if (one.kind === 'index' && other.kind === 'index') return one.index - other.index;
+  if (one.kind === 'field' && other.kind === 'field') return compareText(one.name, other.name);
+  return ranks[one.kind] - ranks[other.kind];
+}
+
+function compareKeys(
+  one: readonly (readonly [string, JsonValue])[],
+  other: readonly (readonly [string, JsonValue])[],
+): number {
+  for (let at = 0; ; at += 1) {
+    const left = one[at];
+    const right = other[at];
+    if (left === undefined || right === undefined) return one.length - other.length;
+    const order = compareText(left[0], right[0]) || compareValues(left[1], right[1]);
+    if (order !== 0) return order;
+  }
+}
+
+/** Sorts steps in upstream's order: fields, keys, values, indexes, each by content. */
+export function sortElements(elements: PathElement[]): PathElement[] {
+  if (elements.length < 2) return elements;
+  if (elements.every((element) => element.charCodeAt(0) === 102)) return elements.sort(compareText);
+  const parsed = elements.map((text) => ({ text, element: parseElement(text)! }));
+  parsed.sort((one, other) => compareParsed(one.element, other.element));
+  return parsed.map(({ text }) => text);
+}
+
+/** A step as messages show it: `.name`, `[name="a",port=80]`, `[="a"]`, `[0]`. */
+export function showElement(element: PathElement): string {
+  if (element.startsWith('f:')) return `.${element.slice(2)}`;
+  const parsed = parseElement(element);
+  if (parsed?.kind === 'key') {
+    return `[${parsed.keys.map(([name, value]) => `${name}=${showGoValue(value)}`).join(',')}]`;
+  }
+  if (parsed?.kind === 'value') return `[=${showGoValue(parsed.value)}]`;
+  if (parsed?.kind === 'index') return `[${parsed.index}]`;
+  return '{{invalid path element}}';
+}
+
+/** A path as messages show it: `.spec.containers[name="web"].image`. */
+export const showPath = (path: FieldPath): string => path.map(showElement).join('');

@@ -1,0 +1,77 @@
+import { type ApiObject, atPace } from '@wheelhouse/machinery';
+import { expect, test } from 'vitest';
+import { annotation, listMap, mapOf, object, text } from './apply-script.fixture.ts';
+import {
+  applyPatch,
+  applySteps,
+  recordSteps,
+  recordUpdate,
+  type TrackedKind,
+} from './field-manager.ts';
+
+const metadataSchema = object({ name: text });
+const items = listMap(['name'], object({ name: text, value: text }));
+const schema = object({ apiVersion: text, kind: text, data: mapOf(text), items });
+const kind: TrackedKind = {
+  apiVersion: 'v1',
+  kind: 'Thing',
+  subresource: '',
+  schemaFor: () => schema,
+  metadataSchema,
+  convert: (one) => one,
+  lastApplied: { annotation, manager: 'tool' },
+};
+const nowMs = 1_700_000_000_000;
+
+const thing = (value: string): ApiObject => ({
+  apiVersion: 'v1',
+  kind: 'Thing',
+  metadata: { name: 'a' },
+  data: { a: value, [value]: 'b' },
+  items: [{ name: value, value }],
+});
+
+function stored(): ApiObject {
+  const live = thing('x');
+  recordUpdate(kind, { live: undefined, object: live, manager: 'first', nowMs });
+  return live;
+}
+
+/** A pace at which every step is a slice of its own; counts the pauses. */
+function slowPace() {
+  const pace = {
+    over: true,
+    pauses: 0,
+    pause() {
+      pace.pauses += 1;
+      return Promise.resolve();
+    },
+  };
+  return pace;
+}
+
+test('TRUST-2: an update pauses between its steps, beside others, with the same outcome', async () => {
+  const live = stored();
+  const whole = thing('y');
+  recordUpdate(kind, { live, object: whole, manager: 'second', nowMs });
+  const pace = slowPace();
+  const parts = [thing('y'), thing('y')];
+  await Promise.all(
+    parts.map((part) =>
+      atPace(recordSteps(kind, { live, object: part, manager: 'second', nowMs }), pace),
+    ),
+  );
+  expect(parts).toEqual([whole, whole]);
+  expect(pace.pauses).toBeGreaterThanOrEqual(10);
+});
+
+test('TRUST-2: an apply pauses between its steps, with the same outcome and conflicts', async () => {
+  const live = stored();
+  const apply = { live, patch: thing('z'), manager: 'second', nowMs };
+  const pace = slowPace();
+  const forced = await atPace(applySteps(kind, { ...apply, force: true }), pace);
+  expect(forced).toEqual(applyPatch(kind, { ...apply, force: true }));
+  expect(pace.pauses).toBeGreaterThanOrEqual(7);
+  const refused = atPace(applySteps(kind, { ...apply, force: false }), slowPace());
+  await expect(refused).rejects.toThrow(/conflict with "first"/);
+});

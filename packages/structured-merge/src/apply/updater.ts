@@ -1,0 +1,286 @@
+import { type JsonValue, jsonEqual } from '@wheelhouse/machinery';
+import { type Comparison, compare, filterComparison } from './compare.ts';
+import {
+  containsSet,
+  difference,
+  emptySet,
+  type FieldFilter,
+  type FieldSet,
+  filterSet,
+  intersection,
+  pathsOf,
+  union,
+} from './field-set.ts';
+import { merge } from './merge.ts';
+import { withNamedFields } from './named-fields.ts';
+import type { FieldPath } from './path-element.ts';
+import { reconcileSet } from './reconcile.ts';
+import { removeItems } from './remove.ts';
+import { toFieldSet } from './to-field-set.ts';
+import type { ValueType } from './value-type.ts';
+
+/** What one manager owns, in terms of one API version. */
+export interface VersionedSet {
+  readonly set: FieldSet;
+  readonly apiVersion: string;
+  /** Whether it came by an apply. */
+  readonly applied: boolean;
+}
+
+/** Owners by whatever identifies a manager. */
+export type Managers = ReadonlyMap<string, VersionedSet>;
+
+/** An object in one version. */
+export interface TypedObject {
+  readonly value: JsonValue;
+  readonly type: ValueType;
+  readonly apiVersion: string;
+}
+
+/** What the updater has to know of a kind. */
+export interface UpdaterPort {
+  /** The object in another version; undefined when the kind no longer has that version. */
+  convert(object: TypedObject, apiVersion: string): TypedObject | undefined;
+  /** What a write in a version may own; undefined: everything. */
+  filterFor(apiVersion: string): FieldFilter | undefined;
+}
+
+/** A path the writer wants to change and somebody else owns. */
+export interface Conflict {
+  readonly manager: string;
+  readonly path: FieldPath;
+}
+
+/** An apply without force that would take paths from others. */
+export class ConflictsError extends Error {
+  readonly conflicts: readonly Conflict[];
+
+  constructor(conflicts: readonly Conflict[]) {
+    super(`${conflicts.length} conflicts`);
+    this.name = 'ConflictsError';
+    this.conflicts = conflicts;
+  }
+}
+
+/** A write: the object before, who owned it, who writes in which version. */
+export interface Write {
+  readonly live: TypedObject;
+  readonly managers: Managers;
+  readonly manager: string;
+}
+
+/**
+ * Owners after a write that replaced the object, in a map of the caller's own: the writer takes what
+ * changed, all lose what went. Throws a TypedError when an object does not fit its type.
+ */
+export function* updateManagers(
+  port: UpdaterPort,
+  write: Write & { readonly object: TypedObject },
+): Generator<void, Map<string, VersionedSet>> {
+  const { live, object, manager } = write;
+  const { apiVersion } = object;
+  const reconciled = reconcileManagers(port, live, write.managers);
+  const change: Change = { live, object, managers: reconciled, manager };
+  yield;
+  const { managers, comparison } = yield* moveOwnership(port, change, { force: true });
+  yield;
+  const before = managers.get(manager)?.set ?? emptySet;
+  const kept = difference(before, comparison.removed);
+  const taken = union(union(kept, comparison.modified), comparison.added);
+  const set = filterSet(taken, port.filterFor(apiVersion));
+  if (set.size === 0) managers.delete(manager);
+  else managers.set(manager, { set, apiVersion, applied: false });
+  return managers;
+}
+
+/** What an apply makes of an object, and who owns it then: a map of the caller's own. */
+export interface Applied {
+  /** Undefined when nothing changes. */
+  readonly object: TypedObject | undefined;
+  readonly managers: Map<string, VersionedSet>;
+}
+
+/**
+ * Merges what a manager applies into the object: it owns what it names, gives up what it named before
+ * and names no longer, and that goes from the object unless somebody else owns it. `object` is
+ * undefined when nothing changes. Throws ConflictsError unless `force`, and TypedError.
+ */
+export function* applyConfiguration(
+  port: UpdaterPort,
+  write: Write & { readonly applied: TypedObject; readonly force: boolean },
+): Generator<void, Applied> {
+  const { live, applied, manager, force } = write;
+  const { apiVersion } = applied;
+  const managers = reconcileManagers(port, live, write.managers);
+  const value = merge(live.type, live.value, applied.value) ?? null;
+  yield;
+  const merged: TypedObject = { value, type: live.type, apiVersion: live.apiVersion };
+  const last = managers.get(manager);
+  const named = filterSet(toFieldSet(applied.type, applied.value), port.filterFor(apiVersion));
+  managers.set(manager, { set: named, apiVersion, applied: true });
+  yield;
+  const object = last === undefined ? merged : prune(port, merged, { managers, manager, last });
+  yield;
+  const moved = yield* moveOwnership(port, { live, object, managers, manager }, { force });
+  yield;
+  const same = jsonEqual(live.value, object.value);
+  return { object: same ? undefined : object, managers: moved.managers };
+}
+
+function reconcileManagers(
+  port: UpdaterPort,
+  live: TypedObject,
+  managers: Managers,
+): Map<string, VersionedSet> {
+  const result = new Map<string, VersionedSet>();
+  for (const [manager, owned] of managers) {
+    const object =
+      owned.apiVersion === live.apiVersion ? live : port.convert(live, owned.apiVersion);
+    if (object === undefined) continue;
+    const set = reconcileSet(owned.set, object.type);
+    result.set(manager, set === owned.set ? owned : { ...owned, set });
+  }
+  return result;
+}
+
+interface Change {
+  readonly live: TypedObject;
+  readonly object: TypedObject;
+  /** A map of the caller's own. */
+  readonly managers: Map<string, VersionedSet>;
+  readonly manager: string;
+}
+
+interface Moved {
+  readonly managers: Map<string, VersionedSet>;
+  readonly comparison: Comparison;
+}
+
+/** Takes changed and removed paths from everybody but the writer. */
+function* moveOwnership(
+  port: UpdaterPort,
+  change: Change,
+  { force }: { force: boolean },
+): Generator<void, Moved> {
+  const { live, object, managers, manager } = change;
+  const own = object.apiVersion;
+  const comparison = filterComparison(
+    compare(live.type, live.value, object.value),
+    port.filterFor(own),
+  );
+  const comparisons = new Map<string, Comparison>([[own, comparison]]);
+  const conflicts: Conflict[] = [];
+  const result = new Map<string, VersionedSet>();
+  for (const [other, owned] of managers) {
+    if (other === manager) {
+      if (owned.set.size > 0) result.set(other, owned);
+      continue;
+    }
+    yield;
+    const differences = comparisonFor(port, change, { comparisons, version: owned.apiVersion });
+    if (differences === undefined) continue;
+    const { removed, modified, added } = differences;
+    const taken = intersection(owned.set, union(modified, added));
+    if (!force) for (const path of pathsOf(taken)) conflicts.push({ manager: other, path });
+    const set = difference(difference(owned.set, taken), removed);
+    if (set.size === 0) continue;
+    result.set(other, set === owned.set ? owned : { ...owned, set });
+  }
+  if (conflicts.length > 0) throw new ConflictsError(conflicts);
+  return { managers: result, comparison };
+}
+
+/** The change in terms of another version, worked out once; undefined: there is no such version. */
+function comparisonFor(
+  port: UpdaterPort,
+  { live, object }: Change,
+  { comparisons, version }: { comparisons: Map<string, Comparison>; version: string },
+): Comparison | undefined {
+  const known = comparisons.get(version);
+  if (known !== undefined) return known;
+  const before = port.convert(live, version);
+  const after = before === undefined ? undefined : port.convert(object, version);
+  if (before === undefined || after === undefined) return undefined;
+  const found = filterComparison(
+    compare(before.type, before.value, after.value),
+    port.filterFor(version),
+  );
+  comparisons.set(version, found);
+  return found;
+}
+
+interface Pruning {
+  readonly managers: Managers;
+  readonly manager: string;
+  /** What the manager applied before. */
+  readonly last: VersionedSet;
+}
+
+/** Takes out what the manager applied last time, not this time, and nobody else owns. */
+function prune(port: UpdaterPort, merged: TypedObject, pruning: Pruning): TypedObject {
+  const { managers, manager, last } = pruning;
+  const { set: now, apiVersion } = managers.get(manager)!;
+  if (last.set.size === 0 || nothingGivenUp(last, now, apiVersion)) return merged;
+  const whole = port.convert(merged, last.apiVersion);
+  if (whole === undefined) return merged;
+  const bare = removeFrom(whole, withNamedFields(last.set, whole.type));
+  const kept = addBackOwned(port, { whole, bare }, managers);
+  const pruned = addBackUnowned(port, { whole, bare: kept }, last);
+  return port.convert(pruned, apiVersion) ?? merged;
+}
+
+/** Nothing to prune when the version is the same and all that was named is named again. */
+function nothingGivenUp(last: VersionedSet, now: FieldSet, apiVersion: string): boolean {
+  return last.apiVersion === apiVersion && containsSet(now, last.set);
+}
+
+const removeFrom = (object: TypedObject, paths: FieldSet): TypedObject => ({
+  ...object,
+  value: removeItems(object.type, object.value, paths),
+});
+
+/** The object before pruning, and what pruning has left of it so far. */
+interface Halves {
+  readonly whole: TypedObject;
+  readonly bare: TypedObject;
+}
+
+/** Brings back what any manager owns, the applier's new paths included, version by version. */
+function addBackOwned(port: UpdaterPort, halves: Halves, managers: Managers): TypedObject {
+  const byVersion = new Map<string, FieldSet>();
+  for (const { apiVersion, set } of managers.values()) {
+    byVersion.set(apiVersion, union(byVersion.get(apiVersion) ?? emptySet, set));
+  }
+  // The version pruned in comes first: converting may need fields that others brought back.
+  const first = halves.whole.apiVersion;
+  const versions = [...byVersion.keys()].filter((version) => version !== first);
+  if (byVersion.has(first)) versions.unshift(first);
+  let current = halves;
+  for (const version of versions) {
+    const whole = port.convert(current.whole, version);
+    const bare = whole === undefined ? undefined : port.convert(current.bare, version);
+    if (whole === undefined || bare === undefined) continue;
+    current = { whole, bare: keepOwned(whole, bare, byVersion.get(version)!) };
+  }
+  return current.bare;
+}
+
+const namedSetOf = ({ type, value }: TypedObject): FieldSet =>
+  withNamedFields(toFieldSet(type, value), type);
+
+function keepOwned(whole: TypedObject, bare: TypedObject, owned: FieldSet): TypedObject {
+  const keep = union(namedSetOf(bare), withNamedFields(owned, whole.type));
+  return removeFrom(whole, difference(namedSetOf(whole), keep));
+}
+
+/** Brings back what went along but had never been the applier's own: dangling items. */
+function addBackUnowned(port: UpdaterPort, halves: Halves, last: VersionedSet): TypedObject {
+  const { whole } = halves;
+  const bare = port.convert(halves.bare, last.apiVersion);
+  if (bare === undefined) return whole;
+  const gone = difference(
+    namedSetOf(whole),
+    withNamedFields(toFieldSet(bare.type, bare.value), whole.type),
+  );
+  return removeFrom(whole, intersection(gone, withNamedFields(last.set, whole.type)));
+}

@@ -1,0 +1,88 @@
+import type { JsonObject } from '@wheelhouse/machinery';
+import { describe, expect, test } from 'vitest';
+import { fieldElement } from './path-element.ts';
+import { ownersOf, upgradeOwners } from './upgrade-owners.ts';
+
+const entry = (
+  owner: string,
+  fields: readonly string[],
+  { version = 'v1', subresource }: { version?: string; subresource?: string } = {},
+): JsonObject => {
+  const [manager = '', operation = ''] = owner.split(' ');
+  return {
+    manager,
+    operation,
+    apiVersion: version,
+    fieldsType: 'FieldsV1',
+    fieldsV1: { 'f:data': Object.fromEntries(fields.map((name) => [`f:${name}`, {}])) },
+    ...(subresource === undefined ? {} : { subresource }),
+  };
+};
+const owned = (entries: readonly JsonObject[] | undefined) =>
+  entries?.map(({ manager, operation, apiVersion, fieldsV1, subresource }) => {
+    const names = Object.keys((fieldsV1 as JsonObject)['f:data'] as JsonObject)
+      .map((name) => name.slice(2))
+      .join();
+    return [manager, operation, apiVersion, subresource, names].filter(Boolean).join(' ');
+  });
+
+describe('who owns a path', () => {
+  const path = ['data', 'a'].map(fieldElement);
+
+  test('is told by operation, each once', () => {
+    const entries = [
+      entry('x Update', ['a']),
+      entry('x Update', ['a', 'b'], { version: 'v2' }),
+      entry('y Update', ['b']),
+      entry('z Apply', ['a']),
+    ];
+    expect(ownersOf(entries, { operation: 'Update', path })).toEqual(['x']);
+    expect(ownersOf(entries, { operation: 'Apply', path })).toEqual(['z']);
+    expect(ownersOf(undefined, { operation: 'Apply', path })).toEqual([]);
+  });
+
+  test('what cannot be read owns nothing', () => {
+    const broken = { ...entry('x Update', []), fieldsV1: { nonsense: {} } };
+    expect(ownersOf([broken, null, 'text'], { operation: 'Update', path })).toEqual([]);
+  });
+});
+
+describe('an upgrade', () => {
+  const to = 'ctl';
+
+  test('adds to the applier what the client-side manager owns in its version', () => {
+    const entries = [
+      entry('ctl Apply', ['a']),
+      entry('old Update', ['b']),
+      entry('old Update', ['c'], { version: 'v2' }),
+      entry('old Update', ['s'], { subresource: 'status' }),
+      entry('other Update', ['d']),
+    ];
+    expect(owned(upgradeOwners(entries, { from: ['old'], to }))).toEqual([
+      'ctl Apply v1 a,b',
+      'old Update v1 status s',
+      'other Update v1 d',
+    ]);
+  });
+
+  test('makes the newest one the applier where there is none', () => {
+    const entries = [entry('old Update', ['c'], { version: 'v2' }), entry('old Update', ['b'])];
+    expect(owned(upgradeOwners(entries, { from: ['old'], to }))).toEqual(['ctl Apply v2 c']);
+  });
+
+  test('takes over from several', () => {
+    const entries = [entry('one Update', ['a']), entry('two Update', ['b'])];
+    const upgraded = upgradeOwners(entries, { from: ['one', 'two'], to });
+    expect(owned(upgraded)).toEqual(['ctl Apply v1 a,b']);
+  });
+
+  test('changes nothing where there is nobody to take over from', () => {
+    expect(upgradeOwners([entry('ctl Apply', ['a'])], { from: ['old'], to })).toBeUndefined();
+    expect(upgradeOwners(undefined, { from: ['old'], to })).toBeUndefined();
+  });
+
+  test('throws for owners that cannot be read', () => {
+    const broken = { ...entry('old Update', []), fieldsV1: { nonsense: {} } };
+    expect(() => upgradeOwners([broken], { from: ['old'], to })).toThrow();
+  });
+});

@@ -1,0 +1,125 @@
+import { goPlain, goSyntax, goTypeName, isObject, type JsonValue } from '@wheelhouse/machinery';
+import { itemElement } from './list-items.ts';
+import { showElement } from './path-element.ts';
+import { below, belowField, complain, type Place, rootPlace } from './place.ts';
+import { TypedError } from './typed-errors.ts';
+import {
+  fitting,
+  type ListShape,
+  type MapShape,
+  memberType,
+  type ScalarShape,
+  type ValueType,
+} from './value-type.ts';
+
+/** Whether several items of a set or list map may be the same: in stored objects they may. */
+export interface ValidationOptions {
+  readonly allowDuplicates: boolean;
+}
+
+/** Throws a TypedError when a value does not fit its type. */
+export function validateTyped(type: ValueType, value: JsonValue, options: ValidationOptions): void {
+  const place = rootPlace();
+  validateValue(type, value, { allowDuplicates: options.allowDuplicates, place });
+  if (place.problems.length > 0) throw new TypedError(place.problems);
+}
+
+interface Walk extends ValidationOptions {
+  readonly place: Place;
+}
+
+const into = ({ allowDuplicates }: Walk, place: Place): Walk => ({ allowDuplicates, place });
+
+function validateValue(type: ValueType, value: JsonValue, walk: Walk): void {
+  const { map, scalar, list } = fitting(type, value);
+  if (map !== undefined) validateMap(map, value, walk);
+  else if (scalar !== undefined) {
+    const why = scalarProblem(scalar, value, '');
+    if (why !== undefined) complain(walk.place, why);
+  } else if (list !== undefined) validateList(list, value, walk);
+}
+
+/** Most values are scalars and right: there need be no place to complain of. */
+function isFineScalar(type: ValueType, value: JsonValue): boolean {
+  const { scalar } = type;
+  return (
+    scalar !== undefined &&
+    typeof value !== 'object' &&
+    scalarProblem(scalar, value, '') === undefined
+  );
+}
+
+function validateMap(map: MapShape, value: JsonValue, walk: Walk): void {
+  if (value === null) return;
+  if (!isObject(value)) {
+    complain(walk.place, `expected map, got &{${goPlain(value)}}`);
+    return;
+  }
+  for (const name of Object.keys(value)) {
+    const item = value[name];
+    if (item === undefined) continue;
+    const type = memberType(map, name);
+    if (type === undefined) {
+      complain(belowField(walk.place, name), 'field not declared in schema');
+      return;
+    }
+    if (isFineScalar(type, item)) continue;
+    validateValue(type, item, into(walk, belowField(walk.place, name)));
+  }
+}
+
+function validateList(list: ListShape, value: JsonValue, walk: Walk): void {
+  if (value === null) return;
+  if (!Array.isArray(value)) {
+    complain(walk.place, `expected list, got &{${goPlain(value)}}`);
+    return;
+  }
+  if (!list.atomic) {
+    validateItems(list, value, walk);
+    return;
+  }
+  const type = list.element.get();
+  for (const [index, item] of value.entries())
+    validateValue(type, item, into(walk, below(walk.place, `i:${index}`)));
+}
+
+function validateItems(list: ListShape, items: readonly JsonValue[], walk: Walk): void {
+  const type = list.element.get();
+  const seen = new Set<string>();
+  for (const [index, item] of items.entries()) {
+    const element = itemElement(list, item);
+    if (typeof element !== 'string') {
+      complain(walk.place, `element ${index}: ${element.why}`);
+      return;
+    }
+    if (seen.has(element) && !walk.allowDuplicates) {
+      complain(walk.place, `duplicate entries for key ${showElement(element)}`);
+    }
+    seen.add(element);
+    validateValue(type, item, into(walk, below(walk.place, element)));
+  }
+}
+
+/** Why a value is no such scalar; undefined when it is one, or null. */
+export function scalarProblem(
+  scalar: ScalarShape,
+  value: JsonValue | undefined,
+  prefix: string,
+): string | undefined {
+  if (value === null || value === undefined) return undefined;
+  const isNumber = typeof value === 'number' || typeof value === 'bigint';
+  if (scalar === 'numeric') {
+    if (isNumber) return undefined;
+    return `${prefix}expected numeric (int or float), got ${goTypeName(value)}`;
+  }
+  if (scalar === 'string') {
+    if (typeof value === 'string') return undefined;
+    return `${prefix}expected string, got &value.valueUnstructured{Value:${goSyntax(value)}}`;
+  }
+  if (scalar === 'boolean') {
+    if (typeof value === 'boolean') return undefined;
+    return `${prefix}expected boolean, got &{${goPlain(value)}}`;
+  }
+  if (typeof value !== 'object') return undefined;
+  return `${prefix}expected any scalar, got &{${goPlain(value)}}`;
+}

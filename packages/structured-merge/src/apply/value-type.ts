@@ -1,0 +1,292 @@
+import { compareText, isObject, type JsonValue } from '@wheelhouse/machinery';
+import { resolved, type Schema } from '@wheelhouse/schema';
+import { encodePlainString } from './path-element.ts';
+
+/**
+ * What apply needs to know of a schema: the shapes a value may have, and how changes to each combine.
+ * A value of unknown structure may have all three shapes; the value itself then decides.
+ */
+export interface ValueType {
+  readonly map?: MapShape;
+  readonly scalar?: ScalarShape;
+  readonly list?: ListShape;
+}
+
+export type ScalarShape = 'numeric' | 'string' | 'boolean' | 'untyped';
+
+export interface MapShape {
+  /** Members declared by name. */
+  readonly fields: ReadonlyMap<string, FieldShape>;
+  /** Type of all other members; undefined: there may be none. */
+  readonly element: LazyType | undefined;
+  readonly atomic: boolean;
+  /** Nothing is declared and anything goes: changes of topology are not looked for below. */
+  readonly deduced: boolean;
+}
+
+export interface FieldShape {
+  readonly type: LazyType;
+  /** Stands in for an absent key of a list map. */
+  readonly default: JsonValue | undefined;
+}
+
+export interface ListShape {
+  readonly element: LazyType;
+  /** Without keys and not atomic: a set. */
+  readonly atomic: boolean;
+  readonly keys: readonly string[];
+  /** The keys in the order of a path step, each as that begins with it. */
+  readonly sortedKeys: readonly KeyPrefix[];
+}
+
+export interface KeyPrefix {
+  readonly name: string;
+  /** `"port":` */
+  readonly prefix: string;
+}
+
+/** A type made when first asked for, because schemas may refer to themselves. */
+export interface LazyType {
+  get(): ValueType;
+}
+
+/** Untyped values that change only as a whole, however deep. */
+const untypedAtomic: ValueType = {
+  scalar: 'untyped',
+  list: { element: lazily(() => untypedAtomic), atomic: true, keys: [], sortedKeys: [] },
+  map: {
+    fields: new Map(),
+    element: lazily(() => untypedAtomic),
+    atomic: true,
+    deduced: false,
+  },
+};
+
+/** Untyped values merged by what they are: objects per member, lists and scalars as a whole (MF-7). */
+export const deducedType: ValueType = {
+  scalar: 'untyped',
+  list: { element: lazily(() => untypedAtomic), atomic: true, keys: [], sortedKeys: [] },
+  map: {
+    fields: new Map(),
+    element: lazily(() => deducedType),
+    atomic: false,
+    deduced: true,
+  },
+};
+
+const resources = new WeakMap<Schema, ValueType>();
+
+/**
+ * The type of whole objects of a kind. Custom kinds need not declare apiVersion, kind and metadata,
+ * and may not restrict metadata's structure.
+ */
+export function resourceType(schema: Schema, metadataSchema: Schema): ValueType {
+  const at = resolved(schema);
+  if (at.typed === true) return typeOf(at);
+  const known = resources.get(at);
+  if (known !== undefined) return known;
+  const metadata = lazily(() => typeOf(metadataSchema));
+  const own = compile(at, { preserve: false, metadata });
+  const fields = new Map(own.map?.fields);
+  addResourceFields(fields, metadata);
+  const base: MapShape = own.map ?? { ...deducedType.map!, fields };
+  const type: ValueType = { map: { ...base, fields, deduced: false } };
+  resources.set(at, type);
+  return type;
+}
+
+function lazily(make: () => ValueType): LazyType {
+  let made: ValueType | undefined;
+  return {
+    get() {
+      made ??= make();
+      return made;
+    },
+  };
+}
+
+interface Compiled {
+  plain?: ValueType;
+  /** For a schema below one that preserves unknown fields, which makes all below do so. */
+  preserving?: ValueType;
+}
+
+const compiled = new WeakMap<Schema, Compiled>();
+
+/** What a schema has from those above it. */
+interface Inherited {
+  readonly preserve: boolean;
+  /** Of the objects that embedded resources are. */
+  readonly metadata: LazyType;
+}
+
+/** The type of values of a built-in schema, compiled once. */
+export function typeOf(schema: Schema): ValueType {
+  return compile(schema, { preserve: false, metadata: lazyDeduced });
+}
+
+function compile(schema: Schema, { preserve: inherited, metadata }: Inherited): ValueType {
+  const at = resolved(schema);
+  const preserve = inherited || at.preserveUnknownFields === true;
+  let known = compiled.get(at);
+  if (known === undefined) {
+    known = {};
+    compiled.set(at, known);
+  }
+  const which = preserve ? 'preserving' : 'plain';
+  const type = known[which] ?? build(at, { preserve, metadata });
+  known[which] = type;
+  return type;
+}
+
+function build(schema: Schema, inherited: Inherited): ValueType {
+  const type = schema.type ?? (schema.properties === undefined ? undefined : 'object');
+  switch (type) {
+    case 'object':
+      return { map: mapShape(schema, inherited) };
+    case 'array':
+      return { list: listShape(schema, inherited) };
+    case 'integer':
+    case 'number':
+      return { scalar: 'numeric' };
+    case 'boolean':
+      return { scalar: 'boolean' };
+    case 'string':
+      return { scalar: isPlainString(schema) ? 'string' : 'untyped' };
+    default:
+      return untypedShape(schema, inherited);
+  }
+}
+
+/** Strings with a format upstream does not hold to be strings: times, quantities. */
+function isPlainString(schema: Schema): boolean {
+  return schema.format === undefined || schema.format === '' || schema.format === 'byte';
+}
+
+function untypedShape(schema: Schema, inherited: Inherited): ValueType {
+  if (schema.mapType === 'atomic' && schema.typed === true) return untypedAtomic;
+  return {
+    scalar: 'untyped',
+    list: listShape(schema, inherited),
+    map: mapShape(schema, inherited),
+  };
+}
+
+const lazyDeduced = lazily(() => deducedType);
+const lazyUntyped = lazily(() => untypedAtomic);
+
+function mapShape(schema: Schema, inherited: Inherited): MapShape {
+  const fields = new Map<string, FieldShape>();
+  for (const [name, property] of schema.properties ?? []) {
+    const field = property.schema;
+    const written = property.omitEmpty !== true && property.pointer !== true;
+    fields.set(name, {
+      type: lazily(() => compile(field, inherited)),
+      get default() {
+        return keyDefault(field, written);
+      },
+    });
+  }
+  if (schema.embeddedResource === true) addResourceFields(fields, inherited.metadata);
+  const element = elementOf(schema, inherited);
+  return {
+    fields,
+    element,
+    atomic: schema.mapType === 'atomic',
+    deduced: fields.size === 0 && element === lazyDeduced,
+  };
+}
+
+/** What every resource has, however a custom kind declares it. */
+function addResourceFields(fields: Map<string, FieldShape>, metadata: LazyType): void {
+  const text: FieldShape = { type: lazily(() => ({ scalar: 'string' })), default: undefined };
+  fields.set('apiVersion', text).set('kind', text);
+  fields.set('metadata', { type: metadata, default: undefined });
+}
+
+function elementOf(schema: Schema, inherited: Inherited): LazyType | undefined {
+  const { additionalProperties } = schema;
+  if (additionalProperties !== undefined) {
+    if (resolved(additionalProperties).type === undefined && isBare(additionalProperties)) {
+      return lazyDeduced;
+    }
+    return lazily(() => compile(additionalProperties, inherited));
+  }
+  return inherited.preserve || (schema.properties?.size ?? 0) === 0 ? lazyDeduced : undefined;
+}
+
+/** `additionalProperties: true`. */
+const isBare = (schema: Schema) => Object.keys(resolved(schema)).length === 0;
+
+/** Built-in fields that are always written have their zero value as default. */
+function keyDefault(schema: Schema, written: boolean): JsonValue | undefined {
+  const at = resolved(schema);
+  if (at.default !== undefined) return at.default;
+  if (schema.default !== undefined) return schema.default;
+  if (at.typed !== true || !written) return undefined;
+  if (at.type === 'string') return at.format === undefined ? '' : undefined;
+  if (at.type === 'integer' || at.type === 'number') return 0;
+  return at.type === 'boolean' ? false : undefined;
+}
+
+function listShape(schema: Schema, inherited: Inherited): ListShape {
+  const { items } = schema;
+  const keys = schema.listType === 'map' ? (schema.listMapKeys ?? []) : [];
+  return {
+    element: items === undefined ? lazyUntyped : lazily(() => compile(items, inherited)),
+    atomic: schema.listType !== 'set' && schema.listType !== 'map',
+    keys,
+    sortedKeys: [...keys]
+      .sort(compareText)
+      .map((name) => ({ name, prefix: `${encodePlainString(name)}:` })),
+  };
+}
+
+/**
+ * The shapes of a type that fit a value: one where the value is of a shape the type allows, else all
+ * of the type's (for null, and for a wrong value, which the walker then complains about).
+ */
+export function fitting(type: ValueType, value: JsonValue | undefined): ValueType {
+  if (value === null || value === undefined) return type;
+  if (Array.isArray(value)) return onlyList(type);
+  if (isObject(value)) return onlyMap(type);
+  return onlyScalar(type);
+}
+
+const narrowed = new WeakMap<ValueType, Record<'map' | 'scalar' | 'list', ValueType>>();
+
+function narrowings(type: ValueType): Record<'map' | 'scalar' | 'list', ValueType> {
+  let known = narrowed.get(type);
+  if (known === undefined) {
+    known = {
+      map: type.map === undefined ? type : { map: type.map },
+      scalar: type.scalar === undefined ? type : { scalar: type.scalar },
+      list: type.list === undefined ? type : { list: type.list },
+    };
+    narrowed.set(type, known);
+  }
+  return known;
+}
+
+const isSingle = (type: ValueType) =>
+  Number(type.map !== undefined) +
+    Number(type.scalar !== undefined) +
+    Number(type.list !== undefined) ===
+  1;
+
+function onlyMap(type: ValueType): ValueType {
+  return type.map === undefined || isSingle(type) ? type : narrowings(type).map;
+}
+
+function onlyList(type: ValueType): ValueType {
+  return type.list === undefined || isSingle(type) ? type : narrowings(type).list;
+}
+
+function onlyScalar(type: ValueType): ValueType {
+  return type.scalar === undefined || isSingle(type) ? type : narrowings(type).scalar;
+}
+
+/** The type of a member; undefined when the map may not have it. */
+export function memberType(map: MapShape, name: string): ValueType | undefined {
+  return (map.fields.get(name)?.type ?? map.element)?.get();
+}

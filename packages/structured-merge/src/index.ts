@@ -1,0 +1,39 @@
+/** Server-side apply (field sets, field managers, typed merge) and the other types of patches. */
+
+export {
+  applyPatch,
+  applySteps,
+  ConversionWanted,
+  describe,
+  describeKind,
+  recordSteps,
+  recordUpdate,
+  type TrackedKind,
+} from './apply/field-manager.ts';
+export { type FieldFilter, setOfFields } from './apply/field-set.ts';
+export type { LastApplied } from './apply/last-applied.ts';
+export { decodeManaged } from './apply/managed-fields.ts';
+export { merge } from './apply/merge.ts';
+export { type FieldPath, fieldElement } from './apply/path-element.ts';
+export { ownersForScale, ownersFromScale, type ScaleMapping } from './apply/scale-owners.ts';
+export { TypedError } from './apply/typed-errors.ts';
+export { ownersOf, upgradeOwners } from './apply/upgrade-owners.ts';
+export { validateTyped } from './apply/validate-typed.ts';
+export { fitting, memberType, resourceType, type ValueType } from './apply/value-type.ts';
+export {
+  applyJsonPatch,
+  type JsonPatchOperation,
+  jsonPatchWork,
+  parseJsonPatch,
+} from './patch/json-patch.ts';
+export { mergePatchBetween, mergePatchOfThree } from './patch/merge-diff.ts';
+export { applyMergePatch, withoutNulls } from './patch/merge-patch.ts';
+export { PatchError } from './patch/patch-error.ts';
+export { patchesConflict } from './patch/strategic-conflict.ts';
+export {
+  strategicPatchBetween,
+  strategicPatchOfThree,
+  type ThreeWays,
+} from './patch/strategic-diff.ts';
+export { StrategicMergeError } from './patch/strategic-error.ts';
+export { spentPatch, strategicMerge } from './patch/strategic-merge.ts';

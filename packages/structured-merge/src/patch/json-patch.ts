@@ -1,0 +1,351 @@
+import {
+  cloneJson,
+  goValue,
+  inOnePiece,
+  isObject,
+  type JsonArray,
+  type JsonObject,
+  type JsonValue,
+  jsonEqual,
+  member,
+  setMember,
+  WorkBudget,
+} from '@wheelhouse/machinery';
+import { PatchError } from './patch-error.ts';
+
+/** Most operations of one patch, upstream's figure. */
+export const jsonPatchOperationsMax = 10_000;
+
+/** Most characters of JSON that the copies of one patch add up to, upstream's figure. */
+export const jsonPatchCopiedMax = 3 * 1024 * 1024;
+
+/** Items of lists that move to other places count as one step of work each so many. */
+const itemsPerStep = 64;
+
+/** Most steps of one patch: ten thousand insertions at the head of a list of 25,000 items. */
+export const jsonPatchStepsMax = 4_000_000;
+
+export interface JsonPatchOperation {
+  readonly op: string;
+  readonly path: string | undefined;
+  readonly from: string | undefined;
+  /** Undefined for an operation without the member, which is not the same as `null`. */
+  readonly value: JsonValue | undefined;
+}
+
+/**
+ * How a patch is read: `exact` follows RFC 6902 and is what clients get; `lenient` is what the
+ * patches of admission rely on in the reference, whose library accepts more: it replaces and copies
+ * absent values, reads a missing `value` as null, and counts negative indices from the end.
+ */
+export type JsonPatchRules = 'exact' | 'lenient';
+
+/** Reads a decoded body as a patch. Throws PatchError: `malformed`, or `too-many` operations. */
+export function parseJsonPatch(body: JsonValue): readonly JsonPatchOperation[] {
+  if (!Array.isArray(body)) {
+    const type = 'Go value of type jsonpatch.Patch';
+    throw new PatchError('malformed', `json: cannot unmarshal ${goValue(body)} into ${type}`);
+  }
+  if (body.length > jsonPatchOperationsMax) {
+    const message = `The allowed maximum operations in a JSON patch is ${jsonPatchOperationsMax}, got ${body.length}`;
+    throw new PatchError('too-many', message);
+  }
+  return body
+    .map((given) => (isObject(given) ? given : {}))
+    .map((one) => ({
+      op: text(one, 'op') ?? 'unknown',
+      path: text(one, 'path'),
+      from: text(one, 'from'),
+      value: member(one, 'value'),
+    }));
+}
+
+function text(operation: JsonObject, name: string): string | undefined {
+  const value = member(operation, name);
+  return typeof value === 'string' ? value : undefined;
+}
+
+/**
+ * Applies a patch to a copy of the document. Throws PatchError, and WorkExceeded for a patch that
+ * costs too much (TRUST-2).
+ */
+export function applyJsonPatch(
+  document: JsonValue,
+  patch: readonly JsonPatchOperation[],
+  options: { readonly rules: JsonPatchRules },
+): JsonValue {
+  return inOnePiece(jsonPatchWork(document, patch, options));
+}
+
+/** The same as work that can pause between any two operations. */
+export function* jsonPatchWork(
+  document: JsonValue,
+  patch: readonly JsonPatchOperation[],
+  { rules }: { readonly rules: JsonPatchRules },
+): Generator<void, JsonValue> {
+  const work = new WorkBudget({ what: 'the JSON patch', steps: jsonPatchStepsMax });
+  const state: State = { root: cloneJson(document), copied: 0, work, rules };
+  for (const operation of patch) {
+    applyOne(state, operation);
+    yield;
+  }
+  return state.root;
+}
+
+interface State {
+  root: JsonValue;
+  /** Characters of JSON that were copied. */
+  copied: number;
+  readonly work: WorkBudget;
+  readonly rules: JsonPatchRules;
+}
+
+function refuse(message: string): PatchError {
+  return new PatchError('unprocessable', message);
+}
+
+function applyOne(state: State, operation: JsonPatchOperation): void {
+  const { op, path, value = null } = operation;
+  if (!['add', 'remove', 'replace', 'move', 'copy', 'test'].includes(op)) {
+    throw refuse(`Unexpected kind: ${op}`);
+  }
+  if (state.rules === 'exact') checkForm(operation);
+  if (op === 'move' || op === 'copy') {
+    transfer(state, operation);
+    return;
+  }
+  if (path === undefined) throw refuse(`${op} operation failed to decode path: missing value`);
+  if (op === 'test') test(state, path, value);
+  else if (isWholeDocument(state, path, op)) state.root = cloneJson(value);
+  else change(state, { op, path, value });
+}
+
+/** The lenient rules know the whole document only as something to replace. */
+function isWholeDocument({ rules }: State, path: string, op: string): boolean {
+  return path === '' && (op === 'replace' || (rules === 'exact' && op === 'add'));
+}
+
+/** What RFC 6902 asks of an operation by itself. */
+function checkForm({ op, path, from, value }: JsonPatchOperation): void {
+  if (value === undefined && ['add', 'replace', 'test'].includes(op)) {
+    throw refuse(`${op} operation: missing value`);
+  }
+  for (const pointer of [path, from]) {
+    if (pointer === undefined || pointer === '') continue;
+    if (pointer[0] !== '/' || /~(?![01])/.test(pointer)) {
+      throw refuse(`${JSON.stringify(pointer)} is not a JSON Pointer`);
+    }
+  }
+  if (op === 'move' && path?.startsWith(`${from}/`)) {
+    throw refuse('move operation: a value cannot move into itself');
+  }
+}
+
+function change(state: State, operation: { op: string; path: string; value: JsonValue }): void {
+  const { op, path, value } = operation;
+  const place = find(state, path, op);
+  if (op === 'add' || op === 'remove') shift(state, place);
+  if (op === 'add') add(place, path, cloneJson(value));
+  else if (op === 'remove') remove(place, `error in remove for path: '${path}': `);
+  else replace(place, path, cloneJson(value));
+}
+
+interface Place {
+  readonly holder: JsonObject | JsonArray;
+  readonly key: string;
+  readonly rules: JsonPatchRules;
+}
+
+/** Accounts for the items that go to other places when a list gains or loses one. */
+function shift({ work, rules }: State, { holder, key }: Place): void {
+  if (!Array.isArray(holder)) return;
+  const index = indexOf(key, rules) ?? holder.length;
+  const moved = index < 0 ? -index : Math.max(0, holder.length - index);
+  work.spend(1 + Math.floor(Math.min(moved, holder.length) / itemsPerStep));
+}
+
+function find({ root, rules }: State, path: string, op: string): Place {
+  const missing = () =>
+    refuse(
+      `${op} operation does not apply: doc is missing path: ${JSON.stringify(path)}: missing value`,
+    );
+  const steps = path.split('/').slice(1).map(unescaped);
+  const key = steps.pop();
+  if (key === undefined) throw missing();
+  let holder: JsonValue | undefined = root;
+  for (const step of steps) holder = valueAt(holder, step, rules);
+  if (typeof holder !== 'object' || holder === null) throw missing();
+  return { holder, key, rules };
+}
+
+function unescaped(step: string): string {
+  return step.replaceAll('~1', '/').replaceAll('~0', '~');
+}
+
+function valueAt(
+  holder: JsonValue | undefined,
+  key: string,
+  rules: JsonPatchRules,
+): JsonValue | undefined {
+  if (Array.isArray(holder)) {
+    const index = indexOf(key, rules);
+    return index === undefined ? undefined : holder[index < 0 ? index + holder.length : index];
+  }
+  return isObject(holder) ? member(holder, key) : undefined;
+}
+
+const indexForms: Record<JsonPatchRules, RegExp> = {
+  exact: /^(0|[1-9][0-9]{0,14})$/,
+  lenient: /^[+-]?[0-9]{1,15}$/,
+};
+
+function indexOf(key: string, rules: JsonPatchRules): number | undefined {
+  return indexForms[rules].test(key) ? Number(key) : undefined;
+}
+
+function syntaxError(key: string): string {
+  return `strconv.Atoi: parsing ${JSON.stringify(key)}: invalid syntax`;
+}
+
+/** Index within `length` items, counted from the end when negative. */
+function indexIn({ key, rules }: Place, length: number): number {
+  const index = indexOf(key, rules);
+  if (index === undefined) throw refuse(syntaxError(key));
+  if (index >= length || index < -length) {
+    throw refuse(`Unable to access invalid index: ${index}: invalid index referenced`);
+  }
+  return index < 0 ? index + length : index;
+}
+
+function framed<T>(frame: string, action: () => T): T {
+  try {
+    return action();
+  } catch (error) {
+    if (error instanceof PatchError) throw refuse(frame + error.message);
+    throw error;
+  }
+}
+
+function add(place: Place, path: string, value: JsonValue, op = 'add'): void {
+  const { holder, key, rules } = place;
+  if (!Array.isArray(holder)) {
+    setMember(holder, key, value);
+    return;
+  }
+  if (key === '-') {
+    holder.push(value);
+    return;
+  }
+  framed(`error in ${op} for path: '${path}': `, () => {
+    if (indexOf(key, rules) === undefined) {
+      throw refuse(`value was not a proper array index: '${key}': ${syntaxError(key)}`);
+    }
+    holder.splice(indexIn(place, holder.length + 1), 0, value);
+  });
+}
+
+function remove(place: Place, frame: string): void {
+  const { holder, key } = place;
+  framed(frame, () => {
+    if (Array.isArray(holder)) holder.splice(indexIn(place, holder.length), 1);
+    else if (Object.hasOwn(holder, key)) delete holder[key];
+    else throw refuse(`Unable to remove nonexistent key: ${key}: missing value`);
+  });
+}
+
+function replace(place: Place, path: string, value: JsonValue): void {
+  const { holder, key, rules } = place;
+  const mustExist = rules === 'exact' || Array.isArray(holder);
+  if (mustExist && valueAt(holder, key, rules) === undefined) {
+    throw refuse(`replace operation does not apply: doc is missing key: ${path}: missing value`);
+  }
+  if (Array.isArray(holder)) holder[indexIn(place, holder.length)] = value;
+  else setMember(holder, key, value);
+}
+
+function test(state: State, path: string, value: JsonValue): void {
+  let actual: JsonValue | undefined = state.root;
+  if (path !== '') {
+    const place = find(state, path, 'test');
+    const { holder, key } = place;
+    if (Array.isArray(holder)) {
+      const frame = `error in test for path: '${path}': `;
+      actual = framed(frame, () => holder[indexIn(place, holder.length)]);
+    } else actual = member(holder, key);
+  }
+  if (!jsonEqual(actual ?? null, value)) throw refuse(`testing value ${path} failed: test failed`);
+}
+
+function transfer(state: State, operation: JsonPatchOperation): void {
+  const { op, from, path } = operation;
+  if (from === undefined) {
+    throw refuse(
+      `${op} operation failed to decode from: operation, missing from field: missing value`,
+    );
+  }
+  if (path === undefined) throw refuse(`${op} operation failed to decode path: missing value`);
+  if (from === '' && op === 'copy' && state.rules === 'exact') {
+    accountFor(state, state.root);
+    put(state, { op, path, value: cloneJson(state.root) });
+    return;
+  }
+  const source = find(state, from, op);
+  const value = valueToTransfer(source, { op, from });
+  if (op === 'move') {
+    shift(state, source);
+    remove(source, '');
+  } else accountFor(state, value);
+  put(state, { op, path, value: op === 'move' ? value : cloneJson(value) });
+}
+
+function valueToTransfer(source: Place, { op, from }: { op: string; from: string }): JsonValue {
+  const { holder, key, rules } = source;
+  const frame = op === 'move' ? `path: '${key}'` : `from: '${from}'`;
+  return framed(`error in ${op} for ${frame}: `, () => {
+    const at = Array.isArray(holder) ? holder[indexIn(source, holder.length)] : member(holder, key);
+    if (at !== undefined) return at;
+    // A lenient copy of what is not there is null, as upstream's library has it.
+    if (op === 'copy' && rules === 'lenient') return null;
+    throw refuse(`Unable to ${op} nonexistent key: ${key}: missing value`);
+  });
+}
+
+/** Puts a transferred value, which is the document's own from here on, in its place. */
+function put(
+  state: State,
+  { op, path, value }: { readonly op: string; readonly path: string; readonly value: JsonValue },
+): void {
+  if (path === '' && state.rules === 'exact') {
+    state.root = value;
+    return;
+  }
+  const place = find(state, path, op);
+  shift(state, place);
+  add(place, path, value, op);
+}
+
+/** Copies of copies double: refused before the memory is gone. */
+function accountFor(state: State, value: JsonValue): void {
+  const open: (JsonValue | undefined)[] = [value];
+  while (open.length > 0) {
+    const one = open.pop();
+    if (typeof one !== 'object' || one === null) {
+      state.copied += typeof one === 'string' ? one.length + 2 : String(one).length;
+    } else if (Array.isArray(one)) {
+      state.copied += 1 + one.length;
+      for (const item of one) open.push(item);
+    } else {
+      for (const name of Object.keys(one)) {
+        state.copied += name.length + 4;
+        open.push(one[name]);
+      }
+      state.copied += 1;
+    }
+    if (state.copied > jsonPatchCopiedMax) {
+      throw refuse(
+        'Unable to complete the copy, the accumulated size increase of copy is ' +
+          `${state.copied}, exceeding the limit ${jsonPatchCopiedMax}`,
+      );
+    }
+  }
+}

@@ -1,0 +1,93 @@
+import {
+  compareText,
+  goPlain,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  jsonEqual,
+  member,
+} from '@wheelhouse/machinery';
+import type { Schema } from '@wheelhouse/schema';
+import { directiveMember, retainKeysMember } from './strategic-directives.ts';
+import { badType, noMergeKey } from './strategic-error.ts';
+import { type FieldMerging, listMergingOf, mergingOf } from './strategic-fields.ts';
+import { itemKind } from './strategic-merge.ts';
+
+/**
+ * Whether two strategic merge patches of one kind set a field differently. Merged lists of scalars
+ * never do. Throws StrategicMergeError where the patches cannot be compared.
+ */
+export function patchesConflict(schema: Schema, one: JsonObject, other: JsonObject): boolean {
+  return membersConflict(schema, one, other);
+}
+
+function membersConflict(schema: Schema, one: JsonObject, other: JsonObject): boolean {
+  return Object.entries(one).some(([name, value]) => {
+    const held = member(other, name);
+    if (name === directiveMember || name === retainKeysMember) return false;
+    if (value === undefined || held === undefined) return false;
+    if (Array.isArray(value)) {
+      const field = listMergingOf(schema, name);
+      return !Array.isArray(held) || listsConflict(field, value, held);
+    }
+    if (!isObject(value)) return !jsonEqual(value, held);
+    const field = mergingOf(schema, name);
+    return !isObject(held) || objectsConflict(field, value, held);
+  });
+}
+
+function objectsConflict(
+  { schema, strategy }: Pick<FieldMerging, 'schema' | 'strategy'>,
+  one: JsonObject,
+  other: JsonObject,
+): boolean {
+  // A directive is about the whole object.
+  if (member(one, directiveMember) !== member(other, directiveMember)) return true;
+  return strategy !== 'replace' && membersConflict(schema, one, other);
+}
+
+function listsConflict(
+  field: FieldMerging,
+  one: readonly JsonValue[],
+  other: readonly JsonValue[],
+): boolean {
+  const kind = itemKind([one, other]);
+  if (field.strategy === 'merge') return kind === 'map' && itemsConflict(field, one, other);
+  if (one.length !== other.length) return true;
+  if (kind !== 'map') return !jsonEqual(sortedScalars(one), sortedScalars(other));
+  const { schema } = field;
+  return one.some((item, at) => {
+    const beside = other[at];
+    if (!isObject(item) || !isObject(beside)) return true;
+    return objectsConflict({ schema, strategy: undefined }, item, beside);
+  });
+}
+
+/** Two merged lists of objects, by the key of each. */
+function itemsConflict(
+  { schema, mergeKey }: FieldMerging,
+  one: readonly JsonValue[],
+  other: readonly JsonValue[],
+): boolean {
+  const beside = byKey(other, mergeKey);
+  return [...byKey(one, mergeKey)].some(([key, item]) => {
+    const held = beside.get(key);
+    if (held === undefined) return false;
+    return objectsConflict({ schema, strategy: undefined }, item, held);
+  });
+}
+
+function byKey(items: readonly JsonValue[], mergeKey: string): ReadonlyMap<string, JsonObject> {
+  const found = new Map<string, JsonObject>();
+  for (const item of items) {
+    if (!isObject(item)) throw badType('map', item);
+    const key = member(item, mergeKey);
+    if (key === undefined) throw noMergeKey(item, mergeKey);
+    found.set(goPlain(key), item);
+  }
+  return found;
+}
+
+function sortedScalars(items: readonly JsonValue[]): JsonValue[] {
+  return [...new Set(items)].sort((one, other) => compareText(goPlain(one), goPlain(other)));
+}

@@ -1,0 +1,255 @@
+import type { JsonObject } from '@wheelhouse/machinery';
+import type { Schema } from '@wheelhouse/schema';
+import { describe, expect, test } from 'vitest';
+import { patchesConflict } from './strategic-conflict.ts';
+import { strategicPatchBetween, strategicPatchOfThree } from './strategic-diff.ts';
+import { strategicMerge } from './strategic-merge.ts';
+
+const text: Schema = { type: 'string', typed: true };
+const words: Schema = { type: 'array', items: text, patchStrategies: ['merge'] };
+const item: Schema = {
+  type: 'object',
+  typeName: 'test.v1.Item',
+  properties: new Map<string, { schema: Schema }>([
+    ['name', { schema: text }],
+    ['value', { schema: text }],
+    ['words', { schema: words }],
+  ]),
+};
+const merged = { type: 'array', items: item, patchMergeKey: 'name' } as const;
+const schema: Schema = {
+  type: 'object',
+  typeName: 'test.v1.Thing',
+  properties: new Map<string, { schema: Schema }>([
+    ['text', { schema: text }],
+    ['labels', { schema: { type: 'object', additionalProperties: text } }],
+    ['spec', { schema: { ...item, patchStrategies: ['retainKeys'] } }],
+    ['whole', { schema: { ...item, patchStrategies: ['replace'] } }],
+    ['plain', { schema: { type: 'array', items: text } }],
+    ['words', { schema: words }],
+    ['items', { schema: { ...merged, patchStrategies: ['merge'] } }],
+    ['alone', { schema: { ...merged, patchStrategies: ['merge', 'retainKeys'] } }],
+  ]),
+};
+const a = { name: 'a', value: '1' };
+const b = { name: 'b', value: '2' };
+const c = { name: 'c', value: '3' };
+const keys = (...names: string[]) => names.map((name) => ({ name }));
+const gone = (name: string) => ({ name, $patch: 'delete' });
+
+interface Case {
+  readonly last?: JsonObject;
+  readonly wanted: JsonObject;
+  readonly live: JsonObject;
+  readonly patch: JsonObject;
+  /** What the patch makes of the live object. */
+  readonly after: JsonObject;
+}
+
+const cases: Record<string, Case> = {
+  'nothing to do': {
+    last: { text: 'x' },
+    wanted: { text: 'x' },
+    live: { text: 'x' },
+    patch: {},
+    after: { text: 'x' },
+  },
+  'a field of somebody else stays': {
+    last: {},
+    wanted: { labels: { a: '1' } },
+    live: { text: 'theirs', labels: { a: '2', b: '2' } },
+    patch: { labels: { a: '1' } },
+    after: { text: 'theirs', labels: { a: '1', b: '2' } },
+  },
+  'what was set and is no longer wanted goes, even where it is gone already': {
+    last: { text: 'x', labels: { a: '1', b: '1' } },
+    wanted: { labels: { b: '1' } },
+    live: { labels: { b: '1', c: '1' } },
+    patch: { text: null, labels: { a: null } },
+    after: { labels: { b: '1', c: '1' } },
+  },
+  'a null is sent on': {
+    last: {},
+    wanted: { text: null },
+    live: { text: 'x' },
+    patch: { text: null },
+    after: {},
+  },
+  'a list without strategy is set whole': {
+    last: { plain: ['a'] },
+    wanted: { plain: ['b'] },
+    live: { plain: ['a', 'theirs'] },
+    patch: { plain: ['b'] },
+    after: { plain: ['b'] },
+  },
+  'an object that is replaced is sent whole, changed or not': {
+    last: {},
+    wanted: { whole: { name: 'n' } },
+    live: { whole: { name: 'n', value: 'theirs' } },
+    patch: { whole: { name: 'n' } },
+    after: { whole: { name: 'n' } },
+  },
+  'an item of somebody else stays where it stood': {
+    last: { items: [a, b] },
+    wanted: { items: [a, { ...b, value: 'new' }] },
+    live: { items: [a, { name: 'theirs' }, b] },
+    patch: {
+      $setElementOrder_items: keys('a', 'b'),
+      items: [{ name: 'b', value: 'new' }],
+    },
+    after: { items: [a, { name: 'theirs' }, { ...b, value: 'new' }] },
+  },
+  'an item goes by a directive, after those that are set': {
+    last: { items: [a, b] },
+    wanted: { items: [c, b] },
+    live: { items: [a, b, { name: 'theirs' }] },
+    patch: { $setElementOrder_items: keys('c', 'b'), items: [c, gone('a')] },
+    after: { items: [{ name: 'theirs' }, c, b] },
+  },
+  'a field of an item goes while another is set': {
+    last: { items: [{ ...a, words: ['x'] }] },
+    wanted: { items: [{ name: 'a', words: ['y'] }] },
+    live: { items: [{ ...a, words: ['x'] }] },
+    patch: {
+      $setElementOrder_items: keys('a'),
+      items: [
+        {
+          name: 'a',
+          value: null,
+          words: ['y'],
+          $setElementOrder_words: ['y'],
+          $deleteFromPrimitiveList_words: ['x'],
+        },
+      ],
+    },
+    after: { items: [{ name: 'a', words: ['y'] }] },
+  },
+  'only the order of items changed': {
+    last: { items: [a, b] },
+    wanted: { items: [b, a] },
+    live: { items: [a, b] },
+    patch: { $setElementOrder_items: keys('b', 'a') },
+    after: { items: [b, a] },
+  },
+  'a list that is new needs no order': {
+    last: {},
+    wanted: { items: [b, a], words: ['z', 'y'] },
+    live: {},
+    patch: { items: [b, a], words: ['z', 'y'] },
+    after: { items: [b, a], words: ['z', 'y'] },
+  },
+  'a list that is no longer wanted goes whole': {
+    last: { items: [a], words: ['x'] },
+    wanted: {},
+    live: { items: [a, b], words: ['x', 'theirs'] },
+    patch: { items: null, words: null },
+    after: {},
+  },
+  'a list that is wanted empty loses what was set': {
+    last: { items: [a], words: ['x'] },
+    wanted: { items: [], words: [] },
+    live: { items: [a, b], words: ['x', 'theirs'] },
+    patch: { items: [gone('a')], $deleteFromPrimitiveList_words: ['x'] },
+    after: { items: [b], words: ['theirs'] },
+  },
+  'scalars come and go': {
+    last: { words: ['x', 'y'] },
+    wanted: { words: ['z', 'y'] },
+    live: { words: ['theirs', 'x', 'y'] },
+    patch: {
+      $setElementOrder_words: ['z', 'y'],
+      words: ['z'],
+      $deleteFromPrimitiveList_words: ['x'],
+    },
+    after: { words: ['z', 'theirs', 'y'] },
+  },
+  'scalars out of order are ordered, though the server has them so': {
+    last: { words: ['y', 'x'] },
+    wanted: { words: ['y', 'x'] },
+    live: { words: ['y', 'x'] },
+    patch: { $setElementOrder_words: ['y', 'x'] },
+    after: { words: ['y', 'x'] },
+  },
+  'members that are to be alone are named': {
+    last: { spec: { name: 'n', value: '1' } },
+    wanted: { spec: { name: 'n' } },
+    live: { spec: { name: 'n', value: '1', words: ['theirs'] } },
+    patch: { spec: { value: null, $retainKeys: ['name'] } },
+    after: { spec: { name: 'n' } },
+  },
+  'members of items that are to be alone are named': {
+    last: { alone: [a] },
+    wanted: { alone: [{ name: 'a', words: ['w'] }] },
+    live: { alone: [a] },
+    patch: {
+      $setElementOrder_alone: keys('a'),
+      alone: [{ name: 'a', words: ['w'], value: null, $retainKeys: ['name', 'words'] }],
+    },
+    after: { alone: [{ name: 'a', words: ['w'] }] },
+  },
+};
+
+/** A slash in a name is an underscore in the cases, which spares the quotes. */
+function withSlashes<T extends JsonObject>(patch: T): T {
+  return JSON.parse(
+    JSON.stringify(patch).replaceAll(/"(\$\w+?)_(\w+)":/g, (_, head, name) => `"${head}/${name}":`),
+  );
+}
+
+describe('CLIENT-1: the patch of a client-side apply', () => {
+  test.each(Object.entries(cases))('%s', (_, { last = {}, wanted, live, patch, after }) => {
+    const before = structuredClone([last, wanted, live]);
+    const made = strategicPatchOfThree(schema, { last, wanted, live });
+    expect(made).toEqual(withSlashes(patch));
+    expect(strategicMerge(schema, live, made)).toEqual(after);
+    expect([last, wanted, live]).toEqual(before);
+    // What was applied is not applied again.
+    const again = strategicPatchOfThree(schema, { last: wanted, wanted, live: after });
+    expect(strategicMerge(schema, after, again)).toEqual(after);
+  });
+
+  test.each<[string, JsonObject, JsonObject, string]>([
+    ['an item without its key', { items: [a] }, { items: [{ value: '1' }] }, 'merge key: name'],
+    ['mixed items', { words: ['x'] }, { words: [a] }, 'list element types are not identical'],
+    ['a list of lists', { words: [['x']] }, { words: [['y']] }, 'lists of lists'],
+    ['a field the kind has not', { x: { y: '1' } }, { x: { y: '2' } }, 'json field "x"'],
+  ])('refuses %s', (_, live, wanted, message) => {
+    expect(() => strategicPatchOfThree(schema, { last: {}, wanted, live })).toThrow(message);
+  });
+
+  test('lets a field be that the kind has not, while it is the same', () => {
+    const both = { x: { y: '1' }, z: ['1'] };
+    expect(strategicPatchOfThree(schema, { last: both, wanted: both, live: both })).toEqual({});
+  });
+});
+
+describe('CLIENT-1: the patch between two objects', () => {
+  test.each(Object.entries(cases))('makes the one of the other: %s', (_, { wanted, live }) => {
+    const patch = strategicPatchBetween(schema, live, wanted);
+    const dropsNulls = JSON.parse(JSON.stringify(wanted, (_key, value) => value ?? undefined));
+    expect(strategicMerge(schema, live, patch)).toEqual(dropsNulls);
+  });
+});
+
+describe('CLIENT-1: patches that set a field differently', () => {
+  const conflict = (one: JsonObject, other: JsonObject) => patchesConflict(schema, one, other);
+  test.each<[boolean, JsonObject, JsonObject]>([
+    [false, { text: 'x' }, { text: 'x' }],
+    [true, { text: 'x' }, { text: 'y' }],
+    [true, { text: null }, { text: 'y' }],
+    [false, { text: 'x' }, { labels: { a: '1' } }],
+    [false, { labels: { a: '1' } }, { labels: { b: '1' } }],
+    [true, { labels: { a: '1' } }, { labels: { a: '2' } }],
+    [true, { labels: { a: '1' } }, { labels: null }],
+    [true, { labels: { $patch: 'replace' } }, { labels: { a: '1' } }],
+    [false, { whole: { name: 'a' } }, { whole: { name: 'b' } }],
+    [false, { words: ['a'] }, { words: ['b'] }],
+    [true, { plain: ['a'] }, { plain: ['a', 'b'] }],
+    [false, { plain: ['a', 'b'] }, { plain: ['b', 'a'] }],
+    [false, { items: [a] }, { items: [b] }],
+    [true, { items: [a] }, { items: [{ name: 'a', value: 'other' }] }],
+    [true, { items: [a] }, { items: [gone('a')] }],
+  ])('%s: %j and %j', (expected, one, other) => {
+    expect(conflict(one, other)).toBe(expected);
+  });
+});

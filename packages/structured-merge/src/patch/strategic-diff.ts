@@ -1,0 +1,313 @@
+import {
+  compareText,
+  goPlain,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  jsonEqual,
+  member,
+  setMember,
+} from '@wheelhouse/machinery';
+import type { Schema } from '@wheelhouse/schema';
+import {
+  deleteListPrefix,
+  directiveMember,
+  elementOrderPrefix,
+  retainKeysMember,
+} from './strategic-directives.ts';
+import { badDirectiveValue, badType, noMergeKey } from './strategic-error.ts';
+import { type FieldMerging, listMergingOf, mergingOf } from './strategic-fields.ts';
+import { combinePatches, itemKind } from './strategic-merge.ts';
+import { identityOfItem, isDeletion, positions } from './strategic-order.ts';
+
+/** What of the differences goes into a patch. */
+interface DiffWay {
+  /** What is in the first object alone. */
+  readonly deletions: boolean;
+  /** What is new or other in the second. */
+  readonly changes: boolean;
+  /** `$setElementOrder` beside each merged list that differs. */
+  readonly order: boolean;
+}
+
+const wholly: DiffWay = { deletions: true, changes: true, order: true };
+
+/**
+ * The strategic merge patch that makes `after` of `before`, both of a built-in kind. Empty when they
+ * are the same; without the order of lists, where that does not matter. Throws StrategicMergeError
+ * for lists that cannot be merged and for fields which the kind has not.
+ */
+export function strategicPatchBetween(
+  schema: Schema,
+  before: JsonObject,
+  after: JsonObject,
+  { ordered = true }: { readonly ordered?: boolean } = {},
+): JsonObject {
+  const way = { ...wholly, order: ordered };
+  return diffObjects(schema, { before, after, way, retains: false });
+}
+
+/** What a client that notes what it wrote last has to tell apart. */
+export interface ThreeWays {
+  /** What it wrote last. */
+  readonly last: JsonObject;
+  /** What it wants now. */
+  readonly wanted: JsonObject;
+  /** What the server has. */
+  readonly live: JsonObject;
+}
+
+/**
+ * The strategic merge patch of a client-side apply: what `wanted` sets and `live` has not so, and the
+ * deletion of what `last` set and `wanted` no longer does. What neither names is left as it is. It is
+ * upstream's in every directive. Throws StrategicMergeError.
+ */
+export function strategicPatchOfThree(schema: Schema, ways: ThreeWays): JsonObject {
+  const { last, wanted, live } = ways;
+  const added = diffObjects(schema, {
+    before: live,
+    after: wanted,
+    way: { ...wholly, deletions: false },
+    retains: false,
+  });
+  const deleted = diffObjects(schema, {
+    before: last,
+    after: wanted,
+    way: { ...wholly, changes: false },
+    retains: false,
+  });
+  return combinePatches(schema, deleted, added);
+}
+
+interface ObjectPair {
+  readonly before: JsonObject;
+  readonly after: JsonObject;
+  readonly way: DiffWay;
+  /** Whether the patch names the members that stay. */
+  readonly retains: boolean;
+}
+
+function diffObjects(schema: Schema, pair: ObjectPair): JsonObject {
+  const { before, after, way } = pair;
+  const patch: JsonObject = {};
+  for (const [name, value] of Object.entries(after)) {
+    const had = member(before, name);
+    if (value === undefined) continue;
+    if (had === undefined) {
+      if (way.changes) setMember(patch, name, value);
+    } else if (name === directiveMember) {
+      if (typeof had !== 'string' || typeof value !== 'string') throw badDirectiveValue();
+      if (had !== value) patch[name] = value;
+    } else diffMember(schema, patch, { name, had, value, way });
+  }
+  if (way.deletions) {
+    for (const name of Object.keys(before)) {
+      if (before[name] !== undefined && member(after, name) === undefined) {
+        setMember(patch, name, null);
+      }
+    }
+  }
+  if (pair.retains) noteRetained(patch, pair);
+  return patch;
+}
+
+/** Names what stays, when anything changes at all. */
+function noteRetained(patch: JsonObject, { before, after }: ObjectPair): void {
+  const named = (object: JsonObject) =>
+    Object.keys(object).filter((name) => object[name] !== undefined && object[name] !== null);
+  const kept = named(after);
+  const leaves = named(before).some((name) => !Object.hasOwn(after, name));
+  if (kept.length > 0 && (leaves || Object.keys(patch).length > 0)) {
+    patch[retainKeysMember] = kept.sort(compareText);
+  }
+}
+
+interface MemberPair {
+  readonly name: string;
+  readonly had: JsonValue;
+  readonly value: JsonValue;
+  readonly way: DiffWay;
+}
+
+function diffMember(schema: Schema, patch: JsonObject, pair: MemberPair): void {
+  const { name, had, value, way } = pair;
+  if (isObject(had) && isObject(value)) {
+    const field = knownMerging(() => mergingOf(schema, name), pair);
+    if (field === undefined) return;
+    if (field.strategy === 'replace') {
+      if (way.changes) setMember(patch, name, value);
+      return;
+    }
+    const { retains, schema: inner } = field;
+    const nested = diffObjects(inner, { before: had, after: value, way, retains });
+    if (Object.keys(nested).length > 0) setMember(patch, name, nested);
+  } else if (Array.isArray(had) && Array.isArray(value)) {
+    const field = knownMerging(() => listMergingOf(schema, name), pair);
+    if (field?.strategy === 'merge') {
+      noteLists(patch, name, diffLists(field, { before: had, after: value, way }));
+    } else if (field !== undefined && way.changes && !jsonEqual(had, value)) {
+      setMember(patch, name, value);
+    }
+  } else if (way.changes && !jsonEqual(had, value)) setMember(patch, name, value);
+}
+
+/** How a field merges; of one that the kind has not nothing need be known while it stays the same. */
+function knownMerging(look: () => FieldMerging, pair: MemberPair): FieldMerging | undefined {
+  try {
+    return look();
+  } catch (error) {
+    if (jsonEqual(pair.had, pair.value)) return undefined;
+    throw error;
+  }
+}
+
+interface ListPair {
+  readonly before: readonly JsonValue[];
+  readonly after: readonly JsonValue[];
+  readonly way: DiffWay;
+}
+
+/** What a patch says of one list. */
+interface ListDiff {
+  readonly items: readonly JsonValue[];
+  /** Scalars that go. */
+  readonly deleted: readonly JsonValue[];
+  readonly order: readonly JsonValue[];
+}
+
+function noteLists(patch: JsonObject, name: string, diff: ListDiff): void {
+  if (diff.items.length > 0) setMember(patch, name, [...diff.items]);
+  if (diff.deleted.length > 0) patch[`${deleteListPrefix}/${name}`] = [...diff.deleted];
+  if (diff.order.length > 0) patch[`${elementOrderPrefix}/${name}`] = [...diff.order];
+}
+
+function diffLists(field: FieldMerging, pair: ListPair): ListDiff {
+  const { before, after, way } = pair;
+  if (before.length === 0) return { items: way.changes ? after : [], deleted: [], order: [] };
+  const kind = itemKind([before, after]);
+  return kind === 'map' ? diffItems(field, pair) : diffScalars(pair);
+}
+
+function diffScalars({ before, after, way }: ListPair): ListDiff {
+  const sorted = sortedBy(before, goPlain);
+  const added: JsonValue[] = [];
+  const deleted: JsonValue[] = [];
+  for (const { one, other } of pairs(sorted, sortedBy(after, goPlain), goPlain)) {
+    if (other === undefined && way.deletions && one !== undefined) deleted.push(one);
+    if (one === undefined && way.changes && other !== undefined) added.push(other);
+  }
+  const places = positions(after, '');
+  added.sort((one, other) => (places.get(one) ?? 0) - (places.get(other) ?? 0));
+  // Upstream has sorted the list it compares with by now, and clients see an order for it.
+  const differs =
+    (way.deletions && deleted.length > 0) || (way.changes && !jsonEqual(sorted, [...after]));
+  return {
+    items: added,
+    deleted: [...new Set(deleted)],
+    order: way.order && differs ? after : [],
+  };
+}
+
+function diffItems(field: FieldMerging, pair: ListPair): ListDiff {
+  const { before, after, way } = pair;
+  const { mergeKey, schema, retains } = field;
+  const keyText = (item: JsonValue) => goPlain(identityOfItem(item, mergeKey));
+  const changed: JsonValue[] = [];
+  const deletions: JsonValue[] = [];
+  const keyOf = (item: JsonValue | undefined) => requiredKey(item, mergeKey);
+  for (const { one, other } of pairs(sortedBy(before, keyText), sortedBy(after, keyText), (item) =>
+    goPlain(keyOf(item)),
+  )) {
+    if (isObject(one) && isObject(other)) {
+      const nested = diffObjects(schema, { before: one, after: other, way, retains });
+      if (Object.keys(nested).length === 0) continue;
+      setMember(nested, mergeKey, keyOf(other));
+      changed.push(nested);
+    } else if (other !== undefined) {
+      if (way.changes) changed.push(other);
+    } else if (way.deletions) {
+      const deletion: JsonObject = { [directiveMember]: 'delete' };
+      setMember(deletion, mergeKey, keyOf(one));
+      deletions.push(deletion);
+    }
+  }
+  const items = [...inOrderOf(changed, after, mergeKey), ...deletions];
+  const reordered = way.changes && !sameOrder(pair, mergeKey);
+  const ordered = way.order && (items.length > 0 || reordered);
+  return {
+    items,
+    deleted: [],
+    order: ordered ? after.map((item) => keyAlone(item, mergeKey)) : [],
+  };
+}
+
+function keyAlone(item: JsonValue, mergeKey: string): JsonObject {
+  const alone: JsonObject = {};
+  setMember(alone, mergeKey, identityOfItem(item, mergeKey) ?? null);
+  return alone;
+}
+
+function requiredKey(item: JsonValue | undefined, mergeKey: string): JsonValue {
+  if (!isObject(item)) throw badType('map', item);
+  const key = member(item, mergeKey);
+  if (key === undefined) throw noMergeKey(item, mergeKey);
+  return key;
+}
+
+/** Items in the order of a list that names them; those that are deletions last. */
+function inOrderOf(
+  items: readonly JsonValue[],
+  order: readonly JsonValue[],
+  mergeKey: string,
+): JsonValue[] {
+  for (const item of order) requiredKey(item, mergeKey);
+  const places = positions(order, mergeKey);
+  const at = (item: JsonValue) => places.get(identityOfItem(item, mergeKey)) ?? 0;
+  const given = items.filter((item) => !isDeletion(item)).sort((a, b) => at(a) - at(b));
+  return [...given, ...items.filter(isDeletion)];
+}
+
+function sameOrder({ before, after }: ListPair, mergeKey: string): boolean {
+  if (before.length !== after.length) return false;
+  return after.every(
+    (item, at) => requiredKey(item, mergeKey) === requiredKey(before[at], mergeKey),
+  );
+}
+
+/** By text; equals the other way round, as upstream's way of sorting short lists leaves them. */
+function sortedBy(items: readonly JsonValue[], textOf: (item: JsonValue) => string): JsonValue[] {
+  const keyed = items.map((item) => ({ item, text: textOf(item) })).reverse();
+  return keyed.sort((one, other) => compareText(one.text, other.text)).map(({ item }) => item);
+}
+
+/** Walks two sorted lists side by side: items of the same text together, the others alone. */
+function* pairs(
+  ones: readonly JsonValue[],
+  others: readonly JsonValue[],
+  textOf: (item: JsonValue) => string,
+): Generator<{ readonly one?: JsonValue; readonly other?: JsonValue }> {
+  let left = 0;
+  let right = 0;
+  while (left < ones.length || right < others.length) {
+    const one = ones[left];
+    const other = others[right];
+    const order = compareOrAbsent(one, other, textOf);
+    if (order <= 0) left += 1;
+    if (order >= 0) right += 1;
+    yield {
+      ...(order <= 0 && one !== undefined ? { one } : {}),
+      ...(order >= 0 && other !== undefined ? { other } : {}),
+    };
+  }
+}
+
+function compareOrAbsent(
+  one: JsonValue | undefined,
+  other: JsonValue | undefined,
+  textOf: (item: JsonValue) => string,
+): number {
+  const left = one === undefined ? undefined : textOf(one);
+  const right = other === undefined ? undefined : textOf(other);
+  if (left === undefined) return 1;
+  return right === undefined ? -1 : compareText(left, right);
+}

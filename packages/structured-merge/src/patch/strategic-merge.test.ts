@@ -1,0 +1,157 @@
+import type { JsonObject } from '@wheelhouse/machinery';
+import type { Schema } from '@wheelhouse/schema';
+import { describe, expect, test } from 'vitest';
+import { strategicMerge } from './strategic-merge.ts';
+
+const text: Schema = { type: 'string', typed: true };
+const item: Schema = {
+  type: 'object',
+  typeName: 'test.v1.Item',
+  properties: new Map([
+    ['name', { schema: text }],
+    ['value', { schema: text }],
+    ['other', { schema: text }],
+  ]),
+};
+const schema: Schema = {
+  type: 'object',
+  typeName: 'test.v1.Thing',
+  properties: new Map<string, { schema: Schema }>([
+    ['labels', { schema: { type: 'object', additionalProperties: text } }],
+    ['spec', { schema: { ...item, patchStrategies: ['retainKeys'] } }],
+    ['whole', { schema: { ...item, patchStrategies: ['replace'] } }],
+    ['plain', { schema: { type: 'array', items: item } }],
+    ['keyless', { schema: { type: 'array', items: item, patchStrategies: ['merge'] } }],
+    ['words', { schema: { type: 'array', items: text, patchStrategies: ['merge'] } }],
+    [
+      'items',
+      { schema: { type: 'array', items: item, patchStrategies: ['merge'], patchMergeKey: 'name' } },
+    ],
+  ]),
+};
+const merge = (object: JsonObject, patch: JsonObject) => strategicMerge(schema, object, patch);
+const a = { name: 'a', value: '1' };
+const b = { name: 'b', value: '2' };
+
+const cases: readonly [string, JsonObject, JsonObject, JsonObject][] = [
+  ['null deletes', { labels: { x: '1', y: '2' } }, { labels: { x: null } }, { labels: { y: '2' } }],
+  ['absent nulls are dropped', {}, { labels: { x: null, y: '1' } }, { labels: { y: '1' } }],
+  ['lists without strategy replace', { plain: [a] }, { plain: [b] }, { plain: [b] }],
+  ['objects may replace', { whole: a }, { whole: { other: 'o' } }, { whole: { other: 'o' } }],
+  [
+    'items merge by key',
+    { items: [a, b] },
+    { items: [{ name: 'b', other: 'o' }] },
+    { items: [a, { ...b, other: 'o' }] },
+  ],
+  [
+    'items go by directive',
+    { items: [a, b] },
+    { items: [{ name: 'a', $patch: 'delete' }] },
+    { items: [b] },
+  ],
+  [
+    'a list is replaced by directive',
+    { items: [a] },
+    { items: [b, { $patch: 'replace' }] },
+    { items: [b] },
+  ],
+  [
+    'an object is replaced by directive',
+    { labels: { x: '1' } },
+    { labels: { y: '2', $patch: 'replace' } },
+    { labels: { y: '2' } },
+  ],
+  [
+    'an object is emptied by directive',
+    { labels: { x: '1' } },
+    { labels: { $patch: 'delete' } },
+    { labels: {} },
+  ],
+  [
+    'scalars merge as a set',
+    { words: ['x', 'y'] },
+    { words: ['y', 'z'] },
+    { words: ['x', 'y', 'z'] },
+  ],
+  [
+    'scalars are deleted',
+    { words: ['x', 'y'] },
+    { '$deleteFromPrimitiveList/words': ['x'] },
+    { words: ['y'] },
+  ],
+  [
+    'order is set',
+    { items: [a, b] },
+    { '$setElementOrder/items': [{ name: 'b' }, { name: 'a' }] },
+    { items: [b, a] },
+  ],
+  [
+    'others keep their place before items of the order',
+    { words: ['x', 'y', 'z'] },
+    { '$setElementOrder/words': ['z', 'x'] },
+    { words: ['y', 'z', 'x'] },
+  ],
+  [
+    'keys not retained go',
+    { spec: { name: 'n', value: 'v' } },
+    { spec: { $retainKeys: ['name'], name: 'm' } },
+    { spec: { name: 'm' } },
+  ],
+];
+
+describe('PATCH-3: strategic merge', () => {
+  test.each(cases)('%s', (_, object, patch, expected) => {
+    const before = structuredClone([object, patch]);
+    expect(merge(object, patch)).toEqual(expected);
+    expect([object, patch]).toEqual(before);
+  });
+
+  test.each<[string, JsonObject, JsonObject, string]>([
+    [
+      'an unknown directive',
+      { labels: {} },
+      { labels: { $patch: 'x' } },
+      'unknown patch type: x in map: map[$patch:x]',
+    ],
+    [
+      'an item without its key',
+      { items: [a] },
+      { items: [{ value: '1' }] },
+      'map: map[value:1] does not contain declared merge key: name',
+    ],
+    [
+      'a list without a key',
+      { keyless: [a] },
+      { keyless: [b] },
+      'cannot merge lists without merge key for struct',
+    ],
+    [
+      'an unknown field',
+      { more: { x: 1 } },
+      { more: { y: 1 } },
+      'unable to find api field in struct Thing for the json field "more"',
+    ],
+    [
+      'mixed items',
+      { words: ['x'] },
+      { words: [1] },
+      'list element types are not identical: [[x] [1]]',
+    ],
+    ['lists of lists', { words: [] }, { words: [['x']] }, 'lists of lists are not supported'],
+    [
+      'a bad order',
+      { words: ['x'] },
+      { $setElementOrder: ['x'] },
+      'invalid patch format of setElementOrder list',
+    ],
+    [
+      'keys it does not retain',
+      { spec: a },
+      { spec: { $retainKeys: ['name'], value: 'v' } },
+      'invalid patch format of retainKeys',
+    ],
+  ])('refuses %s', (_, object, patch, message) => {
+    expect(() => merge(object, patch)).toThrow(message);
+  });
+});

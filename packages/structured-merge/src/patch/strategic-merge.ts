@@ -1,0 +1,411 @@
+import {
+  cloneJson,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  jsonEqual,
+  member,
+  setMember,
+} from '@wheelhouse/machinery';
+import type { Schema } from '@wheelhouse/schema';
+import {
+  deleteListPrefix,
+  directiveMember,
+  elementOrderPrefix,
+  retainKeysMember,
+} from './strategic-directives.ts';
+import {
+  badDirective,
+  badElementOrder,
+  badPrimitiveList,
+  badRetainKeys,
+  badType,
+  itemIsNoMap,
+  listOfLists,
+  mergeDirectiveInList,
+  mixedItems,
+  noItems,
+  noKeyDeclared,
+  noMergeKey,
+  orderDiffers,
+  retainKeysDiffer,
+} from './strategic-error.ts';
+import { type FieldMerging, goKindOf, listMergingOf, mergingOf } from './strategic-fields.ts';
+import { identityOfItem, inOrder, isDeletion } from './strategic-order.ts';
+
+/**
+ * What a patch is merged into: an object, where its directives are followed, or another patch, which
+ * takes them over along with its nulls. Or an object again, and the patch loses what has been done.
+ */
+type Into = 'object' | 'patch' | 'object-spending';
+
+/**
+ * Applies a strategic merge patch to an object of a built-in kind (PATCH-3). Neither argument
+ * changes; the result shares parts with both. Throws StrategicMergeError.
+ */
+export function strategicMerge(schema: Schema, object: JsonObject, patch: JsonObject): JsonObject {
+  return mergeInto('object', schema, object, patch);
+}
+
+/**
+ * What is left of a patch when it has been merged into an object: upstream shows that, not what was
+ * sent, where what comes of it is refused. For example nothing of `$retainKeys` or of an ordered list.
+ * Throws StrategicMergeError.
+ */
+export function spentPatch(schema: Schema, object: JsonObject, patch: JsonObject): JsonObject {
+  const left = cloneJson(patch);
+  mergeInto('object-spending', schema, object, left);
+  return left;
+}
+
+/**
+ * One strategic merge patch that does what `first` does and then `second`. Both have to ask for the
+ * same order of a list that they both order. Throws StrategicMergeError.
+ */
+export function combinePatches(schema: Schema, first: JsonObject, second: JsonObject): JsonObject {
+  return mergeInto('patch', schema, first, second);
+}
+
+function mergeInto(into: Into, schema: Schema, object: JsonObject, patch: JsonObject): JsonObject {
+  const directive = member(patch, directiveMember);
+  const rest: JsonObject = into === 'object-spending' ? patch : { ...patch };
+  if (directive !== undefined) return followDirective(directive, rest);
+  const merged: JsonObject = { ...object };
+  if (into === 'patch') moveRetainKeys(merged, rest);
+  else retainKeys(merged, rest);
+  for (const name of Object.keys(rest)) {
+    if (!name.startsWith(elementOrderPrefix)) continue;
+    if (into === 'patch') copyOrder(merged, rest, name);
+    mergeOrderedList(into, schema, { merged, rest, name });
+  }
+  for (const name of Object.keys(rest)) {
+    const value = rest[name];
+    if (value === undefined) continue;
+    if (!name.startsWith(deleteListPrefix)) mergeMember(into, schema, { merged, name, value });
+    else if (into === 'patch') setMember(merged, name, value);
+    else {
+      const field = fieldBehind(name, deleteListPrefix);
+      deleteFromList(into, schema, { merged, name: field, value });
+    }
+  }
+  return merged;
+}
+
+function moveRetainKeys(merged: JsonObject, rest: JsonObject): void {
+  const listed = member(rest, retainKeysMember);
+  delete rest[retainKeysMember];
+  if (listed === undefined) return;
+  const before = member(merged, retainKeysMember);
+  if (before !== undefined && !jsonEqual(before, listed)) throw retainKeysDiffer(before, listed);
+  merged[retainKeysMember] = listed;
+}
+
+function copyOrder(merged: JsonObject, rest: JsonObject, name: string): void {
+  const order = rest[name];
+  const before = member(merged, name);
+  if (order === undefined) return;
+  if (before !== undefined && !jsonEqual(before, order)) throw badElementOrder();
+  merged[name] = order;
+}
+
+function followDirective(directive: JsonValue, rest: JsonObject): JsonObject {
+  if (directive === 'delete') return {};
+  if (directive !== 'replace') throw badDirective(directive, rest);
+  delete rest[directiveMember];
+  return rest;
+}
+
+/** `$setElementOrder/finalizers` -> `finalizers`. */
+function fieldBehind(name: string, prefix: string): string {
+  const slash = name.indexOf('/');
+  if (slash >= 0 && name.slice(0, slash) === prefix) return name.slice(slash + 1);
+  throw prefix === deleteListPrefix ? badPrimitiveList() : badElementOrder();
+}
+
+/** Takes out of the object what `$retainKeys` does not name; the patch may set only what it names. */
+function retainKeys(merged: JsonObject, rest: JsonObject): void {
+  const listed = member(rest, retainKeysMember);
+  if (listed === undefined) return;
+  delete rest[retainKeysMember];
+  if (!Array.isArray(listed)) throw badRetainKeys();
+  const kept = new Set(listed);
+  for (const name of Object.keys(rest)) {
+    const isDirective = name.startsWith(deleteListPrefix) || name.startsWith(elementOrderPrefix);
+    if (rest[name] === null || isDirective) continue;
+    if (!kept.has(name)) throw badRetainKeys();
+  }
+  for (const name of Object.keys(merged)) if (!kept.has(name)) delete merged[name];
+}
+
+interface MemberChange {
+  readonly merged: JsonObject;
+  readonly name: string;
+  readonly value: JsonValue;
+}
+
+function mergeMember(into: Into, schema: Schema, { merged, name, value }: MemberChange): void {
+  if (value === null) {
+    delete merged[name];
+    if (into === 'patch') setMember(merged, name, null);
+    return;
+  }
+  const present = member(merged, name);
+  if (isObject(present) && isObject(value)) {
+    const field = mergingOf(schema, name);
+    const replaced = field.strategy === 'replace';
+    setMember(merged, name, replaced ? value : mergeInto(into, field.schema, present, value));
+  } else if (Array.isArray(present) && Array.isArray(value)) {
+    const field = listMergingOf(schema, name);
+    const list = field.strategy === 'merge' ? mergeLists(into, field, present, value) : value;
+    setMember(merged, name, list);
+  } else {
+    const bare = withoutDirectives(value, { into, dropNulls: into !== 'patch' });
+    if (bare === undefined) delete merged[name];
+    else setMember(merged, name, bare);
+  }
+}
+
+function deleteFromList(into: Into, schema: Schema, { merged, name, value }: MemberChange): void {
+  const present = member(merged, name);
+  if (value === null) delete merged[name];
+  if (value === null || !Array.isArray(present) || !Array.isArray(value)) return;
+  const field = listMergingOf(schema, name);
+  if (present.length === 0 && value.length === 0) return;
+  if (itemKind([present, value]) === 'map') {
+    setMember(merged, name, mergeLists(into, field, present, value));
+    return;
+  }
+  const gone = new Set(value);
+  setMember(
+    merged,
+    name,
+    present.filter((item) => !gone.has(item)),
+  );
+}
+
+/**
+ * What a value that merges into nothing becomes: without parts that are directives themselves, and
+ * in objects without nulls. Undefined when the value is a directive as a whole.
+ */
+function withoutDirectives(
+  value: JsonValue,
+  options: { readonly into: Into; readonly dropNulls: boolean },
+): JsonValue | undefined {
+  if (Array.isArray(value)) {
+    const items = value.map((item) => withoutDirectives(item, options));
+    return items.filter((item) => item !== undefined);
+  }
+  if (!isObject(value)) return value;
+  const bare: JsonObject = options.into === 'object-spending' ? value : { ...value };
+  if (options.dropNulls) leaveOutNulls(bare);
+  if (Object.hasOwn(bare, directiveMember)) return undefined;
+  for (const [name, item] of Object.entries(bare)) {
+    const kept = item === undefined ? undefined : withoutDirectives(item, options);
+    if (kept === undefined) delete bare[name];
+    else setMember(bare, name, kept);
+  }
+  return bare;
+}
+
+function leaveOutNulls(object: JsonObject): void {
+  for (const [name, item] of Object.entries(object)) if (item === null) delete object[name];
+}
+
+type ItemKind = 'map' | 'string' | 'number' | 'boolean' | 'null';
+
+/** The one kind all items of the lists have. Throws when there is none, or none allowed. */
+export function itemKind(lists: readonly (readonly JsonValue[])[]): ItemKind {
+  let kind: ItemKind | undefined;
+  for (const list of lists) {
+    for (const item of list) {
+      if (kind === undefined && Array.isArray(item)) throw listOfLists();
+      const own = Array.isArray(item) ? undefined : kindOfItem(item);
+      kind ??= own;
+      if (own !== kind) throw mixedItems(lists as JsonValue[][]);
+    }
+  }
+  if (kind === undefined) throw noItems();
+  return kind;
+}
+
+function kindOfItem(item: JsonValue): ItemKind {
+  if (item === null) return 'null';
+  if (isObject(item)) return 'map';
+  if (typeof item === 'string') return 'string';
+  return typeof item === 'boolean' ? 'boolean' : 'number';
+}
+
+/** Merges lists whose strategy is merge, and puts them in order. */
+function mergeLists(
+  into: Into,
+  field: FieldMerging,
+  live: JsonValue[],
+  patch: JsonValue[],
+): JsonValue[] {
+  if (live.length === 0 && patch.length === 0) return live;
+  if (itemKind([live, patch]) !== 'map') {
+    const merged = [...new Set([...live, ...patch])];
+    return inOrder(merged, patch, { live, mergeKey: '' });
+  }
+  const { mergeKey, schema } = field;
+  if (mergeKey === '') throw noKeyDeclared(goKindOf(schema));
+  const { kept, given } = followItemDirectives(live, patch, mergeKey);
+  const merged = mergeItems(into, field, { live: kept, given });
+  return inOrder(merged, given, { live: kept, mergeKey });
+}
+
+/** Does what items with `$patch` say to a list, and gives the items that are left to merge. */
+function followItemDirectives(
+  live: readonly JsonValue[],
+  patch: readonly JsonValue[],
+  mergeKey: string,
+): { readonly kept: readonly JsonValue[]; readonly given: readonly JsonValue[] } {
+  const given: JsonValue[] = [];
+  const gone = new Set<JsonValue>();
+  let replaced = false;
+  for (const item of patch) {
+    if (!isObject(item)) continue;
+    const directive = member(item, directiveMember);
+    if (directive === undefined) given.push(item);
+    else if (directive === 'replace') replaced = true;
+    else if (directive === 'merge') throw mergeDirectiveInList();
+    else if (directive === 'delete') gone.add(requiredKey(item, mergeKey));
+    else throw badDirective(directive, item);
+  }
+  if (replaced) return { kept: given, given: [] };
+  if (gone.size === 0) return { kept: live, given };
+  const kept = live.filter((item, index) => {
+    if (!isObject(item)) throw itemIsNoMap(index);
+    const key = member(item, mergeKey);
+    return key === undefined || !gone.has(key);
+  });
+  return { kept, given };
+}
+
+function requiredKey(item: JsonObject, mergeKey: string): JsonValue {
+  const key = member(item, mergeKey);
+  if (key === undefined) throw noMergeKey(item, mergeKey);
+  return key;
+}
+
+function mergeItems(
+  into: Into,
+  { schema, mergeKey }: FieldMerging,
+  { live, given }: { readonly live: readonly JsonValue[]; readonly given: readonly JsonValue[] },
+): JsonValue[] {
+  const merged = [...live];
+  const places = new Map<JsonValue, number>();
+  for (const [index, item] of merged.entries()) {
+    const key = isObject(item) ? member(item, mergeKey) : undefined;
+    if (key !== undefined && !places.has(key)) places.set(key, index);
+  }
+  for (const item of given) {
+    if (!isObject(item)) continue;
+    const key = requiredKey(item, mergeKey);
+    const place = places.get(key);
+    const present = place === undefined ? undefined : merged[place];
+    if (place !== undefined && isObject(present)) {
+      merged[place] = mergeInto(into, schema, present, item);
+    } else {
+      places.set(key, merged.length);
+      merged.push(item);
+    }
+  }
+  return merged;
+}
+
+interface OrderedList {
+  readonly merged: JsonObject;
+  readonly rest: JsonObject;
+  /** The member of the patch that gives the order. */
+  readonly name: string;
+}
+
+/** Merges the list a `$setElementOrder/…` is about, and orders it so. */
+function mergeOrderedList(into: Into, schema: Schema, { merged, rest, name }: OrderedList): void {
+  const order = rest[name];
+  delete rest[name];
+  if (!Array.isArray(order)) throw badType('[]', order);
+  const field = fieldBehind(name, elementOrderPrefix);
+  const live = listMember(merged, field);
+  const given = listMember(rest, field);
+  const merging = listMergingOf(schema, field);
+  checkOrder(given, order, merging.mergeKey);
+  if (live === undefined && given === undefined) return;
+  const list = mergeForOrder(into, merging, { live, given });
+  itemKind([live ?? [], given ?? []]);
+  const { mergeKey } = merging;
+  const before = given === undefined ? live : freedPlaces(merging, live, given);
+  setMember(merged, field, inOrder(list, order, { live: before ?? [], mergeKey }));
+  delete rest[field];
+}
+
+/**
+ * The live list as the order is judged by: where the patch deletes items, as many new ones of it count
+ * as if they had stood at the list's end already. Upstream does so, and clients see the order.
+ */
+function freedPlaces(
+  { strategy, mergeKey }: FieldMerging,
+  live: readonly JsonValue[] | undefined,
+  given: readonly JsonValue[],
+): readonly JsonValue[] | undefined {
+  if (strategy !== 'merge' || mergeKey === '' || live === undefined) return live;
+  const left = followItemDirectives(live, given, mergeKey);
+  const freed = live.length - left.kept.length;
+  if (freed <= 0 || left.given.length === 0) return live;
+  const known = new Set(left.kept.map((item) => identityOfItem(item, mergeKey)));
+  const fresh = left.given.filter((item) => !known.has(identityOfItem(item, mergeKey)));
+  return [...left.kept, ...fresh.slice(0, freed)];
+}
+
+function listMember(object: JsonObject, name: string): JsonValue[] | undefined {
+  const list = member(object, name);
+  if (list === undefined) return undefined;
+  if (!Array.isArray(list)) throw badType('[]', list);
+  return list;
+}
+
+function mergeForOrder(
+  into: Into,
+  field: FieldMerging,
+  lists: { readonly live: JsonValue[] | undefined; readonly given: JsonValue[] | undefined },
+): JsonValue[] {
+  const { live, given } = lists;
+  if (given === undefined) return live ?? [];
+  if (live === undefined) {
+    const bare = withoutDirectives(given, { into, dropNulls: false });
+    return Array.isArray(bare) ? bare : [];
+  }
+  return field.strategy === 'merge' ? mergeLists(into, field, live, given) : given;
+}
+
+/** The items a patch gives must come in the order it asks for; deletions may stand anywhere. */
+function checkOrder(
+  given: readonly JsonValue[] | undefined,
+  order: readonly JsonValue[],
+  mergeKey: string,
+): void {
+  if (given === undefined || given.length === 0 || order.length === 0) return;
+  const items = given.filter((item) => {
+    if (mergeKey !== '' && !isObject(item)) throw badType('map', item);
+    return mergeKey === '' || !isDeletion(item);
+  });
+  const isDirective = (item: JsonValue) => isObject(item) && Object.hasOwn(item, directiveMember);
+  let at = 0;
+  for (const wanted of order) {
+    while (at < items.length && isDirective(items[at]!)) at += 1;
+    const item = items[at];
+    if (item === undefined) return;
+    if (identityInOrder(item, mergeKey) === identityInOrder(wanted, mergeKey)) at += 1;
+  }
+  // Upstream does not pass over directives that stand behind the last of the order.
+  if (at < items.length) throw orderDiffers([...given], [...order]);
+}
+
+function identityInOrder(item: JsonValue, mergeKey: string): JsonValue | undefined {
+  if (mergeKey === '') return item;
+  if (!isObject(item)) throw badType('map', item);
+  const identity = identityOfItem(item, mergeKey);
+  if (identity === undefined) throw noMergeKey(item, mergeKey);
+  return identity;
+}

@@ -1,0 +1,133 @@
+import { ApiError } from '@wheelhouse/client';
+import type { JsonObject } from '@wheelhouse/machinery';
+import {
+  type FieldPath,
+  fieldElement,
+  ownersOf,
+  upgradeOwners,
+} from '@wheelhouse/structured-merge';
+import { nameOf, namespaceOf, objectAt, textAt, valueAt } from '../objects.ts';
+import { serverDialect } from '../server-dialect.ts';
+import type { Session } from '../session.ts';
+import { lastAppliedName } from './last-applied.ts';
+import { writeQuery } from './writes.ts';
+
+/** As often as kubectl when somebody else writes in between. */
+const patchesMax = 5;
+
+/** An object that was applied by the server. */
+export interface Applied {
+  readonly path: string;
+  /** As the server answered. */
+  readonly object: JsonObject;
+  /** The field manager that applied it. */
+  readonly manager: string;
+  /** Applies the same once more. */
+  readonly again: () => Promise<JsonObject>;
+}
+
+/**
+ * Makes an object that client-side applies wrote one of server-side apply (CLIENT-1): what they own
+ * goes to the manager that applies now, so that what it no longer names is removed. Resolves with the
+ * object; what fails is told as a warning, as the object has been applied and the next apply tries
+ * again.
+ */
+export async function migrateToServerSide(session: Session, applied: Applied): Promise<JsonObject> {
+  const { object } = applied;
+  const names = Object.keys(objectAt(object, 'metadata', 'annotations'));
+  if (!names.some((name) => name.endsWith('/last-applied-configuration'))) return object;
+  const annotation = await lastAppliedName(session);
+  const path = ['metadata', 'annotations', annotation].map(fieldElement);
+  const told = (what: string, error: unknown) =>
+    session.io.err(
+      `Warning: ${what}. This is non-fatal and will be retried next time you apply. ` +
+        `Error: ${error instanceof Error ? error.message : String(error)}\n`,
+    );
+  let kept: JsonObject;
+  try {
+    kept = await keepAnnotation(session, applied, { annotation, path });
+  } catch (error) {
+    told(`failed to migrate ${annotation} for Server-Side Apply`, error);
+    return object;
+  }
+  let moved: JsonObject | undefined;
+  try {
+    moved = await moveOwnership(session, applied, { object: kept, path });
+  } catch (error) {
+    told('server rejected managed fields migration to Server-Side Apply', error);
+    return kept;
+  }
+  if (moved === undefined) return kept;
+  try {
+    return await applied.again();
+  } catch (error) {
+    const what = 'failed to re-apply configuration after performing Server-Side Apply migration';
+    told(what, error);
+    return moved;
+  }
+}
+
+async function keepAnnotation(
+  session: Session,
+  { path: url, object, manager }: Applied,
+  { annotation, path }: { readonly annotation: string; readonly path: FieldPath },
+): Promise<JsonObject> {
+  const noted = valueAt(object, 'metadata', 'annotations', annotation);
+  const { tool } = await serverDialect(session);
+  // Of other managers' applies the server does not keep it up to date.
+  if (manager !== tool || noted === undefined) return object;
+  if (ownersOf(managedFields(object), { operation: 'Apply', path }).length > 0) return object;
+  const namespace = namespaceOf(object);
+  const answer = await session.client.send({
+    method: 'PATCH',
+    path: url,
+    query: { ...writeQuery(session), fieldManager: `${tool}-last-applied` },
+    contentType: 'application/apply-patch+yaml',
+    body: {
+      apiVersion: object['apiVersion'] ?? '',
+      kind: object['kind'] ?? '',
+      metadata: {
+        name: nameOf(object),
+        ...(namespace === '' ? {} : { namespace }),
+        annotations: { [annotation]: noted },
+      },
+    },
+  });
+  return answer.object;
+}
+
+/** Undefined where client-side applies own nothing. */
+async function moveOwnership(
+  session: Session,
+  { path: url, manager }: Applied,
+  { object, path }: { readonly object: JsonObject; readonly path: FieldPath },
+): Promise<JsonObject | undefined> {
+  const from = ownersOf(managedFields(object), { operation: 'Update', path });
+  let live = object;
+  for (let tried = 1; ; tried += 1) {
+    const owners = upgradeOwners(managedFields(live), { from, to: manager });
+    if (owners === undefined) return undefined;
+    const version = textAt(live, 'metadata', 'resourceVersion');
+    // A version that is set, not tested: the server then answers 409 where somebody else wrote.
+    const body = [
+      { op: 'replace', path: '/metadata/managedFields', value: owners },
+      { op: 'replace', path: '/metadata/resourceVersion', value: version },
+    ];
+    try {
+      const answer = await session.client.send({
+        method: 'PATCH',
+        path: url,
+        query: { ...writeQuery(session), fieldManager: manager },
+        contentType: 'application/json-patch+json',
+        body,
+      });
+      return answer.object;
+    } catch (error) {
+      const isConflict = error instanceof ApiError && error.reason === 'Conflict';
+      if (!isConflict || tried === patchesMax) throw error;
+    }
+    live = await session.client.get(url);
+  }
+}
+
+const managedFields = (object: JsonObject) => valueAt(object, 'metadata', 'managedFields');

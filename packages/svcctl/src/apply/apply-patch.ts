@@ -1,0 +1,105 @@
+import { type ApiResource, toYaml } from '@wheelhouse/client';
+import { loadKindSchema } from '@wheelhouse/kinds';
+import { apiVersionOf, isObject, type JsonObject } from '@wheelhouse/machinery';
+import type { Schema } from '@wheelhouse/schema';
+import {
+  mergePatchBetween,
+  mergePatchOfThree,
+  patchesConflict,
+  strategicPatchBetween,
+  strategicPatchOfThree,
+  type ThreeWays,
+} from '@wheelhouse/structured-merge';
+import { CliError } from '../io.ts';
+import { serverDialect } from '../server-dialect.ts';
+import type { Session } from '../session.ts';
+
+/** A patch, and the form it is in. */
+export interface TypedPatch {
+  readonly patch: JsonObject;
+  readonly contentType: string;
+}
+
+const strategic = 'application/strategic-merge-patch+json';
+const merge = 'application/merge-patch+json';
+
+/**
+ * The schema by which patches of a kind merge; undefined for kinds of the server's own, whose patches
+ * are JSON merge patches. That of a built-in kind is known here as the server publishes it, so that
+ * no document of the server is fetched for a patch.
+ */
+async function schemaOf(session: Session, resource: ApiResource): Promise<Schema | undefined> {
+  const { schemaOfKind } = await loadKindSchema();
+  const type = { apiVersion: apiVersionOf(resource), kind: resource.kind };
+  return schemaOfKind(await serverDialect(session), type);
+}
+
+/**
+ * The patch of a client-side apply. Throws CliError where a custom kind's object would become
+ * another, and with `--overwrite=false` where others have changed what the patch changes.
+ */
+export async function threeWayPatch(
+  session: Session,
+  { resource, ways }: { readonly resource: ApiResource; readonly ways: ThreeWays },
+): Promise<TypedPatch> {
+  const schema = await schemaOf(session, resource);
+  if (schema === undefined) {
+    const patch = mergePatchOfThree(ways);
+    checkIdentity(patch);
+    return { patch, contentType: merge };
+  }
+  const patch = strategicPatchOfThree(schema, ways);
+  if (!session.flags.boolean('overwrite', true))
+    checkOverwriting(schema, { patch, ways, resource });
+  return { patch, contentType: strategic };
+}
+
+/** The patch that makes `after` of `before`. Throws CliError when that would be another object. */
+export async function twoWayPatch(
+  session: Session,
+  options: {
+    readonly resource: ApiResource;
+    readonly before: JsonObject;
+    readonly after: JsonObject;
+  },
+): Promise<TypedPatch> {
+  const { resource, before, after } = options;
+  const schema = await schemaOf(session, resource);
+  const patch =
+    schema === undefined
+      ? mergePatchBetween(before, after)
+      : strategicPatchBetween(schema, before, after);
+  checkIdentity(patch);
+  return { patch, contentType: schema === undefined ? merge : strategic };
+}
+
+/** A Secret's values stay off the terminal, on which others look, and out of logs. */
+export function holdsSecrets({ group, kind }: ApiResource): boolean {
+  return group === '' && kind === 'Secret';
+}
+
+function checkIdentity(patch: JsonObject): void {
+  const metadata = isObject(patch['metadata']) ? patch['metadata'] : {};
+  const changed =
+    Object.hasOwn(patch, 'apiVersion') ||
+    Object.hasOwn(patch, 'kind') ||
+    Object.hasOwn(metadata, 'name');
+  if (changed) throw new CliError('At least one of apiVersion, kind and name was changed');
+}
+
+function checkOverwriting(
+  schema: Schema,
+  {
+    patch,
+    ways,
+    resource,
+  }: { readonly patch: JsonObject; readonly ways: ThreeWays; readonly resource: ApiResource },
+): void {
+  const changes = strategicPatchBetween(schema, ways.last, ways.live, { ordered: false });
+  if (!patchesConflict(schema, patch, changes)) return;
+  const shown = (object: JsonObject) => (holdsSecrets(resource) ? '***\n' : toYaml(object));
+  throw new CliError(
+    `patch:\n${shown(patch)}\nconflicts with changes made from original to current:\n` +
+      `${shown(changes)}\n`,
+  );
+}

@@ -1,0 +1,137 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { type ApiResource, parseYaml, toYaml } from '@wheelhouse/client';
+import { type JsonValue, jsonEqual } from '@wheelhouse/machinery';
+import { CliError } from '../io.ts';
+import { printJson } from '../output/pretty-json.ts';
+import type { Session } from '../session.ts';
+import { sortMaps } from './sorted-maps.ts';
+
+/** Why the user has to edit again; told at the top of the file. */
+export interface EditReason {
+  readonly head: string;
+  readonly details?: readonly string[];
+}
+
+/**
+ * What becomes of an edit: it is done; it has to be edited again; or it can be neither, and the file
+ * stays, which `told` tells of.
+ */
+export type EditVerdict =
+  | { readonly type: 'done' }
+  | { readonly type: 'again'; readonly reasons: readonly EditReason[] }
+  | { readonly type: 'kept'; told(file: string): string };
+
+/** What is edited, and what is done with it. */
+export interface Edit {
+  /** The lines that explain, each with its mark of a comment. */
+  readonly heading: string;
+  /** What messages call it: `configmaps "x"`. */
+  readonly subject: string;
+  readonly shown: JsonValue;
+  /** Does what was edited. What it throws ends the edit, and the file stays. */
+  apply(edited: JsonValue): Promise<EditVerdict>;
+}
+
+/** The name that an edit's messages call an object by. */
+export function editSubject({ group, resource }: ApiResource, name: string): string {
+  return `${group === '' ? resource : `${resource}.${group}`} ${JSON.stringify(name)}`;
+}
+
+/** Longest number of times that an editor is started for one edit. */
+const roundsMax = 100;
+
+/**
+ * Has the user edit an object till what they make of it is accepted, or they change nothing more.
+ * Gives the exit code; throws CliError, after telling where what they wrote is kept.
+ */
+export async function editInEditor(session: Session, edit: Edit): Promise<number> {
+  const asJson = session.flags.text('output') === 'json';
+  const folder = mkdtempSync(path.join(tmpdir(), 'svcctl-edit-'));
+  const file = path.join(folder, asJson ? 'object.json' : 'object.yaml');
+  const original = asJson
+    ? `${printJson(sortMaps(edit.shown, undefined), '    ')}\n`
+    : toYaml(edit.shown);
+  let keeps = false;
+  let text = original;
+  let reasons: readonly EditReason[] = [];
+  try {
+    for (let round = 0; round < roundsMax; round += 1) {
+      const heading = asJson ? '' : `${edit.heading}${reasons.map(reasonText).join('')}`;
+      writeFileSync(file, heading + text, { mode: 0o600 });
+      await runEditor(session, file);
+      const edited = withoutComments(readFileSync(file, 'utf8'));
+      const isSame = await saysTheSame(edited, withoutComments(text));
+      if (isSame && reasons.length > 0) {
+        throw new CliError('Edit cancelled, no valid changes were saved.');
+      }
+      if (isSame) return cancelled(session, 'no changes made');
+      if (edited.trim() === '') return cancelled(session, 'saved file was empty');
+      text = edited;
+      // From here on there is something to lose.
+      keeps = true;
+      const verdict = await tryEdited(session, edit, edited);
+      if (verdict.type === 'kept') {
+        session.io.err(verdict.told(file));
+        return 1;
+      }
+      keeps = verdict.type === 'again';
+      if (verdict.type === 'done') return 0;
+      reasons = verdict.reasons;
+    }
+    throw new CliError('Edit cancelled, no valid changes were saved.');
+  } catch (error) {
+    if (keeps)
+      session.io.err(`A copy of your changes has been stored to ${JSON.stringify(file)}\n`);
+    throw error;
+  } finally {
+    if (!keeps) rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Whether two texts hold the same object, however they are written; those that hold none are text. */
+async function saysTheSame(one: string, other: string): Promise<boolean> {
+  if (one.trim() === other.trim()) return true;
+  try {
+    return jsonEqual(await parseYaml(one), await parseYaml(other));
+  } catch {
+    return false;
+  }
+}
+
+function cancelled(session: Session, why: string): number {
+  session.io.err(`Edit cancelled, ${why}.\n`);
+  return 0;
+}
+
+async function tryEdited(session: Session, edit: Edit, text: string): Promise<EditVerdict> {
+  let edited: JsonValue;
+  try {
+    edited = await parseYaml(text);
+  } catch (error) {
+    session.io.err(`error: ${edit.subject} is invalid\n`);
+    const head = `The edited file had a syntax error: ${(error as Error).message}`;
+    return { type: 'again', reasons: [{ head }] };
+  }
+  return edit.apply(edited);
+}
+
+async function runEditor(session: Session, file: string): Promise<void> {
+  const { env } = session.io;
+  const editor = env['SVC_EDITOR'] || env['KUBE_EDITOR'] || env['EDITOR'] || 'vi';
+  const code = await session.io.run('/bin/sh', ['-c', `${editor} "$1"`, 'edit', file]);
+  if (code !== 0) throw new CliError(`the editor ended with exit code ${code}`);
+}
+
+const withoutComments = (text: string): string =>
+  text
+    .split('\n')
+    .filter((line) => !line.trimStart().startsWith('#'))
+    .join('\n');
+
+function reasonText({ head, details = [] }: EditReason): string {
+  const commented = (line: string) => line.replaceAll('\n', '\n# ');
+  const lines = details.map((detail) => `# * ${commented(detail)}\n`);
+  return `# ${commented(head)}${details.length > 0 ? ':' : ''}\n${lines.join('')}#\n`;
+}

@@ -1,0 +1,91 @@
+import { ApiError, type ApiResource, resourcePath } from '@wheelhouse/client';
+import type { JsonObject } from '@wheelhouse/machinery';
+import type { FlagSpec } from '../flags.ts';
+import { PlainCliError } from '../io.ts';
+import { nameOf, namespaceOf } from '../objects.ts';
+import type { Session } from '../session.ts';
+
+export type DryRun = 'none' | 'client' | 'server';
+
+export const writeFlags: readonly FlagSpec[] = [
+  { name: 'dry-run', type: 'text', bare: 'client', help: 'none, client or server' },
+  { name: 'field-manager', type: 'text', help: 'Name of the field manager' },
+  {
+    name: 'validate',
+    type: 'text',
+    bare: 'strict',
+    help: 'strict (true), warn or ignore (false): what to do with unknown fields',
+  },
+];
+
+/** The value of `--dry-run`; throws CliError for an unknown one. */
+export function dryRunOf(session: Session): DryRun {
+  const value = session.flags.text('dry-run') ?? 'none';
+  if (value === 'none' || value === 'client' || value === 'server') return value;
+  throw new PlainCliError(
+    `Invalid dry-run value (${value}). Must be "none", "server", or "client".`,
+  );
+}
+
+/** What is put behind a report of a dry run. */
+export function dryRunSuffix(session: Session): string {
+  const dryRun = dryRunOf(session);
+  if (dryRun === 'none') return '';
+  return dryRun === 'client' ? ' (dry run)' : ' (server dry run)';
+}
+
+const validations: Readonly<Record<string, string>> = {
+  strict: 'Strict',
+  true: 'Strict',
+  warn: 'Warn',
+  ignore: 'Ignore',
+  false: 'Ignore',
+};
+
+/** The query parameters every write carries. */
+export function writeQuery(
+  session: Session,
+  defaultManager = 'svcctl',
+): Record<string, string | undefined> {
+  const wanted = session.flags.text('validate') ?? 'strict';
+  const validation = Object.hasOwn(validations, wanted) ? validations[wanted] : undefined;
+  if (validation === undefined) {
+    throw new PlainCliError(
+      `invalid - validate option ${JSON.stringify(wanted)}; must be one of: strict (or true), ` +
+        'warn, ignore (or false)',
+    );
+  }
+  return {
+    fieldManager: session.flags.text('field-manager') ?? defaultManager,
+    fieldValidation: validation,
+    dryRun: dryRunOf(session) === 'server' ? 'All' : undefined,
+  };
+}
+
+/** The path an object from a file is written to; `name: ''` for its collection. */
+export function objectPath(
+  session: Session,
+  options: { resource: ApiResource; object: JsonObject; name?: string; subresource?: string },
+): string {
+  const { resource, object, subresource } = options;
+  const namespace = resource.namespaced ? namespaceOf(object) || session.namespace : '';
+  const name = options.name ?? nameOf(object);
+  return resourcePath(resource, {
+    namespace,
+    name,
+    ...(subresource === undefined ? {} : { subresource }),
+  });
+}
+
+/** The object at a path; undefined when the server has none. */
+export async function getOrUndefined(
+  session: Session,
+  path: string,
+): Promise<JsonObject | undefined> {
+  try {
+    return await session.client.get(path);
+  } catch (error) {
+    if (error instanceof ApiError && error.code === 404) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,179 @@
+import { ApiError } from '@wheelhouse/client';
+import type { JsonObject } from '@wheelhouse/machinery';
+import { migrateToServerSide } from '../apply/apply-migration.ts';
+import { applyByAnnotation, checkNamed } from '../apply/client-side-apply.ts';
+import { placed } from '../apply/last-applied.ts';
+import { dryRunOf, dryRunSuffix, objectPath, writeFlags, writeQuery } from '../apply/writes.ts';
+import type { Command } from '../command.ts';
+import { deletionFlags } from '../delete-options.ts';
+import type { FlagSpec } from '../flags.ts';
+import { CliError } from '../io.ts';
+import { eachManifest, type Manifest, manifestFlags } from '../manifests.ts';
+import { outputFlags, printerOf, printList, reportObject } from '../output/output.ts';
+import { resourceOfObject } from '../selection.ts';
+import type { Session } from '../session.ts';
+import { lastAppliedCommands } from './last-applied.ts';
+import { allowedKinds, pruneObjects } from './prune.ts';
+
+/** Flags of what applies, or tells what that would come to. */
+export const applyFlags: readonly FlagSpec[] = [
+  ...manifestFlags,
+  ...writeFlags,
+  { name: 'server-side', type: 'boolean', help: 'Apply on the server (default)' },
+  { name: 'client-side', type: 'boolean', help: 'Apply by the last-applied annotation' },
+  { name: 'force-conflicts', type: 'boolean', help: 'Take fields other managers own' },
+];
+
+export const applyCommand: Command = {
+  name: 'apply',
+  summary: 'Apply a configuration to a resource by file name or stdin',
+  usage: '-f FILENAME',
+  flags: [
+    ...applyFlags,
+    ...outputFlags,
+    ...deletionFlags,
+    { name: 'force', type: 'boolean', help: 'Make anew what cannot be patched' },
+    {
+      name: 'overwrite',
+      type: 'boolean',
+      help: 'Set what others have changed since, too (default)',
+    },
+    { name: 'selector', short: 'l', type: 'text', help: 'Only objects with such labels' },
+    { name: 'prune', type: 'boolean', help: 'Delete applied objects that are no longer given' },
+    { name: 'all', type: 'boolean', help: 'Prune without a selector' },
+    { name: 'prune-allowlist', type: 'list', help: 'Kinds to prune: GROUP/VERSION/KIND' },
+  ],
+  subcommands: lastAppliedCommands,
+  async run(session, args) {
+    checkFlags(session, args);
+    const prunes = session.flags.boolean('prune');
+    const kinds = prunes ? await allowedKinds(session) : undefined;
+    const applied: JsonObject[] = [];
+    const exitCode = await eachManifest(session, 'apply', async (manifest) => {
+      applied.push(await applyOne(session, manifest));
+    });
+    if (exitCode !== 0) return exitCode;
+    printAll(session, applied);
+    // What is no longer given is known only when all that is given is there.
+    if (prunes) await pruneObjects(session, { applied, manager: managerOf(session), kinds });
+    return 0;
+  },
+};
+
+/** Throws CliError for flags that contradict each other. */
+function checkFlags(session: Session, args: readonly string[]): void {
+  const { flags } = session;
+  const problem = [
+    args.length > 0 && `Unexpected args: [${args.join(' ')}]\n${seeHelp}`,
+    flags.boolean('force-conflicts') &&
+      isClientSide(session) &&
+      '--force-conflicts only works with --server-side',
+    dryRunOf(session) === 'client' &&
+      !isClientSide(session) &&
+      "--dry-run=client doesn't work with --server-side (did you mean --dry-run=server instead?)",
+    flags.boolean('force') && !isClientSide(session) && '--force cannot be used with --server-side',
+    flags.boolean('force') &&
+      dryRunOf(session) === 'server' &&
+      '--dry-run=server cannot be used with --force',
+    flags.boolean('all') &&
+      flags.has('selector') &&
+      'cannot set --all and --selector at the same time',
+    flags.boolean('prune') &&
+      !flags.has('selector') &&
+      !flags.boolean('all') &&
+      'all resources selected for prune without explicitly passing --all. ' +
+        'To prune all resources, pass the --all flag. ' +
+        'If you did not mean to prune all resources, specify a label selector',
+  ].find((one) => one !== false);
+  if (problem !== undefined) throw new CliError(problem);
+}
+
+const seeHelp = "See 'svcctl apply -h' for help and examples";
+
+/** Whether the flags ask for an apply by the annotation. */
+export const isClientSide = (session: Session): boolean =>
+  session.flags.boolean('client-side') || !session.flags.boolean('server-side', true);
+
+/** The name of the field manager that applies. */
+export function managerOf(session: Session): string {
+  const otherwise = isClientSide(session) ? 'svcctl-client-side-apply' : 'svcctl';
+  return session.flags.text('field-manager') ?? otherwise;
+}
+
+/** Applies one object and tells of it, unless all are printed in the end. */
+async function applyOne(session: Session, manifest: Manifest): Promise<JsonObject> {
+  const { object, done } = isClientSide(session)
+    ? await applyByAnnotation(session, manifest, managerOf(session))
+    : await applyAtServer(session, manifest);
+  if (!printsObjects(session)) reportObject(session, object, `${done}${dryRunSuffix(session)}`);
+  return object;
+}
+
+async function applyAtServer(session: Session, { object }: Manifest) {
+  checkNamed(object);
+  try {
+    const again = () => applyOnServer(session, { object, dryRun: false });
+    const applied = { object: await again(), manager: managerOf(session), again };
+    const path = objectPath(session, { resource: await resourceOfObject(session, object), object });
+    const migrated = await migrateToServerSide(session, { ...applied, path });
+    return { object: migrated, done: 'serverside-applied' };
+  } catch (error) {
+    throw conflictReport(error) ?? error;
+  }
+}
+
+const printsObjects = (session: Session): boolean => {
+  const format = session.flags.text('output') ?? '';
+  return format !== '' && format !== 'name';
+};
+
+/** Prints what was applied as one object, or as one list of several. */
+function printAll(session: Session, applied: readonly JsonObject[]): void {
+  const [only] = applied;
+  if (!printsObjects(session) || only === undefined) return;
+  if (applied.length > 1) printList(session, applied);
+  else session.io.out(printerOf(session)?.(only) ?? '');
+}
+
+/** Has the server apply an object. Rejects with ApiError. */
+export async function applyOnServer(
+  session: Session,
+  { object, dryRun }: { object: JsonObject; dryRun: boolean },
+): Promise<JsonObject> {
+  const resource = await resourceOfObject(session, object);
+  const answer = await session.client.send({
+    method: 'PATCH',
+    path: objectPath(session, { resource, object }),
+    query: {
+      ...writeQuery(session, managerOf(session)),
+      force: String(session.flags.boolean('force-conflicts')),
+      ...(dryRun ? { dryRun: 'All' } : {}),
+    },
+    contentType: 'application/apply-patch+yaml',
+    body: placed(session, { resource, object }),
+  });
+  return answer.object;
+}
+
+/** Tells who owns the fields an apply was refused for; undefined for other failures. */
+function conflictReport(error: unknown): CliError | undefined {
+  if (!(error instanceof ApiError) || error.code !== 409) return undefined;
+  const causes = (error.details?.causes ?? []).filter(
+    (cause) => cause.reason === 'FieldManagerConflict',
+  );
+  if (causes.length === 0) return undefined;
+  const byOwner = new Map<string, string[]>();
+  for (const { message = '', field = '' } of causes) {
+    byOwner.set(message, [...(byOwner.get(message) ?? []), field]);
+  }
+  const owners = [...byOwner].map(
+    ([owner, fields]) => `${owner}:\n${fields.map((field) => `  - ${field}`).join('\n')}`,
+  );
+  const count = causes.length === 1 ? '1 conflict' : `${causes.length} conflicts`;
+  return new CliError(
+    `Apply failed with ${count}: ${owners.join('\n')}\n` +
+      'These fields belong to other managers. To settle it, either take them over with\n' +
+      '--force-conflicts, or leave them out of the applied object, or give them the\n' +
+      'values they have on the server, which shares them.',
+  );
+}

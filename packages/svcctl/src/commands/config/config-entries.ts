@@ -1,0 +1,268 @@
+import { statSync } from 'node:fs';
+import { isObject, type JsonObject, type JsonValue, setMember } from '@wheelhouse/machinery';
+import type { Command } from '../../command.ts';
+import type { FlagSpec } from '../../flags.ts';
+import { CliError } from '../../io.ts';
+import { changeEntry, exactly, pathFor, readMerged } from '../../kubeconfig-edit.ts';
+import { listAt, objectAt, textAt } from '../../objects.ts';
+import type { Session } from '../../session.ts';
+import { readContents } from './config-view.ts';
+
+const embedFlag: FlagSpec = {
+  name: 'embed-certs',
+  type: 'boolean',
+  help: "Store the files' contents instead of their paths",
+};
+
+/** Sets a member, or takes it away when its value is empty. */
+function put(body: JsonObject, name: string, value: JsonValue): void {
+  if (value === '' || value === false) delete body[name];
+  else setMember(body, name, value);
+}
+
+function onlyEntryName(args: readonly string[], what: string): string {
+  const [name = ''] = exactly(1, args);
+  if (name === '') throw new CliError(`you must specify a non-empty ${what} name`);
+  return name;
+}
+
+/** Checks the files that `--embed-certs` would read, before anything is written. */
+function checkEmbedded(session: Session, names: readonly string[]): void {
+  if (!session.flags.boolean('embed-certs')) return;
+  const given = names.filter((name) => (session.flags.text(name) ?? '') !== '');
+  if (given.length === 0) {
+    throw new CliError(`you must specify a --${names.join(' or --')} to embed`);
+  }
+  for (const name of given) {
+    const file = session.flags.text(name) ?? '';
+    if (statSync(session.path(file), { throwIfNoEntry: false }) !== undefined) continue;
+    throw new CliError(
+      `could not stat ${name} file ${file}: stat ${file}: no such file or directory`,
+    );
+  }
+}
+
+/** Puts a file's path or contents into an entry, whichever is asked for, and not the other. */
+function putFile(
+  session: Session,
+  body: JsonObject,
+  { name, kubeconfig }: { name: string; kubeconfig: string },
+): boolean {
+  const file = session.flags.text(name);
+  if (file === undefined) return false;
+  const data = `${name}-data`;
+  if (session.flags.boolean('embed-certs')) {
+    delete body[name];
+    put(body, data, readContents(session.path(file)).toString('base64'));
+  } else {
+    put(body, name, file === '' ? '' : pathFor(kubeconfig, session.path(file)));
+    if (file !== '') delete body[data];
+  }
+  return file !== '';
+}
+
+export const setClusterCommand: Command = {
+  name: 'set-cluster',
+  completes: 'clusters',
+  summary: 'Set a cluster entry in kubeconfig',
+  usage: 'NAME [--server=…] [--certificate-authority=…] [--insecure-skip-tls-verify]',
+  flags: [embedFlag, { name: 'proxy-url', type: 'text', help: 'Proxy to reach the server by' }],
+  async run(session, args) {
+    const { flags } = session;
+    const name = onlyEntryName(args, 'cluster');
+    const skips = flags.boolean('insecure-skip-tls-verify');
+    if (skips && (flags.text('certificate-authority') ?? '') !== '') {
+      throw new CliError(
+        'you cannot specify a certificate authority and insecure mode at the same time',
+      );
+    }
+    checkEmbedded(session, ['certificate-authority']);
+    await changeEntry(session, { list: 'clusters', name }, (body, kubeconfig) => {
+      // A new server has another name, unless that is told as well.
+      if (flags.has('server')) put(body, 'tls-server-name', '');
+      for (const member of ['server', 'tls-server-name', 'proxy-url']) {
+        if (flags.has(member)) put(body, member, flags.text(member) ?? '');
+      }
+      if (flags.has('insecure-skip-tls-verify')) put(body, 'insecure-skip-tls-verify', skips);
+      if (skips) {
+        delete body['certificate-authority'];
+        delete body['certificate-authority-data'];
+      }
+      if (putFile(session, body, { name: 'certificate-authority', kubeconfig })) {
+        delete body['insecure-skip-tls-verify'];
+      }
+      return body;
+    });
+    session.io.out(`Cluster ${JSON.stringify(name)} set.\n`);
+    return 0;
+  },
+};
+
+export const setCredentialsCommand: Command = {
+  name: 'set-credentials',
+  completes: 'users',
+  summary: 'Set a user entry in kubeconfig',
+  usage: 'NAME [--token=…] [--client-certificate=… --client-key=…] [--exec-command=…]',
+  flags: [
+    embedFlag,
+    { name: 'auth-provider', type: 'text', help: 'Auth provider of the entry' },
+    { name: 'auth-provider-arg', type: 'list', help: 'KEY=VALUE for it, KEY- to remove' },
+    { name: 'exec-command', type: 'text', help: 'Program that gives credentials' },
+    { name: 'exec-api-version', type: 'text', help: 'Version the program speaks' },
+    { name: 'exec-arg', type: 'list', help: 'Arguments of the program' },
+    { name: 'exec-env', type: 'list', help: 'NAME=VALUE for its environment, NAME- to remove' },
+    { name: 'exec-interactive-mode', type: 'text', help: 'Never, IfAvailable or Always' },
+    { name: 'exec-provide-cluster-info', type: 'boolean', help: 'Tell it of the cluster' },
+  ],
+  async run(session, args) {
+    const name = onlyEntryName(args, 'user');
+    checkMethods(session);
+    checkEmbedded(session, ['client-certificate', 'client-key']);
+    const changes = {
+      env: parsePairs(session, 'exec-env'),
+      provider: parsePairs(session, 'auth-provider-arg'),
+    };
+    await changeEntry(session, { list: 'users', name }, (body, kubeconfig) => {
+      for (const file of ['client-certificate', 'client-key']) {
+        putFile(session, body, { name: file, kubeconfig });
+      }
+      putSecrets(session, body);
+      putProvider(session, body, changes.provider);
+      putExec(session, body, changes.env);
+      return body;
+    });
+    session.io.out(`User ${JSON.stringify(name)} set.\n`);
+    return 0;
+  },
+};
+
+function checkMethods(session: Session): void {
+  const given = (name: string): boolean => (session.flags.text(name) ?? '') !== '';
+  if (given('token') && (given('username') || given('password'))) {
+    throw new CliError(
+      'you cannot specify more than one authentication method at the same time: ' +
+        '--token, --username/--password',
+    );
+  }
+  const mode = session.flags.text('exec-interactive-mode');
+  if (mode !== undefined && !['IfAvailable', 'Never', 'Always'].includes(mode)) {
+    throw new CliError('invalid interactive mode type, can be only IfAvailable, Never, Always');
+  }
+}
+
+/** Sets a token or a name with password, and takes the other of the two away. */
+function putSecrets(session: Session, body: JsonObject): void {
+  const { flags } = session;
+  const set = (name: string): boolean => {
+    if (!flags.has(name)) return false;
+    put(body, name, flags.text(name) ?? '');
+    return flags.text(name) !== '';
+  };
+  const token = set('token');
+  const basic = [set('username'), set('password')].includes(true);
+  if (basic) delete body['token'];
+  if (token) {
+    delete body['username'];
+    delete body['password'];
+  }
+}
+
+interface Pairs {
+  readonly set: ReadonlyMap<string, string>;
+  readonly remove: ReadonlySet<string>;
+}
+
+/** Reads KEY=VALUE and KEY- of a flag. Throws CliError for others. */
+function parsePairs(session: Session, flag: string): Pairs {
+  const set = new Map<string, string>();
+  const remove = new Set<string>();
+  for (const one of session.flags.list(flag)) {
+    const equals = one.indexOf('=');
+    if (equals > 0) set.set(one.slice(0, equals), one.slice(equals + 1));
+    else if (equals < 0 && one.length > 1 && one.endsWith('-')) remove.add(one.slice(0, -1));
+    else throw new CliError(`invalid ${flag} format: ${one}`);
+  }
+  return { set, remove };
+}
+
+function putProvider(session: Session, body: JsonObject, changes: Pairs): void {
+  const wanted = session.flags.text('auth-provider');
+  const present = objectAt(body, 'auth-provider');
+  const other = wanted !== undefined && textAt(present, 'name') !== wanted;
+  if (wanted === undefined && !isObject(body['auth-provider'])) return;
+  const provider: JsonObject = other ? { name: wanted } : { ...present };
+  const config: JsonObject = { ...objectAt(provider, 'config') };
+  for (const key of changes.remove) delete config[key];
+  for (const [key, value] of changes.set) setMember(config, key, value);
+  body['auth-provider'] = { ...provider, config };
+}
+
+/** Changes what is there of a plugin; without a command there is none to change. */
+function putExec(session: Session, body: JsonObject, changes: Pairs): void {
+  const { flags } = session;
+  const command = flags.text('exec-command');
+  if (command === undefined && !isObject(body.exec)) return;
+  const exec: JsonObject = { ...objectAt(body, 'exec') };
+  if (command !== undefined) {
+    exec.command = command;
+    delete exec.args;
+  }
+  const args = flags.list('exec-arg').flatMap((one) => one.split(','));
+  if (args.length > 0) exec.args = args;
+  if (flags.has('exec-api-version')) exec.apiVersion = flags.text('exec-api-version') ?? '';
+  if (flags.has('exec-interactive-mode')) {
+    exec.interactiveMode = flags.text('exec-interactive-mode') ?? '';
+  }
+  if (flags.has('exec-provide-cluster-info')) {
+    exec.provideClusterInfo = flags.boolean('exec-provide-cluster-info');
+  }
+  const env = changedEnv(listAt(exec, 'env'), changes);
+  if (env.length > 0) exec.env = env;
+  else delete exec.env;
+  body.exec = exec;
+}
+
+function changedEnv(present: readonly JsonObject[], changes: Pairs): JsonObject[] {
+  const kept = present
+    .filter((one) => !changes.remove.has(textAt(one, 'name')))
+    .map((one) => {
+      const value = changes.set.get(textAt(one, 'name'));
+      return value === undefined ? one : { ...one, value };
+    });
+  const names = new Set(kept.map((one) => textAt(one, 'name')));
+  const fresh = [...changes.set].filter(([name]) => !names.has(name));
+  return [...kept, ...fresh.map(([name, value]) => ({ name, value }))];
+}
+
+export const setContextCommand: Command = {
+  name: 'set-context',
+  completes: 'contexts',
+  summary: 'Set a context entry in kubeconfig',
+  usage: '[NAME | --current] [--cluster=…] [--user=…] [--namespace=…]',
+  flags: [{ name: 'current', type: 'boolean', help: 'Change the current context' }],
+  async run(session, args) {
+    const { flags } = session;
+    const name = await contextToSet(session, args);
+    const { existed } = await changeEntry(session, { list: 'contexts', name }, (body) => {
+      for (const member of ['cluster', 'user', 'namespace']) {
+        if (flags.has(member)) put(body, member, flags.text(member) ?? '');
+      }
+      return body;
+    });
+    session.io.out(`Context ${JSON.stringify(name)} ${existed ? 'modified' : 'created'}.\n`);
+    return 0;
+  },
+};
+
+async function contextToSet(session: Session, args: readonly string[]): Promise<string> {
+  if (args.length > 1) exactly(1, args);
+  const [name = ''] = args;
+  if (!session.flags.boolean('current')) {
+    if (name !== '') return name;
+    throw new CliError('you must specify a non-empty context name or --current');
+  }
+  if (name !== '') throw new CliError('you cannot specify both a context name and --current');
+  const { currentContext } = await readMerged(session);
+  if (currentContext === '') throw new CliError('no current context is set');
+  return currentContext;
+}

@@ -1,0 +1,88 @@
+import { toYaml } from '@wheelhouse/client';
+import { dialectNames, dialectOf, type JsonObject, parseApiVersion } from '@wheelhouse/machinery';
+import { DecodeError, decodeTyped } from '@wheelhouse/schema';
+import type { Command } from '../command.ts';
+import { inVersion, knownKind, UnsuitableVersionError } from '../convert/convert-version.ts';
+import { CliError } from '../io.ts';
+import { loadManifests, type Manifest, manifestFlags } from '../manifests.ts';
+import { outputFlags, printerOf } from '../output/output.ts';
+import type { Session } from '../session.ts';
+
+/** What the files say to convert, and to which version. */
+interface Conversion {
+  readonly session: Session;
+  readonly outputVersion: string | undefined;
+}
+
+/**
+ * `convert` (VER-8): objects of files in another version, or in the newest, without a server. One
+ * object alone is written as it is; several, and what a folder or standard input holds, as a list.
+ * Exits with 1 when no kind has the version.
+ */
+export const convertCommand: Command = {
+  name: 'convert',
+  summary: 'Write objects from files in another version',
+  usage: '-f FILENAME',
+  flags: [
+    ...manifestFlags,
+    {
+      name: 'output-version',
+      type: 'text',
+      help: "apiVersion to write, as 'apps/v1'; the newest of each kind when empty",
+    },
+    ...outputFlags,
+  ],
+  async run(session) {
+    const print = printerOf(session) ?? toYaml;
+    const outputVersion = session.flags.text('output-version') || undefined;
+    if (outputVersion !== undefined && parseApiVersion(outputVersion) === undefined) {
+      throw new CliError(`unexpected GroupVersion string: ${outputVersion}`);
+    }
+    const manifests = await loadManifests(session);
+    const results = manifests.map((one) => converted(one, { session, outputVersion }));
+    const objects = results.filter((one) => one !== undefined);
+    const [only] = objects;
+    const isSingle = objects.length === 1 && impliesOne(session, manifests);
+    const list: JsonObject = { kind: 'List', apiVersion: 'v1', metadata: {}, items: objects };
+    session.io.out(print(isSingle && only !== undefined ? only : list));
+    return objects.length === 0 && results.length > 0 ? 1 : 0;
+  },
+};
+
+/** A single file, and not standard input, is taken for the single object in it. */
+function impliesOne(session: Session, manifests: readonly Manifest[]): boolean {
+  const names = session.flags.list('filename').flatMap((one) => one.split(','));
+  const sources = new Set(manifests.map(({ source }) => source));
+  return names.length === 1 && names[0] !== '-' && sources.size === 1;
+}
+
+/** The object in the version. Undefined, with an error printed, when its kind has no such version. */
+function converted({ object, source }: Manifest, at: Conversion): JsonObject | undefined {
+  const type = { apiVersion: String(object.apiVersion), kind: String(object.kind) };
+  for (const name of dialectNames) {
+    const dialect = dialectOf(name);
+    const from = knownKind(dialect, type);
+    if (from === undefined) continue;
+    const { outputVersion } = at;
+    try {
+      const typed = { ...type, ...decodeTyped(from.version.schema)(object) };
+      const version = outputVersion === undefined ? {} : { outputVersion };
+      const { kind, ...rest } = inVersion(typed, { dialect, from, ...version });
+      return { kind, ...rest };
+    } catch (error) {
+      if (error instanceof UnsuitableVersionError) {
+        at.session.io.err(`${error.message}\n`);
+        return undefined;
+      }
+      if (!(error instanceof DecodeError)) throw error;
+      throw new CliError(`unable to decode ${JSON.stringify(source)}: ${error.message}`);
+    }
+  }
+  // Kinds that nothing is known of have one version: the one they are written in.
+  if (at.outputVersion !== undefined) return object;
+  const { kind, apiVersion } = type;
+  throw new CliError(
+    `unable to decode ${JSON.stringify(source)}: no kind ${JSON.stringify(kind)} is registered ` +
+      `for version ${JSON.stringify(apiVersion)} in scheme "builtin"`,
+  );
+}

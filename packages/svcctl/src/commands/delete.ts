@@ -1,0 +1,168 @@
+import { ApiError, resourcePath, watchEvents } from '@wheelhouse/client';
+import { dryRunOf, dryRunSuffix, writeFlags } from '../apply/writes.ts';
+import type { Command } from '../command.ts';
+import { deleteOptions, deletionFlags } from '../delete-options.ts';
+import { ContextError, describeError } from '../errors.ts';
+import { CliError } from '../io.ts';
+import { nameOf, namespaceOf, resourceLabel, textAt } from '../objects.ts';
+import {
+  checkSelected,
+  listObjects,
+  selectionFlags,
+  selectorQuery,
+  selectTargets,
+  type Target,
+  targetPath,
+} from '../selection.ts';
+import type { Session } from '../session.ts';
+
+export const deleteCommand: Command = {
+  name: 'delete',
+  completes: 'objects',
+  summary: 'Delete resources by file names, stdin, resources and names, or selectors',
+  usage: '([-f FILENAME] | TYPE [(NAME | -l label | --all)])',
+  flags: [
+    ...selectionFlags,
+    ...writeFlags.filter((flag) => flag.name === 'dry-run'),
+    { name: 'all', type: 'boolean', help: 'All objects of the types' },
+    ...deletionFlags,
+    { name: 'now', type: 'boolean', help: 'Same as --grace-period=1' },
+    { name: 'force', type: 'boolean', help: 'Same as --grace-period=0' },
+    { name: 'ignore-not-found', type: 'boolean', help: 'Absent objects are no error' },
+    { name: 'output', short: 'o', type: 'text', help: 'name: print TYPE/NAME only' },
+  ],
+  async run(session, args) {
+    checkFlags(session);
+    const targets = await selectTargets(session, args);
+    checkSelected(session, targets);
+    const named = await nameTargets(session, targets);
+    if (named.length === 0) {
+      session.io.out('No resources found\n');
+      return 0;
+    }
+    if (session.flags.boolean('force') && dryRunOf(session) === 'none') {
+      session.io.err(
+        'Warning: Immediate deletion does not wait for confirmation that the running resource ' +
+          'has been terminated. The resource may continue to run on the cluster indefinitely.\n',
+      );
+    }
+    const deleted: { target: Target; uid: string }[] = [];
+    let exitCode = 0;
+    for (const target of named) {
+      try {
+        deleted.push({ target, uid: await deleteOne(session, target) });
+      } catch (error) {
+        if (isNotFound(error) && session.flags.boolean('ignore-not-found')) continue;
+        const doing = `error when deleting ${JSON.stringify(target.source)}`;
+        const told = target.source === undefined ? error : new ContextError(doing, error);
+        session.io.err(describeError(told).text);
+        exitCode = 1;
+      }
+    }
+    if (session.flags.boolean('wait', true) && dryRunOf(session) === 'none') {
+      const timeoutMs = session.flags.durationMs('timeout') ?? 0;
+      for (const one of deleted) await waitForDeletion(session, { ...one, timeoutMs });
+    }
+    return exitCode;
+  },
+};
+
+const isNotFound = (error: unknown): boolean => error instanceof ApiError && error.code === 404;
+
+/** Throws CliError for flags that contradict each other. */
+function checkFlags({ flags }: Session): void {
+  const grace = flags.integer('grace-period') ?? -1;
+  const output = flags.text('output') ?? '';
+  const selects = flags.has('selector') || flags.has('field-selector');
+  const problem = [
+    flags.boolean('all') && selects && "setting 'all' parameter but found a non empty selector. ",
+    flags.boolean('now') && grace >= 0 && '--now and --grace-period cannot be specified together',
+    flags.boolean('force') &&
+      grace > 0 &&
+      '--force and --grace-period greater than 0 cannot be specified together',
+    output !== '' &&
+      output !== 'name' &&
+      `unexpected -o output mode: ${output}. We only support '-o name'`,
+  ].find((one) => one !== false);
+  if (problem !== undefined) throw new CliError(problem);
+}
+
+async function nameTargets(session: Session, targets: readonly Target[]): Promise<Target[]> {
+  const named: Target[] = [];
+  for (const target of targets) {
+    if (target.name !== undefined) {
+      named.push(target);
+      continue;
+    }
+    for (const object of await listObjects(session.client, target, selectorQuery(session))) {
+      named.push({ ...target, namespace: namespaceOf(object), name: nameOf(object) });
+    }
+  }
+  return named;
+}
+
+/** The seconds that the flags give; undefined: those of `--grace-period`. */
+function graceSeconds({ flags }: Session): number | undefined {
+  if (flags.boolean('force')) return 0;
+  // None at all is only given by force: too easily asked for, and not to be undone.
+  return flags.boolean('now') || flags.integer('grace-period') === 0 ? 1 : undefined;
+}
+
+/** Deletes and reports; gives the uid of what went, empty when the answer doesn't tell. */
+async function deleteOne(session: Session, target: Target): Promise<string> {
+  let uid = '';
+  // A dry run of the client does not ask whether there is anything to delete, as upstream's does not.
+  if (dryRunOf(session) !== 'client') {
+    const { object } = await session.client.send({
+      method: 'DELETE',
+      path: targetPath(target),
+      body: deleteOptions(session, graceSeconds(session)),
+    });
+    uid = textAt(object, 'details', 'uid') || textAt(object, 'metadata', 'uid');
+  }
+  const label = resourceLabel(target.resource);
+  const forced = session.flags.boolean('force') ? ' force' : '';
+  session.io.out(
+    session.flags.text('output') === 'name'
+      ? `${label}/${target.name}\n`
+      : `${label} ${JSON.stringify(target.name)}${forced} deleted${dryRunSuffix(session)}\n`,
+  );
+  return uid;
+}
+
+/** Ends when the object is gone or another took its name; throws CliError after `timeoutMs`. */
+export async function waitForDeletion(
+  session: Session,
+  options: { readonly target: Target; readonly uid: string; readonly timeoutMs: number },
+): Promise<void> {
+  const { target, uid, timeoutMs } = options;
+  const { resource, namespace, name = '' } = target;
+  const timeout = timeoutMs > 0 ? AbortSignal.timeout(Math.ceil(timeoutMs)) : undefined;
+  const signal =
+    timeout === undefined ? session.io.signal : AbortSignal.any([timeout, session.io.signal]);
+  try {
+    for (;;) {
+      const current = await session.client.get(targetPath(target));
+      if (uid !== '' && textAt(current, 'metadata', 'uid') !== uid) return;
+      const stream = await session.client.stream({
+        path: resourcePath(resource, { namespace }),
+        query: {
+          watch: 'true',
+          fieldSelector: `metadata.name=${name}`,
+          resourceVersion: textAt(current, 'metadata', 'resourceVersion'),
+        },
+        signal,
+      });
+      for await (const event of watchEvents(stream.body)) {
+        if (event.type === 'ERROR') break;
+        if (event.type === 'DELETED') return;
+      }
+    }
+  } catch (error) {
+    if (isNotFound(error)) return;
+    if (timeout?.aborted === true) {
+      throw new CliError(`timed out waiting for the condition on ${resource.resource}/${name}`);
+    }
+    throw error;
+  }
+}

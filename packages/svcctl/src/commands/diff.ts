@@ -1,0 +1,80 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { type ApiResource, toYaml } from '@wheelhouse/client';
+import { type JsonObject, setMember } from '@wheelhouse/machinery';
+import { wouldApply } from '../apply/client-side-apply.ts';
+import { getOrUndefined, objectPath } from '../apply/writes.ts';
+import type { Command } from '../command.ts';
+import { describeError } from '../errors.ts';
+import { loadManifests } from '../manifests.ts';
+import { nameOf, namespaceOf, objectAt } from '../objects.ts';
+import { resourceOfObject } from '../selection.ts';
+import type { Session } from '../session.ts';
+import { applyFlags, applyOnServer, isClientSide, managerOf } from './apply.ts';
+
+/** 1 means that there are differences. */
+const diffFailed = 2;
+
+export const diffCommand: Command = {
+  name: 'diff',
+  summary: 'Diff the live version against a would-be applied version',
+  usage: '-f FILENAME',
+  flags: [
+    ...applyFlags,
+    { name: 'show-managed-fields', type: 'boolean', help: 'Compare managedFields as well' },
+  ],
+  async run(session) {
+    const folder = mkdtempSync(path.join(tmpdir(), 'svcctl-diff-'));
+    let exitCode = diffFailed;
+    try {
+      const live = path.join(folder, 'LIVE');
+      const merged = path.join(folder, 'MERGED');
+      mkdirSync(live, { mode: 0o700 });
+      mkdirSync(merged, { mode: 0o700 });
+      for (const manifest of await loadManifests(session)) {
+        const { object } = manifest;
+        const resource = await resourceOfObject(session, object);
+        const current = await getOrUndefined(session, objectPath(session, { resource, object }));
+        const after = isClientSide(session)
+          ? await wouldApply(session, manifest, managerOf(session))
+          : await applyOnServer(session, { object, dryRun: true });
+        const file = fileName(resource, after);
+        const shown = (one: JsonObject) => toYaml(comparable(session, one));
+        if (current !== undefined) writeFileSync(path.join(live, file), shown(current));
+        writeFileSync(path.join(merged, file), shown(after));
+      }
+      const program = session.io.env['KUBECTL_EXTERNAL_DIFF'] || 'diff -u -N';
+      exitCode = await session.io.run('/bin/sh', [
+        '-c',
+        `${program} "$1" "$2"`,
+        'diff',
+        live,
+        merged,
+      ]);
+    } catch (error) {
+      if (session.io.signal.aborted) throw error;
+      session.io.err(describeError(error).text);
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+    return exitCode;
+  },
+};
+
+const fileName = ({ group, version, kind }: ApiResource, object: JsonObject): string =>
+  [...(group === '' ? [] : [group]), version, kind, namespaceOf(object), nameOf(object)].join('.');
+
+function comparable(session: Session, object: JsonObject): JsonObject {
+  const shown = object.kind === 'Secret' ? maskedSecret(object) : object;
+  if (session.flags.boolean('show-managed-fields')) return shown;
+  const { managedFields: _, ...metadata } = objectAt(shown, 'metadata');
+  return { ...shown, metadata };
+}
+
+/** Keeps a Secret's values off the terminal, telling only equal length from none. */
+function maskedSecret(object: JsonObject): JsonObject {
+  const data: JsonObject = {};
+  for (const key of Object.keys(objectAt(object, 'data'))) setMember(data, key, '***');
+  return { ...object, data };
+}

@@ -1,0 +1,141 @@
+import { ApiError } from '@wheelhouse/client';
+import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
+import { twoWayPatch } from '../apply/apply-patch.ts';
+import { type EditVerdict, editInEditor, editSubject } from '../apply/edit-session.ts';
+import { lastAppliedName, saveConfigFlag, withLastApplied } from '../apply/last-applied.ts';
+import { dryRunSuffix, writeFlags, writeQuery } from '../apply/writes.ts';
+import type { Command } from '../command.ts';
+import { CliError } from '../io.ts';
+import { nameOf, objectAt, textAt } from '../objects.ts';
+import { outputFlags, reportObject } from '../output/output.ts';
+import { compactJson } from '../output/pretty-json.ts';
+import {
+  fetchTarget,
+  selectionFlags,
+  selectTargets,
+  type Target,
+  targetPath,
+} from '../selection.ts';
+import type { Session } from '../session.ts';
+
+export const editCommand: Command = {
+  name: 'edit',
+  completes: 'objects',
+  summary: 'Edit a resource on the server',
+  usage: '(TYPE NAME | TYPE/NAME | -f FILENAME)',
+  flags: [
+    ...selectionFlags,
+    ...writeFlags,
+    ...outputFlags,
+    saveConfigFlag,
+    { name: 'output-patch', type: 'boolean', help: 'Print the patch as well' },
+    { name: 'subresource', type: 'text', help: 'Sub-resource to edit: status, scale' },
+  ],
+  async run(session, args) {
+    let exitCode = 0;
+    let found = 0;
+    for (const target of await selectTargets(session, args)) {
+      for (const object of await fetchTarget(session, target)) {
+        found += 1;
+        exitCode = Math.max(exitCode, await editObject(session, { target, object }));
+      }
+    }
+    if (found === 0) throw new CliError('edit cancelled, no objects found');
+    return exitCode;
+  },
+};
+
+const heading = `# Please edit the object below. Lines beginning with a '#' will be ignored,
+# and an empty file will abort the edit. If an error occurs while saving this file will be
+# reopened with the relevant failures.
+#
+`;
+
+interface Edited {
+  readonly target: Target;
+  readonly object: JsonObject;
+}
+
+function editObject(session: Session, of: Edited): Promise<number> {
+  const { object } = of;
+  const keeps = session.flags.boolean('show-managed-fields');
+  const { managedFields, ...metadata } = objectAt(object, 'metadata');
+  const shown: JsonObject = keeps ? object : { ...object, metadata };
+  return editInEditor(session, {
+    heading,
+    subject: editSubject(of.target.resource, nameOf(object)),
+    shown,
+    apply: (edited) => {
+      if (!isObject(edited)) throw new CliError('the edited file is not an object');
+      const whole = keeps || managedFields === undefined ? edited : restored(edited, managedFields);
+      return send(session, of, whole);
+    },
+  });
+}
+
+const restored = (edited: JsonObject, managedFields: JsonValue): JsonObject => ({
+  ...edited,
+  metadata: { ...objectAt(edited, 'metadata'), managedFields },
+});
+
+async function send(session: Session, of: Edited, edited: JsonObject): Promise<EditVerdict> {
+  const { target, object } = of;
+  const namespace = textAt(edited, 'metadata', 'namespace');
+  if (namespace !== textAt(object, 'metadata', 'namespace')) {
+    throw new CliError(
+      `the namespace from the provided object ${JSON.stringify(namespace)} does not match the ` +
+        `namespace ${JSON.stringify(session.namespace)}. You must pass '--namespace=${namespace}' ` +
+        'to perform this operation.',
+    );
+  }
+  const after = session.flags.boolean('save-config') ? await noteOf(session, edited) : edited;
+  const { resource } = target;
+  const { patch, contentType } = await twoWayPatch(session, { resource, before: object, after });
+  if (session.flags.boolean('output-patch')) session.io.out(`Patch: ${compactJson(patch)}\n`);
+  try {
+    const { object: written } = await session.client.send({
+      method: 'PATCH',
+      path: targetPath(
+        { ...target, name: nameOf(object) },
+        session.flags.text('subresource') ?? '',
+      ),
+      query: writeQuery(session, 'svcctl-edit'),
+      contentType,
+      body: patch,
+    });
+    reportObject(session, written, `edited${dryRunSuffix(session)}`);
+    return { type: 'done' };
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    return refused(session, of, error);
+  }
+}
+
+function refused(session: Session, { target, object }: Edited, error: ApiError): EditVerdict {
+  const subject = editSubject(target.resource, nameOf(object));
+  if (error.reason === 'Invalid') {
+    session.io.err(`error: ${subject} is invalid\n`);
+    const details = (error.details?.causes ?? []).map(
+      ({ field = '', message = '' }) => `${field}: ${message}`,
+    );
+    return { type: 'again', reasons: [{ head: `${subject} was not valid`, details }] };
+  }
+  if (error.code === 404) {
+    session.io.err(`error: ${subject} could not be found on the server\n`);
+    const told = (file: string) =>
+      `The edits you made on deleted resources have been saved to ${JSON.stringify(file)}\n`;
+    return { type: 'kept', told };
+  }
+  session.io.err(`error: ${subject} could not be patched: ${error.message}\n`);
+  const told = (file: string) =>
+    `You can run \`svcctl replace -f ${file}\` to try this update again.\n`;
+  return { type: 'kept', told };
+}
+
+/** The edited object, noted in its annotation without what the server fills in itself. */
+async function noteOf(session: Session, edited: JsonObject): Promise<JsonObject> {
+  const annotation = await lastAppliedName(session);
+  const { managedFields, ...metadata } = objectAt(edited, 'metadata');
+  const noted = withLastApplied({ ...edited, metadata }, annotation);
+  return { ...noted, metadata: { ...objectAt(noted, 'metadata'), managedFields } };
+}

@@ -1,0 +1,259 @@
+import { type JsonObject, labelValue, member, setMember } from '@wheelhouse/machinery';
+import { dryRunOf, dryRunSuffix, writeFlags, writeQuery } from '../apply/writes.ts';
+import type { Command } from '../command.ts';
+import { CliError } from '../io.ts';
+import { objectAt } from '../objects.ts';
+import { outputFlags, reportObject } from '../output/output.ts';
+import {
+  checkSelected,
+  fetchTarget,
+  selectionFlags,
+  selectTargets,
+  targetPath,
+} from '../selection.ts';
+import type { Session } from '../session.ts';
+
+const flags = [
+  ...selectionFlags,
+  ...writeFlags,
+  ...outputFlags,
+  { name: 'all', type: 'boolean', help: 'All objects of the types' },
+  { name: 'overwrite', type: 'boolean', help: 'Allow to change existing values' },
+  { name: 'list', type: 'boolean', help: 'Show them instead of changing any' },
+  { name: 'resource-version', type: 'text', help: 'Only if this is the current version' },
+] as const;
+
+/** The two commands are one, over two maps of the metadata. */
+interface Subject {
+  readonly map: 'labels' | 'annotations';
+  readonly done: string;
+  readonly removed: string;
+  readonly unchanged: string;
+  /** Tells what is there already, and may not be set. */
+  readonly refusal: (kept: readonly string[]) => Error;
+  readonly tellsAbsent: boolean;
+}
+
+export const labelCommand: Command = {
+  name: 'label',
+  completes: 'objects',
+  summary: 'Update the labels on a resource',
+  usage: '(TYPE NAME | -f FILENAME) KEY_1=VAL_1 ... KEY_N- ...',
+  flags,
+  run: (session, args) =>
+    run(session, args, {
+      map: 'labels',
+      done: 'labeled',
+      removed: 'unlabeled',
+      unchanged: 'not labeled',
+      refusal: (kept) => {
+        const told = kept.map((one) => new CliError(`${one}, and --overwrite is false`));
+        return told.length === 1 && told[0] !== undefined ? told[0] : new AggregateError(told);
+      },
+      tellsAbsent: true,
+    }),
+};
+
+export const annotateCommand: Command = {
+  name: 'annotate',
+  completes: 'objects',
+  summary: 'Update the annotations on a resource',
+  usage: '(TYPE NAME | -f FILENAME) KEY_1=VAL_1 ... KEY_N- ...',
+  flags,
+  run: (session, args) =>
+    run(session, args, {
+      map: 'annotations',
+      done: 'annotated',
+      removed: 'annotated',
+      unchanged: 'annotated',
+      refusal: (kept) => {
+        const told = kept.join('; ');
+        const found = `found the following declared annotation(s): ${told}`;
+        return new CliError(`--overwrite is false but ${found}`);
+      },
+      tellsAbsent: false,
+    }),
+};
+
+interface Changes {
+  readonly set: ReadonlyMap<string, string>;
+  readonly remove: readonly string[];
+}
+
+async function run(session: Session, args: readonly string[], subject: Subject): Promise<number> {
+  const { flags } = session;
+  const what = subject.map.slice(0, -1);
+  const { resources, pairs } = splitArguments(args, what);
+  const changes = parseChanges(pairs, subject);
+  const listing = flags.boolean('list');
+  checkFlags(session, { resources, listing });
+  if (changes.set.size + changes.remove.length === 0 && !listing) {
+    throw new CliError(`at least one ${what} update is required`);
+  }
+  checkChanges(changes, subject);
+  const targets = await selectTargets(session, resources);
+  checkSelected(session, targets);
+  const isSingle = targets.length === 1 && targets[0]?.name !== undefined;
+  if (flags.has('resource-version') && !isSingle) {
+    throw new CliError('--resource-version may only be used with a single resource');
+  }
+  for (const target of targets) {
+    for (const object of await fetchTarget(session, target)) {
+      const name = String(objectAt(object, 'metadata')['name']);
+      const path = targetPath({ ...target, ...placeOf(object), name });
+      if (listing) listPairs(session, objectAt(object, 'metadata', subject.map));
+      else await change(session, { object, path, changes, subject });
+    }
+  }
+  return 0;
+}
+
+/** Throws CliError for flags that contradict each other. */
+function checkFlags(
+  { flags }: Session,
+  { resources, listing }: { readonly resources: readonly string[]; readonly listing: boolean },
+): void {
+  const problem = [
+    listing &&
+      flags.text('output') !== undefined &&
+      '--list and --output may not be specified together',
+    flags.boolean('all') &&
+      flags.has('selector') &&
+      'cannot set --all and --selector at the same time',
+    flags.boolean('all') &&
+      flags.has('field-selector') &&
+      'cannot set --all and --field-selector at the same time',
+    resources.length === 0 &&
+      !flags.has('filename') &&
+      'one or more resources must be specified as <resource> <name> or <resource>/<name>',
+  ].find((one) => one !== false);
+  if (problem !== undefined) throw new CliError(problem);
+}
+
+function placeOf(object: JsonObject): { namespace: string } | Record<string, never> {
+  const { namespace } = objectAt(object, 'metadata');
+  return typeof namespace === 'string' ? { namespace } : {};
+}
+
+/** What comes before the changes names objects. */
+function splitArguments(
+  args: readonly string[],
+  what: string,
+): { readonly resources: readonly string[]; readonly pairs: readonly string[] } {
+  const isChange = (arg: string) => arg.indexOf('=') > 0 || (arg.endsWith('-') && arg !== '-');
+  const from = args.findIndex(isChange);
+  if (from < 0) return { resources: args, pairs: [] };
+  const pairs = args.slice(from);
+  const misplaced = pairs.find((arg) => !isChange(arg));
+  if (misplaced !== undefined) {
+    throw new CliError(`all resources must be specified before ${what} changes: ${misplaced}`);
+  }
+  return { resources: args.slice(0, from), pairs };
+}
+
+function parseChanges(pairs: readonly string[], { map }: Subject): Changes {
+  const set = new Map<string, string>();
+  const remove: string[] = [];
+  for (const pair of pairs) {
+    const equals = pair.indexOf('=');
+    if (equals < 0) {
+      remove.push(pair.slice(0, -1));
+      continue;
+    }
+    const value = pair.slice(equals + 1);
+    if (map === 'labels') checkLabel(pair, value);
+    set.set(pair.slice(0, equals), value);
+  }
+  if (map === 'labels' && remove.some((key) => set.has(key))) {
+    throw new CliError('can not both modify and remove a label in the same command');
+  }
+  return { set, remove };
+}
+
+function checkLabel(pair: string, value: string): void {
+  if (value.includes('=')) throw new CliError(`invalid label spec: ${pair}`);
+  const faults = labelValue(value);
+  if (faults.length === 0) return;
+  throw new CliError(`invalid label value: ${JSON.stringify(pair)}: ${faults.join(';')}`);
+}
+
+function checkChanges({ set, remove }: Changes, { map }: Subject): void {
+  const both = remove.filter((key) => set.has(key));
+  if (map === 'labels' || both.length === 0) return;
+  throw new CliError(
+    'can not both modify and remove the following annotation(s) in the same command: ' +
+      both.join(', '),
+  );
+}
+
+function listPairs(session: Session, pairs: JsonObject): void {
+  for (const key of Object.keys(pairs).sort()) session.io.out(`${key}=${String(pairs[key])}\n`);
+}
+
+async function change(
+  session: Session,
+  options: { object: JsonObject; path: string; changes: Changes; subject: Subject },
+): Promise<void> {
+  const { object, path, changes, subject } = options;
+  const present = objectAt(object, 'metadata', subject.map);
+  const patch = patchOf(session, { present, changes, subject });
+  const resourceVersion = session.flags.text('resource-version');
+  const suffix = dryRunSuffix(session);
+  if (Object.keys(patch).length === 0 && resourceVersion === undefined) {
+    reportObject(session, object, `${subject.unchanged}${suffix}`);
+    return;
+  }
+  const what = changes.set.size === 0 ? subject.removed : subject.done;
+  if (dryRunOf(session) === 'client') {
+    const metadata = { ...objectAt(object, 'metadata'), [subject.map]: merged(present, patch) };
+    reportObject(session, { ...object, metadata }, `${what}${suffix}`);
+    return;
+  }
+  const { object: written } = await session.client.send({
+    method: 'PATCH',
+    path,
+    query: writeQuery(session, `svcctl-${subject.map === 'labels' ? 'label' : 'annotate'}`),
+    contentType: 'application/merge-patch+json',
+    body: {
+      metadata: {
+        [subject.map]: patch,
+        ...(resourceVersion === undefined ? {} : { resourceVersion }),
+      },
+    },
+  });
+  reportObject(session, written, `${what}${suffix}`);
+}
+
+/** What changes; tells what is to go and is not there. Throws what is there and may not be set. */
+function patchOf(
+  session: Session,
+  of: { readonly present: JsonObject; readonly changes: Changes; readonly subject: Subject },
+): JsonObject {
+  const { present, changes, subject } = of;
+  const patch: JsonObject = {};
+  const kept: string[] = [];
+  const overwrites = session.flags.boolean('overwrite');
+  for (const key of changes.remove) {
+    if (member(present, key) !== undefined) setMember(patch, key, null);
+    else if (subject.tellsAbsent) session.io.out(`label ${JSON.stringify(key)} not found.\n`);
+  }
+  for (const [key, value] of changes.set) {
+    const current = member(present, key);
+    if (current === value) continue;
+    if (current !== undefined && !overwrites) {
+      kept.push(`'${key}' already has a value (${String(current)})`);
+    }
+    setMember(patch, key, value);
+  }
+  if (kept.length > 0) throw subject.refusal(kept);
+  return patch;
+}
+
+function merged(present: JsonObject, patch: JsonObject): JsonObject {
+  const after: JsonObject = { ...present };
+  for (const [key, value] of Object.entries(patch)) {
+    if (value === null) delete after[key];
+    else if (value !== undefined) setMember(after, key, value);
+  }
+  return after;
+}

@@ -1,0 +1,112 @@
+import { rmSync, statSync } from 'node:fs';
+import type http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Command } from '../command.ts';
+import { CliError } from '../io.ts';
+import type { Session } from '../session.ts';
+
+const defaultPort = 8001;
+
+export const proxyCommand: Command = {
+  name: 'proxy',
+  summary: 'Run a proxy to the API server',
+  usage: '[--port=PORT] [--www=FOLDER] [--www-prefix=PREFIX] [--api-prefix=PREFIX]',
+  flags: [
+    { name: 'port', short: 'p', type: 'text', help: 'Port to serve on; 0: a free one' },
+    { name: 'address', type: 'text', help: 'Address to serve on' },
+    { name: 'unix-socket', short: 'u', type: 'text', help: 'Socket file to serve on instead' },
+    { name: 'api-prefix', type: 'text', help: 'Prefix of the API' },
+    { name: 'www', short: 'w', type: 'text', help: 'Folder of files to serve as well' },
+    { name: 'www-prefix', short: 'P', type: 'text', help: 'Prefix of the files' },
+    { name: 'accept-hosts', type: 'text', help: 'Expressions of hosts that may be asked for' },
+    { name: 'accept-paths', type: 'text', help: 'Expressions of paths that are passed on' },
+    { name: 'reject-paths', type: 'text', help: 'Expressions of paths that are refused' },
+    { name: 'reject-methods', type: 'text', help: 'Expressions of methods that are refused' },
+    { name: 'disable-filter', type: 'boolean', help: 'Pass everything on' },
+    { name: 'keepalive', type: 'text', help: 'How often idle connections are probed' },
+  ],
+  async run(session, args) {
+    if (args.length > 0) throw new CliError(`unexpected arguments: ${args.join(' ')}`);
+    const { flags, io } = session;
+    if (flags.has('unix-socket') && flags.has('port')) {
+      throw new CliError('cannot set --unix-socket and --port at the same time');
+    }
+    const server = await makeServer(session);
+    const where = await listen(session, server);
+    io.out(`Starting to serve on ${where}\n`);
+    if (!io.signal.aborted) {
+      await new Promise((resolve) => io.signal.addEventListener('abort', resolve, { once: true }));
+    }
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+    return 130;
+  },
+};
+
+async function makeServer(session: Session): Promise<http.Server> {
+  const { flags, io } = session;
+  const { createProxyServer } = await import('../proxy/proxy-server.ts');
+  const slashed = (text: string) => (text.endsWith('/') ? text : `${text}/`);
+  if (flags.boolean('disable-filter') && !flags.has('unix-socket')) {
+    io.err(
+      'Warning: request filter disabled, your proxy is vulnerable to XSRF attacks, ' +
+        'please be cautious\n',
+    );
+  }
+  return createProxyServer({
+    client: session.client.http,
+    filter: flags.boolean('disable-filter') ? undefined : await filterOf(session),
+    apiPrefix: slashed(flags.text('api-prefix') ?? '/'),
+    staticPrefix: slashed(flags.text('www-prefix') ?? '/static/'),
+    files: await filesOf(session),
+    keepAliveMs: flags.durationMs('keepalive') ?? 0,
+  });
+}
+
+async function filterOf({ flags }: Session) {
+  const { createProxyFilter } = await import('../proxy/proxy-filter.ts');
+  return createProxyFilter({
+    acceptHosts: flags.text('accept-hosts') ?? '^localhost$,^127\\.0\\.0\\.1$,^\\[::1\\]$',
+    acceptPaths: flags.text('accept-paths') ?? '^.*',
+    rejectPaths: flags.text('reject-paths') ?? '^/api/.*/pods/.*/exec,^/api/.*/pods/.*/attach',
+    rejectMethods: flags.text('reject-methods') ?? '^$',
+  });
+}
+
+async function filesOf(session: Session) {
+  const folder = session.flags.text('www') ?? '';
+  if (folder === '') return undefined;
+  const full = session.path(folder);
+  if (statSync(full, { throwIfNoEntry: false })?.isDirectory() !== true) {
+    session.io.err(`Warning: static file directory ${folder} is not a directory\n`);
+  }
+  const { createStaticFiles } = await import('../proxy/static-files.ts');
+  return createStaticFiles(full);
+}
+
+/** Listens where the flags say and gives the place as the user would write it. */
+async function listen(session: Session, server: http.Server): Promise<string> {
+  const { flags } = session;
+  const socket = flags.text('unix-socket');
+  const host = flags.text('address') ?? '127.0.0.1';
+  const port = flags.integer('port') ?? defaultPort;
+  if (port < 0 || port > 65_535) throw new CliError(`invalid port ${port}`);
+  const file = socket === undefined ? undefined : session.path(socket);
+  if (file !== undefined && statSync(file, { throwIfNoEntry: false })?.isSocket()) rmSync(file);
+  // Only its owner may talk to a socket file, as it speaks with the owner's credentials.
+  const mask = file === undefined ? undefined : process.umask(0o077);
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      if (file === undefined) server.listen({ host, port }, resolve);
+      else server.listen({ path: file }, resolve);
+    });
+  } catch (error) {
+    throw new CliError((error as Error).message);
+  } finally {
+    if (mask !== undefined) process.umask(mask);
+  }
+  if (file !== undefined) return file;
+  const { address, family, port: bound } = server.address() as AddressInfo;
+  return family === 'IPv6' ? `[${address}]:${bound}` : `${address}:${bound}`;
+}

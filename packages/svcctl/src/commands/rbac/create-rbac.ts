@@ -1,0 +1,171 @@
+import { type JsonObject, setMember } from '@wheelhouse/machinery';
+import type { Command } from '../../command.ts';
+import { createFlags, createObject, metadataIn, onlyName } from '../../create-object.ts';
+import type { FlagSpec } from '../../flags.ts';
+import { CliError } from '../../io.ts';
+import { commaWords, pathRules, resourceRules, verbsOf } from '../../rbac/role-rules.ts';
+import type { Session } from '../../session.ts';
+
+const roleFlags: readonly FlagSpec[] = [
+  ...createFlags,
+  { name: 'verb', type: 'list', help: 'Verbs of the rule' },
+  { name: 'resource', type: 'list', help: 'Resources the rule applies to: TYPE[.GROUP][/SUB]' },
+  { name: 'resource-name', type: 'list', help: 'Names the rule is restricted to' },
+];
+
+const bindingFlags: readonly FlagSpec[] = [
+  ...createFlags,
+  { name: 'clusterrole', type: 'text', help: 'The ClusterRole to refer to' },
+  { name: 'user', type: 'list', help: 'Users to bind' },
+  { name: 'group', type: 'list', help: 'Groups to bind' },
+  { name: 'serviceaccount', type: 'list', help: 'Service accounts to bind: NAMESPACE:NAME' },
+];
+
+/** The group of the RBAC kinds, as this server calls it. */
+async function rbacGroup(session: Session): Promise<string> {
+  return (await session.resourceOfKind('ClusterRole')).group;
+}
+
+async function roleOf(
+  session: Session,
+  { kind, metadata, missing }: { kind: string; metadata: JsonObject; missing: string },
+): Promise<JsonObject> {
+  const verbs = verbsOf(session);
+  if (verbs.length === 0) throw new CliError('at least one verb must be specified');
+  const given = commaWords(session, 'resource').length > 0;
+  if (!given && commaWords(session, 'non-resource-url').length === 0) throw new CliError(missing);
+  const rules = [...(await resourceRules(session, verbs)), ...pathRules(session, verbs)];
+  return { apiVersion: `${await rbacGroup(session)}/v1`, kind, metadata, rules };
+}
+
+/** A role whose rules are those of the roles with the labels. */
+async function aggregatedRole(session: Session, metadata: JsonObject): Promise<JsonObject> {
+  const others = ['verb', 'resource', 'resource-name', 'non-resource-url'];
+  if (others.some((flag) => session.flags.list(flag).length > 0)) {
+    throw new CliError(
+      'aggregation rule must be specified without nonResourceURLs, verbs, resources ' +
+        'or resourceNames',
+    );
+  }
+  const matchLabels: JsonObject = {};
+  for (const pair of commaWords(session, 'aggregation-rule')) {
+    const equals = pair.indexOf('=');
+    if (equals <= 0) {
+      throw new CliError(
+        `invalid argument ${JSON.stringify(pair)} for "--aggregation-rule" flag: ` +
+          'malformed pair, expect string=string',
+      );
+    }
+    setMember(matchLabels, pair.slice(0, equals), pair.slice(equals + 1));
+  }
+  return {
+    aggregationRule: { clusterRoleSelectors: [{ matchLabels }] },
+    apiVersion: `${await rbacGroup(session)}/v1`,
+    kind: 'ClusterRole',
+    metadata,
+    rules: null,
+  };
+}
+
+function subjectsOf(session: Session, apiGroup: string): JsonObject[] {
+  const named = (kind: string, flag: string) =>
+    session.flags.list(flag).map((name) => ({ apiGroup, kind, name }));
+  const accounts = session.flags.list('serviceaccount').map((one) => {
+    const [namespace, name, ...more] = one.split(':');
+    if (!namespace || !name || more.length > 0) {
+      throw new CliError('serviceaccount must be <namespace>:<name>');
+    }
+    return { kind: 'ServiceAccount', name, namespace };
+  });
+  return [...named('User', 'user'), ...named('Group', 'group'), ...accounts];
+}
+
+async function bindingOf(
+  session: Session,
+  options: { kind: string; metadata: JsonObject },
+): Promise<JsonObject> {
+  const clusterRole = session.flags.text('clusterrole') ?? '';
+  const role = session.flags.text('role') ?? '';
+  if ((clusterRole === '') === (role === '')) {
+    throw new CliError('exactly one of clusterrole or role must be specified');
+  }
+  const apiGroup = await rbacGroup(session);
+  const roleRef =
+    role === ''
+      ? { apiGroup, kind: 'ClusterRole', name: clusterRole }
+      : { apiGroup, kind: 'Role', name: role };
+  const subjects = subjectsOf(session, apiGroup);
+  return {
+    apiVersion: `${apiGroup}/v1`,
+    kind: options.kind,
+    metadata: options.metadata,
+    roleRef,
+    ...(subjects.length === 0 ? {} : { subjects }),
+  };
+}
+
+const roleCommand: Command = {
+  name: 'role',
+  summary: 'Create a role with single rule',
+  usage: 'NAME --verb=VERB --resource=TYPE',
+  flags: roleFlags,
+  async run(session, args) {
+    const metadata = metadataIn(session, onlyName(args));
+    const missing = 'at least one resource must be specified';
+    return createObject(session, await roleOf(session, { kind: 'Role', metadata, missing }));
+  },
+};
+
+const clusterRoleCommand: Command = {
+  name: 'clusterrole',
+  summary: 'Create a cluster role',
+  usage: 'NAME --verb=VERB --resource=TYPE',
+  flags: [
+    ...roleFlags,
+    { name: 'non-resource-url', type: 'list', help: 'Paths the rule applies to' },
+    { name: 'aggregation-rule', type: 'list', help: 'KEY=VALUE labels of roles to add up' },
+  ],
+  async run(session, args) {
+    const metadata = { name: onlyName(args) };
+    const missing = 'one of resource or nonResourceURL must be specified';
+    const role = session.flags.has('aggregation-rule')
+      ? await aggregatedRole(session, metadata)
+      : await roleOf(session, { kind: 'ClusterRole', metadata, missing });
+    return createObject(session, role);
+  },
+};
+
+const roleBindingCommand: Command = {
+  name: 'rolebinding',
+  summary: 'Create a role binding for a particular role or cluster role',
+  usage: 'NAME --clusterrole=NAME|--role=NAME [--user=…] [--group=…] [--serviceaccount=NS:NAME]',
+  flags: [...bindingFlags, { name: 'role', type: 'text', help: 'The Role to refer to' }],
+  async run(session, args) {
+    const metadata = metadataIn(session, onlyName(args));
+    const binding = await bindingOf(session, { kind: 'RoleBinding', metadata });
+    return createObject(session, binding, 'failed to create rolebinding');
+  },
+};
+
+const clusterRoleBindingCommand: Command = {
+  name: 'clusterrolebinding',
+  summary: 'Create a cluster role binding for a particular cluster role',
+  usage: 'NAME --clusterrole=NAME [--user=…] [--group=…] [--serviceaccount=NS:NAME]',
+  flags: bindingFlags,
+  async run(session, args) {
+    if (!session.flags.has('clusterrole')) {
+      throw new CliError('required flag(s) "clusterrole" not set');
+    }
+    const metadata = { name: onlyName(args) };
+    const binding = await bindingOf(session, { kind: 'ClusterRoleBinding', metadata });
+    return createObject(session, binding, 'failed to create clusterrolebinding');
+  },
+};
+
+/** `create role`, `clusterrole`, `rolebinding` and `clusterrolebinding`. */
+export const createRbacCommands: readonly Command[] = [
+  roleCommand,
+  clusterRoleCommand,
+  roleBindingCommand,
+  clusterRoleBindingCommand,
+];

@@ -1,0 +1,179 @@
+import { ApiError, watchEvents } from '@wheelhouse/client';
+import type { JsonObject } from '@wheelhouse/machinery';
+import type { Command } from '../command.ts';
+import { CliError } from '../io.ts';
+import { nameOf, namespaceOf, objectLabel, textAt } from '../objects.ts';
+import { parsePath, selectPath, showValue } from '../output/jsonpath.ts';
+import {
+  fetchTarget,
+  selectionFlags,
+  selectTargets,
+  type Target,
+  targetPath,
+} from '../selection.ts';
+import type { Session } from '../session.ts';
+import { waitForDeletion } from './delete.ts';
+import { conditionsOf } from './describe.ts';
+
+export const waitCommand: Command = {
+  name: 'wait',
+  completes: 'objects',
+  summary: 'Wait for a specific condition on one or many resources',
+  usage:
+    '(TYPE NAME | TYPE/NAME | -f FILENAME) --for=delete|create|condition=TYPE[=STATUS]|jsonpath={…}[=VALUE]',
+  flags: [
+    ...selectionFlags,
+    { name: 'for', type: 'text', help: 'What to wait for' },
+    { name: 'timeout', type: 'text', help: 'How long to wait (30s)' },
+    { name: 'all', type: 'boolean', help: 'All objects of the types' },
+  ],
+  async run(session, args) {
+    const condition = parseCondition(session.flags.text('for') ?? '');
+    const timeoutMs = session.flags.durationMs('timeout') ?? 30_000;
+    const deadline = performance.now() + (timeoutMs < 0 ? 7 * 24 * 3_600_000 : timeoutMs);
+    const targets = await nameTargets(session, await selectTargets(session, args), condition);
+    if (targets.length === 0) throw new CliError('no matching resources found');
+    for (const target of targets) {
+      const left = Math.max(1, Math.ceil(deadline - performance.now()));
+      await waitFor(session, { target, condition, timeoutMs: left });
+    }
+    return 0;
+  },
+};
+
+type Condition =
+  | { readonly type: 'delete' }
+  | { readonly type: 'create' }
+  | { readonly type: 'test'; readonly test: (object: JsonObject) => boolean };
+
+/** Reads the value of `--for`; throws CliError. */
+export function parseCondition(text: string): Condition {
+  if (text.toLowerCase() === 'delete') return { type: 'delete' };
+  if (text.toLowerCase() === 'create') return { type: 'create' };
+  if (text.startsWith('condition=')) {
+    const [name = '', status = 'true'] = text.slice('condition='.length).split('=');
+    return { type: 'test', test: (object) => hasCondition(object, { name, status }) };
+  }
+  if (text.startsWith('jsonpath=')) return jsonpathCondition(text.slice('jsonpath='.length));
+  throw new CliError(`unrecognized condition: ${JSON.stringify(text)}`);
+}
+
+function hasCondition(object: JsonObject, wanted: { name: string; status: string }): boolean {
+  const found = conditionsOf(object).find(
+    (one) => textAt(one, 'type').toLowerCase() === wanted.name.toLowerCase(),
+  );
+  if (found === undefined) return false;
+  const { generation } = (object.metadata ?? {}) as JsonObject;
+  const observed = found.observedGeneration ?? generation;
+  if (typeof observed === 'number' && typeof generation === 'number' && observed < generation) {
+    return false;
+  }
+  return textAt(found, 'status').toLowerCase() === wanted.status.toLowerCase();
+}
+
+function jsonpathCondition(text: string): Condition {
+  const quoted = text.replace(/^'(.*)'$/, '$1');
+  const close = quoted.lastIndexOf('}');
+  const end = close < 0 ? quoted.lastIndexOf('=') : close + 1;
+  const path = (end < 0 ? quoted : quoted.slice(0, end)).replace(/^\{(.*)\}$/, '$1');
+  const rest = end < 0 ? '' : quoted.slice(end);
+  const value = rest.startsWith('=') ? rest.slice(1).replace(/^['"](.*)['"]$/, '$1') : undefined;
+  const steps = parsePath(path);
+  return {
+    type: 'test',
+    test: (object) => {
+      const found = selectPath(steps, object);
+      return value === undefined ? found.length > 0 : found.some((one) => showValue(one) === value);
+    },
+  };
+}
+
+async function nameTargets(
+  session: Session,
+  targets: readonly Target[],
+  condition: Condition,
+): Promise<Target[]> {
+  const named: Target[] = [];
+  for (const target of targets) {
+    if (target.name !== undefined) {
+      named.push(target);
+      continue;
+    }
+    if (condition.type === 'create') throw new CliError('resource name must be provided');
+    for (const object of await fetchTarget(session, target)) {
+      named.push({ ...target, namespace: namespaceOf(object), name: nameOf(object) });
+    }
+  }
+  return named;
+}
+
+async function waitFor(
+  session: Session,
+  options: { target: Target; condition: Condition; timeoutMs: number },
+): Promise<void> {
+  const { target, condition, timeoutMs } = options;
+  const label = `${target.resource.resource}/${target.name ?? ''}`;
+  if (condition.type === 'delete') {
+    if (!(await isThere(session, target))) return;
+    await waitForDeletion(session, { target, uid: '', timeoutMs });
+    const kind = target.resource.group === '' ? '' : `.${target.resource.group}`;
+    session.io.out(`${target.resource.singular}${kind}/${target.name} condition met\n`);
+    return;
+  }
+  const timeout = AbortSignal.timeout(Math.ceil(timeoutMs));
+  const signal = AbortSignal.any([timeout, session.io.signal]);
+  try {
+    const object = await firstMatch(session, { target, condition, signal });
+    session.io.out(`${objectLabel(object)} condition met\n`);
+  } catch (error) {
+    if (!timeout.aborted || error instanceof ApiError) throw error;
+    const on = condition.type === 'create' ? '' : ` on ${label}`;
+    throw new CliError(`timed out waiting for the condition${on}`);
+  }
+}
+
+/** What is gone already needs no waiting, and nothing is said of it. */
+async function isThere(session: Session, target: Target): Promise<boolean> {
+  try {
+    await session.client.get(targetPath(target));
+    return true;
+  } catch (error) {
+    if (error instanceof ApiError && error.code === 404) return false;
+    throw error;
+  }
+}
+
+/** Watches one name until its object meets the condition; an absent object is an error at once. */
+async function firstMatch(
+  session: Session,
+  options: { target: Target; condition: Condition; signal: AbortSignal },
+): Promise<JsonObject> {
+  const { target, condition, signal } = options;
+  const test = condition.type === 'test' ? condition.test : () => true;
+  const fieldSelector = `metadata.name=${target.name ?? ''}`;
+  const path = targetPath({ ...target, name: undefined });
+  for (;;) {
+    const list = await session.client.get(path, { fieldSelector });
+    const [item] = Array.isArray(list.items) ? (list.items as JsonObject[]) : [];
+    const current =
+      item === undefined
+        ? undefined
+        : { apiVersion: list.apiVersion, kind: target.resource.kind, ...item };
+    if (current === undefined && condition.type !== 'create') {
+      const details = { kind: target.resource.resource, name: target.name ?? '' };
+      const message = `${target.resource.resource} ${JSON.stringify(target.name)} not found`;
+      throw new ApiError({ code: 404, reason: 'NotFound', message, details });
+    }
+    if (current !== undefined && test(current)) return current;
+    const resourceVersion = textAt(list, 'metadata', 'resourceVersion');
+    const query = { watch: 'true', fieldSelector, resourceVersion };
+    const stream = await session.client.stream({ path, query, signal });
+    for await (const event of watchEvents(stream.body)) {
+      if (event.type === 'ERROR') break;
+      if (event.type !== 'DELETED' && event.type !== 'BOOKMARK' && test(event.object)) {
+        stream.body.destroy();
+        return event.object;
+      }
+    }
+  }
+}

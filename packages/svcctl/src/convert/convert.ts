@@ -1,0 +1,194 @@
+import { isUtf8 } from 'node:buffer';
+import {
+  decodeCbor,
+  decodeJson,
+  decodeMessage,
+  decodeYaml,
+  encodeCbor,
+  encodeEnvelope,
+  encodeYaml,
+  openEnvelope,
+} from '@wheelhouse/codec';
+import { schemaOf, schemaOfKind } from '@wheelhouse/kinds';
+import { type Dialect, isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
+import { decodeTyped, maxDepth, type Schema } from '@wheelhouse/schema';
+import { sortMaps } from '../apply/sorted-maps.ts';
+import { printJson } from '../output/pretty-json.ts';
+import { inVersion, knownKind, UnsuitableVersionError } from './convert-version.ts';
+
+/** The forms an object can be written in. */
+export const convertForms = ['json', 'yaml', 'protobuf', 'cbor'] as const;
+export type ConvertForm = (typeof convertForms)[number];
+
+export interface ConvertOptions {
+  readonly dialect: Dialect;
+  /** Form of the input; guessed from its first bytes when absent. */
+  readonly from?: ConvertForm;
+  readonly to: ConvertForm;
+  /** apiVersion to bring the object to; another of the versions its kind has or had. */
+  readonly outputVersion?: string;
+}
+
+/** An object that cannot be converted; the message is one line for the user. */
+export class ConvertError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'ConvertError';
+  }
+}
+
+/**
+ * Writes one object in another form, byte for byte as upstream writes it: JSON in two-space steps
+ * with kind first, YAML with sorted keys, protobuf in its envelope. Objects of built-in kinds are
+ * decoded by their type, unknown fields dropped; others pass as they are, but have no protobuf
+ * form. Rejects with ConvertError.
+ */
+export async function convertObject(bytes: Buffer, options: ConvertOptions): Promise<Buffer> {
+  const { dialect, to, outputVersion } = options;
+  const from = options.from ?? guessForm(bytes);
+  const given = await read(bytes, { form: from, dialect });
+  const object = outputVersion === undefined ? given : converted(given, { dialect, outputVersion });
+  try {
+    return write(object, { form: to, dialect });
+  } catch (error) {
+    throw error instanceof ConvertError ? error : new ConvertError(messageOf(error));
+  }
+}
+
+const protobufMagic = Buffer.from([0x6b, 0x38, 0x73, 0x00]);
+const cborTag = Buffer.from([0xd9, 0xd9, 0xf7]);
+
+/** The form a body is in, by its first bytes; text that is no JSON object is YAML. */
+export function guessForm(bytes: Buffer): ConvertForm {
+  if (bytes.subarray(0, protobufMagic.length).equals(protobufMagic)) return 'protobuf';
+  if (bytes.subarray(0, cborTag.length).equals(cborTag)) return 'cbor';
+  // A map without the tag that says CBOR.
+  if ((bytes[0] ?? 0) >> 5 === 5 && !isUtf8(bytes)) return 'cbor';
+  const start = bytes.find((byte) => ![0x20, 0x09, 0x0a, 0x0d].includes(byte));
+  return start === '{'.charCodeAt(0) ? 'json' : 'yaml';
+}
+
+const limits = { depthMax: maxDepth, valuesMax: 2_000_000 };
+
+async function read(
+  bytes: Buffer,
+  at: { form: ConvertForm; dialect: Dialect },
+): Promise<JsonObject> {
+  try {
+    const value = await decodeAs(bytes, at);
+    if (!isObject(value)) throw new ConvertError(`the input is no object but ${whatIs(value)}`);
+    const schema = schemaFor(at.dialect, typeOf(value));
+    if (schema === undefined) return value;
+    return { ...declared(typeOf(value)), ...decodeTyped(schema)(value) };
+  } catch (error) {
+    if (error instanceof ConvertError) throw error;
+    throw new ConvertError(`the input is no ${at.form} object: ${messageOf(error)}`);
+  }
+}
+
+async function decodeAs(
+  bytes: Buffer,
+  { form, dialect }: { form: ConvertForm; dialect: Dialect },
+): Promise<JsonValue> {
+  if (form === 'json') return decodeJson(bytes, limits).value;
+  if (form === 'yaml') return (await decodeYaml(bytes)).value;
+  if (form === 'cbor') return decodeCbor(bytes);
+  const { apiVersion, kind, raw } = openEnvelope(bytes);
+  const schema = protobufSchema(dialect, { apiVersion, kind });
+  return { ...decodeMessage(schema, raw), ...declared({ apiVersion, kind }) };
+}
+
+function whatIs(value: JsonValue): string {
+  if (value === null) return 'empty';
+  if (Array.isArray(value)) return 'a list';
+  return `a ${typeof value}`;
+}
+
+interface ObjectType {
+  readonly apiVersion: string;
+  readonly kind: string;
+}
+
+/** What a watch sends: no object of a kind, but an envelope that names none holds it. */
+const watchEventType: ObjectType = { apiVersion: '', kind: '' };
+
+const isTyped = ({ apiVersion, kind }: ObjectType) => apiVersion !== '' || kind !== '';
+
+/** The members that tell a type: a watch event has none. */
+function declared(type: ObjectType): JsonObject {
+  return isTyped(type) ? { apiVersion: type.apiVersion, kind: type.kind } : {};
+}
+
+function typeOf(object: JsonObject): ObjectType {
+  const { apiVersion, kind } = object;
+  const isBare = apiVersion === undefined && kind === undefined;
+  if (isBare && typeof object['type'] === 'string' && isObject(object['object'])) {
+    return watchEventType;
+  }
+  for (const [name, value] of Object.entries({ kind, apiVersion })) {
+    if (typeof value !== 'string' || value === '') {
+      throw new ConvertError(`the object has no ${name}`);
+    }
+  }
+  return { apiVersion: apiVersion as string, kind: kind as string };
+}
+
+function protobufSchema(dialect: Dialect, type: ObjectType): Schema {
+  const schema = isTyped(type) ? schemaOfKind(dialect, type) : schemaFor(dialect, type);
+  if (schema !== undefined) return schema;
+  const version = JSON.stringify(type.apiVersion);
+  throw new ConvertError(`${type.kind} in version ${version} has no protobuf form`);
+}
+
+function write(object: JsonObject, at: { form: ConvertForm; dialect: Dialect }): Buffer {
+  const type = typeOf(object);
+  switch (at.form) {
+    case 'yaml':
+      return Buffer.from(encodeYaml(object));
+    case 'cbor':
+      return encodeCbor(object);
+    case 'protobuf':
+      return encodeEnvelope(protobufSchema(at.dialect, type), object);
+    case 'json': {
+      const schema = schemaFor(at.dialect, type);
+      const { apiVersion: _version, kind: _kind, ...rest } = sortMaps(object, schema) as JsonObject;
+      const { apiVersion, kind } = type;
+      return Buffer.from(printJson(isTyped(type) ? { kind, apiVersion, ...rest } : rest));
+    }
+  }
+}
+
+/** The schema of a built-in kind of any release. */
+function schemaFor(dialect: Dialect, type: ObjectType): Schema | undefined {
+  if (!isTyped(type)) return schemaOf('meta.v1.WatchEvent');
+  return schemaOfKind(dialect, type) ?? knownKind(dialect, type)?.version.schema;
+}
+
+/** Brings an object, or each item of a list, to another version. */
+function converted(
+  object: JsonObject,
+  at: { dialect: Dialect; outputVersion: string },
+): JsonObject {
+  const { dialect, outputVersion } = at;
+  const type = typeOf(object);
+  if (type.kind.endsWith('List') && Array.isArray(object['items'])) {
+    const items = object['items'].filter(isObject).map((item) => converted(item, at));
+    return { apiVersion: 'v1', kind: 'List', metadata: {}, items };
+  }
+  const from = knownKind(dialect, type);
+  if (from === undefined && type.apiVersion === outputVersion) return object;
+  try {
+    if (from !== undefined) return inVersion(object, { dialect, from, outputVersion });
+  } catch (error) {
+    const isUnsuitable = error instanceof UnsuitableVersionError;
+    if (!isUnsuitable) {
+      throw new ConvertError(`the object cannot be converted: ${messageOf(error)}`);
+    }
+  }
+  const [to, given] = [outputVersion, type.apiVersion].map((one) => JSON.stringify(one));
+  throw new ConvertError(`${type.kind} in version ${given} cannot be converted to version ${to}`);
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

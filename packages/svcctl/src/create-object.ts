@@ -1,0 +1,78 @@
+import { ApiError } from '@wheelhouse/client';
+import type { JsonObject } from '@wheelhouse/machinery';
+import { lastAppliedName, placed, saveConfigFlag, withLastApplied } from './apply/last-applied.ts';
+import { dryRunOf, dryRunSuffix, objectPath, writeFlags, writeQuery } from './apply/writes.ts';
+import type { FlagSpec } from './flags.ts';
+import { CliError } from './io.ts';
+import { outputFlags, reportObject } from './output/output.ts';
+import { resourceOfObject } from './selection.ts';
+import type { Session } from './session.ts';
+
+/** Flags of every command that creates an object. */
+export const createFlags: readonly FlagSpec[] = [...writeFlags, ...outputFlags, saveConfigFlag];
+
+/**
+ * Creates one object and reports it; `--dry-run=client` only reports. `doing` begins the message of
+ * a refusal, for the commands whose users know it so: `failed to create serviceaccount`.
+ */
+export async function createObject(
+  session: Session,
+  given: JsonObject,
+  doing?: string,
+): Promise<number> {
+  const noted = session.flags.boolean('save-config');
+  const object = noted
+    ? withLastApplied(
+        placed(session, { resource: await resourceOfObject(session, given), object: given }),
+        await lastAppliedName(session),
+      )
+    : given;
+  const suffix = dryRunSuffix(session);
+  if (dryRunOf(session) === 'client') {
+    reportObject(session, object, `created${suffix}`);
+    return 0;
+  }
+  const resource = await resourceOfObject(session, object);
+  const created = await post(session, {
+    path: objectPath(session, { resource, object, name: '' }),
+    query: writeQuery(session, 'svcctl-create'),
+    body: object,
+    doing,
+  });
+  reportObject(session, created, `created${suffix}`);
+  return 0;
+}
+
+/** Sends a new object and gives the server's; a refusal is told behind `doing`, when it is given. */
+export async function post(
+  session: Session,
+  request: {
+    readonly path: string;
+    readonly query?: Readonly<Record<string, string | undefined>>;
+    readonly body: JsonObject;
+    readonly doing?: string | undefined;
+  },
+): Promise<JsonObject> {
+  const { doing, ...rest } = request;
+  try {
+    return (await session.client.send({ method: 'POST', ...rest })).object;
+  } catch (error) {
+    if (doing === undefined || !(error instanceof ApiError) || error.code === 401) throw error;
+    throw new CliError(`${doing}: ${error.message}`);
+  }
+}
+
+/** The one argument of a generator: the new object's name. */
+export function onlyName(args: readonly string[]): string {
+  const [name, ...more] = args;
+  if (name === undefined || more.length > 0) {
+    throw new CliError(`exactly one NAME is required, got ${args.length}`);
+  }
+  return name;
+}
+
+/** Metadata of a generated object of a namespaced kind. */
+export function metadataIn(session: Session, name: string): JsonObject {
+  const { namespace, namespaceGiven } = session.context;
+  return namespaceGiven ? { name, namespace } : { name };
+}

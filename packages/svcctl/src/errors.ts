@@ -1,0 +1,135 @@
+import { ApiError, ConnectionError, CredentialError, KubeconfigError } from '@wheelhouse/client';
+import type { JsonObject } from '@wheelhouse/machinery';
+import { CliError, PlainCliError } from './io.ts';
+import { nameOf, namespaceOf } from './objects.ts';
+
+/** A failure, with what was being done: `error when creating "f.yaml"`. */
+export class ContextError extends Error {
+  constructor(doing: string, cause: unknown) {
+    super(doing, { cause });
+    this.name = 'ContextError';
+  }
+}
+
+/** The server has no kind of an object's; `in` tells which file it is of. */
+export class NoMatchError extends PlainCliError {
+  readonly #of: { readonly object: JsonObject; readonly apiVersion: string; readonly kind: string };
+
+  constructor(
+    of: { readonly object: JsonObject; readonly apiVersion: string; readonly kind: string },
+    source?: string,
+  ) {
+    const { object, apiVersion, kind } = of;
+    const from = source === undefined ? '' : ` from ${JSON.stringify(source)}`;
+    super(
+      `resource mapping not found for name: ${JSON.stringify(nameOf(object))} namespace: ` +
+        `${JSON.stringify(namespaceOf(object))}${from}: no matches for kind ` +
+        `${JSON.stringify(kind)} in version ${JSON.stringify(apiVersion)}\n` +
+        'ensure CRDs are installed first',
+    );
+    this.#of = of;
+  }
+
+  in(source: string): NoMatchError {
+    return new NoMatchError(this.#of, source);
+  }
+}
+
+/** How a failure is told to the user, in the words kubectl's users know, and the exit code. */
+export function describeError(error: unknown): { text: string; exitCode: number } {
+  const exitCode = error instanceof CliError ? error.exitCode : 1;
+  return { text: `${textOf(error, '')}\n`, exitCode };
+}
+
+/** How several failures are told, a line each and shorter than one alone. */
+export function describeErrors(errors: readonly unknown[]): string {
+  if (errors.length === 1) return describeError(errors[0]).text;
+  return errors.map((error) => `${lineOf(error, '')}\n`).join('');
+}
+
+function lineOf(error: unknown, doing: string): string {
+  if (error instanceof PlainCliError) return error.message;
+  if (error instanceof ContextError) return lineOf(error.cause, `${doing}${error.message}: `);
+  if (error instanceof ApiError && error.code !== 401) return serverText(error, doing);
+  if (error instanceof CliError) return `${doing}${error.message}`;
+  return textOf(error, doing);
+}
+
+/** What went wrong, without what was being done. */
+export function rootOf(error: unknown): unknown {
+  return error instanceof ContextError ? rootOf(error.cause) : error;
+}
+
+function textOf(error: unknown, doing: string): string {
+  if (error instanceof PlainCliError) return `error: ${error.message}`;
+  if (error instanceof AggregateError) {
+    return error.errors.map((one) => lineOf(one, '')).join('\n');
+  }
+  if (error instanceof ContextError) return textOf(error.cause, `${doing}${error.message}: `);
+  if (error instanceof ApiError) return apiErrorText(error, doing);
+  if (error instanceof ConnectionError) return connectionText(error);
+  if (error instanceof CredentialError) {
+    return `Unable to connect to the server: getting credentials: ${error.message}`;
+  }
+  if (error instanceof KubeconfigError && error.faults.length > 0) return faultsText(error.faults);
+  if (error instanceof CliError || error instanceof KubeconfigError) {
+    return `error: ${doing}${error.message}`;
+  }
+  if (error instanceof Error && error.name === 'TimeoutError') {
+    return `Unable to connect to the server: ${tooLong}`;
+  }
+  return `error: ${doing}${error instanceof Error ? error.message : String(error)}`;
+}
+
+/** Go's words for an answer that did not come in time. */
+const tooLong = 'context deadline exceeded (Client.Timeout exceeded while awaiting headers)';
+
+/** One fault in its own words, several as a list. */
+function faultsText(faults: readonly string[]): string {
+  const [only = ''] = faults;
+  if (faults.length > 1) {
+    return `Error in configuration: \n${faults.map((fault) => `* ${fault}`).join('\n')}`;
+  }
+  return `${only.startsWith('context was') ? 'Error in configuration: ' : 'error: '}${only}`;
+}
+
+function apiErrorText(error: ApiError, doing: string): string {
+  if (error.reason === 'Unauthorized' || error.code === 401) {
+    return 'error: You must be logged in to the server (Unauthorized)';
+  }
+  if (error.reason === 'Invalid') {
+    return invalidText(error);
+  }
+  return serverText(error, doing);
+}
+
+function serverText(error: ApiError, doing: string): string {
+  const reason = error.reason === '' ? '' : ` (${error.reason})`;
+  return `Error from server${reason}: ${doing}${error.message}`;
+}
+
+function invalidText(error: ApiError): string {
+  const { kind = '', name = '', causes = [] } = error.details ?? {};
+  const isNamed = kind !== '' || name !== '';
+  const head = isNamed
+    ? `The ${kind} ${JSON.stringify(name)} is invalid`
+    : 'The request is invalid';
+  const told = causes.map(({ field = '', message = '' }) =>
+    field === '' ? message : `${field}: ${message}`,
+  );
+  const lines = [...new Set(told)];
+  if (lines.length === 0)
+    return isNamed || error.message === '' ? head : `${head}: ${error.message}`;
+  if (lines.length === 1) return `${head}: ${lines[0]}`;
+  return `${head}: \n${lines.map((line) => `* ${line}`).join('\n')}`;
+}
+
+function connectionText(error: ConnectionError): string {
+  if (error.code === 'ECONNREFUSED') {
+    return (
+      `The connection to the server ${error.host} was refused - ` +
+      'did you specify the right host or port?'
+    );
+  }
+  return `Unable to connect to the server: ${error.message || error.code}`;
+}

@@ -1,0 +1,411 @@
+import { isObject, type JsonValue, member } from '@wheelhouse/machinery';
+import { FunctionError, functions, type GoFunction } from './functions.ts';
+import { TemplateError } from './lex.ts';
+import {
+  type Command,
+  mainName,
+  type Node,
+  type Operand,
+  type Pipe,
+  type Templates,
+} from './nodes.ts';
+import {
+  boxedValue,
+  type GoValue,
+  goBool,
+  goInt,
+  goText,
+  isTrue,
+  none,
+  plainValue,
+  sortedNames,
+  staticType,
+  typeName,
+  unboxed,
+} from './values.ts';
+
+/** What one run of a template may come to. */
+export interface TemplateLimits {
+  readonly stepsMax: number;
+  /** Of the text, in UTF-16 units. */
+  readonly lengthMax: number;
+  /** How deeply templates may call each other. */
+  readonly callsMax: number;
+}
+
+/** Far above what a listing comes to, far below what would hang or fill a terminal's machine. */
+export const usualLimits: TemplateLimits = {
+  stepsMax: 20_000_000,
+  lengthMax: 64 * 1024 * 1024,
+  callsMax: 500,
+};
+
+/** A run that failed, with what it had written until then. */
+export class TemplateRunError extends TemplateError {
+  readonly written: string;
+
+  constructor(message: string, written: string) {
+    super(message);
+    this.name = 'TemplateRunError';
+    this.written = written;
+  }
+}
+
+/**
+ * Fills a template from a value as Go does: a missing key prints `<no value>`, or with `strict` is an
+ * error. Throws TemplateRunError, in Go's words, also when a limit is passed.
+ */
+export function runGoTemplate(
+  templates: Templates,
+  data: JsonValue,
+  options: { readonly strict?: boolean; readonly limits?: TemplateLimits } = {},
+): string {
+  const { strict = false, limits = usualLimits } = options;
+  return new Run(templates, { strict, limits }).main(data);
+}
+
+interface Variable {
+  readonly name: string;
+  value: GoValue;
+}
+
+/** Where a node stands, and how it is shown. */
+type Place = { readonly at: number; readonly shown: string };
+
+type Leap = 'break' | 'continue' | undefined;
+
+class Run {
+  readonly #templates: Templates;
+  readonly #strict: boolean;
+  readonly #limits: TemplateLimits;
+  #parts: string[] = [];
+  #length = 0;
+  #steps = 0;
+  #calls = 0;
+  #name = mainName;
+  #variables: Variable[] = [];
+  #place: Place = { at: 0, shown: '' };
+
+  constructor(
+    templates: Templates,
+    options: { readonly strict: boolean; readonly limits: TemplateLimits },
+  ) {
+    this.#templates = templates;
+    this.#strict = options.strict;
+    this.#limits = options.limits;
+  }
+
+  main(data: JsonValue): string {
+    const dot: GoValue = { ...boxedValue(data), boxed: false };
+    this.#variables = [{ name: '$', value: dot }];
+    this.#walk(this.#templates.byName.get(mainName) ?? [], dot);
+    return this.#parts.join('');
+  }
+
+  #fail(message: string): never {
+    const { at, shown } = this.#place;
+    const before = this.#templates.source.slice(0, at);
+    const lineStart = before.lastIndexOf('\n') + 1;
+    const line = before.split('\n').length;
+    const column = Buffer.byteLength(before.slice(lineStart));
+    throw new TemplateRunError(
+      `template: ${mainName}:${line}:${column}: executing ${JSON.stringify(this.#name)} ` +
+        `at <${shown}>: ${message}`,
+      this.#parts.join(''),
+    );
+  }
+
+  #step(): void {
+    this.#steps += 1;
+    if (this.#steps > this.#limits.stepsMax) this.#fail('the template takes too many steps');
+  }
+
+  checkLength(length: number): void {
+    if (this.#length + length > this.#limits.lengthMax) {
+      this.#fail('the template writes too much');
+    }
+  }
+
+  #write(text: string): void {
+    this.checkLength(text.length);
+    this.#length += text.length;
+    this.#parts.push(text);
+  }
+
+  #walk(nodes: readonly Node[], dot: GoValue): Leap {
+    for (const node of nodes) {
+      this.#step();
+      const leap = this.#node(node, dot);
+      if (leap !== undefined) return leap;
+    }
+    return undefined;
+  }
+
+  #node(node: Node, dot: GoValue): Leap {
+    switch (node.type) {
+      case 'text':
+        this.#write(node.text);
+        return undefined;
+      case 'action': {
+        const value = this.#pipe(node.pipe, dot);
+        if (node.pipe.variables.length === 0) {
+          this.#write(value.kind === 'none' ? '<no value>' : plainValue(value));
+        }
+        return undefined;
+      }
+      case 'template':
+        this.#template(node, dot);
+        return undefined;
+      case 'break':
+      case 'continue':
+        return node.type;
+      case 'range':
+        return this.#range(node, dot);
+      default:
+        return this.#branch(node, dot);
+    }
+  }
+
+  #branch(node: Node & { readonly type: 'if' | 'with' | 'range' }, dot: GoValue): Leap {
+    const known = this.#variables.length;
+    const value = this.#pipe(node.pipe, dot);
+    const inner = node.type === 'with' ? value : dot;
+    const leap = isTrue(value) ? this.#walk(node.body, inner) : this.#walk(node.otherwise, dot);
+    this.#variables.length = known;
+    return leap;
+  }
+
+  #range(node: Node & { readonly type: 'if' | 'with' | 'range' }, dot: GoValue): Leap {
+    const known = this.#variables.length;
+    const { variables, assigns } = node.pipe;
+    const over = this.#pipe(node.pipe, dot);
+    const inside = this.#variables.length;
+    let leap: Leap;
+    for (const { key, value } of this.#entries(over)) {
+      this.#step();
+      const [first, second] = valueAndKey(variables);
+      if (first !== undefined) this.#put(first, { value, assigns, from: inside });
+      if (second !== undefined) this.#put(second, { value: key, assigns, from: inside });
+      leap = this.#walk(node.body, value);
+      this.#variables.length = inside;
+      if (leap === 'break') break;
+    }
+    this.#variables.length = known;
+    return isTrue(over) ? undefined : this.#walk(node.otherwise, dot);
+  }
+
+  #entries(over: GoValue): { readonly key: GoValue; readonly value: GoValue }[] {
+    const { value } = over;
+    if (over.kind === 'none') return [];
+    if (Array.isArray(value)) {
+      return value.map((item, at) => ({ key: goInt(at), value: boxedValue(item) }));
+    }
+    if (!isObject(value)) return this.#fail(`range can't iterate over ${plainValue(over)}`);
+    return sortedNames(value).map((name) => ({
+      key: goText(name),
+      value: boxedValue(value[name] as JsonValue),
+    }));
+  }
+
+  #put(
+    name: string,
+    { value, assigns, from }: { value: GoValue; assigns: boolean; from: number },
+  ): void {
+    if (assigns) {
+      this.#assign(name, value);
+      return;
+    }
+    const declared = this.#variables.findLastIndex((one) => one.name === name);
+    if (declared >= from) this.#variables[declared] = { name, value };
+    else this.#variables.push({ name, value });
+  }
+
+  #assign(name: string, value: GoValue): void {
+    const known = this.#variables.findLast((one) => one.name === name);
+    if (known === undefined) this.#fail(`undefined variable: ${name}`);
+    known.value = value;
+  }
+
+  #template(node: Node & { readonly type: 'template' }, dot: GoValue): void {
+    this.#place = node;
+    const nodes = this.#templates.byName.get(node.name);
+    if (nodes === undefined) this.#fail(`template ${JSON.stringify(node.name)} not defined`);
+    if (this.#calls >= this.#limits.callsMax) {
+      this.#fail(`exceeded maximum template depth (${this.#limits.callsMax})`);
+    }
+    const inner = node.pipe === undefined ? none : this.#pipe(node.pipe, dot);
+    const outer = { name: this.#name, variables: this.#variables };
+    this.#calls += 1;
+    this.#name = node.name;
+    this.#variables = [{ name: '$', value: inner }];
+    this.#walk(nodes, inner);
+    this.#calls -= 1;
+    this.#name = outer.name;
+    this.#variables = outer.variables;
+  }
+
+  #pipe(pipe: Pipe, dot: GoValue): GoValue {
+    this.#place = pipe;
+    let value: GoValue | undefined;
+    for (const command of pipe.commands) value = unboxed(this.#command(command, dot, value));
+    const result = value ?? none;
+    for (const name of pipe.variables) {
+      if (pipe.assigns) this.#assign(name, result);
+      else this.#variables.push({ name, value: result });
+    }
+    return result;
+  }
+
+  /** `last` is what the command before it in the pipe gave, and its last argument. */
+  #command(command: Command, dot: GoValue, last: GoValue | undefined): GoValue {
+    this.#step();
+    const [first, ...args] = command.operands;
+    if (first === undefined) return none;
+    if (first.type === 'identifier') return this.#call(command, dot, last);
+    const hasArguments = args.length > 0 || last !== undefined;
+    if (first.type === 'field' || first.type === 'chain' || first.type === 'variable') {
+      return this.#operand(first, dot, hasArguments);
+    }
+    this.#place = first;
+    if (hasArguments) this.#fail(`can't give argument to non-function ${shownIn(first)}`);
+    if (first.type === 'nil') this.#fail('nil is not a command');
+    return this.#operand(first, dot);
+  }
+
+  #operand(operand: Operand, dot: GoValue, hasArguments = false): GoValue {
+    this.#place = operand;
+    switch (operand.type) {
+      case 'dot':
+        return dot;
+      case 'nil':
+        return none;
+      case 'bool':
+        return goBool(operand.value);
+      case 'number':
+        return { kind: operand.isFloat ? 'float64' : 'int', value: operand.value, boxed: false };
+      case 'string':
+        return goText(operand.value);
+      case 'pipe':
+        return this.#pipe(operand.pipe, dot);
+      case 'identifier': {
+        const { at, shown } = operand;
+        return this.#call({ at, shown, operands: [operand] }, dot, undefined);
+      }
+      case 'field':
+        return this.#fields(dot, operand.names, hasArguments);
+      case 'variable':
+        return this.#variable(operand, hasArguments);
+      case 'chain':
+        return this.#fields(this.#operand(operand.operand, dot), operand.names, hasArguments);
+    }
+  }
+
+  #variable(operand: Operand & { readonly type: 'variable' }, hasArguments: boolean): GoValue {
+    const known = this.#variables.findLast((one) => one.name === operand.name);
+    if (known === undefined) return this.#fail(`undefined variable: ${operand.name}`);
+    if (operand.names.length > 0) return this.#fields(known.value, operand.names, hasArguments);
+    if (hasArguments) this.#fail(`can't give argument to non-function ${operand.shown}`);
+    return known.value;
+  }
+
+  #fields(value: GoValue, names: readonly string[], hasArguments: boolean): GoValue {
+    let at = value;
+    for (const [index, name] of names.entries()) {
+      at = this.#field(at, name, hasArguments && index === names.length - 1);
+    }
+    return at;
+  }
+
+  #field(of: GoValue, name: string, hasArguments: boolean): GoValue {
+    if (of.kind === 'none') {
+      if (this.#strict) this.#fail(`nil data; no entry for key ${JSON.stringify(name)}`);
+      return none;
+    }
+    if (of.kind === 'nil') this.#fail(`nil pointer evaluating ${staticType(of)}.${name}`);
+    if (!isObject(of.value)) {
+      return this.#fail(`can't evaluate field ${name} in type ${staticType(of)}`);
+    }
+    if (hasArguments) this.#fail(`${name} is not a method but has arguments`);
+    const found = member(of.value, name);
+    if (found !== undefined) return boxedValue(found);
+    if (this.#strict) this.#fail(`map has no entry for key ${JSON.stringify(name)}`);
+    return none;
+  }
+
+  #call(command: Command, dot: GoValue, last: GoValue | undefined): GoValue {
+    const [callee, ...operands] = command.operands;
+    if (callee?.type !== 'identifier') return none;
+    const { name } = callee;
+    this.#place = callee;
+    const count = operands.length + (last === undefined ? 0 : 1);
+    if (name === 'and' || name === 'or') return this.#junction(command, { dot, last, count });
+    const known = functions.get(name);
+    if (known === undefined) return this.#fail(`${JSON.stringify(name)} is not a defined function`);
+    this.#checkCount(name, known, count);
+    const args = operands.map((operand, at) =>
+      this.#argument(operand, dot, at < (known.texts ?? 0)),
+    );
+    if (last !== undefined) args.push(this.#lastArgument(last, args.length < (known.texts ?? 0)));
+    try {
+      return known.call(args, this);
+    } catch (error) {
+      if (!(error instanceof FunctionError)) throw error;
+      this.#place = command;
+      return this.#fail(`error calling ${name}: ${error.message}`);
+    }
+  }
+
+  #checkCount(name: string, { least, most }: Omit<GoFunction, 'call'>, count: number): void {
+    const wanted = least === most ? `${least}` : `at least ${least}`;
+    if (count < least || count > most) {
+      this.#fail(`wrong number of args for ${name}: want ${wanted} got ${count}`);
+    }
+  }
+
+  /** Gives the argument that settles it, and does not look at those after it. */
+  #junction(
+    command: Command,
+    { dot, last, count }: { dot: GoValue; last: GoValue | undefined; count: number },
+  ): GoValue {
+    const [callee, ...operands] = command.operands;
+    const name = callee?.type === 'identifier' ? callee.name : '';
+    this.#checkCount(name, { least: 1, most: Number.POSITIVE_INFINITY }, count);
+    let value = none;
+    for (const operand of operands) {
+      value = unboxed(this.#argument(operand, dot, false));
+      if (isTrue(value) === (name === 'or')) return value;
+    }
+    return last ?? value;
+  }
+
+  #argument(operand: Operand, dot: GoValue, isText: boolean): GoValue {
+    if (isText && ['bool', 'number', 'nil'].includes(operand.type)) {
+      this.#place = operand;
+      if (operand.type === 'nil') this.#fail('cannot assign nil to string');
+      this.#fail(`expected string; found ${operand.shown}`);
+    }
+    const value = this.#operand(operand, dot);
+    return isText ? this.#textArgument(value) : value;
+  }
+
+  #lastArgument(value: GoValue, isText: boolean): GoValue {
+    return isText ? this.#textArgument(value) : value;
+  }
+
+  #textArgument(value: GoValue): GoValue {
+    const given = unboxed(value);
+    if (given.kind === 'none') this.#fail('invalid value; expected string');
+    if (given.kind === 'string') return given;
+    return this.#fail(`wrong type for value; expected string; got ${typeName(given)}`);
+  }
+}
+
+/** A range sets its last variable to the value, one before it to the key. */
+function valueAndKey(
+  variables: readonly string[],
+): readonly [value: string | undefined, key: string | undefined] {
+  return variables.length > 1 ? [variables[1], variables[0]] : [variables[0], undefined];
+}
+
+const shownIn = (operand: Operand): string =>
+  operand.type === 'pipe' ? `(${operand.shown})` : operand.shown;

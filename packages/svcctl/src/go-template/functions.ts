@@ -1,0 +1,240 @@
+import { compareText, isObject, member } from '@wheelhouse/machinery';
+import { escapeHtml, escapeQuery, escapeScript } from './escapes.ts';
+import { sprintf } from './printf.ts';
+import {
+  boxedValue,
+  type GoValue,
+  goBool,
+  goInt,
+  goText,
+  isInteger,
+  isTrue,
+  none,
+  plainValue,
+  typeName,
+  unboxed,
+} from './values.ts';
+
+/** A function that cannot do what it is asked; the message is Go's, without the function's name. */
+export class FunctionError extends Error {}
+
+/** What a function may ask of the run it is part of. */
+export interface FunctionRun {
+  /** Throws when a text would become longer than allowed. */
+  checkLength(length: number): void;
+}
+
+/** A function of templates. */
+export interface GoFunction {
+  readonly least: number;
+  readonly most: number;
+  /** How many arguments, from the first, have to be texts. */
+  readonly texts?: number;
+  /** Throws FunctionError. */
+  call(args: readonly GoValue[], run: FunctionRun): GoValue;
+}
+
+const many = Number.POSITIVE_INFINITY;
+
+/** `and` and `or` are not here: they leave arguments alone that they have no need of. */
+export const functions: ReadonlyMap<string, GoFunction> = new Map<string, GoFunction>([
+  ['not', { least: 1, most: 1, call: ([arg = none]) => goBool(!isTrue(arg)) }],
+  ['len', { least: 1, most: 1, call: ([arg = none]) => lengthOf(arg) }],
+  ['index', { least: 1, most: many, call: ([item = none, ...keys]) => indexed(item, keys) }],
+  ['slice', { least: 1, most: many, call: ([item = none, ...ends]) => sliced(item, ends) }],
+  [
+    'exists',
+    { least: 1, most: many, call: ([item = none, ...keys]) => goBool(exists(item, keys)) },
+  ],
+  ['call', { least: 1, most: many, call: ([item = none]) => noFunction(item) }],
+  ['eq', { least: 1, most: many, call: (args) => goBool(equalsAny(args)) }],
+  ['ne', { least: 2, most: 2, call: (args) => goBool(!equalsAny(args)) }],
+  ['lt', { least: 2, most: 2, call: (args) => goBool(order(args) < 0) }],
+  ['le', { least: 2, most: 2, call: (args) => goBool(order(args) <= 0) }],
+  ['gt', { least: 2, most: 2, call: (args) => goBool(order(args) > 0) }],
+  ['ge', { least: 2, most: 2, call: (args) => goBool(order(args) >= 0) }],
+  ['print', { least: 0, most: many, call: (args, run) => long(print(args), run) }],
+  ['println', { least: 0, most: many, call: (args, run) => long(printLine(args), run) }],
+  [
+    'printf',
+    {
+      least: 1,
+      most: many,
+      texts: 1,
+      call: ([format = none, ...args], run) =>
+        goText(sprintf(String(format.value), args, (length) => run.checkLength(length))),
+    },
+  ],
+  ['html', escaping(escapeHtml)],
+  ['js', escaping(escapeScript)],
+  ['urlquery', escaping(escapeQuery)],
+  ['base64decode', { least: 1, most: 1, texts: 1, call: ([arg = none]) => decoded(arg) }],
+]);
+
+/** All names a template may call. */
+export const functionNames: ReadonlySet<string> = new Set([...functions.keys(), 'and', 'or']);
+
+function escaping(escaped: (text: string) => string): GoFunction {
+  const shown = (arg: GoValue) => (unboxed(arg).kind === 'none' ? goText('<no value>') : arg);
+  return {
+    least: 0,
+    most: many,
+    call: (args, run) => long(escaped(print(args.map(shown))), run),
+  };
+}
+
+function long(text: string, run: FunctionRun): GoValue {
+  run.checkLength(text.length);
+  return goText(text);
+}
+
+/** Go's `fmt.Sprint`: a blank between two that are no texts. */
+function print(args: readonly GoValue[]): string {
+  return args
+    .map((arg, at) => {
+      const before = args[at - 1];
+      const apart = before !== undefined && before.kind !== 'string' && arg.kind !== 'string';
+      return `${apart ? ' ' : ''}${plainValue(arg)}`;
+    })
+    .join('');
+}
+
+const printLine = (args: readonly GoValue[]): string => `${args.map(plainValue).join(' ')}\n`;
+
+function noFunction(item: GoValue): GoValue {
+  const given = unboxed(item);
+  if (given.kind === 'none') throw new FunctionError('call of nil');
+  throw new FunctionError(`non-function ${plainValue(given)} of type ${typeName(given)}`);
+}
+
+function lengthOf(arg: GoValue): GoValue {
+  const { value, kind } = unboxed(arg);
+  if (typeof value === 'string') return goInt(Buffer.byteLength(value));
+  if (Array.isArray(value)) return goInt(value.length);
+  if (isObject(value)) return goInt(Object.values(value).filter((one) => one !== undefined).length);
+  if (kind === 'none') {
+    throw new FunctionError('reflect: call of reflect.Value.Type on zero Value');
+  }
+  throw new FunctionError(`len of type ${typeName(arg)}`);
+}
+
+function indexed(item: GoValue, keys: readonly GoValue[]): GoValue {
+  let at = unboxed(item);
+  if (at.kind === 'none') throw new FunctionError('index of untyped nil');
+  for (const key of keys) {
+    const { value } = at;
+    if (isObject(value)) {
+      const found = member(value, mapKey(key));
+      at = found === undefined ? none : unboxed(boxedValue(found));
+    } else if (Array.isArray(value)) {
+      const found = value[listIndex(key, value.length)];
+      at = found === undefined ? none : unboxed(boxedValue(found));
+    } else if (typeof value === 'string') {
+      const bytes = Buffer.from(value);
+      at = goInt(bytes[listIndex(key, bytes.length)] ?? 0);
+    } else if (at.kind === 'none') throw new FunctionError('index of nil pointer');
+    else throw new FunctionError(`can't index item of type ${typeName(at)}`);
+  }
+  return at;
+}
+
+function mapKey(key: GoValue): string {
+  const { kind, value } = unboxed(key);
+  if (kind === 'none') throw new FunctionError('value is nil; should be of type string');
+  if (typeof value === 'string') return value;
+  throw new FunctionError(`value has type ${typeName(key)}; should be string`);
+}
+
+function listIndex(key: GoValue, length: number, most = length - 1): number {
+  const { kind, value } = unboxed(key);
+  if (kind === 'none') throw new FunctionError('cannot index slice/array with nil');
+  if (!isInteger(key)) {
+    throw new FunctionError(`cannot index slice/array with type ${typeName(key)}`);
+  }
+  const at = Number(value);
+  if (at < 0 || at > most) throw new FunctionError(`index out of range: ${at}`);
+  return at;
+}
+
+function sliced(item: GoValue, ends: readonly GoValue[]): GoValue {
+  const { value, kind } = unboxed(item);
+  if (kind === 'none') throw new FunctionError('slice of untyped nil');
+  if (ends.length > 3) throw new FunctionError(`too many slice indexes: ${ends.length}`);
+  if (typeof value !== 'string' && !Array.isArray(value)) {
+    throw new FunctionError(`can't slice item of type ${typeName(item)}`);
+  }
+  if (typeof value === 'string' && ends.length === 3) {
+    throw new FunctionError('cannot 3-index slice a string');
+  }
+  const whole = typeof value === 'string' ? Buffer.from(value) : value;
+  const { length } = whole;
+  const [from = 0, to = length, cap = length] = ends.map((end) => listIndex(end, length, length));
+  if (from > to) throw new FunctionError(`invalid slice index: ${from} > ${to}`);
+  if (to > cap) throw new FunctionError(`invalid slice index: ${to} > ${cap}`);
+  if (Buffer.isBuffer(whole)) return goText(whole.subarray(from, to).toString());
+  return { kind: 'list', value: (value as never[]).slice(from, to), boxed: false };
+}
+
+/** Whether there is something at the keys below an item. */
+function exists(item: GoValue, keys: readonly GoValue[]): boolean {
+  try {
+    return indexed(item, keys).kind !== 'none';
+  } catch (error) {
+    if (error instanceof FunctionError) return false;
+    throw error;
+  }
+}
+
+type Comparable = 'bool' | 'int' | 'float' | 'string' | 'other';
+
+function comparableOf(arg: GoValue): Comparable {
+  if (isInteger(arg)) return 'int';
+  if (arg.kind === 'float64') return 'float';
+  return arg.kind === 'bool' || arg.kind === 'string' ? arg.kind : 'other';
+}
+
+function equalsAny([first = none, ...others]: readonly GoValue[]): boolean {
+  if (others.length === 0) throw new FunctionError('missing argument for comparison');
+  return others.some((other) => equals(unboxed(first), unboxed(other)));
+}
+
+function equals(one: GoValue, other: GoValue): boolean {
+  const isNothing = (value: GoValue) => value.kind === 'none';
+  if (comparableOf(one) !== comparableOf(other)) {
+    if (isNothing(one) || isNothing(other)) return false;
+    throw new FunctionError('incompatible types for comparison');
+  }
+  if (isNothing(one) || isNothing(other)) return isNothing(one) === isNothing(other);
+  if (comparableOf(one) === 'other') {
+    throw new FunctionError(`non-comparable type ${plainValue(one)}: ${typeName(one)}`);
+  }
+  return exactly(one) === exactly(other);
+}
+
+/** A number as one, however it is held. */
+const exactly = ({ value }: GoValue) =>
+  typeof value === 'bigint' && Number.isSafeInteger(Number(value)) ? Number(value) : value;
+
+function order([first = none, second = none]: readonly GoValue[]): number {
+  const [one, other] = [unboxed(first), unboxed(second)];
+  const [kind, beside] = [comparableOf(one), comparableOf(other)];
+  if (kind === 'other' || beside === 'other') {
+    throw new FunctionError('invalid type for comparison');
+  }
+  if (kind !== beside) throw new FunctionError('incompatible types for comparison');
+  if (kind === 'bool') throw new FunctionError('invalid type for comparison');
+  if (kind === 'string') return compareText(String(one.value), String(other.value));
+  const [left, right] = [one.value as number | bigint, other.value as number | bigint];
+  return left < right ? -1 : left > right ? 1 : 0;
+}
+
+function decoded({ value }: GoValue): GoValue {
+  const text = String(value).replace(/[\r\n]/g, '');
+  const whole = /^[A-Za-z0-9+/]*/.exec(text)?.[0] ?? '';
+  const isPadded = text.length % 4 === 0 && /^={0,2}$/.test(text.slice(whole.length));
+  if (!isPadded || (whole.length + text.slice(whole.length).length) % 4 !== 0) {
+    const at = text.length === whole.length ? whole.length - (whole.length % 4) : whole.length;
+    throw new FunctionError(`base64 decode failed: illegal base64 data at input byte ${at}`);
+  }
+  return goText(Buffer.from(text, 'base64').toString());
+}

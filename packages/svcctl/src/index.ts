@@ -1,0 +1,3 @@
+/** The command-line client. */
+
+export { loadConvertProgram } from './lazy.ts';

@@ -1,0 +1,34 @@
+import type { Clock } from '@wheelhouse/machinery';
+
+/** What the command line touches of the outside; a test hands in its own. */
+export interface CliIo {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly cwd: string;
+  readonly home: string;
+  /** Whether a program started from here could ask the user. */
+  readonly stdinIsTerminal: boolean;
+  /** The whole of standard input. */
+  stdin(): Promise<string>;
+  out(text: string): void;
+  err(text: string): void;
+  /** Runs a program on the terminal and gives its exit code (editors, diff). */
+  run(command: string, args: readonly string[]): Promise<number>;
+  /** What waits between attempts go by; absent: the host's. */
+  readonly clock?: Clock;
+  /** Aborts when the user interrupts. */
+  readonly signal: AbortSignal;
+}
+
+/** A failure of the command line itself; printed as `error: …`. */
+export class CliError extends Error {
+  readonly exitCode: number;
+
+  constructor(message: string, exitCode = 1) {
+    super(message);
+    this.name = 'CliError';
+    this.exitCode = exitCode;
+  }
+}
+
+/** A failure that is told as it is, whatever was being done: a flag's, or that of a whole file. */
+export class PlainCliError extends CliError {}

@@ -1,0 +1,122 @@
+import { spawn } from 'node:child_process';
+import { homedir } from 'node:os';
+import { pathToFileURL } from 'node:url';
+import type { Command } from './command.ts';
+import { loadCommands } from './commands.ts';
+import { describeError } from './errors.ts';
+import { type FlagSpec, parseFlags } from './flags.ts';
+import { CliError, type CliIo } from './io.ts';
+import { helpText } from './output/help.ts';
+import { globalFlags, Session } from './session.ts';
+
+/** Runs one command line (without the program's name) and gives its exit code; never throws. */
+export async function runSvcctl(io: CliIo, args: readonly string[]): Promise<number> {
+  let session: Session | undefined;
+  if (args[0] === '__complete') {
+    const { complete } = await import('./output/completion.ts');
+    return complete(io, args.slice(1));
+  }
+  try {
+    const { path, command, rest } = findCommand(await loadCommands(), args);
+    const specs: readonly FlagSpec[] = [...globalFlags, ...(command?.flags ?? [])];
+    const parsed = parseFlags(rest, specs);
+    if (command?.run === undefined || parsed.flags.boolean('help')) {
+      io.out(await helpText(path, command));
+      return 0;
+    }
+    session = new Session({ io, flags: parsed.flags, ownFlags: command.flags ?? [] });
+    await session.prepare();
+    const exitCode = await command.run(session, parsed.rest);
+    const { warnings } = session;
+    if (exitCode !== 0 || warnings === 0 || !parsed.flags.boolean('warnings-as-errors')) {
+      return exitCode;
+    }
+    throw new CliError(`${warnings} warning${warnings === 1 ? '' : 's'} received`);
+  } catch (error) {
+    if (io.signal.aborted) return 130;
+    const { text, exitCode } = describeError(error);
+    io.err(text);
+    return exitCode;
+  } finally {
+    session?.close();
+  }
+}
+
+/** Walks from the words at the front down to a command; flags may stand between the words. */
+function findCommand(
+  commands: readonly Command[],
+  args: readonly string[],
+): { path: readonly string[]; command: Command | undefined; rest: readonly string[] } {
+  const rest = [...args];
+  const path: string[] = [];
+  let found: Command | undefined;
+  let candidates: readonly Command[] | undefined = commands;
+  while (candidates !== undefined) {
+    const at = firstWord(rest, found);
+    if (at < 0) break;
+    const word = rest[at]!;
+    const next: Command | undefined = candidates.find(
+      (one) => one.name === word || one.aliases?.includes(word),
+    );
+    if (next === undefined) {
+      if (found?.run !== undefined) break;
+      const where = ['svcctl', ...path].join(' ');
+      throw new CliError(`unknown command ${JSON.stringify(word)} for ${JSON.stringify(where)}`);
+    }
+    rest.splice(at, 1);
+    path.push(next.name);
+    found = next;
+    candidates = next.subcommands;
+  }
+  return { path, command: found, rest };
+}
+
+/** Where the first argument stands that is neither a flag nor a flag's value. */
+function firstWord(args: readonly string[], command: Command | undefined): number {
+  const specs = [...globalFlags, ...(command?.flags ?? [])];
+  for (let at = 0; at < args.length; at++) {
+    const arg = args[at]!;
+    if (arg === '--') return -1;
+    if (!arg.startsWith('-') || arg === '-') return at;
+    const spec = specs.find((one) => arg === `--${one.name}` || arg === `-${one.short}`);
+    if (spec !== undefined && spec.type !== 'boolean' && spec.bare === undefined) at += 1;
+  }
+  return -1;
+}
+
+async function readStdin(): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of process.stdin) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks).toString();
+}
+
+function runProgram(command: string, args: readonly string[]): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, { stdio: 'inherit' });
+    child.on('error', reject);
+    child.on('exit', (code) => resolve(code ?? 1));
+  });
+}
+
+/** The program: runs the process' own command line on its own terminal. */
+export async function main(): Promise<void> {
+  const interrupt = new AbortController();
+  process.once('SIGINT', () => interrupt.abort());
+  process.stdout.on('error', () => interrupt.abort());
+  const io: CliIo = {
+    env: process.env,
+    cwd: process.cwd(),
+    home: homedir(),
+    stdinIsTerminal: process.stdin.isTTY === true,
+    stdin: readStdin,
+    out: (text) => process.stdout.write(text),
+    err: (text) => process.stderr.write(text),
+    run: runProgram,
+    signal: interrupt.signal,
+  };
+  process.exitCode = await runSvcctl(io, process.argv.slice(2));
+}
+
+if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
+  await main();
+}

@@ -1,0 +1,163 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { parseYamlDocuments } from '@wheelhouse/client';
+import {
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  parseLabelSelector,
+} from '@wheelhouse/machinery';
+import { describeErrors, NoMatchError, rootOf } from './errors.ts';
+import type { FlagSpec } from './flags.ts';
+import { CliError } from './io.ts';
+import { namespaceOf, objectAt } from './objects.ts';
+import type { Session } from './session.ts';
+
+export const manifestFlags: readonly FlagSpec[] = [
+  { name: 'filename', short: 'f', type: 'list', help: 'File or folder of objects, - for stdin' },
+  { name: 'recursive', short: 'R', type: 'boolean', help: 'Also the folders of a folder' },
+];
+
+/** An object from a file, and where it is from, for messages. */
+export interface Manifest {
+  readonly object: JsonObject;
+  readonly source: string;
+}
+
+const extensions = new Set(['.json', '.yaml', '.yml']);
+
+/** Reads all objects of `-f`, lists unfolded, in order. Throws CliError. */
+export async function loadManifests(session: Session): Promise<Manifest[]> {
+  const { manifests, failures } = await readManifests(session);
+  if (failures.length > 0) throw failures[0];
+  if (manifests.length === 0) throw new CliError('no objects passed to apply');
+  return manifests;
+}
+
+/**
+ * Does something (`apply`) with each object of `-f` that `--selector` keeps, whatever becomes of the
+ * others. What failed is told at the end; gives the exit code.
+ */
+export async function eachManifest(
+  session: Session,
+  doing: string,
+  visit: (manifest: Manifest) => Promise<void>,
+): Promise<number> {
+  const { manifests, failures } = await readManifests(session);
+  const kept = manifests.filter(selectedBy(session));
+  if (kept.length === 0 && failures.length === 0) {
+    throw new CliError(`no objects passed to ${doing}`);
+  }
+  for (const manifest of kept) {
+    try {
+      await visit(manifest);
+    } catch (error) {
+      if (session.io.signal.aborted) throw error;
+      const root = rootOf(error);
+      failures.push(root instanceof NoMatchError ? root.in(manifest.source) : error);
+    }
+  }
+  if (failures.length === 0) return 0;
+  session.io.err(describeErrors(failures));
+  return 1;
+}
+
+function selectedBy(session: Session): (manifest: Manifest) => boolean {
+  const selector = session.flags.text('selector') ?? '';
+  if (selector === '') return () => true;
+  const { matches } = parseLabelSelector(selector);
+  return ({ object }) => matches(objectAt(object, 'metadata', 'labels') as Record<string, string>);
+}
+
+interface Reading {
+  readonly manifests: Manifest[];
+  /** What could not be read, of each source the first of it. */
+  readonly failures: unknown[];
+}
+
+async function readManifests(session: Session): Promise<Reading> {
+  const reading: Reading = { manifests: [], failures: [] };
+  const names = session.flags.list('filename').flatMap((one) => one.split(','));
+  if (names.length === 0) throw new CliError('must specify one of -f and -k');
+  for (const name of names) {
+    if (name === '-') {
+      await addDocuments(reading, await session.io.stdin(), 'STDIN');
+      continue;
+    }
+    for (const file of filesAt(session, name)) {
+      await addDocuments(reading, readFileSync(session.path(file), 'utf8'), file);
+    }
+  }
+  for (const { object } of reading.manifests) checkNamespace(session, object);
+  return reading;
+}
+
+async function addDocuments(reading: Reading, text: string, source: string): Promise<void> {
+  let documents: JsonValue[];
+  try {
+    documents = await parseYamlDocuments(text);
+  } catch (error) {
+    reading.failures.push(new CliError(`error parsing ${source}: ${(error as Error).message}`));
+    return;
+  }
+  try {
+    for (const document of documents) reading.manifests.push(...manifestsOf(document, source));
+  } catch (error) {
+    // What follows in the same text is left alone, as upstream reads one after another.
+    reading.failures.push(error);
+  }
+}
+
+function checkNamespace(session: Session, object: JsonObject): void {
+  const wanted = session.flags.text('namespace');
+  const own = namespaceOf(object);
+  if (wanted === undefined || own === '' || own === wanted) return;
+  throw new CliError(
+    `the namespace from the provided object ${JSON.stringify(own)} does not match the namespace ` +
+      `${JSON.stringify(wanted)}. You must pass '--namespace=${own}' to perform this operation.`,
+  );
+}
+
+function filesAt(session: Session, name: string): string[] {
+  const full = session.path(name);
+  let isFolder: boolean;
+  try {
+    isFolder = statSync(full).isDirectory();
+  } catch {
+    throw new CliError(`the path ${JSON.stringify(name)} does not exist`);
+  }
+  if (!isFolder) return [name];
+  const recursive = session.flags.boolean('recursive');
+  const entries = readdirSync(full, { withFileTypes: true });
+  return entries
+    .sort((one, other) => (one.name < other.name ? -1 : 1))
+    .flatMap((entry) => {
+      const inside = path.join(name, entry.name);
+      if (entry.isDirectory()) return recursive ? filesAt(session, inside) : [];
+      return extensions.has(path.extname(entry.name)) ? [inside] : [];
+    });
+}
+
+function manifestsOf(document: JsonValue, source: string): Manifest[] {
+  if (!isObject(document)) throw new CliError(`error parsing ${source}: not an object`);
+  return unfold(document, source);
+}
+
+function unfold(object: JsonObject, source: string): Manifest[] {
+  if (
+    typeof object.kind === 'string' &&
+    object.kind.endsWith('List') &&
+    Array.isArray(object.items)
+  ) {
+    return object.items.filter(isObject).flatMap((item) => unfold(item, source));
+  }
+  for (const name of ['apiVersion', 'kind']) {
+    if (typeof object[name] !== 'string' || object[name] === '') {
+      throw new CliError(
+        `error validating ${JSON.stringify(source)}: error validating data: ${name} not set; ` +
+          'if you choose to ignore these errors, turn validation off with --validate=false',
+      );
+    }
+  }
+  return [{ object, source }];
+}

@@ -1,0 +1,270 @@
+import { readFileSync } from 'node:fs';
+import { toYaml } from '@wheelhouse/client';
+import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
+import { sortMaps } from '../apply/sorted-maps.ts';
+import type { FlagSpec } from '../flags.ts';
+import { runGoTemplate, TemplateRunError } from '../go-template/exec.ts';
+import { functionNames } from '../go-template/functions.ts';
+import { TemplateError } from '../go-template/lex.ts';
+import type { Templates } from '../go-template/nodes.ts';
+import { parseGoTemplate } from '../go-template/parse.ts';
+import { plain } from '../go-template/values.ts';
+import { CliError } from '../io.ts';
+import { objectLabel } from '../objects.ts';
+import type { Session } from '../session.ts';
+import {
+  missingKey,
+  parsePath,
+  parseTemplate,
+  renderTemplate,
+  selectPath,
+  type Template,
+  valuesOfTemplate,
+} from './jsonpath.ts';
+import { compactJson, printJson } from './pretty-json.ts';
+import { alignLines } from './table.ts';
+
+export const outputFlags: readonly FlagSpec[] = [
+  {
+    name: 'output',
+    short: 'o',
+    type: 'text',
+    help: 'json, yaml, name, go-template=…, jsonpath=… (or …-file=…); get: wide, custom-columns=… too',
+  },
+  { name: 'template', type: 'text', help: 'The template, or the file of one, that -o asks for' },
+  {
+    name: 'allow-missing-template-keys',
+    type: 'boolean',
+    help: 'A field that a template names and an object has not is no error (default)',
+  },
+  { name: 'show-managed-fields', type: 'boolean', help: 'Keep managedFields in json and yaml' },
+];
+
+const objectFormats = [
+  'go-template',
+  'go-template-file',
+  'json',
+  'jsonpath',
+  'jsonpath-as-json',
+  'jsonpath-file',
+  'name',
+  'template',
+  'templatefile',
+  'yaml',
+];
+const rowFormats = ['custom-columns', 'custom-columns-file', 'wide'];
+
+/** Prints a whole object (or List) in a format other than the table. */
+export type Printer = (object: JsonObject) => string;
+
+/**
+ * The printer `-o` asks for; undefined for the command's own form. `rows` are of commands which print
+ * tables, and know of columns. Throws CliError.
+ */
+export function printerOf(
+  session: Session,
+  { rows = false }: { readonly rows?: boolean } = {},
+): Printer | undefined {
+  const template = session.flags.text('template') ?? '';
+  const given = session.flags.text('output') ?? '';
+  const format = given === '' && template !== '' ? 'go-template' : given;
+  if (format === '' || (format === 'wide' && rows)) return undefined;
+  const keep = session.flags.boolean('show-managed-fields');
+  const clean = (object: JsonObject) => (keep ? object : withoutManagedFields(object));
+  if (format === 'json') return (object) => jsonText(clean(object));
+  if (format === 'yaml') return (object) => toYaml(clean(object));
+  if (format === 'name') return namePrinter;
+  return templatePrinter(session, { format, rows, template });
+}
+
+/** JSON as kubectl prints it: members in order, four spaces a level. */
+function jsonText(object: JsonObject): string {
+  return `${printJson(sortMaps(object, undefined), '    ')}\n`;
+}
+
+/** Several objects as one list, its own members in the order in which kubectl writes them. */
+export function printList(session: Session, objects: readonly JsonObject[]): void {
+  const list = { kind: 'List', apiVersion: 'v1', metadata: {}, items: [...objects] };
+  if (session.flags.text('output') !== 'json') {
+    session.io.out(printerOf(session)?.(list) ?? '');
+    return;
+  }
+  const keep = session.flags.boolean('show-managed-fields');
+  const shown = keep ? list : withoutManagedFields(list);
+  const { items, ...head } = shown;
+  session.io.out(`${printJson({ ...head, items: sortMaps(items ?? [], undefined) }, '    ')}\n`);
+}
+
+function namePrinter(object: JsonObject): string {
+  return itemsOf(object)
+    .map((one) => `${objectLabel(one)}\n`)
+    .join('');
+}
+
+function templatePrinter(
+  session: Session,
+  given: { readonly format: string; readonly rows: boolean; readonly template: string },
+): Printer {
+  const { format, rows } = given;
+  const equals = given.template === '' ? format.indexOf('=') : -1;
+  const name = equals < 0 ? format : format.slice(0, equals);
+  const value = equals < 0 ? given.template : format.slice(equals + 1);
+  const allowed = [...(rows ? rowFormats : []), ...objectFormats].sort();
+  const isKnown = allowed.includes(name) && !['json', 'yaml', 'name', 'wide'].includes(name);
+  if (!isKnown) {
+    throw new CliError(
+      `unable to match a printer suitable for the output format ${JSON.stringify(format)}, ` +
+        `allowed formats are: ${allowed.join(',')}`,
+    );
+  }
+  const isColumns = name.startsWith('custom-columns');
+  if (value === '') {
+    const what = isColumns ? 'custom-columns' : 'template';
+    const missing = isColumns ? 'no custom columns given' : 'no template given';
+    throw new CliError(`${what} format specified but ${missing}`);
+  }
+  const isFile = name.endsWith('file');
+  const source = isFile ? templateFile(session, { file: value, isColumns }) : value;
+  if (isColumns) return columnsPrinter(session, isFile ? columnsOfFile(source) : source);
+  if (!name.startsWith('jsonpath')) return goTemplatePrinter(session, source);
+  return pathPrinter(session, { source, asJson: name === 'jsonpath-as-json' });
+}
+
+function templateFile(
+  session: Session,
+  { file, isColumns }: { readonly file: string; readonly isColumns: boolean },
+): string {
+  try {
+    return readFileSync(session.path(file), 'utf8');
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException;
+    const why = code === 'ENOENT' ? 'no such file or directory' : code;
+    const what = isColumns ? 'template' : '--template';
+    throw new CliError(`error reading ${what} ${file}, open ${file}: ${why}\n`);
+  }
+}
+
+function goTemplatePrinter(session: Session, source: string): Printer {
+  const strict = !session.flags.boolean('allow-missing-template-keys', true);
+  try {
+    const template = parseGoTemplate(source, functionNames);
+    return (object) => filledTemplate(session, { template, object, strict });
+  } catch (error) {
+    if (!(error instanceof TemplateError)) throw error;
+    throw new CliError(`error parsing template ${source}, ${error.message}\n`);
+  }
+}
+
+function filledTemplate(
+  session: Session,
+  of: { readonly template: Templates; readonly object: JsonObject; readonly strict: boolean },
+): string {
+  const { template, object, strict } = of;
+  try {
+    return runGoTemplate(template, object, { strict });
+  } catch (error) {
+    if (!(error instanceof TemplateRunError)) throw error;
+    // What was asked of a Secret may be one value of it, and is not the whole.
+    const isSecret = itemsOf(object).some((item) => item.kind === 'Secret');
+    const data = isSecret
+      ? ''
+      : `\traw data was:\n\t\t${compactJson(object)}\n` +
+        `\tobject given to template engine was:\n\t\t${plain(object)}\n`;
+    session.io.out(
+      `${error.written}Error executing template: ${error.message}. ` +
+        'Printing more information for debugging the template:\n' +
+        `\ttemplate was:\n\t\t${template.source}\n${data}\n`,
+    );
+    throw new CliError(
+      `error executing template ${JSON.stringify(template.source)}: ${error.message}`,
+    );
+  }
+}
+
+function pathPrinter(
+  session: Session,
+  { source, asJson }: { readonly source: string; readonly asJson: boolean },
+): Printer {
+  const strict = !session.flags.boolean('allow-missing-template-keys', true);
+  const text = source.includes('{') ? source : `{${source}}`;
+  const template = readPathTemplate(text);
+  return (object) => {
+    const missing = strict ? missingKey(template, object) : undefined;
+    if (missing !== undefined) {
+      throw new CliError(
+        `error executing jsonpath ${JSON.stringify(text)}: ${missing} is not found`,
+      );
+    }
+    if (!asJson) return renderTemplate(template, object);
+    const found = valuesOfTemplate(template, object).map((one) => sortMaps(one, undefined));
+    return `${printJson(found, '    ')}\n`;
+  };
+}
+
+function readPathTemplate(source: string): Template {
+  try {
+    return parseTemplate(source);
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error;
+    throw new CliError(`error parsing jsonpath ${source}, ${error.message}\n`);
+  }
+}
+
+/** A file of two lines, the headings and the paths, as the one line that says the same. */
+function columnsOfFile(text: string): string {
+  const [heads = [], paths = [], ...more] = text
+    .split('\n')
+    .map((line) => line.split(/[ \t\r]+/).filter((word) => word !== ''))
+    .filter((words) => words.length > 0);
+  if (heads.length === 0 || heads.length !== paths.length || more.length > 0) {
+    throw new CliError(
+      `number of headers (${heads.length}) and field specifications (${paths.length}) don't match`,
+    );
+  }
+  return heads.map((head, index) => `${head}:${paths[index]}`).join(',');
+}
+
+function columnsPrinter(session: Session, spec: string): Printer {
+  const columns = spec.split(',').map((column) => {
+    const colon = column.indexOf(':');
+    if (colon < 0) {
+      throw new CliError(
+        `unexpected custom-columns spec: ${column}, expected <header>:<json-path-expr>`,
+      );
+    }
+    const path = column.slice(colon + 1).replace(/^\{(.*)\}$/, '$1');
+    return { header: column.slice(0, colon), steps: parsePath(path) };
+  });
+  return (object) => {
+    const rows = itemsOf(object).map((item) =>
+      columns.map(({ steps }) => {
+        const values = selectPath(steps, item);
+        return values.length === 0 ? '<none>' : values.map(plain).join(',');
+      }),
+    );
+    const head = columns.map((column) => column.header);
+    return alignLines(session.flags.boolean('no-headers') ? rows : [head, ...rows]);
+  };
+}
+
+/** The members of a list, or the object itself. */
+export function itemsOf(object: JsonObject): JsonObject[] {
+  const isList = Array.isArray(object.items) && String(object.kind).endsWith('List');
+  return isList ? (object.items as JsonValue[]).filter(isObject) : [object];
+}
+
+function withoutManagedFields(object: JsonObject): JsonObject {
+  if (Array.isArray(object.items)) {
+    const items = object.items.map((one) => (isObject(one) ? withoutManagedFields(one) : one));
+    return { ...object, items };
+  }
+  if (!isObject(object.metadata) || object.metadata.managedFields === undefined) return object;
+  const { managedFields: _, ...metadata } = object.metadata;
+  return { ...object, metadata };
+}
+
+/** Prints what a write gave: in the format of `-o`, else `<kind>/<name> <what>`. */
+export function reportObject(session: Session, object: JsonObject, what: string): void {
+  const printer = printerOf(session);
+  session.io.out(printer === undefined ? `${objectLabel(object)} ${what}\n` : printer(object));
+}

@@ -1,0 +1,116 @@
+import { encodeJson } from '@wheelhouse/codec';
+import {
+  acceptedMetaGroups,
+  humanDuration,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+} from '@wheelhouse/machinery';
+import { listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
+
+/** A table as the server answers it, or as made here of plain objects. */
+export interface ObjectTable {
+  readonly columns: readonly { readonly name: string; readonly priority: number }[];
+  readonly rows: readonly { readonly cells: readonly JsonValue[]; readonly object: JsonObject }[];
+}
+
+/** Media types to ask for when rows are wanted; a server that makes no tables sends the objects. */
+export const tableAccept = acceptedMetaGroups
+  .map((group) => `application/json;as=Table;v=v1;g=${group}`)
+  .concat('application/json')
+  .join(',');
+
+/** Reads a Table, or makes the columns NAME and AGE of an object or list. */
+export function tableOf(body: JsonObject, nowMs: number): ObjectTable {
+  if (body.kind !== 'Table') return plainTable(body, nowMs);
+  return {
+    columns: listAt(body, 'columnDefinitions').map((column) => ({
+      name: textAt(column, 'name'),
+      priority: typeof column.priority === 'number' ? column.priority : 0,
+    })),
+    rows: listAt(body, 'rows').map((row) => ({
+      cells: Array.isArray(row.cells) ? row.cells : [],
+      object: objectAt(row, 'object'),
+    })),
+  };
+}
+
+function plainTable(body: JsonObject, nowMs: number): ObjectTable {
+  const objects = Array.isArray(body.items) ? body.items.filter(isObject) : [body];
+  return {
+    columns: [
+      { name: 'Name', priority: 0 },
+      { name: 'Age', priority: 0 },
+    ],
+    rows: objects.map((object) => ({ object, cells: [nameOf(object), ageOf(object, nowMs)] })),
+  };
+}
+
+function ageOf(object: JsonObject, nowMs: number): string {
+  const created = Date.parse(textAt(object, 'metadata', 'creationTimestamp'));
+  return Number.isNaN(created) ? '<unknown>' : humanDuration(nowMs - created);
+}
+
+export interface TableOptions {
+  readonly wide: boolean;
+  readonly withNamespace: boolean;
+  readonly withLabels: boolean;
+  readonly labelColumns: readonly string[];
+  readonly headers: boolean;
+}
+
+/** The texts of a table, heading first when wanted. */
+export function tableLines(table: ObjectTable, options: TableOptions): string[][] {
+  const shown = table.columns.flatMap(({ priority }, index) =>
+    options.wide || priority === 0 ? [index] : [],
+  );
+  const lines: string[][] = [];
+  if (options.headers) {
+    lines.push([
+      ...(options.withNamespace ? ['NAMESPACE'] : []),
+      ...shown.map((index) => table.columns[index]!.name.toUpperCase()),
+      ...options.labelColumns.map((label) => label.split('/').at(-1)!.toUpperCase()),
+      ...(options.withLabels ? ['LABELS'] : []),
+    ]);
+  }
+  for (const { cells, object } of table.rows) {
+    const labels = objectAt(object, 'metadata', 'labels');
+    lines.push([
+      ...(options.withNamespace ? [namespaceOf(object)] : []),
+      ...shown.map((index) => cellText(cells[index])),
+      ...options.labelColumns.map((label) => textAt(labels, label)),
+      ...(options.withLabels ? [labelsText(labels)] : []),
+    ]);
+  }
+  return lines;
+}
+
+function cellText(value: JsonValue | undefined): string {
+  if (value === undefined || value === null) return '<none>';
+  const text = typeof value === 'string' ? value : encodeJson(value).toString();
+  return text.replace(/[\n\r\f]+/g, ' ');
+}
+
+/** `a=b,c=d`, or `<none>`. */
+export function labelsText(labels: JsonObject): string {
+  const pairs = Object.keys(labels)
+    .sort()
+    .map((name) => `${name}=${String(labels[name])}`);
+  return pairs.length === 0 ? '<none>' : pairs.join(',');
+}
+
+/** Aligns columns three blanks apart; `widths` grows and keeps a watch's later rows in place. */
+export function alignLines(lines: readonly (readonly string[])[], widths: number[] = []): string {
+  for (const line of lines) {
+    line.forEach((cell, column) => {
+      widths[column] = Math.max(widths[column] ?? 6, cell.length + 3);
+    });
+  }
+  return lines
+    .map((line) => {
+      const last = line.length - 1;
+      const cells = line.map((cell, at) => (at === last ? cell : cell.padEnd(widths[at]!)));
+      return `${cells.join('')}\n`;
+    })
+    .join('');
+}

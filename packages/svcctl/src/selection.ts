@@ -1,0 +1,179 @@
+import { type ApiClient, type ApiResource, listPages, resourcePath } from '@wheelhouse/client';
+import { isObject, type JsonObject } from '@wheelhouse/machinery';
+import { NoMatchError } from './errors.ts';
+import type { FlagSpec } from './flags.ts';
+import { CliError } from './io.ts';
+import { loadManifests, manifestFlags } from './manifests.ts';
+import { nameOf, namespaceOf } from './objects.ts';
+import type { Session } from './session.ts';
+
+/** What a command line names: whole collections, or single objects. */
+export interface Target {
+  readonly resource: ApiResource;
+  /** Empty for all namespaces, and for cluster-scoped kinds. */
+  readonly namespace: string;
+  readonly name: string | undefined;
+  /** The file it was named by, if any. */
+  readonly source?: string;
+}
+
+export const selectorFlags: readonly FlagSpec[] = [
+  { name: 'selector', short: 'l', type: 'text', help: 'Label selector' },
+  { name: 'field-selector', type: 'text', help: 'Field selector' },
+  { name: 'all-namespaces', short: 'A', type: 'boolean', help: 'Across all namespaces' },
+];
+
+/** Flags of commands that take files or names. */
+export const selectionFlags: readonly FlagSpec[] = [...selectorFlags, ...manifestFlags];
+
+/**
+ * Reads `TYPE`, `TYPE NAME…`, `TYPE1,TYPE2`, `TYPE/NAME…` or `-f`. Throws CliError for words the
+ * server doesn't know.
+ */
+export async function selectTargets(
+  session: Session,
+  args: readonly string[],
+): Promise<readonly Target[]> {
+  if (session.flags.list('filename').length > 0) {
+    if (args.length === 0) return targetsOfFiles(session);
+    throw new CliError(
+      'when paths, URLs, or stdin is provided as input, you may not specify resource arguments as well',
+    );
+  }
+  const [first, ...names] = args;
+  if (first === undefined) {
+    throw new CliError(
+      'You must provide one or more resources by argument or filename.\n' +
+        "Example resource specifications include:\n  '-f rsrc.yaml'\n  '--filename=rsrc.json'\n" +
+        "  '<resource> <name>'\n  '<resource>'",
+    );
+  }
+  const isPairs = args.some((arg) => arg.includes('/'));
+  if (isPairs || names.length > 0) checkNoSelector(session, isPairs);
+  if (isPairs) return targetsOfPairs(session, args);
+  const resources = await resourcesOf(session, first);
+  return resources.flatMap((resource): Target[] => {
+    const namespace = namespaceFor(session, resource);
+    if (names.length === 0) return [{ resource, namespace, name: undefined }];
+    if (session.flags.boolean('all-namespaces') && resource.namespaced) {
+      throw new CliError('a resource cannot be retrieved by name across all namespaces');
+    }
+    return names.map((name) => ({ resource, namespace, name }));
+  });
+}
+
+/** Collections are only meant where something says which of their objects. Throws CliError. */
+export function checkSelected({ flags }: Session, targets: readonly Target[]): void {
+  const selected = flags.boolean('all') || flags.has('selector') || flags.has('field-selector');
+  if (targets.some((target) => target.name === undefined) && !selected) {
+    throw new CliError('resource(s) were provided, but no name was specified');
+  }
+}
+
+/** Names say what is meant already. */
+function checkNoSelector({ flags }: Session, isPairs: boolean): void {
+  const all = flags.boolean('all');
+  if (!all && !flags.has('selector') && !flags.has('field-selector')) return;
+  throw new CliError(
+    isPairs
+      ? 'selectors and the all flag cannot be used when passing resource/name arguments'
+      : 'name cannot be provided when a selector is specified',
+  );
+}
+
+async function targetsOfFiles(session: Session): Promise<Target[]> {
+  const targets: Target[] = [];
+  for (const { object, source } of await loadManifests(session)) {
+    const resource = await resourceOfObject(session, object);
+    const namespace = resource.namespaced ? namespaceOf(object) || session.namespace : '';
+    targets.push({ resource, namespace, name: nameOf(object), source });
+  }
+  return targets;
+}
+
+async function targetsOfPairs(session: Session, args: readonly string[]): Promise<Target[]> {
+  const targets: Target[] = [];
+  for (const arg of args) {
+    const [type = '', name = '', ...more] = arg.split('/');
+    if (name === '' && !arg.includes('/')) {
+      throw new CliError(
+        'there is no need to specify a resource type as a separate argument when passing ' +
+          "arguments in resource/name form (e.g. 'svcctl get resource/<resource_name>' " +
+          "instead of 'svcctl get resource resource/<resource_name>'",
+      );
+    }
+    if (more.length > 0) {
+      throw new CliError('arguments in resource/name form may not have more than one slash');
+    }
+    if (type === '' || name === '') {
+      throw new CliError('arguments in resource/name form must have a single resource and name');
+    }
+    const resource = await session.resource(type);
+    targets.push({ resource, namespace: namespaceFor(session, resource), name });
+  }
+  return targets;
+}
+
+async function resourcesOf(session: Session, words: string): Promise<ApiResource[]> {
+  const mapper = await session.mapper();
+  const found: ApiResource[] = [];
+  for (const word of words.split(',').filter((one) => one !== '')) {
+    const category = mapper.byName(word) === undefined ? mapper.byCategory(word) : [];
+    if (category.length > 0) found.push(...category);
+    else found.push(await session.resource(word));
+  }
+  return found;
+}
+
+function namespaceFor(session: Session, resource: ApiResource): string {
+  if (!resource.namespaced || session.flags.boolean('all-namespaces')) return '';
+  return session.namespace;
+}
+
+/** The resource that serves an object from a file; throws in kubectl's words when there is none. */
+export async function resourceOfObject(session: Session, object: JsonObject): Promise<ApiResource> {
+  const apiVersion = typeof object.apiVersion === 'string' ? object.apiVersion : '';
+  const kind = typeof object.kind === 'string' ? object.kind : '';
+  const found = (await session.mapper()).byKind(apiVersion, kind);
+  if (found === undefined) throw new NoMatchError({ object, apiVersion, kind });
+  return found;
+}
+
+/** The selector parameters of the flags. */
+export function selectorQuery(session: Session): Record<string, string | undefined> {
+  return {
+    labelSelector: session.flags.text('selector'),
+    fieldSelector: session.flags.text('field-selector'),
+  };
+}
+
+export const targetPath = (target: Target, subresource = ''): string =>
+  resourcePath(target.resource, {
+    namespace: target.namespace,
+    name: target.name ?? '',
+    subresource,
+  });
+
+/** Reads the objects of a target: the one named, or all that the selectors keep. */
+export async function fetchTarget(session: Session, target: Target): Promise<JsonObject[]> {
+  const { client } = session;
+  if (target.name !== undefined) {
+    return [await client.get(targetPath(target, session.flags.text('subresource') ?? ''))];
+  }
+  return listObjects(client, target, selectorQuery(session));
+}
+
+/** All objects of a collection; apiVersion and kind are filled in, lists leave them out. */
+export async function listObjects(
+  client: ApiClient,
+  target: Target,
+  query: Readonly<Record<string, string | undefined>>,
+): Promise<JsonObject[]> {
+  const objects: JsonObject[] = [];
+  for await (const page of listPages(client, { path: targetPath(target), query })) {
+    const kind = String(page.kind).replace(/List$/, '');
+    const items = Array.isArray(page.items) ? page.items.filter(isObject) : [];
+    objects.push(...items.map((item) => ({ apiVersion: page.apiVersion, kind, ...item })));
+  }
+  return objects;
+}

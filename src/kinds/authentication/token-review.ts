@@ -1,9 +1,0 @@
-import type { ResourceDef } from '../../catalogue/resource-def.ts';
-import type { Dialect } from '../../dialect.ts';
-import { virtualKind } from '../virtual-kind.ts';
-
-/** TokenReview: whose token is this, as the server sees it? (AUTHN-10) */
-export function tokenReview(dialect: Dialect): ResourceDef {
-  const spec = { token: 'example' };
-  return virtualKind({ dialect, facts: 'authentication', kind: 'TokenReview', spec });
-}

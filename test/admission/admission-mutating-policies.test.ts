@@ -1,0 +1,307 @@
+import type { JsonObject } from '@wheelhouse/machinery';
+import { readFeatureGates } from '@wheelhouse/server/testing';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { configMap, startTestServer, type TestServer } from '../support/harness.ts';
+import { type PolicyKit, policyKit } from './admission-policies.ts';
+import { registration } from './admission-service.ts';
+
+let server: TestServer;
+let kit: PolicyKit;
+const runtimeConfig = new Map([[`${registration}/v1alpha1`, true]]);
+
+beforeAll(async () => {
+  server = await startTestServer({
+    runtimeConfig,
+    featureGates: readFeatureGates(['MutatingAdmissionPolicy=true']).gates,
+  });
+});
+afterAll(() => server.stop());
+beforeEach(async () => {
+  await kit?.clear();
+  kit = await policyKit(server, 'Mutating');
+});
+
+const apply = (expression: string): JsonObject => ({
+  patchType: 'ApplyConfiguration',
+  applyConfiguration: { expression },
+});
+const jsonPatch = (expression: string): JsonObject => ({
+  patchType: 'JSONPatch',
+  jsonPatch: { expression },
+});
+const labels = (text: string) => apply(`Object{metadata: Object.metadata{labels: {${text}}}}`);
+const create = (name = 'a', more: JsonObject = {}) => server.post(kit.maps, configMap(name, more));
+
+const container = (name: string, more: JsonObject = {}) => ({ name, image: 'i', ...more });
+const pod = (name: string, spec: JsonObject = {}): JsonObject => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name },
+  spec: { containers: [container('c')], ...spec },
+});
+const pods = { operations: ['CREATE'], apiGroups: [''], apiVersions: ['v1'], resources: ['pods'] };
+const aboutPods = { resourceRules: [pods] };
+const createPod = (name: string, spec: JsonObject = {}) =>
+  server.post(`/api/v1/namespaces/${kit.namespace}/pods`, pod(name, spec));
+
+describe('ADM-3: apply configurations', () => {
+  test('ADM-3: fields are merged into the object, the others stay', async () => {
+    await kit.bound({ mutations: [labels('"added": object.data.a')] });
+    const made = await create('a', { metadata: { name: 'a', labels: { mine: 'yes' } } });
+    expect(made.status).toBe(201);
+    expect(made.body.metadata.labels).toEqual({ mine: 'yes', added: '1' });
+    expect(made.body.data).toEqual({ a: '1' });
+  });
+
+  test('ADM-3: items of a list are merged by their keys, and defaulted', async () => {
+    const expression =
+      'Object{spec: Object.spec{containers: [Object.spec.containers{' +
+      'name: "c", env: [Object.spec.containers.env{name: "E", value: "1"}]}]}}';
+    await kit.bound({ mutations: [apply(expression)] }, {}, aboutPods);
+    const made = await createPod('p', { containers: [container('c'), container('d')] });
+    expect(made.status).toBe(201);
+    const [first, second] = made.body.spec.containers;
+    expect(first).toMatchObject({ name: 'c', env: [{ name: 'E', value: '1' }], image: 'i' });
+    expect(second.env).toBeUndefined();
+  });
+
+  test.each<[string, string, string]>([
+    [
+      'an atomic list',
+      'Object{spec: Object.spec{containers: [Object.spec.containers{name: "c", args: ["x"]}]}}',
+      'invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: ' +
+        '.spec.containers[0].args',
+    ],
+    [
+      'a field that there is not',
+      'Object{spec: Object.spec{nothing: 1}}',
+      'failed to convert patch object to typed object: .spec.nothing: field not declared in schema',
+    ],
+    [
+      'an object of another place',
+      'Object{spec: Object.other{}}',
+      'type mismatch: unexpected type name "Object.other", expected "Object.spec", which matches ' +
+        'field name path from root Object type',
+    ],
+    [
+      'what fails',
+      'Object{metadata: Object.metadata{labels: {"a": object.spec.none}}}',
+      'resulted in error: no such key: none',
+    ],
+  ])('ADM-3: %s is refused', async (_, expression, why) => {
+    const { policy, binding } = await kit.bound({ mutations: [apply(expression)] }, {}, aboutPods);
+    const refused = await createPod('p');
+    expect(refused.status).toBe(403);
+    expect(refused.body.reason).toBe('Invalid');
+    const head = `policy '${policy}' with binding '${binding}' denied request: `;
+    expect(refused.body.message.slice(0, head.length)).toBe(head);
+    expect(refused.body.message).toContain(why);
+    expect(refused.body.details.causes).toEqual([{ message: refused.body.message }]);
+    await kit.clear();
+    await kit.bound({ mutations: [apply(expression)], failurePolicy: 'Ignore' }, {}, aboutPods);
+    expect((await createPod('p')).status).toBe(201);
+  });
+
+  test('ADM-3: what comes of it is validated like what a client sends', async () => {
+    await kit.bound({ mutations: [labels('"a b": "c"')] });
+    const refused = await create();
+    expect(refused.status).toBe(422);
+    expect(refused.body.message).toContain('metadata.labels');
+  });
+});
+
+describe('ADM-3: JSON patches', () => {
+  test('ADM-3: operations with texts, objects and escaped keys', async () => {
+    const expression =
+      '[JSONPatch{op: "test", path: "/spec/containers/0/name", value: "c"},' +
+      'JSONPatch{op: "add", path: "/metadata/annotations", value: {}},' +
+      'JSONPatch{op: "add", path: "/metadata/annotations/" + jsonpatch.escapeKey("x.com/y"), ' +
+      'value: jsonpatch.escapeKey("a~b/c")},' +
+      'JSONPatch{op: "add", path: "/spec/containers/-", value: Object.spec.containers{' +
+      'name: "side", image: "i", ports: [Object.spec.containers.ports{containerPort: 80}]}},' +
+      'JSONPatch{op: "copy", from: "/metadata/name", path: "/metadata/labels/name"}]';
+    const mutations = [labels('"x": "y"'), jsonPatch(expression)];
+    await kit.bound({ mutations }, {}, aboutPods);
+    const made = await createPod('p');
+    expect([made.status, made.body.message]).toEqual([201, undefined]);
+    expect(made.body.metadata).toMatchObject({
+      annotations: { 'x.com/y': 'a~0b~1c' },
+      labels: { x: 'y', name: 'p' },
+    });
+    expect(made.body.spec.containers[1]).toMatchObject({
+      name: 'side',
+      ports: [{ containerPort: 80, protocol: 'TCP' }],
+    });
+  });
+
+  test('ADM-3: a test that does not hold changes nothing', async () => {
+    const expression =
+      '[JSONPatch{op: "add", path: "/data/b", value: "2"},' +
+      'JSONPatch{op: "test", path: "/data/a", value: "other"}]';
+    await kit.bound({ mutations: [jsonPatch(expression)] });
+    expect((await create()).body.data).toEqual({ a: '1' });
+  });
+
+  test('ADM-3: a patch that does not fit is refused', async () => {
+    await kit.bound({ mutations: [jsonPatch('[JSONPatch{op: "remove", path: "/data/none"}]')] });
+    const refused = await create();
+    expect(refused.status).toBe(403);
+    expect(refused.body.message).toContain('denied request: JSON Patch: ');
+  });
+
+  test('ADM-3: a patch that makes something else of it is an error of the server', async () => {
+    const expression = '[JSONPatch{op: "replace", path: "/data", value: 1}]';
+    await kit.bound({ mutations: [jsonPatch(expression)], failurePolicy: 'Ignore' });
+    expect((await create()).status).toBe(500);
+  });
+});
+
+describe('ADM-3: mutating policies', () => {
+  test('ADM-3: see parameters, variables and what others have made before', async () => {
+    await server.post(`/api/v1/namespaces/${kit.params}/configmaps`, configMap('p'));
+    const paramRef = { name: 'p', namespace: kit.params, parameterNotFoundAction: 'Deny' };
+    await kit.bound(
+      {
+        paramKind: { apiVersion: 'v1', kind: 'ConfigMap' },
+        variables: [{ name: 'wanted', expression: 'params.data.a' }],
+        mutations: [labels('"first": string(variables.wanted)')],
+      },
+      { paramRef },
+    );
+    await kit.bound({ mutations: [labels('"second": object.metadata.labels.first + "2"')] });
+    const made = await create();
+    expect([made.body.message, made.body.metadata.labels]).toEqual([
+      undefined,
+      { first: '1', second: '12' },
+    ]);
+  });
+
+  test('ADM-3: a binding that does not say what becomes of missing parameters denies', async () => {
+    const { binding } = await kit.bound(
+      {
+        paramKind: { apiVersion: 'v1', kind: 'ConfigMap' },
+        mutations: [labels('"first": string(params.data.a)')],
+      },
+      { paramRef: { name: 'none', namespace: kit.params } },
+    );
+    const path = `/apis/${registration}/v1alpha1/mutatingadmissionpolicybindings/${binding}`;
+    expect((await server.get(path)).body.spec.paramRef.parameterNotFoundAction).toBe('Deny');
+    const refused = await create();
+    expect(refused.status).toBe(403);
+    expect(refused.body.message).toContain('no params found for policy binding with `Deny`');
+  });
+
+  test('ADM-3: matchConditions keep a policy out, and refuse when they fail', async () => {
+    const mutations = [labels('"added": "yes"')];
+    const conditions = (expression: string) => [{ name: 'c', expression }];
+    await kit.bound({ mutations, matchConditions: conditions('object.data.a == "2"') });
+    expect((await create('a')).body.metadata.labels).toBeUndefined();
+    const two = await create('b', { data: { a: '2' } });
+    expect(two.body.metadata.labels).toEqual({ added: 'yes' });
+    await kit.clear();
+    await kit.bound({ mutations, matchConditions: conditions('object.data.none == "1"') });
+    expect((await create('c')).status).toBe(403);
+  });
+
+  test('ADM-3: reinvocationPolicy IfNeeded: asked again when the object changed later', async () => {
+    const count = '"seen": string(has(object.data.late) ? object.data.late : "none")';
+    const late = jsonPatch('[JSONPatch{op: "add", path: "/data/late", value: "yes"}]');
+    await kit.bound({ mutations: [labels(count)], reinvocationPolicy: 'IfNeeded' });
+    await kit.bound({ mutations: [late] });
+    expect((await create('a')).body.metadata.labels).toEqual({ seen: 'yes' });
+    await kit.clear();
+    await kit.bound({ mutations: [labels(count)] });
+    await kit.bound({ mutations: [late] });
+    expect((await create('b')).body.metadata.labels).toEqual({ seen: 'none' });
+  });
+
+  test('ADM-3: a kind of parameters that nobody knows refuses in the policy’s name', async () => {
+    const { policy } = await kit.bound({
+      paramKind: { apiVersion: 'example.com/v1', kind: 'Missing' },
+      mutations: [labels('"a": "b"')],
+    });
+    const refused = await create();
+    expect([refused.status, refused.body.reason]).toEqual([403, 'Forbidden']);
+    expect(refused.body.message).toBe(
+      `policy "${policy}" denied request: failed to configure policy: failed to find resource ` +
+        "referenced by paramKind: 'example.com/v1, Kind=Missing'",
+    );
+  });
+
+  test('ADM-3: what is deleted is not changed, and checks are counted', async () => {
+    const { policy, binding } = await kit.bound({ mutations: [labels('"a": "b"')] });
+    await create();
+    expect((await server.remove(`${kit.maps}/a`)).status).toBe(200);
+    const { text } = await server.get('/metrics');
+    expect(text).toContain(
+      'apiserver_mutating_admission_policy_check_total{' +
+        `error_type="no_error",policy="${policy}",policy_binding="${binding}"} 1`,
+    );
+  });
+
+  test.each<[string, JsonObject, string]>([
+    ['no mutation', { mutations: [] }, 'spec.mutations: Required value: mutations must contain'],
+    ['no patch type', { mutations: [{}] }, 'spec.mutations[0].patchType: Required value'],
+    [
+      'an unknown patch type',
+      { mutations: [{ patchType: 'Odd' }] },
+      'Unsupported value: "Odd": supported values: "ApplyConfiguration", "JSONPatch"',
+    ],
+    [
+      'the patch of another type',
+      { mutations: [{ ...jsonPatch('[]'), patchType: 'ApplyConfiguration' }] },
+      'spec.mutations[0].applyConfiguration: Required value: must be specified when patchType is ' +
+        'ApplyConfiguration, spec.mutations[0].jsonPatch: Invalid value: "{jsonPatch}": must not ' +
+        'be specified when patchType is ApplyConfiguration',
+    ],
+    [
+      'an expression of a text',
+      { mutations: [apply('"x"')] },
+      'must evaluate to Object but got string',
+    ],
+    [
+      'an expression of an object',
+      { mutations: [jsonPatch('Object{}')] },
+      'must evaluate to list(JSONPatch) but got Object',
+    ],
+    [
+      'an operation with a wrong field',
+      { mutations: [jsonPatch('[JSONPatch{op: 1}]')] },
+      "expected type of field 'op' is 'string' but provided type is 'int'",
+    ],
+    ['an unknown object', { mutations: [apply('Odd{}')] }, "undeclared reference to 'Odd'"],
+    [
+      'no reinvocationPolicy',
+      { reinvocationPolicy: '' },
+      'spec.reinvocationPolicy: Required value',
+    ],
+    [
+      'an unknown reinvocationPolicy',
+      { reinvocationPolicy: 'Odd' },
+      'spec.reinvocationPolicy: Unsupported value: "Odd": supported values: "IfNeeded", "Never"',
+    ],
+  ])('ADM-3: %s is refused', async (_, spec, wanted) => {
+    const whole = { mutations: [labels('"a": "b"')], ...spec };
+    const message = await kit.policy(whole).catch((error: Error) => error.message);
+    expect(JSON.parse(message.slice(message.indexOf('{'))).message).toContain(wanted);
+  });
+
+  test('ADM-3: without its gate the kinds are served and change nothing', async () => {
+    const plain = await startTestServer({ runtimeConfig });
+    try {
+      const other = await policyKit(plain, 'Mutating');
+      await other.bound({ mutations: [labels('"a": "b"')] });
+      const made = await plain.post(other.maps, configMap('a'));
+      expect(made.body.metadata.labels).toBeUndefined();
+    } finally {
+      await plain.stop();
+    }
+    const stable = await startTestServer();
+    try {
+      const path = `/apis/${registration}/v1alpha1/mutatingadmissionpolicies`;
+      expect((await stable.get(path)).status).toBe(404);
+    } finally {
+      await stable.stop();
+    }
+  });
+});

@@ -1,0 +1,130 @@
+import type { JsonObject } from '@wheelhouse/machinery';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { rbacGroup, rbacPath } from '../authentication/token-users.ts';
+import { causesOf } from '../custom-kinds/custom-kinds.ts';
+import { startTestServer, type TestServer } from '../support/harness.ts';
+import { type PolicyKit, policies, policyKit } from './admission-policies.ts';
+import { registration } from './admission-service.ts';
+
+let server: TestServer;
+let kit: PolicyKit;
+const bindings = `/apis/${registration}/v1/validatingadmissionpolicybindings`;
+const jane = { headers: { 'impersonate-user': 'jane', 'impersonate-group': 'devs' } };
+const shown = '&{jane  [devs system:authenticated] map[]}';
+
+beforeAll(async () => {
+  server = await startTestServer();
+  await allow('writer', {
+    apiGroups: [registration],
+    resources: ['validatingadmissionpolicies', 'validatingadmissionpolicybindings'],
+    verbs: ['create', 'update', 'patch', 'delete', 'get'],
+  });
+});
+afterAll(() => server.stop());
+beforeEach(async () => {
+  await kit?.clear();
+  kit = await policyKit(server);
+});
+
+/** Lets jane do something everywhere. */
+async function allow(name: string, rule: JsonObject): Promise<() => Promise<void>> {
+  const apiVersion = `${rbacGroup}/v1`;
+  const role = { apiVersion, kind: 'ClusterRole', metadata: { name }, rules: [rule] };
+  const binding = {
+    apiVersion,
+    kind: 'ClusterRoleBinding',
+    metadata: { name },
+    roleRef: { apiGroup: rbacGroup, kind: 'ClusterRole', name },
+    subjects: [{ apiGroup: rbacGroup, kind: 'User', name: 'jane' }],
+  };
+  const paths = [`${rbacPath}/clusterroles`, `${rbacPath}/clusterrolebindings`];
+  expect((await server.post(paths[0] as string, role)).status).toBe(201);
+  expect((await server.post(paths[1] as string, binding)).status).toBe(201);
+  return async () => {
+    for (const path of paths) await server.remove(`${path}/${name}`);
+  };
+}
+
+let made = 0;
+const policy = (paramKind: JsonObject): JsonObject => {
+  made += 1;
+  const rule = { apiGroups: [''], apiVersions: ['v1'], operations: ['*'], resources: ['pods'] };
+  return {
+    apiVersion: `${registration}/v1`,
+    kind: 'ValidatingAdmissionPolicy',
+    metadata: { name: `secretive-${made}` },
+    spec: {
+      paramKind,
+      matchConstraints: { resourceRules: [rule] },
+      validations: [{ expression: 'params == null' }],
+    },
+  };
+};
+const secrets = { apiVersion: 'v1', kind: 'Secret' };
+const readSecrets = { apiGroups: [''], resources: ['secrets'], verbs: ['get'] };
+
+test('ADM-3: nobody leads a policy to parameters that they may not read', async () => {
+  const refused = await server.post(policies, policy(secrets), jane);
+  expect(refused.status).toBe(422);
+  expect(causesOf(refused)).toEqual([
+    `spec.paramKind: Forbidden: user ${shown} must have "get" permission on all objects of the ` +
+      'referenced paramKind (kind=Secret, apiVersion=v1)',
+  ]);
+  const withdraw = await allow('reader', readSecrets);
+  const body = policy(secrets);
+  const created = await server.post(policies, body, jane);
+  expect(created.status).toBe(201);
+  await withdraw();
+  const path = `${policies}/${(body['metadata'] as JsonObject)['name']}`;
+  // What leads there already may be changed otherwise.
+  const other = { spec: { validations: [{ expression: 'params != null' }] } };
+  expect((await server.patch(path, other, 'merge', jane)).status).toBe(200);
+  const elsewhere = { spec: { paramKind: { apiVersion: 'v1', kind: 'ConfigMap' } } };
+  const moved = await server.patch(path, elsewhere, 'merge', jane);
+  expect(causesOf(moved)[0]).toContain('(kind=ConfigMap, apiVersion=v1)');
+  await server.remove(path);
+});
+
+test('ADM-3: a kind that nobody knows needs the right to read its whole version', async () => {
+  const unknown = { apiVersion: 'example.com/v1', kind: 'Nothing' };
+  expect((await server.post(policies, policy(unknown), jane)).status).toBe(422);
+  const withdraw = await allow('all-of-group', {
+    apiGroups: ['example.com'],
+    resources: ['*'],
+    verbs: ['get'],
+  });
+  expect((await server.post(policies, policy(unknown), jane)).status).toBe(201);
+  await withdraw();
+  expect((await server.post(policies, policy(unknown))).status).toBe(201);
+});
+
+test('ADM-3: nobody binds a policy to parameters that they may not read', async () => {
+  const policyName = await kit.policy({
+    paramKind: secrets,
+    validations: [{ expression: 'true' }],
+  });
+  const binding = (name: string) => ({
+    apiVersion: `${registration}/v1`,
+    kind: 'ValidatingAdmissionPolicyBinding',
+    metadata: { name },
+    spec: {
+      policyName,
+      validationActions: ['Deny'],
+      paramRef: { name: 'a', namespace: 'default', parameterNotFoundAction: 'Deny' },
+    },
+  });
+  const refused = await server.post(bindings, binding('leading'), jane);
+  expect(refused.status).toBe(422);
+  expect(causesOf(refused)).toEqual([
+    `spec.paramRef: Forbidden: user ${shown} does not have "get" permission on the object ` +
+      'referenced by paramRef',
+  ]);
+  const withdraw = await allow('reader', { ...readSecrets, resourceNames: ['a'] });
+  expect((await server.post(bindings, binding('leading'), jane)).status).toBe(201);
+  await withdraw();
+  const change = { spec: { validationActions: ['Warn'] } };
+  const changed = await server.patch(`${bindings}/leading`, change, 'merge', jane);
+  expect(changed.status).toBe(422);
+  expect((await server.patch(`${bindings}/leading`, change, 'merge')).status).toBe(200);
+  await server.remove(`${bindings}/leading`);
+});

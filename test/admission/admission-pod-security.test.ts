@@ -1,0 +1,142 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { mustCreate } from '../authentication/token-users.ts';
+import { type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer();
+});
+afterAll(() => server.stop());
+
+const label = (mode: string) => `pod-security.svc.io/${mode}`;
+let count = 0;
+
+function namespaceOf(name: string, labels: Record<string, string>) {
+  return { apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } };
+}
+
+/** A namespace with labels of these modes; gives the path of its core resources. */
+async function withPolicy(modes: Record<string, string>): Promise<string> {
+  count += 1;
+  const labels = Object.fromEntries(
+    Object.entries(modes).map(([mode, text]) => [label(mode), text]),
+  );
+  await mustCreate(server, '/api/v1/namespaces', namespaceOf(`secure-${count}`, labels));
+  return `/api/v1/namespaces/secure-${count}`;
+}
+
+function pod(name: string, spec: Loose = {}): Loose {
+  const containers = [{ name: 'main', image: 'x:1' }];
+  return { apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec: { containers, ...spec } };
+}
+
+const host = 'host namespaces (hostNetwork=true)';
+
+test('ADM-1: what the namespace enforces is refused, also in a dry run', async () => {
+  const core = await withPolicy({ enforce: 'baseline' });
+  for (const query of ['', '?dryRun=All']) {
+    const answer = await server.post(`${core}/pods${query}`, pod('p', { hostNetwork: true }));
+    expect(answer.status).toBe(403);
+    expect(answer.body.reason).toBe('Forbidden');
+    expect(answer.body.message).toBe(
+      `pods "p" is forbidden: violates PodSecurity "baseline:latest": ${host}`,
+    );
+    expect(answer.warnings).toEqual([]);
+  }
+  expect((await server.post(`${core}/pods`, pod('p'))).status).toBe(201);
+  const restricted = await withPolicy({ enforce: 'restricted', 'enforce-version': 'v1.25' });
+  const answer = await server.post(`${restricted}/pods`, pod('p'));
+  expect(answer.body.message).toMatch(
+    /^pods "p" is forbidden: violates PodSecurity "restricted:v1.25": allowPrivilegeEscalation != false /,
+  );
+});
+
+test('ADM-1: what it warns of is warned of; without labels nothing is', async () => {
+  const core = await withPolicy({ warn: 'baseline' });
+  const warned = await server.post(`${core}/pods`, pod('p', { hostNetwork: true }));
+  expect(warned.status).toBe(201);
+  expect(warned.warnings).toEqual([`would violate PodSecurity "baseline:latest": ${host}`]);
+  const open = await withPolicy({});
+  const quiet = await server.post(`${open}/pods`, pod('p', { hostNetwork: true }));
+  expect(quiet.status).toBe(201);
+  expect(quiet.warnings).toEqual([]);
+});
+
+test('ADM-1: templates are warned of what their pods would be refused for', async () => {
+  const core = await withPolicy({ enforce: 'baseline' });
+  const template = {
+    metadata: { labels: { a: 'b' } },
+    spec: { hostNetwork: true, containers: [{ name: 'main', image: 'x:1' }] },
+  };
+  const deployment = {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name: 'd' },
+    spec: { selector: { matchLabels: { a: 'b' } }, template },
+  };
+  const path = `${core.replace('/api/v1', '/apis/apps/v1')}/deployments`;
+  const answer = await server.post(path, deployment);
+  expect(answer.status).toBe(201);
+  expect(answer.warnings).toEqual([`would violate PodSecurity "baseline:latest": ${host}`]);
+  const jobTemplate = {
+    spec: { template: { spec: { ...template.spec, restartPolicy: 'Never' } } },
+  };
+  const cronJob = {
+    apiVersion: 'batch/v1',
+    kind: 'CronJob',
+    metadata: { name: 'c' },
+    spec: { schedule: '* * * * *', jobTemplate },
+  };
+  const jobs = await server.post(`${core.replace('/api/v1', '/apis/batch/v1')}/cronjobs`, cronJob);
+  expect(jobs.warnings).toEqual([`would violate PodSecurity "baseline:latest": ${host}`]);
+});
+
+test('ADM-1: a pod that was there may be changed, but not its image', async () => {
+  const core = await withPolicy({});
+  const path = `${core}/pods/p`;
+  await mustCreate(server, `${core}/pods`, pod('p', { hostNetwork: true }));
+  const labels = { metadata: { labels: { [label('enforce')]: 'baseline' } } };
+  await server.patch(core, labels, 'merge');
+  const labelled = await server.patch(path, { metadata: { labels: { a: 'b' } } }, 'merge');
+  expect(labelled.status).toBe(200);
+  const image = [{ op: 'replace', path: '/spec/containers/0/image', value: 'x:2' }];
+  const changed = await server.patch(path, image, 'json');
+  expect(changed.status).toBe(403);
+  expect(changed.body.message).toContain(`violates PodSecurity "baseline:latest": ${host}`);
+});
+
+test('ADM-1: a namespace that comes to demand more tells which pods would not do', async () => {
+  const core = await withPolicy({});
+  const name = core.split('/').at(-1);
+  for (const one of ['b', 'a', 'c']) {
+    await mustCreate(server, `${core}/pods`, pod(one, { hostNetwork: true }));
+  }
+  await mustCreate(server, `${core}/pods`, pod('d', { hostPID: true, hostNetwork: true }));
+  const demand = (level: string) =>
+    server.patch(core, { metadata: { labels: { [label('enforce')]: level } } }, 'merge');
+  const answer = await demand('baseline');
+  expect(answer.status).toBe(200);
+  expect(answer.warnings).toEqual([
+    `existing pods in namespace "${name}" violate the new PodSecurity enforce level "baseline:latest"`,
+    'a (and 3 other pods): host namespaces',
+  ]);
+  expect((await demand('privileged')).warnings).toEqual([]);
+});
+
+test('ADM-1: labels that say nothing readable are refused', async () => {
+  const labels = { [label('enforce')]: 'strict', [label('warn-version')]: '1.25' };
+  const answer = await server.post('/api/v1/namespaces', namespaceOf('bad', labels));
+  expect(answer.status).toBe(422);
+  expect(answer.body.details.causes).toEqual([
+    {
+      reason: 'FieldValueInvalid',
+      message: 'Invalid value: "strict": must be one of privileged, baseline, restricted',
+      field: `metadata.labels[${label('enforce')}]`,
+    },
+    {
+      reason: 'FieldValueInvalid',
+      message: 'Invalid value: "1.25": must be "latest" or "v1.x"',
+      field: `metadata.labels[${label('warn-version')}]`,
+    },
+  ]);
+});

@@ -1,0 +1,172 @@
+import type { JsonObject } from '@wheelhouse/machinery';
+import { eventually, type Loose, type TestServer } from '../support/harness.ts';
+import { type Received, type Reply, startWebhookService } from '../support/webhook-service.ts';
+
+/** The group of admission's own objects in the tests' dialect. */
+export const registration = 'admissionregistration.svc.io';
+export const configurations = {
+  mutating: `/apis/${registration}/v1/mutatingwebhookconfigurations`,
+  validating: `/apis/${registration}/v1/validatingwebhookconfigurations`,
+} as const;
+
+/** What a webhook answers beside its verdict. */
+export type Response = Record<string, unknown>;
+
+/** An admission webhook over TLS, and configurations of a server that lead to it. */
+export interface AdmissionService {
+  readonly url: string;
+  readonly caBundle: string;
+  /** A bundle of the service's own certificate alone. */
+  readonly leafBundle: string;
+  /** Reviews that came to a path, in their order. */
+  at(path: string): readonly Loose[];
+  /** All calls, in their order. */
+  readonly received: readonly Received[];
+  /** What is said to calls at a path: a part of the response, or a whole answer. */
+  answer(path: string, make: (request: Loose) => Response): void;
+  reply(path: string, make: (call: Received) => Reply): void;
+  /** Calls back when a caller goes before it is answered. */
+  onGone(callback: () => void): void;
+  forget(): void;
+  stop(): Promise<void>;
+}
+
+/** Starts a service that allows what nothing else is said about. */
+export async function startAdmissionService(hosts?: readonly string[]): Promise<AdmissionService> {
+  const service = await startWebhookService(hosts);
+  const answers = new Map<string, (call: Received) => Reply>();
+  const pathOf = (call: Received) => call.path.split('?', 1)[0] ?? '';
+  service.answer = (call) => (answers.get(pathOf(call)) ?? ((one) => reviewed(one, {})))(call);
+  return {
+    url: service.url,
+    caBundle: Buffer.from(service.caPem).toString('base64'),
+    leafBundle: Buffer.from(service.leafPem).toString('base64'),
+    at: (path) => service.received.filter((call) => pathOf(call) === path).map(({ body }) => body),
+    received: service.received,
+    answer: (path, make) =>
+      void answers.set(path, (call) => reviewed(call, make(call.body.request))),
+    reply: (path, make) => void answers.set(path, make),
+    onGone(callback) {
+      service.onGone = callback;
+    },
+    forget() {
+      service.received.length = 0;
+      answers.clear();
+    },
+    stop: service.stop,
+  };
+}
+
+function reviewed(call: Received, response: Response): Reply {
+  const { apiVersion, kind, request } = call.body;
+  return { apiVersion, kind, response: { uid: request.uid, allowed: true, ...response } };
+}
+
+/** A response that patches. */
+export function patching(operations: readonly JsonObject[]): Response {
+  const patch = Buffer.from(JSON.stringify(operations)).toString('base64');
+  return { patchType: 'JSONPatch', patch };
+}
+
+/** A rule about the writes of ConfigMaps. */
+export const configMapRule: JsonObject = {
+  operations: ['*'],
+  apiGroups: [''],
+  apiVersions: ['v1'],
+  resources: ['configmaps'],
+};
+
+/** A webhook of a configuration at a path of the service, for one namespace alone. */
+export function webhook(
+  service: Pick<AdmissionService, 'url' | 'caBundle'>,
+  at: { readonly name?: string; readonly path: string; readonly namespace?: string } & Record<
+    string,
+    unknown
+  >,
+): JsonObject {
+  const { name = 'a.example.com', path, namespace, ...more } = at;
+  const label = 'svc.io/metadata.name';
+  const selector = namespace === undefined ? {} : { matchLabels: { [label]: namespace } };
+  return {
+    name,
+    admissionReviewVersions: ['v1'],
+    sideEffects: 'None',
+    clientConfig: { url: service.url + path, caBundle: service.caBundle },
+    rules: [configMapRule],
+    namespaceSelector: selector,
+    ...more,
+  } as JsonObject;
+}
+
+let made = 0;
+
+/** Creates a configuration of webhooks; gives its name and what removes it. */
+export async function configure(
+  server: TestServer,
+  type: keyof typeof configurations,
+  webhooks: readonly JsonObject[],
+  name = `c${++made}`,
+): Promise<{ readonly name: string; remove(): Promise<void> }> {
+  const kind = type === 'mutating' ? 'Mutating' : 'Validating';
+  const body = {
+    apiVersion: `${registration}/v1`,
+    kind: `${kind}WebhookConfiguration`,
+    metadata: { name },
+    webhooks,
+  };
+  const answer = await server.post(configurations[type], body);
+  if (answer.status !== 201) throw new Error(`configuration: ${answer.status} ${answer.text}`);
+  return {
+    name,
+    async remove() {
+      await server.remove(`${configurations[type]}/${name}`);
+    },
+  };
+}
+
+/** Configures webhooks of a test's own namespace, and takes them away again between tests. */
+export function hooksOf(
+  place: () => {
+    readonly server: TestServer;
+    readonly service: AdmissionService;
+    readonly namespace: string;
+  },
+): {
+  /** Gives the configuration's name. */
+  hooked(
+    type: keyof typeof configurations,
+    ...hooks: Parameters<typeof webhook>[1][]
+  ): Promise<string>;
+  /** Has something done with the next `unhook`. */
+  later(cleanup: () => Promise<void>): void;
+  /** Removes what was configured. */
+  unhook(): Promise<void>;
+} {
+  const cleanups: (() => Promise<void>)[] = [];
+  return {
+    async hooked(type, ...hooks) {
+      const { server, service, namespace } = place();
+      const made = hooks.map((hook) => webhook(service, { namespace, ...hook }));
+      const { name, remove } = await configure(server, type, made);
+      cleanups.push(remove);
+      return name;
+    },
+    later: (cleanup) => void cleanups.push(cleanup),
+    async unhook() {
+      for (const cleanup of cleanups.splice(0)) await cleanup();
+    },
+  };
+}
+
+/** Waits until a write of a throw-away ConfigMap is judged by the path. */
+export async function judged(
+  server: TestServer,
+  at: { readonly service: AdmissionService; readonly path: string; readonly namespace: string },
+): Promise<void> {
+  const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { generateName: 'probe-' } };
+  const query = '?dryRun=All';
+  await eventually(async () => {
+    await server.post(`/api/v1/namespaces/${at.namespace}/configmaps${query}`, body);
+    return at.service.at(at.path).length > 0;
+  }, `the webhook at ${at.path} was not asked`);
+}

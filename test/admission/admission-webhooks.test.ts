@@ -1,0 +1,556 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import {
+  configMap,
+  freshNamespace,
+  type Loose,
+  startTestServer,
+  type TestServer,
+} from '../support/harness.ts';
+import {
+  type AdmissionService,
+  configMapRule,
+  configure,
+  hooksOf,
+  judged,
+  patching,
+  registration,
+  startAdmissionService,
+  webhook,
+} from './admission-service.ts';
+
+let service: AdmissionService;
+let server: TestServer;
+let namespace: string;
+let maps: string;
+const { hooked, later, unhook } = hooksOf(() => ({ server, service, namespace }));
+
+beforeAll(async () => {
+  service = await startAdmissionService();
+  server = await startTestServer();
+});
+afterAll(async () => {
+  await server.stop();
+  await service.stop();
+});
+beforeEach(async () => {
+  await unhook();
+  service.forget();
+  namespace = await freshNamespace(server);
+  maps = `/api/v1/namespaces/${namespace}/configmaps`;
+});
+
+const requestAt = (path: string, index = 0): Loose => service.at(path)[index]?.request;
+
+describe('ADM-2: what a webhook is asked', () => {
+  test('ADM-2: a review with every field of the request, posted as upstream posts it', async () => {
+    await hooked('validating', { path: '/v' });
+    const user = { 'impersonate-user': 'amy', 'impersonate-uid': '7', 'impersonate-group': 'dev' };
+    const extra = { 'impersonate-extra-scopes': 'a' };
+    const query = '?fieldManager=me&fieldValidation=Strict&dryRun=All';
+    const answer = await server.post(`${maps}${query}`, configMap('a'), {
+      headers: { ...user, 'impersonate-group': 'system:masters', ...extra },
+    });
+    expect(answer.status).toBe(201);
+    const [call] = service.received;
+    expect(call).toMatchObject({ method: 'POST', path: '/v?timeout=10s' });
+    expect(call?.headers).toMatchObject({
+      accept: 'application/json, */*',
+      'content-type': 'application/json',
+      'user-agent': 'kube-apiserver-admission',
+    });
+    const kind = { group: '', version: 'v1', kind: 'ConfigMap' };
+    const resource = { group: '', version: 'v1', resource: 'configmaps' };
+    expect(call?.body).toEqual({
+      kind: 'AdmissionReview',
+      apiVersion: 'admission.svc.io/v1',
+      request: {
+        uid: expect.stringMatching(/^[0-9a-f-]{36}$/),
+        kind,
+        resource,
+        requestKind: kind,
+        requestResource: resource,
+        name: 'a',
+        namespace,
+        operation: 'CREATE',
+        userInfo: {
+          username: 'amy',
+          uid: '7',
+          groups: ['system:masters', 'system:authenticated'],
+          extra: { scopes: ['a'] },
+        },
+        object: expect.objectContaining({ kind: 'ConfigMap', data: { a: '1' } }),
+        oldObject: null,
+        dryRun: true,
+        options: {
+          kind: 'CreateOptions',
+          apiVersion: 'meta.svc.io/v1',
+          dryRun: ['All'],
+          fieldManager: 'me',
+          fieldValidation: 'Strict',
+        },
+      },
+    });
+  });
+
+  test('ADM-2: a new object has its name and uid behind mutation only, as upstream', async () => {
+    await hooked('mutating', { path: '/m' });
+    await hooked('validating', { path: '/v' });
+    const body = { ...configMap(''), metadata: { generateName: 'gen-' } };
+    const made = await server.post(maps, body);
+    expect(made.status).toBe(201);
+    expect(requestAt('/m').name).toBeUndefined();
+    expect(requestAt('/m').object.metadata.uid).toBeUndefined();
+    expect(requestAt('/v')).toMatchObject({
+      name: made.body.metadata.name,
+      object: { metadata: { uid: made.body.metadata.uid, name: made.body.metadata.name } },
+    });
+  });
+
+  test('ADM-2: updates, patches, applies and deletions, each with the object before', async () => {
+    await hooked('validating', { path: '/v' });
+    await server.post(maps, configMap('a'));
+    const path = `${maps}/a`;
+    await server.put(path, configMap('a', { data: { a: '2' } }));
+    await server.patch(path, { data: { a: '3' } }, 'merge');
+    const applied = {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: 'n' },
+      data: { b: '1' },
+    };
+    await server.patch(`${maps}/n?fieldManager=me&force=true`, applied, 'apply');
+    await server.remove(path, {
+      kind: 'DeleteOptions',
+      apiVersion: 'v1',
+      gracePeriodSeconds: 5,
+      propagationPolicy: 'Background',
+    });
+    const seen = service
+      .at('/v')
+      .map(({ request }) => [
+        request.operation,
+        request.oldObject?.data?.a,
+        request.object?.data?.a,
+        request.options.kind,
+      ]);
+    expect(seen).toEqual([
+      ['CREATE', undefined, '1', 'CreateOptions'],
+      ['UPDATE', '1', '2', 'UpdateOptions'],
+      ['UPDATE', '2', '3', 'UpdateOptions'],
+      ['CREATE', undefined, undefined, 'CreateOptions'],
+      ['DELETE', '3', undefined, 'DeleteOptions'],
+    ]);
+    expect(requestAt('/v', 4)).toMatchObject({
+      object: null,
+      name: 'a',
+      options: { gracePeriodSeconds: 5, propagationPolicy: 'Background' },
+    });
+  });
+
+  test('ADM-2: each object of a collection that is deleted', async () => {
+    await hooked('validating', {
+      path: '/v',
+      rules: [{ ...configMapRule, operations: ['DELETE'] }],
+    });
+    for (const name of ['a', 'b', 'c']) await server.post(maps, configMap(name));
+    service.answer('/v', ({ oldObject }) => ({ allowed: oldObject?.metadata.name !== 'b' }));
+    const answer = await server.remove(maps);
+    expect(answer.status).toBe(400);
+    expect(answer.body.message).toContain('denied the request');
+    expect((await server.get(`${maps}/b`)).status).toBe(200);
+    service.answer('/v', () => ({}));
+    await server.remove(maps);
+    const asked = service.at('/v').map(({ request }) => request);
+    const names = new Set(asked.map(({ oldObject }) => oldObject?.metadata.name));
+    expect([...names].sort()).toEqual(['a', 'b', 'c']);
+    // The request is about the collection, and says so.
+    expect(asked.filter(({ name }) => name !== undefined)).toEqual([]);
+  });
+
+  test('ADM-2: sub-resources with their own objects, and streams', async () => {
+    const rule = (group: string, resources: string[]) => ({
+      operations: ['*'],
+      apiGroups: [group],
+      apiVersions: ['*'],
+      resources,
+    });
+    await hooked('validating', {
+      path: '/v',
+      rules: [rule('apps', ['deployments/*']), rule('', ['pods/*'])],
+    });
+    const spec = { containers: [{ name: 'c', image: 'i' }] };
+    const labels = { a: 'b' };
+    const template = { metadata: { labels }, spec };
+    const apps = `/apis/apps/v1/namespaces/${namespace}/deployments`;
+    const deployment = { spec: { replicas: 1, selector: { matchLabels: labels }, template } };
+    const meta = { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'd' } };
+    expect((await server.post(apps, { ...meta, ...deployment })).status).toBe(201);
+    const scaled = await server.patch(`${apps}/d/scale`, { spec: { replicas: 3 } }, 'merge');
+    expect(scaled.status).toBe(200);
+    await server.patch(`${apps}/d/status`, { status: { replicas: 1 } }, 'merge');
+    const pods = `/api/v1/namespaces/${namespace}/pods`;
+    const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' }, spec };
+    expect((await server.post(pods, pod)).status).toBe(201);
+    const binding = { apiVersion: 'v1', kind: 'Binding', metadata: { name: 'p' } };
+    const target = { kind: 'Node', name: 'n' };
+    expect((await server.post(`${pods}/p/binding`, { ...binding, target })).status).toBe(201);
+    const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name: 'p' } };
+    expect((await server.post(`${pods}/p/eviction`, eviction)).status).toBe(201);
+    await server.post(`${pods}/p/exec?command=ls&command=-l&stdin=true&container=c`, undefined);
+    const seen = service
+      .at('/v')
+      .map(({ request }) => [
+        request.operation,
+        `${request.resource.resource}/${request.subResource ?? ''}`,
+        request.kind.kind,
+        request.object.kind,
+      ]);
+    // `pods/*` has pods themselves in it, as upstream.
+    expect(seen).toEqual([
+      ['CREATE', 'deployments/', 'Deployment', 'Deployment'],
+      ['UPDATE', 'deployments/scale', 'Scale', 'Scale'],
+      ['UPDATE', 'deployments/status', 'Deployment', 'Deployment'],
+      ['CREATE', 'pods/', 'Pod', 'Pod'],
+      ['CREATE', 'pods/binding', 'Binding', 'Binding'],
+      ['CREATE', 'pods/eviction', 'Eviction', 'Eviction'],
+      ['CONNECT', 'pods/exec', 'PodExecOptions', 'PodExecOptions'],
+    ]);
+    expect(requestAt('/v', 1)).toMatchObject({
+      requestSubResource: 'scale',
+      kind: { group: 'autoscaling', version: 'v1' },
+      object: { spec: { replicas: 3 } },
+      oldObject: { spec: { replicas: 1 } },
+    });
+    expect(requestAt('/v', 6)).toMatchObject({
+      object: { command: ['ls', '-l'], stdin: true, container: 'c' },
+      oldObject: null,
+      options: null,
+    });
+  });
+
+  test('ADM-2: what a path does not name has the name of its object', async () => {
+    const rules = [
+      { operations: ['CREATE'], apiGroups: [''], apiVersions: ['v1'], resources: ['bindings'] },
+    ];
+    await hooked('validating', { path: '/v', rules });
+    service.answer('/v', () => ({ allowed: false }));
+    const refused = await server.post(`/api/v1/namespaces/${namespace}/bindings`, {
+      apiVersion: 'v1',
+      kind: 'Binding',
+      metadata: { name: 'p' },
+      target: { kind: 'Node', name: 'n' },
+    });
+    expect(refused.status).toBe(400);
+    expect(requestAt('/v', 0)).toMatchObject({ name: 'p', kind: { kind: 'Binding' } });
+    expect(requestAt('/v', 0)).not.toHaveProperty('subResource');
+  });
+
+  test('ADM-2: the stream of a denied CONNECT is refused before anything else', async () => {
+    const streams = {
+      operations: ['CONNECT'],
+      apiGroups: [''],
+      apiVersions: ['v1'],
+      resources: ['*/*'],
+    };
+    await hooked('validating', {
+      path: '/v',
+      rules: [streams],
+    });
+    await hooked('mutating', { path: '/m', rules: [{ ...streams, resources: ['pods/exec'] }] });
+    service.answer('/m', () => patching([{ op: 'add', path: '/command/-', value: 'added' }]));
+    service.answer('/v', () => ({ allowed: false, status: { message: 'no streams' } }));
+    const exec = await server.get(`/api/v1/namespaces/${namespace}/pods/p/exec?command=ls`);
+    expect(exec.status).toBe(400);
+    expect(exec.body.message).toContain('denied the request: no streams');
+    expect(requestAt('/v').object.command).toEqual(['ls', 'added']);
+  });
+
+  test('ADM-2: v1beta1 reviews where the webhook knows no newer ones first', async () => {
+    await hooked('mutating', { path: '/m', admissionReviewVersions: ['v9', 'v1beta1', 'v1'] });
+    service.answer('/m', () => ({
+      uid: 'anything',
+      patch: Buffer.from('[{"op":"add","path":"/data/b","value":"2"}]').toString('base64'),
+    }));
+    const made = await server.post(maps, configMap('a'));
+    expect(made.body.data).toEqual({ a: '1', b: '2' });
+    expect(service.at('/m')[0].apiVersion).toBe('admission.svc.io/v1beta1');
+  });
+
+  test('ADM-2: nothing of configurations of webhooks and of policies', async () => {
+    await hooked('validating', {
+      path: '/v',
+      namespaceSelector: {},
+      rules: [
+        { operations: ['*'], apiGroups: [registration], apiVersions: ['*'], resources: ['*'] },
+      ],
+    });
+    await judgedOther();
+    const { remove } = await configure(server, 'mutating', [
+      webhook(service, { path: '/never', namespace }),
+    ]);
+    await remove();
+    expect(service.at('/v')).toEqual([]);
+  });
+
+  test('ADM-2: a configuration takes effect within a second, until deleted', async () => {
+    const { remove } = await configure(server, 'validating', [
+      webhook(service, { path: '/v', namespace }),
+    ]);
+    const startMs = performance.now();
+    await judged(server, { service, path: '/v', namespace });
+    expect(performance.now() - startMs).toBeLessThan(1000);
+    await remove();
+    const before = service.at('/v').length;
+    expect((await server.post(maps, configMap('a'))).status).toBe(201);
+    expect(service.at('/v')).toHaveLength(before);
+  });
+});
+
+test('ADM-2: after a restart the first write is judged already', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-hooks-'));
+  const store = { type: 'embedded', directory: join(directory, 'data') } as const;
+  try {
+    const before = await startTestServer({ store });
+    await configure(before, 'validating', [webhook(service, { path: '/restart' })]);
+    await before.stop();
+    service.answer('/restart', () => ({ allowed: false }));
+    const after = await startTestServer({ store });
+    const made = await after.post('/api/v1/namespaces/default/configmaps', configMap('a'));
+    await after.stop();
+    expect(made.status).toBe(400);
+    expect(made.body.message).toContain('denied the request without explanation');
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+});
+
+/** Makes sure that hooks are followed already: a hook of this namespace is asked. */
+async function judgedOther(): Promise<void> {
+  await hooked('validating', { path: '/other' });
+  await judged(server, { service, path: '/other', namespace });
+}
+
+describe('ADM-2: what a mutating webhook does', () => {
+  const add = (name: string, value: string) => [{ op: 'add', path: `/data/${name}`, value }];
+
+  test('ADM-2: its patch is applied, and the next one is shown the result', async () => {
+    await hooked(
+      'mutating',
+      { name: 'b.example.com', path: '/first' },
+      { name: 'a.example.com', path: '/second' },
+    );
+    service.answer('/first', () => patching(add('b', '2')));
+    service.answer('/second', ({ object }) => patching(add('c', object.data.b)));
+    const made = await server.post(maps, configMap('a'));
+    expect(made.body.data).toEqual({ a: '1', b: '2', c: '2' });
+    expect(made.body.metadata.managedFields).toHaveLength(1);
+  });
+
+  test('ADM-2: configurations go by their names, whenever they were made', async () => {
+    const order: string[] = [];
+    for (const name of ['z', 'y']) {
+      const made = webhook(service, { path: `/${name}`, namespace });
+      const { remove } = await configure(server, 'mutating', [made], `order-${name}`);
+      later(remove);
+      service.answer(`/${name}`, () => {
+        order.push(name);
+        return {};
+      });
+    }
+    await server.post(maps, configMap('a'));
+    expect(order).toEqual(['y', 'z']);
+  });
+
+  test('ADM-2: what it adds is decoded, defaulted and validated', async () => {
+    const rules = [{ ...configMapRule, resources: ['pods'], operations: ['CREATE'] }];
+    await hooked('mutating', { path: '/m', rules });
+    const container = { name: 'x', image: 'i:latest', unknown: 1 };
+    service.answer('/m', () =>
+      patching([{ op: 'add', path: '/spec/containers/-', value: container }]),
+    );
+    const spec = { containers: [{ name: 'c', image: 'i' }] };
+    const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' }, spec };
+    const pods = `/api/v1/namespaces/${namespace}/pods`;
+    const made = await server.post(pods, pod);
+    expect(made.status).toBe(201);
+    expect(made.body.spec.containers[1]).toMatchObject({
+      name: 'x',
+      imagePullPolicy: 'Always',
+      terminationMessagePath: '/dev/termination-log',
+    });
+    expect(made.body.spec.containers[1].unknown).toBeUndefined();
+    service.answer('/m', () =>
+      patching([{ op: 'add', path: '/spec/containers/-', value: { name: 'A B', image: 'i' } }]),
+    );
+    const invalid = await server.post(pods, { ...pod, metadata: { name: 'q' } });
+    expect(invalid.status).toBe(422);
+    expect(invalid.body.message).toContain('spec.containers[1].name: Invalid value: "A B"');
+  });
+
+  test('ADM-2: custom objects are patched and pruned by their schema', async () => {
+    const group = `mutated-${namespace}.example.com`;
+    const schema = {
+      type: 'object',
+      properties: { spec: { type: 'object', properties: { a: { type: 'string' } } } },
+    };
+    await server.post('/apis/apiextensions.svc.io/v1/customresourcedefinitions', {
+      apiVersion: 'apiextensions.svc.io/v1',
+      kind: 'CustomResourceDefinition',
+      metadata: { name: `foos.${group}` },
+      spec: {
+        group,
+        scope: 'Namespaced',
+        names: { plural: 'foos', singular: 'foo', kind: 'Foo', listKind: 'FooList' },
+        versions: [
+          { name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: schema } },
+        ],
+      },
+    });
+    const foos = `/apis/${group}/v1/namespaces/${namespace}/foos`;
+    await expect.poll(async () => (await server.get(foos)).status).toBe(200);
+    const rules = [
+      { operations: ['*'], apiGroups: [group], apiVersions: ['*'], resources: ['foos'] },
+    ];
+    await hooked('mutating', { path: '/m', rules });
+    service.answer('/m', () =>
+      patching([{ op: 'add', path: '/spec', value: { a: 'x', gone: true } }]),
+    );
+    const foo = { apiVersion: `${group}/v1`, kind: 'Foo', metadata: { name: 'f' } };
+    const made = await server.post(foos, foo);
+    expect(made.status).toBe(201);
+    expect(made.body.spec).toEqual({ a: 'x' });
+  });
+
+  test('ADM-2: what is asked of virtual sub-resources', async () => {
+    const rule = (resource: string) => ({
+      operations: ['CREATE'],
+      apiGroups: [''],
+      apiVersions: ['v1'],
+      resources: [resource],
+    });
+    await hooked(
+      'mutating',
+      { name: 'b.example.com', path: '/binding', rules: [rule('pods/binding')] },
+      { name: 't.example.com', path: '/token', rules: [rule('serviceaccounts/token')] },
+    );
+    service.answer('/binding', () =>
+      patching([{ op: 'replace', path: '/target/name', value: 'other' }]),
+    );
+    service.answer('/token', () =>
+      patching([{ op: 'replace', path: '/spec/expirationSeconds', value: 700 }]),
+    );
+    const base = `/api/v1/namespaces/${namespace}`;
+    const spec = { containers: [{ name: 'c', image: 'i' }] };
+    await server.post(`${base}/pods`, { kind: 'Pod', metadata: { name: 'p' }, spec });
+    const target = { kind: 'Node', name: 'n' };
+    await server.post(`${base}/pods/p/binding`, {
+      kind: 'Binding',
+      metadata: { name: 'p' },
+      target,
+    });
+    expect((await server.get(`${base}/pods/p`)).body.spec.nodeName).toBe('other');
+    const account = { kind: 'ServiceAccount', metadata: { name: 'a' } };
+    await server.post(`${base}/serviceaccounts`, account);
+    const asked = { kind: 'TokenRequest', spec: { audiences: ['x'], expirationSeconds: 3600 } };
+    const token = await server.post(`${base}/serviceaccounts/a/token`, asked);
+    expect(token.body.spec).toMatchObject({ audiences: ['x'], expirationSeconds: 700 });
+  });
+
+  test('ADM-2: the replicas of a Scale', async () => {
+    const labels = { a: 'b' };
+    const apps = `/apis/apps/v1/namespaces/${namespace}/deployments`;
+    await server.post(apps, {
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { name: 'd' },
+      spec: {
+        selector: { matchLabels: labels },
+        template: { metadata: { labels }, spec: { containers: [{ name: 'c', image: 'i' }] } },
+      },
+    });
+    const rules = [
+      { operations: ['*'], apiGroups: ['*'], apiVersions: ['*'], resources: ['deployments/scale'] },
+    ];
+    await hooked('mutating', { path: '/m', rules });
+    service.answer('/m', () => patching([{ op: 'replace', path: '/spec/replicas', value: 7 }]));
+    const scaled = await server.patch(`${apps}/d/scale`, { spec: { replicas: 3 } }, 'merge');
+    expect(scaled.body.spec.replicas).toBe(7);
+    expect((await server.get(`${apps}/d`)).body.spec.replicas).toBe(7);
+  });
+
+  test('ADM-2: owners of fields that nobody can read are put back, with a warning', async () => {
+    await hooked('mutating', { path: '/m' });
+    service.answer('/m', () =>
+      patching([{ op: 'replace', path: '/metadata/managedFields/0/operation', value: 'Odd' }]),
+    );
+    const made = await server.post(maps, configMap('a'));
+    expect(made.status).toBe(201);
+    expect(made.body.metadata.managedFields[0].operation).toBe('Update');
+    expect(made.warnings).toEqual([
+      '.metadata.managedFields was in an invalid state after admission; this could be caused by ' +
+        'an outdated mutating admission controller; please fix your requests: operation must be ' +
+        '`Apply` or `Update`',
+    ]);
+  });
+
+  test('ADM-2: it can neither move an object nor choose what the server gives', async () => {
+    await hooked('mutating', { path: '/m' });
+    service.answer('/m', () => patching([{ op: 'add', path: '/metadata/uid', value: 'chosen' }]));
+    expect((await server.post(maps, configMap('a'))).body.metadata.uid).not.toBe('chosen');
+    service.answer('/m', () =>
+      patching([{ op: 'replace', path: '/metadata/namespace', value: 'default' }]),
+    );
+    const moved = await server.post(maps, configMap('b'));
+    expect(moved.status).toBe(400);
+    expect(moved.body.message).toContain('does not match the namespace sent on the request');
+  });
+
+  test('ADM-2: reinvocationPolicy IfNeeded: asked again when the object changed later', async () => {
+    await hooked(
+      'mutating',
+      { name: 'again.example.com', path: '/again', reinvocationPolicy: 'IfNeeded' },
+      { name: 'never.example.com', path: '/never' },
+      { name: 'last.example.com', path: '/last', reinvocationPolicy: 'IfNeeded' },
+    );
+    service.answer('/last', ({ object }) => (object.data.l ? {} : patching(add('l', '1'))));
+    service.answer('/again', ({ object }) => patching(add('n', object.data.l ?? 'none')));
+    const made = await server.post(maps, configMap('a'));
+    expect(made.body.data).toEqual({ a: '1', l: '1', n: '1' });
+    const counts = ['/again', '/never', '/last'].map((path) => service.at(path).length);
+    expect(counts).toEqual([2, 1, 2]);
+  });
+
+  test('ADM-2: nobody is asked again when nothing changed after them', async () => {
+    await hooked(
+      'mutating',
+      { name: 'first.example.com', path: '/first' },
+      { name: 'again.example.com', path: '/again', reinvocationPolicy: 'IfNeeded' },
+    );
+    service.answer('/first', () => patching(add('f', '1')));
+    service.answer('/again', () => patching([{ op: 'test', path: '/data/a', value: '1' }]));
+    await server.post(maps, configMap('a'));
+    expect(service.at('/again')).toHaveLength(1);
+  });
+
+  test('ADM-2: an update that lost a race is judged again', async () => {
+    await server.post(maps, configMap('a'));
+    await hooked('mutating', { path: '/m' });
+    let raced: Promise<unknown> | undefined;
+    service.reply('/m', async ({ body: { apiVersion, kind, request } }) => {
+      // Somebody else's write, while the first one is being judged.
+      if (request.object.data.by === 'first' && raced === undefined) {
+        raced = server.patch(`${maps}/a`, { data: { by: 'other', o: '1' } }, 'merge');
+        await raced;
+      }
+      return { apiVersion, kind, response: { uid: request.uid, allowed: true } };
+    });
+    const first = await server.patch(`${maps}/a`, { data: { by: 'first' } }, 'merge');
+    expect(first.status).toBe(200);
+    expect(first.body.data).toEqual({ a: '1', by: 'first', o: '1' });
+    const seen = service.at('/m').map(({ request }) => request.oldObject.data.o);
+    expect(seen).toEqual([undefined, undefined, '1']);
+  });
+});

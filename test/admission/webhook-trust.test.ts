@@ -1,0 +1,111 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import {
+  type ConversionService,
+  conversionBy,
+  establishMulti,
+  startConversionService,
+} from '../custom-kinds/conversion-service.ts';
+import { configMap, freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
+import { startWebhookService } from '../support/webhook-service.ts';
+import { type AdmissionService, hooksOf, startAdmissionService } from './admission-service.ts';
+
+let admission: AdmissionService;
+let conversion: ConversionService;
+let server: TestServer;
+let namespace: string;
+const { hooked, unhook } = hooksOf(() => ({ server, service: admission, namespace }));
+
+beforeAll(async () => {
+  admission = await startAdmissionService();
+  conversion = await startConversionService();
+  server = await startTestServer();
+});
+afterAll(async () => {
+  await server.stop();
+  await admission.stop();
+  await conversion.stop();
+});
+beforeEach(async () => {
+  await unhook();
+  admission.forget();
+  namespace = await freshNamespace(server);
+});
+
+const create = () => server.post(`/api/v1/namespaces/${namespace}/configmaps`, configMap('a'));
+
+describe('a bundle that holds the certificate of the server itself, without its authority', () => {
+  test('ADM-2: is trusted for an admission webhook', async () => {
+    const clientConfig = { url: `${admission.url}/v`, caBundle: admission.leafBundle };
+    await hooked('validating', { path: '/v', clientConfig });
+    expect((await create()).text).toContain('"name":"a"');
+    expect(admission.at('/v')).toHaveLength(1);
+  });
+
+  test('ADM-2: of another server is not', async () => {
+    const clientConfig = { url: `${admission.url}/v`, caBundle: conversion.leafBundle };
+    await hooked('validating', { path: '/v', clientConfig });
+    const answer = await create();
+    expect(answer.status).toBe(500);
+    expect(answer.body.message).toContain('x509: certificate signed by unknown authority');
+  });
+
+  test('CRD-4: is trusted for a conversion webhook', async () => {
+    const bundle = { url: conversion.url, caBundle: conversion.leafBundle };
+    const multi = await establishMulti(server, conversionBy(bundle));
+    const made = await server.post(multi.at('v1beta2'), multi.object('v1beta2', 'a'));
+    expect(made.status).toBe(201);
+    expect(conversion.asked()).toContain('a v1beta2>v1beta1');
+  });
+
+  test('AUTHN-9: is trusted for a token webhook', async () => {
+    const webhook = await startWebhookService();
+    webhook.answer = ({ body: { apiVersion, kind } }) => ({
+      apiVersion,
+      kind,
+      status: { authenticated: true, user: { username: 'amy' } },
+    });
+    const authority = webhook.file('leaf.crt', webhook.leafPem);
+    const configFile = webhook.kubeconfig({ cluster: { 'certificate-authority': authority } });
+    const asking = await startTestServer({
+      authentication: { webhook: { configFile, version: 'v1', cacheTtlMs: 0 } },
+    });
+    try {
+      const reviews = '/apis/authentication.svc.io/v1/selfsubjectreviews';
+      const body = { apiVersion: 'authentication.svc.io/v1', kind: 'SelfSubjectReview' };
+      const answer = await asking.post(reviews, body, { token: 'opaque' });
+      expect(answer.body.status?.userInfo?.username).toBe('amy');
+    } finally {
+      await asking.stop();
+      await webhook.stop();
+    }
+  });
+});
+
+describe('the path of a webhook', () => {
+  test.each([
+    ['//x/', '/x'],
+    ['/%2F/d', '/d'],
+    ['/a/../b//c', '/b/c'],
+    ['', '/'],
+  ])('ADM-2: %j is asked for as %j, as a strict router wants it', async (path, sent) => {
+    await hooked('validating', { path });
+    expect((await create()).status).toBe(201);
+    expect(admission.received.map((call) => call.path)).toEqual([`${sent}?timeout=10s`]);
+  });
+
+  test('AUTHN-9: of a token webhook is cleaned as well', async () => {
+    const webhook = await startWebhookService();
+    const configFile = webhook.kubeconfig({ path: '//tokens/%2F/' });
+    const asking = await startTestServer({
+      authentication: { webhook: { configFile, version: 'v1', cacheTtlMs: 0 } },
+    });
+    try {
+      webhook.answer = () => ({ status: 400 });
+      await asking.get('/api/v1/namespaces', { token: 'opaque' });
+      expect(webhook.received[0]?.path).toMatch(/^\/tokens\?timeout=/);
+    } finally {
+      await asking.stop();
+      await webhook.stop();
+    }
+  });
+});

@@ -1,0 +1,190 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { eventually, type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+import {
+  apiServices,
+  type ExtensionServer,
+  handOver,
+  leadHere,
+  startExtensionServer,
+} from './extension-server.ts';
+
+let server: TestServer;
+let extension: ExtensionServer;
+beforeAll(async () => {
+  extension = await startExtensionServer();
+  server = await startTestServer();
+  await leadHere(server, 'ext');
+});
+afterAll(async () => {
+  await server.stop();
+  await extension.stop();
+});
+beforeEach(() => {
+  extension.got.length = 0;
+  extension.answer = () => false;
+  extension.answerOwn = (got) => extension.answer(got);
+});
+
+/** An OpenAPI 2 document about things of a group, and about what is none of its business. */
+function document(group: string): Loose {
+  const name = `com.${group}.Thing`;
+  const thing = { $ref: `#/definitions/${name}` };
+  return {
+    swagger: '2.0',
+    info: { title: 'theirs', version: 'v7' },
+    paths: {
+      [`/apis/${group}/v1/things`]: {
+        parameters: [{ $ref: '#/parameters/pretty' }],
+        post: {
+          operationId: 'createThing',
+          consumes: ['application/json'],
+          produces: ['application/json'],
+          parameters: [{ name: 'body', in: 'body', required: true, schema: thing }],
+          responses: {
+            '201': { description: 'Created', schema: thing },
+            '401': { description: 'No' },
+          },
+          'x-kubernetes-action': 'post',
+        },
+      },
+      '/apis/stray.example.com/v1/things': { get: { responses: {} } },
+    },
+    definitions: {
+      [name]: { type: 'object', properties: { next: { ...thing, description: 'Another.' } } },
+      'io.svc.api.apps.v1.Deployment': { type: 'string' },
+    },
+    parameters: { pretty: { name: 'pretty', in: 'query', type: 'string' } },
+  };
+}
+
+/** Answers documents by their paths; the rest as ever. */
+function serve(documents: Record<string, unknown>, etag = ''): string[] {
+  const asked: string[] = [];
+  extension.answer = ({ path, request, response }) => {
+    if (!path.startsWith('/openapi/')) return false;
+    asked.push(`${path} ${request.headers['x-remote-user']}`);
+    const found = Object.hasOwn(documents, path) ? documents[path] : undefined;
+    const isKnown = etag !== '' && request.headers['if-none-match'] === etag;
+    const status = found === undefined ? 404 : isKnown ? 304 : 200;
+    response.writeHead(status, etag === '' ? {} : { etag });
+    response.end(typeof found === 'string' ? found : JSON.stringify(found ?? {}));
+    return true;
+  };
+  return asked;
+}
+
+test('ADM-4: only what is about its own group version is taken from another server', async () => {
+  const group = 'told.example.com';
+  const name = `apis/${group}/v1`;
+  const asked = serve({
+    '/openapi/v2': document(group),
+    '/openapi/v3': {
+      paths: {
+        [name]: { serverRelativeURL: `/openapi/v3/${name}?hash=AB` },
+        'apis/apps/v1': { serverRelativeURL: '/openapi/v3/apis/apps/v1?hash=EVIL' },
+      },
+    },
+    [`/openapi/v3/${name}`]: { openapi: '3.0.0', mine: true },
+  });
+  await handOver(server, extension, { group });
+  const { body: index } = await server.get('/openapi/v3');
+  expect(index.paths[name]).toEqual({ serverRelativeURL: `/openapi/v3/${name}?hash=AB` });
+  expect(index.paths['apis/apps/v1'].serverRelativeURL).not.toContain('EVIL');
+  expect((await server.get(`/openapi/v3/${name}?hash=AB`)).body).toEqual({
+    openapi: '3.0.0',
+    mine: true,
+  });
+  expect(asked).toContain('/openapi/v3 system:aggregator');
+  expect(asked).toContain(`/openapi/v3/${name} system:admin`);
+  const { body: whole } = await server.get('/openapi/v2');
+  expect(whole.info.title).toBe('svc');
+  expect(whole.paths[`/apis/${group}/v1/things`].post.operationId).toBe('createThing');
+  expect(whole.paths['/apis/stray.example.com/v1/things']).toBeUndefined();
+  expect(whole.parameters.pretty.in).toBe('query');
+  expect((await server.get('/openapi/v3/apis/apps/v1')).body.mine).toBeUndefined();
+  await server.remove(`${apiServices}/v1.${group}`);
+  await eventually(async () => {
+    const { body } = await server.get('/openapi/v3');
+    return body.paths[name] === undefined;
+  }, 'the document to go');
+  expect((await server.get('/openapi/v2')).body.paths[`/apis/${group}/v1/things`]).toBeUndefined();
+});
+
+test('ADM-4: a server that knows OpenAPI 2 alone is told of in OpenAPI 3 too', async () => {
+  const group = 'old.example.com';
+  const name = `apis/${group}/v1`;
+  const asked = serve({ '/openapi/v2': document(group) }, '"7"');
+  await handOver(server, extension, { group });
+  const { body: index } = await server.get('/openapi/v3');
+  const { serverRelativeURL } = index.paths[name];
+  expect(serverRelativeURL).toMatch(new RegExp(`^/openapi/v3/${name}\\?hash=[0-9A-F]+$`));
+  const { body, headers } = await server.get(serverRelativeURL);
+  expect(headers['cache-control']).toBe('public, immutable');
+  const $ref = `#/components/schemas/com.${group}.Thing`;
+  const content = { 'application/json': { schema: { $ref } } };
+  expect(body).toEqual({
+    openapi: '3.0.0',
+    info: { title: 'theirs', version: 'v7' },
+    paths: {
+      [`/apis/${group}/v1/things`]: {
+        parameters: [{ name: 'pretty', in: 'query', schema: { type: 'string' } }],
+        post: {
+          operationId: 'createThing',
+          requestBody: { content },
+          responses: { '201': { description: 'Created', content }, '401': { description: 'No' } },
+          'x-kubernetes-action': 'post',
+        },
+      },
+    },
+    components: {
+      schemas: {
+        [`com.${group}.Thing`]: {
+          type: 'object',
+          properties: { next: { description: 'Another.', allOf: [{ $ref }] } },
+        },
+      },
+    },
+  });
+  expect((await server.get(`/openapi/v3/${name}?hash=0`)).headers['location']).toBe(
+    serverRelativeURL,
+  );
+  const count = asked.length;
+  await server.get('/openapi/v3');
+  await server.get('/openapi/v2');
+  expect(asked.length).toBe(count);
+});
+
+test.each([
+  ['garbage', 'x{'],
+  ['lists', '[]'],
+  ['wrong', '{"paths":[]}'],
+  ['deep', `{"paths":{"/apis/deep.example.com/v1/x":${'{"a":'.repeat(500)}1${'}'.repeat(500)}}}`],
+  ['large', `{"a":"${'x'.repeat(17 * 1024 * 1024)}"}`],
+])('ADM-4: OpenAPI that is %s takes nothing from this server’s own', async (what, text) => {
+  const group = `${what}.example.com`;
+  serve({ '/openapi/v2': text, '/openapi/v3': text });
+  await handOver(server, extension, { group });
+  const whole = await server.get('/openapi/v2');
+  expect(whole.status).toBe(200);
+  expect(whole.body.paths['/api/v1/pods']).toBeDefined();
+  const index = await server.get('/openapi/v3');
+  expect(index.body.paths['apis/apps/v1']).toBeDefined();
+  expect(index.body.paths[`apis/${group}/v1`]).toBeUndefined();
+  expect((await server.get(`/openapi/v3/apis/${group}/v1`)).status).toBe(404);
+  await server.remove(`${apiServices}/v1.${group}`);
+});
+
+test('ADM-4: what no protobuf can say is left out of protobuf alone', async () => {
+  const group = 'numbers.example.com';
+  const told = document(group);
+  told.definitions[`com.${group}.Thing`].minLength = 'many';
+  serve({ '/openapi/v2': told });
+  await handOver(server, extension, { group });
+  const { body } = await server.get('/openapi/v2');
+  expect(body.paths[`/apis/${group}/v1/things`]).toBeDefined();
+  const accept = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf';
+  const binary = await server.get('/openapi/v2', { accept });
+  expect(binary.status).toBe(200);
+  expect(binary.text).toContain('io.svc.api.core.v1.Pod');
+  expect(binary.text).not.toContain(group);
+});

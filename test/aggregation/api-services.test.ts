@@ -1,0 +1,140 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { eventually, type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+
+const group = 'apiregistration.svc.io';
+const services = `/apis/${group}/v1/apiservices`;
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer({ controllers: ['autoregister-controller'] });
+});
+afterAll(() => server.stop());
+
+const apiService = (spec: object, name = 'v1.metrics.example.com'): Loose => ({
+  apiVersion: `${group}/v1`,
+  kind: 'APIService',
+  metadata: { name },
+  spec: {
+    group: 'metrics.example.com',
+    version: 'v1',
+    groupPriorityMinimum: 100,
+    versionPriority: 10,
+    ...spec,
+  },
+});
+const service = { namespace: 'default', name: 'metrics' };
+
+async function read(name: string): Promise<Loose> {
+  return eventually(async () => {
+    const answer = await server.get(`${services}/${name}`);
+    return answer.status === 200 && answer.body;
+  }, name);
+}
+
+test('every group version that is served has a local APIService', async () => {
+  const apps = await read('v1.apps');
+  expect(apps).toMatchObject({
+    metadata: { labels: { 'kube-aggregator.svc.io/automanaged': 'onstart' } },
+    spec: { group: 'apps', version: 'v1', groupPriorityMinimum: 17800, versionPriority: 15 },
+    status: {
+      conditions: [
+        {
+          type: 'Available',
+          status: 'True',
+          reason: 'Local',
+          message: 'Local APIServices are always available',
+        },
+      ],
+    },
+  });
+  expect((await read('v1.')).spec).toEqual({
+    version: 'v1',
+    groupPriorityMinimum: 18000,
+    versionPriority: 1,
+  });
+  const { groups } = (await server.get('/apis')).body;
+  const names: string[] = groups
+    .filter((one: Loose) => one.name !== group)
+    .flatMap((one: Loose) => one.versions.map((of: Loose) => `${of.version}.${one.name}`));
+  for (const name of names) await read(name);
+  const table = await server.get(`${services}/v1.apps`, {
+    accept: 'application/json;as=Table;v=v1;g=meta.svc.io',
+  });
+  expect(table.body.rows[0].cells.slice(0, 3)).toEqual(['v1.apps', 'Local', 'True']);
+});
+
+test('those of custom kinds come and go with the kinds', async () => {
+  const definitions = '/apis/apiextensions.svc.io/v1/customresourcedefinitions';
+  const schema = { openAPIV3Schema: { type: 'object' } };
+  const made = await server.post(definitions, {
+    apiVersion: 'apiextensions.svc.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name: 'things.example.org' },
+    spec: {
+      group: 'example.org',
+      scope: 'Cluster',
+      names: { plural: 'things', kind: 'Thing' },
+      versions: [{ name: 'v1', served: true, storage: true, schema }],
+    },
+  });
+  expect(made.status, made.text).toBe(201);
+  const { metadata, spec } = await read('v1.example.org');
+  expect(metadata.labels).toEqual({ 'kube-aggregator.svc.io/automanaged': 'true' });
+  expect(spec).toMatchObject({ groupPriorityMinimum: 1000, versionPriority: 100 });
+  await server.remove(`${definitions}/things.example.org`);
+  const gone = async () => (await server.get(`${services}/v1.example.org`)).status === 404;
+  await eventually(gone, 'the APIService to go');
+});
+
+test('what is said of a group version that is served is put right', async () => {
+  await read('v1.batch');
+  const changed = { spec: { versionPriority: 3 } };
+  expect((await server.patch(`${services}/v1.batch`, changed, 'merge')).status).toBe(200);
+  const right = async () => (await read('v1.batch')).spec.versionPriority === 15;
+  await eventually(right, 'the priority to be put right');
+});
+
+test('ADM-4: a server whose Service is not there is not available', async () => {
+  const made = await server.post(services, apiService({ service }));
+  expect(made.status, made.text).toBe(201);
+  expect(made.body.spec.service.port).toBe(443);
+  expect(made.body.status).toEqual({});
+  const told = await eventually(async () => {
+    const { status } = await read('v1.metrics.example.com');
+    return status.conditions?.[0];
+  }, 'a condition');
+  expect(told).toMatchObject({
+    type: 'Available',
+    status: 'False',
+    reason: 'ServiceNotFound',
+    message: 'service/metrics in "default" is not present',
+  });
+  const answer = await server.get('/apis/metrics.example.com/v1');
+  expect(answer.status).toBe(503);
+  expect(answer.text).toBe('service unavailable\n');
+});
+
+test.each([
+  [{ version: 'v2' }, ['metadata.name']],
+  [{ groupPriorityMinimum: 0 }, ['spec.groupPriorityMinimum']],
+  [{ versionPriority: 1001 }, ['spec.versionPriority']],
+  [{ caBundle: 'eA==' }, ['spec.caBundle']],
+  [{ insecureSkipTLSVerify: true }, ['spec.insecureSkipTLSVerify']],
+  [{ service: { name: 'a', port: 70000 } }, ['spec.service.namespace', 'spec.service.port']],
+  [{ service, caBundle: 'eA==', insecureSkipTLSVerify: true }, ['spec.insecureSkipTLSVerify']],
+])('an APIService with %j is invalid', async (spec, fields) => {
+  const answer = await server.post(`${services}?dryRun=All`, apiService(spec));
+  expect(answer.status).toBe(422);
+  expect(answer.body.details.causes.map((one: Loose) => one.field)).toEqual(fields);
+});
+
+test('the status takes conditions of the three statuses', async () => {
+  const path = `${services}/v1.apps/status`;
+  const { body } = await server.get(path);
+  const condition = { ...body.status.conditions[0], status: 'Perhaps' };
+  const answer = await server.put(path, { ...body, status: { conditions: [condition] } });
+  expect(answer.status).toBe(422);
+  expect(answer.body.message).toContain(
+    'status.conditions[0].status: Unsupported value: "Perhaps": supported values: "True", "False", "Unknown"',
+  );
+});

@@ -1,0 +1,193 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import https from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Duplex } from 'node:stream';
+import type { TLSSocket } from 'node:tls';
+import { systemClock } from '@wheelhouse/machinery';
+import { ensureServingCertificates } from '@wheelhouse/server/testing';
+import { eventually, type Loose, type TestServer } from '../support/harness.ts';
+
+/** The group of APIServices in the tests' dialect. */
+export const registrationGroup = 'apiregistration.svc.io';
+export const apiServices = `/apis/${registrationGroup}/v1/apiservices`;
+
+/** A request that the other server got; its body is read by who wants it. */
+export interface Got {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  /** Path without the query. */
+  readonly path: string;
+  readonly query: URLSearchParams;
+  /** Names and values in turn, as received. */
+  readonly lines: readonly string[];
+}
+
+/** Another server over TLS in this process. */
+export interface ExtensionServer {
+  readonly port: number;
+  /** Of the authority that signed its certificate, as an APIService has it. */
+  readonly caBundle: string;
+  /** What came since the last `forget`, without what this server itself asks. */
+  readonly got: Got[];
+  /** Connections that stand. */
+  readonly connections: number;
+  /** Answers a request of a client; discovery is answered already when it returns false. */
+  answer: (got: Got) => unknown;
+  /** The same for what this server itself asks, which may be at any time. */
+  answerOwn: (got: Got) => unknown;
+  upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+  /** The client certificate that was shown last; empty when none was. */
+  readonly shown: { readonly subject?: { readonly CN?: string } };
+  stop(): Promise<void>;
+}
+
+/** Answers JSON. */
+export function json(response: ServerResponse, value: unknown, status = 200): void {
+  response.writeHead(status, { 'content-type': 'application/json' });
+  response.end(JSON.stringify(value));
+}
+
+/** A list of a version's resources. */
+export function resourceList(groupVersion: string, ...names: string[]): object {
+  return {
+    kind: 'APIResourceList',
+    apiVersion: 'v1',
+    groupVersion,
+    resources: names.map((name) => ({
+      name,
+      singularName: name.replace(/s$/, ''),
+      namespaced: true,
+      kind: 'Thing',
+      verbs: ['get', 'list'],
+    })),
+  };
+}
+
+/** Whether this server itself asks, and not a client of it. */
+function isOwn({ headers }: IncomingMessage): boolean {
+  const user = String(headers['x-remote-user'] ?? '');
+  return user === 'system:kube-aggregator' || user === 'system:aggregator';
+}
+
+/** Starts a server; its certificate is for Services of namespace `default`. */
+export async function startExtensionServer(
+  names: readonly string[] = ['ext'],
+): Promise<ExtensionServer> {
+  const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-extension-'));
+  const certificates = ensureServingCertificates({
+    certDir: directory,
+    hosts: names.map((name) => `${name}.default.svc`),
+    clock: systemClock,
+  });
+  const sockets = new Set<TLSSocket>();
+  const got: Got[] = [];
+  let shown: ExtensionServer['shown'] = {};
+  const server = https.createServer(
+    {
+      cert: certificates.certificatePem,
+      key: certificates.keyPem,
+      requestCert: true,
+      rejectUnauthorized: false,
+    },
+    (request, response) => {
+      request.on('error', () => {});
+      response.on('error', () => {});
+      shown = (request.socket as TLSSocket).getPeerCertificate() as ExtensionServer['shown'];
+      const [path = '', query = ''] = (request.url ?? '').split('?', 2);
+      const lines = request.rawHeaders;
+      const one = { request, response, path, query: new URLSearchParams(query), lines };
+      if (!isOwn(request)) got.push(one);
+      if ((isOwn(request) ? extension.answerOwn : extension.answer)(one) !== false) return;
+      const [, root, group, version, ...rest] = path.split('/');
+      if (root === 'apis' && version !== undefined && rest.length === 0) {
+        json(response, resourceList(`${group}/${version}`, 'things'));
+      } else json(response, { kind: 'Status', status: 'Failure', code: 404 }, 404);
+    },
+  );
+  server.on('upgrade', (request, socket, head) => {
+    socket.on('error', () => {});
+    extension.upgrade(request, socket, head);
+  });
+  server.on('secureConnection', (socket) => {
+    sockets.add(socket);
+    socket.on('error', () => {});
+    socket.on('close', () => sockets.delete(socket));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const extension: ExtensionServer = {
+    port: (server.address() as AddressInfo).port,
+    caBundle: Buffer.from(certificates.caPem).toString('base64'),
+    got,
+    get connections() {
+      return sockets.size;
+    },
+    get shown() {
+      return shown;
+    },
+    answer: () => false,
+    answerOwn: () => false,
+    upgrade: (_, socket) => void socket.destroy(),
+    async stop() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+  return extension;
+}
+
+/** An APIService for a version of a group; `spec` says where it leads. */
+export function apiService(group: string, spec: object, version = 'v1'): Loose {
+  return {
+    apiVersion: `${registrationGroup}/v1`,
+    kind: 'APIService',
+    metadata: { name: `${version}.${group}` },
+    spec: { group, version, groupPriorityMinimum: 100, versionPriority: 10, ...spec },
+  };
+}
+
+/** Makes a Service that leads to this machine, as endpoints may not. */
+export async function leadHere(server: Pick<TestServer, 'post'>, name: string): Promise<void> {
+  const answer = await server.post('/api/v1/namespaces/default/services', {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { name },
+    spec: { type: 'ExternalName', externalName: 'localhost' },
+  });
+  if (answer.status !== 201) throw new Error(`service: ${answer.status} ${answer.text}`);
+}
+
+/** The condition of an APIService, once it is as wanted. */
+export function condition(
+  server: Pick<TestServer, 'get'>,
+  name: string,
+  wanted: Partial<Record<'status' | 'reason', string>>,
+): Promise<Loose> {
+  return eventually(
+    async () => {
+      const { body } = await server.get(`${apiServices}/${name}`);
+      const found = body.status?.conditions?.[0];
+      const isWanted = Object.entries(wanted).every(([key, value]) => found?.[key] === value);
+      return isWanted && found;
+    },
+    `${name} to be ${JSON.stringify(wanted)}`,
+  );
+}
+
+/** Gives a group version to the other server, and waits until it is asked for it. */
+export async function handOver(
+  server: Pick<TestServer, 'get' | 'post'>,
+  extension: Pick<ExtensionServer, 'port' | 'caBundle'>,
+  of: { readonly group: string; readonly version?: string; readonly spec?: object },
+): Promise<void> {
+  const { group, version = 'v1', spec } = of;
+  const service = { namespace: 'default', name: 'ext', port: extension.port };
+  const { caBundle } = extension;
+  const body = apiService(group, { service, caBundle, ...spec }, version);
+  const made = await server.post(apiServices, body);
+  if (made.status !== 201) throw new Error(`APIService: ${made.status} ${made.text}`);
+  await condition(server, `${version}.${group}`, { status: 'True' });
+}

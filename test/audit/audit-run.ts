@@ -1,0 +1,78 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { AuditBackendSettings, AuditSettings } from '@wheelhouse/server/testing';
+import { eventually, type Loose } from '../support/harness.ts';
+
+/** A folder with an audit policy, and the log that a server writes there. */
+export interface AuditFolder {
+  readonly directory: string;
+  readonly logPath: string;
+  /** What a server is to be configured with. */
+  readonly settings: AuditSettings;
+  /** All events of the log so far. */
+  events(): Loose[];
+  /** Events of one request, once its last stage is among them. */
+  of(auditId: string, last?: string): Promise<Loose[]>;
+  remove(): void;
+}
+
+/** As the flags have it by default, for a log. */
+export const blocking: AuditBackendSettings = {
+  mode: 'blocking',
+  batch: { bufferSize: 10_000, batchSizeMax: 1, waitMs: 0, throttle: undefined },
+  truncate: undefined,
+};
+
+/** Writes a policy of these rules (or a whole one), and settings of a log beside it. */
+export function auditFolder(
+  policy: { readonly rules: readonly object[] } & Record<string, unknown>,
+  change: Partial<NonNullable<AuditSettings['log']>> = {},
+): AuditFolder {
+  const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-audit-'));
+  const policyFile = join(directory, 'policy.json');
+  const logPath = join(directory, 'logs', 'audit.log');
+  writeFileSync(
+    policyFile,
+    JSON.stringify({ apiVersion: 'audit.svc.io/v1', kind: 'Policy', ...policy }),
+  );
+  const log = {
+    ...blocking,
+    path: logPath,
+    format: 'json' as const,
+    ageMaxDays: 0,
+    backupsMax: 0,
+    sizeMaxBytes: 100 * 1024 * 1024,
+    compress: false,
+    ...change,
+  };
+  const events = () =>
+    readFileSync(logPath, 'utf8')
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line));
+  return {
+    directory,
+    logPath,
+    settings: { policyFile, log },
+    events,
+    of: (auditId, last = 'ResponseComplete') =>
+      eventually(async () => {
+        const found = events().filter((one) => one.auditID === auditId);
+        return found.some((one) => one.stage === last) ? found : undefined;
+      }, `stage ${last} of ${auditId}`),
+    remove: () => rmSync(directory, { recursive: true, force: true }),
+  };
+}
+
+let ids = 0;
+
+/** A name for a request, and the header that gives it. */
+export function named(): {
+  readonly id: string;
+  readonly headers: { readonly 'audit-id': string };
+} {
+  ids += 1;
+  const id = `request-${process.pid}-${ids}`;
+  return { id, headers: { 'audit-id': id } };
+}

@@ -1,0 +1,146 @@
+import { spawnSync } from 'node:child_process';
+import { DerError, onlyPemBlock, pemBytes, readRequest, type Subject } from '@wheelhouse/codec';
+import { parseCertificate } from '@wheelhouse/server/testing';
+import { expect, test } from 'vitest';
+import { type Random, randomOf } from '../fuzz/random.ts';
+import {
+  type Attribute,
+  authority,
+  commonName,
+  forgeCertificate,
+  forgeRequest,
+  nameOf,
+  organization,
+  pemOf,
+} from './forged-certificates.ts';
+import { mutatedDer, mutatedPem } from './mutated-certificates.ts';
+
+/**
+ * Whatever this server accepts as a certificate or a request, OpenSSL must read to the same subject.
+ * The inputs are mutated from a seed; it is printed with what fails.
+ */
+const hasOpenssl = spawnSync('openssl', ['version']).status === 0;
+if (!hasOpenssl) console.warn('openssl is not installed: nothing is compared with it');
+
+const rounds = Number(process.env['DIFFERENTIAL_ROUNDS'] ?? 400);
+/** Processes of OpenSSL that one test starts at most: each costs some milliseconds. */
+const comparisonsMax = Math.max(24, rounds / 16);
+
+const timeout = 60_000 + rounds * 50;
+
+const person: Attribute = { type: commonName, value: 'mallory' };
+const names = [
+  nameOf(person, { type: organization, value: 'system:masters' }),
+  nameOf({ type: organization, value: 'ä', tag: 0x0c }, person),
+  nameOf(person, { type: organization, value: 'dev', tag: 0x13 }, { type: '550406', value: 'DE' }),
+  nameOf({ type: organization, value: Buffer.from('ops', 'utf16le').swap16(), tag: 0x1e }, person),
+];
+
+type Kind = 'x509' | 'req';
+
+/** The subject by OpenSSL, each attribute in UTF-8 by its identifier; undefined: cannot be read. */
+function subjectByOpenssl(kind: Kind, input: Buffer, form: 'DER' | 'PEM'): Subject | undefined {
+  const options = ['-noout', '-subject', '-nameopt', 'utf8,esc_2253,esc_ctrl,sep_multiline,oid'];
+  const ran = spawnSync('openssl', [kind, '-inform', form, ...options], { input, timeout: 20_000 });
+  if (ran.status !== 0) return undefined;
+  const lines = ran.stdout
+    .toString('utf8')
+    .split('\n')
+    .slice(1)
+    // A plus sign in a text is escaped.
+    .flatMap((line) => line.split(' + '));
+  const values = (oid: string) =>
+    lines
+      .map((line) => /^ *([0-9.]+)=(.*)$/.exec(line))
+      .filter((match) => match?.[1] === oid)
+      .map((match) => unescaped(match?.[2] ?? ''));
+  return { commonName: values('2.5.4.3').at(-1) ?? '', organizations: values('2.5.4.10') };
+}
+
+const unescaped = (text: string) =>
+  text.replaceAll(/\\([0-9A-F]{2}|.)/g, (_, code: string) =>
+    code.length === 2 ? String.fromCharCode(Number.parseInt(code, 16)) : code,
+  );
+
+const sorted = ({ commonName: name, organizations }: Subject) => [
+  name,
+  ...organizations.toSorted(),
+];
+
+/** Reads mutated inputs, and compares what was accepted with OpenSSL. */
+function compare(options: {
+  readonly kind: Kind;
+  readonly form: 'DER' | 'PEM';
+  readonly make: (random: Random) => Buffer;
+  readonly read: (input: Buffer) => Subject | undefined;
+}): void {
+  const seed = Number(process.env['DIFFERENTIAL_SEED'] ?? Date.now() % 2 ** 31);
+  const random = randomOf(seed);
+  const seen = new Set<string>();
+  let refused = 0;
+  for (let round = 0; round < rounds; round++) {
+    const input = options.make(random);
+    const accepted = options.read(input);
+    const where = `seed ${seed}, round ${round}: ${input.toString('base64')}`;
+    if (accepted === undefined) {
+      refused += 1;
+      continue;
+    }
+    const key = input.toString('latin1');
+    if (seen.has(key) || seen.size >= comparisonsMax) continue;
+    seen.add(key);
+    if (!hasOpenssl) continue;
+    const other = subjectByOpenssl(options.kind, input, options.form);
+    expect(other && sorted(other), where).toEqual(sorted(accepted));
+  }
+  // A mutator that only breaks, or never does, compares nothing.
+  expect(seen.size, `seed ${seed}`).toBeGreaterThan(10);
+  expect(refused, `seed ${seed}`).toBeGreaterThan(10);
+}
+
+/** Only errors that say what is wrong with the input. */
+function attempt(read: () => Subject): Subject | undefined {
+  try {
+    return read();
+  } catch (error) {
+    const isRefusal = error instanceof DerError || (error as { code?: string }).code !== undefined;
+    if (!isRefusal) throw error;
+    return undefined;
+  }
+}
+
+test('TRUST-5: OpenSSL reads every accepted request to the same subject', { timeout }, () => {
+  compare({
+    kind: 'req',
+    form: 'DER',
+    make: (random) => mutatedDer(forgeRequest({ name: random.pick(names) }), random),
+    read: (input) => attempt(() => readRequest(input).subject),
+  });
+});
+
+test('TRUST-5: OpenSSL reads every accepted certificate to the same subject', { timeout }, () => {
+  const issued = names.map((subject) =>
+    forgeCertificate({ subject, issuer: authority.name, key: 'client', signer: 'authority' }),
+  );
+  compare({
+    kind: 'x509',
+    form: 'DER',
+    make: (random) => mutatedDer(random.pick(issued), random),
+    read: (input) => attempt(() => parseCertificate(input).subject),
+  });
+});
+
+test('TRUST-5: OpenSSL takes the same block of every accepted PEM text', { timeout }, () => {
+  const type = 'CERTIFICATE REQUEST';
+  const [pem = '', other = ''] = names.map((name) => pemOf(type, forgeRequest({ name })));
+  compare({
+    kind: 'req',
+    form: 'PEM',
+    make: (random) => Buffer.from(mutatedPem(pem, { other, random })),
+    read(input) {
+      const block = onlyPemBlock(input.toString('latin1'));
+      const bytes = block?.type === type ? pemBytes(block) : undefined;
+      return bytes && attempt(() => readRequest(bytes).subject);
+    },
+  });
+});

@@ -1,0 +1,108 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { createLocalJWKSet, jwtVerify } from 'jose';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
+import { temporaryFile } from './token-users.ts';
+
+const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+
+const issuer = 'https://accounts.example.com';
+const jwksUri = 'https://keys.example.com/jwks';
+const configurationPath = '/.well-known/openid-configuration';
+const keysPath = '/openid/v1/jwks';
+const older = temporaryFile('older.pem', pem);
+let server: TestServer;
+
+beforeAll(async () => {
+  const serviceAccounts = { issuer, jwksUri, keyFiles: [older.path] };
+  server = await startTestServer({ serviceAccounts, authorizationModes: ['RBAC'] });
+});
+afterAll(async () => {
+  await server.stop();
+  older.remove();
+});
+
+async function accountToken(): Promise<string> {
+  const namespace = await freshNamespace(server);
+  const accounts = `/api/v1/namespaces/${namespace}/serviceaccounts`;
+  const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'reader' } };
+  expect((await server.post(accounts, account)).status).toBe(201);
+  const request = { apiVersion: 'authentication.svc.io/v1', kind: 'TokenRequest', spec: {} };
+  const answer = await server.post(`${accounts}/reader/token`, request);
+  expect(answer.status).toBe(201);
+  return answer.body.status.token;
+}
+
+test('AUTHN-6: accounts find out how others verify their tokens, and others can', async () => {
+  const token = await accountToken();
+  const configuration = await server.get(configurationPath, { token });
+  expect(configuration.status).toBe(200);
+  expect(configuration.headers['cache-control']).toBe('public, max-age=3600');
+  expect(configuration.headers['content-type']).toBe('application/json');
+  expect(configuration.body).toEqual({
+    issuer,
+    jwks_uri: jwksUri,
+    response_types_supported: ['id_token'],
+    subject_types_supported: ['public'],
+    id_token_signing_alg_values_supported: ['ES256', 'RS256'],
+  });
+  const keys = await server.get(keysPath, { token });
+  expect(keys.headers['content-type']).toBe('application/jwk-set+json');
+  expect(keys.body.keys.map((key: { kty: string }) => key.kty)).toEqual(['EC', 'RSA']);
+  const secret = ['d', 'p', 'q', 'dp', 'dq', 'qi'];
+  for (const key of keys.body.keys) for (const name of secret) expect(key).not.toHaveProperty(name);
+  const verified = await jwtVerify(token, createLocalJWKSet(keys.body), { issuer });
+  expect(verified.payload.sub).toMatch(/^system:serviceaccount:.*:reader$/);
+});
+
+test('AUTHN-6: who may not read the description is refused, and nobody may write it', async () => {
+  for (const path of [configurationPath, keysPath]) {
+    const anonymous = await server.get(path, { token: undefined });
+    expect(anonymous.status).toBe(403);
+    expect(anonymous.body.message).toContain(`User "system:anonymous" cannot get path "${path}"`);
+    expect((await server.post(path, {})).status).toBe(405);
+  }
+});
+
+test('AUTHN-6: an issuer nobody could ask by https is not described', async () => {
+  const plain = await startTestServer({ serviceAccounts: { issuer: 'accounts' } });
+  try {
+    for (const path of [configurationPath, keysPath]) {
+      expect((await plain.get(path)).status).toBe(404);
+    }
+  } finally {
+    await plain.stop();
+  }
+});
+
+test('API-11: / lists what there is, to those who may ask', async () => {
+  const { status, body, text } = await server.get('/');
+  expect(status).toBe(200);
+  expect(text).toBe(JSON.stringify(body, null, 2));
+  expect(body.paths).toEqual([...body.paths].sort());
+  const some = ['/api', '/api/v1', '/apis', '/apis/apps', '/apis/apps/v1', '/healthz/ping'];
+  const more = [
+    '/livez',
+    '/metrics',
+    '/openapi/v2',
+    '/openapi/v3',
+    keysPath,
+    '/readyz',
+    '/version',
+  ];
+  expect(body.paths).toEqual(expect.arrayContaining([...some, ...more]));
+  for (const path of body.paths) expect((await server.get(path)).status, path).toBe(200);
+  expect((await server.get('/', { token: undefined })).status).toBe(403);
+  expect((await server.post('/', {})).status).toBe(405);
+});
+
+test('AUTHN-6: the keys are said to be where the server listens, whichever port it took', async () => {
+  const own = await startTestServer({ serviceAccounts: { issuer } });
+  try {
+    const { body } = await own.get(configurationPath);
+    expect(body.jwks_uri).toBe(`https://${new URL(own.url).host}${keysPath}`);
+  } finally {
+    await own.stop();
+  }
+});

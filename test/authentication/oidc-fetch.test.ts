@@ -1,0 +1,138 @@
+import { type Clock, silentLogger } from '@wheelhouse/machinery';
+import { FetchError, fetchText, Provider, readToken } from '@wheelhouse/server/testing';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { quickClock } from '../support/quick-clock.ts';
+import { signingPair, startProvider, type TestProvider } from './oidc-provider.ts';
+
+let one: TestProvider;
+let other: TestProvider;
+let clock: Clock;
+
+beforeAll(async () => {
+  one = await startProvider();
+  other = await startProvider({ certificateOf: one });
+  clock = quickClock(10);
+});
+afterAll(async () => {
+  await one.stop();
+  await other.stop();
+});
+beforeEach(() => {
+  one.handler = undefined;
+  other.handler = undefined;
+});
+
+const fetched = (path: string, bearer?: string) =>
+  fetchText(`${one.url}${path}`, { authorities: one.caPem, clock }, bearer);
+
+test('AUTHN-7: a document is fetched with how long it may be kept', async () => {
+  one.handler = (request, response) => {
+    response.setHeader('cache-control', 'public, max-age=120, must-revalidate');
+    response.end(`for ${request.headers.authorization}`);
+    return true;
+  };
+  const answer = { status: 200, text: 'for Bearer secret', maxAgeMs: 120_000 };
+  expect(await fetched('/', 'secret')).toEqual(answer);
+});
+
+test('AUTHN-7: a redirection is followed, but the credential stays with its host', async () => {
+  const seen: (string | undefined)[] = [];
+  const targets: Record<string, string> = { '/a': '/b', '/b': `${other.url}/c` };
+  one.handler = (request, response) => {
+    seen.push(request.headers.authorization);
+    response.writeHead(302, { location: targets[request.url ?? ''] }).end();
+    return true;
+  };
+  other.handler = (request, response) => {
+    seen.push(request.headers.authorization);
+    response.end('there');
+    return true;
+  };
+  expect((await fetched('/a', 'secret')).text).toBe('there');
+  expect(seen).toEqual(['Bearer secret', 'Bearer secret', undefined]);
+});
+
+test.each(['http://127.0.0.1/', 'file:///etc/passwd', '/again', '//', 'https://'])(
+  'AUTHN-7: a redirection to %s is not followed for ever, or anywhere but to https',
+  async (location) => {
+    one.handler = (_, response) => {
+      response.writeHead(307, { location }).end();
+      return true;
+    };
+    const before = one.requests.length;
+    await expect(fetched('/')).rejects.toThrow(FetchError);
+    expect(one.requests.length - before).toBeLessThanOrEqual(6);
+  },
+);
+
+test('AUTHN-7: an answer that never ends is cut off by size, or by time', async () => {
+  let open = true;
+  one.handler = (_, response) => {
+    const more = () => {
+      if (open) response.write('x'.repeat(64 * 1024), more);
+    };
+    more();
+    return true;
+  };
+  await expect(fetched('/')).rejects.toThrow('the answer is larger than 1048576 bytes');
+  open = false;
+  one.handler = (_, response) => {
+    response.write('{');
+    return true;
+  };
+  await expect(fetched('/')).rejects.toThrow('no whole answer within 10000 ms');
+  one.handler = () => true;
+  await expect(fetched('/')).rejects.toThrow('no whole answer within 10000 ms');
+});
+
+test('AUTHN-7: an answer that is broken off is none', async () => {
+  one.handler = (_, response) => {
+    response.writeHead(200, { 'content-length': '100' });
+    response.write('half', () => response.destroy());
+    return true;
+  };
+  await expect(fetched('/')).rejects.toThrow(FetchError);
+});
+
+test('AUTHN-7: keys are fetched for the first token, not at the start', async () => {
+  const access = { authorities: one.caPem, clock };
+  const options = { issuer: one.url, discoveryUrl: undefined, access, logger: silentLogger };
+  const asked: string[] = [];
+  one.handler = (request, response) => {
+    asked.push(request.url ?? '');
+    if (request.url?.includes('well-known')) return false;
+    response.writeHead(503).end();
+    return true;
+  };
+  const provider = new Provider(options);
+  expect(await provider.readyWithin(100_000)).toBe(true);
+  expect(asked).toEqual(['/.well-known/openid-configuration']);
+  one.handler = undefined;
+  const token = readToken(await one.token({ sub: 'x' }));
+  await provider.verify(token!);
+  provider.stop();
+});
+
+test('AUTHN-7: no more than some tokens wait for the keys of a provider that hangs', async () => {
+  const access = { authorities: one.caPem, clock };
+  const options = { issuer: one.url, discoveryUrl: undefined, access, logger: silentLogger };
+  const provider = new Provider(options);
+  expect(await provider.readyWithin(100_000)).toBe(true);
+  quickTo(10_000);
+  one.handler = () => true;
+  const by = await signingPair('ES256', 'unknown');
+  const token = readToken(await one.token({ sub: 'x' }, { by }));
+  const all = Array.from({ length: 130 }, () =>
+    provider.verify(token!).catch((error: Error) => error.message),
+  );
+  const outcomes = await Promise.all(all);
+  const many = outcomes.filter((text) => text === 'oidc: too many tokens wait for keys');
+  const waited = outcomes.filter((text) => String(text).endsWith('failed to verify signature'));
+  expect({ many: many.length, waited: waited.length }).toEqual({ many: 30, waited: 100 });
+  provider.stop();
+});
+
+/** Moves the clock on, so that keys may be fetched again. */
+function quickTo(ms: number): void {
+  (clock as ReturnType<typeof quickClock>).skip(ms);
+}

@@ -1,0 +1,133 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import https from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemClock } from '@wheelhouse/machinery';
+import { ensureServingCertificates } from '@wheelhouse/server/testing';
+import { type CryptoKey, exportJWK, generateKeyPair, importJWK, type JWK, SignJWT } from 'jose';
+
+/** A key a provider signs with. */
+export interface SigningPair {
+  readonly algorithm: string;
+  readonly keyId: string | undefined;
+  readonly privateKey: CryptoKey;
+  readonly publicJwk: JWK;
+}
+
+/** Makes a pair; without a key id when `keyId` is undefined. */
+export async function signingPair(algorithm: string, keyId?: string): Promise<SigningPair> {
+  const { privateKey, publicKey } = await generateKeyPair(algorithm, { extractable: true });
+  const jwk = await exportJWK(publicKey);
+  const publicJwk = { ...jwk, use: 'sig', ...(keyId === undefined ? {} : { kid: keyId }) };
+  return { algorithm, keyId, privateKey, publicJwk };
+}
+
+/** The same key for another algorithm: RSA keys take long to make. */
+export async function forAlgorithm(
+  pair: SigningPair,
+  algorithm: string,
+  keyId: string,
+): Promise<SigningPair> {
+  const jwk = await exportJWK(pair.privateKey);
+  const privateKey = (await importJWK(jwk, algorithm)) as CryptoKey;
+  return { algorithm, keyId, privateKey, publicJwk: { ...pair.publicJwk, kid: keyId } };
+}
+
+/** An answer of the provider in place of the usual one; undefined: the usual one. */
+export type Handler = (request: IncomingMessage, response: ServerResponse) => boolean;
+
+/** A real OpenID provider over TLS on loopback. */
+export interface TestProvider {
+  readonly url: string;
+  readonly caPem: string;
+  readonly certificate: ReturnType<typeof makeCertificate>;
+  /** Keys of the published set, now. */
+  keys: readonly SigningPair[];
+  /** Asked first for every request; true: it has answered, or never will. */
+  handler: Handler | undefined;
+  /** What the discovery document names as issuer. */
+  issuer: string;
+  /** Paths of the requests so far. */
+  readonly requests: string[];
+  /** A token of the first key with these claims beside `iss`, `aud` and `exp`. */
+  token(claims?: Record<string, unknown>, options?: TokenOptions): Promise<string>;
+  stop(): Promise<void>;
+}
+
+export interface TokenOptions {
+  readonly by?: SigningPair;
+  readonly header?: Record<string, unknown>;
+}
+
+export const clientId = 'wheelhouse';
+
+/** Starts a provider; `port` and `certificateOf` to come back where one was. */
+export async function startProvider(
+  options: {
+    readonly keys?: readonly SigningPair[];
+    readonly port?: number;
+    readonly certificateOf?: TestProvider;
+  } = {},
+): Promise<TestProvider> {
+  const made = options.certificateOf?.certificate ?? makeCertificate();
+  const requests: string[] = [];
+  const server = https.createServer(
+    { cert: made.certificatePem, key: made.keyPem },
+    (request, response) => {
+      requests.push(request.url ?? '');
+      if (provider.handler?.(request, response) === true) return;
+      answer(provider, request, response);
+    },
+  );
+  await new Promise<void>((resolve) => server.listen(options.port ?? 0, '127.0.0.1', resolve));
+  const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const provider: TestProvider = {
+    url,
+    caPem: made.caPem,
+    certificate: made,
+    keys: options.keys ?? [await signingPair('RS256', 'first')],
+    handler: undefined,
+    issuer: url,
+    requests,
+    async token(claims = {}, { by, header } = {}) {
+      const pair = by ?? provider.keys[0]!;
+      const kid = pair.keyId === undefined ? {} : { kid: pair.keyId };
+      const payload = { iss: provider.issuer, aud: clientId, exp: inSeconds(600), ...claims };
+      return new SignJWT(payload)
+        .setProtectedHeader({ alg: pair.algorithm, ...kid, ...header })
+        .sign(pair.privateKey);
+    },
+    stop() {
+      server.closeAllConnections();
+      return new Promise((resolve) => server.close(() => resolve()));
+    },
+  };
+  return provider;
+}
+
+function makeCertificate() {
+  const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-oidc-'));
+  const hosts = ['localhost', '127.0.0.1'];
+  const made = ensureServingCertificates({ certDir: directory, hosts, clock: systemClock });
+  rmSync(directory, { recursive: true, force: true });
+  return made;
+}
+
+export const inSeconds = (seconds: number) => Math.floor(systemClock.now() / 1000) + seconds;
+
+function answer(provider: TestProvider, request: IncomingMessage, response: ServerResponse): void {
+  const json = (body: unknown) => {
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify(body));
+  };
+  if (request.url === '/.well-known/openid-configuration') {
+    json({ issuer: provider.issuer, jwks_uri: `${provider.url}/keys` });
+  } else if (request.url === '/keys') {
+    json({ keys: provider.keys.map(({ publicJwk }) => publicJwk) });
+  } else {
+    response.statusCode = 404;
+    response.end();
+  }
+}

@@ -1,0 +1,129 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import http2 from 'node:http2';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemClock } from '@wheelhouse/machinery';
+import {
+  ensureCa,
+  type IssuedCertificate,
+  issueClientCertificate,
+} from '@wheelhouse/server/testing';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Answer, startTestServer, type TestServer } from '../support/harness.ts';
+import { temporaryFile } from './token-users.ts';
+
+let server: TestServer;
+let directory: string;
+let proxies: IssuedCertificate;
+let clients: IssuedCertificate;
+
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'wheelhouse-ca-'));
+  proxies = ensureCa(join(directory, 'proxies'), systemClock.now());
+  clients = ensureCa(join(directory, 'clients'), systemClock.now());
+  const proxyFile = temporaryFile('ca.crt', proxies.certificatePem);
+  const clientFile = temporaryFile('ca.crt', clients.certificatePem);
+  server = await startTestServer({
+    authentication: {
+      clientCaFile: clientFile.path,
+      requestHeader: {
+        clientCaFile: proxyFile.path,
+        allowedNames: ['front'],
+        usernameHeaders: ['X-Remote-User', 'X-User'],
+        groupHeaders: ['X-Remote-Group'],
+        extraHeaderPrefixes: ['X-Remote-Extra-'],
+      },
+    },
+  });
+  proxyFile.remove();
+  clientFile.remove();
+});
+afterAll(async () => {
+  await server.stop();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+const issue = (ca: IssuedCertificate, user: string) =>
+  issueClientCertificate({ ca, user, groups: [], clock: systemClock });
+
+/** Who one is, over a connection that shows the certificate. */
+function whoAmI(
+  certificate: IssuedCertificate | undefined,
+  headers: Record<string, string | string[]>,
+): Promise<{ status: number; user: Answer['body'] }> {
+  const shown =
+    certificate === undefined ? {} : { cert: certificate.certificatePem, key: certificate.keyPem };
+  const session = http2.connect(server.url, { rejectUnauthorized: false, ...shown });
+  const group = 'authentication.svc.io/v1';
+  return new Promise((resolve, reject) => {
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': `/apis/${group}/selfsubjectreviews`,
+      'content-type': 'application/json',
+      ...headers,
+    });
+    let status = 0;
+    let text = '';
+    stream.on('response', (head) => {
+      status = Number(head[':status']);
+    });
+    stream.on('data', (chunk: Buffer) => {
+      text += chunk.toString();
+    });
+    stream.on('error', reject);
+    stream.on('end', () => {
+      session.destroy();
+      resolve({ status, user: JSON.parse(text).status?.userInfo });
+    });
+    stream.end(JSON.stringify({ apiVersion: group, kind: 'SelfSubjectReview' }));
+  });
+}
+
+describe('authenticating proxy', () => {
+  test('AUTHN-9: its headers name user, groups and extra values', async () => {
+    const { status, user } = await whoAmI(issue(proxies, 'front'), {
+      'x-remote-user': 'jane',
+      'x-remote-group': ['dev, ops', 'other'],
+      'x-remote-extra-scopes': ['view', 'edit'],
+      'x-remote-extra-example.com%2fa': 'b',
+    });
+    expect(status).toBe(201);
+    expect(user).toEqual({
+      username: 'jane',
+      groups: ['dev, ops', 'other', 'system:authenticated'],
+      extra: { scopes: ['view', 'edit'], 'example.com/a': ['b'] },
+    });
+  });
+
+  test('AUTHN-9: the first header that names a user counts', async () => {
+    const front = issue(proxies, 'front');
+    const both = await whoAmI(front, { 'x-user': 'second', 'x-remote-user': 'first' });
+    expect(both.user.username).toBe('first');
+    const other = await whoAmI(front, { 'x-user': 'second', 'x-remote-user': '' });
+    expect(other.user.username).toBe('second');
+  });
+
+  test('AUTHN-9: naming nobody, it is nobody', async () => {
+    const { status } = await whoAmI(issue(proxies, 'front'), { 'x-remote-group': 'dev' });
+    expect(status).toBe(401);
+  });
+
+  test('AUTHN-9: a proxy of another name is refused', async () => {
+    const { status } = await whoAmI(issue(proxies, 'back'), { 'x-remote-user': 'jane' });
+    expect(status).toBe(401);
+  });
+
+  test('AUTHN-9: nobody else can name their user', async () => {
+    const headers = { 'x-remote-user': 'root', 'x-remote-group': 'system:masters' };
+    expect((await whoAmI(undefined, headers)).status).toBe(403);
+    const client = await whoAmI(issue(clients, 'front'), headers);
+    expect(client.user).toMatchObject({ username: 'front', groups: ['system:authenticated'] });
+    const admin = await whoAmI(undefined, { ...headers, authorization: 'Bearer test-admin-token' });
+    expect(admin.user.username).toBe('system:admin');
+  });
+
+  test('AUTHN-9: a proxy’s certificate alone is no client’s', async () => {
+    const { status } = await whoAmI(issue(proxies, 'front'), {});
+    expect(status).toBe(401);
+  });
+});

@@ -1,0 +1,288 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemClock } from '@wheelhouse/machinery';
+import { ensureCa } from '@wheelhouse/server/testing';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  eventually,
+  freshNamespace,
+  startTestServer,
+  type TestServer,
+} from '../support/harness.ts';
+import { temporaryFile } from './token-users.ts';
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer({ controllers: ['*'] });
+});
+afterAll(() => server.stop());
+
+const accountOf = (namespace: string) => `/api/v1/namespaces/${namespace}/serviceaccounts/default`;
+const authorityOf = (namespace: string) =>
+  `/api/v1/namespaces/${namespace}/configmaps/svc-root-ca.crt`;
+
+async function present(path: string) {
+  return eventually(async () => {
+    const answer = await server.get(path);
+    return answer.status === 200 && answer.body;
+  }, path);
+}
+
+describe('a default account in every namespace', () => {
+  test('AUTHN-6: also in those that were there before the controller', async () => {
+    for (const namespace of ['default', 'svc-system', 'svc-public', 'svc-node-lease']) {
+      expect((await present(accountOf(namespace))).metadata.name).toBe('default');
+    }
+  });
+
+  test('AUTHN-6: within a second of a namespace’s creation', async () => {
+    const namespace = await freshNamespace(server);
+    const startMs = performance.now();
+    await present(accountOf(namespace));
+    expect(performance.now() - startMs).toBeLessThan(1000);
+  });
+
+  test('AUTHN-6: made anew, as another, when it is deleted', async () => {
+    const namespace = await freshNamespace(server);
+    const first = await present(accountOf(namespace));
+    expect((await server.remove(accountOf(namespace))).status).toBe(200);
+    const second = await eventually(async () => {
+      const { status, body } = await server.get(accountOf(namespace));
+      return status === 200 && body.metadata.uid !== first.metadata.uid && body;
+    });
+    expect(second.metadata.name).toBe('default');
+  });
+
+  test('AUTHN-6: a namespace that is being deleted goes for good', async () => {
+    const namespace = await freshNamespace(server);
+    await present(accountOf(namespace));
+    await server.remove(`/api/v1/namespaces/${namespace}`);
+    await eventually(
+      async () => (await server.get(`/api/v1/namespaces/${namespace}`)).status === 404,
+    );
+    expect((await server.get(accountOf(namespace))).status).toBe(404);
+  });
+
+  test('AUTHN-6: its tokens are accepted', async () => {
+    const namespace = await freshNamespace(server);
+    await present(accountOf(namespace));
+    const group = 'authentication.svc.io/v1';
+    const request = { apiVersion: group, kind: 'TokenRequest', spec: {} };
+    const made = await server.post(`${accountOf(namespace)}/token`, request);
+    expect(made.status, made.text).toBe(201);
+    const review = { apiVersion: group, kind: 'SelfSubjectReview' };
+    const { token } = made.body.status;
+    const me = await server.post(`/apis/${group}/selfsubjectreviews`, review, { token });
+    const { username } = me.body.status.userInfo;
+    expect(username).toBe(`system:serviceaccount:${namespace}:default`);
+  });
+});
+
+describe('the server’s CA in every namespace', () => {
+  test('AUTHN-6: stands there, and again when it is deleted or changed', async () => {
+    const namespace = await freshNamespace(server);
+    const path = authorityOf(namespace);
+    const ca = { 'ca.crt': server.server.caPem };
+    expect((await present(path)).data).toEqual(ca);
+    await server.patch(path, { data: { 'ca.crt': 'other', more: 'x' } }, 'merge');
+    await eventually(async () => {
+      const { data } = (await server.get(path)).body;
+      return data['ca.crt'] === ca['ca.crt'] && data.more === undefined;
+    });
+    await server.remove(path);
+    expect((await present(path)).data).toEqual(ca);
+  });
+});
+
+describe('keys', () => {
+  const keyOf = (type: 'rsa' | 'ec') => {
+    const { privateKey, publicKey } =
+      type === 'rsa'
+        ? generateKeyPairSync('rsa', { modulusLength: 2048 })
+        : generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    return {
+      private: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+      public: publicKey.export({ type: 'spki', format: 'pem' }).toString(),
+    };
+  };
+  const review = { apiVersion: 'authentication.svc.io/v1', kind: 'TokenReview' };
+  const reviews = '/apis/authentication.svc.io/v1/tokenreviews';
+
+  /** A token of a server that signs with the key, and its account's uid. */
+  async function tokenFrom(signing: string, more: object = {}) {
+    const file = temporaryFile('sa.key', signing);
+    const other = await startTestServer({
+      serviceAccounts: { signingKeyFile: file.path, lookup: 'off', ...more },
+    });
+    const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'robot' } };
+    const at = '/api/v1/namespaces/default/serviceaccounts';
+    expect((await other.post(at, account)).status).toBe(201);
+    const request = { apiVersion: review.apiVersion, kind: 'TokenRequest', spec: {} };
+    const answer = await other.post(`${at}/robot/token`, request);
+    await other.stop();
+    file.remove();
+    return answer.body.status.token as string;
+  }
+
+  test('AUTHN-6: RSA and ECDSA keys, several in a file and several files', async () => {
+    const [rsa, ec, stranger] = [keyOf('rsa'), keyOf('ec'), keyOf('ec')];
+    const one = temporaryFile('one.pub', `${keyOf('rsa').public}\n${rsa.public}`);
+    const two = temporaryFile('two.key', ec.private);
+    const verifier = await startTestServer({
+      serviceAccounts: { keyFiles: [one.path, two.path], lookup: 'off' },
+    });
+    const authenticated = async (signing: string, more?: object) => {
+      const token = await tokenFrom(signing, more);
+      const answer = await verifier.post(reviews, { ...review, spec: { token } });
+      return answer.body.status.authenticated === true;
+    };
+    expect(await authenticated(rsa.private)).toBe(true);
+    expect(await authenticated(ec.private)).toBe(true);
+    expect(await authenticated(stranger.private)).toBe(false);
+    expect(await authenticated(ec.private, { issuer: 'https://other' })).toBe(false);
+    await verifier.stop();
+    one.remove();
+    two.remove();
+  });
+
+  test('AUTHN-6: without a key of their own they are by the serving key', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-serving-'));
+    const made = ensureCa(directory, systemClock.now());
+    const certificate = temporaryFile('tls.crt', made.certificatePem);
+    const key = temporaryFile('tls.key', made.keyPem);
+    const tls = { certFile: certificate.path, keyFile: key.path };
+    const verifier = await startTestServer({
+      listen: { host: '127.0.0.1', port: 0, tls },
+      serviceAccounts: { lookup: 'off' },
+    });
+    const token = await tokenFrom(made.keyPem);
+    const answer = await verifier.post(reviews, { ...review, spec: { token } });
+    expect(answer.body.status.authenticated).toBe(true);
+    await verifier.stop();
+    certificate.remove();
+    key.remove();
+    rmSync(directory, { recursive: true, force: true });
+  });
+
+  test('AUTHN-6: every accepted issuer counts; lookup refuses accounts that are gone', async () => {
+    const ec = keyOf('ec');
+    const file = temporaryFile('ec.key', ec.private);
+    const accounts = {
+      keyFiles: [file.path],
+      issuer: 'https://new',
+      acceptedIssuers: ['https://new', 'https://old'],
+    };
+    const token = await tokenFrom(ec.private, { issuer: 'https://old' });
+    const ask = async (lookup: 'off' | 'required') => {
+      const verifier = await startTestServer({ serviceAccounts: { ...accounts, lookup } });
+      const answer = await verifier.post(reviews, { ...review, spec: { token } });
+      await verifier.stop();
+      return answer.body.status;
+    };
+    expect((await ask('off')).authenticated).toBe(true);
+    expect((await ask('required')).error).toContain('has been invalidated');
+    file.remove();
+  });
+});
+
+describe('what a TokenRequest is refused for', () => {
+  const post = async (name: string, request: object, namespace = 'default') => {
+    const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`;
+    const { status, body } = await server.post(path, { spec: {}, ...request });
+    return [status, body.message];
+  };
+
+  test('AUTHN-6, API-7: another namespace is 400, before the account is sought', async () => {
+    const request = { metadata: { namespace: 'other' } };
+    const message =
+      'the namespace of the provided object does not match the namespace sent on the request';
+    expect(await post('default', request)).toEqual([400, message]);
+    expect(await post('absent', request)).toEqual([400, message]);
+  });
+
+  test('AUTHN-6, ADM-1: admission comes before the account is sought', async () => {
+    expect(await post('absent', {}, 'absent')).toEqual([404, 'namespaces "absent" not found']);
+    expect(await post('absent', {})).toEqual([404, 'serviceaccounts "absent" not found']);
+  });
+});
+
+describe('tokens in Secrets', () => {
+  const decoded = (text: string) => Buffer.from(text, 'base64').toString();
+  const review = { apiVersion: 'authentication.svc.io/v1', kind: 'SelfSubjectReview' };
+  const whoIs = (token: string) =>
+    server.post('/apis/authentication.svc.io/v1/selfsubjectreviews', review, { token });
+  const secretOf = (account: string, annotations: object = {}) => ({
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: {
+      name: 'robot-token',
+      annotations: { 'svc.io/service-account.name': account, ...annotations },
+    },
+    type: 'svc.io/service-account-token',
+  });
+
+  async function filled() {
+    const namespace = await freshNamespace(server);
+    const at = `/api/v1/namespaces/${namespace}`;
+    const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'robot' } };
+    const made = await server.post(`${at}/serviceaccounts`, account);
+    expect((await server.post(`${at}/secrets`, secretOf('robot'))).status).toBe(201);
+    const path = `${at}/secrets/robot-token`;
+    const secret = await eventually(async () => {
+      const { body } = await server.get(path);
+      return body.data?.token !== undefined && body;
+    });
+    return { namespace, at, path, secret, uid: made.body.metadata.uid };
+  }
+
+  test('AUTHN-6: are filled in, with namespace, CA and the account’s uid', async () => {
+    const { namespace, secret, uid } = await filled();
+    expect(Object.keys(secret.data).sort()).toEqual(['ca.crt', 'namespace', 'token']);
+    expect(decoded(secret.data['ca.crt'])).toBe(server.server.caPem);
+    expect(decoded(secret.data.namespace)).toBe(namespace);
+    expect(secret.metadata.annotations['svc.io/service-account.uid']).toBe(uid);
+    const { status } = (await whoIs(decoded(secret.data.token))).body;
+    expect(status.userInfo).toEqual({
+      username: `system:serviceaccount:${namespace}:robot`,
+      uid,
+      groups: [
+        'system:serviceaccounts',
+        `system:serviceaccounts:${namespace}`,
+        'system:authenticated',
+      ],
+    });
+  });
+
+  test('AUTHN-6: count no more once the Secret is gone, or holds another', async () => {
+    const { path, secret } = await filled();
+    const token = decoded(secret.data.token);
+    expect((await whoIs(token)).status).toBe(201);
+    const other = Buffer.from('other').toString('base64');
+    await server.patch(path, { data: { token: other } }, 'merge');
+    expect((await whoIs(token)).status).toBe(401);
+    await server.patch(path, { data: { token: secret.data.token } }, 'merge');
+    expect((await whoIs(token)).status).toBe(201);
+    await server.remove(path);
+    expect((await whoIs(token)).status).toBe(401);
+  });
+
+  test('AUTHN-6: go with their account', async () => {
+    const { at, path, secret } = await filled();
+    await server.remove(`${at}/serviceaccounts/robot`);
+    expect((await whoIs(decoded(secret.data.token))).status).toBe(401);
+    await eventually(async () => (await server.get(path)).status === 404);
+  });
+
+  test('AUTHN-6: of no account, or of one of before, are removed', async () => {
+    const namespace = await freshNamespace(server);
+    await present(accountOf(namespace));
+    const secrets = `/api/v1/namespaces/${namespace}/secrets`;
+    const earlier = secretOf('default', { 'svc.io/service-account.uid': 'of-before' });
+    for (const secret of [secretOf('nobody'), earlier]) {
+      expect((await server.post(secrets, secret)).status).toBe(201);
+      await eventually(async () => (await server.get(`${secrets}/robot-token`)).status === 404);
+    }
+  });
+});

@@ -1,0 +1,163 @@
+import { generateKeyPairSync, sign } from 'node:crypto';
+import { readSigningKey, type SigningKey } from '@wheelhouse/server/testing';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+import { mustCreate, temporaryFile } from './token-users.ts';
+
+const whoAmI = '/apis/authentication.svc.io/v1/selfsubjectreviews';
+const review = { apiVersion: 'authentication.svc.io/v1', kind: 'SelfSubjectReview' };
+const account = '/api/v1/namespaces/default/serviceaccounts/robot';
+const userName = 'system:serviceaccount:default:robot';
+
+let server: TestServer;
+let keyFile: ReturnType<typeof temporaryFile>;
+let signing: SigningKey;
+let bound: string;
+let legacy: string;
+beforeAll(async () => {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+  signing = readSigningKey(pem);
+  keyFile = temporaryFile('sa.key', pem);
+  server = await startTestServer({
+    serviceAccounts: { signingKeyFile: keyFile.path },
+    controllers: ['*'],
+  });
+  const named = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'robot' } };
+  await mustCreate(server, '/api/v1/namespaces/default/serviceaccounts', named);
+  bound = await issueToken();
+  legacy = await legacyToken();
+});
+afterAll(async () => {
+  await server.stop();
+  keyFile.remove();
+});
+
+async function issueToken(): Promise<string> {
+  const request = { apiVersion: 'authentication.svc.io/v1', kind: 'TokenRequest', spec: {} };
+  const answer = await server.post(`${account}/token`, request);
+  expect(answer.status, answer.text).toBe(201);
+  return answer.body.status.token;
+}
+
+async function legacyToken(): Promise<string> {
+  const path = '/api/v1/namespaces/default/secrets';
+  const annotations = { 'svc.io/service-account.name': 'robot' };
+  const metadata = { name: 'robot-token', annotations };
+  const type = 'svc.io/service-account-token';
+  await mustCreate(server, path, { apiVersion: 'v1', kind: 'Secret', metadata, type });
+  const watch = await server.watch(`${path}?watch=true`);
+  const tokenOf = (events: typeof watch.events) =>
+    events.findLast(({ object }) => object.data?.token !== undefined)?.object.data.token;
+  await watch.until((events) => tokenOf(events) !== undefined);
+  watch.close();
+  return Buffer.from(tokenOf(watch.events), 'base64').toString();
+}
+
+const withToken = (token: string) => server.post(whoAmI, review, { token });
+
+/** The parts of a token, one of them replaced. */
+function changed(token: string, at: 0 | 1 | 2, change: (part: string) => string): string {
+  const parts = token.split('.');
+  parts[at] = change(parts[at] ?? '');
+  return parts.join('.');
+}
+
+const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+
+/** Sets a bit that stands for nothing: 64 bytes in base64url end with four of them. */
+function withSpareBit(part: string): string {
+  const last = alphabet.indexOf(part.at(-1) ?? '');
+  return part.slice(0, -1) + alphabet[last | 1];
+}
+
+const mutations: readonly (readonly [string, (token: string) => string])[] = [
+  ['padding', (token) => `${token}==`],
+  ['half of the padding', (token) => `${token}=`],
+  ['a bit that stands for nothing', (token) => changed(token, 2, withSpareBit)],
+  ['junk behind the signature', (token) => `${token}!`],
+  [
+    'junk inside the signature',
+    (token) => changed(token, 2, (part) => `${part.slice(0, 9)}!${part.slice(9)}`),
+  ],
+  [
+    'a tab inside the signature',
+    (token) => changed(token, 2, (part) => `${part.slice(0, 9)}\t${part.slice(9)}`),
+  ],
+  [
+    'base64 in place of base64url',
+    (token) => changed(token, 2, (part) => `${part.replaceAll('-', '+').replaceAll('_', '/')}==`),
+  ],
+  ['one character more', (token) => `${token}A`],
+  ['a fourth part', (token) => `${token}.e30`],
+  ['an empty fourth part', (token) => `${token}.`],
+  ['padding of the claims', (token) => changed(token, 1, (part) => `${part}=`)],
+  ['padding of the header', (token) => changed(token, 0, (part) => `${part}=`)],
+  ['a blank of another encoding', (token) => `${token}\u00a0`],
+];
+
+describe('TRUST-5: a token has one encoding', () => {
+  test('TRUST-5: the tokens that the changed ones are made of are good', async () => {
+    for (const token of [bound, legacy]) {
+      const answer = await withToken(token);
+      expect(answer.status, answer.text).toBe(201);
+      expect(answer.body.status.userInfo.username).toBe(userName);
+    }
+  });
+
+  test.each(mutations)('TRUST-5: with %s it is refused', async (_, mutate) => {
+    for (const token of [bound, legacy]) {
+      expect((await withToken(mutate(token))).status).toBe(401);
+      const spec = { token: mutate(token) };
+      const asked = { ...review, kind: 'TokenReview', spec };
+      const answer = await server.post('/apis/authentication.svc.io/v1/tokenreviews', asked);
+      expect(answer.body.status.authenticated ?? false).toBe(false);
+    }
+  });
+});
+
+describe('TRUST-5: what a token says has one reading', () => {
+  const claimsOf = (token: string): Loose =>
+    JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString());
+  const encode = (text: string) => Buffer.from(text).toString('base64url');
+
+  /** Signs texts as they are, as nobody who writes JSON from values could. */
+  function signTexts(header: string, claims: string): string {
+    const signed = `${encode(header)}.${encode(claims)}`;
+    const key = { key: signing.privateKey, dsaEncoding: 'ieee-p1363' as const };
+    return `${signed}.${sign('sha256', Buffer.from(signed), key).toString('base64url')}`;
+  }
+  const header = () => JSON.stringify({ alg: 'ES256', kid: signing.id });
+  const claims = () => JSON.stringify(claimsOf(bound));
+
+  test('TRUST-5: texts signed as they are, are accepted', async () => {
+    const answer = await withToken(signTexts(header(), ` ${claims()} `));
+    expect(answer.status, answer.text).toBe(201);
+  });
+
+  test.each<[string, () => string]>([
+    ['a claim twice', () => signTexts(header(), claims().replace('{', '{"sub":"x",'))],
+    [
+      'a claim twice, spelt in two ways',
+      () => signTexts(header(), claims().replace('{', '{"\\u0073ub":"x",')),
+    ],
+    [
+      'a claim twice inside another',
+      () => signTexts(header(), claims().replace('"namespace":', '"namespace":"x","namespace":')),
+    ],
+    ['an algorithm twice', () => signTexts(header().replace('{', '{"alg":"none",'), claims())],
+    [
+      'a header that must be understood',
+      () => signTexts(header().replace('{', '{"crit":["x"],'), claims()),
+    ],
+    [
+      'a payload that is not encoded',
+      () => signTexts(header().replace('{', '{"b64":true,'), claims()),
+    ],
+    ['a byte-order mark', () => signTexts(header(), `\ufeff${claims()}`)],
+    ['no algorithm', () => signTexts(header().replace('ES256', 'none'), claims())],
+    ['another algorithm', () => signTexts(header().replace('ES256', 'HS256'), claims())],
+  ])('TRUST-5: a token with %s is refused', async (_, make) => {
+    expect((await withToken(make())).status).toBe(401);
+  });
+});

@@ -1,0 +1,124 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { freshNamespace, type TestServer } from '../support/harness.ts';
+import { as, startWithUsers } from './token-users.ts';
+
+const apiVersion = 'authentication.svc.io/v1';
+const path = `/apis/${apiVersion}/tokenreviews`;
+const own = 'https://svc.default.svc';
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startWithUsers([{ name: 'jane', groups: ['dev'] }]);
+});
+afterAll(() => server.stop());
+
+const review = (spec: object, options: object = {}) =>
+  server.post(path, { apiVersion, kind: 'TokenReview', spec }, options);
+
+async function accountToken(audiences: readonly string[] = []) {
+  const namespace = await freshNamespace(server);
+  const accounts = `/api/v1/namespaces/${namespace}/serviceaccounts`;
+  const body = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'robot' } };
+  const account = await server.post(accounts, body);
+  expect(account.status, account.text).toBe(201);
+  const request = { apiVersion, kind: 'TokenRequest', spec: { audiences } };
+  const answer = await server.post(`${accounts}/robot/token`, request);
+  expect(answer.status, answer.text).toBe(201);
+  const { uid } = account.body.metadata;
+  return { namespace, uid, path: `${accounts}/robot`, token: answer.body.status.token as string };
+}
+
+describe('TokenReview', () => {
+  test('AUTHN-10: a known token is its user', async () => {
+    const answer = await review({ token: 'jane' });
+    expect(answer.status, answer.text).toBe(201);
+    expect(answer.body).toMatchObject({ apiVersion, kind: 'TokenReview', spec: { token: 'jane' } });
+    expect(answer.body.status).toEqual({
+      authenticated: true,
+      user: { username: 'jane', uid: 'uid-jane', groups: ['dev', 'system:authenticated'] },
+      audiences: [own],
+    });
+  });
+
+  test('AUTHN-10: an unknown token is nobody, and the review itself succeeds', async () => {
+    for (const token of ['nobody', 'ey.ey.ey', '__proto__', 'é']) {
+      const answer = await review({ token });
+      expect(answer.status).toBe(201);
+      expect(answer.body.status).toEqual({ user: {}, error: 'invalid bearer token' });
+    }
+  });
+
+  test('AUTHN-10: a service account token is its account, while that lives', async () => {
+    const { token, namespace, uid, path: account } = await accountToken();
+    const { status } = (await review({ token })).body;
+    expect(status).toMatchObject({
+      authenticated: true,
+      user: {
+        username: `system:serviceaccount:${namespace}:robot`,
+        uid,
+        groups: [
+          'system:serviceaccounts',
+          `system:serviceaccounts:${namespace}`,
+          'system:authenticated',
+        ],
+      },
+      audiences: [own],
+    });
+    expect(Object.keys(status.user.extra)).toEqual(['authentication.svc.io/credential-id']);
+    await server.remove(account);
+    const later = await review({ token });
+    expect(later.body.status.authenticated).toBeUndefined();
+    expect(later.body.status.error).toContain('service account token has been invalidated');
+  });
+
+  test('AUTHN-10: audiences: those of the token that were asked about are answered', async () => {
+    const { token } = await accountToken(['vault', 'mail']);
+    const asked = await review({ token, audiences: ['mail', 'other'] });
+    expect(asked.body.status).toMatchObject({ authenticated: true, audiences: ['mail'] });
+    const others = await review({ token, audiences: ['other'] });
+    expect(others.body.status.authenticated).toBeUndefined();
+    expect(others.body.status.error).toContain(
+      'token audiences ["vault" "mail"] is invalid for the target audiences ["other"]',
+    );
+    expect((await review({ token })).body.status.authenticated).toBeUndefined();
+    expect((await server.get('/version', { token })).status).toBe(401);
+  });
+
+  test('AUTHN-10: a token without audiences is for this server alone', async () => {
+    const both = await review({ token: 'jane', audiences: ['other', own] });
+    expect(both.body.status).toMatchObject({ authenticated: true, audiences: [own] });
+    const other = await review({ token: 'jane', audiences: ['other'] });
+    expect(other.body.status).toEqual({ user: {}, error: 'invalid bearer token' });
+  });
+
+  test('AUTHN-10: without a token it is 400', async () => {
+    for (const spec of [{}, { token: '' }, { audiences: ['a'] }]) {
+      const answer = await review(spec);
+      expect(answer.status).toBe(400);
+      expect(answer.body).toMatchObject({
+        reason: 'BadRequest',
+        message: 'token is required for TokenReview in authentication',
+      });
+    }
+  });
+
+  test('AUTHN-10: who may not create reviews is refused; other methods are 405', async () => {
+    const answer = await review({ token: 'jane' }, as('jane'));
+    expect(answer.status).toBe(403);
+    expect(answer.body.message).toContain('cannot create resource "tokenreviews"');
+    for (const method of ['GET', 'DELETE']) {
+      expect((await server.request(method, path)).status, method).toBe(405);
+    }
+  });
+
+  test('AUTHN-10: SelfSubjectReview says who asks, with what the token says of them', async () => {
+    const { token, namespace } = await accountToken();
+    const body = { apiVersion, kind: 'SelfSubjectReview' };
+    const answer = await server.post(`/apis/${apiVersion}/selfsubjectreviews`, body, { token });
+    expect(answer.status, answer.text).toBe(201);
+    expect(answer.body.status.userInfo).toMatchObject({
+      username: `system:serviceaccount:${namespace}:robot`,
+      extra: { 'authentication.svc.io/credential-id': [expect.stringMatching(/^JTI=/)] },
+    });
+  });
+});

@@ -1,0 +1,277 @@
+import { silentLogger } from '@wheelhouse/machinery';
+import { readOptions } from '@wheelhouse/server/testing';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { startTestServer, type TestServer } from '../support/harness.ts';
+import { type QuickClock, quickClock } from '../support/quick-clock.ts';
+import { startWebhookService, type WebhookService } from '../support/webhook-service.ts';
+
+const audience = 'https://our.example';
+const group = 'authentication.svc.io';
+const cacheTtlMs = 60_000;
+let service: WebhookService;
+let clock: QuickClock;
+const servers: TestServer[] = [];
+const logged: string[] = [];
+
+type Status = Record<string, unknown>;
+const review = (status: Status, version = 'v1') => ({
+  apiVersion: `${group}/${version}`,
+  kind: 'TokenReview',
+  status,
+});
+const amy = { username: 'amy', uid: '7', groups: ['dev'], extra: { 'example.org/a': ['1', '2'] } };
+const isAmy = { authenticated: true, user: amy };
+
+async function start(
+  version: string,
+  options: { readonly audiences?: readonly string[]; readonly anonymous?: boolean } = {},
+) {
+  const { audiences = [audience], anonymous = true } = options;
+  const server = await startTestServer({
+    clock,
+    logger: {
+      ...silentLogger,
+      error: (message, fields) => void logged.push(`${message} ${JSON.stringify(fields)}`),
+    },
+    authentication: {
+      anonymous,
+      webhook: { configFile: service.kubeconfig({ path: '/authn' }), version, cacheTtlMs },
+    },
+    serviceAccounts: { issuer: audience, audiences },
+  });
+  servers.push(server);
+  return server;
+}
+
+let v1: TestServer;
+let tokens = 0;
+/** A token nobody has asked about. */
+const fresh = () => `token-${++tokens}`;
+
+beforeAll(async () => {
+  service = await startWebhookService();
+  clock = quickClock(20);
+  v1 = await start('v1');
+});
+afterAll(async () => {
+  for (const server of servers) await server.stop();
+  await service.stop();
+});
+beforeEach(() => {
+  service.received.length = 0;
+  service.answer = () => review(isAmy);
+});
+
+const whoAmI = (server: TestServer, token: string) =>
+  server.post(
+    `/apis/${group}/v1/selfsubjectreviews`,
+    { apiVersion: `${group}/v1`, kind: 'SelfSubjectReview' },
+    { token },
+  );
+
+describe('AUTHN-9: a token', () => {
+  test('AUTHN-9: is posted in a TokenReview, byte for byte as upstream does', async () => {
+    const answer = await whoAmI(v1, 'a<b>&c');
+    expect(answer.status).toBe(201);
+    expect(answer.body.status.userInfo).toEqual({
+      ...amy,
+      groups: ['dev', 'system:authenticated'],
+    });
+    const [received] = service.received;
+    expect(received).toMatchObject({ method: 'POST', path: '/authn?timeout=30s' });
+    expect(received?.text).toBe(
+      '{"kind":"TokenReview","apiVersion":"authentication.svc.io/v1",' +
+        '"metadata":{"creationTimestamp":null},' +
+        '"spec":{"token":"a\\u003cb\\u003e\\u0026c","audiences":["https://our.example"]},' +
+        '"status":{"user":{}}}\n',
+    );
+  });
+
+  test('AUTHN-9: is reviewed in v1beta1 where the flag says so', async () => {
+    const server = await start('v1beta1');
+    service.answer = () => review(isAmy, 'v1beta1');
+    expect((await whoAmI(server, fresh())).status).toBe(201);
+    expect(service.received[0]?.body.apiVersion).toBe(`${group}/v1beta1`);
+    service.answer = () => review(isAmy, 'v1');
+    expect((await whoAmI(server, fresh())).status).toBe(401);
+  });
+
+  test('AUTHN-9: may be answered without apiVersion and kind', async () => {
+    service.answer = () => ({ status: isAmy });
+    // A reply with a status that is no number is the body itself.
+    expect((await whoAmI(v1, fresh())).status).toBe(201);
+  });
+
+  test('AUTHN-9: that the webhook does not know is 401, though nobody needs one', async () => {
+    service.answer = () => review({ authenticated: false });
+    const answer = await whoAmI(v1, fresh());
+    expect(answer.status).toBe(401);
+    expect(answer.body).toMatchObject({ kind: 'Status', reason: 'Unauthorized' });
+    expect(answer.body.message).toBe('Unauthorized');
+    expect((await v1.get('/version', { token: undefined })).status).toBe(200);
+    expect(service.received).toHaveLength(1);
+  });
+
+  test('AUTHN-9: of the server itself is not shown to the webhook', async () => {
+    expect((await v1.get('/api')).status).toBe(200);
+    expect(service.received).toEqual([]);
+  });
+});
+
+describe('AUTHN-9: audiences', () => {
+  test.each<[string, Status, number]>([
+    ['none: the webhook knows of none', isAmy, 201],
+    ['ours', { ...isAmy, audiences: ['x', audience] }, 201],
+    ['others', { ...isAmy, audiences: ['x'] }, 401],
+  ])('AUTHN-9: %s', async (_, status, code) => {
+    service.answer = () => review(status);
+    expect((await whoAmI(v1, fresh())).status).toBe(code);
+  });
+
+  test('AUTHN-9: a TokenReview of others is answered by theirs', async () => {
+    const ask = async (audiences: string[]) => {
+      const body = {
+        apiVersion: `${group}/v1`,
+        kind: 'TokenReview',
+        spec: { token: fresh(), audiences },
+      };
+      return (await v1.post(`/apis/${group}/v1/tokenreviews`, body)).body.status;
+    };
+    service.answer = () => review({ ...isAmy, audiences: ['x', 'z'] });
+    expect(await ask(['x', 'y'])).toMatchObject({ authenticated: true, audiences: ['x'] });
+    expect(service.received[0]?.body.spec.audiences).toEqual(['x', 'y']);
+    expect((await ask(['y'])).authenticated).toBeUndefined();
+    service.answer = () => review({ audiences: ['x'], error: 'token has been revoked' });
+    expect((await ask(['x'])).error).toContain('token has been revoked');
+  });
+});
+
+describe('AUTHN-9: what the webhook does wrong refuses the token', () => {
+  test.each<[string, unknown]>([
+    ['another kind', { ...review(isAmy), kind: 'SubjectAccessReview' }],
+    ['another group', { ...review(isAmy), apiVersion: 'v1' }],
+    ['no status', { apiVersion: `${group}/v1`, kind: 'TokenReview' }],
+    ['a status that is text', review('yes' as never)],
+    ['authenticated as text', review({ ...isAmy, authenticated: 'true' })],
+    ['no user', review({ authenticated: true })],
+    ['a user without a name', review({ authenticated: true, user: { ...amy, username: '' } })],
+    ['groups as text', review({ ...isAmy, user: { ...amy, groups: 'system:masters' } })],
+    ['extra of numbers', review({ ...isAmy, user: { ...amy, extra: { a: [1] } } })],
+    ['an error', { status: 403 }],
+    ['a redirect', { status: 302, headers: { location: 'https://127.0.0.1:1/' } }],
+    ['a Status', { kind: 'Status', apiVersion: 'v1', status: 'Failure' }],
+    ['a reset connection', 'reset'],
+    ['silence', 'stall'],
+    ['too much', { status: 200, text: `{"a":"${'x'.repeat(2 ** 20)}"}` }],
+  ])('AUTHN-9: %s', async (_, reply) => {
+    service.answer = () => reply as never;
+    const answer = await whoAmI(v1, fresh());
+    expect(answer.status).toBe(401);
+    expect(answer.text).not.toContain('webhook');
+  });
+
+  test('AUTHN-9: the log tells of a failure, and not of the token', async () => {
+    logged.length = 0;
+    const token = fresh();
+    service.answer = () => ({ status: 403 });
+    await whoAmI(v1, token);
+    expect(logged).toEqual([
+      'the authentication webhook failed {"error":"WebhookError: the webhook answered with status 403"}',
+    ]);
+  });
+
+  test('AUTHN-9: a failure is not kept', async () => {
+    const token = fresh();
+    service.answer = () => ({ status: 403 });
+    expect((await whoAmI(v1, token)).status).toBe(401);
+    service.answer = () => review({ authenticated: false, error: 'not now' });
+    expect((await whoAmI(v1, token)).status).toBe(401);
+    service.answer = () => review(isAmy);
+    expect((await whoAmI(v1, token)).status).toBe(201);
+    expect(service.received).toHaveLength(3);
+  });
+
+  test('AUTHN-9: a service that may recover is asked again', async () => {
+    service.answer = () => (service.received.length < 3 ? { status: 500 } : review(isAmy));
+    expect((await whoAmI(v1, fresh())).status).toBe(201);
+    expect(service.received).toHaveLength(3);
+  });
+});
+
+describe('AUTHN-9: verdicts', () => {
+  test('AUTHN-9: good ones are kept as long as the flag says', async () => {
+    const token = fresh();
+    for (let times = 0; times < 3; times += 1) await whoAmI(v1, token);
+    expect(service.received).toHaveLength(1);
+    clock.skip(cacheTtlMs - 5000);
+    expect((await whoAmI(v1, token)).status).toBe(201);
+    expect(service.received).toHaveLength(1);
+    service.answer = () => review({ authenticated: false });
+    clock.skip(5000);
+    expect((await whoAmI(v1, token)).status).toBe(401);
+    expect(service.received).toHaveLength(2);
+  });
+
+  test('AUTHN-9: bad ones as well', async () => {
+    const token = fresh();
+    service.answer = () => review({ authenticated: false });
+    for (let times = 0; times < 3; times += 1) {
+      expect((await whoAmI(v1, token)).status).toBe(401);
+    }
+    expect(service.received).toHaveLength(1);
+    service.answer = () => review(isAmy);
+    expect((await whoAmI(v1, token)).status).toBe(401);
+    clock.skip(cacheTtlMs);
+    expect((await whoAmI(v1, token)).status).toBe(201);
+  });
+
+  test('AUTHN-9: requests at the same time share one', async () => {
+    const token = fresh();
+    const answers = await Promise.all(Array.from({ length: 20 }, () => whoAmI(v1, token)));
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]));
+    expect(service.received).toHaveLength(1);
+  });
+});
+
+test('AUTHN-9: other requests do not wait for a webhook that is silent', async () => {
+  service.answer = () => 'stall';
+  const strangers = Array.from({ length: 50 }, () => whoAmI(v1, fresh()));
+  const startMs = performance.now();
+  expect((await v1.get('/api/v1/namespaces')).status).toBe(200);
+  expect((await v1.get('/healthz', { token: undefined })).status).toBe(200);
+  expect(performance.now() - startMs).toBeLessThan(5000);
+  for (const answer of await Promise.all(strangers)) expect(answer.status).toBe(401);
+});
+
+describe('AUTHN-9: a start', () => {
+  test('AUTHN-9: knows the versions of reviews', async () => {
+    await expect(start('v2')).rejects.toThrow(
+      'unsupported authentication webhook version "v2", supported versions are "v1", "v1beta1"',
+    );
+  });
+
+  test('AUTHN-9: stops at a kubeconfig that cannot be used', async () => {
+    const webhook = { configFile: '/nowhere/kubeconfig', version: 'v1', cacheTtlMs };
+    await expect(startTestServer({ authentication: { webhook } })).rejects.toThrow(
+      'webhook kubeconfig /nowhere/kubeconfig: ',
+    );
+  });
+
+  test('AUTHN-9: takes the flags with their defaults', () => {
+    const webhookOf = (...args: string[]) => {
+      const outcome = readOptions(args);
+      if (outcome.kind !== 'options') throw new Error(outcome.kind);
+      return outcome.options.config.authentication.webhook;
+    };
+    expect(webhookOf()).toBeUndefined();
+    const file = '--authentication-token-webhook-config-file=k';
+    expect(webhookOf(file)).toEqual({ configFile: 'k', version: 'v1beta1', cacheTtlMs: 120_000 });
+    expect(
+      webhookOf(
+        file,
+        '--authentication-token-webhook-version=v1',
+        '--authentication-token-webhook-cache-ttl=10s',
+      ),
+    ).toEqual({ configFile: 'k', version: 'v1', cacheTtlMs: 10_000 });
+  });
+});

@@ -1,0 +1,87 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { adminToken, startTestServer, type TestServer } from '../support/harness.ts';
+
+/** One server asks another for everything: what it posts and what that one answers must fit. */
+const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-delegation-'));
+const rbac = 'rbac.authorization.svc.io';
+let judge: TestServer;
+const servers: TestServer[] = [];
+
+function kubeconfig(path: string): string {
+  const file = join(directory, `${path.replaceAll('/', '-')}.json`);
+  const cluster = { server: judge.url + path, 'certificate-authority-data': ca() };
+  const body = {
+    clusters: [{ name: 'c', cluster }],
+    users: [{ name: 'u', user: { token: adminToken } }],
+    contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
+    'current-context': 'x',
+  };
+  writeFileSync(file, JSON.stringify(body));
+  return file;
+}
+const ca = () => Buffer.from(judge.server.caPem ?? '').toString('base64');
+
+beforeAll(async () => {
+  const tokenFile = join(directory, 'tokens.csv');
+  writeFileSync(tokenFile, 'amy-token,amy,uid-1,"dev"\n');
+  judge = await startTestServer({ authentication: { tokenFile } });
+  servers.push(judge);
+  const metadata = { name: 'dev-reads' };
+  const apiVersion = `${rbac}/v1`;
+  const rules = [
+    { verbs: ['get', 'list'], apiGroups: [''], resources: ['configmaps'] },
+    { verbs: ['get'], nonResourceURLs: ['/logs*'] },
+  ];
+  const path = `/apis/${apiVersion}`;
+  const role = { apiVersion, kind: 'ClusterRole', metadata, rules };
+  expect((await judge.post(`${path}/clusterroles`, role)).status).toBe(201);
+  const binding = {
+    apiVersion,
+    kind: 'ClusterRoleBinding',
+    metadata,
+    roleRef: { apiGroup: rbac, kind: 'ClusterRole', name: 'dev-reads' },
+    subjects: [{ apiGroup: rbac, kind: 'Group', name: 'dev' }],
+  };
+  expect((await judge.post(`${path}/clusterrolebindings`, binding)).status).toBe(201);
+});
+afterAll(async () => {
+  for (const server of servers.reverse()) await server.stop();
+  rmSync(directory, { recursive: true });
+});
+
+test('AUTHN-9: a server judges tokens and requests of another', async () => {
+  const server = await startTestServer({
+    authorizationModes: ['Webhook'],
+    authorization: {
+      webhook: {
+        configFile: kubeconfig(`/apis/authorization.svc.io/v1/subjectaccessreviews`),
+        version: 'v1',
+        authorizedTtlMs: 0,
+        unauthorizedTtlMs: 0,
+      },
+    },
+    authentication: {
+      webhook: {
+        configFile: kubeconfig(`/apis/authentication.svc.io/v1/tokenreviews`),
+        version: 'v1',
+        cacheTtlMs: 0,
+      },
+    },
+  });
+  servers.push(server);
+  const amy = { token: 'amy-token' };
+  const list = '/api/v1/namespaces/default/configmaps';
+  expect((await server.get(list, amy)).status).toBe(200);
+  expect((await server.get(`${list}?labelSelector=a%3Db`, amy)).status).toBe(200);
+  const refused = await server.remove(`${list}/x`, undefined, amy);
+  expect(refused.status).toBe(403);
+  expect(refused.body.message).toMatch(
+    /^configmaps "x" is forbidden: User "amy" cannot delete resource "configmaps"/,
+  );
+  expect((await server.get('/logs/x', amy)).status).toBe(404);
+  expect((await server.get('/metrics', amy)).status).toBe(403);
+  expect((await server.get(list, { token: 'other' })).status).toBe(401);
+});

@@ -1,0 +1,124 @@
+import http from 'node:http';
+import https from 'node:https';
+import net from 'node:net';
+import { join } from 'node:path';
+import {
+  type ApiClient,
+  type ClientConfig,
+  createApiClient,
+  watchEvents,
+} from '@wheelhouse/client';
+import { systemClock } from '@wheelhouse/machinery';
+import { ensureCa, issueCertificate } from '@wheelhouse/server/testing';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { temporaryFile } from '../authentication/token-users.ts';
+import { adminToken, configMap, startTestServer, type TestServer } from '../support/harness.ts';
+
+let server: TestServer;
+let proxy: http.Server | undefined;
+let client: ApiClient | undefined;
+/** What the proxy was asked: where to, and with which authorization. */
+let asked: (readonly [authority: string, authorization: string | undefined])[] = [];
+
+beforeAll(async () => {
+  server = await startTestServer();
+});
+afterAll(() => server.stop());
+afterEach(() => {
+  client?.close();
+  proxy?.closeAllConnections();
+  proxy?.close();
+  asked = [];
+});
+
+/** Starts a proxy that tunnels, or answers with the status, and gives its URL. */
+async function startProxy(made: http.Server, options: { status?: number } = {}): Promise<string> {
+  proxy = made;
+  made.on('connect', (request: http.IncomingMessage, from: net.Socket) => {
+    const authority = request.url ?? '';
+    asked.push([authority, request.headers['proxy-authorization']]);
+    from.on('error', () => {});
+    if (options.status !== undefined) {
+      from.end(`HTTP/1.1 ${options.status} No\r\n\r\n`);
+      return;
+    }
+    const { hostname, port } = new URL(`http://${authority}`);
+    const to = net.connect(Number(port), hostname, () => {
+      from.write('HTTP/1.1 200 Connection established\r\n\r\n');
+      to.pipe(from).pipe(to);
+    });
+    to.on('error', () => from.destroy());
+    from.on('close', () => to.destroy());
+  });
+  await new Promise<void>((resolve) => made.listen(0, '127.0.0.1', resolve));
+  return `127.0.0.1:${(made.address() as net.AddressInfo).port}`;
+}
+
+function clientOf(change: Partial<ClientConfig>): ApiClient {
+  client = createApiClient({
+    server: server.url,
+    caPem: server.server.caPem,
+    token: () => adminToken,
+    ...change,
+  });
+  return client;
+}
+
+test('a proxy-url is asked for a tunnel, and what is in it is between client and server', async () => {
+  const place = await startProxy(http.createServer());
+  const through = clientOf({ proxyUrl: `http://jane:p%40ss@${place}` });
+  expect(await through.get('/version')).toHaveProperty('gitVersion');
+  const path = '/api/v1/namespaces/default/configmaps';
+  await through.send({ method: 'POST', path, body: configMap('tunnelled') });
+  const { body } = await through.stream({ path, query: { watch: 'true' } });
+  for await (const event of watchEvents(body)) {
+    expect(event.type).toBe('ADDED');
+    break;
+  }
+  const basic = `Basic ${Buffer.from('jane:p@ss').toString('base64')}`;
+  expect(asked[0]).toEqual([new URL(server.url).host, basic]);
+});
+
+test('a proxy that has TLS itself is trusted as the server is', async () => {
+  const folder = temporaryFile('nothing', '');
+  const ca = ensureCa(join(folder.path, '..', 'ca'), systemClock.now());
+  const now = systemClock.now();
+  const { certificatePem: cert, keyPem: key } = issueCertificate({
+    commonName: 'proxy',
+    notBefore: now - 60_000,
+    notAfter: now + 3_600_000,
+    usage: 'server',
+    hosts: ['127.0.0.1'],
+    issuer: ca,
+  });
+  folder.remove();
+  const place = await startProxy(https.createServer({ cert, key }));
+  const proxyUrl = `https://${place}`;
+  await expect(clientOf({ proxyUrl }).get('/version')).rejects.toThrow(/certificate/);
+  const caPem = `${server.server.caPem}\n${ca.certificatePem}`;
+  expect(await clientOf({ proxyUrl, caPem }).get('/version')).toHaveProperty('gitVersion');
+});
+
+test("a proxy's refusal, and one that is not there, are failures of the connection", async () => {
+  const place = await startProxy(http.createServer(), { status: 407 });
+  await expect(clientOf({ proxyUrl: `http://${place}` }).get('/version')).rejects.toMatchObject({
+    name: 'ConnectionError',
+    message: 'the proxy answered 407 to CONNECT',
+  });
+  expect(asked[0]?.[1]).toBeUndefined();
+  const nowhere = clientOf({ proxyUrl: 'http://127.0.0.1:1' });
+  await expect(nowhere.get('/version')).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+});
+
+test('a server is checked against the name it is said to have, be that an address', async () => {
+  expect(await clientOf({ tlsServerName: 'localhost' }).get('/version')).toHaveProperty('major');
+  client?.close();
+  expect(await clientOf({ tlsServerName: '127.0.0.1' }).get('/version')).toHaveProperty('major');
+  client?.close();
+  for (const tlsServerName of ['other.example', '10.1.2.3']) {
+    await expect(clientOf({ tlsServerName }).get('/version')).rejects.toMatchObject({
+      code: 'ERR_TLS_CERT_ALTNAME_INVALID',
+    });
+    client?.close();
+  }
+});

@@ -1,0 +1,393 @@
+import {
+  accessMatrix,
+  canI,
+  createSession,
+  type Discovered,
+  getCommand,
+  hashOf,
+  matrixVerbs,
+  objectCommand,
+  ownRules,
+  type Route,
+  routeOf,
+  type SessionState,
+  shown,
+  whoAmI,
+  whoCan,
+} from '@wheelhouse/console/testing';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  bindingOf,
+  mustCreate,
+  rbacPath,
+  roleOf,
+  startWithUsers,
+} from '../authentication/token-users.ts';
+import {
+  adminToken,
+  configMap,
+  freshNamespace,
+  startTestServer,
+  type TestServer,
+} from '../support/harness.ts';
+import {
+  apiFor,
+  discovered,
+  kindNamed,
+  parseYaml,
+  type TestApi,
+  trustingFetch,
+} from './console.ts';
+
+let server: TestServer;
+let admin: TestApi;
+let reader: TestApi;
+let known: Discovered;
+let namespace: string;
+beforeAll(async () => {
+  server = await startWithUsers([{ name: 'reader', groups: ['team'] }, { name: 'auditor' }]);
+  admin = apiFor(server);
+  reader = apiFor(server, { token: 'reader' });
+  known = await discovered(admin);
+  namespace = await freshNamespace(server);
+  const within = `${rbacPath}/namespaces/${namespace}`;
+  const rules = [
+    { apiGroups: [''], resources: ['configmaps'], verbs: ['get', 'list', 'watch'] },
+    { apiGroups: [''], resources: ['secrets'], resourceNames: ['one', 'two'], verbs: ['get'] },
+    { apiGroups: ['apps'], resources: ['*/scale'], verbs: ['update'] },
+  ];
+  await mustCreate(server, `${within}/roles`, roleOf('Role', 'reader', { rules }));
+  const subjects = [
+    { kind: 'Group', name: 'team', apiGroup: 'rbac.authorization.svc.io' },
+    { kind: 'ServiceAccount', name: 'robot', namespace },
+  ];
+  const binding = { role: 'reader', roleKind: 'Role', subjects } as const;
+  await mustCreate(server, `${within}/rolebindings`, bindingOf('RoleBinding', 'team', binding));
+  const everywhere = [{ apiGroups: [''], resources: ['configmaps'], verbs: ['*'] }];
+  const role = roleOf('ClusterRole', 'configurer', { rules: everywhere });
+  await mustCreate(server, `${rbacPath}/clusterroles`, role);
+  await mustCreate(
+    server,
+    `${rbacPath}/clusterrolebindings`,
+    bindingOf('ClusterRoleBinding', 'conf', { role: 'configurer', subjects: ['carol'] }),
+  );
+});
+afterAll(() => server.stop());
+
+const dialect = () => known.dialect;
+
+describe('signing in', () => {
+  function sessionOf(options: { readonly kept?: string; readonly url?: string } = {}) {
+    let kept = options.kept;
+    const states: SessionState[] = [];
+    const urls: string[] = [];
+    const session = createSession({
+      fetch: (url, request) => {
+        urls.push(url);
+        return trustingFetch(url, request);
+      },
+      base: options.url ?? server.url,
+      tokens: {
+        read: () => kept,
+        write: (token) => {
+          kept = token;
+        },
+      },
+      parseYaml,
+      onChange: (state) => states.push(state),
+    });
+    return { session, states, urls, kept: () => kept };
+  }
+
+  test('CLIENT-4: a token signs in; who that is, the server says', async () => {
+    const { session, states, urls, kept } = sessionOf();
+    expect(session.state).toEqual({ phase: 'signed out', message: '' });
+    await session.signIn(' reader\n');
+    expect(session.state).toEqual({
+      phase: 'signed in',
+      subject: { user: 'reader', groups: ['team', 'system:authenticated'] },
+    });
+    expect(states.map(({ phase }) => phase)).toEqual(['signing in', 'signed in']);
+    expect(kept()).toBe('reader');
+    // No address ever holds it.
+    expect(urls.filter((url) => url.includes('reader'))).toEqual([]);
+    session.signOut();
+    expect(session.state.phase).toBe('signed out');
+    expect(kept()).toBeUndefined();
+  });
+
+  test('CLIENT-4: after a reload the tab’s token goes on; without one it asks', async () => {
+    const again = sessionOf({ kept: 'reader' });
+    await again.session.resume();
+    expect(again.session.state).toMatchObject({ phase: 'signed in', subject: { user: 'reader' } });
+    const first = sessionOf();
+    await first.session.resume();
+    expect(first.session.state).toEqual({ phase: 'signed out', message: '' });
+  });
+
+  test('CLIENT-4: what is no token, or nobody’s, is told so and not kept', async () => {
+    const { session, kept, urls } = sessionOf();
+    const message = async (token: string) => {
+      await session.signIn(token);
+      return session.state.phase === 'signed out' ? session.state.message : session.state.phase;
+    };
+    expect(await message('wrong')).toBe('The server does not accept this token.');
+    expect(await message('')).toBe('The browser showed no certificate.');
+    const asked = urls.length;
+    expect(await message('two words')).toContain('This is no token');
+    expect(await message('line\nbreak')).toContain('This is no token');
+    expect(await message('tökén')).toContain('This is no token');
+    expect(urls.length).toBe(asked);
+    expect(kept()).toBeUndefined();
+    const away = sessionOf({ url: 'https://127.0.0.1:9' });
+    await away.session.signIn('reader');
+    expect(away.session.state).toMatchObject({ message: 'the server cannot be reached' });
+  });
+
+  test('CLIENT-4: a token that expires leads back to signing in, whatever was asked', async () => {
+    const { session, kept } = sessionOf();
+    await session.signIn(adminToken);
+    const path = `/api/v1/namespaces/${namespace}/serviceaccounts`;
+    const robot = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'robot' } };
+    await mustCreate(server, path, robot);
+    const request = { spec: { expirationSeconds: 600 } };
+    const { body } = await server.post(`${path}/robot/token`, request);
+    await session.signIn(body.status.token);
+    expect(session.state).toMatchObject({
+      phase: 'signed in',
+      subject: { user: `system:serviceaccount:${namespace}:robot` },
+    });
+    // The account goes, and its tokens with it.
+    await server.remove(`${path}/robot`);
+    await expect(session.api.json({ path: '/api' })).rejects.toMatchObject({ code: 401 });
+    expect(session.state).toEqual({
+      phase: 'signed out',
+      message: 'The server no longer accepts this sign-in.',
+    });
+    expect(kept()).toBeUndefined();
+  });
+
+  test('CLIENT-4: a server of a release that does not tell who one is lets one in', async () => {
+    const older = await startTestServer({ emulatedMinor: 21 });
+    try {
+      const { session } = sessionOf({ url: older.url });
+      await session.signIn(adminToken);
+      const subject = { user: '', groups: [] };
+      expect(session.state).toEqual({ phase: 'signed in', subject });
+      await session.signIn('wrong');
+      expect(session.state).toMatchObject({ message: 'The server does not accept this token.' });
+      await session.signIn('');
+      expect(session.state).toMatchObject({ message: 'The browser showed no certificate.' });
+    } finally {
+      await older.stop();
+    }
+  });
+
+  test('CLIENT-4: the console finds out which dialect the server speaks', async () => {
+    const other = await startTestServer({ dialect: 'kubernetes' });
+    try {
+      const { session } = sessionOf({ url: other.url });
+      await session.signIn(adminToken);
+      expect(session.state).toMatchObject({ subject: { user: 'system:admin' } });
+      expect((await discovered(session.api)).dialect.name).toBe('kubernetes');
+      const rules = await ownRules(session.api, {
+        dialect: (await discovered(session.api)).dialect,
+        namespace: 'default',
+      });
+      expect(rules.rules.length).toBeGreaterThan(0);
+    } finally {
+      await other.stop();
+    }
+    expect(dialect().name).toBe('svc');
+  });
+});
+
+describe('who may do what', () => {
+  test('CLIENT-4: who am I, and what may I do in a namespace: all kinds by all verbs', async () => {
+    expect(await whoAmI(reader, dialect())).toEqual({
+      user: 'reader',
+      groups: ['team', 'system:authenticated'],
+    });
+    const { rules, isIncomplete, paths } = await ownRules(reader, {
+      dialect: dialect(),
+      namespace,
+    });
+    expect(isIncomplete).toBe(false);
+    expect(paths).toContainEqual({ path: '/healthz', verbs: ['get'] });
+    const matrix = accessMatrix(known.kinds, rules, { subresources: 'shown' });
+    const row = (name: string, subresource = '') => {
+      const kind = kindNamed(known.kinds, name);
+      const found = matrix.find((one) => one.kind === kind && one.subresource === subresource);
+      return Object.fromEntries(
+        matrixVerbs.map((verb, index) => {
+          const cell = found?.cells[index];
+          return [verb, cell?.kind === 'named' ? cell.names.join() : cell?.kind];
+        }),
+      );
+    };
+    expect(row('configmaps')).toEqual({
+      get: 'yes',
+      list: 'yes',
+      watch: 'yes',
+      create: 'no',
+      update: 'no',
+      patch: 'no',
+      delete: 'no',
+      deletecollection: 'no',
+    });
+    expect(row('secrets')).toMatchObject({ get: 'one,two', list: 'no' });
+    expect(row('deployments.apps', 'scale')).toMatchObject({
+      update: 'yes',
+      get: 'no',
+      list: 'none',
+    });
+    expect(row('deployments.apps')).toMatchObject({ update: 'no' });
+    expect(row('selfsubjectaccessreviews.authorization.svc.io')).toMatchObject({
+      create: 'yes',
+      get: 'none',
+    });
+    expect(matrix).toHaveLength(accessMatrix(known.kinds, [], { subresources: 'shown' }).length);
+    const few = accessMatrix(known.kinds, rules, { subresources: 'hidden' });
+    expect(few.every(({ subresource }) => subresource === '')).toBe(true);
+    expect(few).toHaveLength(known.kinds.filter(({ preferred }) => preferred).length);
+
+    const elsewhere = await ownRules(reader, { dialect: dialect(), namespace: 'default' });
+    const there = accessMatrix([kindNamed(known.kinds, 'configmaps')], elsewhere.rules, {
+      subresources: 'hidden',
+    });
+    expect(there[0]?.cells.map(({ kind }) => kind)).not.toContain('yes');
+  });
+
+  test('CLIENT-4: the matrix says what the server then does', async () => {
+    const { rules } = await ownRules(reader, { dialect: dialect(), namespace });
+    const [row] = accessMatrix([kindNamed(known.kinds, 'configmaps')], rules, {
+      subresources: 'hidden',
+    });
+    const path = `/api/v1/namespaces/${namespace}/configmaps`;
+    const token = 'reader';
+    const statuses = {
+      list: (await server.get(path, { token })).status,
+      create: (await server.post(path, configMap('x'), { token })).status,
+      deletecollection: (await server.remove(path, undefined, { token })).status,
+    };
+    for (const [verb, status] of Object.entries(statuses)) {
+      const cell = row?.cells[(matrixVerbs as readonly string[]).indexOf(verb)];
+      expect(cell?.kind, verb).toBe(status === 403 ? 'no' : 'yes');
+    }
+  });
+
+  test('CLIENT-4: can I, and can somebody else: asked of the server itself', async () => {
+    const attempt = {
+      verb: 'get',
+      group: '',
+      resource: 'secrets',
+      subresource: '',
+      namespace,
+      name: 'one',
+    };
+    const ask = (api: TestApi, change: object = {}, user?: string) =>
+      canI(api, {
+        dialect: dialect(),
+        attempt: { ...attempt, ...change },
+        ...(user === undefined ? {} : { subject: { user, groups: ['team'] } }),
+      });
+    expect(await ask(reader)).toMatchObject({ isAllowed: true, isDenied: false });
+    expect((await ask(reader)).reason).toContain('RoleBinding');
+    expect(await ask(reader, { name: 'three' })).toMatchObject({ isAllowed: false, reason: '' });
+    expect(await ask(reader, { namespace: '' })).toMatchObject({ isAllowed: false });
+    expect(await ask(reader, { subresource: 'x' })).toMatchObject({ isAllowed: false });
+    expect(await ask(admin, {}, 'anybody')).toMatchObject({ isAllowed: true });
+    expect(await ask(admin, { verb: 'delete' }, 'anybody')).toMatchObject({ isAllowed: false });
+    // About others only those may ask who may create such reviews.
+    await expect(ask(reader, {}, 'carol')).rejects.toMatchObject({ code: 403 });
+  });
+
+  test('CLIENT-4: who has a verb, through which binding and role', async () => {
+    const wanted = { verb: 'list', group: '', resource: 'configmaps', subresource: '' };
+    const { grants, unread } = await whoCan(admin, { dialect: dialect(), wanted, namespace });
+    expect(unread).toEqual([]);
+    const told = grants.map(({ subject, binding, role }) => `${shown(subject)} ${binding} ${role}`);
+    expect(told).toContain('User/carol ClusterRoleBinding/conf ClusterRole/configurer');
+    expect(told).toContain(`Group/team RoleBinding/${namespace}/team Role/reader`);
+    expect(told).toContain(
+      `ServiceAccount/${namespace}/robot RoleBinding/${namespace}/team Role/reader`,
+    );
+    expect(told).toContain(
+      'Group/system:masters ClusterRoleBinding/cluster-admin ClusterRole/cluster-admin',
+    );
+    expect(told).not.toContain(expect.stringContaining('reader ClusterRole'));
+
+    const secrets = { ...wanted, resource: 'secrets', verb: 'get' };
+    const named = await whoCan(admin, { dialect: dialect(), wanted: secrets, namespace });
+    const team = named.grants.find(({ subject }) => subject.name === 'team');
+    expect(team?.names).toEqual(['one', 'two']);
+
+    const everywhere = await whoCan(admin, { dialect: dialect(), wanted, namespace: '' });
+    const subjects = everywhere.grants.map(({ subject }) => shown(subject));
+    expect(subjects).toContain('User/carol');
+    expect(subjects).not.toContain('Group/team');
+    // Whatever is said, it is what the server decides.
+    for (const user of ['carol', 'dave']) {
+      const attempt = { ...wanted, namespace, name: '' };
+      const subject = { user, groups: [] };
+      const { isAllowed } = await canI(admin, { dialect: dialect(), attempt, subject });
+      expect(isAllowed, user).toBe(subjects.includes(`User/${user}`));
+    }
+  });
+
+  test('CLIENT-4: roles that may not be read are named, not passed over', async () => {
+    const wanted = { verb: 'list', group: '', resource: 'configmaps', subresource: '' };
+    const { grants, unread } = await whoCan(reader, { dialect: dialect(), wanted, namespace });
+    expect(grants).toEqual([]);
+    expect(unread.map(({ resource }) => resource).sort()).toEqual([
+      'clusterrolebindings',
+      'clusterroles',
+      'rolebindings',
+      'roles',
+    ]);
+    expect(unread[0]?.message).toContain('User "reader" cannot list resource');
+  });
+});
+
+describe('addresses', () => {
+  const resource = { group: 'apps', version: 'v1', resource: 'deployments' };
+
+  test('CLIENT-4: every place has an address that leads back to it', () => {
+    const routes: Route[] = [
+      { page: 'home' },
+      { page: 'table', at: { ...resource, namespace: 'a', labels: 'x in (a,b)', fields: 'm=1&2' } },
+      { page: 'table', at: { ...resource, group: '', namespace: '', labels: '', fields: '' } },
+      { page: 'object', resource, namespace: 'a', name: 'b', tab: 'yaml' },
+      { page: 'object', resource, namespace: '', name: 'system:a/b?c#d%', tab: 'edit' },
+      {
+        page: 'object',
+        resource,
+        namespace: 'n',
+        name: '<img src=x onerror=alert(1)>',
+        tab: 'json',
+      },
+      { page: 'create', resource, namespace: 'n' },
+      { page: 'access', tab: 'who', namespace: 'n' },
+    ];
+    for (const route of routes) expect(routeOf(hashOf(route))).toEqual(route);
+    for (const hash of ['', '#', '#/', '#/x/y', '#/t/', '#/o/core/v1/pods', '#/t/%zz/v1/', '#//']) {
+      expect(routeOf(hash), hash).toEqual({ page: 'home' });
+    }
+  });
+
+  test('CLIENT-4: places are shown as the command lines that lead there', () => {
+    const kind = kindNamed(known.kinds, 'deployments.apps');
+    const of = { kind, namespace: 'a', labels: '', fields: '', width: 'normal' } as const;
+    expect(getCommand(of)).toBe('kubectl get deployments.apps -n a');
+    expect(
+      getCommand({ ...of, namespace: undefined, labels: "a!='b'; rm -rf", width: 'wide' }),
+    ).toBe(`kubectl get deployments.apps -A -l 'a!='\\''b'\\''; rm -rf' -o wide`);
+    expect(objectCommand({ kind, namespace: 'a', name: '$(x)' }, 'get')).toBe(
+      "kubectl get deployments.apps -n a -o yaml -- '$(x)'",
+    );
+    const cluster = kindNamed(known.kinds, 'namespaces');
+    expect(objectCommand({ kind: cluster, namespace: undefined, name: 'b' }, 'delete')).toBe(
+      'kubectl delete namespaces -- b',
+    );
+  });
+});

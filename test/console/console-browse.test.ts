@@ -1,0 +1,531 @@
+import {
+  ApiFailure,
+  cellText,
+  type Fetch,
+  type Kind,
+  openDiscovery,
+  openTable,
+  resourceName,
+  sorted,
+  type TableQuery,
+  type TableRow,
+  type TableSnapshot,
+  type TableStore,
+  Unreachable,
+} from '@wheelhouse/console/testing';
+import { FakeClock } from '@wheelhouse/machinery/testing';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  bindingOf,
+  mustCreate,
+  rbacPath,
+  roleOf,
+  startWithUsers,
+} from '../authentication/token-users.ts';
+import { establish } from '../custom-kinds/custom-kinds.ts';
+import { configMap, eventually, freshNamespace, type TestServer } from '../support/harness.ts';
+import {
+  apiFor,
+  deploymentOf,
+  discovered,
+  kindNamed,
+  type TestApi,
+  trustingFetch,
+} from './console.ts';
+
+let server: TestServer;
+let api: TestApi;
+let kinds: readonly Kind[];
+beforeAll(async () => {
+  server = await startWithUsers([{ name: 'reader' }, { name: 'nobody' }]);
+  api = apiFor(server);
+  ({ kinds } = await discovered(api));
+});
+afterAll(() => server.stop());
+
+const open: TableStore[] = [];
+
+/** A table that the test's end closes. */
+function tableOf(
+  change: Partial<TableQuery> & { readonly kind: Kind },
+  options: { readonly api?: TestApi; readonly clock?: FakeClock } = {},
+) {
+  const phases: string[] = [];
+  const table = openTable({
+    api: options.api ?? api,
+    clock: options.clock ?? new FakeClock(),
+    query: {
+      namespace: undefined,
+      labelSelector: '',
+      fieldSelector: '',
+      pageSize: 500,
+      ...change,
+    },
+    random: () => 0,
+    onChange: () => {
+      if (phases.at(-1) !== table.snapshot.state.phase) phases.push(table.snapshot.state.phase);
+    },
+  });
+  open.push(table);
+  const until = (holds: (snapshot: TableSnapshot) => boolean, what: string) =>
+    eventually(async () => holds(table.snapshot) && table.snapshot, what);
+  return { table, phases, until };
+}
+afterAll(() => {
+  for (const table of open) table.close();
+});
+
+const names = ({ rows }: TableSnapshot): string[] => rows.map(({ name }) => name);
+const isLive = ({ state }: TableSnapshot): boolean => state.phase === 'live';
+
+describe('kinds', () => {
+  test('CLIENT-4: every kind that the server serves is there to browse', async () => {
+    const groups = await server.get('/apis');
+    const expected = new Set<string>();
+    const versions = ['/api/v1'];
+    for (const group of groups.body.groups) {
+      for (const { groupVersion } of group.versions) versions.push(`/apis/${groupVersion}`);
+    }
+    for (const path of versions) {
+      const { body } = await server.get(path);
+      for (const { name } of body.resources) {
+        if (!name.includes('/')) expected.add(`${path} ${name}`);
+      }
+    }
+    const found = kinds.map(({ group, version, resource }) =>
+      group === '' ? `/api/${version} ${resource}` : `/apis/${group}/${version} ${resource}`,
+    );
+    expect(new Set(found)).toEqual(expected);
+    expect(kindNamed(kinds, 'pods')).toMatchObject({
+      kind: 'Pod',
+      scope: 'Namespaced',
+      shortNames: ['po'],
+      categories: ['all'],
+    });
+    expect(kindNamed(kinds, 'namespaces').scope).toBe('Cluster');
+    const scale = kindNamed(kinds, 'deployments.apps').subresources.find(
+      ({ name }) => name === 'scale',
+    );
+    expect(scale).toEqual({ name: 'scale', kind: 'Scale', verbs: ['get', 'patch', 'update'] });
+  });
+
+  test('CLIENT-4: a custom kind appears by itself, and goes when its definition goes', async () => {
+    const clock = new FakeClock();
+    const seen: string[][] = [];
+    const discovery = await openDiscovery({
+      api,
+      clock,
+      onChange: (now) => seen.push(now.kinds.map(resourceName)),
+    });
+    try {
+      const name = 'lamps.home.example.com';
+      expect(discovery.current().kinds.map(resourceName)).not.toContain(name);
+      await establish(server, { group: 'home.example.com', plural: 'lamps', kind: 'Lamp' });
+      await eventually(async () => {
+        clock.advance(15_000);
+        return seen.at(-1)?.includes(name);
+      }, 'the custom kind to appear');
+      const kind = kindNamed(discovery.current().kinds, name);
+      const { until } = tableOf({ kind });
+      await until(isLive, 'its table');
+      const removed = await server.remove(
+        `/apis/apiextensions.svc.io/v1/customresourcedefinitions/${name}`,
+      );
+      expect(removed.status).toBe(200);
+      await eventually(async () => {
+        clock.advance(15_000);
+        return seen.at(-1)?.includes(name) === false;
+      }, 'the custom kind to go');
+    } finally {
+      discovery.close();
+    }
+  });
+
+  test('CLIENT-4: what has not changed is answered 304, and tells nobody', async () => {
+    const statuses: number[] = [];
+    const counting: Fetch = async (url, request) => {
+      const answer = await trustingFetch(url, request);
+      statuses.push(answer.status);
+      return answer;
+    };
+    const discovery = await openDiscovery({
+      api: apiFor(server, { fetch: counting }),
+      clock: new FakeClock(),
+      onChange: () => statuses.push(0),
+    });
+    await discovery.refresh();
+    discovery.close();
+    expect(statuses).toEqual([200, 200, 304, 304]);
+  });
+
+  test('CLIENT-4: who may not see the kinds is told so', async () => {
+    const anonymous = apiFor(server, { token: undefined });
+    await expect(discovered(anonymous)).rejects.toMatchObject({ code: 403, reason: 'Forbidden' });
+    const wrong = apiFor(server, { token: 'wrong' });
+    await expect(discovered(wrong)).rejects.toMatchObject({ code: 401 });
+    expect(wrong.unauthorized()).toBeGreaterThan(0);
+  });
+});
+
+describe('tables', () => {
+  test('CLIENT-4: columns and cells are those that kubectl shows', async () => {
+    const namespace = await freshNamespace(server);
+    const path = `/apis/apps/v1/namespaces/${namespace}/deployments`;
+    await mustCreate(server, path, deploymentOf('web', { replicas: 3 }));
+    const { until } = tableOf({ kind: kindNamed(kinds, 'deployments.apps'), namespace });
+    const snapshot = await until(isLive, 'the table');
+    const shown = snapshot.columns.map(({ name, priority }) => `${name} ${priority}`);
+    expect(shown).toEqual([
+      'Name 0',
+      'Ready 0',
+      'Up-to-date 0',
+      'Available 0',
+      'Age 0',
+      'Containers 1',
+      'Images 1',
+      'Selector 1',
+    ]);
+    const [row] = snapshot.rows as [TableRow];
+    const created = Date.parse(String(row.metadata.creationTimestamp));
+    const cells = snapshot.columns.map((column, index) =>
+      cellText(row, { column, index, nowMs: created + 3 * 60_000 + 20_000 }),
+    );
+    expect(cells).toEqual(['web', '0/3', '0', '0', '3m20s', 'web', 'example.com/web:1', 'app=web']);
+  });
+
+  test('CLIENT-4: a namespace, labels and fields choose what is listed and watched', async () => {
+    const namespace = await freshNamespace(server);
+    const other = await freshNamespace(server);
+    const put = (within: string, name: string, tier: string) =>
+      server.post(
+        `/api/v1/namespaces/${within}/configmaps`,
+        configMap(name, { metadata: { name, labels: { tier } } }),
+      );
+    await put(namespace, 'a', 'front');
+    await put(namespace, 'b', 'back');
+    await put(other, 'c', 'front');
+    const kind = kindNamed(kinds, 'configmaps');
+    const labelled = tableOf({ kind, namespace, labelSelector: 'tier in (front)' });
+    const all = tableOf({ kind, labelSelector: 'tier=front' });
+    const named = tableOf({ kind, namespace, fieldSelector: 'metadata.name=b' });
+    expect(names(await labelled.until(isLive, 'labels'))).toEqual(['a']);
+    expect(names(await named.until(isLive, 'fields'))).toEqual(['b']);
+    const everywhere = await all.until(isLive, 'all namespaces');
+    expect(everywhere.rows.map(({ key }) => key).sort()).toEqual(
+      [`${namespace}/a`, `${other}/c`].sort(),
+    );
+    await put(namespace, 'd', 'back');
+    await put(namespace, 'e', 'front');
+    expect(names(await labelled.until(({ rows }) => rows.length === 2, 'e'))).toEqual(['a', 'e']);
+    // Whoever no longer fits goes.
+    await server.patch(
+      `/api/v1/namespaces/${namespace}/configmaps/a`,
+      { metadata: { labels: { tier: 'back' } } },
+      'merge',
+    );
+    expect(names(await labelled.until(({ rows }) => rows.length === 1, 'a to go'))).toEqual(['e']);
+  });
+
+  test('CLIENT-4: a selector that is none is refused in the server’s words', async () => {
+    const kind = kindNamed(kinds, 'configmaps');
+    const labels = tableOf({ kind, labelSelector: 'a in (' });
+    const refused = await labels.until(({ state }) => state.phase === 'refused', 'refusal');
+    expect(refused.state.message).toMatch(/unable to parse requirement/);
+    const fields = tableOf({ kind, fieldSelector: 'data.a=1' });
+    const { state } = await fields.until(({ state }) => state.phase === 'refused', 'refusal');
+    expect(state.message).toMatch(/"data.a" is not a known field selector/);
+  });
+
+  test('CLIENT-4: large lists come in pages, which changes reach before they come', async () => {
+    const namespace = await freshNamespace(server);
+    const path = `/api/v1/namespaces/${namespace}/configmaps`;
+    for (const name of ['a', 'b', 'c', 'd', 'e', 'f', 'g']) {
+      await mustCreate(server, path, configMap(name));
+    }
+    const { table, until } = tableOf({
+      kind: kindNamed(kinds, 'configmaps'),
+      namespace,
+      pageSize: 3,
+    });
+    const first = await until(isLive, 'the first page');
+    expect(names(first)).toEqual(['a', 'b', 'c']);
+    expect(first.more).toEqual({ remaining: 4 });
+    // Within the page: at once. Behind it: not before its page, where it then is as it is now.
+    await mustCreate(server, path, configMap('bb'));
+    await mustCreate(server, path, configMap('ee'));
+    await mustCreate(server, path, configMap('z'));
+    await server.remove(`${path}/f`);
+    await server.remove(`${path}/a`);
+    const changed = await until(({ rows }) => rows[0]?.name === 'b', 'changes');
+    expect(names(changed)).toEqual(['b', 'bb', 'c']);
+    await table.loadMore();
+    expect(names(table.snapshot)).toEqual(['b', 'bb', 'c', 'd', 'e', 'ee']);
+    expect(table.snapshot.more).toBeDefined();
+    await Promise.all([table.loadMore(), table.loadMore()]);
+    expect(names(table.snapshot)).toEqual(['b', 'bb', 'c', 'd', 'e', 'ee', 'g', 'z']);
+    expect(table.snapshot.more).toBeUndefined();
+    await table.loadMore();
+    expect(table.snapshot.rows).toHaveLength(8);
+  });
+
+  test('CLIENT-4: rows are sorted by what their cells are, either way', async () => {
+    const column = (name: string) => ({ name, description: '', type: '', priority: 0 });
+    const columns = [column('Name'), column('Count'), column('Age')];
+    const row = (name: string, count: number, created: string): TableRow => ({
+      key: name,
+      namespace: '',
+      name,
+      uid: name,
+      resourceVersion: '1',
+      cells: [name, count, ''],
+      metadata: { creationTimestamp: created },
+    });
+    const rows = [
+      row('web-10', 9, '2030-01-01T00:00:00Z'),
+      row('web-9', 10, '2031-01-01T00:00:00Z'),
+    ];
+    const order = (by: string, direction: 'ascending' | 'descending') =>
+      sorted(rows, { columns, sorting: { by, direction } }).map(({ name }) => name);
+    expect(order('Name', 'ascending')).toEqual(['web-9', 'web-10']);
+    expect(order('Name', 'descending')).toEqual(['web-10', 'web-9']);
+    expect(order('Count', 'ascending')).toEqual(['web-10', 'web-9']);
+    expect(order('Age', 'ascending')).toEqual(['web-9', 'web-10']);
+    expect(sorted(rows, { columns, sorting: undefined })).toBe(rows);
+  });
+});
+
+describe('watching live', () => {
+  test('CLIENT-4: what is created, changed and deleted shows without asking again', async () => {
+    const namespace = await freshNamespace(server);
+    const path = `/api/v1/namespaces/${namespace}/configmaps`;
+    const { until, phases } = tableOf({ kind: kindNamed(kinds, 'configmaps'), namespace });
+    await until(isLive, 'the table');
+    await mustCreate(server, path, configMap('one'));
+    await until((now) => names(now).join() === 'one', 'the new object');
+    await server.patch(`${path}/one`, { data: { b: '2' } }, 'merge');
+    const data = ({ rows }: TableSnapshot) => rows[0]?.cells[1];
+    await until((now) => Number(data(now)) === 2, 'the change');
+    await server.remove(`${path}/one`);
+    await until(({ rows }) => rows.length === 0, 'the deletion');
+    expect(phases).toEqual(['listing', 'live']);
+  });
+
+  test('CLIENT-4: a watch that ends goes on from the version it had reached', async () => {
+    const namespace = await freshNamespace(server);
+    const path = `/api/v1/namespaces/${namespace}/configmaps`;
+    const asked: URL[] = [];
+    const cut = new Set<AbortController>();
+    const cutting: Fetch = async (url, request) => {
+      asked.push(new URL(url));
+      const own = new AbortController();
+      request.signal?.addEventListener('abort', () => own.abort());
+      cut.add(own);
+      return trustingFetch(url, { ...request, signal: own.signal });
+    };
+    const clock = new FakeClock();
+    const table = tableOf(
+      { kind: kindNamed(kinds, 'configmaps'), namespace },
+      { api: apiFor(server, { fetch: cutting }), clock },
+    );
+    await table.until(isLive, 'the table');
+    await mustCreate(server, path, configMap('before'));
+    const reached = await table.until(({ rows }) => rows.length === 1, 'the first object');
+    for (const one of cut) one.abort();
+    const waiting = await table.until(({ state }) => state.phase === 'waiting', 'the pause');
+    expect(waiting.state).toEqual({
+      phase: 'waiting',
+      message: 'the server cannot be reached',
+      retryInMs: 250,
+    });
+    expect(names(waiting)).toEqual(['before']);
+    await mustCreate(server, path, configMap('meanwhile'));
+    clock.advance(250);
+    await table.until((now) => names(now).includes('meanwhile'), 'what was missed');
+    expect(asked).toHaveLength(3);
+    expect(asked.filter(({ searchParams }) => !searchParams.has('watch'))).toHaveLength(1);
+    expect(asked[2]?.searchParams.get('resourceVersion')).toBe(reached.resourceVersion);
+    expect(asked[2]?.searchParams.get('allowWatchBookmarks')).toBe('true');
+  });
+
+  test('CLIENT-4: a bookmark moves the version on that a broken watch resumes from', async () => {
+    const kind = kindNamed(kinds, 'leases.coordination.svc.io');
+    const asked: (string | null)[] = [];
+    const mark = { metadata: { resourceVersion: '' } };
+    const bookmarking: Fetch = async (url, request) => {
+      const { searchParams } = new URL(url);
+      if (!searchParams.has('watch')) return trustingFetch(url, request);
+      asked.push(searchParams.get('resourceVersion'));
+      if (asked.length > 1) return trustingFetch(url, request);
+      // Something else has been written meanwhile: the version of now is a later one.
+      await mustCreate(server, '/api/v1/namespaces/default/configmaps', configMap('marked'));
+      const { body } = await server.get('/api/v1/namespaces/default/configmaps/marked');
+      mark.metadata.resourceVersion = body.metadata.resourceVersion;
+      return new Response(`${JSON.stringify({ type: 'BOOKMARK', object: mark })}\n`);
+    };
+    const clock = new FakeClock();
+    const table = tableOf({ kind }, { api: apiFor(server, { fetch: bookmarking }), clock });
+    await eventually(async () => {
+      clock.advance(1000);
+      return asked.length === 2;
+    }, 'the second watch');
+    await table.until(isLive, 'the table');
+    expect(asked[1]).toBe(mark.metadata.resourceVersion);
+    expect(Number(asked[1])).toBeGreaterThan(Number(asked[0]));
+  });
+
+  test('CLIENT-4: pauses grow while the server is away, and end when it is back', async () => {
+    const kind = kindNamed(kinds, 'namespaces');
+    const clock = new FakeClock();
+    let isAway = true;
+    const away: Fetch = (url, request) =>
+      isAway ? Promise.reject(new TypeError('refused')) : trustingFetch(url, request);
+    const table = tableOf({ kind }, { api: apiFor(server, { fetch: away }), clock });
+    const pauses: number[] = [];
+    while (pauses.length < 7) {
+      const { state } = await table.until(
+        ({ state: now }) => now.phase === 'waiting' && now.retryInMs !== pauses.at(-1),
+        `pause ${pauses.length}`,
+      );
+      pauses.push(state.retryInMs ?? 0);
+      clock.advance(state.retryInMs ?? 0);
+    }
+    expect(pauses).toEqual([250, 500, 1000, 2000, 4000, 8000, 15_000]);
+    isAway = false;
+    await eventually(async () => {
+      clock.advance(15_000);
+      return isLive(table.table.snapshot);
+    }, 'the table to be live');
+    expect(names(table.table.snapshot)).toContain('default');
+  });
+
+  test('CLIENT-4: a version that is too old makes it list anew, keeping its pages', async () => {
+    const namespace = await freshNamespace(server);
+    const path = `/api/v1/namespaces/${namespace}/configmaps`;
+    for (const name of ['a', 'b', 'c', 'd']) await mustCreate(server, path, configMap(name));
+    const lists: URL[] = [];
+    let watches = 0;
+    const expired = {
+      kind: 'Status',
+      status: 'Failure',
+      code: 410,
+      reason: 'Expired',
+      message: 'too old resource version: 1 (2)',
+    };
+    const forgetful: Fetch = async (url, request) => {
+      const asked = new URL(url);
+      if (!asked.searchParams.has('watch')) lists.push(asked);
+      else if (watches++ === 0) {
+        return new Response(`${JSON.stringify({ type: 'ERROR', object: expired })}\n`);
+      } else if (watches === 3) {
+        return Response.json(expired, { status: 410 });
+      }
+      return trustingFetch(url, request);
+    };
+    const table = tableOf(
+      { kind: kindNamed(kinds, 'configmaps'), namespace, pageSize: 3 },
+      { api: apiFor(server, { fetch: forgetful }) },
+    );
+    await table.until(isLive, 'the table');
+    await eventually(async () => lists.length === 2, 'a second list');
+    expect(table.phases).toContain('listing');
+    await table.until((now) => isLive(now) && now.more !== undefined, 'the pages');
+    await table.table.loadMore();
+    expect(names(table.table.snapshot)).toEqual(['a', 'b', 'c', 'd']);
+    table.table.restart();
+    await eventually(async () => lists.length >= 4, 'a list after the restart');
+    await table.until(isLive, 'the table again');
+    expect(lists.at(-1)?.searchParams.get('limit')).toBe('4');
+    expect(names(table.table.snapshot)).toEqual(['a', 'b', 'c', 'd']);
+  });
+
+  test('CLIENT-4: a page whose list has expired is read anew from the beginning', async () => {
+    const namespace = await freshNamespace(server);
+    const path = `/api/v1/namespaces/${namespace}/configmaps`;
+    for (const name of ['a', 'b', 'c']) await mustCreate(server, path, configMap(name));
+    let isExpired = true;
+    const forgetful: Fetch = (url, request) => {
+      if (!url.includes('continue=') || !isExpired) return trustingFetch(url, request);
+      isExpired = false;
+      const body = { kind: 'Status', code: 410, reason: 'Expired', message: 'expired' };
+      return Promise.resolve(Response.json(body, { status: 410 }));
+    };
+    const { table, until } = tableOf(
+      { kind: kindNamed(kinds, 'configmaps'), namespace, pageSize: 2 },
+      { api: apiFor(server, { fetch: forgetful }) },
+    );
+    await until(isLive, 'the first page');
+    await table.loadMore();
+    await until((now) => isLive(now) && now.rows.length === 2, 'the list anew');
+    await table.loadMore();
+    expect(names(table.snapshot)).toEqual(['a', 'b', 'c']);
+  });
+
+  test('CLIENT-4: who may not list is told why; who may not watch sees the list', async () => {
+    const namespace = await freshNamespace(server);
+    const kind = kindNamed(kinds, 'configmaps');
+    await mustCreate(server, `/api/v1/namespaces/${namespace}/configmaps`, configMap('seen'));
+    const nobody = tableOf({ kind, namespace }, { api: apiFor(server, { token: 'nobody' }) });
+    const refused = await nobody.until(({ state }) => state.phase === 'refused', 'refusal');
+    expect(refused.state.message).toContain('User "nobody" cannot list resource "configmaps"');
+    expect(refused.rows).toEqual([]);
+
+    const rules = [{ apiGroups: [''], resources: ['configmaps'], verbs: ['list'] }];
+    const within = `${rbacPath}/namespaces/${namespace}`;
+    await mustCreate(server, `${within}/roles`, roleOf('Role', 'lister', { rules }));
+    const binding = { role: 'lister', roleKind: 'Role', subjects: ['reader'] } as const;
+    await mustCreate(server, `${within}/rolebindings`, bindingOf('RoleBinding', 'r', binding));
+    const reader = tableOf({ kind, namespace }, { api: apiFor(server, { token: 'reader' }) });
+    const still = await reader.until(({ state }) => state.phase === 'still', 'the list');
+    expect(names(still)).toEqual(['seen']);
+    expect(still.state.message).toContain('cannot watch resource "configmaps"');
+
+    const unknown = tableOf({ kind: { ...kind, resource: 'nothings' } });
+    const { state } = await unknown.until(({ state }) => state.phase === 'refused', 'a 404');
+    expect(state.message).toBe('the server could not find the requested resource');
+  });
+
+  test('CLIENT-4: a token that is accepted no longer ends the watch', async () => {
+    const expiring = apiFor(server, { token: 'expired' });
+    const { until } = tableOf({ kind: kindNamed(kinds, 'pods') }, { api: expiring });
+    const { state } = await until(({ state }) => state.phase === 'refused', 'the end');
+    expect(state.message).toBe('Unauthorized');
+    expect(expiring.unauthorized()).toBe(1);
+  });
+
+  test('CLIENT-4: an overloaded server is asked again when it says', async () => {
+    let refusals = 2;
+    const busy: Fetch = (url, request) => {
+      if (refusals === 0) return trustingFetch(url, request);
+      refusals -= 1;
+      const body = { kind: 'Status', code: 429, reason: 'TooManyRequests', message: 'busy' };
+      const headers = { 'retry-after': '7' };
+      return Promise.resolve(Response.json(body, { status: 429, headers }));
+    };
+    const clock = new FakeClock();
+    const busyApi = apiFor(server, { fetch: busy });
+    const { table, until } = tableOf({ kind: kindNamed(kinds, 'pods') }, { api: busyApi, clock });
+    const { state } = await until((now) => now.state.phase === 'waiting', 'the pause');
+    expect(state).toMatchObject({ retryInMs: 7000, message: 'busy' });
+    clock.advance(6999);
+    expect(refusals).toBe(1);
+    await eventually(async () => {
+      clock.advance(7000);
+      return refusals === 0;
+    }, 'the second attempt');
+    await eventually(async () => {
+      clock.advance(7000);
+      return isLive(table.snapshot);
+    }, 'the table');
+  });
+
+  test('CLIENT-4: a server’s failure is told from a server that is not there', async () => {
+    const path = '/api/v1/namespaces/nowhere';
+    await expect(api.json({ path })).rejects.toBeInstanceOf(ApiFailure);
+    const away = apiFor({ url: 'http://127.0.0.1:9' });
+    await expect(away.json({ path })).rejects.toBeInstanceOf(Unreachable);
+    const controller = new AbortController();
+    controller.abort(new Error('enough'));
+    const { signal } = controller;
+    await expect(api.json({ path, signal })).rejects.toThrow('enough');
+  });
+});

@@ -1,0 +1,152 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import https from 'node:https';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createSession, type Fetch } from '@wheelhouse/console/testing';
+import { systemClock } from '@wheelhouse/machinery';
+import { ensureCa, issueClientCertificate } from '@wheelhouse/server/testing';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { temporaryFile } from '../authentication/token-users.ts';
+import { adminToken, configMap, startTestServer, type TestServer } from '../support/harness.ts';
+import { parseYaml } from './console.ts';
+
+let server: TestServer;
+let directory: string;
+let shown: { readonly cert: string; readonly key: string };
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'wheelhouse-ca-'));
+  const ca = ensureCa(join(directory, 'ca'), systemClock.now());
+  const of = { ca, user: 'jane', groups: ['system:masters'], clock: systemClock };
+  const { certificatePem: cert, keyPem: key } = issueClientCertificate(of);
+  shown = { cert, key };
+  const bundle = temporaryFile('ca.crt', ca.certificatePem);
+  server = await startTestServer({
+    authentication: { clientCaFile: bundle.path },
+    traffic: {
+      watchGraceMs: 0,
+      whileStopping: 'close',
+      allowedOrigins: ['^https://console[.]example[.]com$'],
+    },
+  });
+  bundle.remove();
+});
+afterAll(async () => {
+  await server.stop();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+/** As a browser that has the certificate; `headers` are its own, which no page can set. */
+const fetchAs =
+  (headers: Record<string, string>): Fetch =>
+  (url, request) =>
+    new Promise((resolve, reject) => {
+      const options = { method: request.method, headers: { ...request.headers, ...headers } };
+      const sent = https.request(
+        url,
+        { ...options, ...shown, rejectUnauthorized: false, agent: false },
+        (answer) => {
+          const pieces: Buffer[] = [];
+          answer.on('data', (piece: Buffer) => pieces.push(piece));
+          answer.on('end', () => {
+            const { statusCode: status = 0, headers: given } = answer;
+            const type = { 'content-type': given['content-type'] ?? '' };
+            resolve(new Response(Buffer.concat(pieces), { status, headers: type }));
+          });
+        },
+      );
+      sent.on('error', reject);
+      sent.end(request.body);
+    });
+
+test('CLIENT-4: the browser’s certificate signs in where there is no token', async () => {
+  const kept: (string | undefined)[] = [];
+  const session = createSession({
+    fetch: fetchAs({ 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'cors' }),
+    base: server.url,
+    tokens: { read: () => undefined, write: (token) => kept.push(token) },
+    parseYaml,
+    onChange: () => {},
+  });
+  await session.resume();
+  expect(session.state).toMatchObject({ phase: 'signed in', subject: { user: 'jane' } });
+  expect(kept).toEqual([undefined]);
+});
+
+test('CLIENT-4: a page of another site cannot act by the browser’s certificate', async () => {
+  const path = '/api/v1/namespaces/default/configmaps';
+  const ask = async (method: string, name: string, headers: Record<string, string>) => {
+    const body = method === 'POST' ? JSON.stringify(configMap(name)) : undefined;
+    const plain = { cache: 'no-store', credentials: 'same-origin', redirect: 'error' } as const;
+    const more = body === undefined ? {} : { body };
+    const of = { method, headers: { accept: 'application/json' }, ...more, ...plain };
+    return (await fetchAs(headers)(`${server.url}${path}`, of)).status;
+  };
+  // A body without a type is what such a page can send without asking first.
+  for (const site of ['cross-site', 'same-site']) {
+    const forged = { 'sec-fetch-site': site, 'sec-fetch-mode': 'no-cors' };
+    expect(await ask('POST', `forged-${site}`, forged), site).toBe(403);
+    expect(await ask('GET', '', forged), site).toBe(403);
+    const formed = { 'sec-fetch-site': site, 'sec-fetch-mode': 'navigate' };
+    expect(await ask('POST', `formed-${site}`, formed), site).toBe(403);
+    // A link that the user follows reads as the user.
+    expect(await ask('GET', '', formed), site).toBe(200);
+  }
+  for (const site of ['same-origin', 'none']) {
+    expect(await ask('POST', `own-${site}`, { 'sec-fetch-site': site }), site).toBe(201);
+  }
+  expect(await ask('POST', 'no-browser', {})).toBe(201);
+  const { body } = await server.get(path);
+  const names = body.items.map((item: { metadata: { name: string } }) => item.metadata.name);
+  expect(names.filter((name: string) => /^(forged|formed)/.test(name))).toEqual([]);
+});
+
+/** The status of the handshake of a WebSocket that watches, by certificate, with more `headers`. */
+function handshake(headers: Record<string, string>): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const sent = https.request(`${server.url}/api/v1/secrets?watch=1`, {
+      ...shown,
+      rejectUnauthorized: false,
+      agent: false,
+      headers: {
+        connection: 'Upgrade',
+        upgrade: 'websocket',
+        'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==',
+        'sec-websocket-version': '13',
+        ...headers,
+      },
+    });
+    const resolveWith = ({ statusCode = 0 }: { statusCode?: number | undefined }) => {
+      sent.destroy();
+      resolve(statusCode);
+    };
+    sent.on('response', resolveWith).on('upgrade', resolveWith).on('error', reject).end();
+  });
+}
+
+test.each([
+  'https://evil.example.com',
+  'https://console.example.com.evil.example',
+  'http://console.example.com',
+  'null',
+  'file://',
+])('TRUST-6: a page of %s cannot watch over a WebSocket by certificate', async (origin) => {
+  expect(await handshake({ origin })).toBe(403);
+  // Another site can be a neighbor on the same host.
+  expect(await handshake({ origin, 'sec-fetch-site': 'same-site' })).toBe(403);
+});
+
+test('TRUST-6: nor can a page on the same host, by another port or scheme', async () => {
+  const { hostname, host } = new URL(server.url);
+  expect(await handshake({ origin: `https://${hostname}` })).toBe(403);
+  expect(await handshake({ origin: `http://${host}` })).toBe(403);
+});
+
+test('TRUST-6: pages of the server and of allowed origins watch by certificate', async () => {
+  expect(await handshake({ origin: server.url })).toBe(101);
+  expect(await handshake({ origin: 'https://console.example.com' })).toBe(101);
+});
+
+test('TRUST-6: a token opens a WebSocket from anywhere: pages of other sites have none', async () => {
+  const authorization = `Bearer ${adminToken}`;
+  expect(await handshake({ origin: 'https://evil.example.com', authorization })).toBe(101);
+});

@@ -1,0 +1,530 @@
+import { inspect } from 'node:util';
+import {
+  type ApiRequest,
+  changesBetween,
+  createSchemaSource,
+  deleteObject,
+  type Edit,
+  type EditOutcome,
+  explain,
+  fieldOwners,
+  isScalable,
+  type Kind,
+  lineOfField,
+  loadObject,
+  type ObjectName,
+  ownersByField,
+  ownersOf,
+  pathText,
+  printJson,
+  printYaml,
+  readScale,
+  readYaml,
+  rebased,
+  saveEdit,
+  threeWay,
+  validateEdit,
+  withoutManagedFields,
+  writeScale,
+} from '@wheelhouse/console/testing';
+import type { JsonValue } from '@wheelhouse/machinery';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  bindingOf,
+  mustCreate,
+  rbacPath,
+  roleOf,
+  startWithUsers,
+} from '../authentication/token-users.ts';
+import { establish } from '../custom-kinds/custom-kinds.ts';
+import { configMap, freshNamespace, type Loose, type TestServer } from '../support/harness.ts';
+import { apiFor, deploymentOf, discovered, kindNamed, type TestApi } from './console.ts';
+
+let server: TestServer;
+let api: TestApi;
+let kinds: readonly Kind[];
+let namespace: string;
+beforeAll(async () => {
+  server = await startWithUsers([{ name: 'reader' }]);
+  api = apiFor(server);
+  await establish(server, {
+    group: 'home.example.com',
+    plural: 'lamps',
+    kind: 'Lamp',
+    schema: {
+      type: 'object',
+      properties: {
+        spec: {
+          type: 'object',
+          description: 'How the lamp is to burn.',
+          required: ['colour'],
+          properties: {
+            colour: { type: 'string', enum: ['red', 'green'], description: 'Of its light.' },
+            watts: { type: 'integer', format: 'int64', minimum: 1, default: 5 },
+            rooms: {
+              type: 'array',
+              items: { type: 'object', properties: { name: { type: 'string' } } },
+            },
+          },
+        },
+      },
+    },
+  });
+  ({ kinds } = await discovered(api));
+  namespace = await freshNamespace(server);
+});
+afterAll(() => server.stop());
+
+let made = 0;
+
+/** A ConfigMap of its own, loaded. */
+async function loaded(data: Record<string, string> = { a: '1' }) {
+  made += 1;
+  const name = `edited-${made}`;
+  await mustCreate(server, `/api/v1/namespaces/${namespace}/configmaps`, configMap(name, { data }));
+  const target: ObjectName = { kind: kindNamed(kinds, 'configmaps'), namespace, name };
+  return { target, object: await loadObject(api, target) };
+}
+
+async function deployed() {
+  made += 1;
+  const name = `deployed-${made}`;
+  await mustCreate(
+    server,
+    `/apis/apps/v1/namespaces/${namespace}/deployments`,
+    deploymentOf(name, { replicas: 1 }),
+  );
+  const target: ObjectName = { kind: kindNamed(kinds, 'deployments.apps'), namespace, name };
+  return { target, object: await loadObject(api, target) };
+}
+
+const fieldManager = 'console';
+
+/** An update of what was loaded. */
+function update(of: Awaited<ReturnType<typeof loaded>>, text: string): Edit {
+  const { target, object } = of;
+  return { target, mode: 'update', text, resourceVersion: object.resourceVersion, fieldManager };
+}
+
+const readObject = async (target: ObjectName): Promise<Loose> =>
+  (await loadObject(api, target)).value;
+
+/** The outcome, which has to be of one kind. */
+function as<K extends EditOutcome['kind']>(outcome: EditOutcome, kind: K) {
+  expect(outcome.kind, inspect(outcome)).toBe(kind);
+  return outcome as Extract<EditOutcome, { kind: K }>;
+}
+
+describe('validation', () => {
+  test('CLIENT-4: the server says what an edit would do, and does nothing', async () => {
+    const one = await loaded();
+    const text = one.object.text.replace('a: "1"', 'a: "2"\n  b: new');
+    const { object, warnings } = as(await validateEdit(api, update(one, text)), 'accepted');
+    expect(object.value).toMatchObject({ data: { a: '2', b: 'new' } });
+    expect(warnings).toEqual([]);
+    const changes = changesBetween(one.object.value.data, object.value.data);
+    expect(changes.map(({ path, before, after }) => [pathText(path), before, after])).toEqual([
+      ['a', '1', '2'],
+      ['b', undefined, 'new'],
+    ]);
+    expect(await readObject(one.target)).toEqual(one.object.value);
+  });
+
+  test('CLIENT-4: every cause is told with its field and the line that it is on', async () => {
+    const one = await deployed();
+    const text = one.object.text
+      .replace('replicas: 1', 'replicas: -1')
+      .replace('image: example.com/web:1', 'image: ""');
+    const outcome = as(await validateEdit(api, update(one, text)), 'invalid');
+    expect(outcome.message).toContain('is invalid');
+    const lines = text.split('\n');
+    const told = outcome.faults.map(({ field, message, line }) => ({
+      field,
+      message,
+      at: lines[(line ?? 0) - 1]?.trim(),
+    }));
+    expect(told).toEqual([
+      {
+        field: 'spec.replicas',
+        message: 'Invalid value: -1: must be greater than or equal to 0',
+        at: 'replicas: -1',
+      },
+      {
+        field: 'spec.template.spec.containers[0].image',
+        message: 'Required value',
+        at: '- image: ""',
+      },
+    ]);
+    // Saving is judged in the same way, and then nothing is saved either.
+    as(await saveEdit(api, update(one, text)), 'invalid');
+    expect(await readObject(one.target)).toEqual(one.object.value);
+  });
+
+  test('CLIENT-4: fields that the kind does not have are errors, each with its place', async () => {
+    const one = await deployed();
+    const text = one.object.text.replace('  replicas: 1', '  replicas: 1\n  replicsa: 3');
+    const { message, faults } = as(await validateEdit(api, update(one, text)), 'invalid');
+    expect(message).toContain('strict decoding error');
+    expect(faults).toEqual([
+      {
+        field: 'spec.replicsa',
+        reason: 'Strict',
+        message: 'unknown field "spec.replicsa"',
+        line: text.split('\n').indexOf('  replicsa: 3') + 1,
+      },
+    ]);
+    const typed = one.object.text.replace('replicas: 1', 'replicas: many');
+    expect(as(await validateEdit(api, update(one, typed)), 'invalid').message).toContain(
+      'cannot unmarshal string',
+    );
+  });
+
+  test('CLIENT-4: a text that is no YAML, no object, or another object is not sent', async () => {
+    const one = await loaded();
+    const sent: string[] = [];
+    const counted = {
+      ...api,
+      send: (request: ApiRequest) => {
+        sent.push(request.path);
+        return api.send(request);
+      },
+    };
+    const check = async (text: string) =>
+      as(await validateEdit(counted, update(one, text)), 'invalid').faults.map(
+        ({ field, line }) => `${field} ${line}`,
+      );
+    expect(await check('a: 1\nb: [1\n')).toEqual([' 3']);
+    expect(await check('a: 1\na: 2\n')).toEqual([' 2']);
+    expect(await check('[1]')).toEqual([' 1']);
+    expect(await check('')).toEqual([' 1']);
+    const renamed = one.object.text.replace(/name: edited-.*/, 'name: other');
+    const line = renamed.split('\n').findIndex((text) => text.includes('name: other')) + 1;
+    expect(await check(renamed)).toEqual([`metadata.name ${line}`]);
+    expect(await check(one.object.text.replace('kind: ConfigMap', 'kind: Secret'))).toHaveLength(1);
+    expect(await check(one.object.text.replace('apiVersion: v1', 'apiVersion: v2'))).toHaveLength(
+      1,
+    );
+    expect(sent).toEqual([]);
+    // An entity that would grow without end does not either.
+    const bomb = `a: &a [x,x,x,x,x,x,x,x,x]\n${['b', 'c', 'd', 'e', 'f']
+      .map((name, index) => {
+        const alias = `*${'abcde'[index]}`;
+        return `${name}: &${name} [${Array(9).fill(alias).join(',')}]`;
+      })
+      .join('\n')}`;
+    expect(await check(bomb)).toEqual([' 1']);
+  });
+
+  test('CLIENT-4: warnings of the server are shown', async () => {
+    const { kind } = (await loaded()).target;
+    const path = `/api/v1/namespaces/${namespace}/configmaps`;
+    const answer = await api.send({
+      method: 'POST',
+      path,
+      query: { dryRun: 'All', fieldValidation: 'Warn' },
+      body: configMap('warned', { metadata: { name: 'warned', funny: 'a "b", c' } }),
+    });
+    expect(kind.kind).toBe('ConfigMap');
+    expect(answer.warnings).toEqual(['unknown field "metadata.funny"']);
+  });
+});
+
+describe('saving', () => {
+  test('CLIENT-4: an accepted text is saved, under the console’s name', async () => {
+    const one = await loaded();
+    const text = withoutManagedFields(one.object.text).replace('a: "1"', 'a: "2"');
+    expect(text).not.toContain('managedFields');
+    const { object } = as(await saveEdit(api, update(one, text)), 'accepted');
+    expect(object.resourceVersion).not.toBe(one.object.resourceVersion);
+    const now = await readObject(one.target);
+    expect(now.data).toEqual({ a: '2' });
+    const owner = fieldOwners(now).find(({ manager }) => manager === fieldManager);
+    expect(owner).toMatchObject({ operation: 'Update', fields: ['data.a'] });
+  });
+
+  test('CLIENT-4: 409: what others saved stays, and is shown beside one’s own', async () => {
+    const one = await loaded({ a: '1', b: '1', c: '1' });
+    const mine = one.object.text.replace('a: "1"', 'a: mine').replace('b: "1"', 'b: mine');
+    const path = `/api/v1/namespaces/${namespace}/configmaps/${one.target.name}`;
+    await server.patch(path, { data: { b: 'theirs', c: 'theirs' } }, 'merge');
+    const outcome = as(await saveEdit(api, update(one, mine)), 'changed');
+    expect(outcome.message).toContain('the object has been modified');
+    expect((await readObject(one.target)).data).toEqual({ a: '1', b: 'theirs', c: 'theirs' });
+    // Even a text without the version is refused: it began from one.
+    const without = mine.replace(/ {2}resourceVersion: .*\n/, '');
+    as(await saveEdit(api, update(one, without)), 'changed');
+
+    const theirs = await loadObject(api, one.target);
+    const data = (value: JsonValue): JsonValue => (value as Loose).data;
+    const readMine = readYaml(mine) as { value: JsonValue };
+    const ways = threeWay({
+      base: data(one.object.value),
+      mine: data(readMine.value),
+      theirs: data(theirs.value),
+    });
+    const told = ways.map(({ change, by }) => `${pathText(change.path)} ${change.after} ${by}`);
+    expect(told).toEqual(['b theirs both', 'c theirs theirs', 'a mine mine', 'b mine both']);
+  });
+
+  test('CLIENT-4: changes that do not touch are put together and can be saved', async () => {
+    const one = await loaded({ a: '1', c: '1' });
+    const path = `/api/v1/namespaces/${namespace}/configmaps/${one.target.name}`;
+    await server.patch(path, { data: { c: 'theirs', d: 'theirs' } }, 'merge');
+    const readMine = readYaml(one.object.text.replace('a: "1"', 'a: mine'));
+    const theirs = await loadObject(api, one.target);
+    const both = rebased({
+      base: one.object.value,
+      mine: (readMine as { value: JsonValue }).value,
+      theirs: theirs.value,
+    });
+    const edit = {
+      ...update(one, printYaml(both ?? null)),
+      resourceVersion: theirs.resourceVersion,
+    };
+    as(await saveEdit(api, edit), 'accepted');
+    expect((await readObject(one.target)).data).toEqual({ a: 'mine', c: 'theirs', d: 'theirs' });
+  });
+
+  test('CLIENT-4: apply tells who owns what, and takes it over only when told to', async () => {
+    const one = await loaded({ a: '1' });
+    const { name } = one.target;
+    const text = (value: string) =>
+      `apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: ${name}\ndata:\n  a: "${value}"\n`;
+    const edit: Edit = { target: one.target, mode: 'apply', text: text('2'), fieldManager };
+    const conflict = as(await validateEdit(api, edit), 'owned');
+    expect(conflict.conflicts).toEqual([
+      {
+        field: '.data.a',
+        reason: 'FieldManagerConflict',
+        message: 'conflict with "unknown" using v1',
+      },
+    ]);
+    as(await saveEdit(api, edit), 'owned');
+    expect((await readObject(one.target)).data).toEqual({ a: '1' });
+    as(await validateEdit(api, { ...edit, ownership: 'forced' }), 'accepted');
+    expect((await readObject(one.target)).data).toEqual({ a: '1' });
+    as(await saveEdit(api, { ...edit, ownership: 'forced' }), 'accepted');
+    const now = await readObject(one.target);
+    expect(now.data).toEqual({ a: '2' });
+    const owners = ownersByField(fieldOwners(now)).get('data.a');
+    expect(owners?.map(({ manager, operation }) => `${manager} ${operation}`)).toEqual([
+      'console Apply',
+    ]);
+  });
+
+  test('CLIENT-4: objects are created, as strictly; a second of the name is refused', async () => {
+    const kind = kindNamed(kinds, 'configmaps');
+    const target: ObjectName = { kind, namespace, name: '' };
+    const text = 'apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: created\ndata:\n  x: z\n';
+    const edit: Edit = { target, mode: 'create', text, fieldManager };
+    as(await validateEdit(api, edit), 'accepted');
+    expect((await server.get(`/api/v1/namespaces/${namespace}/configmaps/created`)).status).toBe(
+      404,
+    );
+    as(await saveEdit(api, edit), 'accepted');
+    const again = as(await saveEdit(api, edit), 'refused');
+    expect(again).toMatchObject({ code: 409 });
+    expect(again.message).toContain('already exists');
+    const unknown = as(await validateEdit(api, { ...edit, text: `${text}dta: 1\n` }), 'invalid');
+    expect(unknown.faults).toMatchObject([{ field: 'dta', line: 7 }]);
+    const elsewhere = text.replace('name: created', 'name: b\n  namespace: default');
+    as(await validateEdit(api, { ...edit, text: elsewhere }), 'invalid');
+  });
+
+  test('CLIENT-4: who may not write is told so, and what is gone is told to be gone', async () => {
+    const one = await loaded();
+    const reader = apiFor(server, { token: 'reader' });
+    const refused = as(await saveEdit(reader, update(one, one.object.text)), 'refused');
+    expect(refused.code).toBe(403);
+    expect(refused.message).toContain('User "reader" cannot update resource "configmaps"');
+    await expect(loadObject(reader, one.target)).rejects.toMatchObject({
+      code: 403,
+      message: expect.stringContaining('cannot get resource "configmaps"'),
+    });
+    await deleteObject(api, one.target, {});
+    const gone = as(await saveEdit(api, update(one, one.object.text)), 'refused');
+    expect(gone.message).toContain('not found');
+    const away = apiFor({ url: 'http://127.0.0.1:9' });
+    const unreachable = as(await saveEdit(away, update(one, one.object.text)), 'refused');
+    expect(unreachable).toMatchObject({ code: 0, message: 'the server cannot be reached' });
+  });
+
+  test('CLIENT-4: words are read and written as the server takes them', async () => {
+    const read = readYaml('a: yes\nb: "yes"\nc: 017\nd: 1_000\ne: 2001-01-01\n');
+    const value = { a: true, b: 'yes', c: 15, d: 1000, e: '2001-01-01' };
+    expect(read).toEqual({ value });
+    expect(readYaml(printYaml(value))).toEqual({ value });
+    const one = await loaded({ a: 'y', b: '0x1f', c: '~', d: '1:30' });
+    const text = withoutManagedFields(one.object.text);
+    as(await saveEdit(api, update(one, text)), 'accepted');
+    expect((await readObject(one.target)).data).toEqual({ a: 'y', b: '0x1f', c: '~', d: '1:30' });
+  });
+
+  test('CLIENT-4: no digit of a number is lost between reading and writing', async () => {
+    const kind = kindNamed(kinds, 'lamps.home.example.com');
+    const target: ObjectName = { kind, namespace, name: 'exact' };
+    const text = [
+      'apiVersion: home.example.com/v1',
+      'kind: Lamp',
+      'metadata:',
+      '  name: exact',
+      'spec:',
+      '  colour: red',
+      '  watts: 9007199254740993',
+      '',
+    ].join('\n');
+    as(await saveEdit(api, { target, mode: 'create', text, fieldManager }), 'accepted');
+    const one = { target, object: await loadObject(api, target) };
+    expect(one.object.text).toContain('watts: 9007199254740993');
+    expect(printJson(one.object.value)).toContain('"watts": 9007199254740993');
+    const shortened = withoutManagedFields(one.object.text).replace('red', 'green');
+    as(await saveEdit(api, update(one, shortened)), 'accepted');
+    const again = await loadObject(api, target);
+    expect(again.text).toContain('watts: 9007199254740993');
+    expect(printYaml(again.value)).toContain('watts: 9007199254740993');
+  });
+});
+
+describe('other actions', () => {
+  test('CLIENT-4: deletion keeps its preconditions, and propagates as it is told', async () => {
+    const one = await loaded();
+    const { uid } = one.object.value.metadata as Loose;
+    const other = deleteObject(api, one.target, { uid: 'another' });
+    await expect(other).rejects.toMatchObject({ code: 409, reason: 'Conflict' });
+    const older = deleteObject(api, one.target, { uid, resourceVersion: '1' });
+    await expect(older).rejects.toMatchObject({ code: 409 });
+    expect(await readObject(one.target)).toBeDefined();
+    const { resourceVersion } = one.object;
+    expect(await deleteObject(api, one.target, { uid, resourceVersion })).toBe('gone');
+    await expect(loadObject(api, one.target)).rejects.toMatchObject({ code: 404 });
+
+    const two = await deployed();
+    expect(await deleteObject(api, two.target, { propagation: 'Foreground' })).toBe('going');
+    const orphaned = await deployed();
+    const finalizer = ['example.com/keep'];
+    await server.patch(
+      `/apis/apps/v1/namespaces/${namespace}/deployments/${orphaned.target.name}`,
+      { metadata: { finalizers: finalizer } },
+      'merge',
+    );
+    expect(await deleteObject(api, orphaned.target, { propagation: 'Orphan' })).toBe('going');
+    const { metadata } = await readObject(orphaned.target);
+    expect(metadata.finalizers).toContain('example.com/keep');
+    expect(metadata.deletionTimestamp).toBeDefined();
+  });
+
+  test('CLIENT-4: what has a scale is scaled, unless somebody else did meanwhile', async () => {
+    const one = await deployed();
+    expect(isScalable(one.target)).toBe(true);
+    expect(isScalable((await loaded()).target)).toBe(false);
+    const scale = await readScale(api, one.target);
+    expect(scale).toMatchObject({ wanted: 1, present: 0 });
+    const scaled = await writeScale(api, one.target, { ...scale, wanted: 4 });
+    expect(scaled.wanted).toBe(4);
+    expect((await readObject(one.target)).spec.replicas).toBe(4);
+    const late = writeScale(api, one.target, { ...scale, wanted: 2 });
+    await expect(late).rejects.toMatchObject({ code: 409 });
+    const wrong = writeScale(api, one.target, { ...scaled, wanted: -1 });
+    await expect(wrong).rejects.toMatchObject({ code: 422 });
+    const reader = apiFor(server, { token: 'reader' });
+    await expect(readScale(reader, one.target)).rejects.toMatchObject({ code: 403 });
+  });
+
+  test('CLIENT-4: who owns an object leads to its owner', async () => {
+    const one = await deployed();
+    const path = `/api/v1/namespaces/${namespace}/configmaps`;
+    const { uid } = one.object.value.metadata as Loose;
+    const { name } = one.target;
+    const ownerReferences = [
+      { apiVersion: 'apps/v1', kind: 'Deployment', name, uid, controller: true },
+      { apiVersion: 'gone.example.com/v1', kind: 'Thing', name: 't', uid: '1' },
+    ];
+    await mustCreate(
+      server,
+      path,
+      configMap('owned', { metadata: { name: 'owned', ownerReferences } }),
+    );
+    const { body } = await server.get(`${path}/owned`);
+    expect(ownersOf(body, kinds)).toEqual([
+      { text: `Deployment/${name}`, isController: true, name: one.target },
+      { text: 'Thing/t', isController: false, name: undefined },
+    ]);
+  });
+
+  test('CLIENT-4: who may only read sees the object and cannot save it', async () => {
+    const rules = [{ apiGroups: [''], resources: ['configmaps'], verbs: ['get'] }];
+    const within = `${rbacPath}/namespaces/${namespace}`;
+    await mustCreate(server, `${within}/roles`, roleOf('Role', 'getter', { rules }));
+    const binding = { role: 'getter', roleKind: 'Role', subjects: ['reader'] } as const;
+    await mustCreate(server, `${within}/rolebindings`, bindingOf('RoleBinding', 'g', binding));
+    const one = await loaded();
+    const reader = apiFor(server, { token: 'reader' });
+    expect((await loadObject(reader, one.target)).value).toEqual(one.object.value);
+    const outcome = as(await validateEdit(reader, update(one, one.object.text)), 'refused');
+    expect(outcome.code).toBe(403);
+  });
+});
+
+describe('what fields mean', () => {
+  test('CLIENT-4: fields are explained from what the server publishes', async () => {
+    const source = createSchemaSource(api);
+    const lamp = await source.of(kindNamed(kinds, 'lamps.home.example.com'));
+    if (lamp === undefined) throw new Error('no schema');
+    const spec = explain(lamp, ['spec']);
+    expect(spec?.description).toBe('How the lamp is to burn.');
+    expect(spec?.fields).toEqual([
+      {
+        name: 'colour',
+        type: 'string',
+        isRequired: true,
+        description: 'Of its light.',
+        values: ['red', 'green'],
+        standard: undefined,
+        rules: [],
+        isNested: false,
+      },
+      expect.objectContaining({ name: 'rooms', type: '[]Object', isNested: true }),
+      expect.objectContaining({
+        name: 'watts',
+        type: 'integer',
+        isRequired: false,
+        standard: '5',
+        rules: ['format: int64', 'minimum: 1'],
+      }),
+    ]);
+    expect(explain(lamp, ['spec', 'rooms'])?.fields.map(({ name }) => name)).toEqual(['name']);
+    expect(explain(lamp, ['spec', 'nothing'])).toBeUndefined();
+    expect(explain(lamp, ['__proto__'])).toBeUndefined();
+    const pods = await source.of(kindNamed(kinds, 'pods'));
+    if (pods === undefined) throw new Error('no schema of pods');
+    const containers = explain(pods, ['spec', 'containers']);
+    expect(containers?.type).toBe('[]Container');
+    expect(containers?.fields.find(({ name }) => name === 'name')?.isRequired).toBe(true);
+    const unknown = { ...kindNamed(kinds, 'pods'), kind: 'Nothing' };
+    expect(await source.of(unknown)).toBeUndefined();
+    const none = { ...kindNamed(kinds, 'pods'), group: 'no.example.com' };
+    await expect(source.of(none)).rejects.toMatchObject({ code: 404 });
+  });
+
+  test('CLIENT-4: a field’s owners are told by what the server keeps of them', async () => {
+    const one = await deployed();
+    const path = `/apis/apps/v1/namespaces/${namespace}/deployments/${one.target.name}`;
+    await server.patch(
+      `${path}?fieldManager=scaler`,
+      { spec: { replicas: 2 }, metadata: { annotations: { 'example.com/why': 'load' } } },
+      'merge',
+    );
+    const owners = fieldOwners(await readObject(one.target));
+    expect(owners.map(({ manager }) => manager).sort()).toEqual(['scaler', 'unknown']);
+    const fields = ownersByField(owners);
+    const managers = (field: string) => fields.get(field)?.map(({ manager }) => manager);
+    expect(managers('spec.replicas')).toEqual(['scaler']);
+    expect(managers('metadata.annotations["example.com/why"]')).toEqual(['scaler']);
+    const image = 'spec.template.spec.containers[name="web"].image';
+    expect(managers(image)).toEqual(['unknown']);
+    // Every path of an owner is one that leads to a line.
+    for (const field of ['spec.replicas', image]) {
+      expect(lineOfField(one.object.text, field), field).toBeGreaterThan(1);
+    }
+  });
+});

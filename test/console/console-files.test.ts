@@ -1,0 +1,343 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import { createSession, createStaticFiles } from '@wheelhouse/console/testing';
+import type { Exchange, ResponseHeaders } from '@wheelhouse/machinery';
+import { readOptions } from '@wheelhouse/server/testing';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Answer, eventually, startTestServer, type TestServer } from '../support/harness.ts';
+import { buildPrograms, startProcess } from '../support/program.ts';
+import { svcctlFor } from '../svcctl/svcctl-run.ts';
+import { type BuiltConsole, buildConsole, parseYaml } from './console.ts';
+
+let built: BuiltConsole;
+let server: TestServer;
+beforeAll(async () => {
+  built = await buildConsole();
+  server = await startTestServer({ console: { directory: built.directory } });
+});
+afterAll(async () => {
+  await server.stop();
+  built.remove();
+});
+
+const anyone = { token: undefined };
+const browserSources = fileURLToPath(
+  new URL('../../packages/console/src/browser', import.meta.url),
+);
+
+/** How much one colour stands out from another, by WCAG 2: from 1 to 21. */
+function contrast(one: string, other: string): number {
+  const luminance = (hex: string): number => {
+    const [red = 0, green = 0, blue = 0] = [1, 3, 5].map((at) => {
+      const share = Number.parseInt(hex.slice(at, at + 2), 16) / 255;
+      return share <= 0.03928 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  };
+  const [dark = 0, light = 0] = [luminance(one), luminance(other)].sort((a, b) => a - b);
+  return (light + 0.05) / (dark + 0.05);
+}
+
+/** The names of the files that the page loads. */
+function loadedBy(page: Answer): string[] {
+  return [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map((found) => found[1] ?? '');
+}
+
+describe('the files', () => {
+  test('CLIENT-4: the page and what it loads are served to anybody', async () => {
+    const page = await server.get('/console/', anyone);
+    expect(page).toMatchObject({ status: 200 });
+    expect(page.headers['content-type']).toBe('text/html; charset=utf-8');
+    const names = loadedBy(page);
+    expect(names.map((name) => name.replace(/-\w{8}\./, '.')).sort()).toEqual([
+      'icon.svg',
+      'main.js',
+      'style.css',
+    ]);
+    for (const name of names) {
+      const file = await server.get(`/console/${name}`, anyone);
+      expect(file.status, name).toBe(200);
+      expect(file.headers['content-type'], name).toMatch(/^(text\/(javascript|css)|image\/svg)/);
+    }
+    // A credential that is none does not matter either.
+    expect((await server.get('/console/', { token: 'wrong' })).status).toBe(200);
+  });
+
+  test('CLIENT-4: the page loads nothing from elsewhere and runs nothing inline', async () => {
+    const page = await server.get('/console/', anyone);
+    for (const name of loadedBy(page)) expect(name).not.toMatch(/^(\/|\w+:)/);
+    expect(page.text).not.toMatch(/<script(?![^>]* src=)/);
+    expect(page.text).not.toMatch(/<style|\sstyle=|\son\w+=/);
+    const policy = String(page.headers['content-security-policy']);
+    const directives = new Map(
+      policy.split('; ').map((one) => [one.split(' ')[0], one.split(' ').slice(1).join(' ')]),
+    );
+    expect(Object.fromEntries(directives)).toEqual({
+      'default-src': "'none'",
+      'script-src': "'self'",
+      'style-src': "'self'",
+      'img-src': "'self'",
+      'connect-src': "'self'",
+      'base-uri': "'none'",
+      'form-action': "'none'",
+      'frame-ancestors': "'none'",
+      'require-trusted-types-for': "'script'",
+      'trusted-types': "'none'",
+    });
+  });
+
+  test('CLIENT-4: every answer carries the headers that keep other sites out', async () => {
+    const paths = ['/console/', '/console', '/console/none.js'];
+    for (const path of paths) {
+      const { headers } = await server.get(path, anyone);
+      expect(headers, path).toMatchObject({
+        'x-frame-options': 'DENY',
+        'x-content-type-options': 'nosniff',
+        'referrer-policy': 'no-referrer',
+        'cross-origin-opener-policy': 'same-origin',
+        'cross-origin-resource-policy': 'same-origin',
+      });
+      expect(headers['content-security-policy'], path).toContain("default-src 'none'");
+    }
+  });
+
+  test('CLIENT-4: files named by their contents are kept for good; the page is not', async () => {
+    const page = await server.get('/console/', anyone);
+    expect(page.headers['cache-control']).toBe('no-cache');
+    const [name = ''] = loadedBy(page).filter((found) => found.endsWith('.js'));
+    const script = await server.get(`/console/${name}`, anyone);
+    expect(script.headers['cache-control']).toBe('public, max-age=31536000, immutable');
+
+    const etag = String(page.headers.etag);
+    expect(etag).toMatch(/^"[\w-]{43}"$/);
+    const conditional = (condition: string) =>
+      server.get('/console/', { ...anyone, headers: { 'if-none-match': condition } });
+    for (const condition of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
+      const again = await conditional(condition);
+      expect(again, condition).toMatchObject({ status: 304, text: '' });
+      expect(again.headers.etag, condition).toBe(etag);
+    }
+    expect((await conditional('"other"')).status).toBe(200);
+  });
+
+  test('CLIENT-4: files come compressed as asked for, each form with its own tag', async () => {
+    const plain = await server.get('/console/', anyone);
+    expect(plain.headers['content-encoding']).toBeUndefined();
+    const page = plain.text;
+    const tags = new Set([plain.headers.etag]);
+    const read = { br: brotliDecompressSync, gzip: gunzipSync };
+    const asked = [
+      ['gzip, deflate, br', 'br'],
+      ['gzip, br;q=0', 'gzip'],
+      ['gzip', 'gzip'],
+    ] as const;
+    for (const [accepted, coding] of asked) {
+      const { headers, body } = await rawGet(server, '/console/', accepted);
+      expect(headers['content-encoding'], accepted).toBe(coding);
+      expect(headers.vary).toBe('Accept-Encoding');
+      expect(read[coding](body).toString(), accepted).toBe(page);
+      tags.add(headers.etag);
+    }
+    expect(tags.size).toBe(3);
+    expect((await rawGet(server, '/console/', 'identity')).headers['content-encoding']).toBe(
+      undefined,
+    );
+  });
+
+  test('CLIENT-4: HEAD gives the head alone, other methods 405', async () => {
+    const head = await server.request('HEAD', '/console/', anyone);
+    expect(head).toMatchObject({ status: 200, text: '' });
+    expect(Number(head.headers['content-length'])).toBeGreaterThan(100);
+    for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS']) {
+      const refused = await server.request(method, '/console/', anyone);
+      expect(refused.status, method).toBe(405);
+      expect(refused.headers.allow, method).toBe('GET, HEAD');
+    }
+  });
+
+  test('CLIENT-4: the path without its slash leads to the one with it', async () => {
+    for (const path of ['/console', '/console?x=1']) {
+      const answer = await server.get(path, anyone);
+      expect(answer.status).toBe(308);
+      // Relative: the server may stand behind a prefix.
+      expect(answer.headers.location).toBe('console/');
+    }
+  });
+
+  test('CLIENT-4: no path leads out of the folder', async () => {
+    const paths = [
+      '/console/none.js',
+      '/console/../package.json',
+      '/console/%2e%2e/package.json',
+      '/console/..%2fpackage.json',
+      '/console//index.html',
+      '/console/index.html/',
+      '/console/__proto__',
+      '/console/index.html.gz',
+      '/console/%00',
+    ];
+    for (const path of paths) {
+      const answer = await server.get(path, anyone);
+      expect(answer.status, path).toBe(404);
+      expect(answer.headers['cache-control'], path).toBe('no-store');
+    }
+    expect((await server.get('/console/index.html', anyone)).status).toBe(200);
+  });
+});
+
+describe('the rest of the server', () => {
+  test('CLIENT-4: other paths are answered as without the console', async () => {
+    for (const path of ['/consoles', '/console-x', '/console.js', '/favicon.ico']) {
+      expect((await server.get(path)).status, path).toBe(404);
+      expect((await server.get(path, anyone)).body, path).toMatchObject({ reason: 'Forbidden' });
+    }
+    for (const path of ['/', '/api']) expect((await server.get(path)).status, path).toBe(200);
+  });
+
+  test('CLIENT-4: switched off, its paths are like any that the server does not know', async () => {
+    const without = await startTestServer();
+    try {
+      for (const path of ['/console/', '/console']) {
+        expect((await without.get(path)).body, path).toMatchObject({ code: 404 });
+        expect((await without.get(path, anyone)).body, path).toMatchObject({ code: 403 });
+      }
+    } finally {
+      await without.stop();
+    }
+  });
+
+  test('CLIENT-4: --web-console is on unless told otherwise', () => {
+    const consoleOf = (...flags: string[]) => {
+      const outcome = readOptions(flags);
+      return outcome.kind === 'options' ? outcome.options.config.console : undefined;
+    };
+    expect(consoleOf()?.directory).toMatch(/console$/);
+    expect(consoleOf('--web-console')?.directory).toMatch(/console$/);
+    expect(consoleOf('--web-console=false')).toBeUndefined();
+    expect(() => readOptions(['--web-console=maybe'])).toThrow(/web-console/);
+  });
+
+  test('CLIENT-4: the program as it is built has its console beside it', async () => {
+    const programs = await buildPrograms();
+    try {
+      const running = await startProcess(programs);
+      try {
+        const page = await rawGet(running, '/console/', 'br');
+        expect(page.headers['content-encoding']).toBe('br');
+        expect(brotliDecompressSync(page.body).toString()).toContain('<div id="console">');
+        // Everything else asks who it is.
+        expect((await rawGet(running, '/api', '')).status).toBe(401);
+      } finally {
+        await running.remove();
+      }
+      const off = await startProcess(programs, { flags: ['--web-console=false'] });
+      const refused = await rawGet(off, '/console/', '').finally(() => off.remove());
+      expect(refused.status).toBe(401);
+    } finally {
+      programs.remove();
+    }
+  }, 60_000);
+
+  test('CLIENT-4: behind svcctl proxy, under any prefix, nobody need sign in', async () => {
+    const home = svcctlFor(server);
+    const proxy = home.start('proxy --port=0 --api-prefix=/behind/it');
+    try {
+      const place = await eventually(
+        async () => /Starting to serve on (\S+)\n/.exec(proxy.out())?.[1],
+        'the proxy',
+      );
+      const base = `http://${place}/behind/it`;
+      const moved = await fetch(`${base}/console`, { redirect: 'manual' });
+      expect(new URL(moved.headers.get('location') ?? '', moved.url).href).toBe(`${base}/console/`);
+      const page = await fetch(`${base}/console/`);
+      expect(await page.text()).toContain('<div id="console">');
+      expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");
+      const session = createSession({
+        fetch,
+        base,
+        tokens: { read: () => undefined, write: () => {} },
+        parseYaml,
+        onChange: () => {},
+      });
+      await session.resume();
+      const subject = { user: 'system:admin' };
+      expect(session.state).toMatchObject({ phase: 'signed in', subject });
+    } finally {
+      await proxy.stop();
+      home.remove();
+    }
+  });
+
+  test('CLIENT-4: text stands out from its ground, by day and by night', () => {
+    const style = readFileSync(join(browserSources, 'style.css'), 'utf8');
+    const [day = '', night = ''] = [...style.matchAll(/:root \{([^}]*)\}/g)].map(([, one]) => one);
+    const coloursOf = (text: string) =>
+      new Map(
+        [...text.matchAll(/--([\w-]+): (#[0-9a-f]{6});/g)].map(([, name, hex]) => [name, hex]),
+      );
+    for (const colours of [coloursOf(day), coloursOf(night)]) {
+      const ratio = (one: string, other: string) =>
+        contrast(colours.get(one) ?? '', colours.get(other) ?? '');
+      for (const ground of ['back', 'raised']) {
+        for (const text of ['text', 'faint', 'link', 'good', 'bad', 'warn']) {
+          expect(ratio(text, ground), `${text} on ${ground}`).toBeGreaterThanOrEqual(4.5);
+        }
+        expect(ratio('focus', ground), `focus on ${ground}`).toBeGreaterThanOrEqual(3);
+      }
+      expect(ratio('on-primary', 'primary')).toBeGreaterThanOrEqual(4.5);
+      expect(ratio('text', 'fresh')).toBeGreaterThanOrEqual(4.5);
+    }
+  });
+
+  test('CLIENT-4: the browser is given no code that is node’s', async () => {
+    for (const name of readdirSync(built.directory).filter((file) => file.endsWith('.js'))) {
+      const code = readFileSync(join(built.directory, name), 'utf8');
+      expect(code, name).not.toMatch(/\bBuffer\.|\brequire\(|from"node:|process\.(?!env)/);
+      expect(code, name).not.toMatch(/\binnerHTML\b|\beval\(|new Function\(/);
+    }
+  });
+
+  test('CLIENT-4: nothing is read before it is asked for; a missing build is told', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-no-console-'));
+    rmSync(directory, { recursive: true });
+    const faults: unknown[] = [];
+    const files = createStaticFiles({ directory, onFault: (error) => faults.push(error) });
+    expect(faults).toEqual([]);
+    const sent: { status: number; headers: ResponseHeaders; body: unknown }[] = [];
+    const exchange = { method: 'GET', url: '/console/', header: () => undefined };
+    const send = (answer: (typeof sent)[number]) => sent.push(answer);
+    await files.answer({ ...exchange, send } as unknown as Exchange);
+    expect(sent.map(({ status, body }) => `${status} ${body}`)).toEqual([
+      '404 The console has not been built\n',
+    ]);
+    expect(faults).toMatchObject([{ code: 'ENOENT' }]);
+  });
+});
+
+/** The bytes as they come, which the test server's own client takes for text. */
+async function rawGet(
+  to: { readonly url: string },
+  path: string,
+  acceptEncoding: string,
+): Promise<{ status: number; headers: Record<string, string | undefined>; body: Buffer }> {
+  const { request } = await import('node:https');
+  return new Promise((resolve, reject) => {
+    const headers = { 'accept-encoding': acceptEncoding };
+    const sent = request(`${to.url}${path}`, { headers, rejectUnauthorized: false }, (answer) => {
+      const pieces: Buffer[] = [];
+      answer.on('data', (piece: Buffer) => pieces.push(piece));
+      answer.on('end', () =>
+        resolve({
+          status: answer.statusCode ?? 0,
+          headers: answer.headers as Record<string, string | undefined>,
+          body: Buffer.concat(pieces),
+        }),
+      );
+    });
+    sent.on('error', reject);
+    sent.end();
+  });
+}

@@ -1,0 +1,123 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import https from 'node:https';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import {
+  type Api,
+  createApi,
+  type Discovered,
+  type Fetch,
+  type Kind,
+  openDiscovery,
+  readYaml,
+  resourceName,
+} from '@wheelhouse/console/testing';
+import type { JsonObject, JsonValue } from '@wheelhouse/machinery';
+import { FakeClock } from '@wheelhouse/machinery/testing';
+import { adminToken, type TestServer } from '../support/harness.ts';
+
+/** The console's files as the build makes them. */
+export interface BuiltConsole {
+  readonly directory: string;
+  remove(): void;
+}
+
+/** Builds the console from the sources at hand into a folder of its own. */
+export async function buildConsole(): Promise<BuiltConsole> {
+  const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-console-'));
+  const script = new URL('../../scripts/build-console.mjs', import.meta.url).href;
+  const loaded = (await import(script)) as { buildConsole(outdir: string): Promise<void> };
+  await loaded.buildConsole(directory);
+  return { directory, remove: () => rmSync(directory, { recursive: true, force: true }) };
+}
+
+/**
+ * As a browser's `fetch` whose user trusts the tests' servers: node's own can be told so by the
+ * environment of the whole process alone, in which other tests refuse to trust.
+ */
+export const trustingFetch: Fetch = (url, { method, headers, body, signal }) =>
+  new Promise((resolve, reject) => {
+    const length = body === undefined ? {} : { 'content-length': Buffer.byteLength(body) };
+    const asked = https.request(
+      url,
+      {
+        method,
+        headers: { ...headers, ...length },
+        agent: trusting,
+        ...(signal === undefined ? {} : { signal }),
+      },
+      (answer) => {
+        const { statusCode: status } = answer;
+        const told = Object.entries(answer.headers).map(
+          ([name, value]) => [name, String(value)] as const,
+        );
+        const isEmpty = status === 204 || status === 304;
+        const bytes = isEmpty ? null : (Readable.toWeb(answer) as ReadableStream<Uint8Array>);
+        resolve(new Response(bytes, { status: status ?? 500, headers: Object.fromEntries(told) }));
+      },
+    );
+    asked.on('error', (cause) =>
+      reject(signal?.aborted === true ? signal.reason : new TypeError('fetch failed', { cause })),
+    );
+    asked.end(body);
+  });
+const trusting = new https.Agent({ rejectUnauthorized: false, keepAlive: true });
+
+/** Reads YAML as the console does. */
+export async function parseYaml(text: string): Promise<JsonValue | undefined> {
+  const read = readYaml(text);
+  return read.fault === undefined ? read.value : undefined;
+}
+
+/** A Deployment of one container to send. */
+export function deploymentOf(name: string, spec: object = {}): JsonObject {
+  const labels = { app: name };
+  const containers = [{ name: 'web', image: 'example.com/web:1' }];
+  const template = { metadata: { labels }, spec: { containers } };
+  return {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name },
+    spec: { selector: { matchLabels: labels }, template, ...spec },
+  };
+}
+
+/** Counts 401 answers beside what the console's API gives. */
+export interface TestApi extends Api {
+  readonly unauthorized: () => number;
+}
+
+/** The console's own client of a plain server, for a user. */
+export function apiFor(
+  server: Pick<TestServer, 'url'>,
+  options: { readonly token?: string | undefined; readonly fetch?: Fetch } = {},
+): TestApi {
+  const credential = { token: 'token' in options ? options.token : adminToken };
+  let refusals = 0;
+  const api = createApi({
+    fetch: options.fetch ?? trustingFetch,
+    base: server.url,
+    credential: () => credential,
+    onUnauthorized: () => {
+      refusals += 1;
+    },
+    parseYaml,
+  });
+  return { ...api, unauthorized: () => refusals };
+}
+
+/** What the server serves, by the console's own discovery. */
+export async function discovered(api: Api): Promise<Discovered> {
+  const options = { api, clock: new FakeClock(), onChange: () => {} };
+  const discovery = await openDiscovery(options);
+  discovery.close();
+  return discovery.current();
+}
+
+/** A kind by how a command line names it: `deployments.apps`. */
+export function kindNamed(kinds: readonly Kind[], name: string): Kind {
+  const found = kinds.find((kind) => resourceName(kind) === name && kind.preferred);
+  if (found === undefined) throw new Error(`the server has no ${name}`);
+  return found;
+}

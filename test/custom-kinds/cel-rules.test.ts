@@ -1,0 +1,397 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  freshNamespace,
+  type Loose,
+  startTestServer,
+  type TestServer,
+} from '../support/harness.ts';
+import { causesOf, definitionOf, definitions, establish } from './custom-kinds.ts';
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer();
+});
+afterAll(() => server.stop());
+
+let count = 0;
+
+/** A kind whose `spec` has this schema; gives what sends objects of it. */
+async function kindWith(spec: object) {
+  count += 1;
+  const group = `cel${count}.example.com`;
+  const schema = { type: 'object', properties: { spec } };
+  await establish(server, { group, plural: 'rules', kind: 'Rule', schema });
+  const path = `/apis/${group}/v1/namespaces/${await freshNamespace(server)}/rules`;
+  const body = (value: unknown, more: object = {}): Loose => ({
+    apiVersion: `${group}/v1`,
+    kind: 'Rule',
+    metadata: { name: 'one', ...more },
+    spec: value,
+  });
+  return {
+    create: (value: unknown) => server.post(path, body(value)),
+    async update(value: unknown) {
+      const { body: now } = await server.get(`${path}/one`);
+      const { resourceVersion } = now.metadata;
+      return server.put(`${path}/one`, body(value, { resourceVersion }));
+    },
+  };
+}
+
+const integer = { type: 'integer' };
+const rules = (...list: object[]) => ({ 'x-kubernetes-validations': list });
+const object = (properties: object, ...list: object[]) => ({
+  type: 'object',
+  properties,
+  ...rules(...list),
+});
+
+describe('library', () => {
+  test.each([
+    { rule: "self.list.sum() == duration('0s')", name: 'an empty sum of durations is a duration' },
+    {
+      rule: "duration('1h2m3.456s').getMilliseconds() == 3723456",
+      name: 'milliseconds of a duration are all of it',
+    },
+    {
+      rule: "duration('-1500ms').getMilliseconds() == -1500",
+      name: 'milliseconds of a negative duration have its sign',
+    },
+    {
+      rule: "url(self.url).getQuery() == {'a': ['1'], 'b': ['2', '3 4']}",
+      name: 'the query of a URL equals a map of lists',
+    },
+  ])('CRD-3: $name', async ({ rule }) => {
+    const list = { type: 'array', items: { type: 'string', format: 'duration' }, maxItems: 3 };
+    const kind = await kindWith(object({ list, url: { type: 'string', maxLength: 99 } }, { rule }));
+    const made = await kind.create({ list: [], url: 'https://example.com/?a=1&b=2&b=3+4' });
+    expect(made.status, made.text).toBe(201);
+  });
+});
+
+describe('verdicts', () => {
+  test('CRD-3: an object that breaks a rule is refused with what rule it was', async () => {
+    const rule = 'self.min <= self.max';
+    const kind = await kindWith(object({ min: integer, max: integer }, { rule }));
+    const refused = await kind.create({ min: 2, max: 1 });
+    expect(refused.status).toBe(422);
+    expect(refused.body.reason).toBe('Invalid');
+    expect(refused.body.details.causes).toEqual([
+      {
+        reason: 'FieldValueInvalid',
+        field: 'spec',
+        message: `Invalid value: "object": failed rule: ${rule}`,
+      },
+    ]);
+    expect((await kind.create({ min: 1, max: 1 })).status).toBe(201);
+    expect((await kind.update({ min: 3, max: 1 })).status).toBe(422);
+  });
+
+  test('CRD-3: message, messageExpression, reason and fieldPath say what is wrong where', async () => {
+    const kind = await kindWith(
+      object(
+        { a: integer, b: integer },
+        { rule: 'self.a > 0', message: 'a must be positive', reason: 'FieldValueForbidden' },
+        {
+          rule: 'self.a > 1',
+          messageExpression: "'a is ' + (self.a > 0 ? '1' : '0')",
+          fieldPath: '.a',
+        },
+        { rule: 'self.b > 0', messageExpression: 'string(1 / self.b)', message: 'b is not' },
+        { rule: 'self.b > 1', reason: 'FieldValueRequired', fieldPath: '.b' },
+        { rule: 'self.b > 2', reason: 'FieldValueDuplicate', fieldPath: '.b' },
+      ),
+    );
+    expect(causesOf(await kind.create({ a: 0, b: 0 }))).toEqual([
+      'spec: Forbidden: a must be positive',
+      'spec.a: Invalid value: "object": a is 0',
+      'spec: Invalid value: "object": b is not',
+      'spec.b: Required value: failed rule: self.b > 1',
+      'spec.b: Duplicate value: "object"',
+    ]);
+  });
+
+  test('CRD-3: rules stand at any depth, and judge what is there', async () => {
+    const item = {
+      type: 'object',
+      properties: { n: { ...integer, ...rules({ rule: 'self > 0' }) } },
+    };
+    const kind = await kindWith({
+      type: 'object',
+      properties: {
+        list: { type: 'array', items: item },
+        map: { type: 'object', additionalProperties: item },
+      },
+    });
+    const refused = await kind.create({
+      list: [{ n: 1 }, {}, { n: 0 }],
+      map: { 'a.b': { n: -1 } },
+    });
+    expect([...causesOf(refused)].sort()).toEqual([
+      'spec.list[2].n: Invalid value: "integer": failed rule: self > 0',
+      'spec.map[a.b].n: Invalid value: "integer": failed rule: self > 0',
+    ]);
+  });
+
+  test('CRD-3: a rule that fails on a value says how', async () => {
+    const any = { 'x-kubernetes-int-or-string': true };
+    const kind = await kindWith(
+      object({ n: integer, any }, { rule: '1 / self.n > 0' }, { rule: 'self.any < 5' }),
+    );
+    const why = 'call arguments did not match a supported operator, function or macro signature';
+    expect(causesOf(await kind.create({ n: 0, any: 'x' }))).toEqual([
+      'spec: Invalid value: "object": division by zero evaluating rule: 1 / self.n > 0',
+      `spec: Invalid value: "object": 'no such overload: _<_': ${why} for rule: self.any < 5`,
+    ]);
+  });
+
+  test("CRD-3: protobuf's messages are what they stand for", async () => {
+    const kind = await kindWith(
+      object(
+        { n: integer },
+        { rule: 'google.protobuf.Int64Value{value: self.n} < 3' },
+        { rule: 'google.protobuf.Int32Value{value: self.n} > 0', message: 'above zero' },
+        { rule: "google.protobuf.Struct{fields: {'a': self.n}}.a != 2.0" },
+      ),
+    );
+    expect((await kind.create({ n: 1 })).status).toBe(201);
+    expect(causesOf(await kind.update({ n: 2 }))).toEqual([
+      'spec: Invalid value: "object": failed rule: ' +
+        "google.protobuf.Struct{fields: {'a': self.n}}.a != 2.0",
+    ]);
+    expect(causesOf(await kind.update({ n: 2 ** 31 }))).toEqual([
+      'spec: Invalid value: "object": failed rule: google.protobuf.Int64Value{value: self.n} < 3',
+      'spec: Invalid value: "object": field type conversion error for ' +
+        'google.protobuf.Int32Value.value value type: integer overflow evaluating rule: above zero',
+    ]);
+  });
+
+  test('CRD-3: a rule that costs too much ends the evaluation', async () => {
+    const list = `[${Array.from({ length: 26 }, (_, index) => index).join(', ')}]`;
+    const inner = `${list}.all(c, ${list}.all(d, d >= self.n))`;
+    const rule = `${list}.all(a, ${list}.all(b, ${inner}))`;
+    const kind = await kindWith(object({ n: integer }, { rule }));
+    expect(causesOf(await kind.create({ n: 0 }))[0]).toContain(
+      "'operation cancelled: actual cost limit exceeded'",
+    );
+  });
+
+  test('CRD-3: names that are no identifiers are escaped, and formats have their types', async () => {
+    const date = { type: 'string', format: 'date-time' };
+    const kind = await kindWith(
+      object(
+        { 'a-b': integer, in: integer, at: date },
+        { rule: 'self.a__dash__b == self.__in__' },
+        { rule: "self.at > timestamp('2020-01-01T00:00:00Z')" },
+      ),
+    );
+    expect((await kind.create({ 'a-b': 1, in: 2, at: '2019-01-01T00:00:00Z' })).status).toBe(422);
+    expect((await kind.create({ 'a-b': 1, in: 1, at: '2021-01-01T00:00:00Z' })).status).toBe(201);
+  });
+});
+
+describe('changes', () => {
+  test('CRD-3: a rule about oldSelf judges only changes', async () => {
+    const kind = await kindWith(
+      object({ n: { ...integer, ...rules({ rule: 'self >= oldSelf', message: 'only up' }) } }),
+    );
+    expect((await kind.create({ n: 5 })).status).toBe(201);
+    expect(causesOf(await kind.update({ n: 4 }))).toEqual([
+      'spec.n: Invalid value: "integer": only up',
+    ]);
+    expect((await kind.update({ n: 6 })).status).toBe(200);
+  });
+
+  test('CRD-3: with optionalOldSelf it judges creations too', async () => {
+    const rule = 'oldSelf.hasValue() ? self >= oldSelf.value() : self == 0';
+    const kind = await kindWith(
+      object({ n: { ...integer, ...rules({ rule, optionalOldSelf: true }) } }),
+    );
+    expect((await kind.create({ n: 1 })).status).toBe(422);
+    expect((await kind.create({ n: 0 })).status).toBe(201);
+    expect((await kind.update({ n: 3 })).status).toBe(200);
+    expect((await kind.update({ n: 2 })).status).toBe(422);
+  });
+
+  test('CRD-3: items of a map list are compared with those of their key', async () => {
+    const items = {
+      type: 'object',
+      required: ['k'],
+      properties: {
+        k: { type: 'string' },
+        n: { ...integer, ...rules({ rule: 'self >= oldSelf' }) },
+      },
+    };
+    const list = {
+      type: 'array',
+      items,
+      'x-kubernetes-list-type': 'map',
+      'x-kubernetes-list-map-keys': ['k'],
+    };
+    const kind = await kindWith(object({ list }));
+    const [a, b] = [
+      { k: 'a', n: 5 },
+      { k: 'b', n: 1 },
+    ];
+    expect((await kind.create({ list: [a, b] })).status).toBe(201);
+    expect((await kind.update({ list: [b, a] })).status).toBe(200);
+    expect((await kind.update({ list: [b, { k: 'a', n: 4 }] })).status).toBe(422);
+  });
+
+  test('CRD-3: what breaks a rule and does not change is let be', async () => {
+    count += 1;
+    const group = `ratchet${count}.example.com`;
+    const part = (...list: object[]) => object({ n: integer }, ...list);
+    const schemaOf = (...list: object[]) => ({
+      type: 'object',
+      properties: { spec: object({ part: part(...list), other: integer }) },
+    });
+    await establish(server, { group, plural: 'rules', kind: 'Rule', schema: schemaOf() });
+    const path = `/apis/${group}/v1/namespaces/${await freshNamespace(server)}/rules`;
+    const body = { apiVersion: `${group}/v1`, kind: 'Rule', metadata: { name: 'one' } };
+    await server.post(path, { ...body, spec: { part: { n: 0 } } });
+    const { body: crd } = await server.get(`${definitions}/rules.${group}`);
+    crd.spec.versions[0].schema.openAPIV3Schema = schemaOf({ rule: 'self.n > 0' });
+    expect((await server.put(`${definitions}/rules.${group}`, crd)).status).toBe(200);
+    const change = (spec: object) => server.patch(`${path}/one`, { spec }, 'merge');
+    expect((await change({ other: 1 })).status).toBe(200);
+    expect((await change({ part: { n: -1 } })).status).toBe(422);
+  });
+});
+
+describe('definitions', () => {
+  const root = 'spec.validation.openAPIV3Schema.properties[spec]';
+  const refusal = async (spec: object) => {
+    count += 1;
+    const group = `bad${count}.example.com`;
+    const schema = { type: 'object', properties: { spec } };
+    const answer = await server.post(
+      definitions,
+      definitionOf({ group, plural: 'rules', kind: 'Rule', schema }),
+    );
+    expect(answer.status).toBe(422);
+    return causesOf(answer).join('\n');
+  };
+
+  test('CRD-3: a rule that does not compile is refused with its place', async () => {
+    const found = await refusal(object({ n: integer }, { rule: 'self.m > 0' }));
+    expect(found).toContain(`${root}.x-kubernetes-validations[0].rule: Invalid value: `);
+    expect(found).toContain(
+      "compilation failed: ERROR: <input>:1:5: undefined field 'm'\n | self.m > 0\n | ....^",
+    );
+  });
+
+  test.each([
+    ['self.n', 'cel expression must evaluate to a bool'],
+    ['dyn(true)', 'cel expression must evaluate to a bool'],
+    ['self.n in [1, 2.0]', "1:15: expected type 'int' but found 'double'"],
+    ["'%d'.format(['a']) == ''", 'decimal clause can only be used on integers, was given string'],
+    ['timestamp(253402300800) > timestamp(0)', '1:11: invalid timestamp argument'],
+    [
+      "google.protobuf.Int64Value{value: 'a'} == self.n",
+      "1:33: expected type of field 'value' is 'int' but provided type is 'string'",
+    ],
+    ['google.protobuf.Int64Value{n: 1} == self.n', "1:29: undefined field 'n'"],
+    ["self.n == 'a'", "found no matching overload for '_==_' applied to '(int, string)'"],
+    [
+      "self.n > int('x')",
+      "program instantiation failed: type conversion error from 'string' to 'int'",
+    ],
+  ])('CRD-3: %s is refused: %s', async (rule, why) => {
+    expect(await refusal(object({ n: integer }, { rule }))).toContain(why);
+  });
+
+  test('CRD-3: a messageExpression must compile, to a text', async () => {
+    const rule = 'self.n > 0';
+    expect(await refusal(object({ n: integer }, { rule, messageExpression: 'self.m' }))).toContain(
+      'messageExpression compilation failed: ',
+    );
+    expect(await refusal(object({ n: integer }, { rule, messageExpression: 'self.n' }))).toContain(
+      'messageExpression must evaluate to a string',
+    );
+  });
+
+  test('CRD-3: a blank rule is refused as such, and judges no default', async () => {
+    const n = { ...integer, ...rules({ rule: ' ' }) };
+    const found = await refusal({ ...object({ n }), default: { n: 1 } });
+    expect(found).toBe(
+      `${root}.properties[n].x-kubernetes-validations[0].rule: Required value: rule is not specified`,
+    );
+  });
+
+  test('CRD-3: oldSelf has no meaning for what has no place of its own', async () => {
+    const items = { ...integer, ...rules({ rule: 'self >= oldSelf' }) };
+    const found = await refusal(object({ list: { type: 'array', items } }));
+    const within = `within ${root}.properties[list]`;
+    expect(found).toContain(
+      `oldSelf cannot be used on the uncorrelatable portion of the schema ${within}`,
+    );
+    expect(await refusal(object({}, { rule: 'true', optionalOldSelf: true }))).toContain(
+      'may not be set if oldSelf is not used in rule',
+    );
+  });
+
+  const text = { type: 'string' };
+  const pairs = 'self.list.all(a, self.list.all(b, a != b))';
+  const advice =
+    '(try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, ' +
+    'maps, and strings are declared)';
+
+  test('CRD-3: a rule that may cost too much is refused, until its inputs are bounded', async () => {
+    const spec = object({ list: { type: 'array', items: text } }, { rule: pairs });
+    expect(await refusal(spec)).toBe(
+      `${root}.x-kubernetes-validations[0].rule: Forbidden: estimated rule cost exceeds budget ` +
+        `by factor of more than 100x ${advice}\n` +
+        `${root}.x-kubernetes-validations[0].rule: Forbidden: contributed to estimated rule cost ` +
+        'total exceeding cost limit for entire OpenAPIv3 schema\n' +
+        'spec.validation.openAPIV3Schema: Forbidden: x-kubernetes-validations estimated rule cost ' +
+        `total for entire OpenAPIv3 schema exceeds budget by factor of more than 100x ${advice}`,
+    );
+    const bounded = { type: 'array', maxItems: 20, items: { ...text, maxLength: 50 } };
+    await kindWith(object({ list: bounded }, { rule: pairs }));
+  });
+
+  test('CRD-3: what is in a list counts as often as the list may hold it', async () => {
+    const rule = "self.contains('x')";
+    const item = (maxLength: number) => ({ ...text, maxLength, ...rules({ rule }) });
+    const list = (maxItems: number, maxLength: number) =>
+      object({ list: { type: 'array', maxItems, items: item(maxLength) } });
+    // 1 for self and 1,000 characters of four bytes at a tenth each, 40,000 times.
+    const found = await refusal(list(40_000, 1000));
+    const path = `${root}.properties[list].items.x-kubernetes-validations[0].rule`;
+    expect(found).toContain(
+      `${path}: Forbidden: estimated rule cost exceeds budget by factor of 1.6x ${advice}`,
+    );
+    await kindWith(list(20_000, 1000));
+  });
+
+  test('CRD-3: rules that are cheap each may be too dear together', async () => {
+    const rule = "self.contains('x')";
+    const part = { type: 'array', maxItems: 20_000, items: { ...text, maxLength: 1000 } };
+    const one = { ...part, items: { ...part.items, ...rules({ rule }) } };
+    const fields = Array.from({ length: 13 }, (_, at) => [`f${at}`, one]);
+    const found = (await refusal(object(Object.fromEntries(fields)))).split('\n');
+    expect(found).toHaveLength(5);
+    expect(found[4]).toContain(
+      'total for entire OpenAPIv3 schema exceeds budget by factor of 1.04',
+    );
+  });
+
+  test('CRD-3: a definition whose schema stays may keep a rule that is too dear now', async () => {
+    count += 1;
+    const group = `kept${count}.example.com`;
+    const cheap = object({ list: { type: 'array', maxItems: 5, items: integer } }, { rule: pairs });
+    const schema = { type: 'object', properties: { spec: cheap } };
+    await establish(server, { group, plural: 'rules', kind: 'Rule', schema });
+    const path = `${definitions}/rules.${group}`;
+    const { body } = await server.get(path);
+    const relabelled = { ...body, metadata: { ...body.metadata, labels: { a: 'b' } } };
+    expect((await server.put(path, relabelled)).status).toBe(200);
+    const unbounded = { metadata: {}, spec: { versions: structuredClone(body.spec.versions) } };
+    delete unbounded.spec.versions[0].schema.openAPIV3Schema.properties.spec.properties.list
+      .maxItems;
+    const refused = await server.patch(path, unbounded, 'merge');
+    expect(refused.status).toBe(422);
+    expect(refused.body.message).toContain('estimated rule cost exceeds budget');
+  });
+});

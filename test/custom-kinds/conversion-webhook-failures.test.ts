@@ -1,0 +1,430 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { configure, startAdmissionService, webhook } from '../admission/admission-service.ts';
+import {
+  type Answer,
+  freshNamespace,
+  itemNames,
+  type Loose,
+  startTestServer,
+  type TestServer,
+} from '../support/harness.ts';
+import { quickClock } from '../support/quick-clock.ts';
+import type { Received } from '../support/webhook-service.ts';
+import {
+  type ConversionService,
+  conversionBy,
+  converted,
+  establishMulti,
+  type MultiKind,
+  startConversionService,
+  swap,
+} from './conversion-service.ts';
+import { versionOf } from './custom-kinds.ts';
+
+let server: TestServer;
+let service: ConversionService;
+let multi: MultiKind;
+let older: MultiKind;
+let namespace: string;
+beforeAll(async () => {
+  service = await startConversionService();
+  server = await startTestServer();
+  multi = await establishMulti(server, conversionBy(service));
+  older = await establishMulti(server, conversionBy(service, { versions: ['v1beta1', 'v1'] }));
+});
+afterAll(async () => {
+  await server.stop();
+  await service.stop();
+});
+beforeEach(async () => {
+  service.convert = swap;
+  service.reply = undefined;
+  namespace = await freshNamespace(server);
+  service.forget();
+});
+
+/** An object stored in v1beta1, whose other versions nobody has asked for. */
+async function create(kind = multi, name = 'a', more: object = {}): Promise<Loose> {
+  const answer = await server.post(
+    kind.at('v1beta1', namespace),
+    kind.object('v1beta1', name, more),
+  );
+  expect(answer.status).toBe(201);
+  return answer.body;
+}
+
+/** The answer to a get in a version that has to be converted, when the webhook says this. */
+async function answerTo(change: (response: Loose, whole: Loose) => Loose, kind = multi) {
+  const made = await create(kind);
+  service.reply = (call: Received) => {
+    const answer = converted(call, service.convert) as Loose;
+    return change(answer.response, answer) ?? answer;
+  };
+  const answer = await server.get(`${kind.at('v1beta2', namespace)}/${made.metadata.name}`);
+  service.reply = undefined;
+  return answer;
+}
+
+const from = (kind: MultiKind) => `${kind.group}/v1beta1, Kind=Multi`;
+
+function expectFailure(answer: Answer, why: string, kind = multi): void {
+  const message = `conversion webhook for ${from(kind)} ${why}`;
+  expect(answer.body).toEqual({
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Failure',
+    message,
+    code: 500,
+  });
+  expect(answer.status).toBe(500);
+}
+
+describe('answers that are none', () => {
+  test('CRD-4: a failure is told in the words of the webhook', async () => {
+    for (const kind of [multi, older]) {
+      const answer = await answerTo((response) => {
+        response.result = { status: 'Failure', message: 'custom webhook conversion error' };
+      }, kind);
+      expectFailure(answer, 'failed: custom webhook conversion error', kind);
+    }
+    const silent = await answerTo(
+      (response) => {
+        response.result = {};
+      },
+      await another(),
+    );
+    expect(silent.body.message).toContain("failed: response.result.status was '', not 'Success'");
+  });
+
+  test('CRD-4: an answer is to the review that was sent', async () => {
+    const uid = await answerTo((response) => {
+      response.uid = 'other';
+    });
+    const asked = service.received[0]?.body.request.uid;
+    expectFailure(uid, `failed: expected response.uid="${asked}", got "other"`);
+    const kind = await answerTo(
+      (_, whole) => {
+        whole.kind = 'Other';
+      },
+      await another(),
+    );
+    expect(kind.body.message).toContain(
+      'failed: expected webhook response of apiextensions.svc.io/v1, Kind=ConversionReview, ' +
+        'got apiextensions.svc.io/v1, Kind=Other',
+    );
+    const none = await answerTo(
+      (_, whole) => {
+        delete whole.response;
+      },
+      await another(),
+    );
+    expect(none.body.message).toContain('failed: no response provided');
+    // The earlier version never looked at either.
+    const lenient = await answerTo((response, whole) => {
+      response.uid = 'other';
+      delete whole.kind;
+      delete whole.apiVersion;
+    }, older);
+    expect(lenient.status).toBe(200);
+  });
+
+  test('CRD-4: what comes back is what was sent, in the version asked for', async () => {
+    const cases: [(objects: Loose[]) => Loose[], string][] = [
+      [() => [], 'returned 0 objects, expected 1'],
+      [([one]) => [one, one], 'returned 2 objects, expected 1'],
+      [
+        ([one]) => [{ ...one, apiVersion: 'other.io/v1' }],
+        'returned invalid object at index 0: invalid groupVersion (expected GROUP/v1beta2, ' +
+          'received other.io/v1)',
+      ],
+      [
+        ([one]) => [{ ...one, kind: 'Other' }],
+        'returned invalid object at index 0: invalid kind (expected Multi, received Other)',
+      ],
+      [
+        ([one]) => [{ ...one, metadata: { ...one.metadata, name: 'b' } }],
+        'returned invalid object: must have the same name: a != b',
+      ],
+      [
+        ([one]) => [{ ...one, metadata: { ...one.metadata, namespace: 'b' } }],
+        'returned invalid object: must have the same namespace: NAMESPACE != b',
+      ],
+      [
+        ([one]) => [{ ...one, metadata: { ...one.metadata, uid: 'b' } }],
+        'returned invalid object: must have the same UID: UID != b',
+      ],
+      [
+        ([{ metadata: _, ...one }]) => [one],
+        'returned invalid object: must have the same name: a != ',
+      ],
+      [
+        ([one]) => [{ ...one, metadata: { ...one.metadata, labels: 'x' } }],
+        'returned invalid metadata: invalid metadata.labels of type string in converted object',
+      ],
+      [
+        ([one]) => [{ ...one, metadata: { ...one.metadata, annotations: { a: 1 } } }],
+        'returned invalid metadata: metadata.annotations[a] must be a string, but is int64 in ' +
+          'converted object',
+      ],
+      [
+        ([one]) => [{ ...one, metadata: { ...one.metadata, labels: { '/': 'x' } } }],
+        'returned invalid metadata: [metadata.labels: Invalid value: "/": prefix part must be ' +
+          'non-empty, metadata.labels: Invalid value: "/": name part must be non-empty, ',
+      ],
+    ];
+    const { metadata } = await create();
+    for (const [change, wanted] of cases) {
+      service.reply = (call: Received) => {
+        const answer = converted(call, swap) as Loose;
+        answer.response.convertedObjects = change(answer.response.convertedObjects);
+        return answer;
+      };
+      const answer = await server.get(`${multi.at('v1beta2', namespace)}/a`);
+      const why = wanted
+        .replace('GROUP', multi.group)
+        .replace('NAMESPACE', namespace)
+        .replace('UID !', `${metadata.uid} !`);
+      expect(answer.body.message).toContain(`conversion webhook for ${from(multi)} ${why}`);
+      expect(answer.status).toBe(500);
+    }
+  });
+
+  test('CRD-4: a list says which object was not converted', async () => {
+    for (const name of ['a', 'b', 'c']) await create(multi, name);
+    service.convert = (object, desired) =>
+      object.metadata.name === 'b'
+        ? { ...swap(object, desired), apiVersion: 'other.io/v1' }
+        : swap(object, desired);
+    const list = await server.get(multi.at('v1beta2', namespace));
+    const why =
+      'returned invalid converted object at index 1: invalid groupVersion ' +
+      `(expected ${multi.group}/v1beta2, received other.io/v1)`;
+    expectFailure(list, why);
+    const selected = await server.get(`${multi.at('v1beta2', namespace)}?labelSelector=a=b`);
+    expectFailure(selected, why);
+    service.convert = swap;
+    expect(itemNames(await server.get(multi.at('v1beta2', namespace)))).toEqual(['a', 'b', 'c']);
+  });
+
+  test('CRD-4: what no webhook answers', async () => {
+    await create();
+    const path = `${multi.at('v1beta2', namespace)}/a`;
+    service.reply = () => ({ status: 400, text: 'nonsense' });
+    expectFailure(
+      await server.get(path),
+      'failed: the server rejected our request for an unknown reason',
+    );
+    service.reply = () => ({ status: 200, text: '' });
+    expectFailure(await server.get(path), 'failed: 0-length response with status code: 200');
+    service.reply = () => ({ status: 200, text: '{"kind":' });
+    const cut = await server.get(path);
+    expect(cut.body.message).toContain("failed: couldn't get version/kind; json parse error: ");
+    service.reply = () => ({ status: 200, text: '[]' });
+    const list = await server.get(path);
+    expect(list.body.message).toContain('json: cannot unmarshal array into Go value');
+  });
+});
+
+/** A kind like the others in a group of its own. */
+function another(): Promise<MultiKind> {
+  return establishMulti(server, conversionBy(service));
+}
+
+test('CRD-4, CRD-2: an embedded object of no kind is told of', async () => {
+  const embedded = {
+    type: 'object',
+    'x-kubernetes-embedded-resource': true,
+    'x-kubernetes-preserve-unknown-fields': true,
+  };
+  const schema = { type: 'object', properties: { inner: embedded } };
+  const versions = [versionOf('v1beta1', schema, { storage: true }), versionOf('v1beta2', schema)];
+  const kind = await establishMulti(server, conversionBy(service), versions);
+  const inner = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'a' } };
+  await create(kind, 'a', { inner });
+  service.convert = (object, desired) => ({ ...object, apiVersion: desired, inner: { kind: 1 } });
+  const { status, body } = await server.get(`${kind.at('v1beta2', namespace)}/a`);
+  expect(status).toBe(500);
+  expect(body.message).toContain('inner.');
+});
+
+describe('requests that need the webhook', () => {
+  test('CRD-4: all verbs fail with what it says, and nothing is written', async () => {
+    const made = await create();
+    service.convert = () => {
+      throw new Error('custom webhook conversion error');
+    };
+    const all = multi.at('v1beta2', namespace);
+    const object = multi.object('v1beta2', 'a');
+    const spec = { contentv2: { key: 'x' } };
+    const answers = [
+      await server.get(`${all}/a`),
+      await server.get(all),
+      await server.get(`${all}?watch=1`),
+      await server.get(`${all}?watch=1&resourceVersion=${made.metadata.resourceVersion}`),
+      await server.get(`${all}/a/scale`),
+      await server.put(`${all}/a`, { ...object, metadata: made.metadata }),
+      await server.put(`${all}/a/status`, { ...object, metadata: made.metadata }),
+      await server.patch(`${all}/a`, { spec }, 'merge'),
+      await server.patch(`${all}/a?fieldManager=me`, { ...object, spec }, 'apply'),
+      await server.patch(`${all}/a/scale`, { spec: { replicas: 2 } }, 'merge'),
+      await server.remove(`${all}/a`),
+      await server.remove(all),
+    ];
+    for (const answer of answers) {
+      expectFailure(answer, 'failed: custom webhook conversion error');
+    }
+    const other = multi.object('v1beta2', 'b');
+    for (const query of ['', '?dryRun=All']) {
+      const { status, body } = await server.post(all + query, other);
+      expect(status).toBe(500);
+      expect(body.message).toBe(
+        `conversion webhook for ${multi.group}/v1beta2, Kind=Multi failed: ` +
+          'custom webhook conversion error',
+      );
+    }
+    const list = await server.get(multi.at('v1beta1', namespace));
+    expect(list.body.items).toEqual([made]);
+    service.convert = swap;
+    expect((await server.get(`${all}/a`)).status).toBe(200);
+    expect((await server.remove(`${all}/a`)).status).toBe(200);
+  });
+
+  test('CRD-4: what needs no webhook goes on without it', async () => {
+    const made = await create();
+    service.convert = () => {
+      throw new Error('broken');
+    };
+    const all = multi.at('v1beta1', namespace);
+    expect((await server.put(`${all}/a`, { ...made, status: { a: 1 } })).status).toBe(200);
+    expect((await server.patch(`${all}/a`, { spec: { num: null } }, 'merge')).status).toBe(200);
+    expect((await server.patch(`${all}/a/scale`, { spec: { replicas: 2 } }, 'merge')).status).toBe(
+      200,
+    );
+    expect(itemNames(await server.get(all))).toEqual(['a']);
+    const watch = await server.watch(`${all}?watch=1`);
+    await watch.until((events) => events.length === 1);
+    watch.close();
+    expect((await server.remove(`${all}/a`)).status).toBe(200);
+    expect(service.received).toEqual([]);
+  });
+
+  test('CRD-4, ADM-2: admission is not shown what cannot be converted', async () => {
+    const admission = await startAdmissionService();
+    const rule = {
+      operations: ['CREATE'],
+      apiGroups: [multi.group],
+      apiVersions: ['v1beta2'],
+      resources: ['*'],
+    };
+    const hook = webhook(admission, { path: '/judge', namespace, rules: [rule] });
+    const { remove } = await configure(server, 'validating', [hook]);
+    try {
+      const path = multi.at('v1beta1', namespace);
+      service.convert = () => {
+        throw new Error('broken');
+      };
+      let answer: Answer;
+      do {
+        answer = await server.post(`${path}?dryRun=All`, multi.object('v1beta1', 'a'));
+      } while (answer.status === 201);
+      expect(answer.status).toBe(500);
+      expect(answer.body.reason).toBe('InternalError');
+      expect(answer.body.message).toBe(
+        `Internal error occurred: conversion webhook for ${from(multi)} failed: broken`,
+      );
+      service.convert = swap;
+      expect((await server.post(path, multi.object('v1beta1', 'a'))).status).toBe(201);
+      const { request } = admission.at('/judge').at(-1) as Loose;
+      expect(request.object.spec.contentv2).toEqual({ key: 'value' });
+      expect(request.kind.version).toBe('v1beta2');
+      expect(request.requestKind.version).toBe('v1beta1');
+    } finally {
+      await remove();
+      await admission.stop();
+    }
+  });
+});
+
+describe('where the webhook is', () => {
+  test('CRD-4: only who has a certificate of the bundle is believed', async () => {
+    const { url } = service;
+    const conversion = conversionBy(service, { clientConfig: { url: `${url}/convert` } });
+    const kind = await establishMulti(server, conversion);
+    await create(kind);
+    const answer = await server.get(`${kind.at('v1beta2', namespace)}/a`);
+    expectFailure(
+      answer,
+      `failed: Post "${url}/convert?timeout=30s": tls: failed to verify certificate: ` +
+        'x509: certificate signed by unknown authority',
+      kind,
+    );
+  });
+
+  test('CRD-4: a Service is resolved, and asked by its name', async () => {
+    const host = `convert.${namespace}.svc`;
+    const named = await startConversionService([host]);
+    try {
+      const port = Number(new URL(named.url).port);
+      const at = { namespace, name: 'convert', path: '/crd', port };
+      const clientConfig = { service: at, caBundle: named.caBundle };
+      const kind = await establishMulti(server, conversionBy(named, { clientConfig }));
+      await create(kind);
+      const path = `${kind.at('v1beta2', namespace)}/a`;
+      const post = `failed: Post "https://${host}:${port}/crd?timeout=30s": `;
+      expectFailure(await server.get(path), `${post}service "convert" not found`, kind);
+      await server.post(`/api/v1/namespaces/${namespace}/services`, {
+        apiVersion: 'v1',
+        kind: 'Service',
+        metadata: { name: 'convert' },
+        spec: { type: 'ExternalName', externalName: 'localhost' },
+      });
+      const found = await server.get(path);
+      expect(found.text).toContain('contentv2');
+      expect(named.received[0]?.path).toBe('/crd?timeout=30s');
+      expect(named.received[0]?.headers['host']).toBe(`${host}:${port}`);
+    } finally {
+      await named.stop();
+    }
+  });
+});
+
+describe('time', () => {
+  test('CRD-4: a webhook has 30 seconds', async () => {
+    const quick = await startTestServer({ clock: quickClock(100) });
+    try {
+      const kind = await establishMulti(quick, conversionBy(service));
+      await quick.post(kind.at('v1beta1'), kind.object('v1beta1', 'a'));
+      service.reply = () => 'stall';
+      const answer = await quick.get(`${kind.at('v1beta2')}/a`);
+      const post = `Post "${service.url}/convert?timeout=30s"`;
+      expectFailure(answer, `failed: ${post}: context deadline exceeded`, kind);
+    } finally {
+      await quick.stop();
+    }
+  });
+});
+
+describe('metrics', () => {
+  test('CRD-4: conversions are counted by how they went', async () => {
+    const kind = await another();
+    await create(kind);
+    const path = `${kind.at('v1beta2', namespace)}/a`;
+    service.reply = () => ({ status: 500, text: 'broken' });
+    await server.get(path);
+    service.reply = undefined;
+    await server.get(path);
+    const { text } = await server.get('/metrics');
+    const labels = (succeeded: boolean) =>
+      `crd_name="${kind.name}",from_version="v1beta1",` +
+      `succeeded="${succeeded}",to_version="v1beta2"`;
+    const name = 'apiserver_crd_conversion_webhook_duration_seconds_count';
+    expect(text).toContain(`${name}{${labels(true)}} 1`);
+    expect(text).toContain(`${name}{${labels(false)}} 1`);
+    const total = 'apiserver_conversion_webhook_request_total';
+    expect(text).toMatch(new RegExp(`${total}{failure_type="",result="success"} [1-9]`));
+    const failed = 'failure_type="conversion_webhook_call_failure",result="failure"';
+    expect(text).toMatch(new RegExp(`${total}{${failed}} [1-9]`));
+    expect(text).toContain('apiserver_conversion_webhook_duration_seconds_bucket');
+  });
+});

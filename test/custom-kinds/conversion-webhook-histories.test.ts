@@ -1,0 +1,164 @@
+import { hasEtcd, startTestEtcd } from '@wheelhouse/store/testing';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { onEtcd } from '../storage/etcd-config.ts';
+import {
+  eventually,
+  type Loose,
+  startTestServer,
+  type TestServer,
+  type TestWatch,
+} from '../support/harness.ts';
+import {
+  type ConversionService,
+  conversionBy,
+  establishMulti,
+  type MultiKind,
+  startConversionService,
+  swap,
+} from './conversion-service.ts';
+import { redefine } from './custom-kinds.ts';
+
+const versions = ['v1alpha1', 'v1beta1', 'v1beta2'];
+
+let service: ConversionService;
+beforeAll(async () => {
+  service = await startConversionService();
+});
+afterAll(() => service.stop());
+beforeEach(() => {
+  service.convert = swap;
+});
+
+/** What a watch has told is there, by name; checks that its revisions rise. */
+function stateOf({ events }: TestWatch): Map<string, Loose> {
+  const state = new Map<string, Loose>();
+  let last = 0;
+  for (const { type, object } of events) {
+    const revision = Number(object.metadata.resourceVersion);
+    expect(revision).toBeGreaterThanOrEqual(last);
+    last = revision;
+    if (type === 'DELETED') state.delete(object.metadata.name);
+    else state.set(object.metadata.name, object);
+  }
+  return state;
+}
+
+/** A source of numbers below a bound that a seed repeats. */
+function numbers(seed: number): (bound: number) => number {
+  let state = seed;
+  return (bound) => {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
+    return (state >>> 8) % bound;
+  };
+}
+
+async function write(server: TestServer, multi: MultiKind, pick: (bound: number) => number) {
+  const version = versions[pick(versions.length)] as string;
+  const name = `n${pick(6)}`;
+  const path = `${multi.at(version)}/${name}`;
+  const field = version === 'v1beta2' ? 'contentv2' : 'content';
+  const spec = { [field]: { key: `k${pick(1000)}` } };
+  switch (pick(5)) {
+    case 0:
+      return server.post(multi.at(version), multi.object(version, name));
+    case 1:
+      return server.remove(path);
+    case 2: {
+      const body = { apiVersion: `${multi.group}/${version}`, kind: 'Multi', spec };
+      const applied = { ...body, metadata: { name } };
+      const query = `?fieldManager=m${pick(3)}&force=true`;
+      return server.patch(path + query, applied, 'apply');
+    }
+    default:
+      return server.patch(path, { spec }, 'merge');
+  }
+}
+
+describe('histories', () => {
+  test('CRD-4: watches of all versions tell what lists show, whoever writes', async () => {
+    const seed = Math.floor(Math.random() * 2 ** 31);
+    console.log(`seed ${seed}`);
+    const pick = numbers(seed);
+    const server = await startTestServer();
+    try {
+      const multi = await establishMulti(server, conversionBy(service));
+      const watches = await Promise.all(
+        versions.map((version) => server.watch(`${multi.at(version)}?watch=1`)),
+      );
+      const writer = async () => {
+        for (let count = 0; count < 15; count += 1) {
+          const answer = await write(server, multi, pick);
+          expect([200, 201, 404, 409], answer.text).toContain(answer.status);
+        }
+      };
+      await Promise.all([writer(), writer(), writer(), writer()]);
+      for (const [index, version] of versions.entries()) {
+        const watch = watches[index] as TestWatch;
+        const list = await server.get(multi.at(version));
+        const wanted = new Map(list.body.items.map((one: Loose) => [one.metadata.name, one]));
+        await eventually(async () => {
+          const state = stateOf(watch);
+          const revisions = (all: Map<unknown, Loose>) =>
+            [...all]
+              .map(([name, one]) => `${name}@${one.metadata.resourceVersion}`)
+              .sort()
+              .join();
+          return revisions(state) === revisions(wanted as Map<unknown, Loose>);
+        }, `the watch of ${version} to tell all`);
+        expect(Object.fromEntries(stateOf(watch))).toEqual(Object.fromEntries(wanted));
+        watch.close();
+      }
+    } finally {
+      await server.stop();
+    }
+  }, 30_000);
+
+  test.skipIf(!hasEtcd)(
+    'CRD-4, STORE-2: servers on one store convert what others wrote',
+    async () => {
+      const etcd = await startTestEtcd();
+      const shared = onEtcd(etcd);
+      const one = await startTestServer(shared);
+      const other = await startTestServer(shared);
+      try {
+        const multi = await establishMulti(one, conversionBy(service));
+        await eventually(
+          async () => (await other.get(multi.at('v1beta2'))).status === 200,
+          'the other server to serve the kind',
+        );
+        const watch = await other.watch(`${multi.at('v1beta2')}?watch=1`);
+        await one.post(multi.at('v1beta1'), multi.object('v1beta1', 'a'));
+        await one.post(multi.at('v1beta2'), multi.object('v1beta2', 'b'));
+        const patch = { spec: { contentv2: { key: 'patched' } } };
+        expect((await other.patch(`${multi.at('v1beta2')}/a`, patch, 'merge')).status).toBe(200);
+        expect((await one.get(`${multi.at('v1beta1')}/a`)).body.spec.content.key).toBe('patched');
+        await watch.until((events) => events.length === 3);
+        expect(watch.events.map(({ type, object }) => `${type} ${object.metadata.name}`)).toEqual([
+          'ADDED a',
+          'ADDED b',
+          'MODIFIED a',
+        ]);
+        expect(watch.events[2]?.object.spec.contentv2.key).toBe('patched');
+        watch.close();
+        await redefine(one, multi.name, (spec) => {
+          for (const version of spec.versions) version.storage = version.name === 'v1beta2';
+        });
+        await eventually(async () => {
+          const before = (await other.get(`${multi.at('v1beta2')}/a`)).body.metadata
+            .resourceVersion;
+          const { body } = await other.patch(`${multi.at('v1beta2')}/a`, {}, 'merge');
+          return body.metadata.resourceVersion !== before;
+        }, 'an object to be brought to the version that is stored now');
+        const list = await one.get(multi.at('v1alpha1'));
+        expect(list.body.items.map((item: Loose) => item.spec.content.key)).toEqual([
+          'patched',
+          'value',
+        ]);
+      } finally {
+        await Promise.all([one.stop(), other.stop()]);
+        await etcd.dispose();
+      }
+    },
+    30_000,
+  );
+});

@@ -1,0 +1,150 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { itemNames, type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+import { conditionOf, definitions, establish, untilGone, versionOf } from './custom-kinds.ts';
+
+const anything = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
+const aggregated = 'application/json;g=apidiscovery.svc.io;v=v2;as=APIGroupDiscoveryList';
+
+interface Named {
+  readonly group: string;
+  readonly plural: string;
+  readonly kind: string;
+  readonly version: string;
+  readonly scope?: 'Namespaced' | 'Cluster';
+}
+
+/** Definitions in groups of the server's own: its kinds, other versions of them, and new kinds. */
+const intruders: readonly Named[] = [
+  { group: 'apiregistration.svc.io', plural: 'apiservices', kind: 'APIService', version: 'v1' },
+  {
+    group: 'apiextensions.svc.io',
+    plural: 'customresourcedefinitions',
+    kind: 'CustomResourceDefinition',
+    version: 'v9',
+  },
+  {
+    group: 'rbac.authorization.svc.io',
+    plural: 'roles',
+    kind: 'Role',
+    version: 'v1',
+    scope: 'Namespaced',
+  },
+  {
+    group: 'rbac.authorization.svc.io',
+    plural: 'clusterroles',
+    kind: 'ClusterRole',
+    version: 'v9',
+  },
+  { group: 'storage.svc.io', plural: 'widgets', kind: 'Widget', version: 'v1' },
+  { group: 'networking.svc.io', plural: 'gadgets', kind: 'Gadget', version: 'v9' },
+];
+
+const nameOf = ({ plural, group }: Named) => `${plural}.${group}`;
+
+let server: TestServer;
+let before: Documents;
+beforeAll(async () => {
+  server = await startTestServer();
+  before = await documentsOf(server);
+  for (const one of intruders) await define(one);
+}, 60_000);
+afterAll(() => server.stop());
+
+async function define({ group, plural, kind, version, scope = 'Cluster' }: Named): Promise<Loose> {
+  const versions = [versionOf(version, anything, { storage: true })];
+  const annotations = { 'api-approved.svc.io': 'https://example.com/1' };
+  return establish(server, { group, plural, kind, scope, versions, annotations });
+}
+
+interface Documents {
+  readonly groups: Loose;
+  readonly aggregated: Loose;
+  readonly v2: Loose;
+  readonly v3: Loose;
+  readonly versions: Loose;
+}
+
+/** Everything that says which kinds are served in the groups of the intruders. */
+async function documentsOf(from: TestServer): Promise<Documents> {
+  const read = async (path: string, accept?: string) =>
+    (await from.get(path, accept === undefined ? {} : { accept })).body;
+  const groups = [...new Set(intruders.map(({ group }) => group))];
+  const versions = await Promise.all(
+    groups.flatMap((group) => [read(`/apis/${group}`), read(`/apis/${group}/v1`)]),
+  );
+  return {
+    groups: await read('/apis'),
+    aggregated: await read('/apis', aggregated),
+    v2: Object.keys((await read('/openapi/v2')).paths),
+    v3: (await read('/openapi/v3')).paths,
+    versions,
+  };
+}
+
+describe('a definition in a group of the server', () => {
+  test('CRD-1: is established, and in no discovery document', async () => {
+    const names = itemNames(await server.get(definitions));
+    expect(names).toEqual(expect.arrayContaining(intruders.map(nameOf)));
+    expect(await documentsOf(server)).toEqual(before);
+  });
+
+  test('CRD-1: is served at no path, and hides no object of a built-in kind', async () => {
+    const roles = '/apis/rbac.authorization.svc.io/v1/clusterroles/system:discovery';
+    expect((await server.get(roles)).body.kind).toBe('ClusterRole');
+    const added = intruders.filter(
+      ({ version, plural }) => version === 'v9' || plural === 'widgets',
+    );
+    for (const { group, version, plural } of added) {
+      expect((await server.get(`/apis/${group}/${version}/${plural}`)).status).toBe(404);
+    }
+    const { body } = await server.get('/apis/apiregistration.svc.io/v1/apiservices');
+    expect(body.items.map((one: Loose) => one.apiVersion ?? body.apiVersion)).not.toContain(
+      'apiregistration.svc.io/v9',
+    );
+  });
+
+  test('CRD-1: takes no built-in object with it when it is deleted', async () => {
+    await establish(server, { group: 'bystander.example.com', plural: 'pots', kind: 'Pot' });
+    const manual = 'v1.bystander.example.org';
+    const registered = await server.post('/apis/apiregistration.svc.io/v1/apiservices', {
+      metadata: { name: manual },
+      spec: {
+        group: 'bystander.example.org',
+        version: 'v1',
+        groupPriorityMinimum: 1000,
+        versionPriority: 10,
+        service: { name: 'a', namespace: 'default' },
+      },
+    });
+    expect(registered.status, registered.text).toBe(201);
+    const held = ['apiregistration.svc.io/v1/apiservices', 'rbac.authorization.svc.io/v1/roles'];
+    const listed = async () =>
+      Promise.all(held.map(async (path) => itemNames(await server.get(`/apis/${path}`))));
+    const standing = await listed();
+    for (const one of intruders) {
+      await server.remove(`${definitions}/${nameOf(one)}`);
+      await untilGone(server, `${definitions}/${nameOf(one)}`);
+    }
+    expect(await listed()).toEqual(standing);
+    expect(itemNames(await server.get(definitions))).toEqual(['pots.bystander.example.com']);
+  });
+
+  test('CRD-1: says why nothing of it is deleted while a finalizer holds it', async () => {
+    const [one] = intruders as [Named];
+    await define(one);
+    const path = `${definitions}/${nameOf(one)}`;
+    await server.patch(path, { metadata: { finalizers: ['example.com/hold'] } }, 'merge');
+    await server.patch(
+      path,
+      { metadata: { finalizers: finalizersWith('example.com/hold') } },
+      'merge',
+    );
+    await server.remove(path);
+    const terminating = async () => conditionOf((await server.get(path)).body, 'Terminating');
+    await expect.poll(terminating).toBe('False OverlappingBuiltInResource');
+    await server.patch(path, { metadata: { finalizers: [] } }, 'merge');
+    await untilGone(server, path);
+  });
+});
+
+const finalizersWith = (mine: string) => ['customresourcecleanup.apiextensions.svc.io', mine];

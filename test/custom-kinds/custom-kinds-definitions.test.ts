@@ -1,0 +1,591 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  eventually,
+  freshNamespace,
+  type Loose,
+  startTestServer,
+  type TestServer,
+} from '../support/harness.ts';
+import {
+  causesOf,
+  conditionOf,
+  definitionOf,
+  definitions,
+  establish,
+  redefine,
+  untilGone,
+  versionOf,
+} from './custom-kinds.ts';
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer();
+});
+afterAll(() => server.stop());
+
+const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
+const object = (group: string, kind: string, name: string, more: object = {}): Loose => ({
+  apiVersion: `${group}/v1`,
+  kind,
+  metadata: { name },
+  ...more,
+});
+
+describe('establishing', () => {
+  test('CRD-1: a definition is answered bare, then accepted and established', async () => {
+    const group = 'establish.example.com';
+    const body = definitionOf({ group, plural: 'lamps', kind: 'Lamp', schema: open });
+    const created = await server.post(definitions, body);
+    expect(created.status).toBe(201);
+    expect(created.body.status).toEqual({
+      acceptedNames: { kind: '', plural: '' },
+      conditions: null,
+      storedVersions: ['v1'],
+    });
+    expect(created.body.spec.names).toEqual({
+      kind: 'Lamp',
+      listKind: 'LampList',
+      plural: 'lamps',
+      singular: 'lamp',
+    });
+    expect(created.body.spec.conversion).toEqual({ strategy: 'None' });
+    expect(created.body.metadata.generation).toBe(1);
+    const now = await eventually(async () => {
+      const { body: found } = await server.get(`${definitions}/lamps.${group}`);
+      return conditionOf(found, 'Established') === undefined ? undefined : found;
+    });
+    expect(conditionOf(now, 'NamesAccepted')).toBe('True NoConflicts');
+    expect(conditionOf(now, 'Established')).toBe('True InitialNamesAccepted');
+    expect(now.status.acceptedNames).toEqual(now.spec.names);
+    expect(now.metadata.generation).toBe(1);
+  });
+
+  test('CRD-1: a kind is served within a second', async () => {
+    const group = 'quick.example.com';
+    const times: number[] = [];
+    for (let round = 0; round < 5; round += 1) {
+      const began = performance.now();
+      await server.post(
+        definitions,
+        definitionOf({ group, plural: `q${round}s`, kind: `Q${round}` }),
+      );
+      await eventually(
+        async () => (await server.get(`/apis/${group}/v1/q${round}s`)).status === 200,
+      );
+      times.push(performance.now() - began);
+    }
+    // The best of them, as the machine may be busy with other things.
+    expect(Math.min(...times)).toBeLessThan(1000);
+  });
+
+  test('CRD-1: whoever sees Established finds the kind served', async () => {
+    const group = 'atonce.example.com';
+    for (let round = 0; round < 5; round += 1) {
+      const plural = `kinds${round}`;
+      const { body } = await server.get(definitions);
+      const watch = await server.watch(
+        `${definitions}?watch=1&resourceVersion=${body.metadata.resourceVersion}`,
+      );
+      await server.post(definitions, definitionOf({ group, plural, kind: `Kind${round}` }));
+      await watch.until((events) =>
+        events.some(({ object: one }) => conditionOf(one, 'Established')?.startsWith('True')),
+      );
+      expect((await server.get(`/apis/${group}/v1/${plural}`)).status).toBe(200);
+      watch.close();
+    }
+  });
+
+  test('CRD-1: discovery shows it in all its forms, and no longer when it is gone', async () => {
+    const group = 'shown.example.com';
+    const names = { shortNames: ['sh', 'shw'], categories: ['all', 'mine'], singular: 'showing' };
+    await establish(server, { group, plural: 'shows', kind: 'Show', names });
+    const groups = await server.get('/apis');
+    const own = groups.body.groups.find((one: Loose) => one.name === group);
+    expect(own.preferredVersion).toEqual({ groupVersion: `${group}/v1`, version: 'v1' });
+    const list = await server.get(`/apis/${group}/v1`);
+    expect(list.body.resources).toEqual([
+      expect.objectContaining({
+        name: 'shows',
+        singularName: 'showing',
+        kind: 'Show',
+        namespaced: true,
+        shortNames: ['sh', 'shw'],
+        categories: ['all', 'mine'],
+        verbs: expect.arrayContaining(['create', 'deletecollection', 'watch']),
+      }),
+    ]);
+    expect((await server.get(`/openapi/v3/apis/${group}/v1`)).status).toBe(200);
+    await server.remove(`${definitions}/shows.${group}`);
+    await untilGone(server, `${definitions}/shows.${group}`);
+    expect((await server.get(`/apis/${group}/v1`)).status).toBe(404);
+    const after = await server.get('/apis');
+    expect(after.body.groups.some((one: Loose) => one.name === group)).toBe(false);
+  });
+
+  test('CRD-1: a version that is not served, or no longer, answers 404', async () => {
+    const group = 'unserved.example.com';
+    const versions = [
+      versionOf('v1', open, { storage: true }),
+      versionOf('v2', open, { served: false }),
+    ];
+    await establish(server, { group, plural: 'parts', kind: 'Part', versions });
+    expect((await server.get(`/apis/${group}/v2/parts`)).status).toBe(404);
+    await redefine(server, `parts.${group}`, (spec) => {
+      spec.versions[1].served = true;
+    });
+    await eventually(async () => (await server.get(`/apis/${group}/v2/parts`)).status === 200);
+    await redefine(server, `parts.${group}`, (spec) => {
+      spec.versions[0].served = false;
+    });
+    await eventually(async () => (await server.get(`/apis/${group}/v1/parts`)).status === 404);
+  });
+});
+
+describe('names', () => {
+  test('CRD-1: each kind of conflict is told, and resolved when the names are free', async () => {
+    const group = 'names.example.com';
+    const first = { plural: 'firsts', kind: 'First', names: { shortNames: ['fi'] } };
+    await establish(server, { group, ...first });
+    const conflicts: readonly (readonly [string, string, object, string, string])[] = [
+      [
+        'as',
+        'First',
+        { singular: 'a', listKind: 'AList' },
+        'KindConflict',
+        '"First" is already in use',
+      ],
+      ['bs', 'B', { shortNames: ['fi'] }, 'ShortNamesConflict', '"fi" is already in use'],
+      ['cs', 'C', { singular: 'first' }, 'SingularConflict', '"first" is already in use'],
+      ['ds', 'D', { listKind: 'FirstList' }, 'ListKindConflict', '"FirstList" is already in use'],
+    ];
+    for (const [plural, kind, names, reason, message] of conflicts) {
+      const body = definitionOf({ group, plural, kind, names });
+      expect((await server.post(definitions, body)).status).toBe(201);
+      const told = await eventually(async () => {
+        const { body: now } = await server.get(`${definitions}/${plural}.${group}`);
+        return conditionOf(now, 'NamesAccepted') === undefined ? undefined : now;
+      });
+      const accepted = told.status.conditions.find((one: Loose) => one.type === 'NamesAccepted');
+      expect([accepted.status, accepted.reason, accepted.message]).toEqual([
+        'False',
+        reason,
+        message,
+      ]);
+      expect(conditionOf(told, 'Established')).toBe('False NotAccepted');
+      expect((await server.get(`/apis/${group}/v1/${plural}`)).status).toBe(404);
+    }
+    await server.remove(`${definitions}/firsts.${group}`);
+    for (const [plural] of conflicts) {
+      await eventually(async () => {
+        const { body: now } = await server.get(`${definitions}/${plural}.${group}`);
+        return conditionOf(now, 'Established')?.startsWith('True');
+      }, `${plural} to be established`);
+      expect((await server.get(`/apis/${group}/v1/${plural}`)).status).toBe(200);
+    }
+  });
+
+  test('CRD-1: of two that want the same names at the same time, one gets them', async () => {
+    for (let round = 0; round < 5; round += 1) {
+      const group = `race${round}.example.com`;
+      const both = ['ones', 'twos'].map((plural) =>
+        definitionOf({ group, plural, kind: 'Same', names: { singular: 'same' } }),
+      );
+      await Promise.all(both.map((body) => server.post(definitions, body)));
+      const states = await Promise.all(
+        both.map(({ metadata }) =>
+          eventually(async () => {
+            const { body } = await server.get(`${definitions}/${metadata.name}`);
+            return conditionOf(body, 'Established');
+          }),
+        ),
+      );
+      expect(states.map((state) => state.split(' ')[0]).sort()).toEqual(['False', 'True']);
+    }
+  });
+
+  test('CRD-1: names may change, also short names and categories', async () => {
+    const group = 'renamed.example.com';
+    await establish(server, { group, plural: 'olds', kind: 'Old' });
+    const path = `/apis/${group}/v1/namespaces/default/olds`;
+    await server.post(path, object(group, 'Old', 'kept'));
+    await redefine(server, `olds.${group}`, (spec) => {
+      spec.names.shortNames = ['ol'];
+      spec.names.categories = ['all'];
+    });
+    await eventually(async () => {
+      const { body } = await server.get(`/apis/${group}/v1`);
+      const [only] = body.resources;
+      return only?.shortNames?.[0] === 'ol' && only.categories?.[0] === 'all';
+    });
+    expect((await server.get(`${path}/kept`)).status).toBe(200);
+  });
+});
+
+describe('changes without a restart', () => {
+  test('CRD-1: a new schema prunes and defaults what was stored before', async () => {
+    const group = 'schemas.example.com';
+    await establish(server, { group, plural: 'boxes', kind: 'Box', schema: open });
+    const path = `/apis/${group}/v1/namespaces/default/boxes`;
+    await server.post(path, object(group, 'Box', 'a', { spec: { kept: 1, dropped: 2 } }));
+    await redefine(server, `boxes.${group}`, (spec) => {
+      const properties = { kept: { type: 'integer' }, size: { type: 'string', default: 'small' } };
+      spec.versions[0].schema.openAPIV3Schema = {
+        type: 'object',
+        properties: { spec: { type: 'object', properties } },
+      };
+    });
+    const { body } = await eventually(async () => {
+      const answer = await server.get(`${path}/a`);
+      return answer.body.spec.size === 'small' ? answer : undefined;
+    });
+    expect(body.spec).toEqual({ kept: 1, size: 'small' });
+    const list = await server.get(path);
+    expect(list.body.items[0].spec).toEqual({ kept: 1, size: 'small' });
+    const wrong = await server.post(path, object(group, 'Box', 'b', { spec: { kept: 'x' } }));
+    expect(wrong.status).toBe(422);
+    const merged = await server.patch(`${path}/a`, { spec: { kept: 2 } }, 'merge');
+    expect(merged.body.spec).toEqual({ kept: 2, size: 'small' });
+  });
+
+  test('CRD-1: watches end cleanly at a change and resume where they were', async () => {
+    const group = 'watched.example.com';
+    await establish(server, { group, plural: 'eyes', kind: 'Eye', schema: open });
+    const path = `/apis/${group}/v1/namespaces/default/eyes`;
+    const a = await server.post(path, object(group, 'Eye', 'a'));
+    const watch = await server.watch(`${path}?watch=1&resourceVersion=0`);
+    await watch.until((events) => events.length === 1);
+    await redefine(server, `eyes.${group}`, (spec) => {
+      spec.versions[0].schema.openAPIV3Schema.properties = { spec: { type: 'object' } };
+    });
+    await watch.ended;
+    expect(watch.events.map(({ type }) => type)).toEqual(['ADDED']);
+    await server.post(path, object(group, 'Eye', 'b'));
+    const from = a.body.metadata.resourceVersion;
+    const again = await server.watch(`${path}?watch=1&resourceVersion=${from}`);
+    await again.until((events) => events.length === 1);
+    expect(again.events[0]?.object.metadata.name).toBe('b');
+    again.close();
+  });
+
+  test('CRD-1: while the definition changes, no acknowledged write is lost', async () => {
+    const seed = Date.now() % 1_000_000;
+    console.info(`seed ${seed}`);
+    const group = `busy${seed}.example.com`;
+    await establish(server, { group, plural: 'bees', kind: 'Bee', schema: open });
+    const path = `/apis/${group}/v1/namespaces/default/bees`;
+    await server.post(path, object(group, 'Bee', 'shared', { spec: { count: 0 } }));
+    let changing = true;
+    const change = async () => {
+      for (let round = 0; round < 40; round += 1) {
+        await redefine(server, `bees.${group}`, (spec) => {
+          spec.versions[0].schema.openAPIV3Schema.description = `round ${round}`;
+        });
+      }
+      changing = false;
+    };
+    const statuses = new Map<number, number>();
+    const seen = (status: number) => statuses.set(status, (statuses.get(status) ?? 0) + 1);
+    const acknowledged: string[] = [];
+    let counted = 0;
+    const write = async (writer: number) => {
+      for (let round = 0; changing; round += 1) {
+        const name = `w${writer}-${round}`;
+        const created = await server.post(path, object(group, 'Bee', name));
+        seen(created.status);
+        if (created.status === 201) acknowledged.push(name);
+        const read = await server.get(`${path}/shared`);
+        seen(read.status);
+        if (read.status !== 200) continue;
+        read.body.spec.count += 1;
+        const put = await server.put(`${path}/shared`, read.body);
+        seen(put.status);
+        if (put.status === 200) counted += 1;
+        seen((await server.get(`${path}?limit=5`)).status);
+      }
+    };
+    await Promise.all([change(), write(0), write(1), write(2)]);
+    expect([...statuses.keys()].filter((status) => ![200, 201, 409].includes(status))).toEqual([]);
+    const list = await server.get(path);
+    const names = new Set(list.body.items.map((one: Loose) => one.metadata.name));
+    expect(acknowledged.filter((name) => !names.has(name))).toEqual([]);
+    const shared = list.body.items.find((one: Loose) => one.metadata.name === 'shared');
+    expect(shared.spec.count).toBe(counted);
+    expect(acknowledged.length).toBeGreaterThan(0);
+  });
+});
+
+describe('deletion', () => {
+  test('CRD-1: takes the objects along, and a new one starts empty', async () => {
+    const group = 'removed.example.com';
+    const options = { group, plural: 'cups', kind: 'Cup', schema: open };
+    const first = await establish(server, options);
+    const namespace = await freshNamespace(server);
+    for (const where of ['default', namespace]) {
+      const path = `/apis/${group}/v1/namespaces/${where}/cups`;
+      expect((await server.post(path, object(group, 'Cup', 'a'))).status).toBe(201);
+    }
+    const watch = await server.watch(`/apis/${group}/v1/cups?watch=1&resourceVersion=0`);
+    await watch.until((events) => events.length === 2);
+    const removed = await server.remove(`${definitions}/cups.${group}`);
+    expect(removed.status).toBe(200);
+    await untilGone(server, `${definitions}/cups.${group}`);
+    await watch.ended;
+    expect(watch.events.map(({ type }) => type).sort()).toEqual([
+      'ADDED',
+      'ADDED',
+      'DELETED',
+      'DELETED',
+    ]);
+    expect((await server.get(`/apis/${group}/v1/cups`)).status).toBe(404);
+    const second = await establish(server, options);
+    expect(second.metadata.uid).not.toBe(first.metadata.uid);
+    expect((await server.get(`/apis/${group}/v1/cups`)).body.items).toEqual([]);
+  });
+
+  test('CRD-1: waits for finalizers, says Terminating, and takes no new objects', async () => {
+    const group = 'held.example.com';
+    await establish(server, { group, plural: 'jars', kind: 'Jar', schema: open });
+    const path = `/apis/${group}/v1/namespaces/default/jars`;
+    const held = object(group, 'Jar', 'a');
+    held.metadata.finalizers = ['example.com/hold'];
+    await server.post(path, held);
+    await server.post(path, object(group, 'Jar', 'b'));
+    await server.remove(`${definitions}/jars.${group}`);
+    const now = await eventually(async () => {
+      const { body } = await server.get(`${definitions}/jars.${group}`);
+      return conditionOf(body, 'Terminating') === undefined ? undefined : body;
+    });
+    expect(conditionOf(now, 'Terminating')).toBe('True InstanceDeletionInProgress');
+    expect(conditionOf(now, 'Established')).toBe('True InitialNamesAccepted');
+    expect(now.metadata.finalizers).toEqual(['customresourcecleanup.apiextensions.svc.io']);
+    await untilGone(server, `${path}/b`);
+    const refused = await server.post(path, object(group, 'Jar', 'c'));
+    expect(refused.status).toBe(405);
+    expect(refused.body).toMatchObject({
+      reason: 'MethodNotAllowed',
+      message: 'create not allowed while custom resource definition is terminating',
+    });
+    const waiting = await server.get(`${path}/a`);
+    expect(waiting.body.metadata.deletionTimestamp).toBeDefined();
+    await server.patch(`${path}/a`, { metadata: { finalizers: null } }, 'merge');
+    await untilGone(server, `${definitions}/jars.${group}`);
+    expect((await server.get(path)).status).toBe(404);
+  });
+
+  test('CRD-1: a definition kept by a finalizer says that its objects are gone', async () => {
+    const group = 'kept.example.com';
+    await establish(server, { group, plural: 'pots', kind: 'Pot', schema: open });
+    const at = `${definitions}/pots.${group}`;
+    await server.patch(at, { metadata: { finalizers: ['example.com/hold'] } }, 'merge');
+    await server.remove(at);
+    const now = await eventually(async () => {
+      const { body } = await server.get(at);
+      return body.metadata.finalizers?.length === 1 ? body : undefined;
+    });
+    expect(conditionOf(now, 'Terminating')).toBe('False InstanceDeletionCompleted');
+    await server.patch(at, { metadata: { finalizers: null } }, 'merge');
+    await untilGone(server, at);
+  });
+
+  test('CRD-1: objects go with their namespace', async () => {
+    const group = 'spaces.example.com';
+    await establish(server, { group, plural: 'stars', kind: 'Star', schema: open });
+    const namespace = await freshNamespace(server);
+    const path = `/apis/${group}/v1/namespaces/${namespace}/stars`;
+    await server.post(path, object(group, 'Star', 'a'));
+    await server.post(`/apis/${group}/v1/namespaces/default/stars`, object(group, 'Star', 'b'));
+    await server.remove(`/api/v1/namespaces/${namespace}`);
+    await untilGone(server, `/api/v1/namespaces/${namespace}`);
+    const left = await server.get(`/apis/${group}/v1/stars`);
+    expect(left.body.items.map((one: Loose) => one.metadata.name)).toEqual(['b']);
+  });
+
+  test('CRD-1: objects go with an owner of a custom kind', async () => {
+    const group = 'owners.example.com';
+    await establish(server, { group, plural: 'trees', kind: 'Tree', schema: open });
+    const path = `/apis/${group}/v1/namespaces/default/trees`;
+    const { body: owner } = await server.post(path, object(group, 'Tree', 'oak'));
+    const { uid } = owner.metadata;
+    const reference = { apiVersion: `${group}/v1`, kind: 'Tree', name: 'oak', uid };
+    const leaf = object(group, 'Tree', 'leaf');
+    leaf.metadata.ownerReferences = [reference];
+    await server.post(path, leaf);
+    const map = { metadata: { name: 'of-oak', ownerReferences: [reference] } };
+    await server.post('/api/v1/namespaces/default/configmaps', map);
+    await server.remove(`${path}/oak`);
+    await untilGone(server, `${path}/leaf`);
+    await untilGone(server, '/api/v1/namespaces/default/configmaps/of-oak');
+  });
+});
+
+describe('scale and restarts', () => {
+  test('CRD-1: three hundred definitions are served in good time', async () => {
+    const group = 'many.example.com';
+    const properties = { spec: { type: 'object', properties: { size: { type: 'integer' } } } };
+    const began = process.cpuUsage();
+    const wanted = Array.from({ length: 300 }, (_, index) => index);
+    for (let start = 0; start < wanted.length; start += 20) {
+      const bodies = wanted.slice(start, start + 20).map((index) =>
+        definitionOf({
+          group,
+          plural: `kinds${index}`,
+          kind: `Kind${index}`,
+          schema: { type: 'object', properties },
+        }),
+      );
+      const answers = await Promise.all(bodies.map((body) => server.post(definitions, body)));
+      expect(answers.every(({ status }) => status === 201)).toBe(true);
+    }
+    await eventually(async () => {
+      const { body } = await server.get(`/apis/${group}/v1`);
+      return body.resources?.length === 300;
+    });
+    await eventually(async () => {
+      const { body } = await server.get(definitions);
+      const own = body.items.filter((one: Loose) => one.spec.group === group);
+      return own.every((one: Loose) => conditionOf(one, 'Established')?.startsWith('True'));
+    });
+    const { user, system } = process.cpuUsage(began);
+    const seconds = (user + system) / 1e6;
+    console.info(`300 definitions took ${seconds.toFixed(2)} s of the processor's time`);
+    expect(seconds).toBeLessThan(10);
+  }, 60_000);
+
+  test('CRD-1: a restart on the embedded store serves the kinds before it is ready', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-kinds-'));
+    const store = { type: 'embedded' as const, directory };
+    const group = 'lasting.example.com';
+    const path = `/apis/${group}/v1/namespaces/default/stones`;
+    try {
+      const first = await startTestServer({ store });
+      await establish(first, { group, plural: 'stones', kind: 'Stone', schema: open });
+      await first.post(path, object(group, 'Stone', 'a', { spec: { weight: 3 } }));
+      await first.stop();
+      const second = await startTestServer({ store });
+      const found = await second.get(`${path}/a`);
+      expect(found.status).toBe(200);
+      expect(found.body.spec).toEqual({ weight: 3 });
+      await second.stop();
+    } finally {
+      rmSync(directory, { recursive: true, force: true });
+    }
+  });
+});
+
+describe('refusals', () => {
+  test('CRD-1: what is wrong with a definition is told cause by cause', async () => {
+    const bad = definitionOf({
+      group: 'refused.example.com',
+      plural: 'bads',
+      kind: 'Bad',
+      schema: {
+        type: 'object',
+        properties: {
+          a: {},
+          b: { type: 'array' },
+          c: { type: 'string', pattern: '(' },
+          d: { type: 'integer', default: 'x' },
+        },
+      },
+    });
+    const answer = await server.post(definitions, bad);
+    expect(answer.status).toBe(422);
+    expect(answer.body.reason).toBe('Invalid');
+    const at = 'spec.validation.openAPIV3Schema.properties';
+    expect(causesOf(answer)).toEqual([
+      `${at}[a].type: Required value: must not be empty for specified object fields`,
+      `${at}[b].items: Required value: must be specified`,
+      expect.stringContaining(`${at}[c].pattern: Invalid value: "(": must be a valid regular expr`),
+    ]);
+  });
+
+  test('CRD-1: paths of rules and of selectable fields are told as wrong', async () => {
+    const wrong = async (version: object, properties: object, rules: readonly object[] = []) => {
+      const text = { type: 'string' };
+      const schema = {
+        type: 'object',
+        properties: { text, 'a.b': text, ...properties },
+        ...(rules.length === 0 ? {} : { 'x-kubernetes-validations': rules }),
+      };
+      const versions = [versionOf('v1', schema, { storage: true, ...version })];
+      const body = definitionOf({ group: 'paths.example.com', plural: 'as', kind: 'A', versions });
+      const answer = await server.post(`${definitions}?dryRun=All`, body);
+      expect(answer.status).toBe(422);
+      return causesOf(answer);
+    };
+    const map = { type: 'object', additionalProperties: { type: 'string' } };
+    const paths = ['text', '.', '.no', ".['a.b']", '.map.x.y', '..text'];
+    const fields = await wrong(
+      { selectableFields: paths.map((jsonPath) => ({ jsonPath })) },
+      { map },
+    );
+    const why = [
+      'expected [ or . but got: text',
+      'unexpected end of JSON path',
+      'does not refer to a valid field',
+      'does not refer to a valid field',
+      'does not refer to a valid field',
+      'does not refer to a valid field',
+    ];
+    expect(fields).toEqual(
+      paths.map((path, index) => {
+        const field = `spec.selectableFields[${index}].jsonPath`;
+        return `${field}: Invalid value: ${JSON.stringify(path)}: is an invalid path: ${why[index]}`;
+      }),
+    );
+    const listed = await wrong({ selectableFields: [{ jsonPath: ".text['x']" }] }, {});
+    expect(listed[0]).toMatch(/is an invalid path: array notation is not allowed$/);
+    const rule = { rule: 'true' };
+    const rules = [
+      { ...rule, fieldPath: "['a.b']" },
+      { ...rule, fieldPath: ".map['it\\'s']" },
+      { ...rule, fieldPath: String.raw`['a\q']` },
+      { ...rule, fieldPath: ' ', message: ' ' },
+      { ...rule, message: 'a\nb' },
+    ];
+    const at = 'spec.validation.openAPIV3Schema.x-kubernetes-validations';
+    expect(await wrong({}, { map }, rules)).toEqual([
+      String.raw`${at}[2].fieldPath: Invalid value: "['a\\q']": fieldPath must be a valid path`,
+      `${at}[3].message: Invalid value: " ": message must be non-empty if specified`,
+      `${at}[3].fieldPath: Invalid value: " ": fieldPath must be non-empty if specified`,
+      `${at}[3].fieldPath: Invalid value: " ": fieldPath must be a valid path`,
+      String.raw`${at}[4].message: Invalid value: "a\nb": message must not contain line breaks`,
+    ]);
+  });
+
+  test('CRD-1: a name that is not plural.group, and a group without a dot', async () => {
+    const body = definitionOf({ group: 'plain', plural: 'xs', kind: 'X' });
+    body.metadata.name = 'other.plain';
+    body.spec.versions[0].name = 'V1';
+    const answer = await server.post(definitions, body);
+    expect(answer.status).toBe(422);
+    expect(causesOf(answer)).toEqual(
+      expect.arrayContaining([
+        'metadata.name: Invalid value: "other.plain": must be spec.names.plural+"."+spec.group',
+        'spec.group: Invalid value: "plain": should be a domain with at least one dot',
+      ]),
+    );
+  });
+
+  test('CRD-1: group, scope and names of a definition in use stay as they are', async () => {
+    const group = 'fixed.example.com';
+    await establish(server, { group, plural: 'rocks', kind: 'Rock' });
+    const answer = await redefine(server, `rocks.${group}`, (spec) => {
+      spec.scope = 'Cluster';
+    });
+    expect(answer.status).toBe(422);
+    expect(causesOf(answer)).toContain('spec.scope: Invalid value: "Cluster": field is immutable');
+  });
+
+  test('CRD-1: protected groups need approval', async () => {
+    const own = await server.post(
+      definitions,
+      definitionOf({ group: 'mine.svc.io', plural: 'as', kind: 'A' }),
+    );
+    expect(own.status).toBe(422);
+    expect(causesOf(own)[0]).toContain('protected groups must have approval annotation');
+  });
+});

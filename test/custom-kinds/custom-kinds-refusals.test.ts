@@ -1,0 +1,312 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Answer, type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+import { causesOf, definitionOf, definitions, establish, versionOf } from './custom-kinds.ts';
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer();
+});
+afterAll(() => server.stop());
+
+/** What is said against a definition with these members of `spec`. */
+async function complaints(properties: object, more: object = {}): Promise<readonly string[]> {
+  const spec = { type: 'object', properties };
+  const schema = { type: 'object', properties: { spec } };
+  const names = { group: 'refused.example.com', plural: 'snails', kind: 'Snail' };
+  const body = definitionOf({ ...names, schema, ...more });
+  return causesOf(await server.post(`${definitions}?dryRun=All`, body));
+}
+
+const root = 'spec.validation.openAPIV3Schema.properties[spec].properties';
+const rules = (...list: readonly Loose[]) => ({ 'x-kubernetes-validations': list });
+const text = { type: 'string' };
+
+describe('defaults', () => {
+  test('CRD-3: a default is judged by the rules of its schema', async () => {
+    const short = { ...text, maxLength: 9, ...rules({ rule: 'self.size() < 3' }) };
+    expect(await complaints({ a: { ...short, default: 'ab' } })).toEqual([]);
+    expect(await complaints({ a: { ...short, default: 'abc' } })).toEqual([
+      `${root}[a].default: Invalid value: "string": failed rule: self.size() < 3`,
+    ]);
+    const fresh = { rule: 'oldSelf.hasValue()', optionalOldSelf: true, message: 'no change' };
+    expect(await complaints({ a: { ...text, ...rules(fresh), default: 'x' } })).toEqual([
+      `${root}[a].default: Invalid value: "string": no change`,
+    ]);
+  });
+
+  test('CRD-2: of a default int-or-string says no type, and a format stands for it', async () => {
+    const either = { 'x-kubernetes-int-or-string': true, default: [1] };
+    expect(await complaints({ a: either })).toEqual([]);
+    const odd = { ...text, format: 'nonsense', default: {} };
+    expect(await complaints({ a: odd })).toEqual([
+      `${root}[a].default: Invalid value: "":  in body must be of type nonsense: ""`,
+    ]);
+  });
+
+  test('CRD-2: an embedded default is told at its own path', async () => {
+    const embedded = {
+      type: 'object',
+      'x-kubernetes-embedded-resource': true,
+      'x-kubernetes-preserve-unknown-fields': true,
+    };
+    const list = { type: 'array', items: embedded };
+    const one = { kind: 'A', metadata: { name: 'a', generation: -1 } };
+    expect(await complaints({ a: { ...list, default: [one] } })).toEqual([
+      `${root}[a].default[0].apiVersion: Required value: must not be empty`,
+      `${root}[a].default[0].metadata.generation: Invalid value: -1: ` +
+        'must be greater than or equal to 0',
+    ]);
+    const wrong = { apiVersion: 'v1', kind: 'A', metadata: { labels: [] } };
+    const [told] = await complaints({ a: { ...embedded, default: wrong } });
+    expect(told).toContain('.default.metadata: Invalid value: {"labels":[]}: json: cannot');
+  });
+
+  test('CRD-2: an integer is compared with integers, a fraction with what Go prints', async () => {
+    const multiple = { type: 'integer', multipleOf: 0.5, default: 3 };
+    expect(await complaints({ a: multiple })).toEqual([
+      `${root}[a].default: Invalid value: 0: factor MultipleOf declared for  must be positive: 0`,
+    ]);
+    const large = { type: 'number', minimum: 1e10, default: 1.5e-7 };
+    expect(await complaints({ a: large })).toEqual([
+      `${root}[a].default: Invalid value: 1.5e-07:  in body should be greater than or equal to 1e+10`,
+    ]);
+    const many = { type: 'array', items: text, maxItems: 1, default: ['a', 'b'] };
+    expect(await complaints({ a: many })).toEqual([
+      `${root}[a].default: Too many: 2: must have at most 1 items`,
+    ]);
+  });
+});
+
+describe('rules', () => {
+  const at = (name: string) => `${root}[${name}].x-kubernetes-validations`;
+
+  test('CRD-3: a rule that does not compile stands in the complaint', async () => {
+    expect(await complaints({ a: { ...text, ...rules({ rule: '1 + 1' }) } })).toEqual([
+      `${at('a')}[0].rule: Invalid value: {"rule":"1 + 1"}: ` +
+        'cel expression must evaluate to a bool',
+    ]);
+  });
+
+  test('CRD-3: rules may use functions and macros of later releases', async () => {
+    const list = { type: 'array', items: text, maxItems: 3 };
+    const newer = ['self.distinct() == self', "self.all(i, x, x != '')", 'isSemver(self[0])'];
+    for (const rule of newer) {
+      expect(await complaints({ a: { ...list, ...rules({ rule }) } }), rule).toEqual([]);
+    }
+  });
+
+  test('CRD-3: rules over what has no type are told so', async () => {
+    const any = { 'x-kubernetes-preserve-unknown-fields': true };
+    expect(await complaints({ a: { ...any, ...rules({ rule: 'true' }) } })).toEqual([
+      `${at('a')}: Internal error: internal error: failed to construct type information for ` +
+        'x-kubernetes-validations rules: unable to convert structural schema to CEL declarations',
+    ]);
+  });
+
+  test('CRD-3: types have the names of the members they are of, from the rule on', async () => {
+    const inner = { type: 'object', properties: { x: { type: 'object' } } };
+    const [told] = await complaints({ 'a-b': { ...inner, ...rules({ rule: 'self.x' }) } });
+    expect(told).toContain('cel expression must evaluate to a bool');
+    const [named] = await complaints({
+      'a-b': { ...inner, ...rules({ rule: 'size(self.x) > 0' }) },
+    });
+    expect(named).toContain("no matching overload for 'size' applied to '(selfType.x)'");
+  });
+
+  test('CRD-3: maps that change as a whole have old values all the same', async () => {
+    const atomic = { type: 'object', 'x-kubernetes-map-type': 'atomic' };
+    const member = { type: 'integer', ...rules({ rule: 'self >= oldSelf' }) };
+    expect(await complaints({ a: { ...atomic, properties: { b: member } } })).toEqual([]);
+  });
+});
+
+describe('the rest of a definition', () => {
+  test('CRD-1: what is stored is told', async () => {
+    const versions = [versionOf('v1', { type: 'object' })];
+    expect(await complaints({}, { versions })).toContain(
+      'status.storedVersions: Invalid value: []: must have at least one stored version',
+    );
+  });
+
+  test('CRD-4: a version that shares its schema has no selectable fields of its own', async () => {
+    const schema = {
+      type: 'object',
+      properties: { spec: { type: 'object', properties: { a: text } } },
+    };
+    const selectableFields = [{ jsonPath: '.spec.a' }];
+    const versions = [
+      versionOf('v1', schema, { storage: true, selectableFields }),
+      versionOf('v2', schema),
+    ];
+    expect(await complaints({}, { versions })).toEqual([
+      'spec.versions[0].selectableFields: Invalid value: "": ' +
+        'selectableFields may only be set when version.schema.openAPIV3Schema is not included',
+    ]);
+  });
+
+  test.each([
+    [':', 'Required value: url must be a valid URL: parse ":": missing protocol scheme'],
+    ['https:///x', 'Invalid value: "": host must be specified'],
+    ['https://x%zz', 'Required value: url must be a valid URL: parse "https://x%zz": invalid URL'],
+  ])('CRD-4: the conversion webhook at %s is refused', async (url, message) => {
+    const webhook = { conversionReviewVersions: ['v1'], clientConfig: { url } };
+    const more = { conversion: { strategy: 'Webhook', webhook } };
+    const [told] = await complaints({}, { more });
+    expect(told).toContain(`spec.conversion.webhookClientConfig.url: ${message}`);
+  });
+
+  test('CRD-1: what is wrong inside of members that decode themselves is told of them', async () => {
+    const names = { group: 'misfit.example.com', plural: 'snails', kind: 'Snail' };
+    const frame =
+      'CustomResourceDefinition in version "v1" cannot be handled as a CustomResourceDefinition: ';
+    const place = 'JSONSchemaProps.spec.versions.schema.openAPIV3Schema.properties.items';
+    const post = (items: unknown) => {
+      const list = { type: 'array', items };
+      const schema = { type: 'object', properties: { list } };
+      return server.post(`${definitions}?dryRun=All`, definitionOf({ ...names, schema }));
+    };
+    const deep = await post({ type: 'object', properties: { a: { ...text, enum: 5 } } });
+    expect(deep.body.message).toBe(
+      `${frame}json: cannot unmarshal number into Go struct field ${place} of type []v1.JSON`,
+    );
+    const deeper = await post({ type: 'array', items: { type: 'array', maxLength: 'x' } });
+    expect(deeper.body.message).toBe(
+      `${frame}json: cannot unmarshal string into Go struct field ${place} of type int64`,
+    );
+  });
+
+  test('CRD-1: no schemas for items are none', async () => {
+    const names = { group: 'none.example.com', plural: 'snails', kind: 'Snail' };
+    const schema = { type: 'object', properties: { a: { ...text, items: [] } } };
+    const made = await server.post(`${definitions}?dryRun=All`, definitionOf({ ...names, schema }));
+    expect(made.status).toBe(201);
+    const told = made.body.spec.versions[0].schema.openAPIV3Schema.properties;
+    expect(told).toEqual({ a: text });
+  });
+
+  test('CRD-1: members that upstream decodes by itself may have others inside', async () => {
+    const names = { group: 'lenient.example.com', plural: 'moths', kind: 'Moth' };
+    const spec = { type: 'object', additionalProperties: { ...text, odd: 1 } };
+    const body = definitionOf({
+      ...names,
+      schema: { type: 'object', odd: 1, properties: { spec } },
+    });
+    const answer = await server.post(`${definitions}?dryRun=All&fieldValidation=Strict`, body);
+    expect([answer.status, answer.body.message]).toEqual([
+      400,
+      expect.stringMatching(/unknown field "spec.versions\[0\].schema.openAPIV3Schema.odd"$/),
+    ]);
+  });
+});
+
+describe('objects', () => {
+  const group = 'objects.example.com';
+  const path = `/apis/${group}/v1/namespaces/default/newts`;
+  const newt = (more: object) => ({
+    apiVersion: `${group}/v1`,
+    kind: 'Newt',
+    metadata: { name: 'a' },
+    ...more,
+  });
+  const create = (more: object): Promise<Answer> => server.post(`${path}?dryRun=All`, newt(more));
+
+  beforeAll(async () => {
+    const anyOf = [{ anyOf: [{ required: ['x'] }] }];
+    const ratio = { type: 'number', ...rules({ rule: 'self / 0.0 > 1.0' }) };
+    const keyed = {
+      type: 'array',
+      'x-kubernetes-list-type': 'map',
+      'x-kubernetes-list-map-keys': ['k'],
+      items: { type: 'object', required: ['k'], properties: { k: text } },
+    };
+    const some = { type: 'object', properties: { x: text }, anyOf };
+    const spec = { 'x-kubernetes-preserve-unknown-fields': true };
+    const properties = { spec, some, ratio, keyed };
+    const columns = ['.spec.a ', '.spec["b"]', '.spec.c'].map((jsonPath, index) => ({
+      name: `C${index}`,
+      type: 'string',
+      jsonPath,
+    }));
+    const version = versionOf(
+      'v1',
+      { type: 'object', properties },
+      {
+        storage: true,
+        deprecated: true,
+        subresources: {
+          scale: { specReplicasPath: '.spec.replicas', statusReplicasPath: '.status.replicas' },
+        },
+        additionalPrinterColumns: columns,
+      },
+    );
+    await establish(server, { group, plural: 'newts', kind: 'Newt', versions: [version] });
+  });
+
+  test('CRD-4: replicas that are no number are told with what they are', async () => {
+    const path = '.spec.replicas: Invalid value: 0: .spec.replicas accessor error:';
+    expect(causesOf(await create({ spec: { replicas: { a: [1] } } }))).toEqual([
+      `${path} map[a:[1]] is of the type map[string]interface {}, expected int64`,
+    ]);
+    expect(causesOf(await create({ spec: 'x' }))).toEqual([
+      `${path} x is of the type string, expected map[string]interface{}`,
+    ]);
+  });
+
+  test('CRD-2: what junctors find twice is told once', async () => {
+    expect(causesOf(await create({ some: {} }))).toEqual([
+      '<nil>: Invalid value: "": "some" must validate at least one schema (anyOf)',
+      'some.x: Required value',
+      '<nil>: Invalid value: "null": some validation rules were not checked because the object ' +
+        'was invalid; correct the existing errors to complete validation',
+    ]);
+  });
+
+  test('CRD-2: an item of a keyed list that is no object is refused', async () => {
+    expect(causesOf(await create({ keyed: [['a', null], { k: 'b' }] }))).toContain(
+      'keyed[0]: Invalid value: ["a",null]: ' + 'must be an object for an array of list-type map',
+    );
+  });
+
+  test('CRD-3: what is no number has no place among numbers', async () => {
+    expect(causesOf(await create({ ratio: 0 }))).toEqual([
+      'ratio: Invalid value: "number": NaN values cannot be ordered evaluating rule: ' +
+        'self / 0.0 > 1.0',
+    ]);
+  });
+
+  test('CRD-4: a version on its way out says so even of what it has not', async () => {
+    const { status, headers } = await server.get(`${path}/a/status`);
+    expect([status, headers.warning]).toEqual([404, `299 - "${group}/v1 Newt is deprecated"`]);
+  });
+
+  test('CRD-4: columns end where a path cannot be read, and lists say how they go on', async () => {
+    expect((await server.post(path, newt({ spec: { a: 'x', c: 'y' } }))).status).toBe(201);
+    const accept = 'application/json;as=Table;v=v1;g=meta.k8s.io';
+    const { body } = await server.get(path, {
+      accept: accept.replace('meta.k8s.io', 'meta.svc.io'),
+    });
+    expect(body.rows[0].cells).toEqual(['a', 'x']);
+    const list = await server.get(path);
+    expect(list.body.metadata.continue).toBe('');
+  });
+});
+
+describe('status and the end of a definition', () => {
+  test('CRD-1: a write of status moves metadata, as upstream has it', async () => {
+    const names = { group: 'moved.example.com', plural: 'crabs', kind: 'Crab' };
+    const { metadata } = await establish(server, names);
+    const at = `${definitions}/${metadata.name}`;
+    const labels = { a: 'b' };
+    const answer = await server.patch(`${at}/status`, { metadata: { labels } }, 'merge');
+    expect([answer.status, answer.body.metadata.labels]).toEqual([200, labels]);
+    const odd = { type: 'NonStructuralSchema', status: 'True', reason: 'R', message: 'm' };
+    const conditions = [...answer.body.status.conditions, odd];
+    await server.patch(`${at}/status`, { status: { conditions } }, 'merge');
+    const gone = await server.remove(at);
+    expect(gone.body.metadata).toMatchObject({ generation: 1 });
+    expect(gone.body.metadata.deletionGracePeriodSeconds).toBeUndefined();
+    expect(gone.body.status.conditions).toContainEqual(
+      expect.objectContaining({ type: 'Terminating', reason: 'InstanceDeletionPending' }),
+    );
+  });
+});

@@ -1,0 +1,166 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseYamlDocuments } from '@wheelhouse/client';
+import { runConvert } from '@wheelhouse/svcctl/testing';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Loose, TestServer } from '../support/harness.ts';
+import { type SvcctlHome, svcctlFor } from '../svcctl/svcctl-run.ts';
+import { exampleIn, table } from './removed-versions-table.ts';
+
+let home: SvcctlHome;
+beforeAll(() => {
+  // Nobody listens there: converting asks no server.
+  const nobody = { server: { url: 'https://127.0.0.1:1', caPem: undefined } };
+  home = svcctlFor(nobody as unknown as TestServer);
+});
+afterAll(() => home.remove());
+
+async function program(object: Loose, ...args: string[]): Promise<Loose> {
+  const written: Buffer[] = [];
+  async function* input() {
+    yield Buffer.from(JSON.stringify(object));
+  }
+  const write = async (bytes: Buffer | string) => void written.push(Buffer.from(bytes));
+  expect(await runConvert({ input: input(), write }, args)).toBe(0);
+  return JSON.parse(Buffer.concat(written).toString());
+}
+
+async function svcctl(line: string, stdin = ''): Promise<Loose[]> {
+  const { code, out, err } = await home.run(line, stdin);
+  expect({ code, err }, err).toEqual({ code: 0, err: '' });
+  return (await parseYamlDocuments(out)) as Loose[];
+}
+
+const rows = table.map((one) => [`${one.groupVersion} ${one.kind}`, one] as const);
+
+describe('VER-8: convert --output-version', () => {
+  test.each(rows)('VER-8: %s goes there and back', async (title, removed) => {
+    const old = await exampleIn(removed, 'there', 'default');
+    expect(old.apiVersion).toBe(removed.groupVersion);
+    const successor = removed.successor || removed.groupVersion;
+    const current = await program(old, `--output-version=${successor}`);
+    expect(current).toMatchObject({ apiVersion: successor, kind: removed.kind });
+    const back = await program(current, `--output-version=${removed.groupVersion}`);
+    const file = home.write(`${title.replaceAll(/[^A-Za-z0-9]/g, '-')}.json`, JSON.stringify(old));
+    const [same] = await svcctl(`convert -f ${file} --output-version ${removed.groupVersion}`);
+    expect(same).toEqual(back);
+    const [newer] = await svcctl(`convert -f ${file} --output-version ${successor}`);
+    expect(newer).toMatchObject({ apiVersion: successor, kind: removed.kind });
+  });
+});
+
+const deployment = (apiVersion: string, name: string): Loose => ({
+  apiVersion,
+  kind: 'Deployment',
+  metadata: { name },
+  spec: {
+    template: {
+      metadata: { labels: { app: 'a' } },
+      spec: { containers: [{ name: 'main', image: 'example.com/main:1.0' }] },
+    },
+  },
+});
+const job = { apiVersion: 'batch/v1', kind: 'CronJob', metadata: { name: 'c' }, spec: {} };
+const documents = (...objects: readonly object[]) =>
+  objects.map((one) => JSON.stringify(one)).join('\n---\n');
+
+describe('VER-8: svcctl convert', () => {
+  test('VER-8: fills in the defaults of the version that was written', async () => {
+    const file = home.write('old.json', JSON.stringify(deployment('extensions/v1beta1', 'a')));
+    const [object] = await svcctl(`convert -f ${file} --output-version apps/v1`);
+    expect(object).toMatchObject({
+      apiVersion: 'apps/v1',
+      metadata: { name: 'a', labels: { app: 'a' }, creationTimestamp: null },
+      spec: {
+        replicas: 1,
+        progressDeadlineSeconds: 2147483647,
+        selector: { matchLabels: { app: 'a' } },
+        strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: 1 } },
+      },
+      status: {},
+    });
+  });
+
+  test('VER-8: takes the newest version when none is named', async () => {
+    const file = home.write('newest.json', JSON.stringify(deployment('apps/v1beta1', 'a')));
+    const [object] = await svcctl(`convert -f ${file}`);
+    expect(object.apiVersion).toBe('apps/v1');
+    expect(object.spec.revisionHistoryLimit).toBe(2);
+    const { out } = await home.run(`convert -f ${file} -o json`);
+    expect(JSON.parse(out)).toEqual(object);
+  });
+
+  test('VER-8: several documents become a list', async () => {
+    const text = documents(deployment('apps/v1beta1', 'a'), deployment('apps/v1beta2', 'b'));
+    const file = home.write('several.yaml', text);
+    const [list] = await svcctl(`convert -f ${file} --output-version apps/v1`);
+    expect(list).toMatchObject({ apiVersion: 'v1', kind: 'List' });
+    expect(list.items.map((one: Loose) => `${one.apiVersion} ${one.metadata.name}`)).toEqual([
+      'apps/v1 a',
+      'apps/v1 b',
+    ]);
+  });
+
+  test('VER-8: so do a folder and standard input', async () => {
+    mkdirSync(join(home.folder, 'folder'));
+    home.write('folder/one.json', JSON.stringify(deployment('apps/v1beta1', 'a')));
+    home.write('folder/two.yaml', JSON.stringify(deployment('extensions/v1beta1', 'b')));
+    home.write('folder/other.txt', 'no object');
+    const names = (list: Loose) => list.items.map((one: Loose) => one.metadata.name);
+    const [folder] = await svcctl('convert -f folder --output-version apps/v1');
+    expect(names(folder)).toEqual(['a', 'b']);
+    const input = JSON.stringify(deployment('apps/v1beta1', 'a'));
+    const [stdin] = await svcctl('convert -f - --output-version apps/v1', input);
+    expect(names(stdin)).toEqual(['a']);
+  });
+
+  test('VER-8: an object of a list in a file stands alone again', async () => {
+    const items = [deployment('apps/v1beta1', 'a')];
+    const list = { apiVersion: 'v1', kind: 'List', items };
+    const file = home.write('list.json', JSON.stringify(list));
+    const [object] = await svcctl(`convert -f ${file} --output-version apps/v1`);
+    expect(object).toMatchObject({ kind: 'Deployment', metadata: { name: 'a' } });
+  });
+
+  test('VER-8: kinds without the version are told of and left out', async () => {
+    const file = home.write('mixed.yaml', documents(deployment('apps/v1beta1', 'a'), job));
+    const { code, out, err } = await home.run(`convert -f ${file} --output-version apps/v1`);
+    expect(code).toBe(0);
+    expect(err).toBe(
+      'batch.CronJob is not suitable for converting to "apps/v1" in scheme "builtin"\n',
+    );
+    const [object] = (await parseYamlDocuments(out)) as Loose[];
+    expect(object).toMatchObject({ kind: 'Deployment', metadata: { name: 'a' } });
+  });
+
+  const widget = { apiVersion: 'example.com/v1', kind: 'Widget', metadata: { name: 'w' } };
+
+  test('VER-8: custom kinds pass when a version is named, and are unknown else', async () => {
+    const file = home.write('widget.json', JSON.stringify(widget));
+    expect(await svcctl(`convert -f ${file} --output-version apps/v1`)).toEqual([widget]);
+    const { code, err } = await home.run(`convert -f ${file}`);
+    expect(code).toBe(1);
+    expect(err).toContain(
+      'no kind "Widget" is registered for version "example.com/v1" in scheme "builtin"',
+    );
+  });
+
+  test.each([
+    ['convert', 'error: must specify one of -f and -k\n'],
+    ['convert -f nowhere.yaml', 'error: the path "nowhere.yaml" does not exist\n'],
+    [
+      'convert -f old.json --output-version a/b/c',
+      'error: unexpected GroupVersion string: a/b/c\n',
+    ],
+  ])('VER-8: %s fails', async (line, message) => {
+    expect(await home.run(line)).toEqual({ code: 1, out: '', err: message });
+  });
+
+  test('VER-8: a field of the wrong type is told', async () => {
+    const wrong = { ...deployment('apps/v1beta1', 'a'), spec: { replicas: 'many' } };
+    const file = home.write('wrong.json', JSON.stringify(wrong));
+    const { code, err } = await home.run(`convert -f ${file} --output-version apps/v1`);
+    expect(code).toBe(1);
+    expect(err).toMatch(/^error: unable to decode ".*wrong.json": .*replicas/);
+  });
+});

@@ -1,0 +1,212 @@
+import { dialectNames, dialectOf } from '@wheelhouse/machinery';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { eventually, type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+import { kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
+import { svcctlFor } from '../svcctl/svcctl-run.ts';
+
+const charactersMax = 400;
+/** In ASCII, with single spaces, and with no word left that is to be replaced. */
+const sentences = /^(?!.* {2})(?!.*\{\w+\})[A-Z"][ -~]*[.)]$/;
+
+/** Definitions of all documents by name: types of OpenAPI 2, or of OpenAPI 3. */
+type Definitions = Readonly<Record<string, Loose>>;
+
+async function definitionsV3(server: TestServer): Promise<Definitions> {
+  const index = await server.get('/openapi/v3');
+  const found: Record<string, Loose> = {};
+  for (const name of Object.keys(index.body.paths)) {
+    const { body } = await server.get(`/openapi/v3/${name}`);
+    Object.assign(found, body.components?.schemas);
+  }
+  return found;
+}
+
+interface Described {
+  /** `io.k8s.api.core.v1.Pod`, or with a field behind it. */
+  readonly path: string;
+  /** Empty for a type. */
+  readonly field: string;
+  readonly text: Loose;
+  /** What values the schema is for, without defaults and rules of merging. */
+  readonly shape: string;
+}
+
+const withoutVersions = (names: string) => names.replace(/\.v\d+((alpha|beta)\d+)?\./g, '.');
+
+function* describedIn(definitions: Definitions): Generator<Described> {
+  for (const [name, definition] of Object.entries(definitions)) {
+    const shape = withoutVersions(name);
+    yield { path: name, field: '', text: definition.description, shape };
+    for (const [field, schema] of Object.entries<Loose>(definition.properties ?? {})) {
+      const { description: text, type, format, items, additionalProperties, $ref, allOf } = schema;
+      const of = [type, format, items, additionalProperties, $ref, allOf];
+      const shape = withoutVersions(JSON.stringify(of));
+      yield { path: `${name}.${field}`, field, text, shape };
+    }
+  }
+}
+
+describe.each(dialectNames)('descriptions, dialect %s', (dialectName) => {
+  const dialect = dialectOf(dialectName);
+  const start = `${dialect.groupSuffix.split('.').reverse().join('.')}.`;
+  let server: TestServer;
+  let documents: { readonly form: string; readonly definitions: Definitions }[];
+
+  beforeAll(async () => {
+    server = await startTestServer({ dialect: dialectName });
+    const { body } = await server.get('/openapi/v2');
+    documents = [
+      { form: 'v2', definitions: body.definitions },
+      { form: 'v3', definitions: await definitionsV3(server) },
+    ];
+  });
+  afterAll(() => server.stop());
+
+  /** The description of a type or a field, as the last document has it. */
+  const pathText = (path: string): string => {
+    for (const one of describedIn(documents[1]?.definitions ?? {})) {
+      if (one.path === start + path) return one.text;
+    }
+    throw new Error(`${path} is not in the documents`);
+  };
+
+  test('PLANE-8: every type and every field served by default has a description', () => {
+    for (const { form, definitions } of documents) {
+      const all = [...describedIn(definitions)];
+      expect(all.length, form).toBeGreaterThan(2500);
+      const bare = all.filter(({ text }) => typeof text !== 'string' || text.trim() === '');
+      expect(
+        bare.map(({ path }) => path),
+        form,
+      ).toEqual([]);
+    }
+  });
+
+  test(`PLANE-8: descriptions are sentences of at most ${charactersMax} characters`, () => {
+    const wrong = documents
+      .flatMap(({ definitions }) => [...describedIn(definitions)])
+      .filter(({ text }) => text.length > charactersMax || !sentences.test(text));
+    expect(wrong).toEqual([]);
+  });
+
+  test('PLANE-8: only fields of one name and type have one description', () => {
+    for (const { definitions } of documents) {
+      const users = new Map<string, Described>();
+      const wrong: [string, string][] = [];
+      for (const one of describedIn(definitions)) {
+        const first = users.get(one.text) ?? one;
+        users.set(one.text, first);
+        if (one.field !== first.field || one.shape !== first.shape) {
+          wrong.push([first.path, one.path]);
+        }
+      }
+      expect(wrong).toEqual([]);
+    }
+  });
+
+  test('PLANE-8: both forms of OpenAPI have the same descriptions', () => {
+    const [second = [], third = []] = documents.map(({ definitions }) =>
+      [...describedIn(definitions)].map(({ path, text }) => `${path}: ${text}`).sort(),
+    );
+    expect(second).toEqual(third);
+  });
+
+  test('PLANE-8: names in descriptions are those of the dialect', () => {
+    const other = dialectName === 'svc' ? /k8s\.io|kubernetes|kubectl/i : /svc\.io|svc-|svcctl/;
+    const wrong = documents
+      .flatMap(({ definitions }) => [...describedIn(definitions)])
+      .filter(({ text }) => other.test(text));
+    expect(wrong).toEqual([]);
+  });
+
+  test('PLANE-8: svcctl explain shows them', async () => {
+    const home = svcctlFor(server);
+    try {
+      const { code, out, err } = await home.run('explain pods.metadata.finalizers');
+      expect({ code, err }).toEqual({ code: 0, err: '' });
+      expect(textOf(out)).toContain(
+        pathText('apimachinery.pkg.apis.meta.v1.ObjectMeta.finalizers'),
+      );
+      const kind = (await home.run('explain pods')).out;
+      expect(kind).not.toContain('<empty>');
+      expect(kind).not.toContain('<no description>');
+    } finally {
+      home.remove();
+    }
+  });
+
+  const isUpstream = dialectName === 'kubernetes';
+  test.runIf(kubectlIsHere && isUpstream)('PLANE-8: an unmodified kubectl shows them', async () => {
+    const client = kubectlOf(server);
+    try {
+      for (const more of [[], ['--output=plaintext-openapiv2']]) {
+        const { code, stdout, stderr } = await client.run(['explain', 'pods.metadata', ...more]);
+        expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+        const type = 'apimachinery.pkg.apis.meta.v1.ObjectMeta';
+        for (const field of ['finalizers', 'labels', 'ownerReferences']) {
+          expect(textOf(stdout)).toContain(pathText(`${type}.${field}`));
+        }
+        expect(stdout).not.toContain('<no description>');
+      }
+    } finally {
+      client.remove();
+    }
+  });
+
+  test('PLANE-8: a custom kind has its own descriptions and those all kinds have', async () => {
+    const group = 'tides.example.com';
+    const definition = {
+      apiVersion: `${dialect.group('apiextensions')}/v1`,
+      kind: 'CustomResourceDefinition',
+      metadata: { name: `tides.${group}` },
+      spec: {
+        group,
+        scope: 'Cluster',
+        names: { plural: 'tides', kind: 'Tide', listKind: 'Tides' },
+        versions: [{ name: 'v1', served: true, storage: true, schema: tideSchema }],
+      },
+    };
+    const path = `/apis/${definition.apiVersion}/customresourcedefinitions`;
+    expect((await server.post(path, definition)).status).toBe(201);
+    const name = `apis/${group}/v1`;
+    await eventually(async () => (await server.get(`/openapi/v3/${name}`)).status === 200);
+    const { body } = await server.get(`/openapi/v3/${name}`);
+    const { schemas } = body.components;
+    const tide = schemas['com.example.tides.v1.Tide'];
+    const pod = documents[1]?.definitions[`${start}api.core.v1.Pod`].properties;
+    expect(tide.description).toBe('How high the sea is.');
+    expect(tide.properties.spec.description).toBe('As wished.');
+    expect(tide.properties.spec.properties.metres).toEqual({ type: 'number' });
+    for (const member of ['apiVersion', 'kind', 'metadata']) {
+      expect(tide.properties[member].description).toMatch(/./);
+      expect(tide.properties[member].description).toBe(pod[member].description);
+    }
+    const list = schemas['com.example.tides.v1.Tides'];
+    expect(list.description).toBe('A list of Tide objects, as a list request returns it.');
+    expect(list.properties.items.description).toContain('Tide objects');
+    expect(list.properties.metadata.description).toContain('Tide objects');
+    const older = (await server.get('/openapi/v2')).body.definitions;
+    expect(older['com.example.tides.v1.Tide'].properties.metadata).toEqual({
+      $ref: `#/definitions/${start}apimachinery.pkg.apis.meta.v1.ObjectMeta`,
+      description: pod.metadata.description,
+    });
+  });
+});
+
+/** What a client prints, without its line breaks. */
+const textOf = (printed: string) => printed.replace(/\s+/g, ' ');
+
+const tideSchema = {
+  openAPIV3Schema: {
+    type: 'object',
+    description: 'How high the sea is.',
+    properties: {
+      apiVersion: { type: 'string', description: 'Its author’s.' },
+      spec: {
+        type: 'object',
+        description: 'As wished.',
+        properties: { metres: { type: 'number' } },
+      },
+    },
+  },
+};

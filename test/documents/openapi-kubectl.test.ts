@@ -1,0 +1,149 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  eventually,
+  freshNamespace,
+  type Loose,
+  startTestServer,
+  type TestServer,
+} from '../support/harness.ts';
+import { type Kubectl, kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
+
+const crontabs = {
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: 'crontabs.told.example.com' },
+  spec: {
+    group: 'told.example.com',
+    scope: 'Namespaced',
+    names: { plural: 'crontabs', kind: 'CronTab' },
+    versions: [
+      {
+        name: 'v1',
+        served: true,
+        storage: true,
+        schema: {
+          openAPIV3Schema: {
+            type: 'object',
+            properties: {
+              spec: {
+                type: 'object',
+                description: 'What is wanted.',
+                properties: { replicas: { type: 'integer' }, image: { type: 'string' } },
+              },
+            },
+          },
+        },
+      },
+    ],
+  },
+};
+
+describe.skipIf(!kubectlIsHere)('an unmodified kubectl', () => {
+  let server: TestServer;
+  let client: Kubectl;
+  let namespace: string;
+
+  beforeAll(async () => {
+    server = await startTestServer({ dialect: 'kubernetes' });
+    namespace = await freshNamespace(server);
+    const path = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+    expect((await server.post(path, crontabs)).status).toBe(201);
+    await eventually(async () => {
+      const { status } = await server.get('/apis/told.example.com/v1/crontabs');
+      return status === 200;
+    }, 'the custom kind');
+    client = kubectlOf(server);
+  });
+  afterAll(async () => {
+    client.remove();
+    await server.stop();
+  });
+
+  const kubectl = (args: readonly string[], input?: Loose) =>
+    client.run([`--namespace=${namespace}`, ...args], {
+      stdin: input === undefined ? '' : JSON.stringify(input),
+    });
+
+  const deployment = (name: string, spec: Loose = {}) => ({
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name },
+    spec: {
+      selector: { matchLabels: { app: name } },
+      template: {
+        metadata: { labels: { app: name } },
+        spec: { containers: [{ name: 'main', image: 'example.com/main:1' }] },
+      },
+      ...spec,
+    },
+  });
+
+  test('API-12: create, apply and apply on the server find what they look for', async () => {
+    const created = await kubectl(['create', '-f', '-'], deployment('one'));
+    expect(created).toMatchObject({ code: 0, stdout: 'deployment.apps/one created\n' });
+    const applied = await kubectl(['apply', '-f', '-'], deployment('two', { replicas: 2 }));
+    expect(applied).toMatchObject({ code: 0, stdout: 'deployment.apps/two created\n' });
+    const again = await kubectl(['apply', '-f', '-'], deployment('two', { replicas: 2 }));
+    expect(again).toMatchObject({ code: 0, stdout: 'deployment.apps/two unchanged\n' });
+    const changed = await kubectl(['apply', '-f', '-'], deployment('two', { replicas: 3 }));
+    expect(changed).toMatchObject({ code: 0, stdout: 'deployment.apps/two configured\n' });
+    const onServer = await kubectl(
+      ['apply', '--server-side', '-f', '-'],
+      deployment('three', { replicas: 1 }),
+    );
+    expect(onServer).toMatchObject({
+      code: 0,
+      stdout: 'deployment.apps/three serverside-applied\n',
+    });
+  });
+
+  test('API-12: strict validation is the server’s', async () => {
+    const args = ['create', '--dry-run=server', '--validate=strict', '-f', '-'];
+    const wrong = await kubectl(args, deployment('four', { replicaz: 1 }));
+    expect(wrong.code).toBe(1);
+    expect(wrong.stderr).toContain('strict decoding error: unknown field "spec.replicaz"');
+    const right = await kubectl(args, deployment('four'));
+    expect(right).toMatchObject({
+      code: 0,
+      stdout: 'deployment.apps/four created (server dry run)\n',
+    });
+  });
+
+  test('API-12: explain tells of built-in and custom kinds', async () => {
+    const spec = await kubectl(['explain', 'deployment.spec', '--recursive']);
+    expect(spec).toMatchObject({ code: 0, stderr: '' });
+    expect(spec.stdout).toContain('FIELD: spec <DeploymentSpec>');
+    expect(spec.stdout).toMatch(/containerPort\t<integer> -required-/);
+    const tab = await kubectl(['explain', 'crontabs.spec', '--recursive']);
+    expect(tab.stdout).toContain('What is wanted.');
+    expect(tab.stdout).toMatch(/replicas\t<integer>/);
+  });
+
+  test('API-12: custom objects are created, applied and judged', async () => {
+    const tab = (spec: Loose) => ({
+      apiVersion: 'told.example.com/v1',
+      kind: 'CronTab',
+      metadata: { name: 'tab' },
+      spec,
+    });
+    const wrong = await kubectl(['create', '-f', '-'], tab({ image: 'a', bad: 1 }));
+    expect(wrong.code).toBe(1);
+    expect(wrong.stderr).toContain('strict decoding error: unknown field "spec.bad"');
+    const out = (text: string) => ({ code: 0, stdout: `crontab.told.example.com/tab ${text}\n` });
+    const created = await kubectl(['apply', '-f', '-'], tab({ image: 'a' }));
+    expect(created).toMatchObject(out('created'));
+    const changed = await kubectl(['apply', '-f', '-'], tab({ image: 'b' }));
+    expect(changed).toMatchObject(out('configured'));
+    const args = ['apply', '--server-side', '--force-conflicts', '-f', '-'];
+    const onServer = await kubectl(args, tab({ replicas: 2 }));
+    expect(onServer).toMatchObject(out('serverside-applied'));
+  });
+
+  test('API-12: clients of OpenAPI 2 read the protobuf form', async () => {
+    const args = ['explain', 'pod.spec.containers.ports', '--output=plaintext-openapiv2'];
+    const answer = await kubectl(args);
+    expect(answer).toMatchObject({ code: 0, stderr: '' });
+    expect(answer.stdout).toContain('RESOURCE: ports <[]Object>');
+    expect(answer.stdout).toMatch(/containerPort\t<integer> -required-/);
+  });
+});

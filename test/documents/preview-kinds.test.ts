@@ -1,0 +1,177 @@
+import { previewKinds } from '@wheelhouse/kinds/testing';
+import { dialectOf } from '@wheelhouse/machinery';
+import { readFeatureGates } from '@wheelhouse/server/testing';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import {
+  eventually,
+  freshNamespace,
+  type Loose,
+  startTestServer,
+  type TestServer,
+} from '../support/harness.ts';
+
+const kinds = previewKinds(dialectOf('svc'));
+const versions = kinds.flatMap((def) =>
+  def.versions.map(({ version }) => [`${def.group}/${version}`, def.kind, def] as const),
+);
+/** Their group serves the beta versions in their stead. */
+const isDropped = ([apiVersion]: (typeof versions)[number]) =>
+  apiVersion === 'networking.svc.io/v1alpha1';
+const on = {
+  runtimeConfig: new Map([['api/all', true]]),
+  featureGates: readFeatureGates(['ClusterTrustBundle=true', 'StorageVersionMigrator=true']).gates,
+};
+
+let server: TestServer;
+let plain: TestServer;
+let namespace: string;
+beforeAll(async () => {
+  server = await startTestServer(on);
+  plain = await startTestServer();
+  namespace = await freshNamespace(server);
+});
+afterAll(() => Promise.all([server.stop(), plain.stop()]));
+
+const served = versions.filter((one) => !isDropped(one));
+test.each(served)('VER-1: %s %s is there when it is switched on', async (apiVersion, _, def) => {
+  const within = def.scope === 'Namespaced' ? `/namespaces/${namespace}` : '';
+  const collection = (of: string) => `/apis/${of}${within}/${def.resource}`;
+  const stored = def.storage.apiVersion;
+  const example = def.example?.() as Loose;
+  if (within !== '') example.metadata.namespace = namespace;
+  const made = await server.post(collection(stored), example);
+  expect(made.status, made.text).toBe(201);
+  expect(made.body).toMatchObject(example);
+  const path = `${collection(apiVersion)}/${example.metadata.name}`;
+  const read = await server.get(path);
+  expect(read.status).toBe(200);
+  expect(read.body).toMatchObject({ apiVersion, kind: def.kind });
+  const labels = { seen: 'yes' };
+  const changed = { ...read.body, metadata: { ...read.body.metadata, labels } };
+  const put = await server.put(path, changed);
+  expect(put.status, put.text).toBe(200);
+  const again = (await server.get(`${collection(stored)}/${example.metadata.name}`)).body;
+  expect(again.metadata.labels).toEqual(labels);
+  expect(again).toMatchObject({ ...example, metadata: { name: example.metadata.name } });
+  const wrong = { ...example, metadata: { ...example.metadata, name: 7 } };
+  expect((await server.post(collection(stored), wrong)).status).toBe(400);
+  const removal = await server.remove(path);
+  expect(removal.status, removal.text).toBe(200);
+});
+
+test.each(versions)('VER-1: %s %s is off by default', async (apiVersion, _, def) => {
+  const answer = await plain.get(`/apis/${apiVersion}/${def.resource}`);
+  expect(answer.status).toBe(404);
+});
+
+test.each(versions.filter(isDropped))('VER-2: %s %s went in 1.31', async (apiVersion, _, def) => {
+  expect((await server.get(`/apis/${apiVersion}/${def.resource}`)).status).toBe(404);
+  const earlier = await startTestServer({ ...on, emulatedMinor: 30 });
+  try {
+    const { status, warnings } = await earlier.get(`/apis/${apiVersion}/${def.resource}`);
+    expect([status, warnings]).toEqual([
+      200,
+      [`${apiVersion} ${def.kind} is deprecated in v1.30+, unavailable in v1.33+`],
+    ]);
+  } finally {
+    await earlier.stop();
+  }
+});
+
+test('VER-5: a kind with a gate of its own wants that as well', async () => {
+  const gated = kinds.filter(({ gate }) => gate !== undefined);
+  expect(gated.map(({ kind }) => kind)).toEqual(['ClusterTrustBundle', 'StorageVersionMigration']);
+  const ungated = await startTestServer({ runtimeConfig: on.runtimeConfig });
+  try {
+    for (const { group, resource } of gated) {
+      const { status } = await ungated.get(`/apis/${group}/v1alpha1/${resource}`);
+      expect([resource, status]).toEqual([resource, 404]);
+      const found = await ungated.get(`/apis/${group}/v1alpha1`);
+      expect([resource, found.status]).toEqual([resource, 404]);
+    }
+  } finally {
+    await ungated.stop();
+  }
+});
+
+test('VER-1: beta versions of admission policies show what the stable one holds', async () => {
+  const group = 'admissionregistration.svc.io';
+  const resource = 'validatingadmissionpolicies';
+  const spec = {
+    matchConstraints: {
+      resourceRules: [
+        { apiGroups: [''], apiVersions: ['v1'], resources: ['pods'], operations: ['CREATE'] },
+      ],
+    },
+    validations: [{ expression: 'true' }],
+  };
+  const made = await server.post(`/apis/${group}/v1beta1/${resource}`, {
+    apiVersion: `${group}/v1beta1`,
+    kind: 'ValidatingAdmissionPolicy',
+    metadata: { name: 'a' },
+    spec,
+  });
+  expect(made.status, made.text).toBe(201);
+  expect(made.warnings).toEqual([
+    `${group}/v1beta1 ValidatingAdmissionPolicy is deprecated in v1.31+, unavailable in v1.34+`,
+  ]);
+  expect((await server.get(`/apis/${group}/v1/${resource}/a`)).body).toMatchObject({
+    apiVersion: `${group}/v1`,
+    spec,
+  });
+  expect((await server.get(`/apis/${group}/v1alpha1/${resource}/a`)).status).toBe(404);
+});
+
+test('ADM-1: who says whom to trust in a signer’s name must be allowed to attest for it', async () => {
+  const group = 'certificates.svc.io';
+  const path = `/apis/${group}/v1alpha1/clustertrustbundles`;
+  const rbac = '/apis/rbac.authorization.svc.io/v1';
+  const role = (name: string, rules: Loose[]) => ({
+    apiVersion: 'rbac.authorization.svc.io/v1',
+    kind: 'ClusterRole',
+    metadata: { name },
+    rules,
+  });
+  const bind = (name: string, user: string) => ({
+    apiVersion: 'rbac.authorization.svc.io/v1',
+    kind: 'ClusterRoleBinding',
+    metadata: { name: `${name}-${user}` },
+    roleRef: { apiGroup: 'rbac.authorization.svc.io', kind: 'ClusterRole', name },
+    subjects: [{ apiGroup: 'rbac.authorization.svc.io', kind: 'User', name: user }],
+  });
+  const bundles = { apiGroups: [group], resources: ['clustertrustbundles'], verbs: ['*'] };
+  const attests = {
+    apiGroups: [group],
+    resources: ['signers'],
+    resourceNames: ['example.com/*'],
+    verbs: ['attest'],
+  };
+  await server.post(`${rbac}/clusterroles`, role('bundles', [bundles]));
+  await server.post(`${rbac}/clusterroles`, role('attests', [attests]));
+  for (const user of ['ann', 'bob']) {
+    await server.post(`${rbac}/clusterrolebindings`, bind('bundles', user));
+  }
+  await server.post(`${rbac}/clusterrolebindings`, bind('attests', 'ann'));
+  const bundle = (name: string, signerName: string) => ({
+    apiVersion: `${group}/v1alpha1`,
+    kind: 'ClusterTrustBundle',
+    metadata: { name },
+    spec: { signerName, trustBundle: 'none' },
+  });
+  const as = (user: string) => ({ headers: { 'impersonate-user': user } });
+  await eventually(async () => (await server.get(path, as('bob'))).status === 200);
+  const signer = 'example.com/x';
+  const refused = await server.post(path, bundle('b', signer), as('bob'));
+  expect(refused.status).toBe(403);
+  expect(refused.body.message).toContain(
+    'user not permitted to attest for signerName "example.com/x"',
+  );
+  const made = await eventually(async () => {
+    const answer = await server.post(path, bundle('a', signer), as('ann'));
+    return answer.status === 201 ? answer : undefined;
+  }, 'the bundle of who may attest');
+  const labelled = { ...made.body.metadata, labels: { a: 'b' } };
+  const same = await server.put(`${path}/a`, { ...made.body, metadata: labelled }, as('bob'));
+  expect(same.status, same.text).toBe(200);
+  expect((await server.post(path, bundle('free', ''), as('bob'))).status).not.toBe(403);
+});

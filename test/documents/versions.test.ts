@@ -1,0 +1,236 @@
+import { builtinKinds } from '@wheelhouse/kinds';
+import { dialectOf } from '@wheelhouse/machinery';
+import {
+  configuredKinds,
+  defaultGates,
+  type RuntimeConfig,
+  readOptions,
+} from '@wheelhouse/server/testing';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  configMap,
+  eventually,
+  freshNamespace,
+  type Loose,
+  startTestServer,
+  type TestServer,
+} from '../support/harness.ts';
+
+function runtimeConfig(pairs: string): RuntimeConfig {
+  const outcome = readOptions([`--runtime-config=${pairs}`]);
+  if (outcome.kind !== 'options') throw new Error(outcome.kind);
+  return outcome.options.config.runtimeConfig ?? new Map();
+}
+
+async function withServer(pairs: string, use: (server: TestServer) => Promise<void>) {
+  const server = await startTestServer({ runtimeConfig: runtimeConfig(pairs) });
+  try {
+    await use(server);
+  } finally {
+    await server.stop();
+  }
+}
+
+const identity = 'authentication.svc.io';
+const review = (version: string) => ({
+  apiVersion: `${identity}/${version}`,
+  kind: 'SelfSubjectReview',
+});
+const reviews = (version: string) => `/apis/${identity}/${version}/selfsubjectreviews`;
+
+/** `group/version` of everything discovery tells of, in its order. */
+async function served(server: TestServer): Promise<string[]> {
+  const { body } = await server.get('/apis');
+  return body.groups.flatMap((group: Loose) =>
+    group.versions.map((version: Loose) => version.groupVersion),
+  );
+}
+
+describe('the usual versions', () => {
+  let server: TestServer;
+  beforeAll(async () => {
+    server = await startTestServer();
+  });
+  afterAll(() => server.stop());
+
+  test('VER-1: alpha versions and newer beta versions are off by default', async () => {
+    const names = await served(server);
+    expect(names).toContain(`${identity}/v1`);
+    expect(names.filter((name) => /alpha|beta/.test(name))).toEqual([]);
+    expect((await server.post(reviews('v1beta1'), review('v1beta1'))).status).toBe(404);
+    expect((await server.get(`/apis/${identity}/v1beta1`)).status).toBe(404);
+  });
+
+  test('VER-4: discovery prefers the stable version, and objects are stored in one', async () => {
+    const group = (await server.get('/apis/apps')).body;
+    expect(group.preferredVersion).toEqual({ groupVersion: 'apps/v1', version: 'v1' });
+    for (const def of builtinKinds(dialectOf('svc'))) {
+      const [, version = ''] = def.storage.apiVersion.split('/');
+      const names = def.versions.map((one) => one.version);
+      // Events of two groups are stored once, in the form of the core group.
+      if (def.kind !== 'Event') expect(names, def.resource).toContain(version || 'v1');
+    }
+  });
+
+  test('VER-4: objects stored in an older version are still read', async () => {
+    const version = (name: string, storage: boolean, more = {}) => ({
+      name,
+      storage,
+      served: true,
+      schema: { openAPIV3Schema: { type: 'object', properties: { spec: { type: 'string' } } } },
+      ...more,
+    });
+    const names = { plural: 'olds', singular: 'old', kind: 'Old', listKind: 'OldList' };
+    const deprecated = { deprecated: true };
+    const crd = {
+      apiVersion: 'apiextensions.svc.io/v1',
+      kind: 'CustomResourceDefinition',
+      metadata: { name: 'olds.example.com' },
+      spec: {
+        group: 'example.com',
+        scope: 'Cluster',
+        names,
+        versions: [version('v1beta1', true, deprecated), version('v1', false)],
+      },
+    };
+    const definitions = '/apis/apiextensions.svc.io/v1/customresourcedefinitions';
+    expect((await server.post(definitions, crd)).status).toBe(201);
+    const olds = (name: string) => `/apis/example.com/${name}/olds`;
+    await eventually(async () => (await server.get(olds('v1'))).status === 200);
+    const object = { apiVersion: 'example.com/v1beta1', kind: 'Old', metadata: { name: 'a' } };
+    const created = await server.post(olds('v1beta1'), { ...object, spec: 's' });
+    expect(created.status).toBe(201);
+    expect(created.warnings).toEqual([
+      'example.com/v1beta1 Old is deprecated; use example.com/v1 Old',
+    ]);
+    const versions = [version('v1beta1', false, deprecated), version('v1', true)];
+    const path = `${definitions}/olds.example.com`;
+    expect((await server.patch(path, { spec: { versions } }, 'merge')).status).toBe(200);
+    const stored = async () =>
+      (await server.get(path)).body.status.storedVersions.join() === 'v1beta1,v1';
+    await eventually(stored, 'both stored versions listed');
+    await eventually(async () => (await server.get(`${olds('v1')}/a`)).status === 200);
+    const read = await server.get(`${olds('v1')}/a`);
+    expect(read.body).toMatchObject({ apiVersion: 'example.com/v1', spec: 's' });
+    const group = (await server.get('/apis/example.com')).body;
+    expect(group.preferredVersion.version).toBe('v1');
+    expect((await server.get('/metrics')).text).toContain(
+      'apiserver_requested_deprecated_apis{group="example.com",removed_release="",resource="olds",subresource="",version="v1beta1"} 1',
+    );
+  });
+
+  test('VER-4: two versions of one stored object are one object', async () => {
+    const namespace = await freshNamespace(server);
+    const core = `/api/v1/namespaces/${namespace}/events`;
+    const involvedObject = { kind: 'Pod', name: 'p', namespace };
+    const event = { apiVersion: 'v1', kind: 'Event', metadata: { name: 'e' }, involvedObject };
+    expect((await server.post(core, { ...event, reason: 'R' })).status).toBe(201);
+    const path = `/apis/events.svc.io/v1/namespaces/${namespace}/events/e`;
+    const answer = await server.get(path);
+    expect(answer.body).toMatchObject({ apiVersion: 'events.svc.io/v1', regarding: { name: 'p' } });
+  });
+});
+
+describe('VER-1: --runtime-config', () => {
+  test('VER-1: a beta version may be switched on, and warns of its end (VER-3)', async () => {
+    await withServer(`${identity}/v1beta1=true`, async (server) => {
+      const answer = await server.post(reviews('v1beta1'), review('v1beta1'));
+      expect(answer.status).toBe(201);
+      expect(answer.body).toMatchObject({
+        apiVersion: `${identity}/v1beta1`,
+        status: { userInfo: { username: 'system:admin' } },
+      });
+      expect(answer.warnings).toEqual([
+        `${identity}/v1beta1 SelfSubjectReview is deprecated in v1.30+, unavailable in v1.33+`,
+      ]);
+      const names = (await served(server)).filter((name) => name.startsWith(identity));
+      expect(names).toEqual([`${identity}/v1`, `${identity}/v1beta1`]);
+      const group = (await server.get(`/apis/${identity}`)).body;
+      expect(group.preferredVersion.version).toBe('v1');
+      expect((await server.post(reviews('v1'), review('v1'))).warnings).toEqual([]);
+    });
+  });
+
+  test('VER-1: what a release has removed stays removed', async () => {
+    await withServer('api/all=true,batch/v1beta1=true', async (server) => {
+      const names = await served(server);
+      expect(names).toContain(`${identity}/v1beta1`);
+      // The alpha version ended with 1.32.
+      expect(names).not.toContain(`${identity}/v1alpha1`);
+      expect(names).not.toContain('batch/v1beta1');
+    });
+  });
+
+  test('VER-1: a version that is off is gone from discovery, OpenAPI and paths', async () => {
+    await withServer('batch/v1=false,apps/v1/deployments=false', async (server) => {
+      expect(await served(server)).not.toContain('batch/v1');
+      const gone = await server.get('/apis/batch/v1/jobs');
+      expect(gone.status).toBe(404);
+      expect(gone.body.message).toBe('the server could not find the requested resource');
+      expect((await server.get('/apis/batch')).status).toBe(404);
+      const { body: apps } = await server.get('/apis/apps/v1');
+      const names = apps.resources.map((one: Loose) => one.name);
+      expect(names).toContain('statefulsets');
+      expect(names.filter((name: string) => name.startsWith('deployments'))).toEqual([]);
+      expect((await server.get('/apis/apps/v1/deployments')).status).toBe(404);
+      expect((await server.get('/apis/apps/v1/statefulsets')).status).toBe(200);
+      const paths = (await server.get('/openapi/v3')).body.paths;
+      expect(Object.keys(paths)).not.toContain('apis/batch/v1');
+      const document = (await server.get('/openapi/v3/apis/apps/v1')).body;
+      const described = Object.keys(document.paths);
+      expect(described.filter((path) => path.includes('/deployments'))).toEqual([]);
+      expect(described.some((path) => path.includes('/statefulsets'))).toBe(true);
+      const accept = 'application/json;g=apidiscovery.svc.io;v=v2;as=APIGroupDiscoveryList';
+      const list = (await server.get('/apis', { accept })).body;
+      expect(list.items.map((item: Loose) => item.metadata.name)).not.toContain('batch');
+    });
+  });
+
+  test('VER-1: the stronger key wins: resource, version, kind of version, all', async () => {
+    const pairs = 'api/all=false,api/ga=true,apps/v1=false,apps/v1/daemonsets,v1=true';
+    await withServer(pairs, async (server) => {
+      expect((await server.get('/apis/batch/v1/jobs')).status).toBe(200);
+      expect((await server.get('/apis/apps/v1/deployments')).status).toBe(404);
+      expect((await server.get('/apis/apps/v1/daemonsets')).status).toBe(200);
+    });
+  });
+
+  test('VER-1: the server works without the versions that it uses itself', async () => {
+    await withServer('api/all=false,/v1/configmaps=true', async (server) => {
+      const path = '/api/v1/namespaces/default/configmaps';
+      expect((await server.post(path, configMap('a'))).status).toBe(201);
+      expect((await server.get('/api/v1/namespaces')).status).toBe(404);
+      expect((await server.get('/apis/rbac.authorization.svc.io/v1/clusterroles')).status).toBe(
+        404,
+      );
+    });
+  });
+
+  test.each([
+    ['foo=true', 'runtime-config invalid key foo'],
+    ['a/b/c/d=true', 'runtime-config invalid key a/b/c/d'],
+    ['api/all=perhaps', 'invalid value api/all=perhaps'],
+    [
+      'apps/v1=perhaps',
+      'invalid value of apps/v1: perhaps, err: strconv.ParseBool: parsing "perhaps": invalid syntax',
+    ],
+    ['api/all=false', 'invalid key with only api/all=false'],
+    [
+      'apps/v1/Deployments=true',
+      'invalid key apps/v1/Deployments: group/version/resource and resource is always lowercase plural, not "Deployments"',
+    ],
+  ])('VER-1: %s is refused', (pairs, message) => {
+    expect(() => runtimeConfig(pairs)).toThrow(message);
+  });
+
+  test.each([
+    ['apps/v9=true', 'group version apps/v9 that has not been registered'],
+    ['v9=true', 'group version v9 that has not been registered'],
+    ['foo.io/v1=true', 'unknown api groups foo.io'],
+  ])('VER-1: %s keeps the server from starting', (pairs, message) => {
+    const dialect = dialectOf('svc');
+    const config = runtimeConfig(pairs);
+    const served = { config, dialect, gates: defaultGates };
+    expect(() => configuredKinds(builtinKinds(dialect), served)).toThrow(message);
+  });
+});

@@ -1,0 +1,61 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+
+const path = '/api/v1/componentstatuses';
+const warning = 'v1 ComponentStatus is deprecated in v1.19+';
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer({ controllers: [] });
+});
+afterAll(() => server.stop());
+
+test('ComponentStatuses tell of the store and of what there is not', async () => {
+  const list = await server.get(path);
+  expect(list.status).toBe(200);
+  expect(list.warnings).toEqual([warning]);
+  expect(list.body).toMatchObject({ kind: 'ComponentStatusList', apiVersion: 'v1', metadata: {} });
+  const told = list.body.items.map((one: Loose) => [one.metadata.name, one.conditions[0].status]);
+  expect(told).toEqual([
+    ['controller-manager', 'False'],
+    ['scheduler', 'False'],
+    ['store-0', 'True'],
+  ]);
+  const one = await server.get(`${path}/store-0`);
+  expect(one.warnings).toEqual([warning]);
+  expect(one.body).toEqual({
+    apiVersion: 'v1',
+    kind: 'ComponentStatus',
+    metadata: { name: 'store-0', creationTimestamp: null },
+    conditions: [{ type: 'Healthy', status: 'True', message: 'ok' }],
+  });
+  const none = await server.get(`${path}/other`);
+  expect([none.status, none.body.message]).toEqual([404, 'componentstatuses "other" not found']);
+});
+
+test('ComponentStatuses are selected, printed and encoded as other objects are', async () => {
+  const chosen = await server.get(`${path}?fieldSelector=metadata.name%3Dscheduler`);
+  expect(chosen.body.items.map((one: Loose) => one.metadata.name)).toEqual(['scheduler']);
+  const accept = 'application/json;as=Table;v=v1;g=meta.svc.io';
+  const { rows } = (await server.get(path, { accept })).body;
+  expect(rows.map((row: Loose) => row.cells)[2]).toEqual(['store-0', 'Healthy', 'ok', '']);
+  const protobuf = await server.get(path, { accept: 'application/vnd.svc.protobuf' });
+  expect(protobuf.status).toBe(200);
+  expect(protobuf.text).toContain('ComponentStatusList');
+});
+
+test('ComponentStatuses are only read', async () => {
+  const { resources } = (await server.get('/api/v1')).body;
+  const found = resources.find((one: Loose) => one.name === 'componentstatuses');
+  expect(found).toEqual({
+    name: 'componentstatuses',
+    singularName: 'componentstatus',
+    namespaced: false,
+    kind: 'ComponentStatus',
+    shortNames: ['cs'],
+    verbs: ['get', 'list'],
+  });
+  const body = { apiVersion: 'v1', kind: 'ComponentStatus', metadata: { name: 'a' } };
+  expect((await server.post(path, body)).status).toBe(405);
+  expect((await server.remove(`${path}/store-0`)).status).toBe(405);
+});

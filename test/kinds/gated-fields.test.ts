@@ -1,0 +1,248 @@
+import type { JsonObject } from '@wheelhouse/machinery';
+import { readFeatureGates } from '@wheelhouse/server/testing';
+import { describe, expect, test } from 'vitest';
+import {
+  eventually,
+  freshNamespace,
+  startTestServer,
+  type TestServer,
+} from '../support/harness.ts';
+
+async function withGates(
+  pairs: readonly string[],
+  run: (server: TestServer, namespace: string) => Promise<void>,
+  emulatedMinor?: number,
+): Promise<void> {
+  const { gates } = readFeatureGates(pairs, { emulatedMinor });
+  const emulated = emulatedMinor === undefined ? {} : { emulatedMinor };
+  const server = await startTestServer({ dialect: 'kubernetes', featureGates: gates, ...emulated });
+  try {
+    await run(server, await freshNamespace(server));
+  } finally {
+    await server.stop();
+  }
+}
+
+const pod = (name: string, spec: JsonObject, container: JsonObject = {}): JsonObject => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name },
+  spec: { containers: [{ name: 'c', image: 'i', ...container }], ...spec },
+});
+const pods = (namespace: string) => `/api/v1/namespaces/${namespace}/pods`;
+const widgets = '/apis/example.com/v1/widgets';
+
+function widgetDefinition(): JsonObject {
+  const spec = { type: 'object', properties: { size: { type: 'integer', maximum: 9 } } };
+  return {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name: 'widgets.example.com' },
+    spec: {
+      group: 'example.com',
+      names: { plural: 'widgets', kind: 'Widget' },
+      scope: 'Cluster',
+      versions: [
+        {
+          name: 'v1',
+          served: true,
+          storage: true,
+          selectableFields: [{ jsonPath: '.spec.color' }],
+          schema: {
+            openAPIV3Schema: {
+              type: 'object',
+              properties: {
+                spec: { ...spec, properties: { ...spec.properties, color: { type: 'string' } } },
+              },
+            },
+          },
+        },
+      ],
+    },
+  };
+}
+
+describe('VER-5: gates that are off', () => {
+  test('VER-5: a new object loses the fields of their features', async () => {
+    const off = ['SidecarContainers', 'PodLifecycleSleepAction', 'RecursiveReadOnlyMounts'].map(
+      (name) => `${name}=false`,
+    );
+    const gates = [...off, 'JobPodReplacementPolicy=false', 'ServiceTrafficDistribution=false'];
+    await withGates(gates, async (server, namespace) => {
+      const init = { name: 'i', image: 'i', restartPolicy: 'Always' };
+      const lifecycle = { preStop: { sleep: { seconds: 1 } } };
+      const made = await server.post(
+        pods(namespace),
+        pod('a', { initContainers: [init] }, { lifecycle }),
+      );
+      expect(made.status, made.text).toBe(201);
+      expect(made.body.spec.initContainers[0]).not.toHaveProperty('restartPolicy');
+      expect(made.body.spec.containers[0]).not.toHaveProperty('lifecycle');
+      const template = {
+        spec: { restartPolicy: 'Never', containers: [{ name: 'c', image: 'i' }] },
+      };
+      const job = await server.post(`/apis/batch/v1/namespaces/${namespace}/jobs`, {
+        apiVersion: 'batch/v1',
+        kind: 'Job',
+        metadata: { name: 'a' },
+        spec: { template },
+      });
+      expect(job.body.spec).not.toHaveProperty('podReplacementPolicy');
+      const service = await server.post(`/api/v1/namespaces/${namespace}/services`, {
+        apiVersion: 'v1',
+        kind: 'Service',
+        metadata: { name: 'a' },
+        spec: { ports: [{ port: 80 }], trafficDistribution: 'PreferClose' },
+      });
+      expect(service.status, service.text).toBe(201);
+      expect(service.body.spec).not.toHaveProperty('trafficDistribution');
+    });
+  });
+
+  test('VER-5: watches that stand for lists, hashes, and enums go with their gates', async () => {
+    const gates = ['WatchList=false', 'StorageVersionHash=false', 'OpenAPIEnums=false'];
+    await withGates(gates, async (server, namespace) => {
+      const query = 'watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan';
+      const refused = await server.get(`${pods(namespace)}?${query}`);
+      expect([refused.status, refused.body.details.causes[0].message]).toEqual([
+        422,
+        'Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate ' +
+          'is enabled',
+      ]);
+      const { resources } = (await server.get('/api/v1')).body;
+      const hashes = resources.filter((one: JsonObject) => 'storageVersionHash' in one);
+      expect(hashes).toEqual([]);
+      const { components } = (await server.get('/openapi/v3/api/v1')).body;
+      const { restartPolicy } = components.schemas['io.k8s.api.core.v1.PodSpec'].properties;
+      expect(restartPolicy).not.toHaveProperty('enum');
+    });
+  });
+
+  test('VER-5: strict names of variables', async () => {
+    const gates = ['RelaxedEnvironmentVariableValidation=false'];
+    await withGates(gates, async (server, namespace) => {
+      const made = await server.post(pods(namespace), pod('a', {}, { env: [{ name: '1 a' }] }));
+      expect(made.status).toBe(422);
+      expect(made.body.message).toContain('must not start with a digit');
+    });
+  });
+
+  test('VER-5: custom kinds without ratcheting and, in 1.31, selectable fields', async () => {
+    const gates = ['CRDValidationRatcheting=false', 'CustomResourceFieldSelectors=false'];
+    const run = async (server: TestServer) => {
+      const crds = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+      const made = await server.post(crds, widgetDefinition());
+      expect(made.status, made.text).toBe(201);
+      expect(made.body.spec.versions[0]).not.toHaveProperty('selectableFields');
+      await eventually(async () => (await server.get(widgets)).status === 200, 'the kind');
+      const widget = { apiVersion: 'example.com/v1', kind: 'Widget', metadata: { name: 'a' } };
+      await server.post(widgets, { ...widget, spec: { size: 5 } });
+      const path =
+        '/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/size/maximum';
+      const narrower = [{ op: 'replace', path, value: 3 }];
+      expect((await server.patch(`${crds}/widgets.example.com`, narrower, 'json')).status).toBe(
+        200,
+      );
+      const labels = { seen: 'yes' };
+      const refused = await eventually(async () => {
+        const answer = await server.patch(`${widgets}/a`, { metadata: { labels } }, 'merge');
+        return answer.status === 422 ? answer : undefined;
+      }, 'the narrower schema');
+      expect(refused.body.message).toContain('spec.size in body should be less than or equal to 3');
+    };
+    await withGates(gates, run, 31);
+  });
+});
+
+describe('VER-5: gates that are on', () => {
+  test('VER-5: relaxed search domains and pauses of no length', async () => {
+    const gates = ['RelaxedDNSSearchValidation=true', 'PodLifecycleSleepActionAllowZero=true'];
+    const searches = ['.', 'a_b.example.com'];
+    const lifecycle = { preStop: { sleep: { seconds: 0 } } };
+    const relaxed = pod('a', { dnsConfig: { searches } }, { lifecycle });
+    await withGates(gates, async (server, namespace) => {
+      const made = await server.post(pods(namespace), relaxed);
+      expect(made.status, made.text).toBe(201);
+      const wrong = await server.post(
+        pods(namespace),
+        pod('b', { dnsConfig: { searches: ['a_'] } }),
+      );
+      expect(wrong.body.message).toContain("alphanumeric characters, '_', '-' or '.'");
+    });
+    await withGates([], async (server, namespace) => {
+      expect((await server.post(pods(namespace), relaxed)).status).toBe(422);
+    });
+  });
+
+  test('VER-5: claims keep what their gates let them say', async () => {
+    const group = 'resource.k8s.io/v1beta1';
+    const request = { name: 'r', deviceClassName: 'c', adminAccess: true };
+    const claim = {
+      apiVersion: group,
+      kind: 'ResourceClaim',
+      metadata: { name: 'a' },
+      spec: { devices: { requests: [request] } },
+    };
+    for (const gate of ['true', 'false']) {
+      const { gates } = readFeatureGates([`DRAAdminAccess=${gate}`]);
+      const runtimeConfig = new Map([[group, true]]);
+      const server = await startTestServer({
+        dialect: 'kubernetes',
+        featureGates: gates,
+        runtimeConfig,
+      });
+      try {
+        const path = `/apis/${group}/namespaces/${await freshNamespace(server)}/resourceclaims`;
+        const made = await server.post(path, claim);
+        expect(made.status, made.text).toBe(201);
+        const [kept] = made.body.spec.devices.requests;
+        expect('adminAccess' in kept).toBe(gate === 'true');
+      } finally {
+        await server.stop();
+      }
+    }
+  });
+
+  test('VER-5: fields of alpha features stay, and autoscalers may go to zero', async () => {
+    const gates = ['HPAScaleToZero=true', 'MaxUnavailableStatefulSet=true'];
+    await withGates(gates, async (server, namespace) => {
+      const target = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'a' };
+      const metric = { name: 'm' };
+      const made = await server.post(
+        `/apis/autoscaling/v2/namespaces/${namespace}/horizontalpodautoscalers`,
+        {
+          apiVersion: 'autoscaling/v2',
+          kind: 'HorizontalPodAutoscaler',
+          metadata: { name: 'a' },
+          spec: {
+            minReplicas: 0,
+            maxReplicas: 2,
+            scaleTargetRef: target,
+            metrics: [
+              { type: 'External', external: { metric, target: { type: 'Value', value: '1' } } },
+            ],
+          },
+        },
+      );
+      expect(made.status, made.text).toBe(201);
+      const labels = { a: 'b' };
+      const set = await server.post(`/apis/apps/v1/namespaces/${namespace}/statefulsets`, {
+        apiVersion: 'apps/v1',
+        kind: 'StatefulSet',
+        metadata: { name: 'a' },
+        spec: {
+          serviceName: 's',
+          selector: { matchLabels: labels },
+          template: {
+            metadata: { labels },
+            spec: { containers: [{ name: 'c', image: 'i' }] },
+          },
+        },
+      });
+      expect(set.body.spec.updateStrategy.rollingUpdate).toEqual({
+        maxUnavailable: 1,
+        partition: 0,
+      });
+    });
+  });
+});

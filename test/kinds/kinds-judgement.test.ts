@@ -1,0 +1,190 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  freshNamespace,
+  type Loose,
+  startTestServer,
+  type TestServer,
+} from '../support/harness.ts';
+
+/** Judgements of built-in kinds that hang together with how upstream reads, keeps and writes them. */
+
+let server: TestServer;
+let namespace: string;
+beforeAll(async () => {
+  server = await startTestServer({ dialect: 'kubernetes' });
+  namespace = await freshNamespace(server);
+});
+afterAll(() => server.stop());
+
+const at = (group: string, resource: string) => `${group}/namespaces/${namespace}/${resource}`;
+const rbac = '/apis/rbac.authorization.k8s.io/v1';
+const causes = (body: Loose): string[] =>
+  (body.details?.causes ?? []).map((one: Loose) => `${one.field}: ${one.message}`);
+
+describe('lists with nothing in them', () => {
+  const role = (name: string) => ({ metadata: { name }, rules: [] });
+
+  test('API-4: they are kept as none, and still somebody wrote them', async () => {
+    const made = await server.post(at(rbac, 'roles'), role('a'));
+    expect(made.body.rules).toBeNull();
+    expect(made.body.metadata.managedFields[0].fieldsV1).toEqual({ 'f:rules': {} });
+    const path = `${at(rbac, 'roles')}/a`;
+    const rules = [{ verbs: ['get'], apiGroups: [''], resources: ['pods'] }];
+    expect((await server.put(path, { ...role('a'), rules })).body.rules).toEqual(rules);
+    expect((await server.put(path, role('a'))).body.rules).toBeNull();
+    expect((await server.patch(path, { rules: [] }, 'merge')).body.rules).toBeNull();
+  });
+
+  test('API-4: of what stands deeper too', async () => {
+    const template = { metadata: { labels: { a: 'b' } }, spec: { containers: [] } };
+    const selector = { matchLabels: { a: 'b' } };
+    const made = await server.post(at('/apis/apps/v1', 'statefulsets'), {
+      metadata: { name: 'a' },
+      spec: { serviceName: 's', selector, template },
+    });
+    expect(made.status, made.text).toBe(201);
+    expect(made.body.spec.template.spec.containers).toBeNull();
+  });
+});
+
+describe('autoscalers of the first version', () => {
+  test('MF-2: who sends one has written what upstream carries in annotations', async () => {
+    const made = await server.post(at('/apis/autoscaling/v1', 'horizontalpodautoscalers'), {
+      metadata: { name: 'a' },
+      spec: { maxReplicas: 2, scaleTargetRef: { kind: 'Deployment', name: 'd' } },
+      status: { currentReplicas: 1, desiredReplicas: 1, currentCPUUtilizationPercentage: 3 },
+    });
+    expect(made.status, made.text).toBe(201);
+    expect(made.body.status).toEqual({ currentReplicas: 0, desiredReplicas: 0 });
+    expect(made.body.metadata.annotations).toBeUndefined();
+    const [{ fieldsV1 }] = made.body.metadata.managedFields;
+    expect(fieldsV1['f:spec']).toHaveProperty('f:targetCPUUtilizationPercentage');
+    expect(fieldsV1['f:metadata']['f:annotations']).toHaveProperty([
+      'f:autoscaling.alpha.kubernetes.io/current-metrics',
+    ]);
+  });
+});
+
+describe('status', () => {
+  test('SSA-10: of a VolumeAttachment leaves its metadata alone', async () => {
+    const path = '/apis/storage.k8s.io/v1/volumeattachments';
+    const made = await server.post(path, {
+      metadata: { name: 'a', labels: { kept: 'yes' } },
+      spec: { attacher: 'a.example.com', nodeName: 'n', source: { persistentVolumeName: 'v' } },
+    });
+    expect(made.status, made.text).toBe(201);
+    const changed = structuredClone(made.body);
+    changed.metadata.labels = { kept: 'a b' };
+    changed.status = { attached: true };
+    const told = await server.put(`${path}/a/status`, changed);
+    expect(told.status, told.text).toBe(200);
+    expect(told.body.metadata.labels).toEqual({ kept: 'yes' });
+    expect(told.body.status.attached).toBe(true);
+  });
+
+  test('API-4: of a Namespace is Active where it is not said', async () => {
+    const path = `/api/v1/namespaces/${namespace}`;
+    const now = (await server.get(path)).body;
+    const told = await server.put(`${path}/status`, { ...now, status: {} });
+    expect(told.status, told.text).toBe(200);
+    expect(told.body.status).toEqual({ phase: 'Active' });
+  });
+});
+
+describe('words', () => {
+  const dryRun = '?dryRun=All';
+  const refusals: readonly (readonly [string, () => string, Loose, readonly string[]])[] = [
+    [
+      'the namespace of a webhook is missed when its name is',
+      () => '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations',
+      {
+        webhooks: [
+          {
+            name: 'a.b.c',
+            admissionReviewVersions: ['v1'],
+            sideEffects: 'None',
+            clientConfig: { service: { namespace: 'n', name: '' } },
+          },
+        ],
+      },
+      ['webhooks[0].clientConfig.service.namespace: Required value: service namespace is required'],
+    ],
+    [
+      'a class of storage says when it binds',
+      () => '/apis/storage.k8s.io/v1/storageclasses',
+      { provisioner: 'C:\\x', volumeBindingMode: '' },
+      [
+        "provisioner: Invalid value: \"c:\\\\x\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+        'volumeBindingMode: Unsupported value: "": supported values: "Immediate", "WaitForFirstConsumer"',
+      ],
+    ],
+    [
+      'ranges of a node are read, and read once more',
+      () => '/api/v1/nodes',
+      { spec: { podCIDRs: ['10.0.0.0/24', 'x'] } },
+      [
+        'spec.podCIDRs[1]: Invalid value: "x": must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)',
+        'spec.podCIDRs: Internal error: invalid PodCIDRs. failed to check with dual stack with error:invalid CIDR[1]: <nil> (invalid CIDR address: x)',
+        'spec.podCIDRs: Invalid value: []string{"10.0.0.0/24", "x"}: may specify no more than one CIDR for each IP family',
+      ],
+    ],
+    [
+      'a selector that selects nothing aggregates nothing',
+      () => `${rbac}/clusterroles`,
+      { aggregationRule: { clusterRoleSelectors: [{ matchLabels: { a: 'b c' } }] }, rules: [] },
+      [
+        "aggregationRule.clusterRoleSelectors[0].matchLabels: Invalid value: \"b c\": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')",
+        'aggregationRule.clusterRoleSelectors[0]: Invalid value: "null": invalid label selector.',
+      ],
+    ],
+  ];
+
+  test.each(refusals)('API-4: %s', async (_, path, body, wanted) => {
+    const refused = await server.post(`${path()}${dryRun}`, { metadata: { name: 'x' }, ...body });
+    expect(refused.status, refused.text).toBe(422);
+    expect(causes(refused.body)).toEqual(wanted);
+  });
+
+  test('API-4: an address that is none is warned of where it is not judged', async () => {
+    const made = await server.post(`${at('/api/v1', 'services')}${dryRun}`, {
+      metadata: { name: 'x' },
+      spec: { type: 'LoadBalancer', ports: [{ port: 80 }], loadBalancerIP: 'a.b' },
+    });
+    expect(made.status, made.text).toBe(201);
+    expect(made.headers['warning']).toContain(
+      'IP address was accepted, but will be invalid in a future Kubernetes release: ' +
+        'ParseAddr(\\"a.b\\"): unexpected character (at \\"a.b\\")',
+    );
+  });
+
+  test('API-4: an image that is none is not looked for when it is there', async () => {
+    const images = ['a', 'a:latest', 'localhost:5000/a', '*', 'A', 'a:1', 'a b', 'A.b/c', 'a/../b'];
+    const containers = images.map((image, index) => ({ name: `c${index}`, image }));
+    const path = `${at('/api/v1', 'podtemplates')}${dryRun}`;
+    const made = await server.post(path, {
+      metadata: { name: 'x' },
+      template: { spec: { containers } },
+    });
+    expect(made.status, made.text).toBe(201);
+    const policies = made.body.template.spec.containers.map((one: Loose) => one.imagePullPolicy);
+    const [always, unlessThere] = ['Always', 'IfNotPresent'];
+    expect(policies).toEqual([
+      ...[always, always, always, unlessThere, unlessThere, unlessThere, unlessThere],
+      ...[always, unlessThere],
+    ]);
+  });
+
+  test('META-5: of names without a domain the built-in finalizers are fine', async () => {
+    const post = (finalizers: string[]) =>
+      server.post(`${at('/api/v1', 'configmaps')}${dryRun}`, {
+        metadata: { name: 'x', finalizers },
+      });
+    expect((await post(['kubernetes', 'orphan'])).status).toBe(201);
+    expect(causes((await post(['other'])).body)).toEqual([
+      'metadata.finalizers[0]: Invalid value: "other": name is neither a standard finalizer name nor is it fully qualified',
+    ]);
+    const lease = { metadata: { name: 'x', finalizers: ['other'] } };
+    const path = `${at('/apis/coordination.k8s.io/v1', 'leases')}${dryRun}`;
+    expect((await server.post(path, lease)).status).toBe(201);
+  });
+});

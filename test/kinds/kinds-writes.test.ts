@@ -1,0 +1,319 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  freshNamespace,
+  type Loose,
+  startTestServer,
+  type TestServer,
+} from '../support/harness.ts';
+
+/** Which writes each built-in kind takes, and what it then says and shows. */
+
+let server: TestServer;
+let namespace: string;
+beforeAll(async () => {
+  server = await startTestServer({ dialect: 'kubernetes' });
+  namespace = await freshNamespace(server);
+});
+afterAll(() => server.stop());
+
+const at = (group: string, resource: string) => `${group}/namespaces/${namespace}/${resource}`;
+const apps = '/apis/apps/v1';
+const storage = '/apis/storage.k8s.io/v1';
+const flow = '/apis/flowcontrol.apiserver.k8s.io/v1';
+const dryRun = '?dryRun=All';
+const causes = (body: Loose): string[] =>
+  (body.details?.causes ?? []).map((one: Loose) => `${one.field}: ${one.message}`);
+const table = { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' };
+const template = {
+  metadata: { labels: { app: 'a' } },
+  spec: { containers: [{ name: 'c', image: 'i:1' }] },
+};
+const controlled = { selector: { matchLabels: { app: 'a' } }, template };
+
+describe('a PUT', () => {
+  test('API-5: makes a LimitRange or a RuntimeClass that is not there', async () => {
+    const range = { metadata: { name: 'a' }, spec: { limits: [] } };
+    const made = await server.put(`${at('/api/v1', 'limitranges')}/a${dryRun}`, range);
+    expect(made.status, made.text).toBe(201);
+    const path = '/apis/node.k8s.io/v1/runtimeclasses/a';
+    const runtime = await server.put(`${path}${dryRun}`, { metadata: { name: 'a' }, handler: 'h' });
+    expect(runtime.status, runtime.text).toBe(201);
+  });
+
+  test('API-5: of a CSIStorageCapacity says which version it replaces', async () => {
+    const path = at(storage, 'csistoragecapacities');
+    const capacity = { metadata: { name: 'a' }, storageClassName: 's' };
+    expect((await server.post(path, capacity)).status).toBe(201);
+    const told = await server.put(`${path}/a`, capacity);
+    expect(told.status).toBe(422);
+    expect(causes(told.body)).toEqual([
+      'metadata.resourceVersion: Invalid value: 0x0: must be specified for an update',
+    ]);
+  });
+
+  test('API-5: of rules of flow control need not', async () => {
+    const path = `${flow}/prioritylevelconfigurations`;
+    const level = {
+      metadata: { name: 'a' },
+      spec: { type: 'Limited', limited: { limitResponse: { type: 'Reject' } } },
+    };
+    expect((await server.post(path, level)).status).toBe(201);
+    expect((await server.put(`${path}/a`, level)).status).toBe(200);
+    const schemas = `${flow}/flowschemas`;
+    const spec = { priorityLevelConfiguration: { name: 'a' }, matchingPrecedence: 9000 };
+    const schema = { metadata: { name: 'a' }, spec };
+    expect((await server.post(schemas, schema)).status).toBe(201);
+    expect((await server.put(`${schemas}/a`, schema)).status).toBe(200);
+  });
+
+  test('API-4: tells an empty topology or parameters from none', async () => {
+    const path = at(storage, 'csistoragecapacities');
+    const made = await server.post(path, { metadata: { name: 'b' }, storageClassName: 's' });
+    const changed = { ...made.body, nodeTopology: {} };
+    expect(causes((await server.put(`${path}/b`, changed)).body)).toEqual([
+      'nodeTopology: Invalid value: v1.LabelSelector{MatchLabels:map[string]string(nil), ' +
+        'MatchExpressions:[]v1.LabelSelectorRequirement(nil)}: field is immutable',
+    ]);
+  });
+
+  test('API-4: of a Service of no known type complains of that alone', async () => {
+    const path = at('/api/v1', 'services');
+    const made = await server.post(path, {
+      metadata: { name: 'a' },
+      spec: { ports: [{ port: 1 }] },
+    });
+    const spec = { ...made.body.spec, type: 'Odd' };
+    const told = await server.put(`${path}/a`, { ...made.body, spec });
+    expect(causes(told.body).map((cause) => cause.split(':')[0])).toEqual(['spec.type']);
+  });
+
+  test('META-8: of an EndpointSlice counts a change of its labels', async () => {
+    const path = at('/apis/discovery.k8s.io/v1', 'endpointslices');
+    const slice = { metadata: { name: 'a' }, addressType: 'IPv4', endpoints: [] };
+    expect((await server.post(path, slice)).body.metadata.generation).toBe(1);
+    const labelled = { ...slice, metadata: { name: 'a', labels: { a: 'b' } } };
+    expect((await server.put(`${path}/a`, labelled)).body.metadata.generation).toBe(2);
+    const noted = { ...slice, metadata: { ...labelled.metadata, annotations: { a: 'b' } } };
+    expect((await server.put(`${path}/a`, noted)).body.metadata.generation).toBe(2);
+  });
+
+  test('META-4: of the status of a Pod leaves the time of its end alone', async () => {
+    const path = at('/api/v1', 'pods');
+    const made = await server.post(path, { metadata: { name: 'a' }, spec: template.spec });
+    expect(made.status, made.text).toBe(201);
+    const changed = structuredClone(made.body);
+    changed.metadata.deletionTimestamp = '2020-01-01T00:00:00Z';
+    const told = await server.put(`${path}/a/status`, changed);
+    expect(told.status, told.text).toBe(200);
+    expect(told.body.metadata.deletionTimestamp).toBeUndefined();
+  });
+});
+
+describe('names', () => {
+  test('API-4: of a PodDisruptionBudget are what a path can hold', async () => {
+    const path = `${at('/apis/policy/v1', 'poddisruptionbudgets')}${dryRun}`;
+    const budget = (name: string) => ({ metadata: { name }, spec: { minAvailable: 1 } });
+    expect((await server.post(path, budget('Odd_name:1'))).status).toBe(201);
+    expect(causes((await server.post(path, budget('a/b'))).body)).toEqual([
+      'metadata.name: Invalid value: "a/b": may not contain \'/\'',
+    ]);
+  });
+
+  test.each([
+    [apps, 'deployments', controlled],
+    [apps, 'replicasets', controlled],
+    ['/api/v1', 'replicationcontrollers', { template }],
+  ])('API-4: of pods come from %s %s, which warn of what is no host name', async (...given) => {
+    const [group, resource, spec] = given;
+    const path = `${at(group, resource)}${dryRun}`;
+    const warnings = async (name: string) =>
+      (await server.post(path, { metadata: { name }, spec })).warnings;
+    expect(await warnings('a')).toEqual([]);
+    expect(await warnings('a.b')).toEqual([
+      'metadata.name: this is used in Pod names and hostnames, which can result in surprising ' +
+        'behavior; a DNS label is recommended: [must not contain dots]',
+    ]);
+  });
+
+  test('API-4: an APIService without one is asked for one', async () => {
+    const spec = {
+      group: 'a.example.com',
+      version: 'v1',
+      groupPriorityMinimum: 1,
+      versionPriority: 1,
+    };
+    const told = await server.post('/apis/apiregistration.k8s.io/v1/apiservices', { spec });
+    expect(causes(told.body)).toEqual([
+      'metadata.name: Required value: name or generateName is required',
+    ]);
+  });
+});
+
+describe('judgement', () => {
+  test('API-4: the count of a DaemonSet is a number', async () => {
+    const post = (count: string) => {
+      const annotations = { 'deprecated.daemonset.template.generation': count };
+      const body = { metadata: { name: 'a', annotations }, spec: controlled };
+      return server.post(`${at(apps, 'daemonsets')}${dryRun}`, body);
+    };
+    expect((await post('-7')).status).toBe(201);
+    const told = await post('x');
+    expect(told.status).toBe(400);
+    expect(told.body.message).toBe(
+      'DaemonSet in version "v1" cannot be handled as a DaemonSet: ' +
+        'strconv.ParseInt: parsing "x": invalid syntax',
+    );
+    expect((await post('9223372036854775808')).body.message).toContain('value out of range');
+  });
+
+  test('API-4: options of a mount in an annotation are for some volumes alone', async () => {
+    const annotations = { 'volume.beta.kubernetes.io/mount-options': 'ro' };
+    const post = (source: Loose) =>
+      server.post(`/api/v1/persistentvolumes${dryRun}`, {
+        metadata: { name: 'a', annotations },
+        spec: { capacity: { storage: '1Gi' }, accessModes: ['ReadWriteOnce'], ...source },
+      });
+    expect((await post({ nfs: { server: 's', path: '/p' } })).status).toBe(201);
+    const told = await post({ csi: { driver: 'a.b', volumeHandle: 'h' } });
+    expect(causes(told.body)).toEqual([
+      'metadata.annotations.volume.beta.kubernetes.io/mount-options: ' +
+        'Forbidden: may not specify mount options for this volume type',
+    ]);
+  });
+
+  test('API-4: what is wrong with iSCSI is told in the order of its fields', async () => {
+    const iscsi = { targetPortal: 'p'.repeat(64), initiatorName: 'odd', secretRef: {} };
+    const told = await server.post(`/api/v1/persistentvolumes${dryRun}`, {
+      metadata: { name: 'a' },
+      spec: { capacity: { storage: '1Gi' }, accessModes: ['ReadWriteOnce'], iscsi },
+    });
+    expect(causes(told.body).map((cause) => cause.split(':')[0])).toEqual([
+      'spec.iscsi.targetportal',
+      'spec.iscsi.iqn',
+      'spec.iscsi.secretRef.name',
+      'spec.iscsi.initiatorname',
+    ]);
+  });
+
+  test('API-4: what is no resource of a container is named as it is', async () => {
+    const containerResource = {
+      container: 'c',
+      name: 'kubernetes.io/x',
+      target: { type: 'Utilization', averageUtilization: 1 },
+    };
+    const name = 'requests.example.com/x';
+    const told = await server.post(
+      `${at('/apis/autoscaling/v2', 'horizontalpodautoscalers')}${dryRun}`,
+      {
+        metadata: { name: 'a' },
+        spec: {
+          maxReplicas: 1,
+          scaleTargetRef: { kind: 'Deployment', name: 'd' },
+          metrics: [
+            { type: 'ContainerResource', containerResource: { ...containerResource, name } },
+          ],
+        },
+      },
+    );
+    expect(causes(told.body)).toEqual([
+      `spec.metrics[0].containerResource.name: Invalid value: ${name}: ` +
+        "doesn't follow extended resource name standard",
+    ]);
+  });
+
+  test('API-4: a finished Job has counted all its pods', async () => {
+    const path = at('/apis/batch/v1', 'jobs');
+    const spec = { template: { spec: { ...template.spec, restartPolicy: 'Never' } } };
+    const made = await server.post(path, { metadata: { name: 'a' }, spec });
+    expect(made.status, made.text).toBe(201);
+    const status = {
+      startTime: '2020-01-01T00:00:00Z',
+      conditions: [
+        { type: 'FailureTarget', status: 'True' },
+        { type: 'Failed', status: 'True' },
+      ],
+      uncountedTerminatedPods: { succeeded: ['u'] },
+    };
+    const told = await server.put(`${path}/a/status`, { ...made.body, status });
+    expect(causes(told.body)).toEqual([
+      'status.uncountedTerminatedPods: Invalid value: ' +
+        'batch.UncountedTerminatedPods{Succeeded:[]types.UID{"u"}, Failed:[]types.UID(nil)}: ' +
+        'uncountedTerminatedPods needs to be empty for finished job',
+    ]);
+  });
+
+  test('API-4: a Pod is not given less time than none; a template may say so', async () => {
+    const spec = { ...template.spec, terminationGracePeriodSeconds: -1 };
+    const pod = await server.post(`${at('/api/v1', 'pods')}${dryRun}`, {
+      metadata: { name: 'brief' },
+      spec,
+    });
+    expect(pod.status, pod.text).toBe(201);
+    expect(pod.body.spec.terminationGracePeriodSeconds).toBe(1);
+    const body = { metadata: { name: 'a' }, template: { spec } };
+    const made = await server.post(`${at('/api/v1', 'podtemplates')}${dryRun}`, body);
+    expect(made.body.template.spec.terminationGracePeriodSeconds).toBe(-1);
+  });
+
+  test('API-4: what a new Node says of features that are off is left out', async () => {
+    const status = { features: { supplementalGroupsPolicy: true } };
+    const made = await server.post(`/api/v1/nodes${dryRun}`, { metadata: { name: 'a' }, status });
+    expect(made.status, made.text).toBe(201);
+    expect(made.body.status.features).toBeUndefined();
+  });
+});
+
+describe('other forms', () => {
+  test('CODEC-5: the addresses of an Ingress are told once each, in order', async () => {
+    const path = at('/apis/networking.k8s.io/v1', 'ingresses');
+    const defaultBackend = { service: { name: 's', port: { number: 1 } } };
+    const made = await server.post(path, { metadata: { name: 'a' }, spec: { defaultBackend } });
+    const ingress = [
+      { ip: 'fd00::1' },
+      { hostname: 'b.example' },
+      { ip: '1.1.1.1' },
+      { ip: 'fd00::1' },
+    ];
+    await server.put(`${path}/a/status`, { ...made.body, status: { loadBalancer: { ingress } } });
+    const { body } = await server.get(`${path}/a`, table);
+    expect(body.rows[0].cells[3]).toBe('1.1.1.1,b.example,fd00::1');
+  });
+
+  test('CODEC-6: metadata alone has none of what conversions write into annotations', async () => {
+    const group = '/apis/autoscaling/v1';
+    const path = `${at(group, 'horizontalpodautoscalers')}/a`;
+    await server.post(at('/apis/autoscaling/v2', 'horizontalpodautoscalers'), {
+      metadata: { name: 'a' },
+      spec: {
+        maxReplicas: 2,
+        scaleTargetRef: { kind: 'Deployment', name: 'd' },
+        behavior: { scaleDown: { stabilizationWindowSeconds: 1 } },
+      },
+    });
+    expect((await server.get(path)).body.metadata.annotations).toHaveProperty([
+      'autoscaling.alpha.kubernetes.io/behavior',
+    ]);
+    const { body } = await server.get(path, table);
+    expect(body.rows[0].object.metadata.annotations).toBeUndefined();
+  });
+
+  test('EVENT-1: who reported an Event is not shown where nobody says', async () => {
+    const made = await server.post(at('/api/v1', 'events'), {
+      metadata: { name: 'a' },
+      involvedObject: { namespace },
+    });
+    expect(made.body.reportingComponent).toBe('');
+    const { body } = await server.get(`${at('/apis/events.k8s.io/v1', 'events')}/a`);
+    expect(body).not.toHaveProperty('reportingController');
+    expect(body).not.toHaveProperty('reportingInstance');
+  });
+});
+
+describe('deletion', () => {
+  test('DEL-4: of a Namespace says when, and no grace', async () => {
+    const own = await freshNamespace(server);
+    const { body } = await server.remove(`/api/v1/namespaces/${own}${dryRun}`);
+    expect(body.metadata).toHaveProperty('deletionTimestamp');
+    expect(body.metadata).not.toHaveProperty('deletionGracePeriodSeconds');
+  });
+});

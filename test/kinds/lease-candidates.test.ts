@@ -1,0 +1,63 @@
+import type { JsonObject } from '@wheelhouse/machinery';
+import { readFeatureGates } from '@wheelhouse/server/testing';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
+
+let server: TestServer;
+let candidates: string;
+let leases: string;
+beforeAll(async () => {
+  server = await startTestServer({
+    dialect: 'kubernetes',
+    runtimeConfig: new Map([['coordination.k8s.io/v1alpha2', true]]),
+    featureGates: readFeatureGates(['CoordinatedLeaderElection=true']).gates,
+  });
+  const namespace = await freshNamespace(server);
+  candidates = `/apis/coordination.k8s.io/v1alpha2/namespaces/${namespace}/leasecandidates`;
+  leases = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
+});
+afterAll(() => server.stop());
+
+const strategy = 'OldestEmulationVersion';
+const valid = { leaseName: 'l', binaryVersion: '1.32.0', emulationVersion: '1.31.0', strategy };
+const candidate = (name: string, spec: JsonObject): JsonObject => ({
+  apiVersion: 'coordination.k8s.io/v1alpha2',
+  kind: 'LeaseCandidate',
+  metadata: { name },
+  spec: { ...valid, ...spec },
+});
+const lease = (name: string, spec: JsonObject): JsonObject => ({
+  apiVersion: 'coordination.k8s.io/v1',
+  kind: 'Lease',
+  metadata: { name },
+  spec,
+});
+
+test('VER-5: a PUT makes a candidate, which keeps its Lease', async () => {
+  expect((await server.put(`${candidates}/A_1`, candidate('A_1', {}))).status).toBe(201);
+  await server.post(candidates, candidate('b', { leaseName: 'other' }));
+  const moved = await server.patch(`${candidates}/b`, { spec: { leaseName: 'l' } }, 'merge');
+  expect([moved.status, moved.body.message]).toEqual([
+    422,
+    expect.stringContaining('spec.leaseName: Invalid value: "l": field is immutable'),
+  ]);
+});
+
+test.each<[JsonObject, string]>([
+  [{ binaryVersion: '1.32' }, '"1.32": must be a valid semantic version'],
+  [{ binaryVersion: '1.30.0' }, 'must be greater than or equal to `emulationVersion`'],
+  [{ emulationVersion: '' }, 'spec.emulationVersion: Required value: must be specified when'],
+  [{ strategy: 'Newest' }, 'spec.strategy.strategy: Unsupported value: "Newest"'],
+])('VER-5: a candidate with %j is refused', async (spec, message) => {
+  const answer = await server.post(candidates, candidate('c', spec));
+  expect([answer.status, answer.body.message]).toEqual([422, expect.stringContaining(message)]);
+});
+
+test('VER-5: a Lease says how its holder is chosen', async () => {
+  const made = await server.post(leases, lease('a', { strategy, preferredHolder: 'x' }));
+  expect(made.body.spec).toMatchObject({ strategy, preferredHolder: 'x' });
+  const without = await server.post(leases, lease('b', { preferredHolder: 'x' }));
+  expect(without.body.message).toContain(
+    'spec.preferredHolder: Forbidden: may only be specified if `strategy` is defined',
+  );
+});

@@ -1,0 +1,261 @@
+import type { JsonObject } from '@wheelhouse/machinery';
+import { readFeatureGates } from '@wheelhouse/server/testing';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  type Answer,
+  eventually,
+  freshNamespace,
+  startTestServer,
+  type TestServer,
+} from '../support/harness.ts';
+
+const group = '/apis/networking.k8s.io/v1beta1';
+const ranges = `${group}/servicecidrs`;
+const addresses = `${group}/ipaddresses`;
+
+/** Six addresses: few enough to use up. */
+const serviceRanges = { clusterIps: ['10.0.0.0/29'], nodePorts: '30000-30009' };
+const on = {
+  dialect: 'kubernetes' as const,
+  runtimeConfig: new Map([['networking.k8s.io/v1beta1', true]]),
+  featureGates: readFeatureGates(['MultiCIDRServiceAllocator=true']).gates,
+  controllers: ['namespace-controller', 'service-cidr-controller'],
+};
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer(on);
+});
+afterAll(() => server.stop());
+
+const service = (name: string, spec: JsonObject = {}): JsonObject => ({
+  apiVersion: 'v1',
+  kind: 'Service',
+  metadata: { name },
+  spec: { ports: [{ port: 80 }], ...spec },
+});
+const at = (namespace: string, name = '') =>
+  `/api/v1/namespaces/${namespace}/services${name === '' ? '' : `/${name}`}`;
+const range = (name: string, ...cidrs: string[]): JsonObject => ({
+  apiVersion: 'networking.k8s.io/v1beta1',
+  kind: 'ServiceCIDR',
+  metadata: { name },
+  spec: { cidrs },
+});
+const address = (name: string, parentRef?: JsonObject): JsonObject => ({
+  apiVersion: 'networking.k8s.io/v1beta1',
+  kind: 'IPAddress',
+  metadata: { name },
+  spec: parentRef === undefined ? {} : { parentRef },
+});
+const readyOf = ({ body }: Answer) =>
+  (body.status?.conditions ?? []).find((one: { type: string }) => one.type === 'Ready');
+
+const isReady = (one: TestServer, name: string) =>
+  eventually(async () => readyOf(await one.get(`${ranges}/${name}`))?.status === 'True', name);
+
+describe('VER-5: addresses of Services as objects', () => {
+  test('VER-5: the default ServiceCIDR is ready at the first request', async () => {
+    const found = await server.get(`${ranges}/kubernetes`);
+    expect(found.body.spec).toEqual({ cidrs: ['10.0.0.0/24'] });
+    expect(readyOf(found)).toMatchObject({ status: 'True' });
+    await eventually(async () => {
+      const { metadata } = (await server.get(`${ranges}/kubernetes`)).body;
+      return metadata.finalizers?.includes('networking.k8s.io/service-cidr-finalizer');
+    }, 'the finalizer');
+    const health = await server.get(
+      '/readyz/poststarthook/start-kubernetes-service-cidr-controller',
+    );
+    expect(health.status).toBe(200);
+    const role = await server.get(
+      '/apis/rbac.authorization.k8s.io/v1/clusterroles/system:controller:service-cidrs-controller',
+    );
+    expect(role.body.rules).toContainEqual({
+      apiGroups: ['networking.k8s.io'],
+      resources: ['ipaddresses'],
+      verbs: ['get', 'list', 'watch'],
+    });
+  });
+
+  test('VER-5: a Service has an IPAddress, which goes with it and with its address', async () => {
+    const namespace = await freshNamespace(server);
+    const { body } = await server.post(at(namespace), service('a'));
+    const ip = body.spec.clusterIP;
+    const record = await server.get(`${addresses}/${ip}`);
+    expect(record.body).toMatchObject({
+      metadata: {
+        labels: {
+          'ipaddress.kubernetes.io/ip-family': 'IPv4',
+          'ipaddress.kubernetes.io/managed-by': 'ipallocator.k8s.io',
+        },
+      },
+      spec: { parentRef: { resource: 'services', namespace, name: 'a' } },
+    });
+    expect((await server.remove(at(namespace, 'a'))).status).toBe(200);
+    expect((await server.get(`${addresses}/${ip}`)).status).toBe(404);
+    await server.post(at(namespace), service('b', { clusterIP: ip }));
+    expect((await server.get(`${addresses}/${ip}`)).body.spec.parentRef.name).toBe('b');
+    const outside = { type: 'ExternalName', externalName: 'example.com', clusterIP: null };
+    const changed = await server.patch(
+      at(namespace, 'b'),
+      { spec: { ...outside, clusterIPs: null } },
+      'merge',
+    );
+    expect(changed.status, changed.text).toBe(200);
+    expect((await server.get(`${addresses}/${ip}`)).status).toBe(404);
+  });
+
+  test('VER-5: an address that somebody else has recorded is not given', async () => {
+    const namespace = await freshNamespace(server);
+    const gateway = { group: 'gateway.example.com', resource: 'gateways', name: 'g' };
+    expect((await server.post(addresses, address('10.0.0.40', gateway))).status).toBe(201);
+    const taken = await server.post(at(namespace), service('a', { clusterIP: '10.0.0.40' }));
+    expect([taken.status, taken.body.message]).toEqual([
+      422,
+      'Service "a" is invalid: spec.clusterIPs: Invalid value: []string{"10.0.0.40"}: ' +
+        'failed to allocate IP 10.0.0.40: provided IP is already allocated',
+    ]);
+    const outside = await server.post(at(namespace), service('b', { clusterIP: '10.7.0.1' }));
+    expect([outside.status, outside.body.message]).toEqual([
+      422,
+      'Service "b" is invalid: spec.clusterIPs: Invalid value: []string{"10.7.0.1"}: ' +
+        'failed to allocate IP 10.7.0.1: the provided network does not match the current range',
+    ]);
+    expect((await server.get(`${addresses}/10.7.0.1`)).status).toBe(404);
+  });
+
+  test('VER-5: a refused Service and a dry run leave no IPAddress', async () => {
+    const namespace = await freshNamespace(server);
+    const wrong = service('a', { clusterIP: '10.0.0.41', sessionAffinity: 'Nonsense' });
+    expect((await server.post(at(namespace), wrong)).status).toBe(422);
+    expect((await server.get(`${addresses}/10.0.0.41`)).status).toBe(404);
+    const dry = `${at(namespace)}?dryRun=All`;
+    const made = await server.post(dry, service('b', { clusterIP: '10.0.0.41' }));
+    expect(made.status, made.text).toBe(201);
+    expect((await server.get(`${addresses}/10.0.0.41`)).status).toBe(404);
+  });
+});
+
+describe('VER-5: ranges that come and go', () => {
+  let small: TestServer;
+  beforeAll(async () => {
+    small = await startTestServer({ ...on, serviceRanges });
+    await isReady(small, 'kubernetes');
+  });
+  afterAll(() => small.stop());
+
+  test('VER-5: a full range is extended by another, which addresses keep', async () => {
+    const namespace = await freshNamespace(small);
+    for (let index = 0; index < 6; index += 1) {
+      const made = await small.post(at(namespace), service(`s${index}`));
+      expect(made.status, made.text).toBe(201);
+    }
+    const full = await small.post(at(namespace), service('full'));
+    expect([full.status, full.body.message]).toEqual([
+      500,
+      'Internal error occurred: failed to allocate a serviceIP for Service "full": range is full',
+    ]);
+    await small.post(ranges, range('more', '192.168.7.0/28', 'fd00:7::/112'));
+    await isReady(small, 'more');
+    const made = await small.post(at(namespace), service('seventh'));
+    expect(made.status, made.text).toBe(201);
+    expect(made.body.spec.clusterIP).toMatch(/^192\.168\.7\./);
+    expect((await small.remove(`${ranges}/more`)).status).toBe(200);
+    await eventually(async () => {
+      const ready = readyOf(await small.get(`${ranges}/more`));
+      return ready?.status === 'False' && ready.reason === 'Terminating';
+    }, 'the range that is held');
+    const later = await small.post(at(namespace), service('later'));
+    expect(later.status).toBe(500);
+    // Another range that has its addresses lets it go.
+    await small.post(ranges, range('whole', '192.168.0.0/16', 'fd00:7::/64'));
+    await isReady(small, 'whole');
+    expect((await small.post(at(namespace), service('later'))).status).toBe(201);
+    expect((await small.get(`${addresses}/${made.body.spec.clusterIP}`)).status).toBe(200);
+  });
+});
+
+describe('VER-5: rules of ServiceCIDRs and IPAddresses', () => {
+  const parent = { resource: 'services', namespace: 'default', name: 'a' };
+  test.each<[JsonObject, string]>([
+    [range('a'), 'spec.cidrs: Required value: at least one CIDR required'],
+    [
+      range('a', '10.0.0.0/24', '10.1.0.0/24'),
+      'spec.cidrs: Invalid value: networking.ServiceCIDRSpec{CIDRs:[]string{"10.0.0.0/24", ' +
+        '"10.1.0.0/24"}}: may specify no more than one IP for each IP family, i.e ' +
+        '192.168.0.0/24 and 2001:db8::/64',
+    ],
+    [
+      range('a', '10.0.0.1/24'),
+      'spec.cidrs[0]: Invalid value: "10.0.0.1/24": wrong CIDR format, IP doesn\'t match ' +
+        'network IP address',
+    ],
+    [
+      range('a', '2001:DB8::/64'),
+      'spec.cidrs[0]: Invalid value: "2001:DB8::/64": CIDR not in RFC 5952 canonical format',
+    ],
+    [
+      range('a', '10.0.0.0'),
+      'spec.cidrs[0]: Invalid value: "10.0.0.0": netip.ParsePrefix("10.0.0.0"): no \'/\'',
+    ],
+    [
+      range('a', '10.0.0.0/33'),
+      'spec.cidrs[0]: Invalid value: "10.0.0.0/33": netip.ParsePrefix("10.0.0.0/33"): ' +
+        'prefix length out of range',
+    ],
+    [
+      address('010.0.0.1', parent),
+      'metadata.name: Invalid value: "010.0.0.1": ParseAddr("010.0.0.1"): IPv4 field has ' +
+        'octet with leading zero',
+    ],
+    [
+      address('2001:DB8::1', parent),
+      'metadata.name: Invalid value: "2001:DB8::1": must be a canonical format IP address',
+    ],
+    [address('10.0.0.99'), 'spec.parentRef: Required value'],
+    [address('10.0.0.99', { name: 'a' }), 'spec.parentRef.resource: Required value'],
+  ])('VER-5: refused case %#', async (object, message) => {
+    const path = object['kind'] === 'ServiceCIDR' ? ranges : addresses;
+    const answer = await server.post(path, object);
+    expect(answer.status, answer.text).toBe(422);
+    expect(answer.body.message).toContain(message);
+  });
+
+  test('VER-5: neither ranges nor owners change', async () => {
+    await server.post(ranges, range('fixed', '172.16.0.0/24'));
+    const spec = { cidrs: ['172.16.1.0/24'] };
+    const moved = await server.patch(`${ranges}/fixed`, { spec }, 'merge');
+    expect(moved.body.message).toContain('spec.cidrs: Invalid value');
+    expect(moved.body.message).toContain('field is immutable');
+    await server.post(addresses, address('172.16.0.9', parent));
+    const parentRef = { name: 'b' };
+    const other = await server.patch(`${addresses}/172.16.0.9`, { spec: { parentRef } }, 'merge');
+    expect(other.body.message).toContain('spec.parentRef: Invalid value');
+  });
+});
+
+describe('VER-5: repair', () => {
+  test('VER-5: a wrong record is made anew, and one of no Service goes', async () => {
+    const namespace = await freshNamespace(server);
+    const { body } = await server.post(at(namespace), service('a'));
+    const path = `${addresses}/${body.spec.clusterIP}`;
+    await server.remove(path);
+    const again = await eventually(async () => {
+      const answer = await server.get(path);
+      return answer.status === 200 ? answer : undefined;
+    }, 'the record of the Service');
+    expect(again.body.spec.parentRef).toMatchObject({ namespace, name: 'a' });
+    await server.patch(path, { metadata: { labels: null } }, 'merge');
+    await eventually(async () => {
+      const { metadata } = (await server.get(path)).body;
+      return metadata.labels?.['ipaddress.kubernetes.io/managed-by'] === 'ipallocator.k8s.io';
+    }, 'the labels of the record');
+    const own = (await server.get(path)).body.metadata.labels;
+    const stray = address('10.0.0.77', { resource: 'services', namespace, name: 'a' });
+    await server.post(addresses, { ...stray, metadata: { name: '10.0.0.77', labels: own } });
+    await eventually(
+      async () => (await server.get(`${addresses}/10.0.0.77`)).status === 404,
+      'the removal of a record that no Service has',
+    );
+  });
+});

@@ -1,0 +1,66 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+
+/**
+ * The objects that kube-apiserver 1.32 itself creates before it reports ready, by
+ * `<group>/<version>/<resource>/<namespace>/<name>`: what decides requests, without what differs
+ * from server to server (addresses, identities, descriptions, status).
+ */
+const expected: Record<string, Loose> = JSON.parse(
+  readFileSync(join(import.meta.dirname, 'startup-objects.json'), 'utf8'),
+);
+
+const collections = [
+  ...new Set(Object.keys(expected).map((key) => key.split('/').slice(0, -2).join('/'))),
+];
+
+let server: TestServer;
+let service: Loose;
+/** Answers to lists of the collections, asked for as soon as the server is ready. */
+const lists = new Map<string, Loose>();
+beforeAll(async () => {
+  server = await startTestServer({
+    dialect: 'kubernetes',
+    authorizationModes: ['RBAC'],
+    controllers: ['*'],
+    flowControl: { type: 'priority-and-fairness', objects: 'followed' },
+  });
+  await Promise.all(
+    collections.map(async (collection) => {
+      const root = collection.startsWith('v1/') ? '/api' : '/apis';
+      lists.set(collection, (await server.get(`${root}/${collection}`)).body);
+    }),
+  );
+  service = await server.get('/api/v1/namespaces/default/services/kubernetes');
+});
+afterAll(() => server.stop());
+
+/** The members of an object that `expected` tells of. */
+function decisive({ metadata, aggregationRule, rules, ...object }: Loose): Loose {
+  const { apiVersion: _, kind: _kind, status: _status, description: _text, ...rest } = object;
+  const { annotations, labels } = metadata;
+  const gathered = aggregationRule === undefined ? { rules } : { aggregationRule };
+  return JSON.parse(JSON.stringify({ metadata: { annotations, labels }, ...gathered, ...rest }));
+}
+
+test.each(collections)(
+  'AUTHZ-7, OPS-3: %s holds what the reference starts with, and nothing more',
+  (collection) => {
+    const wanted = Object.entries(expected).filter(([key]) => key.startsWith(`${collection}/`));
+    const body = lists.get(collection) as Loose;
+    const found = Object.fromEntries(
+      body.items.map((one: Loose) => {
+        const { name, namespace = '' } = one.metadata;
+        return [`${collection}/${namespace}/${name}`, decisive(one)];
+      }),
+    );
+    expect(found).toEqual(Object.fromEntries(wanted));
+  },
+);
+
+test('OPS-3: the server’s own Service is there as soon as the server is ready', () => {
+  expect(service.status).toBe(200);
+  expect(service.body.spec.ports[0]).toMatchObject({ name: 'https', port: 443 });
+});

@@ -1,0 +1,269 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  freshNamespace,
+  type Loose,
+  startTestServer,
+  type TestServer,
+} from '../support/harness.ts';
+import { apply, defineThing, managersOf, ownedBy } from './apply-kinds.ts';
+
+let server: TestServer;
+let namespace: string;
+let deployments: string;
+beforeAll(async () => {
+  server = await startTestServer();
+  namespace = await freshNamespace(server);
+  deployments = `/apis/apps/v1/namespaces/${namespace}/deployments`;
+});
+afterAll(async () => {
+  await server.stop();
+});
+
+let count = 0;
+const fresh = () => {
+  count += 1;
+  return `d${count}`;
+};
+
+function deployment(name: string, replicas?: number) {
+  return {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name },
+    spec: {
+      ...(replicas === undefined ? {} : { replicas }),
+      selector: { matchLabels: { app: name } },
+      template: {
+        metadata: { labels: { app: name } },
+        spec: { containers: [{ name: 'c', image: 'i' }] },
+      },
+    },
+  };
+}
+
+const scaleBody = (name: string, replicas: number) => ({
+  apiVersion: 'autoscaling/v1',
+  kind: 'Scale',
+  metadata: { name },
+  spec: { replicas },
+});
+
+describe('of a workload', () => {
+  test('SSA-10: GET gives the Scale, and 404 for what is not there', async () => {
+    const name = fresh();
+    const { body } = await server.post(deployments, deployment(name, 2));
+    const { uid, resourceVersion, creationTimestamp } = body.metadata;
+    const answer = await server.get(`${deployments}/${name}/scale`);
+    expect(answer.body).toEqual({
+      kind: 'Scale',
+      apiVersion: 'autoscaling/v1',
+      metadata: { name, namespace, uid, resourceVersion, creationTimestamp },
+      spec: { replicas: 2 },
+      status: { replicas: 0, selector: `app=${name}` },
+    });
+    const absent = await server.get(`${deployments}/nobody/scale`);
+    expect(absent.status).toBe(404);
+    expect(absent.body.message).toBe('deployments.apps "nobody" not found');
+  });
+
+  test('SSA-10: PUT sets the replicas, which then belong to the writer of the scale', async () => {
+    const name = fresh();
+    await apply(server, `${deployments}/${name}`, deployment(name, 2));
+    const path = `${deployments}/${name}/scale`;
+    const put = await server.put(`${path}?fieldManager=scaler`, scaleBody(name, 5));
+    expect(put.status).toBe(200);
+    expect(put.body.spec).toEqual({ replicas: 5 });
+    const whole = await server.get(`${deployments}/${name}`);
+    expect(whole.body.spec.replicas).toBe(5);
+    expect(whole.body.metadata.generation).toBe(2);
+    expect(ownedBy(whole, 'scaler', 'Update')).toEqual({ 'f:spec': { 'f:replicas': {} } });
+    expect(managersOf(whole)).toEqual(['alice/Apply', 'scaler/Update/scale']);
+    expect(ownedBy(whole, 'alice')['f:spec']['f:replicas']).toBeUndefined();
+    const refused = await apply(server, `${deployments}/${name}`, deployment(name, 2));
+    expect(refused.status).toBe(409);
+    expect(refused.body.details.causes).toEqual([
+      {
+        reason: 'FieldManagerConflict',
+        message: expect.stringContaining('conflict with "scaler" with subresource "scale"'),
+        field: '.spec.replicas',
+      },
+    ]);
+  });
+
+  test('SSA-10: patches of every kind go through the Scale', async () => {
+    const name = fresh();
+    await server.post(deployments, deployment(name, 2));
+    const path = `${deployments}/${name}/scale`;
+    const merged = await server.patch(path, { spec: { replicas: 3 } }, 'merge');
+    expect(merged.body.spec.replicas).toBe(3);
+    const strategic = await server.patch(path, { spec: { replicas: 4 } }, 'strategic');
+    expect(strategic.body.spec.replicas).toBe(4);
+    const ops = [{ op: 'replace', path: '/spec/replicas', value: 5 }];
+    const json = await server.patch(path, ops, 'json');
+    expect(json.body.spec.replicas).toBe(5);
+    const none = await server.patch(path, { spec: { replicas: 0 } }, 'merge');
+    expect(none.body.spec).toEqual({});
+    expect((await server.get(`${deployments}/${name}`)).body.spec.replicas).toBe(0);
+  });
+
+  test('SSA-10: an apply of the scale conflicts with who owns the replicas', async () => {
+    const name = fresh();
+    await apply(server, `${deployments}/${name}`, deployment(name, 2));
+    const path = `${deployments}/${name}/scale`;
+    const refused = await apply(server, path, scaleBody(name, 3), { manager: 'bob' });
+    expect(refused.status).toBe(409);
+    expect(refused.body.details.causes).toEqual([
+      { reason: 'FieldManagerConflict', message: 'conflict with "alice"', field: '.spec.replicas' },
+    ]);
+    const forced = await apply(server, path, scaleBody(name, 3), { manager: 'bob', force: true });
+    expect(forced.status).toBe(200);
+    const whole = await server.get(`${deployments}/${name}`);
+    // Who came by the scale has no time, and so stands first.
+    expect(managersOf(whole)).toEqual(['bob/Apply/scale', 'alice/Apply']);
+    const again = await apply(server, path, scaleBody(name, 3), { manager: 'bob' });
+    expect(again.text).toBe(forced.text);
+  });
+
+  test('SSA-10: a Scale has the name and namespace of the path', async () => {
+    const name = fresh();
+    const { text } = await server.post(deployments, deployment(name, 2));
+    const path = `${deployments}/${name}/scale`;
+    const misnamed = `the name of the object (other) does not match the name on the URL (${name})`;
+    const put = await server.put(path, scaleBody('other', 3));
+    expect([put.status, put.body.message]).toEqual([400, misnamed]);
+    const patched = await server.patch(path, { metadata: { name: 'other' } }, 'merge');
+    expect([patched.status, patched.body.message]).toEqual([400, misnamed]);
+    const nameless = await server.put(path, { ...scaleBody(name, 3), metadata: {} });
+    expect([nameless.status, nameless.body.message]).toEqual([
+      400,
+      `the name of the object (${name} based on URL) was undeterminable: name must be provided`,
+    ]);
+    const away = await server.patch(path, { metadata: { namespace: 'elsewhere' } }, 'merge');
+    expect(away.status).toBe(400);
+    expect(away.body.message).toMatch(/^the namespace of the provided object does not match/);
+    expect((await server.get(`${deployments}/${name}`)).text).toBe(text);
+  });
+
+  test('SSA-10: a Scale must be valid, current and of the object', async () => {
+    const name = fresh();
+    const { body } = await server.post(deployments, deployment(name, 2));
+    const path = `${deployments}/${name}/scale`;
+    const negative = await server.put(path, scaleBody(name, -1));
+    expect(negative.status).toBe(422);
+    expect(negative.body.message).toBe(
+      `Scale.autoscaling "${name}" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal to 0`,
+    );
+    const stale = scaleBody(name, 3) as Loose;
+    stale.metadata.resourceVersion = '1';
+    expect((await server.put(path, stale)).status).toBe(409);
+    const other = scaleBody(name, 3) as Loose;
+    other.metadata.uid = 'other';
+    const uid = body.metadata.uid;
+    const put = await server.put(path, other);
+    expect([put.status, put.body.message]).toEqual([
+      409,
+      `Operation cannot be fulfilled on deployments.apps "${name}": StorageError: invalid object, ` +
+        `Code: 4, Key: /registry/deployments/${namespace}/${name}, ResourceVersion: 0, ` +
+        'AdditionalErrorMsg: Precondition failed: UID in precondition: other, ' +
+        `UID in object meta: ${uid}`,
+    ]);
+    const patched = await server.patch(path, { metadata: { uid: 'other' } }, 'merge');
+    expect([patched.status, patched.body.message]).toEqual([
+      409,
+      `Operation cannot be fulfilled on deployments/scale.apps "${name}": Precondition failed: ` +
+        `UID in precondition: other, UID in object meta: ${uid}`,
+    ]);
+    const wrong = await server.put(path, deployment(name, 3));
+    expect(wrong.status).toBe(400);
+    const text = await server.put(path, { ...scaleBody(name, 3), spec: { replicas: 'many' } });
+    expect(text.status).toBe(400);
+    expect((await server.get(`${deployments}/${name}`)).text).toBe(`${JSON.stringify(body)}\n`);
+  });
+});
+
+describe('of a custom kind', () => {
+  const scale = {
+    specReplicasPath: '.spec.size.count',
+    statusReplicasPath: '.status.count',
+    labelSelectorPath: '.status.selector',
+  };
+  const loose = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
+
+  test('SSA-10: the definition says where the replicas stand', async () => {
+    const properties = { spec: loose, status: loose };
+    const kind = await defineThing(server, [{ properties, subresources: { scale, status: {} } }]);
+    const path = `${kind.path(namespace)}/one`;
+    await apply(server, path, kind.body('one', { spec: { size: { count: 2 } } }));
+    const counted = { status: { count: 1, selector: 'a=b' } };
+    await server.patch(`${path}/status`, counted, 'merge');
+    const seen = await server.get(`${path}/scale`);
+    expect(seen.body.spec).toEqual({ replicas: 2 });
+    expect(seen.body.status).toEqual({ replicas: 1, selector: 'a=b' });
+    const put = await server.put(`${path}/scale?fieldManager=scaler`, scaleBody('one', 7));
+    expect(put.status).toBe(200);
+    const whole = await server.get(path);
+    expect(whole.body.spec).toEqual({ size: { count: 7 } });
+    expect(ownedBy(whole, 'scaler', 'Update')).toEqual({
+      'f:spec': { 'f:size': { 'f:count': {} } },
+    });
+    const strategic = await server.patch(`${path}/scale`, {}, 'strategic');
+    expect(strategic.status).toBe(415);
+  });
+
+  test('SSA-10: a write makes the place of the replicas where there is none', async () => {
+    const properties = { spec: loose };
+    const kind = await defineThing(server, [{ properties, subresources: { scale } }]);
+    const path = `${kind.path(namespace)}/one`;
+    await apply(server, path, kind.body('one', { spec: { x: 1 } }));
+    const unset = await server.patch(
+      `${path}/scale`,
+      { metadata: { labels: { a: 'b' } } },
+      'merge',
+    );
+    expect([unset.status, unset.body.message]).toEqual([
+      400,
+      'the spec replicas field ".spec.size.count" cannot be empty',
+    ]);
+    const negative = await server.put(`${path}/scale`, scaleBody('one', -1));
+    expect([negative.status, negative.body.details.causes]).toEqual([
+      422,
+      [
+        {
+          reason: 'FieldValueInvalid',
+          message: 'Invalid value: -1: should be a non-negative integer',
+          field: '.spec.size.count',
+        },
+      ],
+    ]);
+    const put = await server.put(`${path}/scale`, scaleBody('one', 7));
+    expect(put.status).toBe(200);
+    expect((await server.get(path)).body.spec).toEqual({ x: 1, size: { count: 7 } });
+  });
+});
+
+describe('status', () => {
+  test('SSA-10: applies to status and to the object own apart', async () => {
+    const properties = {
+      spec: { type: 'object', additionalProperties: { type: 'string' } },
+      status: { type: 'object', additionalProperties: { type: 'string' } },
+    };
+    const kind = await defineThing(server, [{ properties, subresources: { status: {} } }]);
+    const path = `${kind.path(namespace)}/one`;
+    const both = kind.body('one', { spec: { a: '1' }, status: { s: '1' } });
+    expect((await apply(server, `${path}/status`, both)).status).toBe(404);
+    const object = await apply(server, path, both);
+    expect(object.body.status).toBeUndefined();
+    expect(ownedBy(object, 'alice')).toEqual({ 'f:spec': { 'f:a': {} } });
+    const status = await apply(server, `${path}/status`, both);
+    expect(status.status).toBe(200);
+    expect(status.body.status).toEqual({ s: '1' });
+    expect(managersOf(status).sort()).toEqual(['alice/Apply', 'alice/Apply/status']);
+    const entries = status.body.metadata.managedFields as Loose[];
+    expect(entries.find((entry) => entry.subresource === 'status').fieldsV1).toEqual({
+      'f:status': { 'f:s': {} },
+    });
+    const again = await apply(server, path, kind.body('one', { spec: { b: '1' } }));
+    expect(again.body.status).toEqual({ s: '1' });
+    expect(again.body.spec).toEqual({ b: '1' });
+  });
+});

@@ -1,0 +1,188 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+
+let server: TestServer;
+let made = 0;
+let pods = '';
+let budgets = '';
+
+beforeAll(async () => {
+  server = await startTestServer({ dialect: 'kubernetes' });
+});
+afterAll(() => server.stop());
+
+/** Each test has a namespace, so that its budgets are its own. */
+beforeEach(async () => {
+  made += 1;
+  const name = `evictions-${made}`;
+  await server.post('/api/v1/namespaces', { metadata: { name } });
+  pods = `/api/v1/namespaces/${name}/pods`;
+  budgets = `/apis/policy/v1/namespaces/${name}/poddisruptionbudgets`;
+});
+
+/** A pod that a finalizer keeps, so that what an eviction did to it can be seen. */
+async function makePod(status: Loose): Promise<void> {
+  const metadata = { name: 'p', labels: { app: 'a' }, finalizers: ['example.com/seen'] };
+  const spec = { containers: [{ name: 'a', image: 'i:1' }], nodeName: 'n' };
+  const answer = await server.post(pods, { metadata, spec });
+  expect(answer.status, answer.text).toBe(201);
+  const patched = await server.patch(`${pods}/p/status`, { status }, 'merge');
+  expect(patched.status, patched.text).toBe(200);
+}
+
+async function makeBudget(name: string, status: Loose, spec: Loose = {}): Promise<void> {
+  const selector = { matchLabels: { app: 'a' } };
+  const answer = await server.post(budgets, { metadata: { name }, spec: { selector, ...spec } });
+  expect(answer.status, answer.text).toBe(201);
+  const counted = { status: { observedGeneration: 1, expectedPods: 2, ...status } };
+  const patched = await server.patch(`${budgets}/${name}/status`, counted, 'merge');
+  expect(patched.status, patched.text).toBe(200);
+}
+
+const evict = (deleteOptions?: Loose) =>
+  server.post(`${pods}/p/eviction`, {
+    apiVersion: 'policy/v1',
+    kind: 'Eviction',
+    metadata: { name: 'p' },
+    ...(deleteOptions === undefined ? {} : { deleteOptions }),
+  });
+
+const ready = { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] };
+const unready = { phase: 'Running', conditions: [{ type: 'Ready', status: 'False' }] };
+const marked = { type: 'DisruptionTarget', status: 'True', reason: 'EvictionByEvictionAPI' };
+const none = { disruptionsAllowed: 0, currentHealthy: 1, desiredHealthy: 2 };
+const enough = { disruptionsAllowed: 0, currentHealthy: 2, desiredHealthy: 2 };
+
+async function isGoing(): Promise<boolean> {
+  const { body } = await server.get(`${pods}/p`);
+  const isMarked = (body.status.conditions ?? []).some((one: Loose) => one.type === marked.type);
+  const isDeleted = body.metadata.deletionTimestamp !== undefined;
+  expect(isMarked, 'both or neither').toBe(isDeleted);
+  return isDeleted;
+}
+
+describe('the pod', () => {
+  test('API-6: is named by an Eviction of either version', async () => {
+    await makePod(ready);
+    for (const [version, status] of [
+      ['v1alpha1', 400],
+      ['v1beta1', 201],
+    ]) {
+      const body = { apiVersion: `policy/${version}`, kind: 'Eviction', metadata: { name: 'p' } };
+      expect((await server.post(`${pods}/p/eviction`, body)).status).toBe(status);
+    }
+  });
+
+  test('API-6: says in its status why it goes', async () => {
+    await makePod(ready);
+    expect((await evict()).status).toBe(201);
+    const { body } = await server.get(`${pods}/p`);
+    expect(body.metadata.deletionTimestamp).toBeDefined();
+    const message = 'Eviction API: evicting';
+    expect(body.status.conditions).toMatchObject([{ type: 'Ready' }, { ...marked, message }]);
+    const writers = (body.metadata.managedFields ?? []).map((one: Loose) => one.subresource);
+    expect(writers).toEqual([undefined, 'status']);
+  });
+
+  test('API-6: stays as it is in a dry run, asked for on either side', async () => {
+    await makePod(ready);
+    expect((await evict({ dryRun: ['All'] })).status).toBe(201);
+    expect(await isGoing()).toBe(false);
+  });
+
+  test('API-6: is only what the client meant', async () => {
+    await makePod(ready);
+    for (const preconditions of [{ uid: 'other' }, { resourceVersion: '1' }]) {
+      const answer = await evict({ preconditions });
+      expect([answer.status, answer.body.reason]).toEqual([409, 'Conflict']);
+    }
+    expect(await isGoing()).toBe(false);
+    const { resourceVersion, uid } = (await server.get(`${pods}/p`)).body.metadata;
+    expect((await evict({ preconditions: { resourceVersion, uid } })).status).toBe(201);
+    expect(await isGoing()).toBe(true);
+  });
+});
+
+describe('its budget', () => {
+  test.each([
+    ['a ready pod', ready, none, {}, false],
+    ['an unready pod, too few healthy', unready, none, {}, false],
+    ['an unready pod, enough healthy', unready, enough, {}, true],
+    [
+      'an unready pod that may always go',
+      unready,
+      none,
+      { unhealthyPodEvictionPolicy: 'AlwaysAllow' },
+      true,
+    ],
+    [
+      'a ready pod of such a budget',
+      ready,
+      none,
+      { unhealthyPodEvictionPolicy: 'AlwaysAllow' },
+      false,
+    ],
+    ['a pending pod', { phase: 'Pending' }, none, {}, true],
+    ['a pod that has ended', { phase: 'Failed' }, none, {}, true],
+  ])('API-6: counts, or not: %s', async (_, status, counts, spec, goes) => {
+    await makePod(status);
+    await makeBudget('b', counts, spec);
+    const answer = await evict();
+    expect(answer.status, answer.text).toBe(goes ? 201 : 429);
+    expect(await isGoing()).toBe(goes);
+    expect((await server.get(`${budgets}/b`)).body.status.disruptedPods).toBeUndefined();
+  });
+
+  test('API-6: the last disruption it allows is told by its condition', async () => {
+    await makePod(ready);
+    await makeBudget('b', { disruptionsAllowed: 1, currentHealthy: 3, desiredHealthy: 2 });
+    expect((await evict()).status).toBe(201);
+    const { status } = (await server.get(`${budgets}/b`)).body;
+    expect(Object.keys(status.disruptedPods)).toEqual(['p']);
+    expect(status.disruptionsAllowed).toBe(0);
+    expect(status.conditions).toMatchObject([
+      { type: 'DisruptionAllowed', status: 'False', reason: 'InsufficientPods' },
+    ]);
+  });
+
+  const failed = { type: 'DisruptionAllowed', status: 'False', message: 'no scale' };
+  const lastTransitionTime = '2026-01-01T00:00:00Z';
+  const currently = 'The disruption budget b does not allow evicting pods currently';
+  test.each([
+    [none, 'The disruption budget b needs 2 healthy pods and has 1 currently'],
+    [{ ...none, currentHealthy: 3 }, currently],
+    [
+      { ...none, conditions: [{ ...failed, reason: 'SyncFailed', lastTransitionTime }] },
+      `${currently} because it failed sync: no scale`,
+    ],
+    [
+      {
+        ...none,
+        currentHealthy: 3,
+        conditions: [{ ...failed, reason: 'Other', lastTransitionTime }],
+      },
+      `${currently} (Other): no scale`,
+    ],
+  ])('API-6: %j says why not now', async (counts, message) => {
+    await makePod(ready);
+    await makeBudget('b', counts);
+    const answer = await evict();
+    expect(answer.body).toMatchObject({
+      message: "Cannot evict pod as it would violate the pod's disruption budget.",
+      reason: 'TooManyRequests',
+      details: { causes: [{ reason: 'DisruptionBudget', message }] },
+      code: 429,
+    });
+    expect(answer.headers['retry-after']).toBeUndefined();
+  });
+
+  test('API-6: there is one at most', async () => {
+    await makePod(ready);
+    for (const name of ['b', 'c']) await makeBudget(name, { ...none, disruptionsAllowed: 1 });
+    const answer = await evict();
+    expect([answer.status, answer.body.message]).toEqual([
+      500,
+      'This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.',
+    ]);
+  });
+});

@@ -1,0 +1,63 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import {
+  type AdmissionService,
+  configure,
+  startAdmissionService,
+  webhook,
+} from '../admission/admission-service.ts';
+import {
+  configMap,
+  eventually,
+  freshNamespace,
+  startTestServer,
+  type TestServer,
+} from '../support/harness.ts';
+import { type SkippingClock, skippingClock } from '../support/skipping-clock.ts';
+
+/** After this long, no write that was admitted before can reach the store any more. */
+const lateWritesMs = 60_000;
+
+let service: AdmissionService;
+let clock: SkippingClock;
+let server: TestServer;
+
+beforeAll(async () => {
+  service = await startAdmissionService();
+  clock = skippingClock();
+  server = await startTestServer({ clock });
+});
+afterAll(async () => {
+  await server.stop();
+  await service.stop();
+});
+
+test('DEL-4: an object whose create overtakes the deletion of its namespace goes, too', async () => {
+  const namespace = await freshNamespace(server);
+  const at = `/api/v1/namespaces/${namespace}`;
+  let admit = () => {};
+  service.reply('/slow', ({ body }) => {
+    const { apiVersion, kind, request } = body;
+    const response = { apiVersion, kind, response: { uid: request.uid, allowed: true } };
+    return new Promise((resolve) => {
+      admit = () => resolve(response);
+    });
+  });
+  const slow = webhook(service, { path: '/slow', namespace, timeoutSeconds: 30 });
+  const { remove } = await configure(server, 'validating', [slow]);
+  const creating = server.post(`${at}/configmaps`, configMap('late'));
+  await eventually(async () => service.at('/slow').length === 1, 'the create to be in admission');
+  expect(clock.isWaiting(lateWritesMs)).toBe(false);
+  await server.remove(at);
+  await eventually(async () => (await server.get(at)).status === 404, 'the namespace to go');
+  // The first sweep is over; another one is planned.
+  await eventually(async () => clock.isWaiting(lateWritesMs), 'the first sweep');
+  admit();
+  expect((await creating).status).toBe(201);
+  expect((await server.get(`${at}/configmaps/late`)).status).toBe(200);
+  await remove();
+  clock.skip(lateWritesMs);
+  await eventually(
+    async () => (await server.get(`${at}/configmaps/late`)).status === 404,
+    'the object to go',
+  );
+});

@@ -1,0 +1,143 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
+import { dataMap, freshName } from './apply-kinds.ts';
+
+let server: TestServer;
+let maps: string;
+let accounts: string;
+beforeAll(async () => {
+  server = await startTestServer();
+  const core = `/api/v1/namespaces/${await freshNamespace(server)}`;
+  maps = `${core}/configmaps`;
+  accounts = `${core}/serviceaccounts`;
+});
+afterAll(() => server.stop());
+
+async function freshMap(): Promise<string> {
+  const name = freshName();
+  await server.post(maps, dataMap(name, { a: '1' }));
+  return `${maps}/${name}`;
+}
+
+async function freshAccount(): Promise<string> {
+  const name = freshName();
+  const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name } };
+  await server.post(accounts, { ...account, secrets: [{ name: 'a' }, { name: 'b' }] });
+  return `${accounts}/${name}`;
+}
+
+describe('a strategic merge patch whose result is refused', () => {
+  const strict = '?fieldValidation=Strict';
+
+  test('PATCH-3, FV-2: the refusal shows what is left of the patch once it is merged', async () => {
+    const path = await freshAccount();
+    const patch = {
+      foo: 1,
+      secrets: [{ name: 'a' }],
+      '$setElementOrder/secrets': [{ name: 'a' }, { name: 'b' }],
+      metadata: { labels: { gone: null, l: 'x' }, annotations: { $patch: 'replace', an: 'y' } },
+    };
+    const refused = await server.patch(`${path}${strict}`, patch, 'strategic');
+    expect(refused.status).toBe(400);
+    expect(refused.body.message).toBe(
+      ' "" is invalid: patch: Invalid value: ' +
+        '"map[foo:1 metadata:map[annotations:map[$patch:replace an:y] labels:map[l:x]]]": ' +
+        'strict decoding error: unknown field "foo"',
+    );
+  });
+
+  test('PATCH-3: of a list that is not ordered it shows all', async () => {
+    const path = await freshAccount();
+    const patch = { bar: 1, $retainKeys: ['secrets', 'metadata', 'bar'], secrets: [{ name: 'a' }] };
+    const refused = await server.patch(`${path}${strict}`, patch, 'strategic');
+    expect(refused.body.message).toMatch(/"map\[bar:1 secrets:\[map\[name:a\]\]\]"/);
+  });
+});
+
+describe('directives that are none', () => {
+  test('PATCH-3: null is no directive where nothing is merged into', async () => {
+    const path = await freshMap();
+    const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'x', uid: 'u', $patch: null };
+    const patched = await server.patch(
+      path,
+      { metadata: { ownerReferences: [owner] } },
+      'strategic',
+    );
+    expect(patched.status).toBe(200);
+    const { $patch: _, ...kept } = owner;
+    expect(patched.body.metadata.ownerReferences).toEqual([kept]);
+  });
+
+  test.each([
+    [5, '%!s(int64=5)'],
+    [true, '%!s(bool=true)'],
+    [null, '%!s(<nil>)'],
+    ['x', 'x'],
+  ])('PATCH-3: %j is told as upstream prints it', async (directive, text) => {
+    const path = await freshMap();
+    const refused = await server.patch(path, { metadata: { $patch: directive } }, 'strategic');
+    expect(refused.status).toBe(400);
+    expect(refused.body.message).toMatch(`unknown patch type: ${text} in map: map[$patch:`);
+  });
+
+  test('PATCH-3: an order that is null', async () => {
+    const path = await freshAccount();
+    const order = { '$setElementOrder/secrets': null };
+    const refused = await server.patch(path, order, 'strategic');
+    expect(refused.status).toBe(400);
+    expect(refused.body.message).toBe('expected a []interface {}, but received a %!s(<nil>)');
+  });
+});
+
+describe('the order of a list', () => {
+  test('PATCH-3: an order of what are no items is refused', async () => {
+    const path = await freshAccount();
+    const order = { '$setElementOrder/secrets': [{ name: 'a' }, null] };
+    const refused = await server.patch(path, order, 'strategic');
+    expect(refused.status).toBe(400);
+    expect(refused.body.message).toBe('value for key 1 is not a map');
+    const found = { '$setElementOrder/secrets': [{ name: 'b' }, { name: 'a' }, null] };
+    const other = await server.patch(path, found, 'strategic');
+    expect(other.status).toBe(400);
+    expect(other.body.message).toMatch(/^expected a map\[string\]interface \{\}, but received a /);
+  });
+
+  test('PATCH-3: only deletions may stand behind the last of the order', async () => {
+    const path = await freshAccount();
+    const order = { '$setElementOrder/secrets': [{ name: 'b' }] };
+    const replaced = { ...order, secrets: [{ name: 'b' }, { $patch: 'replace' }] };
+    const refused = await server.patch(path, replaced, 'strategic');
+    expect(refused.status).toBe(400);
+    expect(refused.body.message).toMatch(/^The order in patch list:/);
+    const deleted = { ...order, secrets: [{ name: 'b' }, { name: 'a', $patch: 'delete' }] };
+    const done = await server.patch(path, deleted, 'strategic');
+    expect(done.body.secrets).toEqual([{ name: 'b' }]);
+  });
+});
+
+describe('a patched document that is refused', () => {
+  const strict = '?fieldValidation=Strict';
+  const shownOf = (message: string): string =>
+    JSON.parse(/Invalid value: ("\{.*\}"): strict decoding/.exec(message)?.[1] ?? '""');
+
+  test('PATCH-2: what a merge patch put there is shown sorted', async () => {
+    const path = await freshAccount();
+    const secrets = [{ zoo: 1, name: 'a', extra: { b: 1, a: [{ d: 1, c: 2 }] } }];
+    const refused = await server.patch(`${path}${strict}`, { secrets }, 'merge');
+    expect(refused.status).toBe(400);
+    const sorted = '"secrets":[{"extra":{"a":[{"c":2,"d":1}],"b":1},"name":"a","zoo":1}]';
+    expect(shownOf(refused.body.message)).toContain(sorted);
+  });
+
+  test('PATCH-1: what an operation put there is shown as it was given', async () => {
+    const path = await freshAccount();
+    const secrets = [{ zoo: 1, name: 'a', extra: { b: 1, a: 2 } }];
+    const operation = { op: 'add', path: '/secrets', value: secrets };
+    const refused = await server.patch(`${path}${strict}`, [operation], 'json');
+    expect(refused.status).toBe(400);
+    expect(shownOf(refused.body.message)).toContain(`"secrets":${JSON.stringify(secrets)}`);
+    const inside = { op: 'add', path: '/secrets/0/more', value: { z: 1, y: 2 } };
+    const again = await server.patch(`${path}${strict}`, [operation, inside], 'json');
+    expect(shownOf(again.body.message)).toMatch(/"more":\{"z":1,"y":2\},"name":"a","zoo":1\}\]/);
+  });
+});

@@ -1,0 +1,129 @@
+import type { JsonObject } from '@wheelhouse/machinery';
+import { readFeatureGates } from '@wheelhouse/server/testing';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  eventually,
+  freshNamespace,
+  startTestServer,
+  type TestServer,
+} from '../support/harness.ts';
+
+const featureGates = readFeatureGates(['InPlacePodVerticalScaling=true']).gates;
+
+let server: TestServer;
+let namespace: string;
+beforeAll(async () => {
+  const controllers = ['namespace-controller', 'resourcequota-controller'];
+  server = await startTestServer({ dialect: 'kubernetes', featureGates, controllers });
+  namespace = await freshNamespace(server);
+});
+afterAll(() => server.stop());
+
+const pods = (name = '') => `/api/v1/namespaces/${namespace}/pods${name === '' ? '' : `/${name}`}`;
+
+async function podOf(name: string, resources: JsonObject, spec: JsonObject = {}): Promise<void> {
+  const made = await server.post(pods(), {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name },
+    spec: { containers: [{ name: 'c', image: 'i', resources }], ...spec },
+  });
+  expect(made.status, made.text).toBe(201);
+}
+
+const resized = (name: string, resources: JsonObject, more: JsonObject = {}) =>
+  server.patch(
+    `${pods(name)}/resize`,
+    { spec: { containers: [{ name: 'c', resources, ...more }] } },
+    'strategic',
+  );
+
+describe('VER-5: pods/resize', () => {
+  test('VER-5: changes what a container asks for, and nothing else', async () => {
+    await podOf('a', { requests: { cpu: '100m' } });
+    const { body: before } = await server.get(pods('a'));
+    expect(before.spec.containers[0].resizePolicy).toEqual([
+      { resourceName: 'cpu', restartPolicy: 'NotRequired' },
+    ]);
+    const answer = await resized('a', { requests: { cpu: '200m' } }, { image: 'other' });
+    expect(answer.status, answer.text).toBe(200);
+    expect(answer.body.status.resize).toBe('Proposed');
+    expect(answer.body.spec.containers[0]).toMatchObject({
+      image: 'i',
+      resources: { requests: { cpu: '200m' } },
+    });
+    const plain = await server.patch(
+      pods('a'),
+      { spec: { containers: [{ name: 'c', resources: { requests: { cpu: '300m' } } }] } },
+      'strategic',
+    );
+    expect(plain.status).toBe(422);
+    expect((await server.get(`${pods('a')}/resize`)).body.metadata.name).toBe('a');
+  });
+
+  test.each<[JsonObject, string]>([
+    [{ requests: { memory: '1Gi', cpu: '1' }, limits: { cpu: '1', memory: '1Gi' } }, 'QOS Class'],
+    [{ requests: { cpu: null } }, 'resource requests cannot be removed'],
+    [{ requests: { 'ephemeral-storage': '1Gi' } }, 'only cpu and memory resources are mutable'],
+  ])('VER-5: refuses %j', async (resources, why) => {
+    const name = `b${Math.abs(JSON.stringify(resources).length)}`;
+    await podOf(name, { requests: { cpu: '100m', memory: '1Mi' } });
+    const answer = await resized(name, resources);
+    expect([answer.status, answer.body.message]).toEqual([422, expect.stringContaining(why)]);
+  });
+
+  test('VER-5: refuses policies that cannot be', async () => {
+    const made = await server.post(pods(), {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'p' },
+      spec: {
+        restartPolicy: 'Never',
+        containers: [
+          {
+            name: 'c',
+            image: 'i',
+            resizePolicy: [{ resourceName: 'disk', restartPolicy: 'RestartContainer' }],
+          },
+        ],
+      },
+    });
+    expect(made.body.message).toContain(
+      'spec.containers[0].resizePolicy: Unsupported value: "disk": supported values: "cpu", "memory"',
+    );
+    expect(made.body.message).toContain("must be 'NotRequired' when `restartPolicy` is 'Never'");
+  });
+
+  test('VER-5: counts towards quotas and limits', async () => {
+    await podOf('q', { requests: { cpu: '100m' } });
+    const hard = { 'requests.cpu': '1' };
+    await server.post(`/api/v1/namespaces/${namespace}/resourcequotas`, {
+      apiVersion: 'v1',
+      kind: 'ResourceQuota',
+      metadata: { name: 'q' },
+      spec: { hard },
+    });
+    await eventually(async () => {
+      const path = `/api/v1/namespaces/${namespace}/resourcequotas/q`;
+      return (await server.get(path)).body.status?.used?.['requests.cpu'] !== undefined;
+    }, 'the quota');
+    const refused = await resized('q', { requests: { cpu: '900m' } });
+    expect([refused.status, refused.body.message]).toEqual([
+      403,
+      expect.stringContaining('exceeded quota: q'),
+    ]);
+  });
+
+  test('VER-5: is not there while the gate is off', async () => {
+    const plain = await startTestServer();
+    try {
+      const own = await freshNamespace(plain);
+      expect((await plain.get(`/api/v1/namespaces/${own}/pods/a/resize`)).status).toBe(404);
+      const { resources } = (await plain.get('/api/v1')).body;
+      const names = resources.map((one: { name: string }) => one.name);
+      expect(names).not.toContain('pods/resize');
+    } finally {
+      await plain.stop();
+    }
+  });
+});

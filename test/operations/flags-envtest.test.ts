@@ -1,0 +1,94 @@
+import { X509Certificate } from 'node:crypto';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { connect as connectTls } from 'node:tls';
+import { issueCertificate } from '@wheelhouse/server/testing';
+import { expect, test } from 'vitest';
+import { flagRuns } from './flags-run.ts';
+
+const { path, refuses, run, start } = flagRuns();
+const dayMs = 24 * 60 * 60 * 1000;
+
+function certificateFor(name: string) {
+  const now = Date.now();
+  const validity = { notBefore: now - dayMs, notAfter: now + dayMs };
+  return issueCertificate({ commonName: name, usage: 'server', hosts: ['127.0.0.1'], ...validity });
+}
+
+/** A directory as a test environment prepares it, with a pair for the server in it. */
+function suppliedDirectory(name: string) {
+  const directory = path(name);
+  const { certificatePem, keyPem } = certificateFor(name);
+  mkdirSync(directory);
+  writeFileSync(join(directory, 'apiserver.crt'), certificatePem);
+  writeFileSync(join(directory, 'apiserver.key'), keyPem);
+  const files = () =>
+    readdirSync(directory).map((file) => [file, readFileSync(join(directory, file), 'utf8')]);
+  return { directory, certificatePem, files };
+}
+
+function servedAt(port: number): Promise<X509Certificate> {
+  return new Promise((resolve, reject) => {
+    const socket = connectTls({ host: '127.0.0.1', port, rejectUnauthorized: false }, () => {
+      const certificate = socket.getPeerX509Certificate();
+      socket.destroy();
+      if (certificate === undefined) reject(new Error('no certificate is served'));
+      else resolve(certificate);
+    });
+    socket.on('error', reject);
+  });
+}
+
+test('PLANE-1: the pair in --cert-dir is served, and nothing there changes', async () => {
+  const { directory, certificatePem, files } = suppliedDirectory('supplied');
+  const before = files();
+  const { port, get, as } = await start(
+    `--cert-dir=${directory}`,
+    '--insecure-port=0',
+    '--advertise-address=127.0.0.1',
+    '--service-cluster-ip-range=10.0.0.0/24',
+    '--allow-privileged=true',
+    '--authorization-mode=RBAC',
+    '--disable-admission-plugins=ServiceAccount',
+    '--controllers=api-server',
+  );
+  expect((await servedAt(port)).fingerprint256).toBe(
+    new X509Certificate(certificatePem).fingerprint256,
+  );
+  expect(files()).toEqual(before);
+  const { items } = (await get('/api/v1/componentstatuses', as)).body;
+  const manager = items.find(
+    (one: { metadata: { name: string } }) => one.metadata.name === 'controller-manager',
+  );
+  expect(manager.conditions[0].status).toBe('False');
+});
+
+test('PLANE-1: --cert-dir is not used next to --tls-cert-file', async () => {
+  const { directory, files } = suppliedDirectory('unused');
+  const before = files();
+  const { certificatePem, keyPem } = certificateFor('other');
+  writeFileSync(path('other.crt'), certificatePem);
+  writeFileSync(path('other.key'), keyPem);
+  const pair = [
+    `--tls-cert-file=${path('other.crt')}`,
+    `--tls-private-key-file=${path('other.key')}`,
+  ];
+  const { port } = await start(`--cert-dir=${directory}`, ...pair);
+  expect((await servedAt(port)).subject).toBe('CN=other');
+  expect(files()).toEqual(before);
+});
+
+test('PLANE-1: a pair that cannot be served stops the start, and stays', async () => {
+  const { directory, files } = suppliedDirectory('mixed');
+  writeFileSync(join(directory, 'apiserver.key'), certificateFor('other').keyPem);
+  const before = files();
+  await refuses('the private key is not that of', `--cert-dir=${directory}`);
+  expect(files()).toEqual(before);
+});
+
+test('PLANE-1: the description has no --insecure-port, which older releases had', async () => {
+  const { stdout } = await run('serve', '--help');
+  expect(stdout).toMatch(/^\s*--cert-dir\b/m);
+  expect(stdout).not.toMatch(/^\s*--insecure-(port|bind-address)\b/m);
+  await refuses('there is no port without authentication', '--insecure-port=8080');
+});

@@ -1,0 +1,66 @@
+import { describe, expect, test } from 'vitest';
+import { configMap } from '../support/harness.ts';
+import { flagRuns } from './flags-run.ts';
+
+const { start, refuses } = flagRuns();
+
+describe('flags of upstream’s process', () => {
+  test('VER-7: can say what is done anyway', async () => {
+    const { get, post, remove, as } = await start(
+      '--profiling=false',
+      '--contention-profiling=false',
+      '--debug-socket-path=',
+      '--enable-garbage-collector',
+      '--watch-cache=true',
+      '--watch-cache-sizes=pods#1000,deployments.apps#100',
+      '--storage-initialization-timeout=30s',
+      '--delete-collection-workers=1',
+      '--max-connection-bytes-per-sec=0',
+      '--permit-address-sharing',
+      '--permit-port-sharing=false',
+      '--peer-ca-file=',
+      '--peer-advertise-ip=',
+      '--peer-advertise-port=',
+      '--log-flush-frequency=1s',
+      '--log-text-info-buffer-size=0',
+      '--log-text-split-stream=false',
+      '--vmodule=',
+    );
+    expect((await get('/readyz', as)).status).toBe(200);
+    expect((await get('/debug/pprof/', as)).status).toBe(404);
+    const path = '/api/v1/namespaces/default/configmaps';
+    const labels = { of: 'test' };
+    for (const name of ['a', 'b', 'c']) {
+      await post(path, configMap(name, { metadata: { name, labels } }), as);
+    }
+    const selected = `${path}?labelSelector=of%3Dtest`;
+    expect((await get(selected, as)).body.items.length).toBe(3);
+    expect((await remove(selected, undefined, as)).status).toBe(200);
+    expect((await get(selected, as)).body.items).toEqual([]);
+  });
+
+  test.each([
+    ['--profiling', '--profiling=true: this process has no profiles to show at /debug/pprof/'],
+    ['--contention-profiling', 'this process has no profiles to show'],
+    ['--debug-socket-path=/run/debug.sock', 'this process has no profiles to show'],
+    ['--enable-garbage-collector=false', 'deletions always do what they are asked for'],
+    ['--watch-cache=false', 'everything is read from the watch cache'],
+    ['--watch-cache-sizes=pods#0', 'everything is read from the watch cache'],
+    ['--watch-cache-sizes=pods', 'invalid value of watch cache size: pods'],
+    ['--watch-cache-sizes=pods#x', 'invalid size of watch cache size: pods#x'],
+    ['--watch-cache-sizes=pods#-1', 'watch cache size cannot be negative: pods#-1'],
+    [
+      '--storage-initialization-timeout=-1s',
+      '--storage-initialization-timeout can not be negative value',
+    ],
+    ['--delete-collection-workers=0', '--delete-collection-workers must be greater than 0'],
+    ['--max-connection-bytes-per-sec=5', 'there are no streams into containers'],
+    ['--permit-port-sharing', 'this runtime cannot share a port (SO_REUSEPORT)'],
+    ['--peer-ca-file=/ca.crt', 'requests are not passed on to other servers'],
+    ['--egress-selector-config-file=/e.yaml', 'connections go out directly'],
+    ['--tracing-config-file=/t.yaml', 'this server records no traces'],
+    ['--log-text-info-buffer-size=1Ki', 'lines of the log are written at once'],
+    ['--log-text-split-stream', 'the log goes to the standard error alone'],
+    ['--vmodule=a=1,b=2', '--vmodule=a=1,b=2: the log knows no source files, use -v'],
+  ])('VER-7: %s stops the start', (flag, message) => refuses(message, flag));
+});

@@ -1,0 +1,97 @@
+import { describe, expect, test } from 'vitest';
+import type { Loose } from '../support/harness.ts';
+import { flagRuns } from './flags-run.ts';
+
+const { start, refuses } = flagRuns();
+const account = '/api/v1/namespaces/default/serviceaccounts/reader';
+
+const claimsOf = (token: string): Loose =>
+  JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString());
+
+/** A server with an account, a pod of its, and a call that asks for a token. */
+async function started(...flags: string[]) {
+  const served = await start(...flags, '--disable-admission-plugins=ServiceAccount');
+  const { post, as } = served;
+  const namespace = 'default';
+  const accounts = `/api/v1/namespaces/${namespace}/serviceaccounts`;
+  const metadata = { name: 'reader', namespace };
+  await post(accounts, { apiVersion: 'v1', kind: 'ServiceAccount', metadata }, as);
+  const pod = {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'p', namespace },
+    spec: { serviceAccountName: 'reader', containers: [{ name: 'c', image: 'i' }] },
+  };
+  expect((await post(`/api/v1/namespaces/${namespace}/pods`, pod, as)).status).toBe(201);
+  const ask = (spec: Loose) =>
+    post(
+      `${account}/token`,
+      { apiVersion: 'authentication.svc.io/v1', kind: 'TokenRequest', spec },
+      as,
+    );
+  return { ...served, ask };
+}
+
+const boundObjectRef = { kind: 'Pod', apiVersion: 'v1', name: 'p' };
+const yearSeconds = 365 * 24 * 60 * 60;
+
+describe('how long tokens are good', () => {
+  test('AUTHN-6: --service-account-max-token-expiration shortens what is asked for', async () => {
+    const { ask, server } = await started('--service-account-max-token-expiration=2h');
+    const { status, body, warnings } = await ask({ expirationSeconds: 10_000 });
+    expect(status).toBe(201);
+    expect(warnings).toEqual(['requested expiration of 10000 seconds shortened to 7200 seconds']);
+    expect(body.spec.expirationSeconds).toBe(7200);
+    const { exp, iat } = claimsOf(body.status.token);
+    expect(exp - iat).toBe(7200);
+    expect((await ask({ expirationSeconds: 7200 })).warnings).toEqual([]);
+    const said =
+      'service-account-extend-token-expiration is true, enabling tokens valid up to 31536000 seconds, which is longer than service-account-max-token-expiration set to 2h0m0s';
+    expect(server.lines().map(({ msg }) => msg)).toContain(said);
+  });
+
+  test('AUTHN-6: what admission puts into pods is good for a year', async () => {
+    const { ask } = await started('--service-account-max-token-expiration=2h');
+    const { body } = await ask({ expirationSeconds: 3607, boundObjectRef });
+    const { exp, iat, ...rest } = claimsOf(body.status.token);
+    expect(exp - iat).toBe(yearSeconds);
+    expect(rest['svc.io'].warnafter - iat).toBe(3607);
+    expect(body.spec.expirationSeconds).toBe(3607);
+    const said = Date.parse(body.status.expirationTimestamp) / 1000;
+    expect(said - iat).toBe(3607);
+    for (const other of [
+      { expirationSeconds: 3606, boundObjectRef },
+      { expirationSeconds: 3607 },
+      { expirationSeconds: 3607, boundObjectRef, audiences: ['elsewhere'] },
+    ]) {
+      const claims = claimsOf((await ask(other)).body.status.token);
+      expect(claims.exp - claims.iat).toBe(other.expirationSeconds);
+      expect(claims['svc.io']).not.toHaveProperty('warnafter');
+    }
+  });
+
+  test('AUTHN-6: without its extension it is good for its hour', async () => {
+    const { ask } = await started('--service-account-extend-token-expiration=false');
+    const claims = claimsOf(
+      (await ask({ expirationSeconds: 3607, boundObjectRef })).body.status.token,
+    );
+    expect(claims.exp - claims.iat).toBe(3607);
+    expect(claims['svc.io']).not.toHaveProperty('warnafter');
+  });
+
+  test.each([
+    [
+      '--service-account-max-token-expiration=59m',
+      'the service-account-max-token-expiration must be between 1 hour and 2^32 seconds',
+    ],
+    [
+      '--service-account-max-token-expiration=1193047h',
+      'the service-account-max-token-expiration must be between 1 hour and 2^32 seconds',
+    ],
+    ['--service-account-max-token-expiration=long', '"long" is not a duration'],
+    [
+      '--service-account-signing-endpoint=/run/signer.sock',
+      '--service-account-signing-endpoint=/run/signer.sock: this server signs tokens itself',
+    ],
+  ])('AUTHN-6: %s stops the start', (flag, message) => refuses(message, flag));
+});

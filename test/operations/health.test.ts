@@ -1,0 +1,195 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { silentLogger } from '@wheelhouse/machinery';
+import { FakeClock } from '@wheelhouse/machinery/testing';
+import { createHealth } from '@wheelhouse/server/testing';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
+
+const endpoints = ['healthz', 'livez', 'readyz'] as const;
+const hooks = [
+  'generic-apiserver-start-informers',
+  'start-apiextensions-informers',
+  'start-apiextensions-controllers',
+  'crd-informer-synced',
+  'start-system-namespaces-controller',
+  'bootstrap-controller',
+  'rbac/bootstrap-roles',
+];
+
+/** Names that programs which know upstream ask for besides. */
+const namesOfKubernetes = [
+  'informer-sync',
+  'poststarthook/priority-and-fairness-config-producer',
+  'poststarthook/scheduling/bootstrap-system-priority-classes',
+  'poststarthook/kube-apiserver-autoregistration',
+  'poststarthook/apiservice-status-local-available-controller',
+  'poststarthook/apiservice-status-remote-available-controller',
+  'poststarthook/apiservice-openapi-controller',
+  'poststarthook/apiservice-wait-for-first-sync',
+  'poststarthook/start-apiserver-admission-initializer',
+  'poststarthook/start-service-ip-repair-controllers',
+  'poststarthook/start-kube-aggregator-informers',
+  'poststarthook/apiservice-discovery-controller',
+  'autoregister-completion',
+];
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer();
+});
+afterAll(() => server.stop());
+
+/** Names of the checks a verbose answer lists, in order. */
+function checksOf(text: string): string[] {
+  return [...text.matchAll(/^\[[+-]\](\S+) /gm)].map(([, name]) => name ?? '');
+}
+
+describe('a healthy server', () => {
+  test.each(endpoints)('HEALTH-1: /%s answers ok as plain text, to anybody', async (endpoint) => {
+    for (const token of [undefined, 'test-admin-token']) {
+      const answer = await server.get(`/${endpoint}`, { token });
+      expect(answer.status).toBe(200);
+      expect(answer.text).toBe('ok');
+      expect(answer.headers['content-type']).toBe('text/plain; charset=utf-8');
+      expect(answer.headers['x-content-type-options']).toBe('nosniff');
+    }
+  });
+
+  test.each(endpoints)('HEALTH-1: /%s?verbose lists every check, one a line', async (endpoint) => {
+    const { status, text } = await server.get(`/${endpoint}?verbose`);
+    expect(status).toBe(200);
+    const lines = text.split('\n');
+    expect(lines.at(-1)).toBe('');
+    expect(lines.at(-2)).toBe(`${endpoint} check passed`);
+    for (const line of lines.slice(0, -2)) expect(line).toMatch(/^\[\+\]\S+ ok$/);
+    expect(lines[0]).toBe('[+]ping ok');
+  });
+
+  test('HEALTH-1: verbose counts by being there, whatever its value', async () => {
+    for (const query of ['verbose=', 'verbose=0', 'verbose=false']) {
+      expect((await server.get(`/livez?${query}`)).text).toContain('livez check passed\n');
+    }
+  });
+
+  test('HEALTH-1: an excluded check is named so; unknown ones are noted in order', async () => {
+    const { status, text } = await server.get(
+      '/readyz?verbose&exclude=ping&exclude=nope&exclude=log&exclude=absent',
+    );
+    expect(status).toBe(200);
+    expect(text).toContain('[+]ping excluded: ok\n');
+    expect(text).toContain('[+]log excluded: ok\n');
+    expect(text).toMatch(
+      /\nwarn: some health checks cannot be excluded: no matches for "absent","nope"\nreadyz check passed\n$/,
+    );
+  });
+
+  test('HEALTH-1: without verbose exclusions are silent', async () => {
+    expect((await server.get('/livez?exclude=nope')).text).toBe('ok');
+  });
+
+  test('HEALTH-1: HEAD answers the headers alone; other methods are refused', async () => {
+    const head = await server.request('HEAD', '/readyz');
+    expect(head.status).toBe(200);
+    expect(head.text).toBe('');
+    expect((await server.post('/readyz', {})).status).toBe(405);
+  });
+
+  test('HEALTH-2: the checks have upstream’s names; shutdown is on readyz alone', async () => {
+    const all = [
+      'ping',
+      'log',
+      'store',
+      ...hooks.map((name) => `poststarthook/${name}`),
+      'autoregister-completion',
+    ].sort();
+    for (const endpoint of endpoints) {
+      const found = checksOf((await server.get(`/${endpoint}?verbose`)).text).sort();
+      const wanted = endpoint === 'readyz' ? [...all, 'shutdown'].sort() : all;
+      expect(found).toEqual(expect.arrayContaining(wanted));
+      expect(found.includes('shutdown')).toBe(endpoint === 'readyz');
+    }
+  });
+
+  test('HEALTH-2: each check has a path of its own under livez and readyz', async () => {
+    for (const endpoint of endpoints) {
+      for (const name of checksOf((await server.get(`/${endpoint}?verbose`)).text)) {
+        const answer = await server.get(`/${endpoint}/${name}`);
+        expect([name, answer.status, answer.text]).toEqual([name, 200, 'ok']);
+      }
+    }
+  });
+
+  test('HEALTH-2: a check that does not exist is 404', async () => {
+    expect((await server.get('/livez/nope')).status).toBe(404);
+    expect((await server.get('/livez/shutdown')).status).toBe(404);
+    expect((await server.get('/healthz/poststarthook')).status).toBe(404);
+  });
+
+  test('HEALTH-2: with upstream’s names the store’s check is called etcd', async () => {
+    const other = await startTestServer({ dialect: 'kubernetes' });
+    try {
+      expect((await other.get('/readyz/etcd')).text).toBe('ok');
+      expect((await other.get('/readyz/store')).status).toBe(404);
+      const found = checksOf((await other.get('/readyz?verbose')).text);
+      expect(found).toEqual(expect.arrayContaining(namesOfKubernetes));
+      expect(checksOf((await other.get('/livez?verbose')).text)).not.toContain('informer-sync');
+    } finally {
+      await other.stop();
+    }
+  });
+});
+
+test('HEALTH-3: the start has its grace on livez, and none on readyz', async () => {
+  const clock = new FakeClock();
+  const health = createHealth({ clock, logger: silentLogger, livezGracePeriodMs: 5000 });
+  const unfinished = () => Promise.reject(new Error('not finished'));
+  health.add({ name: 'poststarthook/slow', run: unfinished }, { boot: true });
+  const status = async (path: string) => (await health.answer(path, new URLSearchParams()))?.status;
+  expect(await status('/livez')).toBe(200);
+  expect(await status('/readyz')).toBe(500);
+  clock.advance(5001);
+  expect(await status('/livez')).toBe(500);
+});
+
+describe('a server whose store is gone', () => {
+  const failure = (endpoint: string, check: string) => ({ endpoint, check });
+
+  async function expectStoreFails({ endpoint, check }: ReturnType<typeof failure>, on: TestServer) {
+    const whole = await on.get(`/${endpoint}`);
+    expect(whole.status).toBe(500);
+    expect(whole.headers['content-type']).toBe('text/plain; charset=utf-8');
+    expect(whole.text).toContain(`[-]${check} failed: reason withheld\n`);
+    expect(whole.text).toContain('[+]ping ok\n');
+    expect(whole.text.endsWith(`${endpoint} check failed\n`)).toBe(true);
+    expect((await on.get(`/${endpoint}?exclude=${check}`)).status).toBe(200);
+    const single = await on.get(`/${endpoint}/${check}`);
+    expect(single.status).toBe(500);
+    expect(single.text).toMatch(/^internal server error: .+\n$/);
+  }
+
+  test('HEALTH-4: the data directory removed under it fails the check, and livez with it', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-health-'));
+    const other = await startTestServer({ store: { type: 'embedded', directory } });
+    try {
+      expect((await other.get('/readyz/store')).text).toBe('ok');
+      rmSync(directory, { recursive: true });
+      for (const endpoint of endpoints) await expectStoreFails(failure(endpoint, 'store'), other);
+    } finally {
+      await other.stop();
+      rmSync(directory, { recursive: true, force: true });
+    }
+  });
+
+  test('HEALTH-4: a server that works stays healthy under writes', async () => {
+    const namespace = await freshNamespace(server);
+    const writes = Array.from({ length: 20 }, (_, n) =>
+      server.post(`/api/v1/namespaces/${namespace}/configmaps`, {
+        metadata: { name: `c${n}` },
+      }),
+    );
+    expect((await server.get('/readyz/store')).status).toBe(200);
+    for (const write of await Promise.all(writes)) expect(write.status).toBe(201);
+  });
+});

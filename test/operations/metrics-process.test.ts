@@ -1,0 +1,158 @@
+import { connect as connectTls } from 'node:tls';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import {
+  configMap,
+  eventually,
+  freshNamespace,
+  startTestServer,
+  type TestServer,
+} from '../support/harness.ts';
+import { sample } from './metric-samples.ts';
+
+/** What `/metrics` says of the process and what goes on beside requests, and `/metrics/slis`. */
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer();
+});
+afterAll(() => server.stop());
+
+const scrape = async (): Promise<string> => (await server.get('/metrics')).text;
+
+test('OPS-1: a handshake that fails is counted', async () => {
+  const name = 'apiserver_tls_handshake_errors_total';
+  expect(sample(await scrape(), name)).toBe(0);
+  const { hostname: host, port } = new URL(server.url);
+  const options = { host, port: Number(port), rejectUnauthorized: false };
+  const refused = await new Promise<boolean>((resolve) => {
+    const socket = connectTls({ ...options, maxVersion: 'TLSv1.1', minVersion: 'TLSv1' });
+    socket.on('error', () => resolve(true));
+    socket.on('secureConnect', () => resolve(false));
+  });
+  expect(refused).toBe(true);
+  await eventually(async () => sample(await scrape(), name) === 1, 'the handshake counted');
+});
+
+test('OPS-1: what the host knows of the process is shown', async () => {
+  const text = await scrape();
+  expect(sample(text, 'process_open_fds')).toBeGreaterThan(10);
+  expect(sample(text, 'process_max_fds')).toBeGreaterThan(sample(text, 'process_open_fds'));
+  const resident = sample(text, 'process_resident_memory_bytes');
+  expect(sample(text, 'process_virtual_memory_bytes')).toBeGreaterThan(resident);
+  const received = sample(text, 'process_network_receive_bytes_total');
+  expect(received).toBeGreaterThan(1000);
+  const later = await scrape();
+  expect(sample(later, 'process_network_receive_bytes_total')).toBeGreaterThan(received);
+});
+
+test('OPS-1: what nobody uses is shown as nothing', async () => {
+  const text = await scrape();
+  expect(sample(text, 'apiserver_audit_event_total')).toBe(0);
+  expect(sample(text, 'apiserver_audit_requests_rejected_total')).toBe(0);
+  expect(sample(text, 'apiserver_client_certificate_expiration_seconds_count')).toBe(0);
+});
+
+test('OPS-1: queues of controllers are measured', async () => {
+  const namespace = await freshNamespace(server);
+  const of = { name: 'namespace' };
+  const before = sample(await scrape(), 'workqueue_adds_total', of) || 0;
+  await server.post(`/api/v1/namespaces/${namespace}/configmaps`, configMap('a'));
+  await server.remove(`/api/v1/namespaces/${namespace}`);
+  const isGone = async () => (await server.get(`/api/v1/namespaces/${namespace}`)).status === 404;
+  await eventually(isGone, 'the namespace is gone');
+  const text = await scrape();
+  const adds = sample(text, 'workqueue_adds_total', of);
+  expect(adds).toBeGreaterThan(before);
+  expect(sample(text, 'workqueue_depth', of)).toBe(0);
+  expect(sample(text, 'workqueue_retries_total', of)).toBeGreaterThanOrEqual(0);
+  expect(sample(text, 'workqueue_queue_duration_seconds_count', of)).toBe(adds);
+  expect(sample(text, 'workqueue_work_duration_seconds_sum', of)).toBeGreaterThan(0);
+  expect(sample(text, 'workqueue_work_duration_seconds_bucket', { ...of, le: '1e-08' })).toBe(0);
+  expect(
+    sample(text, 'workqueue_work_duration_seconds_bucket', { ...of, le: '10' }),
+  ).toBeGreaterThan(0);
+  expect(sample(text, 'workqueue_unfinished_work_seconds', of)).toBeGreaterThanOrEqual(0);
+  expect(sample(text, 'workqueue_longest_running_processor_seconds', of)).toBeGreaterThanOrEqual(0);
+});
+
+test('OPS-1: /metrics/slis has how the checks of health ended, and nothing else', async () => {
+  const look = async () => {
+    const answer = await server.get('/metrics/slis');
+    expect(answer.status).toBe(200);
+    expect(answer.headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8');
+    return answer.text;
+  };
+  const before = await look();
+  await server.get('/readyz?exclude=log');
+  await server.get('/readyz');
+  await server.get('/livez/ping');
+  const text = await look();
+  const ping = { name: 'ping', type: 'readyz' };
+  expect(sample(text, 'kubernetes_healthcheck', ping)).toBe(1);
+  const total = 'kubernetes_healthchecks_total';
+  const grown = (labels: Record<string, string>) =>
+    sample(text, total, labels) - (sample(before, total, labels) || 0);
+  expect(grown({ ...ping, status: 'success' })).toBe(2);
+  expect(grown({ ...ping, name: 'log', status: 'success' })).toBe(1);
+  // A check by its own path is none of those.
+  expect(sample(text, total, { ...ping, type: 'livez', status: 'success' })).toBeNaN();
+  const names = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => [name, type]);
+  expect(names).toEqual([
+    ['kubernetes_healthcheck', 'gauge'],
+    [total, 'counter'],
+    ['process_start_time_seconds', 'gauge'],
+  ]);
+  expect((await server.get('/')).body.paths).toContain('/metrics/slis');
+  expect((await server.get('/metrics/slis', { token: undefined })).status).toBe(403);
+  expect((await server.get('/metrics/other')).status).toBe(404);
+});
+
+test('OPS-1: uses of tokens of accounts are counted, and what metrics there are', async () => {
+  const namespace = await freshNamespace(server);
+  const accounts = `/api/v1/namespaces/${namespace}/serviceaccounts`;
+  const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'a' } };
+  await server.post(accounts, account);
+  const request = { apiVersion: 'authentication.svc.io/v1', kind: 'TokenRequest', spec: {} };
+  const issued = await server.post(`${accounts}/a/token`, request);
+  const { token } = issued.body.status;
+  const name = 'serviceaccount_valid_tokens_total';
+  const before = await scrape();
+  expect(sample(before, name)).toBe(0);
+  await server.get('/version', { token });
+  await server.get('/version', { token });
+  await server.get('/version', { token: `${token}x` });
+  const text = await scrape();
+  expect(sample(text, name)).toBe(2);
+  expect(sample(text, 'serviceaccount_legacy_tokens_total')).toBe(0);
+  const stable = { stability_level: 'STABLE', deprecated_version: '' };
+  const shown = text.match(/^# HELP \S+ \[STABLE\]/gm)?.length ?? 0;
+  expect(sample(text, 'registered_metrics_total', stable)).toBeGreaterThanOrEqual(shown);
+  expect(sample(text, 'hidden_metrics_total')).toBe(1);
+});
+
+test('OPS-1: the addresses and ports that Services have are counted', async () => {
+  const namespace = await freshNamespace(server);
+  const path = `/api/v1/namespaces/${namespace}/services`;
+  const look = async () => {
+    const text = await scrape();
+    const [ips, ports] = [
+      'kube_apiserver_clusterip_allocator',
+      'kube_apiserver_nodeport_allocator',
+    ];
+    const of = { cidr: '10.0.0.0/24' };
+    return [
+      sample(text, `${ips}_allocated_ips`, of),
+      sample(text, `${ips}_available_ips`, of),
+      sample(text, `${ports}_allocated_ports`),
+      sample(text, `${ports}_available_ports`),
+    ] as const;
+  };
+  const [ips, freeIps, ports, freePorts] = await look();
+  expect([ips + freeIps, ports + freePorts]).toEqual([254, 2768]);
+  const spec = { type: 'NodePort', ports: [{ port: 80 }] };
+  const service = { apiVersion: 'v1', kind: 'Service', metadata: { name: 'a' }, spec };
+  expect((await server.post(path, service)).status).toBe(201);
+  expect(await look()).toEqual([ips + 1, freeIps - 1, ports + 1, freePorts - 1]);
+  await server.remove(`${path}/a`);
+  expect(await look()).toEqual([ips, freeIps, ports, freePorts]);
+});

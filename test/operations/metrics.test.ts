@@ -1,0 +1,283 @@
+import { readFeatureGates, readOptions } from '@wheelhouse/server/testing';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  configMap,
+  eventually,
+  freshNamespace,
+  startTestServer,
+  type TestServer,
+} from '../support/harness.ts';
+import { sample } from './metric-samples.ts';
+
+let server: TestServer;
+beforeAll(async () => {
+  const { gates } = readFeatureGates(['AllAlpha=true']);
+  const runtimeConfig = new Map([['authentication.svc.io/v1beta1', true]]);
+  server = await startTestServer({ featureGates: gates, runtimeConfig });
+});
+afterAll(() => server.stop());
+
+const scrape = async (): Promise<string> => (await server.get('/metrics')).text;
+
+describe('OPS-1: /metrics', () => {
+  test('OPS-1: is plain text with help, stability and type of each metric', async () => {
+    await server.get('/version');
+    const answer = await server.get('/metrics');
+    expect(answer.status).toBe(200);
+    expect(answer.headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8');
+    expect(answer.text).toContain(
+      '# HELP apiserver_request_total [STABLE] Counter of apiserver requests broken out for each verb, dry run value, group, version, resource, scope, component, and HTTP response code.\n# TYPE apiserver_request_total counter\n',
+    );
+    const comment = /^# (HELP [a-z_]+ \[(ALPHA|BETA|STABLE)\] .+|TYPE [a-z_]+ [a-z]+)$/;
+    const number = '(\\d+(\\.\\d+)?(e[+-]\\d+)?)';
+    const plain = new RegExp(`^[a-z_]+(\\{([a-z_]+="[^"]*",?)+\\})? ${number}$`);
+    for (const line of answer.text.trimEnd().split('\n')) {
+      expect(line).toMatch(line.startsWith('#') ? comment : plain);
+    }
+  });
+
+  test('OPS-1: counts requests by verb, resource, scope, code and dry run', async () => {
+    const namespace = await freshNamespace(server);
+    const path = `/api/v1/namespaces/${namespace}/configmaps`;
+    const of = (verb: string, scope: string, code: number, dryRun = '') => ({
+      verb,
+      scope,
+      code: String(code),
+      dry_run: dryRun,
+      resource: 'configmaps',
+      group: '',
+      version: 'v1',
+      subresource: '',
+      component: 'apiserver',
+    });
+    const before = await scrape();
+    await server.post(path, configMap('a'));
+    await server.post(path, configMap('a'));
+    await server.post(`${path}?dryRun=All`, configMap('b'));
+    await server.get(`${path}/a`);
+    await server.get(`${path}/a`);
+    await server.get(path);
+    await server.get('/api/v1/configmaps');
+    await server.put(`${path}/a`, configMap('a'));
+    await server.patch(`${path}/a`, { data: { b: '2' } }, 'merge');
+    const applied = { ...configMap('c'), data: { z: '1' } };
+    await server.patch(`${path}/c?fieldManager=m`, applied, 'apply');
+    await server.remove(`${path}/a`);
+    await server.remove(path);
+    await server.get(`${path}/a`, { token: undefined });
+    const after = await scrape();
+    for (const [labels, times] of [
+      [of('POST', 'resource', 201), 1],
+      [of('POST', 'resource', 409), 1],
+      [of('POST', 'resource', 201, 'All'), 1],
+      [of('GET', 'resource', 200), 2],
+      [of('GET', 'resource', 403), 1],
+      [of('LIST', 'namespace', 200), 1],
+      [of('LIST', 'cluster', 200), 1],
+      [of('PUT', 'resource', 200), 1],
+      [of('PATCH', 'resource', 200), 1],
+      [of('APPLY', 'resource', 201), 1],
+      [of('DELETE', 'resource', 200), 1],
+      [of('DELETECOLLECTION', 'namespace', 200), 1],
+    ] as const) {
+      const name = 'apiserver_request_total';
+      const [then, now] = [sample(before, name, labels), sample(after, name, labels)];
+      expect(now - (then || 0), JSON.stringify(labels)).toBe(times);
+    }
+    const { code: _, ...labels } = of('LIST', 'namespace', 200);
+    const duration = 'apiserver_request_duration_seconds';
+    const counted = sample(after, `${duration}_count`, labels);
+    expect(counted).toBeGreaterThan(0);
+    expect(sample(after, `${duration}_bucket`, { ...labels, le: '+Inf' })).toBe(counted);
+    expect(sample(after, `${duration}_sum`, labels)).toBeGreaterThan(0);
+  });
+
+  test('OPS-1: measures requests, their bodies and their answers', async () => {
+    const namespace = await freshNamespace(server);
+    const path = `/api/v1/namespaces/${namespace}/services`;
+    const of = { group: '', version: 'v1', resource: 'services', component: 'apiserver' };
+    const spec = { ports: [{ port: 80 }] };
+    const object = { apiVersion: 'v1', kind: 'Service', metadata: { name: 'a' }, spec };
+    await server.post(path, object);
+    const { text: one } = await server.get(`${path}/a`);
+    const { text: all } = await server.get(path);
+    const text = await scrape();
+    const sizes = 'apiserver_response_sizes';
+    const got = { ...of, verb: 'GET', scope: 'resource', subresource: '' };
+    expect(sample(text, `${sizes}_sum`, got)).toBe(Buffer.byteLength(one));
+    expect(sample(text, `${sizes}_bucket`, { ...got, le: '10000' })).toBe(1);
+    const listed = { ...got, verb: 'LIST', scope: 'namespace' };
+    expect(sample(text, `${sizes}_sum`, listed)).toBe(Buffer.byteLength(all));
+    expect(sample(text, `${sizes}_count`, { ...got, verb: 'POST' })).toBeNaN();
+    const bodies = 'apiserver_request_body_size_bytes';
+    const created = { resource: 'services', verb: 'create' };
+    expect(sample(text, `${bodies}_sum`, created)).toBe(JSON.stringify(object).length);
+    expect(sample(text, `${bodies}_bucket`, { ...created, le: '50000' })).toBe(1);
+    expect(sample(text, `${bodies}_bucket`, { ...created, le: '3.05e+06' })).toBe(1);
+    const posted = { ...got, verb: 'POST' };
+    const own = sample(text, 'apiserver_request_sli_duration_seconds_sum', posted);
+    expect(sample(text, 'apiserver_request_sli_duration_seconds_count', posted)).toBe(1);
+    expect(own).toBeGreaterThan(0);
+    expect(own).toBeLessThanOrEqual(
+      sample(text, 'apiserver_request_duration_seconds_sum', posted) + 1e-9,
+    );
+    expect(text).not.toContain('apiserver_request_slo_duration_seconds');
+  });
+
+  test('OPS-1: measures a long answer whole, compressed or not', async () => {
+    const namespace = await freshNamespace(server);
+    const path = `/api/v1/namespaces/${namespace}/configmaps`;
+    const data = { text: 'long '.repeat(80_000) };
+    for (const name of ['a', 'b']) {
+      expect((await server.post(path, { ...configMap(name), data })).status).toBe(201);
+    }
+    const of = { verb: 'LIST', resource: 'configmaps', scope: 'namespace' };
+    const [count, sum] = ['apiserver_response_sizes_count', 'apiserver_response_sizes_sum'];
+    const before = await scrape();
+    const answer = await server.get(path);
+    expect(answer.text.length).toBeGreaterThan(800_000);
+    await server.get(path, { headers: { 'accept-encoding': 'gzip' } });
+    const both = async () => sample(await scrape(), count, of) - sample(before, count, of) === 2;
+    await eventually(both, 'both answers measured');
+    const grown = sample(await scrape(), sum, of) - sample(before, sum, of);
+    expect(grown).toBeGreaterThan(answer.text.length);
+    expect(grown).toBeLessThan(answer.text.length * 1.2);
+  });
+
+  test('OPS-1: tells what became of requests at the gates', async () => {
+    const before = await scrape();
+    await server.get('/api/v1/namespaces');
+    await server.get('/api/v1/namespaces', { token: undefined });
+    await server.get('/api/v1/namespaces', { token: 'unknown' });
+    await server.get('/api/v1/namespaces', { headers: { 'impersonate-user': 'who@svc.io' } });
+    const after = await scrape();
+    const grown = (name: string, labels: Record<string, string>) =>
+      sample(after, name, labels) - (sample(before, name, labels) || 0);
+    expect(grown('authentication_attempts', { result: 'error' })).toBe(1);
+    // One of them is the look at the metrics before.
+    expect(grown('authentication_attempts', { result: 'success' })).toBe(4);
+    expect(grown('authentication_duration_seconds_count', { result: 'success' })).toBe(4);
+    expect(grown('authentication_duration_seconds_sum', { result: 'success' })).toBeGreaterThan(0);
+    expect(grown('authenticated_user_requests', { username: 'other' })).toBe(4);
+    expect(grown('authorization_attempts_total', { result: 'allowed' })).toBe(2);
+    expect(grown('authorization_attempts_total', { result: 'no-opinion' })).toBe(2);
+    expect(grown('authorization_duration_seconds_count', { result: 'no-opinion' })).toBe(2);
+    const filters = 'apiserver_request_filter_duration_seconds_count';
+    expect(grown(filters, { filter: 'authentication' })).toBe(5);
+    expect(grown(filters, { filter: 'impersonation' })).toBe(4);
+    expect(grown(filters, { filter: 'priorityandfairness' })).toBe(4);
+    expect(grown(filters, { filter: 'authorization' })).toBe(2);
+    const buckets = 'apiserver_request_filter_duration_seconds_bucket';
+    expect(grown(buckets, { filter: 'authorization', le: '0.0001' })).toBeGreaterThanOrEqual(0);
+  });
+
+  test('OPS-1: names that a client makes up are no labels', async () => {
+    await server.get('/apis/made.up/v1/things');
+    await server.get('/made-up');
+    await server.get('/api/v1/namespaces/default/pods/a/made-up');
+    await server.request('BREW', '/api/v1/pods');
+    const text = await scrape();
+    expect(text).not.toMatch(/made|things|BREW/i);
+  });
+
+  test('OPS-1: tells health and other paths apart', async () => {
+    await server.get('/readyz');
+    await server.get('/apis');
+    const text = await scrape();
+    const name = 'apiserver_request_total';
+    const ready = { verb: 'GET', subresource: '/readyz', code: '200', component: '' };
+    expect(sample(text, name, ready)).toBe(1);
+    const documents = { verb: 'GET', subresource: '', resource: '', code: '200' };
+    expect(sample(text, name, documents)).toBeGreaterThan(0);
+  });
+
+  test('OPS-1: knows the watches that are open, and counts them at their end', async () => {
+    const namespace = await freshNamespace(server);
+    const path = `/api/v1/namespaces/${namespace}/secrets?watch=true`;
+    const labels = { verb: 'WATCH', resource: 'secrets', scope: 'namespace' };
+    const [one, other] = [await server.watch(path), await server.watch(path)];
+    const open = 'apiserver_longrunning_requests';
+    expect(sample(await scrape(), open, labels)).toBe(2);
+    expect(sample(await scrape(), 'apiserver_request_total', labels) || 0).toBe(0);
+    one.close();
+    other.close();
+    await eventually(async () => sample(await scrape(), open, labels) === 0, 'watches ended');
+    expect(sample(await scrape(), 'apiserver_request_total', labels)).toBe(2);
+    const short = await server.watch(`${path}&timeoutSeconds=1`);
+    await short.ended;
+    const total = async () => sample(await scrape(), 'apiserver_request_total', labels) === 3;
+    await eventually(total, 'the third watch counted');
+    expect(sample(await scrape(), open, labels)).toBe(0);
+  });
+
+  test('OPS-1: has requests in flight, stored objects and store latencies', async () => {
+    const namespace = await freshNamespace(server);
+    const objects = 'apiserver_storage_objects';
+    const path = `/apis/apps/v1/namespaces/${namespace}/controllerrevisions`;
+    const kind = { apiVersion: 'apps/v1', kind: 'ControllerRevision', revision: 1 };
+    expect(sample(await scrape(), objects, { resource: 'controllerrevisions.apps' })).toBe(0);
+    const created = await server.post(path, { ...kind, metadata: { name: 'a' }, data: {} });
+    expect(created.status).toBe(201);
+    const text = await scrape();
+    expect(sample(text, objects, { resource: 'controllerrevisions.apps' })).toBe(1);
+    expect(sample(text, objects, { resource: 'events' })).toBeGreaterThanOrEqual(0);
+    const stored = { operation: 'create', type: 'controllerrevisions.apps' };
+    expect(sample(text, 'etcd_requests_total', stored)).toBe(1);
+    expect(sample(text, 'etcd_request_duration_seconds_count', stored)).toBe(1);
+    const inFlight = 'apiserver_current_inflight_requests';
+    expect(sample(text, inFlight, { request_kind: 'mutating' })).toBe(0);
+    expect(sample(text, inFlight, { request_kind: 'readOnly' })).toBeGreaterThanOrEqual(0);
+  });
+
+  test("OPS-1: has the process's own numbers", async () => {
+    const text = await scrape();
+    expect(sample(text, 'process_resident_memory_bytes')).toBeGreaterThan(10_000_000);
+    expect(sample(text, 'process_cpu_seconds_total')).toBeGreaterThan(0);
+    const started = sample(text, 'process_start_time_seconds');
+    expect(Math.abs(started - performance.timeOrigin / 1000)).toBeLessThan(60);
+    expect(sample(text, 'kubernetes_build_info', { major: '1', minor: '32' })).toBe(1);
+  });
+
+  test('OPS-1: is for those who may read it', async () => {
+    const answer = await server.get('/metrics', { token: undefined });
+    expect(answer.status).toBe(403);
+    expect(answer.body.message).toBe(
+      'forbidden: User "system:anonymous" cannot get path "/metrics"',
+    );
+    expect((await server.post('/metrics', {})).status).toBe(405);
+  });
+});
+
+test('VER-3: a deprecated version is shown by the gauge', async () => {
+  const path = '/apis/authentication.svc.io/v1beta1/selfsubjectreviews';
+  const review = { apiVersion: 'authentication.svc.io/v1beta1', kind: 'SelfSubjectReview' };
+  const name = 'apiserver_requested_deprecated_apis';
+  expect(await scrape()).not.toContain(name);
+  await server.post(path, review);
+  await server.post(path, review);
+  const labels = {
+    group: 'authentication.svc.io',
+    version: 'v1beta1',
+    resource: 'selfsubjectreviews',
+    subresource: '',
+    removed_release: '1.33',
+  };
+  expect(sample(await scrape(), name, labels)).toBe(1);
+});
+
+test('VER-5: the metric of features has stage and state of each', async () => {
+  const text = await scrape();
+  const name = 'kubernetes_feature_enabled';
+  expect(sample(text, name, { name: 'CBORServingAndStorage', stage: 'ALPHA' })).toBe(1);
+  expect(sample(text, name, { name: 'APIListChunking', stage: '' })).toBe(1);
+  expect(sample(text, name, { name: 'KMSv1', stage: 'DEPRECATED' })).toBe(0);
+});
+
+test('VER-6: hidden metrics may be shown for the release before alone', () => {
+  const read = (release: string) => readOptions([`--show-hidden-metrics-for-version=${release}`]);
+  expect(read('1.31')).toMatchObject({ options: { config: { hiddenMetrics: 'shown' } } });
+  expect(readOptions([])).toMatchObject({ options: { config: { hiddenMetrics: 'hidden' } } });
+  expect(() => read('1.30')).toThrow(
+    "--show-hidden-metrics-for-version must be omitted or have the value '1.31'. Only the previous minor version is allowed",
+  );
+});

@@ -1,0 +1,47 @@
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { buildPrograms, type Programs, run } from '../support/program.ts';
+
+let programs: Programs;
+let bundle: string;
+beforeAll(async () => {
+  programs = await buildPrograms();
+  bundle = join(dirname(programs.wheelhouse), '..', 'dist', 'wheelhouse.cjs');
+}, 60_000);
+afterAll(() => programs.remove());
+
+test('the bundle is ASCII: its reader takes every byte for a character', () => {
+  const text = readFileSync(bundle);
+  expect(text.findIndex((byte) => byte >= 0x80)).toBe(-1);
+});
+
+test('kept code that V8 refuses does no harm', async () => {
+  writeFileSync(`${bundle}.cache`, Buffer.alloc(4096, 0xc0));
+  const { code, stdout, stderr } = await run(programs.wheelhouse, ['version']);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(stdout).toContain('Wheelhouse');
+});
+
+test('without what the build makes, both programs say so in one line', async () => {
+  const bare = mkdtempSync(join(tmpdir(), 'wheelhouse-bare-'));
+  try {
+    cpSync(dirname(programs.wheelhouse), join(bare, 'bin'), { recursive: true });
+    for (const name of ['wheelhouse', 'svcctl']) {
+      const { code, stderr } = await run(join(bare, 'bin', `${name}.js`), ['version']);
+      expect(code).toBe(1);
+      expect(stderr).toMatch(
+        /^error: .*\/dist\/[a-z.]+ is not there: build it with `npm run build`\n$/,
+      );
+    }
+  } finally {
+    rmSync(bare, { recursive: true, force: true });
+  }
+});
+
+test('LMDB’s JavaScript is in the bundle, which finds the rest by itself', () => {
+  const text = readFileSync(bundle, 'latin1');
+  expect(text).not.toMatch(/require\("lmdb"\)/);
+  expect(text).not.toContain('import.meta.url');
+});

@@ -1,0 +1,516 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import ts from 'typescript';
+import { describe, expect, test } from 'vitest';
+import { exceptions } from './house-rules-exceptions.ts';
+
+/**
+ * The rules of style that a reader could not be asked to keep by hand. A message says what to do
+ * instead. What breaks a rule today stands in house-rules-exceptions.ts; that list can only shrink.
+ */
+
+const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
+
+const linesMax = 700;
+const functionLinesMax = 70;
+const columnsMax = 100;
+/** The formatter does not break comments; a little more is let pass. */
+const commentColumnsMax = 120;
+
+interface Source {
+  /** `packages/machinery/src/base/clock.ts`, from the root of the repository. */
+  readonly path: string;
+  readonly text: string;
+  readonly tree: ts.SourceFile;
+  readonly generated: boolean;
+  readonly isTest: boolean;
+}
+
+function filesUnder(folder: string): string[] {
+  return readdirSync(join(root, folder)).flatMap((name) => {
+    const path = join(folder, name);
+    if (name === 'node_modules' || name === 'dist') return [];
+    if (statSync(join(root, path)).isDirectory()) return filesUnder(path);
+    return path.endsWith('.ts') ? [path] : [];
+  });
+}
+
+const sources: readonly Source[] = ['packages', 'test'].flatMap(filesUnder).map((path) => {
+  const text = readFileSync(join(root, path), 'utf8');
+  return {
+    path,
+    text,
+    tree: ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true),
+    generated: path.includes('/gen/'),
+    isTest:
+      /\.(test|fuzz|bench)\.ts$/.test(path) ||
+      path.startsWith('test/') ||
+      path.endsWith('suite.ts'),
+  };
+});
+const code = sources.filter(({ isTest }) => !isTest);
+const written = sources.filter(({ generated }) => !generated);
+
+/** Compares with the exceptions: nothing new, and nothing listed that has been mended. */
+function check(rule: keyof typeof exceptions, violations: readonly string[]): void {
+  const found = new Set(violations);
+  const listed: readonly string[] = exceptions[rule];
+  const fresh = [...found].filter((violation) => !listed.includes(violation));
+  const mended = listed.filter((violation) => !found.has(violation));
+  expect(fresh, `${rule}: mend these`).toEqual([]);
+  expect(mended, `${rule}: mended, take these off the list of exceptions`).toEqual([]);
+}
+
+describe('size', () => {
+  test(`files have at most ${linesMax} lines`, () => {
+    const long = written.filter(({ text }) => text.split('\n').length > linesMax + 1);
+    check(
+      'longFiles',
+      long.map(({ path }) => path),
+    );
+  });
+
+  test(`functions have at most ${functionLinesMax} lines`, () => {
+    const long = written
+      .filter(({ isTest }) => !isTest)
+      .flatMap((source) =>
+        functionsOf(source)
+          .filter(({ lines }) => lines > functionLinesMax)
+          .map(({ name }) => `${source.path} ${name}`),
+      );
+    check('longFunctions', long);
+  });
+
+  test(`lines have at most ${columnsMax} columns, one long text aside`, () => {
+    const long = written.filter(({ text }) =>
+      text.split('\n').some((line) => line.length > columnsMax && !isOneText(line)),
+    );
+    check(
+      'longLines',
+      long.map(({ path }) => path),
+    );
+  });
+});
+
+/** A line that cannot be broken: it is one string or template, perhaps with a name before it. */
+function isOneText(line: string): boolean {
+  if (/^\s*(\/?\*|\/\/)/.test(line)) return line.length <= commentColumnsMax;
+  return /['"`]/.test(line) && !/^.{100}.*\s(=>|&&|\|\||\?)\s/.test(line);
+}
+
+function functionsOf({ tree }: Source): { name: string; lines: number }[] {
+  const found: { name: string; lines: number }[] = [];
+  const lineOf = (position: number): number => tree.getLineAndCharacterOfPosition(position).line;
+  const visit = (node: ts.Node): void => {
+    if (ts.isFunctionLike(node) && 'body' in node && node.body !== undefined) {
+      const name = node.name?.getText(tree) ?? 'anonymous';
+      found.push({ name, lines: lineOf(node.end) - lineOf(node.getStart(tree)) + 1 });
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(tree);
+  return found;
+}
+
+describe('code', () => {
+  test('there is no any: use unknown at edges, a type elsewhere', () => {
+    const found = written.filter(({ tree }) => contains(tree, ts.SyntaxKind.AnyKeyword));
+    check(
+      'any',
+      found.map(({ path }) => path),
+    );
+  });
+
+  test('there is no default export: name it', () => {
+    const found = written.filter(({ tree }) =>
+      tree.statements.some(
+        (statement) =>
+          ts.isExportAssignment(statement) ||
+          (ts.canHaveModifiers(statement) &&
+            (ts.getModifiers(statement) ?? []).some(
+              ({ kind }) => kind === ts.SyntaxKind.DefaultKeyword,
+            )),
+      ),
+    );
+    check(
+      'defaultExports',
+      found.map(({ path }) => path),
+    );
+  });
+
+  test('time comes from base/clock.ts alone: take a Clock', () => {
+    const found = code
+      .filter(({ path }) => !clocks.has(path))
+      .flatMap(({ path, tree }) => hostTimeUses(tree).map((use) => `${path} ${use}`));
+    check('hostTime', found);
+  });
+
+  test('callbacks of the event loop are contained: register them through base/faults.ts', () => {
+    const found = code
+      .filter(({ path }) => !uncontained.test(path))
+      .flatMap(({ path, tree }) => rawCallbacks(tree).map((use) => `${path} ${use}`));
+    check('rawCallbacks', found);
+  });
+
+  test('PEM is read by codec/src/x509/pem.ts alone: use pemBlocks or onlyPemBlock', () => {
+    const found = code.filter(
+      ({ path, text }) => /-----(BEGIN|END)/.test(text) && !pemTexts.has(path),
+    );
+    check(
+      'pemReaders',
+      found.map(({ path }) => path),
+    );
+  });
+
+  test('promises that nobody awaits are contained: use background or return them', () => {
+    const found = code
+      .filter(({ path }) => !uncontained.test(path))
+      .flatMap(({ path, tree }) => voidedCalls(tree).map((use) => `${path} ${use}`));
+    check('voidedCalls', found);
+  });
+
+  test('chance and the order of tasks come from base/host.ts alone: use its functions', () => {
+    const names = new Set(['Math.random', 'randomUUID', 'randomInt', 'setImmediate']);
+    const found = code
+      .filter(
+        ({ path }) =>
+          !hostPackages.has(packageOf(path)) && path !== 'packages/machinery/src/base/host.ts',
+      )
+      .filter(({ text }) => [...names].some((name) => text.includes(name)))
+      .flatMap(({ path, tree }) => hostUses(tree, names).map((use) => `${path} ${use}`));
+    expect(found).toEqual([]);
+  });
+
+  test('names with the vendor label come from dialect.ts: use a Dialect', () => {
+    const label = /(?<![\w-])[\w.-]*(k8s\.io|kubernetes\.io|svc\.io)/;
+    const found = code.filter(
+      ({ path, tree, generated }) =>
+        path !== 'packages/machinery/src/dialect.ts' &&
+        !generated &&
+        textsOf(tree).some((text) => label.test(text)),
+    );
+    check(
+      'vendorNames',
+      found.map(({ path }) => path),
+    );
+  });
+
+  test('the console makes no markup or script of text: use textContent', () => {
+    const names = /^(inner|outer)HTML|insertAdjacentHTML|srcdoc|DOMParser|setHTML|parseHTML|eval$/;
+    const found = code
+      .filter(({ path }) => path.startsWith('packages/console/'))
+      .flatMap(({ path, tree }) => markupUses(tree, names).map((use) => `${path} ${use}`));
+    expect(found).toEqual([]);
+  });
+
+  test('no list is spread onto the stack: use appendAll', () => {
+    const found = serverCode.flatMap(({ path, tree }) =>
+      spreads(tree).map((at) => `${path} ${at}`),
+    );
+    check('spreads', found);
+  });
+
+  test('no list is searched for each of its own items: use repeats, a Set, or a Map', () => {
+    const found = serverCode.flatMap(({ path, tree }) =>
+      ownSearches(tree).map((at) => `${path} ${at}`),
+    );
+    check('ownSearches', found);
+  });
+
+  test('nothing is left to do in a comment', () => {
+    const pattern = new RegExp(
+      `\\b(${['TO', 'DO'].join('')}|${['FIX', 'ME'].join('')}|${'X'.repeat(3)})\\b`,
+    );
+    const found = written.filter(({ text }) => pattern.test(text));
+    check(
+      'todos',
+      found.map(({ path }) => path),
+    );
+  });
+
+  test('no path of one machine is named', () => {
+    const pattern = new RegExp(['/wo', 'rk/|/ro', 'ot/|/ho', 'me/'].join(''));
+    const found = sources.filter(({ text, isTest }) => !isTest && pattern.test(text));
+    check(
+      'machinePaths',
+      found.map(({ path }) => path),
+    );
+  });
+});
+
+/** What runs in the server, and so on lists of any client's length. */
+const serverCode = code.filter(
+  ({ path }) => !['svcctl', 'client', 'console'].includes(packageOf(path)),
+);
+
+const methodOf = (call: ts.CallExpression): string =>
+  ts.isPropertyAccessExpression(call.expression) ? call.expression.name.text : '';
+
+/** Calls that take each item as an argument: the stack overflows at some 120,000. */
+const takesItems = new Set(['push', 'unshift', 'concat', 'max', 'min', 'fromCharCode']);
+
+function spreads(tree: ts.SourceFile): string[] {
+  const found: string[] = [];
+  const visit = (node: ts.Node): void => {
+    const isSpread =
+      ts.isCallExpression(node) &&
+      takesItems.has(methodOf(node)) &&
+      node.arguments.some(ts.isSpreadElement);
+    if (isSpread) found.push(node.getText(tree));
+    ts.forEachChild(node, visit);
+  };
+  visit(tree);
+  return found;
+}
+
+const visits = new Set(['map', 'flatMap', 'forEach', 'filter', 'some', 'every', 'find']);
+const searches = new Set([
+  ...['includes', 'indexOf', 'lastIndexOf', 'find', 'findIndex', 'findLast', 'findLastIndex'],
+  ...['some', 'every', 'filter'],
+]);
+
+/** Searches of a list in what is called for each item of the same list. */
+function ownSearches(tree: ts.SourceFile): string[] {
+  const found: string[] = [];
+  const receiverOf = ({ expression }: ts.CallExpression) =>
+    ts.isPropertyAccessExpression(expression) ? expression.expression.getText(tree) : '';
+  const visit = (node: ts.Node, visited: readonly string[]): void => {
+    if (!ts.isCallExpression(node)) {
+      const list = ts.isForOfStatement(node) ? [node.expression.getText(tree)] : [];
+      ts.forEachChild(node, (child) => visit(child, [...visited, ...list]));
+      return;
+    }
+    const receiver = receiverOf(node);
+    if (searches.has(methodOf(node)) && visited.includes(receiver)) found.push(node.getText(tree));
+    const list = visits.has(methodOf(node)) ? [receiver] : [];
+    visit(node.expression, visited);
+    for (const argument of node.arguments) visit(argument, [...visited, ...list]);
+  };
+  visit(tree, []);
+  return found;
+}
+
+/** `store` of `packages/store/src/contract.ts`; `test` of a test. */
+function packageOf(path: string): string {
+  const [top = '', name = ''] = path.split('/');
+  return top === 'packages' ? name : top;
+}
+
+function contains(tree: ts.SourceFile, kind: ts.SyntaxKind): boolean {
+  let found = false;
+  const visit = (node: ts.Node): void => {
+    found ||= node.kind === kind;
+    if (!found) ts.forEachChild(node, visit);
+  };
+  visit(tree);
+  return found;
+}
+
+/** Where time comes from; the second is a browser's, whose timers are of another make. */
+const clocks = new Set([
+  'packages/machinery/src/base/clock.ts',
+  'packages/console/src/browser/browser-clock.ts',
+]);
+
+const timerNames = new Set(['setTimeout', 'setInterval']);
+
+function hostTimeUses(tree: ts.SourceFile): string[] {
+  const found = new Set<string>();
+  const visit = (node: ts.Node): void => {
+    if (ts.isNewExpression(node) && node.expression.getText(tree) === 'Date') {
+      if ((node.arguments?.length ?? 0) === 0) found.add('new Date()');
+    } else if (ts.isCallExpression(node)) {
+      const callee = node.expression.getText(tree);
+      if (callee === 'Date.now' || timerNames.has(callee)) {
+        found.add(callee);
+      }
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(tree);
+  return [...found];
+}
+
+/** The reader, what writes PEM, an example, and what only tells apart what has none, or two. */
+const pemTexts = new Set([
+  'packages/server/src/gates/authn/certificate.ts',
+  'packages/client/src/credentials/exec-credential.ts',
+  'packages/codec/src/x509/pem.ts',
+  'packages/kinds/src/certificates/certificate-request.ts',
+  'packages/kinds/src/certificates/certificate-signing-request.ts',
+  'packages/server/src/compose/certificates/certificates-x509.ts',
+]);
+
+/** The seam itself, programs and suites that serve nobody, and what runs in a browser. */
+const uncontained = new RegExp(
+  [
+    /machinery\/src\/base\/(faults|host)\.ts/,
+    /server\/src\/(main|compose\/serving\/last-resort)\.ts/,
+    /\btesting\.ts/,
+    /^packages\/(svcctl|console)\//,
+  ]
+    .map(({ source }) => source)
+    .join('|'),
+);
+/** Methods that call back when something happens, and those that call back when they are done. */
+const registrations = /^(on|once|addListener|prepend(Once)?Listener|addEventListener)$/;
+const completions = /^(write|end|close|listen|connect|request|get|setTimeout|finished|pipeline)$/;
+const deferrals =
+  /^(setTimeout|setInterval|setImmediate|deferTask|queueMicrotask|process\.nextTick)$/;
+const watchers = /^(FinalizationRegistry|PerformanceObserver)$/;
+/** Options of node that are callbacks. */
+const callbackOptions = /^(SNICallback|ALPNCallback|pskCallback|checkServerIdentity)$/;
+const containers = /^(contained|containedEach|verdict)$/;
+
+/** Callbacks given to the event loop whose exceptions nobody would catch. */
+function rawCallbacks(tree: ts.SourceFile): string[] {
+  const declared = containedNames(tree);
+  const isRaw = (value: ts.Expression | undefined): boolean =>
+    value !== undefined && !isContained(value, { tree, declared });
+  const found: string[] = [];
+  const visit = (node: ts.Node): void => {
+    if (ts.isCallExpression(node)) {
+      const callee = node.expression.getText(tree);
+      const method = ts.isPropertyAccessExpression(node.expression)
+        ? node.expression.name.text
+        : '';
+      const callbacks = registrations.test(method)
+        ? node.arguments.slice(1)
+        : deferrals.test(callee)
+          ? node.arguments.slice(0, 1)
+          : completions.test(method)
+            ? node.arguments.filter(isFunction)
+            : [];
+      if (callbacks.some(isRaw)) found.push(callee);
+    } else if (ts.isNewExpression(node) && watchers.test(node.expression.getText(tree))) {
+      if (isRaw(node.arguments?.[0])) found.push(node.expression.getText(tree));
+    } else if (ts.isPropertyAssignment(node) && callbackOptions.test(node.name.getText(tree))) {
+      if (isRaw(node.initializer)) found.push(node.name.getText(tree));
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(tree);
+  return found;
+}
+
+/** Names of what the seam has made, and of functions that do nothing. */
+function containedNames(tree: ts.SourceFile): ReadonlySet<string> {
+  const names = new Set<string>();
+  const visit = (node: ts.Node): void => {
+    if (ts.isVariableDeclaration(node) || ts.isPropertyDeclaration(node)) {
+      if (isContainer(node.initializer, tree)) names.add(node.name.getText(tree));
+    } else if (ts.isBinaryExpression(node) && isContainer(node.right, tree)) {
+      if (ts.isPropertyAccessExpression(node.left)) names.add(node.left.name.text);
+    } else if (ts.isFunctionDeclaration(node) && node.body?.statements.length === 0) {
+      names.add(node.name?.text ?? '');
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(tree);
+  return names;
+}
+
+function isContainer(value: ts.Expression | undefined, tree: ts.SourceFile): boolean {
+  return (
+    value !== undefined &&
+    ts.isCallExpression(value) &&
+    containers.test(value.expression.getText(tree))
+  );
+}
+
+function isFunction(value: ts.Expression): boolean {
+  return ts.isArrowFunction(value) || ts.isFunctionExpression(value);
+}
+
+/** Also contained: what settles a promise, and what does nothing. */
+function isContained(
+  value: ts.Expression,
+  of: { readonly tree: ts.SourceFile; readonly declared: ReadonlySet<string> },
+): boolean {
+  if (isContainer(value, of.tree)) return true;
+  if (ts.isIdentifier(value)) {
+    return /^(resolve|reject)$/.test(value.text) || of.declared.has(value.text);
+  }
+  if (ts.isPropertyAccessExpression(value)) return of.declared.has(value.name.text);
+  if (!ts.isArrowFunction(value)) return false;
+  return /^(\{\s*\}|(resolve|reject)\(\w*\))$/.test(value.body.getText(of.tree));
+}
+
+/** `void` hides a promise from the linter's rule on promises that float. */
+function voidedCalls(tree: ts.SourceFile): string[] {
+  const found: string[] = [];
+  const visit = (node: ts.Node): void => {
+    if (ts.isVoidExpression(node) && !isSettled(node.expression)) {
+      found.push(node.getText(tree).split('\n', 1)[0] ?? '');
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(tree);
+  return found;
+}
+
+/** Methods of collections and streams, which give no promises. */
+const plainMutations = /^(add|set|delete|push|end|write|destroy)$/;
+
+function isSettled(value: ts.Expression): boolean {
+  if (ts.isParenthesizedExpression(value)) return isSettled(value.expression);
+  if (ts.isAwaitExpression(value)) return true;
+  return (
+    ts.isCallExpression(value) &&
+    ts.isPropertyAccessExpression(value.expression) &&
+    plainMutations.test(value.expression.name.text)
+  );
+}
+
+/** Programs beside the server, which no simulation runs. */
+const hostPackages = new Set(['client', 'svcctl', 'console']);
+
+/** Uses of names, whether called, passed on, or imported. */
+function hostUses(tree: ts.SourceFile, names: ReadonlySet<string>): string[] {
+  const found = new Set<string>();
+  const visit = (node: ts.Node): void => {
+    if (ts.isIdentifier(node) || ts.isPropertyAccessExpression(node)) {
+      const name = node.getText(tree);
+      if (names.has(name)) found.add(name);
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(tree);
+  return [...found];
+}
+
+/** Names that turn text into markup or script, and stores that outlive a tab, however reached. */
+function markupUses(tree: ts.SourceFile, names: RegExp): string[] {
+  const found: string[] = [];
+  const visit = (node: ts.Node): void => {
+    const named = ts.isIdentifier(node) || ts.isStringLiteralLike(node) ? node.text : '';
+    if (names.test(named) || /^(localStorage|cookie|javascript:.*)$/.test(named)) {
+      found.push(named);
+    } else if (/^document\.write(ln)?$/.test(node.getText(tree))) {
+      found.push(node.getText(tree));
+    } else if (ts.isNewExpression(node) && node.expression.getText(tree) === 'Function') {
+      found.push('new Function');
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(tree);
+  return found;
+}
+
+/** Every string and template text, but not comments. */
+function textsOf(tree: ts.SourceFile): string[] {
+  const found: string[] = [];
+  const visit = (node: ts.Node): void => {
+    if (
+      ts.isStringLiteralLike(node) ||
+      ts.isTemplateHead(node) ||
+      ts.isTemplateMiddleOrTemplateTail(node)
+    ) {
+      found.push(node.text);
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(tree);
+  return found;
+}

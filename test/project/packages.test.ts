@@ -1,0 +1,218 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import ts from 'typescript';
+import { describe, expect, test } from 'vitest';
+
+/** Which package and which folder of the server may import which. */
+
+const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
+
+/** Each package depends only on packages above it. */
+const packages = [
+  'machinery',
+  'schema',
+  'codec',
+  'structured-merge',
+  'cel',
+  'http2',
+  'store',
+  'kinds',
+  'client',
+  'svcctl',
+  'console',
+  'server',
+];
+
+/** The server's folders, each importing only from lines above it and from its own line. */
+const layers = [
+  ['watchcache'],
+  ['catalogue'],
+  ['views'],
+  ['registry'],
+  ['admission'],
+  ['gates/authn'],
+  ['gates/authz'],
+  ['gates/audit'],
+  ['gates/flowcontrol'],
+  ['request'],
+  ['endpoints', 'answer', 'observe'],
+  ['serving'],
+  ['controllers'],
+  ['aggregation'],
+  ['pipeline.ts'],
+  ['compose'],
+  ['library.ts', 'main.ts'],
+  ['index.ts', 'testing.ts'],
+];
+
+/** A server answers in HTTP/1.1 or HTTP/2, but knows no kinds, and clients know no server. */
+const forbidden: Readonly<Record<string, readonly string[]>> = {
+  client: ['schema', 'structured-merge', 'cel', 'http2', 'store', 'kinds'],
+  console: ['schema', 'structured-merge', 'cel', 'http2', 'store', 'kinds', 'client', 'svcctl'],
+  svcctl: ['cel', 'http2', 'store'],
+  http2: ['schema', 'codec', 'structured-merge', 'cel'],
+  store: ['structured-merge', 'cel', 'http2'],
+};
+
+interface Import {
+  /** `packages/store/src/contract.ts` */
+  readonly from: string;
+  readonly specifier: string;
+}
+
+function filesUnder(folder: string): string[] {
+  return readdirSync(join(root, folder)).flatMap((name) => {
+    const path = `${folder}/${name}`;
+    if (name === 'node_modules' || name === 'dist') return [];
+    if (statSync(join(root, path)).isDirectory()) return filesUnder(path);
+    return path.endsWith('.ts') ? [path] : [];
+  });
+}
+
+const isTest = (path: string): boolean =>
+  /(\.(test|fuzz|bench|fixture)|suite|testing)\.ts$/.test(path) || !path.startsWith('packages/');
+
+function importsOf(path: string): Import[] {
+  const text = readFileSync(join(root, path), 'utf8');
+  const tree = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true);
+  const found: Import[] = [];
+  const add = (specifier: ts.Expression | undefined): void => {
+    if (specifier === undefined || !ts.isStringLiteral(specifier)) return;
+    found.push({ from: path, specifier: specifier.text });
+  };
+  const visit = (node: ts.Node): void => {
+    if (ts.isImportDeclaration(node) || ts.isExportDeclaration(node)) add(node.moduleSpecifier);
+    else if (ts.isCallExpression(node) && node.expression.kind === ts.SyntaxKind.ImportKeyword) {
+      add(node.arguments[0]);
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(tree);
+  return found;
+}
+
+const imports = ['packages', 'test', 'bench'].flatMap(filesUnder).flatMap(importsOf);
+const ofCode = imports.filter(({ from }) => !isTest(from));
+
+const packageOf = (path: string): string | undefined => /^packages\/([^/]+)\//.exec(path)?.[1];
+
+/** The file that a relative import names; undefined for a package. */
+function fileOf({ from, specifier }: Import): string | undefined {
+  return specifier.startsWith('.') ? join(dirname(from), specifier) : undefined;
+}
+
+/** `cel` of `@wheelhouse/cel/testing`. */
+const workspaceOf = ({ specifier }: Import): string | undefined =>
+  /^@wheelhouse\/([^/]+)/.exec(specifier)?.[1];
+
+const shown = ({ from, specifier }: Import): string => `${from} -> ${specifier}`;
+
+interface Manifest {
+  readonly name: string;
+  readonly version: string;
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly exports: Readonly<Record<string, unknown>>;
+}
+
+const manifestOf = (name: string): Manifest =>
+  JSON.parse(readFileSync(join(root, 'packages', name, 'package.json'), 'utf8')) as Manifest;
+
+describe('packages', () => {
+  test('every folder of packages/ is one of the table', () => {
+    expect(readdirSync(join(root, 'packages')).sort()).toEqual([...packages].sort());
+  });
+
+  test('a package imports only packages above it', () => {
+    const wrong = ofCode.filter((one) => {
+      const [from = '', to] = [packageOf(one.from), workspaceOf(one)];
+      if (to === undefined) return false;
+      if (forbidden[from]?.includes(to) === true) return true;
+      return packages.indexOf(to) >= packages.indexOf(from);
+    });
+    expect(wrong.map(shown)).toEqual([]);
+  });
+
+  test('a package is imported by its entries alone', () => {
+    const wrong = imports.filter((one) => {
+      const [from, to] = [packageOf(one.from), fileOf(one)];
+      const isShared = isTest(one.from) && to?.startsWith('test/') === true;
+      if (to !== undefined) return packageOf(to) !== from && !isShared;
+      const name = workspaceOf(one);
+      if (name === undefined) return false;
+      const entry = one.specifier.replace(`@wheelhouse/${name}`, '.');
+      return !packages.includes(name) || manifestOf(name).exports[entry] === undefined;
+    });
+    expect(wrong.map(shown)).toEqual([]);
+  });
+
+  test('what tests need is imported by tests alone', () => {
+    const wrong = ofCode.filter(({ specifier }) => specifier.endsWith('/testing'));
+    expect(wrong.map(shown)).toEqual([]);
+  });
+
+  test.each(packages)('%s declares exactly the dependencies it imports', (name) => {
+    const used = ofCode
+      .filter(({ from }) => packageOf(from) === name)
+      .filter((one) => fileOf(one) === undefined && !one.specifier.startsWith('node:'))
+      .map(({ specifier }) => /^(@[^/]+\/)?[^/]+/.exec(specifier)?.[0] ?? specifier);
+    const { dependencies = {}, version } = manifestOf(name);
+    const declared = Object.keys(dependencies).filter((one) => !loadedByHand.has(one));
+    expect(declared.sort()).toEqual([...new Set(used)].sort());
+    for (const [other, wanted] of Object.entries(dependencies)) {
+      if (other.startsWith('@wheelhouse/')) expect(wanted).toBe(version);
+    }
+  });
+
+  test('there is no cycle between files', () => {
+    const edges = new Map<string, string[]>();
+    for (const one of ofCode) {
+      const to = fileOf(one);
+      if (to !== undefined) edges.set(one.from, [...(edges.get(one.from) ?? []), to]);
+    }
+    expect(cyclesOf(edges)).toEqual([]);
+  });
+});
+
+/** Native additions, loaded by `require`. */
+const loadedByHand = new Set(['fs-native-extensions']);
+
+describe("the server's folders", () => {
+  const folderOf = (path: string): string => {
+    const [first = '', second = ''] = path.replace('packages/server/src/', '').split('/');
+    return first === 'gates' ? `gates/${second}` : first;
+  };
+  const layerOf = (folder: string): number =>
+    layers.findIndex((folders) => folders.includes(folder));
+
+  test('every folder is one of the table', () => {
+    const folders = new Set(filesUnder('packages/server/src').map(folderOf));
+    expect([...folders].filter((folder) => layerOf(folder) === -1)).toEqual([]);
+  });
+
+  test('a folder imports only folders above it', () => {
+    const wrong = ofCode
+      .filter(({ from }) => packageOf(from) === 'server')
+      .filter((one) => {
+        const to = fileOf(one);
+        return to !== undefined && layerOf(folderOf(to)) > layerOf(folderOf(one.from));
+      });
+    expect(wrong.map(shown)).toEqual([]);
+  });
+});
+
+/** One line for each edge that closes a cycle, found depth first. */
+function cyclesOf(edges: ReadonlyMap<string, readonly string[]>): string[] {
+  const state = new Map<string, 'open' | 'done'>();
+  const found: string[] = [];
+  const visit = (path: string): void => {
+    state.set(path, 'open');
+    for (const next of edges.get(path) ?? []) {
+      if (state.get(next) === 'open') found.push(`${path} -> ${next}`);
+      else if (!state.has(next)) visit(next);
+    }
+    state.set(path, 'done');
+  };
+  for (const path of [...edges.keys()].sort()) if (!state.has(path)) visit(path);
+  return found;
+}

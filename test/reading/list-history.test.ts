@@ -1,0 +1,133 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import {
+  type Answer,
+  configMap,
+  eventually,
+  freshNamespace,
+  itemNames,
+  startTestServer,
+  type TestServer,
+} from '../support/harness.ts';
+
+/** History is kept so briefly that a test can see it go. */
+const historyMs = 400;
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer({ compactionIntervalMs: historyMs });
+});
+afterAll(() => server.stop());
+
+const path = (namespace: string) => `/api/v1/namespaces/${namespace}/configmaps`;
+
+async function makeMaps(namespace: string, wanted: string): Promise<string> {
+  let version = '';
+  for (const name of wanted) {
+    const answer = await server.post(path(namespace), configMap(name));
+    version = answer.body.metadata.resourceVersion;
+  }
+  return version;
+}
+
+/** Asks again, writing meanwhile, until the answer is 410. */
+function untilGone(namespace: string, query: string): Promise<Answer> {
+  return eventually(async () => {
+    await server.patch(`${path(namespace)}/a`, { data: { n: `${performance.now()}` } }, 'merge');
+    const answer = await server.get(`${path(namespace)}?${query}`);
+    if (answer.status !== 200) return answer;
+    return undefined;
+  }, 'the end of the history');
+}
+
+test('LIST-3: an expired token is 410 and offers to go on inconsistently', async () => {
+  const namespace = await freshNamespace(server);
+  await makeMaps(namespace, 'abcdef');
+  const first = await server.get(`${path(namespace)}?limit=2`);
+  const token = encodeURIComponent(first.body.metadata.continue);
+  await server.remove(`${path(namespace)}/d`);
+  const gone = await untilGone(namespace, `limit=2&continue=${token}`);
+  expect(gone.status).toBe(410);
+  expect(gone.body).toEqual({
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: { continue: expect.any(String) },
+    status: 'Failure',
+    message:
+      'The provided continue parameter is too old to display a consistent list result. You can ' +
+      'start a new list without the continue parameter, or use the continue token in this ' +
+      'response to retrieve the remainder of the results. Continuing with the provided token ' +
+      'results in an inconsistent list - objects that were created, modified, or deleted between ' +
+      'the time the first chunk was returned and now may show up in the list.',
+    reason: 'Expired',
+    code: 410,
+  });
+  const offered = encodeURIComponent(gone.body.metadata.continue);
+  const second = await server.get(`${path(namespace)}?limit=2&continue=${offered}`);
+  expect(second.status).toBe(200);
+  expect(itemNames(second)).toEqual(['c', 'e']);
+  const version = Number(second.body.metadata.resourceVersion);
+  expect(version).toBeGreaterThan(Number(first.body.metadata.resourceVersion));
+  const rest = encodeURIComponent(second.body.metadata.continue);
+  const third = await server.get(`${path(namespace)}?limit=2&continue=${rest}`);
+  expect(itemNames(third)).toEqual(['f']);
+  expect(third.body.metadata).toEqual({ resourceVersion: String(version) });
+});
+
+test('LIST-6: Exact serves the old snapshot while it is retained, then 410', async () => {
+  const namespace = await freshNamespace(server);
+  const version = await makeMaps(namespace, 'abc');
+  await server.remove(`${path(namespace)}/b`);
+  await server.post(path(namespace), configMap('d'));
+  const query = `resourceVersion=${version}&resourceVersionMatch=Exact`;
+  const kept = await server.get(`${path(namespace)}?${query}`);
+  expect(itemNames(kept)).toEqual(['a', 'b', 'c']);
+  expect(kept.body.metadata).toEqual({ resourceVersion: version });
+  const gone = await untilGone(namespace, query);
+  expect(gone.body).toEqual({
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Failure',
+    message: 'The resourceVersion for the provided list is too old.',
+    reason: 'Expired',
+    code: 410,
+  });
+  const withLimit = await server.get(`${path(namespace)}?limit=1&resourceVersion=${version}`);
+  expect(withLimit.body).toEqual(gone.body);
+  const notOlder = await server.get(`${path(namespace)}?resourceVersion=${version}`);
+  expect(itemNames(notOlder)).toEqual(['a', 'c', 'd']);
+});
+
+test('WATCH-3: a version older than the history is 410 as an ERROR event', async () => {
+  const namespace = await freshNamespace(server);
+  const version = await makeMaps(namespace, 'abc');
+  await untilGone(namespace, `resourceVersion=${version}&resourceVersionMatch=Exact`);
+  const watch = await server.watch(`${path(namespace)}?watch=true&resourceVersion=${version}`);
+  expect(watch.status).toBe(200);
+  await watch.ended;
+  expect(watch.events).toEqual([
+    {
+      type: 'ERROR',
+      object: {
+        kind: 'Status',
+        apiVersion: 'v1',
+        metadata: {},
+        status: 'Failure',
+        message: expect.stringMatching(`^too old resource version: ${version} \\(\\d+\\)$`),
+        reason: 'Expired',
+        code: 410,
+      },
+    },
+  ]);
+});
+
+test('WATCH-3: whoever keeps watching never sees the history end', async () => {
+  const namespace = await freshNamespace(server);
+  const version = await makeMaps(namespace, 'a');
+  const watch = await server.watch(`${path(namespace)}?watch=true&resourceVersion=${version}`);
+  await untilGone(namespace, `resourceVersion=${version}&resourceVersionMatch=Exact`);
+  await server.post(path(namespace), configMap('z'));
+  await watch.until((events) => events.some(({ object }) => object.metadata.name === 'z'));
+  expect(watch.events.every(({ type }) => type === 'ADDED' || type === 'MODIFIED')).toBe(true);
+  watch.close();
+});

@@ -1,0 +1,255 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { configMap, freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
+
+let server: TestServer;
+let namespace: string;
+let maps: string;
+
+beforeAll(async () => {
+  server = await startTestServer();
+  namespace = await freshNamespace(server);
+  maps = `/api/v1/namespaces/${namespace}/configmaps`;
+});
+afterAll(() => server.stop());
+
+const metaStruct =
+  'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; ' +
+  'Kind string "json:\\"kind,omitempty\\"" }';
+const unread = 'the object provided is unrecognized (must be of type ConfigMap): ';
+const notJson = `${unread}couldn't get version/kind; json parse error: `;
+const untyped = `${notJson}json: cannot unmarshal`;
+const intoMap = 'cannot be handled as a ConfigMap: ';
+const mapIn = (version: string) => `ConfigMap in version "${version}" ${intoMap}`;
+const noKind = 'pkg/api/legacyscheme/scheme.go:30';
+
+describe('bodies that are no object of the kind', () => {
+  test.each([
+    ['', `${notJson}unexpected end of JSON input (<empty>)`],
+    ['{', `${notJson}unexpected end of JSON input ({)`],
+    ['x', `${notJson}invalid character 'x' looking for beginning of value (78)`],
+    ['{"a":1}}', `${notJson}invalid character '}' after top-level value ({"a":1}})`],
+    [
+      '{"a":1,}',
+      `${notJson}invalid character '}' looking for beginning of object key string ({"a":1,})`,
+    ],
+    ['[]', `${untyped} array into Go value of type ${metaStruct} (5b5d)`],
+    ['"a"', `${untyped} string into Go value of type ${metaStruct} (226122)`],
+    ['true', `${untyped} bool into Go value of type ${metaStruct} (74727565)`],
+    ['{"kind":5}', `${untyped} number into Go struct field .kind of type string ({"kind":5})`],
+    [
+      '{"apiVersion":{}}',
+      `${untyped} object into Go struct field .apiVersion of type string ({"apiVersion":{}})`,
+    ],
+    [
+      '{"apiVersion":"a/b/c"}',
+      `${unread}unexpected GroupVersion string: a/b/c ({"apiVersion":"a/b/c"})`,
+    ],
+    [
+      '{"apiVersion":"a/b/c","xxxxxxxxxx":1}',
+      `${unread}unexpected GroupVersion string: a/b/c ({"apiVersion":"a/b/c","xxxxxxx ...)`,
+    ],
+    [
+      '{"kind":"Secret"}',
+      `Secret in version "v1" ${intoMap}converting (v1.Secret) to (core.ConfigMap): unknown conversion`,
+    ],
+    [
+      '{"kind":"Nope","apiVersion":"v1"}',
+      `Nope in version "v1" ${intoMap}` +
+        `no kind "Nope" is registered for version "v1" in scheme "${noKind}"`,
+    ],
+    [
+      '{"apiVersion":"v2"}',
+      `${mapIn('v2')}no kind "ConfigMap" is registered for version "v2" in scheme "${noKind}"`,
+    ],
+    [
+      '{"data":{"a":5}}',
+      `${mapIn('v1')}json: cannot unmarshal number into Go struct field ConfigMap.data of type string`,
+    ],
+  ])('API-9: %j is 400 with the decoder’s reason', async (body, message) => {
+    const { status, body: answer } = await server.post(maps, body);
+    expect(answer).toEqual({
+      kind: 'Status',
+      apiVersion: 'v1',
+      metadata: {},
+      status: 'Failure',
+      message,
+      reason: 'BadRequest',
+      code: 400,
+    });
+    expect(status).toBe(400);
+  });
+
+  test('API-9: a version of the kind that the path does not name is 400', async () => {
+    const body = {
+      apiVersion: 'autoscaling/v1',
+      kind: 'HorizontalPodAutoscaler',
+      metadata: { name: 'x' },
+    };
+    const path = `/apis/autoscaling/v2/namespaces/${namespace}/horizontalpodautoscalers`;
+    const answer = await server.post(path, body);
+    expect(answer.status).toBe(400);
+    expect(answer.body.message).toBe(
+      'the API version in the data (autoscaling/v1) does not match ' +
+        'the expected API version (autoscaling/v2)',
+    );
+  });
+
+  test('API-9: invalid UTF-8 is 400', async () => {
+    const answer = await server.post(maps, Buffer.from([0x7b, 0xff, 0x7d]));
+    expect(answer.status).toBe(400);
+    expect(answer.body.reason).toBe('BadRequest');
+  });
+
+  test('API-9: nesting without end is 400', async () => {
+    const answer = await server.post(maps, '['.repeat(1_000_000));
+    expect(answer.status).toBe(400);
+    expect(answer.body.message).toContain('exceeded max depth');
+  });
+
+  test('API-9: kind and apiVersion may be left out of a built-in object', async () => {
+    const answer = await server.post(maps, { metadata: { name: 'bare' } });
+    expect(answer.status).toBe(201);
+    expect(answer.body).toMatchObject({ kind: 'ConfigMap', apiVersion: 'v1' });
+  });
+});
+
+describe('what a body is written in', () => {
+  test.each(['text/plain', 'application/xml', 'application/jsonx', 'json', 'application/json; x'])(
+    'API-9: Content-Type %s is 415',
+    async (type) => {
+      const answer = await server.post(maps, configMap('x'), { type });
+      expect(answer.status).toBe(415);
+      expect(answer.body.reason).toBe('UnsupportedMediaType');
+      expect(answer.body.message).toMatch(
+        /^the body of the request was in an unknown format - accepted media types include: /,
+      );
+      expect((await server.put(`${maps}/x`, configMap('x'), { type })).status).toBe(415);
+      expect((await server.remove(`${maps}/x`, { kind: 'DeleteOptions' }, { type })).status).toBe(
+        415,
+      );
+    },
+  );
+
+  test('API-9: no Content-Type is JSON; parameters and case do not matter', async () => {
+    for (const type of ['', 'application/json; charset=utf-8', 'Application/JSON']) {
+      const answer = await server.post(maps, { metadata: { generateName: 'typed-' } }, { type });
+      expect(answer.status, type).toBe(201);
+    }
+  });
+
+  test('API-9: a body over the limit is 413, and the limit itself is not', async () => {
+    const limit = 3 * 1024 * 1024;
+    const filler = (bytes: number) => `${JSON.stringify(configMap('large')).padEnd(bytes, ' ')}`;
+    const answer = await server.post(maps, filler(limit + 1));
+    expect(answer.status).toBe(413);
+    expect(answer.body).toEqual({
+      kind: 'Status',
+      apiVersion: 'v1',
+      metadata: {},
+      status: 'Failure',
+      message: `Request entity too large: limit is ${limit}`,
+      reason: 'RequestEntityTooLarge',
+      code: 413,
+    });
+    expect((await server.post(maps, filler(limit))).status).toBe(201);
+  });
+
+  test('CODEC-2: YAML in and out, independent of each other', async () => {
+    const yaml = [
+      '# a comment',
+      'kind: ConfigMap',
+      'metadata:',
+      '  name: yaml',
+      '  annotations: {date: "2001-01-01"}',
+      'data:',
+      '  answer: "yes"',
+      '  text: |',
+      '    two',
+      '    lines',
+      '',
+    ].join('\n');
+    const created = await server.post(maps, yaml, { type: 'application/yaml' });
+    expect(created.status).toBe(201);
+    expect(created.headers['content-type']).toBe('application/json');
+    expect(created.body.data).toEqual({ answer: 'yes', text: 'two\nlines\n' });
+    const read = await server.get(`${maps}/yaml`, { accept: 'application/yaml' });
+    expect(read.headers['content-type']).toBe('application/yaml');
+    expect(read.text).toContain('data:\n  answer: "yes"\n  text: |\n    two\n    lines\nkind:');
+    expect(read.text).toContain('    date: "2001-01-01"\n');
+    const put = await server.put(`${maps}/yaml`, read.text.replace('two', 'three'), {
+      type: 'application/yaml',
+      accept: 'application/yaml',
+    });
+    expect(put.status).toBe(200);
+    expect(put.text).toContain('    three\n');
+    const list = await server.get(maps, { accept: 'application/yaml' });
+    expect(list.text).toMatch(/^apiVersion: v1\nitems:\n- apiVersion: v1\n/);
+    const gone = await server.remove(`${maps}/yaml`, 'kind: DeleteOptions\napiVersion: v1\n', {
+      type: 'application/yaml',
+    });
+    expect(gone.status).toBe(200);
+  });
+
+  test.each([
+    ['a: b: c', 'yaml: line 1: mapping values are not allowed in this context (613a20623a2063)'],
+    ['a:\n\tb: 1', 'yaml: line 2: found character that cannot start any token (613a0a09623a2031)'],
+  ])('CODEC-2: YAML %j is 400', async (text, message) => {
+    const answer = await server.post(maps, text, { type: 'application/yaml' });
+    expect(answer.status).toBe(400);
+    expect(answer.body.message).toBe(unread + message);
+  });
+
+  test('CODEC-2: a key given twice in YAML is warned of, or refused when strict', async () => {
+    const yaml = 'metadata:\n  name: twice\ndata:\n  a: one\n  a: two\n';
+    const options = { type: 'application/yaml' };
+    const strict = await server.post(`${maps}?fieldValidation=Strict`, yaml, options);
+    expect(strict.status).toBe(400);
+    expect(strict.body.message).toBe(
+      'ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: ' +
+        'yaml: unmarshal errors:\n  line 5: key "a" already set in map',
+    );
+    const warned = await server.post(maps, yaml, options);
+    expect(warned.status).toBe(201);
+    expect(warned.body.data).toEqual({ a: 'two' });
+    expect(warned.warnings).toEqual(['line 5: key "a" already set in map']);
+  });
+
+  test('CODEC-8: integers of 64 bits survive what reads and writes the object', async () => {
+    const lease = (more: object) => ({ metadata: { name: 'long' }, spec: more });
+    const leases = `/apis/coordination.svc.io/v1/namespaces/${namespace}/leases`;
+    const time = '2020-01-02T03:04:05.123456Z';
+    expect((await server.post(leases, lease({ renewTime: time }))).body.spec.renewTime).toBe(time);
+    const text = '{"metadata":{"name":"exact","annotations":{"n":"9223372036854775807"}}}';
+    expect((await server.post(maps, text)).status).toBe(201);
+    const jobs = `/apis/batch/v1/namespaces/${namespace}/jobs`;
+    const template = '{"spec":{"restartPolicy":"Never","containers":[{"name":"a","image":"b"}]}}';
+    const spec = `{"activeDeadlineSeconds":9007199254740993,"template":${template}}`;
+    const job = `{"metadata":{"name":"long"},"spec":${spec}}`;
+    const created = await server.post(jobs, job);
+    expect(created.status, created.text).toBe(201);
+    expect(created.text).toContain('"activeDeadlineSeconds":9007199254740993');
+    const patched = await server.patch(
+      `${jobs}/long`,
+      { metadata: { labels: { a: 'b' } } },
+      'merge',
+    );
+    expect(patched.status, patched.text).toBe(200);
+    expect(patched.text).toContain('"activeDeadlineSeconds":9007199254740993');
+    const yaml = await server.get(`${jobs}/long`, { accept: 'application/yaml' });
+    expect(yaml.text).toContain('activeDeadlineSeconds: 9007199254740993\n');
+    const pretty = await server.get(`${jobs}/long?pretty=true`);
+    expect(pretty.text).toContain('"activeDeadlineSeconds": 9007199254740993');
+  });
+});
+
+describe('an upload that was refused', () => {
+  test('API-9: leaves nothing behind that a stop would wait for', async () => {
+    const own = await startTestServer({ limits: { requestTimeoutMs: 60_000 } });
+    const body = Buffer.alloc(4 * 1024 * 1024, 'a');
+    const answer = await own.post('/api/v1/namespaces/default/configmaps', body);
+    expect(answer.status).toBe(413);
+    const before = performance.now();
+    await own.stop();
+    expect(performance.now() - before).toBeLessThan(20_000);
+  });
+});

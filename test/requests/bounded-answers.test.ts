@@ -1,0 +1,187 @@
+import { listedMax } from '@wheelhouse/machinery';
+import { listedBytesMax } from '@wheelhouse/machinery/testing';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { defineThing, type ThingKind } from '../objects/apply-kinds.ts';
+import {
+  type Answer,
+  freshNamespace,
+  startTestServer,
+  type TestServer,
+} from '../support/harness.ts';
+
+let server: TestServer;
+let namespace: string;
+let kind: ThingKind;
+beforeAll(async () => {
+  server = await startTestServer({ cborServed: true });
+  namespace = await freshNamespace(server);
+  const spec = {
+    type: 'object',
+    properties: { sizes: { type: 'array', items: { type: 'integer', maximum: 3 } } },
+  };
+  kind = await defineThing(server, [{ properties: { spec } }]);
+});
+afterAll(async () => {
+  await server.stop();
+});
+
+/** CPU time that these requests may take on any machine; the attacks took 20 times as much. */
+const cpuMsMax = 3_000;
+
+/** Runs a request and bounds the CPU time of the process meanwhile. */
+async function bounded(send: () => Promise<Answer>): Promise<Answer> {
+  const before = process.cpuUsage();
+  const answer = await send();
+  const { user, system } = process.cpuUsage(before);
+  expect((user + system) / 1000).toBeLessThan(cpuMsMax);
+  return answer;
+}
+
+const reviews = '/apis/authorization.svc.io/v1/selfsubjectaccessreviews';
+const pods = () => `/api/v1/namespaces/${namespace}/pods`;
+const pod = (spec: object) => ({ metadata: { generateName: 'p-' }, spec });
+const container = (more: object = {}) => ({ name: 'main', image: 'image', ...more });
+const times = <T>(count: number, make: (index: number) => T) =>
+  Array.from({ length: count }, (_, index) => make(index));
+
+/** Most bytes of a failure: message and causes, of which JSON may escape each character. */
+const failureBytesMax = 2 * listedBytesMax + 4096;
+
+describe('warnings', () => {
+  test('TRUST-2, TRUST-3: a review has at most 100 warnings, in linear time', async () => {
+    const odd = Object.fromEntries(times(60_000, (index) => [`u${index}`, 1]));
+    const body = { spec: { resourceAttributes: { verb: 'get', resource: 'pods' } }, ...odd };
+    const answer = await bounded(() => server.post(reviews, body));
+    expect(answer.status).toBe(201);
+    expect(answer.warnings.length).toBeLessThanOrEqual(listedMax + 1);
+    expect(answer.warnings.join().length).toBeLessThan(listedBytesMax);
+    expect(answer.warnings[0]).toBe('unknown field "u0"');
+    expect(answer.warnings.at(-1)).toMatch(/^and \d+ more warnings$/);
+    const told = answer.warnings.length - 1;
+    expect(answer.warnings.at(-1)).toBe(`and ${60_000 - told} more warnings`);
+  });
+
+  test('TRUST-2, TRUST-3: ports, aliases, variables and files that repeat each other', async () => {
+    const ports = times(3_000, () => ({ containerPort: 80, hostIP: '127.0.0.1' }));
+    const env = times(3_000, () => ({ name: 'A', value: 'a' }));
+    const items = times(3_000, () => ({ key: 'a', path: 'b' }));
+    const spec = {
+      containers: [container({ ports, env })],
+      hostAliases: times(3_000, () => ({ ip: '127.0.0.1', hostnames: ['a'] })),
+      imagePullSecrets: times(3_000, () => ({ name: 'a' })),
+      volumes: [{ name: 'a', configMap: { name: 'a', items } }],
+    };
+    const answer = await bounded(() => server.post(pods(), pod(spec)));
+    expect(answer.status).toBe(201);
+    expect(answer.warnings.length).toBeLessThanOrEqual(listedMax + 1);
+    expect(answer.warnings.at(-1)).toMatch(/^and \d+ more warnings$/);
+  });
+
+  test('TRUST-3: a long name around many fields does not multiply', async () => {
+    const inner = Object.fromEntries(times(20_000, (index) => [`u${index}`, 1]));
+    const body = { metadata: { labels: {}, ['x'.repeat(500_000)]: inner }, spec: {}, ...inner };
+    const answer = await bounded(() => server.post(reviews, body));
+    expect(answer.warnings.join().length).toBeLessThan(listedBytesMax);
+  });
+});
+
+describe('refusals', () => {
+  test('TRUST-3: an answer lists 100 errors, and says how many more there are', async () => {
+    const send = (count: number) =>
+      server.post(pods(), pod({ containers: times(count, (index) => ({ name: `c${index}` })) }));
+    const few = await send(listedMax);
+    expect(few.status).toBe(422);
+    expect(few.body.details.causes).toHaveLength(listedMax);
+    expect(few.body.message).not.toContain('more error');
+    const many = await bounded(() => send(20_000));
+    expect(many.status).toBe(422);
+    expect(many.body.details.causes).toEqual(few.body.details.causes);
+    expect(many.body.message).toMatch(/, and 19900 more errors\]$/);
+    expect(many.text.length).toBeLessThan(failureBytesMax);
+  });
+
+  test('TRUST-3: a long value is shown once and cut', async () => {
+    const name = '"'.repeat(500_000);
+    const containers = times(2, () => container({ name }));
+    const answer = await bounded(() => server.post(pods(), pod({ containers })));
+    expect(answer.status).toBe(422);
+    expect(answer.body.message).toContain('more characters)');
+    expect(answer.text.length).toBeLessThan(failureBytesMax);
+  });
+
+  test('TRUST-3: strict decoding names the first fields and counts the others', async () => {
+    const odd = Object.fromEntries(times(50_000, (index) => [`u${index}`, 1]));
+    const path = `${reviews}?fieldValidation=Strict`;
+    const answer = await bounded(() => server.post(path, { spec: {}, ...odd }));
+    expect(answer.status).toBe(400);
+    expect(answer.body.message).toContain('strict decoding error: unknown field "u0", unknown');
+    expect(answer.body.message).toMatch(/, unknown field "u99", and 49900 more errors$/);
+  });
+
+  test('TRUST-3: errors of a schema are bounded as others are', async () => {
+    const spec = { sizes: times(50_000, (index) => index + 4) };
+    const body = { apiVersion: `${kind.group}/v1`, kind: 'Thing', metadata: { name: 'a' }, spec };
+    const answer = await bounded(() => server.post(kind.path(namespace), body));
+    expect(answer.status).toBe(422);
+    expect(answer.body.details.causes).toHaveLength(listedMax);
+    expect(answer.body.message).toMatch(/and 49900 more errors\]$/);
+  });
+
+  test('TRUST-3: conflicts of an apply are bounded', async () => {
+    const path = `/api/v1/namespaces/${namespace}/configmaps/contested`;
+    const body = (value: string) => ({
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: 'contested' },
+      data: Object.fromEntries(times(5_000, (index) => [`k${index}`, value])),
+    });
+    const apply = (manager: string, value: string) =>
+      server.patch(`${path}?fieldManager=${manager}`, body(value), 'apply');
+    expect((await apply('one', 'a')).status).toBe(201);
+    const answer = await bounded(() => apply('other', 'b'));
+    expect(answer.status).toBe(409);
+    expect(answer.body.details.causes).toHaveLength(listedMax);
+    expect(answer.body.message).toMatch(/^Apply failed with 5000 conflicts: /);
+    expect(answer.body.message).toMatch(/\nand 4900 more conflicts$/);
+  });
+});
+
+describe('bodies', () => {
+  const cases: readonly [form: string, type: string, body: Buffer][] = [
+    ['JSON', 'application/json', Buffer.from(`{"data":[${'1,'.repeat(400_000)}1]}`)],
+    ['YAML', 'application/yaml', Buffer.from(`data:\n${'- 1\n'.repeat(60_000)}`)],
+    ['CBOR', 'application/cbor', nestedLists(300)],
+  ];
+  test.each(cases)(
+    'TRUST-2: more values than a body may hold are refused in %s',
+    async (_, type, body) => {
+      const path = `/api/v1/namespaces/${namespace}/configmaps`;
+      const answer = await bounded(() => server.post(path, body, { type }));
+      expect(answer.status).toBe(413);
+      expect(answer.body.reason).toBe('RequestEntityTooLarge');
+    },
+  );
+
+  const bad: readonly [what: string, text: string][] = [
+    ['closing brackets', '}'.repeat(1_000_000)],
+    ['reserved characters', '- @\n'.repeat(20_000)],
+    ['later documents', `a: 1\n---\n${'}'.repeat(500_000)}`],
+    ['lines of a flow map', `{${'a b: [}\n'.repeat(5_000)}`],
+  ];
+  test.each(bad)('TRUST-3: YAML of %s ends at the first error', async (_, text) => {
+    const path = `/api/v1/namespaces/${namespace}/configmaps`;
+    const options = { type: 'application/yaml' };
+    const answer = await bounded(() => server.post(path, Buffer.from(text), options));
+    expect(answer.status).toBe(400);
+    expect(answer.body.message).toMatch(/yaml: line \d+: /);
+    expect(answer.text.length).toBeLessThan(4096);
+  });
+});
+
+/** A CBOR list of lists of 1000 zeros. */
+function nestedLists(count: number): Buffer {
+  const zeros = Buffer.concat([Buffer.from([0x99, 0x03, 0xe8]), Buffer.alloc(1000)]);
+  const head = Buffer.from([0x99, count >> 8, count & 0xff]);
+  const member = Buffer.from([0xa1, 0x64, ...Buffer.from('data')]);
+  return Buffer.concat([member, head, ...times(count, () => zeros)]);
+}

@@ -1,0 +1,401 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { apply, defineThing, type ThingKind } from '../objects/apply-kinds.ts';
+import {
+  type Answer,
+  freshNamespace,
+  startTestServer,
+  type TestServer,
+} from '../support/harness.ts';
+
+let server: TestServer;
+let namespace: string;
+let services: string;
+let kind: ThingKind;
+beforeAll(async () => {
+  server = await startTestServer();
+  namespace = await freshNamespace(server);
+  services = `/api/v1/namespaces/${namespace}/services`;
+  const spec = {
+    type: 'object',
+    required: ['size'],
+    properties: {
+      size: { type: 'integer' },
+      ports: {
+        type: 'array',
+        items: { type: 'object', properties: { port: { type: 'integer' } } },
+      },
+      free: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
+    },
+  };
+  kind = await defineThing(server, [{ properties: { spec } }]);
+});
+afterAll(async () => {
+  await server.stop();
+});
+
+let count = 0;
+const fresh = () => {
+  count += 1;
+  return `f${count}`;
+};
+
+/** Unknown and duplicate members, on top, nested and inside a list. */
+const service = (name: string) =>
+  `{"apiVersion":"v1","kind":"Service","metadata":{"name":"x","name":"${name}","odd":1},` +
+  '"spec":{"type":"ClusterIP","odd":{"deep":1,"deep":2},"type":"ClusterIP",' +
+  '"ports":[{"port":80,"odd":1,"port":81}]},"odd":1,"odd":2}';
+const serviceComplaints = [
+  'duplicate field "metadata.name"',
+  'unknown field "metadata.odd"',
+  'unknown field "spec.odd"',
+  'duplicate field "spec.type"',
+  'unknown field "spec.ports[0].odd"',
+  'duplicate field "spec.ports[0].port"',
+  'unknown field "odd"',
+];
+
+const thing = (name: string) =>
+  `{"apiVersion":"${kind.group}/v1","kind":"Thing","metadata":{"name":"${name}","odd":1},` +
+  '"spec":{"size":1,"size":2,"odd":1,"ports":[{"port":1,"odd":1}],"free":{"x":1,"x":2}}}';
+const thingComplaints = [
+  'duplicate field "spec.size"',
+  'duplicate field "spec.free.x"',
+  'unknown field "metadata.odd"',
+  'unknown field "spec.odd"',
+  'unknown field "spec.ports[0].odd"',
+];
+
+describe('POST and PUT', () => {
+  test('FV-2: Warn, the default, sends one header a field and stores the rest', async () => {
+    for (const query of ['', '?fieldValidation=Warn', '?fieldValidation=']) {
+      const name = fresh();
+      const answer = await server.post(services + query, service(name));
+      expect(answer.status).toBe(201);
+      expect(answer.warnings).toEqual(serviceComplaints);
+      expect(answer.body.spec.ports[0].port).toBe(81);
+      expect(answer.body.odd).toBeUndefined();
+    }
+  });
+
+  test('FV-2: Strict refuses with 400 naming all of them, and nothing is stored', async () => {
+    const name = fresh();
+    const answer = await server.post(`${services}?fieldValidation=Strict`, service(name));
+    expect(answer.status).toBe(400);
+    expect(answer.body.reason).toBe('BadRequest');
+    expect(answer.body.message).toBe(
+      'Service in version "v1" cannot be handled as a Service: strict decoding error: ' +
+        serviceComplaints.join(', '),
+    );
+    expect(answer.warnings).toEqual([]);
+    expect((await server.get(`${services}/${name}`)).status).toBe(404);
+  });
+
+  test('FV-2: Ignore says nothing', async () => {
+    const name = fresh();
+    const answer = await server.post(`${services}?fieldValidation=Ignore`, service(name));
+    expect(answer.status).toBe(201);
+    expect(answer.warnings).toEqual([]);
+  });
+
+  test('FV-2: PUT is judged like POST', async () => {
+    const name = fresh();
+    await server.post(`${services}?fieldValidation=Ignore`, service(name));
+    const path = `${services}/${name}`;
+    const warned = await server.put(path, service(name));
+    expect(warned.status).toBe(200);
+    expect(warned.warnings).toEqual(serviceComplaints);
+    const refused = await server.put(`${path}?fieldValidation=Strict`, service(name));
+    expect(refused.status).toBe(400);
+    const ignored = await server.put(`${path}?fieldValidation=Ignore`, service(name));
+    expect(ignored.warnings).toEqual([]);
+  });
+
+  test('FV-2: a duplicate stands where the field is given again', async () => {
+    const body =
+      '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"},"immutable":true,' +
+      '"one":1,"immutable":false,"two":2,"data":{"a":"1","a":"2"}}';
+    const path = `/api/v1/namespaces/${namespace}/configmaps?fieldValidation=Strict`;
+    const answer = await server.post(path, body);
+    expect(answer.body.message).toMatch(
+      /: strict decoding error: unknown field "one", duplicate field "immutable", unknown field "two", duplicate field "data.a"$/,
+    );
+  });
+
+  test('FV-2: YAML tells duplicates by line, and unknown fields in order of name', async () => {
+    const yaml = [
+      'apiVersion: v1',
+      'kind: ConfigMap',
+      `metadata: {name: ${fresh()}}`,
+      'zoo: 1',
+      'data:',
+      '  a: "1"',
+      '  a: "2"',
+      'bar: 1',
+      'zoo: 2',
+    ].join('\n');
+    const path = `/api/v1/namespaces/${namespace}/configmaps`;
+    const type = 'application/yaml';
+    const refused = await server.post(`${path}?fieldValidation=Strict`, yaml, { type });
+    expect(refused.status).toBe(400);
+    expect(refused.body.message).toBe(
+      'ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: ' +
+        'yaml: unmarshal errors:\n  line 7: key "a" already set in map\n' +
+        '  line 9: key "zoo" already set in map, unknown field "bar", unknown field "zoo"',
+    );
+    const warned = await server.post(path, yaml, { type });
+    expect(warned.status).toBe(201);
+    expect(warned.warnings).toEqual([
+      'line 7: key "a" already set in map',
+      'line 9: key "zoo" already set in map',
+      'unknown field "bar"',
+      'unknown field "zoo"',
+    ]);
+    expect(warned.body.data).toEqual({ a: '2' });
+  });
+
+  test('FV-2: YAML tells what is twice within a value before the value itself', async () => {
+    const body = { apiVersion: 'v1', kind: 'ConfigMap' };
+    const yaml = [
+      ...Object.entries(body).map(([name, value]) => `${name}: ${value}`),
+      `metadata: {name: ${fresh()}}`,
+      'metadata:',
+      `  name: ${fresh()}`,
+      '  labels: {a: b}',
+      '  labels: {a: b, a: c}',
+    ].join('\n');
+    const path = `/api/v1/namespaces/${namespace}/configmaps`;
+    const warned = await server.post(path, yaml, { type: 'application/yaml' });
+    expect(warned.status).toBe(201);
+    expect(warned.warnings).toEqual([
+      'line 7: key "a" already set in map',
+      'line 7: key "labels" already set in map',
+      'line 5: key "metadata" already set in map',
+    ]);
+  });
+
+  test('FV-1: of two wrong types in YAML the one of the first name is told', async () => {
+    const yaml = [
+      'apiVersion: v1',
+      'kind: ConfigMap',
+      'metadata:',
+      `  name: ${fresh()}`,
+      '  labels: {a: 1}',
+      '  annotations: {a: {}}',
+    ].join('\n');
+    const path = `/api/v1/namespaces/${namespace}/configmaps`;
+    const refused = await server.post(path, yaml, { type: 'application/yaml' });
+    expect(refused.status).toBe(400);
+    expect(refused.body.message).toMatch(
+      /cannot unmarshal object into Go struct field ObjectMeta\.metadata\.annotations of type/,
+    );
+  });
+
+  test('FV-2, PATCH-2: of what a patch leaves without a version nothing is known', async () => {
+    const name = fresh();
+    const maps = `/api/v1/namespaces/${namespace}/configmaps`;
+    await server.post(maps, { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name } });
+    const patch = { apiVersion: null, data: { a: 'b' } };
+    const refused = await server.patch(`${maps}/${name}`, patch, 'merge');
+    expect(refused.status).toBe(400);
+    expect(refused.body.message).toMatch(/undeterminable: name must be provided$/);
+    expect(refused.warnings).toEqual(['unknown field "data"', 'unknown field "metadata"']);
+    const strict = `${maps}/${name}?fieldValidation=Strict`;
+    const replaced = [{ op: 'replace', path: '', value: { b: 1, a: 1 } }];
+    const judged = await server.patch(strict, replaced, 'json');
+    expect(judged.status).toBe(400);
+    expect(judged.body.message).toMatch(
+      /: strict decoding error: unknown field "a", unknown field "b"$/,
+    );
+  });
+
+  test('FV-1: what a body is may be told in any case of letters, once', async () => {
+    const path = `/api/v1/namespaces/${namespace}/configmaps`;
+    const start = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"${fresh()}"}`;
+    const number = await server.post(path, `${start},"Kind":1}`);
+    expect(number.status).toBe(400);
+    expect(number.body.message).toMatch(/cannot unmarshal number into Go struct field \.kind of/);
+    const other = await server.post(path, `${start},"KIND":"Secret"}`);
+    expect(other.status).toBe(400);
+    expect(other.body.message).toMatch(/^Secret in version "v1" cannot be handled as a ConfigMap:/);
+    const same = await server.post(path, `${start},"apiversion":null}`);
+    expect(same.status).toBe(201);
+    expect(same.warnings).toEqual(['unknown field "apiversion"']);
+  });
+
+  test('FV-2: custom kinds are judged by their schema, duplicates first', async () => {
+    const path = kind.path(namespace);
+    const name = fresh();
+    const warned = await server.post(path, thing(name));
+    expect(warned.status).toBe(201);
+    expect(warned.warnings).toEqual(thingComplaints);
+    expect(warned.body.spec).toEqual({ size: 2, ports: [{ port: 1 }], free: { x: 2 } });
+    const refused = await server.post(`${path}?fieldValidation=Strict`, thing(fresh()));
+    expect(refused.status).toBe(400);
+    expect(refused.body.message).toContain(`strict decoding error: ${thingComplaints.join(', ')}`);
+    const ignored = await server.put(`${path}/${name}?fieldValidation=Ignore`, thing(name));
+    expect(ignored.warnings).toEqual([]);
+  });
+
+  test('FV-4: what a schema preserves is known', async () => {
+    const body = kind.body(fresh(), { spec: { size: 1, free: { any: { thing: [1] } } } });
+    const answer = await server.post(`${kind.path(namespace)}?fieldValidation=Strict`, body);
+    expect(answer.status).toBe(201);
+    expect(answer.body.spec.free).toEqual({ any: { thing: [1] } });
+    const open = await defineThing(server, [{ preserve: true }]);
+    const loose = open.body('one', { anything: { at: 'all' } });
+    const kept = await server.post(`${open.path(namespace)}?fieldValidation=Strict`, loose);
+    expect(kept.status).toBe(201);
+    expect(kept.body.anything).toEqual({ at: 'all' });
+  });
+});
+
+describe('types', () => {
+  test.each(['Ignore', 'Warn', 'Strict'])('FV-1: with %s a wrong type is refused', async (mode) => {
+    const body = {
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { name: fresh() },
+      spec: { ports: [{ port: 'http' }] },
+    };
+    const answer = await server.post(`${services}?fieldValidation=${mode}`, body);
+    expect(answer.status).toBe(400);
+    expect(answer.body.message).toContain('json: cannot unmarshal string into Go struct field');
+    const custom = kind.body(fresh(), { spec: { size: 'big' } });
+    const refused = await server.post(`${kind.path(namespace)}?fieldValidation=${mode}`, custom);
+    expect(refused.status).toBe(422);
+    expect(refused.body.message).toContain('spec.size: Invalid value: "string": ');
+  });
+
+  test.each(['Ignore', 'Warn', 'Strict'])(
+    'FV-1: with %s a missing field is refused',
+    async (mode) => {
+      const query = `?fieldValidation=${mode}`;
+      const custom = await server.post(
+        kind.path(namespace) + query,
+        kind.body(fresh(), { spec: {} }),
+      );
+      expect(custom.status).toBe(422);
+      expect(custom.body.message).toContain('spec.size: Required value');
+      const metadata = { name: fresh() };
+      const body = { apiVersion: 'v1', kind: 'Service', metadata, spec: { ports: [{}] } };
+      expect((await server.post(services + query, body)).status).toBe(422);
+    },
+  );
+
+  test('FV-3: other values are 422', async () => {
+    const path = `/api/v1/namespaces/${namespace}/configmaps`;
+    const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'x' } };
+    const expected = (options: string) =>
+      `${options}.meta.svc.io "" is invalid: fieldValidation: Unsupported value: "Loud": ` +
+      'supported values: "", "Ignore", "Strict", "Warn"';
+    const created = await server.post(`${path}?fieldValidation=Loud`, body);
+    expect(created.status).toBe(422);
+    expect(created.body.message).toBe(expected('CreateOptions'));
+    const put = await server.put(`${path}/x?fieldValidation=Loud`, body);
+    expect(put.body.message).toBe(expected('UpdateOptions'));
+    const patched = await server.patch(`${path}/x?fieldValidation=Loud`, {}, 'merge');
+    expect(patched.body.message).toBe(expected('PatchOptions'));
+  });
+});
+
+describe('patches', () => {
+  const made = async () => {
+    const name = fresh();
+    await server.post(`${services}?fieldValidation=Ignore`, service(name));
+    return `${services}/${name}`;
+  };
+  const ends = (answer: Answer, text: string) => {
+    expect([answer.status, answer.body.reason]).toEqual([400, 'BadRequest']);
+    expect(answer.body.message.endsWith(text)).toBe(true);
+  };
+
+  test.each(['merge', 'json'] as const)('FV-2: a %s patch of a custom object', async (type) => {
+    const name = fresh();
+    await server.post(kind.path(namespace), kind.body(name, { spec: { size: 1 } }));
+    const path = `${kind.path(namespace)}/${name}`;
+    const patch =
+      type === 'merge'
+        ? { spec: { one: 1, two: 2 } }
+        : ['one', 'two'].map((odd) => ({ op: 'add', path: `/spec/${odd}`, value: 1 }));
+    const refused = await server.patch(`${path}?fieldValidation=Strict`, patch, type);
+    ends(refused, 'strict decoding error: unknown field "spec.one", unknown field "spec.two"');
+    expect((await server.get(path)).body.spec).toEqual({ size: 1 });
+  });
+
+  test('FV-2: a JSON Patch is judged itself, then what it makes', async () => {
+    const path = await made();
+    const patch =
+      '[{"op":"add","path":"/spec/odd","value":1,"foo":1},' +
+      '{"op":"replace","path":"/spec/x","path":"/spec/sessionAffinity","value":"ClientIP"}]';
+    const complaints = [
+      'json patch unknown field "[0].foo"',
+      'json patch duplicate field "[1].path"',
+      'unknown field "spec.odd"',
+    ];
+    const refused = await server.patch(`${path}?fieldValidation=Strict`, patch, 'json');
+    ends(refused, `strict decoding error: ${complaints.join(', ')}`);
+    const warned = await server.patch(path, patch, 'json');
+    expect(warned.status).toBe(200);
+    expect(warned.warnings).toEqual(complaints);
+    const ignored = await server.patch(`${path}?fieldValidation=Ignore`, patch, 'json');
+    expect(ignored.warnings).toEqual([]);
+  });
+
+  test.each(['merge', 'strategic'] as const)('FV-2: a %s patch', async (type) => {
+    const path = await made();
+    const patch = '{"spec":{"odd":1,"sessionAffinity":"None","sessionAffinity":"ClientIP"}}';
+    const complaints = ['duplicate field "spec.sessionAffinity"', 'unknown field "spec.odd"'];
+    const refused = await server.patch(`${path}?fieldValidation=Strict`, patch, type);
+    ends(refused, `strict decoding error: ${complaints.join(', ')}`);
+    const warned = await server.patch(path, patch, type);
+    expect(warned.status).toBe(200);
+    expect(warned.warnings).toEqual(complaints);
+    expect(warned.body.spec.sessionAffinity).toBe('ClientIP');
+    const ignored = await server.patch(`${path}?fieldValidation=Ignore`, patch, type);
+    expect(ignored.warnings).toEqual([]);
+  });
+
+  test('FV-2: an apply tells duplicates by line, in JSON too; what is unknown is refused', async () => {
+    const name = fresh();
+    const path = `/api/v1/namespaces/${namespace}/configmaps/${name}`;
+    const body =
+      `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"${name}"},\n` +
+      '"data":{"a":"1",\n"a":"2"}}';
+    const line = 'line 3: key "a" already set in map';
+    const refused = await apply(server, path, body, { query: 'fieldValidation=Strict' });
+    expect(refused.status).toBe(400);
+    expect(refused.body.message).toBe(
+      'error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n' +
+        `  ${line}`,
+    );
+    const warned = await apply(server, path, body);
+    expect(warned.status).toBe(201);
+    expect(warned.warnings).toEqual([line]);
+    expect(warned.body.data).toEqual({ a: '2' });
+    const ignored = await apply(server, path, body, { query: 'fieldValidation=Ignore' });
+    expect(ignored.warnings).toEqual([]);
+    const odd = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, odd: 1 };
+    const unknown = await apply(server, path, odd, { query: 'fieldValidation=Ignore' });
+    expect(unknown.status).toBe(400);
+    expect(unknown.body.message).toContain('.odd: field not declared in schema');
+  });
+
+  test('FV-2: a strict apply lists all that is unknown or given twice', async () => {
+    const name = fresh();
+    const body =
+      `{"apiVersion":"v1","kind":"Service","metadata":{"name":"${name}","odd":1},\n` +
+      '"spec":{"ports":[{"port":1,"more":2}],"x":{"y":1},\n"sessionAffinity":"None",\n"sessionAffinity":"None"}}';
+    const strict = { query: 'fieldValidation=Strict' };
+    const refused = await apply(server, `${services}/${name}`, body, strict);
+    expect(refused.status).toBe(400);
+    expect(refused.body.message.slice(refused.body.message.indexOf(': ') + 2)).toBe(
+      'strict decoding error: yaml: unmarshal errors:\n' +
+        '  line 4: key "sessionAffinity" already set in map, ' +
+        'unknown field "metadata.odd", unknown field "spec.ports[0].more", unknown field "spec.x"',
+    );
+    const custom = kind.body(name, { spec: { size: 1, one: 1, two: 2 } });
+    const answer = await apply(server, `${kind.path(namespace)}/${name}`, custom, strict);
+    expect(answer.status).toBe(400);
+    expect(answer.body.message).toMatch(/: unknown field "spec.one", unknown field "spec.two"$/);
+  });
+});

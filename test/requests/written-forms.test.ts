@@ -1,0 +1,102 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
+
+let server: TestServer;
+let namespace: string;
+beforeAll(async () => {
+  server = await startTestServer();
+  namespace = await freshNamespace(server);
+});
+afterAll(async () => {
+  await server.stop();
+});
+
+const at = (plural: string, api: string) => `${api}/namespaces/${namespace}/${plural}?dryRun=All`;
+
+describe('annotations that pods had their init containers in', () => {
+  const old = Object.fromEntries(
+    ['alpha', 'beta'].flatMap((stage) =>
+      ['init-containers', 'init-container-statuses'].map((name) => [
+        `pod.${stage}.svc.io/${name}`,
+        '[{"name":"i","image":"i"}]',
+      ]),
+    ),
+  );
+  const spec = (restartPolicy: string) => ({
+    restartPolicy,
+    containers: [{ name: 'c', image: 'i' }],
+  });
+  const template = (annotations: object, restartPolicy = 'Always') => ({
+    metadata: { labels: { a: 'b' }, annotations },
+    spec: spec(restartPolicy),
+  });
+  const selector = { matchLabels: { a: 'b' } };
+
+  test('META-1: a pod loses them, and keeps others', async () => {
+    const metadata = { name: 'x', annotations: { ...old, other: '1' } };
+    const answer = await server.post(at('pods', '/api/v1'), { metadata, spec: spec('Always') });
+    expect(answer.status, answer.text).toBe(201);
+    expect(answer.body.metadata.annotations).toEqual({ other: '1' });
+  });
+
+  test.each([
+    ['deployments', '/apis/apps/v1', { selector }],
+    ['replicasets', '/apis/apps/v1', { selector }],
+    ['daemonsets', '/apis/apps/v1', { selector }],
+    ['statefulsets', '/apis/apps/v1', { selector, serviceName: 's' }],
+    ['replicationcontrollers', '/api/v1', {}],
+    ['jobs', '/apis/batch/v1', {}],
+  ])('META-1: the template of %s loses them too', async (plural, api, rest) => {
+    const made = template(old, plural === 'jobs' ? 'Never' : 'Always');
+    const body = { metadata: { name: 'x', annotations: old }, spec: { ...rest, template: made } };
+    const answer = await server.post(at(plural, api), body);
+    expect(answer.status, answer.text).toBe(201);
+    expect(answer.body.spec.template.metadata).not.toHaveProperty('annotations');
+    expect(answer.body.metadata.annotations).toMatchObject(old);
+  });
+
+  test('META-1: and a template by itself, and that of a CronJob', async () => {
+    const metadata = { name: 'x' };
+    const bare = { metadata, template: template(old) };
+    const alone = await server.post(at('podtemplates', '/api/v1'), bare);
+    expect(alone.body.template.metadata).not.toHaveProperty('annotations');
+    const jobTemplate = { spec: { template: template({ ...old, b: '2' }, 'Never') } };
+    const body = { metadata, spec: { schedule: '* * * * *', jobTemplate } };
+    const timed = await server.post(at('cronjobs', '/apis/batch/v1'), body);
+    const kept = timed.body.spec.jobTemplate.spec.template.metadata.annotations;
+    expect(kept).toEqual({ b: '2' });
+  });
+});
+
+describe('HorizontalPodAutoscaler', () => {
+  const scaler = (behavior: object, annotations = {}) => ({
+    metadata: { name: 'x', annotations },
+    spec: { maxReplicas: 3, scaleTargetRef: { kind: 'D', name: 'd' }, behavior },
+  });
+  const path = () => at('horizontalpodautoscalers', '/apis/autoscaling/v2');
+
+  test.each(['scaleUp', 'scaleDown'])('FV-2: no policies to %s by are refused', async (way) => {
+    const { status, body } = await server.post(path(), scaler({ [way]: { policies: [] } }));
+    expect(status).toBe(422);
+    expect(body.details.causes).toEqual([
+      {
+        reason: 'FieldValueRequired',
+        message: 'Required value: must specify at least one Policy',
+        field: `spec.behavior.${way}.policies`,
+      },
+    ]);
+  });
+
+  test('FV-2: where none are given the usual ones hold', async () => {
+    const { body } = await server.post(path(), scaler({ scaleDown: { policies: null } }));
+    expect(body.spec.behavior.scaleDown.policies).toEqual([
+      { type: 'Percent', value: 100, periodSeconds: 15 },
+    ]);
+  });
+
+  test('VER-1: version 2 has nothing in annotations', async () => {
+    const annotations = { 'autoscaling.alpha.svc.io/metrics': '[]', other: '1' };
+    const { body } = await server.post(path(), scaler({}, annotations));
+    expect(body.metadata.annotations).toEqual({ other: '1' });
+  });
+});

@@ -1,0 +1,427 @@
+import https from 'node:https';
+import { type Clock, systemClock } from '@wheelhouse/machinery';
+import { hasEtcd, startTestEtcd } from '@wheelhouse/store/testing';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import {
+  type AdmissionService,
+  configure,
+  hooksOf,
+  judged,
+  startAdmissionService,
+  webhook,
+} from '../admission/admission-service.ts';
+import { type AuditFolder, auditFolder, named } from '../audit/audit-run.ts';
+import {
+  conversionBy,
+  establishMulti,
+  startConversionService,
+} from '../custom-kinds/conversion-service.ts';
+import { sample } from '../operations/metric-samples.ts';
+import { onEtcd } from '../storage/etcd-config.ts';
+import {
+  adminToken,
+  configMap,
+  eventually,
+  freshNamespace,
+  itemNames,
+  type Loose,
+  startTestServer,
+  type TestServer,
+} from '../support/harness.ts';
+import { startWebhookService, type WebhookService } from '../support/webhook-service.ts';
+
+const late = {
+  write: 'Timeout: request did not complete within requested timeout - context deadline exceeded',
+  request: 'Timeout: request did not complete within the allotted timeout',
+} as const;
+
+const status504 = (of: keyof typeof late) => ({
+  kind: 'Status',
+  apiVersion: 'v1',
+  metadata: {},
+  status: 'Failure',
+  message: late[of],
+  reason: 'Timeout',
+  details: {},
+  code: 504,
+});
+
+let hooks: AdmissionService;
+let judge: WebhookService;
+let audit: AuditFolder;
+let server: TestServer;
+let namespace: string;
+let maps: string;
+let gone: number;
+/** Calls of the slow webhook before it became slow. */
+let answered: number;
+const { hooked, unhook } = hooksOf(() => ({ server, service: hooks, namespace }));
+const isNobody = { apiVersion: 'authentication.svc.io/v1', kind: 'TokenReview', status: {} };
+
+beforeAll(async () => {
+  hooks = await startAdmissionService();
+  judge = await startWebhookService();
+  audit = auditFolder({ rules: [{ level: 'Metadata' }] });
+  const users = judge.file('tokens.csv', 'amy-token,amy,1\n');
+  const images = { kubeConfigFile: judge.kubeconfig({ path: '/images' }), retryBackoff: 1 };
+  const plugin = { name: 'ImagePolicyWebhook', configuration: { imagePolicy: images } };
+  const configuration = {
+    apiVersion: 'apiserver.config.svc.io/v1',
+    kind: 'AdmissionConfiguration',
+  };
+  server = await startTestServer({
+    audit: audit.settings,
+    authorizationModes: ['RBAC', 'Webhook'],
+    authorization: {
+      webhook: {
+        configFile: judge.kubeconfig({ path: '/authorize' }),
+        version: 'v1',
+        authorizedTtlMs: 0,
+        unauthorizedTtlMs: 0,
+      },
+    },
+    authentication: {
+      tokenFile: users,
+      webhook: {
+        configFile: judge.kubeconfig({ path: '/authenticate' }),
+        version: 'v1',
+        cacheTtlMs: 0,
+      },
+    },
+    admission: {
+      disabled: ['ServiceAccount', 'StorageObjectInUseProtection'],
+      enabled: ['ImagePolicyWebhook'],
+      configFile: judge.file(
+        'admission.json',
+        JSON.stringify({ ...configuration, plugins: [plugin] }),
+      ),
+    },
+  });
+});
+afterAll(async () => {
+  await server.stop();
+  await hooks.stop();
+  await judge.stop();
+  audit.remove();
+});
+beforeEach(async () => {
+  await unhook();
+  hooks.forget();
+  judge.received.length = 0;
+  judge.answer = () => 'stall';
+  gone = 0;
+  answered = 0;
+  const onGone = () => {
+    gone += 1;
+  };
+  judge.onGone = onGone;
+  hooks.onGone(onGone);
+  namespace = await freshNamespace(server);
+  maps = `/api/v1/namespaces/${namespace}/configmaps`;
+});
+
+/** A webhook that does not answer about ConfigMaps from now on. */
+async function stalled(type: 'mutating' | 'validating', more: object = {}): Promise<void> {
+  await hooked(type, { path: '/slow', timeoutSeconds: 30, ...more });
+  await judged(server, { service: hooks, path: '/slow', namespace });
+  answered = hooks.at('/slow').length;
+  hooks.reply('/slow', () => 'stall');
+}
+
+const scrape = async () => (await server.get('/metrics')).text;
+/** Every call that came in has been given up. */
+const callsEnded = () =>
+  eventually(
+    async () => gone >= hooks.at('/slow').length - answered + judge.received.length,
+    'a call went on',
+  );
+
+describe('a request whose time is up', () => {
+  test.each([
+    ['mutating', 'Fail'],
+    ['mutating', 'Ignore'],
+    ['validating', 'Fail'],
+    ['validating', 'Ignore'],
+  ] as const)(
+    'API-10: a write held up by a webhook is 504 and not stored (%s, %s)',
+    async (type, failurePolicy) => {
+      await server.post(maps, configMap('there'));
+      await stalled(type, { failurePolicy });
+      const startMs = performance.now();
+      const query = '?timeout=700ms';
+      const answers = await Promise.all([
+        server.post(`${maps}${query}`, configMap('new')),
+        server.put(`${maps}/there${query}`, configMap('there', { data: { a: '2' } })),
+        server.patch(`${maps}/there${query}`, { data: { a: '3' } }, 'merge'),
+        server.patch(`${maps}/applied${query}&fieldManager=me`, configMap('applied'), 'apply'),
+        server.remove(`${maps}/there${query}`),
+        server.remove(`${maps}${query}`),
+      ]);
+      expect(performance.now() - startMs).toBeLessThan(10_000);
+      for (const { status, body, headers } of answers) {
+        expect(status).toBe(504);
+        expect(body).toEqual(status504('write'));
+        expect(headers['content-type']).toBe('application/json');
+        expect(headers['audit-id']).toMatch(/.+/);
+      }
+      await callsEnded();
+      const { body } = await server.get(maps);
+      expect(body.items.map((item: Loose) => [item.metadata.name, item.data])).toEqual([
+        ['there', { a: '1' }],
+      ]);
+    },
+  );
+
+  test('API-10: a request held up before it is known who sends it, and whether they may', async () => {
+    const answers = await Promise.all(
+      ['unknown-token', 'amy-token'].flatMap((token) => [
+        server.get(`${maps}?timeout=1s`, { token }),
+        server.post(`${maps}?timeout=1s`, configMap(token), { token }),
+      ]),
+    );
+    for (const { status, body } of answers) {
+      expect(status).toBe(504);
+      expect(body).toEqual(status504('request'));
+    }
+    const paths = new Set(judge.received.map(({ path }) => path.split('?')[0]));
+    expect([...paths].sort()).toEqual(['/authenticate', '/authorize']);
+    // A verdict on a token is shared by all who show it, and so outlives one of them.
+    const authorizing = judge.received.filter(({ path }) => path.startsWith('/authorize'));
+    await eventually(async () => gone >= authorizing.length, 'a call went on');
+    judge.answer = () => isNobody;
+    expect((await server.get(maps)).body.items).toEqual([]);
+  });
+
+  test('API-10: a verdict that comes too late lets nothing be written', async () => {
+    let allow = () => {};
+    const asked = new Promise<void>((resolve) => {
+      judge.answer = () =>
+        new Promise((answer) => {
+          const status = {
+            authenticated: true,
+            user: { username: 'x', groups: ['system:masters'] },
+          };
+          allow = () => answer({ ...isNobody, status });
+          resolve();
+        });
+    });
+    const pending = server.post(`${maps}?timeout=700ms`, configMap('late'), {
+      token: 'late-token',
+    });
+    await asked;
+    expect((await pending).status).toBe(504);
+    allow();
+    const source = { source: 'timeout-handler', status: 'error' };
+    const name = 'apiserver_request_post_timeout_total';
+    await eventually(async () => sample(await scrape(), name, source) >= 1);
+    expect((await server.get(maps)).body.items).toEqual([]);
+  });
+
+  test('API-10: a pod held up by the service that judges images', async () => {
+    const pod = {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'p' },
+      spec: { containers: [{ name: 'c', image: 'x:1' }] },
+    };
+    const pods = `/api/v1/namespaces/${namespace}/pods`;
+    const answer = await server.post(`${pods}?timeout=700ms`, pod);
+    expect([answer.status, answer.body]).toEqual([504, status504('write')]);
+    await callsEnded();
+    expect((await server.get(`${pods}/p`)).status).toBe(404);
+  });
+
+  test('API-10: objects held up by a webhook that converts them', async () => {
+    const conversion = await startConversionService();
+    try {
+      const multi = await establishMulti(server, conversionBy(conversion));
+      const [stored, other] = ['v1beta1', 'v1beta2'].map((one) => multi.at(one, namespace));
+      expect((await server.post(`${stored}`, multi.object('v1beta1', 'a'))).status).toBe(201);
+      conversion.reply = () => 'stall';
+      const [read, write] = await Promise.all([
+        server.get(`${other}/a?timeout=700ms`),
+        server.post(`${other}?timeout=700ms`, multi.object('v1beta2', 'b')),
+      ]);
+      expect([read.status, read.body]).toEqual([504, status504('request')]);
+      expect([write.status, write.body]).toEqual([504, status504('write')]);
+      expect(itemNames(await server.get(`${stored}`))).toEqual(['a']);
+    } finally {
+      await conversion.stop();
+    }
+  });
+
+  test('API-10: a body that does not come is not waited for either (HTTP/1.1)', async () => {
+    const answer = await new Promise<string>((resolve, reject) => {
+      const request = https.request(`${server.url}${maps}?timeout=700ms`, {
+        method: 'POST',
+        rejectUnauthorized: false,
+        headers: {
+          authorization: `Bearer ${adminToken}`,
+          'content-type': 'application/json',
+          'content-length': 1000,
+        },
+      });
+      request.on('error', reject);
+      request.on('response', (response) => {
+        let text = '';
+        response.on('data', (piece) => {
+          text += piece;
+        });
+        response.on('end', () => resolve(`${response.statusCode} ${JSON.parse(text).message}`));
+      });
+      request.write('{"apiVersion":');
+    });
+    expect(answer).toBe(`504 ${late.write}`);
+  });
+
+  test('API-10: a longer time than the server gives is cut, none is none', async () => {
+    const short = await startTestServer({ limits: { requestTimeoutMs: 800 } });
+    try {
+      await configure(short, 'validating', [webhook(hooks, { path: '/slow', timeoutSeconds: 30 })]);
+      hooks.reply('/slow', () => 'stall');
+      const path = '/api/v1/namespaces/default/configmaps';
+      for (const query of ['', '?timeout=1h', '?timeout=0', '?timeout=-1s']) {
+        const startMs = performance.now();
+        const answer = await short.post(`${path}${query}`, configMap('a'));
+        expect([answer.status, answer.body]).toEqual([504, status504('write')]);
+        expect(performance.now() - startMs).toBeGreaterThan(790);
+      }
+      const watch = await short.watch(`${path}?watch=true&timeout=100ms&timeoutSeconds=1`);
+      const startMs = performance.now();
+      await watch.ended;
+      expect(performance.now() - startMs).toBeGreaterThan(700);
+    } finally {
+      await short.stop();
+    }
+  });
+
+  test('OPS-2: the audit log tells of the timeout, once', async () => {
+    await stalled('validating');
+    const sent = named();
+    const answer = await server.post(`${maps}?timeout=700ms`, configMap('a'), sent);
+    expect(answer.status).toBe(504);
+    const events = await audit.of(sent.id);
+    expect(events.map(({ stage }) => stage)).toEqual(['RequestReceived', 'ResponseComplete']);
+    expect(events[1].responseStatus).toMatchObject({
+      code: 504,
+      reason: 'Timeout',
+      message: late.write,
+    });
+    const unknown = named();
+    const options = { ...unknown, token: 'nobody' };
+    expect((await server.get(`${maps}?timeout=700ms`, options)).status).toBe(504);
+    const [started] = await audit.of(unknown.id, 'ResponseStarted');
+    expect(started.responseStatus).toMatchObject({ code: 504, message: late.request });
+  });
+
+  test('OPS-1: metrics tell of the timeout, and of what went on behind it', async () => {
+    await stalled('validating');
+    const asked = await scrape();
+    expect((await server.post(`${maps}?timeout=700ms`, configMap('a'))).status).toBe(504);
+    const of = { verb: 'POST', group: '', version: 'v1', resource: 'configmaps', code: '504' };
+    const more = { subresource: '', scope: 'resource', component: 'apiserver' };
+    const growth = (text: string, name: string, labels: Record<string, string>) =>
+      sample(text, name, labels) - (sample(asked, name, labels) || 0);
+    const text = await scrape();
+    expect(growth(text, 'apiserver_request_terminations_total', { ...of, ...more })).toBe(1);
+    expect(growth(text, 'apiserver_request_total', { ...of, dry_run: '' })).toBe(1);
+    const behind = { source: 'rest-handler', status: 'error' };
+    await eventually(
+      async () => growth(await scrape(), 'apiserver_request_post_timeout_total', behind) === 1,
+    );
+  });
+});
+
+/**
+ * A clock whose timers of about a second come 1.9 ms early, as timers of whole milliseconds
+ * may: what they start sees that time for a while, however slow the machine is.
+ */
+function earlyClock(): Clock {
+  let shownMs: number | undefined;
+  let lastMs = 0;
+  return {
+    ...systemClock,
+    monotonic() {
+      lastMs = shownMs ?? systemClock.monotonic();
+      return lastMs;
+    },
+    after(delayMs, task) {
+      if (delayMs < 600 || delayMs > 1000) return systemClock.after(delayMs, task);
+      const dueMs = lastMs + delayMs;
+      return systemClock.after(delayMs, () => {
+        shownMs = dueMs - 1.9;
+        setTimeout(() => {
+          shownMs = undefined;
+        }, 300);
+        task();
+      });
+    },
+  };
+}
+
+test('API-10: a hook cut off at the deadline is not passed over, however early its timer', async () => {
+  const own = await startTestServer({ clock: earlyClock() });
+  try {
+    for (const type of ['mutating', 'validating'] as const) {
+      await configure(own, type, [
+        webhook(hooks, { path: '/slow', timeoutSeconds: 30, failurePolicy: 'Ignore' }),
+      ]);
+      hooks.reply('/slow', () => 'stall');
+      const path = '/api/v1/namespaces/default/configmaps';
+      const answer = await own.post(`${path}?timeout=1s`, configMap(type));
+      expect([answer.status, answer.body]).toEqual([504, status504('write')]);
+      expect(itemNames(await own.get(path))).not.toContain(type);
+      await configure(own, type, []);
+    }
+  } finally {
+    await own.stop();
+  }
+});
+
+test('ADM-2, AUTHZ-3: a client that goes away ends the calls made for it', async () => {
+  await stalled('validating');
+  for (const token of [adminToken, 'amy-token']) {
+    const before = gone;
+    const calls = hooks.received.length + judge.received.length;
+    const request = https.request(`${server.url}${maps}`, {
+      method: 'POST',
+      rejectUnauthorized: false,
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    });
+    request.on('error', () => {});
+    request.end(JSON.stringify(configMap('left')));
+    await eventually(async () => hooks.received.length + judge.received.length > calls);
+    request.destroy();
+    await eventually(async () => gone > before, 'a call went on');
+  }
+  await unhook();
+  expect((await server.get(maps)).body.items).toEqual([]);
+});
+
+test.skipIf(!hasEtcd)(
+  'STORE-2: a write to a store that stands still is stored whole, or not',
+  async () => {
+    const etcd = await startTestEtcd();
+    const own = await startTestServer(onEtcd(etcd));
+    try {
+      const path = '/api/v1/namespaces/default/configmaps';
+      await own.post(path, configMap('a'));
+      await etcd.pause();
+      const [read, write] = await Promise.all([
+        own.get(`${path}/a?timeout=700ms`),
+        own.put(`${path}/a?timeout=700ms`, configMap('a', { data: { a: '2', b: '2' } })),
+      ]);
+      expect([read.status, read.body.message]).toEqual([504, late.request]);
+      expect([write.status, write.body.message]).toEqual([504, late.write]);
+      etcd.go();
+      const { data } = await eventually(async () => {
+        const answer = await own.get(`${path}/a`);
+        return answer.status === 200 ? answer.body : undefined;
+      });
+      expect([{ a: '1' }, { a: '2', b: '2' }]).toContainEqual(data);
+    } finally {
+      await own.stop();
+      await etcd.dispose();
+    }
+  },
+);

@@ -1,0 +1,123 @@
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import tls from 'node:tls';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { connect } from '../support/harness.ts';
+import {
+  buildPrograms,
+  type Programs,
+  type ServerProcess,
+  startProcess,
+} from '../support/program.ts';
+
+/**
+ * Breaks the program from inside, as a mistake in it would: a signal makes a timer throw and a
+ * promise reject, and bytes of a client make a listener throw that the seam knows nothing of.
+ */
+const saboteur = `
+  process.on('SIGUSR2', () => {
+    setTimeout(() => { throw new Error('sabotaged timer'); }, 1);
+    Promise.reject(new Error('sabotaged promise'));
+  });
+  const { Server } = require('node:tls');
+  const { emit } = Server.prototype;
+  Server.prototype.emit = function (event, socket, ...rest) {
+    const result = emit.call(this, event, socket, ...rest);
+    if (event === 'secureConnection') {
+      socket.on('data', (bytes) => {
+        if (bytes.includes('sabotage')) throw new Error('sabotaged listener');
+      });
+    }
+    return result;
+  };
+`;
+
+let programs: Programs;
+let server: ServerProcess;
+let directory: string;
+
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'wheelhouse-faults-'));
+  const path = join(directory, 'saboteur.cjs');
+  writeFileSync(path, saboteur);
+  programs = await buildPrograms();
+  const { NODE_OPTIONS: options } = process.env;
+  process.env['NODE_OPTIONS'] = `${options ?? ''} --require=${path}`;
+  try {
+    server = await startProcess(programs, { flags: ['--storage-backend=memory'] });
+  } finally {
+    if (options === undefined) delete process.env['NODE_OPTIONS'];
+    else process.env['NODE_OPTIONS'] = options;
+  }
+}, 60_000);
+afterAll(async () => {
+  await server?.remove();
+  programs?.remove();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+/** Sends bytes over HTTP/1.1; resolves with the answer once the server has closed. */
+async function exchange(...pieces: readonly string[]): Promise<string> {
+  const { hostname, port } = new URL(server.url);
+  const socket = tls.connect({ host: hostname, port: Number(port), rejectUnauthorized: false });
+  let text = '';
+  socket.setEncoding('latin1').on('data', (chunk) => {
+    text += chunk;
+  });
+  socket.on('error', () => {});
+  for (const piece of pieces) socket.write(piece);
+  await once(socket, 'close');
+  return text;
+}
+
+async function get(path: string): Promise<{ status: number; text: string }> {
+  const client = connect(server.url);
+  try {
+    return await client.calls.get(path, { token: server.token });
+  } finally {
+    client.close();
+  }
+}
+
+async function faultsAt(where: string): Promise<number> {
+  const { text } = await get('/metrics');
+  const line = new RegExp(`^apiserver_contained_faults_total\\{where="${where}"\\} (\\d+)`, 'm');
+  return Number(line.exec(text)?.[1] ?? 0);
+}
+
+const request = 'GET /version HTTP/1.1\r\nHost: x\r\n\r\n';
+const upgrade = (path: string) =>
+  `GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`;
+
+test('TRUST-1: pipelined upgrades without credentials do not end the process', async () => {
+  const text = await exchange(request + request + upgrade('/version') + request);
+  expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(Array(3).fill('HTTP/1.1 401'));
+  expect(server.lines().filter(({ msg }) => msg === 'a fault was contained')).toEqual([]);
+  expect(server.child.exitCode).toBeNull();
+});
+
+test('TRUST-1: faults outside of requests are logged with a stack, and counted', async () => {
+  const before = await faultsAt('process');
+  server.child.kill('SIGUSR2');
+  await expect.poll(() => faultsAt('process')).toBe(before + 2);
+  const stacks = server
+    .lines()
+    .filter(({ msg }) => msg === 'a fault was contained')
+    .map(({ error }) => (error as { stack: string }).stack);
+  for (const what of ['timer', 'promise']) {
+    expect(stacks.some((stack) => stack.startsWith(`Error: sabotaged ${what}\n    at`))).toBe(true);
+  }
+  expect((await get('/readyz')).status).toBe(200);
+});
+
+test('TRUST-1: a fault in a listener ends its connection and no other', async () => {
+  const before = await faultsAt('process');
+  const other = connect(server.url);
+  expect((await other.calls.get('/version', { token: server.token })).status).toBe(200);
+  await exchange(request.replace('/version', '/sabotage'));
+  expect(await faultsAt('process')).toBe(before + 1);
+  expect((await other.calls.get('/version', { token: server.token })).status).toBe(200);
+  other.close();
+});

@@ -1,0 +1,304 @@
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import http2 from 'node:http2';
+import { join } from 'node:path';
+import { hasEtcd, startTestEtcd } from '@wheelhouse/store/testing';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { configMap, connect, eventually } from '../support/harness.ts';
+import {
+  buildPrograms,
+  type Programs,
+  run,
+  type ServerProcess,
+  startProcess,
+} from '../support/program.ts';
+
+const cleanups: (() => unknown)[] = [];
+let programs: Programs;
+beforeAll(async () => {
+  programs = await buildPrograms();
+});
+afterAll(() => programs.remove());
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+async function start(...flags: string[]) {
+  const server = await startProcess(programs, { flags });
+  cleanups.push(() => server.remove());
+  const client = connect(server.url);
+  cleanups.push(client.close);
+  return { server, ...client.calls, as: { token: server.token } };
+}
+
+/** A create whose body is sent only when the test says so. */
+function pausedCreate(server: ServerProcess, name: string) {
+  const session = http2.connect(server.url, { rejectUnauthorized: false });
+  session.on('error', () => {});
+  cleanups.push(() => session.destroy());
+  const stream = session.request({
+    ':method': 'POST',
+    ':path': '/api/v1/namespaces/default/configmaps',
+    authorization: `Bearer ${server.token}`,
+    'content-type': 'application/json',
+  });
+  const body = JSON.stringify(configMap(name));
+  stream.write(body.slice(0, 10));
+  const status = new Promise<number>((resolve, reject) => {
+    stream.on('response', (headers) => resolve(Number(headers[':status'])));
+    stream.on('error', reject);
+    stream.on('close', () => reject(new Error('closed without an answer')));
+  });
+  stream.resume();
+  return { status, finish: () => stream.end(body.slice(10)) };
+}
+
+describe.skipIf(!hasEtcd)('a start', () => {
+  test('STORE-2: waits for an etcd that comes a little later', async () => {
+    const etcd = await startTestEtcd();
+    cleanups.push(() => etcd.dispose());
+    await etcd.kill();
+    const starting = start(`--etcd-servers=${etcd.url}`);
+    // A start that had given up by then would reject.
+    await Promise.race([starting, new Promise((resolve) => setTimeout(resolve, 1500))]);
+    await etcd.start();
+    const { get, as } = await starting;
+    expect((await get('/readyz', as)).text).toBe('ok');
+  });
+});
+
+describe('SIGTERM', () => {
+  test('HEALTH-3: readyz fails first, requests go on, watches end, exit is 0', async () => {
+    const { server, get, post, watch, as } = await start('--shutdown-delay-duration=1500ms');
+    const configMaps = '/api/v1/namespaces/default/configmaps';
+    const watching = await watch(`${configMaps}?watch=true`, as);
+    const paused = pausedCreate(server, 'in-flight');
+    server.child.kill('SIGTERM');
+    await server.logged('stopping');
+    const during = await eventually(async () => {
+      const answer = await get('/readyz?verbose', as);
+      return answer.status === 500 && answer;
+    });
+    expect(during.text).toContain('[-]shutdown failed: reason withheld\n');
+    expect((await get('/livez', as)).status).toBe(200);
+    expect((await post(configMaps, configMap('late'), as)).status).toBe(201);
+    await watching.until((events) => events.some(({ object }) => object.metadata.name === 'late'));
+    paused.finish();
+    expect(await paused.status).toBe(201);
+    await watching.ended;
+    expect(watching.events.every(({ type }) => type === 'ADDED')).toBe(true);
+    expect(await server.exited).toBe(0);
+  });
+
+  test('HEALTH-3: without a delay a request in flight still finishes, and is stored', async () => {
+    const { server } = await start();
+    const paused = pausedCreate(server, 'kept');
+    const session = connect(server.url);
+    cleanups.push(session.close);
+    await session.calls.get('/readyz', { token: server.token });
+    server.child.kill('SIGTERM');
+    await server.logged('stopping');
+    paused.finish();
+    expect(await paused.status).toBe(201);
+    expect(await server.exited).toBe(0);
+    const again = await startProcess(programs, { dataDir: server.dataDir });
+    cleanups.push(() => again.remove());
+    const client = connect(again.url);
+    cleanups.push(client.close);
+    const { calls } = client;
+    const kept = await calls.get('/api/v1/namespaces/default/configmaps/kept', {
+      token: again.token,
+    });
+    expect(kept.status).toBe(200);
+  });
+
+  test('HEALTH-3: a watch ends without an error, its stream complete', async () => {
+    const { server, as } = await start();
+    const session = http2.connect(server.url, { rejectUnauthorized: false });
+    cleanups.push(() => session.destroy());
+    session.on('error', () => {});
+    const stream = session.request({
+      ':path': '/api/v1/configmaps?watch=true',
+      authorization: `Bearer ${as.token}`,
+    });
+    await new Promise((resolve) => stream.on('response', resolve));
+    stream.resume();
+    const ended = new Promise<string>((resolve) => {
+      stream.on('end', () => resolve('end'));
+      stream.on('error', () => resolve('error'));
+    });
+    server.child.kill('SIGTERM');
+    expect(await ended).toBe('end');
+    expect(stream.rstCode).toBe(http2.constants.NGHTTP2_NO_ERROR);
+    expect(await server.exited).toBe(0);
+  });
+
+  test('OPS-4: SIGINT is as SIGTERM, and a second signal ends the process at once', async () => {
+    const { server } = await start();
+    server.child.kill('SIGINT');
+    expect(await server.exited).toBe(0);
+    const { server: waiting } = await start('--shutdown-delay-duration=1m');
+    waiting.child.kill('SIGTERM');
+    await waiting.logged('stopping');
+    waiting.child.kill('SIGTERM');
+    expect(await waiting.exited).toBe(130);
+  });
+});
+
+describe('the data directory', () => {
+  test('STORE-1: a second server on it exits with 1 and one clear line', async () => {
+    const { server, get, as } = await start();
+    const second = await run(programs.wheelhouse, [
+      'serve',
+      '--secure-port=0',
+      `--data-dir=${server.dataDir}`,
+    ]);
+    expect(second.code).toBe(1);
+    expect(second.stdout).toBe('');
+    expect(second.stderr).toMatch(
+      new RegExp(
+        `^error: data directory \\S+ is in use by process ${server.child.pid} on host .+\n$`,
+      ),
+    );
+    expect((await get('/readyz', as)).status).toBe(200);
+  });
+
+  test('STORE-1: after kill -9 the next start finds every acknowledged write', async () => {
+    const { server, post, as } = await start();
+    const created = await post('/api/v1/namespaces/default/configmaps', configMap('durable'), as);
+    expect(created.status).toBe(201);
+    server.child.kill('SIGKILL');
+    expect(await server.exited).toBe('SIGKILL');
+    const again = await startProcess(programs, { dataDir: server.dataDir });
+    cleanups.push(() => again.remove());
+    const client = connect(again.url);
+    cleanups.push(client.close);
+    const path = '/api/v1/namespaces/default/configmaps/durable';
+    const found = await client.calls.get(path, { token: again.token });
+    expect(found.body.metadata.resourceVersion).toBe(created.body.metadata.resourceVersion);
+    expect(again.token).toBe(server.token);
+  });
+
+  test('STORE-1: a damaged store is refused with one line that says so', async () => {
+    const { server } = await start();
+    server.child.kill('SIGTERM');
+    await server.exited;
+    const file = join(server.dataDir, 'store', 'log', 'log.1');
+    const bytes = readFileSync(file);
+    bytes.fill(0xa5, 0, 8192);
+    writeFileSync(file, bytes);
+    const { code, stderr } = await run(programs.wheelhouse, [
+      'serve',
+      '--secure-port=0',
+      `--data-dir=${server.dataDir}`,
+    ]);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^error: [^\n]*(damaged|corrupt)[^\n]*\n$/);
+  });
+
+  test('STORE-1: what is secret in it is its owner’s alone', async () => {
+    const { server } = await start();
+    for (const name of ['admin.token', 'admin.kubeconfig', 'store/log/log.1']) {
+      expect([name, statSync(join(server.dataDir, name)).mode & 0o077]).toEqual([name, 0]);
+    }
+    const keys = ['certificates/ca.key', 'certificates/apiserver.key'];
+    for (const name of keys) expect(statSync(join(server.dataDir, name)).mode & 0o077).toBe(0);
+  });
+
+  test('STORE-1: a directory that cannot be made is one line and exit 1', async () => {
+    const { code, stderr } = await run(programs.wheelhouse, [
+      'serve',
+      '--secure-port=0',
+      '--data-dir=/dev/null/data',
+    ]);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^error: [^\n]+\n$/);
+  });
+
+  test('OPS-4: a taken port is one line and exit 1, and the store is let go', async () => {
+    const { server } = await start();
+    const port = new URL(server.url).port;
+    const dataDir = `${server.dataDir}-other`;
+    cleanups.push(() => rmSync(dataDir, { recursive: true, force: true }));
+    const args = ['serve', '--bind-address=127.0.0.1', `--data-dir=${dataDir}`];
+    const taken = await run(programs.wheelhouse, [...args, `--secure-port=${port}`]);
+    expect(taken.code).toBe(1);
+    expect(taken.stderr).toMatch(/^error: [^\n]*EADDRINUSE[^\n]*\n$/);
+    expect(existsSync(dataDir)).toBe(true);
+  });
+
+  test('OPS-4: an unknown flag is refused by name', async () => {
+    const { code, stderr } = await run(programs.wheelhouse, ['serve', '--no-such-flag']);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^error: unknown flag: --no-such-flag\n$/);
+  });
+});
+
+describe('the log', () => {
+  test('OPS-4: lines are JSON, requests are told from -v=3 on with their Audit-Id', async () => {
+    const { server, get, as } = await start('-v=3');
+    const auditId = 'a-name-of-mine';
+    const path = '/api/v1/namespaces/default/configmaps?limit=5';
+    const answer = await get(path, { ...as, headers: { 'audit-id': auditId } });
+    expect(answer.headers['audit-id']).toBe(auditId);
+    await eventually(async () => server.lines().some((line) => line.auditId === auditId));
+    const line = server.lines().find((one) => one.auditId === auditId);
+    expect(line).toMatchObject({
+      level: 'debug',
+      msg: 'request',
+      method: 'GET',
+      path: '/api/v1/namespaces/default/configmaps',
+      status: 200,
+      user: 'system:admin',
+    });
+    for (const { ts, level, msg } of server.lines()) {
+      expect(new Date(String(ts)).toISOString()).toBe(ts);
+      expect(['debug', 'info', 'warn', 'error']).toContain(level);
+      expect(typeof msg).toBe('string');
+    }
+  });
+
+  test('OPS-4: without -v requests are not told', async () => {
+    const { server, get, as } = await start();
+    await get('/version', as);
+    server.child.kill('SIGTERM');
+    await server.exited;
+    expect(server.lines().map(({ msg }) => msg)).toEqual([
+      'listening',
+      'ready',
+      'stopping',
+      'stopped',
+    ]);
+  });
+
+  test('OPS-4: no credential and no data of a Secret is in it, however much it tells', async () => {
+    const { server, post, get, as } = await start('-v=10');
+    const secret = 'c2VjcmV0LXZhbHVlLW9mLW1pbmU=';
+    await post(
+      '/api/v1/namespaces/default/secrets',
+      { metadata: { name: 's' }, data: { key: secret } },
+      as,
+    );
+    await get('/api/v1/namespaces/default/secrets/s', as);
+    await get('/api/v1/secrets', { token: 'a-wrong-token-of-mine' });
+    server.child.kill('SIGTERM');
+    await server.exited;
+    const log = server.log();
+    expect(log).toContain('/api/v1/namespaces/default/secrets/s');
+    for (const hidden of [secret, server.token, 'a-wrong-token-of-mine', 'Bearer ']) {
+      expect(log).not.toContain(hidden);
+    }
+  });
+
+  test('OPS-4: every answer has an Audit-Id, a client’s own if it is plain', async () => {
+    const { get, as } = await start();
+    const one = await get('/api/v1/nodes', as);
+    const other = await get('/api/v1/nodes', as);
+    expect(one.headers['audit-id']).toMatch(/^[0-9a-f-]{36}$/);
+    expect(other.headers['audit-id']).not.toBe(one.headers['audit-id']);
+    const odd = await get('/api/v1/nodes', { ...as, headers: { 'audit-id': 'a b\t"c"' } });
+    expect(odd.headers['audit-id']).toMatch(/^[0-9a-f-]{36}$/);
+    for (const path of ['/readyz', '/nope', '/api/v1/namespaces/absent']) {
+      expect((await get(path, as)).headers['audit-id']).toMatch(/^[0-9a-f-]{36}$/);
+    }
+  });
+});

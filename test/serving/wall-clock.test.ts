@@ -1,0 +1,155 @@
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  configMap,
+  connect,
+  eventually,
+  freshNamespace,
+  type Loose,
+  startTestServer,
+  type TestServer,
+} from '../support/harness.ts';
+import { buildPrograms, type Programs, startProcess } from '../support/program.ts';
+import { type QuickClock, quickClock } from '../support/quick-clock.ts';
+
+const minuteMs = 60_000;
+const dayMs = 24 * 60 * minuteMs;
+const whoAmI = '/apis/authentication.svc.io/v1/selfsubjectreviews';
+const review = { apiVersion: 'authentication.svc.io/v1', kind: 'SelfSubjectReview' };
+
+/** A token of ten minutes for the service account `robot`, which it creates. */
+async function tenMinuteToken(calls: Pick<TestServer, 'post'>, namespace: string) {
+  const accounts = `/api/v1/namespaces/${namespace}/serviceaccounts`;
+  const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'robot' } };
+  await calls.post(accounts, account);
+  const request = {
+    apiVersion: 'authentication.svc.io/v1',
+    kind: 'TokenRequest',
+    spec: { expirationSeconds: 600 },
+  };
+  const answer = await calls.post(`${accounts}/robot/token`, request);
+  expect(answer.status, answer.text).toBe(201);
+  return answer.body.status as { token: string; expirationTimestamp: string };
+}
+
+describe('a host clock that is set', () => {
+  let clock: QuickClock;
+  let server: TestServer;
+  let namespace: string;
+  beforeAll(async () => {
+    clock = quickClock(1);
+    server = await startTestServer({ clock, eventTtlMs: 3000 });
+    namespace = await freshNamespace(server);
+  });
+  afterAll(() => server.stop());
+
+  const statusWith = async (token: string) => (await server.post(whoAmI, review, { token })).status;
+
+  test('TRUST-9: a token ends when the wall clock passes its expiry', async () => {
+    const { token } = await tenMinuteToken(server, namespace);
+    expect(await statusWith(token)).toBe(201);
+    clock.stepWall(11 * minuteMs);
+    expect(await statusWith(token)).toBe(401);
+    const later = await tenMinuteToken(server, namespace);
+    expect(Date.parse(later.expirationTimestamp)).toBeGreaterThan(clock.now() + 9 * minuteMs);
+    expect(await statusWith(later.token)).toBe(201);
+    clock.stepWall(-11 * minuteMs);
+    expect(await statusWith(token)).toBe(201);
+  });
+
+  test('TRUST-9: objects carry the time that the host has now', async () => {
+    const maps = `/api/v1/namespaces/${namespace}/configmaps`;
+    for (const stepMs of [10 * dayMs, -20 * dayMs, 10 * dayMs]) {
+      clock.stepWall(stepMs);
+      const object = { ...configMap('x'), metadata: { generateName: 'x-' } };
+      const { body, headers } = await server.post(maps, object);
+      expect(Math.abs(Date.parse(body.metadata.creationTimestamp) - clock.now())).toBeLessThan(
+        minuteMs,
+      );
+      expect(headers).toHaveProperty('date');
+    }
+  });
+
+  test('TRUST-9: steps neither end requests nor keep them alive', async () => {
+    const watch = await server.watch('/api/v1/configmaps?watch=true&timeoutSeconds=2');
+    for (const stepMs of [10 * dayMs, -20 * dayMs]) {
+      clock.stepWall(stepMs);
+      const answers = await Promise.all(
+        [1, 2, 3].map((n) => server.get(`/api/v1/configmaps?timeout=30s&limit=${n}`)),
+      );
+      expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+    }
+    clock.stepWall(10 * dayMs);
+    await watch.ended;
+  });
+
+  test('TRUST-9: Events live for their time, whatever the wall clock says', async () => {
+    const events = `/api/v1/namespaces/${namespace}/events`;
+    const event = (name: string) => ({
+      apiVersion: 'v1',
+      kind: 'Event',
+      metadata: { name },
+      involvedObject: { kind: 'Pod', namespace, name: 'p' },
+    });
+    expect((await server.post(events, event('early'))).status).toBe(201);
+    clock.stepWall(10 * dayMs);
+    expect((await server.get(`${events}/early`)).status).toBe(200);
+    clock.stepWall(-20 * dayMs);
+    expect((await server.post(events, event('late'))).status).toBe(201);
+    for (const name of ['early', 'late']) {
+      await eventually(async () => (await server.get(`${events}/${name}`)).status === 404);
+    }
+    clock.stepWall(10 * dayMs);
+  });
+});
+
+const library = '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1';
+
+describe.skipIf(!existsSync(library))('a process whose host clock is set', () => {
+  let programs: Programs;
+  let directory: string;
+  beforeAll(async () => {
+    programs = await buildPrograms();
+    directory = mkdtempSync(join(tmpdir(), 'wheelhouse-clock-'));
+  });
+  afterAll(() => {
+    programs.remove();
+    rmSync(directory, { recursive: true, force: true });
+  });
+
+  test('TRUST-9: a server notices that the host slept for ten days', async () => {
+    const offset = join(directory, 'offset');
+    writeFileSync(offset, '+0');
+    const server = await startProcess(programs, {
+      env: {
+        LD_PRELOAD: library,
+        FAKETIME_TIMESTAMP_FILE: offset,
+        FAKETIME_DONT_FAKE_MONOTONIC: '1',
+        FAKETIME_NO_CACHE: '1',
+      },
+    });
+    const client = connect(server.url);
+    try {
+      const calls = {
+        post: (path: string, body: unknown, options: Loose = {}) =>
+          client.calls.post(path, body, { token: server.token, ...options }),
+      };
+      const namespace = await freshNamespace(calls);
+      const { token } = await tenMinuteToken(calls, namespace);
+      expect((await calls.post(whoAmI, review, { token })).status).toBe(201);
+      writeFileSync(offset, '+10d');
+      expect((await calls.post(whoAmI, review, { token })).status).toBe(401);
+      const { body } = await calls.post(
+        `/api/v1/namespaces/${namespace}/configmaps`,
+        configMap('a'),
+      );
+      const createdMs = Date.parse(body.metadata.creationTimestamp);
+      expect(Math.abs(createdMs - Date.now() - 10 * dayMs)).toBeLessThan(minuteMs);
+    } finally {
+      client.close();
+      await server.remove();
+    }
+  });
+});

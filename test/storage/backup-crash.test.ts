@@ -1,0 +1,126 @@
+import { spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemClock } from '@wheelhouse/machinery';
+import { fileBytes, openEmbeddedStore, readBackup } from '@wheelhouse/store';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { connect } from '../support/harness.ts';
+import { buildPrograms, type Programs, run, startProcess } from '../support/program.ts';
+
+const rounds = Number(process.env['CRASH_ROUNDS'] ?? 8);
+const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000);
+const objects = 400;
+
+let programs: Programs;
+let folder: string;
+const at = (name: string) => join(folder, name);
+
+beforeAll(async () => {
+  programs = await buildPrograms();
+  folder = mkdtempSync(join(tmpdir(), 'wheelhouse-backup-crash-'));
+  const directory = join(at('data'), 'store');
+  const store = await openEmbeddedStore({ directory, clock: systemClock });
+  for (let i = 0; i < objects; i++) {
+    const name = `c${i}`;
+    const metadata = { name, namespace: 'default', uid: `uid-${i}` };
+    const data = { filling: String(i % 10).repeat(50_000) };
+    const value = Buffer.from(
+      JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata, data }),
+    );
+    await store.put({ key: `/registry/configmaps/default/${name}`, value, expect: 0 });
+  }
+  await store.close();
+}, 60_000);
+afterAll(() => {
+  programs.remove();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Runs the command and kills it after so long; gives how long it ran. */
+async function killedAfter(ms: number, args: readonly string[]): Promise<number> {
+  const begun = performance.now();
+  const child = spawn(process.execPath, [programs.wheelhouse, ...args], { stdio: 'ignore' });
+  const ended = new Promise((resolve) => child.on('close', resolve));
+  const timer = setTimeout(() => child.kill('SIGKILL'), ms);
+  await ended;
+  clearTimeout(timer);
+  return performance.now() - begun;
+}
+
+/** Moments from soon after the start to just after the end, the same for a seed. */
+function* moments(wholeMs: number): Generator<number> {
+  for (let round = 0; round < rounds; round++) {
+    const part = ((seed * (round + 7) * 7919) % 1000) / 1000;
+    yield wholeMs * (0.3 + 0.75 * part);
+  }
+}
+
+const patienceMs = 120_000;
+
+test(
+  `STORE-5: a backup killed at any moment leaves no file, or all of it (seed ${seed})`,
+  async () => {
+    const file = at('killed-backup');
+    const args = ['backup', '--data-dir', at('data'), '--to', file];
+    const wholeMs = await killedAfter(2 ** 30, args);
+    for (const ms of moments(wholeMs)) {
+      rmSync(file, { force: true });
+      await killedAfter(ms, args);
+      if (!existsSync(file)) continue;
+      expect(await readBackup(fileBytes(file), () => undefined)).toMatchObject({
+        records: objects,
+      });
+    }
+    const told = await run(programs.wheelhouse, [...args, '--force']);
+    expect(told).toMatchObject({ code: 0, stderr: '' });
+    expect(readdirSync(folder).filter((name) => name.includes('partial'))).toEqual([]);
+  },
+  patienceMs,
+);
+
+test(
+  `STORE-5: a restore killed at any moment leaves no store, or all of it (seed ${seed})`,
+  async () => {
+    const file = at('sound');
+    const dataDir = at('restored');
+    const { code } = await run(programs.wheelhouse, [
+      'backup',
+      '--data-dir',
+      at('data'),
+      '--to',
+      file,
+    ]);
+    expect(code).toBe(0);
+    const args = ['restore', '--from', file, '--data-dir', dataDir];
+    const wholeMs = await killedAfter(2 ** 30, args);
+    for (const ms of moments(wholeMs)) {
+      if (existsSync(join(dataDir, 'store'))) rmSync(dataDir, { recursive: true });
+      await killedAfter(ms, args);
+      const directory = join(dataDir, 'store');
+      if (existsSync(directory)) {
+        const store = await openEmbeddedStore({ directory, clock: systemClock });
+        expect((await store.range({ prefix: '/' })).records).toHaveLength(objects);
+        await store.close();
+      } else if (existsSync(join(dataDir, 'store.restoring'))) {
+        const serve = ['serve', '--secure-port=0', '--data-dir', dataDir];
+        const told = await run(programs.wheelhouse, serve);
+        expect(told.code).toBe(1);
+        expect(told.stderr).toMatch(/^error: a restore to .* was broken off: run it again, or /);
+      }
+    }
+    if (!existsSync(join(dataDir, 'store'))) {
+      expect(await run(programs.wheelhouse, args)).toMatchObject({ code: 0, stderr: '' });
+    }
+    expect(readdirSync(dataDir)).toEqual(['store']);
+    const server = await startProcess(programs, { dataDir });
+    const { calls, close } = connect(server.url);
+    const list = await calls.get('/api/v1/namespaces/default/configmaps', { token: server.token });
+    expect(list.body.items.filter((one: { data: object }) => 'filling' in one.data)).toHaveLength(
+      objects,
+    );
+    close();
+    await server.remove();
+  },
+  patienceMs,
+);

@@ -1,0 +1,305 @@
+import { execFileSync } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { connect } from 'node:http2';
+import { join } from 'node:path';
+import { hasEtcd, startTestEtcd } from '@wheelhouse/store/testing';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { mustCreate } from '../authentication/token-users.ts';
+import {
+  adminToken,
+  configMap,
+  eventually,
+  startTestServer,
+  type TestServer,
+} from '../support/harness.ts';
+import {
+  type BackupBench,
+  createBackupBench,
+  type Outcome,
+  succeed,
+  wheelhouse,
+} from './backup-run.ts';
+import { onEtcd } from './etcd-config.ts';
+
+const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000);
+const core = '/api/v1/namespaces/default';
+
+let bench: BackupBench;
+let server: TestServer;
+/** A sound backup, and its bytes. */
+let file: string;
+let sound: Buffer;
+
+beforeAll(async () => {
+  bench = createBackupBench();
+  server = await bench.serve('old');
+  for (let i = 0; i < 20; i++) {
+    const data = { filling: String(i).repeat(2000) };
+    await mustCreate(server, `${core}/configmaps`, configMap(`c${i}`, { data }));
+  }
+  file = bench.at('sound');
+  await succeed('backup', '--kubeconfig', bench.kubeconfig(server), '--to', file);
+  sound = readFileSync(file);
+});
+afterAll(() => bench.dispose());
+
+/** Numbers from 0 to below 1, the same for a seed. */
+function randomOf(start: number): () => number {
+  let state = start;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+function refusal(outcome: Outcome): string {
+  expect(outcome.code).toBe(1);
+  expect(outcome.stdout).toBe('');
+  expect(outcome.stderr).toMatch(/^error: [^\n]+\n$/);
+  return outcome.stderr.slice('error: '.length, -1);
+}
+
+/** Restores these bytes to a directory that then is not there; gives what was said. */
+async function refused(bytes: Buffer | string): Promise<string> {
+  const from = bench.at('wrong');
+  const to = bench.at('never');
+  writeFileSync(from, bytes);
+  const told = refusal(await wheelhouse('restore', '--from', from, '--data-dir', to));
+  expect(existsSync(to)).toBe(false);
+  expect(told.startsWith(`${from} `)).toBe(true);
+  return told.slice(from.length + 1);
+}
+
+describe('files that are refused', () => {
+  test('STORE-5: a part of a backup, however long', async () => {
+    const random = randomOf(seed);
+    const lengths = Array.from({ length: 25 }, () => Math.floor(random() * sound.length));
+    for (const length of [1, 18, 19, 20, 21, 60, ...lengths, sound.length - 1]) {
+      const told = await refused(sound.subarray(0, length));
+      expect(told, `seed ${seed}`).toBe(`is not complete: it ends after ${length} bytes`);
+    }
+  });
+
+  test('STORE-5: a backup with a bit that has changed, wherever it is', async () => {
+    const random = randomOf(seed + 1);
+    for (let round = 0; round < 60; round++) {
+      const copy = Buffer.from(sound);
+      const at = round < 30 ? round * 3 : Math.floor(random() * copy.length);
+      copy[at] = (copy[at] as number) ^ (1 << Math.floor(random() * 8));
+      const known =
+        /^(is damaged: |is not complete: |is not a backup of Wheelhouse$|has backup fo)/;
+      expect(await refused(copy), `seed ${seed}, byte ${at}`).toMatch(known);
+    }
+  });
+
+  test('STORE-5: what is no backup, or has more behind its end', async () => {
+    const foreign = 'is not a backup of Wheelhouse';
+    expect(await refused('')).toBe(foreign);
+    expect(await refused('hello')).toBe(foreign);
+    expect(await refused('{"apiVersion":"v1"}\n')).toBe(foreign);
+    expect(await refused(Buffer.alloc(10_000, 'x'))).toBe(foreign);
+    expect(await refused('WHEELHOUSE-BACKUP one\n')).toBe(foreign);
+    const store = join(bench.at('old'), 'store', 'log', 'log.1');
+    expect(await refused(readFileSync(store))).toBe(foreign);
+    expect(await refused(Buffer.concat([sound, sound]))).toBe(
+      'is damaged: something follows its end',
+    );
+    const gone = bench.at('gone');
+    const told = await wheelhouse('restore', '--from', gone, '--data-dir', bench.at('never'));
+    expect(refusal(told)).toContain(gone);
+    const folder = await wheelhouse('restore', '--from', bench.at('.'), '--data-dir', gone);
+    expect(refusal(folder)).toContain('is not a file');
+  });
+
+  test('STORE-5: a backup of a newer format', async () => {
+    const rest = sound.subarray(sound.indexOf('\n'));
+    const newer = Buffer.concat([Buffer.from('WHEELHOUSE-BACKUP 2'), rest]);
+    expect(await refused(newer)).toBe(
+      'has backup format 2, this program knows formats up to 1: use a newer one',
+    );
+  });
+});
+
+describe('places that are refused', () => {
+  const restore = async (to: string): Promise<string> =>
+    refusal(await wheelhouse('restore', '--from', file, '--data-dir', to));
+
+  test('STORE-5: a data directory that a server has or had, or with anything else', async () => {
+    const used = bench.at('old');
+    expect(await restore(used)).toContain(`${used}/store is in use by process ${process.pid}`);
+    const other = await bench.serve('other');
+    await other.stop();
+    expect(await restore(bench.at('other'))).toBe(
+      `${bench.at('other')} has a store already: restore to another directory`,
+    );
+    const strange = bench.at('strange');
+    mkdirSync(strange);
+    writeFileSync(join(strange, 'notes'), 'mine');
+    expect(await restore(strange)).toBe(`${strange} is not empty: it has "notes"`);
+    expect(readdirSync(strange)).toEqual(['notes']);
+    expect(await restore(file)).toBe(`${file} is not a directory`);
+  });
+
+  test('STORE-5: a running server’s directory is not backed up behind its back', async () => {
+    const used = bench.at('old');
+    const to = bench.at('behind');
+    const told = refusal(await wheelhouse('backup', '--data-dir', used, '--to', to));
+    expect(told).toContain(`${used}/store is in use by process ${process.pid}`);
+    expect(told).toContain(`back it up with --kubeconfig ${used}/admin.kubeconfig`);
+    expect(existsSync(to)).toBe(false);
+    const none = refusal(await wheelhouse('backup', '--data-dir', bench.at('no'), '--to', to));
+    expect(none).toBe(`${bench.at('no')} has no store`);
+    expect(existsSync(bench.at('no'))).toBe(false);
+  });
+
+  test('STORE-5: what a broken restore has left is cleared by the next one', async () => {
+    const dataDir = bench.at('broken');
+    mkdirSync(join(dataDir, 'store.restoring'), { recursive: true });
+    writeFileSync(join(dataDir, 'store.restoring', 'data.mdb'), 'half');
+    await succeed('restore', '--from', file, '--data-dir', dataDir);
+    expect(readdirSync(dataDir)).toEqual(['store']);
+    const restored = await bench.serve('broken');
+    expect((await restored.get(`${core}/configmaps`)).body.items).toHaveLength(20);
+    await restored.stop();
+  });
+
+  test('STORE-5: a file that is there is replaced only by --force', async () => {
+    const to = bench.at('there');
+    writeFileSync(to, 'mine', { mode: 0o644 });
+    const args = ['backup', '--kubeconfig', bench.kubeconfig(server), '--to', to];
+    const told = refusal(await wheelhouse(...args));
+    expect(told).toBe(`${to} exists already: give --force to replace it`);
+    expect(readFileSync(to, 'utf8')).toBe('mine');
+    writeFileSync(`${to}.999999999.partial`, 'of a process that is gone');
+    await succeed(...args, '--force');
+    expect(readFileSync(to).length).toBe(sound.length);
+    expect(statSync(to).mode & 0o777).toBe(0o600);
+    const names = readdirSync(bench.at('.')).filter((name) => name.startsWith('there'));
+    expect(names).toEqual(['there']);
+    const nowhere = join(bench.at('nowhere'), 'backup');
+    expect(refusal(await wheelhouse(...args.slice(0, -1), nowhere))).toContain(
+      `cannot write ${nowhere}: ENOENT`,
+    );
+  });
+
+  test('STORE-5: flags that say too little or too much', async () => {
+    const to = bench.at('said');
+    const wrong = async (...args: string[]) => refusal(await wheelhouse(...args));
+    expect(await wrong('backup', '--data-dir', 'd')).toBe('--to must say which file to write');
+    const either = 'give either --data-dir, or --kubeconfig of a server that runs';
+    expect(await wrong('backup', '--to', to)).toBe(either);
+    expect(await wrong('backup', '--to', to, '--data-dir=d', '--kubeconfig=k')).toBe(either);
+    expect(await wrong('restore', '--from', to)).toContain('--data-dir must say');
+    expect(await wrong('restore', '--data-dir', to)).toContain('--from must say');
+    expect(await wrong('restore', '--to', to)).toBe('unknown flag: --to');
+    expect(await wrong('backup', '--kubeconfig', bench.at('none'), '--to', to)).toContain('stat ');
+    expect((await wheelhouse('backup', '--help')).stdout).toContain('--kubeconfig');
+    expect((await wheelhouse('restore', '--help')).stdout).toContain('410 Expired');
+    expect((await wheelhouse('--help')).stdout).toMatch(
+      /wheelhouse backup.*\n.*wheelhouse restore/,
+    );
+  });
+});
+
+describe('a full disk', () => {
+  let mount: string;
+  let isMounted = false;
+  beforeAll(() => {
+    mount = bench.at('small');
+    mkdirSync(mount);
+    try {
+      const args = ['-t', 'tmpfs', '-o', 'size=48k', 'tmpfs', mount];
+      execFileSync('mount', args, { stdio: 'ignore' });
+      isMounted = true;
+    } catch {
+      // Not everybody may mount; the tests are skipped then.
+    }
+  });
+  afterAll(() => {
+    if (isMounted) execFileSync('umount', ['-l', mount], { stdio: 'ignore' });
+  });
+
+  test('STORE-5: a backup that has no room leaves nothing', async ({ skip }) => {
+    if (!isMounted) skip('mounting a small tmpfs is refused here');
+    const to = join(mount, 'backup');
+    const args = ['backup', '--kubeconfig', bench.kubeconfig(server), '--to', to];
+    expect(refusal(await wheelhouse(...args))).toContain(`cannot write ${to}: ENOSPC`);
+    expect(readdirSync(mount)).toEqual([]);
+  });
+
+  test('STORE-5: a restore that has no room leaves nothing', async ({ skip }) => {
+    if (!isMounted) skip('mounting a small tmpfs is refused here');
+    const to = join(mount, 'data');
+    const told = refusal(await wheelhouse('restore', '--from', file, '--data-dir', to));
+    expect(told).toMatch(/no space left/i);
+    expect(readdirSync(to)).toEqual([]);
+    rmSync(to, { recursive: true });
+  });
+});
+
+test('STORE-5: a reader that stops is cut off, and the server goes on', async () => {
+  const slow = await bench.serve('slow', { limits: { requestTimeoutMs: 2000 } });
+  const data = { filling: 'x'.repeat(1_000_000) };
+  for (let i = 0; i < 12; i++) {
+    await mustCreate(slow, `${core}/configmaps`, configMap(`c${i}`, { data }));
+  }
+  const session = connect(slow.url, { rejectUnauthorized: false });
+  session.on('error', () => {});
+  const headers = { ':path': '/backup', authorization: `Bearer ${adminToken}` };
+  const stream = session.request({ ':method': 'POST', ...headers });
+  let received = 0;
+  let isOver = false;
+  stream.on('error', () => {});
+  stream.on('close', () => {
+    isOver = true;
+  });
+  stream.once('response', () => stream.pause());
+  await new Promise((resolve) => stream.once('response', resolve));
+  await eventually(async () => (stream.rstCode ?? 0) !== 0, 'the answer to be cut off');
+  stream.on('data', (chunk: Buffer) => {
+    received += chunk.length;
+  });
+  stream.resume();
+  await eventually(async () => isOver, 'the end of the answer');
+  expect(received).toBeLessThan(12_000_000);
+  expect(stream.rstCode).not.toBe(0);
+  session.destroy();
+  const to = bench.at('after');
+  await succeed('backup', '--kubeconfig', bench.kubeconfig(slow), '--to', to);
+  expect(statSync(to).size).toBeGreaterThan(12_000_000);
+  await slow.stop();
+});
+
+describe.skipIf(!hasEtcd)('objects in etcd', () => {
+  test('STORE-5: are for etcd’s own tool, which is named', async () => {
+    const to = bench.at('etcd');
+    const servers = '--etcd-servers=http://127.0.0.1:2379';
+    const away = 'objects in etcd are kept by etcd’s own means'.replace('’', "'");
+    expect(refusal(await wheelhouse('backup', servers, '--to', to))).toBe(
+      `${away}: use etcdctl snapshot save`,
+    );
+    expect(refusal(await wheelhouse('restore', '--from', file, servers))).toBe(
+      `${away}: use etcdctl snapshot restore`,
+    );
+    const etcd = await startTestEtcd();
+    const shared = await startTestServer(onEtcd(etcd));
+    try {
+      const args = ['backup', '--kubeconfig', bench.kubeconfig(shared), '--to', to];
+      expect(refusal(await wheelhouse(...args))).toContain(
+        '(400): the objects of this server are in',
+      );
+      expect(existsSync(to)).toBe(false);
+    } finally {
+      await shared.stop();
+      await etcd.dispose();
+    }
+  });
+});

@@ -1,0 +1,96 @@
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { main, writeAdminKubeconfig } from '@wheelhouse/server/testing';
+import { vi } from 'vitest';
+import {
+  adminToken,
+  type ConfigChange,
+  startTestServer,
+  type TestServer,
+} from '../support/harness.ts';
+
+/** What a command answered. */
+export interface Outcome {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs the program's command line in this process. */
+export async function wheelhouse(...args: readonly string[]): Promise<Outcome> {
+  let stdout = '';
+  let stderr = '';
+  const out = vi.spyOn(process.stdout, 'write').mockImplementation((text) => {
+    stdout += text;
+    return true;
+  });
+  const error = vi.spyOn(process.stderr, 'write').mockImplementation((text) => {
+    stderr += text;
+    return true;
+  });
+  try {
+    return { code: await main(args), stdout, stderr };
+  } finally {
+    out.mockRestore();
+    error.mockRestore();
+  }
+}
+
+/** As `wheelhouse`, for what must succeed; gives what was printed. */
+export async function succeed(...args: readonly string[]): Promise<string> {
+  const { code, stdout, stderr } = await wheelhouse(...args);
+  if (code !== 0) throw new Error(`wheelhouse ${args.join(' ')}: ${stderr}`);
+  return stdout;
+}
+
+/** A place for data directories and backups, and servers on them. */
+export interface BackupBench {
+  /** An absolute path in the folder. */
+  at(name: string): string;
+  /** A server on the data directory of that name, keys and all. */
+  serve(dataDir: string, change?: ConfigChange): Promise<TestServer>;
+  /** An administrator's kubeconfig of a server. */
+  kubeconfig(server: TestServer, token?: string): string;
+  /** Stops the servers and removes everything. */
+  dispose(): Promise<void>;
+}
+
+export function createBackupBench(): BackupBench {
+  const folder = mkdtempSync(join(tmpdir(), 'wheelhouse-backup-'));
+  const stops: (() => Promise<void>)[] = [];
+  let kubeconfigs = 0;
+  const at = (name: string) => join(folder, name);
+  return {
+    at,
+    async serve(dataDir, change = {}) {
+      const path = at(dataDir);
+      mkdirSync(path, { recursive: true });
+      const server = await startTestServer({
+        store: { type: 'embedded', directory: join(path, 'store') },
+        listen: { host: '127.0.0.1', port: 0, tls: { certDir: join(path, 'certificates') } },
+        ...change,
+      });
+      let stopped: Promise<void> | undefined;
+      const stop = () => {
+        stopped ??= server.stop();
+        return stopped;
+      };
+      stops.push(stop);
+      return { ...server, stop };
+    },
+    kubeconfig({ server }, token = adminToken) {
+      kubeconfigs += 1;
+      const path = at(`kubeconfig-${kubeconfigs}`);
+      const { url, caPem } = server;
+      const trust = caPem === undefined ? {} : { caPem };
+      const credential = { token };
+      writeAdminKubeconfig({ path, server: url, ...trust, credential, context: 'test' });
+      return path;
+    },
+    async dispose() {
+      for (const stop of stops.splice(0)) await stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,120 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemClock } from '@wheelhouse/machinery';
+import { openEmbeddedStore, type Store } from '@wheelhouse/store';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+
+const rounds = Number(process.env['CRASH_ROUNDS'] ?? 6);
+const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000);
+
+interface Acknowledged {
+  readonly revision: number;
+  /** How the value begins; `-` after a deletion. */
+  readonly text: string;
+}
+
+let directory: string;
+let child: ChildProcess | undefined;
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'wheelhouse-crash-'));
+});
+afterEach(async () => {
+  child?.kill('SIGKILL');
+  await rm(directory, { recursive: true, force: true });
+});
+
+/** Runs the writer, kills it after `acknowledgements` lines, and returns all that it printed. */
+async function writeAndKill(round: number, acknowledgements: number): Promise<string[]> {
+  const program = new URL('./crash/writer.ts', import.meta.url).pathname;
+  const started = spawn(
+    process.execPath,
+    ['--conditions=source', '--import', 'tsx', program, directory, String(round)],
+    {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  );
+  child = started;
+  let output = '';
+  let lines = 0;
+  started.stdout.setEncoding('utf8');
+  started.stdout.on('data', (chunk: string) => {
+    output += chunk;
+    lines += chunk.split('\n').length - 1;
+    if (lines >= acknowledgements) started.kill('SIGKILL');
+  });
+  const signal = await new Promise((resolve) =>
+    started.on('close', (_code, name) => resolve(name)),
+  );
+  expect(signal).toBe('SIGKILL');
+  return output.slice(0, output.lastIndexOf('\n')).split('\n');
+}
+
+function record(lines: readonly string[], known: Map<string, Acknowledged>): number {
+  let newest = 0;
+  for (const line of lines) {
+    const [key, revision, text] = line.split(' ');
+    if (key === undefined || text === undefined) continue;
+    newest = Math.max(newest, Number(revision));
+    known.set(key, { revision: Number(revision), text });
+  }
+  return newest;
+}
+
+/** The revision of a deletion that was durable though nobody heard of it; 0 without one. */
+async function deletedAfter(store: Store, key: string): Promise<number> {
+  let revision = 0;
+  const watch = await store.watch({
+    prefix: key,
+    after: await store.compactRevision(),
+    onEvents: (events) => {
+      for (const event of events) {
+        if (event.key === key && event.type === 'delete') revision = event.revision;
+      }
+    },
+    onEnd: () => {},
+  });
+  await watch.reached(await store.currentRevision());
+  watch.close();
+  return revision;
+}
+
+/** Reopens the directory, which takes the dead writer's lock over, and compares. */
+async function check(known: Map<string, Acknowledged>, newest: number): Promise<void> {
+  const store = await openEmbeddedStore({ directory, clock: systemClock });
+  try {
+    expect(await store.currentRevision()).toBeGreaterThanOrEqual(newest);
+    const { records } = await store.range({ prefix: '/' });
+    const found = new Map(records.map((one) => [one.key, one]));
+    for (const one of records) {
+      const [start, filler] = one.value.toString().split('.x');
+      const step = Number(start?.split('.')[2]);
+      const length = filler === undefined ? 0 : filler.length + 1;
+      expect(length, `${one.key} is whole`).toBe(step % 3000);
+    }
+    for (const [key, { revision, text }] of known) {
+      const present = found.get(key);
+      if (present === undefined) {
+        if (text !== '-') expect(await deletedAfter(store, key)).toBeGreaterThan(revision);
+        continue;
+      }
+      expect(present.modRevision).toBeGreaterThanOrEqual(revision);
+      if (present.modRevision === revision) expect(present.value.toString()).toContain(text);
+    }
+  } finally {
+    await store.close();
+  }
+}
+
+test(`STORE-1: acknowledged writes survive kill -9, ${rounds} times (seed ${seed})`, async () => {
+  const known = new Map<string, Acknowledged>();
+  let newest = 0;
+  for (let round = 0; round < rounds; round++) {
+    const lines = await writeAndKill(round, 200 + ((seed * (round + 7) * 7919) % 3000));
+    const opened = Number(/^opened (\d+)$/.exec(lines[0] ?? '')?.[1]);
+    expect(opened).toBeGreaterThanOrEqual(newest);
+    newest = Math.max(newest, record(lines, known));
+    await check(known, newest);
+  }
+}, 120_000);

@@ -1,0 +1,221 @@
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { type Answer, configMap, connect, eventually } from '../support/harness.ts';
+import {
+  buildPrograms,
+  type Programs,
+  type ServerProcess,
+  startProcess,
+} from '../support/program.ts';
+
+let programs: Programs;
+let dataDir: string;
+const processes = new Set<ServerProcess>();
+beforeAll(async () => {
+  programs = await buildPrograms();
+}, 60_000);
+beforeEach(() => {
+  dataDir = mkdtempSync(join(tmpdir(), 'wheelhouse-durable-'));
+});
+afterEach(async () => {
+  for (const running of processes) await running.remove();
+  processes.clear();
+  rmSync(dataDir, { recursive: true, force: true });
+});
+afterAll(() => programs?.remove());
+
+const collection = '/api/v1/namespaces/default/configmaps';
+const writers = 12;
+
+/** What the clients know of the objects: the last step sent, and the last one acknowledged. */
+interface Known {
+  sent: number;
+  acknowledged: number;
+  version: string;
+}
+
+interface Books {
+  readonly objects: Map<string, Known>;
+  readonly removed: string[];
+  /** The highest version any answer carried. */
+  highest: bigint;
+}
+
+interface Session {
+  readonly running: ServerProcess;
+  call(method: string, path: string, body?: unknown): Promise<Answer | undefined>;
+  watch: ReturnType<typeof connect>['calls']['watch'];
+  close(): void;
+}
+
+async function open(flags: readonly string[] = []): Promise<Session> {
+  const running = await startProcess(programs, { dataDir, flags });
+  processes.add(running);
+  const client = connect(running.url);
+  const gone = running.exited.then(() => undefined);
+  return {
+    running,
+    call: (method, path, body) => {
+      const options = { token: running.token, ...(body === undefined ? {} : { body }) };
+      const asked = client.calls.request(method, path, options);
+      // An answer that was cut off with its server is none.
+      const whole = asked.then((answer) => (answer.body === undefined ? undefined : answer));
+      return Promise.race([whole.catch(() => undefined), gone]);
+    },
+    watch: (path) => client.calls.watch(path, { token: running.token }),
+    close: client.close,
+  };
+}
+
+function note(books: Books, answer: Answer): void {
+  const version = BigInt(answer.body.metadata?.resourceVersion ?? 0);
+  if (version > books.highest) books.highest = version;
+}
+
+/** Writes one step after the other until the server is gone. */
+async function keepWriting(session: Session, name: string, books: Books): Promise<void> {
+  const known = books.objects.get(name) ?? { sent: 0, acknowledged: 0, version: '' };
+  books.objects.set(name, known);
+  for (;;) {
+    const step = known.sent + 1;
+    known.sent = step;
+    const body = configMap(name, { data: { step: String(step) } });
+    const answer =
+      step === 1
+        ? await session.call('POST', collection, body)
+        : await session.call('PUT', `${collection}/${name}`, body);
+    if (answer === undefined) return;
+    expect(answer.status).toBe(step === 1 ? 201 : 200);
+    known.acknowledged = step;
+    known.version = answer.body.metadata.resourceVersion;
+    note(books, answer);
+    if (step % 5 === 0 && !(await makeAndRemove(session, `${name}-gone-${step}`, books))) return;
+  }
+}
+
+async function makeAndRemove(session: Session, name: string, books: Books): Promise<boolean> {
+  const made = await session.call('POST', collection, configMap(name));
+  if (made === undefined) return false;
+  expect(made.status).toBe(201);
+  const removed = await session.call('DELETE', `${collection}/${name}`);
+  if (removed === undefined) return false;
+  expect(removed.status).toBe(200);
+  books.removed.push(name);
+  return true;
+}
+
+/** Everything acknowledged is there, and nothing that nobody sent. */
+async function check(session: Session, books: Books): Promise<void> {
+  const list = await session.call('GET', collection);
+  expect(list?.status).toBe(200);
+  expect(BigInt(list?.body.metadata.resourceVersion)).toBeGreaterThanOrEqual(books.highest);
+  const steps = new Map<string, Answer['body']>();
+  for (const item of list?.body.items ?? []) steps.set(item.metadata.name, item);
+  for (const [name, known] of books.objects) {
+    const found = steps.get(name);
+    const step = Number(found?.data.step ?? 0);
+    expect(step, name).toBeGreaterThanOrEqual(known.acknowledged);
+    expect(step, name).toBeLessThanOrEqual(known.sent);
+    if (step === known.acknowledged && step > 0) {
+      expect(found.metadata.resourceVersion).toBe(known.version);
+    }
+    known.sent = step;
+  }
+  for (const name of books.removed) expect(steps.has(name), name).toBe(false);
+}
+
+/** From an old version on, a watch tells every step of every object, in order. */
+async function checkHistory(session: Session, from: string, books: Books): Promise<void> {
+  const watch = await session.watch(`${collection}?watch=true&resourceVersion=${from}`);
+  expect(watch.status).toBe(200);
+  const isCurrent = () => {
+    const newest = new Map<string, number>();
+    for (const { object } of watch.events) {
+      newest.set(object.metadata.name, Number(object.data.step));
+    }
+    return [...books.objects].every(([name, { sent }]) => (newest.get(name) ?? 0) >= sent);
+  };
+  await watch.until(isCurrent, 'every step');
+  let last = BigInt(from);
+  const steps = new Map<string, number>();
+  for (const { type, object } of watch.events) {
+    expect(type).not.toBe('ERROR');
+    const version = BigInt(object.metadata.resourceVersion);
+    expect(version).toBeGreaterThan(last);
+    last = version;
+    const { name } = object.metadata;
+    if (!books.objects.has(name)) continue;
+    expect(Number(object.data.step)).toBe((steps.get(name) ?? 0) + 1);
+    steps.set(name, Number(object.data.step));
+  }
+  watch.close();
+}
+
+test('STORE-1: what was acknowledged survives kill -9, versions only grow', async () => {
+  const books: Books = { objects: new Map(), removed: [], highest: 0n };
+  let from = '';
+  for (let round = 0; round < 4; round++) {
+    const session = await open();
+    const list = await session.call('GET', collection);
+    if (round === 0) from = list?.body.metadata.resourceVersion;
+    await check(session, books);
+    const before = books.highest;
+    const writing = Array.from({ length: writers }, (_, i) => keepWriting(session, `w${i}`, books));
+    const enough = eventually(async () => books.highest > before + 100n, 'some writes');
+    await Promise.race([enough, Promise.all(writing)]);
+    session.running.child.kill('SIGKILL');
+    expect(await session.running.exited).toBe('SIGKILL');
+    await Promise.all(writing);
+    session.close();
+  }
+  const session = await open();
+  await check(session, books);
+  await checkHistory(session, from, books);
+  expect(books.removed.length).toBeGreaterThan(10);
+  session.close();
+}, 60_000);
+
+test('STORE-1: one data directory, which one process holds at a time', async () => {
+  const session = await open();
+  await expect(startProcess(programs, { dataDir })).rejects.toThrow(/no line listening/);
+  expect((await session.call('GET', collection))?.status).toBe(200);
+  session.close();
+}, 60_000);
+
+/** Bytes of all files below a directory. */
+function diskUse(directory: string): number {
+  let bytes = 0;
+  for (const entry of readdirSync(directory, { recursive: true, withFileTypes: true })) {
+    if (entry.isFile()) bytes += statSync(join(entry.parentPath, entry.name)).blocks * 512;
+  }
+  return bytes;
+}
+
+test('STORE-4: history goes at the retention, disk use stays bounded', async () => {
+  const session = await open(['--etcd-compaction-interval=300ms']);
+  const made = await session.call('POST', collection, configMap('old'));
+  const oldest = made?.body.metadata.resourceVersion;
+  const text = 'x'.repeat(50_000);
+  const names = Array.from({ length: 8 }, (_, i) => `churn-${i}`);
+  for (const name of names) await session.call('POST', collection, configMap(name));
+  const rounds = 80;
+  let largest = 0;
+  for (let round = 0; round < rounds; round++) {
+    const writes = names.map((name) => {
+      const body = configMap(name, { data: { text, round: String(round) } });
+      return session.call('PUT', `${collection}/${name}`, body);
+    });
+    // Paced, so that a fast machine writes no more in one retention than a slow one.
+    await new Promise((resolve) => setTimeout(resolve, 40));
+    for (const answer of await Promise.all(writes)) expect(answer?.status).toBe(200);
+    largest = Math.max(largest, diskUse(dataDir));
+  }
+  expect(largest).toBeLessThan((rounds * names.length * text.length) / 2);
+  const exact = `${collection}?resourceVersionMatch=Exact&resourceVersion=${oldest}`;
+  const gone = await session.call('GET', exact);
+  expect(gone?.status).toBe(410);
+  expect(gone?.body.reason).toBe('Expired');
+  session.close();
+}, 60_000);

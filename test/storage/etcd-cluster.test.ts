@@ -1,0 +1,252 @@
+import {
+  hasEtcd,
+  startTestCluster,
+  startTestEtcd,
+  type TestCluster,
+} from '@wheelhouse/store/testing';
+import { afterEach, describe, expect, test } from 'vitest';
+import { configMap, eventually, startTestServer, type TestServer } from '../support/harness.ts';
+import { onEtcd, reachedBy } from './etcd-config.ts';
+import { startLaggingLine } from './etcd-lag.ts';
+
+const maps = '/api/v1/namespaces/default/configmaps';
+const patienceMs = 90_000;
+
+const cleanups: (() => Promise<void> | void)[] = [];
+afterEach(async () => {
+  for (const clean of cleanups.splice(0).reverse()) await clean();
+});
+
+async function started(...args: Parameters<typeof startTestServer>): Promise<TestServer> {
+  const server = await startTestServer(...args);
+  cleanups.push(() => server.stop());
+  return server;
+}
+
+async function threeMembers(): Promise<{ cluster: TestCluster; server: TestServer }> {
+  const cluster = await startTestCluster();
+  cleanups.push(() => cluster.dispose());
+  const leader = await cluster.leader();
+  const servers = [leader, ...cluster.members.filter((one) => one !== leader)];
+  const limits = { requestTimeoutMs: 4000 };
+  const urls = servers.map(({ url }) => url);
+  const server = await started({ ...onEtcd(leader, { servers: urls }), limits });
+  return { cluster, server };
+}
+
+/** Creates objects one after another; tells which were acknowledged, and which may be there. */
+function writer(server: TestServer, name: string) {
+  const made: string[] = [];
+  const unsure: string[] = [];
+  const statuses = new Set<number>();
+  let isOver = false;
+  const run = async () => {
+    for (let i = 0; !isOver; i++) {
+      const one = `${name}-${i}`;
+      const { status, body } = await server.post(maps, configMap(one));
+      statuses.add(status);
+      if (status === 201) made.push(one);
+      else {
+        unsure.push(one);
+        expect([500, 503, 504], JSON.stringify(body)).toContain(status);
+        expect(body.kind).toBe('Status');
+      }
+    }
+  };
+  const running = run();
+  return {
+    made,
+    unsure,
+    statuses,
+    stop: async () => {
+      isOver = true;
+      await running;
+    },
+  };
+}
+
+describe.skipIf(!hasEtcd)('an etcd of three members', () => {
+  test(
+    'STORE-2: its leader may be killed: what was acknowledged stays, and is told once',
+    async () => {
+      const { cluster, server } = await threeMembers();
+      const watch = await server.watch(`${maps}?watch=true`);
+      const writers = ['a', 'b', 'c'].map((name) => writer(server, name));
+      const progress = async (more: number) => {
+        const before = writers.map(({ made }) => made.length);
+        const isFurther = () =>
+          writers.every(({ made }, i) => made.length >= (before[i] as number) + more);
+        await eventually(async () => isFurther(), 'writes that go on');
+      };
+      await progress(10);
+      for (let round = 0; round < 2; round++) {
+        const leader = await cluster.leader();
+        await leader.kill();
+        const next = await cluster.leader();
+        expect(next).not.toBe(leader);
+        await progress(10);
+        await leader.start();
+      }
+      for (const one of writers) await one.stop();
+      const made = writers.flatMap((one) => one.made);
+      const unsure = writers.flatMap((one) => one.unsure);
+      const { items } = (await server.get(maps)).body;
+      const names: string[] = items.map(
+        (item: { metadata: { name: string } }) => item.metadata.name,
+      );
+      expect(names).toEqual(expect.arrayContaining(made));
+      const strange = names.filter((name) => !made.includes(name) && !unsure.includes(name));
+      expect(strange).toEqual([]);
+      await watch.until((events) => events.length >= names.length, 'an event for each object');
+      const told = watch.events.map(({ object }) => object.metadata);
+      expect(told.map(({ name }) => name).sort()).toEqual([...names].sort());
+      const versions = told.map(({ resourceVersion }) => Number(resourceVersion));
+      expect(versions).toEqual([...versions].sort((one, other) => one - other));
+      watch.close();
+    },
+    patienceMs,
+  );
+
+  test(
+    'STORE-2: without a majority nothing is written, and with one again all goes on',
+    async () => {
+      const { cluster, server } = await threeMembers();
+      await server.post(maps, configMap('before'));
+      const [first, second] = cluster.members;
+      await Promise.all([first?.kill(), second?.kill()]);
+      const answers = await Promise.all([
+        server.post(maps, configMap('lost')),
+        server.get(`${maps}/before`),
+      ]);
+      for (const { status, body } of answers) {
+        expect([500, 503, 504], JSON.stringify(body)).toContain(status);
+        expect(body.kind).toBe('Status');
+        if (status === 500) expect(body.message).toMatch(/^etcdserver: /);
+      }
+      expect((await server.get(`${maps}/before?resourceVersion=0`)).status).toBe(200);
+      await eventually(async () => (await server.get('/readyz')).status === 500);
+      await Promise.all([first?.start(), second?.start()]);
+      await eventually(async () => (await server.get(`${maps}/before`)).status === 200);
+      expect((await server.post(maps, configMap('after'))).status).toBe(201);
+      await eventually(async () => (await server.get('/readyz')).status === 200);
+    },
+    patienceMs,
+  );
+
+  test(
+    'STORE-2: a leader that stands still is followed by another, and requests go on',
+    async () => {
+      const { cluster, server } = await threeMembers();
+      await server.post(maps, configMap('before'));
+      const leader = await cluster.leader();
+      await leader.pause();
+      cleanups.push(() => leader.go());
+      const reads = Array.from({ length: 4 }, () => server.get(`${maps}/before`));
+      const writes = Array.from({ length: 4 }, (_, i) => server.post(maps, configMap(`m${i}`)));
+      for (const { status, body } of await Promise.all([...reads, ...writes])) {
+        expect([200, 201, 500, 503, 504], JSON.stringify(body)).toContain(status);
+        if (status === 500) expect(body.message).toMatch(/^etcdserver: /);
+      }
+      await eventually(async () => (await server.get(`${maps}/before`)).status === 200);
+      await eventually(async () => (await server.post(maps, configMap('after'))).status === 201);
+      leader.go();
+      await eventually(async () => (await server.get('/readyz')).status === 200);
+      const { items } = (await server.get(maps)).body;
+      expect(items.length).toBeGreaterThanOrEqual(2);
+    },
+    patienceMs,
+  );
+});
+
+describe.skipIf(!hasEtcd)('an etcd at its limits', () => {
+  test(
+    'STORE-2, TRUST-8: when its space is used up writes say so, reads go on, and removing helps',
+    async () => {
+      const etcd = await startTestEtcd({ flags: ['--quota-backend-bytes=6000000'] });
+      cleanups.push(() => etcd.dispose());
+      const server = await started(onEtcd(etcd));
+      await server.post(maps, configMap('small'));
+      const data = { filling: 'x'.repeat(900_000) };
+      const full = await eventually(async () => {
+        const name = `big-${Math.random().toString(36).slice(2)}`;
+        const answer = await server.post(maps, configMap(name, { data }));
+        return answer.status === 201 ? undefined : answer;
+      }, 'the quota');
+      expect(full.status).toBe(503);
+      expect(full.body).toMatchObject({
+        kind: 'Status',
+        status: 'Failure',
+        message: 'etcdserver: mvcc: database space exceeded',
+        reason: 'ServiceUnavailable',
+        code: 503,
+      });
+      const change = await server.patch(`${maps}/small`, { data: { b: '2' } }, 'merge');
+      expect([change.status, change.body.message]).toEqual([503, full.body.message]);
+      expect((await server.get(`${maps}/small`)).status).toBe(200);
+      const { items } = (await server.get(maps)).body;
+      for (const { metadata } of items) {
+        if (metadata.name === 'small') continue;
+        expect((await server.remove(`${maps}/${metadata.name}`)).status).toBe(200);
+      }
+      // What an administrator does then, by etcd's own means.
+      const { revision } = (await etcd.ask('kv/range', { key: 'AA==' })).header as never;
+      await etcd.ask('kv/compaction', { revision, physical: true });
+      await etcd.ask('maintenance/defragment', {});
+      const { alarms } = await etcd.ask('maintenance/alarm', { action: 'GET' });
+      for (const alarm of alarms as object[]) {
+        await etcd.ask('maintenance/alarm', { action: 'DEACTIVATE', ...alarm });
+      }
+      const again = await server.patch(`${maps}/small`, { data: { b: '2' } }, 'merge');
+      expect(again.status, again.text).toBe(200);
+    },
+    patienceMs,
+  );
+
+  test(
+    'STORE-2: compaction behind a server’s back loses no change to those who watch',
+    async () => {
+      const etcd = await startTestEtcd();
+      cleanups.push(() => etcd.dispose());
+      const line = await startLaggingLine(etcd);
+      cleanups.push(() => line.close());
+      const shared = onEtcd(etcd);
+      const server = await started(reachedBy(shared, line.url));
+      const other = await started(shared);
+      for (const name of ['kept', 'changed', 'removed']) await other.post(maps, configMap(name));
+      const { resourceVersion } = (await server.get(maps)).body.metadata;
+      const watch = await server.watch(`${maps}?watch=true&resourceVersion=${resourceVersion}`);
+      line.cut();
+      await other.patch(`${maps}/changed`, { data: { a: '2' } }, 'merge');
+      await other.remove(`${maps}/removed`);
+      await other.post(maps, configMap('added'));
+      const { revision } = (await etcd.ask('kv/range', { key: 'AA==' })).header as never;
+      await etcd.ask('kv/compaction', { revision, physical: true });
+      line.mend();
+      const list = await eventually(async () => {
+        const answer = await server.get(maps);
+        return answer.status === 200 ? answer.body : undefined;
+      });
+      const theirs = (await other.get(maps)).body;
+      expect(list.items).toEqual(theirs.items);
+      // Either the stream goes on and tells of all of it, or it ends and must be begun anew.
+      let isOver = false;
+      void watch.ended.then(() => {
+        isOver = true;
+      });
+      const seen = () => watch.events.map(({ type, object }) => `${type} ${object.metadata?.name}`);
+      const news = ['MODIFIED changed', 'DELETED removed', 'ADDED added'];
+      await eventually(async () => isOver || news.every((one) => seen().includes(one)), 'the news');
+      if (!isOver) expect(seen().sort()).toEqual([...news].sort());
+      const stale = await server.watch(`${maps}?watch=true&resourceVersion=${resourceVersion}`);
+      await eventually(async () => stale.events.length > 0, 'an answer to a watch from before');
+      expect(stale.events.map(({ type }) => type)).toContain('ERROR');
+      const next = `${maps}?watch=true&resourceVersion=${list.metadata.resourceVersion}`;
+      const fresh = await server.watch(next);
+      await other.post(maps, configMap('later'));
+      await fresh.until((events) => events.length > 0);
+      expect(fresh.events[0]?.object.metadata.name).toBe('later');
+      for (const one of [watch, stale, fresh]) one.close();
+    },
+    patienceMs,
+  );
+});

@@ -1,0 +1,72 @@
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import type { EtcdSettings, LeaderElectionSettings } from '@wheelhouse/server/testing';
+import type { ConfigChange } from '../support/harness.ts';
+
+let prefixes = 0;
+
+/** A server's configuration on an etcd, with keys of its own; several servers may be given it. */
+export function onEtcd(
+  etcd: { readonly url: string },
+  more: Partial<EtcdSettings> = {},
+): ConfigChange {
+  prefixes += 1;
+  return {
+    store: {
+      type: 'etcd',
+      servers: [etcd.url],
+      prefix: `/test-${prefixes}`,
+      healthcheckTimeoutMs: 2000,
+      readycheckTimeoutMs: 2000,
+      countMetricMs: 1,
+      sizeMetricMs: 1,
+      leaseReuseMs: 60_000,
+      ...more,
+    },
+  };
+}
+
+/** The same configuration by way of another address. */
+export function reachedBy(config: ConfigChange, url: string): ConfigChange {
+  const { store } = config;
+  if (store?.type !== 'etcd') throw new Error('not on etcd');
+  return { ...config, store: { ...store, servers: [url] } };
+}
+
+/** Times by which leaders change within seconds. */
+export const quickElection: LeaderElectionSettings = {
+  leaseDurationMs: 1500,
+  renewDeadlineMs: 1000,
+  retryPeriodMs: 200,
+  name: 'test-controllers',
+};
+
+/** Passes connections on to an etcd, until it is cut. */
+export async function startLine(
+  etcd: { readonly url: string },
+  host = '127.0.0.1',
+): Promise<{ readonly url: string; cut(): Promise<void> }> {
+  const target = new URL(etcd.url);
+  const sockets = new Set<Socket>();
+  const server: Server = createServer((near) => {
+    const far = connect(Number(target.port), target.hostname);
+    for (const [one, other] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      sockets.add(one);
+      one.pipe(other);
+      one.on('error', () => other.destroy());
+      one.on('close', () => other.destroy());
+    }
+  });
+  await new Promise<void>((resolve) => server.listen(0, host, resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `${target.protocol}//${host}:${port}`,
+    cut: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        for (const socket of sockets) socket.destroy();
+      }),
+  };
+}

@@ -1,0 +1,68 @@
+import { hasEtcd, startTestEtcd, type TestEtcd } from '@wheelhouse/store/testing';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { conditionOf, definitionOf, definitions, establish } from '../custom-kinds/custom-kinds.ts';
+import { eventually, type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+import { onEtcd } from './etcd-config.ts';
+
+const groups = Array.from({ length: 8 }, (_, index) => `race-${index}.example.com`);
+
+/** Definitions of one group, all of one kind: only one at a time can have its names. */
+const sameKind = (group: string, plural: string) => ({ group, plural, kind: 'Thing' });
+
+async function having(
+  condition: 'NamesAccepted' | 'Established',
+  server: TestServer,
+  group: string,
+): Promise<string[]> {
+  const { items } = (await server.get(definitions)).body;
+  return items
+    .filter((one: Loose) => one.spec.group === group)
+    .filter((one: Loose) => conditionOf(one, condition)?.startsWith('True'))
+    .map((one: Loose) => one.spec.names.plural);
+}
+
+describe.skipIf(!hasEtcd)('custom kinds on etcd', () => {
+  let etcd: TestEtcd;
+  beforeAll(async () => {
+    etcd = await startTestEtcd();
+  });
+  afterAll(() => etcd.dispose());
+
+  test('CRD-1: names that two servers could give at once are given once', async () => {
+    const shared = onEtcd(etcd);
+    const one = await startTestServer(shared);
+    for (const group of groups) await establish(one, sameKind(group, 'holders'));
+    for (const plural of ['second', 'first']) {
+      for (const group of groups) {
+        const body = definitionOf(sameKind(group, plural));
+        expect((await one.post(definitions, body)).status).toBe(201);
+      }
+      for (const group of groups) {
+        await eventually(async () => {
+          const { body } = await one.get(`${definitions}/${plural}.${group}`);
+          return conditionOf(body, 'NamesAccepted')?.startsWith('False');
+        }, `${plural}.${group} to be refused`);
+      }
+    }
+    // A server that starts now knows those that wait in another order than the first one does.
+    const other = await startTestServer(shared);
+    await Promise.all(groups.map((group) => one.remove(`${definitions}/holders.${group}`)));
+    for (const group of groups) {
+      await eventually(async () => {
+        const { status } = await other.get(`${definitions}/holders.${group}`);
+        return status === 404 && (await having('NamesAccepted', other, group)).length > 0;
+      }, `a name in ${group} to be given`);
+    }
+    // What comes last has been decided behind all that.
+    for (const server of [one, other]) {
+      const plural = server === one ? 'ones' : 'others';
+      await establish(server, { group: 'last.example.com', plural, kind: plural });
+    }
+    for (const condition of ['NamesAccepted', 'Established'] as const) {
+      const given = await Promise.all(groups.map((group) => having(condition, one, group)));
+      const counts = given.map((plurals) => plurals.length);
+      expect([condition, ...counts]).toEqual([condition, ...groups.map(() => 1)]);
+    }
+    await Promise.all([one.stop(), other.stop()]);
+  }, 60_000);
+});

@@ -1,0 +1,253 @@
+import { systemClock } from '@wheelhouse/machinery';
+import { openEtcdStore } from '@wheelhouse/store';
+import { hasEtcd, startTestEtcd, type TestEtcd } from '@wheelhouse/store/testing';
+import 'reflect-metadata';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as x509 from '@peculiar/x509';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import {
+  configMap,
+  eventually,
+  type Loose,
+  startTestServer,
+  type TestServer,
+} from '../support/harness.ts';
+import { type Issued, issue } from '../support/issued-certificate.ts';
+import { onEtcd, quickElection, reachedBy, startLine } from './etcd-config.ts';
+
+const maps = '/api/v1/namespaces/default/configmaps';
+const leasePath = '/apis/coordination.svc.io/v1/namespaces/svc-system/leases/test-controllers';
+
+const cleanups: (() => Promise<void> | void)[] = [];
+afterEach(async () => {
+  for (const clean of cleanups.splice(0).reverse()) await clean();
+});
+
+async function started(...args: Parameters<typeof startTestServer>): Promise<TestServer> {
+  const server = await startTestServer(...args);
+  cleanups.push(() => server.stop());
+  return server;
+}
+
+describe.skipIf(!hasEtcd)('an etcd that fails', () => {
+  test('STORE-2: while etcd is away requests fail at once, and then all goes on', async () => {
+    const etcd = await startTestEtcd();
+    cleanups.push(() => etcd.dispose());
+    const server = await started(onEtcd(etcd));
+    await server.post(maps, configMap('before'));
+    const watch = await server.watch(`${maps}?watch=true`);
+    await watch.until((events) => events.length === 1);
+
+    await etcd.kill();
+    const startMs = performance.now();
+    const answers = await Promise.all([
+      server.get(`${maps}/before`),
+      server.get(maps),
+      server.post(maps, configMap('lost')),
+      server.remove(`${maps}/before`),
+    ]);
+    expect(performance.now() - startMs).toBeLessThan(5000);
+    for (const { status, body } of answers) {
+      expect([status, body.reason, body.message]).toEqual([
+        503,
+        'ServiceUnavailable',
+        'the store is unavailable',
+      ]);
+    }
+    // What need not be the newest is still answered.
+    expect((await server.get(`${maps}/before?resourceVersion=0`)).status).toBe(200);
+    const failing = await eventually(async () => {
+      const answer = await server.get('/readyz');
+      return answer.status === 500 ? answer : undefined;
+    });
+    expect(failing.text).toContain('[-]store failed: reason withheld\n');
+    expect(failing.text).toContain('[-]store-readiness failed: reason withheld\n');
+
+    await etcd.start();
+    await eventually(async () => (await server.get(`${maps}/before`)).status === 200);
+    expect((await server.post(maps, configMap('after'))).status).toBe(201);
+    await watch.until((events) => events.length === 2);
+    expect(watch.events.map(({ object }) => object.metadata.name)).toEqual(['before', 'after']);
+    await eventually(async () => (await server.get('/readyz')).status === 200);
+    watch.close();
+  });
+
+  test('STORE-2: nobody waits longer than a request may for an etcd that stands still', async () => {
+    const etcd = await startTestEtcd();
+    cleanups.push(() => etcd.dispose());
+    const server = await started({
+      ...onEtcd(etcd, { healthcheckTimeoutMs: 300, readycheckTimeoutMs: 300 }),
+      limits: { requestTimeoutMs: 6000 },
+    });
+    await server.post(maps, configMap('a'));
+    await etcd.pause();
+    const startMs = performance.now();
+    const answers = await Promise.all([
+      server.get(`${maps}/a`),
+      server.get(maps),
+      server.post(maps, configMap('b')),
+    ]);
+    expect(performance.now() - startMs).toBeLessThan(8000);
+    for (const { status, body } of answers) {
+      expect([status, body.reason]).toEqual([504, 'Timeout']);
+      expect(body.message).toMatch(/^Timeout: request did not complete within/);
+    }
+    expect((await server.get('/readyz')).status).toBe(500);
+    etcd.go();
+    await eventually(async () => (await server.get(`${maps}/a`)).status === 200);
+    await eventually(async () => (await server.get('/readyz')).status === 200);
+  });
+
+  test('STORE-2: an etcd that does not answer at the start is one clear error', async () => {
+    const opening = openEtcdStore({
+      connection: { servers: ['http://127.0.0.1:1'] },
+      clock: systemClock,
+      callTimeoutMs: 1000,
+      startTimeoutMs: 300,
+    });
+    await expect(opening).rejects.toThrow(/^etcd at http:\/\/127\.0\.0\.1:1 does not serve: .+$/);
+  });
+
+  test('STORE-2: a member that is gone is left for the next one', async () => {
+    const etcd = await startTestEtcd();
+    cleanups.push(() => etcd.dispose());
+    const line = await startLine(etcd);
+    const config = onEtcd(etcd, { servers: [line.url, etcd.url] });
+    const server = await started(config);
+    await server.post(maps, configMap('one'));
+    const watch = await server.watch(`${maps}?watch=true`);
+    await line.cut();
+    await eventually(async () => (await server.post(maps, configMap('two'))).status !== 503);
+    await watch.until((events) => events.some(({ object }) => object.metadata.name === 'two'));
+    watch.close();
+  });
+});
+
+describe.skipIf(!hasEtcd)('who leads', () => {
+  let etcd: TestEtcd;
+  beforeAll(async () => {
+    etcd = await startTestEtcd();
+  });
+  afterAll(() => etcd.dispose());
+
+  const namespace = (name: string) => ({
+    apiVersion: 'v1',
+    kind: 'Namespace',
+    metadata: { name },
+  });
+  const holder = async (server: TestServer) =>
+    (await server.get(leasePath)).body.spec?.holderIdentity as string | undefined;
+
+  test('STORE-2: controllers run in one server, and in another when it is lost', async () => {
+    const line = await startLine(etcd);
+    const config = { ...onEtcd(etcd), leaderElection: quickElection };
+    const first = await started(reachedBy(config, line.url));
+    const leader = await eventually(() => holder(first), 'a leader');
+    const second = await started(config);
+    await second.post('/api/v1/namespaces', namespace('led'));
+    await second.remove('/api/v1/namespaces/led');
+    await eventually(async () => (await second.get('/api/v1/namespaces/led')).status === 404);
+    expect(await holder(second)).toBe(leader);
+    await second.post('/api/v1/namespaces', namespace('orphaned'));
+
+    await line.cut();
+    await second.remove('/api/v1/namespaces/orphaned');
+    const next = await eventually(async () => {
+      // As long as nobody else leads, nobody finishes the deletion.
+      const { status } = await second.get('/api/v1/namespaces/orphaned');
+      const now = await holder(second);
+      if (now === leader) expect(status).toBe(200);
+      return now === leader ? undefined : now;
+    }, 'another leader');
+    expect(next).not.toBe('');
+    await eventually(async () => (await second.get('/api/v1/namespaces/orphaned')).status === 404);
+    const { spec } = (await second.get(leasePath)).body as Loose;
+    expect(spec).toMatchObject({ leaseDurationSeconds: 2, leaseTransitions: 1 });
+    expect(spec.renewTime).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
+  });
+
+  test('STORE-2: a server that stops lets the other lead at once', async () => {
+    const slow = { leaseDurationMs: 60_000, renewDeadlineMs: 40_000, retryPeriodMs: 30_000 };
+    const config = { ...onEtcd(etcd), leaderElection: { ...quickElection, ...slow } };
+    const first = await startTestServer(config);
+    const leader = await eventually(() => holder(first), 'a leader');
+    const second = await started(config);
+    expect(await holder(second)).toBe(leader);
+    await first.stop();
+    const next = await eventually(async () => (await holder(second)) || undefined, 'a new leader');
+    expect(next).not.toBe(leader);
+    await second.post('/api/v1/namespaces', namespace('led'));
+    await second.remove('/api/v1/namespaces/led');
+    await eventually(async () => (await second.get('/api/v1/namespaces/led')).status === 404);
+  });
+});
+
+describe.skipIf(!hasEtcd)('an etcd over TLS', () => {
+  test('STORE-2: client certificates are shown, and strangers are not trusted', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-etcd-tls-'));
+    cleanups.push(() => rmSync(directory, { recursive: true, force: true }));
+    const authority = await issue({ subject: 'CN=etcd', authority: true, ...anyTime });
+    const stranger = await issue({ subject: 'CN=stranger', authority: true, ...anyTime });
+    const host = [new x509.SubjectAlternativeNameExtension([{ type: 'ip', value: '127.0.0.1' }])];
+    const member = await issue({ subject: 'CN=m', issuer: authority, more: host, ...anyTime });
+    const client = await issue({ subject: 'CN=root', issuer: authority, ...anyTime });
+    const ca = written(directory, 'ca.pem', authority.certificate.toString('pem'));
+    const strangerCa = written(directory, 'other.pem', stranger.certificate.toString('pem'));
+    const [cert, key] = await pair(directory, 'member', member);
+    const [certFile, keyFile] = await pair(directory, 'client', client);
+    const etcd = await startTestEtcd({ tls: { ca, cert, key } });
+    cleanups.push(() => etcd.dispose());
+
+    const server = await started(onEtcd(etcd, { caFile: ca, certFile, keyFile }));
+    expect((await server.post(maps, configMap('a'))).status).toBe(201);
+    expect((await server.get(`${maps}/a`)).status).toBe(200);
+
+    const { readFileSync } = await import('node:fs');
+    const opening = (
+      files: { ca: string; certificate?: string; key?: string },
+      url: string = etcd.url,
+    ) =>
+      openEtcdStore({
+        connection: {
+          servers: [url],
+          ...Object.fromEntries(
+            Object.entries(files).map(([name, path]) => [name, readFileSync(path)]),
+          ),
+        },
+        clock: systemClock,
+        callTimeoutMs: 1000,
+        startTimeoutMs: 300,
+      });
+    const unserved = /does not serve/;
+    await expect(opening({ ca })).rejects.toThrow(unserved);
+    const whole = { certificate: certFile, key: keyFile };
+    await expect(opening({ ca: strangerCa, ...whole })).rejects.toThrow(unserved);
+    // The certificate is good for one address, and for no name.
+    const elsewhere = await startLine(etcd, '127.0.0.2');
+    cleanups.push(() => elsewhere.cut());
+    await expect(opening({ ca, ...whole }, elsewhere.url)).rejects.toThrow(unserved);
+    const named = etcd.url.replace('127.0.0.1', 'localhost');
+    await expect(opening({ ca, ...whole }, named)).rejects.toThrow(unserved);
+    await (await opening({ ca, ...whole })).close();
+  });
+});
+
+/** Around now, whenever that is. */
+const anyTime = { fromDays: -3650, toDays: 3650 };
+
+function written(directory: string, name: string, text: string): string {
+  const path = join(directory, name);
+  writeFileSync(path, text, { mode: 0o600 });
+  return path;
+}
+
+async function pair(directory: string, name: string, issued: Issued) {
+  const exported = await globalThis.crypto.subtle.exportKey('pkcs8', issued.keys.privateKey);
+  const key = x509.PemConverter.encode(exported, 'PRIVATE KEY');
+  return [
+    written(directory, `${name}.pem`, issued.certificate.toString('pem')),
+    written(directory, `${name}.key`, key),
+  ] as const;
+}

@@ -1,0 +1,366 @@
+import { silentLogger } from '@wheelhouse/machinery';
+import { startControlPlane } from '@wheelhouse/server';
+import { hasEtcd, startTestEtcd, type TestEtcd } from '@wheelhouse/store/testing';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  configMap,
+  connect,
+  eventually,
+  itemNames,
+  type Loose,
+  startTestServer,
+  type TestServer,
+} from '../support/harness.ts';
+import { onEtcd, quickElection } from './etcd-config.ts';
+
+const nameOf = (object: Loose): string => object.metadata.name;
+
+const quotaWords = expect.stringContaining('exceeded quota: q, requested: count/configmaps=1');
+
+const widgets = {
+  apiVersion: 'apiextensions.svc.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: 'widgets.example.com' },
+  spec: {
+    group: 'example.com',
+    scope: 'Namespaced',
+    names: { plural: 'widgets', singular: 'widget', kind: 'Widget', listKind: 'WidgetList' },
+    versions: [
+      { name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: { type: 'object' } } },
+    ],
+  },
+};
+
+const maps = '/api/v1/namespaces/default/configmaps';
+
+describe.skipIf(!hasEtcd)('on etcd', () => {
+  let etcd: TestEtcd;
+  beforeAll(async () => {
+    etcd = await startTestEtcd();
+  });
+  afterAll(() => etcd.dispose());
+
+  test('STORE-2: two servers on one etcd see each other at once, in one order', async () => {
+    const shared = onEtcd(etcd);
+    const [one, other] = await Promise.all([startTestServer(shared), startTestServer(shared)]);
+    const watch = await other.watch(`${maps}?watch=true`);
+    for (let i = 0; i < 20; i++) {
+      const [writer, reader] = i % 2 === 0 ? [one, other] : [other, one];
+      const created = await writer.post(maps, configMap(`m${i}`));
+      expect(created.status, created.text).toBe(201);
+      const read = await reader.get(`${maps}/m${i}`);
+      expect(read.body).toEqual(created.body);
+      const list = await reader.get(maps);
+      expect(list.body.items).toHaveLength(i + 1);
+      expect(Number(list.body.metadata.resourceVersion)).toBeGreaterThanOrEqual(
+        Number(created.body.metadata.resourceVersion),
+      );
+    }
+    await watch.until((events) => events.length >= 20);
+    const names = watch.events.map(({ object }) => object.metadata.name);
+    expect(names).toEqual(Array.from({ length: 20 }, (_, i) => `m${i}`));
+    watch.close();
+    await Promise.all([one.stop(), other.stop()]);
+  });
+
+  test('STORE-2: two servers that start at once on an empty etcd share what they create', async () => {
+    const fresh = await startTestEtcd();
+    const errors: string[] = [];
+    const error = (message: string, fields?: object) =>
+      errors.push(`${message} ${JSON.stringify(fields)}`);
+    const shared = {
+      ...onEtcd(fresh),
+      controllers: ['*'],
+      controllersPauseMs: 0,
+      flowControl: { type: 'priority-and-fairness', objects: 'followed' },
+      logger: { ...silentLogger, error },
+    } as const;
+    const servers = await Promise.all([1, 2, 3].map(() => startTestServer(shared)));
+    try {
+      for (const server of servers) {
+        expect((await server.get('/readyz')).text).toBe('ok');
+        const services = await server.get('/api/v1/namespaces/default/services');
+        expect(services.body.items.map(nameOf)).toEqual(['svc']);
+        const flows = '/apis/flowcontrol.apiserver.svc.io/v1/flowschemas';
+        expect((await server.get(flows)).body.items.map(nameOf)).toContain('catch-all');
+      }
+      expect(errors).toEqual([]);
+    } finally {
+      await Promise.all(servers.map((server) => server.stop()));
+      await fresh.dispose();
+    }
+  });
+
+  test('STORE-2: two servers never give one address or port twice', async () => {
+    const shared = {
+      ...onEtcd(etcd),
+      serviceRanges: { clusterIps: ['10.9.0.0/27'], nodePorts: '30000-30029' },
+    };
+    const [one, other] = await Promise.all([startTestServer(shared), startTestServer(shared)]);
+    const create = (server: TestServer, name: string, spec: object = {}) =>
+      server.post('/api/v1/namespaces/default/services', {
+        apiVersion: 'v1',
+        kind: 'Service',
+        metadata: { name },
+        spec: { type: 'NodePort', ports: [{ port: 80 }], ...spec },
+      });
+    const answers = await Promise.all(
+      Array.from({ length: 28 }, (_, i) => create(i % 2 === 0 ? one : other, `s${i}`)),
+    );
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 201));
+    const addresses = answers.map(({ body }) => body.spec.clusterIP);
+    const ports = answers.map(({ body }) => body.spec.ports[0].nodePort);
+    expect(new Set(addresses).size).toBe(28);
+    expect(new Set(ports).size).toBe(28);
+    // Of two that ask for the same number at the same time one gets it.
+    const free = Array.from({ length: 30 }, (_, i) => `10.9.0.${i + 1}`);
+    const clusterIP = free.find((ip) => !addresses.includes(ip));
+    const race = await Promise.all([
+      create(one, 'named-1', { clusterIP }),
+      create(other, 'named-2', { clusterIP }),
+    ]);
+    expect(race.map(({ status }) => status).sort()).toEqual([201, 422]);
+    const refused = race.find(({ status }) => status === 422);
+    expect(refused?.body.message).toContain('provided IP is already allocated');
+    await Promise.all([one.stop(), other.stop()]);
+  });
+
+  test('STORE-2: a quota holds across servers, also while it is counted anew', async () => {
+    const shared = {
+      ...onEtcd(etcd),
+      controllers: ['resourcequota-controller'],
+      leaderElection: quickElection,
+    };
+    const [one, other] = await Promise.all([startTestServer(shared), startTestServer(shared)]);
+    const quotas = '/api/v1/namespaces/default/resourcequotas';
+    const quota = (pods: number) => ({
+      apiVersion: 'v1',
+      kind: 'ResourceQuota',
+      metadata: { name: 'q' },
+      spec: { hard: { 'count/configmaps': `${pods}` } },
+    });
+    await one.post(quotas, quota(10));
+    await eventually(async () => (await other.get(`${quotas}/q`)).body.status?.used !== undefined);
+    const answers = await Promise.all(
+      Array.from({ length: 30 }, async (_, i) => {
+        const server = i % 2 === 0 ? one : other;
+        const answer = await server.post(maps, configMap(`c${i}`));
+        // Each deletion makes the controller count, while charges are on their way.
+        if (answer.status === 201 && i % 3 === 0) await server.remove(`${maps}/c${i}`);
+        return answer;
+      }),
+    );
+    expect(answers.some(({ status }) => status === 201)).toBe(true);
+    const list = await one.get(maps);
+    expect(list.body.items.length).toBeLessThanOrEqual(10);
+    for (const { status, body } of answers) {
+      if (status !== 201) expect([status, body.message]).toEqual([403, quotaWords]);
+    }
+    await Promise.all([one.stop(), other.stop()]);
+  });
+
+  test('STORE-2: what both need is made once; kinds and permissions hold on both', async () => {
+    const shared = onEtcd(etcd);
+    const [one, other] = await Promise.all([startTestServer(shared), startTestServer(shared)]);
+    for (const server of [one, other]) {
+      const { body } = await server.get('/api/v1/namespaces');
+      expect(body.items.map((item: Loose) => item.metadata.name).sort()).toEqual([
+        'default',
+        'svc-node-lease',
+        'svc-public',
+        'svc-system',
+      ]);
+      expect((await server.get('/readyz')).text).toBe('ok');
+    }
+    const roles = '/apis/rbac.authorization.svc.io/v1/clusterroles';
+    const seen = await Promise.all([one.get(roles), other.get(roles)]);
+    expect(seen[1]?.body.items).toEqual(seen[0]?.body.items);
+    expect(seen[0]?.body.items.length).toBeGreaterThan(10);
+
+    const crds = '/apis/apiextensions.svc.io/v1/customresourcedefinitions';
+    expect((await one.post(crds, widgets)).status).toBe(201);
+    const path = '/apis/example.com/v1/namespaces/default/widgets';
+    const widget = { apiVersion: 'example.com/v1', kind: 'Widget', metadata: { name: 'w' } };
+    const made = await eventually(async () => {
+      const answer = await other.post(path, widget);
+      return answer.status === 404 ? undefined : answer;
+    }, 'the custom kind on the other server');
+    expect(made.status, made.text).toBe(201);
+    await eventually(async () => (await one.get(`${path}/w`)).status === 200);
+
+    const user = { headers: { 'impersonate-user': 'jane' } };
+    expect((await other.get(maps, user)).status).toBe(403);
+    const bindings = '/apis/rbac.authorization.svc.io/v1/namespaces/default/rolebindings';
+    const bound = await one.post(bindings, {
+      apiVersion: 'rbac.authorization.svc.io/v1',
+      kind: 'RoleBinding',
+      metadata: { name: 'jane' },
+      roleRef: { apiGroup: 'rbac.authorization.svc.io', kind: 'ClusterRole', name: 'view' },
+      subjects: [{ apiGroup: 'rbac.authorization.svc.io', kind: 'User', name: 'jane' }],
+    });
+    expect(bound.status, bound.text).toBe(201);
+    await eventually(async () => (await other.get(maps, user)).status === 200);
+    await one.remove(`${bindings}/jane`);
+    await eventually(async () => (await other.get(maps, user)).status === 403);
+    await Promise.all([one.stop(), other.stop()]);
+  });
+
+  test('STORE-2: lists are paged in order, and expire when etcd was compacted', async () => {
+    const config = { ...onEtcd(etcd), compactionIntervalMs: 500 };
+    const server = await startTestServer(config);
+    for (const name of ['c', 'a', 'b', 'aa']) await server.post(maps, configMap(name));
+    const first = await server.get(`${maps}?limit=2`);
+    const { resourceVersion } = first.body.metadata;
+    expect(itemNames(first)).toEqual(['a', 'aa']);
+    await server.remove(`${maps}/b`);
+    const next = `${maps}?limit=2&continue=${first.body.metadata.continue}`;
+    const second = await server.get(next);
+    expect(itemNames(second)).toEqual(['b', 'c']);
+    expect(second.body.metadata.resourceVersion).toBe(resourceVersion);
+
+    let writes = 0;
+    const expired = await eventually(async () => {
+      // The cache forgets when there is something new to remember.
+      writes += 1;
+      await server.post('/api/v1/namespaces/svc-public/configmaps', configMap(`w${writes}`));
+      const answer = await server.get(next);
+      return answer.status === 410 ? answer : undefined;
+    }, 'the list to expire');
+    expect(expired.body).toMatchObject({ reason: 'Expired', code: 410 });
+    expect(expired.body.message).toMatch(/^The provided continue parameter is too old to display/);
+    const again = await server.get(`${maps}?limit=2&continue=${expired.body.metadata.continue}`);
+    expect(itemNames(again)).toEqual(['c']);
+    const late = await server.watch(`${maps}?watch=true&resourceVersion=${resourceVersion}`);
+    await late.until((events) => events.length > 0);
+    expect(late.events[0]).toMatchObject({ type: 'ERROR', object: { code: 410 } });
+    await server.stop();
+  });
+
+  test('STORE-2: Events go by their leases; what is too large is told in etcd’s words', async () => {
+    const server = await startTestServer({ ...onEtcd(etcd), eventTtlMs: 1000 });
+    const events = '/api/v1/namespaces/default/events';
+    const watch = await server.watch(`${events}?watch=true`);
+    const created = await server.post(events, {
+      apiVersion: 'v1',
+      kind: 'Event',
+      metadata: { name: 'e', namespace: 'default' },
+      involvedObject: { kind: 'Pod', namespace: 'default', name: 'p' },
+    });
+    expect(created.status, created.text).toBe(201);
+    const container = { name: 'c', image: 'i', args: ['x'.repeat(1_700_000)] };
+    const tooLarge = await server.post('/api/v1/namespaces/default/pods', {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'large' },
+      spec: { containers: [container] },
+    });
+    expect(tooLarge.status).toBe(500);
+    expect(tooLarge.body).toMatchObject({
+      status: 'Failure',
+      message: 'etcdserver: request is too large',
+      code: 500,
+    });
+    await watch.until((seen) => seen.some(({ type }) => type === 'DELETED'));
+    expect((await server.get(`${events}/e`)).status).toBe(404);
+    watch.close();
+    await server.stop();
+  });
+
+  test('STORE-2, MF-2: what is too large with its owners is kept without them', async () => {
+    const server = await startTestServer(onEtcd(etcd));
+    const maps = '/api/v1/namespaces/default/configmaps';
+    const key = 'a-key-so-long-that-the-fields-of-all-of-them-take-as-much-space-again';
+    const names = Array.from({ length: 10_000 }, (_, index) => `${key}-${index}`);
+    const data = Object.fromEntries(names.map((name) => [name, 'x']));
+    const made = await server.post(maps, configMap('made', { data }));
+    expect(made.status, made.text.slice(0, 200)).toBe(201);
+    expect(made.body.metadata.managedFields).toBeUndefined();
+    await server.post(maps, configMap('grown'));
+    const patched = await server.patch(`${maps}/grown`, { data }, 'merge');
+    expect(patched.status, patched.text.slice(0, 200)).toBe(200);
+    expect(patched.body.metadata.managedFields).toBeUndefined();
+    const { body } = await server.get(`${maps}/grown`);
+    expect(Object.keys(body.data)).toHaveLength(10_001);
+    // An apply is nothing without them.
+    const whole = configMap('applied', { data });
+    const applied = await server.patch(`${maps}/applied?fieldManager=m`, whole, 'apply');
+    expect(applied.status).toBe(500);
+    expect(applied.body.message).toBe('etcdserver: request is too large');
+    await server.stop();
+  });
+
+  test('STORE-2: the checks and metrics of etcd have upstream’s names', async () => {
+    const server = await startTestServer({ ...onEtcd(etcd), dialect: 'kubernetes' });
+    await server.post(maps, configMap('a'));
+    const ready = await server.get('/readyz?verbose');
+    expect(ready.text).toContain('[+]etcd ok\n');
+    expect(ready.text).toContain('[+]etcd-readiness ok\n');
+    const live = await server.get('/livez?verbose');
+    expect(live.text).toContain('[+]etcd ok\n');
+    expect(live.text).not.toContain('etcd-readiness');
+    const { text } = await server.get('/metrics');
+    expect(text).toMatch(/^apiserver_storage_objects\{resource="configmaps"\} [1-9]/m);
+    expect(text).toMatch(/^apiserver_storage_size_bytes\{storage_cluster_id="etcd-0"\} [1-9]/m);
+    expect(text).toMatch(/^etcd_requests_total\{operation="create",type="configmaps"\} 1$/m);
+    expect(text).toMatch(/^etcd_request_duration_seconds_count\{operation="create",type="conf/m);
+    await server.stop();
+  });
+
+  test('STORE-2: a resource may have an etcd of its own', async () => {
+    const second = await startTestEtcd();
+    const overrides = [{ group: '', resource: 'configmaps', servers: [second.url] }];
+    const server = await startTestServer(onEtcd(etcd, { overrides }));
+    const watch = await server.watch(`${maps}?watch=true`);
+    const kept = await server.post(maps, configMap('a'));
+    const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 's' } };
+    expect((await server.post('/api/v1/namespaces/default/secrets', secret)).status).toBe(201);
+    expect((await server.get(`${maps}/a`)).body).toEqual(kept.body);
+    expect(itemNames(await server.get(maps))).toContain('a');
+    await watch.until((events) => events.length === 1);
+    watch.close();
+    expect((await server.get('/readyz/store-override-0')).text).toBe('ok');
+    expect((await server.get('/readyz/store-override-readiness-0')).text).toBe('ok');
+    await second.kill();
+    expect((await server.post(maps, configMap('b'))).status).toBe(503);
+    secret.metadata.name = 'other';
+    expect((await server.post('/api/v1/namespaces/default/secrets', secret)).status).toBe(201);
+    await server.stop();
+    await second.dispose();
+  });
+
+  test('STORE-2: all servers are among the endpoints of their own Service', async () => {
+    const config = {
+      ...onEtcd(etcd),
+      controllers: ['default-service-controller'],
+      leaderElection: quickElection,
+    };
+    const one = await startTestServer({ ...config, advertiseAddress: '192.0.2.1' });
+    const other = await startTestServer({ ...config, advertiseAddress: '192.0.2.2' });
+    const listed = async () => {
+      const { body } = await other.get('/api/v1/namespaces/default/endpoints/svc');
+      return body.subsets?.[0].addresses.map(({ ip }: { ip: string }) => ip).join();
+    };
+    await eventually(async () => (await listed()) === '192.0.2.1,192.0.2.2');
+    const slices = '/apis/discovery.svc.io/v1/namespaces/default/endpointslices/svc';
+    await eventually(async () => (await other.get(slices)).body.endpoints?.length === 2);
+    await one.stop();
+    await eventually(async () => (await listed()) === '192.0.2.2');
+    await other.stop();
+  });
+
+  test('STORE-2: a control plane within a program may be on etcd too', async () => {
+    const flags = [`--etcd-servers=${etcd.url}`, '--etcd-prefix=/within'];
+    const plane = await startControlPlane({ flags });
+    const { calls, close } = connect(plane.url);
+    const created = await calls.post(maps, configMap('a'), { token: plane.token });
+    expect(created.status, created.text).toBe(201);
+    close();
+    await plane.stop();
+    const again = await startControlPlane({ flags });
+    const client = connect(again.url);
+    const read = await client.calls.get(`${maps}/a`, { token: again.token });
+    expect(read.body).toEqual(created.body);
+    client.close();
+    await again.stop();
+  });
+});

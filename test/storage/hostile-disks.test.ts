@@ -1,0 +1,254 @@
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { sample } from '../operations/metric-samples.ts';
+import { type Answer, configMap, connect, eventually } from '../support/harness.ts';
+import {
+  buildPrograms,
+  type Programs,
+  type ServerProcess,
+  startProcess,
+} from '../support/program.ts';
+import { type Fault, failingDisk, type SmallDisk, smallDisk } from './failing-disk.ts';
+
+const maps = '/api/v1/namespaces/default/configmaps';
+const alarms = ['quota', 'low-space', 'disk-failed'] as const;
+
+let programs: Programs;
+let folder: string;
+const cleanups: (() => unknown)[] = [];
+beforeAll(async () => {
+  programs = await buildPrograms();
+}, 60_000);
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'wheelhouse-disk-'));
+});
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+  rmSync(folder, { recursive: true, force: true });
+});
+afterAll(() => programs?.remove());
+
+interface Session {
+  readonly running: ServerProcess;
+  call(method: string, path: string, body?: unknown): Promise<Answer>;
+  /** Which alarms the metrics show. */
+  raised(): Promise<string[]>;
+  crash(): Promise<void>;
+}
+
+async function open(options: {
+  readonly dataDir: string;
+  readonly flags?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}): Promise<Session> {
+  const flags = ['--etcd-compaction-interval=300ms', ...(options.flags ?? [])];
+  const running = await startProcess(programs, { ...options, flags });
+  cleanups.push(() => running.remove());
+  const client = connect(running.url);
+  const { token } = running;
+  const call: Session['call'] = (method, path, body) =>
+    client.calls.request(method, path, { token, ...(body === undefined ? {} : { body }) });
+  return {
+    running,
+    call,
+    async raised() {
+      const { text } = await call('GET', '/metrics');
+      return alarms.filter((alarm) => sample(text, 'apiserver_storage_alarm', { alarm }) === 1);
+    },
+    async crash() {
+      client.close();
+      running.child.kill('SIGKILL');
+      await running.exited;
+    },
+  };
+}
+
+const isReady = async ({ call }: Session) => (await call('GET', '/readyz')).status === 200;
+
+async function expectReadOnly(session: Session, message: RegExp): Promise<void> {
+  let tries = 0;
+  // A look at the free space holds for half a second.
+  const refused = await eventually(async () => {
+    tries += 1;
+    const answer = await session.call('POST', maps, configMap(`refused-${tries}`));
+    return answer.status === 201 ? undefined : answer;
+  }, 'a refusal');
+  expect(refused.status).toBe(503);
+  const { kind, status, reason, code } = refused.body;
+  expect([kind, status, reason, code]).toEqual(['Status', 'Failure', 'ServiceUnavailable', 503]);
+  expect(refused.body.message).toMatch(message);
+  await eventually(async () => !(await isReady(session)), 'readyz to fail');
+  const { text } = await session.call('GET', '/readyz');
+  expect(text).toContain('[-]storage-writable failed');
+  expect((await session.call('GET', '/livez')).status).toBe(200);
+  expect((await session.call('GET', `${maps}/kept`)).status).toBe(200);
+  expect((await session.call('GET', maps)).status).toBe(200);
+}
+
+async function expectWritable(session: Session): Promise<void> {
+  await eventually(async () => {
+    const { status } = await session.call('PUT', `${maps}/kept`, configMap('kept'));
+    return status === 200;
+  }, 'a write');
+  await eventually(() => isReady(session), 'readyz');
+  expect(await session.raised()).toEqual([]);
+}
+
+/** Both ways of removing an object. */
+async function removeTwo(session: Session, names: readonly [string, string]): Promise<void> {
+  const [plain, held] = names;
+  expect((await session.call('DELETE', `${maps}/${plain}`)).status).toBe(200);
+  expect((await session.call('DELETE', `${maps}/${held}`)).status).toBe(200);
+  const leaving = (await session.call('GET', `${maps}/${held}`)).body;
+  expect(leaving.metadata.deletionTimestamp).toBeDefined();
+  leaving.metadata.finalizers = [];
+  expect((await session.call('PUT', `${maps}/${held}`, leaving)).status).toBe(200);
+  for (const name of names) {
+    expect((await session.call('GET', `${maps}/${name}`)).status).toBe(404);
+  }
+}
+
+async function createKept(session: Session): Promise<void> {
+  const metadata = { name: 'held', finalizers: ['example.com/hold'] };
+  const bodies = [configMap('kept'), configMap('plain'), configMap('held', { metadata })];
+  for (const body of bodies) expect((await session.call('POST', maps, body)).status).toBe(201);
+}
+
+function mounted(skip: (note: string) => never, sizeBytes: number): SmallDisk {
+  const disk = smallDisk(join(folder, 'disk'), sizeBytes) ?? skip('this user may not mount here');
+  cleanups.push(() => disk.unmount());
+  return disk;
+}
+
+describe('a disk without space', () => {
+  test('TRUST-8: refuses what grows, serves reads, lets objects go, and needs no restart', async ({
+    skip,
+  }) => {
+    const disk = mounted(skip, 48 * 2 ** 20);
+    const dataDir = join(disk.path, 'data');
+    const log = join(dataDir, 'store', 'log');
+    const session = await open({ dataDir });
+    await createKept(session);
+    const spares = () => readdirSync(log).filter((name) => /^spare\.\d+$/.test(name)).length;
+    await eventually(async () => spares() === 2, 'the reserve');
+    disk.fill();
+    await expectReadOnly(session, /no space left.*nothing was written.*read and deleted/);
+    expect(await session.raised()).toEqual(['low-space']);
+    await removeTwo(session, ['plain', 'held']);
+    await session.crash();
+
+    const again = await open({ dataDir });
+    await expectReadOnly(again, /no space left/);
+    const { items } = (await again.call('GET', maps)).body;
+    expect(items.map((item: { metadata: { name: string } }) => item.metadata.name)).toContain(
+      'kept',
+    );
+    expect((await again.call('GET', `${maps}/plain`)).status).toBe(404);
+    disk.makeRoom();
+    await expectWritable(again);
+  }, 60_000);
+
+  test('TRUST-8: a store that fills its disk keeps all that it acknowledged', async ({ skip }) => {
+    const disk = mounted(skip, 12 * 2 ** 20);
+    const dataDir = join(disk.path, 'data');
+    const session = await open({ dataDir });
+    const data = { text: 'x'.repeat(500_000) };
+    const names: string[] = [];
+    for (;;) {
+      const name = `big-${names.length}`;
+      const { status } = await session.call('POST', maps, configMap(name, { data }));
+      if (status === 503) break;
+      expect(status).toBe(201);
+      names.push(name);
+    }
+    expect(names.length).toBeGreaterThan(5);
+    await session.crash();
+    const again = await open({ dataDir });
+    for (const name of names) {
+      const found = await again.call('GET', `${maps}/${name}`);
+      expect(found.body.data.text.length).toBe(500_000);
+    }
+    for (const name of names) {
+      expect((await again.call('DELETE', `${maps}/${name}`)).status).toBe(200);
+    }
+    await eventually(async () => {
+      return (await again.call('POST', maps, configMap('after'))).status === 201;
+    }, 'the space of what was deleted');
+  });
+});
+
+test('TRUST-8: a quota raises an alarm, which ends when there is room again', async () => {
+  const flags = ['--quota-backend-bytes=2000000'];
+  const session = await open({ dataDir: join(folder, 'data'), flags });
+  await createKept(session);
+  const data = { text: 'x'.repeat(300_000) };
+  const names: string[] = [];
+  for (;;) {
+    const name = `big-${names.length}`;
+    const { status } = await session.call('POST', maps, configMap(name, { data }));
+    if (status === 503) break;
+    expect(status).toBe(201);
+    names.push(name);
+  }
+  expect(names.length).toBeGreaterThan(3);
+  const change = await session.call('POST', maps, configMap('big', { data }));
+  expect(change.body.message).toMatch(/--quota-backend-bytes.*nothing was written/);
+  expect(await session.raised()).toEqual(['quota']);
+  await eventually(async () => !(await isReady(session)), 'readyz to fail');
+  await removeTwo(session, ['plain', 'held']);
+  for (const name of names) {
+    expect((await session.call('DELETE', `${maps}/${name}`)).status).toBe(200);
+  }
+  await expectWritable(session);
+}, 60_000);
+
+describe('a disk that fails', () => {
+  const faults: readonly { readonly fault: Fault; readonly what: string }[] = [
+    { fault: 'e', what: 'answers EIO' },
+    { fault: 'n', what: 'answers ENOSPC' },
+    { fault: 's', what: 'takes a part of each write' },
+  ];
+  test.for(faults)(
+    'TRUST-8: one that $what loses nothing and comes back',
+    {
+      timeout: 60_000,
+    },
+    async ({ fault }, context) => {
+      const tools = join(folder, 'tools');
+      mkdirSync(tools);
+      const disk = failingDisk(tools) ?? context.skip('there is no C compiler here');
+      const dataDir = join(folder, 'data');
+      const session = await open({ dataDir, env: disk.env });
+      await createKept(session);
+      const acknowledged: string[] = [];
+      const write = async (name: string) => {
+        const { status } = await session.call('POST', maps, configMap(name));
+        if (status === 201) acknowledged.push(name);
+        else expect(status).toBe(503);
+      };
+      for (let round = 0; round < 8; round++) {
+        const many = (kind: string) => Array.from({ length: 8 }, (_, i) => `${kind}-${round}-${i}`);
+        disk.fail(fault);
+        await Promise.all(many('failing').map(write));
+        disk.heal();
+        await Promise.all(many('sound').map(write));
+      }
+      expect(acknowledged.length).toBeGreaterThan(20);
+      disk.fail(fault);
+      await expectReadOnly(session, /the disk of the store (failed|has no space left)/);
+      expect(await session.raised()).toContain('disk-failed');
+      disk.heal();
+      await expectWritable(session);
+      await session.crash();
+      const again = await open({ dataDir });
+      const { items } = (await again.call('GET', maps)).body;
+      const names = new Set(
+        items.map((item: { metadata: { name: string } }) => item.metadata.name),
+      );
+      expect(acknowledged.filter((name) => !names.has(name))).toEqual([]);
+      await expectWritable(again);
+    },
+  );
+});

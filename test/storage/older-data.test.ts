@@ -1,0 +1,102 @@
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { gunzipSync } from 'node:zlib';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Loose, TestServer } from '../support/harness.ts';
+import { type BackupBench, createBackupBench, succeed, wheelhouse } from './backup-run.ts';
+
+const folder = join(dirname(fileURLToPath(import.meta.url)), 'older-data');
+/** One for each commit that `test/storage/older-data/make.mjs` was run with. */
+const commits = readdirSync(folder).filter((name) => !name.includes('.'));
+
+let bench: BackupBench;
+beforeEach(() => {
+  bench = createBackupBench();
+});
+afterEach(() => bench.dispose());
+
+const unpacked = (commit: string, name: string): Buffer =>
+  gunzipSync(readFileSync(join(folder, commit, `${name}.gz`)));
+
+function oldDirectory(commit: string): { path: string; objects: Record<string, Loose[]> } {
+  const path = bench.at('data');
+  mkdirSync(join(path, 'store'), { recursive: true });
+  writeFileSync(join(path, 'store', 'data.mdb'), unpacked(commit, 'data.mdb'));
+  return { path, objects: JSON.parse(unpacked(commit, 'objects.json').toString('utf8')) };
+}
+
+/**
+ * Objects that this server does not make itself have stayed as they were. Default roles get the rules
+ * that a newer server adds, and lose none.
+ */
+async function check(server: TestServer, objects: Record<string, Loose[]>): Promise<void> {
+  for (const [path, items] of Object.entries(objects)) {
+    const found = (await server.get(path)).body.items as Loose[];
+    for (const item of items) {
+      const { name, uid } = item.metadata;
+      const same = found.find(({ metadata }) => metadata.uid === uid);
+      if (item.metadata.labels?.['svc.io/bootstrapping'] === 'rbac-defaults') {
+        expect(same?.rules ?? [], `${path} ${name}`).toEqual(
+          expect.arrayContaining(item.rules ?? []),
+        );
+        continue;
+      }
+      expect(same, `${path} ${name}`).toEqual(item);
+    }
+  }
+}
+
+/** The data holds Events, which would expire in the middle of a test. */
+const keepsEvents = { eventTtlMs: 0 };
+
+describe.each(commits)('data of commit %s', (commit) => {
+  test('STORE-5: is served as it was, and can be written, backed up and restored', async () => {
+    const { path, objects } = oldDirectory(commit);
+    expect(Object.values(objects).flat().length).toBeGreaterThan(10);
+    const server = await bench.serve('data', keepsEvents);
+    await check(server, objects);
+    const maps = '/api/v1/namespaces/old/configmaps';
+    const before = (await server.get(`${maps}/c`)).body;
+    const changed = await server.put(`${maps}/c`, { ...before, data: { k: 'new' } });
+    expect(changed.status).toBe(200);
+    const kept = before.metadata;
+    const now = changed.body.metadata;
+    expect(Number(now.resourceVersion)).toBeGreaterThan(Number(kept.resourceVersion));
+    expect([now.uid, now.creationTimestamp]).toEqual([kept.uid, kept.creationTimestamp]);
+    expect((await server.get(`${maps}/gone`)).status).toBe(404);
+    await server.stop();
+    await succeed('backup', '--data-dir', path, '--to', bench.at('backup'));
+    await succeed('restore', '--from', bench.at('backup'), '--data-dir', bench.at('new'));
+    const restored = await bench.serve('new', keepsEvents);
+    expect((await restored.get(`${maps}/c`)).body).toEqual(changed.body);
+    const others = Object.entries(objects).filter(([one]) => one !== '/api/v1/configmaps');
+    await check(restored, Object.fromEntries(others));
+  });
+});
+
+describe('data of a newer server', () => {
+  /** Gives a store the format that the next layout would have. */
+  function age(directory: string): void {
+    writeFileSync(
+      join(directory, 'data.mdb'),
+      'Wheelhouse store, format 3: the data is elsewhere.\n',
+    );
+  }
+
+  test('STORE-5: is refused in one clear line, and left as it is', async () => {
+    const server = await bench.serve('data');
+    await server.stop();
+    const directory = join(bench.at('data'), 'store');
+    age(directory);
+    const before = readFileSync(join(directory, 'log', 'log.1'));
+    const line =
+      `data directory ${directory} has format 3,` +
+      ' this program knows formats up to 2: use a newer one';
+    await expect(bench.serve('data')).rejects.toThrow(line);
+    const to = bench.at('backup');
+    const told = await wheelhouse('backup', '--data-dir', bench.at('data'), '--to', to);
+    expect(told).toEqual({ code: 1, stdout: '', stderr: `error: ${line}\n` });
+    expect(readFileSync(join(directory, 'log', 'log.1')).equals(before)).toBe(true);
+  });
+});

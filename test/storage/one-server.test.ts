@@ -1,0 +1,75 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { configMap, connect } from '../support/harness.ts';
+import {
+  buildPrograms,
+  type Programs,
+  run,
+  type ServerProcess,
+  startProcess,
+} from '../support/program.ts';
+
+/** As in a container: the server is process 1 of its own PID namespace, on a host of its own. */
+const container = (host: string): string[] => [
+  ...['unshare', '--pid', '--uts', '--fork', '--mount-proc', '--kill-child'],
+  ...['sh', '-c', `hostname ${host} && exec "$@"`, 'sh'],
+];
+
+let programs: Programs;
+let dataDir: string;
+const processes = new Set<ServerProcess>();
+beforeAll(async () => {
+  programs = await buildPrograms();
+}, 60_000);
+beforeEach(() => {
+  dataDir = mkdtempSync(join(tmpdir(), 'wheelhouse-one-'));
+});
+afterEach(async () => {
+  for (const running of processes) await running.remove();
+  processes.clear();
+  rmSync(dataDir, { recursive: true, force: true });
+});
+afterAll(() => programs?.remove());
+
+async function start(host: string): Promise<ServerProcess> {
+  const started = await startProcess(programs, { dataDir, within: container(host) });
+  processes.add(started);
+  return started;
+}
+
+test('TRUST-7: servers in two containers do not share a directory, and a crash needs no hand', async ({
+  skip,
+}) => {
+  const [command = '', ...args] = container('probe');
+  if (spawnSync(command, [...args, 'true']).status !== 0) {
+    skip('this user may not make PID and UTS namespaces here');
+  }
+  const first = await start('first');
+  const client = connect(first.url);
+  const path = '/api/v1/namespaces/default/configmaps';
+  const options = { token: first.token, body: configMap('kept') };
+  expect((await client.calls.request('POST', path, options)).status).toBe(201);
+  client.close();
+  const second = start('second');
+  await expect(second).rejects.toThrow(/is in use by process 1 on host first since /);
+  const to = join(dataDir, 'backup');
+  const backup = await run(programs.wheelhouse, ['backup', `--data-dir=${dataDir}`, `--to=${to}`]);
+  expect(backup.stderr).toContain('is in use by process 1 on host first');
+  const restoreArgs = [`--data-dir=${dataDir}`, `--from=${to}`];
+  writeFileSync(to, '');
+  const restore = await run(programs.wheelhouse, ['restore', ...restoreArgs]);
+  expect(restore.stderr).toContain('is in use by process 1 on host first');
+
+  first.child.kill('SIGKILL');
+  await first.exited;
+  // The name of the dead is still there, and says nothing about the lock.
+  expect(readFileSync(join(dataDir, 'store', 'lock'), 'utf8')).toContain('"host":"first"');
+  const third = await start('third');
+  const again = connect(third.url);
+  const found = await again.calls.get(`${path}/kept`, { token: third.token });
+  expect(found.status).toBe(200);
+  again.close();
+}, 60_000);

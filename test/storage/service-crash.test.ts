@@ -1,0 +1,93 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { connect } from '../support/harness.ts';
+import {
+  buildPrograms,
+  type Programs,
+  type ServerProcess,
+  startProcess,
+} from '../support/program.ts';
+
+/** Sixty-two addresses. */
+const flags = ['--service-cluster-ip-range=10.0.0.0/26', '--controllers=*,-default-service'];
+const available = 62;
+
+let programs: Programs;
+let directory: string;
+beforeAll(async () => {
+  programs = await buildPrograms();
+  directory = mkdtempSync(join(tmpdir(), 'wheelhouse-service-crash-'));
+});
+afterAll(() => {
+  programs.remove();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+const path = '/api/v1/namespaces/default/services';
+const service = (name: string) => ({
+  apiVersion: 'v1',
+  kind: 'Service',
+  metadata: { name },
+  spec: { ports: [{ port: 80 }] },
+});
+
+const start = () => startProcess(programs, { dataDir: join(directory, 'data'), flags });
+
+/** Names given to addresses by answers that came, until the server is killed in the middle. */
+async function writeAndKill(server: ServerProcess): Promise<Map<string, string>> {
+  const { calls, close } = connect(server.url);
+  const { token } = server;
+  const given = new Map<string, string>();
+  const writer = async (id: number) => {
+    for (let count = 0; count < available; count += 1) {
+      const name = `w${id}-${count}`;
+      const answer = await calls.post(path, service(name), { token });
+      if (answer.status !== 201) return;
+      given.set(name, answer.body.spec.clusterIP);
+      if (count % 3 === 2) {
+        const removed = await calls.remove(`${path}/${name}`, undefined, { token });
+        if (removed.status === 200) given.delete(name);
+      }
+      if (given.size >= 20) server.child.kill('SIGKILL');
+    }
+  };
+  await Promise.allSettled(Array.from({ length: 6 }, (_, id) => writer(id)));
+  await server.remove();
+  close();
+  return given;
+}
+
+test('a server that dies amid writes has lost no address and gives none twice', async () => {
+  const given = await writeAndKill(await start());
+  expect(given.size).toBeGreaterThanOrEqual(20);
+  const server = await start();
+  const { calls, close } = connect(server.url);
+  const { token } = server;
+  try {
+    const stored = async () => {
+      const { items } = (await calls.get(path, { token })).body;
+      return new Map<string, string>(
+        items.map((item: { metadata: { name: string }; spec: { clusterIP: string } }) => [
+          item.metadata.name,
+          item.spec.clusterIP,
+        ]),
+      );
+    };
+    const kept = await stored();
+    // A deletion that was not answered may have happened.
+    for (const [name, ip] of given) expect(kept.get(name) ?? ip).toBe(ip);
+    expect(new Set(kept.values()).size).toBe(kept.size);
+    for (let count = kept.size; count < available; count += 1) {
+      const answer = await calls.post(path, service(`again-${count}`), { token });
+      expect(answer.status, answer.text).toBe(201);
+    }
+    const full = await calls.post(path, service('too-many'), { token });
+    expect(full.body.message).toContain('range is full');
+    expect(new Set((await stored()).values()).size).toBe(available);
+  } finally {
+    close();
+    await server.remove();
+  }
+}, 60_000);

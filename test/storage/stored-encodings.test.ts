@@ -1,0 +1,228 @@
+import { builtinKinds } from '@wheelhouse/kinds';
+import { dialectOf } from '@wheelhouse/machinery';
+import { hasEtcd, startTestEtcd, type TestEtcd } from '@wheelhouse/store/testing';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { establish } from '../custom-kinds/custom-kinds.ts';
+import { referenceValues } from '../kinds/reference-values.ts';
+import { type ConfigChange, configMap, eventually, startTestServer } from '../support/harness.ts';
+import { onEtcd } from './etcd-config.ts';
+
+const core = '/api/v1/namespaces/default';
+
+describe.skipIf(!hasEtcd)('values in etcd', () => {
+  let etcd: TestEtcd;
+  beforeAll(async () => {
+    etcd = await startTestEtcd();
+  });
+  afterAll(() => etcd.dispose());
+
+  const encoded = (text: string) => Buffer.from(text).toString('base64');
+
+  /** Writes a value as another server would. */
+  const put = (shared: ConfigChange, key: string, value: Buffer) =>
+    etcd.ask('kv/put', { key: keyOf(shared, key), value: value.toString('base64') });
+
+  async function stored(shared: ConfigChange, key: string): Promise<Buffer> {
+    const { kvs } = await etcd.ask('kv/range', { key: keyOf(shared, key) });
+    const [found] = (kvs ?? []) as { value: string }[];
+    return Buffer.from(found?.value ?? '', 'base64');
+  }
+
+  function keyOf({ store }: ConfigChange, key: string): string {
+    if (store?.type !== 'etcd') throw new Error('not on etcd');
+    return encoded(`${store.prefix}/${key}`);
+  }
+
+  const shared = (more: ConfigChange = {}): ConfigChange => ({
+    dialect: 'kubernetes',
+    ...onEtcd(etcd),
+    ...more,
+  });
+
+  /** The JSON of an object without what the store gives it. */
+  const shown = (text: string) => text.trim().replace(/"resourceVersion":"\d+",/, '');
+
+  test('STORE-2: what a kube-apiserver stored is served, and kept byte for byte', async () => {
+    const config = shared();
+    for (const { key, stored: hex } of referenceValues) {
+      await put(config, key, Buffer.from(hex, 'hex'));
+    }
+    const server = await startTestServer(config);
+    for (const { key, path, stored: hex, served } of referenceValues) {
+      const read = await server.get(path);
+      expect(JSON.parse(shown(read.text)), key).toEqual(JSON.parse(served));
+      await server.patch(path, { metadata: { labels: { x: '1' } } }, 'merge');
+      const undo = { metadata: { labels: { x: null }, managedFields: [{}] } };
+      const undone = await server.patch(path, undo, 'merge');
+      expect(undone.status, undone.text).toBe(200);
+      expect((await stored(config, key)).toString('hex'), key).toBe(hex);
+      expect((await server.remove(path)).status, key).toBe(200);
+    }
+    await server.stop();
+  });
+
+  test('STORE-2: what another server writes is seen by watches, in any encoding', async () => {
+    const config = shared();
+    const server = await startTestServer(config);
+    const watch = await server.watch(`${core}/configmaps?watch=true`);
+    const [first] = referenceValues;
+    await put(config, 'configmaps/default/c', Buffer.from(first?.stored ?? '', 'hex'));
+    const json = '{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"d",';
+    await put(config, 'configmaps/default/d', Buffer.from(`${json}"namespace":"default"}}\n`));
+    await watch.until((events) => events.length >= 2);
+    expect(watch.events[0]?.object.data).toEqual({ k: 'v' });
+    expect(watch.events[1]?.object.metadata).toMatchObject({ name: 'd', creationTimestamp: null });
+    await put(config, 'configmaps/default/c', Buffer.from('6b38730009', 'hex'));
+    const broken = await server.get(`${core}/configmaps/c`);
+    expect([broken.status, broken.body.message]).toEqual([
+      500,
+      expect.stringContaining('AdditionalErrorMsg: object not decodable revision='),
+    ]);
+    watch.close();
+    await server.stop();
+  });
+
+  test('STORE-2: objects of every kind read the same after a round trip through etcd', async () => {
+    const config = { ...onEtcd(etcd), controllers: [] };
+    const writer = await startTestServer(config);
+    const collections: string[] = [];
+    for (const def of builtinKinds(dialectOf('svc'))) {
+      const { example, resource, scope, verbs, isVirtual, isComputed } = def;
+      const object = example?.();
+      const isStored = verbs.includes('list') && !isVirtual && !isComputed;
+      if (object === undefined || !isStored) continue;
+      const base = object.apiVersion === 'v1' ? '/api/v1' : `/apis/${object.apiVersion}`;
+      const place = scope === 'Namespaced' ? '/namespaces/default' : '';
+      const made = await writer.post(`${base}${place}/${resource}`, object);
+      // Of kinds that are not served there are no objects.
+      if (made.status === 404) continue;
+      expect(made.status, made.text).toBe(201);
+      collections.push(`${base}/${resource}`);
+    }
+    expect(collections.length).toBeGreaterThan(45);
+    const reader = await startTestServer(config);
+    for (const path of collections) {
+      const [written, read] = [await writer.get(path), await reader.get(path)];
+      expect(read.body.items, path).toEqual(written.body.items);
+    }
+    await Promise.all([writer.stop(), reader.stop()]);
+  });
+
+  test('CODEC-4, STORE-2: values change their encoding when they are next written', async () => {
+    const config = onEtcd(etcd);
+    const boats = '/apis/example.com/v1/namespaces/default/boats';
+    const boat = { apiVersion: 'example.com/v1', kind: 'Boat', metadata: { name: 'b' } };
+    const keys = ['example.com/boats/default/b', 'configmaps/default/c'];
+    const starts = async () => {
+      const values = await Promise.all(keys.map((key) => stored(config, key)));
+      return values.map((value) => value.subarray(0, 3).toString('latin1'));
+    };
+    const old = await startTestServer({ ...config, storedBuiltins: 'json' });
+    await establish(old, { group: 'example.com', plural: 'boats', kind: 'Boat' });
+    await old.post(boats, boat);
+    await old.post(`${core}/configmaps`, configMap('c'));
+    await old.stop();
+    expect(await starts()).toEqual(['{"a', '{"a']);
+    const server = await startTestServer({ ...config, cborServed: true });
+    for (const path of [`${boats}/b`, `${core}/configmaps/c`]) {
+      const read = await eventually(async () => {
+        const answer = await server.get(path);
+        return answer.status === 200 ? answer : undefined;
+      });
+      expect((await server.put(path, read.body)).status).toBe(200);
+    }
+    expect(await starts()).toEqual(['\xd9\xd9\xf7', 'k8s']);
+    await server.stop();
+    const without = await startTestServer(config);
+    const read = await eventually(async () => {
+      const answer = await without.get(`${boats}/b`);
+      return answer.status === 200 ? answer : undefined;
+    });
+    expect(read.body.metadata.name).toBe('b');
+    await without.stop();
+  });
+
+  test('STORE-2: a server announces its address as a kube-apiserver does', async () => {
+    const controllers = ['default-service-controller'];
+    const config = shared({ controllers, advertiseAddress: '192.0.2.2' });
+    const server = await startTestServer(config);
+    const key = 'masterleases/192.0.2.2';
+    await eventually(async () => (await stored(config, key)).length > 0);
+    const envelope = '6b3873000a0f0a0276311209456e64706f696e7473';
+    const metadata = '0a100a0012001a0022002a00320038004200';
+    const subset = '120f0a0d0a093139322e302e322e321a00';
+    const expected = `${envelope}1223${metadata}${subset}1a002200`;
+    expect((await stored(config, key)).toString('hex')).toBe(expected);
+    await server.stop();
+  });
+
+  describe('bitmaps of the numbers of Services', () => {
+    const services = `${core}/services`;
+    const ranges = { serviceRanges: { clusterIps: ['10.9.0.0/28'], nodePorts: '30000-30007' } };
+    const serviceOf = (name: string, spec: object = {}) => ({
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { name },
+      spec: { type: 'NodePort', ports: [{ port: 80 }], ...spec },
+    });
+
+    /** An envelope of a RangeAllocation with a text and a bitmap, as a kube-apiserver writes it. */
+    const bitmapOf = (range: string, bits: Buffer) => {
+      const field = (tag: number, bytes: Buffer) =>
+        Buffer.concat([Buffer.from([tag, bytes.length]), bytes]);
+      const start = '6b387300' + '0a150a0276311' + '20f52616e6765416c6c6f636174696f6e';
+      const metadata = Buffer.from('0a100a0012001a0022002a003200380042' + '00', 'hex');
+      const raw = Buffer.concat([metadata, field(0x12, Buffer.from(range)), field(0x1a, bits)]);
+      const end = Buffer.from('1a002200', 'hex');
+      return Buffer.concat([Buffer.from(start, 'hex'), field(0x12, raw), end]);
+    };
+
+    async function start() {
+      const config = shared(ranges);
+      // Somebody is about to give 10.9.0.14, and has given all ports but the first and the last.
+      const addresses = bitmapOf('10.9.0.0/28', Buffer.from('2000', 'hex'));
+      await put(config, 'ranges/serviceips', addresses);
+      const ports = bitmapOf('30000-30007', Buffer.from('7e', 'hex'));
+      await put(config, 'ranges/servicenodeports', ports);
+      const bits = async (key: string) => {
+        const value = await stored(config, `ranges/${key}`);
+        // The bitmap is the last field ahead of the envelope's end.
+        return value.subarray(value.lastIndexOf(0x1a, -5) + 2, -4).toString('hex');
+      };
+      return { server: await startTestServer(config), bits };
+    }
+
+    test('STORE-2: numbers are marked while a Service has them, and free afterwards', async () => {
+      const { server, bits } = await start();
+      const asked = { clusterIP: '10.9.0.9', ports: [{ port: 80, nodePort: 30000 }] };
+      const made = await server.post(services, serviceOf('a', asked));
+      expect(made.status, made.text).toBe(201);
+      expect([await bits('serviceips'), await bits('servicenodeports')]).toEqual(['2100', '7f']);
+      const plain = { spec: { type: 'ClusterIP', ports: [{ port: 80 }] } };
+      await server.patch(`${services}/a`, plain, 'merge');
+      expect(await bits('servicenodeports')).toBe('7e');
+      const dry = await server.post(`${services}?dryRun=All`, serviceOf('b'));
+      expect(dry.status).toBe(201);
+      const invalid = await server.post(services, serviceOf('b', { sessionAffinity: 'x' }));
+      expect(invalid.status).toBe(422);
+      expect([await bits('serviceips'), await bits('servicenodeports')]).toEqual(['2100', '7e']);
+      expect((await server.remove(`${services}/a`)).status).toBe(200);
+      expect(await bits('serviceips')).toBe('2000');
+      await server.stop();
+    });
+
+    test('STORE-2: numbers that a kube-apiserver is about to give are not given', async () => {
+      const { server, bits } = await start();
+      const answers = await Promise.all(
+        ['a', 'b'].map((name) => server.post(services, serviceOf(name))),
+      );
+      expect(answers.map(({ status }) => status)).toEqual([201, 201]);
+      const given = answers.map(({ body }) => body.spec.ports[0].nodePort);
+      expect(given.sort()).toEqual([30000, 30007]);
+      expect(await bits('servicenodeports')).toBe('ff');
+      const taken = await server.post(services, serviceOf('c', { clusterIP: '10.9.0.14' }));
+      expect(taken.status).toBe(503);
+      await server.stop();
+    });
+  });
+});

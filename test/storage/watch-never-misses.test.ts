@@ -1,0 +1,206 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import {
+  configMap,
+  connect,
+  freshNamespace,
+  startTestServer,
+  type TestServer,
+} from '../support/harness.ts';
+
+const runMs = 4000;
+/** Of each writer, unless even twice the time is not enough. */
+const writesMin = 20;
+const seed = Number(process.env['SEED'] ?? Math.floor(Math.random() * 2 ** 31));
+
+let server: TestServer;
+let directory: string;
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'wheelhouse-watch-'));
+  server = await startTestServer({ store: { type: 'embedded', directory } });
+});
+afterAll(async () => {
+  await server.stop();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+type Random = () => number;
+
+/** Mulberry32: the same numbers for the same seed. */
+function randomFrom(start: number): Random {
+  let state = start;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** Creates, changes and removes objects of its own; each write counts the object's `step` up. */
+async function write(options: { url: string; id: number; random: Random; until: number }) {
+  const { url, id, random, until } = options;
+  const steps = new Map<string, number>();
+  const present = new Set<string>();
+  let writes = 0;
+  // On a busy machine the time alone may give too few writes to prove anything.
+  while (performance.now() < until || (writes < writesMin && performance.now() < until + runMs)) {
+    const name = `w${id}-${Math.floor(random() * 8)}`;
+    const isThere = present.has(name);
+    if (isThere && random() < 0.25) {
+      expect((await server.remove(`${url}/${name}`)).status).toBe(200);
+      present.delete(name);
+    } else {
+      const step = (steps.get(name) ?? 0) + 1;
+      const body = configMap(name, { data: { step: String(step) } });
+      const answer = isThere
+        ? await server.put(`${url}/${name}`, body)
+        : await server.post(url, body);
+      expect(answer.status).toBe(isThere ? 200 : 201);
+      steps.set(name, step);
+      present.add(name);
+    }
+    writes += 1;
+  }
+  return writes;
+}
+
+interface Follower {
+  /** Step by name, of what it believes is there. */
+  readonly state: Map<string, number>;
+  readonly faults: string[];
+  version: string;
+  events: number;
+  disconnects: number;
+}
+
+type Calls = ReturnType<typeof connect>['calls'];
+
+/** Lists in chunks, as a client library does. */
+async function listAll(calls: Calls, url: string, follower: Follower): Promise<void> {
+  let token = '';
+  do {
+    const more = token === '' ? '' : `&continue=${encodeURIComponent(token)}`;
+    const { status, body } = await calls.get(`${url}?limit=7${more}`);
+    expect(status).toBe(200);
+    for (const { metadata, data } of body.items) {
+      follower.state.set(metadata.name, Number(data.step));
+    }
+    follower.version = body.metadata.resourceVersion;
+    token = body.metadata.continue ?? '';
+  } while (token !== '');
+}
+
+/** Judges one event by what came before it: nothing missed, nothing twice, in order. */
+function take(follower: Follower, lastSteps: Map<string, number>, event: Frame): void {
+  const { type, object } = event;
+  follower.events += 1;
+  const { name, resourceVersion } = object.metadata;
+  if (type === 'ERROR') {
+    follower.faults.push(`ERROR ${JSON.stringify(object)}`);
+    return;
+  }
+  if (BigInt(resourceVersion) <= BigInt(follower.version)) {
+    follower.faults.push(`${type} ${name} at ${resourceVersion} after ${follower.version}`);
+  }
+  follower.version = resourceVersion;
+  if (type === 'BOOKMARK') return;
+  const step = Number(object.data.step);
+  const before = follower.state.get(name);
+  const expected = type === 'DELETED' ? before : (before ?? lastSteps.get(name));
+  const known = lastSteps.has(name) || before !== undefined;
+  if ((before === undefined) !== (type === 'ADDED')) {
+    follower.faults.push(
+      `${type} ${name}, but it was ${before === undefined ? 'absent' : 'there'}`,
+    );
+  }
+  if (known && expected !== undefined && step !== expected + (type === 'DELETED' ? 0 : 1)) {
+    follower.faults.push(`${type} ${name} step ${step} after ${expected}`);
+  }
+  lastSteps.set(name, step);
+  if (type === 'DELETED') follower.state.delete(name);
+  else follower.state.set(name, step);
+}
+
+interface Frame {
+  readonly type: string;
+  readonly object: {
+    metadata: { name: string; resourceVersion: string };
+    data: { step: string };
+  };
+}
+
+/** Lists once, then watches on and on, losing its connection at random moments. */
+async function follow(options: {
+  url: string;
+  random: Random;
+  follower: Follower;
+  until: () => boolean;
+}): Promise<void> {
+  const { url, random, follower, until } = options;
+  const lastSteps = new Map<string, number>();
+  let client = connect(server.url);
+  await listAll(client.calls, url, follower);
+  while (!until()) {
+    const query = `watch=true&allowWatchBookmarks=true&resourceVersion=${follower.version}`;
+    const watch = await client.calls.watch(`${url}?${query}`);
+    expect(watch.status).toBe(200);
+    await pause(random() * 60);
+    if (random() < 0.5) watch.close();
+    else {
+      client.close();
+      client = connect(server.url);
+    }
+    // What arrived before the cut counts; what was on its way is asked for again.
+    for (const event of watch.events) take(follower, lastSteps, event);
+    follower.disconnects += 1;
+  }
+  client.close();
+}
+
+test(`WATCH-10: list plus watch never misses a change (SEED=${seed})`, async () => {
+  const namespace = await freshNamespace(server);
+  const url = `/api/v1/namespaces/${namespace}/configmaps`;
+  const end = performance.now() + runMs;
+  let newest: string | undefined;
+  const followers: Follower[] = Array.from({ length: 6 }, () => ({
+    state: new Map(),
+    faults: [],
+    version: '0',
+    events: 0,
+    disconnects: 0,
+  }));
+  const following = followers.map((follower, i) =>
+    follow({
+      url,
+      random: randomFrom(seed + 100 + i),
+      follower,
+      until: () =>
+        (newest !== undefined && BigInt(follower.version) >= BigInt(newest)) ||
+        performance.now() > end + runMs + 10_000,
+    }),
+  );
+  const writes = await Promise.all(
+    Array.from({ length: 4 }, (_, id) =>
+      write({ url, id, random: randomFrom(seed + id), until: end }),
+    ),
+  );
+  const last = await server.post(url, configMap('last', { data: { step: '1' } }));
+  newest = last.body.metadata.resourceVersion;
+  await Promise.all(following);
+  const truth = await server.get(url);
+  const expected = new Map<string, number>(
+    truth.body.items.map((item: Frame['object']) => [item.metadata.name, Number(item.data.step)]),
+  );
+  for (const follower of followers) {
+    expect(follower.faults).toEqual([]);
+    expect(new Map([...follower.state].sort())).toEqual(new Map([...expected].sort()));
+    expect(follower.events).toBeGreaterThan(10);
+    expect(follower.disconnects).toBeGreaterThan(10);
+  }
+  expect(writes.reduce((sum, one) => sum + one)).toBeGreaterThan(50);
+}, 30_000);

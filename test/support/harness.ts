@@ -1,0 +1,296 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import http2 from 'node:http2';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type JsonObject, silentLogger, systemClock } from '@wheelhouse/machinery';
+import { type RunningServer, type ServerConfig, startServer } from '@wheelhouse/server/testing';
+
+export const adminToken = 'test-admin-token';
+
+/** Decoded JSON of any shape, which tests look into freely. */
+export type Loose = ReturnType<typeof JSON.parse>;
+
+/** One answer, the body decoded when it is JSON. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly warnings: readonly string[];
+  readonly text: string;
+  readonly body: Loose;
+}
+
+export interface RequestOptions {
+  readonly body?: unknown;
+  readonly type?: string;
+  readonly accept?: string;
+  readonly token?: string | undefined;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** A watch that collects its frames. */
+export interface TestWatch {
+  readonly events: { type: string; object: Loose }[];
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  /** Resolves when the events fulfil the condition; rejects after some seconds. */
+  until(condition: (events: TestWatch['events']) => boolean, what?: string): Promise<void>;
+  /** Resolves when the server has ended the stream. */
+  readonly ended: Promise<void>;
+  close(): void;
+}
+
+export interface TestServer {
+  readonly server: RunningServer;
+  readonly url: string;
+  readonly config: ServerConfig;
+  request(method: string, path: string, options?: RequestOptions): Promise<Answer>;
+  get(path: string, options?: RequestOptions): Promise<Answer>;
+  post(path: string, body: unknown, options?: RequestOptions): Promise<Answer>;
+  put(path: string, body: unknown, options?: RequestOptions): Promise<Answer>;
+  patch(path: string, body: unknown, type: PatchType, options?: RequestOptions): Promise<Answer>;
+  remove(path: string, body?: unknown, options?: RequestOptions): Promise<Answer>;
+  watch(path: string, options?: RequestOptions): Promise<TestWatch>;
+  stop(): Promise<void>;
+}
+
+export type PatchType = keyof typeof patchTypes;
+const patchTypes = {
+  json: 'application/json-patch+json',
+  merge: 'application/merge-patch+json',
+  strategic: 'application/strategic-merge-patch+json',
+  apply: 'application/apply-patch+yaml',
+};
+
+export type ConfigChange = Omit<Partial<ServerConfig>, 'limits' | 'authentication'> & {
+  readonly limits?: Partial<ServerConfig['limits']>;
+  readonly authentication?: Partial<ServerConfig['authentication']>;
+};
+
+/** Starts a server on a free port of loopback, over TLS, on memory unless told otherwise. */
+export async function startTestServer(change: ConfigChange = {}): Promise<TestServer> {
+  const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-test-'));
+  const { limits, authentication, ...rest } = change;
+  const config: ServerConfig = {
+    dialect: 'svc',
+    listen: { host: '127.0.0.1', port: 0, tls: { certDir: join(directory, 'certs') } },
+    store: { type: 'memory' },
+    sharedObjects: 'frozen',
+    compactionIntervalMs: 300_000,
+    eventTtlMs: 3_600_000,
+    authorizationModes: ['RBAC'],
+    // A test's namespace holds what the test puts there, and revisions move when it writes.
+    controllers: [
+      'garbage-collector-controller',
+      'namespace-controller',
+      'clusterrole-aggregation-controller',
+    ],
+    // They need the controllers: one makes the account that pods run as, others let volumes go.
+    admission: { disabled: ['ServiceAccount', 'StorageObjectInUseProtection'] },
+    // The same holds for the objects of flow control, whose defaults rule without them.
+    flowControl: { type: 'priority-and-fairness', objects: 'ignored' },
+    livezGracePeriodMs: 0,
+    shutdownDelayMs: 0,
+    compressResponses: true,
+    clock: systemClock,
+    logger: silentLogger,
+    ...rest,
+    authentication: { anonymous: true, adminToken, ...authentication },
+    limits: {
+      bodyBytesMax: 3 * 1024 * 1024,
+      requestTimeoutMs: 60_000,
+      minRequestTimeoutMs: 1_800_000,
+      readsInFlightMax: 400,
+      writesInFlightMax: 200,
+      ...limits,
+    },
+  };
+  const remove = () => rmSync(directory, { recursive: true, force: true });
+  const server = await startServer(config).catch((error: unknown) => {
+    remove();
+    throw error;
+  });
+  await server.ready;
+  const client = connect(server.url);
+  return {
+    server,
+    url: server.url,
+    config,
+    ...client.calls,
+    async stop() {
+      client.close();
+      await server.stop();
+      remove();
+    },
+  };
+}
+
+/** Names of a list's items, in its order. */
+export const itemNames = ({ body }: Answer): string[] =>
+  (body.items ?? []).map((item: Loose) => item.metadata.name);
+
+/** A client of a running server's URL. */
+export function connect(url: string) {
+  let session: http2.ClientHttp2Session | undefined;
+  const current = () => {
+    if (session === undefined || session.closed || session.destroyed) {
+      session = http2.connect(url, { rejectUnauthorized: false });
+      session.on('error', () => {});
+    }
+    return session;
+  };
+  const open = (method: string, path: string, options: RequestOptions) => {
+    const { body, type, accept, headers } = options;
+    const token = 'token' in options ? options.token : adminToken;
+    const bytes = bytesOf(body);
+    const head = {
+      ':method': method,
+      ':path': path,
+      accept: accept ?? 'application/json',
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      ...(bytes === undefined ? {} : { 'content-type': type ?? 'application/json' }),
+      ...headers,
+    };
+    // Said outright, as a DELETE counts as without body otherwise.
+    const stream = current().request(head, { endStream: bytes === undefined });
+    if (bytes !== undefined) stream.end(bytes);
+    return stream;
+  };
+  const request = (method: string, path: string, options: RequestOptions = {}) =>
+    new Promise<Answer>((resolve, reject) => {
+      const stream = open(method, path, options);
+      const chunks: Buffer[] = [];
+      let head: http2.IncomingHttpHeaders = {};
+      stream.on('response', (headers) => {
+        head = headers;
+      });
+      stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+      stream.on('end', () => resolve(answerOf(head, Buffer.concat(chunks))));
+      stream.on('error', reject);
+    });
+  const calls = {
+    request,
+    get: (path: string, options?: RequestOptions) => request('GET', path, options),
+    post: (path: string, body: unknown, options?: RequestOptions) =>
+      request('POST', path, { ...options, body }),
+    put: (path: string, body: unknown, options?: RequestOptions) =>
+      request('PUT', path, { ...options, body }),
+    patch: (path: string, body: unknown, type: PatchType, options?: RequestOptions) =>
+      request('PATCH', path, { ...options, body, type: patchTypes[type] }),
+    remove: (path: string, body?: unknown, options?: RequestOptions) =>
+      request('DELETE', path, { ...options, ...(body === undefined ? {} : { body }) }),
+    watch: (path: string, options: RequestOptions = {}) => collect(open('GET', path, options)),
+  };
+  return { calls, close: () => session?.destroy() };
+}
+
+function bytesOf(body: unknown): Buffer | undefined {
+  if (body === undefined) return undefined;
+  if (Buffer.isBuffer(body)) return body;
+  return Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
+}
+
+function answerOf(head: http2.IncomingHttpHeaders, bytes: Buffer): Answer {
+  const text = bytes.toString('utf8');
+  let body: unknown;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    body = undefined;
+  }
+  const raw = head['warning'];
+  const list = raw === undefined ? [] : Array.isArray(raw) ? raw : [raw];
+  const warnings = list.flatMap((line) =>
+    [...String(line).matchAll(/\d{3} \S+ "((?:[^"\\]|\\.)*)"/g)].map((match) =>
+      (match[1] ?? '').replace(/\\(.)/g, '$1'),
+    ),
+  );
+  return { status: Number(head[':status']), headers: head, warnings, text, body };
+}
+
+const patienceMs = 10_000;
+
+function collect(stream: http2.ClientHttp2Stream): Promise<TestWatch> {
+  const events: TestWatch['events'] = [];
+  const waiting = new Set<() => void>();
+  let rest = '';
+  stream.setEncoding('utf8');
+  stream.on('data', (chunk: string) => {
+    rest += chunk;
+    for (let end = rest.indexOf('\n'); end >= 0; end = rest.indexOf('\n')) {
+      events.push(JSON.parse(rest.slice(0, end)));
+      rest = rest.slice(end + 1);
+    }
+    for (const look of [...waiting]) look();
+  });
+  const ended = new Promise<void>((resolve) => {
+    stream.on('end', resolve);
+    stream.on('error', () => resolve());
+    stream.on('close', () => resolve());
+  });
+  const until: TestWatch['until'] = (condition, what = 'the expected events') =>
+    new Promise((resolve, reject) => {
+      const look = () => {
+        if (!condition(events)) return;
+        clearTimeout(timer);
+        waiting.delete(look);
+        resolve();
+      };
+      const timer = setTimeout(() => {
+        waiting.delete(look);
+        const seen = events.map((one) => `${one.type} ${one.object?.metadata?.name}`).join(', ');
+        reject(new Error(`${what} did not come in ${patienceMs} ms; seen: ${seen}`));
+      }, patienceMs);
+      waiting.add(look);
+      look();
+    });
+  return new Promise((resolve, reject) => {
+    stream.on('error', reject);
+    stream.on('response', (headers) =>
+      resolve({
+        events,
+        status: Number(headers[':status']),
+        headers,
+        until,
+        ended,
+        close: () => stream.close(http2.constants.NGHTTP2_CANCEL),
+      }),
+    );
+  });
+}
+
+/**
+ * Waits until `look` gives something, asking again every few milliseconds; bounded. `what` says in
+ * the failure what was waited for; a function is asked at the end, so that it can say what is.
+ */
+export async function eventually<T>(
+  look: () => Promise<T | undefined | false>,
+  what: string | (() => string) = 'the condition',
+): Promise<T> {
+  const end = performance.now() + patienceMs;
+  for (;;) {
+    const found = await look();
+    if (found !== undefined && found !== false) return found;
+    if (performance.now() > end) {
+      const said = typeof what === 'string' ? what : what();
+      throw new Error(`${said} did not hold in ${patienceMs} ms`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+/** A ConfigMap to send. */
+export function configMap(name: string, more: JsonObject = {}): JsonObject {
+  return { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data: { a: '1' }, ...more };
+}
+
+let namespaces = 0;
+
+/** Makes a namespace of its own for a test. */
+export async function freshNamespace(server: Pick<TestServer, 'post'>): Promise<string> {
+  namespaces += 1;
+  const name = `t${namespaces}-${Math.random().toString(36).slice(2, 8)}`;
+  const body = { apiVersion: 'v1', kind: 'Namespace', metadata: { name } };
+  const answer = await server.post('/api/v1/namespaces', body);
+  if (answer.status !== 201) throw new Error(`namespace: ${answer.status} ${answer.text}`);
+  return name;
+}

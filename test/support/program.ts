@@ -1,0 +1,155 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
+const patienceMs = 20_000;
+
+/** The programs as users have them: bundled from the sources at hand, with their launchers. */
+export interface Programs {
+  readonly wheelhouse: string;
+  readonly svcctl: string;
+  remove(): void;
+}
+
+/** Bundles the programs into a folder of their own, so that files of tests can run side by side. */
+export async function buildPrograms(): Promise<Programs> {
+  const cache = join(root, 'node_modules', '.cache');
+  mkdirSync(cache, { recursive: true });
+  const directory = mkdtempSync(join(cache, 'programs-'));
+  const script = new URL('../../scripts/build.mjs', import.meta.url).href;
+  const { build } = (await import(script)) as {
+    build(options: { finished: string; keepCode: boolean }): Promise<void>;
+  };
+  await build({ finished: join(directory, 'dist'), keepCode: false });
+  cpSync(join(root, 'bin'), join(directory, 'bin'), { recursive: true });
+  cpSync(join(root, 'package.json'), join(directory, 'package.json'));
+  return {
+    wheelhouse: join(directory, 'bin', 'wheelhouse.js'),
+    svcctl: join(directory, 'bin', 'svcctl.js'),
+    remove: () => rmSync(directory, { recursive: true, force: true }),
+  };
+}
+
+/** A line of the server's log. */
+export type LogLine = Readonly<Record<string, unknown>>;
+
+/** `wheelhouse serve` as a process of its own, on a data directory of its own. */
+export interface ServerProcess {
+  readonly child: ChildProcess;
+  readonly dataDir: string;
+  readonly kubeconfig: string;
+  readonly url: string;
+  /** Of the administrator. */
+  readonly token: string;
+  /** Everything the process wrote to its standard error. */
+  log(): string;
+  lines(): readonly LogLine[];
+  /** Resolves with the log line that has this message, when it has come. */
+  logged(message: string): Promise<LogLine>;
+  /** Exit code, or the signal's name; null only when neither is known. */
+  readonly exited: Promise<number | NodeJS.Signals | null>;
+  /** Kills the process if it still runs, and removes its data. */
+  remove(): Promise<void>;
+}
+
+/** Runs a program to its end. */
+export function run(
+  program: string,
+  args: readonly string[],
+): Promise<{ code: number | null; stdout: string; stderr: string }> {
+  const child = spawn(process.execPath, [program, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const stdout = collected(child.stdout);
+  const stderr = collected(child.stderr);
+  return new Promise((resolve) => {
+    child.on('close', (code) => resolve({ code, stdout: stdout(), stderr: stderr() }));
+  });
+}
+
+/**
+ * Starts `wheelhouse serve` on a free port of loopback and waits until it is ready.
+ *
+ * @param options.within a command, with its arguments, that runs the server's command
+ */
+export async function startProcess(
+  programs: Programs,
+  options: {
+    readonly flags?: readonly string[];
+    readonly dataDir?: string;
+    readonly within?: readonly string[];
+    readonly env?: Readonly<Record<string, string>>;
+  } = {},
+): Promise<ServerProcess> {
+  const { flags = [], within = [], env = {} } = options;
+  const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-process-'));
+  const dataDir = options.dataDir ?? join(directory, 'data');
+  const args = ['serve', '--secure-port=0', '--bind-address=127.0.0.1', `--data-dir=${dataDir}`];
+  const command = [...within, process.execPath, programs.wheelhouse, ...args, ...flags];
+  const child = spawn(command[0] as string, command.slice(1), {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    env: { ...process.env, ...env },
+  });
+  const log = collected(child.stderr);
+  const exited = new Promise<number | NodeJS.Signals | null>((resolve) => {
+    child.on('close', (code, signal) => resolve(code ?? signal));
+  });
+  const lines = () => log().split('\n').slice(0, -1).map(parsed);
+  const logged = (message: string) =>
+    new Promise<LogLine>((resolve, reject) => {
+      const look = () => {
+        const found = lines().find(({ msg }) => msg === message);
+        if (found === undefined) return;
+        clearTimeout(timer);
+        resolve(found);
+      };
+      const fail = () => reject(new Error(`no line ${message} in the log:\n${log()}`));
+      const timer = setTimeout(fail, patienceMs);
+      child.stderr.on('data', look);
+      child.on('close', () => setImmediate(fail));
+      look();
+    });
+  const remove = async () => {
+    child.kill('SIGKILL');
+    await exited;
+    rmSync(directory, { recursive: true, force: true });
+  };
+  const started = logged('listening').then(async (line) => {
+    await logged('ready');
+    return line;
+  });
+  const { url } = await started.catch(async (error: unknown) => {
+    await remove();
+    throw error;
+  });
+  return {
+    child,
+    dataDir,
+    kubeconfig: join(dataDir, 'admin.kubeconfig'),
+    url: String(url),
+    token: readFileSync(join(dataDir, 'admin.token'), 'utf8').trim(),
+    log,
+    lines,
+    logged,
+    exited,
+    remove,
+  };
+}
+
+function collected(stream: NodeJS.ReadableStream): () => string {
+  let text = '';
+  stream.setEncoding('utf8');
+  stream.on('data', (chunk: string) => {
+    text += chunk;
+  });
+  return () => text;
+}
+
+function parsed(line: string): LogLine {
+  try {
+    return JSON.parse(line) as LogLine;
+  } catch {
+    return { msg: undefined, text: line };
+  }
+}

@@ -1,0 +1,146 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
+import https from 'node:https';
+import type { AddressInfo, Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemClock } from '@wheelhouse/machinery';
+import { ensureServingCertificates } from '@wheelhouse/server/testing';
+import type { Loose } from './harness.ts';
+
+/** One call that came in. */
+export interface Received {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+  readonly body: Loose;
+}
+
+/** What the service says: a body, a status without one, or something worse. */
+export type Reply =
+  | Loose
+  | { readonly status: number; readonly headers?: Record<string, string>; readonly text?: string }
+  | 'stall'
+  | 'reset';
+
+/** A webhook over TLS in this process, with a folder for files of configuration. */
+export interface WebhookService {
+  readonly url: string;
+  readonly directory: string;
+  /** The authority that signed its certificate. */
+  readonly caPem: string;
+  /** The service's own certificate, without its authority's. */
+  readonly leafPem: string;
+  readonly received: Received[];
+  /** What it says from now on, or promises to. */
+  answer: (call: Received) => Reply;
+  /** Called whenever a caller goes before it is answered. */
+  onGone: () => void;
+  /** Writes a kubeconfig that leads here; gives its path. */
+  kubeconfig(change?: { readonly user?: object; readonly cluster?: object; path?: string }): string;
+  /** Writes a file beside it; gives its path. */
+  file(name: string, text: string): string;
+  stop(): Promise<void>;
+}
+
+/** Starts a service on a free port of loopback; its certificate is for these hosts. */
+export async function startWebhookService(
+  hosts: readonly string[] = ['127.0.0.1'],
+): Promise<WebhookService> {
+  const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-webhook-'));
+  const certificates = ensureServingCertificates({
+    certDir: join(directory, 'certificates'),
+    hosts,
+    clock: systemClock,
+  });
+  const received: Received[] = [];
+  const stalled = new Set<ServerResponse>();
+  const server = https.createServer(
+    { cert: certificates.certificatePem, key: certificates.keyPem },
+    (request, response) => {
+      const chunks: Buffer[] = [];
+      response.on('close', () => {
+        if (!response.writableEnded) service.onGone();
+      });
+      request.on('data', (chunk: Buffer) => chunks.push(chunk));
+      request.on('end', () => {
+        const text = Buffer.concat(chunks).toString();
+        const call: Received = {
+          method: request.method ?? '',
+          path: request.url ?? '',
+          headers: request.headers,
+          text,
+          body: JSON.parse(text),
+        };
+        received.push(call);
+        void Promise.resolve(service.answer(call)).then((answer) =>
+          reply(answer, response, stalled),
+        );
+      });
+    },
+  );
+  const sockets = new Set<Socket>();
+  const track = (socket: Socket) => {
+    sockets.add(socket);
+    socket.on('error', () => {});
+    socket.on('close', () => sockets.delete(socket));
+  };
+  // One whose handshake is not over would hold up the end, too.
+  server.on('connection', track);
+  server.on('secureConnection', track);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const file = (name: string, text: string) => {
+    const path = join(directory, name);
+    writeFileSync(path, text);
+    return path;
+  };
+  const service: WebhookService = {
+    url,
+    directory,
+    caPem: certificates.caPem,
+    leafPem: certificates.certificatePem.split(/(?<=-----END CERTIFICATE-----\n)/)[0] ?? '',
+    received,
+    answer: () => ({ status: 500 }),
+    onGone: () => {},
+    file,
+    kubeconfig({ user = {}, cluster = {}, path = '/authorize' } = {}) {
+      const authority = file('ca.crt', certificates.caPem);
+      const body = {
+        apiVersion: 'v1',
+        kind: 'Config',
+        clusters: [
+          {
+            name: 'c',
+            cluster: { server: url + path, 'certificate-authority': authority, ...cluster },
+          },
+        ],
+        users: [{ name: 'u', user }],
+        contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
+        'current-context': 'x',
+      };
+      const count = kubeconfigs++;
+      return file(`kubeconfig-${count}`, JSON.stringify(body));
+    },
+    async stop() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+  let kubeconfigs = 0;
+  return service;
+}
+
+function reply(answer: Reply, response: ServerResponse, stalled: Set<ServerResponse>): void {
+  if (answer === 'reset') response.socket?.destroy();
+  else if (answer === 'stall') stalled.add(response);
+  else if (typeof answer.status === 'number') {
+    response.writeHead(answer.status, answer.headers ?? {});
+    response.end(answer.text ?? '');
+  } else {
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(answer));
+  }
+}

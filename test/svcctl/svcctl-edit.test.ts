@@ -1,0 +1,195 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
+import { type Kubectl, kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
+import { replaceIn, type SvcctlHome, svcctlFor } from './svcctl-run.ts';
+
+let server: TestServer;
+let home: SvcctlHome;
+let client: Kubectl;
+beforeAll(async () => {
+  server = await startTestServer({ dialect: 'kubernetes' });
+  home = svcctlFor(server);
+  client = kubectlOf(server);
+});
+afterAll(async () => {
+  home.remove();
+  client.remove();
+  await server.stop();
+});
+
+const objects = [
+  { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'x' }, data: { a: '1', b: 'two' } },
+  {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { name: 's' },
+    spec: {
+      ports: [
+        { name: 'p', port: 1 },
+        { name: 'q', port: 2 },
+      ],
+    },
+  },
+]
+  .map((object) => JSON.stringify(object))
+  .join('\n---\n');
+
+/** A line, and how sed edits what the line opens an editor for. */
+const lines: readonly (readonly [line: string, script: string])[] = [
+  ['edit cm x', 's/a: "1"/a: "9"/'],
+  ['edit cm x', 's/nope/nope/'],
+  ['edit cm x', '$a # a comment'],
+  ['edit cm x', 's/^data:$/data: /'],
+  ['edit cm x', 's/^kind: ConfigMap/kind: Secret/'],
+  ['edit cm x', 's/^  b: two/  "b b": two/'],
+  ['edit cm x', 's/^  b: two/  b: {/'],
+  ['edit cm x', 's/resourceVersion: ".*"/resourceVersion: "1"/'],
+  ['edit cm x -o json', 's/"two"/"three"/'],
+  ['edit cm x --output-patch', 's/three/four/'],
+  ['edit service s --output-patch', 's/name: q/name: r/'],
+  ['edit cm nope', 's/a/b/'],
+  ['edit nope', 's/a/b/'],
+  ['apply view-last-applied cm/x', ''],
+  ['apply edit-last-applied cm/x', 's/"9"/"8"/'],
+  ['apply edit-last-applied cm/x', 's/zzz/zzz/'],
+  ['apply edit-last-applied cm/x', 's/a: "9"/a: "7"/'],
+  ['apply view-last-applied cm/x', ''],
+  ['apply edit-last-applied service/s', 's/a/b/'],
+  ['edit cm x --save-config', 's/^  b: .*/  b: five/'],
+  ['get cm x -o jsonpath={.data}', ''],
+];
+
+describe.skipIf(!kubectlIsHere)('CLIENT-1: edits beside kubectl', () => {
+  const namespaces = { kubectl: '', svcctl: '' };
+  beforeAll(async () => {
+    for (const tool of ['kubectl', 'svcctl'] as const) {
+      const namespace = await freshNamespace(server);
+      namespaces[tool] = namespace;
+      await client.run(['create', '-n', namespace, '-f', '-'], { stdin: objects });
+      const noted = objects.split('\n---\n')[0] ?? '';
+      const note = noted.replace('"1"', '"9"');
+      const words = [
+        'apply',
+        'set-last-applied',
+        '--create-annotation',
+        '-n',
+        namespace,
+        '-f',
+        '-',
+      ];
+      await client.run(words, { stdin: note });
+    }
+  });
+
+  const plain = (text: string, namespace: string) =>
+    text
+      .replaceAll(namespace, 'NAMESPACE')
+      .replaceAll('kubectl', 'svcctl')
+      .replace(/"?\/\S*edit[^"'\s]*"?/g, 'FILE')
+      .replace(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, 'UID')
+      .replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/g, 'TIME')
+      .replace(/(resourceVersion"?: )"\d+"/g, '$1"VERSION"')
+      .replace(/(syntax error: ).*/g, '$1')
+      .trim();
+
+  const folders = new Set<string>();
+  test.each(lines)('CLIENT-1: as kubectl says: %s, edited by %s', async (line, script) => {
+    const words = (namespace: string) => [...line.split(' '), `--namespace=${namespace}`];
+    home.edit = (file) => {
+      spawnSync('sed', ['-i', script, file]);
+      folders.add(dirname(file));
+    };
+    const theirs = await client.run(words(namespaces.kubectl), { editor: `sed -i '${script}'` });
+    const ours = await home.run(words(namespaces.svcctl));
+    expect({
+      code: ours.code,
+      out: plain(ours.out, namespaces.svcctl),
+      err: plain(ours.err, namespaces.svcctl),
+    }).toEqual({
+      code: theirs.code,
+      out: plain(theirs.stdout, namespaces.kubectl),
+      err: plain(theirs.stderr, namespaces.kubectl),
+    });
+    const kept = /"?(\/\S*kubectl-edit[^"'\s]*)/.exec(theirs.stderr)?.[1];
+    if (kept !== undefined) rmSync(kept, { force: true });
+  });
+  afterAll(() => {
+    for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+  });
+});
+
+describe('CLIENT-1: edits', () => {
+  test('CLIENT-1: an edit makes no other object of one, and an empty file ends it', async () => {
+    const namespace = await freshNamespace(server);
+    await home.runIn(namespace, 'create -f -', objects);
+    const files: string[] = [];
+    home.edit = (file) => {
+      files.push(dirname(file));
+      replaceIn(file, 'name: x', 'name: y');
+    };
+    const renamed = await home.runIn(namespace, 'edit cm x');
+    expect(renamed.code).toBe(1);
+    expect(renamed.err).toMatch(/error: At least one of apiVersion, kind and name was changed\n$/);
+    for (const folder of files) rmSync(folder, { recursive: true });
+    home.edit = (file) => writeFileSync(file, '# nothing\n');
+    expect(await home.runIn(namespace, 'edit cm x')).toEqual({
+      code: 0,
+      out: '',
+      err: 'Edit cancelled, saved file was empty.\n',
+    });
+    expect((await home.runIn(namespace, 'get cm x y -o name')).out).toBe('configmap/x\n');
+  });
+
+  test('CLIENT-1: what is invalid is edited again, with what was wrong, till it is right', async () => {
+    const namespace = await freshNamespace(server);
+    await home.runIn(namespace, 'create -f -', objects);
+    const seen: string[] = [];
+    home.edit = (file) => {
+      seen.push(readFileSync(file, 'utf8'));
+      if (seen.length === 1) replaceIn(file, 'a: "1"', '"a a": "1"');
+      else replaceIn(file, '"a a": "1"', 'aa: "1"');
+    };
+    const { code, out, err } = await home.runIn(namespace, 'edit cm x');
+    expect({ code, out, err }).toEqual({
+      code: 0,
+      out: 'configmap/x edited\n',
+      err: 'error: configmaps "x" is invalid\n',
+    });
+    expect(seen[1]).toMatch(/^# configmaps "x" was not valid:\n# \* data\[a a\]: .+\n#\n/m);
+    expect(seen[1]).toContain('\n  "a a": "1"\n');
+    expect((await home.runIn(namespace, 'get cm x -o jsonpath={.data}')).out).toBe(
+      '{"aa":"1","b":"two"}',
+    );
+  });
+
+  test('CLIENT-1: what cannot be written is kept in a private file, and no other is left', async () => {
+    const namespace = await freshNamespace(server);
+    await home.runIn(namespace, 'create -f -', objects);
+    const files: string[] = [];
+    home.edit = (file) => {
+      files.push(file);
+      replaceIn(
+        file,
+        /resourceVersion: "\d+"/.exec(readFileSync(file, 'utf8'))?.[0] ?? '',
+        'resourceVersion: "1"',
+      );
+    };
+    const conflict = await home.runIn(namespace, 'edit cm x');
+    expect(conflict.code).toBe(1);
+    const [file = ''] = files;
+    expect(conflict.err).toContain(
+      `You can run \`svcctl replace -f ${file}\` to try this update again.\n`,
+    );
+    expect(readFileSync(file, 'utf8')).toContain('resourceVersion: "1"');
+    rmSync(dirname(file), { recursive: true });
+    home.edit = (one) => {
+      files.push(one);
+      replaceIn(one, 'a: "1"', 'a: "2"');
+    };
+    expect((await home.runIn(namespace, 'edit cm x')).out).toBe('configmap/x edited\n');
+    expect(existsSync(dirname(files[1] ?? ''))).toBe(false);
+  });
+});

@@ -1,0 +1,121 @@
+import { dialectNames, dialectOf } from '@wheelhouse/machinery';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
+import { type SvcctlHome, svcctlFor } from './svcctl-run.ts';
+
+describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
+  const dialect = dialectOf(dialectName);
+  let server: TestServer;
+  let home: SvcctlHome;
+  let namespace: string;
+  beforeAll(async () => {
+    server = await startTestServer({ dialect: dialectName });
+    home = svcctlFor(server);
+    namespace = await freshNamespace(server);
+  });
+  afterAll(async () => {
+    home.remove();
+    await server.stop();
+  });
+
+  test('CLIENT-1: explain tells a kind and its fields', async () => {
+    const { code, out, err } = await home.run('explain deploy');
+    expect({ code, err }).toEqual({ code: 0, err: '' });
+    expect(out).toMatch(/^GROUP: {6}apps\nKIND: {7}Deployment\nVERSION: {4}v1\n\nDESCRIPTION:\n/);
+    const fields = out.slice(out.indexOf('FIELDS:\n'));
+    expect(fields.match(/^ {2}\S.*$/gm)).toEqual([
+      '  apiVersion\t<string>',
+      '  kind\t<string>',
+      '  metadata\t<ObjectMeta>',
+      '  spec\t<DeploymentSpec>',
+      '  status\t<DeploymentStatus>',
+    ]);
+    const spec = (await home.run('explain deployments.apps.spec')).out;
+    expect(spec).toContain('FIELD: spec <DeploymentSpec>\n');
+    expect(spec).toContain('  selector\t<LabelSelector> -required-\n');
+    const labels = (await home.run('explain pods.metadata.labels')).out;
+    expect(labels).toContain('FIELD: labels <map[string]string>\n');
+    expect(labels).not.toContain('FIELDS:');
+    const port = (await home.run('explain pod.spec.containers.ports')).out;
+    expect(port).toContain('FIELD: ports <[]ContainerPort>\n');
+    expect(port).toContain('  containerPort\t<integer> -required-\n');
+  });
+
+  test('CLIENT-1: explain --recursive goes down all levels', async () => {
+    const role = dialect.group('rbac.authorization');
+    const { out } = await home.run(`explain clusterroles.${role} --recursive`);
+    expect(out).toContain('  rules\t<[]PolicyRule>\n    apiGroups\t<[]string>\n');
+    const definition = await home.run('explain crd.spec.versions --recursive');
+    expect(definition.code, definition.err).toBe(0);
+    expect(definition.out).toContain('FIELD: versions ');
+    const older = await home.run('explain hpa.spec --api-version=autoscaling/v1');
+    expect(older.out).toContain('  targetCPUUtilizationPercentage\t<integer>\n');
+  });
+
+  test('CLIENT-1: explain of what is not there', async () => {
+    expect(await home.run('explain pods.spec.nothing')).toEqual({
+      code: 1,
+      out: '',
+      err: 'error: field "nothing" does not exist\n',
+    });
+    expect((await home.run('explain nothings')).err).toBe(
+      'error: the server doesn\'t have a resource type "nothings"\n',
+    );
+    expect((await home.run('explain hpa --api-version=apps/v1')).code).toBe(1);
+    expect((await home.run('explain')).code).toBe(1);
+  });
+
+  test('CLIENT-1: api-versions lists what is served', async () => {
+    const lines = (await home.run('api-versions')).out.split('\n');
+    expect(lines).toContain('v1');
+    expect(lines).toContain(`${dialect.group('certificates')}/v1`);
+  });
+
+  test('CLIENT-1: get --sort-by and custom columns of a file', async () => {
+    for (const [name, size] of [
+      ['b', 'x10'],
+      ['c', 'x9'],
+      ['a', 'x100'],
+    ] as const) {
+      const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data: { size } };
+      await server.post(`/api/v1/namespaces/${namespace}/configmaps`, object);
+    }
+    const get = (rest: string) => home.run(`get cm -n ${namespace} ${rest}`);
+    const names = (out: string) => out.match(/^\S+/gm);
+    expect(names((await get('--sort-by=.data.size --no-headers')).out)).toEqual(['c', 'b', 'a']);
+    expect((await get('--sort-by={.metadata.name} -o name')).out).toBe(
+      'configmap/a\nconfigmap/b\nconfigmap/c\n',
+    );
+    expect((await get('--sort-by=.spec.nothing')).err).toBe(
+      'error: couldn\'t find any field with path "{.spec.nothing}" in the list of objects\n',
+    );
+    const file = home.write('columns.txt', 'NAME        SIZE\n.metadata.name  .data.size\n');
+    const columns = await get(`--sort-by=.metadata.name -o custom-columns-file=${file}`);
+    expect(columns.out).toMatch(/^NAME +SIZE\na +x100\nb +x10\nc +x9\n$/);
+    const wrong = home.write('wrong.txt', 'NAME SIZE\n.metadata.name\n');
+    expect((await get(`-o custom-columns-file=${wrong}`)).err).toBe(
+      "error: number of headers (2) and field specifications (1) don't match\n",
+    );
+  });
+
+  test('VER-8: convert writes files in another version', async () => {
+    const scaler = {
+      apiVersion: 'autoscaling/v1',
+      kind: 'HorizontalPodAutoscaler',
+      metadata: { name: 'h' },
+      spec: { maxReplicas: 3, scaleTargetRef: { kind: 'Deployment', name: 'd' } },
+    };
+    const file = home.write('h.json', JSON.stringify(scaler));
+    const { code, out, err } = await home.run(`convert -f ${file} --output-version autoscaling/v2`);
+    expect({ code, err }).toEqual({ code: 0, err: '' });
+    expect(out).toMatch(/^apiVersion: autoscaling\/v2\nkind: HorizontalPodAutoscaler\n/);
+    const json = await home.run(`convert -f ${file} -o json`);
+    expect(JSON.parse(json.out).apiVersion).toBe('autoscaling/v2');
+    const refused = await home.run(`convert -f ${file} --output-version apps/v1`);
+    expect(refused.err).toBe(
+      'autoscaling.HorizontalPodAutoscaler is not suitable for converting to "apps/v1" in scheme "builtin"\n',
+    );
+    expect(refused.code).toBe(1);
+    expect(refused.out).toBe('apiVersion: v1\nitems: []\nkind: List\nmetadata: {}\n');
+  });
+});

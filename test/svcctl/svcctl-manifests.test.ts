@@ -1,0 +1,69 @@
+import { saysAsKubectl } from '../clients/beside-kubectl.ts';
+
+const map = (name: string, data: object, metadata: object = {}) => ({
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  metadata: { name, ...metadata },
+  data,
+});
+const documents = (...objects: object[]) =>
+  objects.map((object) => `---\n${JSON.stringify(object)}\n`).join('');
+const gold = { labels: { tier: 'gold' } };
+const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' } };
+const labels = { app: 'd' };
+const deployment = {
+  apiVersion: 'apps/v1',
+  kind: 'Deployment',
+  metadata: { name: 'd' },
+  spec: {
+    replicas: 2,
+    selector: { matchLabels: labels },
+    template: { metadata: { labels }, spec: { containers: [{ name: 'c', image: 'i' }] } },
+  },
+};
+
+saysAsKubectl([
+  // One that was read from somewhere else has the version it has there.
+  ['create -f -', documents(map('x', { a: '1' }, { resourceVersion: '12' }))],
+  ['create -f -', documents(map('x', {}), map('y', { a: '1' }), map('Z', {}), map('z', {}))],
+  ['create -f -', documents(map('before', {}), { apiVersion: 'v1' }, map('after', {}))],
+  ['create -l tier=gold -f -', documents(map('tin', {}), map('gold', {}, gold))],
+  ['create -l tier=lead -f -', documents(map('tin', {}))],
+  ['replace -f -', documents(map('none', {}), map('y', { a: '2' }))],
+  ['apply --server-side -f -', documents(map('Q', {}), map('q', { a: '1' }))],
+  ['apply --server-side -l tier=gold -f -', documents(map('r', {}), map('s', {}, gold))],
+  ['get cm -o name'],
+  ['create --raw /api/v1/namespaces -f -', JSON.stringify(pod)],
+  ['get cm x --watch --request-timeout=1s'],
+  ['get cm x --watch-only --request-timeout=1s'],
+  ['apply view-last-applied cm/x'],
+  ['apply set-last-applied -f -', documents(map('x', { a: '1' }))],
+  [
+    'apply set-last-applied --create-annotation --dry-run=server -f -',
+    documents(map('x', { a: '1' })),
+  ],
+  ['apply set-last-applied --create-annotation -f -', documents(map('x', { a: '1' }))],
+  ['apply set-last-applied -f -', documents(map('x', { b: '1' }))],
+  ['apply view-last-applied cm/x'],
+  ['apply view-last-applied cm x -o json'],
+  ['apply view-last-applied cm x -o name'],
+  ['apply set-last-applied -f -', documents(map('x', { b: '1' }))],
+  ['apply view-last-applied -f -', documents(map('x', {}))],
+  ['get cm x -o yaml --show-managed-fields'],
+  ['apply view-last-applied cm/none'],
+  ['replace --save-config -f -', documents(map('y', { a: '3' }))],
+  ['apply view-last-applied cm y'],
+  ['diff --server-side=false -f -', documents(map('y', { a: '3' }))],
+  ['diff --server-side=false -f -', documents(map('y', { a: '4' }))],
+  ['diff --server-side=false -f -', documents(map('Y', {}))],
+  ['apply --server-side=false -f -', documents(map('y', { a: '4' }))],
+  ['apply --server-side=false -f -', documents(map('y', { a: '4' }))],
+  ['get cm y -o yaml --show-managed-fields=false'],
+  ['create -f -', documents(deployment)],
+  ['get deployment d --subresource=scale'],
+  ['get deployment d --subresource=scale -o yaml'],
+  ['get deployment d --subresource=nope'],
+  ['get deployment --subresource=status'],
+  ['patch deployment d --subresource=scale --type=merge -p {"spec":{"replicas":1}}'],
+  ['get cm x --warnings-as-errors -o name'],
+]);

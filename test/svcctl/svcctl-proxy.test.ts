@@ -1,0 +1,210 @@
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import http from 'node:http';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { startWithUsers } from '../authentication/token-users.ts';
+import { configMap, eventually, freshNamespace, type TestServer } from '../support/harness.ts';
+import { type SvcctlHome, svcctlFor } from './svcctl-run.ts';
+
+let server: TestServer;
+let home: SvcctlHome;
+let namespace: string;
+let running: { stop(): Promise<number> }[] = [];
+
+beforeAll(async () => {
+  server = await startWithUsers([{ name: 'jane' }]);
+  home = svcctlFor(server);
+});
+afterAll(async () => {
+  home.remove();
+  await server.stop();
+});
+beforeEach(async () => {
+  namespace = await freshNamespace(server);
+});
+afterEach(async () => {
+  await Promise.all(running.map((one) => one.stop()));
+  running = [];
+});
+
+/** Starts a proxy on a free port and gives its address. */
+async function startProxy(flags = ''): Promise<string> {
+  const proxy = home.start(`proxy --port=0${flags}`);
+  running.push(proxy);
+  const place = await eventually(
+    async () => /Starting to serve on (\S+)\n/.exec(proxy.out())?.[1],
+    `the proxy; ${proxy.err()}`,
+  );
+  return `http://${place}`;
+}
+
+interface Got {
+  readonly status: number;
+  readonly headers: http.IncomingHttpHeaders;
+  readonly text: string;
+}
+
+function ask(
+  url: string,
+  options: { method?: string; headers?: Record<string, string>; body?: string } = {},
+): Promise<Got> {
+  const { method = 'GET', headers = {}, body } = options;
+  const { port, hostname } = new URL(url);
+  // As it stands: a URL would resolve the dots that a test sends.
+  const path = url.slice(url.indexOf('/', 'http://'.length));
+  return new Promise((resolve, reject) => {
+    const request = http.request({ hostname, port, path, method, headers, agent: false });
+    request.on('error', reject);
+    request.on('response', (response) => {
+      let text = '';
+      response.setEncoding('utf8').on('data', (chunk: string) => {
+        text += chunk;
+      });
+      response.on('end', () =>
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, text }),
+      );
+    });
+    request.end(body);
+  });
+}
+
+describe('CLIENT-1: svcctl proxy', () => {
+  test('CLIENT-1: proxy passes requests on as the user of the kubeconfig', async () => {
+    const proxy = await startProxy();
+    expect(proxy).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+    const maps = `${proxy}/api/v1/namespaces/${namespace}/configmaps`;
+    const made = await ask(maps, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(configMap('x')),
+    });
+    expect(made.status).toBe(201);
+    const got = await ask(`${maps}/x`, { headers: { accept: 'application/yaml' } });
+    expect(got.headers['content-type']).toBe('application/yaml');
+    expect(got.text).toContain('  name: x\n');
+    const list = await ask(`${maps}?labelSelector=a%3Db&limit=1`);
+    expect(JSON.parse(list.text).items).toEqual([]);
+    const gone = await ask(`${maps}/y`);
+    expect(gone.status).toBe(404);
+    expect(JSON.parse(gone.text).message).toBe('configmaps "y" not found');
+    expect((await ask(`${maps}/x`, { method: 'DELETE' })).status).toBe(200);
+    const head = await ask(`${proxy}/version`, { method: 'HEAD' });
+    expect(head).toMatchObject({ text: '' });
+    const own = await ask(`${proxy}/api/v1/nodes`, { headers: { authorization: 'Bearer jane' } });
+    expect(own.status).toBe(403);
+    expect(JSON.parse(own.text).message).toContain('User "jane"');
+  });
+
+  test('CLIENT-1: proxy streams a watch, and ends it with either side', async () => {
+    const proxy = await startProxy();
+    const { port } = new URL(proxy);
+    const path = `/api/v1/namespaces/${namespace}/configmaps?watch=1`;
+    let text = '';
+    const request = http.get({ port, path, host: '127.0.0.1', agent: false });
+    const response = await new Promise<http.IncomingMessage>((resolve, reject) => {
+      request.on('response', resolve);
+      request.on('error', reject);
+    });
+    response.setEncoding('utf8').on('data', (chunk: string) => {
+      text += chunk;
+    });
+    response.on('error', () => {});
+    const ended = new Promise((resolve) => response.on('close', resolve));
+    await server.post(`/api/v1/namespaces/${namespace}/configmaps`, configMap('seen'));
+    await eventually(async () => text.includes('"seen"'), 'the event');
+    expect(JSON.parse(text.split('\n')[0] ?? '').type).toBe('ADDED');
+    expect(await running[0]?.stop()).toBe(130);
+    await ended;
+  });
+
+  test('CLIENT-1: proxy refuses strange hosts, and paths that run programs', async () => {
+    const proxy = await startProxy();
+    const { port } = new URL(proxy);
+    const status = async (path: string, headers = {}) =>
+      (await ask(proxy + path, { headers })).status;
+    expect(await status('/version', { host: `evil.example:${port}` })).toBe(403);
+    for (const host of ['localhost', `localhost:${port}`, `[::1]:${port}`]) {
+      expect(await status('/version', { host })).toBe(200);
+    }
+    const pod = `/api/v1/namespaces/${namespace}/pods/p`;
+    for (const path of [`${pod}/exec`, `${pod}/attach`, `${pod}/%65xec`, `${pod}/x/../exec`]) {
+      expect(await status(path)).toBe(403);
+    }
+    expect(await status('/api/%zz')).toBe(400);
+  });
+
+  test('CLIENT-1: proxy filters what it is told to, or nothing', async () => {
+    const strict = await startProxy(
+      ' --reject-methods=POST,DELETE --accept-paths=^/api,^/version$ --reject-paths=secrets',
+    );
+    const status = async (path: string, method = 'GET') =>
+      (await ask(strict + path, { method })).status;
+    expect(await status('/version')).toBe(200);
+    expect(await status('/apis')).toBe(200);
+    expect(await status('/healthz')).toBe(403);
+    expect(await status('/api/v1/secrets')).toBe(403);
+    expect(await status(`/api/v1/namespaces/${namespace}/configmaps/x`, 'DELETE')).toBe(403);
+    const open = await startProxy(' --disable-filter');
+    expect((await ask(`${open}/version`, { headers: { host: 'evil.example' } })).status).toBe(200);
+    const wrong = await home.run('proxy --port=0 --accept-paths=(');
+    expect(wrong.code).toBe(1);
+    expect(wrong.err).toContain('error: Error compiling re: ');
+  });
+
+  test('CLIENT-1: proxy below a prefix, beside files of a folder', async () => {
+    mkdirSync(join(home.folder, 'files', 'inner'), { recursive: true });
+    home.write('files/page.html', '<p>here</p>');
+    home.write('files/inner/index.html', 'index');
+    home.write('secret.txt', 'secret');
+    symlinkSync(join(home.folder, 'secret.txt'), join(home.folder, 'files', 'link'));
+    const proxy = await startProxy(' --api-prefix=/custom --www=files --www-prefix=/my');
+    const get = async (path: string) => {
+      const { status, text } = await ask(proxy + path);
+      return { status, text };
+    };
+    expect((await get('/custom/version')).text).toContain('gitVersion');
+    expect((await get('/version')).status).toBe(404);
+    const page = await ask(`${proxy}/my/page.html`);
+    expect(page.headers['content-type']).toBe('text/html; charset=utf-8');
+    expect(page.text).toBe('<p>here</p>');
+    expect((await get('/my/inner/')).text).toBe('index');
+    for (const path of ['/my/../secret.txt', '/my/%2e%2e/secret.txt', '/my/..%2fsecret.txt']) {
+      expect((await get(path)).status).toBe(404);
+    }
+    expect((await get('/my/link')).status).toBe(404);
+    expect((await get('/my/absent')).status).toBe(404);
+    const api = await startProxy(' --api-prefix=/api/');
+    expect((await ask(`${api}/api/v1/namespaces`)).status).toBe(200);
+    expect((await ask(`${api}/version`)).status).toBe(404);
+  });
+
+  test('CLIENT-1: proxy on a socket file, and what it cannot do', async () => {
+    const socketPath = join(home.folder, 'sock');
+    writeFileSync(join(home.folder, 'plain'), '');
+    const proxy = home.start(`proxy --unix-socket=${socketPath}`);
+    running.push(proxy);
+    await eventually(async () => proxy.out() === `Starting to serve on ${socketPath}\n`, 'start');
+    const { statSync } = await import('node:fs');
+    expect(statSync(socketPath).mode & 0o077).toBe(0);
+    const status = await new Promise((resolve, reject) => {
+      const headers = { host: 'localhost' };
+      const request = http.get({ socketPath, path: '/version', headers, agent: false });
+      request.on('response', (response) => resolve(response.resume().statusCode));
+      request.on('error', reject);
+    });
+    expect(status).toBe(200);
+    expect((await home.run(`proxy --unix-socket=${socketPath} --port=1`)).err).toBe(
+      'error: cannot set --unix-socket and --port at the same time\n',
+    );
+    expect((await home.run('proxy --port=70000')).err).toBe('error: invalid port 70000\n');
+    const taken = new URL(await startProxy()).port;
+    expect((await home.run(`proxy --port=${taken}`)).err).toContain('EADDRINUSE');
+    expect((await home.run('proxy x')).err).toBe('error: unexpected arguments: x\n');
+    const lost = await home.start('proxy --port=0 --server=https://127.0.0.1:1');
+    running.push(lost);
+    const place = await eventually(async () => /on (\S+)\n/.exec(lost.out())?.[1], 'start');
+    const refused = await ask(`http://${place}/version`);
+    expect(refused.status).toBe(500);
+    expect(refused.text).toContain('The connection to the server 127.0.0.1:1 was refused');
+  });
+});

@@ -1,0 +1,115 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Clock } from '@wheelhouse/machinery';
+import { writeAdminKubeconfig } from '@wheelhouse/server/testing';
+import { runSvcctl } from '@wheelhouse/svcctl/testing';
+import { adminToken, type TestServer } from '../support/harness.ts';
+
+export interface Outcome {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+type Line = string | readonly string[];
+const wordsOf = (line: Line) => (typeof line === 'string' ? line.split(' ') : line);
+
+/** svcctl with a home of its own and a kubeconfig for a server. */
+export interface SvcctlHome {
+  readonly folder: string;
+  /** Runs a line (words by blanks, or given as a list) to its end. */
+  run(line: Line, stdin?: string): Promise<Outcome>;
+  /** The same in a namespace. */
+  runIn(namespace: string, line: Line, stdin?: string): Promise<Outcome>;
+  /** Starts a line that goes on until it is stopped, and tells what it has printed so far. */
+  start(line: string): { out(): string; err(): string; stop(): Promise<number> };
+  /** What the next editor or diff program does with its files. */
+  edit: (file: string) => void;
+  /** What its waits go by; the host's unless set. */
+  clock: Clock | undefined;
+  write(name: string, text: string): string;
+  remove(): void;
+}
+
+export function svcctlFor(server: TestServer): SvcctlHome {
+  const folder = mkdtempSync(join(tmpdir(), 'svcctl-test-'));
+  const { url, caPem } = server.server;
+  writeAdminKubeconfig({
+    path: join(folder, 'config'),
+    server: url,
+    ...(caPem === undefined ? {} : { caPem }),
+    credential: { token: adminToken },
+    context: 'admin',
+  });
+  const begin = (line: Line, stdin: string) => {
+    const stopping = new AbortController();
+    const text = { out: '', err: '' };
+    const io = {
+      env: { KUBECONFIG: join(folder, 'config'), EDITOR: 'edit' },
+      cwd: folder,
+      home: folder,
+      stdinIsTerminal: false,
+      stdin: async () => stdin,
+      out: (one: string) => {
+        text.out += one;
+      },
+      err: (one: string) => {
+        text.err += one;
+      },
+      run: async (command: string, args: readonly string[]) =>
+        runProgram(home, { command, args, text }),
+      signal: stopping.signal,
+      ...(home.clock === undefined ? {} : { clock: home.clock }),
+    };
+    return { text, stopping, ended: runSvcctl(io, wordsOf(line)) };
+  };
+  const home: SvcctlHome = {
+    folder,
+    edit: () => {},
+    clock: undefined,
+    async run(line, stdin = '') {
+      const { text, ended } = begin(line, stdin);
+      return { code: await ended, ...text };
+    },
+    runIn: (namespace, line, stdin) => home.run([...wordsOf(line), '-n', namespace], stdin),
+    start(line) {
+      const { text, ended, stopping } = begin(line, '');
+      return {
+        out: () => text.out,
+        err: () => text.err,
+        stop: () => {
+          stopping.abort();
+          return ended;
+        },
+      };
+    },
+    write(name, text) {
+      writeFileSync(join(folder, name), text);
+      return join(folder, name);
+    },
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  };
+  return home;
+}
+
+/** Stands for the editor, and for diff: that prints the lines which are on one side alone. */
+async function runProgram(
+  home: SvcctlHome,
+  call: { command: string; args: readonly string[]; text: { out: string } },
+): Promise<number> {
+  const { command, args, text } = call;
+  if (!args.includes('diff')) {
+    home.edit(args.at(-1) as string);
+    return 0;
+  }
+  const { spawnSync } = await import('node:child_process');
+  const ended = spawnSync(command, [...args], { encoding: 'utf8' });
+  text.out += ended.stdout;
+  return ended.status ?? 1;
+}
+
+/** Replaces text in a file. */
+export function replaceIn(file: string, from: string, to: string): void {
+  writeFileSync(file, readFileSync(file, 'utf8').replace(from, to));
+}

@@ -1,0 +1,62 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { startTestServer, type TestServer } from '../support/harness.ts';
+import { type SvcctlHome, svcctlFor } from './svcctl-run.ts';
+
+let server: TestServer;
+let home: SvcctlHome;
+let deaf: Server;
+let asked: string[] = [];
+let at = '';
+
+beforeAll(async () => {
+  server = await startTestServer();
+  home = svcctlFor(server);
+  deaf = createServer((request, response) => {
+    asked.push(request.url ?? '');
+    if (request.url?.startsWith('/quick') === true) response.end('quick');
+  });
+  await new Promise<void>((resolve) => deaf.listen(0, '127.0.0.1', resolve));
+  at = `--server=http://127.0.0.1:${(deaf.address() as AddressInfo).port}`;
+});
+beforeEach(() => {
+  asked = [];
+});
+afterAll(async () => {
+  home.remove();
+  deaf.closeAllConnections();
+  await new Promise((resolve) => deaf.close(resolve));
+  await server.stop();
+});
+
+test.each([
+  ['30', 'timeout=30s'],
+  ['1500ms', 'timeout=1.5s'],
+  ['90s', 'timeout=1m30s'],
+  ['0', ''],
+])('CLIENT-1: --request-timeout=%s is told to the server', async (given, told) => {
+  const line = `get --raw /quick ${at} --request-timeout=${given}`;
+  expect((await home.run(line)).out).toBe('quick');
+  expect((await home.run(line.replace('/quick', '/quick?a=b'))).out).toBe('quick');
+  const query = told === '' ? ['/quick', '/quick?a=b'] : [`/quick?${told}`, `/quick?a=b&${told}`];
+  expect(asked).toEqual(query);
+});
+
+test('CLIENT-1: an answer that does not come in time is told in kubectl words', async () => {
+  expect(await home.run(`get --raw /slow ${at} --request-timeout=50ms`)).toEqual({
+    code: 1,
+    out: '',
+    err:
+      'Unable to connect to the server: context deadline exceeded ' +
+      '(Client.Timeout exceeded while awaiting headers)\n',
+  });
+});
+
+test.each(['x', '1x', '0.5'])('CLIENT-1: --request-timeout=%s is no time', async (given) => {
+  const { code, err } = await home.run(`get cm --request-timeout=${given}`);
+  expect(code).toBe(1);
+  expect(err).toMatch(
+    /^error: Invalid timeout value\. Timeout must be a single integer in seconds/,
+  );
+});

@@ -1,0 +1,315 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { dialectNames, dialectOf } from '@wheelhouse/machinery';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import {
+  eventually,
+  freshNamespace,
+  startTestServer,
+  type TestServer,
+} from '../support/harness.ts';
+import { replaceIn, type SvcctlHome, svcctlFor } from './svcctl-run.ts';
+
+const map = (name: string, data: Record<string, string> = { a: '1' }, labels?: object) =>
+  JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name, ...(labels && { labels }) },
+    data,
+  });
+
+describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
+  const dialect = dialectOf(dialectName);
+  let server: TestServer;
+  let home: SvcctlHome;
+  let namespace: string;
+  const ctl = (line: string | readonly string[], stdin?: string) =>
+    home.runIn(namespace, line, stdin);
+  beforeAll(async () => {
+    server = await startTestServer({ dialect: dialectName });
+    home = svcctlFor(server);
+  });
+  beforeEach(async () => {
+    namespace = await freshNamespace(server);
+  });
+  afterAll(async () => {
+    home.remove();
+    await server.stop();
+  });
+
+  describe('reading', () => {
+    test('CLIENT-1: create -f, get and delete', async () => {
+      const made = await ctl('create -f -', `${map('x')}\n---\n${map('y')}`);
+      expect(made).toEqual({ code: 0, out: 'configmap/x created\nconfigmap/y created\n', err: '' });
+      expect((await ctl('create -f -', map('x'))).err).toBe(
+        'Error from server (AlreadyExists): error when creating "STDIN": configmaps "x" already exists\n',
+      );
+      const table = await ctl('get configmaps');
+      expect(table.err).toBe('');
+      expect(table.out).toMatch(/^NAME +DATA +AGE\nx +1 +\d+s\ny +1 +\d+s\n$/);
+      expect((await ctl('get cm -o name')).out).toBe('configmap/x\nconfigmap/y\n');
+      expect((await ctl('delete cm x')).out).toMatch(/^configmap "x" deleted/);
+      expect((await ctl('get cm x')).err).toBe(
+        'Error from server (NotFound): configmaps "x" not found\n',
+      );
+      const file = home.write('y.json', map('y'));
+      expect((await ctl(`delete -f ${file}`)).code).toBe(0);
+      expect((await ctl('get cm')).err).toBe(`No resources found in ${namespace} namespace.\n`);
+    });
+
+    test('CLIENT-1: every form of output', async () => {
+      await ctl('create -f -', map('x', { a: '1', b: 'two' }, { tier: 'gold' }));
+      expect(JSON.parse((await ctl('get cm x -o json')).out)).toMatchObject({
+        kind: 'ConfigMap',
+        data: { a: '1', b: 'two' },
+      });
+      const yaml = (await ctl('get cm x -o yaml')).out;
+      expect(yaml).toContain('apiVersion: v1\n');
+      expect(yaml).toContain('data:\n  a: "1"\n  b: two\n');
+      expect((await ctl('get cm x -o jsonpath={.data.b}')).out).toBe('two');
+      expect((await ctl('get cm x -o custom-columns=N:.metadata.name,B:.data.b')).out).toMatch(
+        /^N +B\nx +two\n$/,
+      );
+      expect((await ctl('get cm x -o wide --no-headers')).out).toMatch(/^x +2 +\d+s\n$/);
+      expect((await ctl('get cm -L tier --show-labels')).out).toMatch(
+        /TIER +LABELS\n.*gold +tier=gold/,
+      );
+      const list = JSON.parse((await ctl('get cm -l tier=gold -o json')).out);
+      expect(list).toMatchObject({ kind: 'List', apiVersion: 'v1' });
+      expect(list.items.length).toBe(1);
+      expect((await ctl('get cm -l tier!=gold -o name')).out).toBe('');
+      expect((await ctl('get cm --field-selector metadata.name=x -o name')).out).toBe(
+        'configmap/x\n',
+      );
+    });
+
+    test('CLIENT-1: several kinds, all namespaces, raw paths', async () => {
+      await ctl('create -f -', map('x'));
+      await ctl('create secret generic s --from-literal=pw=hunter2');
+      const both = await ctl('get cm,secrets --no-headers');
+      expect(both.out).toMatch(/^configmap\/x .*\n\nsecret\/s +Opaque +1 +\d+s\n$/);
+      const all = await home.run('get cm -A --no-headers');
+      expect(all.out).toContain(`${namespace}   x`);
+      expect(JSON.parse((await home.run('get --raw /version')).out).major).toBe('1');
+      const roles = await home.run('get clusterroles view -o name');
+      expect(roles.out).toBe(`clusterrole.${dialect.group('rbac.authorization')}/view\n`);
+      expect((await home.run('get csidrivers')).err).toBe('No resources found\n');
+    });
+
+    test('CLIENT-1: describe tells an object and its events, not a secret', async () => {
+      await ctl('create -f -', map('x', { key: 'value' }));
+      const uid = (await ctl('get cm x -o jsonpath={.metadata.uid}')).out;
+      await server.post(`/api/v1/namespaces/${namespace}/events`, {
+        apiVersion: 'v1',
+        kind: 'Event',
+        metadata: { name: 'e' },
+        involvedObject: { kind: 'ConfigMap', namespace, name: 'x', uid },
+        reason: 'Looked',
+        message: 'seen it',
+        type: 'Normal',
+        source: { component: 'tester' },
+        lastTimestamp: new Date().toISOString().replace(/\.\d+/, ''),
+      });
+      const { out } = await ctl('describe cm x');
+      expect(out).toMatch(/^Name: +x\nNamespace: /);
+      expect(out).toContain('value');
+      expect(out).toMatch(/Normal +Looked +\d+s +tester +seen it/);
+      await ctl('create secret generic s --from-literal=pw=hunter2');
+      const secret = (await ctl('describe secret s')).out;
+      expect(secret).toContain('7 bytes');
+      expect(secret).not.toContain(Buffer.from('hunter2').toString('base64'));
+    });
+
+    test('CLIENT-1: watch prints what happens', async () => {
+      const watch = home.start(`get cm -w --output-watch-events --no-headers -n ${namespace}`);
+      await ctl('create -f -', map('seen'));
+      await eventually(async () => watch.out().includes('ADDED'), `ADDED; ${watch.err()}`);
+      await ctl(['patch', 'cm', 'seen', '--type=merge', '-p', '{"data":{"a":"2","b":"3"}}']);
+      await ctl('delete cm seen');
+      await eventually(async () => watch.out().includes('DELETED'), 'DELETED');
+      const types = watch
+        .out()
+        .split('\n')
+        .filter(Boolean)
+        .map((line) => line.split(' ')[0]);
+      expect(types).toEqual(['ADDED', 'MODIFIED', 'DELETED']);
+      await watch.stop();
+    });
+
+    test('CLIENT-1: api-resources, api-versions and version', async () => {
+      const resources = (await home.run('api-resources')).out;
+      expect(resources).toMatch(/^NAME +SHORTNAMES +APIVERSION +NAMESPACED +KIND\n/);
+      expect(resources).toMatch(/configmaps +cm +v1 +true +ConfigMap/);
+      const rbac = dialect.group('rbac.authorization');
+      expect(resources).toMatch(new RegExp(`rolebindings +${rbac}/v1 +true +RoleBinding`));
+      const some = await home.run(`api-resources --api-group=${rbac} -o name`);
+      expect(some.out.split('\n')).toContain(`roles.${rbac}`);
+      expect((await home.run('api-versions')).out.split('\n')).toContain(`${rbac}/v1`);
+      expect((await home.run('version')).out).toMatch(/Server Version: v1\.\d+/);
+    });
+  });
+
+  describe('writing', () => {
+    test('CLIENT-1: patch by every type', async () => {
+      await ctl('create -f -', map('x'));
+      const patch = async (type: string, body: string) =>
+        (await ctl(['patch', 'cm', 'x', `--type=${type}`, '-p', body])).out;
+      expect(await patch('merge', '{"data":{"b":"2"}}')).toBe('configmap/x patched\n');
+      expect(await patch('strategic', '{"data":{"c":"3"}}')).toBe('configmap/x patched\n');
+      const json = '[{"op":"remove","path":"/data/a"}]';
+      expect(await patch('json', json)).toBe('configmap/x patched\n');
+      expect(await patch('merge', '{"data":{"b":"2"}}')).toBe('configmap/x patched (no change)\n');
+      expect((await ctl('get cm x -o jsonpath={.data}')).out).toBe('{"b":"2","c":"3"}');
+    });
+
+    test('CLIENT-1: apply on the server, with conflicts told by owner', async () => {
+      const file = home.write('x.json', map('x', { a: '1', b: '1' }));
+      expect((await ctl(`apply -f ${file}`)).out).toBe('configmap/x serverside-applied\n');
+      const other = await ctl('apply --field-manager=other -f -', map('x', { a: '2', b: '2' }));
+      expect(other.code).toBe(1);
+      expect(other.err).toContain('Apply failed with 2 conflicts: conflict with "svcctl"');
+      expect(other.err).toContain('  - .data.a\n  - .data.b\n');
+      const forced = await ctl(
+        'apply --field-manager=other --force-conflicts -f -',
+        map('x', { a: '2' }),
+      );
+      expect(forced.out).toBe('configmap/x serverside-applied\n');
+      expect((await ctl('get cm x -o jsonpath={.data}')).out).toBe('{"a":"2","b":"1"}');
+    });
+
+    test('CLIENT-1: apply on the client, by the annotation', async () => {
+      const apply = async (data: Record<string, string>) =>
+        (await ctl('apply --client-side -f -', map('x', data))).out;
+      expect(await apply({ a: '1', b: '1' })).toBe('configmap/x created\n');
+      expect(await apply({ a: '1', b: '1' })).toBe('configmap/x unchanged\n');
+      await ctl(['patch', 'cm', 'x', '--type=merge', '-p', '{"data":{"kept":"1"}}']);
+      expect(await apply({ a: '2' })).toBe('configmap/x configured\n');
+      expect((await ctl('get cm x -o jsonpath={.data}')).out).toBe('{"a":"2","kept":"1"}');
+      const { annotations } = JSON.parse((await ctl('get cm x -o json')).out).metadata;
+      const tool = dialectName === 'kubernetes' ? 'kubectl' : 'svcctl';
+      const name = dialect.label('last-applied-configuration', tool);
+      expect(JSON.parse(annotations[name]).data).toEqual({ a: '2' });
+    });
+
+    test('CLIENT-1: apply --prune deletes what is no longer given', async () => {
+      const both = `${map('p1', {}, { set: namespace })}\n---\n${map('p2', {}, { set: namespace })}`;
+      await ctl('apply -f -', both);
+      await ctl('create -f -', map('bystander', {}, { set: namespace }));
+      const one = map('p1', {}, { set: namespace });
+      const pruned = await ctl(`apply -f - --prune -l set=${namespace}`, one);
+      expect(pruned.err).toBe('');
+      expect(pruned.out).toContain('configmap/p2 pruned\n');
+      expect((await ctl('get cm -o name')).out).toBe('configmap/bystander\nconfigmap/p1\n');
+    });
+
+    test('CLIENT-1: diff shows what apply would change', async () => {
+      await ctl('apply -f -', map('x'));
+      const same = await ctl('diff -f -', map('x'));
+      expect(same).toMatchObject({ code: 0, out: '' });
+      const changed = await ctl('diff -f -', map('x', { a: '2' }));
+      expect(changed.code).toBe(1);
+      expect(changed.out).toContain('-  a: "1"\n+  a: "2"\n');
+      expect((await ctl('get cm x -o jsonpath={.data.a}')).out).toBe('1');
+    });
+
+    test('CLIENT-1: edit, label and annotate', async () => {
+      await ctl('create -f -', map('x'));
+      home.edit = (file) => replaceIn(file, 'a: "1"', 'a: "9"');
+      expect((await ctl('edit cm x')).out).toBe('configmap/x edited\n');
+      home.edit = () => {};
+      expect((await ctl('edit cm x')).err).toBe('Edit cancelled, no changes made.\n');
+      expect((await ctl('label cm x tier=gold')).out).toBe('configmap/x labeled\n');
+      expect((await ctl('label cm x tier=tin')).err).toBe(
+        "error: 'tier' already has a value (gold), and --overwrite is false\n",
+      );
+      expect((await ctl('label cm x tier=tin --overwrite')).code).toBe(0);
+      expect((await ctl('annotate cm x note=hi')).out).toBe('configmap/x annotated\n');
+      expect((await ctl('label cm x tier-')).out).toBe('configmap/x unlabeled\n');
+      const { body } = await server.get(`/api/v1/namespaces/${namespace}/configmaps/x`);
+      expect(body.data.a).toBe('9');
+      expect(body.metadata.annotations).toEqual({ note: 'hi' });
+      expect(body.metadata.labels).toBeUndefined();
+    });
+
+    test('CLIENT-1: dry runs store nothing; unknown fields are refused or warned of', async () => {
+      const dry = await ctl('create cm x --from-literal=a=b --dry-run=server -o name');
+      expect(dry).toEqual({ code: 0, out: 'configmap/x\n', err: '' });
+      expect((await ctl('get cm x')).code).toBe(1);
+      const odd = '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"o"},"dta":{}}';
+      const strict = await ctl('create -f -', odd);
+      expect(strict.code).toBe(1);
+      expect(strict.err).toContain('unknown field "dta"');
+      const warned = await ctl('create -f - --validate=warn', odd);
+      expect(warned.code).toBe(0);
+      expect(warned.err).toContain('Warning: unknown field "dta"');
+    });
+
+    test('CLIENT-1: wait for creation, fields and deletion', async () => {
+      const creation = ctl('wait cm/late --for=create --timeout=10s');
+      await ctl('create -f -', map('late'));
+      expect(await creation).toMatchObject({ code: 0, out: 'configmap/late condition met\n' });
+      const change = ctl('wait cm/late --for=jsonpath={.data.a}=2 --timeout=10s');
+      await ctl(['patch', 'cm', 'late', '--type=merge', '-p', '{"data":{"a":"2"}}']);
+      expect((await change).code).toBe(0);
+      const deletion = ctl('wait cm/late --for=delete --timeout=10s');
+      await ctl('delete cm late');
+      expect((await deletion).code).toBe(0);
+      await ctl('create -f -', map('never'));
+      expect((await ctl('wait cm/never --for=jsonpath={.data.z} --timeout=50ms')).err).toBe(
+        'error: timed out waiting for the condition on configmaps/never\n',
+      );
+    });
+
+    test('CLIENT-1: roles and bindings from flags', async () => {
+      expect((await ctl('create role r --verb=get,list --resource=pods')).code).toBe(0);
+      const bound = await ctl('create rolebinding b --role=r --user=jane --group=dev');
+      expect(bound.out).toBe(`rolebinding.${dialect.group('rbac.authorization')}/b created\n`);
+      const { body } = await server.get(
+        `/apis/${dialect.group('rbac.authorization')}/v1/namespaces/${namespace}/rolebindings/b`,
+      );
+      expect(body.subjects.map((one: { name: string }) => one.name)).toEqual(['jane', 'dev']);
+      expect((await ctl('create namespace made-by-hand')).out).toBe(
+        'namespace/made-by-hand created\n',
+      );
+    });
+  });
+
+  describe('oneself', () => {
+    test('CLIENT-1: auth can-i and whoami', async () => {
+      const { body: made } = await server.get('/apis');
+      expect(made.kind).toBe('APIGroupList');
+      expect(await ctl('auth can-i create pods')).toEqual({ code: 0, out: 'yes\n', err: '' });
+      const who = (await ctl('auth whoami')).out;
+      expect(who).toMatch(/Username +system:admin\n/);
+      expect(who).toMatch(/Groups +\[system:masters system:authenticated\]/);
+      const anonymous = await home.run([
+        ...`auth whoami --server=${server.url} --insecure-skip-tls-verify=true`.split(' '),
+        '--kubeconfig=/dev/null',
+      ]);
+      expect(anonymous.code).toBe(1);
+      expect(anonymous.err).toContain('Forbidden');
+      const list = (await ctl('auth can-i --list')).out;
+      expect(list).toMatch(/^Resources +Non-Resource URLs +Resource Names +Verbs\n/);
+      expect(list).toContain('[*]');
+    });
+
+    test('CLIENT-1: contexts of the kubeconfig', async () => {
+      expect((await home.run('config current-context')).out).toBe('admin\n');
+      expect((await home.run('config get-contexts -o name')).out).toBe('admin\n');
+      await home.run(
+        `config set-context team --cluster=admin --user=admin --namespace=${namespace}`,
+      );
+      await ctl('create -f -', map('there'));
+      expect((await home.run('get cm -o name --context team')).out).toBe('configmap/there\n');
+      expect((await home.run('config use-context team')).out).toBe('Switched to context "team".\n');
+      expect((await home.run('get cm -o name')).out).toBe('configmap/there\n');
+      expect((await home.run('config view')).out).not.toContain('test-admin-token');
+      await home.run('config use-context admin');
+      const kept = readFileSync(join(home.folder, 'config'), 'utf8');
+      expect(kept).toContain('test-admin-token');
+      const wrong = await home.run('get cm --token=wrong');
+      expect(wrong.code).toBe(1);
+      expect(wrong.err).toContain('You must be logged in to the server');
+    });
+  });
+});
