@@ -1,4 +1,4 @@
 /** The web console, as files that a server serves. */
 
 export { loadStaticFiles } from './lazy.ts';
-export type { StaticFiles } from './static-files.ts';
+export { consolePath, createStaticFiles, type StaticFiles } from './static-files.ts';
