@@ -14,7 +14,6 @@ beforeAll(async () => {
   server = await startTestServer({ dialect: 'kubernetes' });
 });
 afterAll(() => server.stop());
-
 const core = 'io.k8s.api.core.v1.';
 const machinery = 'io.k8s.apimachinery.pkg.';
 const meta = `${machinery}apis.meta.v1.`;
