@@ -20,16 +20,37 @@ function row({ program, version, what, reference, wheelhouse }) {
   return `| ${[program, version, what, reference, wheelhouse].map(cell).join(' | ')} |`;
 }
 
-function differencesOf({ program, differences }) {
-  if (differences.length === 0) return [];
-  const entries = differences.map(({ what, reason }) => `- ${what} ${reason}`);
-  return ['', `### ${program}`, '', ...entries];
+/** The differences of one program, each once, with the versions that it does not share with all. */
+function differencesOf(results) {
+  const versionsByEntry = new Map();
+  for (const { version, differences } of results) {
+    for (const { what, reason } of differences) {
+      const entry = `${what} ${reason}`;
+      versionsByEntry.set(entry, [...(versionsByEntry.get(entry) ?? []), version]);
+    }
+  }
+  return [...versionsByEntry].map(([entry, versions]) =>
+    versions.length === results.length ? `- ${entry}` : `- With ${versions.join(', ')}: ${entry}`,
+  );
+}
+
+function section([program, results]) {
+  const entries = differencesOf(results);
+  return entries.length === 0 ? [] : ['', `### ${program}`, '', ...entries];
+}
+
+function byProgram(results) {
+  const groups = new Map();
+  for (const result of results) {
+    groups.set(result.program, [...(groups.get(result.program) ?? []), result]);
+  }
+  return [...groups];
 }
 
 /** The page as it should be. */
 export function clientsPage() {
   const results = storedResults();
-  const left = results.flatMap(differencesOf);
+  const left = byProgram(results).flatMap(section);
   return [
     introduction,
     '| Program | Version | What ran | Reference | Wheelhouse |',

@@ -1,5 +1,6 @@
 // Plays the kubelets of a few nodes: Pods that are bound to them run, become ready, succeed or
-// fail, and go away when they are deleted. No container is ever started.
+// fail, and go away when they are deleted. No container is ever started; `processes` may start
+// local programs in place of a few.
 import { call, pause } from './servers.mjs';
 
 const everyMs = 300;
@@ -62,16 +63,24 @@ function podStatus(pod, { phase, address }) {
   };
 }
 
+const noProcesses = {
+  start: async () => true,
+  end: async () => {},
+  tick: async () => {},
+  stop: async () => {},
+};
+
 /**
  * Starts playing.
  *
  * @param options.names names of the nodes
+ * @param options.processes what `playProcesses` returns; by default no Pod has a process
  * @returns `stop`, which resolves when nothing is sent any more, and `errors`, the answers other
  *   than 2xx, 404, and 409
  */
-export function playNodes(server, { names }) {
+export function playNodes(server, { names, processes = noProcesses }) {
   let isOver = false;
-  let addresses = 0;
+  const addresses = new Map();
   const errors = [];
   const send = async (request) => {
     const answer = await call(server, request);
@@ -95,9 +104,15 @@ export function playNodes(server, { names }) {
     const path = `/api/v1/nodes/${name}/status`;
     await send({ method: 'PATCH', path, body: { status: nodeStatus() } });
   };
+  const addressOf = (uid) => {
+    if (!addresses.has(uid)) addresses.set(uid, addresses.size + 1);
+    const number = addresses.get(uid);
+    return `10.244.${number >> 8}.${number & 255}`;
+  };
   const follow = async (pod) => {
     const path = `/api/v1/namespaces/${pod.metadata.namespace}/pods/${pod.metadata.name}`;
     if (pod.metadata.deletionTimestamp !== undefined) {
+      await processes.end(pod.metadata.uid);
       const preconditions = { uid: pod.metadata.uid };
       const body = { kind: 'DeleteOptions', apiVersion: 'v1', gracePeriodSeconds: 0 };
       await send({ method: 'DELETE', path, body: { ...body, preconditions } });
@@ -108,8 +123,8 @@ export function playNodes(server, { names }) {
     const ended = { succeed: 'Succeeded', fail: 'Failed' }[outcomeOf(pod)];
     const next = phase === 'Pending' ? 'Running' : (ended ?? phase);
     if (next === phase) return;
-    addresses += phase === 'Pending' ? 1 : 0;
-    const address = pod.status?.podIP ?? `10.244.${addresses >> 8}.${addresses & 255}`;
+    const address = pod.status?.podIP ?? addressOf(pod.metadata.uid);
+    if (!(await processes.start(pod, { address }))) return;
     const status = podStatus(pod, { phase: next, address });
     await send({ method: 'PATCH', path: `${path}/status`, body: { status } });
   };
@@ -125,12 +140,14 @@ export function playNodes(server, { names }) {
       for (const pod of body.items ?? []) {
         if (names.includes(pod.spec.nodeName)) await follow(pod);
       }
+      await processes.tick();
       await pause(everyMs);
     }
   })().catch((error) => errors.push(String(error)));
   const stop = async () => {
     isOver = true;
     await playing;
+    await processes.stop();
   };
   return { stop, errors };
 }

@@ -115,12 +115,17 @@ function writeCredentials(directory) {
   const signer = ['-CA', at('ca.crt'), '-CAkey', at('ca.key'), '-CAcreateserial', '-days', '30'];
   const signed = ['-extfile', at('serving.ext'), '-out', at('serving.crt')];
   openssl('x509', '-req', '-in', at('serving.csr'), ...signer, ...signed);
+  const proxyKeys = ['-newkey', 'rsa:2048', '-nodes', '-keyout', at('proxy.key')];
+  openssl('req', ...proxyKeys, '-out', at('proxy.csr'), '-subj', '/CN=front-proxy-client');
+  openssl('x509', '-req', '-in', at('proxy.csr'), ...signer, '-out', at('proxy.crt'));
   writeFileSync(at('tokens.csv'), `${token},admin,admin,"system:masters"\n`);
 }
 
 function commonFlags({ directory, port, flags }) {
   const at = (name) => join(directory, name);
-  return [
+  const nameOf = (flag) => flag.slice(0, flag.indexOf('='));
+  const replaced = new Set(flags.map(nameOf));
+  const common = [
     '--bind-address=127.0.0.1',
     `--secure-port=${port}`,
     `--tls-cert-file=${at('serving.crt')}`,
@@ -131,10 +136,17 @@ function commonFlags({ directory, port, flags }) {
     '--service-cluster-ip-range=10.0.0.0/24',
     `--token-auth-file=${at('tokens.csv')}`,
     `--client-ca-file=${at('ca.crt')}`,
+    `--requestheader-client-ca-file=${at('ca.crt')}`,
+    '--requestheader-username-headers=X-Remote-User',
+    '--requestheader-group-headers=X-Remote-Group',
+    '--requestheader-extra-headers-prefix=X-Remote-Extra-',
+    '--requestheader-allowed-names=front-proxy-client',
+    `--proxy-client-cert-file=${at('proxy.crt')}`,
+    `--proxy-client-key-file=${at('proxy.key')}`,
     '--authorization-mode=Node,RBAC',
     '--allow-privileged=true',
-    ...flags,
   ];
+  return [...common.filter((flag) => !replaced.has(nameOf(flag))), ...flags];
 }
 
 function writeKubeconfig({ path, url, directory }) {

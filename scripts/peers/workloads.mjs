@@ -1,18 +1,12 @@
 // Runs kube-controller-manager and kube-scheduler, with played nodes, against both servers and
 // compares what becomes of workloads and what the two programs log.
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
+import { haveControllers, startControllers } from './controllers.mjs';
 import { playNodes } from './played-nodes.mjs';
 import { storedResult, writeResult } from './results.mjs';
-import { onBoth, programPath, startProgram } from './servers.mjs';
+import { onBoth } from './servers.mjs';
 import { playScenarios } from './workload-scenarios.mjs';
-
-const manager = programPath({
-  variable: 'KUBE_CONTROLLER_MANAGER',
-  name: 'kube-controller-manager',
-});
-const scheduler = programPath({ variable: 'KUBE_SCHEDULER', name: 'kube-scheduler' });
 
 /**
  * What a program logs when another writer was faster; which of these lines appear depends on the
@@ -44,34 +38,8 @@ function errorLines(path) {
   return [...new Set(plain)].sort();
 }
 
-function startControllers(server) {
-  const at = (name) => join(server.directory, name);
-  const common = [
-    `--kubeconfig=${server.kubeconfig}`,
-    `--authentication-kubeconfig=${server.kubeconfig}`,
-    `--authorization-kubeconfig=${server.kubeconfig}`,
-    '--bind-address=127.0.0.1',
-    '--secure-port=0',
-  ];
-  const signing = [
-    `--service-account-private-key-file=${at('sa.key')}`,
-    `--root-ca-file=${at('ca.crt')}`,
-    `--cluster-signing-cert-file=${at('ca.crt')}`,
-    `--cluster-signing-key-file=${at('ca.key')}`,
-    '--use-service-account-credentials=true',
-    // A controller of one vendor's build alone, for which no other server has a role.
-    '--controllers=*,-service-ca-certificate-publisher-controller',
-  ];
-  const logs = { manager: at('manager.log'), scheduler: at('scheduler.log') };
-  const programs = [
-    startProgram({ command: manager, args: [...common, ...signing], log: logs.manager }),
-    startProgram({ command: scheduler, args: common, log: logs.scheduler }),
-  ];
-  return { programs, logs };
-}
-
 async function play(server) {
-  const { programs, logs } = startControllers(server);
+  const { programs, logs, stop } = startControllers(server);
   const nodes = playNodes(server, { names: ['peer-0', 'peer-1'] });
   try {
     const states = await playScenarios(server);
@@ -84,7 +52,7 @@ async function play(server) {
     };
   } finally {
     await nodes.stop();
-    for (const program of programs) await program.stop();
+    await stop();
   }
 }
 
@@ -112,7 +80,7 @@ function differences({ reference, wheelhouse }) {
   return found;
 }
 
-if (manager === undefined || scheduler === undefined) {
+if (!haveControllers) {
   console.log('skipped: workloads need KUBE_CONTROLLER_MANAGER and KUBE_SCHEDULER (see README.md)');
 } else {
   const results = await onBoth(play);

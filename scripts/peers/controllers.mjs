@@ -1,0 +1,48 @@
+// Starts kube-controller-manager and kube-scheduler against a server.
+import { join } from 'node:path';
+import { programPath, startProgram } from './servers.mjs';
+
+const manager = programPath({
+  variable: 'KUBE_CONTROLLER_MANAGER',
+  name: 'kube-controller-manager',
+});
+const scheduler = programPath({ variable: 'KUBE_SCHEDULER', name: 'kube-scheduler' });
+
+/** Whether both programs are there. */
+export const haveControllers = manager !== undefined && scheduler !== undefined;
+
+/**
+ * Starts both programs with a server's credentials.
+ *
+ * @param options.flags flags of kube-controller-manager beside the usual ones
+ * @returns the programs, the paths of their logs, and `stop`
+ */
+export function startControllers(server, { flags = [] } = {}) {
+  const at = (name) => join(server.directory, name);
+  const common = [
+    `--kubeconfig=${server.kubeconfig}`,
+    `--authentication-kubeconfig=${server.kubeconfig}`,
+    `--authorization-kubeconfig=${server.kubeconfig}`,
+    '--bind-address=127.0.0.1',
+    '--secure-port=0',
+  ];
+  const signing = [
+    `--service-account-private-key-file=${at('sa.key')}`,
+    `--root-ca-file=${at('ca.crt')}`,
+    `--cluster-signing-cert-file=${at('ca.crt')}`,
+    `--cluster-signing-key-file=${at('ca.key')}`,
+    '--use-service-account-credentials=true',
+    // A controller of one vendor's build alone, for which no other server has a role.
+    '--controllers=*,-service-ca-certificate-publisher-controller',
+  ];
+  const logs = { manager: at('manager.log'), scheduler: at('scheduler.log') };
+  const args = [...common, ...signing, ...flags];
+  const programs = [
+    startProgram({ command: manager, args, log: logs.manager }),
+    startProgram({ command: scheduler, args: common, log: logs.scheduler }),
+  ];
+  const stop = async () => {
+    for (const program of programs) await program.stop();
+  };
+  return { programs, logs, stop };
+}

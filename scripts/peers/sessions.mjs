@@ -1,0 +1,90 @@
+// What the sessions of command-line programs and of client libraries share: output without what
+// differs from run to run, and the comparison of two outputs.
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { storedResult, writeResult } from './results.mjs';
+
+const folder = dirname(fileURLToPath(import.meta.url));
+
+/** The lines of a file of this folder that are neither empty nor comments. */
+export function sessionLines(name) {
+  const lines = readFileSync(join(folder, name), 'utf8').split('\n');
+  return lines.filter((line) => line !== '' && !line.startsWith('#'));
+}
+
+/** The words of a line; `+` stands for a space inside a word. */
+export function wordsOf(line) {
+  return line.split(' ').map((word) => word.replaceAll('+', ' ').replace(/^\s$/, '+'));
+}
+
+/** The output without names, times, addresses, and numbers that differ from run to run. */
+export function plain(output, server) {
+  return output
+    .replaceAll(server.directory, 'DIR')
+    .replace(/127\.0\.0\.1:\d+/g, 'HOST')
+    .replace(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g, 'UID')
+    .replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)/g, 'TIME')
+    .replace(/\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}/g, 'TIME')
+    .replace(/\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT/g, 'TIME')
+    .replace(/\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}/g, 'TIME')
+    .replace(/(resourceVersion\W+|Resource Version: +)\d+/g, '$1RV')
+    .replace(/(Too large resource version: \d+, current: )\d+/g, '$1RV')
+    .replace(/(LIVE|MERGED)-\d+/g, '$1')
+    .replace(/\d{4}[-/]\d\d[-/]\d\d \d\d:\d\d:\d\d(\.\d+)?( [+-]\d{4})?( UTC)?/g, 'TIME')
+    .replaceAll(new URL(server.url).port, 'PORT')
+    .replace(/\b10\.0\.0\.\d+\b/g, 'CLUSTER-IP')
+    .replace(/eyJ[\w.-]+/g, 'TOKEN')
+    .replace(/:3\d{4}\//g, ':NODE-PORT/')
+    .replace(/(?<=\s)(\d+[smh])+(?=\s|$)/gm, 'AGE')
+    .replace(/<unknown>|<invalid>/g, 'AGE')
+    .replace(/[IWE]\d{4} [\d:.]+\s+\d+ /g, 'LOG ')
+    .replace(/ +/g, ' ')
+    .replace(/ \t/g, '\t');
+}
+
+function lineDifferences(there, here) {
+  const [left, right] = [there, here].map((text) => text.split('\n'));
+  const missing = left.filter((line) => !right.includes(line)).map((line) => `  - ${line}`);
+  const extra = right.filter((line) => !left.includes(line)).map((line) => `  + ${line}`);
+  return [...missing.slice(0, 12), ...extra.slice(0, 12)];
+}
+
+function keepOutputs(name, sides) {
+  const to = mkdtempSync(join(tmpdir(), `peers-${name}-`));
+  for (const [side, outputs] of Object.entries(sides)) {
+    const steps = Object.entries(outputs).map(([step, output]) => `## ${step}\n${output}`);
+    writeFileSync(join(to, `${side}.txt`), steps.join('\n'));
+  }
+  console.log(`outputs are in ${to}`);
+}
+
+/**
+ * Compares the outputs of a session, by step, prints the differences, and writes the results.
+ *
+ * @param options.sides the outputs of `reference` and `wheelhouse`; nothing is compared when one
+ *   of them is missing
+ * @param options.step what a step is called, in the plural
+ */
+export function compareSession({ name, program, version, script, what, step, sides }) {
+  const { reference, wheelhouse } = sides;
+  if (process.env.PEERS_KEEP) keepOutputs(name, sides);
+  if (reference === undefined || wheelhouse === undefined) return;
+  const all = [...new Set([...Object.keys(reference), ...Object.keys(wheelhouse)])];
+  const different = all.filter((one) => wheelhouse[one] !== reference[one]);
+  for (const one of different) {
+    const [there, here] = [reference[one] ?? 'never run', wheelhouse[one] ?? 'never run'];
+    console.log([`${name} ${one}`, ...lineDifferences(there, here)].join('\n'));
+  }
+  const same = all.length - different.length;
+  writeResult(name, {
+    program,
+    version,
+    script,
+    what: `${what} of ${all.length} ${step}, their output compared line by line.`,
+    reference: `${Object.keys(reference).length} ${step}`,
+    wheelhouse: `${same} of ${all.length} ${step} print the same`,
+    differences: storedResult(name)?.differences ?? [],
+  });
+}
