@@ -5,14 +5,16 @@ import { brotliCompressSync, constants } from 'node:zlib';
 
 /**
  * Plugin of esbuild: in place of the module that reads the description files comes one that holds
- * the same text compressed, and unpacks it when it is called.
+ * what it gives, compressed, and unpacks it when it is called. Files that are not in order fail the
+ * build.
  */
 export const packedDescriptions = {
   name: 'packed-descriptions',
   setup(build) {
-    build.onLoad({ filter: /[/\\]descriptions[/\\]texts\.ts$/ }, ({ path }) => {
+    build.onLoad({ filter: /[/\\]descriptions[/\\]texts\.ts$/ }, async ({ path }) => {
       const params = { [constants.BROTLI_PARAM_MODE]: constants.BROTLI_MODE_TEXT };
-      const packed = brotliCompressSync(textsIn(dirname(path)), { params }).toString('base64');
+      const texts = await textsIn(dirname(path), build.esbuild);
+      const packed = brotliCompressSync(texts, { params }).toString('base64');
       const contents = [
         "import { brotliDecompressSync } from 'node:zlib';",
         'export const descriptionTexts = () =>',
@@ -23,9 +25,15 @@ export const packedDescriptions = {
   },
 };
 
-function textsIn(folder) {
-  const files = readdirSync(folder).filter((name) => name.endsWith('.txt'));
-  return files
-    .map((name) => `@${name.slice(0, -'.txt'.length)}\n${readFileSync(join(folder, name), 'utf8')}`)
-    .join('\n');
+async function textsIn(folder, esbuild) {
+  const source = readFileSync(join(folder, 'resolve.ts'), 'utf8');
+  const { code } = await esbuild.transform(source, { loader: 'ts' });
+  const encoded = Buffer.from(code).toString('base64');
+  const { resolvedDescriptions } = await import(`data:text/javascript;base64,${encoded}`);
+  const names = readdirSync(folder).filter((name) => name.endsWith('.txt'));
+  const files = names.map((name) => ({
+    group: name.slice(0, -'.txt'.length),
+    text: readFileSync(join(folder, name), 'utf8'),
+  }));
+  return resolvedDescriptions(files);
 }

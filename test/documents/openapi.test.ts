@@ -390,10 +390,10 @@ describe('what documents say', () => {
 
   test('API-12: schemas of built-in kinds have upstream’s names and marks', async () => {
     const { schemas } = (await part('api/v1')).components;
-    expect(schemas[`${core}Pod`]['x-kubernetes-group-version-kind']).toEqual([
-      { group: '', version: 'v1', kind: 'Pod' },
-    ]);
-    expect(schemas[`${core}Pod`].properties.metadata).toEqual({ ...metadataOfAll, default: {} });
+    const pod = schemas[`${core}Pod`];
+    const podKind = { group: '', version: 'v1', kind: 'Pod' };
+    expect(pod['x-kubernetes-group-version-kind']).toEqual([podKind]);
+    expect(pod.properties.metadata).toEqual({ ...metadataOfAll, default: {} });
     expect(schemas[`${core}ContainerPort`]).toMatchObject({
       required: ['containerPort'],
       properties: {
@@ -617,8 +617,7 @@ describe('custom kinds', () => {
     expect(tab['x-kubernetes-selectable-fields']).toEqual([{ fieldPath: 'spec.image' }]);
     const { spec, apiVersion, kind, metadata } = tab.properties;
     const told = { description, type: 'string' };
-    expect([apiVersion, kind]).toEqual([told, told]);
-    expect(metadata).toEqual(metadataOfAll);
+    expect([apiVersion, kind, metadata]).toEqual([told, told, metadataOfAll]);
     expect(tab).toMatchObject({
       description: 'A tab.',
       required: ['spec'],

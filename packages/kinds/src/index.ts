@@ -50,7 +50,11 @@ export { type CustomKindDeps, type CustomResourceDef, fromCrd } from './custom/f
 export type { RuleCompiler } from './custom/strategy.ts';
 export { compareVersions } from './custom/version-order.ts';
 export { defineKind } from './define.ts';
-export { type Descriptions, describedIn } from './descriptions/descriptions.ts';
+export {
+  type Descriptions,
+  describedIn,
+  type TypeDescriptions,
+} from './descriptions/descriptions.ts';
 export { groupStems, hasStructFacts, splitTypeName, structFacts } from './facts.ts';
 export { type GateEntry, type GateStage, gateTable } from './features/feature-gate-table.ts';
 export { defaultFeatures, type Features, type GateName } from './features/features.ts';

@@ -1,170 +1,92 @@
 import type { Dialect } from '@wheelhouse/machinery';
-import { structFacts } from '../facts.ts';
+import { splitTypeName, structFacts } from '../facts.ts';
 import { descriptionTexts } from './texts.ts';
 
-/**
- * Descriptions of built-in types and their fields, as OpenAPI documents publish them (PLANE-8).
- *
- * A file describes the types of one group. A line is `Type: text` or `Type.field: text`; in front
- * of it, `v2.` limits the line to a version. `=Type` and `=Type.field`, with the group in front
- * where it is another (`=meta.Condition`), stand for the text of another line. `Type.*: =Other`
- * takes the fields that have no line of their own from another type. A text names what differs
- * between dialects in braces, see `dialectWords`.
- */
+/** Members that all kinds have. */
+export type KindMember = 'apiVersion' | 'kind' | 'metadata';
+
+/** The descriptions of one type and its fields. */
+export interface TypeDescriptions {
+  /** Undefined where there is none. */
+  readonly text: string | undefined;
+  /** Undefined for a field without one. */
+  field(name: string): string | undefined;
+}
+
+/** Descriptions of built-in types and their fields, as OpenAPI documents publish them (PLANE-8). */
 export interface Descriptions {
-  /** The text of a type by its full name (`core.v1.Pod`); undefined where there is none. */
-  ofType(typeName: string): string | undefined;
-  /** The text of a type's field. */
-  ofField(typeName: string, field: string): string | undefined;
+  /** Those of a type by its full name (`core.v1.Pod`); all versions of a type have the same. */
+  ofType(typeName: string): TypeDescriptions;
   /** The text of a member that all kinds have. */
-  ofEveryKind(member: 'apiVersion' | 'kind' | 'metadata'): string | undefined;
+  ofKind(member: KindMember): string | undefined;
   /** The text of the list of a kind, or of a member of that list. */
   ofList(kind: string, member?: 'items' | 'metadata'): string | undefined;
 }
 
-/** How many types may stand behind each other with `Type.*`, so that a circle of them ends. */
-const depthMax = 4;
-
-/** Lines by `group.Type`, `group.Type.field` and `group.v2.Type.field`, without the dialect. */
-let lines: ReadonlyMap<string, string> | undefined;
+/** Without the words of a dialect; undefined before the first use. */
+let texts: string | undefined;
 
 /** The descriptions in a dialect's words. Unpacks them at the first use, which takes milliseconds. */
 export function describedIn(dialect: Dialect): Descriptions {
-  lines ??= linesOf(descriptionTexts());
-  const finder = new Finder(lines);
-  const worded = (text: string | undefined) => text && inDialect(dialect, text);
-  return {
-    ofType: (typeName) => worded(finder.type(splitType(typeName))),
-    ofField: (typeName, field) => worded(finder.field(splitType(typeName), field)),
-    ofEveryKind: (member) => worded(finder.everyKind(member)),
-    ofList: (kind, member) => worded(finder.list(kind, member)),
-  };
-}
-
-interface TypePlace {
-  readonly group: string;
-  readonly version: string;
-  readonly name: string;
-  /** Whether it has the members that all kinds have; types without facts are taken for kinds. */
-  readonly isKind: boolean;
-}
-
-/** `core.v1.Pod` has a version, `resource.Quantity` has none. */
-function splitType(typeName: string): TypePlace {
-  const [group = '', second = '', third] = typeName.split('.');
-  const isKind = structFacts(typeName)?.isKind ?? true;
-  return third === undefined
-    ? { group, version: '', name: second, isKind }
-    : { group, version: second, name: third, isKind };
-}
-
-/** Parses the text of `descriptionTexts`. Lines without a colon are not descriptions. */
-function linesOf(texts: string): ReadonlyMap<string, string> {
-  const found = new Map<string, string>();
-  let group = '';
-  for (const line of texts.split('\n')) {
-    if (line.startsWith('@')) group = line.slice(1);
-    const colon = line.indexOf(': ');
-    if (colon >= 0) found.set(`${group}.${line.slice(0, colon)}`, line.slice(colon + 2));
+  texts ??= descriptionTexts();
+  const lines = new Map<string, string>();
+  for (const line of inDialect(dialect, texts).split('\n')) {
+    lines.set(line.slice(0, line.indexOf('\t')), line);
   }
+  const everyKind = textsOf(lines.get('meta.Kind'));
+  const everyList = textsOf(lines.get('meta.List'));
+  const ofKind = (member: KindMember) => everyKind.get(member);
+  const ofList = (kind: string, member: 'items' | 'metadata' | '' = '') =>
+    everyList.get(member)?.replaceAll('{item}', kind);
+  /** A member that the type has as a kind, or as a list of a kind. */
+  const shared = (typeName: string, field: string): string | undefined => {
+    if (structFacts(typeName)?.isKind === false) return undefined;
+    const item = itemOf(typeName);
+    if (item !== undefined && (field === 'items' || field === 'metadata')) {
+      return ofList(item, field);
+    }
+    const isOfKinds = field === 'apiVersion' || field === 'kind' || field === 'metadata';
+    return isOfKinds ? ofKind(field) : undefined;
+  };
+  const ofType = (typeName: string): TypeDescriptions => {
+    const fields = textsOf(lines.get(lineName(typeName)));
+    const item = fields.get('') === undefined ? itemOf(typeName) : undefined;
+    return {
+      text: item === undefined ? fields.get('') : ofList(item),
+      field: (name) => fields.get(name) ?? shared(typeName, name),
+    };
+  };
+  return { ofType, ofKind, ofList };
+}
+
+/** The texts of a line that `resolvedDescriptions` gives, by field; the type's own is under `''`. */
+function textsOf(line: string | undefined): ReadonlyMap<string, string> {
+  const found = new Map<string, string>();
+  const [, own = '', ...fields] = line?.split('\t') ?? [];
+  if (own !== '') found.set('', own);
+  for (let at = 0; at < fields.length; at += 2) found.set(fields[at] ?? '', fields[at + 1] ?? '');
   return found;
 }
 
-class Finder {
-  readonly #lines: ReadonlyMap<string, string>;
-
-  constructor(found: ReadonlyMap<string, string>) {
-    this.#lines = found;
-  }
-
-  type(place: TypePlace): string | undefined {
-    const own = this.#text(place, '');
-    if (own !== undefined) return own;
-    const item = itemOf(place.name);
-    return item === undefined ? undefined : this.list(item);
-  }
-
-  field(place: TypePlace, field: string): string | undefined {
-    return this.#ownField(place, field) ?? this.#sharedField(place, field);
-  }
-
-  everyKind(member: 'apiVersion' | 'kind' | 'metadata'): string | undefined {
-    return this.#lines.get(`meta.Kind.${member}`);
-  }
-
-  list(item: string, member?: 'items' | 'metadata'): string | undefined {
-    const line = this.#lines.get(member === undefined ? 'meta.List' : `meta.List.${member}`);
-    return line?.replaceAll('{item}', item);
-  }
-
-  #ownField(start: TypePlace, field: string): string | undefined {
-    let place = start;
-    for (let depth = 0; depth < depthMax; depth += 1) {
-      const text = this.#text(place, `.${field}`);
-      if (text !== undefined) return text;
-      const other = this.#line(place, '.*');
-      if (other === undefined) return undefined;
-      place = referred(place, other).place;
-    }
-    return undefined;
-  }
-
-  /** Members that all kinds, or all lists, have. */
-  #sharedField({ name, isKind }: TypePlace, field: string): string | undefined {
-    if (!isKind) return undefined;
-    const item = itemOf(name);
-    const isOfLists = field === 'items' || field === 'metadata';
-    if (item !== undefined && isOfLists) return this.list(item, field);
-    const isOfKinds = field === 'apiVersion' || field === 'kind' || field === 'metadata';
-    return isOfKinds ? this.everyKind(field) : undefined;
-  }
-
-  #text(place: TypePlace, end: string): string | undefined {
-    const line = this.#line(place, end);
-    if (line === undefined || !line.startsWith('=')) return line;
-    const { place: other, field } = referred(place, line);
-    return this.#line(other, field === undefined ? '' : `.${field}`);
-  }
-
-  #line({ group, version, name }: TypePlace, end: string): string | undefined {
-    const ofVersion = this.#lines.get(`${group}.${version}.${name}${end}`);
-    return ofVersion ?? this.#lines.get(`${group}.${name}${end}`);
-  }
+/** `core.v1.Pod` -> `core.Pod`; some types have no version (`resource.Quantity`). */
+function lineName(typeName: string): string {
+  const { groupVersion, name } = splitTypeName(typeName);
+  const dot = groupVersion.indexOf('.');
+  return `${dot < 0 ? groupVersion : groupVersion.slice(0, dot)}.${name}`;
 }
 
-/** The item's kind by the name of a list's: `PodList` -> `Pod`. */
-function itemOf(name: string): string | undefined {
+/** The item's kind by the name of a list's: `core.v1.PodList` -> `Pod`. */
+function itemOf(typeName: string): string | undefined {
+  const { name } = splitTypeName(typeName);
   return name.length > 'List'.length && name.endsWith('List') ? name.slice(0, -4) : undefined;
 }
 
-/** What `=Type`, `=Type.field`, `=group.Type` or `=group.Type.field` leads to. */
-function referred(
-  from: TypePlace,
-  line: string,
-): { readonly place: TypePlace; readonly field: string | undefined } {
-  const [first = '', ...rest] = line.slice(1).split('.');
-  const isGroup = /^[a-z]/.test(first);
-  const [name = '', field] = isGroup ? rest : [first, ...rest];
-  const group = isGroup ? first : from.group;
-  return { place: { ...from, group, name }, field };
-}
-
-/** Replaces the words in braces that `dialectWords` has; others stay as they are. */
+/** Texts name in braces what differs between dialects. */
 function inDialect(dialect: Dialect, text: string): string {
-  if (!text.includes('{')) return text;
-  return text.replace(
-    /\{(\w+)\}/g,
-    (whole, word: string) => dialectWords[word]?.(dialect) ?? whole,
-  );
+  const words: Readonly<Record<string, string>> = {
+    domain: dialect.labelDomain,
+    groups: dialect.groupSuffix,
+    tool: dialect.tool,
+  };
+  return text.replace(/\{(\w+)\}/g, (whole, word: string) => words[word] ?? whole);
 }
-
-const dialectWords: Readonly<Record<string, (dialect: Dialect) => string>> = {
-  /** Domain of labels and annotations. */
-  domain: ({ labelDomain }) => labelDomain,
-  /** Ends the groups' names. */
-  groups: ({ groupSuffix }) => groupSuffix,
-  /** Ahead of system namespaces: `{prefix}system`. */
-  prefix: ({ namespacePrefix }) => namespacePrefix,
-  /** The command-line client. */
-  tool: ({ tool }) => tool,
-};

@@ -1,15 +1,16 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { resolvedDescriptions } from './resolve.ts';
 
 /**
- * The description files of this folder as one text: each file's lines behind `@` and its name
- * without the ending. The build replaces this module by one that holds the text compressed.
+ * What `resolvedDescriptions` makes of the files of this folder. The build puts a module in this
+ * one's place that holds it compressed.
  */
 export function descriptionTexts(): string {
   const folder = new URL('.', import.meta.url);
-  const files = readdirSync(folder).filter((name) => name.endsWith('.txt'));
-  return files
-    .map(
-      (name) => `@${name.slice(0, -'.txt'.length)}\n${readFileSync(new URL(name, folder), 'utf8')}`,
-    )
-    .join('\n');
+  const names = readdirSync(folder).filter((name) => name.endsWith('.txt'));
+  const files = names.map((name) => ({
+    group: name.slice(0, -'.txt'.length),
+    text: readFileSync(new URL(name, folder), 'utf8'),
+  }));
+  return resolvedDescriptions(files);
 }

@@ -1,5 +1,10 @@
 import { jsonText } from '@wheelhouse/codec';
-import { type Descriptions, hasStructFacts, schemaOf } from '@wheelhouse/kinds';
+import {
+  type Descriptions,
+  hasStructFacts,
+  schemaOf,
+  type TypeDescriptions,
+} from '@wheelhouse/kinds';
 import { type Dialect, type JsonObject, type JsonValue, setMember } from '@wheelhouse/machinery';
 import { anySchema, type Property, resolved, type Schema, saysNothing } from '@wheelhouse/schema';
 import { objectText } from './json-text.ts';
@@ -141,17 +146,17 @@ export function withRef(
 export function definitionText(context: SchemaContext, schema: Schema, more: JsonObject): string {
   const { typed, properties } = schema;
   const { type, ...rest } = inlineJson(context, schema);
-  const text = schema.typeName && context.descriptions.ofType(schema.typeName);
-  const description = described(text || undefined);
+  const texts = context.descriptions.ofType(schema.typeName ?? '');
+  const description = described(texts.text);
   if (typed !== true || properties === undefined || properties.size === 0) {
     const typeJson: JsonObject = type === undefined ? {} : { type };
     return jsonText({ ...description, ...typeJson, ...rest, ...more });
   }
   const behind = Object.entries({ ...rest, ...more });
   return objectText({
-    description: text && jsonText(text),
+    description: texts.text && jsonText(texts.text),
     type: jsonText(type),
-    properties: typedProperties(context, schema.typeName ?? '', properties),
+    properties: typedProperties(context, texts, properties),
     ...Object.fromEntries(behind.map(([name, value]) => [name, jsonText(value)])),
   });
 }
@@ -199,7 +204,7 @@ function leafJson(form: OpenApiForm, schema: Schema): JsonObject | undefined {
 
 function typedProperties(
   context: SchemaContext,
-  typeName: string,
+  texts: TypeDescriptions,
   properties: ReadonlyMap<string, Property>,
 ): string {
   let text = '';
@@ -208,8 +213,8 @@ function typedProperties(
     const isLeftOut = property.omitEmpty === true && !isStruct(schema);
     const mayLack = isLeftOut || property.pointer === true;
     const value = mayLack ? schemaText(context, schema) : givenText(context, schema);
-    const description = context.descriptions.ofField(typeName, name);
-    text += `${text === '' ? '{' : ','}"${name}":${withDescription(context, value, description)}`;
+    const described = withDescription(context, value, texts.field(name));
+    text += `${text === '' ? '{' : ','}"${name}":${described}`;
   }
   return `${text}}`;
 }
@@ -379,7 +384,7 @@ export function objectMembers(context: SchemaContext): JsonObject {
     metadata: withRef(
       context,
       typeRef(context, 'meta.v1.ObjectMeta'),
-      described(context.descriptions.ofEveryKind('metadata')),
+      described(context.descriptions.ofKind('metadata')),
     ),
   };
 }
@@ -388,8 +393,8 @@ export function objectMembers(context: SchemaContext): JsonObject {
 export function typeMembers(context: SchemaContext): JsonObject {
   const { descriptions } = context;
   return {
-    apiVersion: { ...described(descriptions.ofEveryKind('apiVersion')), type: 'string' },
-    kind: { ...described(descriptions.ofEveryKind('kind')), type: 'string' },
+    apiVersion: { ...described(descriptions.ofKind('apiVersion')), type: 'string' },
+    kind: { ...described(descriptions.ofKind('kind')), type: 'string' },
   };
 }
 
