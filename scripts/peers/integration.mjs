@@ -56,7 +56,7 @@ function rewrittenTestServer(path) {
     by: [
       '\ts.SecureServing.Listener.Close()',
       '\tloopback, ended, err := spawnWheelhouse(tCtx, s, s.SecureServing.BindPort, result.TmpDir,',
-      '\t\tfeatureGate, instanceOptions.EmulationVersion)',
+      '\t\tfeatureGate)',
       '\tif err != nil {',
       '\t\treturn result, err',
       '\t}',
@@ -99,7 +99,7 @@ function rewrittenFramework(path) {
       '\tlistener.Close()',
       '\tport := listener.Addr().(*net.TCPAddr).Port',
       '\tkubeAPIServerClientConfig, ended, err := spawnWheelhouse(ctx, opts, port, certDir,',
-      '\t\tutilfeature.DefaultMutableFeatureGate, "", spawnAdded...)',
+      '\t\tutilfeature.DefaultMutableFeatureGate, spawnAdded...)',
       '\tif err != nil {',
       '\t\tt.Fatal(err)',
       '\t}',

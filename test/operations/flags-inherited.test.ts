@@ -39,7 +39,27 @@ describe('flags of upstream’s process', () => {
     expect((await get(selected, as)).body.items).toEqual([]);
   });
 
+  test('VER-7: that is deprecated, but accepted by the release, is accepted here', async () => {
+    const { get, as } = await start(
+      '--apiserver-count=3',
+      '--cloud-config=/etc/cloud.conf',
+      '--cloud-provider=external',
+      '--default-watch-cache-size=0',
+      '--enable-logs-handler=false',
+      '--kubelet-port=10250',
+      '--kubelet-read-only-port=0',
+    );
+    expect((await get('/readyz', as)).status).toBe(200);
+  });
+
   test.each([
+    [
+      '--apiserver-count=0',
+      "--apiserver-count should be a positive number, but value '0' provided",
+    ],
+    ['--cloud-provider=openstack', 'unknown --cloud-provider: openstack'],
+    ['--enable-logs-handler', 'the log goes to the standard error alone'],
+    ['--kubelet-port=-1', '--kubelet-port must not be negative'],
     ['--profiling', '--profiling=true: this process has no profiles to show at /debug/pprof/'],
     ['--contention-profiling', 'this process has no profiles to show'],
     ['--debug-socket-path=/run/debug.sock', 'this process has no profiles to show'],

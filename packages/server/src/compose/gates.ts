@@ -2,7 +2,10 @@ import { readFileSync } from 'node:fs';
 import type { ApiObject, Dialect, MetricRegistry } from '@wheelhouse/machinery';
 import { createAuthentication } from '../gates/authn/authentication.ts';
 import { createBootstrapTokenAuthenticator } from '../gates/authn/bootstrap-token.ts';
-import { createClientCertificateAuthenticator } from '../gates/authn/client-certificate.ts';
+import {
+  type CertificateAuthenticator,
+  createClientCertificateAuthenticator,
+} from '../gates/authn/client-certificate.ts';
 import type { Authenticator } from '../gates/authn/contract.ts';
 import { createImpersonation } from '../gates/authn/impersonation.ts';
 import { createRequestHeaderAuthenticator } from '../gates/authn/request-header.ts';
@@ -18,7 +21,9 @@ import type { OidcAuthentication } from './authentication/oidc.ts';
 import { accountSettings } from './authentication/service-account-tokens.ts';
 import type { AuthorizationSettings } from './authorization/authorization-settings.ts';
 import { createAuthorizers } from './authorization/authorizers.ts';
+import { readConfigurationFile } from './certificates/reloaded-file.ts';
 import type { ServerConfig } from './flags/config.ts';
+import { followCertificates } from './followed-certificates.ts';
 import type { Metrics } from './process/metrics.ts';
 import { certificateLifetimes } from './serving/connection-metrics.ts';
 import { originTest } from './serving/cross-origin.ts';
@@ -65,7 +70,7 @@ async function openGates(
   closesWith(webhook);
   const list = [
     api.tokenAuthenticator,
-    ...authenticators(options),
+    ...authenticators(options, closesWith),
     ...(oidc === undefined ? [] : [oidc.authenticator]),
     ...(webhook === undefined ? [] : [webhook.authenticator]),
   ];
@@ -129,19 +134,24 @@ function anonymousAccess(config: ServerConfig, oidc: OidcAuthentication | undefi
   };
 }
 
-function authenticators(options: {
-  readonly config: ServerConfig;
-  readonly dialect: Dialect;
-  readonly api: Api;
-  readonly registry: MetricRegistry;
-}): readonly Authenticator[] {
+function authenticators(
+  options: {
+    readonly config: ServerConfig;
+    readonly dialect: Dialect;
+    readonly api: Api;
+    readonly registry: MetricRegistry;
+  },
+  closesWith: (opened: { close(): void }) => void,
+): readonly Authenticator[] {
   const { config, dialect } = options;
   const { tokenFile, clientCaFile, adminToken, requestHeader } = config.authentication;
   const { clock } = config;
   const list: Authenticator[] = [];
   const onLifetime = certificateLifetimes(options.registry);
   if (requestHeader !== undefined) {
-    list.push(createRequestHeaderAuthenticator({ ...requestHeader, clock, dialect }));
+    const trusting = (bundlePem: string) =>
+      createRequestHeaderAuthenticator({ ...requestHeader, bundlePem, clock, dialect });
+    list.push(followBundle(requestHeader.clientCaFile, { config, trusting, closesWith }));
   }
   if (adminToken !== undefined) {
     const user = { name: 'system:admin', uid: '', groups: ['system:masters'], extra: {} };
@@ -149,10 +159,11 @@ function authenticators(options: {
     list.push(createStaticTokenAuthenticator({ name: 'admin', entries }));
   }
   if (clientCaFile !== undefined) {
-    const bundlePem = readFileSync(clientCaFile, 'utf8');
     const mayUpgradeFrom = originTest(config.traffic?.allowedOrigins ?? []);
-    const about = { bundlePem, clock, dialect, onLifetime, mayUpgradeFrom };
-    list.push(createClientCertificateAuthenticator(about));
+    const about = { clock, dialect, onLifetime, mayUpgradeFrom };
+    const trusting = (bundlePem: string) =>
+      createClientCertificateAuthenticator({ ...about, bundlePem });
+    list.push(followBundle(clientCaFile, { config, trusting, closesWith }));
   }
   if (tokenFile !== undefined) {
     const text = readFileSync(tokenFile, 'utf8');
@@ -164,6 +175,24 @@ function authenticators(options: {
     list.push(createBootstrapTokenAuthenticator({ dialect, clock, find: secretFinder(options) }));
   }
   return list;
+}
+
+/** An authenticator that trusts what a file of authorities holds, now and when it changes. */
+function followBundle(
+  file: string,
+  options: {
+    readonly config: ServerConfig;
+    readonly trusting: (bundlePem: string) => CertificateAuthenticator;
+    readonly closesWith: (opened: { close(): void }) => void;
+  },
+): Authenticator {
+  const { clock, logger } = options.config;
+  const text = readConfigurationFile(file);
+  const authenticator = options.trusting(text);
+  const load = (changed: string) => authenticator.trust(changed);
+  const followed = followCertificates({ file, text, load, clock, logger });
+  options.closesWith({ close: () => followed.stop() });
+  return authenticator;
 }
 
 /** Finds Secrets of the system namespace, as new as the store has them. */

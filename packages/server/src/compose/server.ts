@@ -1,5 +1,3 @@
-import { readFileSync } from 'node:fs';
-import { hostname } from 'node:os';
 import { builtinKinds, loadPrivilegedPods } from '@wheelhouse/kinds';
 import {
   type Dialect,
@@ -17,15 +15,14 @@ import type { AuditGate } from '../gates/audit/gate.ts';
 import { createAuditMetrics } from '../gates/audit/metrics.ts';
 import { bundleProblems } from '../gates/authn/certificate.ts';
 import { serve } from '../pipeline.ts';
-import { type HttpServer, type ServingTls, startHttpServer } from '../serving/server.ts';
+import { type HttpServer, startHttpServer } from '../serving/server.ts';
 import type { OpenConfigurations } from './admission/admission-configuration.ts';
 import { createApi } from './api.ts';
 import {
   type AuthorizationSettings,
   readAuthorization,
 } from './authorization/authorization-settings.ts';
-import { ensureServingCertificates, suppliedPair } from './certificates/certificates.ts';
-import { readNamedCertificates } from './certificates/serving-certificates.ts';
+import { suppliedPair } from './certificates/certificates.ts';
 import { type FeatureControllers, startFeatures } from './controllers/feature-controllers.ts';
 import { controllersAfter } from './controllers/led-controllers.ts';
 import type { ServerConfig } from './flags/config.ts';
@@ -50,6 +47,7 @@ import { openConsole } from './serving/console.ts';
 import { connectionsWithin } from './serving/file-limit.ts';
 import { followFlowObjects } from './serving/flow-control.ts';
 import { isAlwaysServed, refusalWhileStopping, withFilters } from './serving/traffic.ts';
+import { type OpenServingTls, openServingTls } from './serving-tls.ts';
 import { encodedObjects } from './storage/encoded-objects.ts';
 import { openStore } from './storage/open-store.ts';
 import { sealedStore } from './storage/sealed-store.ts';
@@ -122,7 +120,7 @@ async function start(
   authorization: AuthorizationSettings,
 ): Promise<RunningServer> {
   const dialect = dialectOf(config.dialect);
-  const tls = servingTls(config);
+  const serving = openServingTls(config);
   const { storage, health, metrics, api, memory, services } = await openApi(config, dialect);
   const { registry } = metrics;
   const { occupancy, watchdog } = watchLoop(health, { registry, logger: config.logger });
@@ -157,7 +155,7 @@ async function start(
   await hooks.headStart;
   const answer = (exchange: Exchange) => serve(exchange, gates, api.endpoints);
   const on = { answer, registry, memory: memory.budget, occupancy };
-  const server = await listen(config, tls, on).catch((error: unknown) => {
+  const server = await listen(config, serving, on).catch((error: unknown) => {
     gates.close();
     return giveUp(error);
   });
@@ -167,7 +165,7 @@ async function start(
   api.listensOn(port);
   hooks.listensOn(port);
   const compactor = storage.startCompactor();
-  const caPem = tls === 'plaintext' ? undefined : tls.caPem;
+  const { caPem } = serving;
   const around = { config, dialect, api, caPem, port, presence: peers, lease };
   const controllers = controllersAfter(hooks.done, around);
   const flowObjects = followFlowObjects(hooks.done, { ...around, flowControl });
@@ -181,6 +179,7 @@ async function start(
     await Promise.all([controllers.close(), flowObjects.close()]);
     await server.drain({ timeoutMs, endStreams: api.endStreams });
     compactor.stop();
+    serving.close();
     gates.close();
     await close();
   };
@@ -269,46 +268,10 @@ async function kindsOf(config: ServerConfig, services: ServiceNumbers) {
   return withoutPrivileged(kinds);
 }
 
-function servingTls(config: ServerConfig): Tls {
-  const pair = servingPair(config);
-  if (pair === 'plaintext') return pair;
-  const { ciphers, minVersion, named } = config.listen.secure ?? {};
-  return {
-    ...pair,
-    ...(ciphers === undefined ? {} : { ciphers }),
-    ...(minVersion === undefined ? {} : { minVersion }),
-    ...(named === undefined ? {} : { named: readNamedCertificates(named) }),
-  };
-}
-
-type Tls = (ServingTls & { readonly caPem?: string }) | 'plaintext';
-
-function servingPair(config: ServerConfig): Tls {
-  const { tls, host } = config.listen;
-  if (tls === 'plaintext') return tls;
-  const { clientCaFile, requestHeader } = config.authentication;
-  const bundles = [clientCaFile, requestHeader?.clientCaFile].filter((file) => file !== undefined);
-  const clientAuthorities = bundles.map((file) => readFileSync(file, 'utf8'));
-  if ('certFile' in tls) {
-    const [certificate, key] = [readFileSync(tls.certFile), readFileSync(tls.keyFile)];
-    return { certificate, key, clientAuthorities };
-  }
-  const listening = host === '0.0.0.0' || host === '::' ? [] : [host];
-  const advertised = config.advertiseAddress === undefined ? [] : [config.advertiseAddress];
-  const hosts = ['localhost', '127.0.0.1', '::1', hostname(), ...listening, ...advertised];
-  const made = ensureServingCertificates({
-    certDir: tls.certDir,
-    hosts: [...new Set(hosts)],
-    clock: config.clock,
-  });
-  const { certificatePem: certificate, keyPem: key, caPem } = made;
-  return { certificate, key, caPem, clientAuthorities };
-}
-
 /** Listens: the console's requests are its own, all others `answer`'s. */
 async function listen(
   config: ServerConfig,
-  tls: Tls,
+  serving: OpenServingTls,
   on: {
     readonly answer: OnExchange;
     readonly registry: MetricRegistry;
@@ -324,8 +287,13 @@ async function listen(
   const onExchange = await withFilters(config, (exchange) =>
     webConsole?.takes(exchange.url) === true ? webConsole.answer(exchange) : on.answer(exchange),
   );
-  return startHttpServer({
-    listen: { host, port, tls, ...(secure === undefined ? {} : { http2: secure.http2 }) },
+  const server = await startHttpServer({
+    listen: {
+      host,
+      port,
+      tls: serving.tls,
+      ...(secure === undefined ? {} : { http2: secure.http2 }),
+    },
     onExchange,
     onHandshakeFailed: handshakeCounter(on.registry),
     logger,
@@ -340,6 +308,8 @@ async function listen(
       ...(streamsPerConnectionMax === undefined ? {} : { streamsPerConnectionMax }),
     },
   });
+  serving.follow(server);
+  return server;
 }
 
 function urlOf(config: ServerConfig, server: HttpServer): string {

@@ -59,7 +59,10 @@ export interface HttpServer {
    * then such a wish is left aside, as most who utter it (`h2c`) do well without.
    */
   takeUpgrades(): void;
-  /** New handshakes use this certificate; open connections keep theirs. */
+  /**
+   * New handshakes use these certificates; open connections keep theirs. Throws, and changes nothing,
+   * when one does not fit its key. Certificates by name can be exchanged, but not be the first.
+   */
   replaceCertificate(tls: ServingTls): void;
   /**
    * Goes on accepting, but gives what `refusal` answers to what comes from now on, as the last answer
@@ -117,8 +120,10 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     isAlwaysServed,
     occupancy,
   });
-  const server =
-    listen.tls === 'plaintext' ? plainServer(limits) : secureServer(listen.tls, listen, limits);
+  const { server, replaceCertificate } =
+    listen.tls === 'plaintext'
+      ? { server: plainServer(limits), replaceCertificate: noCertificate }
+      : secureServer(listen.tls, listen, limits);
   const http1 = acceptHttp1(server, core);
   if (listen.tls === 'plaintext') listenOn(server, accepting, { connection: readAsStream });
   else {
@@ -151,10 +156,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
       return core.inFlight;
     },
     takeUpgrades: http1.takeUpgrades,
-    replaceCertificate(tls) {
-      if (listen.tls === 'plaintext') throw new Error('a plain server has no certificate');
-      (server as SecureServer).setSecureContext(secureContext(tls));
-    },
+    replaceCertificate,
     turnAway({ refusal, timeoutMs }) {
       core.turnAway(refusal);
       return settling({ core, clock, timeoutMs });
@@ -257,25 +259,23 @@ function plainServer(limits: HttpLimits): Server {
   });
 }
 
+function noCertificate(): void {
+  throw new Error('a plain server has no certificate');
+}
+
 function secureServer(
   tls: ServingTls,
   { http2 }: Pick<ListenOptions, 'http2'>,
   limits: HttpLimits,
-): SecureServer {
-  const { named } = tls;
-  const contextOf = (pair: CertificatePair) =>
-    createSecureContext(secureContext({ ...tls, ...pair }));
+): { server: SecureServer; replaceCertificate(tls: ServingTls): void } {
+  let choose = nameChoice(tls);
   const end = (error: unknown, _name: string, answer: NameAnswer) => answer(error as Error);
-  return createSecureServer({
+  const byName = (name: string, answer: NameAnswer) => choose(name, answer);
+  const server = createSecureServer({
     ...secureContext(tls),
-    ...(named === undefined
+    ...(tls.named === undefined
       ? {}
-      : {
-          SNICallback: containedEach(
-            { where: 'tls', end },
-            createNameChoice({ named, usual: tls, contextOf }),
-          ),
-        }),
+      : { SNICallback: containedEach({ where: 'tls', end }, byName) }),
     ...socketOptions,
     ...http1Timeouts(limits),
     ALPNProtocols: http2 === 'off' ? ['http/1.1'] : ['h2', 'http/1.1'],
@@ -285,6 +285,20 @@ function secureServer(
     maxHeaderSize: limits.headerBytesMax,
     requireHostHeader: false,
   });
+  return {
+    server,
+    replaceCertificate(changed) {
+      const choice = nameChoice(changed);
+      server.setSecureContext(secureContext(changed));
+      choose = choice;
+    },
+  };
+}
+
+function nameChoice(tls: ServingTls): (name: string, answer: NameAnswer) => void {
+  const contextOf = (pair: CertificatePair) =>
+    createSecureContext(secureContext({ ...tls, ...pair }));
+  return createNameChoice({ named: tls.named ?? new Map(), usual: tls, contextOf });
 }
 
 /**

@@ -1,11 +1,7 @@
-import { createPrivateKey, X509Certificate } from 'node:crypto';
 import type { Clock, Logger } from '@wheelhouse/machinery';
 import type { ClientCertificate } from '../../aggregation/transport.ts';
-import {
-  followFile,
-  type ReloadOutcome,
-  readConfigurationFile,
-} from '../certificates/reloaded-file.ts';
+import { followFile, type ReloadOutcome } from '../certificates/reloaded-file.ts';
+import { readKeyPair } from '../key-pair-files.ts';
 
 /** Who this server is to the servers it passes requests on to; follows its files. */
 export interface ProxyCertificate {
@@ -23,9 +19,9 @@ export function openProxyCertificate(
   around: { readonly clock: Clock; readonly logger: Logger; changed(): void },
 ): ProxyCertificate {
   const { clock, logger } = around;
-  let pair = readPair(files);
+  let pair = readKeyPair(files);
   const load = () => {
-    pair = readPair(files);
+    pair = readKeyPair(files);
     around.changed();
   };
   const observe = (outcome: ReloadOutcome) => {
@@ -47,29 +43,4 @@ export function openProxyCertificate(
       for (const one of followed) one.stop();
     },
   };
-}
-
-function readPair(files: {
-  readonly certFile: string;
-  readonly keyFile: string;
-}): ClientCertificate {
-  const certificatePem = readConfigurationFile(files.certFile);
-  const keyPem = readConfigurationFile(files.keyFile);
-  const read = <T>(file: string, what: string, make: () => T): T => {
-    try {
-      return make();
-    } catch (error) {
-      throw new Error(`${file} holds no ${what}`, { cause: error });
-    }
-  };
-  const certificate = read(
-    files.certFile,
-    'certificate',
-    () => new X509Certificate(certificatePem),
-  );
-  const key = read(files.keyFile, 'private key', () => createPrivateKey(keyPem));
-  if (!certificate.checkPrivateKey(key)) {
-    throw new Error(`${files.keyFile} is not the key of the certificate in ${files.certFile}`);
-  }
-  return { certificatePem, keyPem };
 }

@@ -163,6 +163,7 @@ function follow(
     controller: 'authentication_config_controller',
     what: 'authentication configuration',
     clock,
+    dialect,
   });
   return followFile({
     file: path,

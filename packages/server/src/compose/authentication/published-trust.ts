@@ -2,29 +2,39 @@ import { startAuthenticationTrust } from '../../controllers/identity/authenticat
 import { createInside } from '../../controllers/inside.ts';
 import type { AggregationSources } from '../aggregation/open-aggregation.ts';
 import { readConfigurationFile } from '../certificates/reloaded-file.ts';
+import type { ServerConfig } from '../flags/config.ts';
 import { defaultGates } from '../flags/feature-gates.ts';
+import { followCertificates } from '../followed-certificates.ts';
 
-/** Tells other servers of the API whom this one trusts, by a ConfigMap of the system namespace. */
+/**
+ * Tells other servers of the API whom this one trusts, by a ConfigMap of the system namespace, which
+ * follows the files of authorities.
+ */
 export function publishTrust(
   sources: AggregationSources,
-): ReturnType<typeof startAuthenticationTrust> {
+): Pick<ReturnType<typeof startAuthenticationTrust>, 'settled' | 'close'> {
   const { config, dialect, catalogue, registry, queues } = sources;
-  const { clientCaFile, requestHeader } = config.authentication;
+  const { clock, logger } = config;
   const configMaps = catalogue.snapshot().builtin('', 'configmaps');
   if (configMaps === undefined) throw new Error('the catalogue has no configmaps');
+  const { clientCaFile, requestHeader } = config.authentication;
   const tellsUids = (config.featureGates ?? defaultGates).enabled('RemoteRequestHeaderUID');
-  return startAuthenticationTrust({
-    trust: {
-      clientCaPem: clientCaFile === undefined ? undefined : readConfigurationFile(clientCaFile),
+  const bundles = followBundles([clientCaFile, requestHeader?.clientCaFile], {
+    config,
+    changed: () => published.changed(),
+  });
+  const published = startAuthenticationTrust({
+    trust: () => ({
+      clientCaPem: clientCaFile === undefined ? undefined : bundles.textOf(clientCaFile),
       requestHeader:
         requestHeader === undefined
           ? undefined
           : {
               ...requestHeader,
-              clientCaPem: readConfigurationFile(requestHeader.clientCaFile),
+              clientCaPem: bundles.textOf(requestHeader.clientCaFile),
               uidHeaders: tellsUids ? (requestHeader.uidHeaders ?? []) : undefined,
             },
-    },
+    }),
     configMaps,
     namespace: dialect.systemNamespace('system'),
     caches: registry.caches,
@@ -33,8 +43,40 @@ export function publishTrust(
       controller: 'cluster-authentication-trust-controller',
       groups: ['system:masters'],
     }),
-    clock: config.clock,
-    logger: config.logger,
+    clock,
+    logger,
     queues,
   });
+  return {
+    settled: published.settled,
+    close() {
+      bundles.stop();
+      return published.close();
+    },
+  };
+}
+
+/** The texts of files, as they are and as they change. */
+function followBundles(
+  files: readonly (string | undefined)[],
+  { config, changed }: { readonly config: ServerConfig; readonly changed: () => void },
+): { textOf(file: string): string; stop(): void } {
+  const { clock, logger } = config;
+  const texts = new Map<string, string>();
+  const follow = (file: string) => {
+    const text = readConfigurationFile(file);
+    texts.set(file, text);
+    const load = (now: string) => {
+      texts.set(file, now);
+      changed();
+    };
+    return followCertificates({ file, text, load, clock, logger });
+  };
+  const followed = files.filter((file) => file !== undefined).map(follow);
+  return {
+    textOf: (file) => texts.get(file) ?? '',
+    stop() {
+      for (const one of followed) one.stop();
+    },
+  };
 }

@@ -140,6 +140,7 @@ function followAuthorization(
     controller: 'authorization_config_controller',
     what: 'authorization configuration',
     clock,
+    dialect,
   });
   const requiredTypes = new Set(
     options.authorization.authorizers.map(({ type }) => type).filter((type) => type !== 'Webhook'),

@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto';
 import { hostname } from 'node:os';
-import type { Clock, MetricRegistry } from '@wheelhouse/machinery';
+import type { Clock, Dialect, MetricRegistry } from '@wheelhouse/machinery';
+import { serverIdentityHash } from '../../controllers/server-identity.ts';
 
 /** Counts one reload of a file; made once for each controller of a registry. */
 export type CountReload = (status: 'success' | 'failure') => void;
@@ -11,9 +11,14 @@ export type CountReload = (status: 'success' | 'failure') => void;
  */
 export function createReloadMetrics(
   registry: MetricRegistry,
-  options: { readonly controller: string; readonly what: string; readonly clock: Clock },
+  options: {
+    readonly controller: string;
+    readonly what: string;
+    readonly clock: Clock;
+    readonly dialect: Dialect;
+  },
 ): CountReload {
-  const { controller, what, clock } = options;
+  const { controller, what, clock, dialect } = options;
   const labels = ['status', 'apiserver_id_hash'];
   const split = `of ${what} split by status and apiserver identity.`;
   const total = registry.counter({
@@ -28,24 +33,9 @@ export function createReloadMetrics(
     stability: 'ALPHA',
     labels,
   });
-  const identity = identityHash();
+  const identity = serverIdentityHash(hostname(), dialect.component('apiserver'));
   return (status) => {
     total.of(status, identity).add(1);
     last.of(status, identity).set(clock.now() / 1000);
   };
-}
-
-/** Which server of several the numbers are of: a digest of the host's name, as upstream has it. */
-function identityHash(): string {
-  const host = createHash('sha256').update(hostname()).digest().subarray(0, 16);
-  const identity = `apiserver-${base32(host)}`;
-  return `sha256:${createHash('sha256').update(identity).digest('hex')}`;
-}
-
-const base32Digits = 'abcdefghijklmnopqrstuvwxyz234567';
-
-function base32(bytes: Buffer): string {
-  const bits = [...bytes].map((byte) => byte.toString(2).padStart(8, '0')).join('');
-  const groups = bits.match(/.{1,5}/g) ?? [];
-  return groups.map((group) => base32Digits[Number.parseInt(group.padEnd(5, '0'), 2)]).join('');
 }

@@ -7,6 +7,7 @@ import { tokenFlags } from '../authentication/token-flags.ts';
 import { webhookTokenFlags } from '../authentication/webhook-token-flags.ts';
 import { authorizationFlags } from '../authorization/authorization-flags.ts';
 import { leaderElectionFlags } from '../controllers/leader-election-flags.ts';
+import { obsoleteFlags } from '../obsolete-flags.ts';
 import { metricFlags } from '../process/metric-flags.ts';
 import { servingFlags } from '../serving/serving-flags.ts';
 import { trafficFlags } from '../serving/traffic-flags.ts';
@@ -283,6 +284,7 @@ export const serverFlags = {
     help: 'Where to write a kubeconfig with a credential of group system:masters. Within --data-dir when empty.',
   },
   ...inheritedFlags,
+  ...obsoleteFlags,
   v: {
     group: 'Logs',
     type: 'int',

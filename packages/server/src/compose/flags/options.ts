@@ -12,6 +12,7 @@ import { webhookTokenOptions } from '../authentication/webhook-token-flags.ts';
 import { authorizationOptions } from '../authorization/authorization-flags.ts';
 import { leaderElectionOptions } from '../controllers/leader-election-flags.ts';
 import { apiRelease } from '../health/version.ts';
+import { checkObsoleteFlags } from '../obsolete-flags.ts';
 import type { LogFormat } from '../process/logging.ts';
 import { metricOptions } from '../process/metric-flags.ts';
 import { consoleDirectory } from '../serving/console.ts';
@@ -148,6 +149,7 @@ function configOf(
   const advertised = values['advertise-address'];
   const authorization = authorizationOptions(values, { given, gates });
   const identity = identityOptions(values);
+  checkObsoleteFlags(values);
   const { collectionWorkersMax, storageWaitMs } = inheritedOptions(values, given);
   const serviceRanges = serviceRangesOf(values, gates);
   return {

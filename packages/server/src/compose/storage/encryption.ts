@@ -9,6 +9,7 @@ import {
   type Observed,
   type Store,
 } from '@wheelhouse/store';
+import { createReloadMetrics } from '../certificates/reload-metrics.ts';
 import { followFile, readConfigurationFile } from '../certificates/reloaded-file.ts';
 import type { ServerConfig } from '../flags/config.ts';
 import { keyTypes } from './store-metrics.ts';
@@ -52,7 +53,12 @@ export async function openEncryption(
   }
   const sealed = encryptedStore(store, { resourceOf: keyTypes(kinds), choose });
   if (reload === 'off') return { store: sealed, stop: () => {} };
-  const reloads = createReloadMetrics(registry, config);
+  const reloads = createReloadMetrics(registry, {
+    controller: 'encryption_config_controller',
+    what: 'encryption configuration',
+    clock,
+    dialect: dialectOf(config.dialect),
+  });
   const followed = followFile({
     file,
     text,
@@ -100,27 +106,4 @@ function createObserved(
       if (!failed) durations.of(type, prefix).observe(durationMs / 1000);
     },
   });
-}
-
-function createReloadMetrics(
-  registry: MetricRegistry,
-  { clock }: ServerConfig,
-): (status: 'success' | 'failure') => void {
-  const prefix = 'apiserver_encryption_config_controller_automatic_reload';
-  const total = registry.counter({
-    name: `${prefix}s_total`,
-    help: 'Total number of reload successes and failures of encryption configuration split by apiserver identity.',
-    stability: 'ALPHA',
-    labels: ['status'],
-  });
-  const last = registry.gauge({
-    name: `${prefix}_last_timestamp_seconds`,
-    help: 'Timestamp of the last successful or failed automatic reload of encryption configuration split by apiserver identity.',
-    stability: 'ALPHA',
-    labels: ['status'],
-  });
-  return (status) => {
-    total.of(status).add(1);
-    last.of(status).set(clock.now() / 1000);
-  };
 }

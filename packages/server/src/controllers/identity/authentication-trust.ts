@@ -42,11 +42,12 @@ const lookAgainMs = 60_000;
 const slackMs = 5 * 60_000;
 
 /**
- * Keeps the ConfigMap, adding to what stands there, which may be another server's part: now and each
- * minute. `settled` resolves when it has been looked at once.
+ * Keeps the ConfigMap, adding to what stands there, which may be another server's part: now, each
+ * minute, and when `changed` says that `trust` has. `settled` resolves when it has been looked at
+ * once.
  */
 export function startAuthenticationTrust(options: {
-  readonly trust: AuthenticationTrust;
+  readonly trust: () => AuthenticationTrust;
   readonly configMaps: ResourceDef;
   readonly namespace: string;
   readonly caches: CachePool;
@@ -54,11 +55,11 @@ export function startAuthenticationTrust(options: {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly queues?: QueueMeters | undefined;
-}): { readonly settled: Promise<void>; close(): Promise<void> } {
+}): { readonly settled: Promise<void>; changed(): void; close(): Promise<void> } {
   const { configMaps, namespace, caches, inside, clock, logger } = options;
   const place = { def: configMaps, namespace, name: trustName };
   const wanted = (found: ApiObject | undefined) =>
-    mergedTrust(options.trust, { found: dataOf(found), nowMs: clock.now() });
+    mergedTrust(options.trust(), { found: dataOf(found), nowMs: clock.now() });
   const settle = async () => {
     const key = objectKey(namespace, trustName);
     const entry = await caches.of(configMaps).get(key, undefined);
@@ -88,7 +89,7 @@ export function startAuthenticationTrust(options: {
     },
   });
   queue.add('all');
-  return { settled, close: () => queue.close() };
+  return { settled, changed: () => queue.add('all'), close: () => queue.close() };
 }
 
 function dataOf(object: ApiObject | undefined): JsonObject {

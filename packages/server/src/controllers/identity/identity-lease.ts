@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { objectAt, type ResourceDef } from '@wheelhouse/kinds';
 import {
   type ApiObject,
@@ -14,6 +13,7 @@ import type { CachePool } from '../../registry/cache-pool.ts';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import type { Inside } from '../inside.ts';
 import { listEntries } from '../removal.ts';
+import { serverIdentity } from '../server-identity.ts';
 
 export interface IdentityLeaseTools {
   readonly leases: ResourceDef;
@@ -44,7 +44,7 @@ export class IdentityLease {
 
   constructor(tools: IdentityLeaseTools) {
     this.#tools = tools;
-    this.#name = leaseName(tools.hostname);
+    this.#name = serverIdentity(tools.hostname, tools.dialect.component('apiserver'));
     this.#holder = `${this.#name}_${randomUuid()}`;
   }
 
@@ -130,25 +130,4 @@ function isExpired(lease: ApiObject, nowMs: number): boolean {
   const seconds = spec?.['leaseDurationSeconds'];
   if (Number.isNaN(renewedMs) || typeof seconds !== 'number') return true;
   return renewedMs + seconds * 1000 < nowMs;
-}
-
-/** A name that is the host's own and the same after a restart, as upstream makes it. */
-export function leaseName(hostname: string): string {
-  const digest = createHash('sha256').update(hostname).digest().subarray(0, 16);
-  return `apiserver-${base32(digest)}`;
-}
-
-const alphabet = 'abcdefghijklmnopqrstuvwxyz234567';
-
-function base32(bytes: Buffer): string {
-  let text = '';
-  let bits = 0;
-  let value = 0;
-  for (const byte of bytes) {
-    value = (value << 8) | byte;
-    bits += 8;
-    for (; bits >= 5; bits -= 5) text += alphabet[(value >> (bits - 5)) & 31];
-    value &= (1 << bits) - 1;
-  }
-  return bits === 0 ? text : text + alphabet[(value << (5 - bits)) & 31];
 }

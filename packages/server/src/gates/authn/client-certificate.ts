@@ -23,7 +23,15 @@ import {
 import type { Authenticator } from './contract.ts';
 import { isOfOtherSite } from './other-site.ts';
 
+/** An authenticator whose authorities can be exchanged. */
+export interface CertificateAuthenticator extends Authenticator {
+  /** Verifies by this bundle from now on, on open connections too. Throws when it cannot be read. */
+  trust(bundlePem: string): void;
+}
+
 interface Verified {
+  /** What it was verified against. */
+  readonly by: () => Authorities;
   readonly user: UserInfo | undefined;
   readonly error: Error | undefined;
   /** From when on, and until when, in ms since the epoch, the verdict stands. */
@@ -47,18 +55,21 @@ export function createClientCertificateAuthenticator(options: {
   readonly onLifetime?: (seconds: number) => void;
   /** Origins besides the server's own whose pages may open WebSockets by certificate; none if absent. */
   readonly mayUpgradeFrom?: (origin: string) => boolean;
-}): Authenticator {
-  const authorities = authoritiesOf(options.bundlePem);
+}): CertificateAuthenticator {
+  let authorities = authoritiesOf(options.bundlePem);
   const memoKey = Symbol('client-certificate');
   const { clock, dialect, mayUpgradeFrom = () => false } = options;
 
   return {
     name: 'client-certificate',
+    trust(bundlePem) {
+      authorities = authoritiesOf(bundlePem);
+    },
     authenticate(exchange: Exchange): UserInfo | undefined {
       const { connection } = exchange;
       const nowMs = clock.now();
       let verified = connection.memo.get(memoKey) as Verified | undefined;
-      if (verified === undefined || nowMs < verified.fromMs || nowMs >= verified.untilMs) {
+      if (verified?.by !== authorities || nowMs < verified.fromMs || nowMs >= verified.untilMs) {
         verified = verify(connection, { authorities, nowMs, dialect });
         connection.memo.set(memoKey, verified);
       }
@@ -98,15 +109,17 @@ function verify(
     readonly dialect: Dialect;
   },
 ): Verified {
+  const { nowMs, dialect, authorities } = options;
   const always = { fromMs: Number.NEGATIVE_INFINITY, untilMs: Number.POSITIVE_INFINITY };
   const encoded = connection.peerCertificates();
-  if (encoded.length === 0) return { user: undefined, error: undefined, ...always };
-  const { nowMs, dialect } = options;
+  if (encoded.length === 0) {
+    return { by: authorities, user: undefined, error: undefined, ...always };
+  }
   let span: Partial<Verified> = always;
   let user: UserInfo | undefined;
   let error: Error | undefined;
   try {
-    const { certificates, roots } = options.authorities();
+    const { certificates, roots } = authorities();
     const [leaf, ...intermediates] = parseChain(encoded);
     if (leaf === undefined) throw new CertificateError('no certificate');
     const all = [leaf, ...intermediates, ...certificates];
@@ -116,7 +129,7 @@ function verify(
   } catch (failure) {
     error = failure instanceof Error ? failure : new Error(String(failure));
   }
-  return { user, error, ...always, ...span };
+  return { by: authorities, user, error, ...always, ...span };
 }
 
 /** Most certificates that a client may show. */

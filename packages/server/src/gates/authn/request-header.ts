@@ -1,17 +1,19 @@
-import { readFileSync } from 'node:fs';
 import type { Clock, Dialect, UserInfo } from '@wheelhouse/machinery';
-import { createClientCertificateAuthenticator } from './client-certificate.ts';
-import type { Authenticator, Credentials } from './contract.ts';
+import {
+  type CertificateAuthenticator,
+  createClientCertificateAuthenticator,
+} from './client-certificate.ts';
+import type { Credentials } from './contract.ts';
 import { headerText } from './header-text.ts';
 import { unescapeHeaderKey } from './impersonation.ts';
 
 /**
  * Believes the headers of an authenticating proxy (AUTHN-9) that shows a client certificate of the
- * CA file, its common name among `allowedNames` if there are any. Throws for another certificate,
+ * bundle, its common name among `allowedNames` if there are any. Throws for another certificate,
  * so that a client cannot name its own user; a proxy that names nobody authenticates nobody.
  */
 export function createRequestHeaderAuthenticator(options: {
-  readonly clientCaFile: string;
+  readonly bundlePem: string;
   readonly allowedNames: readonly string[];
   readonly usernameHeaders: readonly string[];
   readonly uidHeaders?: readonly string[];
@@ -19,9 +21,8 @@ export function createRequestHeaderAuthenticator(options: {
   readonly extraHeaderPrefixes: readonly string[];
   readonly clock: Clock;
   readonly dialect: Dialect;
-}): Authenticator {
-  const { clock, dialect, allowedNames } = options;
-  const bundlePem = readFileSync(options.clientCaFile, 'utf8');
+}): CertificateAuthenticator {
+  const { bundlePem, clock, dialect, allowedNames } = options;
   // No browser has a proxy's certificate; which pages may use the proxy is its own to decide.
   const mayUpgradeFrom = () => true;
   const proxies = createClientCertificateAuthenticator({
@@ -39,6 +40,7 @@ export function createRequestHeaderAuthenticator(options: {
   };
   return {
     name: 'request-header',
+    trust: (changed) => proxies.trust(changed),
     async authenticate(credentials) {
       const proxy = await proxies.authenticate(credentials);
       if (proxy === undefined) return undefined;

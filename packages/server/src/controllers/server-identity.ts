@@ -1,0 +1,38 @@
+import { createHash } from 'node:crypto';
+
+/**
+ * The name by which a server announces itself: the same after a restart, and another for each
+ * component of a host. Upstream makes it of the same bytes, so that programs find the Lease of a
+ * host's server by its name (PLANE-1).
+ */
+export function serverIdentity(hostname: string, component: string): string {
+  const hash = createHash('sha256');
+  for (const part of [hostname, component]) {
+    const bytes = Buffer.from(part);
+    const length = Buffer.alloc(2);
+    length.writeUInt16BE(bytes.length);
+    hash.update(length).update(bytes);
+  }
+  return `apiserver-${base32(hash.digest().subarray(0, 16))}`;
+}
+
+/** The label of metrics that tells servers apart without naming their hosts. */
+export function serverIdentityHash(hostname: string, component: string): string {
+  const identity = serverIdentity(hostname, component);
+  return `sha256:${createHash('sha256').update(identity).digest('hex')}`;
+}
+
+const alphabet = 'abcdefghijklmnopqrstuvwxyz234567';
+
+function base32(bytes: Buffer): string {
+  let text = '';
+  let bits = 0;
+  let value = 0;
+  for (const byte of bytes) {
+    value = (value << 8) | byte;
+    bits += 8;
+    for (; bits >= 5; bits -= 5) text += alphabet[(value >> (bits - 5)) & 31];
+    value &= (1 << bits) - 1;
+  }
+  return bits === 0 ? text : text + alphabet[(value << (5 - bits)) & 31];
+}
