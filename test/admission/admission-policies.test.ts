@@ -535,7 +535,7 @@ describe('ADM-3: actions', () => {
     const { text } = await server.get('/metrics');
     expect(text).toContain(
       'apiserver_validating_admission_policy_check_total{' +
-        'enforcement_action="deny",error_type="no_error",' +
+        'enforcement_action="deny",error_type="invalid_error",' +
         `policy="${policy}",policy_binding="${binding}"} 1`,
     );
   });

@@ -1,6 +1,7 @@
 import { silentLogger } from '@wheelhouse/machinery';
 import { readOptions } from '@wheelhouse/server/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { sample } from '../operations/metric-samples.ts';
 import { startTestServer, type TestServer } from '../support/harness.ts';
 import { type QuickClock, quickClock } from '../support/quick-clock.ts';
 import { startWebhookService, type WebhookService } from '../support/webhook-service.ts';
@@ -210,6 +211,33 @@ describe('AUTHN-9: verdicts', () => {
     clock.skip(5000);
     expect((await whoAmI(v1, token)).status).toBe(401);
     expect(service.received).toHaveLength(2);
+  });
+
+  test('AUTHN-9: are counted, as those who ask for them are', async () => {
+    const look = async () => {
+      const { text } = await v1.get('/metrics');
+      const of = (name: string, status: string) =>
+        sample(text, `authentication_token_cache_${name}`, { status }) || 0;
+      return [
+        of('request_total', 'hit'),
+        of('request_total', 'miss'),
+        of('fetch_total', 'ok'),
+        of('fetch_total', 'error'),
+        of('active_fetch_count', 'in_flight'),
+      ];
+    };
+    const token = fresh();
+    const before = await look();
+    await Promise.all([whoAmI(v1, token), whoAmI(v1, token)]);
+    await whoAmI(v1, token);
+    service.answer = () => ({ kind: 'Odd' });
+    expect((await whoAmI(v1, fresh())).status).toBe(401);
+    const after = await look();
+    const grown = after.map((count, index) => count - (before[index] ?? 0));
+    const [hits = 0, misses = 0, ...rest] = grown;
+    expect(hits + misses).toBe(4);
+    expect(misses).toBeGreaterThanOrEqual(2);
+    expect(rest).toEqual([1, 1, 0]);
   });
 
   test('AUTHN-9: bad ones as well', async () => {

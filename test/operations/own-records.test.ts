@@ -2,6 +2,7 @@ import { hostname } from 'node:os';
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually, type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+import { sample } from './metric-samples.ts';
 
 /** The server's own records: its Lease, and where and when legacy tokens are used. */
 
@@ -106,4 +107,8 @@ test('AUTHN-6: the Secret of a legacy token is labeled with the day of its last 
   const labels = { 'kubernetes.io/legacy-token-invalid-since': '2030-01-01' };
   await server.patch(`${at}/secrets/t`, { metadata: { labels } }, 'merge');
   expect((await use()).status).toBe(401);
+  const { text } = await server.get('/metrics');
+  expect(sample(text, 'serviceaccount_legacy_manual_token_uses_total')).toBe(3);
+  expect(sample(text, 'serviceaccount_legacy_auto_token_uses_total')).toBe(0);
+  expect(sample(text, 'serviceaccount_invalid_legacy_auto_token_uses_total')).toBe(1);
 });

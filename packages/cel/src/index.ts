@@ -16,6 +16,7 @@ export {
   authorizerValue,
   resourceCheckValue,
 } from './library/authorizer.ts';
+export type { RuleMeter } from './run-rules.ts';
 export { toJson } from './to-json.ts';
 export type { Environment } from './types/environment.ts';
 export { requestResourceName } from './types/request-types.ts';

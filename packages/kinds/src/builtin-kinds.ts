@@ -25,7 +25,10 @@ import {
 import { horizontalPodAutoscaler } from './autoscaling/horizontal-pod-autoscaler.ts';
 import { cronJob } from './batch/cron-job.ts';
 import { job } from './batch/job.ts';
-import { certificateSigningRequest } from './certificates/certificate-signing-request.ts';
+import {
+  type CertificateOptions,
+  certificateSigningRequest,
+} from './certificates/certificate-signing-request.ts';
 import { lease } from './coordination/lease.ts';
 import { binding } from './core/binding.ts';
 import { componentStatus } from './core/component-status.ts';
@@ -74,6 +77,8 @@ export interface KindPorts {
   readonly admission?: AdmissionKindOptions;
   /** Where Services get their addresses and ports from. */
   readonly services?: ServiceOptions;
+  /** Who hears of certificates that are issued. */
+  readonly certificates?: CertificateOptions;
   /** Which features are on; those of the current release by default when absent. */
   readonly features?: Features;
 }
@@ -109,6 +114,7 @@ const kinds: readonly KindMaker[] = [
     serviceAccount,
   ].map(plain),
   (dialect, { services, features }) => service(dialect, { features, ...services }),
+  (dialect, { certificates }) => certificateSigningRequest(dialect, certificates),
   ...[
     event,
     controllerRevision,
@@ -125,7 +131,6 @@ const kinds: readonly KindMaker[] = [
     subjectAccessReview,
     cronJob,
     job,
-    certificateSigningRequest,
     ingressClass,
     ingress,
     networkPolicy,

@@ -17,8 +17,12 @@ export { scale, validateScale } from './autoscaling/scale.ts';
 export { builtinKinds } from './builtin-kinds.ts';
 export { at, createdAtColumn, listAt, nameColumn, numberAt, textAt } from './cells.ts';
 export { requestedNames } from './certificates/certificate-request.ts';
+export type {
+  CertificateOptions,
+  IssuedCertificate,
+} from './certificates/certificate-signing-request.ts';
 export type { AddressOwner, AddressRecords } from './core/service/address-records.ts';
-export { allocateService, type ServiceRanges } from './core/service/allocator.ts';
+export { allocateService, type NumberMeter, type ServiceRanges } from './core/service/allocator.ts';
 export type { NumberClaims } from './core/service/claimed.ts';
 export { type Family, familyOf } from './core/service/cluster-ips.ts';
 export { doubtMs, numbersIn, ServiceLedger } from './core/service/ledger.ts';

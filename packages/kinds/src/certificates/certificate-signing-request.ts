@@ -19,7 +19,7 @@ import {
 } from '@wheelhouse/machinery';
 import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
-import type { ResourceDef, StrategyContext } from '../resource-def.ts';
+import type { ResourceDef, Strategy, StrategyContext } from '../resource-def.ts';
 import { same } from '../rules/checks.ts';
 import { ensure, objectsAt } from '../rules/fill.ts';
 import { certificateRequestProblem } from './certificate-request.ts';
@@ -190,8 +190,47 @@ hp8VqeZtzXZB9Kd5W0oTgA==
 -----END CERTIFICATE REQUEST-----
 `;
 
+/** Takes nothing; it hears of what comes of a write. */
+function tellIssued({ onIssued }: CertificateOptions): NonNullable<Strategy['allocate']> {
+  return async ({ subresource }, object, old) => {
+    const issued = subresource === 'status' ? issuedBy(object, old) : undefined;
+    return {
+      settle: ({ type }) => {
+        if (issued !== undefined && type === 'written') onIssued(issued);
+      },
+    };
+  };
+}
+
+/** A certificate issued for a request that asked for a certain duration. */
+export interface IssuedCertificate {
+  readonly signerName: string;
+  readonly requestedSeconds: number;
+  /** PEM. */
+  readonly certificate: string;
+}
+
+export interface CertificateOptions {
+  /** Called when such a certificate is stored. */
+  readonly onIssued: (issued: IssuedCertificate) => void;
+}
+
+/** What a change issues; undefined where it issues nothing of a requested duration. */
+function issuedBy(object: ApiObject, old: ApiObject | undefined): IssuedCertificate | undefined {
+  const requestedSeconds = at(old, 'spec', 'expirationSeconds');
+  const certificate = textAt(object, 'status', 'certificate');
+  if (typeof requestedSeconds !== 'number' || certificate === '') return undefined;
+  if (textAt(old, 'status', 'certificate') !== '') return undefined;
+  const signerName = textAt(old, 'spec', 'signerName');
+  const pem = Buffer.from(certificate, 'base64').toString('latin1');
+  return { signerName, requestedSeconds, certificate: pem };
+}
+
 /** CertificateSigningRequest: the wish for a certificate, and what a signer made of it. */
-export function certificateSigningRequest(dialect: Dialect): ResourceDef {
+export function certificateSigningRequest(
+  dialect: Dialect,
+  options?: CertificateOptions,
+): ResourceDef {
   const text = (name: string, cell: (object: JsonObject) => string, description: string) =>
     column(name, cell, { description });
   const judge = (object: ApiObject) => validate(object, dialect);
@@ -226,6 +265,7 @@ export function certificateSigningRequest(dialect: Dialect): ResourceDef {
       },
       // Any name will do that can stand in a path.
       validateName: pathSegment,
+      ...(options === undefined ? {} : { allocate: tellIssued(options) }),
       prepareForCreate: stampRequester,
       prepareForUpdate: keepOthers,
       validateCreate: (_, object) => judge(object),

@@ -52,7 +52,7 @@ import type { Health } from './health/health.ts';
 import { versionDocument } from './health/version.ts';
 import { createZPages } from './health/z-pages.ts';
 import type { Metrics } from './process/metrics.ts';
-import { compileRules } from './rule-engine.ts';
+import { measuredRules } from './rule-engine.ts';
 import { createToldAddress, type ToldAddress } from './services/own-address.ts';
 import { createShutdownSignal, type ShutdownSignal } from './serving/shutdown-signal.ts';
 import { onlineBackup } from './storage/online-backup.ts';
@@ -272,7 +272,7 @@ function followDefinitions(options: {
     clock: config.clock,
     logger: config.logger,
     deps: customKindDeps(dialect, {
-      compileRules,
+      compileRules: measuredRules(options.metrics.registry, config.clock),
       converterFor,
       features: config.featureGates ?? defaultGates,
     }),

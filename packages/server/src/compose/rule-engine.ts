@@ -1,11 +1,18 @@
-import { loadExpressionChecker, loadRuleChecker, loadRuleRunner } from '@wheelhouse/cel';
+import {
+  loadExpressionChecker,
+  loadRuleChecker,
+  loadRuleRunner,
+  type RuleMeter,
+} from '@wheelhouse/cel';
 import type { DefaultJudge, ExpressionChecker, RuleChecker, RuleCompiler } from '@wheelhouse/kinds';
+import type { Clock, MetricRegistry } from '@wheelhouse/machinery';
+import type { Schema } from '@wheelhouse/schema';
 import type { AdmissionPlugin } from '../admission/chain.ts';
 
 interface Engine {
   readonly checkRules: RuleChecker;
   readonly judgeDefault: DefaultJudge;
-  readonly compileRules: RuleCompiler;
+  readonly compileRules: (schema: Schema, meter: RuleMeter) => ReturnType<RuleCompiler>;
   readonly checkExpression: ExpressionChecker;
 }
 
@@ -59,11 +66,30 @@ export const checkRules: RuleChecker = (at) => engine().checkRules(at);
 export const judgeDefault: DefaultJudge = (schema, value, at) =>
   engine().judgeDefault(schema, value, at);
 
-/** Makes the validator of a version's rules, once it is needed. */
-export const compileRules: RuleCompiler = (schema) => {
-  let run: ReturnType<RuleCompiler>;
-  return (object, old, warn) => {
-    run ??= engine().compileRules(schema);
-    return run?.(object, old, warn) ?? [];
+/** Makes the validators of versions' rules, each once it is needed, and measures them (OPS-1). */
+export function measuredRules(registry: MetricRegistry, clock: Clock): RuleCompiler {
+  const meter = ruleMeter(registry, clock);
+  return (schema) => {
+    let run: ReturnType<RuleCompiler>;
+    return (object, old, warn) => {
+      run ??= engine().compileRules(schema, meter);
+      return run?.(object, old, warn) ?? [];
+    };
   };
-};
+}
+
+const buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+function ruleMeter(registry: MetricRegistry, clock: Clock): RuleMeter {
+  const histogram = (name: string, help: string) =>
+    registry
+      .histogram({ name: `apiserver_cel_${name}`, help, stability: 'BETA', labels: [], buckets })
+      .of();
+  const compilation = histogram('compilation_duration_seconds', 'CEL compilation time in seconds.');
+  const evaluation = histogram('evaluation_duration_seconds', 'CEL evaluation time in seconds.');
+  return {
+    now: () => clock.monotonic(),
+    compiled: (tookMs) => compilation.observe(tookMs / 1000),
+    evaluated: (tookMs) => evaluation.observe(tookMs / 1000),
+  };
+}

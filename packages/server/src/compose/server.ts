@@ -1,4 +1,4 @@
-import { builtinKinds, loadPrivilegedPods } from '@wheelhouse/kinds';
+import { builtinKinds, type CertificateOptions, loadPrivilegedPods } from '@wheelhouse/kinds';
 import {
   type Dialect,
   dialectOf,
@@ -22,6 +22,7 @@ import {
   type AuthorizationSettings,
   readAuthorization,
 } from './authorization/authorization-settings.ts';
+import { certificateMetrics } from './certificates/certificate-metrics.ts';
 import { suppliedPair } from './certificates/certificates.ts';
 import { type FeatureControllers, startFeatures } from './controllers/feature-controllers.ts';
 import { controllersAfter } from './controllers/led-controllers.ts';
@@ -40,7 +41,7 @@ import { createServerMemory } from './process/memory.ts';
 import { readAllowedLabels } from './process/metric-flags.ts';
 import { createMetrics } from './process/metrics.ts';
 import { checkExpression, checkRules, judgeDefault } from './rule-engine.ts';
-import { serviceNumbersLook } from './services/service-number-metrics.ts';
+import { createNumberMeter, serviceNumbersLook } from './services/service-number-metrics.ts';
 import { createServiceNumbers, type ServiceNumbers } from './services/service-numbers.ts';
 import { closedConnectionCounter, handshakeCounter } from './serving/connection-metrics.ts';
 import { openConsole } from './serving/console.ts';
@@ -201,9 +202,12 @@ function watchLoop(
 async function openApi(config: ServerConfig, dialect: Dialect) {
   const { clock, logger } = config;
   const services = createServiceNumbers(config);
-  const kinds = await kindsOf(config, services);
+  let countIssued: CertificateOptions['onIssued'] = () => {};
+  const certificates: CertificateOptions = { onIssued: (issued) => countIssued(issued) };
+  const kinds = await kindsOf(config, { services, certificates });
   const allowedLabels = await readAllowedLabels(config);
   const metrics = createMetrics({ config, kinds, allowedLabels });
+  countIssued = certificateMetrics(metrics.registry, dialect.labelDomain);
   const healthMetrics = createHealthMetrics(config.clock);
   const opened = await openStore(config, kinds);
   const sealed = await sealedStore(opened, { config, kinds, registry: metrics.registry });
@@ -224,7 +228,7 @@ async function openApi(config: ServerConfig, dialect: Dialect) {
     claims: shared?.claims,
     isStale,
   });
-  services.readFrom(api, shared?.claims);
+  services.readFrom(api, { claims: shared?.claims, meter: createNumberMeter(metrics.registry) });
   metrics.countObjects(api);
   metrics.measureSize(store);
   if (storage.space !== undefined) metrics.lookAt(alarmLook(metrics.registry, storage.space));
@@ -246,13 +250,16 @@ async function openAudit(
   return loaded.openAudit(config.audit, { config, metrics });
 }
 
-async function kindsOf(config: ServerConfig, services: ServiceNumbers) {
+async function kindsOf(
+  config: ServerConfig,
+  ports: { readonly services: ServiceNumbers; readonly certificates: CertificateOptions },
+) {
   const dialect = dialectOf(config.dialect);
   const gates = config.featureGates ?? defaultGates;
   const known = builtinKinds(dialect, {
     definitions: { checkRules, judgeDefault, checkBundle: bundleProblems },
     admission: { checkExpression },
-    services,
+    ...ports,
     features: gates,
   });
   const served = { config: config.runtimeConfig ?? new Map(), dialect };

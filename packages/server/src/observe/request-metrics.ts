@@ -2,6 +2,7 @@ import type { CatalogueSnapshot, VersionDef } from '@wheelhouse/kinds';
 import type { Exchange, MetricRegistry } from '@wheelhouse/machinery';
 import type { RequestInfo } from '../request/request-info.ts';
 import { type CollectionMetrics, createCollectionMetrics } from './collection-metrics.ts';
+import { fieldValidationMetrics } from './field-validation-metrics.ts';
 import { createGateMetrics, type Passage } from './gate-metrics.ts';
 import { dryRunOf, kindKey, namedParts, placeOf, reportedVerb, scopeOf } from './request-labels.ts';
 import {
@@ -69,6 +70,7 @@ export function createRequestMetrics(options: {
 }): RequestMetrics {
   const { now } = options;
   const families = createFamilies(options.registry);
+  const measureValidation = fieldValidationMetrics(options.registry);
   const root = createNode();
   const seriesOf = (exchange: Exchange, info: RequestInfo): Series | undefined => {
     const code = exchange.answeredStatus;
@@ -97,6 +99,7 @@ export function createRequestMetrics(options: {
       if (series === undefined) return;
       count(series, { tookMs: endMs - startMs, othersMs });
       measureBodies(series, exchange);
+      if (series.bodies !== undefined) measureValidation(info.query, endMs - startMs);
     },
     longRunning(exchange, info, time) {
       const startMs = now();

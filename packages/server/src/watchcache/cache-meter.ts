@@ -12,6 +12,8 @@ export class CacheMeter {
   #waited: Histogram | undefined;
   /** The newest revision the cache has; undefined before it is loaded. */
   revision: () => number | undefined = () => undefined;
+  /** Most changes that the cache keeps for watches that begin in the past. */
+  capacity: number | undefined;
 
   constructor(families: Families, resource: string, onClosed: () => void) {
     this.#families = families;
@@ -69,6 +71,8 @@ export class CacheMeter {
   look(): void {
     const revision = this.revision();
     if (revision !== undefined) this.#families.revision.of(this.#resource).set(revision);
+    const { capacity } = this;
+    if (capacity !== undefined) this.#families.capacity.of(this.#resource).set(capacity);
   }
 }
 
@@ -92,6 +96,7 @@ export function createCacheMeters(registry: MetricRegistry): CacheMeters {
     },
     look() {
       families.revision.clear();
+      families.capacity.clear();
       for (const meter of meters) meter.look();
     },
   };
@@ -141,6 +146,12 @@ function createFamilies(registry: MetricRegistry) {
       stability,
       labels,
       buckets: waitBuckets,
+    }),
+    capacity: registry.gauge({
+      name: 'watch_cache_capacity',
+      help: 'Most changes that the watch cache of a resource keeps.',
+      stability,
+      labels,
     }),
     revision: registry.gauge({
       name: 'apiserver_watch_cache_resource_version',

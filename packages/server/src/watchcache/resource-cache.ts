@@ -107,11 +107,12 @@ class StoreBackedCache implements ResourceCache {
   constructor(options: ResourceCacheOptions) {
     this.#options = options;
     const historyMs = options.historyMs ?? 5 * 60_000;
+    const changesMax = options.historyChangesMax ?? 100_000;
     this.#follower = new Follower({
       ...options,
       limits: {
         historyMs,
-        changesMax: options.historyChangesMax ?? 100_000,
+        changesMax,
         bytesMax: options.historyBytesMax ?? 128 * 1024 * 1024,
       },
       retryMs: options.retryMs ?? 1000,
@@ -134,6 +135,7 @@ class StoreBackedCache implements ResourceCache {
       },
     });
     if (options.meter !== undefined) {
+      options.meter.capacity = changesMax;
       options.meter.revision = () =>
         this.#dispatcher === undefined ? undefined : this.#follower.progress();
     }

@@ -26,6 +26,16 @@ import {
 } from './spec.ts';
 import { keepAllocated, syncClusterIps } from './transitions.ts';
 
+/** Whether a Service names the number it wants. */
+export type NumberScope = 'static' | 'dynamic';
+
+/** Counts numbers as they are taken; dry runs take none. */
+export interface NumberMeter {
+  /** `range`: the text of the range that the address is taken from. */
+  address(range: string, scope: NumberScope, result: 'taken' | 'failed'): void;
+  port(scope: NumberScope, result: 'taken' | 'failed'): void;
+}
+
 /** What there is to give; the first pool's family is the usual one. */
 export interface ServiceRanges {
   readonly addresses: readonly [AddressPool, ...AddressPool[]];
@@ -56,6 +66,7 @@ export function allocateService(options: {
   readonly claims?: () => NumberClaims | undefined;
   /** Where addresses come from other ranges than those of the command line. */
   readonly records?: AddressRecords | undefined;
+  readonly meter?: (() => NumberMeter | undefined) | undefined;
 }): NonNullable<Strategy['allocate']> {
   const { ranges, ledger, records } = options;
   return async (context, object, old) => {
@@ -66,7 +77,8 @@ export function allocateService(options: {
       await ledger.caughtUp();
       await records?.caughtUp();
       const { dryRun: isDry } = context;
-      const attempt = new AllocationAttempt({ ranges, ledger, records, name, isDry });
+      const meter = isDry ? undefined : options.meter?.();
+      const attempt = new AllocationAttempt({ ranges, ledger, records, name, isDry, meter });
       const { spec } = asService(object);
       try {
         if (before !== undefined) keepAllocated(spec, before);
@@ -94,6 +106,7 @@ class AllocationAttempt {
   readonly #records: AddressRecords | undefined;
   readonly #name: string;
   readonly #isDry: boolean;
+  readonly #meter: NumberMeter | undefined;
   readonly #dryPorts = new Set<number>();
   #highestDryPort = dryPort - 1;
 
@@ -103,12 +116,14 @@ class AllocationAttempt {
     records: AddressRecords | undefined;
     name: string;
     isDry: boolean;
+    meter: NumberMeter | undefined;
   }) {
     this.#ranges = options.ranges;
     this.#ledger = options.ledger;
     this.#records = options.records;
     this.#name = options.name;
     this.#isDry = options.isDry;
+    this.#meter = options.meter;
   }
 
   run(spec: ServiceSpec, old: ServiceSpec | undefined): void {
@@ -170,6 +185,7 @@ class AllocationAttempt {
     if (this.#isDry && first !== undefined) return first.dryAddress;
     for (const pool of pools) {
       const index = pickFree(pool, (key) => this.#isHeld(key));
+      this.#meter?.address(pool.text, 'dynamic', index === undefined ? 'failed' : 'taken');
       if (index === undefined) continue;
       this.#take(pool.keyOf(index));
       return pool.addressOf(index);
@@ -181,18 +197,21 @@ class AllocationAttempt {
   }
 
   #namedAddress(pools: readonly AddressPool[], ip: string, spec: ServiceSpec): string {
-    const key = pools.map((pool) => pool.keyOfAddress(ip)).find((one) => one !== undefined);
+    const pool = pools.find((one) => one.keyOfAddress(ip) !== undefined);
+    const key = pool?.keyOfAddress(ip);
     const refuse = (why: string) => {
       const detail = `failed to allocate IP ${ip}: ${why}`;
       return this.#invalid([invalidGo('spec.clusterIPs', () => shownIps(spec), detail)]);
     };
-    if (key === undefined) {
+    if (pool === undefined || key === undefined) {
       if (this.#records !== undefined) throw refuse(taken.elsewhere);
       const where = `The range of valid IPs is ${pools.map(({ text }) => text).join()}`;
       throw refuse(`the provided IP (${ip}) is not in the valid range. ${where}`);
     }
     if (this.#isDry) return ip;
-    if (this.#isHeld(key)) throw refuse(taken.ip);
+    const isHeld = this.#isHeld(key);
+    this.#meter?.address(pool.text, 'static', isHeld ? 'failed' : 'taken');
+    if (isHeld) throw refuse(taken.ip);
     this.#take(key);
     return ip;
   }
@@ -239,6 +258,7 @@ class AllocationAttempt {
   #anyPort(): number {
     if (this.#isDry) return this.#anyDryPort();
     const index = pickFree(this.#ranges.nodePorts, (key) => this.#ledger.isHeld(key));
+    this.#meter?.port('dynamic', index === undefined ? 'failed' : 'taken');
     if (index === undefined) throw internalError(`failed to allocate a nodePort: ${taken.full}`);
     this.#take(this.#ranges.nodePorts.keyOf(index));
     return this.#ranges.nodePorts.first + index;
@@ -263,11 +283,13 @@ class AllocationAttempt {
       this.#takeDryPort(port);
       return undefined;
     }
+    const isFree = key !== undefined && !this.#ledger.isHeld(key);
+    this.#meter?.port('static', isFree ? 'taken' : 'failed');
     if (key === undefined) {
       const where = `The range of valid ports is ${this.#ranges.nodePorts.text}`;
       return `provided port is not in the valid range. ${where}`;
     }
-    if (this.#ledger.isHeld(key)) return taken.port;
+    if (!isFree) return taken.port;
     this.#take(key);
     return undefined;
   }

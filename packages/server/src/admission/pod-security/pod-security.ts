@@ -12,6 +12,7 @@ import type { AdmissionPlugin } from '../chain.ts';
 import type { PodSecuritySettings } from '../configuration/pod-security.ts';
 import { type AdmissionTools, nameOf, refusal } from '../tools.ts';
 import { type JudgedPod, type Violation, violations } from './pod-security-checks.ts';
+import { type PodSecurityMetrics, podSecurityMetrics } from './pod-security-metrics.ts';
 import {
   compareLevels,
   openPolicy,
@@ -43,7 +44,7 @@ const templates: Readonly<Record<string, readonly string[]>> = {
  */
 export function podSecurity(tools: AdmissionTools): AdmissionPlugin {
   const settings = tools.configurations.podSecurity ?? openSettings;
-  const plugin: PodSecurity = { tools, settings };
+  const plugin: PodSecurity = { tools, settings, metrics: podSecurityMetrics(tools.metrics) };
   return {
     name: 'PodSecurity',
     validate(call) {
@@ -58,6 +59,7 @@ export function podSecurity(tools: AdmissionTools): AdmissionPlugin {
 interface PodSecurity {
   readonly tools: AdmissionTools;
   readonly settings: PodSecuritySettings;
+  readonly metrics: PodSecurityMetrics;
 }
 
 const nobody: ReadonlySet<string> = new Set();
@@ -72,19 +74,23 @@ async function checkPod(plugin: PodSecurity, call: AdmissionCall): Promise<void>
   const pod = call.object;
   if (pod === undefined || isExempt(plugin, call)) return;
   const { policy, errors } = await policyFor(plugin, call);
-  if (errors.length === 0 && isOpen(policy.enforce, policy.warn, policy.audit)) {
-    annotate(plugin, call, { 'enforce-policy': standardText(policy.enforce) });
+  const { enforce: standard } = policy;
+  if (errors.length === 0 && isOpen(standard, policy.warn, policy.audit)) {
+    annotate(plugin, call, { 'enforce-policy': standardText(standard) });
+    plugin.metrics.evaluated(call, { decision: 'allow', mode: 'enforce', standard });
     return;
   }
   if (call.old !== undefined && !isNews(pod, call.old)) return;
   const judged = judgedOf(pod);
   if (isExemptClass(plugin, call, judged)) return;
-  annotate(plugin, call, { 'enforce-policy': standardText(policy.enforce) });
-  const found = violations(policy.enforce, judged, plugin.tools.dialect);
+  annotate(plugin, call, { 'enforce-policy': standardText(standard) });
+  const found = violations(standard, judged, plugin.tools.dialect);
+  const decision = found.length > 0 ? 'deny' : 'allow';
+  plugin.metrics.evaluated(call, { decision, mode: 'enforce', standard });
   note(plugin, call, { policy, errors, judged });
-  if (found.length > 0) {
-    const standard = JSON.stringify(standardText(policy.enforce));
-    throw refusal(call, `violates PodSecurity ${standard}: ${told(found)}`);
+  if (decision === 'deny') {
+    const shown = JSON.stringify(standardText(standard));
+    throw refusal(call, `violates PodSecurity ${shown}: ${told(found)}`);
   }
   warn(plugin, call, { policy, judged });
 }
@@ -114,6 +120,7 @@ function isExempt(plugin: PodSecurity, call: AdmissionCall): boolean {
     ? 'namespace'
     : usernames.has(call.context.user.name) && 'user';
   if (by === false) return false;
+  plugin.metrics.exempted(call);
   annotate(plugin, call, { exempt: by });
   return true;
 }
@@ -121,6 +128,7 @@ function isExempt(plugin: PodSecurity, call: AdmissionCall): boolean {
 function isExemptClass(plugin: PodSecurity, call: AdmissionCall, { spec }: JudgedPod): boolean {
   const { runtimeClasses } = plugin.settings.exemptions;
   if (!runtimeClasses.has(textAt(spec, 'runtimeClassName'))) return false;
+  plugin.metrics.exempted(call);
   annotate(plugin, call, { exempt: 'runtimeClass' });
   return true;
 }
@@ -144,13 +152,15 @@ function note(
 ): void {
   const { policy, errors, judged } = at;
   if (errors.length > 0) {
+    plugin.metrics.failed(call, 'recovered');
     const list = errors.map(({ field, message }) => `${field}: ${message}`);
     const shown = list.length === 1 ? list[0] : `[${list.join(', ')}]`;
     annotate(plugin, call, { error: `Failed to parse policy: ${shown}` });
   }
-  if (call.context.request === undefined || isOpen(policy.audit)) return;
+  if (isOpen(policy.audit)) return;
   const found = violations(policy.audit, judged, plugin.tools.dialect);
   if (found.length === 0) return;
+  plugin.metrics.evaluated(call, { decision: 'deny', mode: 'audit', standard: policy.audit });
   const standard = JSON.stringify(standardText(policy.audit));
   const violated = `would violate PodSecurity ${standard}: ${told(found)}`;
   annotate(plugin, call, { 'audit-violations': violated });
@@ -192,12 +202,13 @@ function isNews(pod: ApiObject, old: ApiObject): boolean {
 }
 
 function warn(
-  { tools }: PodSecurity,
+  { tools, metrics }: PodSecurity,
   call: AdmissionCall,
   { policy, judged }: { policy: Policy; judged: JudgedPod },
 ): void {
   const found = violations(policy.warn, judged, tools.dialect);
   if (found.length === 0) return;
+  metrics.evaluated(call, { decision: 'deny', mode: 'warn', standard: policy.warn });
   const standard = JSON.stringify(standardText(policy.warn));
   call.context.warn(`would violate PodSecurity ${standard}: ${told(found)}`);
 }

@@ -59,6 +59,7 @@ export interface PolicyResult {
 const text = (value: JsonValue | undefined) => (typeof value === 'string' ? value : '');
 const costMax = 10_000_000;
 const messageBytesMax = 5 * 1024;
+const uncompiled = 'compilation error';
 
 /** Names that a policy's expressions may use. */
 export function namesOf(policy: PolicyBasis): readonly string[] {
@@ -191,7 +192,7 @@ async function judgeAll(evaluation: Evaluation): Promise<readonly Decision[]> {
   for (const { program, expression } of compiled.validations) {
     const startMs = nowMs();
     if ('problem' in program) {
-      const failure = `compilation error: ${program.problem}`;
+      const failure = `${uncompiled}: ${program.problem}`;
       results.push({ failure, holds: false, ms: 0 });
       continue;
     }
@@ -206,16 +207,28 @@ async function judgeAll(evaluation: Evaluation): Promise<readonly Decision[]> {
   const messages = await messagesOf(evaluation, spending.budget);
   return compiled.validations.map((validation, index): Decision => {
     const { failure, holds = false, ms = 0 } = results[index] ?? {};
-    if (failure !== undefined) return failureOf(compiled, failure, 'invalid_error', ms);
+    if (failure !== undefined) return failureOf(compiled, failure, errorTypeOf(failure), ms);
     if (messages instanceof OutOfBudget) {
       const why = `failed messageExpression: ${messages.message}`;
       return failureOf(compiled, why, 'out_of_budget', ms);
     }
-    const common = { error: 'no_error' as const, durationMs: ms };
-    if (holds) return { action: 'admit', message: '', reason: '', ...common };
+    const durationMs = ms;
+    if (holds) return { action: 'admit', message: '', reason: '', error: 'no_error', durationMs };
     const message = messageFor(validation, messages[index]);
-    return { action: 'deny', message, reason: validation.reason, ...common };
+    // Metrics count a validation that does not hold as invalid.
+    return {
+      action: 'deny',
+      message,
+      reason: validation.reason,
+      error: 'invalid_error',
+      durationMs,
+    };
   });
+}
+
+/** A validation that cannot be compiled is told from one that fails while it runs. */
+function errorTypeOf(failure: string): PolicyErrorType {
+  return failure.startsWith(uncompiled) ? 'compile_error' : 'invalid_error';
 }
 
 /** The messages that expressions make; undefined where there is none, or it failed. */
@@ -269,7 +282,7 @@ async function annotateAll(
   for (const { key, program, expression } of compiled.annotations) {
     const startMs = nowMs();
     if ('problem' in program) {
-      fail(`compilation error: ${program.problem}`, 0);
+      fail(`${uncompiled}: ${program.problem}`, 0);
       continue;
     }
     const measured = await runExpression(program, variables, spending);

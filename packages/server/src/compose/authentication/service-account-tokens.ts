@@ -2,6 +2,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pemBlocks } from '@wheelhouse/codec';
+import { objectsAt } from '@wheelhouse/kinds';
 import type { ApiObject, Dialect, MetricRegistry } from '@wheelhouse/machinery';
 import type { Catalogue } from '../../catalogue/catalogue.ts';
 import type { Authenticator, TokenIssuer } from '../../gates/authn/contract.ts';
@@ -141,7 +142,21 @@ function countedUses(registry: MetricRegistry) {
   return {
     valid: counter('valid_tokens_total', 'Uses of tokens that were issued for a time.'),
     stale: counter('stale_tokens_total', 'Uses of tokens that should have been replaced.'),
-    legacy: counter('legacy_tokens_total', 'Uses of tokens that stand in Secrets.'),
+    legacy: {
+      all: counter('legacy_tokens_total', 'Uses of tokens that stand in Secrets.'),
+      automatic: counter(
+        'legacy_auto_token_uses_total',
+        'Uses of tokens in Secrets that a controller made for their accounts.',
+      ),
+      manual: counter(
+        'legacy_manual_token_uses_total',
+        'Uses of tokens in Secrets that somebody made by hand.',
+      ),
+      invalid: counter(
+        'invalid_legacy_auto_token_uses_total',
+        'Uses of tokens whose Secrets are labeled as invalid, which are refused.',
+      ),
+    },
   };
 }
 
@@ -160,6 +175,11 @@ function tokenObjects({ catalogue, caches }: { catalogue: Catalogue; caches: Cac
     async secretAt(at: Place) {
       const entry = await entryOf('secrets', at);
       return entry === undefined ? undefined : decodeEntry(entry);
+    },
+    async isNamed(secretName: string, at: Place) {
+      const entry = await entryOf('serviceaccounts', at);
+      if (entry === undefined) return false;
+      return objectsAt(decodeEntry(entry), 'secrets').some(({ name }) => name === secretName);
     },
   };
 }

@@ -10,6 +10,7 @@ import { clientMeter } from '../webhooks/client-metrics.ts';
 import { createWebhook } from '../webhooks/webhook-client.ts';
 import { webhookOfKubeconfig } from '../webhooks/webhook-connection.ts';
 import { accountSettings } from './service-account-tokens.ts';
+import { tokenCacheMeter } from './token-cache-metrics.ts';
 
 /** How long a review of a token may take. */
 const timeoutMs = 30_000;
@@ -38,6 +39,7 @@ export async function openWebhookTokens(
     audiences: accountSettings(config, dialect).audiences,
     ttlMs: webhook.cacheTtlMs,
     clock,
+    meter: tokenCacheMeter(options.registry),
   });
   return { authenticator, close: connected.close };
 }

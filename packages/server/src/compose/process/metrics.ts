@@ -65,7 +65,7 @@ export function createMetrics(options: {
     onDeprecated: ({ name, from }) => logger.warn('a metric is deprecated', { name, from }),
   });
   const looks: Look[] = [addProcessMetrics(registry, clock)];
-  looks.push(registeredLook(registry));
+  looks.push(registeredLook(registry, new Set(config.metrics?.disabled)));
   addFeatures(registry, config.featureGates ?? defaultGates);
   const now = () => clock.monotonic();
   const others = new Map<string, MetricRegistry>();
@@ -124,7 +124,7 @@ async function answerOf(registry: MetricRegistry, looks: readonly Look[]): Promi
 }
 
 /** How many metrics there are, and how many of them are not shown. */
-function registeredLook(registry: MetricRegistry): Look {
+function registeredLook(registry: MetricRegistry, names: ReadonlySet<string>): Look {
   const registered = registry.counter({
     name: 'registered_metrics_total',
     help: 'Metrics that there are, by how stable they are and since when they are deprecated.',
@@ -137,11 +137,20 @@ function registeredLook(registry: MetricRegistry): Look {
     stability: 'BETA',
     labels: [],
   });
+  const disabled = registry.counter({
+    name: 'disabled_metrics_total',
+    help: 'Metrics that the configuration disables.',
+    stability: 'BETA',
+    labels: [],
+  });
   return () => {
     registered.clear();
     hidden.clear();
+    disabled.clear();
     hidden.of().add(0);
+    disabled.of().add(0);
     for (const { definition, isHidden } of registry.definitions()) {
+      if (names.has(definition.name)) disabled.of().add(1);
       const { stability, deprecatedFrom: from } = definition;
       if (isHidden) hidden.of().add(1);
       else registered.of(stability, from === undefined ? '' : `${from}.0`).add(1);

@@ -1,5 +1,5 @@
 import type { Clock, MetricRegistry } from '@wheelhouse/machinery';
-import { apiRelease } from '../health/version.ts';
+import { apiRelease, versionDocument } from '../health/version.ts';
 import { addHostMetrics } from './host-metrics.ts';
 
 /** Adds the process's own numbers to the registry; the function brings them up to date. */
@@ -18,15 +18,15 @@ export function addProcessMetrics(registry: MetricRegistry, clock: Clock): () =>
   const heap = gauge('nodejs_heap_size_used_bytes', 'Used size of the heap in bytes.');
   addStartTime(registry, clock);
   const lookAtHost = addHostMetrics(registry);
-  const { major, minor, patch } = apiRelease;
+  const build = buildInfo();
   registry
     .gauge({
       name: 'kubernetes_build_info',
       help: "A metric with a constant '1' value labeled by major, minor and git version of the API served.",
       stability: 'ALPHA',
-      labels: ['major', 'minor', 'git_version', 'platform'],
+      labels: buildLabels,
     })
-    .of(major, minor, `v${major}.${minor}.${patch}`, `${process.platform}/${process.arch}`)
+    .of(...buildLabels.map((label) => build[label]))
     .set(1);
   let counted = 0;
   return () => {
@@ -38,6 +38,36 @@ export function addProcessMetrics(registry: MetricRegistry, clock: Clock): () =>
     resident.set(rss);
     heap.set(heapUsed);
     return lookAtHost();
+  };
+}
+
+const buildLabels = [
+  'build_date',
+  'compiler',
+  'git_commit',
+  'git_tree_state',
+  'git_version',
+  'go_version',
+  'major',
+  'minor',
+  'platform',
+] as const;
+
+/** What `/version` says, as labels. */
+function buildInfo(): Readonly<Record<(typeof buildLabels)[number], string>> {
+  const { major, minor, patch } = apiRelease;
+  const document = versionDocument();
+  const text = (member: string) => String(document[member] ?? '');
+  return {
+    build_date: text('buildDate'),
+    compiler: text('compiler'),
+    git_commit: text('gitCommit'),
+    git_tree_state: text('gitTreeState'),
+    git_version: `v${major}.${minor}.${patch}`,
+    go_version: text('goVersion'),
+    major,
+    minor,
+    platform: text('platform'),
   };
 }
 

@@ -1,3 +1,4 @@
+import type { NumberMeter } from '@wheelhouse/kinds';
 import type { MetricRegistry } from '@wheelhouse/machinery';
 import type { ServiceNumbers } from './service-numbers.ts';
 
@@ -26,5 +27,25 @@ export function serviceNumbersLook(
     }
     ports.held.of().set(usage.nodePorts.held);
     ports.free.of().set(usage.nodePorts.free);
+  };
+}
+
+/** Counts the addresses and ports that Services are given, and those that cannot be (OPS-1). */
+export function createNumberMeter(registry: MetricRegistry): NumberMeter {
+  const counter = (name: string, help: string, labels: readonly string[]) =>
+    registry.counter({ name: `kube_apiserver_${name}`, help, stability: 'ALPHA', labels });
+  const families = (allocator: string, what: string, labels: readonly string[]) => ({
+    taken: counter(`${allocator}_allocation_total`, `${what} taken for Services.`, labels),
+    failed: counter(
+      `${allocator}_allocation_errors_total`,
+      `${what} that could not be taken for Services.`,
+      labels,
+    ),
+  });
+  const addresses = families('clusterip_allocator', 'Addresses', ['cidr', 'scope']);
+  const ports = families('nodeport_allocator', 'Ports of nodes', ['scope']);
+  return {
+    address: (range, scope, result) => addresses[result].of(range, scope).add(1),
+    port: (scope, result) => ports[result].of(scope).add(1),
   };
 }

@@ -4,6 +4,7 @@ import {
   allocateService,
   defaultServiceRanges,
   type NumberClaims,
+  type NumberMeter,
   type NumberRecorder,
   type Pool,
   readServiceRanges,
@@ -32,8 +33,11 @@ export interface ServiceNumbers extends ServiceOptions {
   /** Must be called before the first request. */
   readFrom(
     api: Pick<Api, 'catalogue' | 'registry'>,
-    /** Where other servers give numbers too. */
-    claims?: NumberClaims,
+    shared?: {
+      /** Where other servers give numbers too. */
+      readonly claims?: NumberClaims | undefined;
+      readonly meter?: NumberMeter | undefined;
+    },
   ): void;
   /** How much of the ranges is given. Rejects when Services cannot be read. */
   usage(): Promise<{
@@ -55,11 +59,13 @@ export function createServiceNumbers(config: ServerConfig): ServiceNumbers {
     throw new Error('nobody said where Services are kept');
   };
   let claims: NumberClaims | undefined;
+  let meter: NumberMeter | undefined;
   let store: Store | undefined;
   const ledger = new ServiceLedger({ cache: () => services(), clock: config.clock });
   const slot = recordsSlot(config);
   const { records } = slot;
-  const allocate = allocateService({ ranges, ledger, claims: () => claims, records });
+  const late = { claims: () => claims, meter: () => meter };
+  const allocate = allocateService({ ranges, ledger, records, ...late });
   const recorders: NumberRecorder[] = records === undefined ? [] : [addressRecorder(records)];
   if (config.store.type === 'etcd') {
     const covers = records === undefined ? 'everything' : 'ports';
@@ -85,9 +91,9 @@ export function createServiceNumbers(config: ServerConfig): ServiceNumbers {
         nodePorts: usageOf(nodePorts, keys),
       };
     },
-    readFrom: (api, shared) => {
+    readFrom: (api, shared = {}) => {
       const { catalogue, registry } = api;
-      claims = shared;
+      ({ claims, meter } = shared);
       store = registry.store;
       slot.fill(api);
       const def = catalogue.snapshot().builtin('', 'services');

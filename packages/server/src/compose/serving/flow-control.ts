@@ -7,6 +7,7 @@ import { dumpLevels } from '../../gates/flowcontrol/dump.ts';
 import { FairFlowControl, type FlowSettings } from '../../gates/flowcontrol/fair-flow-control.ts';
 import { createFlowMetrics } from '../../gates/flowcontrol/flow-metrics.ts';
 import { limitInFlight } from '../../gates/flowcontrol/in-flight.ts';
+import { KindUsage } from '../../gates/flowcontrol/kind-usage.ts';
 import { readLevel, readSchema } from '../../gates/flowcontrol/settings.ts';
 import type { CountObjects } from '../../gates/flowcontrol/work-estimate.ts';
 import { serverContext } from '../../registry/server-context.ts';
@@ -38,6 +39,8 @@ export function createFlowControl(options: FlowControlOptions): FlowControl | Fa
     return limitInFlight({ readOnlyMax, mutatingMax });
   }
   const flowMetrics = createFlowMetrics(metrics.registry);
+  const kinds = new KindUsage(clock.monotonic());
+  const lookAtKinds = kinds.measureIn(metrics.registry);
   const fair = new FairFlowControl({
     clock,
     seatsTotal,
@@ -47,8 +50,13 @@ export function createFlowControl(options: FlowControlOptions): FlowControl | Fa
     watches: api.watches,
     seriesOf: flowMetrics.seriesOf,
     levelSeriesOf: flowMetrics.levelSeriesOf,
+    kinds,
   });
-  metrics.lookAt(() => flowMetrics.look(fair.levels));
+  metrics.lookAt(() => {
+    flowMetrics.look(fair.levels);
+    const waiting = [...fair.levels.all()].reduce((sum, { set }) => sum + set.room, 0);
+    lookAtKinds(clock.monotonic(), { readOnly: readOnlyMax, mutating: mutatingMax, waiting });
+  });
   const wallMs = (monotonicMs: number) => clock.now() - clock.monotonic() + monotonicMs;
   api.debugPages.push((asked) => dumpLevels(fair.levels, asked, wallMs));
   return fair;

@@ -38,6 +38,16 @@ export function signLegacyToken(key: SigningKey, token: LegacyToken, form: Legac
   });
 }
 
+/** Counts uses of legacy tokens. */
+export interface LegacyUses {
+  readonly all: Counter;
+  /** Of Secrets that their account names, as its controller once made them. */
+  readonly automatic: Counter;
+  readonly manual: Counter;
+  /** Tokens refused for the label that invalidates their Secret. */
+  readonly invalid: Counter;
+}
+
 /**
  * Authenticates the tokens of Secrets (AUTHN-6). Unless `lookup` is off, the Secret must stand with
  * this very token, and the account with the same uid.
@@ -50,8 +60,8 @@ export function createLegacyTokenAuthenticator(options: {
   readonly lookup: 'required' | 'off';
   /** What tells of such a token in the audit log, with the user's name. */
   readonly auditAnnotation: string;
-  /** Counts tokens that were good. */
-  readonly used?: Counter;
+  /** Counts tokens that were good, and by how their Secrets came to be. */
+  readonly used?: LegacyUses;
   /** Label of a Secret whose token is no longer accepted. */
   readonly invalidLabel: string;
   /** Hears of each token that is found in its Secret. */
@@ -59,6 +69,8 @@ export function createLegacyTokenAuthenticator(options: {
   readonly objects: TokenObjects & {
     /** A Secret that is not being deleted; undefined when there is none. */
     secretAt(at: { namespace: string; name: string }): Promise<ApiObject | undefined>;
+    /** Whether an account names a Secret among its own. */
+    isNamed(secretName: string, account: { namespace: string; name: string }): Promise<boolean>;
   };
 }): Authenticator {
   const { keys, form, lookup, objects, auditAnnotation: key } = options;
@@ -73,14 +85,19 @@ export function createLegacyTokenAuthenticator(options: {
     if (uid !== serviceAccount.uid) throw invalidated();
     options.onUse?.(secret);
     const isMarked = (secret.metadata.labels?.[options.invalidLabel] ?? '') !== '';
-    if (isMarked) throw new TokenError('the token is marked invalid by a label of its Secret');
+    if (isMarked) {
+      options.used?.invalid.add(1);
+      throw new TokenError('the token is marked invalid by a label of its Secret');
+    }
+    const isAutomatic = await objects.isNamed(secretName, at);
+    options.used?.[isAutomatic ? 'automatic' : 'manual'].add(1);
   };
   const verify = async (token: string): Promise<UserInfo | undefined> => {
     const read = readLegacyToken(token, { keys, form });
     if (read === undefined) return undefined;
     const { namespace, serviceAccount } = read;
     if (lookup === 'required') await checkObjects(read, token);
-    options.used?.add(1);
+    options.used?.all.add(1);
     return {
       name: `system:serviceaccount:${namespace}:${serviceAccount.name}`,
       uid: serviceAccount.uid,

@@ -7,6 +7,7 @@ import {
   isObject,
   type JsonObject,
   type JsonValue,
+  type MaybePromise,
   member,
   textOf,
   type UserInfo,
@@ -23,6 +24,16 @@ const verdictsMax = 16_384;
 /** Versions of TokenReview that a webhook may be asked in. */
 export const tokenReviewVersions = ['v1', 'v1beta1'] as const;
 export type TokenReviewVersion = (typeof tokenReviewVersions)[number];
+
+/** Counts what the cache of verdicts does. */
+export interface TokenCacheMeter {
+  /** A token's verdict was cached, or came after that time. */
+  answered(from: 'hit' | 'miss', tookMs: number): void;
+  /** The webhook is asked; the function is called with how that ended. */
+  fetching(): (result: 'ok' | 'error') => void;
+  /** A request waits for the answer to another's question; the function is called at its end. */
+  blocked(): () => void;
+}
 
 interface Verdict {
   /** Undefined: nobody's token, or for none of the audiences. */
@@ -42,6 +53,7 @@ export function createWebhookTokenAuthenticator(options: {
   readonly audiences: readonly string[];
   readonly ttlMs: number;
   readonly clock: Clock;
+  readonly meter?: TokenCacheMeter | undefined;
 }): Authenticator {
   const { webhook, dialect, clock, ttlMs } = options;
   const apiVersion = `${dialect.group('authentication')}/${options.version}`;
@@ -54,20 +66,39 @@ export function createWebhookTokenAuthenticator(options: {
     const status = await webhook.call(body, (answer) => readStatus(answer, apiVersion));
     return { verdict: verdictOf(status, { wanted: audiences, own: options.audiences }) };
   };
-  const review = (token: string, audiences: readonly string[]): Promise<Verdict> => {
-    const key = keyOf(token, audiences);
-    const known = cache.get(key);
-    if (known !== undefined) return Promise.resolve(known);
+  const fetch = async (key: string, [token, audiences]: Parameters<typeof ask>) => {
+    const ended = options.meter?.fetching();
+    try {
+      const verdict = await ask(token, audiences);
+      cache.set(key, verdict, ttlMs);
+      ended?.('ok');
+      return verdict;
+    } catch (error) {
+      ended?.('error');
+      throw error;
+    } finally {
+      pending.delete(key);
+    }
+  };
+  const fetched = async (key: string, about: Parameters<typeof ask>): Promise<Verdict> => {
+    const startMs = clock.monotonic();
     const asked = pending.get(key);
-    if (asked !== undefined) return asked;
-    const asking = ask(token, audiences)
-      .then((verdict) => {
-        cache.set(key, verdict, ttlMs);
-        return verdict;
-      })
-      .finally(() => pending.delete(key));
-    pending.set(key, asking);
-    return asking;
+    const asking = asked ?? fetch(key, about);
+    if (asked === undefined) pending.set(key, asking);
+    const unblocked = asked === undefined ? undefined : options.meter?.blocked();
+    try {
+      return await asking;
+    } finally {
+      unblocked?.();
+      options.meter?.answered('miss', clock.monotonic() - startMs);
+    }
+  };
+  const review = (...about: Parameters<typeof ask>): MaybePromise<Verdict> => {
+    const key = keyOf(...about);
+    const known = cache.get(key);
+    if (known === undefined) return fetched(key, about);
+    options.meter?.answered('hit', 0);
+    return known;
   };
 
   return {
@@ -75,10 +106,11 @@ export function createWebhookTokenAuthenticator(options: {
     authenticate(exchange) {
       const token = bearerToken(exchange);
       if (token === undefined) return undefined;
-      return review(token, options.audiences).then(({ verdict }) => {
+      const userOf = ({ verdict }: Verdict): UserInfo => {
         if (verdict === undefined) throw new InvalidBearerToken();
         return verdict.user;
-      });
+      };
+      return Promise.resolve(review(token, options.audiences)).then(userOf);
     },
     reviewToken: async (token, audiences) => (await review(token, audiences)).verdict,
   };

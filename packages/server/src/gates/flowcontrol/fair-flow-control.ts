@@ -12,6 +12,7 @@ import {
   type Place,
 } from './contract.ts';
 import type { FlowSeries, LevelSeries } from './flow-series.ts';
+import type { KindUsage } from './kind-usage.ts';
 import { adjustmentPeriodMs, PriorityLevels } from './priority-levels.ts';
 import { QueueSet } from './queue-set.ts';
 import { RetryAfter } from './retry-after.ts';
@@ -61,6 +62,7 @@ export class FairFlowControl implements FlowControl {
     readonly watches: WatchCounts;
     readonly seriesOf: SeriesOf;
     readonly levelSeriesOf?: ((level: string) => LevelSeries) | undefined;
+    readonly kinds?: KindUsage | undefined;
   }) {
     const { clock, countObjects, watches } = options;
     this.#clock = clock;
@@ -74,7 +76,7 @@ export class FairFlowControl implements FlowControl {
       const refusal = ({ flowClass }: Seat) =>
         new Overloaded(this.#retryAfter.refused(level), flowClass);
       const series = options.levelSeriesOf?.(level);
-      return new QueueSet({ clock, refusal, waitLimitMs, series });
+      return new QueueSet({ clock, refusal, waitLimitMs, series, kinds: options.kinds });
     };
     this.levels = new PriorityLevels({ clock, seatsTotal: options.seatsTotal, newSet });
     this.#classifier = this.#configured({ levels: [], schemas: [] });

@@ -15,6 +15,9 @@ const requestPartBuckets = [0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 1
 /** Schemas come and go; their series stay with the registry, which has a bound of its own. */
 const knownMax = 1000;
 
+/** The level whose requests never wait. */
+const exempt = 'exempt';
+
 type Families = ReturnType<typeof createFamilies>;
 
 /** Counts what flow control does under upstream's names (OPS-1, OPS-3). */
@@ -150,6 +153,9 @@ class CountedSeries implements FlowSeries {
     this.#executing = families.executing.of(level, schema);
     this.#executingSeats = families.executingSeats.of(level, schema);
     this.#estimated = families.estimated.of(level, schema);
+    if (level === exempt) return;
+    this.#inQueue = families.inQueue.of(level, schema);
+    this.#inQueueSeats = families.inQueueSeats.of(level, schema);
   }
 
   estimated(seats: number): void {

@@ -1,6 +1,7 @@
 import type { Clock, MaybePromise, Timer } from '@wheelhouse/machinery';
 import type { FlowRequest } from './contract.ts';
 import type { LevelSeries, LevelUsage, Refusal } from './flow-series.ts';
+import type { KindUsage } from './kind-usage.ts';
 import { LingeringSeats } from './lingering-seats.ts';
 import { type FlowQueue, type Seat, SeatList, type SeatOwner } from './seat.ts';
 import { SeatDemand } from './seat-demand.ts';
@@ -25,6 +26,8 @@ export interface QueueSetOptions {
   /** How long a request may wait. */
   readonly waitLimitMs: (request: FlowRequest) => number;
   readonly series?: LevelSeries | undefined;
+  /** Shared by the sets of a server. */
+  readonly kinds?: KindUsage | undefined;
 }
 
 /**
@@ -48,6 +51,7 @@ export class QueueSet implements SeatOwner, LevelUsage {
   readonly #refusal: QueueSetOptions['refusal'];
   readonly #waitLimitMs: QueueSetOptions['waitLimitMs'];
   readonly #series: LevelSeries | undefined;
+  readonly #kinds: KindUsage | undefined;
   readonly demand: SeatDemand;
   readonly executing = new SeatList();
   readonly #queues: (FlowQueue | undefined)[] = [];
@@ -78,6 +82,7 @@ export class QueueSet implements SeatOwner, LevelUsage {
     this.#refusal = options.refusal;
     this.#waitLimitMs = options.waitLimitMs;
     this.#series = options.series;
+    this.#kinds = options.kinds;
     this.#lastMs = options.clock.monotonic();
     this.demand = new SeatDemand(this.#lastMs);
   }
@@ -172,7 +177,9 @@ export class QueueSet implements SeatOwner, LevelUsage {
       this.#boundNext(queue);
       if (queue.waiting.length + queue.executing === 0) this.#activeQueues -= 1;
     }
-    const type = seat.request.info.verb === 'watch' ? 'watch' : 'regular';
+    const { verb } = seat.request.info;
+    this.#kinds?.executing(verb, -1, nowMs);
+    const type = verb === 'watch' ? 'watch' : 'regular';
     seat.flow.series.ended(seconds, type);
     if (seat.lingerMs > 0) this.#lingering.add(seat, nowMs + seat.lingerMs);
     else this.#release(seat, nowMs);
@@ -289,6 +296,7 @@ export class QueueSet implements SeatOwner, LevelUsage {
     // Sums of fractions must come back to nothing when nobody is left.
     queue.workWaiting = queue.waiting.length === 0 ? 0 : queue.workWaiting + by * workOf(seat);
     seat.flow.series.waiting(by, seats);
+    this.#kinds?.waiting(seat.request.info.verb, by, this.#lastMs);
   }
 
   #takeFromQueue(seat: Seat): void {
@@ -348,6 +356,7 @@ export class QueueSet implements SeatOwner, LevelUsage {
     seat.state = 'executing';
     seat.startMs = nowMs;
     this.executing.add(seat);
+    this.#kinds?.executing(seat.request.info.verb, 1, nowMs);
     this.seatsInUse += maxSeats;
     if (queue !== undefined) {
       queue.executing += 1;
