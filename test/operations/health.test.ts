@@ -22,6 +22,9 @@ const hooks = [
 const namesOfKubernetes = [
   'informer-sync',
   'poststarthook/priority-and-fairness-config-producer',
+  'poststarthook/priority-and-fairness-config-consumer',
+  'poststarthook/priority-and-fairness-filter',
+  'poststarthook/storage-object-count-tracker-hook',
   'poststarthook/scheduling/bootstrap-system-priority-classes',
   'poststarthook/kube-apiserver-autoregistration',
   'poststarthook/apiservice-status-local-available-controller',

@@ -10,7 +10,7 @@ import type { ServerConfig } from '../flags/config.ts';
 import { createOwnApiServices } from '../registration.ts';
 import { createOwnService } from '../services/default-service.ts';
 import type { ServiceNumbers } from '../services/service-numbers.ts';
-import { createFlowObjects } from '../serving/flow-control.ts';
+import { createFlowObjects, flowHooks } from '../serving/flow-control.ts';
 import type { StoreSpace } from '../storage/opened-store.ts';
 import type { StoreChecks } from '../storage/store-check.ts';
 import type { Health } from './health.ts';
@@ -68,7 +68,8 @@ export function runStartHooks(options: StartHookOptions): StartHooks {
   if (config.listen.port !== 0) listensOn(config.listen.port);
   const tasks = startTasks(options, listening);
   const names: Readonly<Record<string, readonly string[]>> = hookNames[dialect.name];
-  const pending = [...Object.entries(tasks), ...options.more].map(([task, run]) => {
+  const flow = dialect.name === 'kubernetes' ? flowHooks(options) : [];
+  const pending = [...Object.entries(tasks), ...flow, ...options.more].map(([task, run]) => {
     const ran = run();
     for (const name of names[task] ?? [task]) addHook(health, name, ran);
     return { task, ran };

@@ -1,4 +1,4 @@
-import { defaultFlowObjects } from '@wheelhouse/kinds';
+import { defaultFlowObjects, type ResourceDef } from '@wheelhouse/kinds';
 import type { Dialect, MaybePromise } from '@wheelhouse/machinery';
 import type { FlowDefs } from '../../controllers/flow-control/flow-defaults.ts';
 import { createInside } from '../../controllers/inside.ts';
@@ -9,7 +9,6 @@ import { createFlowMetrics } from '../../gates/flowcontrol/flow-metrics.ts';
 import { limitInFlight } from '../../gates/flowcontrol/in-flight.ts';
 import { KindUsage } from '../../gates/flowcontrol/kind-usage.ts';
 import { readLevel, readSchema } from '../../gates/flowcontrol/settings.ts';
-import type { CountObjects } from '../../gates/flowcontrol/work-estimate.ts';
 import { serverContext } from '../../registry/server-context.ts';
 import type { ListResult } from '../../watchcache/contract.ts';
 import type { Api } from '../api.ts';
@@ -70,8 +69,14 @@ function defaultSettings(dialect: Dialect): FlowSettings {
   };
 }
 
+interface CountedKind {
+  readonly group: string;
+  readonly version: string;
+  readonly resource: string;
+}
+
 /** How many objects a list may go over, where that is known without waiting. */
-function objectCounter(api: Api): CountObjects {
+function objectCounter(api: Api): (kind: CountedKind) => number | undefined {
   const all = {
     namespace: '',
     resourceVersion: '0',
@@ -116,6 +121,37 @@ export async function createFlowObjects(options: FlowObjectOptions): Promise<voi
   const { createFlowDefaults } = await import('../../controllers/flow-control/flow-defaults.ts');
   const inside = createInside({ registry, controller: producer, user: serverContext.user });
   await createFlowDefaults({ defs, dialect, caches: registry.caches, inside, clock, logger });
+}
+
+/**
+ * What must work before requests are told apart and weighed as they should be, by the names of the
+ * reference's checks (HEALTH-2).
+ */
+export function flowHooks(
+  options: FlowObjectOptions,
+): readonly (readonly [name: string, run: () => Promise<void>])[] {
+  const { api, flowControl } = options;
+  const countsObjects = async () => {
+    await api.informersReady();
+    const namespaces = { group: '', version: 'v1', resource: 'namespaces' };
+    if (objectCounter(api)(namespaces) === undefined) throw new Error('objects are not counted');
+  };
+  const counts = ['storage-object-count-tracker-hook', countsObjects] as const;
+  if (!(flowControl instanceof FairFlowControl)) return [counts];
+  const { caches } = api.registry;
+  const followsObjects = async () => {
+    const defs: readonly ResourceDef[] = Object.values(followedDefs(options) ?? {});
+    await Promise.all(defs.map((def) => caches.of(def).ready()));
+  };
+  const hasSeats = async () => {
+    const seats = [...flowControl.levels.all()].reduce((sum, { current }) => sum + current, 0);
+    if (seats <= 0) throw new Error('no priority level has seats');
+  };
+  return [
+    ['priority-and-fairness-config-consumer', followsObjects],
+    ['priority-and-fairness-filter', hasSeats],
+    counts,
+  ];
 }
 
 /** Once the server is ready, its objects are kept and rule, in every server of a store. */
