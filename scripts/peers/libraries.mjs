@@ -69,6 +69,7 @@ async function play(server, { command, args }) {
 }
 
 const name = process.argv[2];
+const flags = process.env.PEERS_FLAGS ? process.env.PEERS_FLAGS.split(' ') : [];
 const library = libraries[name];
 if (library === undefined) {
   console.error(`usage: node libraries.mjs ${Object.keys(libraries).join(' | ')}`);
@@ -84,8 +85,8 @@ if (version?.status !== 0) {
     program: library.program,
     version: version.stdout.trim(),
     script: 'libraries.mjs',
-    what: 'A session',
+    what: flags.length === 0 ? 'A session' : `With ${flags.join(' ')}, a session`,
     step: 'steps',
-    sides: await onBoth((server) => play(server, { command, args: library.args })),
+    sides: await onBoth((server) => play(server, { command, args: library.args }), { flags }),
   });
 }

@@ -119,6 +119,17 @@ describe.each(dialectNames)('descriptions, dialect %s', (dialectName) => {
     expect(wrong).toEqual([]);
   });
 
+  test.each([
+    ['api.core.v1.Pod.apiVersion', 'APIVersion defines'],
+    ['api.core.v1.Pod.metadata', "Standard object's metadata"],
+    [
+      'apimachinery.pkg.apis.meta.v1.ObjectMeta.creationTimestamp',
+      'CreationTimestamp is a timestamp',
+    ],
+  ])('PLANE-8: %s begins with the words that conformance tests look for', (path, words) => {
+    expect(pathText(path).slice(0, words.length)).toBe(words);
+  });
+
   test('PLANE-8: svcctl explain shows them', async () => {
     const home = svcctlFor(server);
     try {

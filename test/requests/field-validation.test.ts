@@ -389,7 +389,7 @@ describe('patches', () => {
     const refused = await apply(server, `${services}/${name}`, body, strict);
     expect(refused.status).toBe(400);
     expect(refused.body.message.slice(refused.body.message.indexOf(': ') + 2)).toBe(
-      'strict decoding error: yaml: unmarshal errors:\n' +
+      '.metadata.odd: field not declared in schema; strict decoding error: yaml: unmarshal errors:\n' +
         '  line 4: key "sessionAffinity" already set in map, ' +
         'unknown field "metadata.odd", unknown field "spec.ports[0].more", unknown field "spec.x"',
     );
@@ -397,5 +397,6 @@ describe('patches', () => {
     const answer = await apply(server, `${kind.path(namespace)}/${name}`, custom, strict);
     expect(answer.status).toBe(400);
     expect(answer.body.message).toMatch(/: unknown field "spec.one", unknown field "spec.two"$/);
+    expect(answer.body.message).toContain(': .spec.one: field not declared in schema; ');
   });
 });

@@ -15,7 +15,9 @@ import {
   isObject,
   type JsonObject,
   type MaybePromise,
+  shortened,
   shownApiVersion,
+  shownPathMax,
 } from '@wheelhouse/machinery';
 import type { FoundPaths } from '@wheelhouse/schema';
 import { describe } from '@wheelhouse/structured-merge';
@@ -99,7 +101,11 @@ export function reportRepeated(
   call.warnings.addAll(repeated);
 }
 
-/** Refuses a strict apply, listing its duplicate and its undeclared members (FV-2). Throws 400. */
+/**
+ * Refuses a strict apply, listing its duplicate and its undeclared members (FV-2). The first
+ * undeclared member comes in the words of the typed patch as well, which clients look for.
+ * Throws 400.
+ */
 export function refuseUndeclared(
   body: JsonObject,
   found: { readonly repeated: readonly string[]; readonly undeclared: FoundPaths },
@@ -108,5 +114,8 @@ export function refuseUndeclared(
   complaints.repeated(found.repeated);
   complaints.unknownIn(found.undeclared);
   const frame = `failed to create typed patch object (${describe(body)})`;
-  throw badRequest(`${frame}: ${complaints.strictText}`);
+  const [first] = found.undeclared.paths;
+  const typed =
+    first === undefined ? '' : `.${shortened(first, shownPathMax)}: field not declared in schema; `;
+  throw badRequest(`${frame}: ${typed}${complaints.strictText}`);
 }
