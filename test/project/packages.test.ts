@@ -42,6 +42,7 @@ const layers = [
   ['aggregation'],
   ['pipeline.ts'],
   ['compose'],
+  ['plane'],
   ['library.ts', 'main.ts'],
   ['index.ts', 'testing.ts'],
 ];

@@ -5,6 +5,7 @@ export {
   ApiError,
   type ApiRequest,
   createApiClient,
+  errorOf,
   statusError,
 } from './api-client.ts';
 export { CredentialError } from './credentials/credential.ts';
@@ -28,6 +29,7 @@ export {
   resolveContext,
 } from './kubeconfig/kubeconfig-context.ts';
 export { kubeconfigShape, type Shape } from './kubeconfig/kubeconfig-shape.ts';
+export { loadYaml } from './lazy.ts';
 export { goNetworkError } from './network-wording.ts';
 export { listPages } from './pager.ts';
 export { pause } from './patience.ts';

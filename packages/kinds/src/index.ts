@@ -9,6 +9,7 @@ export type { RuleChecker } from './apiextensions/crd-validation.ts';
 export {
   cleanupFinalizerName,
   customKindDeps,
+  definitionsPrefix,
 } from './apiextensions/custom-resource-definition.ts';
 export type { DefaultJudge } from './apiextensions/default-rules.ts';
 export { availableCondition, localVerdict } from './apiregistration/api-service.ts';

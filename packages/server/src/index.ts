@@ -1,3 +1,4 @@
 /** The API server as a library. */
 
-export { type ControlPlane, startControlPlane } from './library.ts';
+export { startControlPlane } from './plane/control-plane.ts';
+export type { ControlPlane } from './plane/types.ts';

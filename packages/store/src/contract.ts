@@ -153,6 +153,31 @@ export interface Store {
   close(): Promise<void>;
 }
 
+/** A state of a store that the store can return to while it is open. */
+export interface Checkpoint {
+  readonly revision: Revision;
+}
+
+export interface RestoreResult {
+  /** The newest revision after the restore. */
+  readonly revision: Revision;
+  /** How many keys were written or deleted. */
+  readonly changes: number;
+}
+
+/** A store that can return to earlier states of its own (PLANE-3). */
+export interface CheckpointedStore extends Store {
+  /** Takes constant time and copies nothing. */
+  checkpoint(): Checkpoint;
+  /**
+   * Writes what differs from the checkpoint as new revisions, in one turn of the event loop, so
+   * that every reader and watcher sees all of it or nothing. Values come back as they were;
+   * revisions only grow. Throws for a checkpoint of another store.
+   * @param options.last prefix of keys to write after all others
+   */
+  restore(checkpoint: Checkpoint, options: { readonly last: string }): RestoreResult;
+}
+
 export type StoreErrorCode =
   | 'compacted'
   | 'future-revision'

@@ -12,6 +12,8 @@ export {
   inconsistentRevision,
 } from './continue-token.ts';
 export {
+  type Checkpoint,
+  type CheckpointedStore,
   type PutRequest,
   type Revision,
   type Store,

@@ -116,7 +116,7 @@ export function customResourceDefinition(dialect: Dialect, options: CrdOptions =
       },
     ],
     storage: {
-      prefix: `/registry/${group}/customresourcedefinitions/`,
+      prefix: definitionsPrefix(group),
       apiVersion: apiVersionOf({ group, version: 'v1' }),
       kind: 'CustomResourceDefinition',
     },
@@ -255,4 +255,9 @@ function exampleCrd(group: string): ApiObject {
       ],
     },
   };
+}
+
+/** What the store's keys of definitions begin with. */
+export function definitionsPrefix(group: string): string {
+  return `/registry/${group}/customresourcedefinitions/`;
 }

@@ -70,6 +70,7 @@ async function openGates(
   closesWith(webhook);
   const list = [
     api.tokenAuthenticator,
+    ...(config.embedding?.authenticators ?? []),
     ...authenticators(options, closesWith),
     ...(oidc === undefined ? [] : [oidc.authenticator]),
     ...(webhook === undefined ? [] : [webhook.authenticator]),

@@ -12,12 +12,14 @@ import {
 } from '@wheelhouse/machinery';
 import { byteOrdered } from '../byte-order.ts';
 import type {
+  Checkpoint,
+  CheckpointedStore,
   DeleteRequest,
   PutRequest,
   RangeRequest,
   RangeResult,
+  RestoreResult,
   Revision,
-  Store,
   StoredRecord,
   StoreEvent,
   StoreSnapshot,
@@ -27,36 +29,33 @@ import type {
 } from '../contract.ts';
 import { checkReadable, closedStore, snapshotPieceBytes } from '../revisions.ts';
 import { type HistoryChunk, WatchHub } from '../watch-hub.ts';
+import {
+  differences,
+  type KeyHistory,
+  latest,
+  MemoryCheckpoint,
+  type Version,
+} from './checkpoint.ts';
 
 const historyChunkMax = 1000;
-
-/** One state of a key; no record means deleted. */
-interface Version {
-  readonly revision: Revision;
-  readonly record: StoredRecord | undefined;
-}
-
-/** All retained states of a key, oldest first, never empty. */
-interface KeyHistory {
-  readonly key: string;
-  versions: Version[];
-}
 
 /**
  * A store that lives and dies with the process: for tests and for servers that need no tomorrow.
  * Values are kept by reference.
  */
-export function createMemoryStore(_options: { readonly clock?: Clock } = {}): Store {
+export function createMemoryStore(_options: { readonly clock?: Clock } = {}): MemoryStore {
   return new MemoryStore();
 }
 
-class MemoryStore implements Store {
+export class MemoryStore implements CheckpointedStore {
   #keys: OrderedMap<KeyHistory> = emptyOrderedMap();
   /** `#log[i]` has revision `#logFirst + i`. */
   #log: StoreEvent[] = [];
   #logFirst: Revision = 1;
   #bytes = 0;
   #closed = false;
+  /** Histories of an earlier one belong to checkpoints too, so they are copied before a change. */
+  #generation = 0;
   revision: Revision = 0;
   compactedTo: Revision = 0;
   readonly #hub: WatchHub;
@@ -119,13 +118,14 @@ class MemoryStore implements Store {
     this.#assertOpen();
     const { key, value, hint } = request;
     const history = orderedMapGet(this.#keys, byteOrdered(key));
-    const current = history?.versions.at(-1)?.record;
+    const current = latest(history);
     if ((current?.modRevision ?? 0) !== request.expect) return { ok: false, current };
     const revision = this.revision + 1;
     const createRevision = current?.createRevision ?? revision;
     const event: StoreEvent = { type: 'put', key, value, createRevision, revision, hint };
     const record = { key, value, createRevision, modRevision: revision };
     this.#apply({ history, event, version: { revision, record } });
+    this.#hub.publish([event]);
     return { ok: true, revision };
   }
 
@@ -133,13 +133,14 @@ class MemoryStore implements Store {
     this.#assertOpen();
     const { key } = request;
     const history = orderedMapGet(this.#keys, byteOrdered(key));
-    const current = history?.versions.at(-1)?.record;
+    const current = latest(history);
     if (current === undefined || current.modRevision !== request.expect) {
       return { ok: false, current };
     }
     const revision = this.revision + 1;
     const event: StoreEvent = { type: 'delete', key, revision };
     this.#apply({ history, event, version: { revision, record: undefined } });
+    this.#hub.publish([event]);
     return { ok: true, revision };
   }
 
@@ -173,6 +174,26 @@ class MemoryStore implements Store {
     return { revision, records: pieces, close: () => {} };
   }
 
+  checkpoint(): Checkpoint {
+    this.#assertOpen();
+    this.#generation += 1;
+    return new MemoryCheckpoint({ store: this, keys: this.#keys, revision: this.revision });
+  }
+
+  restore(checkpoint: Checkpoint, { last }: { readonly last: string }): RestoreResult {
+    this.#assertOpen();
+    if (!(checkpoint instanceof MemoryCheckpoint) || checkpoint.store !== this) {
+      throw new Error('the checkpoint is not one of this store');
+    }
+    const keys = { before: checkpoint.keys, now: this.#keys };
+    const changed = this.#changedSince(checkpoint.sameAt);
+    const { first, second } = differences({ ...keys, changed, last });
+    const batches = [first, second].map((batch) => batch.map((one) => this.#return(one)));
+    for (const batch of batches) if (batch.length > 0) this.#hub.publish(batch);
+    checkpoint.sameAt = this.revision;
+    return { revision: this.revision, changes: first.length + second.length };
+  }
+
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
@@ -189,21 +210,56 @@ class MemoryStore implements Store {
     return at;
   }
 
+  /** Takes a write in; the caller publishes it in the same turn. */
   #apply(write: {
     readonly history: KeyHistory | undefined;
     readonly event: StoreEvent;
     readonly version: Version;
   }): void {
     const { event, version } = write;
-    if (write.history !== undefined) write.history.versions.push(version);
+    if (write.history !== undefined) this.#own(write.history).versions.push(version);
     else {
-      const history = { key: event.key, versions: [version] };
+      const history = { key: event.key, versions: [version], generation: this.#generation };
       this.#keys = orderedMapSet(this.#keys, byteOrdered(event.key), history);
     }
     this.#bytes += sizeOf(event.key, version);
     this.#log.push(event);
     this.revision = event.revision;
-    this.#hub.publish([event]);
+  }
+
+  /** The history of a key as one that may be changed: checkpoints keep theirs. */
+  #own(history: KeyHistory): KeyHistory {
+    if (history.generation === this.#generation) return history;
+    const { key, versions } = history;
+    const copy = { key, versions: [...versions], generation: this.#generation };
+    this.#keys = orderedMapSet(this.#keys, byteOrdered(key), copy);
+    return copy;
+  }
+
+  /** Keys written after a revision; undefined when the log no longer reaches back to it. */
+  #changedSince(revision: Revision): ReadonlySet<string> | undefined {
+    if (revision < this.#logFirst - 1) return undefined;
+    return new Set(this.#log.slice(revision - this.#logFirst + 1).map(({ key }) => key));
+  }
+
+  /** Writes a key back as it was. */
+  #return({ key, record }: { key: string; record: StoredRecord | undefined }): StoreEvent {
+    const history = orderedMapGet(this.#keys, byteOrdered(key));
+    const revision = this.revision + 1;
+    if (record === undefined) {
+      const event: StoreEvent = { type: 'delete', key, revision };
+      this.#apply({ history, event, version: { revision, record } });
+      return event;
+    }
+    const { value } = record;
+    const createRevision = latest(history)?.createRevision ?? revision;
+    // The hint of the first write spares watchers decoding the value again.
+    const written = this.#log[record.modRevision - this.#logFirst];
+    const hint = written?.type === 'put' && written.value === value ? written.hint : undefined;
+    const event: StoreEvent = { type: 'put', key, value, createRevision, revision, hint };
+    const returned = { key, value, createRevision, modRevision: revision };
+    this.#apply({ history, event, version: { revision, record: returned } });
+    return event;
   }
 
   #history(after: Revision): HistoryChunk {
@@ -220,8 +276,10 @@ class MemoryStore implements Store {
     const at = history.versions.findLastIndex((one) => one.revision <= revision);
     if (at < 0) return;
     const keepFrom = history.versions[at]?.record === undefined ? at + 1 : at;
-    for (const gone of history.versions.splice(0, keepFrom)) this.#bytes -= sizeOf(key, gone);
-    if (history.versions.length === 0) this.#keys = orderedMapDelete(this.#keys, ordered);
+    if (keepFrom === 0) return;
+    const { versions } = this.#own(history);
+    for (const gone of versions.splice(0, keepFrom)) this.#bytes -= sizeOf(key, gone);
+    if (versions.length === 0) this.#keys = orderedMapDelete(this.#keys, ordered);
   }
 }
 

@@ -1,6 +1,8 @@
 import type { ServiceRangeTexts } from '@wheelhouse/kinds';
 import type { Clock, DialectName, Logger } from '@wheelhouse/machinery';
+import type { CheckpointedStore } from '@wheelhouse/store';
 import type { PluginConfigurations } from '../../admission/configuration/plugins.ts';
+import type { Authenticator } from '../../gates/authn/contract.ts';
 import type { AccessReviewVersion, AuthorizerType } from '../../gates/authz/authorizer-types.ts';
 import type { SecureVersion } from '../../serving/server.ts';
 import type { WebhookCredentials } from '../admission/admission-webhooks.ts';
@@ -296,6 +298,16 @@ export interface ServerConfig {
   };
   /** Metrics that are deprecated for so long that they are not shown by themselves (VER-6). */
   readonly hiddenMetrics?: 'hidden' | 'shown';
+  /** What the program adds that the server runs in; nothing when absent (PLANE-2). */
+  readonly embedding?: Embedding;
   readonly clock: Clock;
   readonly logger: Logger;
+}
+
+/** What a program adds to the server it runs. */
+export interface Embedding {
+  /** Asked before the server's own authenticators, but for service account tokens. */
+  readonly authenticators?: readonly Authenticator[];
+  /** Gets the store once it is open, if it is one that can return to earlier states. */
+  readonly onStore?: (store: CheckpointedStore) => void;
 }

@@ -27,12 +27,14 @@ export async function openStore(
 }
 
 async function openOwnStore(
-  { clock, logger }: ServerConfig,
+  { clock, logger, embedding }: ServerConfig,
   chosen: Exclude<ServerConfig['store'], { readonly type: 'etcd' }>,
 ): Promise<Pick<OpenedStore, 'store' | 'space'>> {
   if (chosen.type === 'memory') {
     const { createMemoryStore } = await loadMemoryStore();
-    return { store: createMemoryStore({ clock }) };
+    const store = createMemoryStore({ clock });
+    embedding?.onStore?.(store);
+    return { store };
   }
   const { openEmbeddedStore } = await loadEmbeddedStore();
   const { directory, quotaBytes } = chosen;

@@ -1,0 +1,3 @@
+/** Parts that are loaded when something first needs them, which keeps them out of a start. */
+
+export const loadYaml = () => import('./yaml.ts');

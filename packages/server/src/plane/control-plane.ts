@@ -1,0 +1,164 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Dialect, dialectOf, silentLogger, systemClock } from '@wheelhouse/machinery';
+import { writeAdminKubeconfig } from '../compose/certificates/admin-kubeconfig.ts';
+import type { ServerConfig } from '../compose/flags/config.ts';
+import { FlagError } from '../compose/flags/flags.ts';
+import { readOptions } from '../compose/flags/options.ts';
+import { type RunningServer, startServer } from '../compose/server.ts';
+import { ensureAdminToken } from '../compose/storage/data-directory.ts';
+import { PlaneClients } from './clients.ts';
+import { Snapshots } from './snapshots.ts';
+import type { Manifest } from './sources.ts';
+import type { ControlPlane, ControlPlaneOptions, PlaneUser, WebhookEndpoint } from './types.ts';
+import { PlaneUsers, writeUserKubeconfig } from './users.ts';
+
+/** `Symbol.asyncDispose`, or the symbol that stands for it where the language has none yet. */
+const asyncDispose: typeof Symbol.asyncDispose =
+  Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose');
+
+/**
+ * Starts a control plane for a test or a program (CLIENT-3, PLANE-2): on memory, on a free port of
+ * loopback, with its own CA and administrator, and nothing shared with others in the process.
+ * Resolves when the plane is ready and its definitions, webhooks, and objects are installed.
+ * Rejects with FlagError for a wrong flag, and with ManifestError, which names file and line, for a
+ * manifest that cannot be read or installed; then nothing is left running.
+ */
+export async function startControlPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
+  const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-'));
+  const discard = () => rmSync(directory, { recursive: true, force: true });
+  try {
+    return await startIn(directory, { options, discard });
+  } catch (error) {
+    discard();
+    throw error;
+  }
+}
+
+async function startIn(
+  directory: string,
+  { options, discard }: { options: ControlPlaneOptions; discard: () => void },
+): Promise<ControlPlane> {
+  const config = configOf(directory, options.flags ?? []);
+  const dialect = dialectOf(config.dialect);
+  const clock = systemClock;
+  const manifests = await readManifests(options, dialect);
+  const webhooks =
+    options.webhooks === undefined
+      ? undefined
+      : await (await import('./webhooks.ts')).openWebhookEndpoint(options.webhooks, {
+          directory,
+          clock,
+        });
+  const token = ensureAdminToken(directory);
+  const users = new PlaneUsers();
+  const snapshots = new Snapshots(dialect);
+  const server = await startServer({
+    ...config,
+    authentication: { ...config.authentication, adminToken: token },
+    embedding: { authenticators: [users.authenticator], onStore: snapshots.openedStore },
+    clock,
+    logger: silentLogger,
+  });
+  const { url, caPem = '' } = server;
+  const clients = new PlaneClients({ url, caPem, adminToken: token, dialect, webhooks });
+  const plane = planeOf({ server, directory, token, users, clients, snapshots, webhooks, discard });
+  try {
+    await server.ready;
+    if (manifests.length > 0) await clients.install(plane.client, manifests);
+  } catch (error) {
+    await plane.stop();
+    throw error;
+  }
+  return plane;
+}
+
+function configOf(
+  directory: string,
+  flags: readonly string[],
+): Omit<ServerConfig, 'clock' | 'logger'> {
+  const outcome = readOptions([
+    '--bind-address=127.0.0.1',
+    '--secure-port=0',
+    ...(flags.some((flag) => flag.startsWith('--etcd-servers'))
+      ? []
+      : ['--storage-backend=memory']),
+    `--data-dir=${directory}`,
+    `--cert-dir=${join(directory, 'certificates')}`,
+    ...flags,
+  ]);
+  if (outcome.kind !== 'options') throw new FlagError('a control plane takes flags of serve only');
+  return outcome.options.config;
+}
+
+/** What is to be installed, read before anything starts: definitions, webhooks, objects. */
+async function readManifests(
+  options: ControlPlaneOptions,
+  dialect: Dialect,
+): Promise<readonly Manifest[]> {
+  const { crds = [], objects = [] } = options;
+  const { configurations = [] } = options.webhooks ?? {};
+  if (crds.length + objects.length + configurations.length === 0) return [];
+  const { readDefinitions, readSources } = await import('./sources.ts');
+  return [
+    ...(await readDefinitions(crds, dialect)),
+    ...(await readSources(configurations)),
+    ...(await readSources(objects)),
+  ];
+}
+
+function planeOf(parts: {
+  readonly server: RunningServer;
+  readonly directory: string;
+  readonly token: string;
+  readonly users: PlaneUsers;
+  readonly clients: PlaneClients;
+  readonly snapshots: Snapshots;
+  readonly webhooks: WebhookEndpoint | undefined;
+  readonly discard: () => void;
+}): ControlPlane {
+  const { server, directory, token, users, clients, snapshots, webhooks, discard } = parts;
+  const { url, caPem = '' } = server;
+  const kubeconfig = join(directory, 'kubeconfig');
+  const authority = caPem === '' ? {} : { caPem };
+  const credential = { token };
+  writeAdminKubeconfig({
+    path: kubeconfig,
+    server: url,
+    ...authority,
+    credential,
+    context: 'wheelhouse',
+  });
+  const client = clients.of(token);
+  const stop = async (): Promise<void> => {
+    clients.close();
+    await server.stop();
+    discard();
+  };
+  const user = (name: string, groups: readonly string[] = []): PlaneUser => {
+    const userToken = users.add(name, groups);
+    const at = { directory, name, token: userToken, url, caPem };
+    return {
+      name,
+      groups,
+      token: userToken,
+      kubeconfig: writeUserKubeconfig(at),
+      client: clients.of(userToken),
+    };
+  };
+  const plane: Omit<ControlPlane, typeof asyncDispose> = {
+    url,
+    caPem,
+    token,
+    kubeconfig,
+    client,
+    webhooks,
+    apply: client.apply,
+    user,
+    snapshot: snapshots.take,
+    restore: snapshots.restore,
+    stop,
+  };
+  return { ...plane, [asyncDispose]: stop } as ControlPlane;
+}

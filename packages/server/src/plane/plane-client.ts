@@ -1,0 +1,155 @@
+import {
+  type ApiResource,
+  type ClientConfig,
+  createApiClient,
+  createHttpClient,
+  discover,
+  errorOf,
+  type HttpClient,
+  RestMapper,
+  resourcePath,
+} from '@wheelhouse/client';
+import { encodeJson, parseWrittenJson } from '@wheelhouse/codec';
+import { isObject, type JsonObject, objectsOf } from '@wheelhouse/machinery';
+import type {
+  CollectionReference,
+  ManifestObject,
+  ManifestSource,
+  ObjectReference,
+  PlaneClient,
+  PlaneRequest,
+} from './types.ts';
+
+/** Finds the resource that serves a kind, asking the server again for one it has not seen. */
+export class KindFinder {
+  readonly #config: ClientConfig;
+  #mapper: Promise<RestMapper> | undefined;
+
+  constructor(config: ClientConfig) {
+    this.#config = config;
+  }
+
+  /** Rejects with an error that names the kind when the server does not serve it. */
+  async find({ apiVersion, kind }: Pick<ManifestObject, 'apiVersion' | 'kind'>) {
+    const known = (await this.#mapper)?.byKind(apiVersion, kind);
+    if (known !== undefined) return known;
+    this.#mapper = this.#discover();
+    const found = (await this.#mapper).byKind(apiVersion, kind);
+    if (found !== undefined) return found;
+    throw new UnknownKind(`the plane serves no kind ${kind} in ${apiVersion}`);
+  }
+
+  async #discover(): Promise<RestMapper> {
+    const client = createApiClient(this.#config);
+    try {
+      return new RestMapper(await discover(client));
+    } finally {
+      client.close();
+    }
+  }
+}
+
+/** A kind that the plane does not serve. */
+export class UnknownKind extends Error {
+  override name = 'UnknownKind';
+}
+
+type Install = (
+  client: PlaneClient,
+  sources: readonly ManifestSource[],
+) => Promise<ManifestObject[]>;
+
+/** Makes the client of one user. `close` ends its connections. */
+export function createPlaneClient(options: {
+  readonly config: ClientConfig;
+  readonly kinds: KindFinder;
+  readonly install: Install;
+}): PlaneClient & { close(): void } {
+  const { config, kinds } = options;
+  let http: HttpClient | undefined;
+  const request = async (wanted: PlaneRequest): Promise<ManifestObject> => {
+    http ??= createHttpClient(config);
+    return send(http, wanted);
+  };
+  const pathOf = async (reference: ObjectReference) =>
+    objectPath(await kinds.find(reference), reference);
+  const client: PlaneClient = {
+    request,
+    get: async (reference) => request({ path: await pathOf(reference) }),
+    async list(reference) {
+      const resource = await kinds.find(reference);
+      const { items } = await request(listRequest(resource, reference));
+      const { apiVersion, kind } = reference;
+      const objects = objectsOf(items as JsonObject[]);
+      return objects.map((item) => ({ apiVersion, kind, ...item }) as ManifestObject);
+    },
+    async create(object) {
+      const { namespace } = object.metadata ?? {};
+      const path = resourcePath(await kinds.find(object), { namespace: namespace ?? 'default' });
+      return request({ method: 'POST', path, body: object });
+    },
+    replace: async (object) =>
+      request({ method: 'PUT', path: await pathOf(referenceOf(object)), body: object }),
+    async delete(reference) {
+      await request({ method: 'DELETE', path: await pathOf(reference) });
+    },
+    apply: (...sources) => options.install(client, sources),
+  };
+  return { ...client, close: () => http?.close() };
+}
+
+/** Names the object of a manifest. Throws where it has no name. */
+export function referenceOf(object: ManifestObject): ObjectReference {
+  const { apiVersion, kind, metadata = {} } = object;
+  const { name, namespace } = metadata;
+  if (name === undefined) throw new Error(`the ${kind} has no metadata.name`);
+  return { apiVersion, kind, name, ...(namespace === undefined ? {} : { namespace }) };
+}
+
+/** The path of one object. */
+export function objectPath(resource: ApiResource, reference: ObjectReference): string {
+  const { namespace = 'default', name } = reference;
+  return resourcePath(resource, { namespace, name });
+}
+
+function listRequest(resource: ApiResource, reference: CollectionReference): PlaneRequest {
+  const { namespace = '', labelSelector, fieldSelector } = reference;
+  const query = {
+    ...(labelSelector === undefined ? {} : { labelSelector }),
+    ...(fieldSelector === undefined ? {} : { fieldSelector }),
+  };
+  return { path: resourcePath(resource, { namespace }), query };
+}
+
+async function send(http: HttpClient, wanted: PlaneRequest): Promise<ManifestObject> {
+  const { method = 'GET', path, query = {}, body, contentType = 'application/json' } = wanted;
+  const parameters = new URLSearchParams(query);
+  const answer = await http.request({
+    method,
+    path: parameters.size === 0 ? path : `${path}${path.includes('?') ? '&' : '?'}${parameters}`,
+    headers: {
+      accept: 'application/json',
+      ...(body === undefined ? {} : { 'content-type': contentType }),
+    },
+    body: bodyOf(body),
+    signal: wanted.signal,
+  });
+  if (answer.status >= 400) throw errorOf(answer.status, answer.body);
+  const object = parsed(answer.body);
+  if (object === undefined) throw errorOf(answer.status, answer.body);
+  return object;
+}
+
+function bodyOf(body: unknown): Buffer | string | undefined {
+  if (body === undefined || typeof body === 'string') return body;
+  return encodeJson(body as JsonObject);
+}
+
+function parsed(body: Buffer): ManifestObject | undefined {
+  try {
+    const value = parseWrittenJson(body);
+    return isObject(value) ? (value as unknown as ManifestObject) : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,242 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:https';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type ControlPlane, startControlPlane } from '@wheelhouse/server';
+import { type ControlPlaneOptions, ManifestError } from '@wheelhouse/server/testing';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { configMap, connect, type Loose } from '../support/harness.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'wheelhouse-manifests-'));
+const started: ControlPlane[] = [];
+afterEach(async () => {
+  await Promise.all(started.splice(0).map((one) => one.stop()));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Starts a plane that speaks the names of unmodified manifests, and a client beside it. */
+async function start(options: ControlPlaneOptions = {}) {
+  const flags = ['--dialect=kubernetes', ...(options.flags ?? [])];
+  const plane = await startControlPlane({ ...options, flags });
+  started.push(plane);
+  const client = connect(plane.url);
+  const get = async (path: string) => {
+    const answer = await client.calls.get(path, { token: plane.token });
+    client.close();
+    return answer;
+  };
+  return { plane, get };
+}
+
+function write(name: string, text: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, text);
+  return path;
+}
+
+function definition(kind: string, more = '') {
+  const plural = `${kind.toLowerCase()}s`;
+  return `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: ${plural}.example.com
+spec:
+  group: example.com
+  scope: Namespaced
+  names: { plural: ${plural}, singular: ${kind.toLowerCase()}, kind: ${kind} }
+${more}  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema: { type: object, x-kubernetes-preserve-unknown-fields: true }
+`;
+}
+
+const widget = (name: string) => ({
+  apiVersion: 'example.com/v1',
+  kind: 'Widget',
+  metadata: { name },
+  spec: { size: 1 },
+});
+
+beforeAll(() => {
+  mkdirSync(join(folder, 'crds'));
+  write('crds/b.yaml', `# two documents\n---\n${definition('Widget')}---\n${definition('Gadget')}`);
+  write('crds/a.json', JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: {} }));
+  write('crds/notes.txt', 'not a manifest: {');
+});
+
+test('PLANE-2: definitions are established and objects applied when it resolves', async () => {
+  const { plane, get } = await start({
+    crds: [join(folder, 'crds'), definition('Sprocket')],
+    objects: [
+      widget('first'),
+      'apiVersion: v1\nkind: Namespace\nmetadata: { name: team }\n',
+      write(
+        'objects.yaml',
+        `apiVersion: v1
+kind: List
+items:
+- { apiVersion: example.com/v1, kind: Gadget, metadata: { name: second, namespace: team } }
+- { apiVersion: v1, kind: ConfigMap, metadata: { name: third, namespace: team }, data: { a: b } }
+`,
+      ),
+    ],
+  });
+  const { body } = await get('/apis/example.com/v1/namespaces/default/widgets/first');
+  expect(body.spec).toEqual({ size: 1 });
+  const team = { namespace: 'team' };
+  const gadgets = await plane.client.list({
+    apiVersion: 'example.com/v1',
+    kind: 'Gadget',
+    ...team,
+  });
+  expect(gadgets.map(({ metadata }) => metadata?.name)).toEqual(['second']);
+  const map = { apiVersion: 'v1', kind: 'ConfigMap', name: 'third', ...team };
+  expect((await plane.client.get(map)).data).toEqual({ a: 'b' });
+  const [applied] = await plane.apply({ ...widget('first'), spec: { size: 2 } });
+  expect(applied?.spec).toEqual({ size: 2 });
+  const sprockets = await get('/apis/example.com/v1/sprockets');
+  expect(sprockets.status).toBe(200);
+});
+
+test('PLANE-2: a definition that comes with `apply` serves objects beside it', async () => {
+  const { plane } = await start();
+  const [made, crd] = await plane.apply(widget('early'), definition('Widget'));
+  expect(made?.metadata?.namespace).toBe('default');
+  expect(crd?.kind).toBe('CustomResourceDefinition');
+  await plane.client.delete({ ...widget('early'), name: 'early' });
+  const reference = { apiVersion: 'example.com/v1', kind: 'Widget', name: 'early' };
+  await expect(plane.client.get(reference)).rejects.toMatchObject({ code: 404 });
+});
+
+test('PLANE-2: webhooks that name a Service are called at a trusted local address', async () => {
+  const service = { name: 'hooks', namespace: 'default', path: '/validate' };
+  const configuration = {
+    apiVersion: 'admissionregistration.k8s.io/v1',
+    kind: 'ValidatingWebhookConfiguration',
+    metadata: { name: 'guard' },
+    webhooks: [
+      {
+        name: 'guard.example.com',
+        clientConfig: { service },
+        rules: [
+          {
+            apiGroups: [''],
+            apiVersions: ['v1'],
+            operations: ['CREATE'],
+            resources: ['configmaps'],
+          },
+        ],
+        namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'default' } },
+        admissionReviewVersions: ['v1'],
+        sideEffects: 'None',
+      },
+    ],
+  };
+  const conversion = `  conversion:
+    strategy: Webhook
+    webhook:
+      conversionReviewVersions: [v1]
+      clientConfig: { service: { name: hooks, namespace: default, path: convert } }
+`;
+  const { plane, get } = await start({
+    webhooks: { configurations: [configuration] },
+    crds: [definition('Widget', conversion)],
+  });
+  const { webhooks } = plane;
+  const stored = await get(
+    '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com',
+  );
+  expect(stored.body.spec.conversion.webhook.clientConfig).toEqual({
+    url: `${webhooks?.url}/convert`,
+    caBundle: Buffer.from(webhooks?.caPem ?? '').toString('base64'),
+  });
+  const certDir = webhooks?.certDir ?? '';
+  expect(readFileSync(join(certDir, 'tls.crt'), 'utf8')).toBe(webhooks?.certificatePem);
+  const paths: (string | undefined)[] = [];
+  const hooks = createServer({ key: webhooks?.keyPem, cert: webhooks?.certificatePem });
+  hooks.on('request', (request, response) => {
+    paths.push(request.url);
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const review: Loose = JSON.parse(Buffer.concat(chunks).toString());
+      const answer = { uid: review.request.uid, allowed: false, status: { message: 'not today' } };
+      response.setHeader('content-type', 'application/json');
+      response.end(JSON.stringify({ ...review, request: undefined, response: answer }));
+    });
+  });
+  await new Promise<void>((resolve) => hooks.listen(webhooks?.port, webhooks?.host, resolve));
+  try {
+    const refused = plane.client.create({ ...configMap('a'), apiVersion: 'v1', kind: 'ConfigMap' });
+    await expect(refused).rejects.toThrow('not today');
+    expect(paths[0]).toMatch(/^\/validate(\?|$)/);
+  } finally {
+    hooks.closeAllConnections();
+    await new Promise((resolve) => hooks.close(resolve));
+  }
+});
+
+test('PLANE-2: users have a kubeconfig, a client, and the rights of their groups', async () => {
+  const { plane } = await start({
+    flags: ['--authorization-mode=RBAC'],
+    objects: [
+      {
+        apiVersion: 'rbac.authorization.k8s.io/v1',
+        kind: 'ClusterRoleBinding',
+        metadata: { name: 'readers' },
+        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'view' },
+        subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'Group', name: 'readers' }],
+      },
+    ],
+  });
+  const maps = { apiVersion: 'v1', kind: 'ConfigMap', namespace: 'default' };
+  const map = { ...maps, metadata: { name: 'a' } };
+  const outsider = plane.user('outsider');
+  await expect(outsider.client.list(maps)).rejects.toMatchObject({ code: 403 });
+  const reader = plane.user('a/reader', ['readers']);
+  expect(await reader.client.list(maps)).toBeInstanceOf(Array);
+  await expect(reader.client.create(map)).rejects.toThrow('User "a/reader" cannot create');
+  const config: Loose = JSON.parse(readFileSync(reader.kubeconfig, 'utf8'));
+  expect(config.users[0].user.token).toBe(reader.token);
+  const again = plane.user('outsider', ['system:masters']);
+  expect(again.token).toBe(outsider.token);
+  expect((await outsider.client.create(map)).metadata?.name).toBe('a');
+  expect(() => plane.user('')).toThrow('a user needs a name');
+});
+
+test('PLANE-2: a manifest that cannot be read or installed is named with its line', async () => {
+  const broken = write('broken.yaml', `${definition('Widget')}---\nkind: A\n b: [c\n`);
+  const starting = start({ crds: [broken] });
+  await expect(starting).rejects.toThrow(`${broken}:16: cannot be parsed`);
+  await expect(starting).rejects.toMatchObject({ file: broken, line: 16 });
+  const missing = join(folder, 'missing.yaml');
+  await expect(start({ crds: [missing] })).rejects.toThrow(`${missing}: cannot be read: no such`);
+  const foreign = definition('Widget').replaceAll('k8s.io', 'svc.io');
+  await expect(start({ crds: [foreign] })).rejects.toThrow("flags: ['--dialect=svc']");
+  const { plane } = await start();
+  const invalid = write('invalid.yaml', `\n${definition('Widget').replace('Namespaced', 'Here')}`);
+  const refused = plane.apply(invalid);
+  await expect(refused).rejects.toBeInstanceOf(ManifestError);
+  await expect(refused).rejects.toThrow(`${invalid}:2: CustomResourceDefinition widgets`);
+  await expect(plane.apply('kind: A\n')).rejects.toThrow('line 1: is not an object of the API');
+  await expect(plane.apply(widget('early'))).rejects.toThrow(
+    'serves no kind Widget in example.com',
+  );
+  const taken = definition('Gadget').replace('kind: Gadget', 'kind: Widget');
+  await plane.apply(definition('Widget'));
+  await expect(plane.apply(taken)).rejects.toThrow('gadgets.example.com cannot be served');
+  expect(await plane.apply(widget('late'))).toHaveLength(1);
+});
+
+test('PLANE-2: `await using` stops it', async () => {
+  let url = '';
+  {
+    await using plane = await startControlPlane();
+    url = plane.url;
+    await plane.apply('apiVersion: v1\nkind: Namespace\nmetadata: { name: short }\n');
+  }
+  await expect(fetch(url)).rejects.toThrow();
+});

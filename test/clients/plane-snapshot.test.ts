@@ -1,0 +1,211 @@
+import { type ControlPlane, startControlPlane } from '@wheelhouse/server';
+import type { ControlPlaneOptions } from '@wheelhouse/server/testing';
+import { afterEach, expect, test } from 'vitest';
+import { configMap, connect, itemNames, type Loose } from '../support/harness.ts';
+
+const closing: (() => unknown)[] = [];
+afterEach(async () => {
+  await Promise.all(closing.splice(0).map((close) => close()));
+});
+
+async function start(options: ControlPlaneOptions = {}) {
+  const plane: ControlPlane = await startControlPlane(options);
+  const { calls, close } = connect(plane.url);
+  closing.push(() => {
+    close();
+    return plane.stop();
+  });
+  const as = { token: plane.token };
+  return {
+    plane,
+    get: (path: string) => calls.get(path, as),
+    post: (path: string, body: unknown) => calls.post(path, body, as),
+    put: (path: string, body: unknown) => calls.put(path, body, as),
+    remove: (path: string) => calls.remove(path, undefined, as),
+    watch: (path: string) => calls.watch(path, as),
+  };
+}
+
+const maps = '/api/v1/namespaces/default/configmaps';
+const definition = {
+  apiVersion: 'apiextensions.svc.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: 'widgets.example.com' },
+  spec: {
+    group: 'example.com',
+    scope: 'Namespaced',
+    names: { plural: 'widgets', kind: 'Widget' },
+    versions: [
+      { name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: { type: 'object' } } },
+    ],
+  },
+};
+const widgets = '/apis/example.com/v1/namespaces/default/widgets';
+const widget = (name: string) => ({
+  apiVersion: 'example.com/v1',
+  kind: 'Widget',
+  metadata: { name },
+});
+const ownEvents = (events: { type: string; object: Loose }[]) =>
+  events
+    .filter(({ object }) => object.metadata.name.startsWith('own-'))
+    .map(({ type, object }) => `${type} ${object.metadata.name} ${object.data?.at ?? ''}`.trim());
+const withData = (name: string, at: string) => ({ ...configMap(name), data: { at } });
+
+test('PLANE-3: a restore brings objects back, as changes with growing versions', async () => {
+  const { plane, get, post, put, remove, watch } = await start();
+  const kept = await post(maps, withData('own-kept', 'first'));
+  const changed = await post(maps, withData('own-changed', 'first'));
+  const gone = await post(maps, withData('own-gone', 'first'));
+  const snapshot = await plane.snapshot();
+  await put(`${maps}/own-changed`, withData('own-changed', 'second'));
+  await remove(`${maps}/own-gone`);
+  await post(maps, withData('own-new', 'second'));
+  const before = (await get(maps)).body.metadata.resourceVersion;
+  const watching = await watch(`${maps}?watch=true&resourceVersion=${before}`);
+  const restored = await plane.restore(snapshot);
+  expect(restored.changes).toBeGreaterThanOrEqual(3);
+  expect(Number(restored.resourceVersion)).toBeGreaterThanOrEqual(Number(before) + 3);
+  await watching.until((events) => events.length === 3);
+  expect(ownEvents(watching.events)).toEqual([
+    'DELETED own-new second',
+    'MODIFIED own-changed first',
+    'ADDED own-gone first',
+  ]);
+  const { body } = await get(maps);
+  expect(body.metadata.resourceVersion).toBe(restored.resourceVersion);
+  const own = new Map<string, Loose>(body.items.map((one: Loose) => [one.metadata.name, one]));
+  expect(own.get('own-kept')).toEqual(expect.objectContaining({ metadata: kept.body.metadata }));
+  for (const { body: first } of [changed, gone]) {
+    const now = own.get(first.metadata.name);
+    expect(now.data).toEqual(first.data);
+    expect(now.metadata.uid).toBe(first.metadata.uid);
+    expect(Number(now.metadata.resourceVersion)).toBeGreaterThan(Number(before));
+  }
+  expect(own.has('own-new')).toBe(false);
+  watching.close();
+});
+
+test('PLANE-3: one snapshot serves any number of restores, and writes go on after each', async () => {
+  const { plane, get, post, put } = await start();
+  const made = await post(maps, withData('own-a', '0'));
+  const snapshot = await plane.snapshot();
+  for (let round = 1; round <= 3; round += 1) {
+    const current = (await get(`${maps}/own-a`)).body;
+    expect(current.data).toEqual({ at: '0' });
+    expect(current.metadata.uid).toBe(made.body.metadata.uid);
+    const next = { ...current, data: { at: String(round) } };
+    expect((await put(`${maps}/own-a`, next)).status).toBe(200);
+    expect((await put(`${maps}/own-a`, next)).status).toBe(409);
+    expect((await post(maps, withData(`own-${round}`, ''))).status).toBe(201);
+    expect((await plane.restore(snapshot)).changes).toBeGreaterThanOrEqual(2);
+    expect((await plane.restore(snapshot)).changes).toBeLessThan(2);
+  }
+  const later = await plane.snapshot();
+  await post(maps, withData('own-b', ''));
+  await plane.restore(snapshot);
+  await plane.restore(later);
+  expect(itemNames(await get(maps)).filter((name) => name.startsWith('own-'))).toEqual(['own-a']);
+});
+
+test('PLANE-3: custom kinds come and go with their definitions', async () => {
+  const { plane, get, post, watch } = await start();
+  const bare = await plane.snapshot();
+  await plane.apply(definition);
+  await post(widgets, widget('own-a'));
+  const full = await plane.snapshot();
+  await post(widgets, widget('own-b'));
+  const watching = await watch(`${widgets}?watch=true`);
+  await watching.until((events) => events.length === 2);
+  await plane.restore(bare);
+  await watching.ended;
+  expect(watching.events.slice(2).map(({ type }) => type)).toEqual(['DELETED', 'DELETED']);
+  expect((await get(widgets)).status).toBe(404);
+  expect((await get('/apis/example.com/v1')).status).toBe(404);
+  await plane.restore(full);
+  expect(itemNames(await get(widgets))).toEqual(['own-a']);
+  const definitions = await get('/apis/apiextensions.svc.io/v1/customresourcedefinitions');
+  expect(itemNames(definitions)).toEqual(['widgets.example.com']);
+  expect((await post(widgets, widget('own-c'))).status).toBe(201);
+  await plane.restore(bare);
+  await plane.apply({ ...definition, spec: { ...definition.spec, scope: 'Cluster' } });
+  expect((await post('/apis/example.com/v1/widgets', widget('own-d'))).status).toBe(201);
+  await plane.restore(full);
+  expect((await post(widgets, widget('own-d'))).status).toBe(201);
+});
+
+test('PLANE-3: what follows the objects follows a restore: roles, quotas, addresses', async () => {
+  const { plane, get, post } = await start({ flags: ['--authorization-mode=RBAC'] });
+  const user = plane.user('someone');
+  const reference = { apiVersion: 'v1', kind: 'ConfigMap', namespace: 'default' };
+  const quota = '/api/v1/namespaces/default/resourcequotas/one';
+  await post('/api/v1/namespaces/default/resourcequotas', {
+    metadata: { name: 'one' },
+    spec: { hard: { 'count/secrets': '1' } },
+  });
+  await expect
+    .poll(async () => (await get(quota)).body.status?.used, { timeout: 5000 })
+    .toEqual({ 'count/secrets': '0' });
+  const snapshot = await plane.snapshot();
+  const service = (name: string) => ({
+    metadata: { name, namespace: 'team' },
+    spec: { clusterIP: '10.0.0.77', ports: [{ port: 80 }] },
+  });
+  for (let round = 0; round < 2; round += 1) {
+    await expect(user.client.list(reference)).rejects.toMatchObject({ code: 403 });
+    await post('/apis/rbac.authorization.svc.io/v1/clusterrolebindings', {
+      metadata: { name: 'someone' },
+      roleRef: { apiGroup: 'rbac.authorization.svc.io', kind: 'ClusterRole', name: 'view' },
+      subjects: [{ apiGroup: 'rbac.authorization.svc.io', kind: 'User', name: 'someone' }],
+    });
+    expect(await user.client.list(reference)).toBeInstanceOf(Array);
+    await post('/api/v1/namespaces', { metadata: { name: 'team' } });
+    const services = '/api/v1/namespaces/team/services';
+    expect((await post(services, service(`own-${round}`))).status).toBe(201);
+    expect((await post(services, service('own-other'))).status).toBe(422);
+    const secrets = '/api/v1/namespaces/default/secrets';
+    expect((await post(secrets, { metadata: { name: 'own-a' } })).status).toBe(201);
+    expect((await post(secrets, { metadata: { name: 'own-b' } })).status).toBe(403);
+    await plane.restore(snapshot);
+    expect((await get(quota)).body.status.used).toEqual({ 'count/secrets': '0' });
+    expect((await get('/api/v1/namespaces/team')).status).toBe(404);
+  }
+});
+
+test('PLANE-3: 1,000 objects are restored in under 20 ms', async () => {
+  const { plane, post } = await start();
+  await plane.apply(definition);
+  const snapshot = await plane.snapshot();
+  const fill = (from: number) =>
+    Promise.all(
+      Array.from({ length: 500 }, (_, at) => post(maps, withData(`own-${from + at}`, 'x'))),
+    );
+  await fill(0);
+  await fill(500);
+  const full = await plane.snapshot();
+  const cpu = async (target: typeof full) => {
+    const before = process.cpuUsage();
+    const { changes } = await plane.restore(target);
+    const { user, system } = process.cpuUsage(before);
+    return { changes, ms: (user + system) / 1000 };
+  };
+  const times: number[] = [];
+  for (let round = 0; round < 5; round += 1) {
+    for (const target of [snapshot, full]) {
+      const { changes, ms } = await cpu(target);
+      expect(changes).toBeGreaterThanOrEqual(1000);
+      times.push(ms);
+    }
+  }
+  expect(Math.min(...times)).toBeLessThan(20);
+});
+
+test('PLANE-3: snapshots of other planes and stores are refused, and the plane goes on', async () => {
+  const [one, other] = await Promise.all([start(), start()]);
+  const foreign = await other.plane.snapshot();
+  await expect(one.plane.restore(foreign)).rejects.toThrow('not one of this plane');
+  await expect(one.plane.restore({ resourceVersion: '1' })).rejects.toThrow('of this plane');
+  expect((await one.post(maps, configMap('a'))).status).toBe(201);
+  const embedded = await start({ flags: ['--storage-backend=embedded'] });
+  await expect(embedded.plane.snapshot()).rejects.toThrow('in memory');
+});
