@@ -212,14 +212,19 @@ describe.skipIf(!hasEtcd)('an etcd over TLS', () => {
       openEtcdStore({
         connection: {
           servers: [url],
-          ...Object.fromEntries(
-            Object.entries(files).map(([name, path]) => [name, readFileSync(path)]),
-          ),
+          ca: readFileSync(files.ca),
+          ...(files.certificate === undefined || files.key === undefined
+            ? {}
+            : { identity: identityIn({ certificate: files.certificate, key: files.key }) }),
         },
         clock: systemClock,
         callTimeoutMs: 1000,
         startTimeoutMs: 300,
       });
+    const identityIn = (files: { certificate: string; key: string }) => () => ({
+      certificate: readFileSync(files.certificate),
+      key: readFileSync(files.key),
+    });
     const unserved = /does not serve/;
     await expect(opening({ ca })).rejects.toThrow(unserved);
     const whole = { certificate: certFile, key: keyFile };
@@ -231,6 +236,35 @@ describe.skipIf(!hasEtcd)('an etcd over TLS', () => {
     const named = etcd.url.replace('127.0.0.1', 'localhost');
     await expect(opening({ ca, ...whole }, named)).rejects.toThrow(unserved);
     await (await opening({ ca, ...whole })).close();
+  });
+});
+
+describe.skipIf(!hasEtcd)('a renewed certificate', () => {
+  test('STORE-2: is shown to etcd by the next connection, without a restart', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-etcd-tls-'));
+    cleanups.push(() => rmSync(directory, { recursive: true, force: true }));
+    const [first, second] = await Promise.all(
+      ['CN=first', 'CN=second'].map((subject) => issue({ subject, authority: true, ...anyTime })),
+    );
+    const host = [new x509.SubjectAlternativeNameExtension([{ type: 'ip', value: '127.0.0.1' }])];
+    const of = (issuer: Issued | undefined, more: x509.Extension[] = []) =>
+      issue({ subject: 'CN=root', ...(issuer === undefined ? {} : { issuer }), more, ...anyTime });
+    const authorityOf = (issuer: Issued | undefined) => issuer?.certificate.toString('pem') ?? '';
+    const caFile = written(directory, 'ca.pem', authorityOf(first));
+    const clients = written(directory, 'clients.pem', authorityOf(first));
+    const [cert, key] = await pair(directory, 'member', await of(first, host));
+    const [certFile, keyFile] = await pair(directory, 'client', await of(first));
+    const etcd = await startTestEtcd({ tls: { ca: clients, cert, key } });
+    cleanups.push(() => etcd.dispose());
+    const server = await started(onEtcd(etcd, { caFile, certFile, keyFile }));
+    expect((await server.post(maps, configMap('a'))).status).toBe(201);
+
+    await etcd.kill();
+    written(directory, 'clients.pem', authorityOf(second));
+    await pair(directory, 'client', await of(second));
+    await etcd.start();
+    const write = async () => (await server.post(maps, configMap('b'))).status === 201;
+    await eventually(write, 'a write with the renewed certificate');
   });
 });
 

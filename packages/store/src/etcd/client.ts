@@ -5,7 +5,7 @@ import type { StoreError } from '../contract.ts';
 import { closedStore } from '../revisions.ts';
 import { addressOf } from './address.ts';
 import { CallError, isPassing, statusCode, storeErrorOf, timedOut, wasNotSent } from './errors.ts';
-import { GrpcChannel } from './grpc-channel.ts';
+import { type ClientIdentity, GrpcChannel } from './grpc-channel.ts';
 import type { Method } from './protocol.ts';
 
 /** Where etcd is, and who we are to it. Certificates and keys are PEM. */
@@ -13,8 +13,8 @@ export interface EtcdConnection {
   /** URLs of the members: `https://host:2379`; without a scheme, TLS where there is any PEM. */
   readonly servers: readonly string[];
   readonly ca?: Buffer;
-  readonly certificate?: Buffer;
-  readonly key?: Buffer;
+  /** Asked for each connection, so that a certificate can be renewed. */
+  readonly identity?: () => ClientIdentity;
 }
 
 /** A call that is open until it is closed, or has ended. */
@@ -170,18 +170,17 @@ function memberOf(
   of: { readonly connection: EtcdConnection; readonly clock: Clock },
 ): GrpcChannel {
   const { connection, clock } = of;
-  const { ca, certificate, key } = connection;
-  const hasCertificates = ca !== undefined || certificate !== undefined;
+  const { ca, identity } = connection;
+  const hasCertificates = ca !== undefined || identity !== undefined;
   const { host, address, secure } = addressOf(server, { hasCertificates });
   const tls: ConnectionOptions = {
     ...trustIn(ca),
-    ...(certificate === undefined ? {} : { cert: certificate }),
-    ...(key === undefined ? {} : { key }),
     // TLS names hosts, not addresses; the certificate is judged by the address all the same.
     ...(isIP(host) === 0 ? {} : { servername: '' }),
     checkServerIdentity: verdict((_name, shown) => checkServerIdentity(host, shown)),
   };
-  return new GrpcChannel({ origin: `${secure ? 'https' : 'http'}://${address}`, tls, clock });
+  const origin = `${secure ? 'https' : 'http'}://${address}`;
+  return new GrpcChannel({ origin, tls, identity, clock });
 }
 
 /** Throws when it cannot be read. */

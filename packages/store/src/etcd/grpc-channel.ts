@@ -25,7 +25,15 @@ export interface ChannelOptions {
   readonly origin: string;
   /** Of https. */
   readonly tls: ConnectionOptions;
+  /** The client's certificate, asked for each connection; what it throws fails the connection. */
+  readonly identity?: (() => ClientIdentity) | undefined;
   readonly clock: Clock;
+}
+
+/** PEM of the certificate that a client shows, and of its key. */
+export interface ClientIdentity {
+  readonly certificate: string | Buffer;
+  readonly key: string | Buffer;
 }
 
 /** Hears of one call; `onEnd` is the last to be called, once, unless the call was cancelled. */
@@ -123,10 +131,12 @@ export class GrpcChannel {
 
   /** Resolves once the server has spoken: who accepts a connection need not be there. */
   #connect(): Promise<ClientHttp2Session> {
-    const { origin, tls, clock } = this.#options;
+    const { origin, tls, identity, clock } = this.#options;
     return new Promise((resolve, reject) => {
+      const shown = identity?.();
       const session = connect(origin, {
         ...tls,
+        ...(shown === undefined ? {} : { cert: shown.certificate, key: shown.key }),
         settings: { enablePush: false, initialWindowSize: windowBytes.call },
         maxSessionMemory: sessionMegabytesMax,
       });

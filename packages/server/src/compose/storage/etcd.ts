@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { encodeEnvelope } from '@wheelhouse/codec';
 import { doubtMs, type NumberClaims, type ResourceDef, schemaOf } from '@wheelhouse/kinds';
-import { background, type Clock } from '@wheelhouse/machinery';
+import { background, type Clock, type Logger } from '@wheelhouse/machinery';
 import {
   type Compactor,
   EtcdClaims,
@@ -16,6 +16,7 @@ import { reservationMs } from '../../admission/quota/quota-ledger.ts';
 import { unservedBy } from '../../watchcache/store-errors.ts';
 import { createPresence, presenceMs } from '../controllers/presence.ts';
 import type { EtcdSettings, ServerConfig } from '../flags/config.ts';
+import { readKeyPair } from '../key-pair-files.ts';
 import type { OpenedStore } from './opened-store.ts';
 import { sharedReservations } from './shared-reservations.ts';
 import { boundedCheck, type StoreChecks } from './store-check.ts';
@@ -150,6 +151,23 @@ function numberClaims(claims: EtcdClaims, clock: Clock): NumberClaims {
   };
 }
 
+/** The pair in the files as they are; the one before while they hold none. Throws at the start. */
+function renewedPair(files: { certFile: string; keyFile: string }, logger: Logger) {
+  const read = () => {
+    const { certificatePem, keyPem } = readKeyPair(files);
+    return { certificate: certificatePem, key: keyPem };
+  };
+  let pair = read();
+  return () => {
+    try {
+      pair = read();
+    } catch (error) {
+      logger.warn('the certificate for etcd was not read again', { error: String(error) });
+    }
+    return pair;
+  };
+}
+
 function openStoreOf(config: ServerConfig, settings: EtcdSettings): Promise<EtcdStore> {
   const { clock, logger, eventTtlMs, limits } = config;
   const { servers, caFile, certFile, keyFile, leaseReuseMs } = settings;
@@ -160,8 +178,9 @@ function openStoreOf(config: ServerConfig, settings: EtcdSettings): Promise<Etcd
     connection: {
       servers,
       ...(caFile === undefined ? {} : { ca: readFileSync(caFile) }),
-      ...(certFile === undefined ? {} : { certificate: readFileSync(certFile) }),
-      ...(keyFile === undefined ? {} : { key: readFileSync(keyFile) }),
+      ...(certFile === undefined || keyFile === undefined
+        ? {}
+        : { identity: renewedPair({ certFile, keyFile }, logger) }),
     },
     clock,
     logger,
