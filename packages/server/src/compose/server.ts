@@ -24,6 +24,7 @@ import {
 } from './authorization/authorization-settings.ts';
 import { certificateMetrics } from './certificates/certificate-metrics.ts';
 import { suppliedPair } from './certificates/certificates.ts';
+import { type OpenServingTls, openServingTls } from './certificates/serving-tls.ts';
 import { type FeatureControllers, startFeatures } from './controllers/feature-controllers.ts';
 import { controllersAfter } from './controllers/led-controllers.ts';
 import type { ServerConfig } from './flags/config.ts';
@@ -48,7 +49,6 @@ import { openConsole } from './serving/console.ts';
 import { connectionsWithin } from './serving/file-limit.ts';
 import { followFlowObjects } from './serving/flow-control.ts';
 import { isAlwaysServed, refusalWhileStopping, withFilters } from './serving/traffic.ts';
-import { type OpenServingTls, openServingTls } from './serving-tls.ts';
 import { encodedObjects } from './storage/encoded-objects.ts';
 import { openStore } from './storage/open-store.ts';
 import { sealedStore } from './storage/sealed-store.ts';

@@ -7,7 +7,6 @@ import { tokenFlags } from '../authentication/token-flags.ts';
 import { webhookTokenFlags } from '../authentication/webhook-token-flags.ts';
 import { authorizationFlags } from '../authorization/authorization-flags.ts';
 import { leaderElectionFlags } from '../controllers/leader-election-flags.ts';
-import { obsoleteFlags } from '../obsolete-flags.ts';
 import { metricFlags } from '../process/metric-flags.ts';
 import { servingFlags } from '../serving/serving-flags.ts';
 import { trafficFlags } from '../serving/traffic-flags.ts';
@@ -18,6 +17,7 @@ import { emulationChoices } from './emulation.ts';
 import { describeGates } from './feature-gates.ts';
 import type { FlagTable } from './flags.ts';
 import { inheritedFlags } from './inherited-flags.ts';
+import { obsoleteFlags } from './obsolete-flags.ts';
 import { runtimeConfigChoices } from './runtime-config.ts';
 
 /**

@@ -12,7 +12,6 @@ import { webhookTokenOptions } from '../authentication/webhook-token-flags.ts';
 import { authorizationOptions } from '../authorization/authorization-flags.ts';
 import { leaderElectionOptions } from '../controllers/leader-election-flags.ts';
 import { apiRelease } from '../health/version.ts';
-import { checkObsoleteFlags } from '../obsolete-flags.ts';
 import type { LogFormat } from '../process/logging.ts';
 import { metricOptions } from '../process/metric-flags.ts';
 import { consoleDirectory } from '../serving/console.ts';
@@ -29,6 +28,7 @@ import type { NamedFile } from './flag-files.ts';
 import { type FlagDefinition, FlagError, type FlagValues, parseFlags } from './flags.ts';
 import { serverFlags } from './flags-table.ts';
 import { inheritedOptions } from './inherited-flags.ts';
+import { checkObsoleteFlags } from './obsolete-flags.ts';
 import { readRuntimeConfig } from './runtime-config.ts';
 
 /** Whoever polls a server that starts gets its first answers before controllers take the loop. */

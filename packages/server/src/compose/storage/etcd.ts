@@ -14,9 +14,9 @@ import {
 } from '@wheelhouse/store';
 import { reservationMs } from '../../admission/quota/quota-ledger.ts';
 import { unservedBy } from '../../watchcache/store-errors.ts';
+import { readKeyPair } from '../certificates/key-pair-files.ts';
 import { createPresence, presenceMs } from '../controllers/presence.ts';
 import type { EtcdSettings, ServerConfig } from '../flags/config.ts';
-import { readKeyPair } from '../key-pair-files.ts';
 import type { OpenedStore } from './opened-store.ts';
 import { sharedReservations } from './shared-reservations.ts';
 import { boundedCheck, type StoreChecks } from './store-check.ts';

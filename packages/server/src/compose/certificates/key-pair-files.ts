@@ -1,6 +1,6 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import type { ClientCertificate } from '../aggregation/transport.ts';
-import { readConfigurationFile } from './certificates/reloaded-file.ts';
+import type { ClientCertificate } from '../../aggregation/transport.ts';
+import { readConfigurationFile } from './reloaded-file.ts';
 
 /** Reads a certificate and its key. Throws, naming the file, when they are no pair. */
 export function readKeyPair(files: {

@@ -1,12 +1,12 @@
 import { hostname } from 'node:os';
-import { bundleCertificates } from '../gates/authn/certificate.ts';
-import type { HttpServer, ServingTls } from '../serving/server.ts';
-import { ensureServingCertificates } from './certificates/certificates.ts';
-import { type ReloadedFile, readConfigurationFile } from './certificates/reloaded-file.ts';
-import { readNamedCertificates } from './certificates/serving-certificates.ts';
-import type { ServerConfig } from './flags/config.ts';
+import { bundleCertificates } from '../../gates/authn/certificate.ts';
+import type { HttpServer, ServingTls } from '../../serving/server.ts';
+import type { ServerConfig } from '../flags/config.ts';
+import { ensureServingCertificates } from './certificates.ts';
 import { followCertificates } from './followed-certificates.ts';
 import { readKeyPair } from './key-pair-files.ts';
+import { type ReloadedFile, readConfigurationFile } from './reloaded-file.ts';
+import { readNamedCertificates } from './serving-certificates.ts';
 
 /** What a server listens with. */
 export type Tls = ServingTls | 'plaintext';

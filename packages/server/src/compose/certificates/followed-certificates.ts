@@ -1,5 +1,5 @@
 import type { Clock, Logger } from '@wheelhouse/machinery';
-import { followFile, type ReloadedFile } from './certificates/reloaded-file.ts';
+import { followFile, type ReloadedFile } from './reloaded-file.ts';
 
 /**
  * Follows a file of certificates or of a key. What `load` throws leaves in use what was loaded

@@ -1,4 +1,4 @@
-import { FlagError, type FlagTable, type FlagValues } from './flags/flags.ts';
+import { FlagError, type FlagTable, type FlagValues } from './flags.ts';
 
 /**
  * Flags that upstream has deprecated and still accepts, part of `serverFlags`. Command lines of
