@@ -4,6 +4,7 @@ import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'nod
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildConsole } from './build-console.mjs';
+import { bundleDeclarations, emitDeclarations } from './declarations.mjs';
 import { directImports } from './direct-imports.mjs';
 import { packedDescriptions } from './pack-descriptions.mjs';
 
@@ -72,6 +73,8 @@ export async function build({ finished = join(root, 'dist'), keepCode = true } =
         splitting: true,
         format: 'esm',
         chunkNames: 'chunks/[name]-[hash]',
+        minifySyntax: true,
+        minifyWhitespace: true,
         banner,
       }),
       buildConsole(join(outdir, 'console')),
@@ -93,4 +96,14 @@ function spellInAscii(path) {
   writeFileSync(path, text.replace(/[\u0080-\uffff]/g, escaped));
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) await build();
+/** Files of declarations in `dist/` by the module of the server that they describe. */
+const declared = { library: 'library.d.ts' };
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  await build();
+  // npm runs this script for a tarball as well as after an installation, which needs no types.
+  if (['pack', 'publish'].includes(process.env.npm_command)) {
+    emitDeclarations(['server']);
+    bundleDeclarations(join(root, 'dist'), declared);
+  }
+}

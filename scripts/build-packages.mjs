@@ -1,0 +1,43 @@
+// `npm run build:packages [name...]`: what `npm pack` puts into the tarballs of the workspaces, each
+// package's JavaScript and declarations in its `dist/`. The programs' bundle is build.mjs's.
+import { readdirSync, rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { build as bundle } from 'esbuild';
+import { copyDeclarations, copyLicense, emitDeclarations } from './declarations.mjs';
+import { packedDescriptions } from './pack-descriptions.mjs';
+
+const root = join(dirname(fileURLToPath(import.meta.url)), '..');
+
+/** Builds packages. Throws, having printed why, when one does not bundle or has type errors. */
+export async function buildPackages(names = readdirSync(join(root, 'packages'))) {
+  emitDeclarations(names);
+  for (const name of names) {
+    const folder = join(root, 'packages', name);
+    const outdir = join(folder, 'dist');
+    rmSync(outdir, { recursive: true, force: true });
+    await bundle({
+      absWorkingDir: folder,
+      entryPoints: ['index', 'browser']
+        .map((entry) => join('src', `${entry}.ts`))
+        .filter((entry) => readdirSync(join(folder, 'src')).includes(entry.slice('src/'.length))),
+      outdir,
+      bundle: true,
+      splitting: true,
+      packages: 'external',
+      platform: 'node',
+      target: 'node20',
+      format: 'esm',
+      legalComments: 'none',
+      logLevel: 'warning',
+      plugins: [packedDescriptions],
+    });
+    copyDeclarations(name);
+    copyLicense(folder);
+  }
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const names = process.argv.slice(2);
+  await buildPackages(names.length > 0 ? names : undefined);
+}

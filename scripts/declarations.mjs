@@ -1,0 +1,132 @@
+// Type declarations of the packages, and of the library as one folder that needs no other package.
+import { spawnSync } from 'node:child_process';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = join(dirname(fileURLToPath(import.meta.url)), '..');
+const emitted = join(root, 'node_modules', '.cache', 'types');
+const specifier = /(?<=from '|import\(')([^']+)(?=')/g;
+const named = /\b(import|export) (type )?\{([^}]*)\} from '@wheelhouse\/([\w-]+)';/g;
+const entry = /export (?:type )?\{([^}]*)\} from '\.\/([^']+)';/g;
+
+/**
+ * Emits the declarations of packages and of what they import. Throws when the sources have type
+ * errors.
+ */
+export function emitDeclarations(names) {
+  const config = join(root, 'node_modules', '.cache', `tsconfig.types.${process.pid}.json`);
+  rmSync(emitted, { recursive: true, force: true });
+  mkdirSync(dirname(config), { recursive: true });
+  const include = names.flatMap((name) =>
+    ['index', 'browser', 'library'].map((one) => join(root, 'packages', name, 'src', `${one}.ts`)),
+  );
+  const extended = join(root, 'tsconfig.types.json');
+  writeFileSync(config, JSON.stringify({ extends: extended, include }));
+  try {
+    const tsc = join(root, 'node_modules', '.bin', 'tsc');
+    const { status, stdout } = spawnSync(tsc, ['-p', config], { encoding: 'utf8' });
+    if (status !== 0) throw new Error(`no declarations:\n${stdout}`);
+  } finally {
+    rmSync(config);
+  }
+}
+
+const outside = (text) => text.replace(/\.ts$/, '.js');
+
+/** Copies the declarations of a package into its `dist/`. */
+export function copyDeclarations(name) {
+  const [from, to] = [join(emitted, name, 'src'), join(root, 'packages', name, 'dist')];
+  const copy = (folder) => {
+    for (const one of readdirSync(join(from, folder), { withFileTypes: true })) {
+      const path = join(folder, one.name);
+      if (one.isDirectory()) copy(path);
+      else if (path.endsWith('.d.ts')) {
+        const text = readFileSync(join(from, path), 'utf8');
+        mkdirSync(dirname(join(to, path)), { recursive: true });
+        writeFileSync(join(to, path), text.replace(specifier, outside));
+      }
+    }
+  };
+  copy('.');
+}
+
+/** The file and the name behind each name that a package's index exports. */
+const indexes = new Map();
+function indexOf(name) {
+  if (!indexes.has(name)) {
+    const text = readFileSync(join(emitted, name, 'src', 'index.d.ts'), 'utf8');
+    const found = new Map();
+    for (const [, names, file] of text.matchAll(entry)) {
+      for (const one of names.split(',').map((part) => part.trim().replace(/^type /, ''))) {
+        if (one === '') continue;
+        const [inside, public_ = inside] = one.split(' as ');
+        found.set(public_, { inside, file: join(name, 'src', declared(file)) });
+      }
+    }
+    indexes.set(name, found);
+  }
+  return indexes.get(name);
+}
+
+const declared = (file) => file.replace(/\.ts$/, '.d.ts');
+
+/**
+ * Writes the declarations that modules of the server need into `outdir/types`, and a file for each
+ * entry that exports its module's names. Imports of other packages become those of files.
+ *
+ * @param entries file names by the path of a module in `packages/server/src`, without extension
+ */
+export function bundleDeclarations(outdir, entries) {
+  const pending = Object.keys(entries).map((path) => join('server', 'src', `${path}.d.ts`));
+  const done = new Set();
+  for (let path = pending.pop(); path !== undefined; path = pending.pop()) {
+    if (done.has(path)) continue;
+    done.add(path);
+    const link = (target) => {
+      pending.push(target);
+      const to = relative(dirname(path), target).replace(/\.d\.ts$/, '.js');
+      return to.startsWith('.') ? to : `./${to}`;
+    };
+    const text = readFileSync(join(emitted, path), 'utf8')
+      .replace(named, (_, keyword, type = '', names, name) =>
+        names
+          .split(',')
+          .map((one) => one.trim())
+          .filter((one) => one !== '')
+          .map((one) => {
+            const isType = type !== '' || one.startsWith('type ');
+            const [public_, local = public_] = one.replace(/^type /, '').split(' as ');
+            const at = indexOf(name).get(public_);
+            if (at === undefined) throw new Error(`@wheelhouse/${name} exports no ${public_}`);
+            const what = at.inside === local ? local : `${at.inside} as ${local}`;
+            return `${keyword} ${isType ? 'type ' : ''}{ ${what} } from '${link(at.file)}';`;
+          })
+          .join('\n'),
+      )
+      .replace(specifier, (one) => {
+        if (!/^\.\.?\/.*\.ts$/.test(one)) return one;
+        return link(join(dirname(path), declared(one)));
+      });
+    const to = join(outdir, 'types', path);
+    mkdirSync(dirname(to), { recursive: true });
+    writeFileSync(to, text);
+  }
+  for (const [path, file] of Object.entries(entries)) {
+    const from = `./types/server/src/${path}.js`;
+    writeFileSync(join(outdir, file), `export * from '${from}';\n`);
+  }
+}
+
+/** Copies what each published folder of the repository has to carry. */
+export function copyLicense(to) {
+  if (!existsSync(join(to, 'LICENSE'))) cpSync(join(root, 'LICENSE'), join(to, 'LICENSE'));
+}

@@ -1,0 +1,98 @@
+import { execFile } from 'node:child_process';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+/**
+ * Packages as npm packs them, installed in a project that has nothing else of the repository: the
+ * store and all that it depends on.
+ */
+
+const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
+const packed = ['machinery', 'schema', 'codec', 'store'];
+const folder = mkdtempSync(join(tmpdir(), 'wheelhouse-packages-'));
+const modules = join(folder, 'node_modules');
+
+const execute = promisify(execFile);
+
+/** Runs a program; rejects with its output when it fails. */
+async function run(program: string, args: readonly string[], cwd = folder): Promise<string> {
+  return (await execute(program, [...args], { cwd, encoding: 'utf8' })).stdout;
+}
+
+/** What npm would put into the tarball of a package that has been built. */
+const contentsOf = async (name: string): Promise<string[]> => {
+  const pack = ['pack', '--dry-run', '--json', '--ignore-scripts'];
+  const [{ files }] = JSON.parse(await run('npm', pack, join(root, 'packages', name)));
+  return files.map(({ path }: { path: string }) => path);
+};
+
+beforeAll(async () => {
+  await run(process.execPath, [join(root, 'scripts', 'build-packages.mjs'), ...packed]);
+  mkdirSync(join(modules, '@wheelhouse'), { recursive: true });
+  for (const name of packed) {
+    for (const path of await contentsOf(name)) {
+      const to = join(modules, '@wheelhouse', name, path);
+      mkdirSync(dirname(to), { recursive: true });
+      cpSync(join(root, 'packages', name, path), to);
+    }
+  }
+  for (const name of readdirSync(join(root, 'node_modules'))) {
+    const to = join(modules, name);
+    if (name.startsWith('.') || existsSync(to)) continue;
+    symlinkSync(join(root, 'node_modules', name), to);
+  }
+  writeFileSync(join(folder, 'package.json'), JSON.stringify({ type: 'module' }));
+}, 240_000);
+afterAll(() => {
+  rmSync(folder, { recursive: true, force: true });
+  for (const name of packed) {
+    rmSync(join(root, 'packages', name, 'dist'), { recursive: true, force: true });
+    rmSync(join(root, 'packages', name, 'LICENSE'), { force: true });
+  }
+});
+
+describe.each(packed)('the package %s', (name) => {
+  test('has code, declarations, a README, and the license, and nothing else', async () => {
+    const files = readdirSync(join(modules, '@wheelhouse', name));
+    expect(files.sort()).toEqual(['LICENSE', 'README.md', 'dist', 'package.json']);
+    const inside = await contentsOf(name);
+    expect(inside).toEqual(expect.arrayContaining(['dist/index.js', 'dist/index.d.ts']));
+    expect(inside.filter((path) => /\.test\.|\.map$|(?<!\.d)\.ts$/.test(path))).toEqual([]);
+  });
+});
+
+test('an installed package runs the example of its README', async () => {
+  const readme = readFileSync(join(root, 'packages', 'store', 'README.md'), 'utf8');
+  const example = /```js\n([\s\S]*?)\n```/.exec(readme)?.[1] ?? '';
+  writeFileSync(join(folder, 'example.mjs'), example);
+  expect(await run(process.execPath, ['example.mjs'])).toContain('/boats/elisa=12 1');
+});
+
+test('an installed package has types that a strict project accepts', {
+  timeout: 120_000,
+}, async () => {
+  const file = `import { loadMemoryStore, type Store } from '@wheelhouse/store';
+export const open = async (): Promise<Store> => (await loadMemoryStore()).createMemoryStore();
+// @ts-expect-error: it takes no arguments
+loadMemoryStore(1);
+`;
+  writeFileSync(join(folder, 'consumer.ts'), file);
+  const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+  const flags = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2023'];
+  const args = [tsc, ...flags, '--types', 'node', 'consumer.ts'];
+  expect(await run(process.execPath, args)).toBe('');
+});
