@@ -1,0 +1,111 @@
+// Which files and functions of the server a request executes, once everything is warm: V8's precise
+// coverage of the bundle, whose comments name the file of each part.
+import { spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { connect } from 'node:http2';
+import { Session } from 'node:inspector/promises';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { loadBundle } from '../bin/load-bundle.js';
+
+const maps = '/api/v1/namespaces/default/configmaps';
+const map = (name, data) =>
+  JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data });
+
+/** Each kind of request, as a function of how often it was sent before. */
+const requests = {
+  GET: () => ({ ':path': `${maps}/first` }),
+  LIST: () => ({ ':path': maps }),
+  WATCH: () => ({ ':path': `${maps}?watch=true&timeoutSeconds=1` }),
+  create: (n) => ({ ':path': maps, ':method': 'POST', body: map(`created-${n}`, { n: `${n}` }) }),
+  PUT: (n) => ({
+    ':path': `${maps}/first`,
+    ':method': 'PUT',
+    'content-type': 'application/json',
+    body: map('first', { n: `${n}` }),
+  }),
+  apply: (n) => ({
+    ':path': `${maps}/applied?fieldManager=house`,
+    ':method': 'PATCH',
+    'content-type': 'application/apply-patch+yaml',
+    body: map('applied', { n: `${n}` }),
+  }),
+};
+
+const warmings = 5;
+
+/** `{request, files, functions}` of each kind of request; the bundle must have been built. */
+export async function executedBy(root) {
+  const program = fileURLToPath(import.meta.url);
+  const child = spawn(process.execPath, [program, join(root, 'dist', 'wheelhouse.cjs')], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let printed = '';
+  for await (const chunk of child.stdout) printed += chunk;
+  return JSON.parse(printed);
+}
+
+/** The file of each part of the bundle, by where the part begins. */
+function partsOf(source) {
+  return [...source.matchAll(/^\/\/ (packages\/\S+\.ts|node_modules\/\S+)$/gm)].map((match) => ({
+    at: match.index,
+    path: match[1],
+  }));
+}
+
+function summary(scripts, { path, parts }) {
+  const script = scripts.find(({ url }) => url.endsWith(basename(path)));
+  const ran = (script?.functions ?? []).filter(({ ranges }) => ranges[0].count > 0);
+  const files = new Set();
+  let functions = 0;
+  for (const { ranges } of ran) {
+    const { startOffset } = ranges[0];
+    const part = parts.findLast(({ at }) => at <= startOffset);
+    if (part?.path.startsWith('packages/') !== true) continue;
+    files.add(part.path);
+    functions += 1;
+  }
+  return { files: files.size, functions };
+}
+
+async function measure(path) {
+  const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-house-'));
+  const inspector = new Session();
+  inspector.connect();
+  await inspector.post('Profiler.enable');
+  await inspector.post('Profiler.startPreciseCoverage', { callCount: true, detailed: false });
+  const { exports } = loadBundle(path);
+  const ready = new Promise((resolve) => {
+    process.stderr.write = (text) => {
+      const line = String(text);
+      if (line.startsWith('{') && JSON.parse(line).msg === 'ready') resolve(JSON.parse(line).url);
+      return true;
+    };
+  });
+  const flags = ['--secure-port=0', '--bind-address=127.0.0.1', '--authorization-mode=RBAC'];
+  const place = [`--data-dir=${directory}`, '--dialect=kubernetes', '--storage-backend=memory'];
+  exports.main(['serve', ...flags, ...place]);
+  const session = connect(await ready, { rejectUnauthorized: false });
+  const token = readFileSync(join(directory, 'admin.token'), 'utf8').trim();
+  const send = ({ body, ...headers }) =>
+    new Promise((resolve) => {
+      const stream = session.request({ ...headers, authorization: `Bearer ${token}` });
+      stream.resume().on('end', resolve);
+      stream.end(body);
+    });
+  await send({ ':path': maps, ':method': 'POST', body: map('first', {}) });
+  const parts = partsOf(readFileSync(path, 'latin1'));
+  const found = [];
+  for (const [request, make] of Object.entries(requests)) {
+    for (let n = 0; n < warmings; n++) await send(make(n));
+    await inspector.post('Profiler.takePreciseCoverage');
+    await send(make(warmings));
+    const { result } = await inspector.post('Profiler.takePreciseCoverage');
+    found.push({ request, ...summary(result, { path, parts }) });
+  }
+  rmSync(directory, { recursive: true, force: true });
+  process.stdout.write(JSON.stringify(found), () => process.exit(0));
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) await measure(process.argv[2]);

@@ -1,0 +1,115 @@
+// `npm run house`: measures the sources and writes the table of docs/ARCHITECTURE.md: sizes, what
+// the rules of style count, and how many files and functions a request of each kind executes.
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import ts from 'typescript';
+import { executedBy } from './executed.mjs';
+
+const root = join(dirname(fileURLToPath(import.meta.url)), '..');
+const page = join(root, 'docs', 'ARCHITECTURE.md');
+const [begin, end] = ['<!-- house:begin -->', '<!-- house:end -->'];
+
+function filesUnder(folder) {
+  return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((one) => {
+    const path = `${folder}/${one.name}`;
+    if (one.isDirectory())
+      return ['node_modules', 'dist'].includes(one.name) ? [] : filesUnder(path);
+    return path.endsWith('.ts') ? [path] : [];
+  });
+}
+
+const isTest = (path) =>
+  /(\.(test|fuzz|bench|fixture)|suite|testing|harness)\.ts$/.test(path) || path.startsWith('test/');
+
+const parsed = (path) => {
+  const text = readFileSync(join(root, path), 'utf8');
+  return { path, text, tree: ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true) };
+};
+
+function visit(node, look) {
+  look(node);
+  ts.forEachChild(node, (child) => visit(child, look));
+}
+
+/** Names that say nothing of a value. */
+const vague = new Set(['told', 'known', 'asked', 'held', 'given']);
+
+function countsOf({ path, tree }) {
+  const counts = { casts: 0, doubleCasts: 0, vague: 0, imports: [] };
+  visit(tree, (node) => {
+    if (ts.isAsExpression(node) && node.type.getText(tree) !== 'const') {
+      counts.casts += 1;
+      if (ts.isAsExpression(node.expression)) counts.doubleCasts += 1;
+    }
+    const declares = ts.isVariableDeclaration(node) || ts.isParameter(node);
+    const named = declares || ts.isBindingElement(node) || ts.isFunctionDeclaration(node);
+    if (named && node.name !== undefined && ts.isIdentifier(node.name)) {
+      if (vague.has(node.name.text)) counts.vague += 1;
+    }
+    const from = ts.isImportDeclaration(node) || ts.isExportDeclaration(node);
+    const target = from ? node.moduleSpecifier : undefined;
+    if (target !== undefined && target.text.startsWith('.')) {
+      counts.imports.push(join(dirname(path), target.text));
+    }
+  });
+  return counts;
+}
+
+function measured() {
+  const code = filesUnder('packages').filter((path) => !isTest(path) && !path.includes('/gen/'));
+  const sources = code.map(parsed);
+  const counts = sources.map(countsOf);
+  const sum = (name) => counts.reduce((total, one) => total + one[name], 0);
+  const importers = new Map();
+  sources.forEach(({ path }, at) => {
+    if (/\/(index|testing|browser|lazy)\.ts$/.test(path)) return;
+    for (const target of new Set(counts[at].imports)) {
+      importers.set(target, (importers.get(target) ?? 0) + 1);
+    }
+  });
+  const folders = new Map();
+  for (const path of code) folders.set(dirname(path), (folders.get(dirname(path)) ?? 0) + 1);
+  const [largest, files] = [...folders].sort((one, other) => other[1] - one[1])[0];
+  const tests = filesUnder('packages').concat(filesUnder('test')).filter(isTest).map(parsed);
+  const loose = tests.reduce((total, { text }) => total + text.split(/\bLoose\b/).length - 1, 0);
+  const lines = sources.reduce((total, { text }) => total + text.split('\n').length - 1, 0);
+  return [
+    ['source files, written by hand, without tests', code.length, 650],
+    ['their lines', lines, 110_000],
+    [
+      'files that exactly one other file imports',
+      [...importers.values()].filter((n) => n === 1).length,
+      150,
+    ],
+    [`files of the largest folder (\`${largest.replace('packages/', '')}\`)`, files, 25],
+    ['casts', sum('casts'), 300],
+    ['double casts', sum('doubleCasts'), 0],
+    ['mentions of `Loose` in tests', loose, 0],
+    ['declarations named `told`, `known`, `asked`, `held`, or `given`', sum('vague'), 0],
+  ];
+}
+
+const goals = { GET: '40 files', create: '80 files', apply: '85 files' };
+
+const number = (value) => value.toLocaleString('en-US');
+
+function tableOf(rows, executed) {
+  return [
+    '| measure | current | goal |',
+    '|---|---|---|',
+    ...rows.map(([what, value, goal]) => `| ${what} | ${number(value)} | ${number(goal)} |`),
+    ...executed.map(({ request, files, functions }) => {
+      const goal = goals[request] ?? '';
+      return `| executed by a warm ${request} | ${files} files, ${functions} functions | ${goal} |`;
+    }),
+  ].join('\n');
+}
+
+const text = readFileSync(page, 'utf8');
+const [before, rest = ''] = text.split(begin);
+const [, after = ''] = rest.split(end);
+const rows = measured();
+const table = tableOf(rows, await executedBy(root));
+writeFileSync(page, `${before}${begin}\n${table}\n${end}${after}`);
+console.log(table);
