@@ -32,7 +32,6 @@ export { kubeconfigShape, type Shape } from './kubeconfig/kubeconfig-shape.ts';
 export { loadYaml } from './lazy.ts';
 export { goNetworkError } from './network-wording.ts';
 export { listPages } from './pager.ts';
-export { pause } from './patience.ts';
 export { RestMapper, resourcePath } from './rest-mapper.ts';
 export { watchEvents } from './watch-stream.ts';
 export { parseYaml, parseYamlDocuments, toYaml } from './yaml.ts';

@@ -1,4 +1,4 @@
-import { type Clock, whenAborted } from '@wheelhouse/machinery';
+import { type Clock, pause } from '@wheelhouse/machinery';
 import type { HttpAnswer, HttpStream } from './http-client.ts';
 
 /** As client-go. */
@@ -29,7 +29,7 @@ export async function askPatiently<A extends Retriable>(
     const waitMs = retryAfterMs(answer);
     if (waitMs === undefined || retries === retriesMax) return answer;
     if (!Buffer.isBuffer(answer.body)) answer.body.resume();
-    await pause(clock, waitMs, signal);
+    await pause(clock, { ms: waitMs, signal, where: 'client' });
   }
 }
 
@@ -38,24 +38,4 @@ function retryAfterMs({ status, headers }: Retriable): number | undefined {
   const given = headers['retry-after'] ?? '';
   const mayPass = status === 429 || status >= 500;
   return mayPass && /^\d{1,6}$/.test(given) ? Number(given) * 1000 : undefined;
-}
-
-/** Rejects with the signal's reason when it aborts. */
-export function pause(
-  clock: Clock,
-  delayMs: number,
-  signal: AbortSignal | undefined,
-): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const stop = () => {
-      timer.stop();
-      reject(signal?.reason);
-    };
-    const timer = clock.after(delayMs, () => {
-      release?.();
-      resolve();
-    });
-    const release =
-      signal === undefined ? undefined : whenAborted(signal, { where: 'client' }, stop);
-  });
 }

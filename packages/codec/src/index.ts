@@ -17,6 +17,7 @@ export { indentedPieces } from './indent-json.ts';
 export {
   type DecodedJson,
   decodeJson,
+  decodeJsonSteps,
   encodeJson,
   encodeJsonBriefly,
   type JsonLimits,

@@ -1,4 +1,10 @@
-import { type JsonArray, type JsonObject, type JsonValue, setMember } from '@wheelhouse/machinery';
+import {
+  inOnePiece,
+  type JsonArray,
+  type JsonObject,
+  type JsonValue,
+  setMember,
+} from '@wheelhouse/machinery';
 import { JsonError } from './json-error.ts';
 
 const numberPattern = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
@@ -8,6 +14,9 @@ const stringPattern =
 const int64Min = -(2n ** 63n);
 const uint64Max = 2n ** 64n - 1n;
 const duplicatesMax = 100;
+
+/** Values between two steps: less than a millisecond of work. */
+const valuesPerStep = 500;
 
 /** Most characters of paths that are made of one text: a long name may stand around many members. */
 const pathCharactersMax = 8 * 1024 * 1024;
@@ -28,7 +37,15 @@ export function parseExactJson(
   text: string,
   limits: { readonly depthMax: number },
 ): { value: JsonValue; duplicates: string[] } {
-  return new ExactParser(text, limits.depthMax).parse();
+  return inOnePiece(exactJsonSteps(text, limits));
+}
+
+/** `parseExactJson` in steps of some hundred values. */
+export function exactJsonSteps(
+  text: string,
+  limits: { readonly depthMax: number },
+): Generator<void, { value: JsonValue; duplicates: string[] }> {
+  return new ExactParser(text, limits.depthMax).steps();
 }
 
 /**
@@ -36,8 +53,16 @@ export function parseExactJson(
  * one; undefined when nothing is.
  */
 export function syntaxErrorOf(bytes: Buffer, depthMax: number): JsonError | undefined {
+  return inOnePiece(syntaxErrorSteps(bytes, depthMax));
+}
+
+/** `syntaxErrorOf` in steps of some hundred values. */
+export function* syntaxErrorSteps(
+  bytes: Buffer,
+  depthMax: number,
+): Generator<void, JsonError | undefined> {
   try {
-    parseExactJson(bytes.toString('latin1'), { depthMax });
+    yield* exactJsonSteps(bytes.toString('latin1'), { depthMax });
     return undefined;
   } catch (error) {
     if (error instanceof JsonError) return error;
@@ -65,7 +90,7 @@ export function memberPlaces(
     else if (known.second < 0) known.second = count;
   };
   const parser = new ExactParser(text, limits.depthMax, onMember);
-  parser.parse();
+  inOnePiece(parser.steps());
   return parser.hasAllPaths ? places : undefined;
 }
 
@@ -84,9 +109,10 @@ class ExactParser {
     this.#onMember = onMember;
   }
 
-  parse(): { value: JsonValue; duplicates: string[] } {
+  *steps(): Generator<void, { value: JsonValue; duplicates: string[] }> {
     let value = this.#begin();
-    while (this.#open.length > 0) {
+    for (let values = 1; this.#open.length > 0; values += 1) {
+      if (values % valuesPerStep === 0) yield;
       if (value !== undefined) this.#store(value);
       value = this.#next(value !== undefined);
     }

@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
-import { type JsonValue, Slab } from '@wheelhouse/machinery';
+import { inOnePiece, type JsonValue, Slab } from '@wheelhouse/machinery';
 import { JsonError } from './json-error.ts';
-import { parseExactJson, syntaxErrorOf } from './json-exact.ts';
-import { mayHaveLongNumber, scanJson } from './json-scan.ts';
+import { exactJsonSteps, parseExactJson, syntaxErrorSteps } from './json-exact.ts';
+import { type JsonScan, mayHaveLongNumber, scanJson } from './json-scan.ts';
 import { TooManyValues } from './too-many-values.ts';
 
 export { JsonError } from './json-error.ts';
@@ -30,22 +30,53 @@ export interface DecodedJson {
  * (CODEC-8). Throws JsonError in the words of upstream's decoder, and TooManyValues.
  */
 export function decodeJson(bytes: Buffer, limits: JsonLimits = defaultJsonLimits): DecodedJson {
+  const scan = scanWithin(bytes, limits);
+  const text = bytes.toString('utf8');
+  return parsedWhole(text, scan) ?? inOnePiece(exactSteps({ bytes, text, limits }));
+}
+
+/** Most values that `decodeJsonSteps` parses in one step; some milliseconds of work. */
+const wholeValuesMax = 5_000;
+
+/**
+ * `decodeJson` in steps, for texts whose size is the client's to choose: no step is longer than
+ * parsing some thousand values (TRUST-2).
+ */
+export function* decodeJsonSteps(bytes: Buffer, limits: JsonLimits): Generator<void, DecodedJson> {
+  const scan = scanWithin(bytes, limits);
+  yield;
+  const text = bytes.toString('utf8');
+  const whole = scan.values > wholeValuesMax ? undefined : parsedWhole(text, scan);
+  return whole ?? (yield* exactSteps({ bytes, text, limits }));
+}
+
+function scanWithin(bytes: Buffer, limits: JsonLimits): JsonScan {
   if (!isUtf8(bytes)) throw new JsonError('invalid UTF-8 in JSON text');
   const scan = scanJson(bytes);
   if (scan.depth > limits.depthMax) throw new JsonError('exceeded max depth');
   if (scan.values > limits.valuesMax) throw new TooManyValues(limits.valuesMax);
-  const text = bytes.toString('utf8');
-  if (!scan.hasLongNumber) {
-    const value = parsedFast(text);
-    if (value !== undefined && countMembers(value) === scan.members) {
-      return { value, duplicates: [] };
-    }
-  }
+  return scan;
+}
+
+/** Undefined for what only the exact parser reads: long numbers, repeated members, invalid text. */
+function parsedWhole(text: string, scan: JsonScan): DecodedJson | undefined {
+  if (scan.hasLongNumber) return undefined;
+  const value = parsedFast(text);
+  const isExact = value !== undefined && countMembers(value) === scan.members;
+  return isExact ? { value, duplicates: [] } : undefined;
+}
+
+function* exactSteps(of: {
+  readonly bytes: Buffer;
+  readonly text: string;
+  readonly limits: JsonLimits;
+}): Generator<void, DecodedJson> {
+  const { bytes, text, limits } = of;
   try {
-    return parseExactJson(text, limits);
+    return yield* exactJsonSteps(text, limits);
   } catch (error) {
     if (!(error instanceof JsonError) || bytes.length === text.length) throw error;
-    throw syntaxErrorOf(bytes, limits.depthMax) ?? error;
+    throw (yield* syntaxErrorSteps(bytes, limits.depthMax)) ?? error;
   }
 }
 

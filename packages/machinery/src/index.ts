@@ -91,6 +91,7 @@ export {
   orderedMapSet,
   orderedMapValues,
 } from './base/ordered-map.ts';
+export { pause } from './base/pause.ts';
 export { isInSlab, Slab } from './base/slab.ts';
 export { compareText } from './base/text-order.ts';
 export { trustIn } from './base/trust.ts';

@@ -9,13 +9,12 @@ import {
   type KubeconfigOverrides,
   kubeconfigFiles,
   loadKubeconfig,
-  pause,
   processExecHost,
   type ResolvedContext,
   RestMapper,
   resolveContext,
 } from '@wheelhouse/client';
-import { programClock } from '@wheelhouse/machinery';
+import { pause, programClock } from '@wheelhouse/machinery';
 import { printGoDuration } from '@wheelhouse/schema';
 import type { FlagSpec, Flags } from './flags.ts';
 import { CliError, type CliIo } from './io.ts';
@@ -187,7 +186,7 @@ export class Session {
   /** Waits; rejects with the reason of an interrupt. */
   async pause(delayMs: number): Promise<void> {
     const { clock = programClock, signal } = this.io;
-    await pause(clock, delayMs, signal);
+    await pause(clock, { ms: delayMs, signal, where: 'client' });
   }
 
   /** A path given by the user, from the working directory. */

@@ -171,7 +171,7 @@ export interface Pace {
 }
 
 /** Bytes from which on the work on an object pauses between its steps. */
-export const pacedBytesMin = 65_536;
+export const pacedBytesMin = 16_384;
 
 /** The pace of work on an object of so many bytes of JSON; undefined for one that is done at once. */
 export function paceFor(clock: Pick<Clock, 'monotonic'>, bytes: number): Pace | undefined {

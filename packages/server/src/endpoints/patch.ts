@@ -19,6 +19,7 @@ import {
   refuseUndeclared,
   reportRepeated,
 } from './body/apply-body.ts';
+import { readingOf } from './body/body.ts';
 import { Complaints } from './body/field-validation.ts';
 import type { ApiCall } from './call.ts';
 import { acceptedPatches, type PatchType, patchFormOf } from './patches/patch-types.ts';
@@ -52,8 +53,7 @@ export async function readPatch(call: ApiCall): Promise<AnyPatch> {
     call.audit?.requestPatch(bytes);
     return { type, bytes, options };
   }
-  const decoded =
-    encoding === 'cbor' ? applyBodyOfCbor(bytes) : applyBody(bytes, () => !exchange.aborted);
+  const decoded = encoding === 'cbor' ? applyBodyOfCbor(bytes) : applyBody(bytes, readingOf(call));
   const body = decoded instanceof Promise ? await decoded : decoded;
   call.audit?.requestPatch(body.value);
   return { type, bytes, options, body };

@@ -14,6 +14,7 @@ export async function updateEndpoint(call: ApiCall, options: WriteOptions): Prom
   const context = writeContext(call, options, body.bytes.length);
   await context.pace?.pause();
   const object = decodeObject(call, { body, fieldValidation: options.fieldValidation });
+  if (context.pace?.over) await context.pace.pause();
   const { target } = call;
   checkPathAgreement(target, object);
   const mayCreate = target.def.strategy.allowCreateOnUpdate && target.subresource === '';

@@ -1,12 +1,6 @@
 import { setMaxListeners } from 'node:events';
-import {
-  deadlineEarlyMs,
-  type JsonObject,
-  pacedBytesMin,
-  unprintable,
-  type Waiting,
-} from '@wheelhouse/machinery';
-import { RequestSlices } from '../answer/request-slices.ts';
+import { deadlineEarlyMs, type JsonObject, unprintable, type Waiting } from '@wheelhouse/machinery';
+import { bodyPace } from '../answer/request-slices.ts';
 import { type AuditLevel, reaches } from '../gates/audit/event.ts';
 import type { RequestSide, WriteContext } from '../registry/contract.ts';
 import type { DeleteOptions, WriteOptions } from '../request/options.ts';
@@ -33,7 +27,7 @@ export function writeContext(
     expired: () =>
       exchange.aborted || context.clock.monotonic() >= deadline.dueMs - deadlineEarlyMs,
     request: new CallSide(call, options.shown),
-    pace: bodyBytes < pacedBytesMin ? undefined : new RequestSlices(call).begin(),
+    pace: bodyPace(call, bodyBytes),
   };
 }
 

@@ -132,7 +132,7 @@ export function* recordSteps(
     yield;
     const owners = yield* trackUpdate(kind, update, before);
     yield;
-    storeOwners({ live, object, owners, before });
+    yield* storeOwners({ live, object, owners, before });
     return undefined;
   } catch (error) {
     if (error instanceof ConversionWanted) throw error;
@@ -244,19 +244,20 @@ function strip(owned: VersionedSet | undefined): VersionedSet | undefined {
 }
 
 /** Puts owners into an object, or the live object's own list when that says the same. */
-function storeOwners(options: {
+function* storeOwners(options: {
   live: ApiObject | undefined;
   object: ApiObject;
   owners: Managed;
   /** What the write began from: mostly the live object's owners. */
   before: Managed;
-}): void {
+}): Generator<void, void> {
   const { live, object, owners, before } = options;
   const stored = live?.metadata.managedFields;
   if (live !== undefined && stored !== undefined && isUnchanged(live, object, { owners, before })) {
     object.metadata.managedFields = stored;
     return;
   }
+  yield;
   const entries = encodeManaged(owners, before);
   if (entries === undefined) delete object.metadata.managedFields;
   else object.metadata.managedFields = entries;
@@ -315,7 +316,7 @@ export function* applySteps(kind: TrackedKind, apply: AppliedPatch): Generator<v
   yield;
   const object = asApiObject(merged.object ?? live ?? patch);
   if (apply.manager === kind.lastApplied.manager) refreshLastApplied(kind, { object, patch });
-  storeOwners({ live, object, owners: merged.owners, before });
+  yield* storeOwners({ live, object, owners: merged.owners, before });
   return object;
 }
 

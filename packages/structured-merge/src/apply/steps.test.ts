@@ -75,3 +75,16 @@ test('TRUST-2: an apply pauses between its steps, with the same outcome and conf
   const refused = atPace(applySteps(kind, { ...apply, force: false }), slowPace());
   await expect(refused).rejects.toThrow(/conflict with "first"/);
 });
+
+test('TRUST-2: an apply that gives up fields pauses between the passes that remove them', async () => {
+  const live = stored();
+  const base = { live: undefined, manager: 'second', nowMs, force: true };
+  const applied = applyPatch(kind, { ...base, live, patch: thing('z') });
+  const fewer = { ...thing('z'), items: [] };
+  const pace = slowPace();
+  const apply = { ...base, live: applied, patch: fewer };
+  const object = await atPace(applySteps(kind, apply), pace);
+  expect(object).toEqual(applyPatch(kind, apply));
+  expect(object['items']).toEqual([{ name: 'x', value: 'x' }]);
+  expect(pace.pauses).toBeGreaterThanOrEqual(20);
+});

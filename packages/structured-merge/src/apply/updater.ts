@@ -86,6 +86,7 @@ export function* updateManagers(
   yield;
   const before = managers.get(manager)?.set ?? emptySet;
   const kept = difference(before, comparison.removed);
+  yield;
   const taken = union(union(kept, comparison.modified), comparison.added);
   const set = filterSet(taken, port.filterFor(apiVersion));
   if (set.size === 0) managers.delete(manager);
@@ -119,7 +120,8 @@ export function* applyConfiguration(
   const named = filterSet(toFieldSet(applied.type, applied.value), port.filterFor(apiVersion));
   managers.set(manager, { set: named, apiVersion, applied: true });
   yield;
-  const object = last === undefined ? merged : prune(port, merged, { managers, manager, last });
+  const pruning = last === undefined ? undefined : { managers, manager, last };
+  const object = pruning === undefined ? merged : yield* prune(port, merged, pruning);
   yield;
   const moved = yield* moveOwnership(port, { live, object, managers, manager }, { force });
   yield;
@@ -180,8 +182,10 @@ function* moveOwnership(
     const differences = comparisonFor(port, change, { comparisons, version: owned.apiVersion });
     if (differences === undefined) continue;
     const { removed, modified, added } = differences;
+    yield;
     const taken = intersection(owned.set, union(modified, added));
     if (!force) for (const path of pathsOf(taken)) conflicts.push({ manager: other, path });
+    yield;
     const set = difference(difference(owned.set, taken), removed);
     if (set.size === 0) continue;
     result.set(other, set === owned.set ? owned : { ...owned, set });
@@ -217,15 +221,22 @@ interface Pruning {
 }
 
 /** Takes out what the manager applied last time, not this time, and nobody else owns. */
-function prune(port: UpdaterPort, merged: TypedObject, pruning: Pruning): TypedObject {
+function* prune(
+  port: UpdaterPort,
+  merged: TypedObject,
+  pruning: Pruning,
+): Generator<void, TypedObject> {
   const { managers, manager, last } = pruning;
   const { set: now, apiVersion } = managers.get(manager)!;
   if (last.set.size === 0 || nothingGivenUp(last, now, apiVersion)) return merged;
   const whole = port.convert(merged, last.apiVersion);
   if (whole === undefined) return merged;
   const bare = removeFrom(whole, withNamedFields(last.set, whole.type));
-  const kept = addBackOwned(port, { whole, bare }, managers);
-  const pruned = addBackUnowned(port, { whole, bare: kept }, last);
+  yield;
+  const kept = yield* addBackOwned(port, { whole, bare }, managers);
+  yield;
+  const pruned = yield* addBackUnowned(port, { whole, bare: kept }, last);
+  yield;
   return port.convert(pruned, apiVersion) ?? merged;
 }
 
@@ -246,9 +257,14 @@ interface Halves {
 }
 
 /** Brings back what any manager owns, the applier's new paths included, version by version. */
-function addBackOwned(port: UpdaterPort, halves: Halves, managers: Managers): TypedObject {
+function* addBackOwned(
+  port: UpdaterPort,
+  halves: Halves,
+  managers: Managers,
+): Generator<void, TypedObject> {
   const byVersion = new Map<string, FieldSet>();
   for (const { apiVersion, set } of managers.values()) {
+    yield;
     byVersion.set(apiVersion, union(byVersion.get(apiVersion) ?? emptySet, set));
   }
   // The version pruned in comes first: converting may need fields that others brought back.
@@ -260,7 +276,8 @@ function addBackOwned(port: UpdaterPort, halves: Halves, managers: Managers): Ty
     const whole = port.convert(current.whole, version);
     const bare = whole === undefined ? undefined : port.convert(current.bare, version);
     if (whole === undefined || bare === undefined) continue;
-    current = { whole, bare: keepOwned(whole, bare, byVersion.get(version)!) };
+    yield;
+    current = { whole, bare: yield* keepOwned(whole, bare, byVersion.get(version)!) };
   }
   return current.bare;
 }
@@ -268,19 +285,36 @@ function addBackOwned(port: UpdaterPort, halves: Halves, managers: Managers): Ty
 const namedSetOf = ({ type, value }: TypedObject): FieldSet =>
   withNamedFields(toFieldSet(type, value), type);
 
-function keepOwned(whole: TypedObject, bare: TypedObject, owned: FieldSet): TypedObject {
-  const keep = union(namedSetOf(bare), withNamedFields(owned, whole.type));
-  return removeFrom(whole, difference(namedSetOf(whole), keep));
+function* keepOwned(
+  whole: TypedObject,
+  bare: TypedObject,
+  owned: FieldSet,
+): Generator<void, TypedObject> {
+  const present = namedSetOf(bare);
+  yield;
+  const keep = union(present, withNamedFields(owned, whole.type));
+  yield;
+  const all = namedSetOf(whole);
+  yield;
+  const unowned = difference(all, keep);
+  yield;
+  return removeFrom(whole, unowned);
 }
 
 /** Brings back what went along but had never been the applier's own: dangling items. */
-function addBackUnowned(port: UpdaterPort, halves: Halves, last: VersionedSet): TypedObject {
+function* addBackUnowned(
+  port: UpdaterPort,
+  halves: Halves,
+  last: VersionedSet,
+): Generator<void, TypedObject> {
   const { whole } = halves;
   const bare = port.convert(halves.bare, last.apiVersion);
   if (bare === undefined) return whole;
-  const gone = difference(
-    namedSetOf(whole),
-    withNamedFields(toFieldSet(bare.type, bare.value), whole.type),
-  );
+  const all = namedSetOf(whole);
+  yield;
+  const left = withNamedFields(toFieldSet(bare.type, bare.value), whole.type);
+  yield;
+  const gone = difference(all, left);
+  yield;
   return removeFrom(whole, intersection(gone, withNamedFields(last.set, whole.type)));
 }

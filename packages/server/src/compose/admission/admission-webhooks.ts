@@ -8,6 +8,7 @@ import {
 import {
   type Clock,
   parseGoUrl,
+  pause,
   StatusError,
   sentPath,
   sentUrlPath,
@@ -184,7 +185,7 @@ async function persist(calling: Calling, shot: Shot): Promise<Buffer> {
       throw new WebhookCallError(serverResponseError(status, text, bytes), { code: status });
     }
     calling.meter.retried(host, status);
-    await pause(calling.clock, seconds * 1000, shot.signal);
+    await pause(calling.clock, { ms: seconds * 1000, signal: shot.signal, where: 'webhook' });
   }
 }
 
@@ -208,18 +209,4 @@ async function send({ client, path, host, body, signal, answerBytesMax }: Shot) 
   const tooLong = () => new WebhookCallError(`the answer is longer than ${answerBytesMax} bytes`);
   const bytes = await readWhole(stream, { bytesMax: answerBytesMax, tooLong });
   return { status, bytes, retryAfter: headers['retry-after'], isText };
-}
-
-function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const stop = () => {
-      timer.stop();
-      reject(new Error('the call was ended'));
-    };
-    const timer = clock.after(delayMs, () => {
-      release();
-      resolve();
-    });
-    const release = whenAborted(signal, { where: 'webhook' }, stop);
-  });
 }

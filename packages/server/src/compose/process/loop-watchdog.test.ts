@@ -55,7 +55,7 @@ test('TRUST-2: a lag above 100 ms is logged with the request that had the thread
   occupancy.enter({ url: '/readyz' });
   after(15);
   const message = 'the event loop was blocked';
-  const uri = '/apis/x?access_token=...&limit=1';
+  const uri = '/apis/x?access_token=REDACTED&limit=1';
   expect(lines).toEqual([{ message, lagMs: 145, requestMs: 160, uri, user: 'alice' }]);
   after(60);
   after(149);

@@ -1,4 +1,10 @@
-import type { Clock, Logger, LoopOccupancy, MetricRegistry } from '@wheelhouse/machinery';
+import {
+  type Clock,
+  type Logger,
+  type LoopOccupancy,
+  type MetricRegistry,
+  withoutSecrets,
+} from '@wheelhouse/machinery';
 
 /** How often the loop is looked at. What blocks it for less may go unnoticed. */
 const periodMs = 50;
@@ -99,9 +105,4 @@ function lagHistogram(registry: MetricRegistry) {
 function describe({ occupant, heldMs }: NonNullable<ReturnType<LoopOccupancy['takeLongest']>>) {
   const { url, userName } = occupant;
   return { requestMs: Math.round(heldMs), uri: withoutSecrets(url), user: userName ?? '' };
-}
-
-/** A request's URI as logs may have it: a token in the query is left out. */
-function withoutSecrets(url: string): string {
-  return url.replace(/([?&](?:access_token|token)=)[^&]*/gi, '$1...');
 }

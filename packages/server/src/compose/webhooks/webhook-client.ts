@@ -11,6 +11,7 @@ import {
   isObject,
   type JsonObject,
   parseGoUrl,
+  pause,
   random,
   sentUrlPath,
   type Waiting,
@@ -167,7 +168,9 @@ async function persist<T>(asking: Asking, run: () => Promise<T>): Promise<T> {
       const retry = error instanceof AttemptError ? error.retry : undefined;
       if (retry === undefined || tried === attemptsMax || closed.aborted) throw error;
       const jittered = pauseMs * (1 + random() * pauseJitter);
-      await pause(clock, Math.max(jittered, retry.afterMs), closed);
+      const ms = Math.max(jittered, retry.afterMs);
+      // Once nobody waits any more, the next attempt says so.
+      await pause(clock, { ms, signal: closed, where: 'webhook' }).catch(() => {});
     }
   }
 }
@@ -282,16 +285,4 @@ function understood<T>(answer: Buffer, read: (answer: JsonObject) => T): T {
     const message = `the webhook's answer cannot be understood: ${why}`;
     throw new AttemptError(message, { outcome: 'error', cause: error });
   }
-}
-
-function pause(clock: Clock, delayMs: number, closed: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const done = () => {
-      timer.stop();
-      release();
-      resolve();
-    };
-    const timer = clock.after(delayMs, done);
-    const release = whenAborted(closed, { where: 'webhook' }, done);
-  });
 }

@@ -2,7 +2,6 @@ import {
   CborError,
   type DecodedJson,
   decodeCborMap,
-  decodeJson,
   decodeYaml,
   JsonError,
   TooManyValues,
@@ -23,7 +22,7 @@ import type { FoundPaths } from '@wheelhouse/schema';
 import { describe } from '@wheelhouse/structured-merge';
 import type { FieldValidation } from '../../request/options.ts';
 import type { ApiCall } from '../call.ts';
-import { bodyLimits } from './body.ts';
+import { decodeJsonBody, type Reading } from './body.ts';
 import { Complaints, repeatedText } from './field-validation.ts';
 
 const openBrace = '{'.charCodeAt(0);
@@ -39,10 +38,9 @@ export interface ApplyBody {
  * Decodes the body of an apply: YAML, of which JSON is a part (SSA-1). The quick decoder is tried
  * first, since most clients send JSON and loading the YAML library costs more than the request.
  * Throws 400, and TooManyValues.
- * @param isWanted whether somebody still waits for the answer
  */
-export function applyBody(bytes: Buffer, isWanted: () => boolean): MaybePromise<ApplyBody> {
-  const decoded = decodeEither(bytes, isWanted);
+export function applyBody(bytes: Buffer, reading: Reading): MaybePromise<ApplyBody> {
+  const decoded = decodeEither(bytes, reading);
   return decoded instanceof Promise ? decoded.then(bodyOf) : bodyOf(decoded);
 }
 
@@ -73,15 +71,23 @@ export function applyBodyOfCbor(bytes: Buffer): ApplyBody {
   }
 }
 
-function decodeEither(bytes: Buffer, isWanted: () => boolean): MaybePromise<DecodedJson> {
-  if (bytes.find((byte) => byte > 0x20) === openBrace) {
-    try {
-      const decoded = decodeJson(bytes, bodyLimits);
-      if (decoded.duplicates.length === 0) return decoded;
-    } catch (error) {
-      if (!(error instanceof JsonError) || error instanceof TooManyValues) throw error;
-    }
+function decodeEither(bytes: Buffer, reading: Reading): MaybePromise<DecodedJson> {
+  if (bytes.find((byte) => byte > 0x20) !== openBrace) return decodeLines(bytes, reading);
+  const orLines = (decoded: DecodedJson) =>
+    decoded.duplicates.length === 0 ? decoded : decodeLines(bytes, reading);
+  const afterError = (error: unknown) => {
+    if (!(error instanceof JsonError) || error instanceof TooManyValues) throw error;
+    return decodeLines(bytes, reading);
+  };
+  try {
+    const decoded = decodeJsonBody(bytes, reading);
+    return decoded instanceof Promise ? decoded.then(orLines, afterError) : orLines(decoded);
+  } catch (error) {
+    return afterError(error);
   }
+}
+
+function decodeLines(bytes: Buffer, { isWanted }: Reading): Promise<DecodedJson> {
   return decodeYaml(bytes, { valuesMax: yamlValuesMax, isWanted }).catch((error: unknown) => {
     if (!(error instanceof YamlError)) throw error;
     throw badRequest(`error decoding YAML: ${toJson}: ${error.message}`);

@@ -3,6 +3,7 @@ import {
   contentMediaType,
   type DecodedJson,
   decodeJson,
+  decodeJsonSteps,
   decodeMessage,
   decodeYaml,
   type EnvelopeType,
@@ -13,13 +14,17 @@ import {
 } from '@wheelhouse/codec';
 import { schemaOfKind } from '@wheelhouse/kinds';
 import {
+  atPace,
   type Dialect,
   type JsonValue,
   type MaybePromise,
+  type Pace,
   unsupportedMediaType,
 } from '@wheelhouse/machinery';
 import { maxDepth, type Schema } from '@wheelhouse/schema';
 import { type Form, mediaTypes, type ServedEncoding } from '../../answer/encodings.ts';
+import { bodyPace } from '../../answer/request-slices.ts';
+import type { ApiCall } from '../call.ts';
 import { type CborFindings, decodeCborBody } from './cbor-body.ts';
 
 /** A request body as bytes and as the value its Content-Type says. */
@@ -50,7 +55,31 @@ export type BodyDecoder = (
  */
 export const bodyLimits: JsonLimits = { depthMax: maxDepth, valuesMax: bodyValuesMax };
 
-const decodeJsonBody = (bytes: Buffer): DecodedJson => decodeJson(bytes, bodyLimits);
+/** How a body is decoded beside other requests. */
+export interface Reading {
+  /** Whether somebody still waits for the answer: decoding in slices ends where nobody does. */
+  readonly isWanted: () => boolean;
+  /** The pace of work on a body of so many bytes; undefined where it takes one step. */
+  readonly paceOf: (bytes: number) => Pace | undefined;
+}
+
+/** How the body of a request is decoded: as long as its client waits. */
+export function readingOf(call: Pick<ApiCall, 'exchange' | 'context'>): Reading {
+  return {
+    isWanted: () => !call.exchange.aborted,
+    paceOf: (bytes) => bodyPace(call, bytes),
+  };
+}
+
+/** Decodes a JSON body: a large one in slices. Throws, or rejects with, JsonError and TooManyValues. */
+export function decodeJsonBody(
+  bytes: Buffer,
+  { paceOf }: Pick<Reading, 'paceOf'>,
+): MaybePromise<DecodedJson> {
+  const pace = paceOf(bytes.length);
+  if (pace === undefined) return decodeJson(bytes, bodyLimits);
+  return atPace(decodeJsonSteps(bytes, bodyLimits), pace);
+}
 
 /**
  * A body in its envelope, decoded by the schema of the kind that the envelope names, or the request
@@ -73,13 +102,11 @@ function decodeProtobufBody(bytes: Buffer, { dialect, type }: Expected): Decoded
 }
 
 /** What decoding may have to know of a body: its schema where it is of a built-in type. */
-interface Expected {
+interface Expected extends Reading {
   readonly dialect: Dialect;
   /** What a body is that does not name its type. */
   readonly type: EnvelopeType;
   readonly schema?: Schema | undefined;
-  /** Whether somebody still waits for the answer: decoding in slices ends where nobody does. */
-  readonly isWanted: () => boolean;
 }
 
 const decoders: Readonly<
@@ -99,7 +126,9 @@ export function decoderFor(
   contentType: string | undefined,
   options: { served: readonly ServedEncoding[] } & Expected,
 ): BodyDecoder {
-  if (contentType === undefined || contentType === '') return decodeJsonBody;
+  if (contentType === undefined || contentType === '') {
+    return (bytes) => decodeJsonBody(bytes, options);
+  }
   const { served } = options;
   const named = (mediaType: string) =>
     served.find((one) => one.mediaType === mediaType && one.covers === 'objects');

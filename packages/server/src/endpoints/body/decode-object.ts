@@ -26,7 +26,7 @@ import type { Target } from '../../registry/contract.ts';
 import { groupKindOf } from '../../registry/registry.ts';
 import type { FieldValidation } from '../../request/options.ts';
 import type { ApiCall } from '../call.ts';
-import { type DecodedBody, decoderFor } from './body.ts';
+import { type DecodedBody, decoderFor, readingOf } from './body.ts';
 import type { CborFindings } from './cbor-body.ts';
 import { Complaints, reportComplaints } from './field-validation.ts';
 
@@ -42,7 +42,7 @@ export async function decodeBody(call: ApiCall): Promise<DecodedBody> {
     dialect,
     type: { apiVersion: expectedVersion(target), kind: target.def.kind },
     schema,
-    isWanted: () => !exchange.aborted,
+    ...readingOf(call),
   });
   const bytes = await exchange.body(context.limits.bodyBytesMax);
   try {
@@ -69,7 +69,7 @@ export async function decodeOptionsBody(
     dialect,
     type: { apiVersion: 'v1', kind },
     schema: schemaOf(`meta.v1.${kind}`),
-    isWanted: () => !exchange.aborted,
+    ...readingOf(call),
   });
   let value: JsonValue;
   let cbor: CborFindings | undefined;

@@ -1,0 +1,57 @@
+import { expect, test } from 'vitest';
+import { type DecodedJson, decodeJson, decodeJsonSteps } from './json.ts';
+
+const limits = { depthMax: 500, valuesMax: 100_000 };
+
+/** Decodes a text in steps and counts them. */
+function stepped(text: string): { readonly decoded: DecodedJson; readonly steps: number } {
+  const work = decodeJsonSteps(Buffer.from(text), limits);
+  for (let steps = 1; ; steps += 1) {
+    const step = work.next();
+    if (step.done === true) return { decoded: step.value, steps };
+  }
+}
+
+const members = (count: number) =>
+  Array.from({ length: count }, (_, index) => `"key-${index}":"v${index}"`).join(',');
+
+test('TRUST-2: a text of many values is decoded in many steps, with the same outcome', () => {
+  const texts = [
+    `{"data":{${members(60_000)}}}`,
+    `{"items":[${Array.from({ length: 20_000 }, (_, index) => `{"a":[${index}]}`).join(',')}]}`,
+    `{"data":{${members(30_000)},"key-7":"again"}}`,
+    `[${'9007199254740993,'.repeat(30_000)}null]`,
+  ];
+  for (const text of texts) {
+    const { decoded, steps } = stepped(text);
+    expect(decoded).toEqual(decodeJson(Buffer.from(text), limits));
+    expect(steps).toBeGreaterThan(50);
+  }
+});
+
+test('TRUST-2: a long text of few values is decoded at once', () => {
+  const text = JSON.stringify({ data: { a: 'x'.repeat(1_000_000), b: 1 } });
+  expect(stepped(text)).toEqual({ decoded: decodeJson(Buffer.from(text), limits), steps: 2 });
+});
+
+test('TRUST-2: decoding in steps refuses what decoding at once refuses, in the same words', () => {
+  const texts = [
+    `{"data":{${members(30_000)}`,
+    `{"data":{"é":"x",${members(30_000)},}}`,
+    `[${'1,'.repeat(100_000)}1]`,
+    `${'['.repeat(501)}${']'.repeat(501)}`,
+  ];
+  for (const text of texts) {
+    const atOnce = refusalOf(() => decodeJson(Buffer.from(text), limits));
+    expect(atOnce).toBeInstanceOf(Error);
+    expect(refusalOf(() => stepped(text))).toEqual(atOnce);
+  }
+});
+
+function refusalOf(decode: () => unknown): unknown {
+  try {
+    return decode();
+  } catch (error) {
+    return error;
+  }
+}
