@@ -2,18 +2,18 @@ import type { Clock } from './clock.ts';
 import { type FaultPlace, whenAborted } from './faults.ts';
 
 /**
- * Waits for `ms` milliseconds of a clock. Rejects with the signal's reason when that aborts first;
- * `where` names the place of a fault in between.
+ * Waits for some time of a clock. Rejects with the signal's reason when that aborts first.
+ * @param options.where the place of a fault in the signal's listener
  */
 export function pause(
   clock: Pick<Clock, 'after'>,
   options: {
     readonly ms: number;
-    readonly signal: AbortSignal | undefined;
-    readonly where: FaultPlace;
+    readonly signal?: AbortSignal | undefined;
+    readonly where?: FaultPlace;
   },
 ): Promise<void> {
-  const { ms, signal, where } = options;
+  const { ms, signal, where = 'timer' } = options;
   return new Promise((resolve, reject) => {
     const stop = () => {
       timer.stop();

@@ -1,5 +1,4 @@
-import { pause } from '@wheelhouse/client';
-import { type Dialect, isObject, programClock } from '@wheelhouse/machinery';
+import { type Dialect, isObject, pause, programClock } from '@wheelhouse/machinery';
 import { type KindFinder, objectPath, referenceOf, UnknownKind } from './plane-client.ts';
 import { isDefinition, type Manifest, ManifestError, otherDialect } from './sources.ts';
 import type { ManifestObject, PlaneClient } from './types.ts';
@@ -120,7 +119,7 @@ async function untilEstablished(
       const message = `definition ${object.metadata?.name} cannot be served: ${why}`;
       throw new ManifestError({ ...placeParts(place), message });
     }
-    await pause(programClock, pollMs, undefined);
+    await pause(programClock, { ms: pollMs });
   }
 }
 

@@ -1,6 +1,5 @@
-import { pause } from '@wheelhouse/client';
 import { definitionsPrefix } from '@wheelhouse/kinds';
-import { type Dialect, programClock } from '@wheelhouse/machinery';
+import { type Dialect, pause, programClock } from '@wheelhouse/machinery';
 import type { Checkpoint, CheckpointedStore } from '@wheelhouse/store';
 import type { PlaneSnapshot, RestoredPlane } from './types.ts';
 
@@ -58,7 +57,7 @@ async function untilQuiet(store: CheckpointedStore): Promise<void> {
   let revision = await store.currentRevision();
   let sinceMs = startMs + beginWithinMs - quietMs;
   while (performance.now() < Math.min(sinceMs + quietMs, startMs + quietWithinMs)) {
-    await pause(programClock, pollMs, undefined);
+    await pause(programClock, { ms: pollMs });
     const now = await store.currentRevision();
     if (now === revision) continue;
     revision = now;
