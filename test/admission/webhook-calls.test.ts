@@ -183,11 +183,11 @@ test('a workload of another server asks that one', async () => {
   service.kubeconfig();
   const asked = { dialect: dialectOf('svc'), version: 'v1' };
   const client = webhookInCluster(asked, { env, folder });
-  webhook = createWebhook({ client, timeoutMs: 3000, clock });
+  webhook = createWebhook({ client, timeoutMs: 30_000, clock });
   service.answer = () => ({ ok: true });
   expect(await call()).toEqual({ ok: true });
   expect(service.received[0]).toMatchObject({
-    path: '/apis/authorization.svc.io/v1/subjectaccessreviews?timeout=3s',
+    path: '/apis/authorization.svc.io/v1/subjectaccessreviews?timeout=30s',
     headers: { authorization: 'Bearer mine' },
   });
   expect(() => webhookInCluster(asked, { env: {}, folder })).toThrow('must be defined');
