@@ -1,4 +1,5 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import {
   type ApiClient,
@@ -299,7 +300,7 @@ describe('certificates', () => {
 /** The socket of a request that has been answered. */
 async function openConnection(client: ApiClient) {
   const { body } = await client.http.stream({ method: 'GET', path: '/version' });
-  const { socket } = body;
+  const { socket } = body as IncomingMessage;
   body.resume();
   await new Promise((resolve) => body.on('end', resolve));
   return socket;

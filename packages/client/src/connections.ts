@@ -5,12 +5,20 @@ import { checkServerIdentity, type PeerCertificate } from 'node:tls';
 import { trustIn, verdict } from '@wheelhouse/machinery';
 import type { Credential } from './credentials/credential.ts';
 import type { ClientConfig } from './kubeconfig/client-config.ts';
+import { SharedConnection } from './shared-connection.ts';
 import { SecureTunnelAgent, TunnelAgent } from './tunnel.ts';
+
+/** How requests reach a server. */
+export interface Route {
+  readonly agent: http.Agent;
+  /** Asked before the agent for the one connection that all requests may share. */
+  readonly shared?: SharedConnection | undefined;
+}
 
 /** The kept-alive connections of a client, all under one client certificate at a time. */
 export interface Connections {
-  /** The agent for a request with this credential; another certificate ends the old connections. */
-  agentFor(credential: Credential | undefined): http.Agent;
+  /** The route of a request with this credential; another certificate ends the old connections. */
+  routeFor(credential: Credential | undefined): Route;
   close(): void;
 }
 
@@ -21,24 +29,24 @@ export function createConnections(config: ClientConfig, secure: boolean): Connec
       config.proxyUrl === undefined
         ? new http.Agent({ keepAlive: true })
         : new TunnelAgent(config.proxyUrl);
-    return { agentFor: () => agent, close: () => agent.destroy() };
+    return { routeFor: () => ({ agent }), close: () => agent.destroy() };
   }
   const fixed = { certificatePem: config.certificatePem, keyPem: config.keyPem };
   let shown: Credential = fixed;
-  let agent: https.Agent | undefined;
+  let route: (Route & { readonly close: () => void }) | undefined;
   const drop = (): void => {
-    agent?.destroy();
-    agent = undefined;
+    route?.close();
+    route = undefined;
   };
   const ignoreChanges = config.credentials?.onCertificateChange(drop);
   return {
-    agentFor(credential) {
+    routeFor(credential) {
       const wanted = credential?.certificatePem === undefined ? fixed : credential;
       // A connection keeps the certificate it began with, so another one needs a new handshake.
       if (wanted.certificatePem !== shown.certificatePem || wanted.keyPem !== shown.keyPem) drop();
       shown = wanted;
-      agent ??= secureAgent(config, wanted);
-      return agent;
+      route ??= secureRoute(config, wanted);
+      return route;
     },
     close() {
       ignoreChanges?.();
@@ -47,11 +55,19 @@ export function createConnections(config: ClientConfig, secure: boolean): Connec
   };
 }
 
-function secureAgent(config: ClientConfig, shown: Credential): https.Agent {
+function secureRoute(
+  config: ClientConfig,
+  shown: Credential,
+): Route & { readonly close: () => void } {
+  const { proxyUrl, protocol } = config;
   const options = { keepAlive: true, ...tlsOptions(config, shown) };
-  return config.proxyUrl === undefined
-    ? new https.Agent(options)
-    : new SecureTunnelAgent(config.proxyUrl, options);
+  if (protocol === 'negotiated' && proxyUrl === undefined) {
+    const shared = new SharedConnection(new URL(config.server), options);
+    return { agent: shared.agent, shared, close: () => shared.close() };
+  }
+  const agent =
+    proxyUrl === undefined ? new https.Agent(options) : new SecureTunnelAgent(proxyUrl, options);
+  return { agent, close: () => agent.destroy() };
 }
 
 function tlsOptions(config: ClientConfig, shown: Credential): https.AgentOptions {

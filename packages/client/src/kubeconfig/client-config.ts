@@ -26,4 +26,6 @@ export interface ClientConfig {
   /** An http or https proxy, asked with CONNECT for every connection; may hold a user's name. */
   readonly proxyUrl?: string | undefined;
   readonly userAgent?: string | undefined;
+  /** `negotiated`: calls share one connection where the server speaks HTTP/2. HTTP/1.1 if absent. */
+  readonly protocol?: 'negotiated' | undefined;
 }

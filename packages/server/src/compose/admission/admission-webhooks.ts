@@ -158,6 +158,7 @@ function clientFor(
     known ??
     createHttpClient({
       userAgent: 'kube-apiserver-admission',
+      protocol: 'negotiated',
       ...credentials?.(host),
       ...config,
       caPem: config.caPem ?? hostRoots(),

@@ -85,6 +85,7 @@ export function createWebhook(options: {
   const http = createHttpClient({
     ...options.client,
     server,
+    protocol: 'negotiated',
     userAgent: `kube-apiserver/v${major}.${minor}.${patch}`,
   });
   const closed = new AbortController();
