@@ -5,8 +5,11 @@ import { JwtError, type UnverifiedToken } from './token.ts';
 
 const wellKnownPath = '/.well-known/openid-configuration';
 const retryMs = 10_000;
-/** Time between fetches that tokens of unknown keys cause, who may be anybody's. */
-const refetchSpacingMs = 5000;
+/**
+ * Tokens with unknown keys cause a fetch at once, as a rotated key does, but anybody can make up such
+ * tokens: after a burst there is one fetch in each interval.
+ */
+const refetches = { burst: 3, intervalMs: 5000 };
 /** How long keys are used without a look whether they still stand, when the provider does not say. */
 const keptMs = { usual: 300_000, min: 60_000, max: 3_600_000 };
 /** Tokens that may wait for a fetch at once; a provider that hangs must not gather requests. */
@@ -46,6 +49,8 @@ export class Provider {
   #known: Known | undefined;
   #fetching: Promise<void> | undefined;
   #fetchedAt = Number.NEGATIVE_INFINITY;
+  /** Monotonic time at which all fetches of a burst are allowed again. */
+  #burstRestoredAt = Number.NEGATIVE_INFINITY;
   #waiting = 0;
   #retry: Timer | undefined;
   #stopped = false;
@@ -98,7 +103,7 @@ export class Provider {
       }
       return;
     }
-    await this.#wait(this.#fetchKeys(refetchSpacingMs));
+    await this.#wait(this.#refetchKeys());
     const fetched = this.#known?.keys;
     if (fetched === undefined || fetched === known.keys || !(await isSigned(token, fetched))) {
       throw new JwtError('oidc: verify token: failed to verify signature');
@@ -150,6 +155,17 @@ export class Provider {
     const keysUrl = member(document, 'jwks_uri');
     if (typeof keysUrl !== 'string') throw new FetchError('discovery names no jwks_uri');
     return httpsUrl(keysUrl).href;
+  }
+
+  /** Fetches the keys for a token that they do not prove, within bounds. */
+  #refetchKeys(): Promise<void> {
+    if (this.#fetching !== undefined) return this.#fetching;
+    const { burst, intervalMs } = refetches;
+    const now = this.#now();
+    const restoredAt = Math.max(this.#burstRestoredAt, now) + intervalMs;
+    if (restoredAt - now > burst * intervalMs) return Promise.resolve();
+    this.#burstRestoredAt = restoredAt;
+    return this.#fetchKeys(0);
   }
 
   /** Fetches the keys again; one fetch for all who ask meanwhile, none too soon after the last. */
