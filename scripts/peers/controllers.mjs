@@ -15,9 +15,11 @@ export const haveControllers = manager !== undefined && scheduler !== undefined;
  * Starts both programs with a server's credentials.
  *
  * @param options.flags flags of kube-controller-manager beside the usual ones
+ * @param options.election `off` for programs that go on where a busy machine keeps them from
+ *   renewing their leases
  * @returns the programs, the paths of their logs, and `stop`
  */
-export function startControllers(server, { flags = [] } = {}) {
+export function startControllers(server, { flags = [], election = 'on' } = {}) {
   const at = (name) => join(server.directory, name);
   const common = [
     `--kubeconfig=${server.kubeconfig}`,
@@ -25,6 +27,7 @@ export function startControllers(server, { flags = [] } = {}) {
     `--authorization-kubeconfig=${server.kubeconfig}`,
     '--bind-address=127.0.0.1',
     '--secure-port=0',
+    `--leader-elect=${election === 'on'}`,
   ];
   const signing = [
     `--service-account-private-key-file=${at('sa.key')}`,

@@ -80,6 +80,7 @@ async function runSuite(server, { folder: to, flags }) {
 async function play(server) {
   const controllers = startControllers(server, {
     flags: [`--service-cluster-ip-range=${clusterIps}`],
+    election: 'off',
   });
   const processes = playProcesses(server, { binaries });
   const nodes = playNodes(server, { names: ['peer-0', 'peer-1'], processes });

@@ -1,0 +1,131 @@
+// Runs Ginkgo suites that start their API server with envtest, with each server as that server.
+import { spawnSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { storedResult, writeResult } from './results.mjs';
+import { programPath } from './servers.mjs';
+
+const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
+const suiteTimeoutMs = 15 * 60_000;
+const reference = programPath({ variable: 'KUBE_APISERVER', name: 'kube-apiserver' });
+const etcd = programPath({ variable: 'ETCD', name: 'etcd' });
+const kubectl = programPath({ variable: 'KUBECTL', name: 'kubectl' });
+const go = programPath({ variable: 'GO', name: 'go' });
+
+function buildSuite(suite, { source, gopath, to }) {
+  const env = { ...process.env, GO111MODULE: 'off', GOPATH: gopath, GOFLAGS: '', CGO_ENABLED: '0' };
+  const output = join(to, `${suite.replaceAll('/', '-')}.test`);
+  const built = spawnSync(go, ['test', '-c', '-o', output, `./${suite}`], {
+    cwd: source,
+    env,
+    encoding: 'utf8',
+  });
+  if (built.status !== 0) throw new Error(`${suite} does not build: ${built.stderr}`);
+  return output;
+}
+
+/** A program named kube-apiserver that starts Wheelhouse with the flags that envtest passes. */
+function writeLauncher(folder) {
+  const path = join(folder, 'kube-apiserver');
+  const flags = '--dialect=kubernetes --controllers=api-server';
+  const program = join(root, 'bin', 'wheelhouse.js');
+  writeFileSync(path, `#!/bin/sh\nexec '${process.execPath}' '${program}' serve ${flags} "$@"\n`);
+  chmodSync(path, 0o755);
+  return path;
+}
+
+function specName({ ContainerHierarchyTexts: containers, LeafNodeText: leaf }) {
+  return [...(containers ?? []), leaf].join(' ').replaceAll(/\s+/g, ' ').trim();
+}
+
+function runSuite(suite, { source, binary, apiServer, folder }) {
+  const report = join(folder, 'report.json');
+  rmSync(report, { force: true });
+  const assets = { TEST_ASSET_KUBE_APISERVER: apiServer, TEST_ASSET_ETCD: etcd };
+  const ran = spawnSync(binary, ['-test.timeout=14m', `--ginkgo.json-report=${report}`], {
+    cwd: join(source, suite),
+    env: { ...process.env, ...assets, TEST_ASSET_KUBECTL: kubectl },
+    encoding: 'utf8',
+    timeout: suiteTimeoutMs,
+    maxBuffer: 256 * 1024 * 1024,
+  });
+  writeFileSync(join(folder, `${suite.replaceAll('/', '-')}.log`), ran.stdout + ran.stderr);
+  if (!existsSync(report)) return { passed: 0, failed: [`${suite}: ended without a report`] };
+  const specs = JSON.parse(readFileSync(report, 'utf8')).flatMap((one) => one.SpecReports ?? []);
+  const isSpec = (one) => one.LeafNodeType === 'It' || one.State === 'failed';
+  const ended = specs.filter((one) => isSpec(one) && !['skipped', 'pending'].includes(one.State));
+  const failed = ended.filter((one) => one.State !== 'passed').map(specName);
+  return { passed: ended.length - failed.length, failed };
+}
+
+function runAll({ name, source, apiServer, binaries, to }) {
+  const folder = mkdtempSync(join(to, `${name}-`));
+  const results = {};
+  for (const [suite, binary] of Object.entries(binaries)) {
+    const result = runSuite(suite, { source, binary, apiServer, folder });
+    results[suite] = result;
+    console.log(`${name} ${suite}: ${result.passed} passed, ${result.failed.length} failed`);
+    for (const spec of result.failed) console.log(`  FAILED ${spec}`);
+  }
+  return results;
+}
+
+function summary(results) {
+  const all = Object.values(results);
+  const passed = all.reduce((sum, one) => sum + one.passed, 0);
+  const failed = all.reduce((sum, one) => sum + one.failed.length, 0);
+  return `${passed} specs pass, ${failed} fail`;
+}
+
+/**
+ * Builds the suites without modules, runs them against both servers, and writes the results.
+ *
+ * @param options.name the name of the file of results
+ * @param options.source the folder that holds the suites, undefined when it is not there
+ * @param options.gopath the GOPATH that holds it
+ * @param options.suites folders of suites below it; PEERS_SUITES limits them, and then no results
+ *   are written
+ * @param options.variable the variable that names the source, for the message without it
+ */
+export function runSuites({
+  name,
+  source,
+  gopath,
+  suites,
+  variable,
+  program,
+  version,
+  script,
+  what,
+}) {
+  if ([source, etcd, kubectl, go].includes(undefined)) {
+    console.log(`skipped: needs ${variable}, ETCD, KUBECTL, and GO (see README.md)`);
+    return;
+  }
+  const to = mkdtempSync(join(tmpdir(), 'peers-suites-'));
+  const chosen = process.env.PEERS_SUITES?.split(',') ?? suites;
+  const binaries = {};
+  for (const suite of chosen) binaries[suite] = buildSuite(suite, { source, gopath, to });
+  const only = process.env.PEERS_ONLY;
+  const run = (side, apiServer) =>
+    apiServer === undefined || (only !== undefined && only !== side)
+      ? undefined
+      : runAll({ name: side, apiServer, source, binaries, to });
+  const there = run('reference', reference);
+  const here = run('wheelhouse', writeLauncher(to));
+  if (there !== undefined && here !== undefined && chosen === suites) {
+    writeResult(name, {
+      program,
+      version: version ?? 'unknown',
+      script,
+      what,
+      reference: summary(there),
+      wheelhouse: summary(here),
+      differences: storedResult(name)?.differences ?? [],
+    });
+  }
+  if (!process.env.PEERS_KEEP) rmSync(to, { recursive: true, force: true });
+  else console.log(`logs in ${to}`);
+}
