@@ -197,14 +197,15 @@ if (folder === undefined) {
     }
     const summary = (results) =>
       names.map((name) => `${name}: ${counts(results[name])}`).join('; ');
-    writeResult('crd-projects', {
+    const name = `crd-projects${process.env.PEERS_SUFFIX ?? ''}`;
+    writeResult(name, {
       program: 'CustomResourceDefinitions and samples of projects',
       version: names.join(', '),
       script: 'crd-projects.mjs',
       what: 'Each definition is installed and removed; each sample is created under strict validation, read in every served version and as a table, and deleted; every answer is compared.',
       reference: summary(reference),
       wheelhouse: `${summary(wheelhouse)}; ${found.length} answers differ`,
-      differences: storedResult('crd-projects')?.differences ?? [],
+      differences: storedResult(name)?.differences ?? [],
     });
   }
 }

@@ -17,18 +17,6 @@ const libraries = {
     args: [at('python.py')],
     version: ['-c', 'import kubernetes; print(kubernetes.__version__)'],
   },
-  pykube: {
-    program: 'Python client (pykube-ng)',
-    runner: { variable: 'PYTHON', name: 'python3' },
-    args: [at('pykube.py')],
-    version: ['-c', 'import pykube; print(pykube.__version__)'],
-  },
-  ruby: {
-    program: 'Ruby client (kubeclient)',
-    runner: { variable: 'RUBY', name: 'ruby' },
-    args: [at('ruby.rb')],
-    version: ['-e', 'require "kubeclient"; print Kubeclient::VERSION'],
-  },
   javascript: {
     program: 'JavaScript client (@kubernetes/client-node)',
     runner: { variable: 'NODE', name: 'node' },
