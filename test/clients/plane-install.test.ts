@@ -2,8 +2,12 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { createServer } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type ControlPlane, startControlPlane } from '@wheelhouse/server';
-import { type ControlPlaneOptions, ManifestError } from '@wheelhouse/server/testing';
+import {
+  type ControlPlane,
+  type ControlPlaneOptions,
+  ManifestError,
+  startControlPlane,
+} from '@wheelhouse/server';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { configMap, connect, type Loose } from '../support/harness.ts';
 

@@ -1,5 +1,5 @@
+import type { ControlPlaneOptions } from '@wheelhouse/server';
 import { type ControlPlane, startControlPlane } from '@wheelhouse/server';
-import type { ControlPlaneOptions } from '@wheelhouse/server/testing';
 import { afterEach, expect, test } from 'vitest';
 import { configMap, connect, itemNames, type Loose } from '../support/harness.ts';
 

@@ -3,6 +3,7 @@
  * Status errors, clocks, metrics, and bounds on work and memory.
  */
 
+export { MovableClock } from './base/movable-clock.ts';
 export { takesCoding } from './base/accept-encoding.ts';
 export { type Clock, holdProcess, programClock, systemClock, type Timer } from './base/clock.ts';
 export { type Bounded, Deadlines, deadlineEarlyMs } from './base/deadlines.ts';

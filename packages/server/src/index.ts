@@ -1,4 +1,3 @@
 /** The API server as a library. */
 
-export { startControlPlane } from './plane/control-plane.ts';
-export type { ControlPlane } from './plane/types.ts';
+export * from './library.ts';

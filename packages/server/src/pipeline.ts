@@ -9,6 +9,7 @@ import type { Authorization } from './gates/authz/authorization.ts';
 import type { FlowControl } from './gates/flowcontrol/contract.ts';
 import { attributesOf } from './request/attributes.ts';
 import { parseRequest } from './request/parse-request.ts';
+import type { RequestInfo } from './request/request-info.ts';
 
 /** The gates a request passes. */
 export interface Gates {
@@ -33,8 +34,11 @@ export async function serve(
 ): Promise<void> {
   const flight = new Flight({ exchange, context, audit: gates.audit });
   const { auditId, baseHeaders, warnings } = flight;
+  const { tap } = context;
+  let asked: RequestInfo | undefined;
   try {
     const info = parseRequest(exchange.method, exchange.url);
+    asked = info;
     flight.begin(info);
     const known = gates.authenticate(exchange);
     const requester = known instanceof Promise ? await known : known;
@@ -48,13 +52,18 @@ export async function serve(
     const user = acting instanceof Promise ? await acting : acting;
     flight.user = user;
     if (user !== requester) audit?.actsAs(user);
+    const met = tap?.admit({ exchange, info, user });
+    if (met !== undefined) {
+      await met;
+      flight.goOn();
+    }
     const entered = gates.flowControl.enter({ info, user, exchange });
     const place = entered instanceof Promise ? await entered : entered;
     try {
       flight.enter(place);
       const heard = audit === undefined ? undefined : audit.judged.bind(audit);
-      const asked = attributesOf(info, user, exchange);
-      const judged = gates.authorization.authorize(asked, heard);
+      const attributes = attributesOf(info, user, exchange);
+      const judged = gates.authorization.authorize(attributes, heard);
       const permit = judged instanceof Promise ? await judged : judged;
       flight.allow();
       flight.goOn();
@@ -80,4 +89,5 @@ export async function serve(
   }
   const ending = flight.end();
   if (ending !== undefined) await ending;
+  tap?.over(exchange, asked);
 }

@@ -53,8 +53,6 @@ export { readLevel, readSchema } from './gates/flowcontrol/settings.ts';
 export { WatchCounts } from './gates/flowcontrol/watch-counts.ts';
 export { main } from './main.ts';
 export { type Gates, serve } from './pipeline.ts';
-export { ManifestError } from './plane/sources.ts';
-export type { ControlPlaneOptions } from './plane/types.ts';
 export { Http2Exchange } from './serving/http2-exchange.ts';
 export { defaultHttpLimits, type HttpLimits } from './serving/limits.ts';
 export { type HttpServer, startHttpServer } from './serving/server.ts';

@@ -220,6 +220,7 @@ function createEndpoints(options: {
     dialect,
     features: config.featureGates ?? defaultGates,
     clock: config.clock,
+    tap: config.embedding?.tap,
     logger: config.logger,
     limits: config.limits,
     deadlines: new Deadlines(config.clock),

@@ -228,6 +228,7 @@ async function openApi(config: ServerConfig, dialect: Dialect) {
     claims: shared?.claims,
     isStale,
   });
+  config.embedding?.onCatalogue?.(api.catalogue);
   services.readFrom(api, { claims: shared?.claims, meter: createNumberMeter(metrics.registry) });
   metrics.countObjects(api);
   metrics.measureSize(store);
@@ -286,7 +287,8 @@ async function listen(
     readonly occupancy: LoopOccupancy;
   },
 ): Promise<HttpServer> {
-  const { limits, clock, logger } = config;
+  const { limits, logger } = config;
+  const clock = config.embedding?.connectionClock ?? config.clock;
   const { streamsPerConnectionMax, connectionsMax = connectionsWithin() } = limits;
   const { host, port, secure } = config.listen;
   const { goAwayChance } = config.traffic ?? {};

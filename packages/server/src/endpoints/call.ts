@@ -19,6 +19,7 @@ import type { RequestMetrics } from '../observe/request-metrics.ts';
 import type { Target } from '../registry/contract.ts';
 import type { Registry } from '../registry/registry.ts';
 import type { RequestInfo } from '../request/request-info.ts';
+import type { RequestTap } from './request-tap.ts';
 import type { ReviewPort } from './reviews/review-port.ts';
 
 /** What all endpoints share; made once by `server/`. */
@@ -29,6 +30,8 @@ export interface EndpointContext {
   /** Which features are on. */
   readonly features: Features;
   readonly clock: Clock;
+  /** Sees every request, where a program that runs the server wants to (PLANE-5, PLANE-6). */
+  readonly tap: RequestTap | undefined;
   readonly logger: Logger;
   readonly limits: EndpointLimits;
   /** Tells requests that their time is up. */

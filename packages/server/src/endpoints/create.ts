@@ -14,5 +14,6 @@ export async function createEndpoint(call: ApiCall, options: WriteOptions): Prom
   const object = decodeObject(call, { body, fieldValidation: options.fieldValidation });
   if (context.pace?.over) await context.pace.pause();
   const { entry } = await createObject(registry, { target: call.target, object, context });
+  call.context.tap?.named(call.exchange, entry.index.name);
   await sendEntry(call, { status: 201, entry });
 }

@@ -43,6 +43,11 @@ export async function watchEndpoint(call: ApiCall, options: ListOptions): Promis
     errorFrame: encoding.errorFrame,
     firstFrames: encoding.firstFrames,
   });
+  const fate = context.tap?.watch(exchange);
+  if (fate?.error !== undefined) {
+    sink.end({ type: 'error', error: fate.error });
+    return;
+  }
   let handle: WatchHandle | undefined;
   let over = () => {};
   const shutdown = context.onShutdown(() => {
@@ -52,11 +57,13 @@ export async function watchEndpoint(call: ApiCall, options: ListOptions): Promis
   const gone = (): void => {
     shutdown.close();
     handle?.close();
+    fate?.closed?.();
     over();
   };
   exchange.onAbort(gone);
   sink.onEnded(() => {
     shutdown.close();
+    fate?.closed?.();
     over();
   });
   try {
@@ -78,7 +85,13 @@ export async function watchEndpoint(call: ApiCall, options: ListOptions): Promis
     throw error;
   }
   if (exchange.aborted || sink.ended) handle.close();
-  else sink.start();
+  else {
+    sink.start();
+    fate?.opened?.(() => {
+      sink.cut();
+      gone();
+    });
+  }
   const counted = metrics.longRunning(exchange, call.info, call.deadline);
   const recorded = call.audit?.streaming(exchange.answeredStatus ?? 200);
   over = () => {
@@ -122,6 +135,8 @@ interface StreamSink extends WatchSink {
   /** Opens the stream if no frame has yet: the headers tell the client that the watch stands. */
   start(): void;
   readonly ended: boolean;
+  /** Ends the stream in the middle, as a lost connection does. */
+  cut(): void;
   onEnded(callback: () => void): void;
 }
 
@@ -144,6 +159,11 @@ function createSink(options: {
     },
     get ended() {
       return ended;
+    },
+    cut() {
+      if (ended) return;
+      ended = true;
+      opened().destroy();
     },
     write(frames) {
       if (ended) return true;

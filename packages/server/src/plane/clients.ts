@@ -7,7 +7,8 @@ import type { ManifestObject, ManifestSource, PlaneClient, WebhookEndpoint } fro
 export interface PlaneAddress {
   readonly url: string;
   readonly caPem: string;
-  readonly adminToken: string;
+  /** Of the plane itself, whose requests are neither recorded nor disturbed. */
+  readonly ownToken: string;
   readonly dialect: Dialect;
   readonly webhooks: WebhookEndpoint | undefined;
 }
@@ -74,7 +75,7 @@ export class PlaneClients {
 
   async #finder(): Promise<KindFinder> {
     const { KindFinder } = await import('./plane-client.ts');
-    this.#kinds ??= new KindFinder(this.#config(this.#address.adminToken));
+    this.#kinds ??= new KindFinder(this.#config(this.#address.ownToken));
     return this.#kinds;
   }
 

@@ -1,7 +1,13 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Dialect, dialectOf, silentLogger, systemClock } from '@wheelhouse/machinery';
+import {
+  type Dialect,
+  dialectOf,
+  MovableClock,
+  silentLogger,
+  systemClock,
+} from '@wheelhouse/machinery';
 import { writeAdminKubeconfig } from '../compose/certificates/admin-kubeconfig.ts';
 import type { ServerConfig } from '../compose/flags/config.ts';
 import { FlagError } from '../compose/flags/flags.ts';
@@ -9,10 +15,14 @@ import { readOptions } from '../compose/flags/options.ts';
 import { type RunningServer, startServer } from '../compose/server.ts';
 import { ensureAdminToken } from '../compose/storage/data-directory.ts';
 import { PlaneClients } from './clients.ts';
+import { PlaneTap, planeUser } from './plane-tap.ts';
 import { Snapshots } from './snapshots.ts';
 import type { Manifest } from './sources.ts';
 import type { ControlPlane, ControlPlaneOptions, PlaneUser, WebhookEndpoint } from './types.ts';
 import { PlaneUsers, writeUserKubeconfig } from './users.ts';
+
+/** Requests that a plane keeps for assertions. */
+const recordedMaxDefault = 10_000;
 
 /** `Symbol.asyncDispose`, or the symbol that stands for it where the language has none yet. */
 const asyncDispose: typeof Symbol.asyncDispose =
@@ -42,7 +52,9 @@ async function startIn(
 ): Promise<ControlPlane> {
   const config = configOf(directory, options.flags ?? []);
   const dialect = dialectOf(config.dialect);
-  const clock = systemClock;
+  const clock = new MovableClock();
+  const { seed, recordedMax = recordedMaxDefault } = options;
+  const tap = new PlaneTap({ clock, recordedMax, seed });
   const manifests = await readManifests(options, dialect);
   const webhooks =
     options.webhooks === undefined
@@ -57,13 +69,31 @@ async function startIn(
   const server = await startServer({
     ...config,
     authentication: { ...config.authentication, adminToken: token },
-    embedding: { authenticators: [users.authenticator], onStore: snapshots.openedStore },
+    embedding: {
+      authenticators: [users.authenticator],
+      connectionClock: systemClock,
+      onStore: snapshots.openedStore,
+      onCatalogue: tap.openedCatalogue,
+      tap,
+    },
     clock,
     logger: silentLogger,
   });
   const { url, caPem = '' } = server;
-  const clients = new PlaneClients({ url, caPem, adminToken: token, dialect, webhooks });
-  const plane = planeOf({ server, directory, token, users, clients, snapshots, webhooks, discard });
+  const ownToken = users.add(planeUser, ['system:masters']);
+  const clients = new PlaneClients({ url, caPem, ownToken, dialect, webhooks });
+  const plane = planeOf({
+    server,
+    directory,
+    token,
+    users,
+    clients,
+    snapshots,
+    webhooks,
+    tap,
+    clock,
+    discard,
+  });
   try {
     await server.ready;
     if (manifests.length > 0) await clients.install(plane.client, manifests);
@@ -115,10 +145,13 @@ function planeOf(parts: {
   readonly users: PlaneUsers;
   readonly clients: PlaneClients;
   readonly snapshots: Snapshots;
+  readonly tap: PlaneTap;
+  readonly clock: MovableClock;
   readonly webhooks: WebhookEndpoint | undefined;
   readonly discard: () => void;
 }): ControlPlane {
-  const { server, directory, token, users, clients, snapshots, webhooks, discard } = parts;
+  const { server, directory, token, users, clients, snapshots, webhooks, tap, clock, discard } =
+    parts;
   const { url, caPem = '' } = server;
   const kubeconfig = join(directory, 'kubeconfig');
   const authority = caPem === '' ? {} : { caPem };
@@ -158,6 +191,10 @@ function planeOf(parts: {
     user,
     snapshot: snapshots.take,
     restore: snapshots.restore,
+    clock: { now: () => clock.now(), advance: (byMs) => clock.advance(byMs) },
+    faults: tap.faults(),
+    recorded: (filter) => tap.recorder.list(filter),
+    forgetRecorded: () => tap.recorder.forget(),
     stop,
   };
   return { ...plane, [asyncDispose]: stop } as ControlPlane;

@@ -135,6 +135,127 @@ export interface RestoredPlane {
   readonly changes: number;
 }
 
+/** The requests that a fault befalls; all of its effect's when nothing is given. */
+export interface FaultMatch {
+  /** The user's name, behind impersonation. */
+  readonly user?: string;
+  /** `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`. */
+  readonly verb?: string | readonly string[];
+  /** `Widget`, of any group, or `Widget.example.com`. */
+  readonly kind?: string;
+  readonly namespace?: string;
+  /** Name of the object; requests to create one have none. */
+  readonly name?: string;
+  readonly subresource?: string;
+  /** How likely the fault befalls a request that matches, from 0 to 1; 1 when absent. */
+  readonly probability?: number;
+  /** How often it befalls one; without end when absent. */
+  readonly times?: number;
+}
+
+/** What a fault does. */
+export type FaultRule = FaultMatch &
+  (
+    | {
+        /** Answers with a failure: 503 unless `status` says another. */
+        readonly effect: 'refuse';
+        readonly status?: number;
+        readonly message?: string;
+      }
+    /** Answers writes with 409 Conflict. */
+    | { readonly effect: 'conflict' }
+    /** Answers with 429 and Retry-After. */
+    | { readonly effect: 'throttle'; readonly retryAfterSeconds?: number }
+    /** Waits on the plane's clock, then goes on. */
+    | { readonly effect: 'delay'; readonly delayMs: number }
+    /** Cuts watches off, as a lost connection does, at once or later on the plane's clock. */
+    | { readonly effect: 'cut'; readonly afterMs?: number }
+    /** Tells lists and watches that go on from a version that it is too old (410 Expired). */
+    | { readonly effect: 'expire' }
+  );
+
+/** A fault in force. */
+export interface Fault {
+  readonly rule: FaultRule;
+  /** How many requests it has befallen. */
+  readonly hits: number;
+  remove(): void;
+}
+
+/** Which watches to cut; all when nothing is given. */
+export interface WatchFilter {
+  readonly user?: string;
+  readonly kind?: string;
+  readonly namespace?: string;
+}
+
+/** Failures on demand (PLANE-5). */
+export interface PlaneFaults {
+  /** What chance begins with; the same seed and requests give the same faults. */
+  readonly seed: number;
+  /**
+   * Lets a fault befall requests from now on. Faults apply in the order in which they are added.
+   * Throws FaultRuleError for a rule that can never apply: an unknown kind, verb, or effect.
+   */
+  add(rule: FaultRule): Fault;
+  /** Removes all faults. */
+  clear(): void;
+  /** Cuts open watches off now. Returns how many. */
+  cutWatches(filter?: WatchFilter): number;
+}
+
+/** A request as the plane has seen it (PLANE-6). */
+export interface RecordedRequest {
+  /** Counts the plane's requests from 1. */
+  readonly sequence: number;
+  /** When it came, on the plane's clock, in milliseconds since the epoch. */
+  readonly timeMs: number;
+  /** Behind impersonation; empty when the sender was not recognized. */
+  readonly user: string;
+  readonly verb: string;
+  /** Empty, like all that follow up to `name`, for requests that are not for objects. */
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly resource: string;
+  readonly subresource: string;
+  readonly namespace: string;
+  readonly name: string;
+  /** With its query. */
+  readonly path: string;
+  /** Undefined while there is no answer. */
+  readonly status: number | undefined;
+  /** The effect of the fault that befell it. */
+  readonly fault: FaultRule['effect'] | undefined;
+}
+
+/** Which requests to return; a member that is absent allows anything. */
+export interface RecordedFilter {
+  readonly user?: string;
+  readonly verb?: string | readonly string[];
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly subresource?: string;
+  readonly namespace?: string;
+  readonly name?: string;
+  readonly status?: number;
+  readonly fault?: FaultRule['effect'];
+  /** Only later ones than the one of this `sequence`. */
+  readonly since?: number;
+}
+
+/** A plane's clock (PLANE-4). */
+export interface PlaneClock {
+  /** Milliseconds since the epoch, as the plane sees them. */
+  now(): number;
+  /**
+   * Moves the plane's time forward: leases, tokens, the life of Events, and the time of requests
+   * and watches all follow. What falls due runs before this resolves; what it sets going with
+   * requests may take a moment longer. Connections do not notice. Rejects with RangeError unless
+   * `byMs` is a finite number that is not negative.
+   */
+  advance(byMs: number): Promise<void>;
+}
+
 /** What a plane starts with. */
 export interface ControlPlaneOptions {
   /** Flags of `wheelhouse serve`. They come last, so they win. */
@@ -152,6 +273,10 @@ export interface ControlPlaneOptions {
    * in everything `ControlPlane.apply` is given.
    */
   readonly webhooks?: WebhookOptions;
+  /** What the chance of faults begins with; a random number when absent. */
+  readonly seed?: number;
+  /** How many requests `recorded` keeps; 10,000 when absent. */
+  readonly recordedMax?: number;
 }
 
 /** A control plane that runs in this process. */
@@ -188,6 +313,12 @@ export interface ControlPlane {
    * a request that is under way ends after the restore. Rejects for a snapshot of another plane.
    */
   restore(snapshot: PlaneSnapshot): Promise<RestoredPlane>;
+  readonly clock: PlaneClock;
+  readonly faults: PlaneFaults;
+  /** The newest requests that match, oldest first. */
+  recorded(filter?: RecordedFilter): RecordedRequest[];
+  /** Forgets the requests so far. */
+  forgetRecorded(): void;
   /** Stops serving, ends watches, and removes everything the plane has written. */
   stop(): Promise<void>;
   /** As `stop`, for `await using`. */

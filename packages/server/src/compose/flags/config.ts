@@ -1,7 +1,8 @@
-import type { ServiceRangeTexts } from '@wheelhouse/kinds';
+import type { CatalogueSnapshot, ServiceRangeTexts } from '@wheelhouse/kinds';
 import type { Clock, DialectName, Logger } from '@wheelhouse/machinery';
 import type { CheckpointedStore } from '@wheelhouse/store';
 import type { PluginConfigurations } from '../../admission/configuration/plugins.ts';
+import type { RequestTap } from '../../endpoints/request-tap.ts';
 import type { Authenticator } from '../../gates/authn/contract.ts';
 import type { AccessReviewVersion, AuthorizerType } from '../../gates/authz/authorizer-types.ts';
 import type { SecureVersion } from '../../serving/server.ts';
@@ -308,6 +309,15 @@ export interface ServerConfig {
 export interface Embedding {
   /** Asked before the server's own authenticators, but for service account tokens. */
   readonly authenticators?: readonly Authenticator[];
+  /** Sees every request. */
+  readonly tap?: RequestTap;
+  /**
+   * By which connections are judged idle or slow; the configuration's clock when absent. For a
+   * clock that jumps, which connections need not notice.
+   */
+  readonly connectionClock?: Clock;
+  /** Gets the kinds that are served, before the server listens. */
+  readonly onCatalogue?: (catalogue: { snapshot(): CatalogueSnapshot }) => void;
   /** Gets the store once it is open, if it is one that can return to earlier states. */
   readonly onStore?: (store: CheckpointedStore) => void;
 }

@@ -1,0 +1,173 @@
+import { type Clock, conflict, expired, StatusError } from '@wheelhouse/machinery';
+import type { TappedRequest } from '../endpoints/request-tap.ts';
+import type { RequestInfo } from '../request/request-info.ts';
+import type { Fault, FaultRule } from './types.ts';
+
+/** A fault that cannot be added; the message says what is wrong with it. */
+export class FaultRuleError extends Error {
+  override name = 'FaultRuleError';
+}
+
+/** The resources that a kind's name stands for. */
+export type FindKind = (kind: string) => readonly { group: string; resource: string }[];
+
+const verbs = ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete', 'deletecollection'];
+
+/** The verbs that an effect can befall; the first two befall all. */
+const verbsOf: Readonly<Record<FaultRule['effect'], readonly string[]>> = {
+  refuse: verbs,
+  delay: verbs,
+  throttle: verbs,
+  conflict: ['update', 'patch', 'delete'],
+  cut: ['watch'],
+  expire: ['list', 'watch'],
+};
+
+/** A rule in force. */
+export class ArmedFault implements Fault {
+  readonly rule: FaultRule;
+  readonly #verbs: ReadonlySet<string>;
+  readonly #resources: ReadonlySet<string> | undefined;
+  readonly #random: () => number;
+  readonly #discard: (fault: ArmedFault) => void;
+  hits = 0;
+
+  /** Throws FaultRuleError for a rule that can never apply. */
+  constructor(
+    rule: FaultRule,
+    of: { seed: number; find: FindKind; discard: (fault: ArmedFault) => void },
+  ) {
+    checkNumbers(rule);
+    this.rule = rule;
+    this.#verbs = verbsFor(rule);
+    this.#resources = resourcesFor(rule, of.find);
+    this.#random = seededRandom(of.seed);
+    this.#discard = of.discard;
+  }
+
+  /** Whether the rule befalls a request. Counts it where it does. */
+  strikes({ info, user }: TappedRequest): boolean {
+    const { user: name, namespace, subresource, probability = 1, times, effect } = this.rule;
+    if (times !== undefined && this.hits >= times) return false;
+    if (!this.#verbs.has(info.verb) || !info.isResourceRequest) return false;
+    if (this.#resources?.has(`${info.resource}.${info.group}`) === false) return false;
+    const fits =
+      (name === undefined || name === user.name) &&
+      (namespace === undefined || namespace === info.namespace) &&
+      (this.rule.name === undefined || this.rule.name === info.name) &&
+      (subresource === undefined || subresource === info.subresource);
+    if (!fits || (effect === 'expire' && !asksForHistory(info))) return false;
+    if (probability < 1 && this.#random() >= probability) return false;
+    this.hits += 1;
+    return true;
+  }
+
+  remove(): void {
+    this.#discard(this);
+  }
+}
+
+/** The error that a rule answers with; undefined for rules that do something else. */
+export function errorOfFault(rule: FaultRule, info: RequestInfo): StatusError | undefined {
+  const { group, resource, name } = info;
+  switch (rule.effect) {
+    case 'refuse': {
+      const { status: code = 503, message = 'refused by a fault of the test' } = rule;
+      return new StatusError({ code, reason: reasons[code] ?? 'InternalError', message });
+    }
+    case 'throttle': {
+      const { retryAfterSeconds = 1 } = rule;
+      const message = 'Too many requests, please try again later.';
+      const details = { retryAfterSeconds };
+      return new StatusError({ code: 429, reason: 'TooManyRequests', message, details });
+    }
+    case 'conflict':
+      return conflict({ group, resource }, name, 'a fault of the test lets the write come late');
+    case 'expire': {
+      if (info.verb !== 'watch') return expired('The provided version is too old: a fault.');
+      return expired(`too old resource version: ${info.query.get('resourceVersion')} (a fault)`);
+    }
+    default:
+      return undefined;
+  }
+}
+
+/** Waits on the plane's clock, until the client goes. */
+export function delayed(clock: Clock, delayMs: number, { exchange }: TappedRequest): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = clock.after(delayMs, resolve);
+    exchange.onAbort(() => {
+      timer.stop();
+      resolve();
+    });
+  });
+}
+
+const reasons: Readonly<Record<number, ConstructorParameters<typeof StatusError>[0]['reason']>> = {
+  400: 'BadRequest',
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'NotFound',
+  409: 'Conflict',
+  410: 'Expired',
+  429: 'TooManyRequests',
+  500: 'InternalError',
+  503: 'ServiceUnavailable',
+  504: 'Timeout',
+};
+
+/** Only who goes on from somewhere can be told that it is no longer there. */
+function asksForHistory({ query }: RequestInfo): boolean {
+  const version = query.get('resourceVersion') ?? '';
+  return (version !== '' && version !== '0') || (query.get('continue') ?? '') !== '';
+}
+
+function verbsFor({ effect, verb }: FaultRule): ReadonlySet<string> {
+  if (!Object.hasOwn(verbsOf, effect)) {
+    const known = Object.keys(verbsOf).join(', ');
+    throw new FaultRuleError(`unknown effect ${JSON.stringify(effect)}: there are ${known}`);
+  }
+  const possible = verbsOf[effect];
+  if (verb === undefined) return new Set(possible);
+  const wanted = typeof verb === 'string' ? [verb] : verb;
+  const wrong = wanted.find((one) => !possible.includes(one));
+  if (wrong === undefined) return new Set(wanted);
+  throw new FaultRuleError(
+    `a fault that is to ${effect} cannot befall ${JSON.stringify(wrong)}: give ${possible.join(', ')}`,
+  );
+}
+
+function resourcesFor({ kind }: FaultRule, find: FindKind): ReadonlySet<string> | undefined {
+  if (kind === undefined) return undefined;
+  const found = find(kind);
+  if (found.length > 0) return new Set(found.map((one) => `${one.resource}.${one.group}`));
+  throw new FaultRuleError(
+    `a fault for kind ${JSON.stringify(kind)}, which the plane does not serve`,
+  );
+}
+
+function checkNumbers(rule: FaultRule): void {
+  const { probability = 1, times = 1 } = rule;
+  const delay = rule.effect === 'delay' ? rule.delayMs : 0;
+  const after = rule.effect === 'cut' ? (rule.afterMs ?? 0) : 0;
+  const status = rule.effect === 'refuse' ? (rule.status ?? 503) : 503;
+  const wrong =
+    (!(probability >= 0 && probability <= 1) && 'probability must be between 0 and 1') ||
+    (!(Number.isInteger(times) && times > 0) && 'times must be a positive integer') ||
+    (!(delay >= 0 && Number.isFinite(delay)) && 'delayMs must be a number of milliseconds') ||
+    (!(after >= 0 && Number.isFinite(after)) && 'afterMs must be a number of milliseconds') ||
+    (!(Number.isInteger(status) && status >= 400 && status <= 599) &&
+      'status must be one of a failure, 400 to 599');
+  if (wrong !== false) throw new FaultRuleError(`a fault's ${wrong}`);
+}
+
+/** Numbers in [0, 1), the same for the same seed (mulberry32). */
+export function seededRandom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}

@@ -1,0 +1,157 @@
+import type { CatalogueSnapshot } from '@wheelhouse/kinds';
+import {
+  type Clock,
+  type Exchange,
+  type MaybePromise,
+  randomBelow,
+  type StatusError,
+  type Timer,
+} from '@wheelhouse/machinery';
+import type { RequestTap, TappedRequest, WatchFate } from '../endpoints/request-tap.ts';
+import type { RequestInfo } from '../request/request-info.ts';
+import { ArmedFault, delayed, errorOfFault } from './faults.ts';
+import { RequestRecorder } from './recorder.ts';
+import type { FaultRule, PlaneFaults, WatchFilter } from './types.ts';
+
+/** Requests of this user are the plane's own: they are neither recorded nor disturbed. */
+export const planeUser = 'system:wheelhouse-plane';
+
+interface OpenWatch {
+  readonly request: TappedRequest;
+  readonly kind: string;
+  readonly cut: () => void;
+}
+
+/** Records a plane's requests and lets its faults befall them (PLANE-5, PLANE-6). */
+export class PlaneTap implements RequestTap {
+  readonly recorder: RequestRecorder;
+  readonly #clock: Clock;
+  readonly #fates = new WeakMap<Exchange, { error?: StatusError; cutAfterMs?: number }>();
+  readonly #requests = new WeakMap<Exchange, TappedRequest>();
+  readonly #watches = new Map<Exchange, OpenWatch>();
+  readonly #seed: number;
+  #faults: readonly ArmedFault[] = [];
+  #added = 0;
+  #snapshot: (() => CatalogueSnapshot) | undefined;
+
+  constructor(options: { clock: Clock; recordedMax: number; seed?: number | undefined }) {
+    this.#clock = options.clock;
+    this.#seed = options.seed ?? randomBelow(2 ** 32);
+    this.recorder = new RequestRecorder({ clock: options.clock, max: options.recordedMax });
+  }
+
+  /** Receives the kinds that the plane serves. */
+  readonly openedCatalogue = (catalogue: { snapshot(): CatalogueSnapshot }): void => {
+    this.#snapshot = () => catalogue.snapshot();
+  };
+
+  /** The faults as tests see them. */
+  faults(): PlaneFaults {
+    return {
+      seed: this.#seed,
+      add: (rule) => this.#add(rule),
+      clear: () => {
+        this.#faults = [];
+      },
+      cutWatches: (filter) => this.#cutWatches(filter),
+    };
+  }
+
+  admit(request: TappedRequest): MaybePromise<void> {
+    const { exchange, info, user } = request;
+    if (user.name === planeUser) return undefined;
+    const kind = this.#kindOf(info);
+    this.recorder.begin({ exchange, info, user, kind });
+    if (info.verb === 'watch') this.#requests.set(exchange, request);
+    return this.#faults.length === 0 ? undefined : this.#strike(request, this.#faults);
+  }
+
+  named(exchange: Exchange, name: string): void {
+    this.recorder.named(exchange, name);
+  }
+
+  watch(exchange: Exchange): WatchFate | undefined {
+    const request = this.#requests.get(exchange);
+    if (request === undefined) return undefined;
+    const { error, cutAfterMs } = this.#fates.get(exchange) ?? {};
+    let timer: Timer | undefined;
+    return {
+      error,
+      opened: (cut) => {
+        this.#watches.set(exchange, { request, kind: this.#kindOf(request.info), cut });
+        if (cutAfterMs !== undefined) timer = this.#clock.after(cutAfterMs, cut);
+      },
+      closed: () => {
+        timer?.stop();
+        this.#watches.delete(exchange);
+      },
+    };
+  }
+
+  over(exchange: Exchange, info: RequestInfo | undefined): void {
+    if (exchange.userName === planeUser) return;
+    if (!this.recorder.has(exchange)) {
+      this.recorder.begin({ exchange, info, user: undefined, kind: this.#kindOf(info) });
+    }
+    this.recorder.over(exchange);
+  }
+
+  #add(rule: FaultRule): ArmedFault {
+    // A generator of its own, so that what one rule draws does not depend on the others.
+    const seed = this.#seed + this.#added;
+    const discard = (fault: ArmedFault) => {
+      this.#faults = this.#faults.filter((one) => one !== fault);
+    };
+    const fault = new ArmedFault(rule, { seed, find: (kind) => this.#find(kind), discard });
+    this.#added += 1;
+    this.#faults = [...this.#faults, fault];
+    return fault;
+  }
+
+  /** Applies the faults in the order in which they were added. Delays add up. */
+  #strike(request: TappedRequest, faults: readonly ArmedFault[]): MaybePromise<void> {
+    const { exchange, info } = request;
+    for (const [at, fault] of faults.entries()) {
+      if (!fault.strikes(request)) continue;
+      const { rule } = fault;
+      this.recorder.faulted(exchange, rule.effect);
+      if (rule.effect === 'delay') {
+        const rest = faults.slice(at + 1);
+        return delayed(this.#clock, rule.delayMs, request).then(() => this.#strike(request, rest));
+      }
+      const error = errorOfFault(rule, info);
+      if (rule.effect === 'cut') this.#fates.set(exchange, { cutAfterMs: rule.afterMs ?? 0 });
+      else if (error !== undefined && rule.effect === 'expire' && info.verb === 'watch') {
+        this.#fates.set(exchange, { error });
+      } else if (error !== undefined) throw error;
+    }
+    return undefined;
+  }
+
+  #cutWatches({ user, kind, namespace }: WatchFilter = {}): number {
+    const chosen = [...this.#watches.values()].filter(
+      ({ request, kind: watched }) =>
+        (user === undefined || user === request.user.name) &&
+        (kind === undefined || kind.split('.', 1)[0] === watched) &&
+        (namespace === undefined || namespace === request.info.namespace),
+    );
+    for (const { cut } of chosen) cut();
+    return chosen.length;
+  }
+
+  #kindOf(info: RequestInfo | undefined): string {
+    if (info === undefined || !info.isResourceRequest) return '';
+    const { group, version, resource } = info;
+    return this.#snapshot?.().find(group, version, resource)?.def.kind ?? '';
+  }
+
+  /** `Widget`, of any group, or `Widget.example.com`. */
+  #find(wanted: string): readonly { group: string; resource: string }[] {
+    const dot = wanted.indexOf('.');
+    const kind = dot < 0 ? wanted : wanted.slice(0, dot);
+    const defs = this.#snapshot?.().defs ?? [];
+    return defs.filter(
+      (def) => def.kind === kind && (dot < 0 || def.group === wanted.slice(dot + 1)),
+    );
+  }
+}

@@ -1,0 +1,192 @@
+import { type ControlPlane, type ControlPlaneOptions, startControlPlane } from '@wheelhouse/server';
+import { afterEach, expect, test } from 'vitest';
+import { configMap, connect, type Loose } from '../support/harness.ts';
+
+const closing: (() => unknown)[] = [];
+afterEach(async () => {
+  await Promise.all(closing.splice(0).map((close) => close()));
+});
+
+async function start(options: ControlPlaneOptions = {}) {
+  const plane: ControlPlane = await startControlPlane(options);
+  const { calls, close } = connect(plane.url);
+  closing.push(() => {
+    close();
+    return plane.stop();
+  });
+  const as = { token: plane.token };
+  return {
+    plane,
+    calls,
+    get: (path: string) => calls.get(path, as),
+    post: (path: string, body: unknown) => calls.post(path, body, as),
+    put: (path: string, body: unknown) => calls.put(path, body, as),
+    watch: (path: string) => calls.watch(path, as),
+  };
+}
+
+const maps = '/api/v1/namespaces/default/configmaps';
+const minuteMs = 60_000;
+const hourMs = 60 * minuteMs;
+
+test('PLANE-4: tokens end when the clock is advanced, and times of objects follow', async () => {
+  const { plane, post, calls } = await start();
+  const account = { metadata: { name: 'robot' } };
+  await post('/api/v1/namespaces/default/serviceaccounts', account);
+  const { body } = await post('/api/v1/namespaces/default/serviceaccounts/robot/token', {
+    spec: { expirationSeconds: 600 },
+  });
+  const { token } = body.status;
+  expect((await calls.get(maps, { token })).status).toBe(200);
+  await plane.clock.advance(9 * minuteMs);
+  expect((await calls.get(maps, { token })).status).toBe(200);
+  await plane.clock.advance(2 * minuteMs);
+  expect((await calls.get(maps, { token })).status).toBe(401);
+  const made = await post(maps, configMap('later'));
+  const ageMs = Date.parse(made.body.metadata.creationTimestamp) - Date.now();
+  expect(ageMs).toBeGreaterThan(10 * minuteMs);
+  expect(plane.clock.now() - Date.now()).toBeGreaterThan(10 * minuteMs);
+  await expect(plane.clock.advance(-1)).rejects.toThrow(RangeError);
+});
+
+test('PLANE-4: Events and watches run out of their time, connections do not', async () => {
+  const { plane, get, post, watch } = await start();
+  const events = '/api/v1/namespaces/default/events';
+  await post(events, {
+    metadata: { name: 'happened' },
+    involvedObject: { kind: 'ConfigMap', namespace: 'default', name: 'a' },
+  });
+  const short = await watch(`${maps}?watch=true&timeoutSeconds=300`);
+  const long = await watch(`${maps}?watch=true&timeoutSeconds=36000`);
+  await plane.clock.advance(301_000);
+  await short.ended;
+  expect((await get(`${events}/happened`)).status).toBe(200);
+  await plane.clock.advance(hourMs);
+  await expect.poll(async () => (await get(`${events}/happened`)).status).toBe(404);
+  await post(maps, configMap('seen'));
+  const isSeen = (all: { object: Loose }[]) =>
+    all.some(({ object }) => object.metadata?.name === 'seen');
+  await long.until(isSeen, 'the watch with time left');
+});
+
+test('PLANE-5: faults refuse, throttle, and conflict by user, verb, and kind', async () => {
+  const { plane, get, post, put } = await start();
+  const { body: map } = await post(maps, configMap('a'));
+  const refused = plane.faults.add({ effect: 'refuse', kind: 'ConfigMap', verb: 'get' });
+  const late = plane.faults.add({ effect: 'conflict', kind: 'ConfigMap', times: 2 });
+  const busy = plane.faults.add({ effect: 'throttle', user: 'someone', retryAfterSeconds: 7 });
+  const down = await get(`${maps}/a`);
+  expect(down.body).toMatchObject({ code: 503, reason: 'ServiceUnavailable' });
+  expect((await get(maps)).status).toBe(200);
+  expect((await get('/api/v1/namespaces/default')).status).toBe(200);
+  for (const status of [409, 409, 200]) expect((await put(`${maps}/a`, map)).status).toBe(status);
+  const { client } = plane.user('someone');
+  const namespaces = { apiVersion: 'v1', kind: 'Namespace' };
+  await expect(client.list(namespaces)).rejects.toMatchObject({ code: 429 });
+  expect([refused.hits, late.hits, busy.hits]).toEqual([1, 2, 1]);
+  busy.remove();
+  expect(await client.list(namespaces)).not.toHaveLength(0);
+  plane.faults.clear();
+  expect((await get(`${maps}/a`)).status).toBe(200);
+});
+
+test('PLANE-5: a delay lasts until the clock has moved that far', async () => {
+  const { plane, get } = await start();
+  plane.faults.add({ effect: 'delay', delayMs: 30_000, kind: 'ConfigMap', times: 1 });
+  let isAnswered = false;
+  const asking = get(maps).then((answer) => {
+    isAnswered = true;
+    return answer;
+  });
+  await expect.poll(() => plane.recorded({ fault: 'delay' }).length).toBe(1);
+  await get('/api/v1/namespaces');
+  expect(isAnswered).toBe(false);
+  await plane.clock.advance(30_000);
+  expect((await asking).status).toBe(200);
+  expect((await get(maps)).status).toBe(200);
+});
+
+test('PLANE-5: watches are cut, and history expires', async () => {
+  const { plane, get, post, watch } = await start();
+  const { resourceVersion } = (await get(maps)).body.metadata;
+  const open = await watch(`${maps}?watch=true&resourceVersion=${resourceVersion}`);
+  const other = await watch('/api/v1/namespaces?watch=true');
+  await post(maps, configMap('a'));
+  await open.until((events) => events.length > 0);
+  expect(plane.faults.cutWatches({ kind: 'ConfigMap' })).toBe(1);
+  await open.ended;
+  const cut = plane.faults.add({ effect: 'cut', kind: 'ConfigMap', afterMs: 60_000, times: 1 });
+  const next = await watch(`${maps}?watch=true`);
+  await next.until((events) => events.length > 0);
+  await plane.clock.advance(60_000);
+  await next.ended;
+  expect(cut.hits).toBe(1);
+  plane.faults.add({ effect: 'expire', kind: 'ConfigMap' });
+  const late = await watch(`${maps}?watch=true&resourceVersion=${resourceVersion}`);
+  await late.ended;
+  expect(late.status).toBe(200);
+  expect(late.events).toMatchObject([{ type: 'ERROR', object: { code: 410, reason: 'Expired' } }]);
+  const list = await get(`${maps}?resourceVersion=${resourceVersion}`);
+  expect(list.status).toBe(410);
+  expect((await get(maps)).status).toBe(200);
+  expect(plane.faults.cutWatches()).toBe(1);
+  await other.ended;
+});
+
+test('PLANE-5: the same seed gives the same faults', async () => {
+  const outcomes = async (seed: number) => {
+    const { plane, get } = await start({ seed });
+    plane.faults.add({ effect: 'refuse', probability: 0.5 });
+    const statuses: number[] = [];
+    for (let at = 0; at < 24; at += 1) statuses.push((await get(maps)).status);
+    return statuses;
+  };
+  const first = await outcomes(7);
+  expect(new Set(first)).toEqual(new Set([200, 503]));
+  expect(await outcomes(7)).toEqual(first);
+  expect(await outcomes(8)).not.toEqual(first);
+});
+
+test('PLANE-5: a fault that can never apply is refused, and the plane goes on', async () => {
+  const { plane, get } = await start();
+  const add = (rule: Loose) => () => plane.faults.add(rule);
+  expect(add({ effect: 'refuse', kind: 'Wigdet' })).toThrow('"Wigdet", which the plane does not');
+  expect(add({ effect: 'explode' })).toThrow('unknown effect "explode"');
+  expect(add({ effect: 'cut', verb: 'get' })).toThrow('cannot befall "get"');
+  expect(add({ effect: 'refuse', verb: 'look' })).toThrow('cannot befall "look"');
+  expect(add({ effect: 'refuse', probability: 2 })).toThrow('probability');
+  expect(add({ effect: 'refuse', times: 0 })).toThrow('times');
+  expect(add({ effect: 'delay' })).toThrow('delayMs');
+  expect(add({ effect: 'refuse', status: 200 })).toThrow('status');
+  expect((await get(maps)).status).toBe(200);
+});
+
+test('PLANE-6: requests are recorded with who asked for what and what came of it', async () => {
+  const { plane, calls, get, post } = await start({ flags: ['--authorization-mode=RBAC'] });
+  const outsider = plane.user('outsider');
+  await post(maps, configMap('a'));
+  await post(maps, { metadata: { generateName: 'made-' }, data: {} });
+  await post(maps, configMap('a'));
+  await calls.get(`${maps}/a`, { token: outsider.token });
+  await calls.get(maps, { token: 'wrong' });
+  const created = plane.recorded({ verb: 'create', kind: 'ConfigMap', user: 'system:admin' });
+  expect(created.map(({ status }) => status)).toEqual([201, 201, 409]);
+  expect(created[0]).toMatchObject({ name: 'a', namespace: 'default', apiVersion: 'v1' });
+  expect(created[1]?.name).toMatch(/^made-/);
+  expect(plane.recorded({ user: 'outsider' })).toMatchObject([
+    { verb: 'get', name: 'a', status: 403, path: `${maps}/a`, fault: undefined },
+  ]);
+  expect(plane.recorded({ status: 401 })).toMatchObject([{ user: '', verb: 'list' }]);
+  const since = plane.recorded().at(-1)?.sequence ?? 0;
+  await get(`${maps}/a`);
+  expect(plane.recorded({ since })).toMatchObject([{ verb: 'get', status: 200 }]);
+  plane.forgetRecorded();
+  expect(plane.recorded()).toEqual([]);
+});
+
+test('PLANE-6: only the newest requests are kept', async () => {
+  const { plane, get } = await start({ recordedMax: 3 });
+  for (let at = 0; at < 8; at += 1) await get(`${maps}/own-${at}`);
+  const names = plane.recorded().map(({ name }) => name);
+  expect(names).toEqual(['own-5', 'own-6', 'own-7']);
+});
