@@ -61,11 +61,7 @@ export async function watchEndpoint(call: ApiCall, options: ListOptions): Promis
     over();
   };
   exchange.onAbort(gone);
-  sink.onEnded(() => {
-    shutdown.close();
-    fate?.closed?.();
-    over();
-  });
+  sink.onEnded(gone);
   try {
     const cache = watchedCache(call);
     handle = await (cache instanceof Promise ? await cache : cache).watch({
@@ -87,10 +83,7 @@ export async function watchEndpoint(call: ApiCall, options: ListOptions): Promis
   if (exchange.aborted || sink.ended) handle.close();
   else {
     sink.start();
-    fate?.opened?.(() => {
-      sink.cut();
-      gone();
-    });
+    fate?.opened?.(() => sink.cut());
   }
   const counted = metrics.longRunning(exchange, call.info, call.deadline);
   const recorded = call.audit?.streaming(exchange.answeredStatus ?? 200);
@@ -164,6 +157,7 @@ function createSink(options: {
       if (ended) return;
       ended = true;
       opened().destroy();
+      whenEnded();
     },
     write(frames) {
       if (ended) return true;
