@@ -3,7 +3,6 @@
  * Status errors, clocks, metrics, and bounds on work and memory.
  */
 
-export { MovableClock } from './base/movable-clock.ts';
 export { takesCoding } from './base/accept-encoding.ts';
 export { type Clock, holdProcess, programClock, systemClock, type Timer } from './base/clock.ts';
 export { type Bounded, Deadlines, deadlineEarlyMs } from './base/deadlines.ts';
@@ -81,6 +80,7 @@ export {
   type MetricRegistry,
   type Stability,
 } from './base/metrics.ts';
+export { MovableClock } from './base/movable-clock.ts';
 export {
   emptyOrderedMap,
   leafSpans,
