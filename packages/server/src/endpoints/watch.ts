@@ -14,6 +14,7 @@ import type { ListOptions } from '../request/options.ts';
 import type { ResourceCache, WatchEnd, WatchHandle, WatchSink } from '../watchcache/contract.ts';
 import type { ApiCall } from './call.ts';
 import { checkedSelection } from './collection-options.ts';
+import type { WatchFate } from './request-tap.ts';
 
 /** What a watch takes besides its request and its selectors. */
 const watchBytes = 4 * 1024;
@@ -44,24 +45,24 @@ export async function watchEndpoint(call: ApiCall, options: ListOptions): Promis
     firstFrames: encoding.firstFrames,
   });
   const fate = context.tap?.watch(exchange);
-  if (fate?.error !== undefined) {
-    sink.end({ type: 'error', error: fate.error });
-    return;
-  }
+  if (fate?.error !== undefined) return sink.end({ type: 'error', error: fate.error });
   let handle: WatchHandle | undefined;
   let over = () => {};
   const shutdown = context.onShutdown(() => {
     handle?.close();
     sink.end({ type: 'shutdown' });
   });
-  const gone = (): void => {
+  const release = (): void => {
     shutdown.close();
-    handle?.close();
     fate?.closed?.();
     over();
   };
+  const gone = (): void => {
+    handle?.close();
+    release();
+  };
   exchange.onAbort(gone);
-  sink.onEnded(gone);
+  sink.onEnded(release);
   try {
     const cache = watchedCache(call);
     handle = await (cache instanceof Promise ? await cache : cache).watch({
@@ -81,10 +82,7 @@ export async function watchEndpoint(call: ApiCall, options: ListOptions): Promis
     throw error;
   }
   if (exchange.aborted || sink.ended) handle.close();
-  else {
-    sink.start();
-    fate?.opened?.(() => sink.cut());
-  }
+  else sink.start(fate);
   const counted = metrics.longRunning(exchange, call.info, call.deadline);
   const recorded = call.audit?.streaming(exchange.answeredStatus ?? 200);
   over = () => {
@@ -126,10 +124,8 @@ function watchTimeoutMs(call: ApiCall, options: ListOptions): number {
 
 interface StreamSink extends WatchSink {
   /** Opens the stream if no frame has yet: the headers tell the client that the watch stands. */
-  start(): void;
+  start(fate: WatchFate | undefined): void;
   readonly ended: boolean;
-  /** Ends the stream in the middle, as a lost connection does. */
-  cut(): void;
   onEnded(callback: () => void): void;
 }
 
@@ -147,17 +143,16 @@ function createSink(options: {
     return stream;
   };
   return {
-    start() {
+    start(fate) {
       opened();
+      fate?.opened?.(() => {
+        if (ended) return;
+        ended = true;
+        opened().destroy();
+      });
     },
     get ended() {
       return ended;
-    },
-    cut() {
-      if (ended) return;
-      ended = true;
-      opened().destroy();
-      whenEnded();
     },
     write(frames) {
       if (ended) return true;
