@@ -75,7 +75,7 @@ export class MergedOpenApi {
   async answerWhole(admitted: Admitted): Promise<boolean> {
     const { key, parts } = await this.#remote.parts();
     if (parts.length === 0) return false;
-    const own = documentsOf(admitted.context).whole();
+    const own = await documentsOf(admitted.context).whole();
     const whole = `${own.digest}\n${key}`;
     if (this.#whole?.key !== whole) {
       const text = jsonText(mergeOpenApi(decoded(own), parts));

@@ -8,7 +8,7 @@ import {
   describedIn,
   type ResourceDef,
 } from '@wheelhouse/kinds';
-import { type Dialect, nextTurn } from '@wheelhouse/machinery';
+import { type Clock, type Dialect, inSlices, nextTurn } from '@wheelhouse/machinery';
 import type { OpenApiSource } from '../views/openapi-document.ts';
 import { type MessageShapes, openApiProto } from '../views/openapi-proto.ts';
 import { openApiV2 } from '../views/openapi-v2.ts';
@@ -83,12 +83,12 @@ export class OpenApiDocuments {
     readonly enums?: OpenApiSource['enums'];
     readonly plainPaths: () => readonly string[];
     readonly snapshot: () => CatalogueSnapshot;
-    readonly nowMs: () => number;
+    readonly clock: Pick<Clock, 'now' | 'monotonic'>;
   };
   #descriptions: Descriptions | undefined;
   #parts: ReadonlyMap<string, Part> = new Map();
   #index: { generation: number; document: HeldDocument } | undefined;
-  #whole: { generation: number; document: HeldDocument } | undefined;
+  #whole: { generation: number; document: Promise<HeldDocument> } | undefined;
 
   constructor(source: {
     readonly dialect: Dialect;
@@ -96,7 +96,7 @@ export class OpenApiDocuments {
     readonly enums?: OpenApiSource['enums'];
     readonly plainPaths: () => readonly string[];
     readonly snapshot: () => CatalogueSnapshot;
-    readonly nowMs: () => number;
+    readonly clock: Pick<Clock, 'now' | 'monotonic'>;
   }) {
     this.#source = source;
   }
@@ -130,13 +130,19 @@ export class OpenApiDocuments {
     return part.document;
   }
 
-  /** `/openapi/v2`. */
-  whole(): HeldDocument {
+  /** `/openapi/v2`. Made in slices, once for all who ask for it meanwhile. */
+  whole(): Promise<HeldDocument> {
     const snapshot = this.#source.snapshot();
-    if (this.#whole?.generation === snapshot.generation) return this.#whole.document;
-    const document = this.#hold(openApiV2(this.#sourceAt(snapshot)), openApiV2Shapes);
-    this.#whole = { generation: snapshot.generation, document };
-    return document;
+    const { generation } = snapshot;
+    if (this.#whole?.generation !== generation) {
+      this.#whole = { generation, document: this.#makeWhole(snapshot) };
+    }
+    return this.#whole.document;
+  }
+
+  async #makeWhole(snapshot: CatalogueSnapshot): Promise<HeldDocument> {
+    const text = await inSlices(openApiV2(this.#sourceAt(snapshot)), this.#source.clock);
+    return this.#hold(text, openApiV2Shapes);
   }
 
   #places(snapshot: CatalogueSnapshot): DocumentPlace[] {
@@ -159,6 +165,6 @@ export class OpenApiDocuments {
   }
 
   #hold(text: string, shapes: MessageShapes = openApiV3Shapes): HeldDocument {
-    return new HeldDocument(text, { madeMs: this.#source.nowMs(), shapes });
+    return new HeldDocument(text, { madeMs: this.#source.clock.now(), shapes });
   }
 }

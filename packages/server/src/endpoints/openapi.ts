@@ -31,7 +31,10 @@ export function openApiEndpoint(admitted: Admitted): MaybePromise<boolean> {
   if (verb !== 'get' && verb !== 'head') throw methodNotAllowedOnPath();
   const documents = documentsOf(admitted.context);
   if (isIndex) return documents.index().then((document) => answerDocument(admitted, { document }));
-  if (isWhole) return answerDocument(admitted, { document: documents.whole(), types: wholeTypes });
+  if (isWhole) {
+    const types = wholeTypes;
+    return documents.whole().then((document) => answerDocument(admitted, { document, types }));
+  }
   const name = path.slice('/openapi/v3/'.length);
   const document = documents.part(name);
   if (document === undefined) throw noSuchPath();
@@ -50,7 +53,7 @@ export function documentsOf(context: EndpointContext): OpenApiDocuments {
     ...(context.features.enabled('OpenAPIEnums') ? {} : { enums: 'left-out' as const }),
     plainPaths: context.plainPaths,
     snapshot: () => catalogue.snapshot(),
-    nowMs: () => context.clock.now(),
+    clock: context.clock,
   });
   held.set(context, made);
   return made;

@@ -59,8 +59,11 @@ export interface OpenApiBuilder {
   add(at: GroupVersion): void;
   /** Adds a path of discovery. */
   addDiscovery(path: DiscoveryPath): void;
-  /** The JSON of all that was added: paths by themselves, definitions with all they refer to. */
-  finish(): { paths: string; definitions: string };
+  /**
+   * The JSON of all that was added: paths by themselves, definitions with all they refer to. A step
+   * for each of them.
+   */
+  finish(): Generator<void, { paths: string; definitions: string }>;
 }
 
 /** The JSON of a reference to a schema, or of the schema in place. */
@@ -134,14 +137,18 @@ export function openApiBuilder(
     addDiscovery(path) {
       addPath(path, { tag: path.tag, schema: schemaAt({ group: '', version: 'v1' }) });
     },
-    finish() {
-      for (const [path, ofPath] of routes) paths.set(path, pathItem(form, operations, ofPath));
+    *finish() {
+      for (const [path, ofPath] of routes) {
+        paths.set(path, pathItem(form, operations, ofPath));
+        yield;
+      }
       // A map's iteration reaches what is added on the way: the definitions' own references. No
       // custom kind takes the place of a built-in type of the same name.
       for (const [name, schema] of types) {
         const kinds = kindsOf(dialect, { schema, custom });
         const more = { ...(kinds.length === 0 ? {} : kindJson(...kinds)), ...unionJson(schema) };
         definitions.set(name, definitionText(context, schema, more));
+        yield;
       }
       return { paths: pathsText(paths), definitions: textInOrder(definitions) };
     },

@@ -4,15 +4,22 @@ import { rootDiscovery } from './openapi-discovery.ts';
 import { type OpenApiSource, type OperationForm, openApiBuilder } from './openapi-document.ts';
 import { queryParametersText } from './openapi-parameters.ts';
 
-/** The OpenAPI 2 document of all that is served (API-12) as JSON; a pure function of the snapshot. */
-export function openApiV2(source: OpenApiSource): string {
+/**
+ * The OpenAPI 2 document of all that is served (API-12) as JSON, in steps; a pure function of the
+ * snapshot.
+ */
+export function* openApiV2(source: OpenApiSource): Generator<void, string> {
   const { snapshot, dialect, release } = source;
   const builder = openApiBuilder(source, { form: 'v2', operations, custom: false });
   for (const path of rootDiscovery(source)) builder.addDiscovery(path);
   for (const group of snapshot.groups()) {
-    for (const version of snapshot.groupVersions(group)) builder.add({ group, version });
+    for (const version of snapshot.groupVersions(group)) {
+      builder.add({ group, version });
+      yield;
+    }
   }
-  const { paths, definitions } = builder.finish();
+  const { paths, definitions } = yield* builder.finish();
+  yield;
   const securityDefinitions = {
     BearerToken: { type: 'apiKey', name: 'authorization', in: 'header' },
   };

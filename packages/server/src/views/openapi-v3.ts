@@ -1,6 +1,6 @@
 import { jsonText } from '@wheelhouse/codec';
 import type { ResourceDef } from '@wheelhouse/kinds';
-import { apiVersionOf, type JsonObject } from '@wheelhouse/machinery';
+import { apiVersionOf, inOnePiece, type JsonObject } from '@wheelhouse/machinery';
 import { objectText } from './json-text.ts';
 import { isBuiltIn, rootDiscovery } from './openapi-discovery.ts';
 import {
@@ -49,7 +49,7 @@ function documentOf(
   const builder = openApiBuilder(source, { form: 'v3', operations, custom });
   fill(builder);
   const { productName } = source.dialect;
-  const { paths, definitions } = builder.finish();
+  const { paths, definitions } = inOnePiece(builder.finish());
   const securitySchemes = custom
     ? undefined
     : { BearerToken: { type: 'apiKey', in: 'header', name: 'authorization' } };
