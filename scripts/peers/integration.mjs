@@ -34,7 +34,9 @@ const packages = (
   'auth,serviceaccount,servicecidr,apiserver,apiserver/apply,apiserver/admissionwebhook,' +
     'apiserver/cel,apiserver/flowcontrol,apiserver/crd,client,configmap,controlplane,dryrun,' +
     'dualstack,events,evictions,namespace,objectmeta,pods,quota,secrets,service,storageclasses,tls'
-).split(',');
+)
+  .split(',')
+  .filter((name) => name !== '');
 
 /** Replaces what is between two texts, and fails when upstream's file has neither. */
 function replaced(text, { from, to, by }) {

@@ -1,3 +1,4 @@
+import { readFeatureGates } from '@wheelhouse/server/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { as, mustCreate, startWithUsers } from '../authentication/token-users.ts';
 import { freshNamespace, type Loose, type PatchType, type TestServer } from '../support/harness.ts';
@@ -20,6 +21,7 @@ beforeAll(async () => {
     {
       authorizationModes: ['Node', 'RBAC'],
       admission: { enabled: ['NodeRestriction'], disabled: ['ServiceAccount'] },
+      featureGates: readFeatureGates(['ServiceAccountNodeAudienceRestriction=true']).gates,
     },
   );
   ns = await freshNamespace(server);
@@ -408,6 +410,11 @@ describe('AUTHZ-9: what belongs to a node besides', () => {
       forbidden('node may only request 0 or 1 audiences'),
     );
   });
+});
+
+test('AUTHZ-9: audiences of a node’s tokens are not restricted by default', () => {
+  const { gates } = readFeatureGates([]);
+  expect(gates.enabled('ServiceAccountNodeAudienceRestriction')).toBe(false);
 });
 
 test('AUTHZ-9: who is no node is not restricted; a node without a name may nothing', async () => {

@@ -169,7 +169,7 @@ export const gateTable = {
   SchedulerQueueingHints: [betaOff(28), beta(32)],
   SeparateCacheWatchRPC: [beta(28)],
   SeparateTaintEvictionController: [beta(29)],
-  ServiceAccountNodeAudienceRestriction: [beta(32)],
+  ServiceAccountNodeAudienceRestriction: [betaOff(32)],
   ServiceAccountTokenJTI: [alpha(29), beta(30), stable(32)],
   ServiceAccountTokenNodeBinding: [alpha(29), beta(31)],
   ServiceAccountTokenNodeBindingValidation: [alpha(29), beta(30), stable(32)],
