@@ -29,13 +29,21 @@ const etcd = programPath({ variable: 'ETCD', name: 'etcd' });
 const timeoutMinutes = Number(process.env.PEERS_TIMEOUT ?? '35');
 let outcomesFolder = process.env.PEERS_OUTCOMES;
 
-const packages = (
-  process.env.PEERS_PACKAGES ??
-  'auth,serviceaccount,servicecidr,apiserver,apiserver/apply,apiserver/admissionwebhook,' +
-    'apiserver/cel,apiserver/flowcontrol,apiserver/crd,client,configmap,controlplane,dryrun,' +
-    'dualstack,events,evictions,namespace,objectmeta,pods,quota,secrets,service,storageclasses,tls'
-)
-  .split(',')
+const publicPackages = `
+  apimachinery apiserver apiserver/admissionwebhook apiserver/anonymous apiserver/apply apiserver/cel
+  apiserver/certreload apiserver/discovery apiserver/flowcontrol apiserver/oidc apiserver/openapi auth
+  certificates client cloudprovider clustertrustbundles configmap controlplane controlplane/audit
+  cronjob daemonset deployment disruption dryrun dualstack endpoints endpointslice etcd events
+  evictions garbagecollector job kubelet metrics namespace network node pods podgc pvc quota
+  replicaset replicationcontroller resourceclaim scale scheduler scheduler/bind
+  scheduler/eventhandler scheduler/extender scheduler/filters scheduler/plugins
+  scheduler/preemption scheduler/queueing scheduler/scoring scheduler/serving secrets service
+  serviceaccount servicecidr serving statefulset storageclasses storageversion
+  storageversionmigrator tls ttlcontroller volume volumescheduling
+`;
+
+const packages = (process.env.PEERS_PACKAGES ?? publicPackages)
+  .split(/[,\s]+/)
   .filter((name) => name !== '');
 
 /** Replaces what is between two texts, and fails when upstream's file has neither. */
@@ -292,7 +300,7 @@ if ([source, go, etcd].includes(undefined)) {
       program: 'Integration tests of Kubernetes',
       version: process.env.KUBERNETES_VERSION ?? 'unknown',
       script: 'integration.mjs',
-      what: `Packages ${Object.keys(storedOutcomes('wheelhouse')).join(', ')}.`,
+      what: `With Wheelhouse in place of the server in their process, packages ${Object.keys(storedOutcomes('wheelhouse')).join(', ')}.`,
       reference: summary('reference'),
       wheelhouse: summary('wheelhouse'),
       differences: storedResult('integration')?.differences ?? [],
