@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
 import { exceptions } from './house-rules-exceptions.ts';
+import { originChecks } from './origin-checks.ts';
 
 /**
  * The rules of style that a reader could not be asked to keep by hand. A message says what to do
@@ -216,6 +217,14 @@ describe('code', () => {
       ownSearches(tree).map((at) => `${path} ${at}`),
     );
     check('ownSearches', found);
+  });
+
+  test('no code asks whether a kind is custom: read a member of its KindBehavior', () => {
+    const decides = /^packages\/(kinds\/src\/custom|server\/src\/catalogue)\//;
+    const found = code
+      .filter(({ path }) => !decides.test(path))
+      .flatMap(({ path, tree }) => originChecks(tree).map((use) => `${path} ${use}`));
+    expect(found).toEqual([]);
   });
 
   test('nothing is left to do in a comment', () => {

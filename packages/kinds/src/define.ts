@@ -8,6 +8,7 @@ import { groupStems } from './facts.ts';
 import { defaultFeatures, type Features } from './features/features.ts';
 import { droppingFields, withDroppedFields } from './features/gated-fields.ts';
 import { gatedFieldsOf } from './features/gated-tables.ts';
+import { builtinBehavior } from './kind-behavior.ts';
 import {
   type ApiVerb,
   type ResourceDef,
@@ -69,6 +70,7 @@ export function defineKind(options: KindOptions): ResourceDef {
     scope: options.scope,
     verbs: options.verbs ?? standardVerbs,
     versions: options.versions.map((version) => versionDef(options, { group, version })),
+    behavior: builtinBehavior,
     storage: {
       prefix: `/registry/${resource}/`,
       apiVersion: apiVersionOf({ group, version: stored }),

@@ -68,6 +68,13 @@ export {
   defaultFlowObjects,
   mandatoryFlowNames,
 } from './flowcontrol/default-objects.ts';
+export {
+  builtinBehavior,
+  type KindBehavior,
+  type ObjectConverter,
+  type ScaleBehavior,
+  type ScalePaths,
+} from './kind-behavior.ts';
 export { schemaOfKind } from './kind-schema.ts';
 export { isKnownGroup, isKnownGroupVersion, knownGroupVersions } from './known-versions.ts';
 export { loadKindSchema, loadOlderReleases, loadPrivilegedPods } from './lazy.ts';
@@ -96,7 +103,6 @@ export {
   type ApiVerb,
   type CatalogueSnapshot,
   type ColumnDef,
-  type ObjectConverter,
   type ResourceDef,
   type StorageDef,
   type Strategy,

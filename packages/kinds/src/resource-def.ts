@@ -7,6 +7,7 @@ import type {
   UserInfo,
 } from '@wheelhouse/machinery';
 import type { CustomDecoder, Schema } from '@wheelhouse/schema';
+import type { KindBehavior, ScalePaths } from './kind-behavior.ts';
 
 /**
  * One kind, one entry. Discovery, OpenAPI, tables, encodings, storage and the contract test are all
@@ -35,27 +36,12 @@ export interface ResourceDef {
   readonly isComputed?: boolean;
   /** The feature gate that has to be on for the kind to be served; absent where none has. */
   readonly gate?: 'ClusterTrustBundle' | 'StorageVersionMigrator';
-  /** Absent for built-in kinds. */
-  readonly custom?: {
-    readonly crdName: string;
-    /** Set where objects become another version by more than its name (CRD-4). */
-    readonly converter?: ObjectConverter;
-    /** In a view of a kind whose stored form is one of its other versions: the kind itself. */
-    readonly viewOf?: ResourceDef;
-  };
+  /** What the server does for the kind depending on whether a definition declares it. */
+  readonly behavior: KindBehavior;
+  /** In a view of a kind as if another of its versions were the stored one: the kind itself. */
+  readonly viewOf?: ResourceDef;
   /** A whole, valid object for the contract test and `explain`, in the preferred version. */
   readonly example?: () => JsonObject;
-}
-
-/** Makes objects of one version into those of another where only somebody outside knows how. */
-export interface ObjectConverter {
-  /**
-   * The objects in another version, in their order; what has it already is given as it is. The given
-   * ones do not change. Rejects with a StatusError when one of them cannot be had.
-   */
-  convert(objects: readonly ApiObject[], apiVersion: string): Promise<readonly ApiObject[]>;
-  /** Monotonic time in milliseconds, by which the age of an answer is told. */
-  nowMs(): number;
 }
 
 export type ApiVerb =
@@ -100,6 +86,8 @@ export interface VersionDef {
   readonly decode?: CustomDecoder;
   /** The same without defaults: for what another version of a custom kind became. */
   readonly prune?: (object: JsonObject) => void;
+  /** Where objects of this version keep what their Scale shows, unless the behavior says. */
+  readonly scale?: ScalePaths;
   /** How objects of this version are kept and looked at, where it is not as the stored ones. */
   readonly form?: StorageDef;
   /** Fills absent fields in place with their defaults, beyond the schema's own `default`s. */
@@ -276,6 +264,8 @@ export interface CatalogueSnapshot {
     version: string,
     resource: string,
   ): { def: ResourceDef; version: VersionDef } | undefined;
+  /** All built-in kinds, whether or not they are served. */
+  readonly builtins: readonly ResourceDef[];
   /** A built-in kind, whether or not it is served: the server itself uses it either way (VER-1). */
   builtin(group: string, resource: string): ResourceDef | undefined;
   /** All served versions of a group, preferred first; empty when there is no such group. */

@@ -10,7 +10,7 @@ export function toStorage(def: ResourceDef, version: VersionDef, object: ApiObje
   const converted = version.toStorage?.(object) ?? object;
   converted.apiVersion = def.storage.apiVersion;
   converted.kind = def.storage.kind;
-  if (def.custom !== undefined && !servesStoredForm(def, version)) {
+  if (def.behavior.reshapesStored && !servesStoredForm(def, version)) {
     versionNamed(def, def.storage.apiVersion)?.decode?.(converted);
   }
   return converted;
@@ -21,7 +21,7 @@ export function toStorage(def: ResourceDef, version: VersionDef, object: ApiObje
  * converted every object that gets here.
  */
 function refuseUnconverted(def: ResourceDef): void {
-  if (def.custom?.converter === undefined) return;
+  if (def.behavior.converter === undefined) return;
   throw new Error(`an object of ${def.resource}.${def.group} was not converted`);
 }
 

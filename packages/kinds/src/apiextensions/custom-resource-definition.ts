@@ -24,6 +24,7 @@ import { statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import { droppingFields, withDroppedFields } from '../features/gated-fields.ts';
 import { gatedFieldsOf } from '../features/gated-tables.ts';
+import { builtinBehavior } from '../kind-behavior.ts';
 import {
   type ResourceDef,
   type Strategy,
@@ -115,6 +116,7 @@ export function customResourceDefinition(dialect: Dialect, options: CrdOptions =
         columns: [nameColumn, createdAtColumn],
       },
     ],
+    behavior: builtinBehavior,
     storage: {
       prefix: definitionsPrefix(group),
       apiVersion: apiVersionOf({ group, version: 'v1' }),

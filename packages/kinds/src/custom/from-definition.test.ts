@@ -95,7 +95,7 @@ describe('the entry of a custom kind', () => {
       shortNames: ['th'],
       scope: 'Namespaced',
       storage: { prefix: '/registry/example.com/things/', apiVersion: 'example.com/v1' },
-      custom: { crdName: 'things.example.com' },
+      behavior: { definitionName: 'things.example.com' },
     });
     expect(def.versions.map((version) => version.version)).toEqual(['v1', 'v1beta1']);
     expect(def.versions[1]?.deprecationWarning).toBe(

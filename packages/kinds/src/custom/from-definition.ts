@@ -7,14 +7,15 @@ import {
   type Schema,
   schemaFromOpenApi,
 } from '@wheelhouse/schema';
+import type { ObjectConverter } from '../kind-behavior.ts';
 import {
-  type ObjectConverter,
   type ResourceDef,
   type StorageDef,
   type SubresourceDef,
   standardVerbs,
   type VersionDef,
 } from '../resource-def.ts';
+import { customBehavior } from './behavior.ts';
 import { columnsOf, type PrintAge, showsManagedFields } from './columns.ts';
 import {
   type Crd,
@@ -56,7 +57,6 @@ export interface CustomVersionDef extends VersionDef {
 }
 
 export interface CustomResourceDef extends ResourceDef {
-  readonly custom: NonNullable<ResourceDef['custom']>;
   readonly versions: readonly CustomVersionDef[];
 }
 
@@ -105,10 +105,10 @@ export function fromCrd(crd: Crd, deps: CustomKindDeps): CustomResourceDef {
       ...fieldLabelsOf(crd),
     },
     subresources: customSubresources(versions),
-    custom: {
-      crdName: crd.metadata.name ?? '',
-      ...(isConverted(crd) ? { converter: deps.converterFor?.(crd) ?? noConverter } : {}),
-    },
+    behavior: customBehavior(
+      crd.metadata.name ?? '',
+      isConverted(crd) ? (deps.converterFor?.(crd) ?? noConverter) : undefined,
+    ),
   };
 }
 

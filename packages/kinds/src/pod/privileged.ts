@@ -21,11 +21,11 @@ const specPaths: ReadonlyMap<string, readonly string[]> = new Map([
   ['CronJob.batch', ['spec', 'jobTemplate', 'spec', 'template', 'spec']],
 ]);
 
-/** The same kinds, of which those of pods refuse containers that may do everything on their node. */
+/** The same built-in kinds, of which those of pods refuse containers that may do everything on their node. */
 export function withoutPrivileged(defs: readonly ResourceDef[]): readonly ResourceDef[] {
   return defs.map((def) => {
     const path = specPaths.get(def.group === '' ? def.kind : `${def.kind}.${def.group}`);
-    return path === undefined || def.custom !== undefined ? def : restricted(def, path);
+    return path === undefined ? def : restricted(def, path);
   });
 }
 

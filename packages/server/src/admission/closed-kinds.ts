@@ -9,9 +9,8 @@ import type { AdmissionPlugin } from './chain.ts';
  */
 export function closedKinds(closed: ReadonlySet<string>): AdmissionPlugin {
   const check = (call: AdmissionCall): undefined => {
-    const { custom } = call.target.def;
-    if (call.operation !== 'CREATE' || custom === undefined) return undefined;
-    if (!closed.has(custom.crdName)) return undefined;
+    if (call.operation !== 'CREATE') return undefined;
+    if (!closed.has(call.target.def.behavior.definitionName)) return undefined;
     throw new StatusError({
       code: 405,
       reason: 'MethodNotAllowed',

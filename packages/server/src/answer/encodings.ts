@@ -120,7 +120,7 @@ export function createEncodings(options: {
 }
 
 function hasNumbers(dialect: Dialect, def: ResourceDef): boolean {
-  if (def.custom !== undefined) return false;
+  if (!def.behavior.offersProtobuf) return false;
   const [version] = def.versions;
   const group = def.group === '' ? '' : `${def.group}/`;
   const apiVersion = `${group}${version?.version ?? ''}`;

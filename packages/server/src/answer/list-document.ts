@@ -26,9 +26,7 @@ const footer = Buffer.from(']}\n');
 export function objectList(call: ApiCall, result: ListResult): ListDocument {
   const { def, version } = call.target;
   const apiVersion = apiVersionOf({ group: def.group, version: version.version });
-  // Lists of custom kinds say that they are over, too.
-  const end = def.custom === undefined ? {} : { continue: '' };
-  const metadata = { ...end, ...listMetadata(result) };
+  const metadata = { ...def.behavior.listMetadata, ...listMetadata(result) };
   const head = { kind: def.listKind, apiVersion, metadata };
   return {
     head,

@@ -74,7 +74,7 @@ export function warningHeader(text: string): string {
 /** The call as entries are shown that a webhook has converted: as if their version were stored. */
 export function shownCall(call: ApiCall): ApiCall {
   const { target } = call;
-  if (target.def.custom?.converter === undefined) return call;
+  if (target.def.behavior.converter === undefined) return call;
   return { ...call, target: { ...target, def: viewOf(target.def, target.version) } };
 }
 

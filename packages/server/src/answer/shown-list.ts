@@ -13,7 +13,7 @@ import { runsOf } from '../watchcache/entry-run.ts';
 export function listShown(call: ApiCall, request: ListRequest): MaybePromise<ListResult> {
   const { context, target } = call;
   const cache = context.registry.caches.of(target.def);
-  if (target.def.custom?.converter === undefined) return cache.list(request);
+  if (target.def.behavior.converter === undefined) return cache.list(request);
   return listConverted(call, request);
 }
 

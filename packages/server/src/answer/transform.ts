@@ -53,16 +53,8 @@ function checkFits(call: ApiCall, of: 'object' | 'list'): void {
   throw new StatusError({
     code: 406,
     reason: 'NotAcceptable',
-    message: `you requested ${as}, but the requested object is ${what} (*${goTypeOf(def, of)})`,
+    message: `you requested ${as}, but the requested object is ${what} (*${def.behavior.goTypeName(def, of)})`,
   });
-}
-
-/** What upstream calls the type it holds such objects as, with the package that it is in. */
-function goTypeOf(def: ResourceDef, of: 'object' | 'list'): string {
-  if (def.custom !== undefined) return `unstructured.Unstructured${of === 'list' ? 'List' : ''}`;
-  const [first = ''] = def.group.split('.');
-  const inPackage = first === '' || first === 'events' ? 'core' : first;
-  return `${inPackage}.${of === 'list' ? def.listKind : def.kind}`;
 }
 
 function partialTransform(call: ApiCall, metaVersion: string): Transform {

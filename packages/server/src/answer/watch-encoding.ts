@@ -58,7 +58,8 @@ export function watchEncoding(asked: ApiCall, onInitialEnd: () => void): WatchEn
       };
       const bare: JsonObject = { kind: def.kind, apiVersion, metadata };
       // What Go writes of an object that nobody has filled in.
-      const object = def.custom === undefined ? asTyped(version.schema, bare) : bare;
+      const object =
+        def.behavior.serverObjects === 'complete' ? asTyped(version.schema, bare) : bare;
       return framing.object('BOOKMARK', transform?.object(object) ?? object);
     },
   };
@@ -86,7 +87,7 @@ function endOfInitial(call: ApiCall, transform: Transform | undefined): JsonObje
   const list: JsonObject =
     transform !== undefined
       ? emptyList('PartialObjectMetadataList', `${dialect.group('meta')}/${output.version}`)
-      : target.def.custom === undefined
+      : target.def.behavior.serverObjects === 'complete'
         ? emptyList(kind, apiVersion)
         : { apiVersion, items: [], kind };
   const { form } = output.encoding;
@@ -132,7 +133,7 @@ function checkedFrame(
   { target: { def, version } }: ApiCall,
   framing: Framing,
 ): EventEncoder['frame'] {
-  if (def.custom?.converter === undefined || viewOf(def, version) !== def) return framing.entry;
+  if (def.behavior.converter === undefined || viewOf(def, version) !== def) return framing.entry;
   return (type, entry) => {
     if (!needsConversion(def, version, entry)) return framing.entry(type, entry);
     throw expired(`too old resource version: ${entry.revision} is of another version`);

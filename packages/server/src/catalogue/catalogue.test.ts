@@ -1,4 +1,9 @@
-import { builtinGroupOrder, compareVersions, type ResourceDef } from '@wheelhouse/kinds';
+import {
+  builtinBehavior,
+  builtinGroupOrder,
+  compareVersions,
+  type ResourceDef,
+} from '@wheelhouse/kinds';
 import { dialectOf } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import { createCatalogue } from './catalogue.ts';
@@ -33,6 +38,7 @@ function def(options: {
       deleteAnswers: 'status',
     },
     subresources: [],
+    behavior: builtinBehavior,
   };
 }
 

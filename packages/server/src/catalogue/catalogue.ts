@@ -1,4 +1,5 @@
 import {
+  builtinBehavior,
   type CatalogueSnapshot,
   compareVersions,
   type ResourceDef,
@@ -60,9 +61,11 @@ export function snapshotOf(options: {
   // In steps, so that a look-up, which every request makes, joins no strings.
   const found = new Map<string, Map<string, Map<string, Found>>>();
   const versions = new Map<string, Set<string>>();
-  const builtins = new Map<string, ResourceDef>();
+  const builtins = defs.filter(isBuiltin);
+  const builtinsByName = new Map(
+    builtins.map((def) => [`${def.group}/${def.resource}`, def] as const),
+  );
   for (const def of defs) {
-    if (def.custom === undefined) builtins.set(`${def.group}/${def.resource}`, def);
     for (const version of def.versions) {
       if (!version.served) continue;
       const ofVersion = within(within(found, def.group), version.version);
@@ -79,7 +82,8 @@ export function snapshotOf(options: {
     generation: options.generation,
     defs,
     find: (group, version, resource) => found.get(group)?.get(version)?.get(resource),
-    builtin: (group, resource) => builtins.get(`${group}/${resource}`),
+    builtins,
+    builtin: (group, resource) => builtinsByName.get(`${group}/${resource}`),
     groupVersions: (group) => ordered.get(group) ?? [],
     groups: () => groups,
   };
@@ -89,11 +93,13 @@ export function snapshotOf(options: {
 function withoutIntruders(defs: readonly ResourceDef[]): readonly ResourceDef[] {
   const reserved = new Set(
     defs
-      .filter(({ custom, versions }) => custom === undefined && versions.some((one) => one.served))
+      .filter((def) => isBuiltin(def) && def.versions.some((one) => one.served))
       .map(({ group }) => group),
   );
-  return defs.filter(({ custom, group }) => custom === undefined || !reserved.has(group));
+  return defs.filter((def) => isBuiltin(def) || !reserved.has(def.group));
 }
+
+const isBuiltin = ({ behavior }: ResourceDef) => behavior === builtinBehavior;
 
 /** Whether objects of two kinds could be stored under the same keys. */
 export function sharesKeys(prefix: string, other: string): boolean {

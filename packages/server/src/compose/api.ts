@@ -316,7 +316,7 @@ function createRegistry(options: {
       tokenVersion: `${dialect.group('meta')}/v1`,
       historyMs: config.compactionIntervalMs === 0 ? 300_000 : config.compactionIntervalMs,
       // A view's objects are those of the cache that it is a view of.
-      meter: def.custom?.viewOf === undefined ? options.metrics.cacheMeter(def) : undefined,
+      meter: def.viewOf === undefined ? options.metrics.cacheMeter(def) : undefined,
     });
   });
   const registry: Registry = {
@@ -342,19 +342,18 @@ function createRegistry(options: {
   return registry;
 }
 
-/** Objects of custom kinds are read in the form their definition gives them now. */
+/** The store as the watch cache of a kind reads it: in the form that readers see. */
 function storeFor(
   def: ResourceDef,
   { store, caches }: { readonly store: Store; readonly caches: CachePool },
 ): Store {
-  const whole = def.custom?.viewOf;
+  const whole = def.viewOf;
   if (whole !== undefined) return viewStore(def, { store, base: caches.of(whole) });
-  return def.custom === undefined
-    ? store
-    : mappedStore(store, {
-        read: (value, key) => reshapeStored(def, { key, value }),
-        isRead: (hint) => hint instanceof EntryHint && hint.form === def.storage,
-      });
+  if (!def.behavior.reshapesStored) return store;
+  return mappedStore(store, {
+    read: (value, key) => reshapeStored(def, { key, value }),
+    isRead: (hint) => hint instanceof EntryHint && hint.form === def.storage,
+  });
 }
 
 function definitionsDef(catalogue: Catalogue, dialect: Dialect): ResourceDef {

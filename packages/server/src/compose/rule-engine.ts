@@ -49,7 +49,7 @@ export const ruleEngineLoader: AdmissionPlugin = {
   isInternal: true,
   mutate: ({ target: { def }, operation }) => {
     if (loaded !== undefined || operation === 'DELETE') return undefined;
-    if (def.custom === undefined && !kindsWithRules.has(def.kind)) return undefined;
+    if (!def.behavior.hasSchemaRules && !kindsWithRules.has(def.kind)) return undefined;
     loading ??= load();
     return loading;
   },

@@ -220,9 +220,8 @@ function hasOwnKeys(crd: Crd, catalogue: Catalogue): boolean {
   const { group, names } = crd.spec;
   if (crd.metadata.name !== `${names.plural}.${group}`) return false;
   const prefix = customPrefix(crd);
-  return catalogue
-    .snapshot()
-    .defs.every((def) => def.custom !== undefined || !sharesKeys(def.storage.prefix, prefix));
+  const { builtins } = catalogue.snapshot();
+  return builtins.every(({ storage }) => !sharesKeys(storage.prefix, prefix));
 }
 
 function isSameKind(one: Crd, other: Crd): boolean {

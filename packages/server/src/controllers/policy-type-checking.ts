@@ -4,7 +4,7 @@ import {
   loadKindTypes,
   type Type,
 } from '@wheelhouse/cel';
-import type { CatalogueSnapshot, ResourceDef, VersionDef } from '@wheelhouse/kinds';
+import type { CatalogueSnapshot, KindBehavior, ResourceDef, VersionDef } from '@wheelhouse/kinds';
 import {
   type ApiObject,
   apiVersionOf,
@@ -90,7 +90,7 @@ interface CheckedKind {
   readonly shown: string;
   readonly kind: string;
   readonly schema: Schema;
-  readonly custom: boolean;
+  readonly metadata: KindBehavior['metadataSchema'];
 }
 
 /** What a policy's expressions are checked with. */
@@ -107,8 +107,11 @@ async function checkTypes(checking: Checking): Promise<JsonObject> {
     loadExpressionChecker(),
     loadKindTypes(),
   ]);
-  const typeOf = ({ kind, schema, custom }: CheckedKind) =>
-    typeOfKind(schema, { name: kind, metadata: custom ? checking.metadata : undefined });
+  const typeOf = ({ kind, schema, metadata }: CheckedKind) =>
+    typeOfKind(schema, {
+      name: kind,
+      metadata: metadata === 'published' ? checking.metadata : undefined,
+    });
   const uses = usesOf(checking, typeOf);
   const check = (expression: string, fieldRef: string): JsonObject[] => {
     const warnings = uses.flatMap(({ shown, use }) => {
@@ -168,7 +171,7 @@ function paramsOf(spec: JsonObject, snapshot: CatalogueSnapshot): CheckedKind | 
 
 function checkedKind(def: ResourceDef, { version, schema }: VersionDef): CheckedKind {
   const shown = `${def.group}/${version}, Kind=${def.kind}`;
-  return { shown, kind: def.kind, schema, custom: def.custom !== undefined };
+  return { shown, kind: def.kind, schema, metadata: def.behavior.metadataSchema };
 }
 
 /** The kinds that a policy's rules name, in the order of their names. */

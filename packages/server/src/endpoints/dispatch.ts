@@ -25,9 +25,8 @@ export async function dispatch(admitted: Admitted): Promise<void> {
   if (found === undefined) throw noSuchPath();
   checkShape(info, found.def);
   const { warnings } = admitted;
-  // Custom kinds tell it even of sub-resources that they have not.
-  const isCustom = found.def.custom !== undefined;
-  if (isCustom) tellDeprecated(admitted, found.version, warnings);
+  const { deprecationWarning } = found.def.behavior.paths;
+  if (deprecationWarning === 'every path') tellDeprecated(admitted, found.version, warnings);
   const run = verbEndpoint({ info, method: exchange.method }, found);
   if (run === undefined) throw refusedMethod(info, found.def);
   const output = negotiateOutput(exchange, info, {
@@ -37,7 +36,7 @@ export async function dispatch(admitted: Admitted): Promise<void> {
       if (acrossNamespaces.has(info.verb)) checkListQuery(context, info.query);
     },
   });
-  if (!isCustom) tellDeprecated(admitted, found.version, warnings);
+  if (deprecationWarning === 'served paths') tellDeprecated(admitted, found.version, warnings);
   // Named one by one: a spread makes objects the engine takes for dictionaries, at every request.
   const call: ApiCall = {
     context,
@@ -62,9 +61,9 @@ export async function dispatch(admitted: Admitted): Promise<void> {
   await run(call);
 }
 
-/** Paths of custom kinds take any method, and say of those that mean nothing that they do not. */
+/** Paths that refuse by resource take any method, and name the verb that the kind lacks. */
 function refusedMethod({ verb }: RequestInfo, def: ResourceDef): StatusError {
-  if (def.custom === undefined || verb !== '') return methodNotAllowedOnPath();
+  if (def.behavior.paths.unservedVerb === 'by path' || verb !== '') return methodNotAllowedOnPath();
   return methodNotSupported(groupResourceOf(def), verb);
 }
 
@@ -85,12 +84,11 @@ function isNamespaceItself({ namespace, path }: RequestInfo, def: ResourceDef): 
 }
 
 /**
- * A namespaced kind has no named path outside a namespace, a cluster-scoped one none inside. Of a
- * namespaced custom kind there is nothing outside, but to look at all of them.
+ * A namespaced kind has no named path outside a namespace, a cluster-scoped one none inside.
  */
 function checkShape(info: RequestInfo, def: ResourceDef): void {
   const isNamespaced = def.scope === 'Namespaced';
-  if (isNamespaced && info.namespace === '' && def.custom !== undefined) {
+  if (isNamespaced && info.namespace === '' && def.behavior.paths.acrossNamespaces === 'reads') {
     if (!acrossNamespaces.has(info.verb)) throw noSuchPath();
   }
   if (!isNamespaced && info.namespace !== '' && !isNamespaceItself(info, def)) throw noSuchPath();

@@ -10,6 +10,7 @@ import type { FoundPaths } from '@wheelhouse/schema';
 import { describe, describeKind } from '@wheelhouse/structured-merge';
 import { sendEntry } from '../answer/respond.ts';
 import { shapeObject } from '../answer/shape-object.ts';
+import type { Target } from '../registry/contract.ts';
 import { updateObject } from '../registry/update.ts';
 import { type PatchOptions, parsePatchOptions } from '../request/options.ts';
 import {
@@ -88,8 +89,8 @@ function shapeApplied(
     return cloneJson(merged);
   }
   // What is undefined counts as absent to a typed decoder, and leaves the object a quick one.
-  if (call.target.version.decode !== undefined) delete merged.metadata.managedFields;
-  else (merged.metadata as JsonObject)['managedFields'] = undefined;
+  if (isTyped(call.target)) (merged.metadata as JsonObject)['managedFields'] = undefined;
+  else delete merged.metadata.managedFields;
   const complaints = new Complaints();
   const fail = (message: string) =>
     badRequest(
@@ -101,6 +102,9 @@ function shapeApplied(
   return object;
 }
 
+/** Whether decoding makes a new object, so that what is decoded may be shared with others. */
+const isTyped = ({ def }: Target) => def.behavior.bodies === 'typed';
+
 /** What an apply makes of the live object, owners included, as often as it is asked. */
 export function applierFor(
   call: ApiCall,
@@ -111,12 +115,11 @@ export function applierFor(
   const { target } = call;
   const { force, fieldValidation, pace } = options;
   const manager = options.fieldManager as string;
-  // A custom kind's decoder works in place, and what is merged shares parts with the body.
   const onUndeclared =
     fieldValidation === 'Strict'
       ? (undeclared: FoundPaths) => refuseUndeclared(value, { repeated, undeclared })
       : undefined;
-  const patchOf = () => (target.version.decode === undefined ? value : cloneJson(value));
+  const patchOf = () => (isTyped(target) ? value : cloneJson(value));
   return (live) => {
     const nowMs = registry.clock.now();
     const apply = { target, live, patch: patchOf(), manager, force, nowMs, onUndeclared, pace };
@@ -140,7 +143,7 @@ function applyWrite(
     target: call.target,
     context,
     transform: applierFor(call, patch.body, { ...patch.options, pace }),
-    ...(call.target.version.decode === undefined ? { base: 'shared' } : {}),
+    ...(isTyped(call.target) ? { base: 'shared' } : {}),
     record: false,
     onAbsent: call.target.subresource === '' ? 'create' : 'refuse',
     beforeCreate: () => authorizeCreate(call),

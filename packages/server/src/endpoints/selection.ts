@@ -129,7 +129,7 @@ function storedLabel(target: Offering, label: string): string {
   const { def, version } = target;
   if (label === nameLabel) return label;
   const own = offeredLabels(def, version);
-  const isPlain = own.size === 0 && def.custom === undefined;
+  const isPlain = own.size === 0 && def.behavior.selectableFields === 'stored';
   if (label === namespaceLabel && (isPlain || def.scope === 'Namespaced')) return label;
   const stored = own.get(label);
   if (stored !== undefined) return stored;
@@ -148,7 +148,7 @@ function offeredLabels(def: ResourceDef, version: VersionDef): ReadonlyMap<strin
   if (labels !== undefined && Object.hasOwn(labels, version.version)) {
     return new Map(Object.entries(labels[version.version] ?? {}));
   }
-  if (def.custom !== undefined) return new Map();
+  if (def.behavior.selectableFields === 'declared') return new Map();
   return new Map(storedLabels(def.storage).map((label) => [label, label]));
 }
 

@@ -84,7 +84,9 @@ export function verbEndpoint(
   if (subresource !== '') {
     const found = subresourcesOf(def, version.version).find(({ name }) => name === subresource);
     if (found === undefined) {
-      throw def.custom === undefined ? noSuchPath() : notFound(groupResourceOf(def), info.name);
+      throw def.behavior.paths.unknownSubresource === 'path'
+        ? noSuchPath()
+        : notFound(groupResourceOf(def), info.name);
     }
     const allowed: readonly string[] = found.verbs;
     if (!allowed.includes(verb) && !isProxied) return undefined;

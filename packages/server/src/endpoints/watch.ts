@@ -110,7 +110,7 @@ function watchedCache({ context, target }: ApiCall): MaybePromise<ResourceCache>
   const { caches } = context.registry;
   const { def, version } = target;
   const cache = caches.of(def);
-  if (def.custom?.converter === undefined) return cache;
+  if (def.behavior.converter === undefined) return cache;
   return whenLoaded(cache).then(() => caches.of(watchedKind(def, version)));
 }
 

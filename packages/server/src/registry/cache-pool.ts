@@ -44,13 +44,13 @@ export function createCachePool(
       if (slots.get(keyOf(def))?.cache === cache) slots.delete(keyOf(def));
     });
     const after = () => (successors.has(def) && !closed ? of(def) : undefined);
-    const lasting = def.custom === undefined ? cache : lastingCache(cache, after);
+    const lasting = def.behavior.lifetime === 'server' ? cache : lastingCache(cache, after);
     slots.set(keyOf(def), { cache, lasting });
     return lasting;
   };
   /** A view of a retired kind is as retired, whether anybody had opened it or not. */
   const retiredView = (view: ResourceDef) => {
-    const whole = view.custom?.viewOf;
+    const whole = view.viewOf;
     const retired = whole === undefined ? undefined : successors.get(whole);
     if (retired?.next === undefined) return retired;
     return { next: sameView(view, retired.next) };
@@ -66,7 +66,7 @@ export function createCachePool(
     drop(def, successor) {
       dropOne(def, successor);
       for (const key of [...slots.keys()]) {
-        if (typeof key === 'string' || key.custom?.viewOf !== def) continue;
+        if (typeof key === 'string' || key.viewOf !== def) continue;
         dropOne(key, successor === undefined ? undefined : sameView(key, successor));
       }
     },
@@ -108,7 +108,7 @@ function lastingCache(cache: ResourceCache, after: () => ResourceCache | undefin
 
 /** Built-in kinds of the same objects share a cache; a custom kind that changes gets a new one. */
 function keyOf(def: ResourceDef): ResourceDef | string {
-  return def.custom === undefined ? def.storage.prefix : def;
+  return def.behavior.lifetime === 'server' ? def.storage.prefix : def;
 }
 
 /** The view of the same version as the kind is now; undefined where it has none such. */
@@ -120,7 +120,8 @@ function sameView(view: ResourceDef, next: ResourceDef): ResourceDef | undefined
 /** What a request of a changed kind goes on with, if its objects' stored form is still the same. */
 function replacement(def: ResourceDef, next: ResourceDef | undefined): ResourceDef {
   if (next === undefined) throw noSuchPath();
-  const isAlike = (next.custom?.converter === undefined) === (def.custom?.converter === undefined);
+  const isAlike =
+    (next.behavior.converter === undefined) === (def.behavior.converter === undefined);
   if (isAlike && next.storage.apiVersion === def.storage.apiVersion) return next;
   throw serviceUnavailable(`${def.resource}.${def.group} has changed: please try again`);
 }

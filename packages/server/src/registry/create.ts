@@ -98,8 +98,8 @@ export async function insertObject(
   fillSystemFields(object, nowMs);
   dropDuplicateOwners(object, { warn: context.warn, after: 'admission' });
   const { def, version } = target;
-  // Custom kinds are judged in the request's version, as upstream.
-  const stored = def.custom === undefined ? toStorage(def, version, object) : object;
+  const stored =
+    def.behavior.judgedIn === 'stored version' ? toStorage(def, version, object) : object;
   const strategyContext = strategyContextOf(target, context, nowMs);
   const allocation = def.strategy.allocate?.(strategyContext, stored, undefined);
   return settling(allocation, 0, async () => {

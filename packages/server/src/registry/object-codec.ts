@@ -97,7 +97,7 @@ export function reshapeStored(
   if (!isObject(object)) throw new Error('the stored value is no object');
   // What only somebody outside could convert stays what it is, and is converted when it is asked for.
   const { storage } = def;
-  if (def.custom?.converter === undefined) object.apiVersion = storage.apiVersion;
+  if (def.behavior.converter === undefined) object.apiVersion = storage.apiVersion;
   else if (object.apiVersion !== storage.apiVersion) mixed.add(def);
   object.kind = storage.kind;
   // A version that is no more has no schema, but all have the metadata of one that is.
@@ -152,7 +152,7 @@ export function entryOf(def: ResourceDef, record: StoredRecord | undefined): Ent
   const { modRevision, createRevision } = record;
   const problem = problemOf({ ...record, revision: modRevision });
   if (problem !== undefined) throw corruptObject({ storeKey: record.key, problem });
-  const value = def.custom === undefined ? record.value : reshapeStored(def, record);
+  const value = def.behavior.reshapesStored ? reshapeStored(def, record) : record.value;
   const object = parseWrittenJson(value) as ApiObject;
   return makeEntry({
     key: record.key.slice(def.storage.prefix.length),

@@ -28,10 +28,11 @@ export function storedForm(def: ResourceDef, object: ApiObject): MaybePromise<St
   return { value, shown: value, object: stored, index: indexOf(def.storage, stored) };
 }
 
-/** A custom object that nobody outside converts, made what is stored in place. */
+/** An object that was judged in the request's version, converted in place to the stored one. */
 export function inStoredVersion(def: ResourceDef, object: ApiObject): ApiObject {
+  if (def.behavior.judgedIn === 'stored version') return object;
   const version = versionNamed(def, object.apiVersion);
-  if (def.custom === undefined || version === undefined) return object;
+  if (version === undefined) return object;
   return servesStoredForm(def, version) ? object : toStorage(def, version, object);
 }
 
@@ -47,13 +48,13 @@ async function convertedForm(def: ResourceDef, object: ApiObject): Promise<Store
 /** Entries whose stored value is known to be what their definition makes of it now. */
 const present = new WeakSet<Entry>();
 
-/** Says of a custom object's entry that its value has just been stored in the form it is shown in. */
+/** Records that the value of an entry has just been stored in the form that readers see. */
 export function rememberPresent(def: ResourceDef, entry: Entry): void {
-  if (def.custom !== undefined) present.add(entry);
+  if (def.behavior.reshapesStored) present.add(entry);
 }
 
 /**
- * Whether a custom object is stored in another form than its definition gives it now: an earlier
+ * Whether an object is stored in another form than its definition gives it now: an earlier
  * version, or without defaults that came later. The store is asked once for each entry at most.
  */
 export async function isOutdated(

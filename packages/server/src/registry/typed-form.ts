@@ -13,7 +13,7 @@ export function typedForm(
   { origin }: WriteContext,
   object: ApiObject,
 ): ApiObject {
-  if (origin !== 'server' || def.custom !== undefined) return object;
+  if (origin !== 'server' || def.behavior.serverObjects === 'bare') return object;
   try {
     return decodeTyped(version.schema)(object) as ApiObject;
   } catch (error) {

@@ -218,8 +218,7 @@ async function attemptUpdate(
   // Neither is changed from here on, so one decoded form serves as both where they are the same.
   const found = liveIn(target, { current, held });
   const live = found instanceof Promise ? await found : found;
-  // Custom kinds are judged in the request's version, as upstream.
-  const isJudgedAsSent = def.custom !== undefined;
+  const isJudgedAsSent = def.behavior.judgedIn === 'request version';
   const old = isJudgedAsSent ? live : held;
   if (pace?.over) await pace.pause();
   const base = request.base === 'shared' ? live : cloneJson(live);
@@ -318,7 +317,7 @@ function liveIn(
   { current, held }: { current: Entry; held: ApiObject },
 ): MaybePromise<ApiObject> {
   if (needsConversion(def, version, current)) return shownObject({ def, version }, current);
-  if (def.custom?.converter !== undefined || servesStoredForm(def, version)) return held;
+  if (def.behavior.converter !== undefined || servesStoredForm(def, version)) return held;
   return fromStorage(def, version, decodeEntry(current));
 }
 
@@ -332,7 +331,7 @@ function storedObject(
   { current, stored }: { current: Entry; stored: ApiObject },
 ): MaybePromise<ApiObject> {
   const { def } = target;
-  if (def.custom?.converter === undefined) return inStoredVersion(def, stored);
+  if (def.behavior.converter === undefined) return inStoredVersion(def, stored);
   if (isFinalized(def.strategy, stored)) return stored;
   const isOwn = apiVersionOfEntry(def, current) === stored.apiVersion;
   if (isOwn && context.origin === 'server') return stored;
@@ -378,11 +377,11 @@ function isStale(
   { def, context, current }: { def: ResourceDef; context: WriteContext; current: Entry },
 ): Promise<boolean> | false {
   if (context.dryRun) return false;
-  if (def.custom !== undefined) return isCustomStale(registry, { def, current });
+  if (def.behavior.reshapesStored) return isStaleOrOutdated(registry, { def, current });
   return registry.isStale?.(def.storage.prefix + current.key) ?? false;
 }
 
-async function isCustomStale(
+async function isStaleOrOutdated(
   registry: Registry,
   { def, current }: { def: ResourceDef; current: Entry },
 ): Promise<boolean> {

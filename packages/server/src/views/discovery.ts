@@ -83,22 +83,6 @@ function servedIn(
     .sort((one, other) => (one.resource < other.resource ? -1 : 1));
 }
 
-/** In order, but for custom kinds, whose list upstream has in one of its own. */
-function verbsOf({ verbs, custom }: ResourceDef): string[] {
-  return custom === undefined ? [...verbs].sort() : [...customVerbs];
-}
-
-const customVerbs: readonly ApiVerb[] = [
-  'delete',
-  'deletecollection',
-  'get',
-  'list',
-  'patch',
-  'create',
-  'update',
-  'watch',
-];
-
 function resourceEntry(
   def: ResourceDef,
   { hashes }: { readonly hashes?: 'left-out' | undefined },
@@ -109,7 +93,7 @@ function resourceEntry(
     singularName: def.singular,
     namespaced: def.scope === 'Namespaced',
     kind: def.kind,
-    verbs: verbsOf(def),
+    verbs: def.behavior.documents.verbs(def.verbs),
     ...(def.shortNames.length === 0 ? {} : { shortNames: [...def.shortNames] }),
     ...(def.categories.length === 0 ? {} : { categories: [...def.categories] }),
     ...(hash === '' ? {} : { storageVersionHash: hash }),
@@ -139,10 +123,11 @@ function storageHash(def: ResourceDef): string {
   const isStored = isListed && def.isComputed !== true;
   if (!isStored) return '';
   const { apiVersion, kind } = def.storage;
-  // Custom kinds tell it while clients can ask for that version.
-  const isTold = ({ version, served }: VersionDef) =>
+  const servesStored = ({ version, served }: VersionDef) =>
     served && apiVersionOf({ group: def.group, version }) === apiVersion;
-  if (def.custom !== undefined && !def.versions.some(isTold)) return '';
+  const isPublished =
+    def.behavior.documents.storageHash === 'always' || def.versions.some(servesStored);
+  if (!isPublished) return '';
   const qualified = apiVersion.includes('/') ? apiVersion : `/${apiVersion}`;
   return digest(`${qualified}/${kind}`);
 }
@@ -199,7 +184,7 @@ function aggregatedResource(def: ResourceDef, version: string): JsonObject {
     responseKind: { group: def.group, version, kind: def.kind },
     scope: def.scope === 'Namespaced' ? 'Namespaced' : 'Cluster',
     singularResource: def.singular,
-    verbs: verbsOf(def),
+    verbs: def.behavior.documents.verbs(def.verbs),
     ...(def.shortNames.length === 0 ? {} : { shortNames: [...def.shortNames] }),
     ...(def.categories.length === 0 ? {} : { categories: [...def.categories] }),
     ...(subresources.length === 0 ? {} : { subresources }),

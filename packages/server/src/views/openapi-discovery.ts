@@ -24,7 +24,7 @@ export function groupTag(dialect: Dialect, group: string): string {
 
 /** Whether a group is the server's own, not of custom kinds alone. */
 export function isBuiltIn(snapshot: CatalogueSnapshot, group: string): boolean {
-  return snapshot.defs.some((def) => def.group === group && def.custom === undefined);
+  return snapshot.builtins.some((def) => def.group === group);
 }
 
 /** What a server answers beside its objects: the two last are there where it issues tokens. */

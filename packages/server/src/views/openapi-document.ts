@@ -89,15 +89,15 @@ export function servedAt(
   });
 }
 
-/**
- * Begins a document.
- * @param options.custom it is of custom kinds alone
- */
+/** The API that a document describes: the server's own, or one that definitions declare. */
+export type DescribedApi = 'own' | 'defined';
+
+/** Begins a document. */
 export function openApiBuilder(
   source: OpenApiSource,
-  options: { form: OpenApiForm; operations: OperationForm; custom: boolean },
+  options: { form: OpenApiForm; operations: OperationForm; api: DescribedApi },
 ): OpenApiBuilder {
-  const { form, operations, custom } = options;
+  const { form, operations, api } = options;
   const { dialect, snapshot, enums, descriptions } = source;
   const paths = new Map<string, Record<string, string>>();
   const routes = new Map<string, { route: Route; parts: OperationParts }[]>();
@@ -145,7 +145,7 @@ export function openApiBuilder(
       // A map's iteration reaches what is added on the way: the definitions' own references. No
       // custom kind takes the place of a built-in type of the same name.
       for (const [name, schema] of types) {
-        const kinds = kindsOf(dialect, { schema, custom });
+        const kinds = kindsOf(dialect, { schema, api });
         const more = { ...(kinds.length === 0 ? {} : kindJson(...kinds)), ...unionJson(schema) };
         definitions.set(name, definitionText(context, schema, more));
         yield;
@@ -223,7 +223,9 @@ function routeSchema(
   if (schema === 'text') return '{"type":"string"}';
   if ('type' in schema) return typeRefText(context, schema.type);
   const { def, list } = schema;
-  if (def.custom !== undefined) return customRef(context, definitions, { def, list, at });
+  if (def.behavior.documents.schemas === 'own definition') {
+    return customRef(context, definitions, { def, list, at });
+  }
   const own = def.versions.find((one) => one.version === at.version)?.schema;
   if (own === undefined) return '{}';
   if (!list) return schemaText(context, own);
@@ -326,7 +328,7 @@ const everywhere = new Set(['meta.v1.DeleteOptions', 'meta.v1.WatchEvent']);
 
 function kindsOf(
   dialect: Dialect,
-  { schema, custom }: { readonly schema: Schema; readonly custom: boolean },
+  { schema, api }: { readonly schema: Schema; readonly api: DescribedApi },
 ): readonly GroupVersionKind[] {
   const { typeName } = schema;
   const hasKind = schema.properties?.has('kind') === true && schema.properties.has('apiVersion');
@@ -338,7 +340,7 @@ function kindsOf(
     return [{ group: facts === 'meta' ? '' : groupOfFacts(dialect, facts), version, kind: name }];
   }
   const all = knownGroupVersions(dialect);
-  const outside = custom ? clientless.map((stem) => dialect.group(stem)) : [];
+  const outside = api === 'defined' ? clientless.map((stem) => dialect.group(stem)) : [];
   return all.filter((at) => !outside.includes(at.group)).map((at) => ({ ...at, kind: name }));
 }
 

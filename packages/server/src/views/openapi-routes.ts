@@ -61,7 +61,6 @@ const watchEvent: RouteSchema = { type: 'meta.v1.WatchEvent' };
 const statuses = {
   post: [200, 201, 202],
   put: [200, 201],
-  patch: [200, 201],
   delete: [200, 202],
 } as const;
 
@@ -74,7 +73,7 @@ export function routesOf(dialect: Dialect, def: ResourceDef, version: VersionDef
     ...collectionRoutes(place),
     ...objectRoutes(place),
     ...subresourcesOf(def, version.version).flatMap((sub) => subresourceRoutes(place, sub)),
-    ...(def.custom === undefined ? watchRoutes(place) : []),
+    ...(def.behavior.documents.listsWatchPaths ? watchRoutes(place) : []),
   ];
 }
 
@@ -98,7 +97,7 @@ function ownKind({ def, version }: Place): GroupVersionKind {
 
 function mediaTypes({ dialect, def }: Place): readonly string[] {
   const plain = ['application/json', 'application/yaml'];
-  return def.custom === undefined ? [...plain, dialect.protobufMediaType] : plain;
+  return def.behavior.offersProtobuf ? [...plain, dialect.protobufMediaType] : plain;
 }
 
 function listTypes(place: Place): readonly string[] {
@@ -106,18 +105,15 @@ function listTypes(place: Place): readonly string[] {
   const streams = ['application/json', dialect.protobufMediaType].map(
     (one) => `${one};stream=watch`,
   );
-  return def.custom === undefined ? [...mediaTypes(place), ...streams] : mediaTypes(place);
+  const { listsStreams } = def.behavior.documents;
+  return listsStreams ? [...mediaTypes(place), ...streams] : mediaTypes(place);
 }
 
-const anything = ['*/*'];
-const jsonOrYaml = ['application/json', 'application/yaml'];
-
-function bodyTypes({ def }: Place): readonly string[] {
-  return def.custom === undefined ? anything : jsonOrYaml;
-}
+const bodyTypes = ({ def }: Place) => def.behavior.documents.bodyTypes;
 
 function patchTypes({ def }: Place): readonly string[] {
-  const strategic = def.custom === undefined ? ['application/strategic-merge-patch+json'] : [];
+  const { offersStrategicMerge } = def.behavior;
+  const strategic = offersStrategicMerge ? ['application/strategic-merge-patch+json'] : [];
   return [
     'application/json-patch+json',
     'application/merge-patch+json',
@@ -164,7 +160,7 @@ function collectionRoutes(place: Place): Route[] {
       method: 'delete',
       action: 'deletecollection',
       takes: bodyTypes(place),
-      ...(def.custom === undefined
+      ...(def.behavior.documents.collectionDeletion === 'as deletion'
         ? { query: routeParameters.deletecollection, body: deleteOptions(place) }
         : { query: routeParameters.list }),
       responses: [[200, status]],
@@ -201,12 +197,11 @@ function writing(
   };
 }
 
-/** Patches create objects of custom kinds as well, which their documents do not tell. */
 function statusesOf(
   { def }: Place,
   action: 'post' | 'put' | 'patch',
 ): readonly (200 | 201 | 202)[] {
-  return def.custom !== undefined && action === 'patch' ? [200] : statuses[action];
+  return action === 'patch' ? def.behavior.documents.patchStatuses : statuses[action];
 }
 
 function objectRoutes(place: Place): Route[] {
@@ -255,7 +250,7 @@ function readWriteRoutes(
     method: 'get',
     action: 'get',
     takes: bodyTypes(place),
-    query: place.def.custom === undefined ? [] : ['resourceVersion'],
+    query: place.def.behavior.documents.readQuery,
     responses: [[200, own]],
     produces: mediaTypes(place),
     operationId: operationId(place, 'read', rest),
@@ -287,7 +282,8 @@ const streams = new Set(['attach', 'exec', 'portforward', 'proxy']);
 
 function subresourceRoutes(place: Place, sub: SubresourceDef): Route[] {
   const path = `${collectionPath(place)}/{name}/${sub.name}`;
-  const kind = (place.def.custom === undefined ? sub.kind : undefined) ?? ownKind(place);
+  const { subresourceKind } = place.def.behavior.documents;
+  const kind = (subresourceKind === 'of the subresource' && sub.kind) || ownKind(place);
   if (streams.has(sub.name)) return connectRoutes(place, sub, { path, kind });
   const rest = capitalised(sub.name);
   const isText = sub.name === 'log';
@@ -354,7 +350,7 @@ function schemaOfKind(place: Place, sub: SubresourceDef): RouteSchema {
   return type === undefined ? { def, list: false } : { type };
 }
 
-/** The old way to watch, `/api/v1/watch/…`; custom kinds are watched through lists alone. */
+/** The old way to watch, `/api/v1/watch/…`, deprecated in favor of lists with `watch`. */
 function watchRoutes(place: Place): Route[] {
   const { def, root } = place;
   if (!def.verbs.includes('watch')) return [];

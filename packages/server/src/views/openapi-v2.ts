@@ -10,7 +10,7 @@ import { queryParametersText } from './openapi-parameters.ts';
  */
 export function* openApiV2(source: OpenApiSource): Generator<void, string> {
   const { snapshot, dialect, release } = source;
-  const builder = openApiBuilder(source, { form: 'v2', operations, custom: false });
+  const builder = openApiBuilder(source, { form: 'v2', operations, api: 'own' });
   for (const path of rootDiscovery(source)) builder.addDiscovery(path);
   for (const group of snapshot.groups()) {
     for (const version of snapshot.groupVersions(group)) {

@@ -4,6 +4,7 @@ import { apiVersionOf, inOnePiece, type JsonObject } from '@wheelhouse/machinery
 import { objectText } from './json-text.ts';
 import { isBuiltIn, rootDiscovery } from './openapi-discovery.ts';
 import {
+  type DescribedApi,
   type OpenApiBuilder,
   type OpenApiSource,
   type OperationForm,
@@ -27,36 +28,37 @@ export function openApiV3Places(source: OpenApiSource): DocumentPlace[] {
   const roots = rootDiscovery(source).map((path) => ({
     name: path.path.slice(1),
     defs: [],
-    make: () => documentOf(source, { custom: false, fill: (to) => to.addDiscovery(path) }),
+    make: () => documentOf(source, { api: 'own', fill: (to) => to.addDiscovery(path) }),
   }));
   const versions = snapshot.groups().flatMap((group) => {
     const defs = snapshot.defs.filter((def) => def.group === group);
-    const custom = !isBuiltIn(snapshot, group);
+    const api = isBuiltIn(snapshot, group) ? 'own' : 'defined';
     return snapshot.groupVersions(group).map((version) => ({
       name: `${group === '' ? 'api' : 'apis'}/${apiVersionOf({ group, version })}`,
       defs,
-      make: () => documentOf(source, { custom, fill: (to) => to.add({ group, version }) }),
+      make: () => documentOf(source, { api, fill: (to) => to.add({ group, version }) }),
     }));
   });
   return [...roots, ...versions];
 }
 
-/** Upstream makes the documents of custom kinds elsewhere, and they say less. */
+/** Documents of APIs that definitions declare omit what the reference leaves out of theirs. */
 function documentOf(
   source: OpenApiSource,
-  { custom, fill }: { readonly custom: boolean; readonly fill: (to: OpenApiBuilder) => void },
+  { api, fill }: { readonly api: DescribedApi; readonly fill: (to: OpenApiBuilder) => void },
 ): string {
-  const builder = openApiBuilder(source, { form: 'v3', operations, custom });
+  const builder = openApiBuilder(source, { form: 'v3', operations, api });
   fill(builder);
   const { productName } = source.dialect;
   const { paths, definitions } = inOnePiece(builder.finish());
-  const securitySchemes = custom
-    ? undefined
-    : { BearerToken: { type: 'apiKey', in: 'header', name: 'authorization' } };
+  const securitySchemes =
+    api === 'defined'
+      ? undefined
+      : { BearerToken: { type: 'apiKey', in: 'header', name: 'authorization' } };
   return objectText({
     openapi: '"3.0.0"',
     info: jsonText(
-      custom
+      api === 'defined'
         ? { title: `${productName} CRD Swagger`, version: 'v0.1.0' }
         : { title: productName, version: source.release },
     ),

@@ -36,7 +36,7 @@ export function convertTo(
   if (copy.apiVersion === apiVersion) return copy;
   const { storage } = def;
   if (copy.kind !== def.kind && copy.kind !== storage.kind) return copy;
-  const converter = def.custom?.converter;
+  const converter = def.behavior.converter;
   if (converter !== undefined) {
     return converter.convert([copy], apiVersion).then(([made]) => made as ApiObject, asInternal);
   }

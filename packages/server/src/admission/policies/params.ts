@@ -38,7 +38,7 @@ export async function paramsOf(
   const namespace = namespaceOf(served, paramRef.namespace, at.namespace);
   const { name, selector, onNone } = paramRef;
   const cache = at.tools.caches.of(served.def);
-  const isConverted = served.def.custom?.converter !== undefined;
+  const isConverted = served.def.behavior.converter !== undefined;
   const isChosen = (labels: EntryIndex['labels']) =>
     selector === undefined || selector.matches(labels);
   let found: readonly Entry[];

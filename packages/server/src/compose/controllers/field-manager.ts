@@ -132,9 +132,9 @@ function formAt(
   snapshot: () => CatalogueSnapshot,
 ): Form | undefined {
   const own = formOf(def, apiVersion);
-  if (own !== undefined || def.custom !== undefined) return own;
-  for (const other of snapshot().defs) {
-    if (other.custom !== undefined || other.storage.prefix !== def.storage.prefix) continue;
+  if (own !== undefined) return own;
+  for (const other of snapshot().builtins) {
+    if (other.storage.prefix !== def.storage.prefix) continue;
     const found = formOf(other, apiVersion);
     if (found !== undefined) return found;
   }
@@ -148,11 +148,11 @@ function formOf(def: ResourceDef, apiVersion: string): Form | undefined {
 }
 
 /**
- * A custom kind's object keeps what the other version does not know, as upstream: it then does not fit
- * that version, and who owned what in it is lost.
+ * The object as another form shows it. Where the kind keeps all fields, the object may not fit that
+ * version; what its managers owned there is then lost.
  */
 function convert(object: JsonObject, { from, to }: { from: Form; to: Form }): JsonObject {
-  if (to.def.custom !== undefined) {
+  if (to.def.behavior.ownership.conversionKeeps === 'all fields') {
     const { group } = to.def;
     return {
       ...cloneJson(object),
@@ -184,8 +184,7 @@ function resetFilter(
   const reset = def.strategy.resetFields?.[subresource];
   if (reset === undefined || reset.length === 0) return {};
   const filter: FieldFilter = { exclude: setOfFields(reset) };
-  if (def.custom === undefined) return { filterFor: () => filter };
-  // Upstream tells it of the request's own version alone.
+  if (def.behavior.ownership.resetsIn === 'every version') return { filterFor: () => filter };
   const own = apiVersionOf({ group: def.group, version });
   return { filterFor: (apiVersion) => (apiVersion === own ? filter : undefined) };
 }

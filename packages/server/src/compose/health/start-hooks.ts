@@ -149,9 +149,9 @@ async function announced({ lease, config }: StartHookOptions): Promise<void> {
 
 /** Resolves when the objects that configure admission have been read. */
 async function admissionReady({ api, dialect }: StartHookOptions): Promise<void> {
-  const snapshot = api.catalogue.snapshot();
+  const { builtins } = api.catalogue.snapshot();
   const group = dialect.group('admissionregistration');
-  const defs = snapshot.defs.filter((def) => def.custom === undefined && def.group === group);
+  const defs = builtins.filter((def) => def.group === group);
   await Promise.all(defs.map((def) => api.registry.caches.of(def).ready()));
 }
 

@@ -106,17 +106,18 @@ class Registrar {
   #wanted(): ReadonlyMap<string, Wanted> {
     const { catalogue, dialect, apiServices } = this.#options;
     const snapshot = catalogue.snapshot();
-    const custom = new Set(snapshot.defs.filter(({ custom }) => custom).map(({ group }) => group));
+    const isServed = ({ versions }: ResourceDef) => versions.some(({ served }) => served);
+    const own = new Set(snapshot.builtins.filter(isServed).map(({ group }) => group));
     const builtin = prioritiesOf(dialect);
     const wanted = new Map<string, Wanted>();
     for (const group of snapshot.groups()) {
       // The group of these objects themselves is not among those registered.
       if (group === apiServices.group) continue;
       for (const version of snapshot.groupVersions(group)) {
-        const priority = custom.has(group) ? customPriority : builtin(group, version);
+        const priority = own.has(group) ? builtin(group, version) : customPriority;
         if (priority === undefined) continue;
         const spec = { ...(group === '' ? {} : { group }), version, ...priority };
-        const keeper = custom.has(group) ? 'true' : 'onstart';
+        const keeper = own.has(group) ? 'onstart' : 'true';
         wanted.set(`${version}.${group}`, { spec, keeper });
       }
     }

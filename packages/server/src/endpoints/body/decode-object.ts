@@ -35,8 +35,8 @@ export async function decodeBody(call: ApiCall): Promise<DecodedBody> {
   const { context, exchange, target } = call;
   const { dialect, encodings } = context;
   const served = encodings.of(target.def);
-  const { version } = target;
-  const schema = version.decode === undefined ? version.schema : undefined;
+  const { def, version } = target;
+  const schema = def.behavior.bodies === 'typed' ? version.schema : undefined;
   const decode = decoderFor(exchange.header('content-type'), {
     served,
     dialect,
@@ -108,9 +108,10 @@ export function decodeObject(
   const { target } = call;
   const value = objectOf(target, body);
   const fail = (message: string) => cannotHandle(target, value, message);
-  const isCustom = target.def.custom !== undefined;
-  if (isCustom && body.cbor?.misfit !== undefined) throw fail(body.cbor.misfit);
-  checkKind(call, value, body);
+  const isTyped = target.def.behavior.bodies === 'typed';
+  if (!isTyped && body.cbor?.misfit !== undefined) throw fail(body.cbor.misfit);
+  if (isTyped) checkStatedType(call, value, body);
+  else checkExactType(target, value, body);
   if (body.cbor?.misfit !== undefined) throw fail(body.cbor.misfit);
   const complaints = new Complaints();
   complaints.repeated(body.repeated);
@@ -118,7 +119,7 @@ export function decodeObject(
   for (const path of body.duplicates) complaints.duplicate(path);
   const source = body.yaml === true ? 'patched' : 'text';
   const object = shapeObject(target, value, { complaints, fail, source });
-  if (target.version.decode === undefined) complaints.inTypedOrder(body.bytes);
+  if (isTyped) complaints.inTypedOrder(body.bytes);
   object.apiVersion = expectedVersion(target);
   object.kind = target.def.kind;
   reportComplaints(call, { complaints, fieldValidation, fail });
@@ -184,41 +185,46 @@ function statedType(value: JsonObject): { readonly apiVersion: string; readonly 
   return stated;
 }
 
-/** The same as a custom kind's own decoder reads it. */
+/** The same as an unstructured decoder reads it. */
 const exactType = (value: JsonObject) => ({
   apiVersion: shownApiVersion(textOf(value.apiVersion)),
   kind: textOf(value.kind),
 });
 
-/** The body's own apiVersion and kind, where given, must be the endpoint's (API-7). */
-function checkKind(call: ApiCall, value: JsonObject, body: DecodedBody): void {
+/** The apiVersion and kind of a typed body, where it states them, must be the endpoint's (API-7). */
+function checkStatedType(call: ApiCall, value: JsonObject, body: DecodedBody): void {
   const { target } = call;
-  const expected = expectedVersion(target);
-  const isCustom = target.def.custom !== undefined;
-  const isExact = isCustom || body.cbor !== undefined;
-  const { kind, apiVersion } = isExact ? exactType(value) : statedType(value);
-  if (isCustom && kind === '') {
+  const { kind, apiVersion } = body.cbor === undefined ? statedType(value) : exactType(value);
+  const isKindOther = kind !== '' && kind !== target.def.kind;
+  const isVersionOther = apiVersion !== '' && apiVersion !== expectedVersion(target);
+  const why = isKindOther || isVersionOther ? misfitKind(call, value) : undefined;
+  if (why !== undefined) throw cannotHandle(target, value, why);
+  if (isVersionOther) throw otherVersion(target, apiVersion);
+}
+
+/** An unstructured body must state the endpoint's apiVersion and kind (API-7). */
+function checkExactType(target: Target, value: JsonObject, body: DecodedBody): void {
+  const { kind, apiVersion } = exactType(value);
+  if (kind === '') {
     throw unrecognized(target, body.bytes, `Object 'Kind' is missing in '${wholeText(body)}'`);
   }
-  if (isCustom && apiVersion === '' && body.cbor !== undefined) {
+  if (apiVersion === '' && body.cbor !== undefined) {
     throw badRequest(
       `${kind} in version "" cannot be handled as a ${target.def.kind}: ` +
         `Object 'apiVersion' is missing in '${wholeText(body)}'`,
     );
   }
-  const isKindOther = kind !== '' && kind !== target.def.kind && !isCustom;
-  const isVersionOther = apiVersion !== '' && apiVersion !== expected;
-  const why = isCustom || !(isKindOther || isVersionOther) ? undefined : misfitKind(call, value);
-  if (why !== undefined) throw cannotHandle(target, value, why);
-  if (isVersionOther || (apiVersion === '' && isCustom)) {
-    throw badRequest(
-      `the API version in the data (${apiVersion}) does not match ` +
-        `the expected API version (${expected})`,
-    );
-  }
-  if (!isCustom || kind === target.def.kind) return;
+  if (apiVersion !== expectedVersion(target)) throw otherVersion(target, apiVersion);
+  if (kind === target.def.kind) return;
   const error = invalid('kind', kind, `must be ${target.def.kind}`);
   throw invalidObject({ ...groupKindOf(target.def), kind }, nameOf(value), [error]);
+}
+
+function otherVersion(target: Target, apiVersion: string): Error {
+  return badRequest(
+    `the API version in the data (${apiVersion}) does not match ` +
+      `the expected API version (${expectedVersion(target)})`,
+  );
 }
 
 /** A body as upstream shows it where it cannot tell what it is. */
@@ -247,9 +253,8 @@ export function misfitKind(call: ApiCall, value: JsonObject): string | undefined
   const { group = '', version = '' } = parseApiVersion(apiVersion) ?? {};
   const isKnown = context.catalogue
     .snapshot()
-    .defs.some(
+    .builtins.some(
       (def) =>
-        def.custom === undefined &&
         def.group === group &&
         def.kind === kind &&
         def.versions.some((one) => one.version === version),
@@ -266,7 +271,7 @@ export function misfitKind(call: ApiCall, value: JsonObject): string | undefined
 /** Upstream's 400 for a body of the right kind that cannot be decoded. */
 function cannotHandle(target: Target, value: JsonObject, message: string): Error {
   const { def, version } = target;
-  const stated = def.custom === undefined ? statedType(value) : exactType(value);
+  const stated = def.behavior.bodies === 'typed' ? statedType(value) : exactType(value);
   const given = parseApiVersion(stated.apiVersion);
   const inVersion = JSON.stringify(given?.version || version.version);
   const kind = stated.kind || def.kind;

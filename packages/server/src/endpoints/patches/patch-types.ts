@@ -30,7 +30,7 @@ export function acceptedPatches(
 ): readonly PatchForm[] {
   return forms.filter(
     ({ type, encoding }) =>
-      (type !== 'strategic' || def.custom === undefined) &&
+      (type !== 'strategic' || def.behavior.offersStrategicMerge) &&
       (encoding !== 'cbor' || options.cbor === 'served'),
   );
 }

@@ -22,7 +22,7 @@ interface Options {
 
 /**
  * Refuses a patched document that says it is something else than what was patched; `fail` makes the
- * 422 of one that cannot be decoded. One of a built-in kind may say nothing.
+ * 422 of one that cannot be decoded. A typed one may say nothing.
  */
 export function checkPatchedKind(
   call: ApiCall,
@@ -33,7 +33,7 @@ export function checkPatchedKind(
   if (patched['kind'] === current.kind && patched['apiVersion'] === current.apiVersion) return;
   const unreadable = typeProblem(patched);
   if (unreadable !== undefined) throw fail(unreadable);
-  if (call.target.def.custom === undefined) {
+  if (call.target.def.behavior.bodies === 'typed') {
     const why = misfitKind(call, patched);
     if (why !== undefined) throw fail(why);
     if (shownApiVersion(textOf(patched['apiVersion'])) === '') {

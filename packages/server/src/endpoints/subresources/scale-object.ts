@@ -1,4 +1,9 @@
-import { type CrdScale, selectorText, type VersionDef } from '@wheelhouse/kinds';
+import {
+  type ScaleBehavior,
+  type ScalePaths,
+  selectorText,
+  type VersionDef,
+} from '@wheelhouse/kinds';
 import {
   type ApiObject,
   apiVersionOf,
@@ -15,15 +20,14 @@ import type { Target } from '../../registry/contract.ts';
 /** apiVersion of the Scale objects. */
 export const scaleVersion = 'autoscaling/v1';
 
-const builtinPaths: CrdScale = {
-  specReplicasPath: '.spec.replicas',
-  statusReplicasPath: '.status.replicas',
-};
+/** Where an object keeps what its Scale shows, and in which form. */
+export interface ScaleForm extends ScalePaths, Pick<ScaleBehavior, 'selector'> {}
 
 /** Where a version keeps what its Scale shows; undefined when it has none. */
-export function scalePathsOf(target: Target, version: VersionDef): CrdScale | undefined {
-  if (target.def.custom === undefined) return builtinPaths;
-  return (version as { scale?: CrdScale }).scale;
+export function scaleFormOf({ def }: Target, version: VersionDef): ScaleForm | undefined {
+  const { paths, selector } = def.behavior.scale;
+  const found = version.scale ?? paths;
+  return found === undefined ? undefined : { ...found, selector };
 }
 
 const stepsOf = (path: string) => path.replace(/^\./, '').split('.');
@@ -44,7 +48,7 @@ function integerAt(object: JsonObject, path: string): number | undefined {
 /** The Scale of an object; `replicas` is undefined when the object says nothing of them. */
 export function scaleOf(
   object: ApiObject,
-  paths: CrdScale,
+  paths: ScaleForm,
 ): { readonly scale: ApiObject; readonly replicas: number | undefined } {
   const { name, namespace, uid, resourceVersion, creationTimestamp } = object.metadata;
   const replicas = integerAt(object, paths.specReplicasPath);
@@ -63,13 +67,10 @@ export function scaleOf(
   return { scale, replicas };
 }
 
-/** Custom kinds name the place of a selector text; built-in ones have a selector object or a map. */
-function selectorOf(object: ApiObject, paths: CrdScale): string {
-  if (paths !== builtinPaths) {
-    const text = paths.labelSelectorPath ? valueAt(object, paths.labelSelectorPath) : undefined;
-    return typeof text === 'string' ? text : '';
-  }
-  const selector = valueAt(object, 'spec.selector');
+/** The selector of an object as text; empty for none, and for one of another form. */
+function selectorOf(object: ApiObject, { labelSelectorPath, selector: form }: ScaleForm): string {
+  const selector = labelSelectorPath ? valueAt(object, labelSelectorPath) : undefined;
+  if (form === 'text') return typeof selector === 'string' ? selector : '';
   if (!isObject(selector)) return '';
   const isMap = Object.values(selector).every((value) => typeof value === 'string');
   const text = selectorText(isMap ? { matchLabels: selector } : selector);
@@ -100,7 +101,7 @@ export function setReplicas(object: ApiObject, path: string, replicas: number): 
 export function scaleMappingOf(target: Target): ScaleMapping {
   const { def, version } = target;
   const pathOf = (one: VersionDef) => {
-    const path = scalePathsOf(target, one)?.specReplicasPath;
+    const path = scaleFormOf(target, one)?.specReplicasPath;
     return path === undefined ? null : stepsOf(path).join('.');
   };
   const byVersion = new Map(

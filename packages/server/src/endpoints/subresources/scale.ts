@@ -1,5 +1,4 @@
 import {
-  type CrdScale,
   type ResourceDef,
   scale as scaleKind,
   type VersionDef,
@@ -32,7 +31,13 @@ import type { ApiCall } from '../call.ts';
 import { type AnyPatch, applierFor, readPatch } from '../patch.ts';
 import { patcherFor } from '../patches/patchers.ts';
 import { writeContext } from '../write-context.ts';
-import { scaleMappingOf, scaleOf, scalePathsOf, setReplicas } from './scale-object.ts';
+import {
+  type ScaleForm,
+  scaleFormOf,
+  scaleMappingOf,
+  scaleOf,
+  setReplicas,
+} from './scale-object.ts';
 
 type Way = 'put' | 'patch';
 
@@ -47,7 +52,7 @@ type ScaleChange = (current: ApiObject) => MaybePromise<ApiObject>;
  * the object's owners of that one field (SSA-10).
  */
 export async function scaleEndpoint(call: ApiCall): Promise<void> {
-  const paths = scalePathsOf(call.target, call.target.version);
+  const paths = scaleFormOf(call.target, call.target.version);
   if (paths === undefined) throw noSuchPath();
   const { verb } = call.info;
   if (verb === 'get') return getScale(call, paths);
@@ -74,14 +79,15 @@ function scaleTarget({ target, context }: ApiCall): Target {
   kinds.set(dialect, def);
   const [version] = def.versions;
   if (version === undefined) throw new Error('a Scale has no version');
-  if (target.def.custom === undefined) return { ...target, def, version };
-  return { ...target, def, version: printedAsCustom(version) };
+  const { columnFormats } = target.def.behavior.scale;
+  if (columnFormats === 'plain') return { ...target, def, version };
+  return { ...target, def, version: withFormats(version) };
 }
 
 const printed = new WeakMap<VersionDef, VersionDef>();
 
-/** The Scale of a custom kind is printed as custom kinds are: with a name and a time that say so. */
-function printedAsCustom(version: VersionDef): VersionDef {
+/** A Scale whose columns of names and ages have the formats that custom kinds give them. */
+function withFormats(version: VersionDef): VersionDef {
   let known = printed.get(version);
   if (known === undefined) {
     const columns = version.columns?.map((column) => {
@@ -94,14 +100,14 @@ function printedAsCustom(version: VersionDef): VersionDef {
   return known;
 }
 
-async function getScale(call: ApiCall, paths: CrdScale): Promise<void> {
+async function getScale(call: ApiCall, paths: ScaleForm): Promise<void> {
   const { context, target } = call;
   parseGetOptions(call.info.query, context.dialect);
   const key = objectKey(target.namespace, target.name);
   const entry = await context.registry.caches.of(target.def).get(key, undefined);
   if (entry === undefined) throw notFound(groupResourceOf(target.def), target.name);
   const { scale, replicas } = scaleOf(await shownObject(target, entry), paths);
-  if (replicas === undefined && target.def.custom !== undefined) throw noReplicas(paths);
+  if (replicas === undefined && target.def.behavior.scale.requiresReplicas) throw noReplicas(paths);
   await sendScale(call, scale);
 }
 
@@ -111,7 +117,7 @@ function sendScale(call: ApiCall, scale: ApiObject): Promise<void> {
   return sendValue(call, { status: 200, value: form?.object(scale) ?? scale });
 }
 
-const noReplicas = ({ specReplicasPath }: CrdScale) =>
+const noReplicas = ({ specReplicasPath }: ScaleForm) =>
   internalError(`the spec replicas field ${JSON.stringify(specReplicasPath)} does not exist`);
 
 /** A PUT, or a patch other than apply: the writer is recorded among the Scale's owners. */
@@ -141,7 +147,7 @@ function patched(asScale: ApiCall, patch: AnyPatch): ScaleChange {
 
 async function writeScale(
   call: ApiCall,
-  write: { paths: CrdScale; options: WriteOptions; change: ScaleChange; way: Way },
+  write: { paths: ScaleForm; options: WriteOptions; change: ScaleChange; way: Way },
 ): Promise<void> {
   const { target } = call;
   const { paths, options, change, way } = write;
@@ -189,7 +195,7 @@ async function withScale(
     check,
     admit,
   }: {
-    paths: CrdScale;
+    paths: ScaleForm;
     change: ScaleChange;
     way: Way;
     /** Throws where a built-in kind's Scale breaks the rules of one. */
@@ -200,7 +206,8 @@ async function withScale(
 ): Promise<ApiObject> {
   const mapping = scaleMappingOf(target);
   const { scale, replicas } = scaleOf(object, paths);
-  if (replicas === undefined && target.def.custom !== undefined) {
+  const { requiresReplicas, judgedAs } = target.def.behavior.scale;
+  if (replicas === undefined && requiresReplicas) {
     scale['spec'] = { replicas: noneYet };
   }
   const owners = ownersForScale(object.metadata.managedFields, mapping);
@@ -209,8 +216,8 @@ async function withScale(
   checkPathAgreement(target, changed);
   await admit(changed, scale);
   const wanted = replicasOf(changed);
-  if (target.def.custom === undefined) check(changed);
-  else if (wanted === noneYet) throw emptyReplicas(paths);
+  if (judgedAs === 'scale') check(changed);
+  if (requiresReplicas && wanted === noneYet) throw emptyReplicas(paths);
   checkUid(target, { changed, object, way });
   if (wanted !== replicas) {
     setReplicas(object, paths.specReplicasPath, wanted);
@@ -237,7 +244,7 @@ function checkScale(target: Target, scale: ApiObject, dialect: Dialect): void {
   }
 }
 
-const emptyReplicas = ({ specReplicasPath }: CrdScale) =>
+const emptyReplicas = ({ specReplicasPath }: ScaleForm) =>
   badRequest(`the spec replicas field ${JSON.stringify(specReplicasPath)} cannot be empty`);
 
 /** A PUT asks for the object by its uid; a patch, of built-in kinds alone, for that of the Scale. */
@@ -249,7 +256,7 @@ function checkUid(
   const actual = scale.object.metadata.uid ?? '';
   if (wanted === '' || wanted === actual) return;
   if (scale.way === 'put') throw preconditionFailed(target, { wanted, actual, what: 'UID' });
-  if (target.def.custom !== undefined) return;
+  if (!target.def.behavior.scale.patchChecksUid) return;
   const { group, resource } = groupResourceOf(target.def);
   const why = `Precondition failed: UID in precondition: ${wanted}, UID in object meta: ${actual}`;
   throw conflict({ group, resource: `${resource}/scale` }, target.name, why);

@@ -25,7 +25,7 @@ export class AskedConversions {
 
   /** Whether objects of a target's kind are converted this way. */
   areNeeded({ def }: Target): boolean {
-    return def.custom?.converter !== undefined;
+    return def.behavior.converter !== undefined;
   }
 
   /** An object in another version; to be called within `during` alone. */

@@ -15,7 +15,7 @@ export function viewStore(
   options: { readonly store: Store; readonly base: ResourceCache },
 ): Store {
   const { store, base } = options;
-  const def = view.custom?.viewOf;
+  const def = view.viewOf;
   const version = def === undefined ? undefined : versionNamed(def, view.storage.apiVersion);
   if (def === undefined || version === undefined) throw new Error(`${view.resource} is no view`);
   const heldBy = (record: StoredRecord): Entry => {

@@ -26,13 +26,12 @@ const views = new WeakMap<ResourceDef, Map<string, ResourceDef>>();
  */
 export function viewOf(def: ResourceDef, version: VersionDef): ResourceDef {
   const { form } = version;
-  if (def.custom?.converter === undefined || form === undefined || form === def.storage) return def;
+  if (def.behavior.converter === undefined || form === undefined || form === def.storage)
+    return def;
   return viewAt(def, version);
 }
 
 function viewAt(def: ResourceDef, version: VersionDef): ResourceDef {
-  const { storage, custom } = def;
-  if (custom === undefined) return def;
   let byVersion = views.get(def);
   if (byVersion === undefined) {
     byVersion = new Map();
@@ -40,8 +39,7 @@ function viewAt(def: ResourceDef, version: VersionDef): ResourceDef {
   }
   const known = byVersion.get(version.version);
   if (known !== undefined) return known;
-  const form = version.form ?? storage;
-  const view: ResourceDef = { ...def, storage: form, custom: { ...custom, viewOf: def } };
+  const view: ResourceDef = { ...def, storage: version.form ?? def.storage, viewOf: def };
   byVersion.set(version.version, view);
   return view;
 }
@@ -78,13 +76,13 @@ export function isShownAsStored(def: ResourceDef, version: VersionDef): boolean 
 
 /** Whether somebody outside must make of an entry what a version shows. */
 export function needsConversion(def: ResourceDef, version: VersionDef, entry: Entry): boolean {
-  if (def.custom?.converter === undefined) return false;
+  if (def.behavior.converter === undefined) return false;
   return apiVersionOfEntry(def, entry) !== servedVersion(def, version);
 }
 
 /** Whether somebody outside must make of an object what is stored. */
 export function needsConverter(def: ResourceDef, object: ApiObject): boolean {
-  return def.custom?.converter !== undefined && object.apiVersion !== def.storage.apiVersion;
+  return def.behavior.converter !== undefined && object.apiVersion !== def.storage.apiVersion;
 }
 
 /**
@@ -150,7 +148,7 @@ export function entriesIn(
   entries: readonly Entry[],
   age: AnswerAge = 'recent',
 ): MaybePromise<readonly Entry[]> {
-  const converter = def.custom?.converter;
+  const converter = def.behavior.converter;
   if (converter === undefined) return entries;
   const wanted = servedVersion(def, version);
   const oldestMs = age === 'now' ? Number.POSITIVE_INFINITY : converter.nowMs() - recentMs;
@@ -273,7 +271,7 @@ export function shownObject(
   entry: Entry,
   age: AnswerAge = 'now',
 ): MaybePromise<ApiObject> {
-  if (def.custom?.converter === undefined) return objectIn(def, version, entry);
+  if (def.behavior.converter === undefined) return objectIn(def, version, entry);
   const found = entryIn(def, version, entry, age);
   return found instanceof Promise ? found.then(decodeEntry) : decodeEntry(found);
 }
@@ -293,7 +291,7 @@ export async function objectAs(
   apiVersion: string,
   object: ApiObject,
 ): Promise<ApiObject> {
-  const converter = def.custom?.converter;
+  const converter = def.behavior.converter;
   if (converter === undefined || object.apiVersion === apiVersion) return object;
   const [made] = await converter.convert([object], apiVersion);
   const result = made as ApiObject;

@@ -1,0 +1,194 @@
+import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
+
+/**
+ * What the server does differently for kinds that are built in and for kinds that a definition
+ * declares (CRD-1). Each member names one difference, so that code that serves any kind reads the
+ * member it is about and never asks where a kind comes from.
+ *
+ * Both implementations list the members in this order: objects of one shape keep property access
+ * fast on the path of every request.
+ */
+export interface KindBehavior {
+  /** Name of the CustomResourceDefinition that declares the kind; empty without one. */
+  readonly definitionName: string;
+  /** Converts objects between versions that differ by more than their apiVersion (CRD-4). */
+  readonly converter: ObjectConverter | undefined;
+  /**
+   * When the kind may change. `server`: never while the server runs, and kinds that are stored under
+   * the same keys share a watch cache. `definition`: with its definition, which replaces its cache.
+   */
+  readonly lifetime: 'server' | 'definition';
+  /**
+   * Whether objects take the form of the stored version's schema when they are read from the store
+   * or converted to that version: the definition may have changed since they were written.
+   */
+  readonly reshapesStored: boolean;
+  /** The version in which the strategy and validating admission receive objects. */
+  readonly judgedIn: 'stored version' | 'request version';
+  /**
+   * How a body is decoded. `typed`: into a new object; the body may leave its type out, and member
+   * names match in any letter case. `unstructured`: in place, by `VersionDef.decode`; apiVersion and
+   * kind are required and match exactly.
+   */
+  readonly bodies: 'typed' | 'unstructured';
+  /**
+   * Members of objects that only the server fills in (bookmarks, empty lists, its own writes):
+   * `complete` as the kind's type encodes them, or `bare` as they are set.
+   */
+  readonly serverObjects: 'complete' | 'bare';
+  /** Whether protobuf encodes the kind; built-in kinds also need a protobuf schema (CODEC-2). */
+  readonly offersProtobuf: boolean;
+  /** Whether the schema carries the merge keys of strategic merge patches (SSA-1). */
+  readonly offersStrategicMerge: boolean;
+  /** Field selectors: all fields indexed for the stored form, or those that a version declares. */
+  readonly selectableFields: 'stored' | 'declared';
+  /** Members of a list's metadata that the last chunk has, too. */
+  readonly listMetadata: Readonly<JsonObject>;
+  /** Whether a write may run CEL rules of the kind's own schema. */
+  readonly hasSchemaRules: boolean;
+  /** Whether the schema describes `metadata`, or leaves it to what all kinds publish. */
+  readonly metadataSchema: 'own' | 'published';
+  readonly ownership: OwnershipBehavior;
+  readonly paths: PathBehavior;
+  readonly scale: ScaleBehavior;
+  readonly documents: DocumentBehavior;
+  /** The Go type in messages of refused encodings: `core.Pod`. */
+  readonly goTypeName: (names: KindNames, of: 'object' | 'list') => string;
+}
+
+/** Names of a kind that messages are made of. */
+export interface KindNames {
+  readonly group: string;
+  readonly kind: string;
+  readonly listKind: string;
+}
+
+/** Makes objects of one version into those of another where only somebody outside knows how. */
+export interface ObjectConverter {
+  /**
+   * The objects in another version, in their order; what has it already is given as it is. The given
+   * ones do not change. Rejects with a StatusError when one of them cannot be had.
+   */
+  convert(objects: readonly ApiObject[], apiVersion: string): Promise<readonly ApiObject[]>;
+  /** Monotonic time in milliseconds, by which the age of an answer is told. */
+  nowMs(): number;
+}
+
+/** How field managers own fields across versions (SSA-10). */
+export interface OwnershipBehavior {
+  /** What a conversion keeps: the fields that the other version has, or all under its name. */
+  readonly conversionKeeps: 'fields of the version' | 'all fields';
+  /** The versions in which writers cannot own the fields that an endpoint resets. */
+  readonly resetsIn: 'every version' | 'request version';
+}
+
+/** How paths of the kind respond to what they do not serve. */
+export interface PathBehavior {
+  /** When a deprecated version is reported: for every path, or for paths with an endpoint. */
+  readonly deprecationWarning: 'every path' | 'served paths';
+  /** How a method without a verb's endpoint is refused. */
+  readonly unservedVerb: 'by path' | 'by resource';
+  /** What a namespaced kind serves outside a namespace: any verb, or list and watch alone. */
+  readonly acrossNamespaces: 'any verb' | 'reads';
+  /** What is missing where the subresource is not served. */
+  readonly unknownSubresource: 'path' | 'object';
+}
+
+/** Where an object keeps what its Scale shows, as simple paths (`.spec.replicas`). */
+export interface ScalePaths {
+  readonly specReplicasPath: string;
+  readonly statusReplicasPath: string;
+  readonly labelSelectorPath?: string;
+}
+
+export interface ScaleBehavior {
+  /** Paths of versions that declare none; absent: such a version has no Scale. */
+  readonly paths: ScalePaths | undefined;
+  /** The form of the selector at its path. */
+  readonly selector: 'selector or labels' | 'text';
+  /** Whether a Scale without replicas is an error: of the object read, and of the Scale written. */
+  readonly requiresReplicas: boolean;
+  /** What judges a changed Scale: the rules of a Scale, or those of the scaled object alone. */
+  readonly judgedAs: 'scale' | 'object';
+  /** Whether a patch may name the uid of the object that it expects. */
+  readonly patchChecksUid: boolean;
+  /** Whether the columns of the Scale's table have the formats of a built-in or a custom kind. */
+  readonly columnFormats: 'plain' | 'name and date';
+}
+
+/** What discovery and OpenAPI say of the kind (API-11, API-12). */
+export interface DocumentBehavior {
+  /** Discovery's verbs, in discovery's order. */
+  readonly verbs: (verbs: readonly string[]) => string[];
+  /** When discovery publishes the hash of the stored version. */
+  readonly storageHash: 'always' | 'while served';
+  /** Where OpenAPI keeps schemas: types that kinds share, or a definition of each kind. */
+  readonly schemas: 'shared types' | 'own definition';
+  /** Media types of request bodies. */
+  readonly bodyTypes: readonly string[];
+  /** Whether media types of watch streams are listed. */
+  readonly listsStreams: boolean;
+  /** Whether the deprecated paths below `/watch/` are listed. */
+  readonly listsWatchPaths: boolean;
+  /** Query parameters of a read beside those of all operations. */
+  readonly readQuery: readonly 'resourceVersion'[];
+  /** Parameters of a deletion of many: those of a list, or those of a deletion and its body. */
+  readonly collectionDeletion: 'as list' | 'as deletion';
+  /** Statuses of a patch. */
+  readonly patchStatuses: readonly (200 | 201)[];
+  /** The kind that operations on a subresource name. */
+  readonly subresourceKind: 'of the subresource' | 'of the object';
+}
+
+/** The behavior of all built-in kinds. */
+export const builtinBehavior: KindBehavior = {
+  definitionName: '',
+  converter: undefined,
+  lifetime: 'server',
+  reshapesStored: false,
+  judgedIn: 'stored version',
+  bodies: 'typed',
+  serverObjects: 'complete',
+  offersProtobuf: true,
+  offersStrategicMerge: true,
+  selectableFields: 'stored',
+  listMetadata: {},
+  hasSchemaRules: false,
+  metadataSchema: 'own',
+  ownership: { conversionKeeps: 'fields of the version', resetsIn: 'every version' },
+  paths: {
+    deprecationWarning: 'served paths',
+    unservedVerb: 'by path',
+    acrossNamespaces: 'any verb',
+    unknownSubresource: 'path',
+  },
+  scale: {
+    paths: {
+      specReplicasPath: '.spec.replicas',
+      statusReplicasPath: '.status.replicas',
+      labelSelectorPath: '.spec.selector',
+    },
+    selector: 'selector or labels',
+    requiresReplicas: false,
+    judgedAs: 'scale',
+    patchChecksUid: true,
+    columnFormats: 'plain',
+  },
+  documents: {
+    verbs: (verbs) => [...verbs].sort(),
+    storageHash: 'always',
+    schemas: 'shared types',
+    bodyTypes: ['*/*'],
+    listsStreams: true,
+    listsWatchPaths: true,
+    readQuery: [],
+    collectionDeletion: 'as deletion',
+    patchStatuses: [200, 201],
+    subresourceKind: 'of the subresource',
+  },
+  goTypeName({ group, kind, listKind }, of) {
+    const [first = ''] = group.split('.');
+    const inPackage = first === '' || first === 'events' ? 'core' : first;
+    return `${inPackage}.${of === 'list' ? listKind : kind}`;
+  },
+};
