@@ -36,8 +36,8 @@ const equalities = new Set([
   ts.SyntaxKind.ExclamationEqualsEqualsToken,
 ]);
 
-/** Whole behaviors and the names of definitions differ between any two kinds of either origin. */
-const tellsOrigin = new Set(['behavior', 'builtinBehavior', 'definitionName']);
+/** A comparison of either distinguishes every built-in kind from every custom one. */
+const tellsOrigin = new Set(['builtinBehavior', 'definitionName']);
 
 function comparesOrigin({ left, operatorToken, right }: ts.BinaryExpression): boolean {
   if (!equalities.has(operatorToken.kind)) return false;
