@@ -8,6 +8,7 @@ import { http1Client, type LoadClient } from './client.ts';
 import { documents, encodings } from './encodings.ts';
 import { leanHttp2Client } from './lean-http2.ts';
 import { type Figure, rssMegabytes } from './measure.ts';
+import { measurePlanes } from './planes.ts';
 import { type Bench, fill, scenarios } from './scenarios.ts';
 import { fanOut, fanOutLatency } from './watch.ts';
 
@@ -15,7 +16,7 @@ const usage = `npm run bench -- [options]
   --url URL --token TOKEN   drive this server; without them one of our own is started
   --pid PID                 the server's process, for CPU and memory
   --only NAME,NAME          start documents create get list chunked update patch apply delete
-                            encodings watch latency
+                            encodings watch latency planes
   --seconds N               time for each scenario (3)
   --objects N               objects for lists (10000)
   --protocols LIST          h2,h1 (h2)
@@ -38,7 +39,7 @@ interface Options {
 }
 
 const everything =
-  'start,documents,create,get,list,chunked,update,patch,apply,delete,encodings,watch,latency';
+  'start,documents,create,get,list,chunked,update,patch,apply,delete,encodings,watch,latency,planes';
 
 function readOptions(): Options {
   const text = (value: string) => ({ type: 'string' as const, default: value });
@@ -186,6 +187,7 @@ async function main(): Promise<void> {
   } finally {
     await running.stop();
   }
+  if (options.url === undefined && options.only.has('planes')) await measurePlanes(report);
   if (options.json !== undefined) {
     writeFileSync(options.json, `${JSON.stringify({ machine: machine(), figures }, null, 2)}\n`);
   }

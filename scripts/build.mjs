@@ -10,10 +10,13 @@ import { packedDescriptions } from './pack-descriptions.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const keeper = join(root, 'scripts', 'keep-code.mjs');
+/** What test runners import: `wheelhouse/vitest`. */
+const presets = ['vitest', 'node-test', 'jest'];
 const entryPoints = Object.fromEntries(
   [
     ['svcctl', 'packages/svcctl/src/main.ts'],
     ['library', 'packages/server/src/library.ts'],
+    ...presets.map((name) => [name, `packages/server/src/plane/presets/${name}.ts`]),
   ].filter(([, path]) => existsSync(join(root, path))),
 );
 
@@ -67,7 +70,7 @@ export async function build({ finished = join(root, 'dist'), keepCode = true } =
       }),
       bundle({
         ...shared,
-        external: ['lmdb'],
+        external: ['lmdb', 'vitest'],
         entryPoints,
         outdir,
         splitting: true,
@@ -97,7 +100,10 @@ function spellInAscii(path) {
 }
 
 /** Files of declarations in `dist/` by the module of the server that they describe. */
-const declared = { library: 'library.d.ts' };
+const declared = {
+  library: 'library.d.ts',
+  ...Object.fromEntries(presets.map((name) => [`plane/presets/${name}`, `${name}.d.ts`])),
+};
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   await build();

@@ -27,7 +27,9 @@ export function emitDeclarations(names) {
   rmSync(emitted, { recursive: true, force: true });
   mkdirSync(dirname(config), { recursive: true });
   const include = names.flatMap((name) =>
-    ['index', 'browser', 'library'].map((one) => join(root, 'packages', name, 'src', `${one}.ts`)),
+    ['index', 'browser', 'library', 'plane/presets/*'].map((one) =>
+      join(root, 'packages', name, 'src', `${one}.ts`),
+    ),
   );
   const extended = join(root, 'tsconfig.types.json');
   writeFileSync(config, JSON.stringify({ extends: extended, include }));

@@ -1,6 +1,6 @@
 // Runs Ginkgo suites that start their API server with envtest, with each server as that server.
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -26,14 +26,20 @@ function buildSuite(suite, { source, gopath, to }) {
   return output;
 }
 
-/** A program named kube-apiserver that starts Wheelhouse with the flags that envtest passes. */
-function writeLauncher(folder) {
-  const path = join(folder, 'kube-apiserver');
-  const flags = '--dialect=kubernetes --controllers=api-server';
+/** Writes the programs that start Wheelhouse for envtest; returns the path of its kube-apiserver. */
+function writeAssets(folder) {
+  const to = join(folder, 'assets');
   const program = join(root, 'bin', 'wheelhouse.js');
-  writeFileSync(path, `#!/bin/sh\nexec '${process.execPath}' '${program}' serve ${flags} "$@"\n`);
-  chmodSync(path, 0o755);
-  return path;
+  const { status, stderr } = spawnSync(process.execPath, [program, 'envtest-assets', to]);
+  if (status !== 0) throw new Error(`no assets: ${stderr}`);
+  return join(to, 'kube-apiserver');
+}
+
+/** PEERS_ASSETS=1 has the written etcd and kubectl used as well; the real ones else. */
+function besides(apiServer) {
+  if (!process.env.PEERS_ASSETS || apiServer === reference) return { etcd, kubectl };
+  const folder = dirname(apiServer);
+  return { etcd: join(folder, 'etcd'), kubectl: join(folder, 'kubectl') };
 }
 
 function specName({ ContainerHierarchyTexts: containers, LeafNodeText: leaf }) {
@@ -43,10 +49,11 @@ function specName({ ContainerHierarchyTexts: containers, LeafNodeText: leaf }) {
 function runSuite(suite, { source, binary, apiServer, folder }) {
   const report = join(folder, 'report.json');
   rmSync(report, { force: true });
-  const assets = { TEST_ASSET_KUBE_APISERVER: apiServer, TEST_ASSET_ETCD: etcd };
+  const others = besides(apiServer);
+  const assets = { TEST_ASSET_KUBE_APISERVER: apiServer, TEST_ASSET_ETCD: others.etcd };
   const ran = spawnSync(binary, ['-test.timeout=14m', `--ginkgo.json-report=${report}`], {
     cwd: join(source, suite),
-    env: { ...process.env, ...assets, TEST_ASSET_KUBECTL: kubectl },
+    env: { ...process.env, ...assets, TEST_ASSET_KUBECTL: others.kubectl },
     encoding: 'utf8',
     timeout: suiteTimeoutMs,
     maxBuffer: 256 * 1024 * 1024,
@@ -114,7 +121,7 @@ export function runSuites({
       ? undefined
       : runAll({ name: side, apiServer, source, binaries, to });
   const there = run('reference', reference);
-  const here = run('wheelhouse', writeLauncher(to));
+  const here = run('wheelhouse', writeAssets(to));
   if (there !== undefined && here !== undefined && chosen === suites) {
     writeResult(name, {
       program,

@@ -113,6 +113,7 @@ interface Manifest {
   readonly name: string;
   readonly version: string;
   readonly dependencies?: Readonly<Record<string, string>>;
+  readonly peerDependencies?: Readonly<Record<string, string>>;
   readonly exports: Readonly<Record<string, unknown>>;
 }
 
@@ -157,8 +158,9 @@ describe('packages', () => {
       .filter(({ from }) => packageOf(from) === name)
       .filter((one) => fileOf(one) === undefined && !one.specifier.startsWith('node:'))
       .map(({ specifier }) => /^(@[^/]+\/)?[^/]+/.exec(specifier)?.[0] ?? specifier);
-    const { dependencies = {}, version } = manifestOf(name);
-    const declared = Object.keys(dependencies).filter((one) => !loadedByHand.has(one));
+    const { dependencies = {}, peerDependencies = {}, version } = manifestOf(name);
+    const all = { ...dependencies, ...peerDependencies };
+    const declared = Object.keys(all).filter((one) => !loadedByHand.has(one));
     expect(declared.sort()).toEqual([...new Set(used)].sort());
     for (const [other, wanted] of Object.entries(dependencies)) {
       if (other.startsWith('@wheelhouse/')) expect(wanted).toBe(version);

@@ -1,4 +1,4 @@
-import { holdProcess, type Logger, systemClock } from '@wheelhouse/machinery';
+import { holdProcess, type Logger, silentLogger, systemClock } from '@wheelhouse/machinery';
 import { loadConvertProgram } from '@wheelhouse/svcctl';
 import { writeAdminKubeconfig } from './compose/certificates/admin-kubeconfig.ts';
 import { describeFlags, FlagError } from './compose/flags/flags.ts';
@@ -22,6 +22,8 @@ Usage:
   wheelhouse backup [flags]   write all objects, of a server that runs or not, to a file
   wheelhouse restore [flags]  make a data directory from such a file
   wheelhouse convert [flags]  write an object from the input in another form or version
+  wheelhouse envtest-assets DIR
+                              write kube-apiserver, etcd, and kubectl for test environments
   wheelhouse version          print the version
 
 `;
@@ -34,6 +36,8 @@ export async function main(args: readonly string[]): Promise<number> {
     if (command === 'backup') return await backup(rest);
     if (command === 'restore') return await restore(rest);
     if (command === 'convert') return await convert(rest);
+    if (command === 'envtest-assets') return await envtestAssets(rest);
+    if (command === 'envtest') return await envtestProgram(rest);
     if (command === 'version' || command === '--version') return printVersion();
     if (command === undefined || command === 'help' || command === '--help' || command === '-h') {
       process.stdout.write(usage);
@@ -66,6 +70,32 @@ async function serve(args: readonly string[]): Promise<number> {
   await stopAsked;
   await running.stop();
   logger.info('stopped');
+  return 0;
+}
+
+async function envtestAssets(args: readonly string[]): Promise<number> {
+  const { ownLauncher, writeEnvtestAssets } = await import('./plane/envtest/assets.ts');
+  process.stdout.write(writeEnvtestAssets(args, ownLauncher()));
+  return 0;
+}
+
+/** The programs behind what `envtest-assets` writes. */
+async function envtestProgram([program, ...args]: readonly string[]): Promise<number> {
+  const { apiServerFlags, startEtcdStandIn } = await import('./plane/envtest/programs.ts');
+  if (program === 'kube-apiserver') {
+    const { flags, discard } = await apiServerFlags(args);
+    try {
+      return await serve(flags);
+    } finally {
+      discard();
+    }
+  }
+  if (program !== 'etcd') throw new FlagError(`unknown program: ${JSON.stringify(program)}`);
+  const stopAsked = signalled(silentLogger);
+  const standIn = await keptAlive(startEtcdStandIn(args));
+  process.stderr.write(`listening at ${standIn.url}; objects are kept by the API server\n`);
+  await keptAlive(stopAsked);
+  await standIn.stop();
   return 0;
 }
 

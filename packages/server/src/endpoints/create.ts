@@ -13,7 +13,9 @@ export async function createEndpoint(call: ApiCall, options: WriteOptions): Prom
   await context.pace?.pause();
   const object = decodeObject(call, { body, fieldValidation: options.fieldValidation });
   if (context.pace?.over) await context.pace.pause();
+  const { tap } = call.context;
+  tap?.named(call.exchange, object.metadata.name ?? '');
   const { entry } = await createObject(registry, { target: call.target, object, context });
-  call.context.tap?.named(call.exchange, entry.index.name);
+  tap?.named(call.exchange, entry.index.name);
   await sendEntry(call, { status: 201, entry });
 }

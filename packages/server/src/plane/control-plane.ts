@@ -18,7 +18,13 @@ import { PlaneClients } from './clients.ts';
 import { PlaneTap, planeUser } from './plane-tap.ts';
 import { Snapshots } from './snapshots.ts';
 import type { Manifest } from './sources.ts';
-import type { ControlPlane, ControlPlaneOptions, PlaneUser, WebhookEndpoint } from './types.ts';
+import type {
+  ControlPlane,
+  ControlPlaneOptions,
+  PlaneClient,
+  PlaneUser,
+  WebhookEndpoint,
+} from './types.ts';
 import { PlaneUsers, writeUserKubeconfig } from './users.ts';
 
 /** Requests that a plane keeps for assertions. */
@@ -27,6 +33,15 @@ const recordedMaxDefault = 10_000;
 /** `Symbol.asyncDispose`, or the symbol that stands for it where the language has none yet. */
 const asyncDispose: typeof Symbol.asyncDispose =
   Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose');
+
+const ownClients = new WeakMap<ControlPlane, PlaneClient>();
+
+/** The client of the plane itself, whose requests are neither recorded nor disturbed by faults. */
+export function ownClientOf(plane: ControlPlane): PlaneClient {
+  const client = ownClients.get(plane);
+  if (client === undefined) throw new Error('this is no control plane that runs here');
+  return client;
+}
 
 /**
  * Starts a control plane for a test or a program (CLIENT-3, PLANE-2): on memory, on a free port of
@@ -94,6 +109,7 @@ async function startIn(
     clock,
     discard,
   });
+  ownClients.set(plane, clients.of(ownToken));
   try {
     await server.ready;
     if (manifests.length > 0) await clients.install(plane.client, manifests);

@@ -1,0 +1,133 @@
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { createServer, get, type IncomingMessage, type ServerResponse } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { contained, listen } from '@wheelhouse/machinery';
+import { FlagError } from '../../compose/flags/flags.ts';
+
+/** By which the API server knows that nothing is stored behind an etcd's address. */
+const standInName = 'wheelhouse-stand-in';
+const probeTimeoutMs = 2000;
+
+/**
+ * The flags of `wheelhouse serve` for the flags that envtest gives its kube-apiserver (PLANE-1): the
+ * names of the reference, no controllers, and objects in memory if the etcd is the stand-in. All
+ * files go below the directory for certificates. What the caller gives wins.
+ * @returns `discard` removes a directory that had to be made elsewhere
+ */
+export async function apiServerFlags(
+  args: readonly string[],
+): Promise<{ readonly flags: readonly string[]; readonly discard: () => void }> {
+  const keep = { discard: () => {} };
+  const flags = ['--dialect=kubernetes', '--controllers=api-server'];
+  if (args.includes('--help') || args.includes('--version')) return { flags: args, ...keep };
+  const servers = valuesOf(args, 'etcd-servers');
+  const isReal = servers.length > 0 && !(await isStandIn(servers.at(-1) ?? ''));
+  if (isReal) return { flags: [...flags, ...args], ...keep };
+  const rest = withoutEtcd(args);
+  const given = valuesOf(args, 'data-dir').at(-1);
+  const certDir = valuesOf(args, 'cert-dir').at(-1) ?? '';
+  const made = given === undefined && certDir === '' ? temporary() : undefined;
+  const dataDir = given ?? (made === undefined ? join(certDir, 'wheelhouse') : made);
+  const discard = () => {
+    if (made !== undefined) rmSync(made, { recursive: true, force: true });
+  };
+  return {
+    flags: [...flags, '--storage-backend=memory', ...rest, `--data-dir=${dataDir}`],
+    discard,
+  };
+}
+
+function temporary(): string {
+  return mkdtempSync(join(tmpdir(), 'wheelhouse-envtest-'));
+}
+
+/** The values of a flag in either way of writing it. */
+function valuesOf(args: readonly string[], name: string): readonly string[] {
+  return args.flatMap((arg, at) => {
+    if (arg.startsWith(`--${name}=`)) return [arg.slice(name.length + 3)];
+    return arg === `--${name}` ? [args[at + 1] ?? ''] : [];
+  });
+}
+
+/** Without the flags about etcd, of which each has a value; one that lacks it stays, to be refused. */
+function withoutEtcd(args: readonly string[]): readonly string[] {
+  const kept: string[] = [];
+  for (let at = 0; at < args.length; at += 1) {
+    const arg = args[at] as string;
+    if (!/^--(etcd-|storage-backend)/.test(arg)) kept.push(arg);
+    else if (!arg.includes('=')) {
+      if (at + 1 === args.length) kept.push(arg);
+      at += 1;
+    }
+  }
+  return kept;
+}
+
+function isStandIn(servers: string): Promise<boolean> {
+  const [first = ''] = servers.split(',', 1);
+  if (!first.startsWith('http://')) return Promise.resolve(false);
+  return new Promise((resolve) => {
+    const no = () => resolve(false);
+    const request = get(new URL('/health', first), { timeout: probeTimeoutMs });
+    const response = (answer: IncomingMessage) => {
+      answer.resume();
+      resolve(answer.headers.server === standInName);
+    };
+    const timeout = () => request.destroy();
+    listen(request, { where: 'process', end: no }, { response, error: no, timeout });
+  });
+}
+
+/**
+ * Stands in for etcd where objects are kept in the API server's memory: accepts its flags, answers
+ * its health check, and stores nothing. Resolves when it listens; rejects where it cannot.
+ */
+export async function startEtcdStandIn(
+  args: readonly string[],
+): Promise<{ readonly url: string; stop(): Promise<void> }> {
+  const address = valuesOf(args, 'listen-client-urls').at(-1) ?? 'http://127.0.0.1:2379';
+  const url = clientUrl(address);
+  const directory = valuesOf(args, 'data-dir').at(-1) ?? '';
+  if (directory !== '') mkdirSync(directory, { recursive: true, mode: 0o700 });
+  const server = createServer(contained({ where: 'process' }, answerAsEtcd));
+  await new Promise<void>((resolve, reject) => {
+    listen(server, { where: 'process', end: reject }, { error: reject, listening: resolve });
+    server.listen(Number(url.port || 80), url.hostname.replace(/^\[|\]$/g, ''));
+  });
+  const { port } = server.address() as { port: number };
+  const stop = () =>
+    new Promise<void>((resolve) => {
+      server.close(contained({ where: 'process' }, () => resolve()));
+      server.closeAllConnections();
+    });
+  return { url: `http://${url.hostname}:${port}`, stop };
+}
+
+function clientUrl(address: string): URL {
+  const [first = ''] = address.split(',', 1);
+  try {
+    const url = new URL(first);
+    if (url.protocol === 'http:') return url;
+  } catch {
+    // Told below.
+  }
+  throw new FlagError(`--listen-client-urls ${JSON.stringify(address)} is not an http:// URL`);
+}
+
+const answers: Readonly<Record<string, unknown>> = {
+  '/health': { health: 'true', reason: '' },
+  '/readyz': { health: 'true' },
+  '/livez': { health: 'true' },
+  '/version': { etcdserver: '3.5.21', etcdcluster: '3.5.0' },
+};
+
+function answerAsEtcd(request: IncomingMessage, response: ServerResponse): void {
+  request.resume();
+  const path = (request.url ?? '').split('?', 1)[0] as string;
+  const found = Object.hasOwn(answers, path) ? answers[path] : undefined;
+  response.setHeader('server', standInName);
+  response.setHeader('content-type', 'application/json');
+  response.statusCode = found === undefined ? 404 : 200;
+  response.end(JSON.stringify(found ?? { error: 'nothing is stored here' }));
+}

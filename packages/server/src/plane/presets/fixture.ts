@@ -1,0 +1,113 @@
+import { randomUuid } from '@wheelhouse/machinery';
+import { ownClientOf, startControlPlane } from '../control-plane.ts';
+import type { ControlPlane, ControlPlaneOptions, PlaneSnapshot } from '../types.ts';
+import { failureReport } from './failure-report.ts';
+
+/** How a preset runs its plane. */
+export interface TestPlaneOptions extends ControlPlaneOptions {
+  /**
+   * What separates the tests of a file, which share one plane. `namespace`, the default: each test
+   * has a fresh namespace. `snapshot`: after each test all objects are again what they were before
+   * the first. `none`: tests see what others have written.
+   */
+  readonly isolation?: 'namespace' | 'snapshot' | 'none';
+}
+
+/** The plane of a test file. */
+export interface TestPlane {
+  /** Throws outside of tests and their hooks. */
+  readonly plane: ControlPlane;
+  /** The namespace of the running test: `default` unless each has its own. */
+  readonly namespace: string;
+}
+
+/** What a runner of tests offers; a failed hook fails its tests. */
+export interface RunnerHooks {
+  beforeAll(run: () => Promise<void>): void;
+  afterAll(run: () => Promise<void>): void;
+  beforeEach(run: () => Promise<void>): void;
+  /** `run` is called with whether the test has failed. */
+  afterEach(run: (outcome: 'passed' | 'failed') => Promise<void>): void;
+}
+
+/**
+ * Registers the hooks that start a plane before the tests of a file and stop it after them
+ * (PLANE-7). When a test fails, prints its last writes and the Events of the objects involved.
+ */
+export function registerPlane(
+  hooks: RunnerHooks,
+  options: TestPlaneOptions,
+  print: (text: string) => void = (text) => void process.stderr.write(text),
+): TestPlane {
+  const fixture = new Fixture(options);
+  hooks.beforeAll(() => fixture.start());
+  hooks.afterAll(() => fixture.stop());
+  hooks.beforeEach(() => fixture.beginTest());
+  hooks.afterEach(async (outcome) => {
+    if (outcome === 'failed') print(await fixture.report());
+    await fixture.endTest();
+  });
+  return {
+    get plane() {
+      return fixture.plane;
+    },
+    get namespace() {
+      return fixture.namespace;
+    },
+  };
+}
+
+class Fixture {
+  readonly #options: TestPlaneOptions;
+  #plane: ControlPlane | undefined;
+  #snapshot: PlaneSnapshot | undefined;
+  #since = 0;
+  namespace = 'default';
+
+  constructor(options: TestPlaneOptions) {
+    this.#options = options;
+  }
+
+  get plane(): ControlPlane {
+    if (this.#plane === undefined) throw new Error('the control plane runs during tests only');
+    return this.#plane;
+  }
+
+  async start(): Promise<void> {
+    const { isolation, ...options } = this.#options;
+    this.#plane = await startControlPlane(options);
+    if (isolation === 'snapshot') this.#snapshot = await this.#plane.snapshot();
+  }
+
+  async stop(): Promise<void> {
+    const plane = this.#plane;
+    this.#plane = undefined;
+    await plane?.stop();
+  }
+
+  async beginTest(): Promise<void> {
+    const { plane } = this;
+    this.#since = plane.recorded().at(-1)?.sequence ?? 0;
+    if ((this.#options.isolation ?? 'namespace') !== 'namespace') return;
+    this.namespace = `test-${randomUuid().slice(0, 8)}`;
+    const metadata = { name: this.namespace };
+    await ownClientOf(plane).create({ apiVersion: 'v1', kind: 'Namespace', metadata });
+  }
+
+  async endTest(): Promise<void> {
+    const plane = this.#plane;
+    if (plane === undefined) return;
+    plane.faults.clear();
+    if (this.#snapshot !== undefined) await plane.restore(this.#snapshot);
+    if (this.namespace === 'default') return;
+    const name = this.namespace;
+    this.namespace = 'default';
+    await ownClientOf(plane).delete({ apiVersion: 'v1', kind: 'Namespace', name });
+  }
+
+  async report(): Promise<string> {
+    const plane = this.#plane;
+    if (plane === undefined) return '';
+    return failureReport(plane, { since: this.#since, namespace: this.namespace });
+  }
+}

@@ -1,0 +1,45 @@
+import { isObject } from '@wheelhouse/machinery';
+import { registerPlane, type TestPlane, type TestPlaneOptions } from './fixture.ts';
+
+export type { TestPlane, TestPlaneOptions } from './fixture.ts';
+
+type Register = (run: () => Promise<void>) => void;
+
+/** The functions that jest puts into the global scope of a test file. */
+interface JestGlobals {
+  readonly beforeAll?: Register;
+  readonly afterAll?: Register;
+  readonly beforeEach?: Register;
+  readonly afterEach?: Register;
+}
+
+/**
+ * One control plane for the tests of a file, or of a `describe` block (PLANE-7). Call it where hooks
+ * may be registered, and use what it returns in the tests. The package is made of ES modules, so
+ * jest needs node's `--experimental-vm-modules`. Throws outside of jest.
+ */
+export function useControlPlane(options: TestPlaneOptions = {}): TestPlane {
+  const { beforeAll, afterAll, beforeEach, afterEach } = globalThis as JestGlobals;
+  if (!beforeAll || !afterAll || !beforeEach || !afterEach) {
+    throw new Error('wheelhouse/jest is for test files that jest runs');
+  }
+  const hooks = {
+    beforeAll,
+    afterAll,
+    beforeEach,
+    afterEach: (run: (outcome: 'passed' | 'failed') => Promise<void>) =>
+      afterEach(() => run(hasFailed() ? 'failed' : 'passed')),
+  };
+  return registerPlane(hooks, options);
+}
+
+/** Hooks are not told; jest's runner keeps the errors of the current test in its global state. */
+function hasFailed(): boolean {
+  const symbol = Object.getOwnPropertySymbols(globalThis).find(
+    ({ description }) => description === 'JEST_STATE_SYMBOL',
+  );
+  const state: unknown = symbol && (globalThis as unknown as Record<symbol, unknown>)[symbol];
+  const test = isObject(state) ? state['currentlyRunningTest'] : undefined;
+  const errors = isObject(test) ? test['errors'] : undefined;
+  return Array.isArray(errors) && errors.length > 0;
+}

@@ -1,0 +1,111 @@
+import { spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { useControlPlane } from '@wheelhouse/server/jest';
+import { afterAll, expect, test, vi } from 'vitest';
+
+const here = dirname(fileURLToPath(import.meta.url));
+const root = join(here, '..', '..');
+const cache = join(root, 'node_modules', '.cache');
+mkdirSync(cache, { recursive: true });
+const folder = mkdtempSync(join(cache, 'presets-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const patienceMs = 120_000;
+
+/** Runs a runner of tests to its end, with the environment of none. */
+function run(args: readonly string[]): Promise<{ code: number | null; output: string }> {
+  const env = Object.fromEntries(
+    Object.entries(process.env).filter(([name]) => !/^(VITEST|NODE_TEST|TEST$)/.test(name)),
+  );
+  const child = spawn(process.execPath, args, { cwd: root, env, timeout: patienceMs });
+  let output = '';
+  const collect = (bytes: Buffer) => {
+    output += bytes.toString();
+  };
+  child.stdout.on('data', collect);
+  child.stderr.on('data', collect);
+  return new Promise((resolve) => child.on('close', (code) => resolve({ code, output })));
+}
+
+/** What a failed test is to print: its writes, and the Event about what it wrote. */
+function expectReport(output: string): void {
+  expect(output).toMatch(/system:admin create ConfigMap test-\w+\/broken 201/);
+  expect(output).toMatch(/system:admin create ConfigMap test-\w+\/broken 409/);
+  expect(output).toMatch(/Warning TooSmall ConfigMap test-\w+\/broken: it does not fit/);
+  expect(output).not.toContain('ConfigMap test-first');
+}
+
+test('PLANE-7: the preset for vitest', { timeout: patienceMs }, async () => {
+  const config = join(folder, 'vitest.config.mjs');
+  const conditions = ['source', 'module', 'node', 'development|production'];
+  const settings = {
+    root,
+    resolve: { conditions },
+    ssr: { resolve: { conditions, externalConditions: ['source'] } },
+    test: {
+      include: ['test/clients/presets/vitest.fixture.ts'],
+      pool: 'forks',
+      testTimeout: 30000,
+    },
+  };
+  writeFileSync(config, `export default ${JSON.stringify(settings)};\n`);
+  const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
+  const { code, output } = await run([vitest, 'run', '--config', config, '--no-color']);
+  expect(output).toMatch(/Tests\s+1 failed \| 3 passed/);
+  expectReport(output);
+  expect(code).toBe(1);
+});
+
+test('PLANE-7: the preset for node:test', { timeout: patienceMs }, async () => {
+  const fixture = join(here, 'presets', 'node-test.fixture.ts');
+  const { code, output } = await run([
+    ...['--conditions=source', '--import=tsx', '--test-reporter=tap', '--test'],
+    fixture,
+  ]);
+  expect(output).toMatch(/# pass 3\n# fail 1\n/);
+  expectReport(output);
+  expect(code).toBe(1);
+});
+
+test('PLANE-7: the preset for jest, by the hooks and the state that jest gives', async () => {
+  const hooks = new Map<string, () => Promise<void>>();
+  for (const name of ['beforeAll', 'afterAll', 'beforeEach', 'afterEach']) {
+    vi.stubGlobal(name, (hook: () => Promise<void>) => hooks.set(name, hook));
+  }
+  const state = { currentlyRunningTest: { errors: [] as unknown[] } };
+  const symbol = Symbol('JEST_STATE_SYMBOL');
+  Object.defineProperty(globalThis, symbol, { value: state, configurable: true });
+  const printed = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+  try {
+    const fixture = useControlPlane({ isolation: 'snapshot' });
+    const kept = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'own' } };
+    const maps = { apiVersion: 'v1', kind: 'ConfigMap', namespace: 'default' };
+    expect(() => fixture.plane).toThrow('during tests only');
+    await hooks.get('beforeAll')?.();
+    for (const errors of [[], ['expected'], []]) {
+      state.currentlyRunningTest.errors = errors;
+      await hooks.get('beforeEach')?.();
+      expect(fixture.namespace).toBe('default');
+      const before = await fixture.plane.client.list(maps);
+      expect(before.map(({ metadata }) => metadata?.name)).not.toContain('own');
+      await fixture.plane.client.create(kept);
+      await hooks.get('afterEach')?.();
+    }
+    await hooks.get('afterAll')?.();
+    const texts = printed.mock.calls.map(([text]) => String(text));
+    const reports = texts.filter((text) => text.includes('create ConfigMap default/own 201'));
+    expect(reports).toHaveLength(1);
+  } finally {
+    printed.mockRestore();
+    vi.unstubAllGlobals();
+    Reflect.deleteProperty(globalThis, symbol);
+  }
+});
+
+test('PLANE-7: the preset for jest tells that it is used elsewhere', () => {
+  vi.stubGlobal('beforeAll', undefined);
+  expect(() => useControlPlane()).toThrow('for test files that jest runs');
+  vi.unstubAllGlobals();
+});
