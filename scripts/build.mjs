@@ -109,7 +109,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   await build();
   // npm runs this script for a tarball as well as after an installation, which needs no types.
   if (['pack', 'publish'].includes(process.env.npm_command)) {
-    emitDeclarations(['server']);
+    emitDeclarations(['machinery', 'codec', 'client', 'server']);
     bundleDeclarations(join(root, 'dist'), declared);
   }
 }
