@@ -226,10 +226,10 @@ describe('VER-7: help and deprecated flags', () => {
   });
 
   test('VER-7: a gate acts, or the help says that it does not', () => {
-    const source = readdirSync('src', { recursive: true, encoding: 'utf8' })
-      .filter((path) => path.endsWith('.ts') && !path.endsWith('.test.ts'))
+    const source = readdirSync('packages', { recursive: true, encoding: 'utf8' })
+      .filter((path) => /\/src\/.*\.ts$/.test(path) && !path.endsWith('.test.ts'))
       .filter((path) => !/(feature-gate-table|feature-gates|idle-gates)\.ts$/.test(path))
-      .map((path) => readFileSync(`src/${path}`, 'utf8'))
+      .map((path) => readFileSync(`packages/${path}`, 'utf8'))
       .join('\n');
     const names = Object.keys(gateTable).filter((name) => !/^All(Alpha|Beta)$/.test(name));
     const acting = names.filter((name) => source.includes(`'${name}'`));

@@ -14,6 +14,7 @@ const pages = [
   ...readdirSync(join(root, 'docs'))
     .filter((name) => name.endsWith('.md'))
     .map((name) => `docs/${name}`),
+  ...readdirSync(join(root, 'docs', 'guides')).map((name) => `docs/guides/${name}`),
   ...decisions,
   ...readdirSync(join(root, 'packages')).map((name) => `packages/${name}/README.md`),
 ];
