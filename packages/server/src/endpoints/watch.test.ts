@@ -1,3 +1,4 @@
+import { builtinBehavior } from '@wheelhouse/kinds';
 import {
   badRequest,
   dialectOf,
@@ -71,7 +72,14 @@ function makeCall(watch: (spec: WatchSpec) => Promise<{ close(): void }>) {
     },
     info: { parts: ['things'], verb: 'watch', query: new URLSearchParams() },
     target: {
-      def: { group: '', kind: 'Thing', strategy: {}, storage: {}, scope: 'Namespaced' },
+      def: {
+        group: '',
+        kind: 'Thing',
+        strategy: {},
+        storage: {},
+        scope: 'Namespaced',
+        behavior: builtinBehavior,
+      },
       version: { version: 'v1' },
       namespace: 'default',
       name: '',
