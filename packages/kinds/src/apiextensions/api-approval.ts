@@ -33,12 +33,12 @@ function approvalOf(crd: Crd, annotation: string): Approval {
   return typeof url !== 'string' && url.scheme !== '' && url.host !== '' ? 'approved' : 'invalid';
 }
 
-/** What the policy asks for, in the words of complaints and conditions. */
-function wanted(dialect: Dialect): { readonly any: string; readonly valid: string } {
+/** Messages about an annotation that is absent, and about one without a valid value. */
+function wanted(dialect: Dialect): { readonly absent: string; readonly valid: string } {
   const name = JSON.stringify(approvalAnnotation(dialect));
   const must = `protected groups must have approval annotation ${name}`;
   const valid = `${must} with either a URL or a reason starting with "unapproved", see ${policy}`;
-  return { any: `${must}, see ${policy}`, valid };
+  return { absent: `${must}, see ${policy}`, valid };
 }
 
 /** Judges the approval of a definition in a protected group; a state that stays is not judged. */
@@ -48,8 +48,8 @@ export function approvalErrors(crd: Crd, old: Crd | undefined, dialect: Dialect)
   const state = approvalOf(crd, annotation);
   if (old !== undefined && approvalOf(old, annotation) === state) return [];
   const field = `metadata.annotations[${annotation}]`;
-  const { any, valid } = wanted(dialect);
-  if (state === 'missing') return [required(field, any)];
+  const { absent, valid } = wanted(dialect);
+  if (state === 'missing') return [required(field, absent)];
   if (state !== 'invalid') return [];
   return [invalid(field, crd.metadata.annotations?.[annotation], valid)];
 }
@@ -65,11 +65,11 @@ export function approvalCondition(crd: Crd, dialect: Dialect): CrdCondition | un
   if (!isProtectedGroup(crd.spec.group, dialect)) return undefined;
   const annotation = approvalAnnotation(dialect);
   const text = crd.metadata.annotations?.[annotation] ?? '';
-  const { any, valid } = wanted(dialect);
+  const { absent, valid } = wanted(dialect);
   const type = conditionType(dialect);
   switch (approvalOf(crd, annotation)) {
     case 'missing':
-      return { type, status: 'False', reason: 'MissingAnnotation', message: any };
+      return { type, status: 'False', reason: 'MissingAnnotation', message: absent };
     case 'invalid':
       return { type, status: 'False', reason: 'InvalidAnnotation', message: valid };
     case 'bypassed': {
