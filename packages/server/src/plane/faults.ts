@@ -13,7 +13,7 @@ export type FindKind = (kind: string) => readonly { group: string; resource: str
 
 const verbs = ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete', 'deletecollection'];
 
-/** The verbs that an effect can befall; the first two befall all. */
+/** The verbs that an effect can apply to; the first two apply to all. */
 const verbsOf: Readonly<Record<FaultRule['effect'], readonly string[]>> = {
   refuse: verbs,
   delay: verbs,
@@ -45,7 +45,7 @@ export class ArmedFault implements Fault {
     this.#discard = of.discard;
   }
 
-  /** Whether the rule befalls a request. Counts it where it does. */
+  /** Whether the rule applies to a request; if so, counts it. */
   strikes({ info, user }: TappedRequest): boolean {
     const { user: name, namespace, subresource, probability = 1, times, effect } = this.rule;
     if (times !== undefined && this.hits >= times) return false;

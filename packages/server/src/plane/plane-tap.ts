@@ -22,7 +22,7 @@ interface OpenWatch {
   readonly cut: () => void;
 }
 
-/** Records a plane's requests and lets its faults befall them (PLANE-5, PLANE-6). */
+/** Records a plane's requests and applies its faults to them (PLANE-5, PLANE-6). */
 export class PlaneTap implements RequestTap {
   readonly recorder: RequestRecorder;
   readonly #clock: Clock;

@@ -135,7 +135,7 @@ export interface RestoredPlane {
   readonly changes: number;
 }
 
-/** The requests that a fault befalls; all of its effect's when nothing is given. */
+/** Which requests a fault applies to; all that its effect can apply to when nothing is given. */
 export interface FaultMatch {
   /** The user's name, behind impersonation. */
   readonly user?: string;
@@ -147,9 +147,9 @@ export interface FaultMatch {
   /** Name of the object; requests to create one have none. */
   readonly name?: string;
   readonly subresource?: string;
-  /** How likely the fault befalls a request that matches, from 0 to 1; 1 when absent. */
+  /** The probability that the fault applies to a matching request, from 0 to 1; 1 when absent. */
   readonly probability?: number;
-  /** How often it befalls one; without end when absent. */
+  /** How many requests it applies to at most; no limit when absent. */
   readonly times?: number;
 }
 
@@ -177,7 +177,7 @@ export type FaultRule = FaultMatch &
 /** A fault in force. */
 export interface Fault {
   readonly rule: FaultRule;
-  /** How many requests it has befallen. */
+  /** How many requests it has applied to. */
   readonly hits: number;
   remove(): void;
 }
@@ -194,7 +194,7 @@ export interface PlaneFaults {
   /** What chance begins with; the same seed and requests give the same faults. */
   readonly seed: number;
   /**
-   * Lets a fault befall requests from now on. Faults apply in the order in which they are added.
+   * Adds a fault for later requests. Faults apply in the order in which they are added.
    * Throws FaultRuleError for a rule that can never apply: an unknown kind, verb, or effect.
    */
   add(rule: FaultRule): Fault;
@@ -224,7 +224,7 @@ export interface RecordedRequest {
   readonly path: string;
   /** Undefined while there is no answer. */
   readonly status: number | undefined;
-  /** The effect of the fault that befell it. */
+  /** The effect of the fault that applied to it. */
   readonly fault: FaultRule['effect'] | undefined;
 }
 
