@@ -41,6 +41,7 @@ import {
   type AuthorizationSlot,
   createAuthorizationSlot,
 } from './authorization/authorization-slot.ts';
+import { controllerSelection } from './controllers/controller-selection.ts';
 import { countingWatches } from './controllers/counting-watches.ts';
 import { createFieldManager } from './controllers/field-manager.ts';
 import { createConversions } from './conversion.ts';
@@ -186,7 +187,11 @@ async function createDefaultRoles(options: {
   const snapshot = catalogue.snapshot();
   const { reconcileDefaultRoles } = await import('./authorization/default-roles.ts');
   const features = config.featureGates ?? defaultGates;
-  await reconcileDefaultRoles({ ...parts, logger: config.logger, features, snapshot });
+  const aggregates = controllerSelection(config.controllers ?? ['*'])(
+    'clusterrole-aggregation-controller',
+  );
+  const { logger } = config;
+  await reconcileDefaultRoles({ ...parts, aggregates, logger, features, snapshot });
 }
 
 function createEndpoints(options: {

@@ -6,6 +6,7 @@ import {
   type Logger,
   StatusError,
 } from '@wheelhouse/machinery';
+import { gatheredRules } from '../../controllers/identity/cluster-role-aggregation.ts';
 import { storedVersion } from '../../controllers/inside.ts';
 import { defaultRbac } from '../../gates/authz/rbac/default-roles.ts';
 import { reconcile } from '../../gates/authz/rbac/reconcile.ts';
@@ -35,9 +36,14 @@ interface Reconciling {
  * they should be writes nothing. A stored one that is damaged is reported and left as it is.
  */
 export async function reconcileDefaultRoles(
-  options: Reconciling & { readonly namespaces: Promise<unknown> },
+  options: Reconciling & {
+    readonly namespaces: Promise<unknown>;
+    /** Whether a controller of this server gathers the rules of aggregated roles. */
+    readonly aggregates: boolean;
+  },
 ): Promise<void> {
   const defaults = defaultRbac(options.dialect, options.features);
+  const { clusterRoles } = defaults;
   const each = async (resource: string, objects: readonly ApiObject[]) => {
     await Promise.all(objects.map((desired) => ensure(options, { resource, desired })));
   };
@@ -45,10 +51,30 @@ export async function reconcileDefaultRoles(
     Promise.all([each('roles', defaults.roles), each('rolebindings', defaults.roleBindings)]),
   );
   await Promise.all([
-    each('clusterroles', defaults.clusterRoles),
+    each('clusterroles', options.aggregates ? withGatheredRules(clusterRoles) : clusterRoles),
     each('clusterrolebindings', defaults.clusterRoleBindings),
     inNamespaces,
   ]);
+}
+
+/** How deep default roles gather each other: admin gathers edit, which gathers view. */
+const gatheringDepth = 3;
+
+/**
+ * The roles with the rules that aggregated ones gather from each other, so that a role is in force
+ * as soon as it is stored rather than when its controller first looks at it (AUTHZ-6).
+ */
+export function withGatheredRules(roles: readonly ApiObject[]): readonly ApiObject[] {
+  const nameOf = ({ metadata: { name = '' } }: ApiObject) => name;
+  let current = [...roles].sort((one, other) => (nameOf(one) < nameOf(other) ? -1 : 1));
+  for (let round = 0; round < gatheringDepth; round += 1) {
+    const sources = current;
+    current = sources.map((role) => {
+      const rules = gatheredRules(role, sources);
+      return rules === undefined ? role : { ...role, rules: [...rules] };
+    });
+  }
+  return current;
 }
 
 async function ensure(

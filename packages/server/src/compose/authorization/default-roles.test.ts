@@ -1,0 +1,20 @@
+import { dialectOf } from '@wheelhouse/machinery';
+import { expect, test } from 'vitest';
+import { gatheredRules } from '../../controllers/identity/cluster-role-aggregation.ts';
+import { defaultRbac } from '../../gates/authz/rbac/default-roles.ts';
+import { defaultGates } from '../flags/feature-gates.ts';
+import { withGatheredRules } from './default-roles.ts';
+
+test('AUTHZ-6: aggregated default roles begin with the rules that they gather', () => {
+  const { clusterRoles } = defaultRbac(dialectOf('kubernetes'), defaultGates);
+  const roles = withGatheredRules(clusterRoles);
+  const aggregated = roles.filter((role) => role.aggregationRule !== undefined);
+  expect(aggregated.map(({ metadata }) => metadata.name)).toEqual(['admin', 'edit', 'view']);
+  for (const role of aggregated) {
+    expect(role.rules).not.toEqual([]);
+    expect(role.rules).toEqual(gatheredRules(role, roles));
+  }
+  const others = (list: typeof roles) =>
+    new Set(list.filter(({ aggregationRule }) => aggregationRule === undefined));
+  expect(others(roles)).toEqual(others(clusterRoles));
+});
