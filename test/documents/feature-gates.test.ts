@@ -216,10 +216,7 @@ describe('VER-7: help and deprecated flags', () => {
     expect(help).toContain(
       'NodeSwap=true|false (BETA - default=true; no effect: of other components)',
     );
-    const partly = 'in part: no controller chooses holders of Leases';
-    expect(help).toContain(
-      `CoordinatedLeaderElection=true|false (ALPHA - default=false; ${partly})`,
-    );
+    expect(help).toContain('CoordinatedLeaderElection=true|false (ALPHA - default=false)');
     expect(help).toContain('KMSv1=true|false (DEPRECATED - default=false');
     expect(help).not.toContain('WatchBookmark=');
     expect(help).toContain('api/beta=true|false');

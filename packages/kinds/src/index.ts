@@ -22,6 +22,12 @@ export type {
   CertificateOptions,
   IssuedCertificate,
 } from './certificates/certificate-signing-request.ts';
+export {
+  compareSemanticVersions,
+  parseSemanticVersion,
+  type SemanticVersion,
+} from './coordination/semantic-version.ts';
+export { oldestEmulationVersion } from './coordination/strategy.ts';
 export type { AddressOwner, AddressRecords } from './core/service/address-records.ts';
 export { allocateService, type NumberMeter, type ServiceRanges } from './core/service/allocator.ts';
 export type { NumberClaims } from './core/service/claimed.ts';

@@ -10,39 +10,20 @@ import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { immutable } from '../rules/checks.ts';
+import {
+  compareSemanticVersions,
+  parseSemanticVersion,
+  type SemanticVersion,
+} from './semantic-version.ts';
 import { oldestEmulationVersion, validateLeaseStrategy } from './strategy.ts';
-
-type Version = readonly [major: number, minor: number, patch: number, preRelease: string];
-
-const number = '(0|[1-9]\\d{0,9})';
-const words = '[0-9A-Za-z.-]{1,256}';
-const semanticVersion = new RegExp(
-  `^${number}\\.${number}\\.${number}(?:-(${words}))?(?:\\+${words})?$`,
-);
-
-/** Reads `1.32.0`, with a pre-release and build or without; undefined for what is no version. */
-function parseVersion(text: string): Version | undefined {
-  const match = semanticVersion.exec(text);
-  if (match === null) return undefined;
-  const [, major, minor, patch, preRelease = ''] = match;
-  return [Number(major), Number(minor), Number(patch), preRelease];
-}
-
-/** Whether one version comes before another; a pre-release comes before its release. */
-function isBefore(one: Version, other: Version): boolean {
-  for (const index of [0, 1, 2] as const) {
-    if (one[index] !== other[index]) return one[index] < other[index];
-  }
-  if (one[3] === other[3] || one[3] === '') return false;
-  return other[3] === '' || one[3] < other[3];
-}
 
 const notSemantic = 'must be a valid semantic version';
 
 function validate(object: JsonObject): FieldError[] {
   const member = (name: string) => textAt(object, 'spec', name);
   const [binary, emulated] = [member('binaryVersion'), member('emulationVersion')];
-  const [binaryVersion, emulationVersion] = [parseVersion(binary), parseVersion(emulated)];
+  const binaryVersion = parseSemanticVersion(binary);
+  const emulationVersion = parseSemanticVersion(emulated);
   const errors = member('leaseName') === '' ? [required('spec.leaseName')] : [];
   if (emulated !== '' && emulationVersion === undefined) {
     errors.push(invalid('spec.emulationVersion', emulated, notSemantic));
@@ -51,9 +32,9 @@ function validate(object: JsonObject): FieldError[] {
   else if (binaryVersion === undefined) {
     errors.push(invalid('spec.binaryVersion', binary, notSemantic));
   }
-  const none: Version = [0, 0, 0, ''];
+  const none: SemanticVersion = { core: [0, 0, 0], preRelease: [] };
   if (binary !== '' && emulated !== '') {
-    if (isBefore(binaryVersion ?? none, emulationVersion ?? none)) {
+    if (compareSemanticVersions(binaryVersion ?? none, emulationVersion ?? none) < 0) {
       const detail = 'must be greater than or equal to `emulationVersion`';
       errors.push(invalid('spec.binaryVersion', binary, detail));
     }
@@ -61,9 +42,11 @@ function validate(object: JsonObject): FieldError[] {
   return [...errors, ...validateStrategy(member('strategy'), emulationVersion)];
 }
 
-function validateStrategy(strategy: string, emulated: Version | undefined): FieldError[] {
+function validateStrategy(strategy: string, emulated: SemanticVersion | undefined): FieldError[] {
   if (strategy === '') return [required('spec.strategy')];
-  const isNone = emulated === undefined || emulated.join('') === '000';
+  const isNone =
+    emulated === undefined ||
+    (emulated.core.every((part) => part === 0) && emulated.preRelease.length === 0);
   const detail = `must be specified when \`strategy\` is '${oldestEmulationVersion}'`;
   return [
     ...(strategy === oldestEmulationVersion && isNone

@@ -143,8 +143,7 @@ async function start(
   };
   audit = await openAudit(config, registry).catch(giveUp);
   const of = { config, dialect, api, registry, metrics, authorization };
-  const judges = await createGates(of).catch(giveUp);
-  const gates = { ...judges, audit };
+  const gates = { ...(await createGates(of).catch(giveUp)), audit };
   metrics.countInFlight(gates.flowControl);
   const { shared, space } = storage;
   const peers = shared?.presence;
@@ -153,6 +152,7 @@ async function start(
   const lease = ownLease({ config, dialect, api });
   const stored = { checks: shared?.checks, space, peers, services, lease, more: features.hooks };
   const hooks = runStartHooks({ config, api, dialect, health, flowControl, ...stored });
+  features.startAfter(hooks.done);
   await hooks.headStart;
   const answer = (exchange: Exchange) => serve(exchange, gates, api.endpoints);
   const on = { answer, registry, memory: memory.budget, occupancy };

@@ -1,0 +1,47 @@
+import { hostname } from 'node:os';
+import { type Dialect, randomUuid } from '@wheelhouse/machinery';
+import { startCoordinatedElection } from '../../controllers/coordination/coordinated-election.ts';
+import { createInside } from '../../controllers/inside.ts';
+import { startLeaderElection } from '../../controllers/leader-election.ts';
+import { serverContext } from '../../registry/server-context.ts';
+import type { Api } from '../api.ts';
+import type { ServerConfig } from '../flags/config.ts';
+import type { Background } from '../health/begin-after.ts';
+
+/** As upstream, which has no flags for them. */
+const periods = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 2000 };
+
+/**
+ * Elects the holders of Leases among LeaseCandidates, in the one server that leads where there are
+ * several. Does nothing when `--runtime-config` does not switch LeaseCandidates on.
+ */
+export function startElections(options: {
+  readonly config: ServerConfig;
+  readonly dialect: Dialect;
+  readonly api: Api;
+}): Background {
+  const { config, dialect, api } = options;
+  const { clock, logger } = config;
+  const { registry, catalogue, queues } = api;
+  const group = dialect.group('coordination');
+  const leases = catalogue.snapshot().builtin(group, 'leases');
+  const candidates = catalogue.snapshot().builtin(group, 'leasecandidates');
+  if (leases === undefined || candidates === undefined) {
+    logger.warn('CoordinatedLeaderElection is on, and LeaseCandidates are not served');
+    return { close: async () => {} };
+  }
+  const controller = 'leader-election-controller';
+  const inside = createInside({ registry, controller, user: serverContext.user });
+  const tools = { leases, candidates, caches: registry.caches, inside, clock, logger, queues };
+  return startLeaderElection({
+    ...periods,
+    leases,
+    registry,
+    clock,
+    logger,
+    namespace: dialect.systemNamespace('system'),
+    name: controller,
+    identity: `${hostname()}_${randomUuid()}`,
+    lead: () => startCoordinatedElection(tools),
+  });
+}
