@@ -4,7 +4,7 @@ import { type Kubectl, kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
 import { type Outcome, type SvcctlHome, svcctlFor } from '../svcctl/svcctl-run.ts';
 
 /**
- * A command line, by blanks, what it reads from standard input, and whether kubectl writes its
+ * A command line, by blanks, in which `@ns` stands for the client's namespace, what it reads from standard input, and whether kubectl writes its
  * complaints in one order: those it keeps in a Go map come in another one now and then.
  */
 export type Line = readonly [line: string, stdin?: string, complaints?: 'in any order'];
@@ -58,9 +58,13 @@ export function saysAsKubectl(lines: readonly Line[]): void {
 
     const cases = lines.map(([line, stdin = '', order]) => [line, stdin, order] as const);
     test.each(cases)('CLIENT-1: as kubectl says: %s', async (line, stdin, order) => {
-      const words = (namespace: string) => [...line.split(' '), `--namespace=${namespace}`];
-      const theirs = await kubectl(words(namespaces.kubectl), stdin);
-      const ours = await home.run(words(namespaces.svcctl), stdin);
+      const words = (namespace: string) => [
+        ...line.replaceAll('@ns', namespace).split(' '),
+        `--namespace=${namespace}`,
+      ];
+      const input = (namespace: string) => stdin.replaceAll('@ns', namespace);
+      const theirs = await kubectl(words(namespaces.kubectl), input(namespaces.kubectl));
+      const ours = await home.run(words(namespaces.svcctl), input(namespaces.svcctl));
       const ordered = (outcome: Outcome): Outcome =>
         order === undefined
           ? outcome

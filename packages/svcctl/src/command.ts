@@ -3,11 +3,13 @@ import type { Session } from './session.ts';
 
 /**
  * What a command's arguments may be: `objects` a type and names of its objects, or both joined with
- * a slash; `types` one type; `verb-and-type` a verb of the API before it; the others one entry of
- * the kubeconfig, or a shell.
+ * a slash; `pods` and `nodes` names of those; `types` one type; `verb-and-type` a verb of the API
+ * before it; the others one entry of the kubeconfig, or a shell.
  */
 export type Completes =
   | 'objects'
+  | 'pods'
+  | 'nodes'
   | 'types'
   | 'verb-and-type'
   | 'contexts'

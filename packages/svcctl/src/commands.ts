@@ -1,68 +1,42 @@
 import type { Command } from './command.ts';
 
-/** All commands; loaded when asked for, so that importing this file costs nothing. */
-export async function loadCommands(): Promise<readonly Command[]> {
-  const [
-    get,
-    describe,
-    create,
-    remove,
-    patch,
-    apply,
-    diff,
-    edit,
-    label,
-    misc,
-    auth,
-    config,
-    scale,
-    wait,
-    explain,
-    convert,
-    proxy,
-    completion,
-  ] = await Promise.all([
-    import('./commands/get.ts'),
-    import('./commands/describe.ts'),
-    import('./commands/create.ts'),
-    import('./commands/delete.ts'),
-    import('./commands/patch.ts'),
-    import('./commands/apply.ts'),
-    import('./commands/diff.ts'),
-    import('./commands/edit.ts'),
-    import('./commands/label.ts'),
-    import('./commands/server-info.ts'),
-    import('./commands/rbac/auth.ts'),
-    import('./commands/config/config.ts'),
-    import('./commands/scale.ts'),
-    import('./commands/wait.ts'),
-    import('./commands/explain.ts'),
-    import('./commands/convert.ts'),
-    import('./commands/proxy.ts'),
-    import('./commands/completion.ts'),
-  ]);
-  return [
-    get.getCommand,
-    describe.describeCommand,
-    create.createCommand,
-    remove.deleteCommand,
-    patch.patchCommand,
-    patch.replaceCommand,
-    apply.applyCommand,
-    diff.diffCommand,
-    edit.editCommand,
-    label.labelCommand,
-    label.annotateCommand,
-    scale.scaleCommand,
-    wait.waitCommand,
-    explain.explainCommand,
-    convert.convertCommand,
-    auth.authCommand,
-    config.configCommand,
-    proxy.proxyCommand,
-    completion.completionCommand,
-    misc.apiResourcesCommand,
-    misc.apiVersionsCommand,
-    misc.versionCommand,
-  ];
+/** Where each command is, in the order in which help lists them; loaded when it is first needed. */
+const loaders: Readonly<Record<string, () => Promise<Command>>> = {
+  get: async () => (await import('./commands/get.ts')).getCommand,
+  describe: async () => (await import('./commands/describe.ts')).describeCommand,
+  create: async () => (await import('./commands/create.ts')).createCommand,
+  delete: async () => (await import('./commands/delete.ts')).deleteCommand,
+  patch: async () => (await import('./commands/patch.ts')).patchCommand,
+  replace: async () => (await import('./commands/patch.ts')).replaceCommand,
+  apply: async () => (await import('./commands/apply.ts')).applyCommand,
+  diff: async () => (await import('./commands/diff.ts')).diffCommand,
+  edit: async () => (await import('./commands/edit.ts')).editCommand,
+  label: async () => (await import('./commands/label.ts')).labelCommand,
+  annotate: async () => (await import('./commands/label.ts')).annotateCommand,
+  scale: async () => (await import('./commands/scale.ts')).scaleCommand,
+  wait: async () => (await import('./commands/wait.ts')).waitCommand,
+  taint: async () => (await import('./commands/taint.ts')).taintCommand,
+  cordon: async () => (await import('./commands/drain.ts')).cordonCommand,
+  uncordon: async () => (await import('./commands/drain.ts')).uncordonCommand,
+  drain: async () => (await import('./commands/drain.ts')).drainCommand,
+  explain: async () => (await import('./commands/explain.ts')).explainCommand,
+  convert: async () => (await import('./commands/convert.ts')).convertCommand,
+  auth: async () => (await import('./commands/rbac/auth.ts')).authCommand,
+  config: async () => (await import('./commands/config/config.ts')).configCommand,
+  proxy: async () => (await import('./commands/proxy.ts')).proxyCommand,
+  completion: async () => (await import('./commands/completion.ts')).completionCommand,
+  'api-resources': async () => (await import('./commands/server-info.ts')).apiResourcesCommand,
+  'api-versions': async () => (await import('./commands/server-info.ts')).apiVersionsCommand,
+  version: async () => (await import('./commands/server-info.ts')).versionCommand,
+};
+
+/** The command of a name, as the only one of a list, and nothing else loaded; empty if none is. */
+export async function loadCommand(name: string): Promise<readonly Command[]> {
+  const load = Object.hasOwn(loaders, name) ? loaders[name] : undefined;
+  return load === undefined ? [] : [await load()];
+}
+
+/** All commands, for help and completion. */
+export function loadCommands(): Promise<readonly Command[]> {
+  return Promise.all(Object.values(loaders).map((load) => load()));
 }

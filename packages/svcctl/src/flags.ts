@@ -1,10 +1,13 @@
 import { CliError } from './io.ts';
 
-/** One flag. `bare`: the value it has when written without one (`--dry-run`). */
+/**
+ * One flag. `bare`: the value it has when written without one (`--dry-run`). A value that is no
+ * `integer` or `duration` is an error before the command runs.
+ */
 export interface FlagSpec {
   readonly name: string;
   readonly short?: string;
-  readonly type: 'boolean' | 'text' | 'list';
+  readonly type: 'boolean' | 'text' | 'list' | 'integer' | 'duration';
   readonly bare?: string;
   readonly help: string;
 }
@@ -99,7 +102,12 @@ export function parseFlags(
       rest.push(arg);
     }
   }
-  return { flags: new Flags(values), rest };
+  const flags = new Flags(values);
+  for (const { name, type } of specs) {
+    if (type === 'integer') flags.integer(name);
+    else if (type === 'duration') flags.durationMs(name);
+  }
+  return { flags, rest };
 }
 
 type Add = (spec: FlagSpec, value: string) => void;

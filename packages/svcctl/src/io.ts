@@ -32,3 +32,8 @@ export class CliError extends Error {
 
 /** A failure that is told as it is, whatever was being done: a flag's, or that of a whole file. */
 export class PlainCliError extends CliError {}
+
+/** The failure of a command line that cannot be what was meant; refers to the command's help. */
+export function usageError(command: string, message: string): CliError {
+  return new CliError(`${message}\nSee 'svcctl ${command} -h' for help and examples`);
+}

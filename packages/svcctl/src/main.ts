@@ -2,11 +2,10 @@ import { spawn } from 'node:child_process';
 import { homedir } from 'node:os';
 import { pathToFileURL } from 'node:url';
 import type { Command } from './command.ts';
-import { loadCommands } from './commands.ts';
+import { loadCommand } from './commands.ts';
 import { describeError } from './errors.ts';
 import { type FlagSpec, parseFlags } from './flags.ts';
 import { CliError, type CliIo } from './io.ts';
-import { helpText } from './output/help.ts';
 import { globalFlags, Session } from './session.ts';
 
 /** Runs one command line (without the program's name) and gives its exit code; never throws. */
@@ -17,10 +16,11 @@ export async function runSvcctl(io: CliIo, args: readonly string[]): Promise<num
     return complete(io, args.slice(1));
   }
   try {
-    const { path, command, rest } = findCommand(await loadCommands(), args);
+    const { path, command, rest } = await findCommand(withoutHelp(args));
     const specs: readonly FlagSpec[] = [...globalFlags, ...(command?.flags ?? [])];
     const parsed = parseFlags(rest, specs);
     if (command?.run === undefined || parsed.flags.boolean('help')) {
+      const { helpText } = await import('./output/help.ts');
       io.out(await helpText(path, command));
       return 0;
     }
@@ -42,19 +42,26 @@ export async function runSvcctl(io: CliIo, args: readonly string[]): Promise<num
   }
 }
 
+/** `help get` is `get --help`. */
+const withoutHelp = (args: readonly string[]): readonly string[] =>
+  args[0] === 'help' ? [...args.slice(1), '--help'] : args;
+
 /** Walks from the words at the front down to a command; flags may stand between the words. */
-function findCommand(
-  commands: readonly Command[],
-  args: readonly string[],
-): { path: readonly string[]; command: Command | undefined; rest: readonly string[] } {
+async function findCommand(args: readonly string[]): Promise<{
+  readonly path: readonly string[];
+  readonly command: Command | undefined;
+  readonly rest: readonly string[];
+}> {
   const rest = [...args];
   const path: string[] = [];
   let found: Command | undefined;
-  let candidates: readonly Command[] | undefined = commands;
-  while (candidates !== undefined) {
+  for (;;) {
     const at = firstWord(rest, found);
     if (at < 0) break;
     const word = rest[at]!;
+    const candidates: readonly Command[] | undefined =
+      found === undefined ? await loadCommand(word) : found.subcommands;
+    if (candidates === undefined) break;
     const next: Command | undefined = candidates.find(
       (one) => one.name === word || one.aliases?.includes(word),
     );
@@ -66,7 +73,6 @@ function findCommand(
     rest.splice(at, 1);
     path.push(next.name);
     found = next;
-    candidates = next.subcommands;
   }
   return { path, command: found, rest };
 }

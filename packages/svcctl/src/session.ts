@@ -14,7 +14,7 @@ import {
   RestMapper,
   resolveContext,
 } from '@wheelhouse/client';
-import { pause, programClock } from '@wheelhouse/machinery';
+import { type Clock, pause, programClock } from '@wheelhouse/machinery';
 import { printGoDuration } from '@wheelhouse/schema';
 import type { FlagSpec, Flags } from './flags.ts';
 import { CliError, type CliIo } from './io.ts';
@@ -183,10 +183,14 @@ export class Session {
     return found;
   }
 
+  /** What waits and ages go by. */
+  get clock(): Clock {
+    return this.io.clock ?? programClock;
+  }
+
   /** Waits; rejects with the reason of an interrupt. */
   async pause(delayMs: number): Promise<void> {
-    const { clock = programClock, signal } = this.io;
-    await pause(clock, { ms: delayMs, signal, where: 'client' });
+    await pause(this.clock, { ms: delayMs, signal: this.io.signal, where: 'client' });
   }
 
   /** A path given by the user, from the working directory. */

@@ -89,3 +89,8 @@ export async function getOrUndefined(
     throw error;
   }
 }
+
+/** The query parameters of a write that only a dry run sets, for commands without `writeFlags`. */
+export function dryRunQuery(session: Session): Record<string, string | undefined> {
+  return { dryRun: dryRunOf(session) === 'server' ? 'All' : undefined };
+}

@@ -165,6 +165,14 @@ async function candidatesFor(
   switch (command?.completes) {
     case 'objects':
       return inSession(io, place, (session) => objectsAt(session, rest, last));
+    case 'pods':
+    case 'nodes': {
+      const type = command.completes;
+      if (last.includes('/')) {
+        return inSession(io, place, (session) => objectsAt(session, [], last));
+      }
+      return inSession(io, place, (session) => objectsAt(session, [type, ...rest], last));
+    }
     case 'types':
       return rest.length > 0 ? [] : inSession(io, place, (session) => typesAt(session, ''));
     case 'verb-and-type':

@@ -1,0 +1,211 @@
+import { dialectNames, dialectOf } from '@wheelhouse/machinery';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
+import { quickClock } from '../support/quick-clock.ts';
+import { type SvcctlHome, svcctlFor } from './svcctl-run.ts';
+
+describe.each(dialectNames)('CLIENT-1: cordon, drain, and taint, dialect %s', (dialectName) => {
+  let server: TestServer;
+  let home: SvcctlHome;
+  let namespace: string;
+  let node: string;
+  const pods = () => `/api/v1/namespaces/${namespace}/pods`;
+  let owner: object;
+
+  async function startPod(name: string, metadata: object = {}): Promise<void> {
+    const { status } = await server.post(pods(), {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name, labels: { app: name }, ownerReferences: [owner], ...metadata },
+      spec: {
+        nodeName: node,
+        terminationGracePeriodSeconds: 0,
+        containers: [{ name: 'c', image: 'i' }],
+      },
+    });
+    expect(status).toBe(201);
+    const running = {
+      status: { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] },
+    };
+    await server.patch(`${pods()}/${name}/status`, running, 'merge');
+  }
+
+  /** A budget that allows no disruption, as its controller would have it. */
+  async function forbidDisruption(app: string): Promise<void> {
+    const path = `/apis/policy/v1/namespaces/${namespace}/poddisruptionbudgets`;
+    await server.post(path, {
+      apiVersion: 'policy/v1',
+      kind: 'PodDisruptionBudget',
+      metadata: { name: 'budget' },
+      spec: { minAvailable: 1, selector: { matchLabels: { app } } },
+    });
+    const status = {
+      observedGeneration: 1,
+      disruptionsAllowed: 0,
+      currentHealthy: 1,
+      desiredHealthy: 1,
+      expectedPods: 1,
+    };
+    expect((await server.patch(`${path}/budget/status`, { status }, 'merge')).status).toBe(200);
+  }
+
+  beforeAll(async () => {
+    server = await startTestServer({ dialect: dialectName });
+    home = svcctlFor(server);
+  });
+  /** Makes what declares itself the Pods' controller; without it, they would be garbage. */
+  async function startOwner(): Promise<void> {
+    const labels = { app: 'r' };
+    const { body } = await server.post(`/apis/apps/v1/namespaces/${namespace}/replicasets`, {
+      apiVersion: 'apps/v1',
+      kind: 'ReplicaSet',
+      metadata: { name: 'r' },
+      spec: {
+        selector: { matchLabels: labels },
+        template: { metadata: { labels }, spec: { containers: [{ name: 'c', image: 'i' }] } },
+      },
+    });
+    const { uid } = body.metadata;
+    owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'r', uid, controller: true };
+  }
+  beforeEach(async () => {
+    namespace = await freshNamespace(server);
+    await startOwner();
+    node = `node-${namespace}`;
+    await server.post('/api/v1/nodes', {
+      apiVersion: 'v1',
+      kind: 'Node',
+      metadata: { name: node },
+    });
+    await server.post(`/api/v1/namespaces/${namespace}/serviceaccounts`, {
+      apiVersion: 'v1',
+      kind: 'ServiceAccount',
+      metadata: { name: 'default' },
+    });
+  });
+  afterEach(() => {
+    home.clock = undefined;
+  });
+  afterAll(async () => {
+    home.remove();
+    await server.stop();
+  });
+
+  test('CLIENT-1: drain tries an eviction again that a PodDisruptionBudget forbids', async () => {
+    await startPod('guarded');
+    await forbidDisruption('guarded');
+    const clock = quickClock(100);
+    home.clock = clock;
+    const draining = home.start(`drain ${node}`);
+    await expect.poll(() => clock.waits.filter((ms) => ms === 5000).length).toBeGreaterThan(1);
+    expect(draining.err()).toContain(
+      `error when evicting pods/"guarded" -n "${namespace}" (will retry after 5s): ` +
+        "Cannot evict pod as it would violate the pod's disruption budget.\n",
+    );
+    await server.remove(`/apis/policy/v1/namespaces/${namespace}/poddisruptionbudgets/budget`);
+    await expect.poll(() => draining.out()).toContain(`node/${node} drained\n`);
+    expect(draining.out()).toContain('pod/guarded evicted\n');
+    expect((await server.get(`${pods()}/guarded`)).status).toBe(404);
+    await draining.stop();
+  });
+
+  test('CLIENT-1: drain --disable-eviction deletes whatever budgets say', async () => {
+    await startPod('guarded');
+    await forbidDisruption('guarded');
+    const { code, out, err } = await home.run(`drain ${node} --disable-eviction`);
+    expect({ code, out, err }).toEqual({
+      code: 0,
+      out: `node/${node} cordoned\npod/guarded deleted\nnode/${node} drained\n`,
+      err: '',
+    });
+  });
+
+  test('CLIENT-1: drain gives up at its timeout, and says which Pods are left', async () => {
+    await startPod('guarded');
+    await forbidDisruption('guarded');
+    await startPod('stuck', { finalizers: ['example.com/stay'] });
+    home.clock = quickClock(20);
+    const { code, out, err } = await home.run(`drain ${node} --timeout=1s`);
+    expect(code).toBe(1);
+    expect(out).toContain(`evicting pod ${namespace}/stuck\n`);
+    expect(out).not.toContain('drained');
+    expect(err).toContain(
+      `error when evicting pods/"guarded" -n "${namespace}": global timeout reached: 1s`,
+    );
+    expect(err).toContain(
+      `error when waiting for pod "stuck" in namespace "${namespace}" to terminate: ` +
+        'context deadline exceeded',
+    );
+    expect(err).toContain(`There are pending pods in node "${node}" when an error occurred: `);
+    expect(err).toContain('pod/guarded\npod/stuck\n');
+    expect(err).toContain(`There are pending nodes to be drained:\n ${node}\n`);
+  });
+
+  test('CLIENT-1: drain skips Pods that have been deleted for long', async () => {
+    await startPod('stuck', { finalizers: ['example.com/stay'] });
+    await server.remove(`${pods()}/stuck`);
+    const clock = quickClock(1);
+    clock.skip(60_000);
+    home.clock = clock;
+    const line = `drain ${node} --skip-wait-for-delete-timeout=30`;
+    expect(await home.run(line)).toEqual({
+      code: 0,
+      out: `node/${node} cordoned\nnode/${node} drained\n`,
+      err: '',
+    });
+  });
+
+  test("CLIENT-1: drain leaves mirror Pods, in the server's dialect", async () => {
+    const mirror = dialectOf(dialectName).label('config.mirror');
+    await startPod('mirror', { annotations: { [mirror]: 'x' }, ownerReferences: [] });
+    expect((await home.run(`drain ${node}`)).out).toBe(
+      `node/${node} cordoned\nnode/${node} drained\n`,
+    );
+    expect((await server.get(`${pods()}/mirror`)).status).toBe(200);
+  });
+
+  test('CLIENT-1: an interrupt ends a drain that waits', async () => {
+    await startPod('stuck', { finalizers: ['example.com/stay'] });
+    const draining = home.start(`drain ${node}`);
+    await expect.poll(() => draining.out()).toContain('evicting pod');
+    expect(await draining.stop()).toBe(130);
+  });
+
+  test('CLIENT-1: values of flags that are none are refused before anything is done', async () => {
+    for (const [line, message] of [
+      [`drain ${node} --timeout=soon`, 'invalid argument "soon" for "--timeout" flag'],
+      [`drain ${node} --grace-period=x`, 'invalid argument "x" for "--grace-period" flag'],
+      [`drain ${node} --timeout`, 'flag needs an argument: --timeout'],
+    ] as const) {
+      expect(await home.run(line)).toEqual({ code: 1, out: '', err: `error: ${message}\n` });
+    }
+    expect((await server.get(`/api/v1/nodes/${node}`)).body.spec.unschedulable).toBeUndefined();
+  });
+
+  test('CLIENT-1: what a user may not do is told, of each node', async () => {
+    const { code, err } = await home.run(`taint node ${node} a:NoSchedule --as=nobody`);
+    expect({ code, err }).toEqual({
+      code: 1,
+      err:
+        `Error from server (Forbidden): nodes "${node}" is forbidden: User "nobody" cannot get ` +
+        'resource "nodes" in API group "" at the cluster scope\n',
+    });
+    await home.run('create clusterrole reads-nodes --verb=get --resource=nodes');
+    await home.run('create clusterrolebinding reads-nodes --clusterrole=reads-nodes --user=reader');
+    const cordoned = await home.run(`cordon ${node} --as=reader`);
+    expect(cordoned).toMatchObject({ code: 0, out: '' });
+    expect(cordoned.err).toContain(
+      `error: unable to cordon node "${node}": nodes "${node}" is forb`,
+    );
+    expect((await home.run(`drain ${node} --as=reader`)).err).toContain(
+      'cannot list resource "pods"',
+    );
+  });
+
+  test('CLIENT-1: names of nodes complete', async () => {
+    expect((await home.run(['__complete', 'cordon', node.slice(0, 8)])).out).toContain(node);
+    expect((await home.run(['__complete', 'drain', '--ignore'])).out).toContain(
+      '--ignore-daemonsets',
+    );
+  });
+});
