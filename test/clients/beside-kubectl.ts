@@ -4,16 +4,20 @@ import { type Kubectl, kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
 import { type Outcome, type SvcctlHome, svcctlFor } from '../svcctl/svcctl-run.ts';
 
 /**
- * A command line, by blanks, in which `@ns` stands for the client's namespace, what it reads from standard input, and whether kubectl writes its
- * complaints in one order: those it keeps in a Go map come in another one now and then.
+ * A command line, by blanks, in which `@ns` stands for the client's namespace; what it reads from
+ * standard input; and whether kubectl writes its complaints in one order: those it keeps in a Go map
+ * come in another one now and then.
  */
 export type Line = readonly [line: string, stdin?: string, complaints?: 'in any order'];
 
 /**
  * Declares a test for each line: both clients are given it, each in a namespace of its own and in
- * this order, and must say the same.
+ * this order, and must say the same. `prepare` makes what is in each namespace before.
  */
-export function saysAsKubectl(lines: readonly Line[]): void {
+export function saysAsKubectl(
+  lines: readonly Line[],
+  prepare: (server: TestServer, namespace: string) => Promise<void> = async () => {},
+): void {
   describe.skipIf(!kubectlIsHere)('beside kubectl', () => {
     let server: TestServer;
     let home: SvcctlHome;
@@ -25,6 +29,7 @@ export function saysAsKubectl(lines: readonly Line[]): void {
       client = kubectlOf(server);
       for (const tool of ['kubectl', 'svcctl'] as const) {
         namespaces[tool] = await freshNamespace(server);
+        await prepare(server, namespaces[tool]);
       }
     });
     afterAll(async () => {

@@ -73,7 +73,8 @@ function textOf(error: unknown, doing: string): string {
   }
   if (error instanceof KubeconfigError && error.faults.length > 0) return faultsText(error.faults);
   if (error instanceof CliError || error instanceof KubeconfigError) {
-    return `error: ${doing}${error.message}`;
+    const text = `${doing}${error.message}`;
+    return text.startsWith('error: ') ? text : `error: ${text}`;
   }
   if (error instanceof Error && error.name === 'TimeoutError') {
     return `Unable to connect to the server: ${tooLong}`;

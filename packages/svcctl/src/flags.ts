@@ -135,7 +135,7 @@ function shortFlags(
     const letter = arg[at]!;
     const spec = byShort.get(letter);
     if (spec === undefined) throw new CliError(`unknown shorthand flag: '${letter}' in ${arg}`);
-    if (spec.type === 'boolean') {
+    if (spec.type === 'boolean' && arg[at + 1] !== '=') {
       add(spec, 'true');
       continue;
     }

@@ -109,7 +109,7 @@ function describeAny(object: JsonObject): DescriptionLine[] {
 }
 
 /** `creationTimestamp` -> `Creation Timestamp`; `uid` is all capitals. */
-function titleOf(name: string): string {
+export function titleOf(name: string): string {
   if (name === 'uid') return 'UID';
   const spaced = name.replace(/([a-z0-9])([A-Z])/g, '$1 $2');
   return spaced.charAt(0).toUpperCase() + spaced.slice(1);

@@ -1,0 +1,115 @@
+import { dialectNames, dialectOf } from '@wheelhouse/machinery';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
+import { type PlayedController, playController } from './played-workloads.ts';
+import { type SvcctlHome, svcctlFor } from './svcctl-run.ts';
+
+describe.each(dialectNames)('CLIENT-1: rollout, dialect %s', (dialectName) => {
+  const dialect = dialectOf(dialectName);
+  let server: TestServer;
+  let home: SvcctlHome;
+  let namespace: string;
+  let controller: PlayedController;
+  const ctl = (line: string) => home.runIn(namespace, line);
+  const web = () => `/apis/apps/v1/namespaces/${namespace}/deployments/web`;
+  const full = { replicas: 3, updatedReplicas: 3, readyReplicas: 3, availableReplicas: 3 };
+  beforeAll(async () => {
+    server = await startTestServer({ dialect: dialectName });
+    home = svcctlFor(server);
+  });
+  beforeEach(async () => {
+    namespace = await freshNamespace(server);
+    controller = playController(server, { namespace, labelDomain: dialect.labelDomain });
+  });
+  afterAll(async () => {
+    home.remove();
+    await server.stop();
+  });
+
+  test('CLIENT-1: rollout status follows a rollout till it is done', async () => {
+    const deployment = await controller.create('Deployment', 'web');
+    await controller.report(deployment, { replicas: 3, updatedReplicas: 1 });
+    const status = home.start(`rollout status deploy/web -n ${namespace}`);
+    const label = 'Waiting for deployment "web" rollout to finish: ';
+    await expect.poll(() => status.out()).toContain(`${label}1 out of 3 new replicas have been`);
+    await controller.report(deployment, { ...full, availableReplicas: 1 });
+    await expect
+      .poll(() => status.out())
+      .toContain(`${label}1 of 3 updated replicas are available`);
+    await controller.report(deployment, full);
+    await expect.poll(() => status.out()).toContain('deployment "web" successfully rolled out\n');
+    expect(await status.stop()).toBe(0);
+  });
+
+  test('CLIENT-1: rollout status fails when the object goes or the deadline passes', async () => {
+    const deployment = await controller.create('Deployment', 'web');
+    const late = home.start(`rollout status deploy/web -n ${namespace}`);
+    await expect.poll(() => late.out()).toContain('spec update to be observed...\n');
+    await controller.report(deployment, {
+      conditions: [{ type: 'Progressing', status: 'False', reason: 'ProgressDeadlineExceeded' }],
+    });
+    await expect
+      .poll(() => late.err())
+      .toBe('error: deployment "web" exceeded its progress deadline\n');
+    await controller.report(deployment, { conditions: [] });
+    const gone = home.start(`rollout status deploy/web -n ${namespace}`);
+    await expect.poll(() => gone.out()).toContain('Waiting for deployment');
+    await server.remove(web());
+    await expect.poll(() => gone.err()).toBe('error: object has been deleted\n');
+    expect(await gone.stop()).toBe(1);
+  });
+
+  test("CLIENT-1: restart writes its time in the name of the server's dialect", async () => {
+    await controller.create('Deployment', 'web');
+    expect((await ctl('rollout restart deploy/web')).out).toBe('deployment.apps/web restarted\n');
+    const { body } = await server.get(web());
+    const name = dialect.label('restartedAt', dialect.tool);
+    expect(body.spec.template.metadata.annotations[name]).toMatch(/^\d{4}-.*:\d\dZ$/);
+    expect(body.metadata.managedFields.map((one: { manager: string }) => one.manager)).toContain(
+      'svcctl-rollout',
+    );
+  });
+
+  test('CLIENT-1: undo returns to a former template, and keeps what is its own', async () => {
+    const deployment = await controller.create('Deployment', 'web');
+    await controller.keep(deployment, 1, 'web:1', 'at first');
+    await controller.keep(deployment, 2, 'web:2');
+    const { out } = await ctl('rollout history deploy/web');
+    expect(out).toBe(
+      'deployment.apps/web \nREVISION  CHANGE-CAUSE\n1         at first\n2         <none>\n\n',
+    );
+    expect((await ctl('rollout undo deploy/web')).out).toBe('deployment.apps/web rolled back\n');
+    const { body } = await server.get(web());
+    expect(body.spec.template.spec.containers[0].image).toBe('web:1');
+    expect(body.spec.template.metadata.labels).toEqual({ app: 'web' });
+    expect(body.metadata.annotations).toEqual({
+      [dialect.label('revision', 'deployment')]: '2',
+      [dialect.label('change-cause')]: 'at first',
+    });
+  });
+
+  test('CLIENT-1: what a user may not do is told', async () => {
+    await controller.create('Deployment', 'web');
+    const { code, err } = await ctl('rollout restart deploy/web --as=nobody');
+    expect({ code, err }).toEqual({
+      code: 1,
+      err:
+        'Error from server (Forbidden): deployments.apps "web" is forbidden: User "nobody" cannot ' +
+        `get resource "deployments" in API group "apps" in the namespace "${namespace}"\n`,
+    });
+  });
+
+  test('CLIENT-1: words that are none, and values that are none', async () => {
+    for (const [line, message] of [
+      ['rollout restrat deploy/web', 'unknown command "restrat" for "svcctl rollout"'],
+      ['rollout status deploy/web --timeout=soon', 'invalid argument "soon" for "--timeout" flag'],
+      ['rollout undo deploy/web --to-revision=x', 'invalid argument "x" for "--to-revision" flag'],
+      ['rollout history deploy/web --revision', 'flag needs an argument: --revision'],
+    ] as const) {
+      const { code, err } = await home.run(line);
+      expect({ line, code, err }).toEqual({ line, code: 1, err: `error: ${message}\n` });
+    }
+    expect((await home.run('rollout')).out).toContain('rollout <command> [options]');
+    expect((await home.run(['__complete', 'rollout', 're'])).out).toContain('restart\t');
+  });
+});
