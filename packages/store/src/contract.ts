@@ -126,6 +126,12 @@ export interface StoreSnapshot {
 
 export interface Store {
   /**
+   * Who writes to the store. `own`: this process alone, so a watch that has caught up has the newest
+   * state. `shared`: other processes too, so only a round trip tells what is newest; a writer may
+   * begin with what its watch has, as a write is on condition of the revision.
+   */
+  readonly sharing: 'own' | 'shared';
+  /**
    * The newest durable revision, linearizable: no acknowledged write is later. A store whose parts
    * have revisions of their own is asked for the part that a prefix is in.
    */
@@ -189,6 +195,10 @@ export type StoreErrorCode =
   | 'locked'
   /** The service behind the store refused; the message is its own, and fit to be shown. */
   | 'refused'
+  /** The store does not keep values of this size; the message is fit to be shown. */
+  | 'too-large'
+  /** The lease that a write names is gone; nothing was written. */
+  | 'lease-gone'
   /** No answer came in time: a write may have happened. */
   | 'timed-out'
   | 'unavailable'

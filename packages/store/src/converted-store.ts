@@ -28,6 +28,7 @@ export function convertedStore(store: Store, convert: ConvertRecords): Store {
   const readOnly = () =>
     Promise.reject(new StoreError({ code: 'refused', message: 'a view cannot be written to' }));
   return {
+    sharing: store.sharing,
     currentRevision: (prefix) => store.currentRevision(prefix),
     compactRevision: () => store.compactRevision(),
     async get(key, at) {

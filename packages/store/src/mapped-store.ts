@@ -61,6 +61,7 @@ export function mappedStore(store: Store, form: ValueForm): Store {
       ? request
       : { ...request, value: write(request), hint: new WrittenHint(form, request) };
   return {
+    sharing: store.sharing,
     currentRevision: (prefix) => store.currentRevision(prefix),
     compactRevision: () => store.compactRevision(),
     get(key, at) {

@@ -53,6 +53,7 @@ export function meteredStore(
     return result;
   };
   return {
+    sharing: store.sharing,
     currentRevision: (prefix) => store.currentRevision(prefix),
     compactRevision: () => store.compactRevision(),
     get: (key, at) => measured({ operation: 'get', key }, () => store.get(key, at)),

@@ -16,6 +16,7 @@ export function routedStore(main: Store, routes: readonly Route[]): Store {
     routes.find(({ prefix }) => key.startsWith(prefix))?.store ?? main;
   const all = [main, ...new Set(routes.map(({ store }) => store))];
   return {
+    sharing: all.some(({ sharing }) => sharing === 'shared') ? 'shared' : 'own',
     currentRevision: (prefix) => of(prefix ?? '').currentRevision(prefix),
     compactRevision: () => main.compactRevision(),
     get: (key, at) => of(key).get(key, at),

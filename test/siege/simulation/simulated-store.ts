@@ -85,6 +85,7 @@ function failure(code: 'unavailable' | 'timed-out' | 'no-space'): StoreError {
 }
 
 export class SimulatedStore implements Store {
+  readonly sharing: Store['sharing'];
   readonly #world: World;
   readonly #disk: Store;
   readonly #kind: SharedKind;
@@ -99,6 +100,7 @@ export class SimulatedStore implements Store {
     this.#world = world;
     this.#disk = disk;
     this.#kind = kind;
+    this.sharing = kind === 'network' ? 'shared' : 'own';
     this.#bootRevision = disk.currentRevision() as Revision;
   }
 

@@ -1,7 +1,7 @@
 import { type ApiObject, notFound } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../registry/contract.ts';
-import { createObject } from '../registry/create.ts';
 import { serverContext } from '../registry/server-context.ts';
+import { write } from '../registry/write.ts';
 import type { AdmissionPlugin } from './chain.ts';
 import { type AdmissionTools, refusal } from './tools.ts';
 
@@ -40,7 +40,7 @@ async function create(tools: AdmissionTools, call: AdmissionCall): Promise<void>
   const object: ApiObject = { apiVersion: 'v1', kind: 'Namespace', metadata: { name } };
   const target = { def, version, namespace: '', name: '', subresource: '' };
   try {
-    await createObject(registry, { target, object, context: serverContext });
+    await write(registry, { operation: 'create', target, object, context: serverContext });
   } catch (error) {
     const reason = (error as { reason?: unknown }).reason;
     if (reason === 'AlreadyExists') return;

@@ -25,6 +25,7 @@ import { viewStore } from '../registry/conversion/view-store.ts';
 import { createDecodedObjects } from '../registry/decoded-objects.ts';
 import { indexOf, reshapeStored } from '../registry/object-codec.ts';
 import { groupResourceOf, type Registry } from '../registry/registry.ts';
+import { Turns } from '../registry/turns.ts';
 import { attributesOf } from '../request/attributes.ts';
 import { EntryHint } from '../watchcache/contract.ts';
 import { createResourceCache } from '../watchcache/resource-cache.ts';
@@ -329,7 +330,7 @@ function createRegistry(options: {
     clock,
     caches,
     decoded: createDecodedObjects({ form: config.sharedObjects ?? 'plain' }),
-    sharing: config.store.type === 'etcd' ? 'shared' : 'own',
+    turns: new Turns(clock),
     isStale: options.isStale,
     fieldManager: createFieldManager({ dialect, logger, snapshot: catalogue.snapshot }),
     admission: createAdmission({

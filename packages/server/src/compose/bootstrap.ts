@@ -1,9 +1,9 @@
 import type { CatalogueSnapshot, ResourceDef } from '@wheelhouse/kinds';
 import { type ApiObject, type Dialect, StatusError } from '@wheelhouse/machinery';
 import { storedVersion } from '../controllers/inside.ts';
-import { createObject } from '../registry/create.ts';
 import type { Registry } from '../registry/registry.ts';
 import { serverContext } from '../registry/server-context.ts';
+import { write } from '../registry/write.ts';
 
 /** Stems of the namespaces that exist from the start besides `default`. */
 const systemNamespaces = ['system', 'public', 'node-lease'];
@@ -36,7 +36,7 @@ async function createUnlessThere(
   const name = object.metadata.name ?? '';
   const target = { def, version: storedVersion(def), namespace: '', name, subresource: '' };
   try {
-    await createObject(registry, { target, object, context: serverContext });
+    await write(registry, { operation: 'create', target, object, context: serverContext });
   } catch (error) {
     if (!(error instanceof StatusError) || error.reason !== 'AlreadyExists') throw error;
   }

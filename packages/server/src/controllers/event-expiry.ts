@@ -6,7 +6,7 @@ import {
   largest,
   type Timer,
 } from '@wheelhouse/machinery';
-import { removeFinalized } from '../registry/finalize.ts';
+import { remove } from '../registry/commit.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
 import type { Registry } from '../registry/registry.ts';
 import type { Entry, EntryChange } from '../watchcache/contract.ts';
@@ -129,7 +129,9 @@ class EventExpiry {
     const entry = registry.caches.of(events).peek(key);
     if (entry === undefined) return void this.#due.delete(key);
     try {
-      await removeFinalized(registry, { target: targetOf(events, entry), current: entry });
+      const target = targetOf(events, entry);
+      const outcome = await remove(registry, { target, current: entry });
+      if (outcome.type === 'failed') throw outcome.error;
     } catch (error) {
       logger.debug(2, 'an Event could not be removed yet', { key, error: String(error) });
     }

@@ -9,10 +9,8 @@ import {
 } from '@wheelhouse/machinery';
 import { decodeTyped } from '@wheelhouse/schema';
 import type { DeleteRequestOptions, Target, WriteContext } from '../registry/contract.ts';
-import { createObject } from '../registry/create.ts';
-import { deleteObject } from '../registry/delete.ts';
 import type { Registry } from '../registry/registry.ts';
-import { updateObject } from '../registry/update.ts';
+import { write } from '../registry/write.ts';
 
 /**
  * The API as controllers inside the process use it: the same verbs, admission and rules as over
@@ -61,20 +59,25 @@ export function createInside(options: {
         preconditions: undefined,
         ...removal,
       };
-      await ignoring('NotFound', () => deleteObject(registry, { target, context, options: all }));
+      await ignoring('NotFound', () =>
+        write(registry, { operation: 'delete', target, context, options: all }),
+      );
     },
     async create(at, object) {
       const target = targetOf({ ...at, name: '' }, '');
-      return ignoring('AlreadyExists', () => createObject(registry, { target, object, context }));
+      return ignoring('AlreadyExists', () =>
+        write(registry, { operation: 'create', target, object, context }),
+      );
     },
     async change(at, edit) {
       const target = targetOf(at, at.subresource ?? '');
       await ignoring('NotFound', () =>
-        updateObject(registry, {
+        write(registry, {
+          operation: 'update',
           target,
           context,
           transform: (current) => edit(current as ApiObject),
-          record: true,
+          source: 'patched',
           onAbsent: 'refuse',
         }),
       );
@@ -90,11 +93,12 @@ export function createInside(options: {
         return decodeTyped(target.version.schema)(applied) as ApiObject;
       };
       await ignoring('NotFound', () =>
-        updateObject(registry, {
+        write(registry, {
+          operation: 'update',
           target,
           context,
           transform: merged,
-          record: false,
+          source: 'merged',
           onAbsent: 'refuse',
         }),
       );

@@ -8,11 +8,10 @@ import {
   StatusError,
   type Timer,
 } from '@wheelhouse/machinery';
-import { createObject } from '../registry/create.ts';
 import { decodeEntry, objectKey } from '../registry/object-codec.ts';
 import type { Registry } from '../registry/registry.ts';
 import { serverContext } from '../registry/server-context.ts';
-import { updateObject } from '../registry/update.ts';
+import { write } from '../registry/write.ts';
 import type { Entry } from '../watchcache/contract.ts';
 import { storedVersion } from './inside.ts';
 
@@ -207,7 +206,8 @@ class LeaderElection {
     } as ApiObject;
     const target = { def: leases, version: storedVersion(leases), namespace, name: '' };
     const create = () =>
-      createObject(registry, {
+      write(registry, {
+        operation: 'create',
         target: { ...target, subresource: '' },
         object,
         context: serverContext,
@@ -228,13 +228,13 @@ class LeaderElection {
     const lease = decodeEntry(entry) as ApiObject & { spec?: LeaseSpec };
     const object = { ...lease, spec: next(lease.spec ?? {}) } as ApiObject;
     return unlessBeaten('Conflict', () =>
-      updateObject(registry, {
+      write(registry, {
+        operation: 'update',
         target,
         context: serverContext,
         // It says of which version it is, so that an update of a later one is refused.
         transform: () => structuredClone(object),
-        replaces: true,
-        record: true,
+        source: 'body',
         onAbsent: 'refuse',
       }),
     );

@@ -1,5 +1,5 @@
 import { sendEntry } from '../answer/respond.ts';
-import { createObject } from '../registry/create.ts';
+import { write } from '../registry/write.ts';
 import type { WriteOptions } from '../request/options.ts';
 import { decodeBody, decodeObject } from './body/decode-object.ts';
 import type { ApiCall } from './call.ts';
@@ -15,7 +15,8 @@ export async function createEndpoint(call: ApiCall, options: WriteOptions): Prom
   if (context.pace?.over) await context.pace.pause();
   const { tap } = call.context;
   tap?.named(call.exchange, object.metadata.name ?? '');
-  const { entry } = await createObject(registry, { target: call.target, object, context });
+  const { target } = call;
+  const { entry } = await write(registry, { operation: 'create', target, object, context });
   tap?.named(call.exchange, entry.index.name);
   await sendEntry(call, { status: 201, entry });
 }

@@ -1,7 +1,7 @@
 import { invalid, invalidObject, StatusError } from '@wheelhouse/machinery';
 import { sendValue, successStatus } from '../answer/respond.ts';
 import { listShown } from '../answer/shown-list.ts';
-import { deleteObject } from '../registry/delete.ts';
+import { write } from '../registry/write.ts';
 import { ignoreStoreReadError } from '../request/delete-options-body.ts';
 import type { DeleteOptions, ListOptions } from '../request/options.ts';
 import type { Entry } from '../watchcache/contract.ts';
@@ -60,7 +60,8 @@ export async function deleteCollectionEndpoint(
 async function deleteOne(call: ApiCall, entry: Entry, removal: DeleteOptions): Promise<void> {
   const { name, namespace } = entry.index;
   try {
-    await deleteObject(call.context.registry, {
+    await write(call.context.registry, {
+      operation: 'delete',
       target: { ...call.target, name, namespace },
       context: writeContext(call, {
         dryRun: removal.dryRun,

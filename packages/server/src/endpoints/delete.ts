@@ -1,8 +1,8 @@
 import { forbidden } from '@wheelhouse/machinery';
 import { sendEntry, sendValue, successStatus } from '../answer/respond.ts';
-import type { Deleted } from '../registry/contract.ts';
-import { type DeleteRequest, deleteObject } from '../registry/delete.ts';
+import type { DeletePlan, Written } from '../registry/contract.ts';
 import { groupResourceOf } from '../registry/registry.ts';
+import { write } from '../registry/write.ts';
 import { attributesOf } from '../request/attributes.ts';
 import { ignoreStoreReadError } from '../request/delete-options-body.ts';
 import type { DeleteOptions } from '../request/options.ts';
@@ -12,31 +12,31 @@ import { deleteOptionsShown, writeContext } from './write-context.ts';
 /** DELETE of one object (DEL-1, DEL-2). */
 export async function deleteEndpoint(call: ApiCall, options: DeleteOptions): Promise<void> {
   const { target, context } = call;
-  const write = writeContext(call, {
+  const writing = writeContext(call, {
     dryRun: options.dryRun,
     fieldManager: undefined,
     shown: () => deleteOptionsShown(options),
   });
-  const request = { target, context: write, options };
+  const plan = { operation: 'delete', target, context: writing, options } as const;
   if (options.ignoreStoreReadError === true && context.unreadableDeletion === 'allowed') {
-    return removeUnreadable(call, request);
+    return removeUnreadable(call, plan);
   }
-  const deleted = await deleteObject(context.registry, request);
+  const deleted = await write(context.registry, plan);
   await answerDeletion(call, deleted, options);
 }
 
 /** Removal of an object that cannot be read, which takes a verb of its own (DEL-6). */
 async function removeUnreadable(
   call: ApiCall,
-  request: DeleteRequest & { readonly options: DeleteOptions },
+  plan: DeletePlan & { readonly options: DeleteOptions },
 ): Promise<void> {
   const { target, context } = call;
   const apiServer = context.dialect.group('apiserver');
   call.audit?.annotate(`${apiServer}/unsafe-delete-ignore-read-error`, '');
   await authorizeUnreadable(call);
   const { deleteUnreadable } = await import('../registry/delete-unreadable.ts');
-  const deleted = await deleteUnreadable(context.registry, request, ignoreStoreReadError);
-  if (deleted !== undefined) return answerDeletion(call, deleted, request.options);
+  const deleted = await deleteUnreadable(context.registry, plan, ignoreStoreReadError);
+  if (deleted !== undefined) return answerDeletion(call, deleted, plan.options);
   const { def, name } = target;
   const details = { name, ...(def.group === '' ? {} : { group: def.group }), kind: def.resource };
   await sendValue(call, { status: 200, value: successStatus(details, 200) });
@@ -60,12 +60,12 @@ async function authorizeUnreadable(call: ApiCall): Promise<void> {
 /** The object while something still holds it, else what its kind answers with. */
 async function answerDeletion(
   call: ApiCall,
-  deleted: Deleted,
+  deleted: Written,
   options: DeleteOptions,
 ): Promise<void> {
   const { def } = call.target;
-  const { entry, removed } = deleted;
-  if (!removed) {
+  const { entry, effect } = deleted;
+  if (effect !== 'removed') {
     const status = options.orphanDependents === false ? 202 : 200;
     return sendEntry(call, { status, entry });
   }

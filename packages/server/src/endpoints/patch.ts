@@ -11,7 +11,7 @@ import { describe, describeKind } from '@wheelhouse/structured-merge';
 import { sendEntry } from '../answer/respond.ts';
 import { shapeObject } from '../answer/shape-object.ts';
 import type { Target } from '../registry/contract.ts';
-import { updateObject } from '../registry/update.ts';
+import { write } from '../registry/write.ts';
 import { type PatchOptions, parsePatchOptions } from '../request/options.ts';
 import {
   type ApplyBody,
@@ -36,10 +36,10 @@ export type AnyPatch = { readonly bytes: Buffer; readonly options: PatchOptions 
 /** PATCH: the Content-Type says which kind (PATCH-1 to PATCH-5, SSA-1). */
 export async function patchEndpoint(call: ApiCall): Promise<void> {
   const patch = await readPatch(call);
-  const { entry, created } = await (patch.type === 'apply'
+  const { entry, effect } = await (patch.type === 'apply'
     ? applyWrite(call, patch)
     : patchWrite(call, patch));
-  await sendEntry(call, { status: created ? 201 : 200, entry });
+  await sendEntry(call, { status: effect === 'created' ? 201 : 200, entry });
 }
 
 /** Reads a PATCH request; throws 400, 413, 415 and 422 for what is wrong with it by itself. */
@@ -66,11 +66,12 @@ function patchWrite(
   patch: { type: Exclude<PatchType, 'apply'>; bytes: Buffer; options: PatchOptions },
 ) {
   const patcher = patcherFor(call, patch);
-  return updateObject(call.context.registry, {
+  return write(call.context.registry, {
+    operation: 'update',
     target: call.target,
     context: writeContext(call, patch.options, patch.bytes.length),
     transform: (current, _, live) => patcher(current as ApiObject, live as ApiObject),
-    record: true,
+    source: 'patched',
     onAbsent: 'refuse',
   });
 }
@@ -139,12 +140,13 @@ function applyWrite(
 ) {
   const context = writeContext(call, patch.options, patch.bytes.length);
   const { pace } = context;
-  return updateObject(call.context.registry, {
+  return write(call.context.registry, {
+    operation: 'update',
     target: call.target,
     context,
     transform: applierFor(call, patch.body, { ...patch.options, pace }),
     ...(isTyped(call.target) ? { base: 'shared' } : {}),
-    record: false,
+    source: 'merged',
     onAbsent: call.target.subresource === '' ? 'create' : 'refuse',
     beforeCreate: () => authorizeCreate(call),
   });

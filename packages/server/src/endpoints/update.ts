@@ -2,7 +2,7 @@ import type { ApiObject } from '@wheelhouse/machinery';
 import { copyDecoded } from '@wheelhouse/schema';
 import { sendEntry } from '../answer/respond.ts';
 import { checkPathAgreement } from '../registry/object-meta.ts';
-import { updateObject } from '../registry/update.ts';
+import { write } from '../registry/write.ts';
 import type { WriteOptions } from '../request/options.ts';
 import { decodeBody, decodeObject } from './body/decode-object.ts';
 import type { ApiCall } from './call.ts';
@@ -18,15 +18,15 @@ export async function updateEndpoint(call: ApiCall, options: WriteOptions): Prom
   const { target } = call;
   checkPathAgreement(target, object);
   const mayCreate = target.def.strategy.allowCreateOnUpdate && target.subresource === '';
-  const { entry, created } = await updateObject(call.context.registry, {
+  const { entry, effect } = await write(call.context.registry, {
+    operation: 'update',
     target,
     context,
     transform: () => copyDecoded(object) as ApiObject,
-    replaces: true,
     base: 'shared',
-    record: true,
+    source: 'body',
     onAbsent: mayCreate ? 'create' : 'refuse',
     beforeCreate: () => authorizeCreate(call),
   });
-  await sendEntry(call, { status: created ? 201 : 200, entry });
+  await sendEntry(call, { status: effect === 'created' ? 201 : 200, entry });
 }

@@ -1,8 +1,7 @@
 import type { StorageDef } from '@wheelhouse/kinds';
 import { type ApiObject, methodNotAllowedOnPath } from '@wheelhouse/machinery';
 import type { Entry, ListResult, ResourceCache } from '../watchcache/contract.ts';
-import { dryEntry } from './create.ts';
-import { encodeStored, indexOf } from './object-codec.ts';
+import { dryEntry, encodeStored, indexOf } from './object-codec.ts';
 
 /**
  * A cache over objects that are made when they are asked for: they have no versions, and cannot be

@@ -126,22 +126,75 @@ export interface DeleteRequestOptions {
     | undefined;
 }
 
-/** The result of a write: the stored entry, or for a dry run the entry as it would be. */
-export interface Written {
-  readonly entry: Entry;
-  readonly created: boolean;
+/** A write as data, which `write.ts` carries out (docs/ARCHITECTURE.md, "The path of a write"). */
+export type WritePlan = CreatePlan | UpdatePlan | DeletePlan;
+
+interface Plan {
+  readonly target: Target;
+  readonly context: WriteContext;
+  /**
+   * `judged`: admission has judged the operation that this write carries out (a Binding, an Eviction),
+   * and is not called again.
+   */
+  readonly admission?: 'judged';
 }
 
-/** `removed: false`: marked for deletion only, finalizers or grace hold it. */
-export interface Deleted {
+/** Stores a new object under its own name or a generated one (API-3, META-1). */
+export interface CreatePlan extends Plan {
+  readonly operation: 'create';
+  /** In the request's version, decoded and defaulted. The write changes it. */
+  readonly object: ApiObject;
+}
+
+/** Changes the object of the target's name, or creates it: PUT, patches, apply, subresources. */
+export interface UpdatePlan extends Plan {
+  readonly operation: 'update';
+  readonly transform: Transform;
+  /**
+   * What the transform returns. `body`: the object as the client sent it. `patched`: the current object
+   * with changes. For both the pipeline records the field manager. `merged`: the object with its
+   * managed fields (an apply, or an operation whose fields nobody comes to own).
+   */
+  readonly source: 'body' | 'patched' | 'merged';
+  /** `shared`: the transform does not change the object that it receives, which saves a copy. */
+  readonly base?: 'shared';
+  /** What to do without a current object: create one (PUT where allowed, apply), or respond 404. */
+  readonly onAbsent: 'create' | 'refuse';
+  /** Called before a create in place of an update; throws when the user may not (API-5, SSA-7). */
+  readonly beforeCreate?: () => Promise<void>;
+  /** The form in which the request reads and changes the object (a Scale); absent: the object. */
+  readonly view?: ObjectView;
+}
+
+/** Deletes an object, or marks it for deletion while something keeps it (DEL-1, META-4). */
+export interface DeletePlan extends Plan {
+  readonly operation: 'delete';
+  readonly options: DeleteRequestOptions;
+  /** The deletion is one of a collection's, whose request names no object to admission. */
+  readonly of?: 'collection';
+}
+
+/** A part of an object as a kind of its own, which a plan's transform and admission work on. */
+export interface ObjectView {
+  /** The kind of the view, by which the owners of its fields are recorded. */
+  readonly target: Target;
+  /** A new object: the view of an object, as a writer sees it or, by default, without owners. */
+  show(object: ApiObject, options?: { readonly owners: 'shown' | 'omitted' }): ApiObject;
+  /** Changes the object as its view was changed. Throws StatusError for a wrong view. */
+  merge(object: ApiObject, changed: ApiObject): void;
+}
+
+/** The result of a write: the entry stored or removed, or for a dry run as it would be. */
+export interface Written {
   readonly entry: Entry;
-  readonly removed: boolean;
+  /** `unchanged`: nothing was to be stored. A marked object that is kept is `changed`. */
+  readonly effect: 'created' | 'changed' | 'unchanged' | 'removed';
 }
 
 /**
  * Makes the object to store from the current one, both in the request's version; throws
- * StatusError to refuse. Runs again after a lost race, with the newer object. What `current` is a
- * copy of is `live`, which may be read only.
+ * StatusError to refuse. Runs again after a lost race, with the newer object. `live` is the object
+ * that `current` is a copy of, and is read-only.
  */
 export type Transform = (
   current: ApiObject | undefined,

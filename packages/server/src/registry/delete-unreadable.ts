@@ -1,9 +1,9 @@
 import { type FieldError, invalid, invalidObject, notFound } from '@wheelhouse/machinery';
 import { CorruptObjectError } from '../watchcache/store-errors.ts';
-import type { Deleted } from './contract.ts';
-import { type DeleteRequest, deleteObject } from './delete.ts';
+import type { DeletePlan, Written } from './contract.ts';
 import { objectKey } from './object-codec.ts';
 import { groupResourceOf, type Registry, storing } from './registry.ts';
+import { write } from './write.ts';
 
 /** Losses of the race against writers after which it is given up. */
 const attemptsMax = 5;
@@ -16,18 +16,18 @@ const attemptsMax = 5;
  */
 export async function deleteUnreadable(
   registry: Registry,
-  request: DeleteRequest,
+  plan: DeletePlan,
   option: string,
-): Promise<Deleted | undefined> {
-  const { target } = request;
-  if (!(await isUnreadable(() => readObject(registry, request)))) {
+): Promise<Written | undefined> {
+  const { target } = plan;
+  if (!(await isUnreadable(() => readObject(registry, plan)))) {
     const why =
       'is exclusively used to delete corrupt object(s), try again by removing this option';
-    throw refused(request, invalid(option, true, why));
+    throw refused(plan, invalid(option, true, why));
   }
-  let deleted: Deleted | undefined;
+  let deleted: Written | undefined;
   const remove = async () => {
-    deleted = await deleteObject(registry, request);
+    deleted = await write(registry, plan);
   };
   if (!(await isUnreadable(remove))) return deleted;
   const key = target.def.storage.prefix + objectKey(target.namespace, target.name);
@@ -41,7 +41,7 @@ export async function deleteUnreadable(
   throw new Error(`${key} changes all the time`);
 }
 
-async function readObject(registry: Registry, { target }: DeleteRequest): Promise<void> {
+async function readObject(registry: Registry, { target }: DeletePlan): Promise<void> {
   const key = objectKey(target.namespace, target.name);
   const found = await registry.caches.of(target.def).get(key, undefined);
   if (found === undefined) throw notFound(groupResourceOf(target.def), target.name);
@@ -58,7 +58,7 @@ async function isUnreadable(work: () => Promise<void>): Promise<boolean> {
 }
 
 /** Upstream names the resource in the place of the kind. */
-function refused({ target }: DeleteRequest, error: FieldError) {
+function refused({ target }: DeletePlan, error: FieldError) {
   const { group, resource } = groupResourceOf(target.def);
   return invalidObject({ group, kind: resource }, target.name, [error]);
 }

@@ -76,6 +76,22 @@ export function indexOf(storage: StorageDef, object: ApiObject): EntryIndex {
   return apiVersion === storage.apiVersion ? index : { ...index, apiVersion };
 }
 
+/** An entry as a dry run answers it: no revision of its own. */
+export function dryEntry(options: {
+  readonly key: string;
+  readonly value: Buffer;
+  readonly index: EntryIndex;
+}): Entry {
+  return {
+    key: options.key,
+    revision: 0,
+    createRevision: 0,
+    json: options.value,
+    index: options.index,
+    memo: undefined,
+  };
+}
+
 /** Key below the storage prefix. */
 export function objectKey(namespace: string, name: string): string {
   // Joined, the text is one run of characters: what is put together by a template is compared slowly.

@@ -1,4 +1,4 @@
-import type { ResourceDef } from '@wheelhouse/kinds';
+import type { ResourceDef, StrategyContext } from '@wheelhouse/kinds';
 import {
   type ApiObject,
   badRequest,
@@ -10,9 +10,13 @@ import {
   invalid,
   invalidObject,
   type JsonObject,
+  type MetaJudgement,
+  type MetaRules,
   modifiedMessage,
   randomUuid,
   type StatusError,
+  validateObjectMeta,
+  validateObjectMetaUpdate,
 } from '@wheelhouse/machinery';
 import { parseResourceVersion } from '@wheelhouse/store';
 import type { Target } from './contract.ts';
@@ -205,4 +209,51 @@ export function checkReadable(target: Target, object: ApiObject): void {
 
 export function invalidMeta(def: ResourceDef, name: string, errors: readonly FieldError[]): Error {
   return invalidObject(groupKindOf(def), name, errors);
+}
+
+const asChange: readonly MetaJudgement[] = ['change'];
+
+function metaRules({ scope, strategy }: ResourceDef, subresource: string): MetaRules {
+  return {
+    namespaced: scope === 'Namespaced',
+    validateName: strategy.validateName,
+    path: 'metadata',
+    judgements: strategy.metadataTold?.[subresource] ?? asChange,
+    ...(strategy.standardFinalizers === undefined
+      ? {}
+      : { standardFinalizers: strategy.standardFinalizers }),
+  };
+}
+
+/**
+ * Checks a new or a changed object against the rules of metadata and those of its kind. Throws 422
+ * naming all that is wrong.
+ * @param change.old undefined: the object is new
+ */
+export function validateObject(
+  target: Target,
+  context: StrategyContext,
+  change: { readonly object: ApiObject; readonly old: ApiObject | undefined },
+): void {
+  const { object, old } = change;
+  const { def } = target;
+  const { strategy } = def;
+  if (old !== undefined) {
+    const rules = metaRules(def, context.subresource);
+    const errors = validateObjectMetaUpdate(object.metadata, old.metadata, rules);
+    const own = strategy.validateUpdate?.(context, object, old) ?? [];
+    refuseInvalid(target, object, [...errors, ...own]);
+    return;
+  }
+  const own = strategy.validateCreate?.(context, object) ?? [];
+  if (strategy.judgesBeforeMetadata === true) refuseInvalid(target, object, own);
+  const errors = validateObjectMeta(object.metadata, metaRules(def, ''));
+  refuseInvalid(target, object, [...errors, ...own]);
+}
+
+function refuseInvalid({ def }: Target, object: ApiObject, errors: readonly FieldError[]): void {
+  if (errors.length === 0) return;
+  const { kind, group } = groupKindOf(def);
+  const reported = { kind, group: def.strategy.toldGroup ?? group };
+  throw invalidObject(reported, object.metadata.name ?? '', errors);
 }

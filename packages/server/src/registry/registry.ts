@@ -1,18 +1,17 @@
 import type { ResourceDef } from '@wheelhouse/kinds';
 import {
-  type ApiObject,
   type Clock,
   type GroupKind,
   type GroupResource,
   internalError,
   StatusError,
-  timedOut,
 } from '@wheelhouse/machinery';
 import { type Store, StoreError } from '@wheelhouse/store';
 import { unservedBy } from '../watchcache/store-errors.ts';
 import type { CachePool } from './cache-pool.ts';
-import type { AdmissionPort, FieldManagerPort, WriteContext } from './contract.ts';
+import type { AdmissionPort, FieldManagerPort } from './contract.ts';
 import type { DecodedObjects } from './decoded-objects.ts';
+import type { Turns } from './turns.ts';
 
 /** What the verbs of the generic registry work with; made once by `server/`. */
 export interface Registry {
@@ -22,20 +21,14 @@ export interface Registry {
   readonly admission: AdmissionPort;
   readonly caches: CachePool;
   readonly decoded: DecodedObjects;
-  /** `shared`: others write to the store too, so what a cache has may not be the newest. */
-  readonly sharing?: 'shared' | 'own';
+  /** Lets writers that lost a race to each other try again in turn. */
+  readonly turns: Turns;
   /**
    * Whether the value of a store's key should be written anew although nothing changes in it: its
    * encryption key is not the newest (STORE-3). Absent where nothing is encrypted.
    */
   readonly isStale?: ((storeKey: string) => Promise<boolean>) | undefined;
 }
-
-/** The same registry for a write that follows from one which admission has judged already. */
-export const unasked = (registry: Registry): Registry => ({
-  ...registry,
-  admission: { mutate: () => undefined, validate: () => undefined },
-});
 
 export function groupResourceOf(def: ResourceDef): GroupResource {
   return { group: def.group, resource: def.resource };
@@ -52,6 +45,8 @@ export function translateStoreError(error: unknown): unknown {
     case 'no-space':
     case 'disk-failed':
     case 'refused':
+    case 'too-large':
+    case 'lease-gone':
     case 'timed-out':
     case 'unavailable':
     case 'closed':
@@ -70,54 +65,9 @@ export function translateStoreError(error: unknown): unknown {
   }
 }
 
-/**
- * Refuses to store what nobody waits for any more: the last look before a write, so that a client
- * that was told of a timeout knows that the write has happened by then, or happens at once, or never.
- */
-export function requireTime({ expired }: WriteContext): void {
-  if (expired()) throw timedOut('write');
-}
-
-const fromStore = new WeakSet<object>();
-
-/** Whether a store's write failed with this error, so that nobody knows whether it happened. */
-export function cameFromStore(error: unknown): boolean {
-  return typeof error === 'object' && error !== null && fromStore.has(error);
-}
-
-/** What etcd says of a value that is larger than it keeps. */
-const tooLarge = 'etcdserver: request is too large';
-
-/**
- * Writes an object; where it is too large for the store with the owners of its fields, then without
- * them, which only an apply needs (MF-2). `write` encodes the object as it then is.
- */
-export function sparingOwners<T>(
-  object: ApiObject,
-  options: { readonly owners: 'needed' | 'spare'; readonly write: () => Promise<T> },
-): Promise<T> {
-  const { owners, write } = options;
-  return write().catch((error: unknown) => {
-    const isTooLarge =
-      error instanceof StatusError && cameFromStore(error) && error.message === tooLarge;
-    const isSpare = owners === 'spare' && object.metadata.managedFields !== undefined;
-    if (!isTooLarge || !isSpare) throw error;
-    delete object.metadata.managedFields;
-    return write();
+/** Runs a read of the store, translating its errors. */
+export function storing<T>(work: () => Promise<T>): Promise<T> {
+  return work().catch((error: unknown) => {
+    throw translateStoreError(error);
   });
-}
-
-/** Runs a store write, translating its errors. */
-export function storing<T>(write: () => Promise<T>): Promise<T> {
-  try {
-    return write().catch(throwTranslated);
-  } catch (error) {
-    return throwTranslated(error);
-  }
-}
-
-function throwTranslated(error: unknown): never {
-  const translated = translateStoreError(error);
-  if (typeof translated === 'object' && translated !== null) fromStore.add(translated);
-  throw translated;
 }

@@ -67,6 +67,7 @@ function boundTo(inner: Store): Store {
     put: (request) => inner.put(request),
     delete: (request) => inner.delete(request),
     watch: (request) => inner.watch(request),
+    sharing: inner.sharing,
     compact: (revision) => inner.compact(revision),
     ping: () => inner.ping(),
     sizeBytes: () => inner.sizeBytes(),

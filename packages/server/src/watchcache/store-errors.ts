@@ -16,6 +16,8 @@ export function unservedBy(error: StoreError): StatusError {
   if (error.cause instanceof StatusError) return error.cause;
   switch (error.code) {
     case 'refused':
+    case 'too-large':
+    case 'lease-gone':
       return new StatusError({ code: 500, reason: '', message: error.message, cause: error });
     case 'timed-out':
       return timedOut('write', error);

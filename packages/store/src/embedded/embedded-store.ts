@@ -105,6 +105,7 @@ interface Task {
  * Reads are always at a revision, for "newest" the durable one whose events have been handed on.
  */
 class LogStore implements EmbeddedStore {
+  readonly sharing = 'own';
   readonly #log: RecordLog;
   readonly #guard: SpaceGuard;
   readonly #lock: DirectoryLock;

@@ -48,6 +48,7 @@ export function encryptedStore(
 }
 
 class SealingStore implements EncryptedStore {
+  readonly sharing: Store['sharing'];
   readonly #store: Store;
   readonly #resourceOf: (key: string) => string;
   #choose: ChooseTransformer;
@@ -56,6 +57,7 @@ class SealingStore implements EncryptedStore {
   readonly #watches = new Map<string, Set<() => void>>();
 
   constructor(store: Store, options: Parameters<typeof encryptedStore>[1]) {
+    this.sharing = store.sharing;
     this.#store = store;
     this.#resourceOf = options.resourceOf;
     this.#choose = options.choose;

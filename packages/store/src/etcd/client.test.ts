@@ -121,7 +121,7 @@ describe('calls', () => {
 
   test.each([
     [8, 'etcdserver: mvcc: database space exceeded', 'no-space'],
-    [8, 'grpc: received message larger than max (4 vs. 2)', 'refused'],
+    [8, 'grpc: received message larger than max (4 vs. 2)', 'too-large'],
     [14, 'etcdserver: no leader', 'refused'],
     [11, 'etcdserver: mvcc: required revision has been compacted', 'compacted'],
     [4, 'context deadline exceeded', 'timed-out'],

@@ -41,6 +41,7 @@ const ownWords = 'etcdserver: ';
 const compactedWords = 'etcdserver: mvcc: required revision has been compacted';
 const futureWords = 'etcdserver: mvcc: required revision is a future revision';
 const noSpaceWords = 'etcdserver: mvcc: database space exceeded';
+const leaseGoneWords = 'etcdserver: requested lease not found';
 const tooLargeWords = 'etcdserver: request is too large';
 
 /**
@@ -58,9 +59,11 @@ export function storeErrorOf(failure: unknown): StoreError {
   if (details === compactedWords) return make('compacted');
   if (details === futureWords) return make('future-revision');
   if (details === noSpaceWords) return make('no-space');
+  if (details === leaseGoneWords) return make('lease-gone');
+  if (details === tooLargeWords) return make('too-large');
   if (details.startsWith(ownWords)) return make('refused');
   if (failure.code === statusCode.resourceExhausted && details.includes('larger than max')) {
-    return make('refused', tooLargeWords);
+    return make('too-large', tooLargeWords);
   }
   if (failure.code === statusCode.deadlineExceeded) return make('timed-out');
   return make('unavailable', `etcd cannot be reached: ${details}`);
@@ -68,7 +71,7 @@ export function storeErrorOf(failure: unknown): StoreError {
 
 /** Whether a write failed since the lease it named is gone. */
 export function isLeaseGone(error: unknown): boolean {
-  return error instanceof StoreError && error.message === 'etcdserver: requested lease not found';
+  return error instanceof StoreError && error.code === 'lease-gone';
 }
 
 /** Whether the call never reached a server, so that even a write may be made again. */

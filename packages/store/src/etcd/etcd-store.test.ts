@@ -156,7 +156,7 @@ describe.skipIf(!hasEtcd)('with an etcd', () => {
     const store = await open('/large');
     const put = (size: number) =>
       store.put({ key: '/registry/large', value: Buffer.alloc(size, 'x'), expect: 0 });
-    const refused = { code: 'refused', message: 'etcdserver: request is too large' };
+    const refused = { code: 'too-large', message: 'etcdserver: request is too large' };
     await expect(put(1_700_000)).rejects.toMatchObject(refused);
     await expect(put(3_000_000)).rejects.toMatchObject(refused);
     expect(await store.get('/registry/large')).toBeUndefined();

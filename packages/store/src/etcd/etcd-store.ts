@@ -90,6 +90,7 @@ async function firstRevision(store: Store, options: EtcdStoreOptions): Promise<R
 }
 
 class ConnectedStore implements EtcdStore {
+  readonly sharing = 'shared';
   readonly client: EtcdClient;
   readonly keys: KeySpace;
   readonly #options: EtcdStoreOptions;

@@ -293,6 +293,7 @@ function shifted(store: Store, base: Revision): Store {
     return { ok: false as const, current: current === undefined ? undefined : record(current) };
   };
   return {
+    sharing: store.sharing,
     currentRevision: async () => down(await store.currentRevision()),
     compactRevision: async () => down(await store.compactRevision()),
     async get(key, revision) {

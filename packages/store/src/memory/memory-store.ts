@@ -48,6 +48,7 @@ export function createMemoryStore(_options: { readonly clock?: Clock } = {}): Me
 }
 
 export class MemoryStore implements CheckpointedStore {
+  readonly sharing = 'own';
   #keys: OrderedMap<KeyHistory> = emptyOrderedMap();
   /** `#log[i]` has revision `#logFirst + i`. */
   #log: StoreEvent[] = [];

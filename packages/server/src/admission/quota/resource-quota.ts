@@ -8,7 +8,7 @@ import {
 } from '@wheelhouse/machinery';
 import type { AdmissionCall, Target } from '../../registry/contract.ts';
 import { serverContext } from '../../registry/server-context.ts';
-import { updateObject } from '../../registry/update.ts';
+import { write } from '../../registry/write.ts';
 import { type Amounts, amountsOf } from '../amounts.ts';
 import type { AdmissionPlugin } from '../chain.ts';
 import type { LimitedResource } from '../configuration/resource-quota.ts';
@@ -238,7 +238,8 @@ async function changeUsed(
     name: charge.quota,
     subresource: 'status',
   };
-  await updateObject(tools.registry(), {
+  await write(tools.registry(), {
+    operation: 'update',
     target,
     context: serverContext,
     transform: (current) => {
@@ -249,7 +250,7 @@ async function changeUsed(
       const changed = changedAmounts(amountsOf(used), charge.amounts, sign);
       return { ...quota, status: { ...status, used: { ...used, ...changed } } };
     },
-    record: true,
+    source: 'patched',
     onAbsent: 'refuse',
   });
 }

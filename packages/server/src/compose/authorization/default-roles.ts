@@ -11,12 +11,10 @@ import { storedVersion } from '../../controllers/inside.ts';
 import { defaultRbac } from '../../gates/authz/rbac/default-roles.ts';
 import { reconcile } from '../../gates/authz/rbac/reconcile.ts';
 import type { Target, WriteContext } from '../../registry/contract.ts';
-import { createObject } from '../../registry/create.ts';
-import { deleteObject } from '../../registry/delete.ts';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import type { Registry } from '../../registry/registry.ts';
 import { serverContext } from '../../registry/server-context.ts';
-import { updateObject } from '../../registry/update.ts';
+import { write } from '../../registry/write.ts';
 import { CorruptObjectError } from '../../watchcache/store-errors.ts';
 
 /** Times a default is looked at again when another writer was quicker. */
@@ -116,7 +114,7 @@ async function attemptOnce(
   if (verdict.action === 'none') return true;
   const { object } = verdict;
   try {
-    await write(registry, { target, action: verdict.action, object });
+    await change(registry, { target, action: verdict.action, object });
     return verdict.action !== 'recreate';
   } catch (error) {
     const lost = ['AlreadyExists', 'Conflict', 'NotFound'];
@@ -154,7 +152,7 @@ async function created(
   { target, object }: { target: Target; object: ApiObject },
 ): Promise<false> {
   try {
-    await write(registry, { target, action: 'create', object });
+    await change(registry, { target, action: 'create', object });
   } catch (error) {
     if (!(error instanceof StatusError) || error.reason !== 'AlreadyExists') throw error;
   }
@@ -162,24 +160,26 @@ async function created(
 }
 
 /** `recreate` only deletes: the next attempt finds nothing there and creates. */
-async function write(
+async function change(
   registry: Registry,
-  change: { target: Target; action: 'create' | 'update' | 'recreate'; object: ApiObject },
+  reconciled: { target: Target; action: 'create' | 'update' | 'recreate'; object: ApiObject },
 ): Promise<void> {
-  const { target, action, object } = change;
+  const { target, action, object } = reconciled;
   const context: WriteContext = serverContext;
   if (action === 'create') {
-    await createObject(registry, {
+    await write(registry, {
+      operation: 'create',
       target: { ...target, name: '' },
       object: cloneJson(object),
       context,
     });
   } else if (action === 'update') {
-    await updateObject(registry, {
+    await write(registry, {
+      operation: 'update',
       target,
       context,
       transform: () => cloneJson(object),
-      record: true,
+      source: 'patched',
       onAbsent: 'refuse',
     });
   } else {
@@ -188,7 +188,7 @@ async function write(
       propagationPolicy: undefined,
       preconditions: undefined,
     };
-    await deleteObject(registry, { target, context, options });
+    await write(registry, { operation: 'delete', target, context, options });
   }
 }
 

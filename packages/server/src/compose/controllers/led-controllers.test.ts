@@ -6,9 +6,9 @@ import { type ApiObject, dialectOf, silentLogger } from '@wheelhouse/machinery';
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { createMemoryStore } from '@wheelhouse/store/testing';
 import { afterEach, expect, test } from 'vitest';
-import { createObject } from '../../registry/create.ts';
 import { decodeEntry } from '../../registry/object-codec.ts';
 import { serverContext } from '../../registry/server-context.ts';
+import { write } from '../../registry/write.ts';
 import { createApi } from '../api.ts';
 import type { ServerConfig } from '../flags/config.ts';
 import { createHealth } from '../health/health.ts';
@@ -99,7 +99,8 @@ async function make(api: Api, object: ApiObject, place: { resource: string; grou
   const def = defOf(api, place.resource, place.group);
   const namespace = object.metadata.namespace ?? '';
   const target = { def, version: def.versions[0]!, namespace, name: '', subresource: '' };
-  await createObject(api.registry, { target, object, context: serverContext });
+  const context = serverContext;
+  await write(api.registry, { operation: 'create', target, object, context });
 }
 
 const namespace = (name: string): ApiObject => ({

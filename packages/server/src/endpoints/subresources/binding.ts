@@ -11,8 +11,8 @@ import {
 } from '@wheelhouse/machinery';
 import { sendValue } from '../../answer/respond.ts';
 import { checkPathAgreement, preconditionFailed } from '../../registry/object-meta.ts';
-import { groupResourceOf, unasked } from '../../registry/registry.ts';
-import { updateObject } from '../../registry/update.ts';
+import { groupResourceOf } from '../../registry/registry.ts';
+import { write } from '../../registry/write.ts';
 import { parseCreateOptions } from '../../request/options.ts';
 import { decodeBody, decodeObject } from '../body/decode-object.ts';
 import { admitVirtual, type VirtualRequest, virtualRequest } from '../body/virtual-body.ts';
@@ -54,11 +54,13 @@ async function bind(
   await admitVirtual(asked, { object, options });
   // Admission may have chosen another one.
   const node = nodeOf(object);
-  await updateObject(unasked(context.registry), {
+  await write(context.registry, {
+    operation: 'update',
+    admission: 'judged',
     target: { ...target, subresource: 'binding' },
     context: writeContext(call, options),
     transform: (current) => bound(call, current as ApiObject, { binding: object, node }),
-    record: false,
+    source: 'merged',
     onAbsent: 'refuse',
   });
   const value: JsonObject = {

@@ -11,7 +11,7 @@ import {
 } from '@wheelhouse/machinery';
 import type { WriteContext } from '../../registry/contract.ts';
 import { decodeEntry } from '../../registry/object-codec.ts';
-import { updateObject } from '../../registry/update.ts';
+import { write } from '../../registry/write.ts';
 import type { ApiCall } from '../call.ts';
 
 /** Disruption budgets, as evictions meet them: who may be disturbed, and how the count is kept. */
@@ -64,22 +64,24 @@ export function isUncounted(budget: ApiObject, pod: ApiObject): boolean {
 /** Takes one disruption from a budget; throws what forbids it. */
 export async function takeDisruption(
   call: ApiCall,
-  { budget, write }: { budget: string; write: WriteContext },
+  disruption: { readonly budget: string; readonly context: WriteContext },
 ): Promise<void> {
   const { context, target } = call;
+  const { budget } = disruption;
   const def = budgetsOf(call);
   const version = def?.versions[0];
   if (def === undefined || version === undefined) return;
-  await updateObject(context.registry, {
+  await write(context.registry, {
+    operation: 'update',
     target: { def, version, namespace: target.namespace, name: budget, subresource: 'status' },
-    context: write,
+    context: disruption.context,
     transform: (current) => {
       const object = current as ApiObject;
       checkBudget(object);
       const now = formatTime(context.clock.now());
       return { ...object, status: disrupted(object, { evicted: target.name, now }) };
     },
-    record: true,
+    source: 'patched',
     onAbsent: 'refuse',
   });
 }

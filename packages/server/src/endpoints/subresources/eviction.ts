@@ -14,10 +14,10 @@ import {
 } from '@wheelhouse/machinery';
 import { sendValue } from '../../answer/respond.ts';
 import type { DeleteRequestOptions, WriteContext } from '../../registry/contract.ts';
-import { checkPreconditions, deleteObject } from '../../registry/delete.ts';
+import { checkPreconditions } from '../../registry/deletion.ts';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
-import { groupResourceOf, unasked } from '../../registry/registry.ts';
-import { updateObject } from '../../registry/update.ts';
+import { groupResourceOf } from '../../registry/registry.ts';
+import { write } from '../../registry/write.ts';
 import { parseDeleteOptions, type WriteOptions } from '../../request/options.ts';
 import type { Entry } from '../../watchcache/contract.ts';
 import { admitVirtual, virtualRequest } from '../body/virtual-body.ts';
@@ -37,7 +37,7 @@ const attemptsMax = 20;
 
 interface Removal {
   readonly options: DeleteRequestOptions;
-  readonly write: WriteContext;
+  readonly context: WriteContext;
 }
 
 /**
@@ -57,8 +57,8 @@ export async function evictionEndpoint(call: ApiCall): Promise<void> {
   // Admission may have changed what is asked for.
   const admitted = isObject(object.deleteOptions) ? object.deleteOptions : undefined;
   const removal = parseDeleteOptions(new URLSearchParams(), context.dialect, admitted);
-  const write = writeContext(call, { ...options, dryRun: options.dryRun || removal.dryRun });
-  await evict(call, { options: removal, write });
+  const writing = writeContext(call, { ...options, dryRun: options.dryRun || removal.dryRun });
+  await evict(call, { options: removal, context: writing });
   const value: JsonObject = {
     kind: 'Status',
     apiVersion: 'v1',
@@ -110,7 +110,7 @@ async function evictCounted(call: ApiCall, removal: Removal, entry: Entry): Prom
   if (budget === undefined) return remove(call, removal, entry);
   const name = budget.metadata.name ?? '';
   if (!isUncounted(budget, pod)) {
-    await takeDisruption(call, { budget: name, write: removal.write });
+    await takeDisruption(call, { budget: name, context: removal.context });
     return remove(call, removal, entry);
   }
   try {
@@ -145,22 +145,24 @@ function withVersion(removal: Removal, revision: number): Removal {
 
 /** Says in the pod's status why it goes, and deletes it. Admission has judged the Eviction. */
 async function remove(call: ApiCall, removal: Removal, entry: Entry): Promise<void> {
-  const registry = unasked(call.context.registry);
-  const { options, write } = removal;
+  const { options, context } = removal;
   const target = { ...call.target, subresource: '' };
   checkPreconditions({ target, options }, entry);
-  const marked = write.dryRun ? undefined : await mark(call, removal);
+  const marked = context.dryRun ? undefined : await mark(call, removal);
   const isPinned = options.preconditions?.resourceVersion !== undefined;
   const last = isPinned && marked !== undefined ? withVersion(removal, marked.revision) : removal;
-  await deleteObject(registry, { target, context: write, options: last.options });
+  const plan = { operation: 'delete', admission: 'judged', target, context } as const;
+  await write(call.context.registry, { ...plan, options: last.options });
 }
 
-async function mark(call: ApiCall, { options, write }: Removal): Promise<Entry> {
+async function mark(call: ApiCall, removal: Removal): Promise<Entry> {
   const { context, target } = call;
-  const wanted = options.preconditions?.resourceVersion;
-  const { entry } = await updateObject(unasked(context.registry), {
+  const wanted = removal.options.preconditions?.resourceVersion;
+  const { entry } = await write(context.registry, {
+    operation: 'update',
+    admission: 'judged',
     target: { ...target, subresource: 'status' },
-    context: write,
+    context: removal.context,
     transform: (current) => {
       const pod = current as ApiObject;
       if (wanted !== undefined && wanted !== pod.metadata.resourceVersion) {
@@ -168,7 +170,7 @@ async function mark(call: ApiCall, { options, write }: Removal): Promise<Entry> 
       }
       return withDisruption(pod, formatTime(context.clock.now()));
     },
-    record: false,
+    source: 'merged',
     onAbsent: 'refuse',
   });
   return entry;

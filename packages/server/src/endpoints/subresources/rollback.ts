@@ -11,8 +11,7 @@ import {
   validateAnnotations,
 } from '@wheelhouse/machinery';
 import { sendValue } from '../../answer/respond.ts';
-import { unasked } from '../../registry/registry.ts';
-import { updateObject } from '../../registry/update.ts';
+import { write } from '../../registry/write.ts';
 import { admitVirtual, virtualRequest } from '../body/virtual-body.ts';
 import type { ApiCall } from '../call.ts';
 import { writeContext } from '../write-context.ts';
@@ -32,11 +31,13 @@ export async function rollbackEndpoint(call: ApiCall): Promise<void> {
     throw badRequest('name in URL does not match name in DeploymentRollback object');
   }
   await admitVirtual(call, { object, options });
-  await updateObject(unasked(context.registry), {
+  await write(context.registry, {
+    operation: 'update',
+    admission: 'judged',
     target,
     context: writeContext(call, options),
     transform: (current) => rolledBack(current as ApiObject, object),
-    record: false,
+    source: 'merged',
     onAbsent: 'refuse',
   });
   const value: JsonObject = {

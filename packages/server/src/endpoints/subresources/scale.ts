@@ -12,19 +12,18 @@ import {
   type Dialect,
   internalError,
   invalidObject,
-  type MaybePromise,
   noSuchPath,
   notFound,
 } from '@wheelhouse/machinery';
 import { ownersForScale, ownersFromScale } from '@wheelhouse/structured-merge';
 import { sendValue } from '../../answer/respond.ts';
 import { transformFor } from '../../answer/transform.ts';
-import type { Target } from '../../registry/contract.ts';
+import type { ObjectView, Target, UpdatePlan } from '../../registry/contract.ts';
 import { shownObject } from '../../registry/conversion/views.ts';
 import { objectKey } from '../../registry/object-codec.ts';
 import { checkPathAgreement, preconditionFailed } from '../../registry/object-meta.ts';
 import { groupResourceOf } from '../../registry/registry.ts';
-import { updateObject } from '../../registry/update.ts';
+import { write } from '../../registry/write.ts';
 import { parseGetOptions, parseUpdateOptions, type WriteOptions } from '../../request/options.ts';
 import { decodeBody, decodeObject } from '../body/decode-object.ts';
 import type { ApiCall } from '../call.ts';
@@ -39,13 +38,11 @@ import {
   setReplicas,
 } from './scale-object.ts';
 
-type Way = 'put' | 'patch';
-
 /** What the Scale of a custom object that says nothing of replicas has for a patch to change. */
 const noneYet = -(2 ** 31);
 
-/** Makes the new Scale from the current one, which it may use up; owners included. */
-type ScaleChange = (current: ApiObject) => MaybePromise<ApiObject>;
+/** How a Scale is written, as a part of the plan of its object's update. */
+type ScaleChange = Pick<UpdatePlan, 'transform' | 'source'>;
 
 /**
  * The `scale` sub-resource: the replicas of an object, seen and written as a Scale whose owners are
@@ -59,15 +56,81 @@ export async function scaleEndpoint(call: ApiCall): Promise<void> {
   const asScale: ApiCall = { ...call, target: scaleTarget(call) };
   if (verb === 'patch') {
     const patch = await readPatch(call);
-    const change = patched(asScale, patch);
-    return writeScale(call, { paths, options: patch.options, change, way: 'patch' });
+    return writeScale(call, paths, { options: patch.options, change: patched(asScale, patch) });
   }
   const options = parseUpdateOptions(call.info.query, call.context.dialect);
   const body = await decodeBody(asScale);
-  const given = decodeObject(asScale, { body, fieldValidation: options.fieldValidation });
-  checkPathAgreement(call.target, given);
-  const change = recorded(asScale, options, () => cloneJson(given));
-  return writeScale(call, { paths, options, change, way: 'put' });
+  const scale = decodeObject(asScale, { body, fieldValidation: options.fieldValidation });
+  checkPathAgreement(call.target, scale);
+  const change: ScaleChange = { source: 'body', transform: () => cloneJson(scale) };
+  return writeScale(call, paths, { options, change });
+}
+
+function patched(asScale: ApiCall, patch: AnyPatch): ScaleChange {
+  const { type, bytes, options } = patch;
+  if (type === 'apply') {
+    const apply = applierFor(asScale, patch.body, options);
+    return { source: 'merged', transform: (_, __, live) => apply(live) };
+  }
+  const patcher = patcherFor(asScale, { type, bytes, options });
+  const transform: UpdatePlan['transform'] = (current, _, live) =>
+    patcher(current as ApiObject, live as ApiObject);
+  return { source: 'patched', transform };
+}
+
+async function writeScale(
+  call: ApiCall,
+  paths: ScaleForm,
+  { options, change }: { readonly options: WriteOptions; readonly change: ScaleChange },
+): Promise<void> {
+  const { target } = call;
+  const { entry } = await write(call.context.registry, {
+    operation: 'update',
+    target,
+    context: writeContext(call, options),
+    ...change,
+    view: scaleView(call, { paths, source: change.source }),
+    onAbsent: 'refuse',
+  });
+  const { scale } = scaleOf(await shownObject(target, entry), paths);
+  await sendScale(call, scale);
+}
+
+/** An object as its Scale: a change of the view changes the replicas and their owners. */
+function scaleView(
+  call: ApiCall,
+  { paths, source }: { readonly paths: ScaleForm; readonly source: UpdatePlan['source'] },
+): ObjectView {
+  const { target } = call;
+  const mapping = scaleMappingOf(target);
+  const { requiresReplicas, judgedAs } = target.def.behavior.scale;
+  return {
+    target: scaleTarget(call),
+    show(object, { owners } = { owners: 'omitted' }) {
+      const { scale, replicas } = scaleOf(object, paths);
+      if (owners === 'omitted') return scale;
+      if (replicas === undefined && requiresReplicas) scale['spec'] = { replicas: noneYet };
+      const shown = ownersForScale(object.metadata.managedFields, mapping);
+      if (shown !== undefined) scale.metadata.managedFields = shown;
+      return scale;
+    },
+    merge(object, changed) {
+      const wanted = replicasOf(changed);
+      if (judgedAs === 'scale') checkScale(target, changed, call.context.dialect);
+      if (requiresReplicas && wanted === noneYet) throw emptyReplicas(paths);
+      checkUid(target, { changed, object, source });
+      if (wanted !== scaleOf(object, paths).replicas) {
+        setReplicas(object, paths.specReplicasPath, wanted);
+        // The replicas may bring a spec, and that has defaults.
+        target.version.decode?.(object, { keepsNulls: true });
+      }
+      const { resourceVersion = '', managedFields } = changed.metadata;
+      if (resourceVersion !== '') object.metadata.resourceVersion = resourceVersion;
+      const after = ownersFromScale(object.metadata.managedFields, managedFields, mapping);
+      if (after === undefined) delete object.metadata.managedFields;
+      else object.metadata.managedFields = after;
+    },
+  };
 }
 
 const kinds = new Map<Dialect, ResourceDef>();
@@ -120,119 +183,6 @@ function sendScale(call: ApiCall, scale: ApiObject): Promise<void> {
 const noReplicas = ({ specReplicasPath }: ScaleForm) =>
   internalError(`the spec replicas field ${JSON.stringify(specReplicasPath)} does not exist`);
 
-/** A PUT, or a patch other than apply: the writer is recorded among the Scale's owners. */
-function recorded(
-  asScale: ApiCall,
-  options: WriteOptions,
-  make: (current: ApiObject, live: ApiObject) => MaybePromise<ApiObject>,
-): ScaleChange {
-  const { registry } = asScale.context;
-  const manager = writeContext(asScale, options).fieldManager;
-  return async (live) => {
-    const object = await make(cloneJson(live), live);
-    const update = { target: asScale.target, live, object, manager, nowMs: registry.clock.now() };
-    await registry.fieldManager.recordUpdate(update);
-    return object;
-  };
-}
-
-function patched(asScale: ApiCall, patch: AnyPatch): ScaleChange {
-  const { type, bytes, options } = patch;
-  if (type === 'apply') {
-    const apply = applierFor(asScale, patch.body, options);
-    return (current) => apply(current);
-  }
-  return recorded(asScale, options, patcherFor(asScale, { type, bytes, options }));
-}
-
-async function writeScale(
-  call: ApiCall,
-  write: { paths: ScaleForm; options: WriteOptions; change: ScaleChange; way: Way },
-): Promise<void> {
-  const { target } = call;
-  const { paths, options, change, way } = write;
-  const { registry } = call.context;
-  const context = writeContext(call, options);
-  const { entry } = await updateObject(registry, {
-    target,
-    context,
-    transform: (current, attempt) =>
-      withScale(target, current as ApiObject, {
-        paths,
-        change,
-        way,
-        check: (scale) => checkScale(target, scale, call.context.dialect),
-        admit: async (object, old) => {
-          const { name } = target;
-          const operation = 'UPDATE' as const;
-          await registry.admission.mutate({
-            operation,
-            target,
-            context,
-            name,
-            object,
-            old,
-            attempt,
-          });
-        },
-      }),
-    shown: (object) => scaleOf(object, paths).scale,
-    record: false,
-    onAbsent: 'refuse',
-  });
-  const { scale } = scaleOf(await shownObject(target, entry), paths);
-  await sendScale(call, scale);
-}
-
-/** The object after a change of its Scale: its replicas and their owners follow. */
-async function withScale(
-  target: Target,
-  object: ApiObject,
-  {
-    paths,
-    change,
-    way,
-    check,
-    admit,
-  }: {
-    paths: ScaleForm;
-    change: ScaleChange;
-    way: Way;
-    /** Throws where a built-in kind's Scale breaks the rules of one. */
-    check: (scale: ApiObject) => void;
-    /** Admission of the changed Scale, which may change it again (ADM-2). */
-    admit: (scale: ApiObject, old: ApiObject) => Promise<void>;
-  },
-): Promise<ApiObject> {
-  const mapping = scaleMappingOf(target);
-  const { scale, replicas } = scaleOf(object, paths);
-  const { requiresReplicas, judgedAs } = target.def.behavior.scale;
-  if (replicas === undefined && requiresReplicas) {
-    scale['spec'] = { replicas: noneYet };
-  }
-  const owners = ownersForScale(object.metadata.managedFields, mapping);
-  if (owners !== undefined) scale.metadata.managedFields = owners;
-  const changed = await change(cloneJson(scale));
-  checkPathAgreement(target, changed);
-  await admit(changed, scale);
-  const wanted = replicasOf(changed);
-  if (judgedAs === 'scale') check(changed);
-  if (requiresReplicas && wanted === noneYet) throw emptyReplicas(paths);
-  checkUid(target, { changed, object, way });
-  if (wanted !== replicas) {
-    setReplicas(object, paths.specReplicasPath, wanted);
-    // The replicas may bring a spec, and that has defaults.
-    target.version.decode?.(object, { keepsNulls: true });
-  }
-  const { resourceVersion = '', managedFields } = changed.metadata;
-  if (resourceVersion !== '') object.metadata.resourceVersion = resourceVersion;
-  const { managedFields: before } = object.metadata;
-  const after = ownersFromScale(before, managedFields, mapping);
-  if (after === undefined) delete object.metadata.managedFields;
-  else object.metadata.managedFields = after;
-  return object;
-}
-
 const replicasOf = (scale: ApiObject) =>
   Number((scale['spec'] as { replicas?: number } | undefined)?.replicas ?? 0);
 
@@ -250,12 +200,16 @@ const emptyReplicas = ({ specReplicasPath }: ScaleForm) =>
 /** A PUT asks for the object by its uid; a patch, of built-in kinds alone, for that of the Scale. */
 function checkUid(
   target: Target,
-  scale: { readonly changed: ApiObject; readonly object: ApiObject; readonly way: Way },
+  scale: {
+    readonly changed: ApiObject;
+    readonly object: ApiObject;
+    readonly source: UpdatePlan['source'];
+  },
 ): void {
   const wanted = scale.changed.metadata.uid ?? '';
   const actual = scale.object.metadata.uid ?? '';
   if (wanted === '' || wanted === actual) return;
-  if (scale.way === 'put') throw preconditionFailed(target, { wanted, actual, what: 'UID' });
+  if (scale.source === 'body') throw preconditionFailed(target, { wanted, actual, what: 'UID' });
   if (!target.def.behavior.scale.patchChecksUid) return;
   const { group, resource } = groupResourceOf(target.def);
   const why = `Precondition failed: UID in precondition: ${wanted}, UID in object meta: ${actual}`;

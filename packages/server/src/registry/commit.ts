@@ -1,0 +1,422 @@
+import { parseWrittenJson } from '@wheelhouse/codec';
+import {
+  type ResourceDef,
+  type Strategy,
+  servesStoredForm,
+  toStorage,
+  versionNamed,
+} from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  generateName,
+  jsonEqual,
+  jsonEqualBut,
+  type ManagedFieldsEntry,
+  type MaybePromise,
+  timedOut,
+} from '@wheelhouse/machinery';
+import { type StoredRecord, StoreError, type WriteResult } from '@wheelhouse/store';
+import { type Entry, EntryHint, type EntryIndex } from '../watchcache/contract.ts';
+import { entryAtRevision, makeEntry } from '../watchcache/entry.ts';
+import type { Target, WriteContext, Written } from './contract.ts';
+import { needsConverter, objectToStore } from './conversion/views.ts';
+import {
+  decodeEntry,
+  dryEntry,
+  encodeStored,
+  entryOf,
+  indexOf,
+  objectKey,
+  reshapeStored,
+} from './object-codec.ts';
+import { type Registry, storing } from './registry.ts';
+
+/**
+ * The last step of a write: one conditional put or delete in the store, or none where nothing changes
+ * or the request is a dry run.
+ */
+
+/** The result of one attempt to store. */
+export type Outcome =
+  | { readonly type: 'written'; readonly written: Written }
+  /** Another writer was first; `current` is what the store has now. */
+  | { readonly type: 'lost'; readonly current: Entry | undefined }
+  /** The store failed, so whether it wrote is unknown. */
+  | { readonly type: 'failed'; readonly error: unknown };
+
+interface Commit {
+  readonly target: Target;
+  readonly context: WriteContext;
+  /** Whether an object that is too large for the store is stored without its managed fields (MF-2). */
+  readonly owners: 'needed' | 'spare';
+}
+
+/** An object on its way into the store. */
+interface StoredForm {
+  readonly value: Buffer;
+  /** What readers of the value receive: the value itself, unless it lacks defaults. */
+  readonly shown: Buffer;
+  /** `shown`, decoded. */
+  readonly object: ApiObject;
+  readonly index: EntryIndex;
+}
+
+const written = (entry: Entry, effect: Written['effect']): Outcome => ({
+  type: 'written',
+  written: { entry, effect },
+});
+
+/** Attempts at a free generated name before giving up, as upstream. */
+const generatedNameAttempts = 8;
+
+/**
+ * Stores a new object where nothing stands yet. With `mayRename`, tries other generated names while
+ * the name is taken; `stored` then has the last one.
+ */
+export async function commitNew(
+  registry: Registry,
+  commit: Commit & { readonly stored: ApiObject; readonly mayRename: boolean },
+): Promise<Outcome> {
+  const { stored, mayRename } = commit;
+  let outcome = await insert(registry, commit);
+  if (!mayRename) return outcome;
+  for (let attempt = 2; outcome.type === 'lost' && attempt <= generatedNameAttempts; attempt += 1) {
+    stored.metadata.name = generateName(stored.metadata.generateName ?? '');
+    outcome = await insert(registry, commit);
+  }
+  return outcome;
+}
+
+async function insert(
+  registry: Registry,
+  commit: Commit & { readonly stored: ApiObject },
+): Promise<Outcome> {
+  const { target, stored, context } = commit;
+  const { def } = target;
+  const key = objectKey(stored.metadata.namespace ?? '', stored.metadata.name ?? '');
+  const made = storedForm(def, stored);
+  const { value, shown, index, object } = made instanceof Promise ? await made : made;
+  if (context.dryRun) {
+    const current = await registry.caches.of(def).get(key, undefined);
+    if (current !== undefined) return { type: 'lost', current };
+    return written(dryEntry({ key, value: shown, index }), 'created');
+  }
+  requireTime(context);
+  const storeKey = def.storage.prefix + key;
+  const hint = shown === value ? new EntryHint(index, def.storage, object) : new EntryHint(index);
+  let result: WriteResult;
+  try {
+    result = await registry.store.put({ key: storeKey, value, expect: 0, hint });
+  } catch (error) {
+    if (dropsOwners(commit, error)) return insert(registry, commit);
+    return { type: 'failed', error };
+  }
+  if (!result.ok) return { type: 'lost', current: readable(def, result.current) };
+  const { revision } = result;
+  const read = { key, stored: shown, revision, createRevision: revision, index };
+  const entry = hint.entry ?? makeEntry(read);
+  if (shown === value) rememberPresent(def, entry);
+  keepDecoded(registry, { storeKey, entry, object, context });
+  return written(entry, 'created');
+}
+
+/** What cannot be read stands in the way as well, and there is no more to say of it. */
+function readable(def: ResourceDef, record: StoredRecord | undefined): Entry | undefined {
+  return record?.unreadable === undefined ? entryOf(def, record) : undefined;
+}
+
+/** A changed object, and what it was. */
+interface ChangeCommit extends Commit {
+  readonly current: Entry;
+  readonly stored: ApiObject;
+  /** The current entry, decoded. */
+  readonly old: ApiObject;
+}
+
+/**
+ * Stores a changed object on condition that the entry is still the current one. A change of nothing
+ * writes nothing (META-6); an object marked for deletion that nothing keeps any more is removed
+ * (META-5).
+ */
+export async function commitChange(registry: Registry, commit: ChangeCommit): Promise<Outcome> {
+  const { target, context, current, stored, old } = commit;
+  const { def } = target;
+  if (old.metadata.resourceVersion !== undefined) {
+    stored.metadata.resourceVersion = old.metadata.resourceVersion;
+  }
+  const isSame = changesNothing(stored, old);
+  const { pace } = context;
+  if (pace?.over) await pace.pause();
+  if (isSame && !(await isStale(registry, { def, context, current }))) {
+    return written(current, 'unchanged');
+  }
+  if (!isFinalized(def.strategy, stored)) {
+    const outcome = await replace(registry, { target, context, current, object: stored });
+    const isTooLarge = outcome.type === 'failed' && dropsOwners(commit, outcome.error);
+    return isTooLarge ? commitChange(registry, commit) : outcome;
+  }
+  const entry = { ...current, stored: encodeStored(stored), index: indexOf(def.storage, stored) };
+  if (context.dryRun) return written(makeEntry(entry), 'removed');
+  requireTime(context);
+  const removal = await remove(registry, { target, current });
+  return removal.type === 'written' ? written(makeEntry(entry), 'removed') : removal;
+}
+
+/** Stores an object marked for deletion, or removes it where nothing keeps it (DEL-1). */
+export async function commitDeletion(
+  registry: Registry,
+  commit: Omit<ChangeCommit, 'owners' | 'stored'> & { readonly object: ApiObject },
+): Promise<Outcome> {
+  const { target, context, current, object, old } = commit;
+  const { strategy } = target.def;
+  const isChanged = !jsonEqual(object, old);
+  const mark = { target, context, current, object, purpose: 'removal' } as const;
+  if (!isFinalized(strategy, object)) {
+    return isChanged ? replace(registry, mark) : written(current, 'unchanged');
+  }
+  // Watchers of a kind that ends with grace act upon objects that they see marked.
+  const isMarkedFirst = strategy.gracePeriod !== undefined && isChanged;
+  const marking = isMarkedFirst ? await replace(registry, mark) : written(current, 'unchanged');
+  if (marking.type !== 'written') return marking;
+  const { entry } = marking.written;
+  if (context.dryRun) return written(entry, 'removed');
+  requireTime(context);
+  const removal = await remove(registry, { target, current: entry });
+  const isGone = removal.type === 'lost' && removal.current === undefined;
+  return isMarkedFirst && isGone ? written(entry, 'removed') : removal;
+}
+
+/** Puts an object in the place of the current entry; `removal`: a step on its way out (TRUST-8). */
+async function replace(
+  registry: Registry,
+  change: {
+    readonly target: Target;
+    readonly context: WriteContext;
+    readonly current: Entry;
+    readonly object: ApiObject;
+    readonly purpose?: 'removal';
+  },
+): Promise<Outcome> {
+  const { target, context, current, object } = change;
+  const { def } = target;
+  const value = encodeStored(object);
+  const index = indexOf(def.storage, object);
+  const { key, createRevision } = current;
+  if (context.dryRun) return written(makeEntry({ ...current, stored: value, index }), 'changed');
+  requireTime(context);
+  const storeKey = def.storage.prefix + key;
+  const hint = new EntryHint(index, def.storage, object);
+  const purpose = change.purpose ?? purposeOf(object, { before: current.json, after: value });
+  const put = { key: storeKey, value, expect: current.revision, hint, purpose };
+  let result: WriteResult;
+  try {
+    result = await registry.store.put(put);
+  } catch (error) {
+    return { type: 'failed', error };
+  }
+  if (!result.ok) return { type: 'lost', current: entryOf(def, result.current) };
+  const { revision } = result;
+  const entry = hint.entry ?? makeEntry({ key, stored: value, revision, createRevision, index });
+  rememberPresent(def, entry);
+  keepDecoded(registry, { storeKey, entry, object, context });
+  return written(entry, 'changed');
+}
+
+/** What a step on an object's way out may add to it: conditions, and who wrote them. */
+const partingBytesMax = 4096;
+
+/** Whether a write brings an object closer to its end, for which a store keeps room (TRUST-8). */
+function purposeOf(
+  object: ApiObject,
+  sizes: { readonly before: Buffer; readonly after: Buffer },
+): 'growth' | 'removal' {
+  if (object.metadata.deletionTimestamp === undefined) return 'growth';
+  return sizes.after.length <= sizes.before.length + partingBytesMax ? 'removal' : 'growth';
+}
+
+/** Removes an object at the revision of its entry; the entry of the outcome is as clients see it. */
+export async function remove(
+  registry: Registry,
+  { target, current }: { readonly target: Target; readonly current: Entry },
+): Promise<Outcome> {
+  const { def } = target;
+  const key = def.storage.prefix + current.key;
+  let result: WriteResult;
+  try {
+    result = await registry.store.delete({ key, expect: current.revision });
+  } catch (error) {
+    return { type: 'failed', error };
+  }
+  if (!result.ok) return { type: 'lost', current: entryOf(def, result.current) };
+  const { afterRemoval, deleteAnswers } = def.strategy;
+  if (afterRemoval !== undefined) await afterRemoval(decodeEntry(current));
+  const isShown = deleteAnswers === 'object';
+  return written(isShown ? entryAtRevision(current, result.revision) : current, 'removed');
+}
+
+/** Marked for deletion, no grace left, and nothing that keeps it: to be removed (DEL-1). */
+export function isFinalized(strategy: Strategy, object: ApiObject): boolean {
+  const { metadata } = object;
+  return (
+    metadata.deletionTimestamp !== undefined &&
+    (metadata.deletionGracePeriodSeconds ?? 0) === 0 &&
+    (metadata.finalizers ?? []).length === 0 &&
+    (strategy.mayRemove?.(object) ?? true)
+  );
+}
+
+/**
+ * Refuses to store for a request whose time is up: the last check before a write, so that a client
+ * that receives a timeout knows that the write has happened by then, or happens at once, or never.
+ */
+function requireTime({ expired }: WriteContext): void {
+  if (expired()) throw timedOut('write');
+}
+
+/** Takes the managed fields from an object that is too large with them (MF-2); false if it is not. */
+function dropsOwners(
+  { owners, stored }: Commit & { readonly stored: ApiObject },
+  error: unknown,
+): boolean {
+  const isTooLarge = error instanceof StoreError && error.code === 'too-large';
+  if (!isTooLarge || owners === 'needed') return false;
+  if (stored.metadata.managedFields === undefined) return false;
+  delete stored.metadata.managedFields;
+  return true;
+}
+
+/** Saves the next writer of an object decoding it; the writer's own object is shared from now on. */
+function keepDecoded(
+  registry: Registry,
+  commit: {
+    readonly storeKey: string;
+    readonly entry: Entry;
+    readonly object: ApiObject;
+    readonly context: WriteContext;
+  },
+): void {
+  const { storeKey, entry, object, context } = commit;
+  // The server's own writers may go on with the object that they passed.
+  if (context.origin === 'server') return;
+  object.metadata.resourceVersion = String(entry.revision);
+  registry.decoded.keep(storeKey, { entry, object });
+}
+
+/**
+ * The form in which an object is stored. Where a webhook has to make it, defaults of the stored
+ * version are not among what is stored, as upstream, though readers see them. Rejects with a
+ * StatusError then.
+ */
+function storedForm(def: ResourceDef, object: ApiObject): MaybePromise<StoredForm> {
+  if (needsConverter(def, object)) return convertedForm(def, object);
+  const stored = inStoredVersion(def, object);
+  const value = encodeStored(stored);
+  return { value, shown: value, object: stored, index: indexOf(def.storage, stored) };
+}
+
+/**
+ * A changed object as it is stored. A webhook is not called for an object that is about to be
+ * removed, nor for the server's own housekeeping, which must go on without it: then the version
+ * stays what it was.
+ * @param options.storedVersion the apiVersion of the current entry
+ */
+export function formToStore(
+  def: ResourceDef,
+  object: ApiObject,
+  options: { readonly context: WriteContext; readonly storedVersion: string },
+): MaybePromise<ApiObject> {
+  if (def.behavior.judgedIn === 'stored version') return object;
+  if (def.behavior.converter === undefined) return inStoredVersion(def, object);
+  if (isFinalized(def.strategy, object)) return object;
+  const isOwn = options.storedVersion === object.apiVersion;
+  if (isOwn && options.context.origin === 'server') return object;
+  const form = storedForm(def, object);
+  return form instanceof Promise ? form.then((made) => made.object) : form.object;
+}
+
+/** An object that was judged in the request's version, converted in place to the stored one. */
+function inStoredVersion(def: ResourceDef, object: ApiObject): ApiObject {
+  if (def.behavior.judgedIn === 'stored version') return object;
+  const version = versionNamed(def, object.apiVersion);
+  if (version === undefined) return object;
+  return servesStoredForm(def, version) ? object : toStorage(def, version, object);
+}
+
+async function convertedForm(def: ResourceDef, object: ApiObject): Promise<StoredForm> {
+  const value = encodeStored(await objectToStore(def, object));
+  const { namespace = '', name = '' } = object.metadata;
+  const key = def.storage.prefix + objectKey(namespace, name);
+  const shown = reshapeStored(def, { key, value });
+  const read = parseWrittenJson(shown) as ApiObject;
+  return { value, shown, object: read, index: indexOf(def.storage, read) };
+}
+
+/** Whether all is as it was except, at most, the times of managed fields (META-6). */
+function changesNothing(stored: ApiObject, old: ApiObject): boolean {
+  return (
+    isSameButOwners(stored, old) &&
+    sameButTimes(stored.metadata.managedFields ?? [], old.metadata.managedFields ?? [])
+  );
+}
+
+/** Whether two objects differ in their managed fields at most. */
+export const isSameButOwners = (object: ApiObject, other: ApiObject) =>
+  jsonEqualBut(object, other, 'metadata') &&
+  jsonEqualBut(object.metadata, other.metadata, 'managedFields');
+
+function sameButTimes(
+  entries: readonly ManagedFieldsEntry[],
+  old: readonly ManagedFieldsEntry[],
+): boolean {
+  if (entries.length !== old.length) return false;
+  return entries.every((entry, at) => jsonEqualBut(entry, old[at] as ManagedFieldsEntry, 'time'));
+}
+
+/**
+ * Whether to write although nothing changes, which is how objects come under a new encryption key,
+ * and custom ones to the form that their definition gives them now (CRD-4).
+ */
+function isStale(
+  registry: Registry,
+  { def, context, current }: { def: ResourceDef; context: WriteContext; current: Entry },
+): Promise<boolean> | false {
+  if (context.dryRun) return false;
+  if (def.behavior.reshapesStored) return isStaleOrOutdated(registry, { def, current });
+  return registry.isStale?.(def.storage.prefix + current.key) ?? false;
+}
+
+async function isStaleOrOutdated(
+  registry: Registry,
+  { def, current }: { def: ResourceDef; current: Entry },
+): Promise<boolean> {
+  if ((await registry.isStale?.(def.storage.prefix + current.key)) === true) return true;
+  return isOutdated(registry, { def, entry: current });
+}
+
+/** Entries whose stored value is what their definition makes of it now. */
+const present = new WeakSet<Entry>();
+
+/** Records that the value of an entry has just been stored in the form that readers see. */
+function rememberPresent(def: ResourceDef, entry: Entry): void {
+  if (def.behavior.reshapesStored) present.add(entry);
+}
+
+/**
+ * Whether an object is stored in another form than its definition gives it now: an earlier
+ * version, or without defaults that came later. The store is read once for each entry at most.
+ */
+async function isOutdated(
+  registry: Pick<Registry, 'store'>,
+  { def, entry }: { readonly def: ResourceDef; readonly entry: Entry },
+): Promise<boolean> {
+  if (present.has(entry)) return false;
+  const key = def.storage.prefix + entry.key;
+  const record = await storing(async () => registry.store.get(key));
+  if (record === undefined || record.unreadable !== undefined) return false;
+  if (record.modRevision !== entry.revision) return false;
+  const shown = reshapeStored(def, record);
+  const isSame =
+    shown === record.value || jsonEqual(parseWrittenJson(shown), parseWrittenJson(record.value));
+  if (isSame) present.add(entry);
+  return !isSame;
+}

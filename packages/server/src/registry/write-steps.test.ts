@@ -1,0 +1,331 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { builtinKinds } from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  cloneJson,
+  dialectOf,
+  isObject,
+  type JsonObject,
+  silentLogger,
+} from '@wheelhouse/machinery';
+import { FakeClock } from '@wheelhouse/machinery/testing';
+import type { Store } from '@wheelhouse/store';
+import { createMemoryStore } from '@wheelhouse/store/testing';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { createApi } from '../compose/api.ts';
+import type { ServerConfig } from '../compose/flags/config.ts';
+import { createHealth } from '../compose/health/health.ts';
+import { createMetrics } from '../compose/process/metrics.ts';
+import type { ObjectView, Target, UpdatePlan, WriteContext } from './contract.ts';
+import type { Registry } from './registry.ts';
+import { write } from './write.ts';
+
+/** The steps of every kind of write, as the ports of the registry see them. */
+
+const dialect = dialectOf('kubernetes');
+const user = { name: 'admin', uid: '', groups: ['system:masters'], extra: {} };
+const context: WriteContext = {
+  user,
+  dryRun: false,
+  fieldManager: 'test',
+  warn: () => {},
+  expired: () => false,
+};
+
+let steps: string[] = [];
+
+/** The same object; calls of the named methods are written down. */
+function traced<T extends object>(port: T, names: Readonly<Record<string, string>>): T {
+  return new Proxy(port, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name);
+      if (typeof value !== 'function') return value;
+      return (...args: unknown[]) => {
+        const step = names[String(name)];
+        if (step !== undefined) steps.push(step);
+        return Reflect.apply(value, target, args);
+      };
+    },
+  });
+}
+
+interface Scene {
+  readonly registry: Registry;
+  readonly store: Store;
+  readonly target: Target;
+  close(): Promise<void>;
+}
+
+function openScene(): Scene {
+  const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-write-'));
+  const clock = new FakeClock();
+  const config: ServerConfig = {
+    dialect: 'kubernetes',
+    listen: { host: '192.0.2.1', port: 0, tls: { certDir: directory } },
+    store: { type: 'memory' },
+    sharedObjects: 'frozen',
+    compactionIntervalMs: 0,
+    eventTtlMs: 0,
+    authorizationModes: ['AlwaysAllow'],
+    admission: { disabled: ['NamespaceLifecycle'] },
+    livezGracePeriodMs: 0,
+    shutdownDelayMs: 0,
+    compressResponses: false,
+    authentication: { anonymous: true },
+    limits: {
+      bodyBytesMax: 1000,
+      requestTimeoutMs: 1000,
+      minRequestTimeoutMs: 1000,
+      readsInFlightMax: 1,
+      writesInFlightMax: 1,
+    },
+    clock,
+    logger: silentLogger,
+  };
+  const kinds = builtinKinds(dialect);
+  const memory = createMemoryStore();
+  const health = createHealth({ clock, logger: silentLogger, livezGracePeriodMs: 0 });
+  const metrics = createMetrics({ config, kinds });
+  const api = createApi({ config, dialect, store: memory, health, kinds, metrics });
+  const def = api.catalogue.snapshot().builtin('apps', 'deployments');
+  const version = def?.versions[0];
+  if (def === undefined || version === undefined) throw new Error('there are no Deployments');
+  const { caches } = api.registry;
+  const store = traced<Store>(memory, { put: 'store', delete: 'store' });
+  const registry: Registry = {
+    ...api.registry,
+    store,
+    caches: { ...caches, of: () => traced(caches.of(def), { get: 'read' }) },
+    fieldManager: traced(api.registry.fieldManager, {
+      recordUpdate: 'record managers',
+      applyPatch: 'merge managers',
+    }),
+    admission: traced(api.registry.admission, {
+      mutate: 'mutate',
+      validate: 'run validating admission',
+    }),
+  };
+  const strategy = traced(def.strategy, {
+    prepareForCreate: 'prepare',
+    prepareForUpdate: 'prepare',
+    validateCreate: 'validate',
+    validateUpdate: 'validate',
+    beforeDelete: 'transform',
+  });
+  const target = {
+    def: { ...def, strategy },
+    version,
+    namespace: 'default',
+    name: 'web',
+    subresource: '',
+  };
+  const close = async () => {
+    await api.close();
+    await memory.close();
+    rmSync(directory, { recursive: true, force: true });
+  };
+  return { registry, store, target, close };
+}
+
+const bare = (change: JsonObject = {}): ApiObject => ({
+  apiVersion: 'apps/v1',
+  kind: 'Deployment',
+  metadata: { name: 'web', namespace: 'default' },
+  spec: {
+    replicas: 1,
+    selector: { matchLabels: { app: 'web' } },
+    template: {
+      metadata: { labels: { app: 'web' } },
+      spec: { containers: [{ name: 'web', image: 'web' }] },
+    },
+    ...change,
+  },
+});
+
+function defaulted(object: ApiObject): ApiObject {
+  scene.target.version.defaults?.(object);
+  return object;
+}
+
+const deployment = (change: JsonObject = {}) => defaulted(bare(change));
+
+let scene: Scene;
+beforeEach(() => {
+  scene = openScene();
+});
+afterEach(() => scene.close());
+
+async function create(change: Partial<ApiObject['metadata']> = {}) {
+  const { registry, target } = scene;
+  const object = deployment();
+  Object.assign(object.metadata, change);
+  const plan = { operation: 'create', target: { ...target, name: '' }, context, object } as const;
+  return write(registry, plan);
+}
+
+const update = (
+  plan: Pick<UpdatePlan, 'transform' | 'source'> & Partial<UpdatePlan>,
+): Promise<unknown> => {
+  const { registry, target } = scene;
+  const transform: UpdatePlan['transform'] = (...args) => {
+    steps.push('transform');
+    return plan.transform(...args);
+  };
+  const rest = { operation: 'update', target, context, onAbsent: 'refuse' } as const;
+  return write(registry, { ...rest, ...plan, transform });
+};
+
+const apply: UpdatePlan['transform'] = (_, __, live) => {
+  const { registry, target } = scene;
+  const patch = bare({ minReadySeconds: 5 });
+  const options = { target, live, patch, manager: 'test', force: true, nowMs: 0 };
+  return Promise.resolve(registry.fieldManager.applyPatch(options)).then(cloneJson).then(defaulted);
+};
+
+const judged = ['mutate', 'prepare', 'validate', 'run validating admission', 'store'];
+
+describe('the steps of a write', () => {
+  test('a create reads nothing', async () => {
+    steps = [];
+    expect(await create()).toMatchObject({ effect: 'created' });
+    expect(steps).toEqual(['record managers', ...judged]);
+  });
+
+  test('a PUT', async () => {
+    await create();
+    steps = [];
+    await update({ source: 'body', transform: () => deployment({ replicas: 2 }) });
+    expect(steps).toEqual(['read', 'transform', 'record managers', ...judged]);
+  });
+
+  test('a merge patch', async () => {
+    await create();
+    steps = [];
+    const transform: UpdatePlan['transform'] = (current) => ({
+      ...deployment({ replicas: 3 }),
+      metadata: { ...current?.metadata, labels: { patched: 'yes' } },
+    });
+    await update({ source: 'patched', transform });
+    expect(steps).toEqual(['read', 'transform', 'record managers', ...judged]);
+  });
+
+  test('an apply that creates authorizes that first', async () => {
+    steps = [];
+    const beforeCreate = async () => void steps.push('authorize');
+    const plan = { source: 'merged', transform: apply, onAbsent: 'create', beforeCreate } as const;
+    expect(await update(plan)).toMatchObject({ effect: 'created' });
+    expect(steps).toEqual(['read', 'authorize', 'transform', 'merge managers', ...judged]);
+  });
+
+  test('an apply that updates', async () => {
+    await create();
+    steps = [];
+    await update({ source: 'merged', transform: apply });
+    expect(steps).toEqual(['read', 'transform', 'merge managers', ...judged]);
+  });
+
+  test('a deletion is judged before it marks an object that a finalizer keeps', async () => {
+    const { registry, target } = scene;
+    const { entry } = await create({ finalizers: ['example.com/keep'] });
+    steps = [];
+    const options = {
+      gracePeriodSeconds: undefined,
+      propagationPolicy: undefined,
+      preconditions: { uid: entry.index.uid },
+    };
+    const plan = { operation: 'delete', target, context, options } as const;
+    expect(await write(registry, plan)).toMatchObject({ effect: 'changed' });
+    expect(steps).toEqual(['read', 'mutate', 'run validating admission', 'store']);
+    steps = [];
+    expect(await write(registry, plan)).toMatchObject({ effect: 'unchanged' });
+    expect(steps).toEqual(['read', 'mutate', 'run validating admission']);
+  });
+
+  test('the update that takes the last finalizer removes the object', async () => {
+    const { registry, target } = scene;
+    await create({ finalizers: ['example.com/keep'] });
+    const options = {
+      gracePeriodSeconds: undefined,
+      propagationPolicy: undefined,
+      preconditions: undefined,
+    };
+    await write(registry, { operation: 'delete', target, context, options });
+    steps = [];
+    const transform: UpdatePlan['transform'] = (current) => {
+      if (current === undefined) throw new Error('the object is gone');
+      delete current.metadata.finalizers;
+      return current;
+    };
+    expect(await update({ source: 'patched', transform })).toMatchObject({ effect: 'removed' });
+    expect(steps).toEqual(['read', 'transform', 'record managers', ...judged]);
+  });
+
+  test('a scale changes a view, and then the object behind it', async () => {
+    await create();
+    steps = [];
+    const { target } = scene;
+    const scaleOf = (object: ApiObject): ApiObject => {
+      const { name = '', namespace = '' } = object.metadata;
+      const spec = isObject(object.spec) ? { replicas: object.spec.replicas ?? 0 } : {};
+      return { apiVersion: 'autoscaling/v1', kind: 'Scale', metadata: { name, namespace }, spec };
+    };
+    const view: ObjectView = {
+      target,
+      show: scaleOf,
+      merge(object, changed) {
+        steps.push('merge view');
+        if (isObject(object.spec) && isObject(changed.spec)) {
+          object.spec.replicas = changed.spec.replicas ?? 0;
+        }
+      },
+    };
+    const transform: UpdatePlan['transform'] = (current) => ({
+      ...(current as ApiObject),
+      spec: { replicas: 7 },
+    });
+    await update({ source: 'merged', view, transform });
+    const [mutate, ...rest] = judged;
+    expect(steps).toEqual(['read', 'transform', mutate, 'merge view', ...rest]);
+  });
+
+  test('a change of nothing stores nothing', async () => {
+    await create();
+    steps = [];
+    const transform: UpdatePlan['transform'] = (current) => current as ApiObject;
+    expect(await update({ source: 'patched', transform })).toMatchObject({ effect: 'unchanged' });
+    expect(steps).not.toContain('store');
+  });
+
+  test('a lost race begins again at the transform, with what the store has', async () => {
+    await create();
+    let isFirst = true;
+    const transform: UpdatePlan['transform'] = async (current) => {
+      if (isFirst) {
+        isFirst = false;
+        await update({ source: 'body', transform: () => deployment({ replicas: 9 }) });
+        steps = [];
+      }
+      const { metadata } = current as ApiObject;
+      return { ...(current as ApiObject), metadata: { ...metadata, labels: { late: 'yes' } } };
+    };
+    const { registry, target } = scene;
+    const plan = { operation: 'update', source: 'patched', onAbsent: 'refuse' } as const;
+    const result = await write(registry, { ...plan, target, context, transform });
+    const part = ['record managers', ...judged];
+    expect(steps).toEqual([...part, ...part]);
+    expect(JSON.parse(result.entry.json.toString())).toMatchObject({
+      metadata: { labels: { late: 'yes' } },
+      spec: { replicas: 9 },
+    });
+  });
+
+  test('a write that admission has judged already does not call it again', async () => {
+    await create();
+    steps = [];
+    const transform = () => deployment({ replicas: 4 });
+    await update({ source: 'merged', admission: 'judged', transform });
+    expect(steps).toEqual(['read', 'transform', 'prepare', 'validate', 'store']);
+  });
+});

@@ -1,0 +1,93 @@
+import type { ResourceDef } from '@wheelhouse/kinds';
+import { StoreError } from '@wheelhouse/store';
+import { describe, expect, test } from 'vitest';
+import type { Entry } from '../watchcache/contract.ts';
+import type { Outcome } from './commit.ts';
+import type { Target, WriteContext, Written } from './contract.ts';
+import type { Registry } from './registry.ts';
+import { attemptOnGuess, guessOf } from './write.ts';
+
+const def = {} as ResourceDef;
+const key = 'default/a';
+const entryOf = (revision: number) => ({ key, revision }) as Entry;
+const guess = { def, guess: entryOf(5) };
+
+/** A registry whose cache has the guess, and whose store has `newest`. */
+function registryOf(newest: Entry | undefined, sharing: 'own' | 'shared' = 'shared') {
+  let reads = 0;
+  const cache = {
+    peek: () => guess.guess,
+    get: async () => {
+      reads += 1;
+      return newest;
+    },
+  };
+  const registry = {
+    store: { sharing },
+    caches: { of: () => cache },
+  } as unknown as Registry;
+  return { registry, reads: () => reads };
+}
+
+const written = (effect: Written['effect']): Outcome => ({
+  type: 'written',
+  written: { entry: entryOf(9), effect },
+});
+const refusal = new Error('refused');
+const refuse = () => Promise.reject(refusal);
+
+describe('an attempt on a guess', () => {
+  test('that the store has accepted asks no more', async () => {
+    const { registry, reads } = registryOf(entryOf(9));
+    const outcome = written('changed');
+    expect(await attemptOnGuess(registry, guess, async () => outcome)).toBe(outcome);
+    expect(reads()).toBe(0);
+  });
+
+  test('that came to nothing counts only if the guess was the newest', async () => {
+    const outcome = written('unchanged');
+    const attempt = async () => outcome;
+    const right = registryOf(entryOf(5));
+    expect(await attemptOnGuess(right.registry, guess, attempt)).toBe(outcome);
+    const newest = entryOf(6);
+    const wrong = registryOf(newest);
+    expect(await attemptOnGuess(wrong.registry, guess, attempt)).toEqual({
+      type: 'lost',
+      current: newest,
+    });
+    const gone = registryOf(undefined);
+    expect(await attemptOnGuess(gone.registry, guess, attempt)).toEqual({
+      type: 'lost',
+      current: undefined,
+    });
+  });
+
+  test('that was refused is refused only if the guess was the newest', async () => {
+    const right = registryOf(entryOf(5));
+    await expect(attemptOnGuess(right.registry, guess, refuse)).rejects.toBe(refusal);
+    const newest = entryOf(6);
+    const wrong = registryOf(newest);
+    expect(await attemptOnGuess(wrong.registry, guess, refuse)).toEqual({
+      type: 'lost',
+      current: newest,
+    });
+  });
+
+  test('that the store failed is over: it may have been written', async () => {
+    const { registry, reads } = registryOf(entryOf(6));
+    const error = new StoreError({ code: 'timed-out', message: 'context deadline exceeded' });
+    const failed: Outcome = { type: 'failed', error };
+    expect(await attemptOnGuess(registry, guess, async () => failed)).toBe(failed);
+    expect(reads()).toBe(0);
+  });
+});
+
+test('there is a guess only where others write, and something will prove it', () => {
+  const plan = (dryRun: boolean) => ({
+    target: { def } as Target,
+    context: { dryRun } as WriteContext,
+  });
+  expect(guessOf(registryOf(undefined).registry, plan(false), key)).toBe(guess.guess);
+  expect(guessOf(registryOf(undefined).registry, plan(true), key)).toBeUndefined();
+  expect(guessOf(registryOf(undefined, 'own').registry, plan(false), key)).toBeUndefined();
+});

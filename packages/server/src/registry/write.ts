@@ -1,0 +1,549 @@
+import {
+  type Allocation,
+  type AllocationOutcome,
+  fromStorage,
+  type StrategyContext,
+  servesStoredForm,
+  toStorage,
+} from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  alreadyExists,
+  cloneJson,
+  conflict,
+  type MaybePromise,
+  modifiedMessage,
+  notFound,
+  type Pace,
+  paceFor,
+  StatusError,
+} from '@wheelhouse/machinery';
+import { DecodeError, decodeTyped, settleEmpty } from '@wheelhouse/schema';
+import type { Entry } from '../watchcache/contract.ts';
+import {
+  commitChange,
+  commitDeletion,
+  commitNew,
+  formToStore,
+  isSameButOwners,
+  type Outcome,
+} from './commit.ts';
+import type {
+  AdmissionCall,
+  AdmissionPort,
+  CreatePlan,
+  DeletePlan,
+  Target,
+  UpdatePlan,
+  WriteContext,
+  WritePlan,
+  Written,
+} from './contract.ts';
+import { apiVersionOfEntry, needsConversion, shownObject, targetOn } from './conversion/views.ts';
+import { checkPreconditions, markForDeletion, warnOfPropagation } from './deletion.ts';
+import { decodeEntry, objectKey } from './object-codec.ts';
+import {
+  checkPathAgreement,
+  checkReadable,
+  checkResourceVersion,
+  checkUid,
+  dropDuplicateOwners,
+  fillSystemFields,
+  keepSystemFields,
+  namesVersion,
+  preconditionFailed,
+  validateObject,
+  versionOnCreate,
+  wipeSystemFields,
+} from './object-meta.ts';
+import { groupResourceOf, type Registry, translateStoreError } from './registry.ts';
+
+/** Lost races after which a write gives up with a 409; each one means another write succeeded. */
+const attemptsMax = 500;
+
+/**
+ * Carries out a write: reads the current object, makes the new one, and stores it on condition that
+ * nobody else has written meanwhile; begins again if somebody has (PATCH-4). Throws StatusError: 404,
+ * 409, 422, what admission says, or what the store failed with.
+ */
+export async function write(registry: Registry, plan: WritePlan): Promise<Written> {
+  if (plan.operation === 'create') {
+    return writtenOf(await attempt(registry, plan, { current: undefined, number: 1 }));
+  }
+  if (plan.operation === 'delete') warnOfPropagation(plan);
+  const { def, namespace, name } = plan.target;
+  const key = objectKey(namespace, name);
+  const guess = guessOf(registry, plan, key);
+  const current = guess ?? (await registry.caches.of(def).get(key, undefined));
+  const start = { current, number: 1 };
+  const first =
+    guess === undefined
+      ? await attempt(registry, plan, start)
+      : await attemptOnGuess(registry, { def, guess }, () => attempt(registry, plan, start));
+  if (first.type !== 'lost') return writtenOf(first);
+  return registry.turns.take(def.storage.prefix + key, async (hasWaited) => {
+    const newest = hasWaited ? await registry.caches.of(def).get(key, undefined) : first.current;
+    return retry(registry, plan, newest);
+  });
+}
+
+/** Attempts that begin with what the store has, until one of them wins its race. */
+async function retry(
+  registry: Registry,
+  plan: UpdatePlan | DeletePlan,
+  newest: Entry | undefined,
+): Promise<Written> {
+  const { target, context } = plan;
+  let current = newest;
+  for (let number = 2; number <= attemptsMax && !context.expired(); number += 1) {
+    const outcome = await attempt(registry, plan, { current, number });
+    if (outcome.type !== 'lost') return writtenOf(outcome);
+    current = outcome.current;
+  }
+  throw conflict(groupResourceOf(target.def), target.name, modifiedMessage);
+}
+
+function writtenOf(outcome: Outcome): Written {
+  if (outcome.type === 'written') return outcome.written;
+  throw outcome.type === 'failed' ? translateStoreError(outcome.error) : new Error('a lost race');
+}
+
+/** Where an attempt starts. */
+interface Start {
+  /** Undefined: there is no object of that name. */
+  readonly current: Entry | undefined;
+  /** Counts attempts from 1. */
+  readonly number: number;
+}
+
+/** The current object. None of its forms changes; where they are the same, they are one value. */
+interface Before {
+  readonly entry: Entry;
+  /** As it is stored. */
+  readonly decoded: ApiObject;
+  /** In the request's version. */
+  readonly live: ApiObject;
+  /** In the version that the strategy judges. */
+  readonly old: ApiObject;
+  /** What the request sees: `live`, or a view of it. */
+  readonly seen: ApiObject;
+}
+
+/** One attempt: all steps of a write in their order. */
+async function attempt(registry: Registry, plan: WritePlan, start: Start): Promise<Outcome> {
+  if (plan.operation === 'delete') return attemptDeletion(registry, plan, start);
+  const { current, number } = start;
+  const { context } = plan;
+  const source = plan.operation === 'create' ? 'body' : plan.source;
+  const view = plan.operation === 'create' ? undefined : plan.view;
+
+  // Read.
+  if (current === undefined && plan.operation === 'update') await startCreate(plan, number);
+  const target = current === undefined ? plan.target : targetOn(current, plan);
+  const nowMs = registry.clock.now();
+  const pace = context.pace ?? (current && paceFor(registry.clock, current.json.length));
+  const read = current === undefined ? undefined : readCurrent(registry, { plan, target, current });
+  const before = read instanceof Promise ? await read : read;
+  if (pace?.over) await pace.pause();
+
+  // Transform.
+  const transformed = transform(plan, before, number);
+  const made = transformed instanceof Promise ? await transformed : transformed;
+  const object = typedForm(target, context, made);
+  checkPathAgreement(target, object);
+  // A patch's own duplicates are dropped after admission only, as upstream.
+  if (source === 'body' && view === undefined) {
+    dropDuplicateOwners(object, { warn: context.warn, after: 'body' });
+  }
+  const isVersioned = plan.operation === 'create' && namesVersion(object);
+  if (before === undefined) checkNew(plan, object);
+  else if (view === undefined) checkExpectations(source, target, { object, before });
+  if (pace?.over) await pace.pause();
+
+  // Record managers.
+  const tracked = view?.target ?? target;
+  const live = before?.seen;
+  if (source !== 'merged') {
+    const manager = context.fieldManager;
+    const recording = { target: tracked, live, object, manager, nowMs, pace };
+    const recorded = registry.fieldManager.recordUpdate(recording);
+    if (recorded instanceof Promise) await recorded;
+  }
+  if (pace?.over) await pace.pause();
+  settleEmpty(tracked.version.schema, object);
+
+  // Mutate.
+  const name = before === undefined ? (object.metadata.name ?? '') : target.name;
+  const operation = before === undefined ? 'CREATE' : 'UPDATE';
+  const call = { operation, target, context, name, object, old: live, attempt: number } as const;
+  const mutation = admissionOf(registry, plan).mutate(call);
+  if (mutation !== undefined) await mutation;
+  const whole = before === undefined ? object : behindView(plan, target, { object, before });
+  if (before === undefined) {
+    checkPathAgreement(target, object);
+    fillSystemFields(object, nowMs);
+  }
+  dropDuplicateOwners(whole, { warn: context.warn, after: 'admission' });
+
+  // Prepare, in the version that the strategy judges.
+  const stored = judgedForm(plan, target, { whole, before });
+  const strategyContext = strategyContextOf(target, context, nowMs);
+  const step = { plan, target, call, whole, stored, before, strategyContext, pace, isVersioned };
+  // Most kinds allocate nothing, which saves the wait.
+  const allocation = target.def.strategy.allocate?.(strategyContext, stored, before?.old);
+  if (allocation === undefined) return judgeAndStore(registry, step);
+  const since = current?.revision ?? 0;
+  return allocated(allocation, since, () => judgeAndStore(registry, step));
+}
+
+/** What an attempt has made of its plan when the strategy's part begins. */
+interface Step {
+  readonly plan: CreatePlan | UpdatePlan;
+  readonly target: Target;
+  readonly call: AdmissionCall;
+  /** The whole object in the request's version. */
+  readonly whole: ApiObject;
+  /** The object to store. */
+  readonly stored: ApiObject;
+  readonly before: Before | undefined;
+  readonly strategyContext: StrategyContext;
+  readonly pace: Pace | undefined;
+  /** Whether the body of a create names a resourceVersion (META-2). */
+  readonly isVersioned: boolean;
+}
+
+/** The second half of an attempt, from the strategy to the store. */
+async function judgeAndStore(registry: Registry, step: Step): Promise<Outcome> {
+  const { plan, target, stored, before, strategyContext, pace } = step;
+  const { context } = plan;
+  const { def, subresource } = target;
+  const { strategy } = def;
+  if (pace?.over) await pace.pause();
+
+  // Prepare.
+  if (before === undefined) strategy.prepareForCreate?.(strategyContext, stored);
+  else {
+    keepSystemFields(stored, before.old);
+    strategy.prepareForUpdate?.(strategyContext, stored, before.old);
+  }
+  if (pace?.over) await pace.pause();
+
+  // Validate.
+  validateObject(target, strategyContext, { object: stored, old: before?.old });
+  if (pace?.over) await pace.pause();
+
+  // Run validating admission.
+  const validation = admissionOf(registry, plan).validate(judgedCall(step));
+  if (validation !== undefined) await validation;
+  // Whoever reports a status did not write what there is to warn of.
+  const warnings = subresource === 'status' ? [] : strategy.warnings?.(stored, before?.old);
+  for (const text of warnings ?? []) context.warn(text);
+
+  // Store.
+  const isMerged = plan.operation === 'update' && (plan.source === 'merged' || plan.view);
+  const owners = isMerged ? 'needed' : 'spare';
+  if (before === undefined) return storeNew(registry, { ...step, owners });
+  const storedVersion = apiVersionOfEntry(def, before.entry);
+  const formed = formToStore(def, stored, { context, storedVersion });
+  const form = formed instanceof Promise ? await formed : formed;
+  if (pace?.over) await pace.pause();
+  const change = { current: before.entry, stored: form, old: before.decoded };
+  return commitChange(registry, { target, context, owners, ...change });
+}
+
+/** A deletion: admission judges it before it changes anything. */
+async function attemptDeletion(
+  registry: Registry,
+  plan: DeletePlan,
+  { current, number }: Start,
+): Promise<Outcome> {
+  const { context } = plan;
+
+  // Read.
+  if (current === undefined) throw notFound(groupResourceOf(plan.target.def), plan.target.name);
+  const target = targetOn(current, plan);
+  checkPreconditions(plan, current);
+  const old = decodeEntry(current);
+  const shown = shownObject(target, current, 'recent');
+  const live = shown instanceof Promise ? await shown : shown;
+
+  // Mutate, and run validating admission.
+  const call = {
+    operation: 'DELETE',
+    target,
+    context,
+    name: plan.of === 'collection' ? '' : target.name,
+    object: undefined,
+    old: live,
+    attempt: number,
+  } as const;
+  const admission = admissionOf(registry, plan);
+  await admission.mutate(call);
+  await admission.validate(call);
+
+  // Transform.
+  const nowMs = registry.clock.now();
+  const object = decodeEntry(current);
+  const strategyContext = strategyContextOf(target, context, nowMs);
+  const way = target.def.strategy.beforeDelete?.(strategyContext, object);
+  const isGraceful = way !== 'finalize';
+  if (way !== 'marked') markForDeletion(object, { plan, nowMs, isGraceful });
+
+  // Store.
+  return commitDeletion(registry, { target, context, current, object, old });
+}
+
+const judgedAlready: AdmissionPort = { mutate: () => undefined, validate: () => undefined };
+
+const admissionOf = (registry: Registry, plan: WritePlan): AdmissionPort =>
+  plan.admission === 'judged' ? judgedAlready : registry.admission;
+
+/** Before a create in place of an update: throws where there is to be an object, or none may be made. */
+async function startCreate(plan: UpdatePlan, number: number): Promise<void> {
+  const { target } = plan;
+  if (plan.onAbsent === 'create') return plan.beforeCreate?.();
+  // A body that names a uid means another object than none.
+  if (plan.source === 'body' && plan.view === undefined) {
+    const { uid = '' } = (await plan.transform(undefined, number, undefined)).metadata;
+    if (uid !== '') throw nothingWithUid(plan, uid);
+  }
+  throw notFound(groupResourceOf(target.def), target.name);
+}
+
+function readCurrent(
+  registry: Registry,
+  at: { readonly plan: WritePlan; readonly target: Target; readonly current: Entry },
+): MaybePromise<Before> {
+  const { plan, target, current } = at;
+  const { def, version } = target;
+  const view = plan.operation === 'update' ? plan.view : undefined;
+  const decoded = registry.decoded.of(def.storage.prefix + current.key, current);
+  const formsOf = (live: ApiObject): Before => ({
+    entry: current,
+    decoded,
+    live,
+    old: def.behavior.judgedIn === 'request version' ? live : decoded,
+    seen: view === undefined ? live : view.show(live, { owners: 'shown' }),
+  });
+  if (needsConversion(def, version, current)) {
+    const shown = shownObject({ def, version }, current);
+    return shown instanceof Promise ? shown.then(formsOf) : formsOf(shown);
+  }
+  const isSame = def.behavior.converter !== undefined || servesStoredForm(def, version);
+  return formsOf(isSame ? decoded : fromStorage(def, version, decodeEntry(current)));
+}
+
+function transform(
+  plan: CreatePlan | UpdatePlan,
+  before: Before | undefined,
+  number: number,
+): MaybePromise<ApiObject> {
+  if (plan.operation === 'create') return plan.object;
+  const seen = before?.seen;
+  const base = seen === undefined || plan.base === 'shared' ? seen : cloneJson(seen);
+  return plan.transform(base, number, seen);
+}
+
+/**
+ * An object that the server itself has made, in the form that decoding gives to the objects of
+ * clients: otherwise it would read differently once it comes back from the store, where an empty list
+ * is none. Other objects are returned as they are, and so is one that does not fit its kind, which
+ * was damaged in the store.
+ */
+function typedForm(
+  { def, version }: Target,
+  { origin }: WriteContext,
+  object: ApiObject,
+): ApiObject {
+  if (origin !== 'server' || def.behavior.serverObjects === 'bare') return object;
+  try {
+    return decodeTyped(version.schema)(object) as ApiObject;
+  } catch (error) {
+    if (error instanceof DecodeError) return object;
+    throw error;
+  }
+}
+
+/** A new object has no uid or version of its own; takes from it what the server alone gives. */
+function checkNew(plan: CreatePlan | UpdatePlan, object: ApiObject): void {
+  if (plan.operation === 'update') {
+    const uid = object.metadata.uid ?? '';
+    if (uid !== '') throw nothingWithUid(plan, uid);
+    checkReadable(plan.target, object);
+  }
+  wipeSystemFields(object);
+}
+
+/** An apply does not name the object that it expects as a PUT does, and says so in other words. */
+function nothingWithUid({ target, source }: UpdatePlan, uid: string): Error {
+  if (source !== 'merged')
+    return preconditionFailed(target, { wanted: uid, actual: '', what: 'UID' });
+  const why = `uid mismatch: the provided object specified uid ${uid}, and no existing object was found`;
+  return conflict(groupResourceOf(target.def), target.name, why);
+}
+
+/** A PUT's uid is checked first; a patch's revision is, as upstream. */
+function checkExpectations(
+  source: UpdatePlan['source'],
+  target: Target,
+  { object, before }: { readonly object: ApiObject; readonly before: Before },
+): void {
+  if (source === 'body') checkUid(target, object, before.old);
+  checkResourceVersion(target, object, before.entry.revision);
+  if (source !== 'body') checkUid(target, object, before.old);
+}
+
+/** The whole object: a changed view changes the current one, which the view's expectations are about. */
+function behindView(
+  plan: CreatePlan | UpdatePlan,
+  target: Target,
+  { object, before }: { readonly object: ApiObject; readonly before: Before },
+): ApiObject {
+  if (plan.operation === 'create' || plan.view === undefined) return object;
+  const whole = cloneJson(before.live);
+  plan.view.merge(whole, object);
+  checkExpectations('merged', target, { object: whole, before });
+  return whole;
+}
+
+/**
+ * The object in the version that the strategy judges. An apply that changes nothing leaves there what
+ * the request's version cannot express (SSA-9); a PUT in that version leaves it out.
+ */
+function judgedForm(
+  plan: CreatePlan | UpdatePlan,
+  { def, version }: Target,
+  { whole, before }: { readonly whole: ApiObject; readonly before: Before | undefined },
+): ApiObject {
+  if (def.behavior.judgedIn === 'request version') return whole;
+  const keepsRest =
+    plan.operation === 'update' && (plan.source === 'merged' || plan.view !== undefined);
+  if (!keepsRest || before === undefined || before.live === before.decoded) {
+    return toStorage(def, version, whole);
+  }
+  if (!isSameButOwners(whole, before.live)) return toStorage(def, version, whole);
+  const { managedFields } = whole.metadata;
+  const same = cloneJson(before.decoded);
+  if (managedFields === undefined) delete same.metadata.managedFields;
+  else same.metadata.managedFields = managedFields;
+  return same;
+}
+
+/** What validating admission judges: the object as it will be stored, or its view. */
+function judgedCall({ plan, call, whole, stored, before }: Step): AdmissionCall {
+  const view = plan.operation === 'update' ? plan.view : undefined;
+  if (view !== undefined && before !== undefined) {
+    return { ...call, object: view.show(whole), old: view.show(before.live) };
+  }
+  // The name of a new object may have been generated since.
+  const name = before === undefined ? (stored.metadata.name ?? '') : call.name;
+  return stored === call.object && name === call.name ? call : { ...call, object: stored, name };
+}
+
+/** Stores a new object. A race that a PUT or an apply loses has an object to change: it begins again. */
+async function storeNew(
+  registry: Registry,
+  step: Step & { readonly owners: 'needed' | 'spare' },
+): Promise<Outcome> {
+  const { plan, target, call, stored, owners, pace } = step;
+  const { context } = plan;
+  if (step.isVersioned && !context.dryRun) throw versionOnCreate();
+  if (pace?.over) await pace.pause();
+  const mayRename = plan.operation === 'create' && call.name === '';
+  const outcome = await commitNew(registry, { target, context, stored, owners, mayRename });
+  if (outcome.type !== 'lost') return outcome;
+  if (plan.operation === 'create') throw nameTaken(target, stored, outcome.current);
+  const key = objectKey(target.namespace, target.name);
+  return { type: 'lost', current: await registry.caches.of(target.def).get(key, undefined) };
+}
+
+/** Upstream's 409; a client that let the name be generated is asked to try again (META-1). */
+function nameTaken(
+  { def }: Target,
+  { metadata }: ApiObject,
+  existing: Entry | undefined,
+): StatusError {
+  const plain = alreadyExists(groupResourceOf(def), metadata.name ?? '');
+  const isGenerated = (metadata.generateName ?? '') !== '';
+  const isDeleting = existing?.index.deleting === true;
+  if (!isGenerated && !isDeleting) return plain;
+  const when = isDeleting ? 'object is being deleted: ' : '';
+  const why = isGenerated
+    ? ', the server was not able to generate a unique name for the object'
+    : '';
+  return new StatusError({
+    code: 409,
+    reason: 'AlreadyExists',
+    message: `${when}${plain.message}${why}`,
+    details: { ...plain.status.details, ...(isGenerated ? { retryAfterSeconds: 1 } : {}) },
+  });
+}
+
+/**
+ * Runs the rest of an attempt and reports its outcome to the allocation made for it. `since` is the
+ * revision that the attempt began with, 0 for a create: a dry run and a change of nothing keep it.
+ */
+async function allocated(
+  allocating: Promise<Allocation>,
+  since: number,
+  rest: () => Promise<Outcome>,
+): Promise<Outcome> {
+  const allocation = await allocating;
+  let settlement: AllocationOutcome = { type: 'refused' };
+  try {
+    const outcome = await rest();
+    if (outcome.type === 'failed') settlement = { type: 'unknown' };
+    if (outcome.type === 'written') {
+      const { revision } = outcome.written.entry;
+      if (revision > since) settlement = { type: 'written', revision };
+    }
+    return outcome;
+  } finally {
+    await allocation.settle(settlement);
+  }
+}
+
+function strategyContextOf(target: Target, context: WriteContext, nowMs: number): StrategyContext {
+  const { user, dryRun, warn } = context;
+  const { subresource, version } = target;
+  return { user, nowMs, dryRun, warn, subresource, version: version.version };
+}
+
+/**
+ * What a change begins with where others write to the store too (STORE-2): the cache's entry, which
+ * may be behind. Reading the newest from the store costs a round trip, and a write is on condition of
+ * the revision anyway. Undefined: read the newest.
+ */
+export function guessOf(
+  registry: Pick<Registry, 'store' | 'caches'>,
+  { target, context }: Pick<WritePlan, 'target' | 'context'>,
+  key: string,
+): Entry | undefined {
+  // Nothing proves a dry run's guess.
+  if (registry.store.sharing !== 'shared' || context.dryRun) return undefined;
+  return registry.caches.of(target.def).peek(key);
+}
+
+/**
+ * An attempt on a guess. What the store has accepted, has answered with what it has instead, or has
+ * failed with is final; anything else (a refusal, nothing to change) counts if the guess was the
+ * newest. Returns the newest as a lost race if not, for an attempt on that.
+ */
+export async function attemptOnGuess(
+  registry: Pick<Registry, 'caches'>,
+  { def, guess }: { readonly def: Target['def']; readonly guess: Entry },
+  run: () => Promise<Outcome>,
+): Promise<Outcome> {
+  const settled = await run().then(
+    (outcome) => ({ outcome }),
+    (error: unknown) => ({ error }),
+  );
+  if ('outcome' in settled) {
+    const { outcome } = settled;
+    if (outcome.type !== 'written' || outcome.written.effect !== 'unchanged') return outcome;
+  }
+  const current = await registry.caches.of(def).get(guess.key, undefined);
+  if (current?.revision !== guess.revision) return { type: 'lost', current };
+  if ('outcome' in settled) return settled.outcome;
+  throw settled.error;
+}
