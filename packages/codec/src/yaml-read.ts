@@ -13,7 +13,7 @@ import type { DecodedJson } from './json.ts';
 import { TooManyValues } from './too-many-values.ts';
 import { YamlError } from './yaml-error.ts';
 import type { YamlLimits } from './yaml-limits.ts';
-import { depthMax, readTree, tooDeep, treeParsing } from './yaml-tree.ts';
+import { depthMax, tooDeep, treeParsing, treeSteps } from './yaml-tree.ts';
 
 type YamlDocument = Document.Parsed<ParsedNode, false>;
 
@@ -21,7 +21,7 @@ type YamlDocument = Document.Parsed<ParsedNode, false>;
 const lexemesPerTurn = 2000;
 
 /**
- * Parses in slices, as the text may be megabytes; the tree is then walked in one go. Ends at the first
+ * Parses in slices, as the text may be megabytes, and walks the tree in slices. Ends at the first
  * error, and where nobody wants the value any more. Rejects with YamlError, and TooManyValues.
  */
 export async function readYaml(text: string, limits: YamlLimits): Promise<DecodedJson> {
@@ -33,8 +33,21 @@ export async function readYaml(text: string, limits: YamlLimits): Promise<Decode
   const [error] = first.errors;
   if (error !== undefined) throw syntaxError(error, lines);
   if (second !== undefined) throw secondDocument(second.range[0], lines);
-  const { value, repeated } = readTree(first, lines, limits.valuesMax);
+  const { value, repeated } = await inTurns(treeSteps(first, lines, limits), limits);
   return { value, duplicates: [], ...(repeated.length === 0 ? {} : { repeated }) };
+}
+
+/** Runs work in turns of the event loop, one step each: the steps are some milliseconds long. */
+async function inTurns<Result>(work: Iterator<void, Result>, limits: YamlLimits): Promise<Result> {
+  for (let step = work.next(); ; step = work.next()) {
+    if (step.done === true) return step.value;
+    await nextTurnIfWanted(limits);
+  }
+}
+
+async function nextTurnIfWanted({ isWanted }: YamlLimits): Promise<void> {
+  await nextTurn();
+  if (isWanted?.() === false) throw new YamlError('yaml: no longer wanted');
 }
 
 function isBlank(node: ParsedNode | null): boolean {
@@ -83,7 +96,7 @@ class StreamReader {
         this.#count(lexeme);
         if (this.#takeAll(this.#parser.next(lexeme)) === 'failed') return this.#documents;
         if (this.#parser.stack.length > depthMax + parserFramesMax) throw tooDeep();
-        if (this.#lexemes % lexemesPerTurn === 0) await this.#pause();
+        if (this.#lexemes % lexemesPerTurn === 0) await nextTurnIfWanted(this.#limits);
       }
       this.#takeAll(this.#parser.end());
       this.#take(this.#composer.end());
@@ -101,11 +114,6 @@ class StreamReader {
     if (this.#values > valuesMax || this.#lexemes > valuesMax * lexemesPerValue) {
       throw new TooManyValues(valuesMax);
     }
-  }
-
-  async #pause(): Promise<void> {
-    await nextTurn();
-    if (this.#limits.isWanted?.() === false) throw new YamlError('yaml: no longer wanted');
   }
 
   /** Composes documents of tokens; `failed` at the first one that is an error. */

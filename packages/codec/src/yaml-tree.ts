@@ -15,9 +15,11 @@ import {
   type ParsedNode,
   type Scalar,
   type YAMLMap,
+  type YAMLSeq,
 } from 'yaml';
 import { TooManyValues } from './too-many-values.ts';
 import { YamlError } from './yaml-error.ts';
+import type { YamlLimits } from './yaml-limits.ts';
 import { plainScalar } from './yaml-scalar.ts';
 
 const duplicatesMax = 100;
@@ -56,19 +58,31 @@ export interface ReadTree {
  * The value of a document parsed by `treeParsing`, as upstream's decoder reads it. Needs nothing of
  * node: a browser reads with it what the server will. Throws YamlError, and TooManyValues.
  */
-export function readTree(
+export function readTree(document: ParsedTree, lines: LineCounter): ReadTree {
+  const steps = treeSteps(document, lines, { valuesMax: 2_000_000 });
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
+}
+
+/** `readTree` in steps of some thousand nodes. */
+export function treeSteps(
   document: ParsedTree,
   lines: LineCounter,
-  valuesMax = 2_000_000,
-): ReadTree {
-  return new TreeReader(document, { lines, valuesMax }).read();
+  limits: YamlLimits,
+): Generator<void, ReadTree> {
+  return new TreeReader(document, { lines, limits }).read();
 }
+
+/** Nodes after which others may have their turn. */
+const nodesPerStep = 1000;
 
 /** Makes JSON of the tree, bounding what aliases may multiply. */
 class TreeReader {
   readonly #document: ParsedTree;
   readonly #lines: LineCounter;
-  readonly #valuesMax: number;
+  readonly #limits: YamlLimits;
   readonly #duplicates: string[] = [];
   readonly #aliasesOpen = new Set<string>();
   readonly #anchors = new Map<string, ParsedNode>();
@@ -76,32 +90,31 @@ class TreeReader {
   #aliasNodes = 0;
   #depth = 0;
 
-  constructor(document: ParsedTree, options: { lines: LineCounter; valuesMax: number }) {
+  constructor(document: ParsedTree, options: { lines: LineCounter; limits: YamlLimits }) {
     this.#document = document;
     this.#lines = options.lines;
-    this.#valuesMax = options.valuesMax;
+    this.#limits = options.limits;
   }
 
-  read(): ReadTree {
+  *read(): Generator<void, ReadTree> {
     try {
-      return { value: this.#value(this.#document.contents), repeated: this.#duplicates };
+      return { value: yield* this.#value(this.#document.contents), repeated: this.#duplicates };
     } catch (error) {
       if (error instanceof RangeError) throw tooDeep();
       throw error;
     }
   }
 
-  #value(node: ParsedNode | null): JsonValue {
+  *#value(node: ParsedNode | null): Generator<void, JsonValue> {
     this.#count();
+    if (this.#nodes % nodesPerStep === 0) yield;
     if (node === null) return null;
-    if (isAlias(node)) return this.#alias(node.source);
+    if (isAlias(node)) return yield* this.#alias(node.source);
     if (node.anchor !== undefined) this.#anchors.set(node.anchor, node);
     if (isScalar(node)) return this.#scalar(node);
     if (this.#depth === depthMax) throw tooDeep();
     this.#depth += 1;
-    const value = isSeq(node)
-      ? node.items.map((item) => this.#value(item as ParsedNode))
-      : this.#map(node);
+    const value = isSeq(node) ? yield* this.#list(node) : yield* this.#map(node);
     this.#depth -= 1;
     return value;
   }
@@ -110,7 +123,8 @@ class TreeReader {
   #count(): void {
     this.#nodes += 1;
     if (this.#aliasesOpen.size > 0) this.#aliasNodes += 1;
-    if (this.#nodes > this.#valuesMax) throw new TooManyValues(this.#valuesMax);
+    const { valuesMax } = this.#limits;
+    if (this.#nodes > valuesMax) throw new TooManyValues(valuesMax);
     if (this.#nodes <= 100 || this.#aliasNodes <= 1000) return;
     const large = Math.min(1, Math.max(0, (this.#nodes - 400_000) / 3_600_000));
     if (this.#aliasNodes / this.#nodes > 0.99 - 0.89 * large) {
@@ -118,7 +132,13 @@ class TreeReader {
     }
   }
 
-  #alias(name: string): JsonValue {
+  *#list(node: YAMLSeq): Generator<void, JsonValue> {
+    const list: JsonValue[] = [];
+    for (const item of node.items) list.push(yield* this.#value(item as ParsedNode));
+    return list;
+  }
+
+  *#alias(name: string): Generator<void, JsonValue> {
     const node = this.#anchors.get(name);
     if (node === undefined) throw new YamlError(`yaml: unknown anchor '${name}' referenced`);
     if (this.#aliasesOpen.has(name)) {
@@ -126,7 +146,7 @@ class TreeReader {
     }
     this.#aliasesOpen.add(name);
     try {
-      return this.#value(node);
+      return yield* this.#value(node);
     } finally {
       this.#aliasesOpen.delete(name);
     }
@@ -155,19 +175,19 @@ class TreeReader {
     return new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes);
   }
 
-  #map(node: YAMLMap): JsonObject {
+  *#map(node: YAMLMap): Generator<void, JsonObject> {
     const result: JsonObject = {};
     const merged: JsonObject[] = [];
     for (const pair of node.items) {
       const key = pair.key as ParsedNode | null;
       const value = pair.value as ParsedNode | null;
       if (isMergeKey(key)) {
-        for (const source of this.#mergeSources(value)) merged.push(source);
+        for (const source of yield* this.#mergeSources(value)) merged.push(source);
         continue;
       }
-      const name = this.#key(key);
+      const name = yield* this.#key(key);
       // What is twice within the value is told first, as upstream.
-      const member = this.#value(value);
+      const member = yield* this.#value(value);
       if (Object.hasOwn(result, name)) this.#duplicate(value ?? key, name);
       setMember(result, name, member);
     }
@@ -180,8 +200,8 @@ class TreeReader {
   }
 
   /** Earlier sources win over later ones, the map's own members over all. */
-  #mergeSources(node: ParsedNode | null): JsonObject[] {
-    const value = this.#value(node);
+  *#mergeSources(node: ParsedNode | null): Generator<void, JsonObject[]> {
+    const value = yield* this.#value(node);
     const sources = Array.isArray(value) ? value : [value];
     if (!sources.every(isObject)) {
       throw new YamlError('yaml: map merge requires map or sequence of maps as the value');
@@ -190,8 +210,8 @@ class TreeReader {
   }
 
   /** Keys of other types as the strings upstream makes of them: `on:` is `true`, `1:` is `1`. */
-  #key(node: ParsedNode | null): string {
-    const value = this.#value(node);
+  *#key(node: ParsedNode | null): Generator<void, string> {
+    const value = yield* this.#value(node);
     if (typeof value === 'string') return value;
     if (value === null || typeof value === 'object') {
       const type = value === null ? '%!s(<nil>)' : Array.isArray(value) ? 'slice' : 'map';

@@ -19,7 +19,6 @@ import {
   createGates,
   createHealth,
   createMetrics,
-  createPipeline,
   createServiceNumbers,
   defaultGates,
   type Gates,
@@ -28,6 +27,7 @@ import {
   readSigningKey,
   type ServerConfig,
   type SigningKey,
+  serve,
   startControllers,
 } from '@wheelhouse/server/testing';
 import type { Loose } from '../../support/harness.ts';
@@ -74,7 +74,7 @@ export class SimulatedServer {
   readonly #clock: ProcessClock;
   readonly #store: ProcessStore;
   readonly #api: Api;
-  readonly #answer: (exchange: Exchange) => Promise<void>;
+  readonly #gates: Gates;
   readonly #connection = {
     socket: {} as Socket,
     encrypted: true,
@@ -95,7 +95,7 @@ export class SimulatedServer {
     this.#clock = parts.clock;
     this.#store = parts.store;
     this.#api = parts.api;
-    this.#answer = createPipeline(parts.gates, parts.api.endpoints);
+    this.#gates = parts.gates;
   }
 
   /** Starts a process on what is durable; controllers run at once. */
@@ -143,7 +143,7 @@ export class SimulatedServer {
         resolve({ status, body: JSON.parse(text) });
       };
       const exchange = exchangeOf(request, this.#connection, { send: finish, stream: noStream });
-      void this.#answer(exchange);
+      void serve(exchange, this.#gates, this.#api.endpoints);
     });
   }
 
@@ -180,7 +180,7 @@ export class SimulatedServer {
       },
     };
     const exchange = exchangeOf({ method: 'GET', url }, this.#connection, sinks, aborts);
-    void this.#answer(exchange);
+    void serve(exchange, this.#gates, this.#api.endpoints);
     return {
       close: () => {
         isOver = true;

@@ -301,12 +301,15 @@ export function tooLarge(limitBytes: number): StatusError {
   });
 }
 
-/** 413 for a body of more values than one may hold, however few bytes they take. */
-export function tooManyValues(limit: number): StatusError {
+/**
+ * 413 for a body of more values than one may hold, however few bytes they take.
+ * @param what there are too many of
+ */
+export function tooManyValues(limit: number, what = 'values'): StatusError {
   return new StatusError({
     code: 413,
     reason: 'RequestEntityTooLarge',
-    message: `Request entity too large: limit is ${limit} values`,
+    message: `Request entity too large: limit is ${limit} ${what}`,
   });
 }
 

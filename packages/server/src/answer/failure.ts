@@ -106,7 +106,7 @@ function statusErrorOf(failed: Failed): StatusError {
   if (error instanceof BodyAborted) return tooSlow();
   if (error instanceof WorkExceeded) return tooMuchWork(error);
   if (error instanceof MemoryShort) return new Overloaded(1);
-  if (error instanceof TooManyValues) return tooManyValues(error.max);
+  if (error instanceof TooManyValues) return tooManyValues(error.max, error.what);
   const translated = translateStoreError(error);
   if (translated instanceof StatusError) {
     if (translated.code >= 500 && translated.cause !== undefined)

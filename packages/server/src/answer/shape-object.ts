@@ -1,5 +1,6 @@
+import { checkValues } from '@wheelhouse/codec';
 import { asApiObject } from '@wheelhouse/kinds';
-import { type ApiObject, invalidObject, type JsonObject } from '@wheelhouse/machinery';
+import { type ApiObject, invalidObject, type JsonObject, type Pace } from '@wheelhouse/machinery';
 import {
   DecodeError,
   type DecodeSource,
@@ -11,29 +12,44 @@ import type { Complaints } from '../endpoints/body/field-validation.ts';
 import type { Target } from '../registry/contract.ts';
 import { groupKindOf } from '../registry/registry.ts';
 
+/** Whether an object is so large that the work on it pauses between its steps. */
+export type ObjectSize = 'small' | 'large';
+
+/** The size of an object on which work has this pace. */
+export const sizeAt = (pace: Pace | undefined): ObjectSize =>
+  pace === undefined ? 'small' : 'large';
+
 /**
  * Gives a decoded body the form its kind's schema has: types checked, unknown members dropped and
  * told, defaults filled in. The body itself may be changed. `fail` makes the 400 of a wrong type,
- * whose wording follows the `source` that upstream decodes from, a body's text unless given.
+ * whose wording follows the `source` that upstream decodes from, a body's text unless given. Throws
+ * TooManyValues for a large object that defaults or a patch make larger than a body may be.
  */
-export function shapeObject(
+export function* shapeSteps(
   target: Target,
   value: JsonObject,
-  options: { complaints: Complaints; fail: (message: string) => Error; source?: DecodeSource },
-): ApiObject {
+  options: {
+    readonly complaints: Complaints;
+    readonly fail: (message: string) => Error;
+    readonly source?: DecodeSource;
+    /** Large: the work on it pauses, and what comes of it is checked against the limits of bodies. */
+    readonly size: ObjectSize;
+  },
+): Generator<void, ApiObject> {
   const { version } = target;
   const { complaints, fail, source } = options;
   try {
     if (version.decode !== undefined) {
       // Upstream drops nulls from what it decodes, and an apply's result it does not.
       complaints.unknownIn(version.decode(value, { keepsNulls: source === 'map' }));
-      return asApiObject(value);
+      return checked(asApiObject(value), options);
     }
     const unknown = new FoundPaths();
     const object = asApiObject(decodeTyped(version.schema)(value, unknown, source));
     complaints.unknownIn(unknown);
+    yield;
     version.defaults?.(object);
-    return object;
+    return checked(object, options);
   } catch (error) {
     if (error instanceof DecodeError) throw fail(error.message);
     if (!(error instanceof EmbeddedError)) throw error;
@@ -41,4 +57,10 @@ export function shapeObject(
     if (source !== 'map') throw fail(error.message);
     throw invalidObject(groupKindOf(target.def), target.name, [error.fieldError]);
   }
+}
+
+/** The object, unless it holds more than a body may, the owners of its fields left aside. */
+function checked(object: ApiObject, { size }: { readonly size: ObjectSize }): ApiObject {
+  if (size === 'large') checkValues(object, object.metadata.managedFields);
+  return object;
 }

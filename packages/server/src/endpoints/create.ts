@@ -1,7 +1,8 @@
+import { atPace } from '@wheelhouse/machinery';
 import { sendEntry } from '../answer/respond.ts';
 import { write } from '../registry/write.ts';
 import type { WriteOptions } from '../request/options.ts';
-import { decodeBody, decodeObject } from './body/decode-object.ts';
+import { decodeBody, objectSteps } from './body/decode-object.ts';
 import type { ApiCall } from './call.ts';
 import { writeContext } from './write-context.ts';
 
@@ -11,7 +12,9 @@ export async function createEndpoint(call: ApiCall, options: WriteOptions): Prom
   const { registry } = call.context;
   const context = writeContext(call, options, body.bytes.length);
   await context.pace?.pause();
-  const object = decodeObject(call, { body, fieldValidation: options.fieldValidation });
+  const { fieldValidation } = options;
+  const decoded = atPace(objectSteps(call, { body, fieldValidation }), context.pace);
+  const object = decoded instanceof Promise ? await decoded : decoded;
   if (context.pace?.over) await context.pace.pause();
   const { tap } = call.context;
   tap?.named(call.exchange, object.metadata.name ?? '');

@@ -1,5 +1,6 @@
 import type { ResourceDef, VersionDef } from '@wheelhouse/kinds';
 import {
+  type BoundedTexts,
   methodNotAllowedOnPath,
   methodNotSupported,
   noSuchPath,
@@ -8,24 +9,24 @@ import {
 import { negotiateOutput } from '../answer/negotiate.ts';
 import { groupResourceOf } from '../registry/registry.ts';
 import type { RequestInfo } from '../request/request-info.ts';
-import type { Authorized } from '../request/request-state.ts';
-import type { ApiCall, EndpointContext } from './call.ts';
+import type { Admitted, ApiCall } from './call.ts';
 import { checkListQuery } from './collection-options.ts';
 import { nonResourceEndpoint } from './non-resource.ts';
 import { verbEndpoint } from './verbs.ts';
 
-/** Finds the endpoint of an authorized request and runs it. Throws 404, 405, 406. */
-export async function dispatch(context: EndpointContext, request: Authorized): Promise<void> {
-  const { info, exchange, warnings } = request;
+/** Finds the endpoint of an admitted request and runs it. Throws 404, 405, 406. */
+export async function dispatch(admitted: Admitted): Promise<void> {
+  const { context, info, exchange } = admitted;
   const { active } = context.aggregation;
-  if (active !== undefined && (await active.serve({ ...request, context }))) return;
-  if (!info.isResourceRequest) return nonResourceEndpoint({ ...request, context });
+  if (active !== undefined && (await active.serve(admitted))) return;
+  if (!info.isResourceRequest) return nonResourceEndpoint(admitted);
   const { group, version, resource } = info;
   const found = context.catalogue.snapshot().find(group, version, resource);
   if (found === undefined) throw noSuchPath();
   checkShape(info, found.def);
+  const { warnings } = admitted;
   const { deprecationWarning } = found.def.behavior.paths;
-  if (deprecationWarning === 'every path') tellDeprecated(context, request, found.version);
+  if (deprecationWarning === 'every path') tellDeprecated(admitted, found.version, warnings);
   const run = verbEndpoint({ info, method: exchange.method }, found);
   if (run === undefined) throw refusedMethod(info, found.def);
   const output = negotiateOutput(exchange, info, {
@@ -35,16 +36,16 @@ export async function dispatch(context: EndpointContext, request: Authorized): P
       if (acrossNamespaces.has(info.verb)) checkListQuery(context, info.query);
     },
   });
-  if (deprecationWarning === 'served paths') tellDeprecated(context, request, found.version);
+  if (deprecationWarning === 'served paths') tellDeprecated(admitted, found.version, warnings);
   // Named one by one: a spread makes objects the engine takes for dictionaries, at every request.
   const call: ApiCall = {
     context,
     exchange,
     info,
-    user: request.user,
-    permit: request.permit,
-    baseHeaders: request.baseHeaders,
-    audit: request.audit,
+    user: admitted.user,
+    permit: admitted.permit,
+    baseHeaders: admitted.baseHeaders,
+    audit: admitted.audit,
     target: {
       def: found.def,
       version: found.version,
@@ -54,9 +55,9 @@ export async function dispatch(context: EndpointContext, request: Authorized): P
     },
     output,
     warnings,
-    deadline: request.deadline,
+    deadline: admitted.deadline,
   };
-  if (writingVerbs.has(info.verb)) request.deadline.beginWrite(request.authorizedMs);
+  if (writingVerbs.has(info.verb)) admitted.deadline.beginWrite();
   await run(call);
 }
 
@@ -99,11 +100,11 @@ function checkShape(info: RequestInfo, def: ResourceDef): void {
 }
 
 /** A version on its way out is told to the client, the metrics and the audit log (VER-3). */
-function tellDeprecated(context: EndpointContext, request: Authorized, version: VersionDef): void {
+function tellDeprecated(admitted: Admitted, version: VersionDef, warnings: BoundedTexts): void {
   const { deprecationWarning, removedRelease } = version;
   if (deprecationWarning === undefined) return;
-  const { info, audit, warnings } = request;
   warnings.add(deprecationWarning);
+  const { context, info, audit } = admitted;
   context.metrics.deprecated({ info, version });
   if (audit === undefined) return;
   const { dialect } = context;

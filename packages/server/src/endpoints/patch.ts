@@ -1,5 +1,6 @@
 import {
   type ApiObject,
+  atPace,
   badRequest,
   cloneJson,
   type JsonObject,
@@ -9,7 +10,7 @@ import {
 import type { FoundPaths } from '@wheelhouse/schema';
 import { describe, describeKind } from '@wheelhouse/structured-merge';
 import { sendEntry } from '../answer/respond.ts';
-import { shapeObject } from '../answer/shape-object.ts';
+import { type ObjectSize, shapeSteps, sizeAt } from '../answer/shape-object.ts';
 import type { Target } from '../registry/contract.ts';
 import { write } from '../registry/write.ts';
 import { type PatchOptions, parsePatchOptions } from '../request/options.ts';
@@ -70,7 +71,8 @@ function patchWrite(
     operation: 'update',
     target: call.target,
     context: writeContext(call, patch.options, patch.bytes.length),
-    transform: (current, _, live) => patcher(current as ApiObject, live as ApiObject),
+    transform: (current, _, live, pace) =>
+      patcher({ current: current as ApiObject, live: live as ApiObject, pace }),
     source: 'patched',
     onAbsent: 'refuse',
   });
@@ -80,10 +82,16 @@ function patchWrite(
  * The merged object in the form its schema has, defaulted. Its owners were worked out before and
  * are kept; when they are the live object's own list nothing has changed, and nothing is to be done.
  */
-function shapeApplied(
+function* appliedSteps(
   call: ApiCall,
-  { live, merged, body }: { live: ApiObject | undefined; merged: ApiObject; body: JsonObject },
-): ApiObject {
+  of: {
+    readonly live: ApiObject | undefined;
+    readonly merged: ApiObject;
+    readonly body: JsonObject;
+    readonly size: ObjectSize;
+  },
+): Generator<void, ApiObject> {
+  const { live, merged, body, size } = of;
   const { managedFields } = merged.metadata;
   // A copy, since what is merged shares parts with the live object, and admission may change it.
   if (managedFields !== undefined && managedFields === live?.metadata.managedFields) {
@@ -98,7 +106,8 @@ function shapeApplied(
       `failed to convert new object (${describe(body)}) to proper version: ` +
         `unable to convert unstructured object to ${describeKind(body)}: ${message}`,
     );
-  const object = shapeObject(call.target, merged, { complaints, fail, source: 'map' });
+  const options = { complaints, fail, source: 'map', size } as const;
+  const object = yield* shapeSteps(call.target, merged, options);
   if (managedFields !== undefined) object.metadata.managedFields = managedFields;
   return object;
 }
@@ -110,23 +119,24 @@ const isTyped = ({ def }: Target) => def.behavior.bodies === 'typed';
 export function applierFor(
   call: ApiCall,
   { value, repeated }: ApplyBody,
-  options: PatchOptions & { readonly pace?: Pace | undefined },
-): (live: ApiObject | undefined) => MaybePromise<ApiObject> {
+  options: PatchOptions,
+): (live: ApiObject | undefined, pace?: Pace) => MaybePromise<ApiObject> {
   const { registry } = call.context;
   const { target } = call;
-  const { force, fieldValidation, pace } = options;
+  const { force, fieldValidation } = options;
   const manager = options.fieldManager as string;
   const onUndeclared =
     fieldValidation === 'Strict'
       ? (undeclared: FoundPaths) => refuseUndeclared(value, { repeated, undeclared })
       : undefined;
   const patchOf = () => (isTyped(target) ? value : cloneJson(value));
-  return (live) => {
+  return (live, pace) => {
     const nowMs = registry.clock.now();
     const apply = { target, live, patch: patchOf(), manager, force, nowMs, onUndeclared, pace };
     const shape = (merged: ApiObject) => {
       reportRepeated(call, { repeated, fieldValidation });
-      return shapeApplied(call, { live, merged, body: value });
+      const size = sizeAt(pace);
+      return atPace(appliedSteps(call, { live, merged, body: value, size }), pace);
     };
     const applied = registry.fieldManager.applyPatch(apply);
     return applied instanceof Promise ? applied.then(shape) : shape(applied);
@@ -138,13 +148,13 @@ function applyWrite(
   call: ApiCall,
   patch: { body: ApplyBody; bytes: Buffer; options: PatchOptions },
 ) {
+  const apply = applierFor(call, patch.body, patch.options);
   const context = writeContext(call, patch.options, patch.bytes.length);
-  const { pace } = context;
   return write(call.context.registry, {
     operation: 'update',
     target: call.target,
     context,
-    transform: applierFor(call, patch.body, { ...patch.options, pace }),
+    transform: (_, __, live, pace) => apply(live, pace),
     ...(isTyped(call.target) ? { base: 'shared' } : {}),
     source: 'merged',
     onAbsent: call.target.subresource === '' ? 'create' : 'refuse',

@@ -1,10 +1,10 @@
-import type { ApiObject } from '@wheelhouse/machinery';
+import { type ApiObject, atPace } from '@wheelhouse/machinery';
 import { copyDecoded } from '@wheelhouse/schema';
 import { sendEntry } from '../answer/respond.ts';
 import { checkPathAgreement } from '../registry/object-meta.ts';
 import { write } from '../registry/write.ts';
 import type { WriteOptions } from '../request/options.ts';
-import { decodeBody, decodeObject } from './body/decode-object.ts';
+import { decodeBody, objectSteps } from './body/decode-object.ts';
 import type { ApiCall } from './call.ts';
 import { authorizeCreate, writeContext } from './write-context.ts';
 
@@ -13,7 +13,9 @@ export async function updateEndpoint(call: ApiCall, options: WriteOptions): Prom
   const body = await decodeBody(call);
   const context = writeContext(call, options, body.bytes.length);
   await context.pace?.pause();
-  const object = decodeObject(call, { body, fieldValidation: options.fieldValidation });
+  const { fieldValidation } = options;
+  const decoded = atPace(objectSteps(call, { body, fieldValidation }), context.pace);
+  const object = decoded instanceof Promise ? await decoded : decoded;
   if (context.pace?.over) await context.pace.pause();
   const { target } = call;
   checkPathAgreement(target, object);

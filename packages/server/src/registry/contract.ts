@@ -200,4 +200,5 @@ export type Transform = (
   current: ApiObject | undefined,
   attempt: number,
   live: ApiObject | undefined,
+  pace?: Pace,
 ) => Promise<ApiObject> | ApiObject;

@@ -147,7 +147,7 @@ async function attempt(registry: Registry, plan: WritePlan, start: Start): Promi
   if (pace?.over) await pace.pause();
 
   // Transform.
-  const transformed = transform(plan, before, number);
+  const transformed = transform(plan, before, { number, pace });
   const made = transformed instanceof Promise ? await transformed : transformed;
   const object = typedForm(target, context, made);
   checkPathAgreement(target, object);
@@ -336,12 +336,12 @@ function readCurrent(
 function transform(
   plan: CreatePlan | UpdatePlan,
   before: Before | undefined,
-  number: number,
+  { number, pace }: { readonly number: number; readonly pace: Pace | undefined },
 ): MaybePromise<ApiObject> {
   if (plan.operation === 'create') return plan.object;
   const seen = before?.seen;
   const base = seen === undefined || plan.base === 'shared' ? seen : cloneJson(seen);
-  return plan.transform(base, number, seen);
+  return plan.transform(base, number, seen, pace);
 }
 
 /**

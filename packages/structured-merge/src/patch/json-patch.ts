@@ -23,7 +23,7 @@ export const jsonPatchCopiedMax = 3 * 1024 * 1024;
 const itemsPerStep = 64;
 
 /** Most steps of one patch: ten thousand insertions at the head of a list of 25,000 items. */
-export const jsonPatchStepsMax = 4_000_000;
+export const jsonPatchStepsMax = 2_000_000;
 
 export interface JsonPatchOperation {
   readonly op: string;

@@ -1,5 +1,6 @@
 import {
   bodyValuesMax,
+  checkValues,
   contentMediaType,
   type DecodedJson,
   decodeJson,
@@ -8,6 +9,7 @@ import {
   decodeYaml,
   type EnvelopeType,
   type JsonLimits,
+  objectMembersMax,
   openEnvelope,
   ProtobufError,
   yamlValuesMax,
@@ -19,6 +21,7 @@ import {
   type JsonValue,
   type MaybePromise,
   type Pace,
+  pacedBytesMin,
   unsupportedMediaType,
 } from '@wheelhouse/machinery';
 import { maxDepth, type Schema } from '@wheelhouse/schema';
@@ -53,7 +56,11 @@ export type BodyDecoder = (
  * What a body may hold. Everything behind the decoder walks objects by recursion, so they nest less
  * deeply than upstream lets them (docs/decisions/nesting-limit.md).
  */
-export const bodyLimits: JsonLimits = { depthMax: maxDepth, valuesMax: bodyValuesMax };
+export const bodyLimits: JsonLimits = {
+  depthMax: maxDepth,
+  valuesMax: bodyValuesMax,
+  membersMax: objectMembersMax,
+};
 
 /** How a body is decoded beside other requests. */
 export interface Reading {
@@ -98,6 +105,7 @@ function decodeProtobufBody(bytes: Buffer, { dialect, type }: Expected): Decoded
     );
   }
   const value = { ...decodeMessage(schema, raw), apiVersion, kind };
+  if (bytes.length >= pacedBytesMin) checkValues(value);
   return { value, duplicates: [] };
 }
 

@@ -12,16 +12,18 @@ import {
   apiVersionOf,
   badRequest,
   goValue,
+  inOnePiece,
   invalid,
   invalidObject,
   isObject,
   type JsonObject,
   type JsonValue,
+  pacedBytesMin,
   parseApiVersion,
   shownApiVersion,
   textOf,
 } from '@wheelhouse/machinery';
-import { shapeObject } from '../../answer/shape-object.ts';
+import { shapeSteps } from '../../answer/shape-object.ts';
 import type { Target } from '../../registry/contract.ts';
 import { groupKindOf } from '../../registry/registry.ts';
 import type { FieldValidation } from '../../request/options.ts';
@@ -104,6 +106,14 @@ export function decodeObject(
   call: ApiCall,
   options: { body: DecodedBody; fieldValidation: FieldValidation },
 ): ApiObject {
+  return inOnePiece(objectSteps(call, options));
+}
+
+/** `decodeObject` in steps, between which the work on a large body may pause. */
+export function* objectSteps(
+  call: ApiCall,
+  options: { body: DecodedBody; fieldValidation: FieldValidation },
+): Generator<void, ApiObject> {
   const { body, fieldValidation } = options;
   const { target } = call;
   const value = objectOf(target, body);
@@ -118,7 +128,8 @@ export function decodeObject(
   if (body.cbor?.unknown !== undefined) complaints.unknownIn(body.cbor.unknown);
   for (const path of body.duplicates) complaints.duplicate(path);
   const source = body.yaml === true ? 'patched' : 'text';
-  const object = shapeObject(target, value, { complaints, fail, source });
+  const size = body.bytes.length < pacedBytesMin ? 'small' : 'large';
+  const object = yield* shapeSteps(target, value, { complaints, fail, source, size });
   if (isTyped) complaints.inTypedOrder(body.bytes);
   object.apiVersion = expectedVersion(target);
   object.kind = target.def.kind;

@@ -1,5 +1,12 @@
-import { decodeJson, JsonError, TooManyValues } from '@wheelhouse/codec';
-import { badRequest, goValue, isObject, type JsonValue, member } from '@wheelhouse/machinery';
+import { decodeJson, decodeJsonSteps, JsonError, TooManyValues } from '@wheelhouse/codec';
+import {
+  badRequest,
+  goValue,
+  isObject,
+  type JsonValue,
+  member,
+  pacedBytesMin,
+} from '@wheelhouse/machinery';
 import type { FieldValidation } from '../../request/options.ts';
 import type { PatchType } from '../patches/patch-types.ts';
 import { bodyLimits } from './body.ts';
@@ -16,15 +23,18 @@ type TextPatch = Exclude<PatchType, 'apply'>;
  * Decodes the body of a patch other than apply, and throws 400 for what cannot be one. Upstream reads
  * a body whose fields it validates with another decoder, which words things differently.
  */
-export function decodePatch(
+export function* patchBodySteps(
   bytes: Buffer,
   { type, fieldValidation }: { type: TextPatch; fieldValidation: FieldValidation },
-): PatchBody {
+): Generator<void, PatchBody> {
   const isChecked = fieldValidation !== 'Ignore';
   const prefix = isChecked && type !== 'strategic' ? 'error decoding patch: ' : '';
   let body: PatchBody;
   try {
-    body = decodeJson(bytes, bodyLimits);
+    body =
+      bytes.length < pacedBytesMin
+        ? decodeJson(bytes, bodyLimits)
+        : yield* decodeJsonSteps(bytes, bodyLimits);
   } catch (error) {
     if (!(error instanceof JsonError) || error instanceof TooManyValues) throw error;
     if (type === 'merge' && !isChecked) throw badRequest(noMergePatch);

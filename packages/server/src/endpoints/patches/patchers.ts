@@ -1,9 +1,11 @@
 import { encodeJson } from '@wheelhouse/codec';
 import {
   type ApiObject,
+  atPace,
   badRequest,
   cloneJson,
   goPlain,
+  inOnePiece,
   inSlices,
   invalid,
   invalidObject,
@@ -11,6 +13,7 @@ import {
   type JsonObject,
   type JsonValue,
   type MaybePromise,
+  type Pace,
   StatusError,
 } from '@wheelhouse/machinery';
 import { exceedsDepth } from '@wheelhouse/schema';
@@ -23,10 +26,10 @@ import {
   spentPatch,
   strategicMerge,
 } from '@wheelhouse/structured-merge';
-import { shapeObject } from '../../answer/shape-object.ts';
+import { type ObjectSize, shapeSteps, sizeAt } from '../../answer/shape-object.ts';
 import type { FieldValidation } from '../../request/options.ts';
 import { Complaints, failStrictly, reportComplaints } from '../body/field-validation.ts';
-import { decodePatch, type PatchBody } from '../body/patch-body.ts';
+import { type PatchBody, patchBodySteps } from '../body/patch-body.ts';
 import type { ApiCall } from '../call.ts';
 import type { PatchType } from './patch-types.ts';
 import { checkPatchedKind } from './patched-kind.ts';
@@ -34,9 +37,13 @@ import { inPatchedOrder } from './patched-order.ts';
 
 /**
  * Gives the patched object in the form its schema has, from the current one, which it may use up;
- * `live` is what that is a copy of.
+ * `live` is what that is a copy of. The work on a large object pauses at the pace.
  */
-export type Patcher = (current: ApiObject, live: ApiObject) => MaybePromise<ApiObject>;
+export type Patcher = (of: {
+  readonly current: ApiObject;
+  readonly live: ApiObject;
+  readonly pace: Pace | undefined;
+}) => MaybePromise<ApiObject>;
 
 /**
  * Decodes a patch once, for as many attempts as the update takes, when there is an object to patch. The
@@ -44,14 +51,19 @@ export type Patcher = (current: ApiObject, live: ApiObject) => MaybePromise<ApiO
  * to PATCH-3, FV-2).
  */
 export function patcherFor(call: ApiCall, patch: ReadPatch): Patcher {
-  let known: DecodedPatch | undefined;
-  return (current, live) => {
-    known ??= decoded(call, patch);
-    const decodedPatch = known;
-    const shape = (patched: JsonValue) =>
-      shapePatched(call, patch, { decodedPatch, patched, current, live });
-    const patched = asStatusError(() => decodedPatch.change(current));
-    return patched instanceof Promise ? patched.catch(rethrow).then(shape) : shape(patched);
+  let decodedOnce: DecodedPatch | undefined;
+  function* steps({ current, live, pace }: Parameters<Patcher>[0]): Generator<void, ApiObject> {
+    const decodedPatch = decodedOnce ?? (yield* decodedSteps(call, patch));
+    decodedOnce = decodedPatch;
+    yield;
+    const patched = yield* asStatusError(() => decodedPatch.change(current));
+    yield;
+    const size = sizeAt(pace);
+    return yield* shapedSteps(call, patch, { decodedPatch, patched, current, live, size });
+  }
+  return (of) => {
+    const { pace } = of;
+    return pace === undefined ? inSlices(steps(of), call.context.clock) : atPace(steps(of), pace);
   };
 }
 
@@ -63,7 +75,7 @@ interface ReadPatch {
 }
 
 /** The patched document in the form its schema has. */
-function shapePatched(
+function* shapedSteps(
   call: ApiCall,
   patch: ReadPatch,
   of: {
@@ -71,9 +83,10 @@ function shapePatched(
     readonly patched: JsonValue;
     readonly current: ApiObject;
     readonly live: ApiObject;
+    readonly size: ObjectSize;
   },
-): ApiObject {
-  const { patched, current, live } = of;
+): Generator<void, ApiObject> {
+  const { patched, current, live, size } = of;
   const { value, duplicates } = of.decodedPatch;
   const { type } = patch;
   const { fieldValidation } = patch.options;
@@ -88,7 +101,7 @@ function shapePatched(
   const shown = () => {
     const order = { schema: decode === undefined ? schema : undefined, type, patch: value };
     if (isKept) return inPatchedOrder(kept, order);
-    const again = changeOf(call, { type, value })(cloneJson(live));
+    const again = inOnePiece(changeOf(call, { type, value })(cloneJson(live)));
     return inPatchedOrder(again, order);
   };
   const spent = () => spentPatch(schema, live, isObject(value) ? value : {});
@@ -96,7 +109,7 @@ function shapePatched(
     isStrategic ? refusedAs(goPlain(spent()), message) : refused(shown(), message);
   const source = isStrategic ? 'map' : 'patched';
   if (!isStrategic) checkPatchedKind(call, patched, { current, fieldValidation, fail });
-  const object = shapeObject(call.target, patched, { complaints, fail, source });
+  const object = yield* shapeSteps(call.target, patched, { complaints, fail, source, size });
   // Where nothing was said of them, and a strategic merge may say what it likes.
   object.apiVersion = current.apiVersion;
   object.kind = current.kind;
@@ -104,14 +117,17 @@ function shapePatched(
   return object;
 }
 
+/** Changes an object in steps, and throws an error of a patch where it does not fit. */
+type Change = (current: ApiObject) => Generator<void, JsonValue>;
+
 interface DecodedPatch extends PatchBody {
-  readonly change: (current: ApiObject) => MaybePromise<JsonValue>;
+  readonly change: Change;
 }
 
-function decoded(call: ApiCall, patch: ReadPatch): DecodedPatch {
+function* decodedSteps(call: ApiCall, patch: ReadPatch): Generator<void, DecodedPatch> {
   const { type, bytes, options } = patch;
-  const body = decodePatch(bytes, { type, fieldValidation: options.fieldValidation });
-  return { ...body, change: asStatusError(() => changeFor(call, type, body.value)) };
+  const body = yield* patchBodySteps(bytes, { type, fieldValidation: options.fieldValidation });
+  return { ...body, change: changeFor(call, type, body.value) };
 }
 
 const operationFields = new Set(['op', 'path', 'from', 'value']);
@@ -136,24 +152,14 @@ function complainOfPatch(
   complaints.inTypedOrder(patch.bytes);
 }
 
-function changeFor(
-  call: ApiCall,
-  type: Exclude<PatchType, 'apply'>,
-  value: JsonValue,
-): (current: ApiObject) => MaybePromise<JsonValue> {
+function changeFor(call: ApiCall, type: Exclude<PatchType, 'apply'>, value: JsonValue): Change {
   if (type !== 'json') return changeOf(call, { type, value });
-  const operations = parseJsonPatch(value);
-  // The only patch that can nest more deeply than both the object and itself.
-  const bounded = (patched: JsonValue) => {
+  const operations = thrownAsStatus(() => parseJsonPatch(value));
+  return function* (current) {
+    const patched = yield* jsonPatchWork(current, operations, { rules: 'exact' });
+    // The only patch that can nest more deeply than both the object and itself.
     if (exceedsDepth(patched)) throw unprocessable();
     return patched;
-  };
-  return (current) => {
-    const patched = inSlices(
-      jsonPatchWork(current, operations, { rules: 'exact' }),
-      call.context.clock,
-    );
-    return patched instanceof Promise ? patched.then(bounded) : bounded(patched);
   };
 }
 
@@ -161,11 +167,15 @@ function changeFor(
 function changeOf(
   call: ApiCall,
   { type, value }: { readonly type: PatchType; readonly value: JsonValue },
-): (current: ApiObject) => JsonValue {
+): Change {
   const patch = isObject(value) ? value : {};
-  if (type === 'merge') return (current) => applyMergePatch(current, patch);
   const { schema } = call.target.version;
-  return (current) => strategicMerge(schema, current, patch);
+  return function* (current) {
+    yield;
+    return type === 'merge'
+      ? applyMergePatch(current, patch)
+      : strategicMerge(schema, current, patch);
+  };
 }
 
 /** 422 naming the whole patched document, as upstream does for one it cannot decode. */
@@ -178,7 +188,15 @@ function refusedAs(shown: string, message: string): StatusError {
   return invalidObject({ group: '', kind: '' }, '', [invalid('patch', shown, message)]);
 }
 
-function asStatusError<T>(run: () => T): T {
+function* asStatusError<T>(run: () => Generator<void, T>): Generator<void, T> {
+  try {
+    return yield* run();
+  } catch (error) {
+    return rethrow(error);
+  }
+}
+
+function thrownAsStatus<T>(run: () => T): T {
   try {
     return run();
   } catch (error) {

@@ -73,8 +73,8 @@ function patched(asScale: ApiCall, patch: AnyPatch): ScaleChange {
     return { source: 'merged', transform: (_, __, live) => apply(live) };
   }
   const patcher = patcherFor(asScale, { type, bytes, options });
-  const transform: UpdatePlan['transform'] = (current, _, live) =>
-    patcher(current as ApiObject, live as ApiObject);
+  const transform: UpdatePlan['transform'] = (current, _, live, pace) =>
+    patcher({ current: current as ApiObject, live: live as ApiObject, pace });
   return { source: 'patched', transform };
 }
 

@@ -14,7 +14,7 @@ export interface FlowInfo extends RequestSubject {
 export interface FlowRequest {
   readonly info: FlowInfo;
   readonly user: UserInfo;
-  /** Who waits for the answer: one that leaves while its request waits gives up its turn. */
+  /** Who waits for the answer: one that goes away while its request waits gives up its place. */
   readonly exchange: { readonly aborted: boolean; onAbort(callback: () => void): void };
 }
 
@@ -26,12 +26,12 @@ export interface FlowClass {
   readonly priorityLevelUid: string;
 }
 
-/** The seats that a request holds; leaving twice is harmless. */
-export interface GrantedSeat {
+/** A place taken by a request; leaving twice is harmless. */
+export interface Place {
   leave(): void;
   /** Undefined where nothing is classified. */
   readonly flowClass: FlowClass | undefined;
-  /** When the request arrived and when it was admitted, monotonic; absent where nothing is timed. */
+  /** When it came and when its turn was, monotonic; absent where nobody looked at the clock. */
   readonly arrivalMs?: number;
   readonly startMs?: number | undefined;
 }
@@ -45,10 +45,10 @@ export interface ByKind {
 /** Who runs when not all can (OPS-3). */
 export interface FlowControl {
   /**
-   * Takes seats: at once where they are free, else a promise of them. Throws or rejects with
+   * Takes a place: at once where there is one, else a promise of it. Throws or rejects with
    * `Overloaded`.
    */
-  enter(request: FlowRequest): MaybePromise<GrantedSeat>;
+  enter(request: FlowRequest): MaybePromise<Place>;
   /** Requests that run, for metrics. */
   readonly inFlight: ByKind;
   /** Requests that wait. */
@@ -92,5 +92,5 @@ export function isReadOnly(verb: string): boolean {
   return verb === 'get' || verb === 'list' || verb === 'watch';
 }
 
-/** What requests hold that are not counted. */
-export const uncountedSeat: GrantedSeat = { leave: () => {}, flowClass: undefined };
+/** The place of those that are not counted. */
+export const freePlace: Place = { leave: () => {}, flowClass: undefined };

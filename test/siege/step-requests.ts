@@ -1,0 +1,478 @@
+import { encodeCbor, encodeEnvelope, encodeYaml } from '@wheelhouse/codec';
+import { builtinKinds, type VersionDef } from '@wheelhouse/kinds';
+import { dialectOf, isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
+import { forms, methods, placeOf } from './growth-forms.ts';
+import { definitions } from './growth-requests.ts';
+import { collectionsOf, filled, variants } from './growth-shapes.ts';
+
+/** One request as it is sent. */
+export interface StepRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly type?: string;
+  readonly accept?: string;
+  readonly body?: Buffer;
+  /** Sent as this user, who has no permissions but those granted here. */
+  readonly user?: string;
+}
+
+/** A request whose steps are measured, with what has to be there before it and goes after it. */
+export interface StepCase {
+  readonly name: string;
+  /** The server is started anew for each measurement. */
+  readonly isCold?: true;
+  /**
+   * @param id is different each time
+   * @param scale what part of the largest body it has; less where decoders count more values
+   */
+  make(
+    id: string,
+    scale: number,
+  ): {
+    readonly before?: readonly StepRequest[];
+    readonly request: StepRequest;
+    readonly after?: readonly StepRequest[];
+  };
+}
+
+const dialect = dialectOf('svc');
+const json = 'application/json';
+const namespace = '/api/v1/namespaces/default';
+const maps = `${namespace}/configmaps`;
+const pods = `${namespace}/pods`;
+const rbac = '/apis/rbac.authorization.svc.io/v1/namespaces/default';
+const customs = '/apis/steps.io/v1/namespaces/default/steps';
+
+/** Bytes of the largest body, with some room; and the values that fit. */
+const bodyBytes = 3_100_000;
+const bodyValues = 99_000;
+const yamlValues = 49_000;
+
+const repeated = <Item>(count: number, make: (index: number) => Item): Item[] =>
+  Array.from({ length: count }, (_, index) => make(index));
+const keys = (count: number, value: string): JsonObject =>
+  Object.fromEntries(repeated(count, (index) => [`key-${index}`, value]));
+
+const schemaOf = (kind: string): VersionDef => {
+  const def = builtinKinds(dialect).find((one) => one.kind === kind);
+  const version = def?.versions.find((one) => one.version === 'v1');
+  if (version === undefined) throw new Error(`no kind ${kind}`);
+  return version;
+};
+
+interface Shape {
+  readonly name: string;
+  readonly collection: string;
+  readonly kind: string;
+  /** An object of the kind; `value` is different in each version of it. */
+  object(name: string, value: string): JsonObject;
+}
+
+const container = (index: number): JsonObject => ({
+  name: `c${index}`,
+  image: 'a',
+  ports: [{ containerPort: 1 + index, protocol: 'TCP' }],
+});
+const pod = (name: string, value: string, spec: JsonObject): JsonObject => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name, labels: { value } },
+  spec,
+});
+
+const shapes: readonly Shape[] = [
+  {
+    name: 'a ConfigMap of 96,000 keys',
+    collection: maps,
+    kind: 'ConfigMap',
+    object: (name, value) => ({
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name },
+      data: keys(96_000, value),
+    }),
+  },
+  {
+    name: 'a Pod of 14,000 containers',
+    collection: pods,
+    kind: 'Pod',
+    object: (name, value) => pod(name, value, { containers: repeated(14_000, container) }),
+  },
+  {
+    name: 'a Pod of 30,000 variables',
+    collection: pods,
+    kind: 'Pod',
+    object: (name, value) =>
+      pod(name, value, {
+        containers: [
+          {
+            ...container(0),
+            env: repeated(30_000, (index) => ({ name: `v${index}`, value: 'a' })),
+          },
+        ],
+      }),
+  },
+  {
+    name: 'a custom object of 24,000 items',
+    collection: customs,
+    kind: '',
+    object: (name, value) => ({
+      apiVersion: 'steps.io/v1',
+      kind: 'Step',
+      metadata: { name },
+      spec: {
+        items: repeated(24_000, (index) => ({ name: `i${index}`, value, on: index % 2 === 0 })),
+      },
+    }),
+  },
+];
+
+/** The kind of the custom objects above: keyed items with defaults and rules. */
+export const stepDefinition: JsonObject = {
+  metadata: { name: 'steps.steps.io' },
+  spec: {
+    group: 'steps.io',
+    scope: 'Namespaced',
+    names: { plural: 'steps', singular: 'step', kind: 'Step', listKind: 'StepList' },
+    versions: [
+      {
+        name: 'v1',
+        served: true,
+        storage: true,
+        schema: {
+          openAPIV3Schema: {
+            type: 'object',
+            properties: {
+              spec: {
+                type: 'object',
+                properties: {
+                  items: {
+                    type: 'array',
+                    'x-kubernetes-list-type': 'map',
+                    'x-kubernetes-list-map-keys': ['name'],
+                    items: {
+                      type: 'object',
+                      required: ['name'],
+                      properties: {
+                        name: { type: 'string', maxLength: 63 },
+                        value: { type: 'string', pattern: '^[a-z]*$' },
+                        on: { type: 'boolean' },
+                        mode: { type: 'string', default: 'plain' },
+                      },
+                    },
+                  },
+                },
+              },
+            },
+          },
+        },
+      },
+    ],
+  },
+};
+
+const encodings: Readonly<Record<string, (object: JsonObject, kind: string) => Buffer>> = {
+  'application/json': (object) => Buffer.from(JSON.stringify(object)),
+  'application/yaml': (object) => Buffer.from(encodeYaml(object)),
+  'application/cbor': (object) => Buffer.from(encodeCbor(object)),
+  [dialect.protobufMediaType]: (object, kind) =>
+    Buffer.from(encodeEnvelope(schemaOf(kind).schema, object)),
+};
+
+const post = (path: string, object: JsonObject): StepRequest => ({
+  method: 'POST',
+  path,
+  type: json,
+  body: Buffer.from(JSON.stringify(object)),
+});
+const remove = (path: string): StepRequest => ({
+  method: 'DELETE',
+  path: `${path}?gracePeriodSeconds=0`,
+});
+
+/** The object with its wide parts cut to what a body of that type may hold. */
+function fitting(object: JsonObject, type: string, scale = 1): JsonObject {
+  const values = (type === 'application/yaml' ? yamlValues : bodyValues) * scale;
+  const text = JSON.stringify(object);
+  const share = Math.min(1, values / countOf(text), (bodyBytes * scale) / text.length);
+  const itemsMax = type === 'application/cbor' ? 1024 : Number.POSITIVE_INFINITY;
+  const wide = (length: number) =>
+    Math.min(itemsMax, length < 500 ? length : Math.floor(length * share));
+  const cut = (value: JsonValue | undefined): JsonValue => {
+    if (Array.isArray(value)) return value.slice(0, wide(value.length)).map(cut);
+    if (!isObject(value)) return value ?? null;
+    const members = Object.entries(value);
+    const kept = members.slice(0, wide(members.length));
+    return Object.fromEntries(kept.map(([name, member]) => [name, cut(member)]));
+  };
+  return cut(object) as JsonObject;
+}
+
+/** Values of a JSON text, as its decoder counts them: commas and containers. */
+const countOf = (text: string) => 1 + (text.match(/[,{[]/g)?.length ?? 0);
+
+function writesOf(shape: Shape): readonly StepCase[] {
+  const { collection, kind, object } = shape;
+  const types = Object.keys(encodings).filter(
+    (type) => kind !== '' || type !== dialect.protobufMediaType,
+  );
+  const creates = types.map(
+    (type): StepCase => ({
+      name: `create ${shape.name}, ${type}`,
+      make: (id, scale) => {
+        const name = `o${id}`;
+        const made = fitting(object(name, 'a'), type, scale);
+        const body = encodings[type]?.(made, kind) ?? Buffer.alloc(0);
+        return {
+          request: { method: 'POST', path: collection, type, body },
+          after: [remove(`${collection}/${name}`)],
+        };
+      },
+    }),
+  );
+  const changes: readonly (readonly [
+    name: string,
+    method: string,
+    type: string,
+    from: 'a' | 'b',
+  ])[] = [
+    ['replace', 'PUT', json, 'b'],
+    ['replace with the same', 'PUT', json, 'a'],
+    ['merge patch', 'PATCH', 'application/merge-patch+json', 'b'],
+    ['strategic patch', 'PATCH', 'application/strategic-merge-patch+json', 'b'],
+    ['apply to', 'PATCH', 'application/apply-patch+yaml', 'b'],
+    ['apply in YAML to', 'PATCH', 'application/apply-patch+yaml', 'b'],
+  ];
+  const replaced = changes
+    .filter(([name]) => kind !== '' || name !== 'strategic patch')
+    .map(([what, method, type, value]): StepCase => {
+      const isYaml = what.includes('YAML');
+      return {
+        name: `${what} ${shape.name}`,
+        make: (id, scale) => {
+          const name = `o${id}`;
+          const path = `${collection}/${name}`;
+          const encoding = isYaml ? 'application/yaml' : json;
+          const next = fitting(object(name, value), encoding, scale);
+          const body = encodings[encoding]?.(next, kind) ?? Buffer.alloc(0);
+          const query = type.includes('apply') ? '?fieldManager=steps&force=true' : '';
+          return {
+            before: [post(collection, fitting(object(name, 'a'), json))],
+            request: { method, path: `${path}${query}`, type, body },
+            after: [remove(path)],
+          };
+        },
+      };
+    });
+  return [...creates, ...replaced];
+}
+
+const tableOf = 'application/json;as=Table;v=v1;g=meta.svc.io,application/json';
+
+function readsOf(shape: Shape): readonly StepCase[] {
+  const { collection, kind, object } = shape;
+  const accepts = [
+    json,
+    'application/yaml',
+    'application/cbor',
+    tableOf,
+    ...(kind === '' ? [] : [dialect.protobufMediaType]),
+  ];
+  const reads = [...accepts.map((accept) => [accept, ''] as const), [json, '?pretty=1'] as const];
+  return ['get', 'list'].flatMap((verb) =>
+    reads.map(
+      ([accept, query]): StepCase => ({
+        name: `${verb} ${shape.name}, ${accept.split(',')[0]}${query}`,
+        make: (id) => {
+          const path = `${collection}/o${id}`;
+          return {
+            before: [post(collection, fitting(object(`o${id}`, 'a'), json))],
+            request: {
+              method: 'GET',
+              path: `${verb === 'get' ? path : collection}${query}`,
+              accept,
+            },
+            after: [remove(path)],
+          };
+        },
+      }),
+    ),
+  );
+}
+
+/** Objects that are refused: every item has errors. */
+const invalidPod: StepCase = {
+  name: 'create a Pod of 20,000 invalid containers',
+  make: () => ({
+    request: post(
+      pods,
+      pod('invalid', '', { containers: repeated(20_000, () => ({ name: '-' })) }),
+    ),
+  }),
+};
+
+const bodyOf = (value: JsonValue) => Buffer.from(JSON.stringify(value));
+
+const jsonPatch: StepCase = {
+  name: 'JSON patch of 10,000 operations',
+  make: (id) => ({
+    before: [post(maps, { metadata: { name: `o${id}` }, data: {} })],
+    request: {
+      method: 'PATCH',
+      path: `${maps}/o${id}`,
+      type: 'application/json-patch+json',
+      body: bodyOf(
+        repeated(10_000, (index) => ({ op: 'add', path: `/data/k${index}`, value: 'v' })),
+      ),
+    },
+    after: [remove(`${maps}/o${id}`)],
+  }),
+};
+
+const wideRole = (name: string, count: number, prefix: string): JsonObject => ({
+  metadata: { name },
+  rules: repeated(count, (index) => ({
+    apiGroups: ['', 'apps'],
+    resources: [`${prefix}${index}`],
+    verbs: ['get', 'list'],
+  })),
+});
+
+const escalation: StepCase = {
+  name: 'create a Role of many rules that its writer does not hold',
+  make: (id, scale) => {
+    const own = wideRole(`own${id}`, 5_000, 'r');
+    const writing = { apiGroups: ['rbac.authorization.svc.io'], resources: ['*'], verbs: ['*'] };
+    const apiGroup = 'rbac.authorization.svc.io';
+    const user = `user${id}`;
+    const rules = [...(own['rules'] as JsonObject[]), writing];
+    return {
+      before: [
+        post(`${rbac}/roles`, { ...own, rules }),
+        post(`${rbac}/rolebindings`, {
+          metadata: { name: `own${id}` },
+          roleRef: { apiGroup, kind: 'Role', name: `own${id}` },
+          subjects: [{ apiGroup, kind: 'User', name: user }],
+        }),
+      ],
+      request: {
+        ...post(`${rbac}/roles`, wideRole('wide', Math.floor(14_000 * scale), 'r')),
+        user,
+      },
+      after: [remove(`${rbac}/roles/own${id}`), remove(`${rbac}/rolebindings/own${id}`)],
+    };
+  },
+};
+
+/** A definition of about 1.5 MB, as the largest in use. */
+const wideDefinition = (plural: string): JsonObject => ({
+  metadata: { name: `${plural}.wide.io` },
+  spec: {
+    group: 'wide.io',
+    scope: 'Namespaced',
+    names: { plural, singular: plural, kind: plural, listKind: `${plural}List` },
+    versions: [
+      {
+        name: 'v1',
+        served: true,
+        storage: true,
+        schema: {
+          openAPIV3Schema: {
+            type: 'object',
+            properties: { spec: { type: 'object', properties: wideProperties() } },
+          },
+        },
+      },
+    ],
+  },
+});
+
+function wideProperties(): JsonObject {
+  const texts = keys(40, '');
+  const leaves = Object.fromEntries(
+    Object.keys(texts).map((name) => [
+      name,
+      { type: 'string', description: 'What this field says. '.repeat(4), maxLength: 63 },
+    ]),
+  );
+  return Object.fromEntries(
+    repeated(250, (index) => [
+      `part${index}`,
+      { type: 'array', items: { type: 'object', properties: leaves } },
+    ]),
+  );
+}
+
+const definition: StepCase = {
+  name: 'create a definition of 1.5 MB',
+  make: (id) => {
+    const plural = `w${id.replace('-', 'x')}`;
+    return {
+      request: post(definitions, wideDefinition(plural)),
+      after: [remove(`${definitions}/${plural}.wide.io`)],
+    };
+  },
+};
+
+const document = (path: string, accept = json): StepCase => ({
+  name: `the first ${path}, ${accept}`,
+  isCold: true,
+  make: () => ({ request: { method: 'GET', path, accept } }),
+});
+
+/** What the requests need to be there. */
+export const preparations: readonly StepRequest[] = [post(definitions, stepDefinition)];
+
+/** Requests that are known to take long steps, in the order of the table. */
+export const namedSteps: readonly StepCase[] = [
+  {
+    name: 'a small ConfigMap',
+    make: (id) => ({
+      request: post(maps, { metadata: { name: `o${id}` }, data: { a: 'b' } }),
+      after: [remove(`${maps}/o${id}`)],
+    }),
+  },
+  definition,
+  invalidPod,
+  jsonPatch,
+  escalation,
+  document('/openapi/v2'),
+  document('/openapi/v3/api/v1'),
+  ...shapes.flatMap(writesOf),
+  ...shapes.flatMap(readsOf),
+];
+
+/** A request that fills one collection of some kind to the limits of a body. */
+export function stepOfKinds(random: () => number): StepCase {
+  const pick = <T>(list: readonly T[]) => list[Math.floor(random() * list.length)] as T;
+  const kinds = builtinKinds(dialect).filter(
+    (def) => def.example !== undefined && def.verbs.includes('create'),
+  );
+  const def = pick(kinds);
+  const version = pick(def.versions);
+  const collection = pick(collectionsOf(version.schema));
+  const variant = pick(variants);
+  const form = pick(forms);
+  const { path: place, object: example, name } = placeOf(def, version, 'default');
+  const path = form.verb === 'create' ? place : `${place}/${name}`;
+  const query = form.verb === 'apply' ? '?dryRun=All&fieldManager=steps&force=true' : '?dryRun=All';
+  const wide = filled(example, collection, { variant, count: 20_000 });
+  const requestOf = (scale: number): StepRequest => ({
+    method: methods[form.verb],
+    path: `${path}${query}`,
+    type: form.type,
+    body: Buffer.from(form.encode(fitting(wide, form.type, scale), version)),
+  });
+  const before =
+    form.verb === 'create' || def.isVirtual === true || def.group.startsWith('admissionreg')
+      ? []
+      : [post(place, example)];
+  return {
+    name: `${form.name} ${place}, ${variant} ${collection.steps.join('.')}`,
+    make: (_, scale) => ({
+      before,
+      request: requestOf(scale),
+      after: before.length === 0 ? [] : [remove(path)],
+    }),
+  };
+}

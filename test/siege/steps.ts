@@ -1,0 +1,186 @@
+import https from 'node:https';
+import { fileURLToPath } from 'node:url';
+import {
+  buildPrograms,
+  type Programs,
+  type ServerProcess,
+  startProcess,
+} from '../support/program.ts';
+import { seeded } from './growth-forms.ts';
+import { type SiegeFigures, type SiegeOptions, type SiegePart, timeLimit } from './part.ts';
+import {
+  namedSteps,
+  preparations,
+  type StepCase,
+  type StepRequest,
+  stepOfKinds,
+} from './step-requests.ts';
+
+/**
+ * Measures the longest step of one request: how much CPU time the main thread of a server takes
+ * between two turns of the event loop (TRUST-2).
+ */
+export const stepsPart: SiegePart = {
+  name: 'steps',
+  summary:
+    'The longest uninterrupted step of large requests, in CPU time of the main thread; a round ' +
+    'is one request, sent several times.',
+  defaultRounds: 60,
+  run,
+};
+
+const probe = fileURLToPath(new URL('step-probe.mjs', import.meta.url));
+
+/** How often a request is sent, and which of the measurements counts: compilers begin cold. */
+const samples = 5;
+const warmUps = 2;
+const coldSamples = 3;
+
+async function run(options: SiegeOptions): Promise<SiegeFigures> {
+  const { seed, rounds, log } = options;
+  const isOver = timeLimit(options);
+  const programs = await buildPrograms();
+  const start = () => MeasuredServer.start(programs);
+  let shared: MeasuredServer | undefined;
+  try {
+    const random = seeded(seed);
+    const figures: Record<string, string> = {};
+    const only = process.env['STEPS_ONLY'];
+    const named = namedSteps.filter(
+      ({ name }) => only === undefined || new RegExp(only).test(name),
+    );
+    const limit = only === undefined ? rounds : Math.min(rounds, named.length);
+    for (let round = 0; round < limit && !isOver(); round += 1) {
+      const one = named[round] ?? stepOfKinds(random);
+      if (one.isCold !== true) shared ??= await start();
+      const measured =
+        one.isCold === true
+          ? await coldSteps(start, one)
+          : await warmSteps(shared as MeasuredServer, one, round);
+      figures[one.name] = measured;
+      log(`${measured}  ${one.name}`);
+    }
+    return figures;
+  } finally {
+    await shared?.stop();
+    programs.remove();
+  }
+}
+
+/** The figure of a request to a server that has just started. */
+async function coldSteps(start: () => Promise<MeasuredServer>, one: StepCase): Promise<string> {
+  const runs: Measured[] = [];
+  for (let sample = 0; sample < coldSamples; sample += 1) {
+    const server = await start();
+    try {
+      runs.push(await server.measure(one.make(`cold-${sample}`, 1)));
+    } finally {
+      await server.stop();
+    }
+  }
+  return figureOf(runs);
+}
+
+/** The figure of a request to a server that has answered the same before. */
+async function warmSteps(server: MeasuredServer, one: StepCase, round: number): Promise<string> {
+  const runs: Measured[] = [];
+  let scale = 1;
+  while (runs.length < samples + warmUps && scale > 0.05) {
+    const run = await server.measure(one.make(`${round}-${runs.length}`, scale));
+    // A larger body than may be sent says nothing of those that may.
+    if (run.status === 413 && runs.length === 0) scale *= 0.85;
+    else runs.push(run);
+  }
+  return figureOf(runs.slice(warmUps));
+}
+
+/** The median of the longest steps, with the last answer's status and the body's size. */
+function figureOf(runs: readonly Measured[]): string {
+  const longest = runs.map(({ longestMs }) => longestMs).sort((left, right) => left - right);
+  const median = longest[longest.length >> 1] ?? Number.NaN;
+  const { status = 0, bytes = 0 } = runs.at(-1) ?? {};
+  return `${median.toFixed(1)} ms, status ${status}, ${Math.ceil(bytes / 1024)} KiB`;
+}
+
+interface Measured {
+  readonly longestMs: number;
+  readonly status: number;
+  readonly bytes: number;
+}
+
+/** A server that measures its steps, and a client that sends it one request at a time. */
+class MeasuredServer {
+  readonly #server: ServerProcess;
+  readonly #agent = new https.Agent({ keepAlive: true, maxSockets: 1 });
+  #measurements = 0;
+
+  private constructor(server: ServerProcess) {
+    this.#server = server;
+    server.child.stderr?.setMaxListeners(0);
+    server.child.setMaxListeners(0);
+  }
+
+  static async start(programs: Programs): Promise<MeasuredServer> {
+    const server = await startProcess(programs, {
+      flags: ['--feature-gates=CBORServingAndStorage=true', '--dialect=svc'],
+      env: { NODE_OPTIONS: `--import=${process.env['STEPS_PROBE'] ?? probe}` },
+    });
+    const started = new MeasuredServer(server);
+    for (const request of preparations) await started.#mustSend(request);
+    return started;
+  }
+
+  async stop(): Promise<void> {
+    this.#agent.destroy();
+    await this.#server.remove();
+  }
+
+  /** Sends one request between those that prepare and clean up after it, and measures it alone. */
+  async measure({
+    before = [],
+    request,
+    after = [],
+  }: ReturnType<StepCase['make']>): Promise<Measured> {
+    for (const each of before) await this.#mustSend(each);
+    await this.#toggle('begins');
+    const { status } = await this.#send(request);
+    const line = await this.#toggle('ends');
+    for (const each of after) await this.#send(each);
+    return { longestMs: Number(line['longestMs']), status, bytes: request.body?.length ?? 0 };
+  }
+
+  /** Begins or ends a measurement. */
+  #toggle(what: 'begins' | 'ends') {
+    if (what === 'begins') this.#measurements += 1;
+    this.#server.child.kill('SIGUSR2');
+    return this.#server.logged(`measurement ${this.#measurements} ${what}`);
+  }
+
+  async #mustSend(request: StepRequest): Promise<void> {
+    const { status, text } = await this.#send(request);
+    if (status >= 300) throw new Error(`${request.method} ${request.path}: ${status} ${text}`);
+  }
+
+  #send(request: StepRequest): Promise<{ readonly status: number; readonly text: string }> {
+    const { method, path, type, body, accept } = request;
+    const headers = {
+      authorization: `Bearer ${this.#server.token}`,
+      ...(type === undefined ? {} : { 'content-type': type }),
+      ...(accept === undefined ? {} : { accept }),
+      ...(body === undefined ? {} : { 'content-length': body.length }),
+      ...(request.user === undefined ? {} : { 'impersonate-user': request.user }),
+    };
+    return new Promise((resolve, reject) => {
+      const options = { method, headers, agent: this.#agent, rejectUnauthorized: false };
+      const sent = https.request(new URL(path, this.#server.url), options, (answer) => {
+        let text = '';
+        answer.on('data', (chunk: Buffer) => {
+          if (text.length < 2000) text += chunk.toString('latin1');
+        });
+        answer.on('end', () => resolve({ status: answer.statusCode ?? 0, text }));
+      });
+      sent.on('error', reject);
+      sent.end(body);
+    });
+  }
+}
