@@ -1,15 +1,24 @@
-import { type Exchange, isLongRunning } from '@wheelhouse/machinery';
+import { type Exchange, isLongRunning, type MaybePromise } from '@wheelhouse/machinery';
 import type { EndpointContext } from './endpoints/call.ts';
 import { dispatch } from './endpoints/dispatch.ts';
-import { Flight } from './endpoints/flight.ts';
+import { RequestLifecycle } from './endpoints/request-lifecycle.ts';
 import type { AuditGate } from './gates/audit/gate.ts';
 import type { Authenticate } from './gates/authn/authentication.ts';
 import type { Impersonate } from './gates/authn/impersonation.ts';
 import type { Authorization } from './gates/authz/authorization.ts';
 import type { FlowControl } from './gates/flowcontrol/contract.ts';
+import { createRequestObservers, type RequestObservers } from './observe/request-observers.ts';
 import { attributesOf } from './request/attributes.ts';
 import { parseRequest } from './request/parse-request.ts';
 import type { RequestInfo } from './request/request-info.ts';
+import {
+  type Admitted,
+  type Authenticated,
+  type Authorized,
+  arrive,
+  type Failure,
+  type Received,
+} from './request/request-state.ts';
 
 /** The gates a request passes. */
 export interface Gates {
@@ -21,73 +30,105 @@ export interface Gates {
   readonly authorization: Authorization;
 }
 
-/**
- * The path of one request, read downward: what it asks for, who asks, its audit record, as whom,
- * whether there is room, whether they may, then the endpoint. Each step gives what the next demands,
- * so none can be left out. Every failure, whatever threw it, becomes one Status answer, and so does
- * its time being up. Nothing is waited for that is there already: each wait costs more than most steps.
- */
-export async function serve(
-  exchange: Exchange,
+interface Pipeline {
+  readonly gates: Gates;
+  readonly context: EndpointContext;
+  readonly observers: RequestObservers;
+}
+
+/** Makes the function that answers the requests of a server. It never rejects. */
+export function createPipeline(
   gates: Gates,
   context: EndpointContext,
-): Promise<void> {
-  const flight = new Flight({ exchange, context, audit: gates.audit });
-  const { auditId, baseHeaders, warnings } = flight;
+): (exchange: Exchange) => Promise<void> {
+  const pipeline = { gates, context, observers: createRequestObservers(context, gates.audit) };
+  return (exchange) => serve(exchange, pipeline);
+}
+
+/**
+ * The path of one request, read downward. Each gate takes the state of the request that the gate
+ * before it returned, so none can be left out. Each error becomes one Status, and so does the
+ * request's deadline. Values that are available are not awaited: each await costs more than most steps.
+ */
+async function serve(exchange: Exchange, pipeline: Pipeline): Promise<void> {
+  const { gates, context, observers } = pipeline;
   const { tap } = context;
-  let asked: RequestInfo | undefined;
+  const arrived = arrive(exchange, context.clock);
+  const request = new RequestLifecycle(arrived, { context, observers });
+  let info: RequestInfo | undefined;
+  let failure: Failure | undefined;
   try {
-    const info = parseRequest(exchange.method, exchange.url);
-    asked = info;
-    flight.begin(info);
-    const known = gates.authenticate(exchange);
-    const requester = known instanceof Promise ? await known : known;
-    flight.goOn();
-    flight.from(requester);
-    if (gates.audit !== undefined) {
-      flight.recordedAs(await gates.audit.open({ exchange, info, user: requester, auditId }));
+    info = parseRequest(exchange.method, exchange.url);
+    const received = request.receive(arrived, info);
+    const identified = authenticate(request, received, gates);
+    const identity = identified instanceof Promise ? await identified : identified;
+    const recorded =
+      gates.audit === undefined ? identity : await record(request, identity, gates.audit);
+    const impersonated = impersonate(request, recorded, gates);
+    const authenticated = impersonated instanceof Promise ? await impersonated : impersonated;
+    const tapped = tap?.admit(authenticated);
+    if (tapped !== undefined) {
+      await tapped;
+      request.resume();
     }
-    const { audit } = flight;
-    const acting = gates.impersonate(exchange, requester);
-    const user = acting instanceof Promise ? await acting : acting;
-    flight.user = user;
-    if (user !== requester) audit?.actsAs(user);
-    const met = tap?.admit({ exchange, info, user });
-    if (met !== undefined) {
-      await met;
-      flight.goOn();
-    }
-    const entered = gates.flowControl.enter({ info, user, exchange });
-    const place = entered instanceof Promise ? await entered : entered;
+    const granted = gates.flowControl.enter(authenticated);
+    const seat = granted instanceof Promise ? await granted : granted;
     try {
-      flight.enter(place);
-      const heard = audit === undefined ? undefined : audit.judged.bind(audit);
-      const attributes = attributesOf(info, user, exchange);
-      const judged = gates.authorization.authorize(attributes, heard);
-      const permit = judged instanceof Promise ? await judged : judged;
-      flight.allow();
-      flight.goOn();
-      await dispatch({
-        context,
-        exchange,
-        info,
-        user,
-        permit,
-        baseHeaders,
-        audit,
-        warnings,
-        deadline: flight,
-      });
+      const admitted = request.admit(authenticated, seat);
+      const decided = authorize(request, admitted, gates);
+      const authorized = decided instanceof Promise ? await decided : decided;
+      await dispatch(context, authorized);
       // Work goes on until the answer is out: without its seat nothing would bound how much.
       const delivered = isLongRunning(info) ? undefined : exchange.delivered?.();
       if (delivered !== undefined) await delivered;
     } finally {
-      place.leave();
+      seat.leave();
     }
   } catch (error) {
-    await flight.failed(error);
+    failure = await request.fail(error);
   }
-  const ending = flight.end();
-  if (ending !== undefined) await ending;
-  tap?.over(exchange, asked);
+  const finished = request.finish(failure);
+  if (finished !== undefined) await finished;
+  tap?.over(exchange, info);
+}
+
+function authenticate(
+  request: RequestLifecycle,
+  received: Received,
+  gates: Gates,
+): MaybePromise<Authenticated> {
+  const requester = gates.authenticate(received.exchange);
+  if (!(requester instanceof Promise)) return request.authenticate(received, requester);
+  return requester.then((user) => request.authenticate(received, user));
+}
+
+async function record(
+  request: RequestLifecycle,
+  authenticated: Authenticated,
+  audit: AuditGate,
+): Promise<Authenticated> {
+  return request.record(authenticated, await audit.open(authenticated));
+}
+
+function impersonate(
+  request: RequestLifecycle,
+  authenticated: Authenticated,
+  gates: Gates,
+): MaybePromise<Authenticated> {
+  const { exchange, requester } = authenticated;
+  const acting = gates.impersonate(exchange, requester);
+  if (acting === requester) return authenticated;
+  if (!(acting instanceof Promise)) return request.impersonate(authenticated, acting);
+  return acting.then((user) => request.impersonate(authenticated, user));
+}
+
+function authorize(
+  request: RequestLifecycle,
+  admitted: Admitted,
+  gates: Gates,
+): MaybePromise<Authorized> {
+  const { info, user, exchange } = admitted;
+  const permit = gates.authorization.authorize(attributesOf(info, user, exchange));
+  if (!(permit instanceof Promise)) return request.authorize(admitted, permit);
+  return permit.then((granted) => request.authorize(admitted, granted));
 }

@@ -52,7 +52,7 @@ export { limitInFlight } from './gates/flowcontrol/in-flight.ts';
 export { readLevel, readSchema } from './gates/flowcontrol/settings.ts';
 export { WatchCounts } from './gates/flowcontrol/watch-counts.ts';
 export { main } from './main.ts';
-export { type Gates, serve } from './pipeline.ts';
+export { createPipeline, type Gates } from './pipeline.ts';
 export { Http2Exchange } from './serving/http2-exchange.ts';
 export { defaultHttpLimits, type HttpLimits } from './serving/limits.ts';
 export { type HttpServer, startHttpServer } from './serving/server.ts';

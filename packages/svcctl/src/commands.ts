@@ -14,6 +14,7 @@ const loaders: Readonly<Record<string, () => Promise<Command>>> = {
   label: async () => (await import('./commands/label.ts')).labelCommand,
   annotate: async () => (await import('./commands/label.ts')).annotateCommand,
   scale: async () => (await import('./commands/scale.ts')).scaleCommand,
+  set: async () => (await import('./commands/set/set.ts')).setCommand,
   rollout: async () => (await import('./commands/rollout/rollout.ts')).rolloutCommand,
   wait: async () => (await import('./commands/wait.ts')).waitCommand,
   taint: async () => (await import('./commands/taint.ts')).taintCommand,

@@ -19,6 +19,7 @@ import {
   createGates,
   createHealth,
   createMetrics,
+  createPipeline,
   createServiceNumbers,
   defaultGates,
   type Gates,
@@ -27,7 +28,6 @@ import {
   readSigningKey,
   type ServerConfig,
   type SigningKey,
-  serve,
   startControllers,
 } from '@wheelhouse/server/testing';
 import type { Loose } from '../../support/harness.ts';
@@ -74,7 +74,7 @@ export class SimulatedServer {
   readonly #clock: ProcessClock;
   readonly #store: ProcessStore;
   readonly #api: Api;
-  readonly #gates: Gates;
+  readonly #answer: (exchange: Exchange) => Promise<void>;
   readonly #connection = {
     socket: {} as Socket,
     encrypted: true,
@@ -95,7 +95,7 @@ export class SimulatedServer {
     this.#clock = parts.clock;
     this.#store = parts.store;
     this.#api = parts.api;
-    this.#gates = parts.gates;
+    this.#answer = createPipeline(parts.gates, parts.api.endpoints);
   }
 
   /** Starts a process on what is durable; controllers run at once. */
@@ -143,7 +143,7 @@ export class SimulatedServer {
         resolve({ status, body: JSON.parse(text) });
       };
       const exchange = exchangeOf(request, this.#connection, { send: finish, stream: noStream });
-      void serve(exchange, this.#gates, this.#api.endpoints);
+      void this.#answer(exchange);
     });
   }
 
@@ -180,7 +180,7 @@ export class SimulatedServer {
       },
     };
     const exchange = exchangeOf({ method: 'GET', url }, this.#connection, sinks, aborts);
-    void serve(exchange, this.#gates, this.#api.endpoints);
+    void this.#answer(exchange);
     return {
       close: () => {
         isOver = true;

@@ -2,7 +2,7 @@ import type { CatalogueSnapshot } from '@wheelhouse/kinds';
 import type { ApiObject, Clock, Dialect, Logger } from '@wheelhouse/machinery';
 import { aggregatedFormOf } from '../answer/negotiate.ts';
 import { prioritiesOf } from '../controllers/aggregation/api-service-priorities.ts';
-import type { Admitted, AggregationPort } from '../endpoints/call.ts';
+import type { AggregationPort, AuthorizedCall } from '../endpoints/call.ts';
 import {
   sendAggregated,
   sendDocument,
@@ -114,20 +114,20 @@ export class Aggregation implements AggregationPort {
     this.#transports.keepOnly([...this.#remotes.values()].map(({ remote }) => remote));
   }
 
-  async serve(admitted: Admitted): Promise<boolean> {
-    const { path, verb } = admitted.info;
+  async serve(call: AuthorizedCall): Promise<boolean> {
+    const { path, verb } = call.info;
     const api = this.#remoteAt(path);
     if (api !== undefined) {
-      await this.#pass(admitted, api);
+      await this.#pass(call, api);
       return true;
     }
     if (verb !== 'get' && verb !== 'head') return false;
     if (path === '/') {
-      sendIndex(admitted, registeredPaths(this.#registrations));
+      sendIndex(call, registeredPaths(this.#registrations));
       return true;
     }
-    if (path.startsWith('/apis')) return this.#serveDiscovery(admitted);
-    return path.startsWith('/openapi/') && this.#serveOpenApi(admitted);
+    if (path.startsWith('/apis')) return this.#serveDiscovery(call);
+    return path.startsWith('/openapi/') && this.#serveOpenApi(call);
   }
 
   async close(): Promise<void> {
@@ -155,20 +155,20 @@ export class Aggregation implements AggregationPort {
     return this.#remotes.get(`${group}/${version}`);
   }
 
-  async #pass(admitted: Admitted, api: RemoteApi): Promise<void> {
+  async #pass(call: AuthorizedCall, api: RemoteApi): Promise<void> {
     const { find, settings, logger } = this.#options;
     const unavailable = { status: 503, text: 'service unavailable' };
-    if (admitted.exchange.header('via')?.includes(settings.via) === true) {
-      answerText(admitted, { status: 508, text: 'the APIService leads back to this server' });
+    if (call.exchange.header('via')?.includes(settings.via) === true) {
+      answerText(call, { status: 508, text: 'the APIService leads back to this server' });
       return;
     }
     if (!api.remote.isAvailable) {
-      answerText(admitted, unavailable);
+      answerText(call, unavailable);
       return;
     }
     const transport = this.#transports.of(api.remote);
     if (transport.fault !== undefined) {
-      answerText(admitted, { status: 500, text: transport.fault });
+      answerText(call, { status: 500, text: transport.fault });
       return;
     }
     let place: Awaited<ReturnType<FindPlace>>;
@@ -176,10 +176,10 @@ export class Aggregation implements AggregationPort {
       place = await find(api.remote.service);
     } catch (error) {
       logger.error('a service cannot be resolved', { name: api.name, error: String(error) });
-      answerText(admitted, unavailable);
+      answerText(call, unavailable);
       return;
     }
-    await new Relay({ admitted, transport, settings, place }).run();
+    await new Relay({ call, transport, settings, place }).run();
   }
 
   #fetch(
@@ -190,39 +190,39 @@ export class Aggregation implements AggregationPort {
     return fetchDocument({ ...query, transport, clock, signal: this.#stopped.signal });
   }
 
-  async #serveDiscovery(admitted: Admitted): Promise<boolean> {
-    const { info, exchange, context } = admitted;
+  async #serveDiscovery(call: AuthorizedCall): Promise<boolean> {
+    const { info, exchange, context } = call;
     const path = info.path.replace(/\/$/, '');
     if (path !== '/apis') {
       const [group = '', ...rest] = path.slice('/apis/'.length).split('/');
       if (rest.length > 0 || !path.startsWith('/apis/')) return false;
       const found = mergedGroup(this.#source(), group);
       if (found === undefined) return false;
-      await sendDocument(admitted, found);
+      await sendDocument(call, found);
       return true;
     }
     const form = aggregatedFormOf(exchange.header('accept'), context.encodings.documents);
     if (form === undefined) {
-      await sendDocument(admitted, mergedGroupList(this.#source()));
+      await sendDocument(call, mergedGroupList(this.#source()));
       return true;
     }
     await this.#discovery.firstLook();
-    await sendAggregated(admitted, { form, document: this.#aggregated(form.version) });
+    await sendAggregated(call, { form, document: this.#aggregated(form.version) });
     return true;
   }
 
-  async #serveOpenApi(admitted: Admitted): Promise<boolean> {
-    const path = admitted.info.path.replace(/\/$/, '');
-    if (path === '/openapi/v2') return this.#openApi.answerWhole(admitted);
-    if (path === '/openapi/v3') return this.#openApi.answerIndex(admitted);
+  async #serveOpenApi(call: AuthorizedCall): Promise<boolean> {
+    const path = call.info.path.replace(/\/$/, '');
+    if (path === '/openapi/v2') return this.#openApi.answerWhole(call);
+    if (path === '/openapi/v3') return this.#openApi.answerIndex(call);
     const name = path.slice('/openapi/v3/'.length);
     const [root, group, version, ...rest] = name.split('/');
     const api = this.#remotes.get(`${group}/${version}`);
     const isOne = path.startsWith('/openapi/v3/') && root === 'apis' && rest.length === 0;
     const who = isOne && api !== undefined ? await this.#openApi.whoHas(api) : undefined;
     if (who === undefined || api === undefined) return false;
-    if (who !== 'server') return answerPart(admitted, { name, document: who });
-    await this.#pass(admitted, api);
+    if (who !== 'server') return answerPart(call, { name, document: who });
+    await this.#pass(call, api);
     return true;
   }
 

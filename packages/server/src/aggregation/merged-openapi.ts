@@ -8,7 +8,7 @@ import {
   setMember,
 } from '@wheelhouse/machinery';
 import { HeldDocument } from '../answer/openapi-documents.ts';
-import type { Admitted } from '../endpoints/call.ts';
+import type { AuthorizedCall } from '../endpoints/call.ts';
 import { answerDocument, documentsOf, wholeTypes } from '../endpoints/openapi.ts';
 import { openApiV2Shapes } from '../views/openapi-v2-proto.ts';
 import { documentUrl } from '../views/openapi-v3.ts';
@@ -56,9 +56,9 @@ export class MergedOpenApi {
   }
 
   /** Answers `/openapi/v3`. Throws 406. */
-  async answerIndex(admitted: Admitted): Promise<boolean> {
+  async answerIndex(call: AuthorizedCall): Promise<boolean> {
     const remote = await this.#remote.index();
-    const own = decoded(await documentsOf(admitted.context).index());
+    const own = decoded(await documentsOf(call.context).index());
     const paths: JsonObject = { ...(isObject(own['paths']) ? own['paths'] : {}) };
     for (const [name, serverRelativeURL] of remote) setMember(paths, name, { serverRelativeURL });
     for (const [name, { digest }] of await this.#convertedDocuments()) {
@@ -66,16 +66,16 @@ export class MergedOpenApi {
     }
     const names = Object.keys(paths).sort();
     const sorted = Object.fromEntries(names.map((name) => [name, paths[name]]));
-    return answerDocument(admitted, {
+    return answerDocument(call, {
       document: this.#hold(jsonText({ ...own, paths: sorted }), openApiV3Shapes),
     });
   }
 
   /** Answers `/openapi/v2`; false: others have nothing to say there. Throws 406. */
-  async answerWhole(admitted: Admitted): Promise<boolean> {
+  async answerWhole(call: AuthorizedCall): Promise<boolean> {
     const { key, parts } = await this.#remote.parts();
     if (parts.length === 0) return false;
-    const own = await documentsOf(admitted.context).whole();
+    const own = await documentsOf(call.context).whole();
     const whole = `${own.digest}\n${key}`;
     if (this.#whole?.key !== whole) {
       const text = jsonText(mergeOpenApi(decoded(own), parts));
@@ -83,7 +83,7 @@ export class MergedOpenApi {
     }
     const { document } = this.#whole;
     try {
-      return await answerDocument(admitted, { document, types: wholeTypes });
+      return await answerDocument(call, { document, types: wholeTypes });
     } catch (error) {
       if (error instanceof StatusError) throw error;
       // What another server has said cannot be told in the client's encoding.

@@ -1,8 +1,8 @@
-import type { Admitted } from '../endpoints/call.ts';
+import type { AuthorizedCall } from '../endpoints/call.ts';
 
 /** Answers a line of plain text, as upstream tells what went wrong on the way to another server. */
 export function answerText(
-  { exchange, baseHeaders }: Pick<Admitted, 'exchange' | 'baseHeaders'>,
+  { exchange, baseHeaders }: Pick<AuthorizedCall, 'exchange' | 'baseHeaders'>,
   { status, text }: { readonly status: number; readonly text: string },
 ): void {
   if (exchange.aborted) return;

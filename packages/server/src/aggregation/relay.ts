@@ -8,7 +8,7 @@ import {
   type ResponseStream,
   type Timer,
 } from '@wheelhouse/machinery';
-import type { Admitted } from '../endpoints/call.ts';
+import type { AuthorizedCall } from '../endpoints/call.ts';
 import { joinConnections } from './join-connections.ts';
 import { answerText } from './plain-answer.ts';
 import { answeredHeaders, forwardedHeaders, wantedProtocol } from './proxy-headers.ts';
@@ -26,7 +26,7 @@ export interface RelaySettings {
 }
 
 export interface RelayedCall {
-  readonly admitted: Admitted;
+  readonly call: AuthorizedCall;
   readonly transport: Transport;
   readonly settings: RelaySettings;
   /** Who answers for the Service. */
@@ -66,8 +66,8 @@ export class Relay implements RemoteAnswer {
 
   constructor(call: RelayedCall) {
     this.#call = call;
-    this.#isLong = isLongRunning(call.admitted.info);
-    this.#protocol = wantedProtocol(call.admitted.exchange);
+    this.#isLong = isLongRunning(call.call.info);
+    this.#protocol = wantedProtocol(call.call.exchange);
   }
 
   /**
@@ -75,7 +75,7 @@ export class Relay implements RemoteAnswer {
    * any more.
    */
   run(): Promise<void> {
-    const { exchange } = this.#call.admitted;
+    const { exchange } = this.#call.call;
     const outcome = new Promise<void>((resolve) => {
       this.#resolve = resolve;
     });
@@ -101,7 +101,7 @@ export class Relay implements RemoteAnswer {
   }
 
   onUpgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer): void {
-    const { exchange, context, audit } = this.#call.admitted;
+    const { exchange, context, audit } = this.#call.call;
     if (this.#state !== 'asking') {
       socket.destroy();
       return;
@@ -132,20 +132,20 @@ export class Relay implements RemoteAnswer {
 
   onFailure(error: Error): void {
     if (this.#state !== 'asking') return;
-    const { admitted } = this.#call;
+    const { call } = this.#call;
     if (this.#mayRepeat(error)) {
       this.#ask();
       return;
     }
     const why = this.#isLate ? 'context deadline exceeded' : goNetworkError(error);
-    admitted.context.logger.debug(2, 'another server could not be asked', { error: why });
+    call.context.logger.debug(2, 'another server could not be asked', { error: why });
     this.#refuse(503, `${unreachable}: ${why}`);
   }
 
   #mayRepeat(error: Error): boolean {
     const { code } = error as { code?: unknown };
     const isStale = this.#outgoing?.reusedSocket === true && code === 'ECONNRESET';
-    const { method } = this.#call.admitted.exchange;
+    const { method } = this.#call.call.exchange;
     return isStale && this.#body === undefined && repeatable.has(method);
   }
 
@@ -177,8 +177,8 @@ export class Relay implements RemoteAnswer {
   }
 
   #request(): RemoteRequest {
-    const { admitted, settings, place } = this.#call;
-    const { exchange, info, user, baseHeaders } = admitted;
+    const { call, settings, place } = this.#call;
+    const { exchange, info, user, baseHeaders } = call;
     const target = requestTarget(info);
     const headers = forwardedHeaders(exchange, {
       user,
@@ -199,7 +199,7 @@ export class Relay implements RemoteAnswer {
   }
 
   #setTimer(): void {
-    const { info, context, exchange, deadline } = this.#call.admitted;
+    const { info, context, exchange, deadline } = this.#call.call;
     if (this.#isLong) return;
     const segments = info.path.split('/').filter((segment) => segment !== '');
     const isDiscovery = !info.isResourceRequest && segments.length === 3;
@@ -222,7 +222,7 @@ export class Relay implements RemoteAnswer {
   }
 
   #refuseRedirect(): void {
-    const { exchange, baseHeaders } = this.#call.admitted;
+    const { exchange, baseHeaders } = this.#call.call;
     this.#release();
     const text = 'the backend attempted to redirect this request, which is not permitted';
     const headers = { ...baseHeaders, 'content-type': 'text/plain; charset=utf-8' };
@@ -232,12 +232,12 @@ export class Relay implements RemoteAnswer {
 
   #refuse(status: number, text: string): void {
     this.#release();
-    answerText(this.#call.admitted, { status, text });
+    answerText(this.#call.call, { status, text });
     this.#resolve();
   }
 
   #pass(incoming: IncomingMessage, status: number): void {
-    const { exchange, baseHeaders, info, context, audit } = this.#call.admitted;
+    const { exchange, baseHeaders, info, context, audit } = this.#call.call;
     this.#state = 'answering';
     this.#incoming = incoming;
     const headers = answeredHeaders(incoming.rawHeaders, baseHeaders);
@@ -258,7 +258,7 @@ export class Relay implements RemoteAnswer {
     );
     if (!this.#isLong) return;
     const shutdown = context.onShutdown(() => this.#end('whole'));
-    const counted = context.metrics.longRunning(exchange, info, this.#call.admitted.deadline);
+    const counted = context.metrics.longRunning(exchange, info, this.#call.call.deadline);
     const recorded = audit?.streaming(status);
     this.#whenOver.push(shutdown.close, counted, () => recorded?.());
     this.#resolve();
@@ -270,7 +270,7 @@ export class Relay implements RemoteAnswer {
     const stream = this.#stream;
     this.#release();
     if (how === 'whole') stream?.end();
-    else if (!this.#call.admitted.exchange.aborted) stream?.destroy();
+    else if (!this.#call.call.exchange.aborted) stream?.destroy();
     this.#resolve();
   }
 

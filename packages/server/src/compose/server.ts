@@ -14,7 +14,7 @@ import { needsConfiguration } from '../admission/plugin-list.ts';
 import type { AuditGate } from '../gates/audit/gate.ts';
 import { createAuditMetrics } from '../gates/audit/metrics.ts';
 import { bundleProblems } from '../gates/authn/certificate.ts';
-import { serve } from '../pipeline.ts';
+import { createPipeline } from '../pipeline.ts';
 import { type HttpServer, startHttpServer } from '../serving/server.ts';
 import type { OpenConfigurations } from './admission/admission-configuration.ts';
 import { createApi } from './api.ts';
@@ -154,7 +154,7 @@ async function start(
   const hooks = runStartHooks({ config, api, dialect, health, flowControl, ...stored });
   features.startAfter(hooks.done);
   await hooks.headStart;
-  const answer = (exchange: Exchange) => serve(exchange, gates, api.endpoints);
+  const answer = createPipeline(gates, api.endpoints);
   const on = { answer, registry, memory: memory.budget, occupancy };
   const server = await listen(config, serving, on).catch((error: unknown) => {
     gates.close();

@@ -1,6 +1,6 @@
 import { methodNotAllowedOnPath, type ResponseStream } from '@wheelhouse/machinery';
 import { answerHeaders } from '../answer/respond.ts';
-import type { Admitted } from './call.ts';
+import type { AuthorizedCall } from './call.ts';
 
 /** Where a running server gives a backup of itself (STORE-5). */
 export const backupPath = '/backup';
@@ -10,15 +10,15 @@ export const backupPath = '/backup';
  * path is not thereby given every Secret. An answer that cannot be finished is cut off, which its
  * reader tells by the missing end. Throws 405, and what the store's port throws.
  */
-export async function backupEndpoint(admitted: Admitted): Promise<void> {
-  const { context, exchange, info, baseHeaders } = admitted;
+export async function backupEndpoint(call: AuthorizedCall): Promise<void> {
+  const { context, exchange, info, baseHeaders } = call;
   if (info.verb !== 'post') throw methodNotAllowedOnPath();
   const pieces = await context.backup();
   const type = 'application/octet-stream';
   const headers = answerHeaders({ baseHeaders }, type);
   const stream = exchange.stream({ status: 200, headers });
   try {
-    if (await writeAll(admitted, { stream, pieces })) stream.end();
+    if (await writeAll(call, { stream, pieces })) stream.end();
     else stream.destroy();
   } catch (error) {
     const auditId = baseHeaders['audit-id'];
@@ -29,7 +29,7 @@ export async function backupEndpoint(admitted: Admitted): Promise<void> {
 
 /** Whether all of it was taken: the client stayed, and was never slower than a request may be. */
 async function writeAll(
-  { context, exchange }: Admitted,
+  { context, exchange }: AuthorizedCall,
   answer: { readonly stream: ResponseStream; readonly pieces: AsyncIterable<Buffer> },
 ): Promise<boolean> {
   const { stream, pieces } = answer;

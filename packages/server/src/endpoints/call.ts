@@ -19,6 +19,7 @@ import type { RequestMetrics } from '../observe/request-metrics.ts';
 import type { Target } from '../registry/contract.ts';
 import type { Registry } from '../registry/registry.ts';
 import type { RequestInfo } from '../request/request-info.ts';
+import type { Authorized, BaseHeaders, RequestDeadline } from '../request/request-state.ts';
 import type { RequestTap } from './request-tap.ts';
 import type { ReviewPort } from './reviews/review-port.ts';
 
@@ -70,7 +71,7 @@ export interface EndpointContext {
 /** Answers what other servers have a part in. */
 export interface AggregationPort {
   /** False: the request is this server's own to answer. */
-  serve(admitted: Admitted): Promise<boolean>;
+  serve(call: AuthorizedCall): Promise<boolean>;
 }
 
 /** Undefined while this server answers everything itself, so that a request pays one look. */
@@ -105,7 +106,7 @@ export interface ApiCall {
   readonly target: Target;
   readonly output: Output;
   /** Headers every answer carries (`audit-id`). */
-  readonly baseHeaders: Readonly<Record<string, string>>;
+  readonly baseHeaders: BaseHeaders;
   /** The request's record; undefined where the policy wants none (OPS-2). */
   readonly audit?: AuditTrail | undefined;
   /** Texts for `Warning` headers, in order. */
@@ -113,28 +114,7 @@ export interface ApiCall {
   readonly deadline: RequestDeadline;
 }
 
-/** The time a request has. */
-export interface RequestDeadline {
-  /** Monotonic time at which it is given up; infinite for one that lasts as its client likes. */
-  readonly dueMs: number;
-  /** A write begins here, which has a bound of its own beside the request's. */
-  beginWrite(): void;
-  /** What of the time so far went by while others had the request: in queues, and in webhooks. */
-  readonly othersMs: number;
-  /** Webhooks of admission have had it so long. */
-  addOthersMs(byMs: number): void;
-}
-
 /** A request that has passed every gate. */
-export interface Admitted {
+export interface AuthorizedCall extends Authorized {
   readonly context: EndpointContext;
-  readonly exchange: Exchange;
-  readonly info: RequestInfo;
-  readonly user: UserInfo;
-  readonly permit: Permit;
-  readonly baseHeaders: Readonly<Record<string, string>>;
-  readonly audit?: AuditTrail | undefined;
-  /** Texts for `Warning` headers, of failures too. */
-  readonly warnings: BoundedTexts;
-  readonly deadline: RequestDeadline;
 }

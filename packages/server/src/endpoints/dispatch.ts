@@ -1,6 +1,5 @@
 import type { ResourceDef, VersionDef } from '@wheelhouse/kinds';
 import {
-  type BoundedTexts,
   methodNotAllowedOnPath,
   methodNotSupported,
   noSuchPath,
@@ -9,24 +8,24 @@ import {
 import { negotiateOutput } from '../answer/negotiate.ts';
 import { groupResourceOf } from '../registry/registry.ts';
 import type { RequestInfo } from '../request/request-info.ts';
-import type { Admitted, ApiCall } from './call.ts';
+import type { Authorized } from '../request/request-state.ts';
+import type { ApiCall, EndpointContext } from './call.ts';
 import { checkListQuery } from './collection-options.ts';
 import { nonResourceEndpoint } from './non-resource.ts';
 import { verbEndpoint } from './verbs.ts';
 
-/** Finds the endpoint of an admitted request and runs it. Throws 404, 405, 406. */
-export async function dispatch(admitted: Admitted): Promise<void> {
-  const { context, info, exchange } = admitted;
+/** Finds the endpoint of an authorized request and runs it. Throws 404, 405, 406. */
+export async function dispatch(context: EndpointContext, request: Authorized): Promise<void> {
+  const { info, exchange, warnings } = request;
   const { active } = context.aggregation;
-  if (active !== undefined && (await active.serve(admitted))) return;
-  if (!info.isResourceRequest) return nonResourceEndpoint(admitted);
+  if (active !== undefined && (await active.serve({ ...request, context }))) return;
+  if (!info.isResourceRequest) return nonResourceEndpoint({ ...request, context });
   const { group, version, resource } = info;
   const found = context.catalogue.snapshot().find(group, version, resource);
   if (found === undefined) throw noSuchPath();
   checkShape(info, found.def);
-  const { warnings } = admitted;
   const { deprecationWarning } = found.def.behavior.paths;
-  if (deprecationWarning === 'every path') tellDeprecated(admitted, found.version, warnings);
+  if (deprecationWarning === 'every path') tellDeprecated(context, request, found.version);
   const run = verbEndpoint({ info, method: exchange.method }, found);
   if (run === undefined) throw refusedMethod(info, found.def);
   const output = negotiateOutput(exchange, info, {
@@ -36,16 +35,16 @@ export async function dispatch(admitted: Admitted): Promise<void> {
       if (acrossNamespaces.has(info.verb)) checkListQuery(context, info.query);
     },
   });
-  if (deprecationWarning === 'served paths') tellDeprecated(admitted, found.version, warnings);
+  if (deprecationWarning === 'served paths') tellDeprecated(context, request, found.version);
   // Named one by one: a spread makes objects the engine takes for dictionaries, at every request.
   const call: ApiCall = {
     context,
     exchange,
     info,
-    user: admitted.user,
-    permit: admitted.permit,
-    baseHeaders: admitted.baseHeaders,
-    audit: admitted.audit,
+    user: request.user,
+    permit: request.permit,
+    baseHeaders: request.baseHeaders,
+    audit: request.audit,
     target: {
       def: found.def,
       version: found.version,
@@ -55,9 +54,9 @@ export async function dispatch(admitted: Admitted): Promise<void> {
     },
     output,
     warnings,
-    deadline: admitted.deadline,
+    deadline: request.deadline,
   };
-  if (writingVerbs.has(info.verb)) admitted.deadline.beginWrite();
+  if (writingVerbs.has(info.verb)) request.deadline.beginWrite(request.authorizedMs);
   await run(call);
 }
 
@@ -100,11 +99,11 @@ function checkShape(info: RequestInfo, def: ResourceDef): void {
 }
 
 /** A version on its way out is told to the client, the metrics and the audit log (VER-3). */
-function tellDeprecated(admitted: Admitted, version: VersionDef, warnings: BoundedTexts): void {
+function tellDeprecated(context: EndpointContext, request: Authorized, version: VersionDef): void {
   const { deprecationWarning, removedRelease } = version;
   if (deprecationWarning === undefined) return;
+  const { info, audit, warnings } = request;
   warnings.add(deprecationWarning);
-  const { context, info, audit } = admitted;
   context.metrics.deprecated({ info, version });
   if (audit === undefined) return;
   const { dialect } = context;

@@ -14,28 +14,28 @@ import {
   resourceList,
 } from '../views/discovery.ts';
 import { backupEndpoint, backupPath } from './backup.ts';
-import type { Admitted } from './call.ts';
+import type { AuthorizedCall } from './call.ts';
 import { openApiEndpoint } from './openapi.ts';
 
 /** Answers paths that name no object: health, version, discovery (API-11, HEALTH-1). */
-export async function nonResourceEndpoint(admitted: Admitted): Promise<void> {
-  const { context, exchange, info } = admitted;
+export async function nonResourceEndpoint(call: AuthorizedCall): Promise<void> {
+  const { context, exchange, info } = call;
   const plain = context.plainPath(info.path, info.query, exchange.header('accept'));
   if (plain !== undefined) {
     if (info.verb !== 'get' && info.verb !== 'head') throw methodNotAllowedOnPath();
     const { status, headers, body } = plain instanceof Promise ? await plain : plain;
     exchange.send({
       status,
-      headers: { ...admitted.baseHeaders, ...headers },
+      headers: { ...call.baseHeaders, ...headers },
       body: Buffer.from(body),
     });
     return;
   }
-  if (await openApiEndpoint(admitted)) return;
-  if (info.path === backupPath) return backupEndpoint(admitted);
-  if (info.path === '/') return sendIndex(admitted);
-  if (/^\/version\/?$/.test(info.path)) return sendVersion(admitted);
-  const value = documentAt(admitted);
+  if (await openApiEndpoint(call)) return;
+  if (info.path === backupPath) return backupEndpoint(call);
+  if (info.path === '/') return sendIndex(call);
+  if (/^\/version\/?$/.test(info.path)) return sendVersion(call);
+  const value = documentAt(call);
   if (value === undefined) throw noSuchPath();
   if (info.verb !== 'get' && info.verb !== 'head') throw methodNotAllowedOnPath();
   const aggregated = aggregatedFormOf(exchange.header('accept'), context.encodings.documents);
@@ -47,47 +47,47 @@ export async function nonResourceEndpoint(admitted: Admitted): Promise<void> {
       part,
       apiVersion,
     });
-    return sendAggregated(admitted, { form: aggregated, document });
+    return sendAggregated(call, { form: aggregated, document });
   }
-  await sendDocument(admitted, value);
+  await sendDocument(call, value);
 }
 
 /**
  * Answers with what there is, at `/`: the groups and versions, the paths that are none of them
  * (API-11), and `others`, those that lead to other servers.
  */
-export function sendIndex(admitted: Admitted, others: readonly string[] = []): void {
-  const { context } = admitted;
+export function sendIndex(call: AuthorizedCall, others: readonly string[] = []): void {
+  const { context } = call;
   const named = [...context.plainPaths(), '/openapi/v2', '/openapi/v3', '/version'];
   const served = groupPaths(context.catalogue.snapshot());
-  sendForPeople(admitted, { paths: [...new Set([...named, ...served, ...others])].sort() });
+  sendForPeople(call, { paths: [...new Set([...named, ...served, ...others])].sort() });
 }
 
 /** What serves here: as JSON alone, which 406 says to who takes none. */
-function sendVersion(admitted: Admitted): void {
-  const { context, exchange, info } = admitted;
+function sendVersion(call: AuthorizedCall): void {
+  const { context, exchange, info } = call;
   negotiateOutput(exchange, info, { served: jsonAlone });
-  sendForPeople(admitted, { ...context.version });
+  sendForPeople(call, { ...context.version });
 }
 
 const jsonAlone: readonly ServedEncoding[] = [jsonEncoding];
 
 /** Answers with JSON laid out to be read, whatever the client says that it takes. */
-function sendForPeople({ exchange, info, baseHeaders }: Admitted, value: JsonObject): void {
+function sendForPeople({ exchange, info, baseHeaders }: AuthorizedCall, value: JsonObject): void {
   if (info.verb !== 'get' && info.verb !== 'head') throw methodNotAllowedOnPath();
   const headers = { ...baseHeaders, 'content-type': 'application/json' };
   exchange.send({ status: 200, headers, body: Buffer.from(JSON.stringify(value, null, 2)) });
 }
 
 /** Answers with a discovery document in an encoding that the client takes. Throws 406. */
-export async function sendDocument(admitted: Admitted, value: JsonObject): Promise<void> {
-  const { context, exchange, info } = admitted;
+export async function sendDocument(call: AuthorizedCall, value: JsonObject): Promise<void> {
+  const { context, exchange, info } = call;
   const output = negotiateOutput(exchange, info, { served: context.encodings.documents });
-  await sendValue({ ...admitted, output }, { status: 200, value });
+  await sendValue({ ...call, output }, { status: 200, value });
 }
 
-function documentAt(admitted: Admitted): JsonObject | undefined {
-  const { context, info } = admitted;
+function documentAt(call: AuthorizedCall): JsonObject | undefined {
+  const { context, info } = call;
   const snapshot = context.catalogue.snapshot();
   const resources = (at: { group: string; version: string }) => {
     const hashes = context.features.enabled('StorageVersionHash') ? undefined : 'left-out';
@@ -155,15 +155,15 @@ async function bodyIn({ form, encode }: ServedEncoding, tagged: TaggedBody): Pro
 
 /** The aggregated form has an ETag, one for all encodings: who has it already gets 304. */
 export async function sendAggregated(
-  admitted: Admitted,
+  call: AuthorizedCall,
   { form, document }: { readonly form: AggregatedForm; readonly document: TaggedBody },
 ): Promise<void> {
-  const { exchange } = admitted;
+  const { exchange } = call;
   const { etag } = document;
   const { mediaType } = form.encoding;
   const contentType = `${mediaType};g=${form.group};v=${form.version};as=APIGroupDiscoveryList`;
   const headers = {
-    ...answerHeaders(admitted, contentType),
+    ...answerHeaders(call, contentType),
     etag,
     vary: 'Accept',
     'cache-control': 'public',

@@ -13,7 +13,7 @@ import {
   type OpenApiMediaType,
 } from '../answer/openapi-documents.ts';
 import { documentUrl } from '../views/openapi-v3.ts';
-import type { Admitted, EndpointContext } from './call.ts';
+import type { AuthorizedCall, EndpointContext } from './call.ts';
 
 /** Documents of each server, made when first asked for; gone with the server. */
 const held = new WeakMap<EndpointContext, OpenApiDocuments>();
@@ -22,23 +22,23 @@ const held = new WeakMap<EndpointContext, OpenApiDocuments>();
  * Answers `/openapi/v2`, `/openapi/v3` and the documents below it (API-12). False: the path is none
  * of them. Throws 404 for a document there is none of, 405, 406.
  */
-export function openApiEndpoint(admitted: Admitted): MaybePromise<boolean> {
-  const { path, verb } = admitted.info;
+export function openApiEndpoint(call: AuthorizedCall): MaybePromise<boolean> {
+  const { path, verb } = call.info;
   if (!path.startsWith('/openapi/')) return false;
   const isIndex = path === '/openapi/v3' || path === '/openapi/v3/';
   const isWhole = path === '/openapi/v2';
   if (!isIndex && !isWhole && !path.startsWith('/openapi/v3/')) return false;
   if (verb !== 'get' && verb !== 'head') throw methodNotAllowedOnPath();
-  const documents = documentsOf(admitted.context);
-  if (isIndex) return documents.index().then((document) => answerDocument(admitted, { document }));
+  const documents = documentsOf(call.context);
+  if (isIndex) return documents.index().then((document) => answerDocument(call, { document }));
   if (isWhole) {
     const types = wholeTypes;
-    return documents.whole().then((document) => answerDocument(admitted, { document, types }));
+    return documents.whole().then((document) => answerDocument(call, { document, types }));
   }
   const name = path.slice('/openapi/v3/'.length);
   const document = documents.part(name);
   if (document === undefined) throw noSuchPath();
-  return answerPart(admitted, { name, document });
+  return answerPart(call, { name, document });
 }
 
 /** This server's own documents. */
@@ -72,19 +72,19 @@ function versionText(version: JsonObject): string {
  * for good; one with another's leads to the new one.
  */
 export function answerPart(
-  admitted: Admitted,
+  call: AuthorizedCall,
   { name, document }: { readonly name: string; readonly document: HeldDocument },
 ): MaybePromise<boolean> {
-  const hash = admitted.info.query.get('hash') ?? '';
-  if (hash === '') return answerDocument(admitted, { document, types: partTypes });
+  const hash = call.info.query.get('hash') ?? '';
+  if (hash === '') return answerDocument(call, { document, types: partTypes });
   if (hash !== document.digest) {
     const location = documentUrl(name, document.digest);
-    const headers = { ...admitted.baseHeaders, vary: 'Accept', location };
-    admitted.exchange.send({ status: 301, headers, body: Buffer.alloc(0) });
+    const headers = { ...call.baseHeaders, vary: 'Accept', location };
+    call.exchange.send({ status: 301, headers, body: Buffer.alloc(0) });
     return true;
   }
-  const headers = lasting(admitted.context);
-  return answerDocument(admitted, { document, types: partTypes, headers });
+  const headers = lasting(call.context);
+  return answerDocument(call, { document, types: partTypes, headers });
 }
 
 const yearMs = 365 * 24 * 60 * 60 * 1000;
@@ -132,7 +132,7 @@ function chosenType(header: string | undefined, types: readonly ServedType[]): S
 
 /** Answers with a document in a type that the client takes, or 304. Throws 406. */
 export async function answerDocument(
-  admitted: Admitted,
+  call: AuthorizedCall,
   options: {
     document: HeldDocument;
     /** Absent: JSON, whatever the client asks for. */
@@ -140,7 +140,7 @@ export async function answerDocument(
     headers?: Record<string, string>;
   },
 ): Promise<boolean> {
-  const { exchange, context, baseHeaders } = admitted;
+  const { exchange, context, baseHeaders } = call;
   const { document } = options;
   const { answersAs: type } =
     options.types === undefined ? json : chosenType(exchange.header('accept'), options.types);

@@ -1,24 +1,14 @@
 import type { Counter, Histogram, MetricRegistry } from '@wheelhouse/machinery';
-
-/** What a gate made of a request; undefined: the request did not come so far. */
-export type Recognised = 'success' | 'failure' | 'error';
-export type Judged = 'allowed' | 'denied' | 'no-opinion' | 'error';
-
-/** A request's way through the gates, in monotonic milliseconds; 0 for a gate it did not leave. */
-export interface Passage {
-  readonly startMs: number;
-  readonly recognised: Recognised | undefined;
-  /** Who sent it, whomever it then acts as. */
-  readonly requester: { readonly name: string } | undefined;
-  readonly recognisedMs: number;
-  /** Where there is an audit log. */
-  readonly recordedMs: number;
-  /** It has come to flow control. */
-  readonly arrivedMs: number;
-  readonly enteredMs: number;
-  readonly judged: Judged | undefined;
-  readonly judgedMs: number;
-}
+import { NotRecognised } from '../gates/authn/authentication.ts';
+import { NotPermitted } from '../gates/authz/authorization.ts';
+import type {
+  Admitted,
+  Answered,
+  Authenticated,
+  Authorized,
+  Failure,
+  TimedOut,
+} from '../request/request-state.ts';
 
 const attemptBuckets = Array.from({ length: 15 }, (_, step) => 0.001 * 2 ** step);
 const filterBuckets = [0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 5, 10, 15, 30];
@@ -31,26 +21,44 @@ export function createGateMetrics(options: {
   readonly registry: MetricRegistry;
   /** Names that are told apart; of the others, those of mail addresses. */
   readonly knownUsers: readonly string[];
-}): (passage: Passage) => void {
+}): (request: Answered | TimedOut) => void {
   const { registry } = options;
   const authentication = attempts(registry, 'authentication');
   const authorization = attempts(registry, 'authorization');
   const filters = filterMetrics(registry);
   const countUser = userCounter(options);
-  return (passage) => {
-    const { startMs, recognised, recognisedMs, requester, judged, judgedMs, enteredMs } = passage;
-    if (recognised !== undefined) {
-      const seconds = (recognisedMs - startMs) / 1000;
-      authentication(recognised, seconds);
-      filters.authentication.observe(seconds);
-    }
-    if (requester !== undefined) countUser(requester);
-    filters.passed(passage);
-    if (judged === undefined) return;
-    const seconds = (judgedMs - enteredMs) / 1000;
-    authorization(judged, seconds);
-    if (judged === 'allowed') filters.authorization.observe(seconds);
+  const recognized = (result: 'success' | 'failure' | 'error', tookMs: number): void => {
+    authentication(result, tookMs / 1000);
+    filters.authentication.observe(tookMs / 1000);
   };
+  return ({ last, failure }) => {
+    if (last.phase === 'arrived') return;
+    if (last.phase === 'received') {
+      if (!(failure?.error instanceof NotRecognised)) return;
+      const result = failure.error.credential === 'bad' ? 'error' : 'failure';
+      return recognized(result, failure.failedMs - last.startMs);
+    }
+    recognized('success', last.authenticatedMs - last.startMs);
+    countUser(last.requester);
+    filters.passed(last);
+    if (last.phase === 'authorized') {
+      const seconds = (last.authorizedMs - last.admittedMs) / 1000;
+      authorization('allowed', seconds);
+      filters.authorization.observe(seconds);
+    } else if (last.phase === 'admitted') {
+      const result = refusalOf(failure);
+      if (result === undefined || failure === undefined) return;
+      authorization(result, (failure.failedMs - last.admittedMs) / 1000);
+    }
+  };
+}
+
+/** How authorization refused a request; undefined where something else ended it. */
+function refusalOf(failure: Failure | undefined): 'error' | 'denied' | 'no-opinion' | undefined {
+  if (!(failure?.error instanceof NotPermitted)) return undefined;
+  const { decision, error } = failure.error.result;
+  if (error !== undefined) return 'error';
+  return decision === 'deny' ? 'denied' : 'no-opinion';
 }
 
 type Attempt = (result: string, seconds: number) => void;
@@ -99,14 +107,17 @@ function filterMetrics(registry: MetricRegistry) {
     authentication: of('authentication'),
     authorization: of('authorization'),
     /** The gates between those. */
-    passed({ recognisedMs, recordedMs, arrivedMs, enteredMs }: Passage): void {
-      if (recordedMs > 0) {
+    passed(request: Authenticated | Admitted | Authorized): void {
+      const { authenticatedMs, recordedMs } = request;
+      if (recordedMs !== undefined) {
         audit ??= of('audit');
-        audit.observe((recordedMs - recognisedMs) / 1000);
+        audit.observe((recordedMs - authenticatedMs) / 1000);
       }
-      if (arrivedMs === 0) return;
-      impersonation.observe((arrivedMs - (recordedMs > 0 ? recordedMs : recognisedMs)) / 1000);
-      if (enteredMs > 0) fairness.observe((enteredMs - arrivedMs) / 1000);
+      if (request.phase === 'authenticated') return;
+      const { seat, admittedMs } = request;
+      if (seat.arrivalMs === undefined) return;
+      impersonation.observe((seat.arrivalMs - (recordedMs ?? authenticatedMs)) / 1000);
+      fairness.observe((admittedMs - seat.arrivalMs) / 1000);
     },
   };
 }

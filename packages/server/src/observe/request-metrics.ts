@@ -1,9 +1,10 @@
 import type { CatalogueSnapshot, VersionDef } from '@wheelhouse/kinds';
 import type { Exchange, MetricRegistry } from '@wheelhouse/machinery';
 import type { RequestInfo } from '../request/request-info.ts';
+import type { Answered, TimedOut } from '../request/request-state.ts';
 import { type CollectionMetrics, createCollectionMetrics } from './collection-metrics.ts';
 import { fieldValidationMetrics } from './field-validation-metrics.ts';
-import { createGateMetrics, type Passage } from './gate-metrics.ts';
+import { createGateMetrics } from './gate-metrics.ts';
 import { dryRunOf, kindKey, namedParts, placeOf, reportedVerb, scopeOf } from './request-labels.ts';
 import {
   common,
@@ -39,7 +40,7 @@ export interface RequestMetrics extends DeadlineMetrics, CollectionMetrics {
     time: { readonly othersMs: number },
   ): () => void;
   /** The request has come through the gates, or has been turned away at one. */
-  passed(passage: Passage): void;
+  passed(request: Answered | TimedOut): void;
   deprecated(use: DeprecatedUse): void;
 }
 
@@ -50,11 +51,11 @@ interface DeadlineMetrics {
   /** An answer has been cut off half-way. */
   aborted(exchange: Exchange, info: RequestInfo): void;
   /** What went on behind a timeout has come to its end, or is waited for no longer. */
-  afterTimeout(of: 'request' | 'write', came: Afterlife): void;
+  afterTimeout(of: 'request' | 'write', came: AfterTimeout): void;
 }
 
 /** How what went on behind a timeout ended; `pending`: not yet, after minutes. */
-export type Afterlife = 'ok' | 'error' | 'panic' | 'pending';
+export type AfterTimeout = 'ok' | 'error' | 'panic' | 'pending';
 
 /**
  * Counts in `registry`. Only what the catalogue knows becomes a label: a client cannot make series

@@ -1,6 +1,6 @@
 import type { Exchange, ResponseHeaders } from '@wheelhouse/machinery';
 import { Pattern } from '@wheelhouse/schema';
-import { auditIdOf } from '../../endpoints/flight.ts';
+import { auditIdOf } from '../../request/request-state.ts';
 import { FlagError } from '../flags/flags.ts';
 
 const shared: ResponseHeaders = {

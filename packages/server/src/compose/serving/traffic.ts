@@ -1,5 +1,5 @@
 import type { Exchange, OnExchange } from '@wheelhouse/machinery';
-import { auditIdOf } from '../../endpoints/flight.ts';
+import { auditIdOf } from '../../request/request-state.ts';
 import type { ServerConfig } from '../flags/config.ts';
 
 /**

@@ -87,8 +87,8 @@ export class AuditTrail {
     this.#impersonatedUser = user;
   }
 
-  /** The verdict of authorization on the request itself. */
-  judged({ decision, reason }: AuthorizationResult): void {
+  /** The decision of authorization on the request itself. */
+  decided({ decision, reason }: AuthorizationResult): void {
     const group = this.#host.dialect.group('authorization');
     this.annotate(`${group}/decision`, decision === 'allow' ? 'allow' : 'forbid');
     this.annotate(`${group}/reason`, reason);

@@ -33,14 +33,8 @@ export class Permit {
 export interface Authorization {
   /** The decision of the first authorizer with an opinion; for reviews and special verbs. */
   decide(attributes: Attributes): MaybePromise<AuthorizationResult>;
-  /**
-   * The gate: a Permit, or throws (rejects with) the 403 StatusError. `heard` is told the verdict,
-   * for the audit log.
-   */
-  authorize(
-    attributes: Attributes,
-    heard?: (verdict: AuthorizationResult) => void,
-  ): MaybePromise<Permit>;
+  /** The gate: a Permit, or throws (rejects with) the 403 StatusError. */
+  authorize(attributes: Attributes): MaybePromise<Permit>;
 }
 
 /**
@@ -102,12 +96,10 @@ export function createAuthorization(options: {
 
   return {
     decide,
-    authorize(attributes, heard) {
+    authorize(attributes) {
       const result = decide(attributes);
-      if (result instanceof Promise) {
-        return result.then((settled) => permit(attributes, settled, heard));
-      }
-      return permit(attributes, result, heard);
+      if (result instanceof Promise) return result.then((settled) => permit(attributes, settled));
+      return permit(attributes, result);
     },
   };
 }
@@ -121,12 +113,7 @@ function withoutOpinion(passed: readonly AuthorizationResult[]): AuthorizationRe
   return { ...result, error: errors.size === 1 ? first : `[${[...errors].join(', ')}]` };
 }
 
-function permit(
-  attributes: Attributes,
-  result: AuthorizationResult,
-  heard: ((verdict: AuthorizationResult) => void) | undefined,
-): Permit {
-  heard?.(result);
+function permit(attributes: Attributes, result: AuthorizationResult): Permit {
   if (result.decision !== 'allow') throw new NotPermitted(attributes, result);
   return new Permit(key, attributes, result.reason);
 }

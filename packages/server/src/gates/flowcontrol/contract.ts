@@ -14,7 +14,7 @@ export interface FlowInfo extends RequestSubject {
 export interface FlowRequest {
   readonly info: FlowInfo;
   readonly user: UserInfo;
-  /** Who waits for the answer: one that goes away while its request waits gives up its place. */
+  /** Who waits for the answer: one that leaves while its request waits gives up its turn. */
   readonly exchange: { readonly aborted: boolean; onAbort(callback: () => void): void };
 }
 
@@ -26,12 +26,12 @@ export interface FlowClass {
   readonly priorityLevelUid: string;
 }
 
-/** A place taken by a request; leaving twice is harmless. */
-export interface Place {
+/** The seats that a request holds; leaving twice is harmless. */
+export interface GrantedSeat {
   leave(): void;
   /** Undefined where nothing is classified. */
   readonly flowClass: FlowClass | undefined;
-  /** When it came and when its turn was, monotonic; absent where nobody looked at the clock. */
+  /** When the request arrived and when it was admitted, monotonic; absent where nothing is timed. */
   readonly arrivalMs?: number;
   readonly startMs?: number | undefined;
 }
@@ -45,10 +45,10 @@ export interface ByKind {
 /** Who runs when not all can (OPS-3). */
 export interface FlowControl {
   /**
-   * Takes a place: at once where there is one, else a promise of it. Throws or rejects with
+   * Takes seats: at once where they are free, else a promise of them. Throws or rejects with
    * `Overloaded`.
    */
-  enter(request: FlowRequest): MaybePromise<Place>;
+  enter(request: FlowRequest): MaybePromise<GrantedSeat>;
   /** Requests that run, for metrics. */
   readonly inFlight: ByKind;
   /** Requests that wait. */
@@ -92,5 +92,5 @@ export function isReadOnly(verb: string): boolean {
   return verb === 'get' || verb === 'list' || verb === 'watch';
 }
 
-/** The place of those that are not counted. */
-export const freePlace: Place = { leave: () => {}, flowClass: undefined };
+/** What requests hold that are not counted. */
+export const uncountedSeat: GrantedSeat = { leave: () => {}, flowClass: undefined };

@@ -2,7 +2,7 @@ import { defaultFlowObjects } from '@wheelhouse/kinds';
 import { createMetricRegistry, dialectOf } from '@wheelhouse/machinery';
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { describe, expect, test } from 'vitest';
-import type { FlowInfo, Place } from './contract.ts';
+import type { FlowInfo, GrantedSeat } from './contract.ts';
 import { FairFlowControl } from './fair-flow-control.ts';
 import { createFlowMetrics } from './flow-metrics.ts';
 import { readLevel, readSchema } from './settings.ts';
@@ -162,8 +162,8 @@ describe('OPS-3: seats follow shares and demand', () => {
     const { clock, fair, currentOf } = fairOf(600);
     const alice = userOf('alice', [known]);
     const before = currentOf('global-default');
-    const places: Place[] = [];
-    const take = (place: Place | Promise<Place>) => {
+    const places: GrantedSeat[] = [];
+    const take = (place: GrantedSeat | Promise<GrantedSeat>) => {
       if (place instanceof Promise)
         place.then(
           (one) => places.push(one),

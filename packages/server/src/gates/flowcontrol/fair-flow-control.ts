@@ -6,10 +6,10 @@ import {
   type FlowControl,
   type FlowInfo,
   type FlowRequest,
-  freePlace,
+  type GrantedSeat,
   isReadOnly,
   Overloaded,
-  type Place,
+  uncountedSeat,
 } from './contract.ts';
 import type { FlowSeries, LevelSeries } from './flow-series.ts';
 import type { KindUsage } from './kind-usage.ts';
@@ -82,10 +82,10 @@ export class FairFlowControl implements FlowControl {
     this.#classifier = this.#configured({ levels: [], schemas: [] });
   }
 
-  enter(request: FlowRequest): MaybePromise<Place> {
+  enter(request: FlowRequest): MaybePromise<GrantedSeat> {
     const { info, user } = request;
     // A watch is counted until it stands.
-    if (isLongRunning(info) && info.verb !== 'watch') return freePlace;
+    if (isLongRunning(info) && info.verb !== 'watch') return uncountedSeat;
     const { level, flow } = this.#classifier.classify(user, info);
     const work = this.#estimate(info, flow.series, level.seatsMax);
     const seat = new Seat(request, flow, level.set, work);

@@ -1,5 +1,5 @@
 import { isLongRunning } from '@wheelhouse/machinery';
-import { type FlowControl, freePlace, isReadOnly, Overloaded } from './contract.ts';
+import { type FlowControl, isReadOnly, Overloaded, uncountedSeat } from './contract.ts';
 
 /**
  * Bounds requests in flight, reads and writes apart (`--max-requests-inflight`,
@@ -12,11 +12,11 @@ export function limitInFlight(limits: { readOnlyMax: number; mutatingMax: number
     inFlight,
     inQueue: { readOnly: 0, mutating: 0 },
     enter({ info, user }) {
-      if (isLongRunning(info)) return freePlace;
+      if (isLongRunning(info)) return uncountedSeat;
       const lane = isReadOnly(info.verb) ? 'readOnly' : 'mutating';
       const max = lane === 'readOnly' ? limits.readOnlyMax : limits.mutatingMax;
       if (max > 0 && inFlight[lane] >= max) {
-        if (user.groups.includes('system:masters')) return freePlace;
+        if (user.groups.includes('system:masters')) return uncountedSeat;
         throw new Overloaded(1);
       }
       inFlight[lane] += 1;

@@ -1,4 +1,4 @@
-import type { FlowClass, FlowRequest, Place } from './contract.ts';
+import type { FlowClass, FlowRequest, GrantedSeat } from './contract.ts';
 import type { FlowSeries } from './flow-series.ts';
 
 /** Requests that share fairly with other flows: those of one schema and one distinguisher. */
@@ -48,7 +48,7 @@ export interface FlowQueue {
  * | waiting   | executing  | over                   |           |
  * | executing |            |                        | over      |
  */
-export class Seat implements Place {
+export class Seat implements GrantedSeat {
   readonly request: FlowRequest;
   readonly flow: Flow;
   readonly initialSeats: number;

@@ -1,0 +1,324 @@
+import {
+  badRequest,
+  createMetricRegistry,
+  Deadlines,
+  dialectOf,
+  type Exchange,
+  silentLogger,
+  type WholeResponse,
+} from '@wheelhouse/machinery';
+import { FakeClock } from '@wheelhouse/machinery/testing';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { createEncodings } from '../answer/encodings.ts';
+import type { AuditEvent } from '../gates/audit/event.ts';
+import { type AuditGate, createAuditGate } from '../gates/audit/gate.ts';
+import { createAuditMetrics } from '../gates/audit/metrics.ts';
+import { createAuthorization } from '../gates/authz/authorization.ts';
+import { alwaysAllow } from '../gates/authz/fixed.ts';
+import { createRequestObservers, RequestObservers } from '../observe/request-observers.ts';
+import { attributesOf } from '../request/attributes.ts';
+import { parseRequest } from '../request/parse-request.ts';
+import {
+  arrive,
+  type RequestEvent,
+  type RequestPhase,
+  type RequestState,
+  transitions,
+} from '../request/request-state.ts';
+import type { EndpointContext } from './call.ts';
+import { RequestLifecycle } from './request-lifecycle.ts';
+
+let clock: FakeClock;
+let sent: [status: number, message: string][];
+let told: string[];
+
+beforeEach(() => {
+  clock = new FakeClock();
+  sent = [];
+  told = [];
+});
+
+/** A request under way on a server that gives each 2 minutes. */
+function requestOf(method: string, url: string, audit?: AuditGate) {
+  const send = ({ status, body }: WholeResponse) => {
+    const { message } = JSON.parse(String(body));
+    sent.push([status, message]);
+    state.answeredStatus = status;
+  };
+  const state = {
+    method,
+    url,
+    aborted: false,
+    answeredStatus: undefined as number | undefined,
+    header: () => undefined,
+    connection: {},
+    remoteAddress: '127.0.0.1',
+    send,
+    supersede() {
+      if (state.aborted || state.answeredStatus !== undefined) return undefined;
+      state.aborted = true;
+      return send;
+    },
+  };
+  const metrics = {
+    passed: () => {},
+    finished: () => void told.push('finished'),
+    terminated: () => void told.push('terminated'),
+    afterTimeout: (of: string, came: string) => void told.push(`${of} ${came}`),
+  };
+  const context = {
+    clock,
+    metrics,
+    logger: silentLogger,
+    limits: { requestTimeoutMs: 120_000 },
+    deadlines: new Deadlines(clock),
+    encodings: createEncodings({ dialect: dialectOf('svc'), cbor: 'off' }),
+  } as unknown as EndpointContext;
+  const exchange = state as unknown as Exchange;
+  const arrived = arrive(exchange, clock);
+  const observers = createRequestObservers(context, audit);
+  const request = new RequestLifecycle(arrived, { context, observers });
+  const received = request.receive(arrived, parseRequest(method, url));
+  return { request, received, exchange, context };
+}
+
+/** Ends a request as the pipeline does when a gate or the endpoint throws. */
+async function end(request: RequestLifecycle, error: unknown): Promise<void> {
+  await request.finish(await request.fail(error));
+}
+
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+const maps = '/api/v1/namespaces/default/configmaps';
+const late = {
+  write: 'Timeout: request did not complete within requested timeout - context deadline exceeded',
+  request: 'Timeout: request did not complete within the allotted timeout',
+};
+
+test('a write has 34 s, however long its request may take', async () => {
+  const { request, received } = requestOf('POST', `${maps}?timeout=100s`);
+  clock.advance(1000);
+  received.deadline.beginWrite(clock.monotonic());
+  clock.advance(33_950);
+  await settle();
+  expect(sent).toEqual([]);
+  clock.advance(100);
+  await settle();
+  expect(sent).toEqual([[504, late.write]]);
+  expect(told).toEqual(['terminated', 'finished']);
+  expect(() => request.resume()).toThrow(late.write);
+});
+
+test('a read has the time of its request, and no more than the server gives', async () => {
+  requestOf('GET', `${maps}?timeout=1h`);
+  clock.advance(119_900);
+  expect(sent).toEqual([]);
+  clock.advance(200);
+  await settle();
+  expect(sent).toEqual([[504, late.request]]);
+});
+
+test('a watch has no end here', async () => {
+  const { received } = requestOf('GET', `${maps}?watch=true&timeout=1s`);
+  clock.advance(1e9);
+  await settle();
+  expect(sent).toEqual([]);
+  expect(received.deadline.dueMs).toBe(Number.POSITIVE_INFINITY);
+});
+
+test('what was answered is not answered again', async () => {
+  const { exchange } = requestOf('GET', `${maps}?timeout=1s`);
+  exchange.send({ status: 200, headers: {}, body: Buffer.from('{"message":"fine"}') });
+  clock.advance(10_000);
+  await settle();
+  expect(sent).toEqual([[200, 'fine']]);
+  expect(told).toEqual([]);
+});
+
+test('what fails as its time ends is told as that', async () => {
+  const { request } = requestOf('GET', `${maps}?timeout=1s`);
+  clock.advance(999);
+  await end(request, badRequest('the webhook was cut off'));
+  await settle();
+  expect(sent).toEqual([[504, late.request]]);
+  expect(told).toEqual(['request error', 'terminated', 'finished']);
+});
+
+test('what fails before is told as what it is', async () => {
+  const { request } = requestOf('GET', `${maps}?timeout=1s`);
+  clock.advance(900);
+  await end(request, badRequest('odd'));
+  clock.advance(10_000);
+  await settle();
+  expect(sent).toEqual([[400, 'odd']]);
+  expect(told).toEqual(['finished']);
+});
+
+test('how what went on has ended is counted once: soon, or as stuck after minutes', async () => {
+  const soon = requestOf('POST', `${maps}?timeout=1s`);
+  soon.received.deadline.beginWrite(clock.monotonic());
+  clock.advance(2000);
+  await settle();
+  await end(soon.request, new Error('unforeseen'));
+  expect(told.splice(0)).toEqual(['terminated', 'finished', 'write panic']);
+  const stuck = requestOf('GET', `${maps}?timeout=1s`);
+  clock.advance(1100);
+  await settle();
+  clock.advance(299_000);
+  expect(told.splice(0)).toEqual(['terminated', 'finished']);
+  clock.advance(2000);
+  expect(told.splice(0)).toEqual(['request pending']);
+  await stuck.request.finish(undefined);
+  clock.advance(1e6);
+  expect(told).toEqual([]);
+});
+
+describe('transition table', () => {
+  const phases: readonly RequestPhase[] = [
+    'arrived',
+    'received',
+    'authenticated',
+    'admitted',
+    'authorized',
+    'answered',
+    'timed-out',
+  ];
+  const events: readonly RequestEvent[] = [
+    'receive',
+    'authenticate',
+    'record',
+    'impersonate',
+    'admit',
+    'authorize',
+    'expire',
+    'finish',
+  ];
+  const path: Readonly<Record<RequestPhase, readonly RequestEvent[]>> = {
+    arrived: [],
+    received: ['receive'],
+    authenticated: ['receive', 'authenticate'],
+    admitted: ['receive', 'authenticate', 'admit'],
+    authorized: ['receive', 'authenticate', 'admit', 'authorize'],
+    answered: ['receive', 'authenticate', 'admit', 'authorize', 'finish'],
+    'timed-out': ['receive', 'authenticate', 'expire'],
+  };
+  const user = { name: 'ada', uid: '', groups: [], extra: {} };
+  const actingUser = { ...user, name: 'grace' };
+  const seat = { leave: () => {}, flowClass: undefined };
+  const info = parseRequest('GET', `${maps}/one`);
+
+  /** A request that has arrived, and each event as its gate would bring it about. */
+  async function gatedRequest() {
+    const { exchange, context } = requestOf('GET', `${maps}/one`);
+    const seen: string[] = [];
+    const note = (event: RequestEvent) => (state: RequestState) =>
+      void seen.push(`${event} ${state.phase}`);
+    const observer = Object.fromEntries(events.map((event) => [event, note(event)]));
+    const observers = new RequestObservers([observer]);
+    const permit = await createAuthorization({ authorizers: () => [alwaysAllow] }).authorize(
+      attributesOf(info, user, undefined),
+    );
+    const arrived = arrive(exchange, clock);
+    const request = new RequestLifecycle(arrived, { context, observers });
+    // A gate holds the state that it was given, whatever has happened since; at first that of another.
+    const other = new RequestLifecycle(arrived, { context, observers });
+    let received = other.receive(arrived, info);
+    let authenticated = other.authenticate(received, user);
+    let admitted = other.admit(authenticated, seat);
+    const cause: Readonly<Record<RequestEvent, () => unknown>> = {
+      receive: () => {
+        received = request.receive(arrived, info);
+      },
+      authenticate: () => {
+        authenticated = request.authenticate(received, user);
+      },
+      record: () => {
+        authenticated = request.record(authenticated, undefined);
+      },
+      impersonate: () => {
+        authenticated = request.impersonate(authenticated, actingUser);
+      },
+      admit: () => {
+        admitted = request.admit(authenticated, seat);
+      },
+      authorize: () => request.authorize(admitted, permit),
+      expire: () => request.expire(),
+      finish: () => request.finish(undefined),
+    };
+    return { request, cause, seen };
+  }
+
+  test('names every phase and every event', () => {
+    expect(Object.keys(transitions)).toEqual(phases);
+    for (const row of Object.values(transitions)) expect(Object.keys(row)).toEqual(events);
+  });
+
+  const pairs = phases.flatMap((phase) =>
+    events.map((event) => ({ phase, event, successor: transitions[phase][event] })),
+  );
+
+  test.each(pairs)('$phase, $event: $successor', async ({ phase, event, successor }) => {
+    const { request, cause, seen } = await gatedRequest();
+    for (const one of path[phase]) void cause[one]();
+    await settle();
+    expect(request.state.phase).toBe(phase);
+    seen.length = 0;
+    let error: unknown;
+    try {
+      await cause[event]();
+    } catch (thrown) {
+      error = thrown;
+    }
+    await settle();
+    if (successor === 'rejected') {
+      expect(request.state.phase).toBe(phase);
+      expect(seen).toEqual([]);
+      // A deadline that concerns nobody any more is no mistake.
+      if (event !== 'expire') expect(error).toBeInstanceOf(Error);
+      return;
+    }
+    expect(request.state.phase).toBe(successor);
+    const isLateRecord = phase === 'timed-out' && event === 'record';
+    expect(seen).toEqual(isLateRecord ? [] : [`${event} ${successor}`]);
+    if (isLateRecord) expect(String(error)).toContain(late.request);
+    else expect(error).toBeUndefined();
+  });
+
+  test('a state that another gate has advanced is refused', async () => {
+    const { request, received } = requestOf('GET', `${maps}/one`);
+    const first = request.authenticate(received, user);
+    const second = request.impersonate(first, actingUser);
+    expect(second).toMatchObject({ requester: user, user: actingUser });
+    expect(() => request.admit(first, seat)).toThrow('rejects the event admit');
+    expect(request.admit(second, seat)).toMatchObject({ requester: user, user: actingUser });
+  });
+
+  test('a record that is begun only after the timeout has its end', async () => {
+    const stages: string[] = [];
+    const sink = {
+      process: (recorded: readonly AuditEvent[]) => {
+        for (const { stage, responseStatus } of recorded) {
+          stages.push(`${stage} ${responseStatus?.code}`);
+        }
+        return true;
+      },
+      close: async () => {},
+    };
+    const gate = createAuditGate({
+      decide: () => ({ level: 'Metadata', omitStages: new Set(), omitManagedFields: false }),
+      sink,
+      metrics: createAuditMetrics(createMetricRegistry({ release: '1.32', hidden: 'hidden' })),
+      dialect: dialectOf('svc'),
+      clock,
+      logger: silentLogger,
+    });
+    const { request, received } = requestOf('GET', `${maps}/one`, gate);
+    const authenticated = request.authenticate(received, user);
+    const audit = await gate.open(authenticated);
+    clock.advance(120_100);
+    await settle();
+    expect(sent).toEqual([[504, late.request]]);
+    expect(() => request.record(authenticated, audit)).toThrow(late.request);
+    await end(request, new Error('unforeseen'));
+    expect(stages).toEqual(['RequestReceived undefined', 'ResponseComplete 504']);
+  });
+});

@@ -1,0 +1,204 @@
+import { type Deadlines, isLongRunning, type MaybePromise } from '@wheelhouse/machinery';
+import type { EndpointContext } from '../endpoints/call.ts';
+import type { AuditGate } from '../gates/audit/gate.ts';
+import { anonymousUser } from '../gates/authn/authentication.ts';
+import { NotPermitted } from '../gates/authz/authorization.ts';
+import { requestTimeMs } from '../request/query.ts';
+import {
+  type Answered,
+  flowOf,
+  type RequestEvent,
+  type StateAfter,
+  type TimedOut,
+} from '../request/request-state.ts';
+
+/** Events that end a request, whose observers may have to wait for a back end. */
+type EndEvent = 'expire' | 'finish';
+export type GateEvent = Exclude<RequestEvent, EndEvent>;
+
+/** What an observer does after an event, given the state that the event led to. */
+interface Callbacks {
+  readonly gates: { readonly [Event in GateEvent]: (state: StateAfter[Event]) => void };
+  readonly ends: { readonly [Event in EndEvent]: (state: StateAfter[Event]) => MaybePromise<void> };
+}
+
+/** Follows requests: each member is called after its event, with the state that the event led to. */
+export type RequestObserver = Partial<Callbacks['gates'] & Callbacks['ends']>;
+
+/** The observers of a server's requests in their order; an event calls only those that follow it. */
+export class RequestObservers {
+  readonly #gates: {
+    readonly [Event in GateEvent]: readonly Callbacks['gates'][Event][];
+  };
+  readonly #ends: { readonly [Event in EndEvent]: readonly Callbacks['ends'][Event][] };
+
+  constructor(observers: readonly RequestObserver[]) {
+    this.#gates = {
+      receive: observers.flatMap(({ receive }) => receive ?? []),
+      authenticate: observers.flatMap(({ authenticate }) => authenticate ?? []),
+      record: observers.flatMap(({ record }) => record ?? []),
+      impersonate: observers.flatMap(({ impersonate }) => impersonate ?? []),
+      admit: observers.flatMap(({ admit }) => admit ?? []),
+      authorize: observers.flatMap(({ authorize }) => authorize ?? []),
+    };
+    this.#ends = {
+      expire: observers.flatMap(({ expire }) => expire ?? []),
+      finish: observers.flatMap(({ finish }) => finish ?? []),
+    };
+  }
+
+  /** An error of an observer fails the request. */
+  passed<Event extends GateEvent>(event: Event, state: StateAfter[Event]): void {
+    const callbacks: readonly Callbacks['gates'][Event][] = this.#gates[event];
+    for (const callback of callbacks) callback(state);
+  }
+
+  /** Calls each observer when the one before it is done; returns a promise only where one takes time. */
+  ended<Event extends EndEvent>(
+    event: Event,
+    state: StateAfter[Event],
+    first = 0,
+  ): MaybePromise<void> {
+    const callbacks: readonly Callbacks['ends'][Event][] = this.#ends[event];
+    for (let index = first; index < callbacks.length; index++) {
+      const pending = callbacks[index]?.(state);
+      if (pending instanceof Promise) {
+        return pending.then(() => this.ended(event, state, index + 1));
+      }
+    }
+  }
+}
+
+/**
+ * All observers of a server's requests, in the order in which they are called.
+ * @param gate undefined where nothing is recorded
+ */
+export function createRequestObservers(
+  context: EndpointContext,
+  gate: AuditGate | undefined,
+): RequestObservers {
+  return new RequestObservers([
+    deadlineObserver(context),
+    attributionObserver,
+    ...(gate === undefined ? [] : [auditObserver(gate)]),
+    metricsObserver(context),
+    logObserver(context),
+  ]);
+}
+
+/** Gives an ordinary request its time; one that its client wrote badly is a 400. */
+function deadlineObserver({
+  deadlines,
+  limits,
+}: {
+  readonly deadlines: Deadlines;
+  readonly limits: { readonly requestTimeoutMs: number };
+}): RequestObserver {
+  return {
+    receive({ info, deadline, startMs }) {
+      if (isLongRunning(info)) return;
+      deadline.dueMs = startMs + requestTimeMs(info.query, limits.requestTimeoutMs);
+      deadlines.add(deadline);
+    },
+    admit({ seat, admittedMs, deadline }) {
+      if (seat.arrivalMs !== undefined) deadline.addOthersMs(admittedMs - seat.arrivalMs);
+    },
+  };
+}
+
+/** Charges time of the event loop and memory of the connection to the user who sent the request. */
+const attributionObserver: RequestObserver = {
+  authenticate({ exchange, requester }) {
+    exchange.resumed?.();
+    exchange.userName = requester.name;
+    if (requester.name === anonymousUser.name) return;
+    exchange.connection.memory?.belongTo(`user ${requester.name}`);
+  },
+  authorize({ exchange }) {
+    exchange.resumed?.();
+  },
+};
+
+/** Completes audit records (OPS-2). */
+function auditObserver(gate: AuditGate): RequestObserver {
+  const conclude = ({ last, failure }: Answered | TimedOut): MaybePromise<void> => {
+    if (last.phase === 'arrived') return;
+    if (last.phase === 'received') {
+      const { exchange, info, auditId } = last;
+      if (failure === undefined) return;
+      return gate.refused({ exchange, info, auditId, error: failure.status });
+    }
+    const { audit, exchange } = last;
+    if (audit === undefined) return;
+    if (last.phase === 'admitted' && failure?.error instanceof NotPermitted) {
+      audit.decided(failure.error.result);
+    }
+    return audit.over(exchange.answeredStatus);
+  };
+  return {
+    impersonate: ({ audit, user }) => audit?.actsAs(user),
+    authorize: ({ audit, permit }) => audit?.decided({ decision: 'allow', reason: permit.reason }),
+    expire: conclude,
+    finish(state) {
+      if (state.phase === 'answered') return conclude(state);
+      return state.lateAudit?.over(state.last.exchange.answeredStatus);
+    },
+  };
+}
+
+/** Counts requests when they have been answered, which is once (OPS-1). */
+function metricsObserver({ metrics, clock }: EndpointContext): RequestObserver {
+  const count = (state: Answered | TimedOut): void => {
+    const { last } = state;
+    if (last.phase === 'arrived') return;
+    const { exchange, info, startMs, deadline } = last;
+    metrics.passed(state);
+    const { othersMs } = deadline;
+    metrics.finished({ exchange, info, startMs, endMs: clock.monotonic(), othersMs });
+  };
+  return {
+    expire(state) {
+      const { last } = state;
+      if (last.phase !== 'arrived') metrics.terminated(last.exchange, last.info);
+      count(state);
+    },
+    finish(state) {
+      if (state.phase === 'answered') count(state);
+    },
+  };
+}
+
+/** `-v` from which each request is a line of the log, as in the reference. */
+const requestLogLevel = 3;
+
+/**
+ * Writes one line for a request whose answer is complete, or whose watch has begun. It names the
+ * path without its query and no header but the client's own name: nothing that could be a secret.
+ */
+function logObserver({ logger, clock }: EndpointContext): RequestObserver {
+  const log = (state: Answered | TimedOut): void => {
+    if (logger.verbosity < requestLogLevel) return;
+    const { exchange, auditId, startMs } = state.last;
+    const { method, url, httpVersion, remoteAddress, answeredStatus } = exchange;
+    const flow = flowOf(state);
+    logger.debug(requestLogLevel, 'request', {
+      auditId,
+      method,
+      path: url.split('?', 1)[0],
+      status: answeredStatus,
+      user: 'user' in state.last ? state.last.user.name : undefined,
+      flowSchema: flow?.flowSchema,
+      priorityLevel: flow?.priorityLevel,
+      userAgent: exchange.header('user-agent'),
+      remoteAddress,
+      httpVersion,
+      durationMs: Math.round((clock.monotonic() - startMs) * 1000) / 1000,
+    });
+  };
+  return {
+    expire: log,
+    finish(state) {
+      if (state.phase === 'answered') log(state);
+    },
+  };
+}

@@ -1,0 +1,228 @@
+import { type JsonObject, strictEnvironmentName } from '@wheelhouse/machinery';
+import { dryRunOf } from '../../apply/writes.ts';
+import type { Command } from '../../command.ts';
+import { CliError } from '../../io.ts';
+import { listAt, nameOf, objectAt, textAt } from '../../objects.ts';
+import { targetPath } from '../../selection.ts';
+import type { Session } from '../../session.ts';
+import { listEnvironment } from '../../set/env-list.ts';
+import { changeContainers, withPodSpec } from '../../set/pod-spec.ts';
+import { checkSetFlags, setEach, setFlags, settableObjects } from '../../set/set-objects.ts';
+
+export const envCommand: Command = {
+  name: 'env',
+  completes: 'objects',
+  summary: 'Update environment variables on a pod template',
+  usage: 'RESOURCE/NAME KEY_1=VAL_1 ... KEY_N- ... [-]',
+  flags: [
+    ...setFlags,
+    { name: 'containers', short: 'c', type: 'text', help: 'Names of containers; * is any text' },
+    { name: 'from', type: 'text', help: 'A config map or secret to take variables from' },
+    { name: 'prefix', type: 'text', help: 'Prepended to the names of variables' },
+    { name: 'env', short: 'e', type: 'list', help: 'KEY=VALUE' },
+    { name: 'keys', type: 'list', help: 'Only these keys of --from' },
+    { name: 'list', type: 'boolean', help: 'Show the variables, with the changes' },
+    { name: 'resolve', type: 'boolean', help: 'Show the values that variables refer to' },
+    { name: 'overwrite', type: 'boolean', help: 'Allow to change variables (default)' },
+  ],
+  async run(session, args) {
+    const { words, specs } = splitArguments(args);
+    checkFlags(session, words);
+    const changes = await changesOf(session, [...session.flags.list('env'), ...specs]);
+    const selector = session.flags.text('containers') ?? '*';
+    if (session.flags.boolean('list')) {
+      const { objects, failures } = await settableObjects(session, words);
+      if (failures.length > 0) throw failures[0];
+      for (const one of objects) {
+        await withPodSpec(one, async (spec) => {
+          const after = changed(session, { spec, changes, selector, object: one.object });
+          await listEnvironment(session, { spec: after, selector, object: one.object });
+          return after;
+        });
+      }
+      return 0;
+    }
+    return setEach(session, words, {
+      done: 'env updated',
+      doing: 'failed to patch env update to pod template:',
+      change: (one) =>
+        withPodSpec(one, (spec) =>
+          changed(session, { spec, changes, selector, object: one.object }),
+        ),
+    });
+  },
+};
+
+interface Changes {
+  readonly set: ReadonlyMap<string, JsonObject>;
+  readonly remove: ReadonlySet<string>;
+}
+
+function splitArguments(args: readonly string[]): {
+  readonly words: readonly string[];
+  readonly specs: readonly string[];
+} {
+  const isSpec = (arg: string) => arg.indexOf('=') > 0 || arg.endsWith('-');
+  const from = args.findIndex(isSpec);
+  if (from < 0) return { words: args, specs: [] };
+  const specs = args.slice(from);
+  if (!specs.every(isSpec)) {
+    throw new CliError(
+      `all resources must be specified before environment changes: ${args.join(' ')}`,
+    );
+  }
+  return { words: args.slice(0, from), specs };
+}
+
+function checkFlags(session: Session, words: readonly string[]): void {
+  const { flags } = session;
+  checkSetFlags(session, dryRunOf(session));
+  const problem = [
+    flags.list('filename').length === 0 &&
+      words.length === 0 &&
+      'one or more resources must be specified as <resource> <name> or <resource>/<name>',
+    flags.boolean('list') &&
+      (flags.text('output') ?? '') !== '' &&
+      '--list and --output may not be specified together',
+    flags.has('keys') &&
+      !flags.has('from') &&
+      'when specifying --keys, a configmap or secret must be provided with --from',
+  ].find((one) => one !== false);
+  if (problem !== undefined) throw new CliError(problem);
+}
+
+/** Reads the changes of the command line, of standard input (`-`), and of `--from`. */
+async function changesOf(session: Session, specs: readonly string[]): Promise<Changes> {
+  const variables: JsonObject[] = [];
+  const remove = new Set<string>();
+  const named = new Set<string>();
+  for (const spec of specs) {
+    const equals = spec.indexOf('=');
+    if (spec === '-') {
+      for (const one of variablesOf(await session.io.stdin())) variables.push(one);
+    } else if (equals >= 0) {
+      const name = spec.slice(0, equals);
+      const faults = strictEnvironmentName(name);
+      if (faults.length > 0) {
+        throw new CliError(`${JSON.stringify(name)} is not a valid key name: ${faults.join(';')}`);
+      }
+      named.add(name);
+      variables.push({ name, value: spec.slice(equals + 1) });
+    } else if (spec.endsWith('-')) {
+      remove.add(spec.slice(0, -1));
+    } else {
+      throw new CliError(`unknown environment variable: ${spec}`);
+    }
+  }
+  if ([...remove].some((name) => named.has(name))) {
+    throw new CliError(
+      'can not both modify and remove the same environment variable in the same command',
+    );
+  }
+  for (const one of await variablesFrom(session)) variables.push(one);
+  const prefix = session.flags.text('prefix') ?? '';
+  const set = new Map<string, JsonObject>();
+  for (const variable of variables) {
+    const name = `${prefix}${textAt(variable, 'name')}`;
+    if (!set.has(name)) set.set(name, { ...variable, name });
+  }
+  return { set, remove };
+}
+
+/** The variables of a text of `KEY=VALUE` lines; `#` begins a comment. */
+function variablesOf(text: string): JsonObject[] {
+  return text.split(/\r?\n/).flatMap((line) => {
+    const [code = ''] = line.split('#');
+    const equals = code.indexOf('=');
+    return equals < 0 ? [] : [{ name: code.slice(0, equals), value: code.slice(equals + 1) }];
+  });
+}
+
+/** Variables that refer to the keys of the config map or secret of `--from`. */
+async function variablesFrom(session: Session): Promise<JsonObject[]> {
+  const from = session.flags.text('from') ?? '';
+  if (from === '') return [];
+  const keys = new Set(session.flags.list('keys').flatMap((one) => one.split(',')));
+  const variables: JsonObject[] = [];
+  const source = await sourceOf(session, from);
+  const type = sourceTypes[String(source['kind'])];
+  if (type === undefined || source['apiVersion'] !== 'v1') {
+    throw new CliError('unsupported resource specified in --from');
+  }
+  for (const key of Object.keys(objectAt(source, 'data')).sort()) {
+    if (keys.size > 0 && !keys.has(key)) continue;
+    const reference = { key, name: nameOf(source) };
+    variables.push({ name: variableName(session, key), valueFrom: { [type]: reference } });
+  }
+  return variables;
+}
+
+/** The object that `TYPE/NAME` names. */
+async function sourceOf(session: Session, from: string): Promise<JsonObject> {
+  const slash = from.indexOf('/');
+  if (slash < 0) throw new CliError('resource(s) were provided, but no name was specified');
+  const resource = await session.resource(from.slice(0, slash));
+  const namespace = resource.namespaced ? session.namespace : '';
+  return session.client.get(targetPath({ resource, namespace, name: from.slice(slash + 1) }));
+}
+
+const sourceTypes: Readonly<Record<string, string | undefined>> = {
+  ConfigMap: 'configMapKeyRef',
+  Secret: 'secretKeyRef',
+};
+
+function variableName(session: Session, key: string): string {
+  const name = key.replace(/[^a-zA-Z0-9_]/g, '_').toUpperCase();
+  if (name !== key) session.io.err(`Warning: key ${key} transferred to ${name}\n`);
+  return name;
+}
+
+interface Subject {
+  readonly spec: JsonObject;
+  readonly changes: Changes;
+  readonly selector: string;
+  readonly object: JsonObject;
+}
+
+function changed(session: Session, { spec, changes, selector, object }: Subject): JsonObject {
+  const overwrites = session.flags.boolean('overwrite', true);
+  const { spec: after, found } = changeContainers(spec, selector, (container) => {
+    const current = listAt(container, 'env');
+    if (!overwrites) checkOverwriting(current, changes);
+    const env = updated(current, changes);
+    const { env: _, ...rest } = container;
+    return env.length === 0 ? rest : { ...rest, env };
+  });
+  if (!found) {
+    const label = `${textAt(object, 'kind')}/${nameOf(object)}`;
+    session.io.err(
+      `Warning: ${label} does not have any containers matching ${JSON.stringify(selector)}\n`,
+    );
+  }
+  return after;
+}
+
+function checkOverwriting(current: readonly JsonObject[], { set }: Changes): void {
+  for (const [name, variable] of set) {
+    const before = current.find((one) => one['name'] === name);
+    const value = textAt(before, 'value');
+    if (before !== undefined && value !== textAt(variable, 'value')) {
+      throw new CliError(`'${name}' already has a value (${value}), and --overwrite is false`);
+    }
+  }
+}
+
+/** A list of variables with the changes, in the order in which they were, the new ones behind. */
+function updated(current: readonly JsonObject[], { set, remove }: Changes): JsonObject[] {
+  const done = new Set(remove);
+  const result: JsonObject[] = [];
+  for (const variable of current) {
+    const name = textAt(variable, 'name');
+    if (done.has(name)) continue;
+    const newer = set.get(name);
+    if (newer !== undefined) done.add(name);
+    result.push(newer ?? variable);
+  }
+  for (const [name, variable] of set) if (!done.has(name)) result.push(variable);
+  return result;
+}
