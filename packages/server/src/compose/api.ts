@@ -22,8 +22,8 @@ import { WatchCounts } from '../gates/flowcontrol/watch-counts.ts';
 import { type CachePool, createCachePool } from '../registry/cache-pool.ts';
 import { createComputedCache } from '../registry/computed-cache.ts';
 import { viewStore } from '../registry/conversion/view-store.ts';
-import { createDecodedObjects } from '../registry/decoded-objects.ts';
-import { indexOf, reshapeStored } from '../registry/object-codec.ts';
+import { createFieldManager } from '../registry/field-managers.ts';
+import { createDecodedObjects, indexOf, reshapeStored } from '../registry/object-codec.ts';
 import { groupResourceOf, type Registry } from '../registry/registry.ts';
 import { Turns } from '../registry/turns.ts';
 import { attributesOf } from '../request/attributes.ts';
@@ -44,7 +44,6 @@ import {
 } from './authorization/authorization-slot.ts';
 import { controllerSelection } from './controllers/controller-selection.ts';
 import { countingWatches } from './controllers/counting-watches.ts';
-import { createFieldManager } from './controllers/field-manager.ts';
 import { createConversions } from './conversion.ts';
 import type { ServerConfig } from './flags/config.ts';
 import { defaultGates } from './flags/feature-gates.ts';

@@ -10,7 +10,7 @@ import { type Store, StoreError } from '@wheelhouse/store';
 import { unservedBy } from '../watchcache/store-errors.ts';
 import type { CachePool } from './cache-pool.ts';
 import type { AdmissionPort, FieldManagerPort } from './contract.ts';
-import type { DecodedObjects } from './decoded-objects.ts';
+import type { DecodedObjects } from './object-codec.ts';
 import type { Turns } from './turns.ts';
 
 /** What the verbs of the generic registry work with; made once by `server/`. */

@@ -1,3 +1,4 @@
+import { jsonText } from '@wheelhouse/codec';
 import {
   asApiObject,
   type CatalogueSnapshot,
@@ -16,11 +17,14 @@ import {
   type Dialect,
   type JsonObject,
   type Logger,
+  type MaybePromise,
+  StatusError,
 } from '@wheelhouse/machinery';
 import { DecodeError, decodeTyped } from '@wheelhouse/schema';
 import {
   applyPatch,
   applySteps,
+  ConversionWanted,
   describeKind,
   type FieldFilter,
   type LastApplied,
@@ -29,8 +33,8 @@ import {
   setOfFields,
   type TrackedKind,
 } from '@wheelhouse/structured-merge';
-import type { FieldManagerPort, Target } from '../../registry/contract.ts';
-import { AskedConversions } from '../../registry/conversion/asked.ts';
+import type { FieldManagerPort, Target } from './contract.ts';
+import { objectAs } from './conversion/views.ts';
 
 /** Tracks who owns which field of any kind in the catalogue (MF-2), over the pure engine. */
 export function createFieldManager(options: {
@@ -39,25 +43,25 @@ export function createFieldManager(options: {
   readonly snapshot: () => CatalogueSnapshot;
 }): FieldManagerPort {
   const { logger } = options;
-  const asked = new AskedConversions();
-  const tracked = trackedKinds(options, asked);
+  const webhook = new WebhookConversions();
+  const tracked = trackedKinds(options, webhook);
   return {
     recordUpdate(update) {
       const { target } = update;
-      const tell = (error: Error | undefined) => {
+      const report = (error: Error | undefined) => {
         if (error === undefined) return;
         const { resource } = target.def;
         logger.warn('fields could not be tracked', { resource, error: error.message });
       };
-      const error = asked.areNeeded(target)
-        ? asked.during(target, () => recordUpdate(tracked(target), update))
+      const error = webhook.areNeeded(target)
+        ? webhook.during(target, () => recordUpdate(tracked(target), update))
         : atPace(recordSteps(tracked(target), update), update.pace);
-      return error instanceof Promise ? error.then(tell) : tell(error);
+      return error instanceof Promise ? error.then(report) : report(error);
     },
     applyPatch(apply) {
       const { target } = apply;
-      return asked.areNeeded(target)
-        ? asked.during(target, () => applyPatch(tracked(target), apply))
+      return webhook.areNeeded(target)
+        ? webhook.during(target, () => applyPatch(tracked(target), apply))
         : atPace(applySteps(tracked(target), apply), apply.pace);
     },
   };
@@ -66,22 +70,22 @@ export function createFieldManager(options: {
 /** One value per version and sub-resource of an entry: the engine keeps what it compiles by it. */
 function trackedKinds(
   { dialect, snapshot }: { readonly dialect: Dialect; readonly snapshot: () => CatalogueSnapshot },
-  asked: AskedConversions,
+  webhook: WebhookConversions,
 ): (target: Target) => TrackedKind {
-  const known = new WeakMap<VersionDef, Map<string, TrackedKind>>();
+  const kinds = new WeakMap<VersionDef, Map<string, TrackedKind>>();
   const { tool } = dialect;
   const annotation = dialect.label('last-applied-configuration', tool);
   const lastApplied = { annotation, manager: tool };
   return (target) => {
     const { version, subresource } = target;
-    let bySubresource = known.get(version);
+    let bySubresource = kinds.get(version);
     if (bySubresource === undefined) {
       bySubresource = new Map();
-      known.set(version, bySubresource);
+      kinds.set(version, bySubresource);
     }
     let kind = bySubresource.get(subresource);
     if (kind === undefined) {
-      kind = trackedKind(target, { lastApplied, snapshot, asked });
+      kind = trackedKind(target, { lastApplied, snapshot, webhook });
       bySubresource.set(subresource, kind);
     }
     return kind;
@@ -93,7 +97,7 @@ function trackedKind(
   options: {
     readonly lastApplied: LastApplied;
     readonly snapshot: () => CatalogueSnapshot;
-    readonly asked: AskedConversions;
+    readonly webhook: WebhookConversions;
   },
 ): TrackedKind {
   const { def, version, subresource } = target;
@@ -108,8 +112,10 @@ function trackedKind(
       const from = formOf(String(object.apiVersion));
       const to = formOf(apiVersion);
       if (from === undefined || to === undefined) return undefined;
-      const { asked } = options;
-      return asked.areNeeded(target) ? asked.of(object, apiVersion) : convert(object, { from, to });
+      const { webhook } = options;
+      return webhook.areNeeded(target)
+        ? webhook.of(object, apiVersion)
+        : convert(object, { from, to });
     },
     lastApplied: options.lastApplied,
     ...resetFilter(def, { subresource, version: version.version }),
@@ -187,4 +193,75 @@ function resetFilter(
   if (def.behavior.ownership.resetsIn === 'every version') return { filterFor: () => filter };
   const own = apiVersionOf({ group: def.group, version });
   return { filterFor: (apiVersion) => (apiVersion === own ? filter : undefined) };
+}
+
+/** Conversions of one write, beyond which it is given up: a few for each version that owns fields. */
+const conversionsMax = 200;
+
+/**
+ * Lets a function that cannot wait work with conversions that take a webhook (CRD-4): it is run until
+ * it wants one that is not known, which is then asked for, and run again, with the same outcome up to
+ * there.
+ */
+class WebhookConversions {
+  /** Those of the run under way. */
+  #conversions: Conversions | undefined;
+
+  /** Whether objects of a target's kind are converted this way. */
+  areNeeded({ def }: Target): boolean {
+    return def.behavior.converter !== undefined;
+  }
+
+  /** An object in another version; to be called within `during` alone. */
+  of(object: JsonObject, apiVersion: string): JsonObject {
+    const found = this.#conversions?.get(keyOf(object, apiVersion));
+    if (found === undefined) throw new ConversionWanted(object, apiVersion);
+    if (found instanceof StatusError) throw found;
+    return cloneJson(found);
+  }
+
+  /** Runs `work` until it has all conversions it wants: at once, where it wants none. */
+  during<T>({ def }: Target, work: () => T): MaybePromise<T> {
+    const conversions: Conversions = new Map();
+    const first = this.#run(conversions, work);
+    return 'wanted' in first ? this.#goOn({ def, conversions, work }, first.wanted) : first.made;
+  }
+
+  async #goOn<T>(
+    { def, conversions, work }: { def: ResourceDef; conversions: Conversions; work: () => T },
+    first: ConversionWanted,
+  ): Promise<T> {
+    let wanted = first;
+    for (let calls = 0; calls < conversionsMax; calls += 1) {
+      const { object, apiVersion } = wanted;
+      const made = objectAs(def, apiVersion, object as ApiObject).catch(failure);
+      conversions.set(keyOf(object, apiVersion), await made);
+      const outcome = this.#run(conversions, work);
+      if ('made' in outcome) return outcome.made;
+      wanted = outcome.wanted;
+    }
+    throw wanted;
+  }
+
+  #run<T>(conversions: Conversions, work: () => T): { made: T } | { wanted: ConversionWanted } {
+    this.#conversions = conversions;
+    try {
+      return { made: work() };
+    } catch (error) {
+      if (error instanceof ConversionWanted) return { wanted: error };
+      throw error;
+    } finally {
+      this.#conversions = undefined;
+    }
+  }
+}
+
+/** Conversions by version and text; a failed one is thrown where it is wanted. */
+type Conversions = Map<string, JsonObject | StatusError>;
+
+const keyOf = (object: JsonObject, apiVersion: string) => `${apiVersion} ${jsonText(object)}`;
+
+function failure(error: unknown): StatusError {
+  if (error instanceof StatusError) return error;
+  throw error;
 }

@@ -1,8 +1,7 @@
 import type { ApiObject } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
 import { makeEntry } from '../watchcache/entry.ts';
-import { createDecodedObjects } from './decoded-objects.ts';
-import { encodeStored, indexOf } from './object-codec.ts';
+import { createDecodedObjects, encodeStored, indexOf } from './object-codec.ts';
 
 const storage = { prefix: '/registry/things/', apiVersion: 'v1', kind: 'Thing' };
 
