@@ -11,7 +11,7 @@ export default defineConfig({
     pool: 'forks',
     // Files share their process's modules: loading the server anew for each was a quarter of the work.
     isolate: false,
-    poolOptions: { forks: { maxForks: 2 } },
+    poolOptions: { forks: { minForks: 3, maxForks: 3 } },
     testTimeout: 30_000,
     hookTimeout: 30_000,
     teardownTimeout: 5_000,

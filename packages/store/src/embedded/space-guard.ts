@@ -38,6 +38,8 @@ export class SpaceGuard {
   #lowWaterBytes = 0;
   #lookedAtMs = Number.NEGATIVE_INFINITY;
   #isOverQuota = false;
+  /** The reserve's failure after the last look. */
+  #judgedFailure: StoreError | undefined;
 
   constructor(options: {
     readonly directory: string;
@@ -96,7 +98,10 @@ export class SpaceGuard {
       const age = this.#clock.monotonic() - this.#lookedAtMs;
       this.#freeBytes = bavail * bsize;
       this.#lowWaterBytes = Math.min(lowWaterBytesMax, blocks * bsize * lowWaterPart);
-      if (this.#isReserveShort && (hasMore || age >= lookMs)) await this.#reserve.refill();
+      // Space may have come since a failure that no look has seen, without more than at the last look.
+      const isNew = this.#reserve.failure !== this.#judgedFailure;
+      if (this.#isReserveShort && (hasMore || isNew || age >= lookMs)) await this.#reserve.refill();
+      this.#judgedFailure = this.#reserve.failure;
     } catch {
       // A host that cannot say how much is free refuses the write itself when nothing is.
       this.#freeBytes = Number.POSITIVE_INFINITY;

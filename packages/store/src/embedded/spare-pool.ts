@@ -118,8 +118,13 @@ export class SparePool {
     this.#spares.push({ ...file, path });
   }
 
-  /** Fills the reserve now, if it is not full. Never rejects. */
-  refill(): Promise<void> {
+  /** Fills the reserve with the space that is free now, if it is not full. Never rejects. */
+  async refill(): Promise<void> {
+    if (this.#filling !== undefined) {
+      await this.#filling;
+      // That attempt began earlier, and may have failed for want of space that is free by now.
+      if (this.failure === undefined) return;
+    }
     this.#filling ??= this.#fill().finally(() => {
       this.#filling = undefined;
     });
