@@ -91,7 +91,37 @@ describe('how long tokens are good', () => {
     ['--service-account-max-token-expiration=long', '"long" is not a duration'],
     [
       '--service-account-signing-endpoint=/run/signer.sock',
-      '--service-account-signing-endpoint=/run/signer.sock: this server signs tokens itself',
+      'setting `--service-account-signing-endpoint` requires enabling ExternalServiceAccountTokenSigner feature gate',
     ],
   ])('AUTHN-6: %s stops the start', (flag, message) => refuses(message, flag));
+
+  test.each([
+    [
+      '/run/a.sock',
+      '--service-account-signing-key-file=sa.key',
+      "can't set `--service-account-signing-key-file` and/or `--service-account-key-file` with `--service-account-signing-endpoint` (They are mutually exclusive)",
+    ],
+    [
+      '/run/a.sock',
+      '--service-account-key-file=sa.key',
+      "can't set `--service-account-signing-key-file` and/or `--service-account-key-file` with `--service-account-signing-endpoint` (They are mutually exclusive)",
+    ],
+    [
+      '/run/a.sock',
+      '--service-account-max-token-expiration=2h',
+      'service-account-max-token-expiration and service-account-signing-endpoint are mutually exclusive and cannot be set at the same time',
+    ],
+    [
+      'run/a.sock',
+      '--service-account-lookup=true',
+      'invalid value "run/a.sock" passed for `--service-account-signing-endpoint`, should be a valid location on the filesystem or must be prefixed with @ to name UDS in abstract namespace',
+    ],
+  ])('AUTHN-6: a signer at %s with %s stops the start', (endpoint, flag, message) =>
+    refuses(
+      message,
+      '--feature-gates=ExternalServiceAccountTokenSigner=true',
+      `--service-account-signing-endpoint=${endpoint}`,
+      flag,
+    ),
+  );
 });

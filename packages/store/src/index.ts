@@ -34,7 +34,22 @@ export type { Observed } from './encryption/transformer.ts';
 export { addressOf } from './etcd/address.ts';
 export { EtcdClaims } from './etcd/claims.ts';
 export { startEtcdCompactor } from './etcd/compaction.ts';
+export { CallError } from './etcd/errors.ts';
 export { type EtcdStore, openEtcdStore } from './etcd/etcd-store.ts';
+export { GrpcChannel } from './etcd/grpc-channel.ts';
+export {
+  boolean,
+  bytes,
+  integer,
+  type MessageForm,
+  many,
+  message,
+  nested,
+  one,
+  text,
+} from './etcd/message.ts';
+export type { Method } from './etcd/protocol.ts';
+export { callUnary } from './etcd/unary-call.ts';
 export { loadBackupWriter, loadEmbeddedStore, loadMemoryStore } from './lazy.ts';
 export { mappedStore } from './mapped-store.ts';
 export {

@@ -16,6 +16,7 @@ import type { QueueMeters } from '../controllers/queue-metrics.ts';
 import type { EndpointContext } from '../endpoints/call.ts';
 import { bundleProblems } from '../gates/authn/certificate.ts';
 import type { Authenticator } from '../gates/authn/contract.ts';
+import type { ExternalSigner } from '../gates/authn/external-signer.ts';
 import type { SigningKey } from '../gates/authn/service-account-token.ts';
 import type { EscalationPort } from '../gates/authz/rbac/escalation-check.ts';
 import { WatchCounts } from '../gates/flowcontrol/watch-counts.ts';
@@ -104,6 +105,8 @@ export interface ApiOptions {
   readonly claims?: NumberClaims | undefined;
   /** Signs service account tokens; read or made as the configuration says when absent. */
   readonly signingKey?: SigningKey | undefined;
+  /** The process that signs service account tokens in place of a key. */
+  readonly signer?: ExternalSigner | undefined;
 }
 
 export function createApi(options: ApiOptions): Api {
@@ -113,7 +116,7 @@ export function createApi(options: ApiOptions): Api {
   const queues = metrics.queues();
   const authorization = createAuthorizationSlot(selectorsOf(config));
   const quotaLedger = new QuotaLedger(config.clock, options.reservations);
-  const { isStale, signingKey } = options;
+  const { isStale, signingKey, signer } = options;
   const wired = {
     config,
     dialect,
@@ -124,6 +127,7 @@ export function createApi(options: ApiOptions): Api {
     metrics,
     isStale,
     signingKey,
+    signer,
   };
   const registry = createRegistry({ ...wired, escalation: authorization });
   const customKinds = followDefinitions({ ...wired, registry, claims: options.claims, queues });
@@ -170,6 +174,7 @@ export function createApi(options: ApiOptions): Api {
     async close() {
       await aggregation.close();
       await customKinds.close();
+      signer?.close();
       registry.caches.close();
     },
   };

@@ -209,7 +209,11 @@ async function openApi(config: ServerConfig, dialect: Dialect) {
   const metrics = createMetrics({ config, kinds, allowedLabels });
   countIssued = certificateMetrics(metrics.registry, dialect.labelDomain);
   const healthMetrics = createHealthMetrics(config.clock);
-  const opened = await openStore(config, kinds);
+  const signer = await openSigner(config, metrics.registry);
+  const opened = await openStore(config, kinds).catch((error: unknown) => {
+    signer?.close();
+    throw error;
+  });
   const sealed = await sealedStore(opened, { config, kinds, registry: metrics.registry });
   const storage = await encodedObjects(sealed, { config, kinds });
   const { store, shared, isStale } = storage;
@@ -227,6 +231,7 @@ async function openApi(config: ServerConfig, dialect: Dialect) {
     reservations: shared?.reservations,
     claims: shared?.claims,
     isStale,
+    signer,
   });
   config.embedding?.onCatalogue?.(api.catalogue);
   services.readFrom(api, { claims: shared?.claims, meter: createNumberMeter(metrics.registry) });
@@ -238,6 +243,16 @@ async function openApi(config: ServerConfig, dialect: Dialect) {
   const limitBytes = config.limits.memoryBytes ?? 0;
   const memory = createServerMemory({ limitBytes, clock, logger, registry, lookAt });
   return { storage, health, metrics, api, memory, services };
+}
+
+/** Connects to the process that signs tokens, where one does. */
+async function openSigner(config: ServerConfig, registry: MetricRegistry) {
+  if (config.serviceAccounts?.signingEndpoint === undefined) return undefined;
+  const { openExternalSigner } = await import('./authentication/external-signing.ts');
+  return openExternalSigner(
+    { ...config, endpoint: config.serviceAccounts.signingEndpoint },
+    registry,
+  );
 }
 
 /** Loaded only when it is asked for. */

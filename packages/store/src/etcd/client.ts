@@ -165,6 +165,9 @@ export class EtcdClient {
   }
 }
 
+/** A member that has lost the others must say so, rather than keep us waiting. */
+const metadata = { hasleader: 'true' };
+
 function memberOf(
   server: string,
   of: { readonly connection: EtcdConnection; readonly clock: Clock },
@@ -180,7 +183,7 @@ function memberOf(
     checkServerIdentity: verdict((_name, shown) => checkServerIdentity(host, shown)),
   };
   const origin = `${secure ? 'https' : 'http'}://${address}`;
-  return new GrpcChannel({ origin, tls, identity, clock });
+  return new GrpcChannel({ origin, metadata, tls, identity, clock });
 }
 
 /** Throws when it cannot be read. */

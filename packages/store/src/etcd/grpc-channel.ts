@@ -5,6 +5,7 @@ import {
   constants,
   type IncomingHttpHeaders,
 } from 'node:http2';
+import { connect as connectSocket } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
 import { type Clock, ignoreErrors, listen, type Timer } from '@wheelhouse/machinery';
 import { CallError, notConnected, statusCode } from './errors.ts';
@@ -21,10 +22,14 @@ const windowBytes = { call: 4 * 2 ** 20, connection: 16 * 2 ** 20 };
 const sessionMegabytesMax = 2 ** 20;
 
 export interface ChannelOptions {
-  /** `https://10.0.0.1:2379` */
+  /** `https://10.0.0.1:2379`; of a socket, `http://` and the authority that it is asked for. */
   readonly origin: string;
+  /** The path of a Unix socket to connect to in place of the origin. */
+  readonly socketPath?: string | undefined;
+  /** Headers that every call carries. */
+  readonly metadata?: Readonly<Record<string, string>> | undefined;
   /** Of https. */
-  readonly tls: ConnectionOptions;
+  readonly tls?: ConnectionOptions | undefined;
   /** The client's certificate, asked for each connection; what it throws fails the connection. */
   readonly identity?: (() => ClientIdentity) | undefined;
   readonly clock: Clock;
@@ -52,8 +57,8 @@ export interface Call {
 /**
  * Calls of gRPC to one server over one HTTP/2 connection, which is made when it is first needed,
  * and again when it was lost. A call fails as CallError: as not connected when it has certainly not
- * been sent. Written for etcd's part of gRPC alone: no compression, no retries, no balancing, which
- * take as long in the usual library as the HTTP/2 beneath it.
+ * been sent. Only what etcd and token signers need of gRPC: no compression, no retries, no balancing,
+ * which take as long in the usual library as the HTTP/2 beneath it.
  */
 export class GrpcChannel {
   readonly #options: ChannelOptions;
@@ -81,10 +86,11 @@ export class GrpcChannel {
     const call = new ChannelCall(handlers, () => this.#calls.delete(call));
     this.#calls.add(call);
     const session = this.#session;
-    if (session !== undefined && isUsable(session)) call.begin(session, path, request);
+    const sent = { ...request, path, metadata: this.#options.metadata };
+    if (session !== undefined && isUsable(session)) call.begin(session, sent);
     else {
       this.#connected().then(
-        (made) => call.begin(made, path, request),
+        (made) => call.begin(made, sent),
         (error: unknown) => call.end(notConnected(error)),
       );
     }
@@ -131,11 +137,12 @@ export class GrpcChannel {
 
   /** Resolves once the server has spoken: who accepts a connection need not be there. */
   #connect(): Promise<ClientHttp2Session> {
-    const { origin, tls, identity, clock } = this.#options;
+    const { origin, socketPath, tls, identity, clock } = this.#options;
     return new Promise((resolve, reject) => {
       const shown = identity?.();
       const session = connect(origin, {
         ...tls,
+        ...(socketPath === undefined ? {} : { createConnection: () => connectSocket(socketPath) }),
         ...(shown === undefined ? {} : { cert: shown.certificate, key: shown.key }),
         settings: { enablePush: false, initialWindowSize: windowBytes.call },
         maxSessionMemory: sessionMegabytesMax,
@@ -201,8 +208,6 @@ const fixedHead = {
   ':method': 'POST',
   'content-type': 'application/grpc',
   te: 'trailers',
-  // A member that has lost the others must say so, rather than keep us waiting.
-  hasleader: 'true',
 } as const;
 
 class ChannelCall implements Call {
@@ -220,13 +225,17 @@ class ChannelCall implements Call {
 
   begin(
     session: ClientHttp2Session,
-    path: string,
-    request: { readonly message: Buffer; readonly more: 'none' | 'open' },
+    request: {
+      readonly path: string;
+      readonly metadata: ChannelOptions['metadata'];
+      readonly message: Buffer;
+      readonly more: 'none' | 'open';
+    },
   ): void {
     if (this.#isOver) return;
     let stream: ClientHttp2Stream;
     try {
-      stream = session.request({ ...fixedHead, ':path': path });
+      stream = session.request({ ...fixedHead, ...request.metadata, ':path': request.path });
     } catch (error) {
       this.end(notConnected(error));
       return;

@@ -1,5 +1,5 @@
 import type { PlainAnswer } from '../../endpoints/call.ts';
-import type { TokenKey } from '../../gates/authn/service-account-token.ts';
+import type { TokenKey, TokenKeys } from '../../gates/authn/service-account-token.ts';
 
 /** Where clients find out how to verify service account tokens. */
 export const issuerDiscoveryPaths = {
@@ -16,7 +16,7 @@ export function createIssuerDiscovery(options: {
   readonly issuer: string;
   /** Where the keys are said to be. */
   readonly jwksUri: () => string;
-  readonly keys: readonly TokenKey[];
+  readonly keys: TokenKeys;
 }): { answer(path: string): PlainAnswer | undefined; readonly paths: readonly string[] } {
   const { issuer, jwksUri, keys } = options;
   const paths = isHttpsUrl(issuer) ? Object.values(issuerDiscoveryPaths) : [];
@@ -24,9 +24,17 @@ export function createIssuerDiscovery(options: {
     paths,
     answer(path) {
       if (!paths.some((one) => one === path)) return undefined;
+      const published = keys.current().filter((key) => key.published !== 'never');
+      const maxAgeSeconds = keys.maxAgeSeconds?.() ?? staticAgeSeconds;
       return path === issuerDiscoveryPaths.keys
-        ? answerOf('application/jwk-set+json', { keys: publicKeys(keys) })
-        : answerOf('application/json', description({ issuer, jwksUri: jwksUri(), keys }));
+        ? answerOf(
+            { keys: publicKeys(published) },
+            { type: 'application/jwk-set+json', maxAgeSeconds },
+          )
+        : answerOf(description({ issuer, jwksUri: jwksUri(), keys: published }), {
+            type: 'application/json',
+            maxAgeSeconds,
+          });
     },
   };
 }
@@ -37,8 +45,14 @@ export function isHttpsUrl(text: string): boolean {
   return url?.protocol === 'https:' && url.search === '' && url.hash === '';
 }
 
-function answerOf(type: string, value: object): PlainAnswer {
-  const headers = { 'content-type': type, 'cache-control': 'public, max-age=3600' };
+/** How long keys may be kept that never change while the server runs. */
+const staticAgeSeconds = 3600;
+
+function answerOf(
+  value: object,
+  { type, maxAgeSeconds }: { readonly type: string; readonly maxAgeSeconds: number },
+): PlainAnswer {
+  const headers = { 'content-type': type, 'cache-control': `public, max-age=${maxAgeSeconds}` };
   return { status: 200, headers, body: JSON.stringify(value) };
 }
 

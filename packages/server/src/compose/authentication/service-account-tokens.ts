@@ -3,9 +3,16 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pemBlocks } from '@wheelhouse/codec';
 import { objectsAt } from '@wheelhouse/kinds';
-import type { ApiObject, Dialect, MetricRegistry } from '@wheelhouse/machinery';
+import {
+  type ApiObject,
+  type Dialect,
+  internalError,
+  type Logger,
+  type MetricRegistry,
+} from '@wheelhouse/machinery';
 import type { Catalogue } from '../../catalogue/catalogue.ts';
 import type { Authenticator, TokenIssuer } from '../../gates/authn/contract.ts';
+import type { ExternalSigner } from '../../gates/authn/external-signer.ts';
 import { createLegacyTokenAuthenticator, signLegacyToken } from '../../gates/authn/legacy-token.ts';
 import { createServiceAccountAuthenticator } from '../../gates/authn/service-account.ts';
 import {
@@ -13,25 +20,23 @@ import {
   readSigningKey,
   readVerificationKey,
   type SigningKey,
-  signToken,
+  signClaims,
   type TokenKey,
+  type TokenKeys,
+  tokenPayload,
 } from '../../gates/authn/service-account-token.ts';
 import type { CachePool } from '../../registry/cache-pool.ts';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import { writeFileAtomically } from '../certificates/certificates-files.ts';
 import type { ServerConfig } from '../flags/config.ts';
-
-/** What admission asks for on behalf of pods, so that it is told from what somebody chose. */
-const projectedSeconds = 60 * 60 + 7;
-/** How long such a token is good nevertheless, for programs that read theirs once: a year. */
-const extendedSeconds = 365 * 24 * 60 * 60;
+import { projectedSeconds, yearSeconds } from './token-flags.ts';
 
 /** Issues and accepts service account tokens, with one set of keys (AUTHN-6). */
 export interface ServiceAccountTokens {
   readonly issuer: TokenIssuer;
   readonly authenticator: Authenticator;
   /** What verifies them, the signing key's public half first. */
-  readonly keys: readonly TokenKey[];
+  readonly keys: TokenKeys;
 }
 
 /** Reads the keys, or makes one (ECDSA, `sa.key` beside the certificates) and keeps it. */
@@ -43,6 +48,8 @@ export function createServiceAccountTokens(options: {
   readonly registry: MetricRegistry;
   /** As the configuration says when absent. */
   readonly signingKey?: SigningKey | undefined;
+  /** Signs in place of a key of this server's own, and keeps the keys. */
+  readonly signer?: ExternalSigner | undefined;
   /** Hears of each use of a token that stands in a Secret. */
   readonly onLegacyUse?: ((secret: ApiObject) => void) | undefined;
 }): ServiceAccountTokens {
@@ -50,15 +57,17 @@ export function createServiceAccountTokens(options: {
   const uses = countedUses(options.registry);
   const { clock } = config;
   const { issuer, issuers, audiences, lookup } = accountSettings(config, dialect);
-  const signing = options.signingKey ?? signingKey(config);
-  const keys = [signing, ...verificationKeys(config)];
+  const { keys, ...signing } =
+    options.signer === undefined
+      ? ownSigning(config, options.signingKey)
+      : externalSigning(options.signer, config.logger);
   const { labelDomain } = dialect;
   const objects = tokenObjects({ catalogue, caches });
   const judging = { keys, audiences, lookup, objects };
   const legacyForm = { issuer: `${dialect.productName}/serviceaccount`, labelDomain };
   return {
     keys,
-    issuer: tokenIssuer({ config, signing, issuer, audiences, legacyForm, labelDomain }),
+    issuer: tokenIssuer({ config, ...signing, issuer, audiences, legacyForm, labelDomain }),
     authenticator: inTurn([
       createServiceAccountAuthenticator({
         ...judging,
@@ -83,20 +92,71 @@ export function createServiceAccountTokens(options: {
   };
 }
 
-/** Signs with one key what accounts and Secrets ask for. */
-function tokenIssuer(options: {
-  readonly config: ServerConfig;
-  readonly signing: SigningKey;
-  readonly issuer: string;
-  readonly audiences: readonly string[];
-  readonly legacyForm: Parameters<typeof signLegacyToken>[2];
-  readonly labelDomain: string;
-}): TokenIssuer {
-  const { config, signing, issuer, audiences, legacyForm, labelDomain } = options;
-  const { clock } = config;
-  const { maxSeconds = Number.POSITIVE_INFINITY, extension = 'on' } = config.serviceAccounts ?? {};
+/** How tokens are signed. */
+interface Signing {
+  readonly keys: TokenKeys;
+  /** Signs the tokens of Secrets, which never expire; undefined where nobody does. */
+  readonly legacyKey: SigningKey | undefined;
+  readonly sign: (payload: object) => Promise<string>;
+  /** The longest lifetime that is extended for pods; as long as usual when absent. */
+  readonly extensionSecondsMax?: number;
+  readonly maxSeconds: number | undefined;
+}
+
+function ownSigning(config: ServerConfig, key = signingKey(config)): Signing {
+  const keys: readonly TokenKey[] = [key, ...verificationKeys(config)];
   return {
-    issueLegacy: (request) => signLegacyToken(signing, request, legacyForm),
+    keys: { current: () => keys },
+    legacyKey: key,
+    sign: async (payload) => signClaims(key, payload),
+    maxSeconds: config.serviceAccounts?.maxSeconds,
+  };
+}
+
+function externalSigning(signer: ExternalSigner, logger: Logger): Signing {
+  const { maxSeconds } = signer;
+  return {
+    keys: signer,
+    legacyKey: undefined,
+    maxSeconds,
+    extensionSecondsMax: maxSeconds,
+    async sign(payload) {
+      try {
+        return await signer.sign(payload);
+      } catch (error) {
+        logger.error('a token was not signed', { error: failureText(error) });
+        const reason = error instanceof Error ? error.message : String(error);
+        throw internalError(`failed to generate token: ${reason}`, error);
+      }
+    },
+  };
+}
+
+function failureText(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { cause, message } = error;
+  return cause instanceof Error ? `${message}: ${cause.message}` : message;
+}
+
+/** Signs with one key what accounts and Secrets ask for. */
+function tokenIssuer(
+  options: Omit<Signing, 'keys'> & {
+    readonly config: ServerConfig;
+    readonly issuer: string;
+    readonly audiences: readonly string[];
+    readonly legacyForm: Parameters<typeof signLegacyToken>[2];
+    readonly labelDomain: string;
+  },
+): TokenIssuer {
+  const { config, legacyKey, issuer, audiences, legacyForm, labelDomain } = options;
+  const { clock } = config;
+  const { extension = 'on' } = config.serviceAccounts ?? {};
+  const { maxSeconds = Number.POSITIVE_INFINITY } = options;
+  const { extensionSecondsMax = yearSeconds } = options;
+  return {
+    ...(legacyKey === undefined
+      ? {}
+      : { issueLegacy: (request) => signLegacyToken(legacyKey, request, legacyForm) }),
     async issue(request) {
       const nowSeconds = Math.floor(clock.now() / 1000);
       const { bound } = request;
@@ -114,7 +174,7 @@ function tokenIssuer(options: {
         audiences: named,
         issuer,
         notBefore: nowSeconds,
-        expires: isExtended ? nowSeconds + extendedSeconds : due,
+        expires: isExtended ? nowSeconds + Math.min(yearSeconds, extensionSecondsMax) : due,
         warnAfter: isExtended ? due : undefined,
         tokenId: newTokenId(),
         namespace: request.namespace,
@@ -123,7 +183,7 @@ function tokenIssuer(options: {
         secret: boundTo('secrets'),
         node: boundTo('nodes') ?? bound?.node,
       };
-      const token = signToken(signing, { claims, privateClaim: labelDomain });
+      const token = await options.sign(tokenPayload(claims, labelDomain));
       return {
         token,
         credentialId: `JTI=${claims.tokenId}`,

@@ -1,6 +1,8 @@
 import { printGoDuration } from '@wheelhouse/schema';
 import type { ServerConfig } from '../flags/config.ts';
+import type { FeatureGates } from '../flags/feature-gates.ts';
 import { FlagError, type FlagTable, type FlagValues } from '../flags/flags.ts';
+import type { identityFlags } from './identity-flags.ts';
 
 /** Flags of how long service account tokens are good, part of `serverFlags`. */
 export const tokenFlags = {
@@ -20,22 +22,78 @@ export const tokenFlags = {
     group: 'Authentication',
     type: 'string',
     default: '',
-    only: 'this server signs tokens itself',
-    help: 'The socket of another signer of tokens. None can be had: this server signs them itself.',
+    stage: 'alpha',
+    help: 'The path of the Unix socket of a process that signs service account tokens and keeps their keys, or its abstract name behind @. Instead of --service-account-signing-key-file, --service-account-key-file, and --service-account-max-token-expiration. Secrets are given no tokens then. Needs the gate ExternalServiceAccountTokenSigner.',
   },
 } as const satisfies FlagTable;
 
 type Values = FlagValues<typeof tokenFlags>;
 
 const hourSeconds = 60 * 60;
-const projectedSeconds = hourSeconds + 7;
-const yearSeconds = 365 * 24 * hourSeconds;
+/** What admission asks for on behalf of pods, so that it is told from what somebody chose. */
+export const projectedSeconds = hourSeconds + 7;
+/** How long such a token is good nevertheless, for programs that read theirs once. */
+export const yearSeconds = 365 * 24 * hourSeconds;
 
-/** What the flags come to, and what their user should know. Throws FlagError for a bad longest time. */
-export function tokenOptions(values: Values): {
-  readonly accounts: Pick<NonNullable<ServerConfig['serviceAccounts']>, 'maxSeconds' | 'extension'>;
+/** A path, or `@` and a name of Linux's abstract sockets. */
+const socketName = /^(?:(?:\/[^/ ]*)+|@(?:[a-zA-Z0-9_-]+\.)*[a-zA-Z0-9_-]+)$/;
+
+/** What the flags come to, and what their user should know. */
+export interface TokenOptions {
+  readonly accounts: Pick<
+    NonNullable<ServerConfig['serviceAccounts']>,
+    'maxSeconds' | 'extension' | 'signingEndpoint'
+  >;
   readonly warnings: readonly string[];
-} {
+}
+
+/**
+ * Reads the flags of tokens. Throws FlagError for a bad longest time, and for a signer's socket that
+ * is no path, lacks its gate, or contradicts another flag.
+ */
+export function tokenOptions(
+  values: Values & FlagValues<typeof identityFlags>,
+  gates: FeatureGates,
+): TokenOptions {
+  const endpoint = values['service-account-signing-endpoint'];
+  if (endpoint === '') return ownTokenOptions(values);
+  checkEndpoint(values, gates);
+  const extension = values['service-account-extend-token-expiration'] ? 'on' : 'off';
+  return { accounts: { extension, signingEndpoint: endpoint }, warnings: [] };
+}
+
+function checkEndpoint(
+  values: Values & FlagValues<typeof identityFlags>,
+  gates: FeatureGates,
+): void {
+  const flag = '--service-account-signing-endpoint';
+  const endpoint = values['service-account-signing-endpoint'];
+  if (
+    values['service-account-signing-key-file'] !== '' ||
+    values['service-account-key-file'].length > 0
+  ) {
+    throw new FlagError(
+      `can't set \`--service-account-signing-key-file\` and/or \`--service-account-key-file\` with \`${flag}\` (They are mutually exclusive)`,
+    );
+  }
+  if (!gates.enabled('ExternalServiceAccountTokenSigner')) {
+    throw new FlagError(
+      `setting \`${flag}\` requires enabling ExternalServiceAccountTokenSigner feature gate`,
+    );
+  }
+  if (!socketName.test(endpoint)) {
+    throw new FlagError(
+      `invalid value ${JSON.stringify(endpoint)} passed for \`${flag}\`, should be a valid location on the filesystem or must be prefixed with @ to name UDS in abstract namespace`,
+    );
+  }
+  if (values['service-account-max-token-expiration'] !== 0) {
+    throw new FlagError(
+      'service-account-max-token-expiration and service-account-signing-endpoint are mutually exclusive and cannot be set at the same time',
+    );
+  }
+}
+
+function ownTokenOptions(values: Values): TokenOptions {
   const longestMs = values['service-account-max-token-expiration'];
   const extension = values['service-account-extend-token-expiration'] ? 'on' : 'off';
   if (longestMs === 0) return { accounts: { extension }, warnings: [] };

@@ -56,7 +56,8 @@ export function startIdentityControllers(options: {
       }),
     );
   }
-  if (runs('serviceaccount-token-controller')) {
+  const { issueLegacy } = api.endpoints.tokens;
+  if (runs('serviceaccount-token-controller') && issueLegacy !== undefined) {
     started.push(
       startLegacyTokens({
         ...tools,
@@ -64,7 +65,7 @@ export function startIdentityControllers(options: {
         secrets: core('secrets'),
         serviceAccounts: core('serviceaccounts'),
         dialect,
-        issue: (request) => api.endpoints.tokens.issueLegacy(request),
+        issue: issueLegacy,
         caPem,
       }),
     );

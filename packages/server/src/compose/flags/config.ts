@@ -158,6 +158,8 @@ export interface ServerConfig {
     /** PEM files of keys that verify tokens, besides the signing key. */
     readonly keyFiles?: readonly string[];
     readonly signingKeyFile?: string;
+    /** The socket of a process that signs the tokens and keeps the keys; not together with files. */
+    readonly signingEndpoint?: string;
     /** Where the public keys are said to be; at this server's own address when absent. */
     readonly jwksUri?: string;
     /** `off` accepts tokens of accounts that are gone. */

@@ -68,7 +68,7 @@ export function readOptions(args: readonly string[]): OptionsOutcome {
   const apis = readRuntimeConfig(values['runtime-config']);
   const structured = features.gates.enabled('StructuredAuthenticationConfiguration');
   const oidc = oidcOptions(values, { given, structured });
-  const tokens = tokenOptions(values);
+  const tokens = tokenOptions(values, features.gates);
   const flagged = configOf(values, { given, gates: features.gates });
   const options: ServerOptions = {
     config: Object.freeze({

@@ -43,7 +43,6 @@ const alwaysOn = names(`
 /** What this server never does. */
 const alwaysOff = names(`
   APIServerTracing APIServingWithRoutine ConcurrentWatchObjectDecode ContextualLogging
-  ExternalServiceAccountTokenSigner
   InPlacePodVerticalScalingAllocatedStatus KMSv1 LoggingAlphaOptions LoggingBetaOptions
   PodLogsQuerySplitStreams ResourceHealthStatus UnauthenticatedHTTP2DOSMitigation
   UnknownVersionInteroperabilityProxy UserNamespacesPodSecurityStandards

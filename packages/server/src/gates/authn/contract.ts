@@ -37,8 +37,11 @@ export interface BoundObject {
 
 /** Issues service account tokens (AUTHN-6). */
 export interface TokenIssuer {
-  /** The token of a Secret: good as long as the Secret and the account are. */
-  issueLegacy(request: {
+  /**
+   * The token of a Secret: good as long as the Secret and the account are. Absent where another
+   * process signs, which signs no tokens without an end.
+   */
+  issueLegacy?(request: {
     readonly namespace: string;
     readonly secretName: string;
     readonly serviceAccount: { readonly name: string; readonly uid: string };

@@ -8,7 +8,7 @@ import {
   signClaims,
   signedClaims,
   TokenError,
-  type TokenKey,
+  type TokenKeys,
 } from './service-account-token.ts';
 
 /** Whose a legacy token is, and the Secret that holds it. */
@@ -53,7 +53,7 @@ export interface LegacyUses {
  * this very token, and the account with the same uid.
  */
 export function createLegacyTokenAuthenticator(options: {
-  readonly keys: readonly TokenKey[];
+  readonly keys: TokenKeys;
   readonly form: LegacyForm;
   /** Audiences of this server, for which such tokens are. */
   readonly audiences: readonly string[];
@@ -93,7 +93,7 @@ export function createLegacyTokenAuthenticator(options: {
     options.used?.[isAutomatic ? 'automatic' : 'manual'].add(1);
   };
   const verify = async (token: string): Promise<UserInfo | undefined> => {
-    const read = readLegacyToken(token, { keys, form });
+    const read = await readLegacyToken(token, { keys, form });
     if (read === undefined) return undefined;
     const { namespace, serviceAccount } = read;
     if (lookup === 'required') await checkObjects(read, token);
@@ -131,11 +131,13 @@ function tokenIn(secret: ApiObject): string | undefined {
   return typeof token === 'string' ? Buffer.from(token, 'base64').toString() : undefined;
 }
 
-function readLegacyToken(
+async function readLegacyToken(
   token: string,
-  { keys, form }: { readonly keys: readonly TokenKey[]; readonly form: LegacyForm },
-): LegacyToken | undefined {
-  const signed = signedClaims(token, { keys, issuers: [form.issuer] });
+  { keys, form }: { readonly keys: TokenKeys; readonly form: LegacyForm },
+): Promise<LegacyToken | undefined> {
+  const issuers = [form.issuer];
+  await keys.learn?.(token, issuers);
+  const signed = signedClaims(token, { keys: keys.current(), issuers });
   if (signed === undefined) return undefined;
   const claim = (name: string): string => {
     const value = signed.payload[`${form.labelDomain}/serviceaccount/${name}`];

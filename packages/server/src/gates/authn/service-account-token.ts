@@ -9,21 +9,39 @@ import {
 import { type JsonObject, randomUuid } from '@wheelhouse/machinery';
 import { readCompact } from './jwt/compact.ts';
 
+/** The algorithms of service account tokens. */
+export type TokenAlgorithm = 'RS256' | 'ES256' | 'ES384' | 'ES512';
+
 /**
- * Service account tokens as JSON web tokens (AUTHN-6): RS256 or ES256 by the key's kind, the key
- * named by its digest so that several can be in use.
+ * Service account tokens as JSON web tokens (AUTHN-6): the key's kind decides the algorithm. A key of
+ * this server's own is named by its digest, so that several can be in use.
  */
 export interface TokenKey {
   readonly id: string;
-  readonly algorithm: 'RS256' | 'ES256';
+  readonly algorithm: TokenAlgorithm;
   readonly publicKey: KeyObject;
+  /** It verifies tokens, and nobody is told of it. */
+  readonly published?: 'never';
+}
+
+/** The keys that verify tokens, which may change while the server runs. */
+export interface TokenKeys {
+  /** The keys now; another array after a change. */
+  current(): readonly TokenKey[];
+  /**
+   * Fetches the keys again when a token of one of these issuers names a key that is unknown;
+   * undefined when there is nothing to wait for. Never rejects.
+   */
+  learn?(token: string, issuers: readonly string[]): Promise<void> | undefined;
+  /** How many seconds the keys may be kept by whoever reads them. */
+  maxAgeSeconds?(): number;
 }
 
 export interface SigningKey extends TokenKey {
   readonly privateKey: KeyObject;
 }
 
-/** Reads a PEM private key; throws for anything but RSA and P-256. */
+/** Reads a PEM private key. Throws for anything but RSA, P-256, P-384, and P-521. */
 export function readSigningKey(pem: string): SigningKey {
   const privateKey = createPrivateKey(pem);
   return { ...tokenKey(createPublicKey(privateKey)), privateKey };
@@ -37,12 +55,22 @@ export function readVerificationKey(pem: string): TokenKey {
 function tokenKey(publicKey: KeyObject): TokenKey {
   const der = publicKey.export({ type: 'spki', format: 'der' });
   const id = createHash('sha256').update(der).digest('base64url');
-  if (publicKey.asymmetricKeyType === 'rsa') return { id, algorithm: 'RS256', publicKey };
-  const { namedCurve } = publicKey.asymmetricKeyDetails ?? {};
-  if (publicKey.asymmetricKeyType === 'ec' && namedCurve === 'prime256v1') {
-    return { id, algorithm: 'ES256', publicKey };
-  }
-  throw new Error('a service account key must be RSA or ECDSA P-256');
+  const algorithm = algorithmOf(publicKey);
+  if (algorithm !== undefined) return { id, algorithm, publicKey };
+  throw new Error('a service account key must be RSA or ECDSA P-256, P-384, or P-521');
+}
+
+const curves: Readonly<Record<string, TokenAlgorithm>> = {
+  prime256v1: 'ES256',
+  secp384r1: 'ES384',
+  secp521r1: 'ES512',
+};
+
+/** The algorithm of tokens that a key signs; undefined when it can sign none. */
+export function algorithmOf(key: KeyObject): TokenAlgorithm | undefined {
+  if (key.asymmetricKeyType === 'rsa') return 'RS256';
+  if (key.asymmetricKeyType !== 'ec') return undefined;
+  return curves[key.asymmetricKeyDetails?.namedCurve ?? ''];
 }
 
 /** An object a token is bound to, or its account. */
@@ -67,12 +95,11 @@ export interface TokenClaims {
   readonly warnAfter?: number | undefined;
 }
 
-/** Makes a token. `privateClaim` is the member its own claims stand under (the label domain). */
-export function signToken(
-  key: SigningKey,
-  options: { claims: TokenClaims; privateClaim: string },
-): string {
-  const { claims, privateClaim } = options;
+/**
+ * What a token says, in the form that is signed.
+ * @param privateClaim the member under which the token's own claims stand: the label domain
+ */
+export function tokenPayload(claims: TokenClaims, privateClaim: string): object {
   const { namespace, serviceAccount, pod, secret, node, warnAfter } = claims;
   const own = {
     namespace,
@@ -82,7 +109,7 @@ export function signToken(
     node,
     warnafter: warnAfter,
   };
-  return signClaims(key, {
+  return {
     aud: claims.audiences,
     exp: claims.expires,
     iat: claims.notBefore,
@@ -91,16 +118,23 @@ export function signToken(
     [privateClaim]: own,
     nbf: claims.notBefore,
     sub: `system:serviceaccount:${namespace}:${serviceAccount.name}`,
-  });
+  };
 }
 
 /** Makes a JSON web token of any claims. */
 export function signClaims(key: SigningKey, payload: object): string {
-  const header = { alg: key.algorithm, kid: key.id };
-  const signed = `${encode(header)}.${encode(payload)}`;
-  const signature = sign('sha256', Buffer.from(signed), signingOptions(key.privateKey));
+  const { algorithm, id, privateKey } = key;
+  const signed = `${encode({ alg: algorithm, kid: id })}.${encode(payload)}`;
+  const signature = sign(digests[algorithm], Buffer.from(signed), signingOptions(privateKey));
   return `${signed}.${signature.toString('base64url')}`;
 }
+
+const digests: Readonly<Record<TokenAlgorithm, string>> = {
+  RS256: 'sha256',
+  ES256: 'sha256',
+  ES384: 'sha384',
+  ES512: 'sha512',
+};
 
 export const newTokenId = (): string => randomUuid();
 
@@ -119,7 +153,8 @@ export class TokenError extends Error {
   }
 }
 
-const tokenLengthMax = 16 * 1024;
+/** No longer token is read. */
+export const tokenLengthMax = 16 * 1024;
 
 /**
  * Reads a token's claims if its issuer is ours and a key of ours signed it. Undefined: not a token
@@ -154,7 +189,7 @@ export function signedClaims(
   const issuer = payload['iss'];
   if (typeof issuer !== 'string' || !options.issuers.includes(issuer)) return undefined;
   const isSigned = candidates(options.keys, header).some((key) =>
-    verify('sha256', Buffer.from(signed), signingOptions(key.publicKey), signature),
+    verify(digests[key.algorithm], Buffer.from(signed), signingOptions(key.publicKey), signature),
   );
   if (!isSigned) throw new TokenError('the token is signed by no key of this server');
   return { payload, issuer };

@@ -6,7 +6,7 @@ import {
   type ObjectName,
   type TokenClaims,
   TokenError,
-  type TokenKey,
+  type TokenKeys,
   verifyToken,
 } from './service-account-token.ts';
 
@@ -24,7 +24,7 @@ export interface TokenObjects {
  * still be there, with the same uid, unless `lookup` is off.
  */
 export function createServiceAccountAuthenticator(options: {
-  readonly keys: readonly TokenKey[];
+  readonly keys: TokenKeys;
   readonly issuers: readonly string[];
   /** Audiences of this server; a token must name one of them. */
   readonly audiences: readonly string[];
@@ -42,13 +42,12 @@ export function createServiceAccountAuthenticator(options: {
   };
 }): Authenticator {
   const { keys, issuers, audiences, labelDomain, clock } = options;
-  const verified = new TokenMemo();
+  const verified = new TokenMemo(keys);
   const verify = (token: string, targets: readonly string[]): TokenClaims | undefined => {
     if (!token.startsWith('ey')) return undefined;
     const nowSeconds = clock.now() / 1000;
-    const claims =
-      verified.get(token, nowSeconds) ??
-      verifyToken(token, { keys, issuers, privateClaim: labelDomain, nowSeconds });
+    const of = { keys: keys.current(), issuers, privateClaim: labelDomain, nowSeconds };
+    const claims = verified.get(token, nowSeconds) ?? verifyToken(token, of);
     if (claims === undefined) return undefined;
     if (!claims.audiences.some((one) => targets.includes(one))) {
       const [has, wants] = [claims.audiences, targets].map(quotedList);
@@ -62,31 +61,47 @@ export function createServiceAccountAuthenticator(options: {
     options.used?.add(1);
     return userOf(claims, labelDomain);
   };
-  const noteStale = (exchange: Credentials, claims: TokenClaims, warnAfter: number): void => {
-    const late = Math.floor(clock.now() / 1000) - warnAfter;
-    if (late <= 0 || options.stale === undefined) return;
-    const { namespace, serviceAccount } = claims;
-    const subject = `system:serviceaccount:${namespace}:${serviceAccount.name}`;
-    const value = `subject: ${subject}, seconds after warning threshold: ${late}`;
-    noteForAudit(exchange, { key: options.stale.annotation, value });
-    options.stale.used.add(1);
+  const authenticate = (exchange: Credentials, token: string) => {
+    const claims = verify(token, audiences);
+    if (claims === undefined) return undefined;
+    noteStale(exchange, claims, options);
+    return userFor(claims);
   };
   return {
     name: 'service-account',
     authenticate(exchange) {
       const token = bearerToken(exchange);
-      const claims = token === undefined ? undefined : verify(token, audiences);
-      if (claims === undefined) return undefined;
-      if (claims.warnAfter !== undefined) noteStale(exchange, claims, claims.warnAfter);
-      return userFor(claims);
+      if (token === undefined) return undefined;
+      const learned = verified.learn(token, issuers);
+      if (learned === undefined) return authenticate(exchange, token);
+      return learned.then(() => authenticate(exchange, token));
     },
     async reviewToken(token, targets) {
+      await verified.learn(token, issuers);
       const claims = verify(token, targets);
       if (claims === undefined) return undefined;
       const named = claims.audiences.filter((one) => targets.includes(one));
       return { user: await userFor(claims), audiences: named };
     },
   };
+}
+
+/** Records and counts the use of a token that should have been replaced. */
+function noteStale(
+  exchange: Credentials,
+  { warnAfter, namespace, serviceAccount }: TokenClaims,
+  {
+    stale,
+    clock,
+  }: Pick<Parameters<typeof createServiceAccountAuthenticator>[0], 'clock' | 'stale'>,
+): void {
+  if (warnAfter === undefined || stale === undefined) return;
+  const late = Math.floor(clock.now() / 1000) - warnAfter;
+  if (late <= 0) return;
+  const subject = `system:serviceaccount:${namespace}:${serviceAccount.name}`;
+  const value = `subject: ${subject}, seconds after warning threshold: ${late}`;
+  noteForAudit(exchange, { key: stale.annotation, value });
+  stale.used.add(1);
 }
 
 /** `["a" "b"]`, as upstream prints them. */
@@ -146,11 +161,29 @@ function userOf(claims: TokenClaims, labelDomain: string): UserInfo {
 
 const memoMax = 10_000;
 
-/** Tokens whose signature was found good, until they expire; the least recently added go first. */
+/**
+ * Tokens whose signature was found good, until they expire or the keys change; the least recently
+ * added go first.
+ */
 class TokenMemo {
   readonly #known = new Map<string, TokenClaims>();
+  readonly #keys: TokenKeys;
+  #by: ReturnType<TokenKeys['current']>;
+
+  constructor(keys: TokenKeys) {
+    this.#keys = keys;
+    this.#by = keys.current();
+  }
+
+  /** Fetches the keys again for a token that names an unknown one, as `TokenKeys.learn` does. */
+  learn(token: string, issuers: readonly string[]): Promise<void> | undefined {
+    if (this.#keys.learn === undefined) return undefined;
+    this.#check();
+    return this.#known.has(token) ? undefined : this.#keys.learn(token, issuers);
+  }
 
   get(token: string, nowSeconds: number): TokenClaims | undefined {
+    this.#check();
     const claims = this.#known.get(token);
     if (claims === undefined || nowSeconds <= claims.expires) return claims;
     this.#known.delete(token);
@@ -164,5 +197,12 @@ class TokenMemo {
       if (oldest !== undefined) this.#known.delete(oldest);
     }
     this.#known.set(token, claims);
+  }
+
+  #check(): void {
+    const keys = this.#keys.current();
+    if (keys === this.#by) return;
+    this.#by = keys;
+    this.#known.clear();
   }
 }

@@ -4,16 +4,17 @@ import { expect, test } from 'vitest';
 import { auditNotesOf } from './audit-notes.ts';
 import type { Credentials } from './contract.ts';
 import { createServiceAccountAuthenticator } from './service-account.ts';
-import { readSigningKey, signToken } from './service-account-token.ts';
+import { readSigningKey, signClaims, tokenPayload } from './service-account-token.ts';
 
 test('AUTHN-6: a token behind its hour is good, noted for the audit log and counted', async () => {
   const clock = new FakeClock();
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const key = readSigningKey(privateKey.export({ type: 'pkcs8', format: 'pem' }).toString());
+  const keys = [key];
   let stale = 0;
   const annotation = 'authentication.svc.io/stale-token';
   const authenticator = createServiceAccountAuthenticator({
-    keys: [key],
+    keys: { current: () => keys },
     issuers: ['https://issuer'],
     audiences: ['https://issuer'],
     labelDomain: 'svc.io',
@@ -36,7 +37,7 @@ test('AUTHN-6: a token behind its hour is good, noted for the audit log and coun
     secret: undefined,
     node: undefined,
   };
-  const token = signToken(key, { claims, privateClaim: 'svc.io' });
+  const token = signClaims(key, tokenPayload(claims, 'svc.io'));
   const ask = async () => {
     const credentials: Credentials = {
       header: (name) => (name === 'authorization' ? `Bearer ${token}` : undefined),

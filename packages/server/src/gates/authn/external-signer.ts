@@ -1,0 +1,351 @@
+import { createPublicKey } from 'node:crypto';
+import { decodeJson } from '@wheelhouse/codec';
+import { background, type Clock, isObject, type Logger, type Timer } from '@wheelhouse/machinery';
+import {
+  boolean,
+  bytes,
+  CallError,
+  callUnary,
+  GrpcChannel,
+  integer,
+  type Method,
+  many,
+  message,
+  nested,
+  one,
+  text,
+} from '@wheelhouse/store';
+import { decodeBase64url, readCompact } from './jwt/compact.ts';
+import {
+  algorithmOf,
+  type TokenKey,
+  type TokenKeys,
+  tokenLengthMax,
+} from './service-account-token.ts';
+
+const keyMessage = message({
+  id: one(1, text),
+  key: one(2, bytes),
+  isExcluded: one(3, boolean),
+});
+const timestamp = message({ seconds: one(1, integer), nanos: one(2, integer) });
+const keysMessage = message({
+  keys: many(1, nested(keyMessage)),
+  dataTimestamp: one(2, nested(timestamp)),
+  refreshSeconds: one(3, integer),
+});
+const nothing = message({});
+
+/** A method of the signer: what it does, in errors, and how long it may take. */
+interface SignerCall<Request, Response> extends Method<Request, Response> {
+  readonly doing: string;
+  readonly timeoutMs: number;
+}
+
+const pathOf = (name: string) => `/v1alpha1.ExternalJWTSigner/${name}`;
+const signCall = {
+  doing: 'signing jwt',
+  timeoutMs: 30_000,
+  path: pathOf('Sign'),
+  request: message({ claims: one(1, text) }),
+  response: message({ header: one(1, text), signature: one(2, text) }),
+};
+const keysCall = {
+  doing: 'fetching keys',
+  timeoutMs: 60_000,
+  path: pathOf('FetchKeys'),
+  request: nothing,
+  response: keysMessage,
+};
+const metadataCall = {
+  doing: 'asking for metadata',
+  timeoutMs: 10_000,
+  path: pathOf('Metadata'),
+  request: nothing,
+  response: message({ maxSeconds: one(1, integer) }),
+};
+
+/** How long after a failure the keys are fetched again. */
+const retryMs = 10_000;
+const keyIdLengthMax = 1024;
+/** The least lifetime of tokens that clients can ask for, which a signer must grant. */
+const lifetimeSecondsMin = 600;
+const algorithms: readonly unknown[] = ['RS256', 'ES256', 'ES384', 'ES512'];
+
+/** A signer that cannot be used, or has refused; its message is for clients. */
+export class SignerError extends Error {
+  constructor(message: string, cause?: unknown) {
+    super(message, { cause });
+    this.name = 'SignerError';
+  }
+}
+
+/** Counts what a signer is asked for; `code` is gRPC's, by name. */
+export interface SignerMeter {
+  called(path: string, code: string, seconds: number): void;
+  fetched(code: string): void;
+  /** The keys were fetched, and are of this time, in seconds since the epoch. */
+  refreshed(dataSeconds: number): void;
+  signed(code: string): void;
+}
+
+export interface ExternalSignerOptions {
+  /** The path of the Unix socket; a leading `@` stands for Linux's abstract names. */
+  readonly endpoint: string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly meter: SignerMeter;
+}
+
+/** What a signer has told of its keys. */
+interface KeySet {
+  readonly keys: readonly TokenKey[];
+  /** What tells two sets apart. */
+  readonly digest: string;
+  readonly dataSeconds: number;
+  readonly refreshSeconds: number;
+}
+
+/**
+ * Signs service account tokens by another process (AUTHN-6), which speaks gRPC on a Unix socket and
+ * keeps the keys: `v1alpha1.ExternalJWTSigner`. Its public keys are fetched as often as it asks for,
+ * and when a token names one that is unknown.
+ */
+export class ExternalSigner implements TokenKeys {
+  readonly #options: ExternalSignerOptions;
+  readonly #channel: GrpcChannel;
+  #keys: KeySet = { keys: [], digest: '', dataSeconds: 0, refreshSeconds: 0 };
+  #refreshAtMs = 0;
+  #fetching: Promise<void> | undefined;
+  #timer: Timer | undefined;
+  #closed = false;
+  #maxSeconds = 0;
+
+  private constructor(options: ExternalSignerOptions) {
+    this.#options = options;
+    const { endpoint, clock } = options;
+    const socketPath = endpoint.startsWith('@') ? `\0${endpoint.slice(1)}` : endpoint;
+    this.#channel = new GrpcChannel({ origin: 'http://localhost', socketPath, clock });
+  }
+
+  /** Connects, and asks for the keys and the lifetime. Throws SignerError when it cannot. */
+  static async open(options: ExternalSignerOptions): Promise<ExternalSigner> {
+    const signer = new ExternalSigner(options);
+    try {
+      await signer.#fetch();
+      const { maxSeconds } = await signer.#call(metadataCall, {});
+      if (maxSeconds < lifetimeSecondsMin) {
+        throw new SignerError(
+          `max token life supported by external-jwt-signer (${maxSeconds}s) is less than acceptable (min ${lifetimeSecondsMin}s)`,
+        );
+      }
+      signer.#maxSeconds = maxSeconds;
+      return signer;
+    } catch (error) {
+      signer.close();
+      throw error;
+    }
+  }
+
+  /** The longest that its tokens are good for. */
+  get maxSeconds(): number {
+    return this.#maxSeconds;
+  }
+
+  current(): readonly TokenKey[] {
+    return this.#keys.keys;
+  }
+
+  maxAgeSeconds(): number {
+    const leftMs = this.#refreshAtMs - this.#options.clock.monotonic();
+    return Math.max(0, Math.floor(leftMs / 1000));
+  }
+
+  learn(token: string, issuers: readonly string[]): Promise<void> | undefined {
+    if (!token.startsWith('ey')) return undefined;
+    const read = readCompact(token, { lengthMax: tokenLengthMax });
+    if (read === undefined || !issuers.some((one) => one === read.claims['iss'])) return undefined;
+    const { kid } = read.header;
+    if (typeof kid !== 'string' || kid === '' || this.#isKnown(kid)) return undefined;
+    return this.#refetch();
+  }
+
+  /** Has a token of these claims signed. Throws SignerError when it is not, or not as it must be. */
+  async sign(payload: object): Promise<string> {
+    const { meter } = this.#options;
+    try {
+      const claims = Buffer.from(JSON.stringify(payload)).toString('base64url');
+      const { header, signature } = await this.#call(signCall, { claims });
+      await this.#checkHeader(header);
+      if (signature === '') throw new SignerError('empty signature returned');
+      meter.signed('OK');
+      return `${header}.${claims}.${signature}`;
+    } catch (error) {
+      meter.signed(codeOf(error));
+      throw error;
+    }
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#timer?.stop();
+    this.#channel.close();
+  }
+
+  #isKnown(id: string): boolean {
+    return this.#keys.keys.some((key) => key.id === id);
+  }
+
+  async #checkHeader(text: string): Promise<void> {
+    const refuse = (why: string) => new SignerError(`while validating header: ${why}`);
+    const header = headerOf(text);
+    if (header === undefined) throw refuse('it is no JSON object in base64url');
+    const unknown = Object.keys(header).find((name) => !['alg', 'kid', 'typ'].includes(name));
+    if (unknown !== undefined) throw refuse(`unknown field ${JSON.stringify(unknown)}`);
+    const { alg, kid, typ } = header;
+    if (typ !== 'JWT') throw refuse('bad type');
+    if (typeof kid !== 'string' || kid === '') throw refuse('key id missing');
+    if (kid.length > keyIdLengthMax) throw refuse('key id longer than 1 kb');
+    if (!algorithms.includes(alg)) throw refuse(`bad signing algorithm ${JSON.stringify(alg)}`);
+    if (!this.#isKnown(kid)) await this.#refetch();
+    const key = this.#keys.keys.find((one) => one.id === kid);
+    if (key?.published === 'never') {
+      throw refuse(`key used for signing JWT (kid: ${kid}) is excluded from OIDC discovery docs`);
+    }
+  }
+
+  /** Fetches the keys for somebody who misses one; of several at a time, once. */
+  #refetch(): Promise<void> {
+    return this.#fetch().catch((error: unknown) => {
+      this.#options.logger.warn('the keys of the signer of tokens were not fetched', {
+        error: detailsOf(error),
+      });
+    });
+  }
+
+  #fetch(): Promise<void> {
+    this.#fetching ??= this.#fetchNow().finally(() => {
+      this.#fetching = undefined;
+    });
+    return this.#fetching;
+  }
+
+  async #fetchNow(): Promise<void> {
+    const { meter, clock } = this.#options;
+    let nextMs = retryMs;
+    try {
+      const set = keySetOf(await this.#call(keysCall, {}));
+      if (set.digest !== this.#keys.digest) this.#keys = set;
+      nextMs = set.refreshSeconds * 1000;
+      this.#refreshAtMs = clock.monotonic() + nextMs;
+      meter.fetched('OK');
+      meter.refreshed(set.dataSeconds);
+    } catch (error) {
+      meter.fetched(codeOf(error));
+      throw error;
+    } finally {
+      this.#timer?.stop();
+      if (!this.#closed) this.#timer = clock.after(Math.min(nextMs, 2 ** 31 - 1), this.#onTimer);
+    }
+  }
+
+  readonly #onTimer = (): void => background({ where: 'authn' }, this.#refetch());
+
+  async #call<Request, Response>(
+    method: SignerCall<Request, Response>,
+    request: Partial<Request>,
+  ): Promise<Response> {
+    const { clock, meter } = this.#options;
+    const beganMs = clock.monotonic();
+    const measure = (code: string) =>
+      meter.called(method.path, code, (clock.monotonic() - beganMs) / 1000);
+    try {
+      const { timeoutMs } = method;
+      const response = await callUnary(this.#channel, { method, request, timeoutMs, clock });
+      measure('OK');
+      return response;
+    } catch (error) {
+      measure(codeOf(error));
+      throw new SignerError(`while ${method.doing}: rpc error: code = ${codeOf(error)}`, error);
+    }
+  }
+}
+
+function headerOf(encoded: string): Readonly<Record<string, unknown>> | undefined {
+  const json = decodeBase64url(encoded);
+  if (json === undefined) return undefined;
+  try {
+    const { value } = decodeJson(json, { depthMax: 4, valuesMax: 16 });
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Judges what a signer has told of its keys. */
+function keySetOf(answer: ReturnType<typeof keysMessage.decode>): KeySet {
+  const { refreshSeconds, dataTimestamp } = answer;
+  if (refreshSeconds <= 0) {
+    throw new SignerError(`found invalid refresh hint (${refreshSeconds}s)`);
+  }
+  if (answer.keys.length === 0) throw new SignerError('found no keys');
+  if (dataTimestamp === undefined) throw new SignerError('invalid data timestamp');
+  const keys = answer.keys.map(({ id, key, isExcluded }): TokenKey => {
+    if (id === '' || id.length > keyIdLengthMax) {
+      throw new SignerError(`found invalid public key id ${JSON.stringify(id)}`);
+    }
+    if (key.length === 0) throw new SignerError('found empty public key');
+    const found = publicKeyOf(key);
+    return { id, ...found, ...(isExcluded ? { published: 'never' as const } : {}) };
+  });
+  const digest = JSON.stringify([
+    dataTimestamp,
+    answer.keys.map(({ id, key, isExcluded }) => [id, key.toString('base64'), isExcluded]),
+  ]);
+  return { keys, digest, refreshSeconds, dataSeconds: dataTimestamp.seconds };
+}
+
+function publicKeyOf(der: Buffer): Pick<TokenKey, 'algorithm' | 'publicKey'> {
+  try {
+    const publicKey = createPublicKey({ key: der, format: 'der', type: 'spki' });
+    const algorithm = algorithmOf(publicKey);
+    if (algorithm !== undefined) return { algorithm, publicKey };
+  } catch (error) {
+    throw new SignerError('while parsing external public keys: not a public key', error);
+  }
+  throw new SignerError('while parsing external public keys: neither RSA nor ECDSA');
+}
+
+const codeNames = [
+  'OK',
+  'Canceled',
+  'Unknown',
+  'InvalidArgument',
+  'DeadlineExceeded',
+  'NotFound',
+  'AlreadyExists',
+  'PermissionDenied',
+  'ResourceExhausted',
+  'FailedPrecondition',
+  'Aborted',
+  'OutOfRange',
+  'Unimplemented',
+  'Internal',
+  'Unavailable',
+  'DataLoss',
+  'Unauthenticated',
+];
+
+/** The name of the status that a call failed with; `unknown-non-grpc` for what was no call. */
+function codeOf(error: unknown): string {
+  const failure = error instanceof SignerError ? error.cause : error;
+  if (!(failure instanceof CallError)) return 'unknown-non-grpc';
+  return codeNames[failure.code] ?? 'Unknown';
+}
+
+/** All that is known of a failure, for the log. */
+export function detailsOf(error: unknown): string {
+  if (!(error instanceof SignerError) || error.cause === undefined) return String(error);
+  const { cause, message: summary } = error;
+  return `${summary}: ${cause instanceof Error ? cause.message : String(cause)}`;
+}

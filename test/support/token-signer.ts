@@ -1,0 +1,153 @@
+import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { createServer, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
+
+/** A key of a test's signer. */
+export interface SignerKey {
+  readonly id: string;
+  readonly publicKey: KeyObject;
+  readonly privateKey: KeyObject;
+  readonly excluded?: boolean;
+}
+
+/** What a test's signer answers, which a test may change at any time. */
+export interface SignerState {
+  keys: SignerKey[];
+  /** Signs; its id need not be among the keys. */
+  signing: SignerKey;
+  /** Members of the header of tokens besides or instead of the right ones. */
+  header: Readonly<Record<string, unknown>>;
+  signature: 'right' | 'empty';
+  maxSeconds: number;
+  refreshSeconds: number;
+  timestamp: 'now' | 'absent';
+  /** The status that calls of a method fail with. */
+  failures: Map<string, number>;
+}
+
+/** Makes a key pair; RSA unless a curve is named. */
+export function signerKey(id: string, curve?: 'P-384' | 'P-521'): SignerKey {
+  const pair =
+    curve === undefined
+      ? generateKeyPairSync('rsa', { modulusLength: 2048 })
+      : generateKeyPairSync('ec', { namedCurve: curve });
+  return { id, ...pair };
+}
+
+/** Serves `v1alpha1.ExternalJWTSigner` on a Unix socket. */
+export async function startTokenSigner(path: string) {
+  const signing = signerKey('first');
+  const state: SignerState = {
+    keys: [signing],
+    signing,
+    header: {},
+    signature: 'right',
+    maxSeconds: 7200,
+    refreshSeconds: 3600,
+    timestamp: 'now',
+    failures: new Map(),
+  };
+  /** The methods that were called, in order. */
+  const calls: string[] = [];
+  const sessions = new Set<ServerHttp2Session>();
+  const server = createServer();
+  server.on('session', (session) => {
+    sessions.add(session);
+    session.on('close', () => sessions.delete(session));
+  });
+  server.on('stream', (stream, headers) => {
+    const method = String(headers[':path']).split('/').at(-1) ?? '';
+    const chunks: Buffer[] = [];
+    stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+    stream.on('error', () => {});
+    stream.on('end', () => {
+      calls.push(method);
+      const status = state.failures.get(method) ?? 0;
+      if (status !== 0) refuse(stream, status);
+      else answer(stream, messageOf(method, { state, body: Buffer.concat(chunks).subarray(5) }));
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(path, resolve));
+  return {
+    state,
+    calls,
+    async stop() {
+      for (const session of sessions) session.destroy();
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+    },
+  };
+}
+
+function refuse(stream: ServerHttp2Stream, status: number): void {
+  stream.respond(
+    {
+      ':status': 200,
+      'content-type': 'application/grpc',
+      'grpc-status': status,
+      'grpc-message': 'secret%20reason',
+    },
+    { endStream: true },
+  );
+}
+
+function answer(stream: ServerHttp2Stream, message: Buffer): void {
+  const head = Buffer.alloc(5);
+  head.writeUInt32BE(message.length, 1);
+  stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true });
+  stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': 0 }));
+  stream.end(Buffer.concat([head, message]));
+}
+
+function messageOf(
+  method: string,
+  { state, body }: { readonly state: SignerState; readonly body: Buffer },
+): Buffer {
+  if (method === 'Metadata') return number(1, state.maxSeconds);
+  if (method === 'Sign') return signature(state, textIn(body));
+  const keys = state.keys.map(({ id, publicKey, excluded = false }) =>
+    bytes(
+      1,
+      Buffer.concat([
+        bytes(1, Buffer.from(id)),
+        bytes(2, publicKey.export({ type: 'spki', format: 'der' })),
+        number(3, excluded ? 1 : 0),
+      ]),
+    ),
+  );
+  const seconds = Math.floor(Date.now() / 1000);
+  const time = state.timestamp === 'now' ? [bytes(2, number(1, seconds))] : [];
+  return Buffer.concat([...keys, ...time, number(3, state.refreshSeconds)]);
+}
+
+const algorithms = { secp384r1: ['ES384', 'sha384'], secp521r1: ['ES512', 'sha512'] } as const;
+
+function signature(state: SignerState, claims: string): Buffer {
+  const { id, privateKey } = state.signing;
+  const { namedCurve } = privateKey.asymmetricKeyDetails ?? {};
+  const isNamed = namedCurve === 'secp384r1' || namedCurve === 'secp521r1';
+  const [alg, digest] = isNamed ? algorithms[namedCurve] : (['RS256', 'sha256'] as const);
+  const header = encode({ alg, kid: id, typ: 'JWT', ...state.header });
+  const signed = Buffer.from(`${header}.${claims}`);
+  const made = sign(digest, signed, { key: privateKey, dsaEncoding: 'ieee-p1363' });
+  const text = state.signature === 'empty' ? '' : made.toString('base64url');
+  return Buffer.concat([bytes(1, Buffer.from(header)), bytes(2, Buffer.from(text))]);
+}
+
+const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+
+/** The text of a message whose one field it is. */
+function textIn(message: Buffer): string {
+  let at = 1;
+  while (((message[at] ?? 0) & 0x80) !== 0) at += 1;
+  return message.subarray(at + 1).toString();
+}
+
+function varint(value: number): Buffer {
+  const digits: number[] = [];
+  let rest = value;
+  for (; rest >= 0x80; rest = Math.floor(rest / 0x80)) digits.push((rest % 0x80) | 0x80);
+  return Buffer.from([...digits, rest]);
+}
+
+const number = (field: number, value: number) => Buffer.concat([varint(field * 8), varint(value)]);
+const bytes = (field: number, value: Buffer) =>
+  Buffer.concat([varint(field * 8 + 2), varint(value.length), value]);
