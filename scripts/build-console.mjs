@@ -1,11 +1,51 @@
 // Bundles the web console: what a browser loads of it, each file compressed beforehand.
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const sources = join(root, 'packages', 'console', 'src', 'browser');
+
+/**
+ * Takes out of the libraries what the page's own policy forbids: Preact's one way to make markup of
+ * text, and the style element of CodeMirror's style sheets, for which a constructed sheet is taken.
+ */
+const underPolicy = {
+  name: 'under-policy',
+  setup({ onLoad }) {
+    const replacing = (filter, before, after) =>
+      onLoad({ filter }, ({ path }) => {
+        const text = readFileSync(path, 'utf8');
+        if (!text.includes(before)) throw new Error(`${path} no longer has ${before}`);
+        return { contents: text.replaceAll(before, after), loader: 'js' };
+      });
+    replacing(/preact[\\/]dist[\\/]preact\.mjs$/, '.innerHTML', '.textContent');
+    replacing(/style-mod\.js$/, '!root.head && root.adoptedStyleSheets', 'root.adoptedStyleSheets');
+  },
+};
+
+/** The licenses under which libraries may be part of the console. */
+const fineLicenses = new Set(['MIT', 'ISC', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause']);
+
+/** The licenses of the packages whose files went into the bundle. Throws for one that may not. */
+function licensesOf(inputs) {
+  const folders = new Set(
+    Object.keys(inputs).flatMap(
+      (path) => /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1] ?? [],
+    ),
+  );
+  const texts = [...folders].sort().map((folder) => {
+    const { name, version, license } = JSON.parse(
+      readFileSync(join(root, folder, 'package.json'), 'utf8'),
+    );
+    if (!fineLicenses.has(license)) throw new Error(`${name} is licensed as ${license}`);
+    const file = readdirSync(join(root, folder)).find((one) => /^licen[cs]e/i.test(one));
+    const text = file === undefined ? '' : readFileSync(join(root, folder, file), 'utf8').trim();
+    return `${name} ${version} (${license})\n\n${text}\n`;
+  });
+  return `Libraries that are part of the console, and their licenses.\n\n${texts.join('\n\n')}`;
+}
 
 /**
  * Writes the console's files into a folder. All but the page have a hash of their contents in their
@@ -18,6 +58,9 @@ export async function buildConsole(outdir) {
     absWorkingDir: root,
     entryPoints: ['main.ts', 'style.css', 'icon.svg'].map((name) => join(sources, name)),
     loader: { '.svg': 'copy' },
+    jsx: 'automatic',
+    jsxImportSource: 'preact',
+    plugins: [underPolicy],
     bundle: true,
     conditions: ['source'],
     splitting: true,
@@ -40,6 +83,7 @@ export async function buildConsole(outdir) {
   );
   if (foreign.length > 0) throw new Error(`no browser has ${foreign[0].path}`);
   mkdirSync(outdir, { recursive: true });
+  write(join(outdir, 'licenses.txt'), Buffer.from(licensesOf(metafile.inputs)));
   for (const { path, contents } of outputFiles) write(path, contents);
   const names = new Map(
     Object.entries(metafile.outputs)

@@ -15,7 +15,7 @@ function filesUnder(folder) {
     const path = `${folder}/${one.name}`;
     if (one.isDirectory())
       return ['node_modules', 'dist'].includes(one.name) ? [] : filesUnder(path);
-    return path.endsWith('.ts') ? [path] : [];
+    return /\.tsx?$/.test(path) ? [path] : [];
   });
 }
 

@@ -38,26 +38,45 @@ function install() {
   if (status !== 0) process.exit(status);
 }
 
-function installEtcd() {
-  if (has('etcd')) return;
+/** What some tests need besides Node; they skip themselves where it cannot be had. */
+const programs = [
+  { name: 'etcd', commands: ['etcd'], package: 'etcd-server' },
+  {
+    name: 'Chromium',
+    commands: ['chromium', 'chromium-browser', 'google-chrome'],
+    package: 'chromium',
+  },
+];
+
+function installPrograms() {
+  const missing = programs.filter(({ commands }) => !commands.some(has));
+  if (missing.length === 0) return;
+  const names = missing.map(({ name }) => name).join(' and ');
   const superuser = process.getuid?.() === 0;
   if (!superuser || !has('apt-get')) {
-    console.log('setup: no etcd here, and no way to install it; tests against etcd are skipped');
+    console.log(`setup: no ${names} here, and no way to install it; tests with it are skipped`);
     return;
   }
-  const apt = ['install', '--yes', '--no-install-recommends', 'etcd-server'];
   const quiet = { stdio: ['ignore', 'ignore', 'pipe'], encoding: 'utf8' };
-  let outcome = spawnSync('apt-get', apt, quiet);
-  if (outcome.status !== 0) {
+  const attempt = (packages) =>
+    spawnSync('apt-get', ['install', '--yes', '--no-install-recommends', ...packages], quiet)
+      .status === 0;
+  const all = missing.map((program) => program.package);
+  if (!attempt(all)) {
     spawnSync('apt-get', ['update'], quiet);
-    outcome = spawnSync('apt-get', apt, quiet);
+    // One by one: a distribution that lacks the one may have the other.
+    for (const one of all) attempt([one]);
   }
-  const result = outcome.status === 0 ? 'installed etcd' : 'could not install etcd; its tests skip';
-  console.log(`setup: ${result}`);
+  for (const { name, commands } of missing) {
+    const result = commands.some(has)
+      ? `installed ${name}`
+      : `could not install ${name}; its tests skip`;
+    console.log(`setup: ${result}`);
+  }
 }
 
 install();
-if (flags.has('--test')) installEtcd();
+if (flags.has('--test')) installPrograms();
 if (flags.has('--build')) {
   const { build } = await import('./build.mjs');
   await build();

@@ -279,6 +279,7 @@ describe('tables', () => {
       resourceVersion: '1',
       cells: [name, count, ''],
       metadata: { creationTimestamp: created },
+      object: {},
     });
     const rows = [
       row('web-10', 9, '2030-01-01T00:00:00Z'),

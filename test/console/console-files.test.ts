@@ -273,15 +273,13 @@ describe('the rest of the server', () => {
 
   test('CLIENT-4: text stands out from its ground, by day and by night', () => {
     const style = readFileSync(join(browserSources, 'style.css'), 'utf8');
-    const [day = '', night = ''] = [...style.matchAll(/:root \{([^}]*)\}/g)].map(([, one]) => one);
-    const coloursOf = (text: string) =>
-      new Map(
-        [...text.matchAll(/--([\w-]+): (#[0-9a-f]{6});/g)].map(([, name, hex]) => [name, hex]),
-      );
-    for (const colours of [coloursOf(day), coloursOf(night)]) {
+    const both = /--([\w-]+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\);/g;
+    const found = [...style.matchAll(both)];
+    const coloursOf = (side: 2 | 3) => new Map(found.map((one) => [one[1], one[side]]));
+    for (const colours of [coloursOf(2), coloursOf(3)]) {
       const ratio = (one: string, other: string) =>
         contrast(colours.get(one) ?? '', colours.get(other) ?? '');
-      for (const ground of ['back', 'raised']) {
+      for (const ground of ['back', 'raised', 'hover']) {
         for (const text of ['text', 'faint', 'link', 'good', 'bad', 'warn']) {
           expect(ratio(text, ground), `${text} on ${ground}`).toBeGreaterThanOrEqual(4.5);
         }
@@ -290,6 +288,34 @@ describe('the rest of the server', () => {
       expect(ratio('on-primary', 'primary')).toBeGreaterThanOrEqual(4.5);
       expect(ratio('text', 'fresh')).toBeGreaterThanOrEqual(4.5);
     }
+  });
+
+  test('CLIENT-4: the libraries in the console are named with their licenses', async () => {
+    const { status, headers, text } = await server.get('/console/licenses.txt', anyone);
+    expect(status).toBe(200);
+    expect(headers['content-type']).toBe('text/plain; charset=utf-8');
+    for (const name of ['preact', '@codemirror/view', '@dagrejs/dagre', 'uplot', 'yaml']) {
+      expect(text).toMatch(new RegExp(`^${name} \\d+\\.\\d+\\.\\d+ \\(\\S+\\)$`, 'm'));
+    }
+    expect(text).toContain('Permission is hereby granted');
+  });
+
+  test('CLIENT-4: the editor, the graph and the charts are loaded when they are needed', async () => {
+    const page = await server.get('/console/', anyone);
+    const main = loadedBy(page).find((name) => name.startsWith('main-')) ?? '';
+    // With what it imports at once: what is imported later stands in a call.
+    const seen = new Set<string>();
+    const textOf = (name: string): string => {
+      if (seen.has(name)) return '';
+      seen.add(name);
+      const text = readFileSync(join(built.directory, name), 'utf8');
+      const imported = [...text.matchAll(/(?:from|import)"\.\/([^"]+)"/g)];
+      return text + imported.map((found) => textOf(found[1] ?? '')).join('');
+    };
+    const atOnce = textOf(main);
+    expect(atOnce).toContain('Sign in');
+    expect(atOnce).not.toMatch(/cm-content|rankdir|u-over/);
+    expect(Buffer.byteLength(atOnce)).toBeLessThan(150_000);
   });
 
   test('CLIENT-4: the browser is given no code that is node’s', async () => {

@@ -33,7 +33,7 @@ function filesUnder(folder: string): string[] {
     const path = join(folder, name);
     if (name === 'node_modules' || name === 'dist') return [];
     if (statSync(join(root, path)).isDirectory()) return filesUnder(path);
-    return path.endsWith('.ts') ? [path] : [];
+    return /\.tsx?$/.test(path) ? [path] : [];
   });
 }
 
@@ -198,7 +198,8 @@ describe('code', () => {
   });
 
   test('the console makes no markup or script of text: use textContent', () => {
-    const names = /^(inner|outer)HTML|insertAdjacentHTML|srcdoc|DOMParser|setHTML|parseHTML|eval$/;
+    const makers = /^(inner|outer)HTML|insertAdjacentHTML|srcdoc|DOMParser|setHTML|parseHTML|eval$/;
+    const names = new RegExp(`${makers.source}|^dangerouslySetInnerHTML$`);
     const found = code
       .filter(({ path }) => path.startsWith('packages/console/'))
       .flatMap(({ path, tree }) => markupUses(tree, names).map((use) => `${path} ${use}`));

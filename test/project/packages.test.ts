@@ -67,7 +67,7 @@ function filesUnder(folder: string): string[] {
     const path = `${folder}/${name}`;
     if (name === 'node_modules' || name === 'dist') return [];
     if (statSync(join(root, path)).isDirectory()) return filesUnder(path);
-    return path.endsWith('.ts') ? [path] : [];
+    return /\.tsx?$/.test(path) ? [path] : [];
   });
 }
 
@@ -114,6 +114,7 @@ interface Manifest {
   readonly version: string;
   readonly dependencies?: Readonly<Record<string, string>>;
   readonly peerDependencies?: Readonly<Record<string, string>>;
+  readonly devDependencies?: Readonly<Record<string, string>>;
   readonly exports: Readonly<Record<string, unknown>>;
 }
 
@@ -158,8 +159,11 @@ describe('packages', () => {
       .filter(({ from }) => packageOf(from) === name)
       .filter((one) => fileOf(one) === undefined && !one.specifier.startsWith('node:'))
       .map(({ specifier }) => /^(@[^/]+\/)?[^/]+/.exec(specifier)?.[0] ?? specifier);
-    const { dependencies = {}, peerDependencies = {}, version } = manifestOf(name);
-    const all = { ...dependencies, ...peerDependencies };
+    const { version, ...manifest } = manifestOf(name);
+    const { dependencies = {}, peerDependencies = {}, devDependencies = {} } = manifest;
+    // The console's files are bundled: what is in them is not installed beside them.
+    const bundled = name === 'console' ? devDependencies : {};
+    const all = { ...dependencies, ...peerDependencies, ...bundled };
     const declared = Object.keys(all).filter((one) => !loadedByHand.has(one));
     expect(declared.sort()).toEqual([...new Set(used)].sort());
     for (const [other, wanted] of Object.entries(dependencies)) {

@@ -38,6 +38,7 @@ const types: ReadonlyMap<string, string> = new Map([
   ['.html', 'text/html; charset=utf-8'],
   ['.js', 'text/javascript; charset=utf-8'],
   ['.svg', 'image/svg+xml'],
+  ['.txt', 'text/plain; charset=utf-8'],
 ]);
 
 /** What the build puts beside a file: the same, compressed. In the order of preference. */

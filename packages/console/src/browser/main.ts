@@ -1,32 +1,35 @@
 import { browserClock } from './browser-clock.ts';
 import type { TokenStore } from './model/ports.ts';
-import { startConsole } from './view/shell.ts';
+import { startConsole } from './view/shell.tsx';
 
 /** The page is at `<base>/console/`, whatever a proxy has put before it. */
 const base = new URL('..', document.baseURI).href.replace(/\/$/, '');
-const tokenName = 'wheelhouse-token';
 
 /** Of this tab alone, and gone with it. A browser that keeps nothing asks anew after a reload. */
-const tokens: TokenStore = {
-  read() {
-    try {
-      return sessionStorage.getItem(tokenName) ?? undefined;
-    } catch {
-      return undefined;
-    }
-  },
-  write(token) {
-    try {
-      if (token === undefined) sessionStorage.removeItem(tokenName);
-      else sessionStorage.setItem(tokenName, token);
-    } catch {
-      // It stays in memory.
-    }
-  },
-};
+function tabStore(name: string): TokenStore {
+  return {
+    read() {
+      try {
+        return sessionStorage.getItem(name) ?? undefined;
+      } catch {
+        return undefined;
+      }
+    },
+    write(text) {
+      try {
+        if (text === undefined) sessionStorage.removeItem(name);
+        else sessionStorage.setItem(name, text);
+      } catch {
+        // It stays in memory.
+      }
+    },
+  };
+}
 
-function isField(target: EventTarget | null): boolean {
-  return target instanceof HTMLElement && target.matches('input, textarea, select');
+/** Over HTTP/1.1, as behind a proxy, a browser opens six connections and no more. */
+function hasManyStreams(): boolean {
+  const [page] = performance.getEntriesByType('navigation');
+  return page instanceof PerformanceNavigationTiming && page.nextHopProtocol === 'h2';
 }
 
 const root = document.getElementById('console');
@@ -36,7 +39,9 @@ const running = startConsole({
   root,
   fetch: (url, request) => fetch(url, request),
   base,
-  tokens,
+  tokens: tabStore('wheelhouse-token'),
+  themes: tabStore('wheelhouse-theme'),
+  hasManyStreams: hasManyStreams(),
   clock: browserClock,
   random: Math.random,
   hash: () => location.hash,
@@ -47,9 +52,6 @@ const running = startConsole({
     addEventListener('hashchange', listener);
     return () => removeEventListener('hashchange', listener);
   },
-  setTitle: (title) => {
-    document.title = `${title} – Wheelhouse`;
-  },
   nextFrame: (task) => void requestAnimationFrame(task),
   // There is no clipboard on a page that came without TLS.
   copy: async (text) => navigator.clipboard.writeText(text),
@@ -58,8 +60,4 @@ const running = startConsole({
 
 addEventListener('beforeunload', (event) => {
   if (running.hasUnsaved()) event.preventDefault();
-});
-addEventListener('keydown', (event) => {
-  const isPlain = !event.ctrlKey && !event.metaKey && !event.altKey;
-  if (isPlain && !isField(event.target) && running.key(event.key)) event.preventDefault();
 });

@@ -9,6 +9,7 @@ import {
 } from '@wheelhouse/machinery/browser';
 import type { Api } from './api.ts';
 import { type Kind, kindsOf } from './kinds.ts';
+import type { ResourceRoute } from './route.ts';
 
 /** What the server serves, as it was last told. */
 export interface Discovered {
@@ -97,4 +98,14 @@ function discoveredIn(parts: readonly Part[]): Discovered {
   const dialects = dialectNames.map(dialectOf);
   const spoken = dialects.find((one) => groups.has(one.group('authorization')));
   return { kinds, dialect: spoken ?? dialectOf('svc') };
+}
+
+/** The kind that a route names; undefined when the server does not serve it now. */
+export function kindAt(
+  { kinds }: Discovered,
+  { group, version, resource }: ResourceRoute,
+): Kind | undefined {
+  return kinds.find(
+    (kind) => kind.group === group && kind.version === version && kind.resource === resource,
+  );
 }

@@ -1,3 +1,5 @@
+import type { Kind, ObjectName } from './kinds.ts';
+
 /** Where in the console the user is; what `location.hash` says. */
 export type Route =
   | { readonly page: 'home' }
@@ -10,7 +12,8 @@ export type Route =
       readonly tab: ObjectTab;
     }
   | { readonly page: 'create'; readonly resource: ResourceRoute; readonly namespace: string }
-  | { readonly page: 'access'; readonly tab: AccessTab; readonly namespace: string };
+  | { readonly page: 'access'; readonly tab: AccessTab; readonly namespace: string }
+  | { readonly page: 'apply' };
 
 /** A kind by what its path says. */
 export interface ResourceRoute {
@@ -20,13 +23,16 @@ export interface ResourceRoute {
 }
 
 export interface TableRoute extends ResourceRoute {
-  /** Empty: all. */
+  /** One, or several separated by commas; empty: all. */
   readonly namespace: string;
   readonly labels: string;
   readonly fields: string;
 }
 
-export const objectTabs = ['yaml', 'json', 'fields', 'events', 'edit'] as const;
+export const objectTabs = [
+  ...(['yaml', 'json', 'tree', 'events'] as const),
+  ...(['history', 'fields', 'edit'] as const),
+];
 export type ObjectTab = (typeof objectTabs)[number];
 
 export const accessTabs = ['mine', 'ask', 'who'] as const;
@@ -57,6 +63,8 @@ export function hashOf(route: Route): string {
     }
     case 'create':
       return `#/c/${resourcePath(route.resource)}${queryOf({ ns: route.namespace })}`;
+    case 'apply':
+      return '#/apply';
     case 'access':
       return `#/a/${route.tab}${queryOf({ ns: route.namespace })}`;
   }
@@ -69,6 +77,7 @@ export function routeOf(hash: string): Route {
   const text = (name: string): string => parameters.get(name) ?? '';
   const [page = '', ...segments] = path.split('/').map(decoded);
   const namespace = text('ns');
+  if (page === 'apply') return { page };
   if (page === 'a') {
     const tab = accessTabs.find((one) => one === segments[0]) ?? 'mine';
     return { page: 'access', tab, namespace };
@@ -104,4 +113,29 @@ function decoded(segment: string): string {
   } catch {
     return '';
   }
+}
+
+/** The part of a kind that its routes name. */
+export function routeOfKind({ group, version, resource }: Kind): ResourceRoute {
+  return { group, version, resource };
+}
+
+/** The list of a kind's objects, in all namespaces or in those of `namespace`. */
+export function tableRoute(kind: Kind, namespace = ''): Route {
+  const within = kind.scope === 'Namespaced' ? namespace : '';
+  return {
+    page: 'table',
+    at: { ...routeOfKind(kind), namespace: within, labels: '', fields: '' },
+  };
+}
+
+/** The page of an object. */
+export function objectRoute({ kind, namespace = '', name }: ObjectName, tab: ObjectTab = 'yaml') {
+  return { page: 'object', resource: routeOfKind(kind), namespace, name, tab } as const;
+}
+
+/** The namespaces that a list's route names; empty for all. */
+export function namespacesOf({ namespace }: Pick<TableRoute, 'namespace'>): string[] {
+  const names = namespace.split(',').map((name) => name.trim());
+  return [...new Set(names.filter((name) => name !== ''))];
 }

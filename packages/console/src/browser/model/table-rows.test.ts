@@ -5,7 +5,16 @@ import { TableRows } from './table-rows.ts';
 
 function row(key: string, version: number): TableRow {
   const resourceVersion = String(version);
-  return { key, namespace: '', name: key, uid: key, resourceVersion, cells: [], metadata: {} };
+  return {
+    key,
+    namespace: '',
+    name: key,
+    uid: key,
+    resourceVersion,
+    cells: [],
+    metadata: {},
+    object: {},
+  };
 }
 
 const key = fc.constantFrom(...'abcdefghij');

@@ -14,7 +14,12 @@ export interface TableQuery {
   readonly fieldSelector: string;
   /** Objects a page. */
   readonly pageSize: number;
+  /** Whether rows carry whole objects, or their metadata alone. */
+  readonly objects?: 'whole';
 }
+
+/** A change that the watch reports. */
+export type RowChange = 'ADDED' | 'MODIFIED' | 'DELETED';
 
 /**
  * How a table stands to the server:
@@ -70,6 +75,8 @@ export function openTable(options: {
   /** Between 0 and 1: spreads the return of many clients. */
   readonly random: () => number;
   readonly onChange: () => void;
+  /** Called for each change that the watch reports, before `onChange`. */
+  readonly onRow?: (change: RowChange, row: TableRow) => void;
 }): TableStore {
   return new FollowedTable(options);
 }
@@ -80,6 +87,7 @@ class FollowedTable implements TableStore {
   readonly #query: TableQuery;
   readonly #random: () => number;
   readonly #onChange: () => void;
+  readonly #onRow: (change: RowChange, row: TableRow) => void;
   #abort = new AbortController();
   #timer: Timer | undefined;
   #rows = new TableRows();
@@ -98,6 +106,7 @@ class FollowedTable implements TableStore {
     this.#query = options.query;
     this.#random = options.random;
     this.#onChange = options.onChange;
+    this.#onRow = options.onRow ?? (() => {});
     void this.#follow(this.#abort.signal);
   }
 
@@ -169,11 +178,21 @@ class FollowedTable implements TableStore {
     const { kind, namespace, labelSelector, fieldSelector } = this.#query;
     const { text, warnings } = await this.#api.send({
       path: collectionPath(kind, namespace),
-      query: { labelSelector, fieldSelector, limit: of.limit, continue: of.token },
+      query: {
+        labelSelector,
+        fieldSelector,
+        limit: of.limit,
+        continue: of.token,
+        includeObject: this.#includeObject,
+      },
       accept: tableType,
       signal: of.signal,
     });
     return { table: JSON.parse(text) as JsonObject, warnings };
+  }
+
+  get #includeObject(): string | undefined {
+    return this.#query.objects === 'whole' ? 'Object' : undefined;
   }
 
   #take(table: JsonObject): void {
@@ -209,6 +228,7 @@ class FollowedTable implements TableStore {
         watch: 1,
         allowWatchBookmarks: 'true',
         resourceVersion: this.#version,
+        includeObject: this.#includeObject,
       },
       accept: tableType,
       signal,
@@ -234,6 +254,7 @@ class FollowedTable implements TableStore {
     for (const row of rowsOf(table)) {
       this.#version = row.resourceVersion || this.#version;
       this.#rows.change(type, row);
+      this.#onRow(type, row);
     }
     this.#onChange();
   }

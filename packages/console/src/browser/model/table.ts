@@ -26,6 +26,8 @@ export interface TableRow {
   readonly resourceVersion: string;
   readonly cells: readonly JsonValue[];
   readonly metadata: JsonObject;
+  /** What the server sent of the object: its metadata, or all of it where the query wants that. */
+  readonly object: JsonObject;
 }
 
 /** Asks for tables, whose rows carry the objects' metadata. */
@@ -46,7 +48,8 @@ export function columnsOf(table: JsonObject): readonly TableColumn[] | undefined
 /** The rows of a table. */
 export function rowsOf(table: JsonObject): TableRow[] {
   return objectsOf(table, 'rows').map((row) => {
-    const metadata = objectOf(objectOf(row, 'object'), 'metadata');
+    const object = objectOf(row, 'object');
+    const metadata = objectOf(object, 'metadata');
     const namespace = textOf(metadata, 'namespace');
     const name = textOf(metadata, 'name');
     return {
@@ -57,6 +60,7 @@ export function rowsOf(table: JsonObject): TableRow[] {
       resourceVersion: textOf(metadata, 'resourceVersion'),
       cells: Array.isArray(row.cells) ? row.cells : [],
       metadata,
+      object,
     };
   });
 }
@@ -110,4 +114,31 @@ const collator = new Intl.Collator('en', { numeric: true });
 function compared(one: JsonValue, other: JsonValue): number {
   if (typeof one === 'number' && typeof other === 'number') return one - other;
   return collator.compare(String(one), String(other));
+}
+
+/** Texts that cells must contain, by column; `namespace` is one. */
+export type Filters = Readonly<Record<string, string>>;
+
+/** The rows whose cells contain all texts; upper and lower case are the same. */
+export function filtered(
+  rows: readonly TableRow[],
+  options: {
+    readonly columns: readonly TableColumn[];
+    readonly filters: Filters;
+    readonly nowMs: number;
+  },
+): readonly TableRow[] {
+  const { columns, filters, nowMs } = options;
+  const tests = Object.entries(filters).flatMap(([name, text]) => {
+    const wanted = text.trim().toLowerCase();
+    if (wanted === '') return [];
+    if (name === 'namespace') return [(row: TableRow) => row.namespace.includes(wanted)];
+    const index = columns.findIndex((column) => column.name === name);
+    const column = columns[index];
+    if (column === undefined) return [];
+    return [
+      (row: TableRow) => cellText(row, { column, index, nowMs }).toLowerCase().includes(wanted),
+    ];
+  });
+  return tests.length === 0 ? rows : rows.filter((row) => tests.every((holds) => holds(row)));
 }

@@ -1,0 +1,85 @@
+import { apiVersionOf, isBrowsable, type Kind } from './kinds.ts';
+import { type Route, routeOfKind, tableRoute } from './route.ts';
+
+/** Something to do or a place to go to, found by its words. */
+export interface Command {
+  readonly label: string;
+  /** What tells it from others of its label: `apps/v1`. */
+  readonly detail: string;
+  /** Other words by which it is found. */
+  readonly words: readonly string[];
+  readonly target: Route | (() => unknown);
+}
+
+/** The places of the console: its pages, each kind's list, and a new object of each kind. */
+export function placesOf(kinds: readonly Kind[], namespace: string): Command[] {
+  const pages: Command[] = [
+    { label: 'Overview', detail: '', words: ['home'], target: { page: 'home' } },
+    { label: 'Apply manifests', detail: '', words: ['upload'], target: { page: 'apply' } },
+    {
+      label: 'Access: what I may do',
+      ...{ detail: '', words: ['rbac', 'permissions'] },
+      target: { page: 'access', tab: 'mine', namespace },
+    },
+    {
+      label: 'Access: who may do something',
+      ...{ detail: '', words: ['rbac', 'roles'] },
+      target: { page: 'access', tab: 'who', namespace },
+    },
+  ];
+  const lists = kinds.filter(isBrowsable).flatMap((kind): Command[] => {
+    const detail = apiVersionOf(kind);
+    const words = [kind.resource, ...kind.shortNames, ...kind.categories];
+    const list = { label: kind.resource, detail, words, target: tableRoute(kind, namespace) };
+    if (!kind.verbs.includes('create')) return [list];
+    const resource = routeOfKind(kind);
+    const target = { page: 'create', resource, namespace } as const;
+    return [list, { label: `Create ${kind.kind}`, detail, words, target }];
+  });
+  return [...pages, ...lists];
+}
+
+/**
+ * The commands that a query finds, best first: each word of it begins a word of the command, or is
+ * part of one, or its letters stand in one in their order.
+ */
+export function ranked<T extends Pick<Command, 'label' | 'detail' | 'words'>>(
+  commands: readonly T[],
+  query: string,
+): T[] {
+  const wanted = query.toLowerCase().split(/\s+/).filter(Boolean);
+  return commands
+    .map((command) => ({ command, score: scoreOf(command, wanted) }))
+    .filter(({ score }) => score > 0)
+    .sort((one, other) => other.score - one.score)
+    .map(({ command }) => command);
+}
+
+function scoreOf(
+  { label, detail, words }: Pick<Command, 'label' | 'detail' | 'words'>,
+  wanted: readonly string[],
+): number {
+  const title = label.toLowerCase();
+  const others = [...words, detail].map((word) => word.toLowerCase());
+  let score = 1;
+  for (const word of wanted) {
+    const best = Math.max(wordScore(title, word) * 2, ...others.map((one) => wordScore(one, word)));
+    if (best === 0) return 0;
+    score += best;
+  }
+  // Of two that are as good, the shorter is nearer to what was typed.
+  return score - Math.min(title.length, 100) / 1000;
+}
+
+function wordScore(text: string, word: string): number {
+  if (text === word) return 8;
+  if (text.startsWith(word)) return 6;
+  const at = text.indexOf(word);
+  if (at > 0) return /\w/.test(text[at - 1] ?? '') ? 3 : 5;
+  let from = 0;
+  for (const letter of word) {
+    from = text.indexOf(letter, from) + 1;
+    if (from === 0) return 0;
+  }
+  return 1;
+}

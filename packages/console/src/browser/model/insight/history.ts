@@ -1,0 +1,112 @@
+import { isObject, type JsonObject } from '@wheelhouse/machinery/browser';
+import { type Change, changesBetween, pathText } from '../changes.ts';
+import { objectOf, textOf } from '../failure.ts';
+import { type FieldOwner, fieldOwners } from '../ownership.ts';
+
+/** One write of an object: what it changed, by whom. */
+export interface Revision {
+  readonly resourceVersion: string;
+  /** RFC 3339; when the writer's fields were recorded, or else when the change was seen. */
+  readonly time: string;
+  readonly changes: readonly ManagedChanges[];
+  readonly event: 'seen first' | 'changed' | 'deleted';
+}
+
+/** What one manager changed. */
+export interface ManagedChanges {
+  /** Empty when no manager owns the fields. */
+  readonly manager: string;
+  readonly subresource: string;
+  readonly changes: readonly Change[];
+}
+
+const revisionsMax = 200;
+
+/** The writes of an object since it was seen first, newest first. */
+export class ObjectHistory {
+  #last: JsonObject | undefined;
+  #revisions: readonly Revision[] = [];
+
+  get revisions(): readonly Revision[] {
+    return this.#revisions;
+  }
+
+  /** Takes a version of the object; one that is known already changes nothing. */
+  record(object: JsonObject, seenAt: string, event: 'present' | 'deleted' = 'present'): void {
+    const resourceVersion = textOf(objectOf(object, 'metadata'), 'resourceVersion');
+    const before = this.#last;
+    const isKnown = this.#revisions[0]?.resourceVersion === resourceVersion;
+    if (isKnown && event === 'present') return;
+    this.#last = object;
+    const changes = before === undefined ? [] : changesByManager(before, object);
+    const times = changes.flatMap(({ manager, subresource }) =>
+      newestOf(object, manager, subresource),
+    );
+    const revision: Revision = {
+      resourceVersion,
+      time: times.sort().at(-1) ?? seenAt,
+      changes,
+      event: event === 'deleted' ? 'deleted' : before === undefined ? 'seen first' : 'changed',
+    };
+    this.#revisions = [revision, ...this.#revisions].slice(0, revisionsMax);
+  }
+}
+
+function newestOf(object: JsonObject, manager: string, subresource: string): string[] {
+  return fieldOwners(object)
+    .filter((owner) => owner.manager === manager && owner.subresource === subresource)
+    .map(({ time }) => time)
+    .filter((time) => time !== '');
+}
+
+/** What every write changes says nothing. */
+const uninteresting = new Set(['managedFields', 'resourceVersion', 'generation']);
+
+/**
+ * What leads from one version of an object to the next, by the managers that own the changed fields
+ * now. Of several owners the one whose entry is new is the writer; a field that is gone is its too.
+ */
+export function changesByManager(before: JsonObject, after: JsonObject): ManagedChanges[] {
+  const changes = changesBetween(before, after).filter(
+    ({ path: [first, second] }) => first !== 'metadata' || !uninteresting.has(String(second)),
+  );
+  const writers = writersOf(before, after);
+  const groups = new Map<string, { owner: FieldOwner | undefined; changes: Change[] }>();
+  for (const change of changes) {
+    const owner = writerOf(change, after, writers);
+    const key = owner === undefined ? '' : `${owner.manager} ${owner.subresource}`;
+    const group = groups.get(key) ?? { owner, changes: [] };
+    group.changes.push(change);
+    groups.set(key, group);
+  }
+  return [...groups.values()].map(({ owner, changes: own }) => ({
+    manager: owner?.manager ?? '',
+    subresource: owner?.subresource ?? '',
+    changes: own,
+  }));
+}
+
+/** Owners whose entry is not what it was: they have written. */
+function writersOf(before: JsonObject, after: JsonObject): readonly FieldOwner[] {
+  const entries = new Set(fieldOwners(before).map((owner) => JSON.stringify(owner)));
+  return fieldOwners(after).filter((owner) => !entries.has(JSON.stringify(owner)));
+}
+
+function writerOf(
+  { path, after }: Change,
+  object: JsonObject,
+  writers: readonly FieldOwner[],
+): FieldOwner | undefined {
+  const text = pathText(path);
+  const owns = ({ fields }: FieldOwner): boolean =>
+    fields.some((field) => field === text || field.startsWith(text) || text.startsWith(field));
+  const [only] = writers;
+  const among = writers.filter(owns);
+  if (among[0] !== undefined) return among[0];
+  // The status has a writer of its own; what is gone is owned by nobody any more.
+  const part = path[0] === 'status' ? 'status' : '';
+  const fitting = writers.find(({ subresource }) => subresource === part);
+  if (after === undefined || isObject(after)) return fitting ?? only;
+  // A write within the second of the one before leaves the entry as it was.
+  return fitting ?? only ?? fieldOwners(object).findLast(owns);
+}

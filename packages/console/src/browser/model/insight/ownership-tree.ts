@@ -1,0 +1,171 @@
+import { isObject, type JsonObject } from '@wheelhouse/machinery/browser';
+import type { Api } from '../api.ts';
+import { ApiFailure, objectOf, objectsOf, textOf } from '../failure.ts';
+import { collectionPath, type Kind, type ObjectName } from '../kinds.ts';
+import { inParallel } from '../write/bulk.ts';
+import { countedKinds, metadataType } from './inventory.ts';
+
+/** An object in a tree of owners. */
+export interface TreeNode {
+  readonly uid: string;
+  readonly kind: string;
+  readonly name: string;
+  /** Undefined for an owner that is not there, or that the user may not see. */
+  readonly target: ObjectName | undefined;
+  readonly role: 'subject' | 'owner' | 'dependent';
+  readonly isGoing: boolean;
+}
+
+/** The owners of an object up to the first, and its dependents down to the last. */
+export interface OwnershipTree {
+  readonly nodes: readonly TreeNode[];
+  readonly edges: readonly { readonly owner: string; readonly dependent: string }[];
+  /** Kinds that could not be listed: dependents of them are missing. */
+  readonly unread: readonly string[];
+  /** There are more dependents than are shown. */
+  readonly isCut: boolean;
+}
+
+interface Found {
+  readonly target: ObjectName;
+  readonly metadata: JsonObject;
+}
+
+const pageSize = 500;
+/** Objects read of one kind, and shown of all. */
+const readMax = 5_000;
+const nodesMax = 200;
+
+/**
+ * Finds what an object is owned by and what it owns, by the owner references of all objects in its
+ * namespace, or in all for an object without one. Rejects when the object itself cannot be read.
+ */
+export async function loadTree(
+  api: Api,
+  of: {
+    readonly target: ObjectName;
+    readonly kinds: readonly Kind[];
+    readonly signal: AbortSignal;
+  },
+): Promise<OwnershipTree> {
+  const { target, kinds, signal } = of;
+  const unread: string[] = [];
+  const found: Found[] = [];
+  const within = target.namespace;
+  const looked = countedKinds(kinds).filter(({ resource }) => resource !== 'events');
+  await inParallel(looked, async (kind) => {
+    try {
+      found.push(...(await listMetadata(api, { kind, within, signal })));
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof ApiFailure) || error.code !== 404) unread.push(kind.resource);
+    }
+  });
+  return treeOf(found, { target, unread });
+}
+
+async function listMetadata(
+  api: Api,
+  of: { readonly kind: Kind; readonly within: string | undefined; readonly signal: AbortSignal },
+): Promise<Found[]> {
+  const { kind, within, signal } = of;
+  const found: Found[] = [];
+  let token = '';
+  do {
+    const path = collectionPath(kind, within);
+    const query = { limit: pageSize, continue: token };
+    const list = await api.json({ path, query, accept: metadataType, signal });
+    for (const item of objectsOf(list, 'items')) {
+      const metadata = objectOf(item, 'metadata');
+      const namespace = textOf(metadata, 'namespace') || undefined;
+      found.push({ target: { kind, namespace, name: textOf(metadata, 'name') }, metadata });
+    }
+    token = textOf(objectOf(list, 'metadata'), 'continue');
+  } while (token !== '' && found.length < readMax);
+  return found;
+}
+
+function treeOf(
+  found: readonly Found[],
+  of: { readonly target: ObjectName; readonly unread: readonly string[] },
+): OwnershipTree {
+  const byUid = new Map(found.map((one) => [textOf(one.metadata, 'uid'), one]));
+  const dependents = new Map<string, string[]>();
+  for (const [uid, { metadata }] of byUid) {
+    for (const reference of objectsOf(metadata, 'ownerReferences')) {
+      const owner = textOf(reference, 'uid');
+      dependents.set(owner, [...(dependents.get(owner) ?? []), uid]);
+    }
+  }
+  const subject = [...byUid].find(([, one]) => isSame(one.target, of.target))?.[0];
+  const nodes = new Map<string, TreeNode>();
+  const edges: { owner: string; dependent: string }[] = [];
+  if (subject === undefined) return { nodes: [], edges: [], unread: of.unread, isCut: false };
+  nodes.set(subject, nodeOf(byUid.get(subject), { uid: subject, role: 'subject' }));
+  addOwners(subject, { byUid, nodes, edges });
+  const isCut = addDependents(subject, { byUid, nodes, edges, dependents });
+  return { nodes: [...nodes.values()], edges, unread: of.unread, isCut };
+}
+
+interface Growing {
+  readonly byUid: ReadonlyMap<string, Found>;
+  readonly nodes: Map<string, TreeNode>;
+  readonly edges: { owner: string; dependent: string }[];
+}
+
+function addOwners(subject: string, { byUid, nodes, edges }: Growing): void {
+  const waiting = [subject];
+  for (let uid = waiting.pop(); uid !== undefined; uid = waiting.pop()) {
+    const { metadata = {} } = byUid.get(uid) ?? {};
+    for (const reference of objectsOf(metadata, 'ownerReferences')) {
+      const owner = textOf(reference, 'uid');
+      edges.push({ owner, dependent: uid });
+      if (nodes.has(owner) || nodes.size >= nodesMax) continue;
+      nodes.set(owner, nodeOf(byUid.get(owner), { uid: owner, role: 'owner', reference }));
+      waiting.push(owner);
+    }
+  }
+}
+
+/** Whether there were more than are shown. */
+function addDependents(
+  subject: string,
+  growing: Growing & { readonly dependents: ReadonlyMap<string, readonly string[]> },
+): boolean {
+  const { byUid, nodes, edges, dependents } = growing;
+  const waiting = [subject];
+  for (let at = 0; at < waiting.length; at += 1) {
+    const owner = waiting[at] ?? '';
+    for (const uid of dependents.get(owner) ?? []) {
+      if (!nodes.has(uid) && nodes.size >= nodesMax) return true;
+      edges.push({ owner, dependent: uid });
+      if (nodes.has(uid)) continue;
+      nodes.set(uid, nodeOf(byUid.get(uid), { uid, role: 'dependent' }));
+      waiting.push(uid);
+    }
+  }
+  return false;
+}
+
+function nodeOf(
+  found: Found | undefined,
+  of: { readonly uid: string; readonly role: TreeNode['role']; readonly reference?: JsonObject },
+): TreeNode {
+  const { uid, role, reference = {} } = of;
+  if (found === undefined) {
+    const [kind, name] = [textOf(reference, 'kind'), textOf(reference, 'name')];
+    return { uid, role, kind, name, target: undefined, isGoing: false };
+  }
+  const { target, metadata } = found;
+  const isGoing = isObject(metadata) && metadata['deletionTimestamp'] !== undefined;
+  return { uid, role, kind: target.kind.kind, name: target.name, target, isGoing };
+}
+
+function isSame(one: ObjectName, other: ObjectName): boolean {
+  return (
+    one.name === other.name &&
+    one.namespace === other.namespace &&
+    one.kind.resource === other.kind.resource &&
+    one.kind.group === other.kind.group
+  );
+}

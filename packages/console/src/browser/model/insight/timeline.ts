@@ -1,0 +1,95 @@
+import type { JsonObject } from '@wheelhouse/machinery/browser';
+import { objectOf, objectsOf, textOf } from '../failure.ts';
+
+/** Something that happened to an object, as its conditions and Events say. */
+export interface Happening {
+  readonly source: 'condition' | 'event' | 'metadata';
+  /** RFC 3339; empty when nobody says. */
+  readonly time: string;
+  /** `Available is True`, `ScalingReplicaSet` */
+  readonly title: string;
+  readonly message: string;
+  readonly tone: 'good' | 'bad' | 'plain';
+  /** How often an Event was reported. */
+  readonly count: number;
+  /** Who reports an Event. */
+  readonly reporter: string;
+}
+
+/** A condition of an object's status. */
+export interface Condition {
+  readonly type: string;
+  readonly status: string;
+  readonly reason: string;
+  readonly message: string;
+  readonly time: string;
+  readonly tone: Happening['tone'];
+}
+
+/** Conditions that are bad when they are true. */
+const isComplaint =
+  /(fail|error|pressure|unavailable|stalled|degraded|denied|unreachable|notaccepted|violat)/i;
+
+/** The conditions of an object, in its own order. */
+export function conditionsOf(object: JsonObject): Condition[] {
+  return objectsOf(objectOf(object, 'status'), 'conditions').map((condition) => {
+    const type = textOf(condition, 'type');
+    const status = textOf(condition, 'status');
+    const isGood = (status === 'True') !== isComplaint.test(type);
+    return {
+      type,
+      status,
+      reason: textOf(condition, 'reason'),
+      message: textOf(condition, 'message'),
+      time: textOf(condition, 'lastTransitionTime') || textOf(condition, 'lastUpdateTime'),
+      tone: status === 'Unknown' || status === '' ? 'plain' : isGood ? 'good' : 'bad',
+    };
+  });
+}
+
+/** What happened to an object, newest first; what has no time comes last. */
+export function timelineOf(object: JsonObject, events: readonly JsonObject[]): Happening[] {
+  const happenings = [
+    ...conditionsOf(object).map(ofCondition),
+    ...events.map(ofEvent),
+    ...lifeOf(objectOf(object, 'metadata')),
+  ];
+  const timeOf = ({ time }: Happening): number => Date.parse(time) || 0;
+  return happenings.sort((one, other) => timeOf(other) - timeOf(one));
+}
+
+function ofCondition({ type, status, reason, message, time, tone }: Condition): Happening {
+  const title = `${type} is ${status || 'unknown'}`;
+  const text = [reason, message].filter((part) => part !== '').join(': ');
+  return { source: 'condition', time, title, message: text, tone, count: 1, reporter: '' };
+}
+
+function ofEvent(event: JsonObject): Happening {
+  const series = objectOf(event, 'series');
+  const times = [
+    ...[textOf(series, 'lastObservedTime'), textOf(event, 'lastTimestamp')],
+    ...[textOf(event, 'eventTime'), textOf(event, 'firstTimestamp')],
+    textOf(objectOf(event, 'metadata'), 'creationTimestamp'),
+  ];
+  const count = typeof series['count'] === 'number' ? series['count'] : event['count'];
+  const source = objectOf(event, 'source');
+  return {
+    source: 'event',
+    time: times.find((time) => time !== '') ?? '',
+    title: textOf(event, 'reason') || 'Event',
+    message: textOf(event, 'message'),
+    tone: textOf(event, 'type') === 'Warning' ? 'bad' : 'plain',
+    count: typeof count === 'number' && count > 0 ? count : 1,
+    reporter: textOf(source, 'component') || textOf(event, 'reportingComponent'),
+  };
+}
+
+function lifeOf(metadata: JsonObject): Happening[] {
+  const names = { creationTimestamp: 'Created', deletionTimestamp: 'Deletion requested' };
+  return Object.entries(names).flatMap(([name, title]): Happening[] => {
+    const time = textOf(metadata, name);
+    if (time === '') return [];
+    const tone = name === 'creationTimestamp' ? 'plain' : 'bad';
+    return [{ source: 'metadata', time, title, message: '', tone, count: 1, reporter: '' }];
+  });
+}

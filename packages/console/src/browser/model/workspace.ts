@@ -1,0 +1,170 @@
+import type { Clock, Timer } from '@wheelhouse/machinery/browser';
+import type { Subject } from './access.ts';
+import type { Api } from './api.ts';
+import { type Discovered, type Discovery, openDiscovery } from './discovery.ts';
+import { messageOf } from './failure.ts';
+import { hashOf, type Route, routeOf } from './route.ts';
+import { createSchemaSource, type SchemaSource } from './schema.ts';
+import { openTable, type TableStore } from './table-store.ts';
+
+/** What brings kinds and takes them; who may not watch it hears of them a little later. */
+const definitionsName = 'customresourcedefinitions';
+/** A definition changes several times before its kind is served. */
+const refreshAfterMs = 200;
+
+/** What the workspace needs of the window it is in. */
+export interface WorkspacePorts {
+  readonly api: Api;
+  readonly clock: Clock;
+  readonly random: () => number;
+  hash(): string;
+  setHash(hash: string): void;
+  /** Returns what ends it. */
+  onHashChange(listener: () => void): () => void;
+  /** Whether the user wants to go on; asked before unsaved text is lost. */
+  confirm(question: string): boolean;
+}
+
+/**
+ * What a user who is signed in works in: what the server serves, which page is open, and whether it
+ * may be left. Tells its listeners of each change.
+ */
+export class Workspace {
+  readonly subject: Subject;
+  readonly ports: WorkspacePorts;
+  readonly schemas: SchemaSource;
+  /** Why the kinds could not be read; undefined while they are read, and afterwards. */
+  failure: string | undefined;
+  /** Whether the open page has text that is not saved. */
+  hasUnsaved: () => boolean = () => false;
+  #hash: string;
+  #discovery: Discovery | undefined;
+  #namespaces: TableStore | undefined;
+  #definitions: TableStore | undefined;
+  #refreshing: Timer | undefined;
+  #isClosed = false;
+  readonly #listeners = new Set<() => void>();
+  readonly #resumed = new Set<() => void>();
+  readonly #unlisten: () => void;
+
+  constructor(subject: Subject, ports: WorkspacePorts) {
+    this.subject = subject;
+    this.ports = ports;
+    this.schemas = createSchemaSource(ports.api);
+    this.#hash = ports.hash();
+    this.#unlisten = ports.onHashChange(() => this.#route());
+    void this.open();
+  }
+
+  /** Undefined until the server has said what it serves. */
+  get discovered(): Discovered | undefined {
+    return this.#discovery?.current();
+  }
+
+  get hash(): string {
+    return this.#hash;
+  }
+
+  /** Namespaces the user may see. */
+  get namespaces(): readonly string[] {
+    return this.#namespaces?.snapshot.rows.map(({ name }) => name) ?? [];
+  }
+
+  go(route: Route): void {
+    this.ports.setHash(hashOf(route));
+  }
+
+  get route(): Route {
+    return routeOf(this.#hash);
+  }
+
+  /** Returns what ends it. */
+  subscribe(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Calls `listener` when the user has signed in again. Returns what ends it. */
+  onResume(listener: () => void): () => void {
+    this.#resumed.add(listener);
+    return () => this.#resumed.delete(listener);
+  }
+
+  /** Asks what the server serves, and goes on asking. Never rejects. */
+  async open(): Promise<void> {
+    const { api, clock } = this.ports;
+    this.failure = undefined;
+    this.#changed();
+    try {
+      const onChange = (): void => {
+        this.schemas.forget();
+        this.#changed();
+      };
+      const discovery = await openDiscovery({ api, clock, onChange });
+      if (this.#isClosed) return discovery.close();
+      this.#discovery = discovery;
+      const { dialect } = discovery.current();
+      this.#namespaces = this.#follow({ group: '', resource: 'namespaces' }, () => {});
+      const definitions = { group: dialect.group('apiextensions'), resource: definitionsName };
+      this.#definitions = this.#follow(definitions, () => this.#refreshKinds(discovery));
+    } catch (error) {
+      this.failure = messageOf(error);
+    }
+    this.#changed();
+  }
+
+  /** Follows again what an expired sign-in had ended. */
+  resume(): void {
+    this.#namespaces?.restart();
+    this.#definitions?.restart();
+    if (this.#discovery === undefined) void this.open();
+    for (const listener of this.#resumed) listener();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#unlisten();
+    this.#discovery?.close();
+    this.#namespaces?.close();
+    this.#definitions?.close();
+    this.#refreshing?.stop();
+  }
+
+  /** The objects of a kind as they come and go, if the user may see them. */
+  #follow(
+    wanted: { readonly group: string; readonly resource: string },
+    onChange: () => void,
+  ): TableStore | undefined {
+    const { api, clock, random } = this.ports;
+    const kind = this.discovered?.kinds.find(
+      ({ group, resource }) => group === wanted.group && resource === wanted.resource,
+    );
+    if (kind === undefined) return undefined;
+    const selectors = { labelSelector: '', fieldSelector: '' };
+    const query = { kind, namespace: undefined, ...selectors, pageSize: 500 };
+    return openTable({ api, clock, random, query, onChange });
+  }
+
+  #refreshKinds(discovery: Discovery): void {
+    this.#refreshing?.stop();
+    this.#refreshing = this.ports.clock.after(refreshAfterMs, () => {
+      // What fails now is asked again by and by.
+      discovery.refresh().catch(() => {});
+    });
+  }
+
+  #route(): void {
+    const hash = this.ports.hash();
+    if (this.#isClosed || hash === this.#hash) return;
+    if (this.hasUnsaved() && !this.ports.confirm('Leave without saving your changes?')) {
+      this.ports.setHash(this.#hash);
+      return;
+    }
+    this.#hash = hash;
+    this.#changed();
+  }
+
+  #changed(): void {
+    for (const listener of this.#listeners) listener();
+  }
+}

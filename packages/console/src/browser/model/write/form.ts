@@ -1,0 +1,103 @@
+import {
+  dereferenced,
+  descriptionOf,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  propertiesOf,
+} from '@wheelhouse/machinery/browser';
+import { textsOf } from '../failure.ts';
+
+/** How a value is entered in a form. */
+export type Shape =
+  | { readonly type: 'object'; readonly schema: JsonObject }
+  | { readonly type: 'list' | 'map'; readonly item: JsonObject }
+  | { readonly type: 'choice'; readonly values: readonly string[] }
+  | { readonly type: 'text' | 'number' | 'integer' | 'boolean' | 'anything' };
+
+/** A field of an object in a form. */
+export interface FormField {
+  readonly name: string;
+  readonly property: JsonObject;
+  readonly description: string;
+  readonly isRequired: boolean;
+}
+
+/** How the values of a schema are entered. */
+export function shapeOf(schemas: JsonObject, written: JsonObject): Shape {
+  const schema = dereferenced(schemas, written);
+  const { type, items, additionalProperties: others } = schema;
+  const values = written['enum'] ?? schema['enum'];
+  if (Array.isArray(values) && values.length > 0) {
+    return { type: 'choice', values: values.map(String) };
+  }
+  if (type === 'array' && isObject(items)) return { type: 'list', item: items };
+  if (Object.keys(propertiesOf(schema)).length > 0) return { type: 'object', schema };
+  if (isObject(others)) return { type: 'map', item: others };
+  if (type === 'integer' || type === 'number' || type === 'boolean') return { type };
+  return type === 'string' ? { type: 'text' } : { type: 'anything' };
+}
+
+/** The fields of an object, those that are required first. */
+export function formFields(schemas: JsonObject, schema: JsonObject): FormField[] {
+  const required = new Set(textsOf(schema, 'required'));
+  return Object.entries(propertiesOf(schema))
+    .flatMap(([name, property]): FormField[] => {
+      if (!isObject(property)) return [];
+      const description = descriptionOf(property) || descriptionOf(dereferenced(schemas, property));
+      return [{ name, property, description, isRequired: required.has(name) }];
+    })
+    .sort((one, other) => Number(other.isRequired) - Number(one.isRequired));
+}
+
+/** What a field begins with: its default, or as little as its type allows. */
+export function firstValue(schemas: JsonObject, property: JsonObject): JsonValue {
+  const standard = property['default'];
+  if (standard !== undefined && !(isObject(standard) && Object.keys(standard).length === 0)) {
+    return standard;
+  }
+  const shape = shapeOf(schemas, property);
+  switch (shape.type) {
+    case 'object':
+      return Object.fromEntries(
+        formFields(schemas, shape.schema)
+          .filter(({ isRequired }) => isRequired)
+          .map(({ name, property: inner }) => [name, scalarOrEmpty(schemas, inner)]),
+      );
+    default:
+      return scalarOrEmpty(schemas, property);
+  }
+}
+
+/** Like `firstValue`, one level deep: a schema may contain itself. */
+function scalarOrEmpty(schemas: JsonObject, property: JsonObject): JsonValue {
+  const shape = shapeOf(schemas, property);
+  switch (shape.type) {
+    case 'object':
+    case 'map':
+    case 'anything':
+      return {};
+    case 'list':
+      return [];
+    case 'boolean':
+      return false;
+    case 'number':
+    case 'integer':
+      return 0;
+    case 'choice':
+      return shape.values[0] ?? '';
+    case 'text':
+      return '';
+  }
+}
+
+/** A number as it was typed; undefined when it is none. Large integers keep all their digits. */
+export function numberOf(text: string): JsonValue | undefined {
+  const typed = text.trim();
+  if (/^-?\d+$/.test(typed)) {
+    const value = BigInt(typed);
+    return Number.isSafeInteger(Number(value)) ? Number(value) : value;
+  }
+  const value = Number(typed);
+  return typed === '' || !Number.isFinite(value) ? undefined : value;
+}

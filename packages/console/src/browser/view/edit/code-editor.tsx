@@ -1,0 +1,193 @@
+import {
+  acceptCompletion,
+  autocompletion,
+  type CompletionContext,
+  type CompletionResult,
+  completionKeymap,
+} from '@codemirror/autocomplete';
+import { defaultKeymap, history, historyKeymap, indentWithTab } from '@codemirror/commands';
+import { yaml } from '@codemirror/lang-yaml';
+import {
+  bracketMatching,
+  foldGutter,
+  foldKeymap,
+  indentOnInput,
+  syntaxHighlighting,
+} from '@codemirror/language';
+import { type Diagnostic, lintKeymap, setDiagnostics } from '@codemirror/lint';
+import { highlightSelectionMatches, searchKeymap } from '@codemirror/search';
+import { EditorState, type Extension } from '@codemirror/state';
+import {
+  drawSelection,
+  EditorView,
+  highlightActiveLine,
+  highlightActiveLineGutter,
+  hoverTooltip,
+  keymap,
+  lineNumbers,
+  type Tooltip,
+} from '@codemirror/view';
+import { classHighlighter } from '@lezer/highlight';
+import { useEffect, useRef } from 'preact/hooks';
+import type { EditFault } from '../../model/editing.ts';
+import type { Completions } from '../../model/write/completion.ts';
+
+/** Something said about a place of the text. */
+export interface HoverText {
+  readonly title: string;
+  readonly lines: readonly string[];
+}
+
+/** What an editor is about. */
+export interface CodeEditorProps {
+  readonly label: string;
+  readonly text: string;
+  readonly faults: readonly EditFault[];
+  readonly completions: (text: string, offset: number) => Completions | undefined;
+  readonly hover: (text: string, offset: number) => HoverText | undefined;
+  readonly onText: (text: string) => void;
+  readonly onPlace: (offset: number) => void;
+  readonly onSave: () => void;
+  readonly onValidate: () => void;
+  /** A line to go to, counted from 1; each new object is another wish. */
+  readonly goTo: { readonly line: number } | undefined;
+}
+
+/** An editor of YAML that completes, explains, and marks what is wrong. */
+export function CodeEditor(props: CodeEditorProps) {
+  const place = useRef<HTMLDivElement>(null);
+  const view = useRef<EditorView | undefined>(undefined);
+  const latest = useRef(props);
+  latest.current = props;
+  const { text, faults, goTo } = props;
+  useEffect(() => {
+    const { current: parent } = place;
+    if (parent === null) return;
+    const made = new EditorView({
+      parent,
+      state: EditorState.create({ doc: latest.current.text, extensions: extensionsFor(latest) }),
+    });
+    view.current = made;
+    return () => made.destroy();
+  }, []);
+  useEffect(() => {
+    const { current } = view;
+    if (current === undefined || current.state.doc.toString() === text) return;
+    current.dispatch({ changes: { from: 0, to: current.state.doc.length, insert: text } });
+  }, [text]);
+  useEffect(() => {
+    const { current } = view;
+    current?.dispatch(setDiagnostics(current.state, diagnosticsOf(current.state, faults)));
+  }, [faults]);
+  useEffect(() => {
+    const { current } = view;
+    if (current === undefined || goTo === undefined) return;
+    const { from, to } = current.state.doc.line(
+      Math.max(1, Math.min(goTo.line, current.state.doc.lines)),
+    );
+    current.dispatch({ selection: { anchor: from, head: to }, scrollIntoView: true });
+    current.focus();
+  }, [goTo]);
+  return <div class="code" ref={place} />;
+}
+
+function extensionsFor(latest: { readonly current: CodeEditorProps }): Extension[] {
+  const run = (act: (props: CodeEditorProps) => void) => () => {
+    act(latest.current);
+    return true;
+  };
+  return [
+    lineNumbers(),
+    highlightActiveLineGutter(),
+    foldGutter(),
+    history(),
+    drawSelection(),
+    indentOnInput(),
+    bracketMatching(),
+    highlightActiveLine(),
+    highlightSelectionMatches(),
+    yaml(),
+    syntaxHighlighting(classHighlighter),
+    EditorState.tabSize.of(2),
+    EditorView.contentAttributes.of({
+      'aria-label': latest.current.label,
+      spellcheck: 'false',
+      tabindex: '0',
+    }),
+    autocompletion({ override: [(context) => complete(latest.current, context)], icons: false }),
+    hoverTooltip((view, offset) => tooltipAt(latest.current, view, offset)),
+    EditorView.updateListener.of((update) => {
+      const { onText, onPlace } = latest.current;
+      if (update.docChanged) onText(update.state.doc.toString());
+      if (update.docChanged || update.selectionSet) onPlace(update.state.selection.main.head);
+    }),
+    keymap.of([
+      { key: 'Mod-s', run: run(({ onSave }) => onSave()) },
+      { key: 'Mod-Enter', run: run(({ onValidate }) => onValidate()) },
+      { key: 'Tab', run: acceptCompletion },
+      ...completionKeymap,
+      ...lintKeymap,
+      ...searchKeymap,
+      ...foldKeymap,
+      ...historyKeymap,
+      ...defaultKeymap,
+      indentWithTab,
+    ]),
+  ];
+}
+
+function complete(props: CodeEditorProps, context: CompletionContext): CompletionResult | null {
+  const found = props.completions(context.state.doc.toString(), context.pos);
+  if (found === undefined || found.options.length === 0) return null;
+  // Who only moves about is not to be interrupted.
+  if (!context.explicit && context.pos === found.from && !isAfterKey(context)) return null;
+  return {
+    from: found.from,
+    validFor: /^[\w.-]*$/,
+    options: found.options.map((option) => ({
+      label: option.label,
+      detail: option.detail,
+      apply: option.text,
+      type: option.type,
+      boost: option.isRequired ? 1 : 0,
+      ...(option.description === '' ? {} : { info: option.description }),
+    })),
+  };
+}
+
+/** Whether the place is behind `name: `, where a list of values helps at once. */
+function isAfterKey({ state, pos }: CompletionContext): boolean {
+  return /:\s$/.test(state.doc.sliceString(Math.max(0, pos - 2), pos));
+}
+
+function tooltipAt(props: CodeEditorProps, view: EditorView, offset: number): Tooltip | null {
+  const found = props.hover(view.state.doc.toString(), offset);
+  if (found === undefined) return null;
+  return {
+    pos: offset,
+    above: true,
+    create: () => {
+      const dom = document.createElement('div');
+      dom.className = 'hover-text';
+      const title = document.createElement('strong');
+      title.textContent = found.title;
+      const lines = found.lines.map((line) => {
+        const paragraph = document.createElement('p');
+        paragraph.textContent = line;
+        return paragraph;
+      });
+      dom.append(title, ...lines);
+      return { dom };
+    },
+  };
+}
+
+function diagnosticsOf(state: EditorState, faults: readonly EditFault[]): Diagnostic[] {
+  return faults.flatMap(({ field, message, line }): Diagnostic[] => {
+    if (line === undefined || line > state.doc.lines || line < 1) return [];
+    const { from, to, text } = state.doc.line(line);
+    const indent = text.length - text.trimStart().length;
+    const words = field === '' ? message : `${field}: ${message}`;
+    return [{ from: Math.min(from + indent, to), to, severity: 'error', message: words }];
+  });
+}

@@ -1,0 +1,290 @@
+import { isObject, type JsonValue } from '@wheelhouse/machinery/browser';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import {
+  type Change,
+  changesBetween,
+  rebased,
+  type ThreeWay,
+  threeWay,
+} from '../../model/changes.ts';
+import {
+  type Edit,
+  type EditFault,
+  type EditOutcome,
+  saveEdit,
+  validateEdit,
+  type WriteMode,
+} from '../../model/editing.ts';
+import { objectOf } from '../../model/failure.ts';
+import type { ObjectName } from '../../model/kinds.ts';
+import { type LoadedObject, loadObject } from '../../model/object.ts';
+import type { KindSchema } from '../../model/schema.ts';
+import { schemaFaults } from '../../model/write/schema-check.ts';
+import { lineOfField, printYaml, readYaml, withoutManagedFields } from '../../model/yaml.ts';
+import { type App, useApp } from '../parts/app.ts';
+
+export const defaultManager = 'wheelhouse-console';
+
+/** What is being edited. */
+export interface EditorOptions {
+  readonly target: ObjectName;
+  /** What the text begins from; undefined for an object that is not there yet. */
+  readonly object: LoadedObject | undefined;
+  readonly text: string;
+  readonly onSaved: (object: LoadedObject) => void;
+}
+
+/** What the server said last. */
+export type Result =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'busy'; readonly text: string }
+  | { readonly kind: 'saved'; readonly warnings: readonly string[] }
+  | {
+      readonly kind: 'valid';
+      readonly warnings: readonly string[];
+      readonly changes: readonly Change[];
+    }
+  | { readonly kind: 'refused'; readonly outcome: Refusal }
+  | {
+      readonly kind: 'changed';
+      readonly message: string;
+      readonly ways: readonly ThreeWay[];
+      readonly theirs: LoadedObject;
+      /** Theirs with mine, where the two do not touch. */
+      readonly both: JsonValue | undefined;
+    };
+
+export type Refusal = Exclude<EditOutcome, { kind: 'accepted' }>;
+
+/** A text that is being edited, and what can be done with it. */
+export interface Editing {
+  readonly text: string;
+  readonly mode: WriteMode;
+  readonly manager: string;
+  readonly base: LoadedObject | undefined;
+  readonly result: Result;
+  setText(text: string): void;
+  setMode(mode: WriteMode): void;
+  setManager(manager: string): void;
+  validate(): Promise<void>;
+  save(ownership?: 'respected' | 'forced'): Promise<void>;
+  /** Goes on from another version, with a text to save over it. */
+  begin(object: LoadedObject, text: string): void;
+  /** Leaves what a text to apply has to say: no status, no fields of the server's own. */
+  reduce(): void;
+}
+
+/** Edits a text; nothing is saved before it is told to. */
+export function useEditing(options: EditorOptions): Editing {
+  const app = useApp();
+  const [, redraw] = useState(0);
+  const session = useMemo(
+    () => new EditSession(app, options, () => redraw((count) => count + 1)),
+    // Not for every change: one session for one editor.
+    [],
+  );
+  session.onSaved = options.onSaved;
+  const { workspace } = app;
+  useEffect(() => {
+    workspace.hasUnsaved = () => session.hasUnsaved;
+    return () => {
+      workspace.hasUnsaved = () => false;
+    };
+  }, [workspace, session]);
+  return session;
+}
+
+class EditSession implements Editing {
+  text: string;
+  mode: WriteMode;
+  manager = defaultManager;
+  base: LoadedObject | undefined;
+  result: Result = { kind: 'none' };
+  onSaved: (object: LoadedObject) => void;
+  readonly #app: App;
+  readonly #target: ObjectName;
+  readonly #changed: () => void;
+  #saved: string;
+  /** How often the server has been asked: of two answers the one to the later question is shown. */
+  #questions = 0;
+
+  constructor(app: App, options: EditorOptions, changed: () => void) {
+    this.#app = app;
+    this.#target = options.target;
+    this.#changed = changed;
+    this.base = options.object;
+    this.text = options.text;
+    this.#saved = options.text;
+    this.mode = options.object === undefined ? 'create' : 'update';
+    this.onSaved = options.onSaved;
+  }
+
+  get hasUnsaved(): boolean {
+    return this.text !== this.#saved;
+  }
+
+  setText(text: string): void {
+    this.text = text;
+    this.#changed();
+  }
+
+  setMode(mode: WriteMode): void {
+    this.mode = mode;
+    this.#changed();
+  }
+
+  setManager(manager: string): void {
+    this.manager = manager;
+    this.#changed();
+  }
+
+  async validate(): Promise<void> {
+    const question = this.#ask('Asking the server…');
+    const outcome = await validateEdit(this.#app.api, this.#edit());
+    if (question !== this.#questions) return;
+    if (outcome.kind !== 'accepted') return this.#refused(outcome);
+    const changes = changesBetween(this.base?.value ?? {}, outcome.object.value).filter(
+      ({ path }) => path[1] !== 'managedFields',
+    );
+    this.#show({ kind: 'valid', warnings: outcome.warnings, changes });
+  }
+
+  async save(ownership: 'respected' | 'forced' = 'respected'): Promise<void> {
+    this.#ask('Saving…');
+    const outcome = await saveEdit(this.#app.api, this.#edit(ownership));
+    if (outcome.kind !== 'accepted') return this.#refused(outcome);
+    this.begin(outcome.object, withoutManagedFields(outcome.object.text));
+    this.#show({ kind: 'saved', warnings: outcome.warnings });
+    this.#app.announce('Saved.');
+    this.onSaved(outcome.object);
+  }
+
+  begin(object: LoadedObject, text: string): void {
+    this.base = object;
+    this.text = text;
+    this.#saved = withoutManagedFields(object.text);
+    this.#changed();
+  }
+
+  reduce(): void {
+    const read = readYaml(this.text);
+    if (read.fault !== undefined || !isObject(read.value)) return;
+    const { status: _, ...object } = read.value;
+    const metadata = objectOf(read.value, 'metadata');
+    const kept = ['name', 'namespace', 'labels', 'annotations'].flatMap((name) =>
+      metadata[name] === undefined ? [] : [[name, metadata[name]] as const],
+    );
+    this.text = printYaml({ ...object, metadata: Object.fromEntries(kept) });
+    this.mode = 'apply';
+    this.#changed();
+  }
+
+  #ask(text: string): number {
+    this.#questions += 1;
+    this.#show({ kind: 'busy', text });
+    return this.#questions;
+  }
+
+  #show(result: Result): void {
+    this.result = result;
+    this.#changed();
+  }
+
+  #edit(ownership: 'respected' | 'forced' = 'respected'): Edit {
+    const resourceVersion = this.base?.resourceVersion;
+    return {
+      target: this.#target,
+      mode: this.mode,
+      text: this.text,
+      fieldManager: this.manager.trim() || defaultManager,
+      ownership,
+      ...(resourceVersion === undefined ? {} : { resourceVersion }),
+    };
+  }
+
+  /** After a conflict, what others did since is shown beside what is in the text. */
+  async #refused(outcome: Refusal): Promise<void> {
+    const base = this.base;
+    const read = readYaml(this.text);
+    if (outcome.kind === 'changed' && base !== undefined && read.fault === undefined) {
+      try {
+        const theirs = await loadObject(this.#app.api, this.#target);
+        const [before = null, mine = null, after = null] = [
+          base.text,
+          printYaml(read.value),
+          theirs.text,
+        ].map(bare);
+        const sides = { base: before, mine, theirs: after };
+        const { message } = outcome;
+        const both = rebased(sides);
+        return this.#show({ kind: 'changed', message, ways: threeWay(sides), theirs, both });
+      } catch {
+        // The refusal itself is told.
+      }
+    }
+    this.#show({ kind: 'refused', outcome });
+  }
+}
+
+/** The value of a text without what every write changes. */
+function bare(text: string): JsonValue {
+  const read = readYaml(withoutManagedFields(text));
+  if (read.fault !== undefined) return null;
+  const { value } = read;
+  if (!isObject(value)) return value;
+  const { resourceVersion: _, generation: __, ...metadata } = objectOf(value, 'metadata');
+  return { ...value, metadata };
+}
+
+/** Pauses in typing after which a text is judged: by the schema, and by the server. */
+const schemaPauseMs = 300;
+const serverPauseMs = 1_000;
+
+/**
+ * What is wrong with a text while it is written: what its schema says, and when that is nothing,
+ * what a dry run on the server says. A text that nobody has touched is not judged.
+ */
+export function useFaults(
+  editing: Editing,
+  of: { readonly target: ObjectName; readonly schema: KindSchema | string | undefined },
+): readonly EditFault[] {
+  const { api, clock } = useApp();
+  const [faults, setFaults] = useState<readonly EditFault[]>([]);
+  const { target, schema } = of;
+  const { text, mode, manager, base } = editing;
+  const first = useRef(text);
+  // Not for every change: the target of an editor stays.
+  useEffect(() => {
+    if (text === first.current) return setFaults([]);
+    const abort = new AbortController();
+    const dryRun = async (): Promise<void> => {
+      const edit = { target, mode, text, fieldManager: manager.trim() || defaultManager };
+      const at = base === undefined ? {} : { resourceVersion: base.resourceVersion };
+      const outcome = await validateEdit(api, { ...edit, ...at }, { signal: abort.signal });
+      if (!abort.signal.aborted) setFaults(outcome.kind === 'invalid' ? outcome.faults : []);
+    };
+    const timers = [
+      clock.after(schemaPauseMs, () => setFaults(localFaults(text, schema))),
+      clock.after(serverPauseMs, () => {
+        if (localFaults(text, schema).length === 0) dryRun().catch(() => {});
+      }),
+    ];
+    return () => {
+      for (const timer of timers) timer.stop();
+      abort.abort(new Error('the text is another one'));
+    };
+  }, [text, mode, schema, base]);
+  return faults;
+}
+
+function localFaults(text: string, schema: KindSchema | string | undefined): EditFault[] {
+  const read = readYaml(text);
+  if (read.fault !== undefined) {
+    return [{ field: '', reason: 'Syntax', ...read.fault }];
+  }
+  if (typeof schema !== 'object' || !isObject(read.value)) return [];
+  return schemaFaults(schema, read.value).map((fault) => ({
+    ...fault,
+    line: lineOfField(text, fault.field),
+  }));
+}

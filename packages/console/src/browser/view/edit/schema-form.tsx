@@ -1,0 +1,216 @@
+import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery/browser';
+import { useId } from 'preact/hooks';
+import type { KindSchema } from '../../model/schema.ts';
+import {
+  type FormField,
+  firstValue,
+  formFields,
+  numberOf,
+  shapeOf,
+} from '../../model/write/form.ts';
+import { printYaml, readYaml } from '../../model/yaml.ts';
+import { Fault } from '../parts/basics.tsx';
+import { AnythingField, ListField, MapField, type ValueProps } from './form-collections.tsx';
+
+/** What the text says and the schema has not to be asked for. */
+const fixed = new Set(['apiVersion', 'kind', 'status']);
+
+/** A text as a form, whose fields are those of the kind's schema. */
+export function SchemaForm(props: {
+  readonly text: string;
+  readonly schema: KindSchema | string | undefined;
+  readonly onText: (text: string) => void;
+}) {
+  const { text, schema, onText } = props;
+  const read = readYaml(text);
+  if (read.fault !== undefined) {
+    return <Fault>{`Line ${read.fault.line}: ${read.fault.message}`}</Fault>;
+  }
+  if (!isObject(read.value)) return <Fault>The text is no object.</Fault>;
+  if (typeof schema !== 'object') return <p>{schema ?? 'Reading the schema…'}</p>;
+  const { root, schemas } = schema;
+  return (
+    <div class="schema-form">
+      <ObjectFields
+        {...{ schemas, schema: root, value: read.value, leftOut: fixed }}
+        onChange={(next) => onText(printYaml(next))}
+      />
+    </div>
+  );
+}
+
+const nothing: ReadonlySet<string> = new Set();
+
+/** The fields of an object: those that are there or required, and a choice of the others. */
+function ObjectFields(props: {
+  readonly schemas: JsonObject;
+  readonly schema: JsonObject;
+  readonly value: JsonObject;
+  readonly leftOut?: ReadonlySet<string>;
+  readonly onChange: (value: JsonObject) => void;
+}) {
+  const { schemas, schema, value, leftOut = nothing, onChange } = props;
+  const fields = formFields(schemas, schema).filter(({ name }) => !leftOut.has(name));
+  const isShown = ({ name, isRequired }: FormField): boolean =>
+    isRequired || Object.hasOwn(value, name);
+  const others = fields.filter((field) => !isShown(field));
+  const add = (name: string): void => {
+    const field = others.find((one) => one.name === name);
+    if (field === undefined) return;
+    onChange({ ...value, [name]: firstValue(schemas, field.property) });
+  };
+  const remove = (name: string): void => {
+    const { [name]: _, ...rest } = value;
+    onChange(rest);
+  };
+  return (
+    <>
+      {fields.filter(isShown).map((field) => (
+        <FieldRow
+          key={field.name}
+          {...{ schemas, field }}
+          value={value[field.name]}
+          onChange={(next) => onChange({ ...value, [field.name]: next })}
+          onRemove={field.isRequired ? undefined : () => remove(field.name)}
+        />
+      ))}
+      {others.length > 0 && (
+        <select
+          class="add"
+          aria-label="Add a field"
+          value=""
+          onChange={(event) => add(event.currentTarget.value)}
+        >
+          <option value="">Add a field…</option>
+          {others.map(({ name }) => (
+            <option key={name} value={name}>
+              {name}
+            </option>
+          ))}
+        </select>
+      )}
+    </>
+  );
+}
+
+function FieldRow(props: {
+  readonly schemas: JsonObject;
+  readonly field: FormField;
+  readonly value: JsonValue | undefined;
+  readonly onChange: (value: JsonValue) => void;
+  readonly onRemove: (() => void) | undefined;
+}) {
+  const { schemas, field, value, onChange, onRemove } = props;
+  const { name, property, description, isRequired } = field;
+  return (
+    <div class="form-row">
+      <div class="form-head">
+        <span class="form-name" title={description}>
+          {name}
+          {isRequired && <em> required</em>}
+        </span>
+        {onRemove !== undefined && (
+          <button type="button" class="plain" aria-label={`Remove ${name}`} onClick={onRemove}>
+            ×
+          </button>
+        )}
+      </div>
+      <ValueField {...{ schemas, property, value, onChange }} label={name} />
+    </div>
+  );
+}
+
+/** A value in the way its schema wants. */
+export function ValueField(props: ValueProps) {
+  const { schemas, property, label, value, onChange } = props;
+  const shape = shapeOf(schemas, property);
+  const scalar = value === undefined || value === null || typeof value === 'object' ? '' : value;
+  switch (shape.type) {
+    case 'object':
+      return (
+        <fieldset>
+          <legend class="unseen">{label}</legend>
+          <ObjectFields
+            {...{ schemas, schema: shape.schema, onChange }}
+            value={isObject(value) ? value : {}}
+          />
+        </fieldset>
+      );
+    case 'list':
+      return <ListField {...props} item={shape.item} Value={ValueField} />;
+    case 'map':
+      return <MapField {...props} item={shape.item} Value={ValueField} />;
+    case 'choice':
+      return <ChoiceField {...{ label, onChange, values: shape.values }} value={String(scalar)} />;
+    case 'boolean':
+      return (
+        <input
+          type="checkbox"
+          aria-label={label}
+          checked={value === true}
+          onChange={(event) => onChange(event.currentTarget.checked)}
+        />
+      );
+    case 'number':
+    case 'integer':
+      return (
+        <input
+          inputMode="numeric"
+          aria-label={label}
+          value={String(scalar)}
+          onInput={(event) => {
+            const number = numberOf(event.currentTarget.value);
+            if (number !== undefined) onChange(number);
+          }}
+        />
+      );
+    case 'anything':
+      if (isObject(value) || Array.isArray(value)) return <AnythingField {...props} />;
+      return <TextField {...{ label, onChange }} value={String(scalar)} />;
+    case 'text':
+      return <TextField {...{ label, onChange }} value={String(scalar)} />;
+  }
+}
+
+function ChoiceField(props: {
+  readonly label: string;
+  readonly value: string;
+  readonly values: readonly string[];
+  readonly onChange: (value: string) => void;
+}) {
+  const { label, value, values, onChange } = props;
+  return (
+    <select
+      aria-label={label}
+      value={value}
+      onChange={(event) => onChange(event.currentTarget.value)}
+    >
+      {!values.includes(value) && <option value={value}>{value || 'choose…'}</option>}
+      {values.map((one) => (
+        <option key={one} value={one}>
+          {one}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+function TextField(props: {
+  readonly label: string;
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+}) {
+  const { label, value, onChange } = props;
+  const id = useId();
+  const shared = { id, 'aria-label': label, spellcheck: false, value };
+  if (value.includes('\n')) {
+    return (
+      <textarea
+        {...shared}
+        rows={Math.min(12, value.split('\n').length + 1)}
+        onInput={(event) => onChange(event.currentTarget.value)}
+      />
+    );
+  }
+  return <input {...shared} onInput={(event) => onChange(event.currentTarget.value)} />;
+}

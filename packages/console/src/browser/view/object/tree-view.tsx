@@ -1,0 +1,132 @@
+import { Graph, layout } from '@dagrejs/dagre';
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import { messageOf } from '../../model/failure.ts';
+import { loadTree, type OwnershipTree, type TreeNode } from '../../model/insight/ownership-tree.ts';
+import type { ObjectName } from '../../model/kinds.ts';
+import { objectRoute } from '../../model/route.ts';
+import { useApp } from '../parts/app.ts';
+import { Button, Empty, Fault, KindMark, Link } from '../parts/basics.tsx';
+
+const nodeWidth = 230;
+const nodeHeight = 54;
+const margin = 16;
+
+/** What owns an object, and what it owns, as a graph. */
+export function TreeView(props: { readonly target: ObjectName }) {
+  const { target } = props;
+  const { api, discovered } = useApp();
+  const [tree, setTree] = useState<OwnershipTree | string>();
+  const [reading, setReading] = useState(0);
+  // Not for every change: read when it is opened and on demand.
+  useEffect(() => {
+    const abort = new AbortController();
+    loadTree(api, { target, kinds: discovered.kinds, signal: abort.signal }).then(
+      setTree,
+      (error: unknown) => {
+        if (!abort.signal.aborted) setTree(messageOf(error));
+      },
+    );
+    return () => abort.abort(new Error('closed'));
+  }, [reading]);
+  if (tree === undefined) return <p role="status">Reading what belongs together…</p>;
+  if (typeof tree === 'string') return <Fault>{tree}</Fault>;
+  return (
+    <>
+      <div class="bar">
+        <Button act={() => setReading(reading + 1)}>Read again</Button>
+        {tree.unread.length > 0 && (
+          <span class="warning">Not listed: {tree.unread.join(', ')}</span>
+        )}
+        {tree.isCut && <span class="warning">There are more dependents than are shown.</span>}
+      </div>
+      {tree.nodes.length === 1 && <Empty>Nothing owns it, and it owns nothing.</Empty>}
+      <Drawing tree={tree} />
+    </>
+  );
+}
+
+interface Placed {
+  readonly width: number;
+  readonly height: number;
+  readonly nodes: readonly { readonly node: TreeNode; readonly x: number; readonly y: number }[];
+  readonly paths: readonly string[];
+}
+
+function Drawing(props: { readonly tree: OwnershipTree }) {
+  const { tree } = props;
+  const { width, height, nodes, paths } = useMemo(() => placed(tree), [tree]);
+  const size = { width: `${width}px`, height: `${height}px` };
+  return (
+    <div class="scroll graph-box" tabIndex={0} role="region" aria-label="Owners and dependents">
+      <div class="graph" style={size}>
+        <svg width={width} height={height} aria-hidden="true" focusable="false">
+          {paths.map((path) => (
+            <path key={path} d={path} />
+          ))}
+        </svg>
+        <ul>
+          {nodes.map(({ node, x, y }) => (
+            <li
+              key={node.uid}
+              class={`node ${node.role} ${node.isGoing ? 'going' : ''}`}
+              style={{ left: `${x}px`, top: `${y}px` }}
+              aria-current={node.role === 'subject' ? 'true' : undefined}
+            >
+              <Node node={node} />
+            </li>
+          ))}
+        </ul>
+      </div>
+    </div>
+  );
+}
+
+function Node(props: { readonly node: TreeNode }) {
+  const { kind, name, target } = props.node;
+  const content = (
+    <>
+      <KindMark kind={kind} group={target?.kind.group ?? ''} />
+      <span class="node-text">
+        <small>{kind}</small>
+        <span class="node-name" title={name}>
+          {name}
+        </span>
+      </span>
+    </>
+  );
+  if (target === undefined) return <span class="missing">{content}</span>;
+  return <Link to={objectRoute(target, 'tree')}>{content}</Link>;
+}
+
+/** Places the nodes from left to right, owners first. */
+function placed({ nodes, edges }: OwnershipTree): Placed {
+  const graph = new Graph();
+  graph.setGraph({ rankdir: 'LR', nodesep: 18, ranksep: 60, marginx: margin, marginy: margin });
+  graph.setDefaultEdgeLabel(() => ({}));
+  for (const { uid } of nodes) graph.setNode(uid, { width: nodeWidth, height: nodeHeight });
+  for (const { owner, dependent } of edges) {
+    if (graph.hasNode(owner) && graph.hasNode(dependent)) graph.setEdge(owner, dependent);
+  }
+  layout(graph);
+  const { width = 0, height = 0 } = graph.graph();
+  return {
+    width: Math.ceil(Number(width)),
+    height: Math.ceil(Number(height)),
+    nodes: nodes.map((node) => {
+      const { x, y } = graph.node(node.uid);
+      return { node, x: x - nodeWidth / 2, y: y - nodeHeight / 2 };
+    }),
+    paths: edges
+      .filter(({ owner, dependent }) => graph.hasEdge(owner, dependent))
+      .map(({ owner, dependent }) => curve(graph.node(owner), graph.node(dependent))),
+  };
+}
+
+function curve(
+  from: { readonly x: number; readonly y: number },
+  to: { readonly x: number; readonly y: number },
+): string {
+  const [startX, endX] = [from.x + nodeWidth / 2, to.x - nodeWidth / 2];
+  const middle = (startX + endX) / 2;
+  return `M${startX},${from.y} C${middle},${from.y} ${middle},${to.y} ${endX},${to.y}`;
+}

@@ -1,0 +1,90 @@
+import { useEffect, useRef } from 'preact/hooks';
+import UPlot from 'uplot';
+import { useApp } from '../parts/app.ts';
+
+/** A line of a chart. */
+export interface ChartLine {
+  readonly label: string;
+  /** A color of the style sheet. */
+  readonly color: string;
+  readonly values: readonly (number | null)[];
+}
+
+const height = 150;
+
+/** Lines over time. What they say now stands in words beside them. */
+export function Chart(props: {
+  readonly title: string;
+  /** Seconds since 1970. */
+  readonly times: readonly number[];
+  readonly lines: readonly ChartLine[];
+}) {
+  const { title, times, lines } = props;
+  const { theme } = useApp();
+  const place = useRef<HTMLDivElement>(null);
+  const plot = useRef<UPlot | undefined>(undefined);
+  // Not for every change: made anew for other colors alone.
+  useEffect(() => {
+    const { current: box } = place;
+    if (box === null) return;
+    const made = new UPlot(optionsFor(box, lines), [[], ...lines.map(() => [])], box);
+    plot.current = made;
+    const observer = new ResizeObserver(() => made.setSize({ width: box.clientWidth, height }));
+    observer.observe(box);
+    return () => {
+      observer.disconnect();
+      made.destroy();
+    };
+  }, [theme]);
+  useEffect(() => {
+    plot.current?.setData([[...times], ...lines.map(({ values }) => [...values])]);
+  }, [times, lines]);
+  return (
+    <figure class="chart">
+      <figcaption>
+        {title}
+        {lines.map(({ label }, index) => (
+          <span key={label} class={`legend legend-${index}`} data-line={lines[index]?.color}>
+            {label}
+          </span>
+        ))}
+      </figcaption>
+      <div ref={place} aria-hidden="true" />
+    </figure>
+  );
+}
+
+function optionsFor(box: HTMLElement, lines: readonly ChartLine[]): UPlot.Options {
+  const style = getComputedStyle(box);
+  const color = (name: string): string => {
+    // A canvas knows no variables; a property that takes colors resolves them.
+    box.style.outlineColor = `var(${name})`;
+    const resolved = style.outlineColor;
+    box.style.outlineColor = '';
+    return resolved;
+  };
+  const axis = {
+    stroke: color('--faint'),
+    grid: { stroke: color('--line'), width: 1 },
+    ticks: { show: false },
+    font: '11px system-ui, sans-serif',
+  };
+  return {
+    width: box.clientWidth || 300,
+    height,
+    legend: { show: false },
+    cursor: { y: false, points: { show: false } },
+    scales: { y: { range: (_plot, _low, high) => [0, Math.max(1, high * 1.1)] } },
+    axes: [axis, { ...axis, size: 46 }],
+    series: [
+      {},
+      ...lines.map((line) => ({
+        label: line.label,
+        stroke: color(line.color),
+        width: 2,
+        points: { show: false },
+        spanGaps: true,
+      })),
+    ],
+  };
+}

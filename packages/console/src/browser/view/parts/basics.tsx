@@ -1,0 +1,264 @@
+import type { ComponentChildren, JSX, RefObject } from 'preact';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { messageOf } from '../../model/failure.ts';
+import { hashOf, type Route } from '../../model/route.ts';
+import { useApp } from './app.ts';
+
+/** The only links of the console: they lead to its own pages. */
+export function Link(props: {
+  readonly to: Route;
+  readonly class?: string;
+  readonly title?: string | undefined;
+  readonly 'aria-current'?: 'page' | undefined;
+  readonly onFocus?: () => void;
+  readonly children: ComponentChildren;
+}) {
+  const { to, ...rest } = props;
+  return <a {...rest} href={hashOf(to)} />;
+}
+
+/** A button that is off while what it does takes its time. */
+export function Button(
+  props: { readonly act: () => unknown } & Omit<
+    JSX.IntrinsicElements['button'],
+    'onClick' | 'ref' | 'type'
+  >,
+) {
+  const { act, disabled, ...rest } = props;
+  const [isBusy, setBusy] = useState(false);
+  const click = (): void => {
+    const outcome = act();
+    if (!(outcome instanceof Promise)) return;
+    setBusy(true);
+    void outcome.catch(() => {}).then(() => setBusy(false));
+  };
+  return <button type="button" {...rest} disabled={disabled === true || isBusy} onClick={click} />;
+}
+
+/** A field with its label, which is what a screen reader says of it. */
+export function Field(props: {
+  readonly label: string;
+  readonly class?: string;
+  readonly children: ComponentChildren;
+}) {
+  return (
+    <label class={`field ${props.class ?? ''}`}>
+      <span>{props.label}</span>
+      {props.children}
+    </label>
+  );
+}
+
+/** A text to type. */
+export function TextInput(props: {
+  readonly value: string;
+  readonly onText: (text: string) => void;
+  /** Called with the text when the field is left, or Enter is pressed. */
+  readonly onCommit?: ((text: string) => void) | undefined;
+  readonly onKeyDown?: (event: KeyboardEvent) => void;
+  readonly placeholder?: string;
+  readonly label?: string;
+  readonly isSearch?: boolean;
+  readonly isRequired?: boolean;
+  /** The id of a list of suggestions. */
+  readonly suggestions?: string;
+  readonly place?: RefObject<HTMLInputElement | null>;
+}) {
+  const { value, onText, onCommit, onKeyDown, placeholder, label, suggestions, place } = props;
+  return (
+    <input
+      type={props.isSearch === true ? 'search' : 'text'}
+      autocomplete="off"
+      spellcheck={false}
+      required={props.isRequired === true}
+      aria-label={label}
+      list={suggestions}
+      {...(place === undefined ? {} : { ref: place })}
+      {...{ value, placeholder, onKeyDown }}
+      onChange={(event) => onCommit?.(event.currentTarget.value)}
+      onInput={(event) => onText(event.currentTarget.value)}
+    />
+  );
+}
+
+/** A yes or no. */
+export function Toggle(props: {
+  readonly label: string;
+  readonly isOn: boolean;
+  readonly onChange: (isOn: boolean) => void;
+}) {
+  return (
+    <label class="toggle">
+      <input
+        type="checkbox"
+        checked={props.isOn}
+        onChange={(event) => props.onChange(event.currentTarget.checked)}
+      />
+      <span>{props.label}</span>
+    </label>
+  );
+}
+
+/** One of several texts. */
+export function Choice<T extends string>(props: {
+  readonly label: string;
+  readonly options: readonly (readonly [value: T, label: string])[];
+  readonly value: T;
+  readonly onChange: (value: T) => void;
+}) {
+  const { label, options, value, onChange } = props;
+  const change = (chosen: string): void => {
+    const option = options.find(([one]) => one === chosen);
+    if (option !== undefined) onChange(option[0]);
+  };
+  return (
+    <Field label={label}>
+      <select value={value} onChange={(event) => change(event.currentTarget.value)}>
+        {options.map(([one, text]) => (
+          <option key={one} value={one}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </Field>
+  );
+}
+
+/** A text that suggests namespaces, as not everybody may list them; `several` are set by commas. */
+export function NamespaceInput(props: {
+  readonly value: string;
+  readonly placeholder: string;
+  readonly several?: boolean;
+  readonly onText: (text: string) => void;
+  readonly onCommit?: (text: string) => void;
+}) {
+  const { value, placeholder, several = false, onText, onCommit } = props;
+  const { workspace } = useApp();
+  const id = useId();
+  const before = several ? value.slice(0, value.lastIndexOf(',') + 1) : '';
+  return (
+    <Field label={several ? 'Namespaces' : 'Namespace'}>
+      <TextInput {...{ value, placeholder, onText, onCommit, suggestions: id }} />
+      <datalist id={id}>
+        {workspace.namespaces.map((name) => (
+          <option key={name} value={before + name} />
+        ))}
+      </datalist>
+    </Field>
+  );
+}
+
+/** A form that the browser itself never sends. */
+export function Form(props: {
+  readonly class?: string;
+  readonly role?: 'search';
+  readonly submit: () => unknown;
+  readonly children: ComponentChildren;
+}) {
+  return (
+    <form
+      class={props.class}
+      role={props.role}
+      onSubmit={(event) => {
+        event.preventDefault();
+        void props.submit();
+      }}
+    >
+      {props.children}
+    </form>
+  );
+}
+
+/** A dialog over the page; the browser keeps the keyboard within it and closes it by Escape. */
+export function Modal(props: {
+  readonly label: string;
+  readonly class?: string;
+  readonly onClose: () => void;
+  readonly children: ComponentChildren;
+}) {
+  const { label, onClose, children } = props;
+  const place = useRef<HTMLDialogElement>(null);
+  useEffect(() => place.current?.showModal(), []);
+  return (
+    <dialog
+      ref={place}
+      class={props.class}
+      aria-label={label}
+      onClose={onClose}
+      onCancel={onClose}
+      onMouseDown={(event) => {
+        if (event.target === place.current) onClose();
+      }}
+    >
+      {children}
+    </dialog>
+  );
+}
+
+/** Asks before it acts; `act` returns a reason against it, or nothing when all is done. */
+export function ActionDialog(props: {
+  readonly title: string;
+  readonly action: string;
+  readonly isDangerous?: boolean;
+  readonly act: () => Promise<string | undefined>;
+  readonly onClose: () => void;
+  readonly children: ComponentChildren;
+}) {
+  const { title, action, act, onClose, children } = props;
+  const [fault, setFault] = useState('');
+  const [isBusy, setBusy] = useState(false);
+  const run = async (): Promise<void> => {
+    setBusy(true);
+    const refusal = await act().catch(messageOf);
+    setBusy(false);
+    if (refusal === undefined) onClose();
+    else setFault(refusal);
+  };
+  return (
+    <Modal label={title} onClose={onClose}>
+      <Form submit={run}>
+        <h2>{title}</h2>
+        {children}
+        {fault !== '' && <Fault>{fault}</Fault>}
+        <div class="actions">
+          <Button act={onClose}>Cancel</Button>
+          <button
+            type="submit"
+            class={props.isDangerous === true ? 'danger solid' : 'primary'}
+            disabled={isBusy}
+          >
+            {action}
+          </button>
+        </div>
+      </Form>
+    </Modal>
+  );
+}
+
+/** Something that went wrong, said at once. */
+export function Fault(props: { readonly children: ComponentChildren }) {
+  return (
+    <p class="fault" role="alert">
+      {props.children}
+    </p>
+  );
+}
+
+/** A hint at what is not there. */
+export function Empty(props: { readonly children: ComponentChildren }) {
+  return <p class="empty">{props.children}</p>;
+}
+
+/** A kind's initials on a color of its own. */
+export function KindMark(props: { readonly kind: string; readonly group: string }) {
+  const { kind, group } = props;
+  const capitals = kind.replace(/[^A-Z]/g, '');
+  const initials = capitals.length > 1 ? capitals.slice(0, 2) : kind.slice(0, 2);
+  let hash = 7;
+  for (const letter of group) hash = (hash * 31 + letter.charCodeAt(0)) % 8;
+  return (
+    <span class={`mark mark-${hash}`} aria-hidden="true">
+      {initials}
+    </span>
+  );
+}

@@ -1,0 +1,85 @@
+import type { JsonValue } from '@wheelhouse/machinery/browser';
+import type { ComponentChildren } from 'preact';
+import { type Change, pathText, type ThreeWay } from '../../model/changes.ts';
+import { printJson } from '../../model/yaml.ts';
+
+const changesMax = 200;
+
+/** What one value has that another has not, a line a change. */
+export function ChangeList(props: { readonly changes: readonly Change[]; readonly none: string }) {
+  const { changes, none } = props;
+  if (changes.length === 0) return <p>{none}</p>;
+  return (
+    <ChangeTable heads={['Field', 'Before', 'After']} all={changes.length}>
+      {changes.slice(0, changesMax).map((change) => (
+        <tr key={pathText(change.path)}>
+          <ChangeCells change={change} />
+        </tr>
+      ))}
+    </ChangeTable>
+  );
+}
+
+const byTexts = { mine: 'you', theirs: 'others', both: 'both of you' } as const;
+
+/** What two writers did to one object. */
+export function ThreeWayList(props: { readonly ways: readonly ThreeWay[] }) {
+  const { ways } = props;
+  return (
+    <ChangeTable heads={['Changed by', 'Field', 'Before', 'After']} all={ways.length}>
+      {ways.slice(0, changesMax).map(({ change, by }, index) => (
+        <tr key={index}>
+          <td class={by}>{byTexts[by]}</td>
+          <ChangeCells change={change} />
+        </tr>
+      ))}
+    </ChangeTable>
+  );
+}
+
+function ChangeCells(props: { readonly change: Change }) {
+  const { path, before, after } = props.change;
+  return (
+    <>
+      <td>
+        <code>{pathText(path)}</code>
+      </td>
+      <td class="before">
+        <Value value={before} />
+      </td>
+      <td class="after">
+        <Value value={after} />
+      </td>
+    </>
+  );
+}
+
+function Value(props: { readonly value: JsonValue | undefined }) {
+  const { value } = props;
+  return value === undefined ? <em>none</em> : <pre>{printJson(value)}</pre>;
+}
+
+function ChangeTable(props: {
+  readonly heads: readonly string[];
+  readonly all: number;
+  readonly children: ComponentChildren;
+}) {
+  const left = props.all - changesMax;
+  return (
+    <div class="scroll">
+      <table class="changes">
+        <thead>
+          <tr>
+            {props.heads.map((head) => (
+              <th key={head} scope="col">
+                {head}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>{props.children}</tbody>
+      </table>
+      {left > 0 && <p>and {left} more</p>}
+    </div>
+  );
+}

@@ -1,0 +1,59 @@
+import { render } from 'preact';
+import { createSession, type SessionState } from '../model/session.ts';
+import { Workspace } from '../model/workspace.ts';
+import type { Host } from './host.ts';
+import { SignIn } from './sign-in.tsx';
+import { WorkspaceView } from './workspace-view.tsx';
+
+/** Starts the console: signs in with what there is, or asks who the user is. */
+export function startConsole(host: Host): { hasUnsaved(): boolean } {
+  let workspace: Workspace | undefined;
+  /** Of the page that an expiry has hidden. */
+  let title = '';
+  // The workspace is drawn in a place of its own: after an expiry it is put back as it was left.
+  const place = document.createElement('div');
+  place.className = 'place';
+  const gate = document.createElement('div');
+  const session = createSession({
+    fetch: host.fetch,
+    base: host.base,
+    tokens: host.tokens,
+    parseYaml: async (text) => {
+      const { readYaml } = await import('../model/yaml.ts');
+      const read = readYaml(text);
+      return read.fault === undefined ? read.value : undefined;
+    },
+    onChange: (state) => show(state),
+  });
+  const leave = (): void => {
+    workspace?.close();
+    workspace = undefined;
+    render(null, place);
+  };
+  const enter = ({ subject }: Extract<SessionState, { phase: 'signed in' }>): void => {
+    const { user } = subject;
+    if (workspace !== undefined && user !== '' && workspace.subject.user === user) {
+      document.title = title;
+      workspace.resume();
+      return;
+    }
+    leave();
+    workspace = new Workspace(subject, { ...host, api: session.api });
+    const signOut = (): void => session.signOut();
+    render(<WorkspaceView host={host} workspace={workspace} signOut={signOut} />, place);
+  };
+  const show = (state: SessionState): void => {
+    if (state.phase === 'signed in') {
+      enter(state);
+      host.root.replaceChildren(place);
+      return;
+    }
+    if (state.phase === 'signed out' && state.message === '') leave();
+    if (host.root.firstChild === place) title = document.title;
+    document.title = 'Sign in – Wheelhouse';
+    render(<SignIn session={session} state={state} />, gate);
+    host.root.replaceChildren(gate);
+  };
+  void session.resume();
+  return { hasUnsaved: () => workspace?.hasUnsaved() === true };
+}

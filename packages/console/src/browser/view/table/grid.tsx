@@ -1,0 +1,174 @@
+import type { RefObject } from 'preact';
+import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { objectRoute } from '../../model/route.ts';
+import type { TableRow } from '../../model/table.ts';
+import { Link } from '../parts/basics.tsx';
+import { GridHead } from './grid-head.tsx';
+import { rowHeight, shownText, sliceOf, toneOf } from './grid-layout.ts';
+import type { GridProps, GridState } from './grid-state.ts';
+
+/** A table of which only the rows in view are elements, so that any number scrolls smoothly. */
+export function Grid(props: GridProps) {
+  const { columns, rows, state, canSelect, onEnd } = props;
+  const box = useRef<HTMLDivElement>(null);
+  const { scrollTop, height, follow } = useViewport(box);
+  const slice = sliceOf({ count: rows.length, scrollTop, height });
+  const isAtEnd = slice.to >= rows.length;
+  useLayoutEffect(() => {
+    if (isAtEnd) onEnd();
+  }, [isAtEnd, rows.length, onEnd]);
+  useFocusedRow(box, state, rows.length);
+  const total = columns.reduce((sum, { width }) => sum + width, canSelect ? 5 : 0);
+  const firstOwn = columns.find((column) => column.index >= 0);
+  return (
+    <div
+      class="scroll grid-box"
+      ref={box}
+      tabIndex={0}
+      role="region"
+      aria-label="Objects"
+      onScroll={follow}
+      onKeyDown={(event) => state.press(event, rows, Math.floor(height / rowHeight))}
+    >
+      <table
+        class="grid virtual"
+        aria-rowcount={rows.length + 1}
+        style={{ minWidth: `${total}ch` }}
+      >
+        <colgroup>
+          {canSelect && <col style={{ width: '5ch' }} />}
+          {columns.map((column) => (
+            // The name takes what the others leave.
+            <col
+              key={column.key}
+              style={column === firstOwn ? {} : { width: `${column.width}ch` }}
+            />
+          ))}
+        </colgroup>
+        <GridHead {...props} />
+        <tbody>
+          <Space pixels={slice.above} columns={columns.length + 1} />
+          {rows.slice(slice.from, slice.to).map((row, offset) => (
+            <Row
+              key={`${row.key} ${row.resourceVersion}`}
+              {...props}
+              row={row}
+              index={slice.from + offset}
+            />
+          ))}
+          <Space pixels={slice.below} columns={columns.length + 1} />
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function Space(props: { readonly pixels: number; readonly columns: number }) {
+  if (props.pixels === 0) return null;
+  return (
+    <tr class="space" aria-hidden="true">
+      <td colSpan={props.columns} style={{ height: `${props.pixels}px` }} />
+    </tr>
+  );
+}
+
+function Row(props: GridProps & { readonly row: TableRow; readonly index: number }) {
+  const { kind, columns, row, index, state, nowMs, isFresh, canSelect } = props;
+  const { namespace, name } = row;
+  const isGoing = row.metadata['deletionTimestamp'] !== undefined;
+  const isSelected = state.selected.has(row.key);
+  const firstOwn = columns.find((column) => column.index >= 0);
+  const to = objectRoute({ kind, namespace, name });
+  return (
+    <tr
+      class={isGoing ? 'going' : undefined}
+      title={isGoing ? 'Being deleted' : undefined}
+      aria-rowindex={index + 2}
+      data-fresh={isFresh(row) ? '' : undefined}
+      data-selected={isSelected ? '' : undefined}
+      data-row={index}
+    >
+      {canSelect && (
+        <td class="tick">
+          <input
+            type="checkbox"
+            tabIndex={-1}
+            aria-label={`Select ${name}`}
+            checked={isSelected}
+            onChange={() => state.toggle(row.key)}
+          />
+        </td>
+      )}
+      {columns.map((column) => {
+        const text = shownText(row, column, nowMs);
+        const tone = toneOf(column.column.name, text);
+        return (
+          <td key={column.key} title={text.length > column.width ? text : undefined}>
+            {column === firstOwn ? (
+              <Link to={to} onFocus={() => state.setCursor(index)}>
+                {text === '–' ? name : text}
+              </Link>
+            ) : tone === undefined ? (
+              text
+            ) : (
+              <span class={`chip ${tone}`}>{text}</span>
+            )}
+          </td>
+        );
+      })}
+    </tr>
+  );
+}
+
+/** Where the box is scrolled to, and how much of it is seen. */
+function useViewport(box: RefObject<HTMLDivElement | null>) {
+  const [view, setView] = useState({ scrollTop: 0, height: 800 });
+  const follow = useMemo(
+    () => (): void => {
+      const { current } = box;
+      if (current === null) return;
+      const { scrollTop, clientHeight: height } = current;
+      setView((before) =>
+        before.scrollTop === scrollTop && before.height === height ? before : { scrollTop, height },
+      );
+    },
+    [box],
+  );
+  useLayoutEffect(() => {
+    const { current } = box;
+    if (current === null) return;
+    follow();
+    const observer = new ResizeObserver(follow);
+    observer.observe(current);
+    return () => observer.disconnect();
+  }, [box, follow]);
+  return { ...view, follow };
+}
+
+/** Brings the row that the keys moved to into view, and puts the focus on its link. */
+function useFocusedRow(
+  box: RefObject<HTMLDivElement | null>,
+  state: GridState,
+  count: number,
+): void {
+  const { moved } = state;
+  // Not for every change: each move is one, wherever it led.
+  useLayoutEffect(() => {
+    const { current } = box;
+    if (current === null || moved === undefined || moved.to >= count) return;
+    const head = current.querySelector('thead')?.clientHeight ?? 0;
+    const top = moved.to * rowHeight;
+    const bottom = top + rowHeight + head;
+    if (top < current.scrollTop) current.scrollTop = top;
+    else if (bottom > current.scrollTop + current.clientHeight) {
+      current.scrollTop = bottom - current.clientHeight;
+    }
+    const focus = (): void =>
+      current
+        .querySelector<HTMLElement>(`tr[data-row="${moved.to}"] a`)
+        ?.focus({ preventScroll: true });
+    focus();
+    // A row that was not in view is drawn before the next picture.
+    requestAnimationFrame(focus);
+  }, [moved]);
+}

@@ -1,0 +1,260 @@
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import puppeteer, { type Browser, type KeyInput, type Page } from 'puppeteer-core';
+import { adminToken, type Loose } from '../support/harness.ts';
+
+/** The browser that is installed, if one is. */
+export const chromium = ['chromium', 'chromium-browser', 'google-chrome']
+  .map((name) => spawnSync('sh', ['-c', `command -v ${name}`], { encoding: 'utf8' }).stdout.trim())
+  .find((path) => path !== '');
+
+/** A browser is a heavy thing to wait for on a machine that has other work. */
+const patienceMs = 30_000;
+
+/** Where screenshots go, for people to look at; not part of the repository. */
+const pictures = fileURLToPath(new URL('../../coverage/console', import.meta.url));
+
+/** Starts a browser without a screen, which trusts the certificates of tests' servers. */
+export function startBrowser(): Promise<Browser> {
+  const quiet = ['--no-first-run', '--disable-extensions', '--disable-background-networking'];
+  const steady = ['--disable-renderer-backgrounding', '--disable-backgrounding-occluded-windows'];
+  return puppeteer.launch({
+    executablePath: chromium ?? '',
+    args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', ...quiet, ...steady],
+    pipe: true,
+    acceptInsecureCerts: true,
+    defaultViewport: { width: 1280, height: 800 },
+    protocolTimeout: 120_000,
+    timeout: 120_000,
+  });
+}
+
+/** The console in a page of its own. */
+export interface Screen {
+  readonly page: Page;
+  /** What the page complained about: errors, refused loads, refused policies. */
+  readonly complaints: readonly string[];
+  /** Questions that were asked before leaving unsaved text; they are answered by `answer`. */
+  readonly questions: readonly string[];
+  answer: boolean;
+  /** The value of an expression in the page, which may be a promise. Rejects when it throws. */
+  run(expression: string): Promise<Loose>;
+  /** Waits until an expression is true in the page. */
+  until(expression: string, what?: string): Promise<void>;
+  /** Waits until the page's text has this. */
+  sees(text: string | RegExp): Promise<void>;
+  /** Waits for the button or link of a text, and clicks it. */
+  click(text: string | RegExp, within?: string): Promise<void>;
+  /** Puts a value into the field of a label, as by typing and leaving it. */
+  fill(label: string, value: string): Promise<void>;
+  /** Ticks the box of a label, or takes the tick away. */
+  tick(label: string): Promise<void>;
+  valueOf(label: string): Promise<string>;
+  /** The texts of elements. */
+  texts(selector: string): Promise<string[]>;
+  go(hash: string): Promise<void>;
+  hash(): Promise<string>;
+  press(key: KeyInput): Promise<void>;
+  copied(): Promise<string[]>;
+  readonly editor: ScreenEditor;
+  signIn(token: string): Promise<void>;
+  /** Keeps a picture, of the whole window. */
+  picture(name: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** The editor of the page that is open. */
+export interface ScreenEditor {
+  opened(): Promise<void>;
+  text(): Promise<string>;
+  setText(text: string): Promise<void>;
+  replace(before: string, after: string): Promise<void>;
+  selected(): Promise<string>;
+  /** Puts the cursor behind a text, and the keyboard into the editor. */
+  place(behind: string): Promise<void>;
+}
+
+/** Records what is copied, and lets a test end a sign-in: `window.expired`. */
+const hooks = `
+  window.copiedTexts = [];
+  Object.defineProperty(navigator, 'clipboard', {
+    value: { writeText: async (text) => void window.copiedTexts.push(text) },
+  });
+  const send = window.fetch;
+  window.fetch = async (url, request) => {
+    const headers = window.expired ? { ...request.headers, authorization: 'Bearer old' } : request.headers;
+    window.requests = [...(window.requests ?? []), request.method + ' ' + new URL(url).pathname];
+    const answer = await send(url, { ...request, headers });
+    if (window.holds?.(request)) await new Promise((resolve) => { window.release = resolve; });
+    return answer;
+  };
+`;
+
+/** Opens the console in a page; nobody is signed in. */
+export async function openScreen(
+  browser: Browser,
+  options: { readonly url: string; readonly hash?: string },
+): Promise<Screen> {
+  const page = await browser.newPage();
+  const complaints: string[] = [];
+  const questions: string[] = [];
+  page.on('console', (message) => {
+    if (message.type() === 'error' || message.type() === 'warn') complaints.push(message.text());
+  });
+  page.on('pageerror', (error) => complaints.push(error.message));
+  page.on('dialog', (dialog) => {
+    questions.push(dialog.message());
+    void (screen.answer ? dialog.accept() : dialog.dismiss()).catch(() => {});
+  });
+  await page.evaluateOnNewDocument(hooks);
+  const screen: Screen = { page, complaints, questions, answer: true, ...actionsOn(page) };
+  await page.goto(`${options.url}/console/${options.hash ?? ''}`);
+  return screen;
+}
+
+/** Opens the console signed in, with the token of the tests' administrator unless told otherwise. */
+export async function openSignedIn(
+  browser: Browser,
+  options: { readonly url: string; readonly hash?: string; readonly token?: string },
+): Promise<Screen> {
+  const { token = adminToken, ...rest } = options;
+  const screen = await openScreen(browser, rest);
+  await screen.signIn(token);
+  return screen;
+}
+
+const quoted = (text: string): string => JSON.stringify(text);
+/** An expression that is true for an element of a text. */
+const matching = (wanted: string | RegExp): string =>
+  typeof wanted === 'string'
+    ? `(text) => text === ${quoted(wanted)}`
+    : `(text) => ${wanted}.test(text)`;
+
+const labelled = (label: string): string => `(() => {
+  const fields = [...document.querySelectorAll('input, select, textarea')];
+  return fields.find((one) => one.ariaLabel === ${quoted(label)} ||
+    [...(one.labels ?? [])].some((each) => each.querySelector('span')?.textContent === ${quoted(label)}));
+})()`;
+
+function actionsOn(page: Page) {
+  const run = (expression: string): Promise<Loose> => page.evaluate(expression);
+  const until = async (expression: string, what = expression): Promise<void> => {
+    const end = performance.now() + patienceMs;
+    while ((await run(`Boolean(${expression})`).catch(() => false)) !== true) {
+      if (performance.now() > end) {
+        const text = await run('document.body.textContent').catch(String);
+        throw new Error(`${what} did not come in ${patienceMs} ms; the page: ${text}`);
+      }
+      await new Promise((resolve) => setTimeout(resolve, 15));
+    }
+  };
+  const sees = (wanted: string | RegExp): Promise<void> => {
+    const text = 'document.body.textContent';
+    const holds =
+      typeof wanted === 'string'
+        ? `${text}.includes(${quoted(wanted)})`
+        : `${wanted}.test(${text})`;
+    return until(holds, `${wanted} to be seen`);
+  };
+  const click = async (wanted: string | RegExp, within = ''): Promise<void> => {
+    const find = `[...document.querySelectorAll('${within} button, ${within} a')].find((one) =>
+      !one.disabled && one.getClientRects().length > 0 && (${matching(wanted)})(one.textContent.trim()))`;
+    await until(find, `${wanted} to click`);
+    await run(`${find}.click()`);
+  };
+  const fill = async (label: string, value: string): Promise<void> => {
+    await until(labelled(label), `the field ${label}`);
+    await run(`(() => {
+      const field = ${labelled(label)};
+      const { set } = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(field), 'value');
+      field.focus();
+      set.call(field, ${quoted(value)});
+      field.dispatchEvent(new Event('input', { bubbles: true }));
+      field.dispatchEvent(new Event('change', { bubbles: true }));
+    })()`);
+  };
+  return {
+    run,
+    until,
+    sees,
+    click,
+    fill,
+    editor: editorOn(run, until),
+    tick: async (label: string) => {
+      await until(labelled(label), `the box ${label}`);
+      await run(`${labelled(label)}.click()`);
+    },
+    valueOf: (label: string) => run(`${labelled(label)}.value`) as Promise<string>,
+    texts: (selector: string) =>
+      run(
+        `[...document.querySelectorAll(${quoted(selector)})].map((one) => one.textContent)`,
+      ) as Promise<string[]>,
+    go: (hash: string) => run(`void (location.hash = ${quoted(hash)})`) as Promise<void>,
+    hash: () => run('location.hash') as Promise<string>,
+    press: (key: KeyInput) => page.keyboard.press(key),
+    copied: () => run('window.copiedTexts') as Promise<string[]>,
+    signIn: async (token: string) => {
+      await until(`document.querySelector('.sign-in input')`, 'the sign-in');
+      await fill('Token', token);
+      await click('Sign in');
+    },
+    picture: async (name: string) => {
+      mkdirSync(pictures, { recursive: true });
+      await page.screenshot({ path: join(pictures, `${name}.png`) });
+    },
+    close: () => page.close(),
+  };
+}
+
+function editorOn(
+  run: (expression: string) => Promise<Loose>,
+  until: (expression: string, what?: string) => Promise<void>,
+): ScreenEditor {
+  const view = `((dom) => (dom.cmTile ?? dom.cmView).view)(document.querySelector('.cm-content'))`;
+  const change = (from: string, to: string, insert: string) =>
+    run(`(() => { const view = ${view};
+      view.dispatch({ changes: { from: ${from}, to: ${to}, insert: ${quoted(insert)} }, userEvent: 'input' });
+    })()`);
+  const opened = () => until(`document.querySelector('.cm-content') && ${view}`, 'the editor');
+  const text = async (): Promise<string> => {
+    await opened();
+    return (await run(`${view}.state.doc.toString()`)) as string;
+  };
+  return {
+    opened,
+    text,
+    setText: async (next) => {
+      await opened();
+      await change('0', 'view.state.doc.length', next);
+    },
+    replace: async (before, after) => {
+      const at = (await text()).indexOf(before);
+      if (at < 0) throw new Error(`${before} is not in the text`);
+      await change(String(at), String(at + before.length), after);
+    },
+    selected: () =>
+      run(
+        `(({ state }) => state.sliceDoc(state.selection.main.from, state.selection.main.to))(${view})`,
+      ),
+    place: async (behind) => {
+      const at = (await text()).indexOf(behind) + behind.length;
+      await run(`(() => { const view = ${view}; view.focus();
+        view.dispatch({ selection: { anchor: ${at} }, scrollIntoView: true }); })()`);
+    },
+  };
+}
+
+/** What axe-core finds against the page by WCAG 2.2 AA, a line each. */
+export async function accessibilityFaults(screen: Screen): Promise<string[]> {
+  const file = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
+  await screen.run(readFileSync(file, 'utf8'));
+  return screen.run(`axe.run(document, {
+    runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'],
+  }).then(({ violations }) => violations.flatMap(({ id, nodes }) =>
+    nodes.map(({ html, failureSummary }) => id + ': ' + html.slice(0, 200) + ' ' + failureSummary)))`) as Promise<
+    string[]
+  >;
+}
