@@ -46,6 +46,7 @@ describe.each(dialectNames)('CLIENT-1: completion, dialect %s', (dialectName) =>
       'api-versions',
       'apply',
       'auth',
+      'autoscale',
     ]);
     expect((await complete('auth ')).values).toEqual(['can-i', 'reconcile', 'whoami']);
     expect((await complete('config get-')).values).toEqual([

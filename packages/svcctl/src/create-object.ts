@@ -11,14 +11,21 @@ import type { Session } from './session.ts';
 /** Flags of every command that creates an object. */
 export const createFlags: readonly FlagSpec[] = [...writeFlags, ...outputFlags, saveConfigFlag];
 
-/**
- * Creates one object and reports it; `--dry-run=client` only reports. `doing` begins the message of
- * a refusal, for the commands whose users know it so: `failed to create serviceaccount`.
- */
+/** How an object is created, and what is said of it. */
+export interface Creation {
+  /** Begins the message of a refusal: `failed to create serviceaccount:`. */
+  readonly doing?: string;
+  /** The field manager where no flag names one. */
+  readonly manager?: string;
+  /** What is reported. */
+  readonly done?: string;
+}
+
+/** Creates one object and reports it; `--dry-run=client` only reports. */
 export async function createObject(
   session: Session,
   given: JsonObject,
-  doing?: string,
+  { doing, manager = 'svcctl-create', done = 'created' }: Creation = {},
 ): Promise<number> {
   const noted = session.flags.boolean('save-config');
   const object = noted
@@ -29,17 +36,17 @@ export async function createObject(
     : given;
   const suffix = dryRunSuffix(session);
   if (dryRunOf(session) === 'client') {
-    reportObject(session, object, `created${suffix}`);
+    reportObject(session, object, `${done}${suffix}`);
     return 0;
   }
   const resource = await resourceOfObject(session, object);
   const created = await post(session, {
     path: objectPath(session, { resource, object, name: '' }),
-    query: writeQuery(session, 'svcctl-create'),
+    query: writeQuery(session, manager),
     body: object,
     doing,
   });
-  reportObject(session, created, `created${suffix}`);
+  reportObject(session, created, `${done}${suffix}`);
   return 0;
 }
 
@@ -58,7 +65,7 @@ export async function post(
     return (await session.client.send({ method: 'POST', ...rest })).object;
   } catch (error) {
     if (doing === undefined || !(error instanceof ApiError) || error.code === 401) throw error;
-    throw new CliError(`${doing}: ${error.message}`);
+    throw new CliError(`${doing} ${error.message}`);
   }
 }
 
@@ -75,4 +82,17 @@ export function onlyName(args: readonly string[]): string {
 export function metadataIn(session: Session, name: string): JsonObject {
   const { namespace, namespaceGiven } = session.context;
   return namespaceGiven ? { name, namespace } : { name };
+}
+
+/** The name of a new object, and the command behind `--` for its container. Throws CliError. */
+export function nameAndCommand(
+  { flags }: Session,
+  args: readonly string[],
+): { readonly name: string; readonly command: readonly string[] } {
+  const [name, ...command] = args;
+  const names = flags.wordsBeforeDash ?? args.length;
+  if (name === undefined || names !== 1) {
+    throw new CliError(`exactly one NAME is required, got ${names}`);
+  }
+  return { name, command };
 }

@@ -1,3 +1,4 @@
+import { appendAll } from '@wheelhouse/machinery';
 import { CliError } from './io.ts';
 
 /**
@@ -15,9 +16,12 @@ export interface FlagSpec {
 /** The flags of one command line, by their long names. */
 export class Flags {
   readonly #values: ReadonlyMap<string, readonly string[]>;
+  /** How many arguments stand before `--`; undefined where the line has none. */
+  readonly wordsBeforeDash: number | undefined;
 
-  constructor(values: ReadonlyMap<string, readonly string[]>) {
+  constructor(values: ReadonlyMap<string, readonly string[]>, wordsBeforeDash?: number) {
     this.#values = values;
+    this.wordsBeforeDash = wordsBeforeDash;
   }
 
   /** Whether a flag was given at all. */
@@ -80,6 +84,7 @@ export function parseFlags(
   const values = new Map<string, string[]>();
   const rest: string[] = [];
   const queue = [...args];
+  let wordsBeforeDash: number | undefined;
   const byName = new Map(specs.map((spec) => [spec.name, spec]));
   const byShort = new Map(specs.flatMap((spec) => (spec.short ? [[spec.short, spec]] : [])));
   const add = (spec: FlagSpec, value: string) =>
@@ -93,7 +98,8 @@ export function parseFlags(
 
   for (let arg = queue.shift(); arg !== undefined; arg = queue.shift()) {
     if (arg === '--') {
-      rest.push(...queue.splice(0));
+      wordsBeforeDash = rest.length;
+      appendAll(rest, queue.splice(0));
     } else if (arg.startsWith('--')) {
       longFlag(arg, { byName, add, take });
     } else if (arg.startsWith('-') && arg !== '-') {
@@ -102,7 +108,7 @@ export function parseFlags(
       rest.push(arg);
     }
   }
-  const flags = new Flags(values);
+  const flags = new Flags(values, wordsBeforeDash);
   for (const { name, type } of specs) {
     if (type === 'integer') flags.integer(name);
     else if (type === 'duration') flags.durationMs(name);

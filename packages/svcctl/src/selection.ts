@@ -1,5 +1,5 @@
 import { type ApiClient, type ApiResource, listPages, resourcePath } from '@wheelhouse/client';
-import { isObject, type JsonObject } from '@wheelhouse/machinery';
+import { apiVersionOf, isObject, type JsonObject } from '@wheelhouse/machinery';
 import { NoMatchError } from './errors.ts';
 import type { FlagSpec } from './flags.ts';
 import { CliError } from './io.ts';
@@ -26,6 +26,9 @@ export const selectorFlags: readonly FlagSpec[] = [
 /** Flags of commands that take files or names. */
 export const selectionFlags: readonly FlagSpec[] = [...selectorFlags, ...manifestFlags];
 
+/** What else may say which objects are meant: the flags of selectors, or names alone. */
+export type SelectedBy = 'selectors' | 'names';
+
 /**
  * Reads `TYPE`, `TYPE NAME…`, `TYPE1,TYPE2`, `TYPE/NAME…` or `-f`. Throws CliError for words the
  * server doesn't know.
@@ -33,6 +36,7 @@ export const selectionFlags: readonly FlagSpec[] = [...selectorFlags, ...manifes
 export async function selectTargets(
   session: Session,
   args: readonly string[],
+  by: SelectedBy = 'selectors',
 ): Promise<readonly Target[]> {
   if (session.flags.list('filename').length > 0) {
     if (args.length === 0) return targetsOfFiles(session);
@@ -49,7 +53,7 @@ export async function selectTargets(
     );
   }
   const isPairs = args.some((arg) => arg.includes('/'));
-  if (isPairs || names.length > 0) checkNoSelector(session, isPairs);
+  if (by === 'selectors' && (isPairs || names.length > 0)) checkNoSelector(session, isPairs);
   if (isPairs) return targetsOfPairs(session, args);
   const resources = await resourcesOf(session, first);
   return resources.flatMap((resource): Target[] => {
@@ -62,9 +66,25 @@ export async function selectTargets(
   });
 }
 
+/** The object that `TYPE/NAME` names. Throws CliError, and rejects with ApiError. */
+export async function objectNamed(session: Session, label: string): Promise<JsonObject> {
+  const slash = label.indexOf('/');
+  if (slash < 0) throw new CliError('resource(s) were provided, but no name was specified');
+  const resource = await session.resource(label.slice(0, slash));
+  const namespace = resource.namespaced ? session.namespace : '';
+  const type = { apiVersion: apiVersionOf(resource), kind: resource.kind };
+  const name = label.slice(slash + 1);
+  return { ...type, ...(await session.client.get(targetPath({ resource, namespace, name }))) };
+}
+
 /** Collections are only meant where something says which of their objects. Throws CliError. */
-export function checkSelected({ flags }: Session, targets: readonly Target[]): void {
-  const selected = flags.boolean('all') || flags.has('selector') || flags.has('field-selector');
+export function checkSelected(
+  { flags }: Session,
+  targets: readonly Target[],
+  by: SelectedBy = 'selectors',
+): void {
+  const selects = flags.boolean('all') || flags.has('selector') || flags.has('field-selector');
+  const selected = by === 'selectors' && selects;
   if (targets.some((target) => target.name === undefined) && !selected) {
     throw new CliError('resource(s) were provided, but no name was specified');
   }

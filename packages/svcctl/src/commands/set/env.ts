@@ -3,7 +3,7 @@ import { dryRunOf } from '../../apply/writes.ts';
 import type { Command } from '../../command.ts';
 import { CliError } from '../../io.ts';
 import { listAt, nameOf, objectAt, textAt } from '../../objects.ts';
-import { targetPath } from '../../selection.ts';
+import { objectNamed } from '../../selection.ts';
 import type { Session } from '../../session.ts';
 import { listEnvironment } from '../../set/env-list.ts';
 import { changeContainers, withPodSpec } from '../../set/pod-spec.ts';
@@ -144,7 +144,7 @@ async function variablesFrom(session: Session): Promise<JsonObject[]> {
   if (from === '') return [];
   const keys = new Set(session.flags.list('keys').flatMap((one) => one.split(',')));
   const variables: JsonObject[] = [];
-  const source = await sourceOf(session, from);
+  const source = await objectNamed(session, from);
   const type = sourceTypes[String(source['kind'])];
   if (type === undefined || source['apiVersion'] !== 'v1') {
     throw new CliError('unsupported resource specified in --from');
@@ -155,15 +155,6 @@ async function variablesFrom(session: Session): Promise<JsonObject[]> {
     variables.push({ name: variableName(session, key), valueFrom: { [type]: reference } });
   }
   return variables;
-}
-
-/** The object that `TYPE/NAME` names. */
-async function sourceOf(session: Session, from: string): Promise<JsonObject> {
-  const slash = from.indexOf('/');
-  if (slash < 0) throw new CliError('resource(s) were provided, but no name was specified');
-  const resource = await session.resource(from.slice(0, slash));
-  const namespace = resource.namespaced ? session.namespace : '';
-  return session.client.get(targetPath({ resource, namespace, name: from.slice(slash + 1) }));
 }
 
 const sourceTypes: Readonly<Record<string, string | undefined>> = {

@@ -1,9 +1,10 @@
-import { type JsonObject, jsonEqual, parseLabelSelector } from '@wheelhouse/machinery';
+import { type JsonObject, jsonEqual } from '@wheelhouse/machinery';
 import type { Command } from '../../command.ts';
 import { CliError } from '../../io.ts';
 import { listAt, nameOf, objectAt } from '../../objects.ts';
 import type { Session } from '../../session.ts';
 import { withPodSpec } from '../../set/pod-spec.ts';
+import { matchedLabels } from '../../set/selector-labels.ts';
 import { setEach, setFlags } from '../../set/set-objects.ts';
 
 export const serviceAccountCommand: Command = {
@@ -37,7 +38,7 @@ export const selectorCommand: Command = {
   async run(session, args) {
     const text = args.at(-1);
     if (text === undefined) throw new CliError('one selector is required');
-    const selector = selectorLabels(text);
+    const selector = matchedLabels(text);
     const resourceVersion = session.flags.text('resource-version') ?? '';
     return setEach(session, args.slice(0, -1), {
       done: 'selector updated',
@@ -56,21 +57,6 @@ export const selectorCommand: Command = {
     });
   },
 };
-
-/** The labels that a selector asks for. Throws CliError where it asks for anything else. */
-function selectorLabels(text: string): JsonObject {
-  try {
-    parseLabelSelector(text);
-  } catch (error) {
-    throw new CliError(error instanceof Error ? error.message : String(error));
-  }
-  const pairs = text.split(',').filter((part) => part.trim() !== '');
-  const labels = pairs.map((pair) => /^\s*([^=!\s]+)\s*==?\s*([^=\s]*)\s*$/.exec(pair));
-  if (labels.some((match) => match === null)) {
-    throw new CliError(`match expression ${text} not supported on this object`);
-  }
-  return Object.fromEntries(labels.map((match) => [match?.[1] ?? '', match?.[2] ?? '']));
-}
 
 export const subjectCommand: Command = {
   name: 'subject',

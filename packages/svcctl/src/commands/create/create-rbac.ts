@@ -143,7 +143,7 @@ const roleBindingCommand: Command = {
   async run(session, args) {
     const metadata = metadataIn(session, onlyName(args));
     const binding = await bindingOf(session, { kind: 'RoleBinding', metadata });
-    return createObject(session, binding, 'failed to create rolebinding');
+    return createObject(session, binding, { doing: 'failed to create rolebinding:' });
   },
 };
 
@@ -158,7 +158,7 @@ const clusterRoleBindingCommand: Command = {
     }
     const metadata = { name: onlyName(args) };
     const binding = await bindingOf(session, { kind: 'ClusterRoleBinding', metadata });
-    return createObject(session, binding, 'failed to create clusterrolebinding');
+    return createObject(session, binding, { doing: 'failed to create clusterrolebinding:' });
   },
 };
 

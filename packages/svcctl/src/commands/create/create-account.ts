@@ -22,7 +22,7 @@ const serviceAccountCommand: Command = {
         kind: 'ServiceAccount',
         metadata: metadataIn(session, onlyName(args)),
       },
-      'failed to create serviceaccount',
+      { doing: 'failed to create serviceaccount:' },
     ),
 };
 
@@ -50,7 +50,7 @@ const tokenCommand: Command = {
         kind: 'TokenRequest',
         spec,
       },
-      doing: 'failed to create token',
+      doing: 'failed to create token:',
     });
     const printer = printerOf(session);
     const token = textAt(object, 'status', 'token');

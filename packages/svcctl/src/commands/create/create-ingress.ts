@@ -1,0 +1,135 @@
+import { type JsonObject, setMember } from '@wheelhouse/machinery';
+import type { Command } from '../../command.ts';
+import { createFlags, createObject, metadataIn, onlyName } from '../../create-object.ts';
+import { CliError } from '../../io.ts';
+import { serverDialect } from '../../server-dialect.ts';
+import type { Session } from '../../session.ts';
+
+export const createIngressCommand: Command = {
+  name: 'ingress',
+  aliases: ['ing'],
+  summary: 'Create an ingress with the specified name',
+  usage: 'NAME --rule=HOST/PATH=SERVICE:PORT[,tls[=SECRET]]',
+  flags: [
+    ...createFlags,
+    { name: 'class', type: 'text', help: 'The class of the ingress' },
+    {
+      name: 'rule',
+      type: 'list',
+      help: 'HOST/PATH=SERVICE:PORT[,tls[=SECRET]]; PATH* for a prefix',
+    },
+    { name: 'default-backend', type: 'text', help: 'SERVICE:PORT for all other requests' },
+    { name: 'annotation', type: 'list', help: 'KEY=VALUE' },
+  ],
+  async run(session, args) {
+    const name = onlyName(args);
+    const { rules, backend, annotations } = partsOf(session);
+    const { group } = await serverDialect(session);
+    const ingressClassName = session.flags.text('class') ?? '';
+    const tls = tlsOf(rules);
+    const ingress = {
+      apiVersion: `${group('networking')}/v1`,
+      kind: 'Ingress',
+      metadata: {
+        ...(Object.keys(annotations).length === 0 ? {} : { annotations }),
+        ...metadataIn(session, name),
+      },
+      spec: {
+        ...(backend === undefined ? {} : { defaultBackend: backend }),
+        ...(ingressClassName === '' ? {} : { ingressClassName }),
+        ...(rules.length === 0 ? {} : { rules: rulesOf(rules) }),
+        ...(tls.length === 0 ? {} : { tls }),
+      },
+    };
+    return createObject(session, ingress, { doing: 'failed to create ingress:' });
+  },
+};
+
+interface Rule {
+  readonly host: string;
+  readonly path: string;
+  readonly service: string;
+  /** Undefined without TLS; empty for TLS without a Secret. */
+  readonly secret: string | undefined;
+}
+
+const ruleForm = /^([^/,=]*)\/([^,=]*)=([^/,=:]+:[^/,=:]+?)(?:,tls(?:=([^,=]*))?)?$/;
+
+function partsOf({ flags }: Session): {
+  readonly rules: readonly Rule[];
+  readonly backend: JsonObject | undefined;
+  readonly annotations: JsonObject;
+} {
+  const fallback = flags.text('default-backend') ?? '';
+  const texts = flags.list('rule');
+  if (fallback === '' && texts.length === 0) {
+    throw new CliError(
+      'not enough information provided: every ingress has to either specify a default-backend ' +
+        '(which catches all traffic) or a list of rules (which catch specific paths)',
+    );
+  }
+  const rules = texts.map((text): Rule => {
+    const match = ruleForm.exec(text);
+    if (match === null) {
+      throw new CliError(
+        `rule ${text} is invalid and should be in format host/path=svcname:svcport[,tls[=secret]]`,
+      );
+    }
+    const [, host = '', path = '', service = '', secret] = match;
+    return { host, path, service, secret: text.includes(',tls') ? (secret ?? '') : undefined };
+  });
+  const annotations: JsonObject = {};
+  for (const text of flags.list('annotation')) {
+    const equals = text.indexOf('=');
+    if (equals < 0) {
+      throw new CliError(`annotation ${text} is invalid and should be in format key=[value]`);
+    }
+    setMember(annotations, text.slice(0, equals), text.slice(equals + 1));
+  }
+  if (fallback !== '' && fallback.split(':').length !== 2) {
+    throw new CliError('default-backend should be in format servicename:serviceport');
+  }
+  return { rules, annotations, backend: fallback === '' ? undefined : backendOf(fallback) };
+}
+
+function backendOf(text: string): JsonObject {
+  const [name = '', port = ''] = text.split(':');
+  return {
+    service: { name, port: /^\d+$/.test(port) ? { number: Number(port) } : { name: port } },
+  };
+}
+
+function rulesOf(rules: readonly Rule[]): JsonObject[] {
+  const byHost = new Map<string, JsonObject[]>();
+  for (const { host, path, service } of rules) {
+    const isPrefix = path.endsWith('*');
+    const paths = byHost.get(host) ?? [];
+    byHost.set(host, paths);
+    paths.push({
+      backend: backendOf(service),
+      path: `/${isPrefix ? path.slice(0, -1) : path}`,
+      pathType: isPrefix ? 'Prefix' : 'Exact',
+    });
+  }
+  return [...byHost].map(([host, paths]) => ({
+    ...(host === '' ? {} : { host }),
+    http: { paths },
+  }));
+}
+
+/** The hosts with TLS, those of one Secret together, each host once. */
+function tlsOf(rules: readonly Rule[]): JsonObject[] {
+  const bySecret = new Map<string, string[]>();
+  const seen = new Set<string>();
+  for (const { host, secret } of rules) {
+    if (secret === undefined || seen.has(host)) continue;
+    seen.add(host);
+    const hosts = bySecret.get(secret);
+    if (hosts !== undefined) hosts.push(host);
+    else if (host !== '' || secret !== '') bySecret.set(secret, host === '' ? [] : [host]);
+  }
+  return [...bySecret].map(([secretName, hosts]) => ({
+    ...(hosts.length === 0 ? {} : { hosts }),
+    ...(secretName === '' ? {} : { secretName }),
+  }));
+}

@@ -1,0 +1,176 @@
+import { type JsonObject, randomBelow } from '@wheelhouse/machinery';
+import type { Command } from '../../command.ts';
+import { createFlags, createObject, metadataIn, nameAndCommand } from '../../create-object.ts';
+import { CliError } from '../../io.ts';
+import { nameOf, objectAt, textAt } from '../../objects.ts';
+import { objectNamed } from '../../selection.ts';
+import { serverDialect } from '../../server-dialect.ts';
+import type { Session } from '../../session.ts';
+
+/** Throws CliError for the first of the flags that is missing. */
+function requireFlags({ flags }: Session, names: readonly string[]): void {
+  const missing = names.filter((name) => !flags.has(name)).map((name) => JSON.stringify(name));
+  if (missing.length > 0) throw new CliError(`required flag(s) ${missing.join(', ')} not set`);
+}
+
+const deploymentCommand: Command = {
+  name: 'deployment',
+  aliases: ['deploy'],
+  summary: 'Create a deployment with the specified name',
+  usage: 'NAME --image=IMAGE -- [COMMAND] [ARGUMENTS...]',
+  flags: [
+    ...createFlags,
+    { name: 'image', type: 'list', help: 'Image of a container; repeatable' },
+    { name: 'port', type: 'integer', help: 'The port that the first container exposes' },
+    { name: 'replicas', short: 'r', type: 'integer', help: 'Number of replicas (1)' },
+  ],
+  run(session, args) {
+    requireFlags(session, ['image']);
+    const { name, command } = nameAndCommand(session, args);
+    const images = session.flags.list('image').flatMap((one) => one.split(','));
+    if (images.length > 1 && command.length > 0) {
+      throw new CliError('cannot specify multiple --image options and command');
+    }
+    const port = session.flags.integer('port') ?? -1;
+    const containers = images.map((image, at) => ({
+      ...containerOf({ name: containerName(image), image, command }),
+      ...(at === 0 && port >= 0 ? { ports: [{ containerPort: port }] } : {}),
+    }));
+    const labels = { app: name };
+    const deployment = {
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { ...metadataIn(session, name), labels },
+      spec: {
+        replicas: session.flags.integer('replicas') ?? 1,
+        selector: { matchLabels: labels },
+        template: { metadata: { labels }, spec: { containers } },
+      },
+    };
+    return createObject(session, deployment, { doing: 'failed to create deployment:' });
+  },
+};
+
+const containerOf = (of: {
+  readonly name: string;
+  readonly image: string;
+  readonly command: readonly string[];
+}): JsonObject => ({
+  image: of.image,
+  name: of.name,
+  ...(of.command.length === 0 ? {} : { command: [...of.command] }),
+});
+
+/** The last part of an image's name; with a random ending where characters had to be replaced. */
+function containerName(image: string): string {
+  const last = image.slice(image.lastIndexOf('/') + 1);
+  const [name = ''] = last.split(/[:@]/);
+  if (!/[._]/.test(name)) return name;
+  const letters = 'bcdfghjklmnpqrstvwxz2456789';
+  const ending = Array.from({ length: 5 }, () => letters[randomBelow(letters.length)]);
+  return `${name.replaceAll(/[._]/g, '-')}-${ending.join('')}`;
+}
+
+const jobCommand: Command = {
+  name: 'job',
+  summary: 'Create a job with the specified name',
+  usage: 'NAME --image=IMAGE [--from=cronjob/NAME] -- [COMMAND] [ARGUMENTS...]',
+  flags: [
+    ...createFlags,
+    { name: 'image', type: 'text', help: 'Image of the container' },
+    { name: 'from', type: 'text', help: 'The CronJob to start: cronjob/NAME' },
+  ],
+  async run(session, args) {
+    const { name, command } = nameAndCommand(session, args);
+    const [image = '', from = ''] = ['image', 'from'].map((flag) => session.flags.text(flag));
+    if ((image === '') === (from === '')) {
+      throw new CliError('either --image or --from must be specified');
+    }
+    if (from !== '' && command.length > 0) throw new CliError('cannot specify --from and command');
+    const job =
+      from === ''
+        ? {
+            apiVersion: 'batch/v1',
+            kind: 'Job',
+            metadata: metadataIn(session, name),
+            spec: jobSpec({ name, image, command, restartPolicy: 'Never' }),
+          }
+        : await jobOfCronJob(session, name, from);
+    return createObject(session, job, { doing: 'failed to create job:' });
+  },
+};
+
+function jobSpec(of: {
+  readonly name: string;
+  readonly image: string;
+  readonly command: readonly string[];
+  readonly restartPolicy: string;
+}): JsonObject {
+  const { restartPolicy } = of;
+  return { template: { spec: { containers: [containerOf(of)], restartPolicy } } };
+}
+
+/** A Job as the CronJob's controller makes them, marked as made by hand. */
+async function jobOfCronJob(session: Session, name: string, from: string): Promise<JsonObject> {
+  const cronJob = await objectNamed(session, from);
+  const apiVersion = textAt(cronJob, 'apiVersion');
+  const kind = textAt(cronJob, 'kind');
+  if (apiVersion !== 'batch/v1' || kind !== 'CronJob') {
+    throw new CliError(`unknown object type *${apiVersion.split('/').at(-1)}.${kind}`);
+  }
+  const { label } = await serverDialect(session);
+  const template = objectAt(cronJob, 'spec', 'jobTemplate');
+  const labels = objectAt(template, 'metadata', 'labels');
+  const uid = textAt(cronJob, 'metadata', 'uid');
+  return {
+    apiVersion,
+    kind: 'Job',
+    metadata: {
+      ...metadataIn(session, name),
+      annotations: {
+        [label('instantiate', 'cronjob')]: 'manual',
+        ...objectAt(template, 'metadata', 'annotations'),
+      },
+      ...(Object.keys(labels).length === 0 ? {} : { labels }),
+      ownerReferences: [{ apiVersion, controller: true, kind, name: nameOf(cronJob), uid }],
+    },
+    spec: objectAt(template, 'spec'),
+  };
+}
+
+const cronJobCommand: Command = {
+  name: 'cronjob',
+  aliases: ['cj'],
+  summary: 'Create a cron job with the specified name',
+  usage: "NAME --image=IMAGE --schedule='0/5 * * * ?' -- [COMMAND] [ARGUMENTS...]",
+  flags: [
+    ...createFlags,
+    { name: 'image', type: 'text', help: 'Image of the container' },
+    { name: 'schedule', type: 'text', help: 'When to run, in the format of cron' },
+    { name: 'restart', type: 'text', help: 'OnFailure (default) or Never' },
+  ],
+  run(session, args) {
+    requireFlags(session, ['image', 'schedule']);
+    const { name, command } = nameAndCommand(session, args);
+    const image = session.flags.text('image') ?? '';
+    const restartPolicy = session.flags.text('restart') || 'OnFailure';
+    const spec = jobSpec({ name, image, command, restartPolicy });
+    const cronJob = {
+      apiVersion: 'batch/v1',
+      kind: 'CronJob',
+      metadata: metadataIn(session, name),
+      spec: {
+        jobTemplate: { metadata: { name }, spec },
+        schedule: session.flags.text('schedule') ?? '',
+      },
+    };
+    return createObject(session, cronJob, { doing: 'failed to create cronjob:' });
+  },
+};
+
+/** `create deployment`, `create job`, and `create cronjob`. */
+export const createWorkloadCommands: readonly Command[] = [
+  deploymentCommand,
+  jobCommand,
+  cronJobCommand,
+];

@@ -1,0 +1,112 @@
+import { isUtf8 } from 'node:buffer';
+import { readFileSync } from 'node:fs';
+import { encodeJson } from '@wheelhouse/codec';
+import { type JsonObject, setMember } from '@wheelhouse/machinery';
+import type { Command } from '../../command.ts';
+import { dataFlags, dataOf, hashFlag, withHash } from '../../create-data.ts';
+import { createFlags, createObject, metadataIn, onlyName } from '../../create-object.ts';
+import { ContextError } from '../../errors.ts';
+import { CliError } from '../../io.ts';
+import { eachManifest, manifestFlags } from '../../manifests.ts';
+import { objectAt } from '../../objects.ts';
+import type { Session } from '../../session.ts';
+import { createAccountCommands } from './create-account.ts';
+import { createIngressCommand } from './create-ingress.ts';
+import { createPolicyCommands } from './create-policies.ts';
+import { createRbacCommands } from './create-rbac.ts';
+import { createSecretCommand } from './create-secret.ts';
+import { createServiceCommand } from './create-service.ts';
+import { createWorkloadCommands } from './create-workloads.ts';
+
+function configMapOf(session: Session, name: string): JsonObject {
+  const data: JsonObject = {};
+  const binaryData: JsonObject = {};
+  for (const [key, value] of dataOf(session, { ofMap: name })) {
+    if (isUtf8(value)) setMember(data, key, value.toString());
+    else setMember(binaryData, key, value.toString('base64'));
+  }
+  return {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: metadataIn(session, name),
+    ...(Object.keys(data).length === 0 ? {} : { data }),
+    ...(Object.keys(binaryData).length === 0 ? {} : { binaryData }),
+  };
+}
+
+const namespaceCommand: Command = {
+  name: 'namespace',
+  aliases: ['ns'],
+  summary: 'Create a namespace with the specified name',
+  usage: 'NAME',
+  flags: createFlags,
+  run: (session, args) =>
+    createObject(session, {
+      apiVersion: 'v1',
+      kind: 'Namespace',
+      metadata: { name: onlyName(args) },
+    }),
+};
+
+const configMapCommand: Command = {
+  name: 'configmap',
+  aliases: ['cm'],
+  summary: 'Create a config map from literals, files or folders',
+  usage: 'NAME [--from-literal=KEY=VALUE] [--from-file=[KEY=]SOURCE]',
+  flags: [...createFlags, ...dataFlags, hashFlag],
+  run: (session, args) =>
+    createObject(session, withHash(session, configMapOf(session, onlyName(args))), {
+      doing: 'failed to create configmap:',
+    }),
+};
+
+export const createCommand: Command = {
+  name: 'create',
+  summary: 'Create a resource from a file or from stdin',
+  usage: '-f FILENAME',
+  flags: [
+    ...manifestFlags,
+    ...createFlags,
+    { name: 'selector', short: 'l', type: 'text', help: 'Only objects with such labels' },
+    { name: 'raw', type: 'text', help: 'Path to send the file to as it is' },
+  ],
+  subcommands: [
+    namespaceCommand,
+    configMapCommand,
+    createSecretCommand,
+    createServiceCommand,
+    createIngressCommand,
+    ...createWorkloadCommands,
+    ...createPolicyCommands,
+    ...createAccountCommands,
+    ...createRbacCommands,
+  ],
+  async run(session) {
+    const raw = session.flags.text('raw');
+    if (raw !== undefined) return createRaw(session, raw);
+    return eachManifest(session, 'create', async ({ object, source }) => {
+      try {
+        await createObject(session, withoutVersion(object));
+      } catch (error) {
+        throw new ContextError(`error when creating ${JSON.stringify(source)}`, error);
+      }
+    });
+  },
+};
+
+/** An object as it was read from a server is made anew: its version there means nothing here. */
+function withoutVersion(object: JsonObject): JsonObject {
+  const { resourceVersion, ...metadata } = objectAt(object, 'metadata');
+  return resourceVersion === undefined ? object : { ...object, metadata };
+}
+
+async function createRaw(session: Session, where: string): Promise<number> {
+  const [name, ...more] = session.flags.list('filename');
+  if (name === undefined || more.length > 0) {
+    throw new CliError('--raw can only use a single local file or stdin');
+  }
+  const body = name === '-' ? await session.io.stdin() : readFileSync(session.path(name), 'utf8');
+  const { object } = await session.client.send({ method: 'POST', path: where, body });
+  session.io.out(`${encodeJson(object).toString()}\n`);
+  return 0;
+}

@@ -1,0 +1,156 @@
+import { statusError, watchEvents } from '@wheelhouse/client';
+import { apiVersionOf, humanDuration, isObject, type JsonObject } from '@wheelhouse/machinery';
+import type { Command } from '../command.ts';
+import { CliError } from '../io.ts';
+import { namespaceOf, textAt } from '../objects.ts';
+import { outputFlags, printerOf } from '../output/output.ts';
+import { alignLines } from '../output/table.ts';
+import { listObjects, type Target, targetPath } from '../selection.ts';
+import type { Session } from '../session.ts';
+
+export const eventsCommand: Command = {
+  name: 'events',
+  summary: 'List events',
+  usage: '[--for TYPE/NAME] [--types=Normal,Warning] [--watch]',
+  flags: [
+    ...outputFlags,
+    { name: 'all-namespaces', short: 'A', type: 'boolean', help: 'Across all namespaces' },
+    { name: 'for', type: 'text', help: 'Only events of this object: TYPE/NAME' },
+    { name: 'types', type: 'list', help: 'Only events of these types: Normal, Warning' },
+    { name: 'watch', short: 'w', type: 'boolean', help: 'List, then watch for more' },
+    { name: 'no-headers', type: 'boolean', help: 'Leave the heading out' },
+    { name: 'chunk-size', type: 'text', help: 'Objects a page of a list holds' },
+  ],
+  async run(session) {
+    const { flags, io } = session;
+    const types = typesOf(session);
+    const fieldSelector = await selectorFor(session, flags.text('for') ?? '');
+    const everywhere = flags.boolean('all-namespaces');
+    const resource = (await session.mapper()).byKind('v1', 'Event');
+    if (resource === undefined) throw new CliError('the server does not serve events');
+    const namespace = everywhere ? '' : session.namespace;
+    const target: Target = { resource, namespace, name: undefined };
+    const isMeant = (event: JsonObject) =>
+      types.size === 0 || types.has(textAt(event, 'type').toLowerCase());
+    if (flags.boolean('watch')) {
+      await followNewEvents(session, { target, fieldSelector, isMeant });
+      return 0;
+    }
+    const items = (await listObjects(session.client, target, { fieldSelector }))
+      .filter(isMeant)
+      .sort((one, other) => timeOf(one) - timeOf(other));
+    if (items.length === 0) {
+      io.err(everywhere ? 'No events found.\n' : `No events found in ${namespace} namespace.\n`);
+      return 0;
+    }
+    const printer = printerOf(session);
+    const list = { apiVersion: 'v1', items, kind: 'EventList', metadata: {} };
+    io.out(printer === undefined ? eventTable(session)(items) : printer(list));
+    return 0;
+  },
+};
+
+/** The types that are wanted, in lower case; none for all. Throws CliError. */
+function typesOf({ flags }: Session): ReadonlySet<string> {
+  const types = flags.list('types').flatMap((one) => one.split(','));
+  const wanted = new Set(types.map((type) => type.toLowerCase()));
+  if ([...wanted].every((type) => type === 'normal' || type === 'warning')) return wanted;
+  throw new CliError('valid --types are Normal or Warning');
+}
+
+/** Selects the events of an object that `TYPE/NAME` names; undefined for all events. */
+async function selectorFor(session: Session, object: string): Promise<string | undefined> {
+  if (object === '') return undefined;
+  const [type = '', name, ...more] = object.split('/');
+  if (name === undefined) throw new CliError('--for must be in resource/name form');
+  if (more.length > 0) {
+    throw new CliError('arguments in resource/name form may not have more than one slash');
+  }
+  const resource = await session.resource(type.toLowerCase());
+  return [
+    `involvedObject.kind=${resource.kind}`,
+    `involvedObject.apiVersion=${apiVersionOf(resource)}`,
+    `involvedObject.name=${name}`,
+  ].join(',');
+}
+
+interface Following {
+  readonly target: Target;
+  readonly fieldSelector: string | undefined;
+  readonly isMeant: (event: JsonObject) => boolean;
+}
+
+/** Prints the events that there are and those that follow, but not that old ones are removed. */
+async function followNewEvents(session: Session, following: Following): Promise<void> {
+  const { target, fieldSelector, isMeant } = following;
+  const printer = printerOf(session);
+  const table = eventTable(session);
+  const { signal } = session.io;
+  const query = { watch: 'true', fieldSelector };
+  const stream = await session.client.stream({ path: targetPath(target), query, signal });
+  for await (const { type, object } of watchEvents(stream.body)) {
+    if (type === 'ERROR') throw statusError(object);
+    if (type === 'DELETED' || type === 'BOOKMARK' || !isMeant(object)) continue;
+    session.io.out(printer === undefined ? table([object]) : printer(object));
+  }
+}
+
+/** Makes what prints rows of events, the heading before the first. */
+function eventTable(session: Session): (events: readonly JsonObject[]) => string {
+  const widths: number[] = [];
+  const withNamespace = session.flags.boolean('all-namespaces');
+  let heads = session.flags.boolean('no-headers')
+    ? []
+    : [[...(withNamespace ? ['NAMESPACE'] : []), ...headings]];
+  return (events) => {
+    const rows = events.map((event) => [
+      ...(withNamespace ? [namespaceOf(event)] : []),
+      ...cellsOf(event, session.clock.now()),
+    ]);
+    const text = alignLines([...heads, ...rows], widths);
+    heads = [];
+    return text;
+  };
+}
+
+const headings = ['LAST SEEN', 'TYPE', 'REASON', 'OBJECT', 'MESSAGE'];
+
+function cellsOf(event: JsonObject, nowMs: number): string[] {
+  const { involvedObject: about } = event;
+  const object = isObject(about) ? about : {};
+  return [
+    lastSeen(event, nowMs),
+    visible(textAt(event, 'type')),
+    visible(textAt(event, 'reason')),
+    visible(`${textAt(object, 'kind')}/${textAt(object, 'name')}`),
+    visible(textAt(event, 'message').trim()),
+  ];
+}
+
+/** Text that cannot steer the terminal. */
+const visible = (text: string): string => text.replaceAll('\u001b', '^[').replaceAll('\r', '\\r');
+
+function lastSeen(event: JsonObject, nowMs: number): string {
+  const age = (time: string) =>
+    time === '' ? '<unknown>' : humanDuration(nowMs - Date.parse(time));
+  const first = age(textAt(event, 'eventTime') || textAt(event, 'firstTimestamp'));
+  const { series, count } = event;
+  if (isObject(series)) {
+    const last = age(textAt(series, 'lastObservedTime'));
+    return `${last} (x${String(series['count'] ?? 0)} over ${first})`;
+  }
+  if (typeof count === 'number' && count > 1) {
+    return `${age(textAt(event, 'lastTimestamp'))} (x${count} over ${first})`;
+  }
+  return first;
+}
+
+/** When an event was seen last, in milliseconds; 0 when it does not say. */
+function timeOf(event: JsonObject): number {
+  const times = [
+    textAt(event, 'series', 'lastObservedTime'),
+    textAt(event, 'lastTimestamp'),
+    textAt(event, 'eventTime'),
+  ];
+  return Date.parse(times.find((time) => time !== '') ?? '') || 0;
+}

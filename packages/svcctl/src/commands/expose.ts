@@ -1,0 +1,205 @@
+import { isObject, type JsonObject, parseApiVersion, setMember } from '@wheelhouse/machinery';
+import { saveConfigFlag } from '../apply/last-applied.ts';
+import { writeFlags } from '../apply/writes.ts';
+import type { Command } from '../command.ts';
+import { createObject, metadataIn } from '../create-object.ts';
+import { describeErrors } from '../errors.ts';
+import { CliError } from '../io.ts';
+import { manifestFlags } from '../manifests.ts';
+import { listAt, nameOf, objectAt, textAt } from '../objects.ts';
+import { outputFlags } from '../output/output.ts';
+import { overrideFlags, withOverrides } from '../overrides.ts';
+import { checkSelected, fetchTarget, selectTargets } from '../selection.ts';
+import type { Session } from '../session.ts';
+
+export const exposeCommand: Command = {
+  name: 'expose',
+  completes: 'objects',
+  summary:
+    'Take a replication controller, service, deployment or pod and expose it as a new service',
+  usage: '(-f FILENAME | TYPE NAME) [--port=PORT] [--target-port=PORT] [--name=NAME] [--type=TYPE]',
+  flags: [
+    ...manifestFlags,
+    ...outputFlags,
+    ...writeFlags.filter((flag) => flag.name !== 'validate'),
+    saveConfigFlag,
+    ...overrideFlags,
+    { name: 'name', type: 'text', help: "Name of the service; the object's own" },
+    { name: 'port', type: 'text', help: "Port of the service; the object's own" },
+    { name: 'target-port', type: 'text', help: 'Number or name of the port of the containers' },
+    { name: 'protocol', type: 'text', help: "TCP, UDP or SCTP; the object's own, or TCP" },
+    { name: 'type', type: 'text', help: 'ClusterIP (default), NodePort, LoadBalancer, …' },
+    { name: 'cluster-ip', type: 'text', help: 'Its address; None for a headless service' },
+    { name: 'external-ip', type: 'text', help: 'One more address that leads to it' },
+    { name: 'load-balancer-ip', type: 'text', help: 'Address for the load balancer' },
+    { name: 'session-affinity', type: 'text', help: 'None or ClientIP' },
+    { name: 'selector', type: 'text', help: "Labels of the Pods; those the object's Pods have" },
+    { name: 'labels', short: 'l', type: 'text', help: "Labels of the service; the object's own" },
+  ],
+  async run(session, args) {
+    // `--selector` is of the new service here, not of what is exposed.
+    const targets = await selectTargets(session, args, 'names');
+    checkSelected(session, targets, 'names');
+    const failures: unknown[] = [];
+    for (const target of targets) {
+      try {
+        for (const object of await fetchTarget(session, target)) {
+          const service = await withOverrides(session, serviceOf(session, object));
+          await createObject(session, service, { manager: 'svcctl-expose', done: 'exposed' });
+        }
+      } catch (error) {
+        if (session.io.signal.aborted) throw error;
+        failures.push(error);
+      }
+    }
+    if (failures.length === 0) return 0;
+    session.io.err(describeErrors(failures));
+    return 1;
+  },
+};
+
+/** Longest name of a service. */
+const nameLengthMax = 63;
+
+function serviceOf(session: Session, object: JsonObject): JsonObject {
+  const { flags } = session;
+  const kind = kindOf(object);
+  const selector = textLabels(flags.text('selector') ?? '') ?? selectorOf(object, kind);
+  const labels = textLabels(flags.text('labels') ?? '') ?? objectAt(object, 'metadata', 'labels');
+  const ports = portsOf(session, object, kind);
+  const [type = '', clusterIP = '', externalIP = '', affinity = '', balancer = ''] = [
+    'type',
+    'cluster-ip',
+    'external-ip',
+    'session-affinity',
+    'load-balancer-ip',
+  ].map((flag) => flags.text(flag));
+  if (!['', 'None', 'ClientIP'].includes(affinity)) {
+    throw new CliError(`unknown session affinity: ${affinity}`);
+  }
+  const name = flags.text('name') || nameOf(object).slice(0, nameLengthMax);
+  return {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: {
+      ...(Object.keys(labels).length === 0 ? {} : { labels }),
+      ...metadataIn(session, name),
+    },
+    spec: {
+      ...(clusterIP === '' ? {} : { clusterIP }),
+      ...(externalIP === '' ? {} : { externalIPs: [externalIP] }),
+      ...(type === 'LoadBalancer' && balancer !== '' ? { loadBalancerIP: balancer } : {}),
+      ...(ports.length === 0 ? {} : { ports }),
+      selector,
+      ...(affinity === '' ? {} : { sessionAffinity: affinity }),
+      ...(type === '' ? {} : { type }),
+    },
+  };
+}
+
+type Kind = 'Deployment' | 'Pod' | 'ReplicaSet' | 'ReplicationController' | 'Service';
+
+/** Throws CliError for a kind that cannot be exposed. */
+function kindOf(object: JsonObject): Kind {
+  const kind = textAt(object, 'kind');
+  const group = parseApiVersion(textAt(object, 'apiVersion'))?.group ?? '';
+  if (group === 'apps' && (kind === 'Deployment' || kind === 'ReplicaSet')) return kind;
+  const isCore = kind === 'Pod' || kind === 'ReplicationController' || kind === 'Service';
+  if (group === '' && isCore) return kind;
+  throw new CliError(`cannot expose a ${group === '' ? kind : `${kind}.${group}`}`);
+}
+
+/** Reads `KEY=VALUE,…`; undefined for no text. Throws CliError. */
+function textLabels(text: string): JsonObject | undefined {
+  if (text === '') return undefined;
+  const labels: JsonObject = {};
+  for (const pair of text.split(',')) {
+    const [key = '', value, ...more] = pair.split('=');
+    if (value === undefined || more.length > 0) {
+      throw new CliError(`unexpected label spec: ${pair}`);
+    }
+    if (key === '') throw new CliError('unexpected empty label key');
+    setMember(labels, key, value);
+  }
+  return labels;
+}
+
+function selectorOf(object: JsonObject, kind: Kind): JsonObject {
+  const fail = (why: string): never => {
+    throw new CliError(`couldn't retrieve selectors via --selector flag or introspection: ${why}`);
+  };
+  if (kind === 'Pod') {
+    const labels = objectAt(object, 'metadata', 'labels');
+    if (Object.keys(labels).length === 0) fail('the pod has no labels and cannot be exposed');
+    return labels;
+  }
+  const selector = objectAt(object, 'spec', 'selector');
+  if (kind === 'Service' && !isObject(objectAt(object, 'spec')['selector'])) {
+    fail('the service has no pod selector set');
+  }
+  if (kind === 'Service' || kind === 'ReplicationController') return selector;
+  const labels = objectAt(selector, 'matchLabels');
+  const label = kind.toLowerCase();
+  if (Object.keys(labels).length === 0) {
+    fail(`invalid ${label}: no selectors, therefore cannot be exposed`);
+  }
+  const expressions = listAt(selector, 'matchExpressions');
+  if (expressions.length > 0) {
+    fail(
+      `couldn't convert expressions - ${JSON.stringify(expressions)} to map-based selector format`,
+    );
+  }
+  return labels;
+}
+
+/** A port that the object has, and a protocol of it. */
+interface OwnPort {
+  readonly port: number;
+  readonly protocol: string;
+}
+
+function ownPorts(object: JsonObject, kind: Kind): OwnPort[] {
+  const spec = objectAt(object, 'spec');
+  const podSpec = kind === 'Pod' ? spec : objectAt(spec, 'template', 'spec');
+  const [list, member] =
+    kind === 'Service'
+      ? [listAt(spec, 'ports'), 'port']
+      : [listAt(podSpec, 'containers').flatMap((one) => listAt(one, 'ports')), 'containerPort'];
+  return list.map((one) => ({
+    port: Number(one[member]),
+    protocol: textAt(one, 'protocol') || 'TCP',
+  }));
+}
+
+/** The ports of the service: those of the flag, or else the object's, each with its protocols. */
+function portsOf(session: Session, object: JsonObject, kind: Kind): JsonObject[] {
+  const { flags } = session;
+  const own = ownPorts(object, kind);
+  const text = flags.text('port') ?? '';
+  const numbers = text === '' ? own.map(({ port }) => String(port)) : text.split(',');
+  if (numbers.length === 0 && flags.text('cluster-ip') !== 'None') {
+    throw new CliError("couldn't find port via --port flag or introspection");
+  }
+  const protocol = flags.text('protocol') ?? '';
+  const wanted = flags.text('target-port') ?? '';
+  return numbers.flatMap((digits, at) => {
+    if (!/^[-+]?\d{1,9}$/.test(digits)) {
+      throw new CliError(`strconv.Atoi: parsing ${JSON.stringify(digits)}: invalid syntax`);
+    }
+    const port = Number(digits);
+    const target = /^\d+$/.test(wanted) ? Number(wanted) : wanted;
+    const targetPort = wanted === '' ? port : target;
+    const name = numbers.length > 1 ? `port-${at + 1}` : '';
+    const protocols = protocol === '' ? protocolsOf(own, port) : [protocol];
+    return protocols.map((one) => {
+      const ending = `port-${at + 1}-${one.toLowerCase()}`;
+      const full = protocols.length > 1 ? ending : name;
+      return { ...(full === '' ? {} : { name: full }), port, protocol: one, targetPort };
+    });
+  });
+}
+
+function protocolsOf(own: readonly OwnPort[], port: number): readonly string[] {
+  const found = own.filter((one) => one.port === port).map((one) => one.protocol);
+  return found.length === 0 ? ['TCP'] : found;
+}

@@ -1,0 +1,166 @@
+import { type JsonObject, setMember } from '@wheelhouse/machinery';
+import { saveConfigFlag } from '../apply/last-applied.ts';
+import { dryRunOf, writeFlags } from '../apply/writes.ts';
+import type { Command } from '../command.ts';
+import { createObject, metadataIn } from '../create-object.ts';
+import { CliError, usageError } from '../io.ts';
+import { outputFlags } from '../output/output.ts';
+import { overrideFlags, withOverrides } from '../overrides.ts';
+import type { Session } from '../session.ts';
+
+export const runCommand: Command = {
+  name: 'run',
+  summary: 'Run a particular image on the cluster',
+  usage:
+    'NAME --image=IMAGE [--env=KEY=VALUE] [--port=PORT] [--command] -- [COMMAND] [ARGUMENTS...]',
+  flags: [
+    ...outputFlags,
+    ...writeFlags.filter((flag) => flag.name !== 'validate'),
+    saveConfigFlag,
+    ...overrideFlags,
+    { name: 'image', type: 'text', help: 'Image of the container' },
+    { name: 'image-pull-policy', type: 'text', help: 'Always, IfNotPresent or Never' },
+    { name: 'env', type: 'list', help: 'KEY=VALUE; repeatable' },
+    { name: 'port', type: 'text', help: 'The port that the container exposes' },
+    { name: 'labels', short: 'l', type: 'text', help: 'KEY=VALUE,… instead of run=NAME' },
+    { name: 'annotations', type: 'list', help: 'KEY=VALUE; repeatable' },
+    { name: 'restart', type: 'text', help: 'Always (default), OnFailure or Never' },
+    { name: 'command', type: 'boolean', help: 'What follows -- is the command, not its arguments' },
+    { name: 'expose', type: 'boolean', help: 'Create a ClusterIP service as well' },
+    { name: 'privileged', type: 'boolean', help: 'Run the container in privileged mode' },
+    { name: 'stdin', short: 'i', type: 'boolean', help: 'Keep standard input open' },
+    { name: 'tty', short: 't', type: 'boolean', help: 'Allocate a terminal' },
+    { name: 'attach', type: 'boolean', help: 'Not supported; --attach=false with --stdin' },
+  ],
+  async run(session, args) {
+    const { flags } = session;
+    const [name, ...command] = args;
+    if (name === undefined || flags.wordsBeforeDash === 0) {
+      throw usageError('run', 'NAME is required for run');
+    }
+    checkFlags(session);
+    const pod = await withOverrides(session, podOf(session, name, command));
+    const manager = 'svcctl-run';
+    if (flags.boolean('expose')) checkPort(session);
+    await createObject(session, pod, { manager });
+    if (!flags.boolean('expose')) return 0;
+    return createObject(session, serviceOf(session, name), { manager });
+  },
+};
+
+const pathPart = '[a-z0-9]+(?:(?:\\.|_|__|-+)[a-z0-9]+)*';
+const hostPart = '(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])';
+const imageForm = new RegExp(
+  `^(?:(?:${hostPart}(?:\\.${hostPart})*|\\[[a-fA-F0-9:]+\\])(?::\\d+)?/)?` +
+    `${pathPart}(?:/${pathPart})*(?::\\w[\\w.-]{0,127})?` +
+    '(?:@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?$',
+);
+const imageLengthMax = 4096;
+
+/** Throws CliError for flags that are missing, or contradict each other. */
+function checkFlags(session: Session): void {
+  const { flags } = session;
+  const image = flags.text('image');
+  if (image === undefined) throw new CliError('required flag(s) "image" not set');
+  if (image === '') throw new CliError('--image is required');
+  if (image.length > imageLengthMax || !imageForm.test(image)) {
+    throw new CliError(`Invalid image name ${JSON.stringify(image)}: invalid reference format`);
+  }
+  const interactive = flags.boolean('stdin');
+  const attaches = flags.boolean('attach', interactive);
+  const restart = flags.text('restart') || 'Always';
+  const pullPolicy = flags.text('image-pull-policy') ?? '';
+  const problem = [
+    flags.boolean('tty') &&
+      !interactive &&
+      '-i/--stdin is required for containers with -t/--tty=true',
+    flags.boolean('expose') &&
+      (flags.text('port') ?? '') === '' &&
+      '--port must be set when exposing a service',
+    !['Always', 'OnFailure', 'Never'].includes(restart) && `invalid restart policy: ${restart}`,
+    attaches &&
+      dryRunOf(session) !== 'none' &&
+      "--dry-run=[server|client] can't be used with attached containers options " +
+        '(--attach, --stdin, or --tty)',
+    attaches && 'svcctl does not attach to containers: give --attach=false, or leave --stdin out',
+    !['', 'Always', 'IfNotPresent', 'Never'].includes(pullPolicy) &&
+      `invalid image pull policy: ${pullPolicy}`,
+  ].find((one) => one !== false);
+  if (problem !== undefined) throw usageError('run', problem);
+}
+
+function checkPort({ flags }: Session): void {
+  const port = flags.text('port') ?? '';
+  if (!/^\d{1,5}$/.test(port)) {
+    throw new CliError(`strconv.Atoi: parsing ${JSON.stringify(port)}: invalid syntax`);
+  }
+}
+
+/** Reads `KEY=VALUE` pairs. Throws CliError. */
+function pairsOf(texts: readonly string[], fault: (text: string) => string): JsonObject {
+  const pairs: JsonObject = {};
+  for (const text of texts) {
+    const equals = text.indexOf('=');
+    if (equals <= 0) throw new CliError(fault(text));
+    setMember(pairs, text.slice(0, equals), text.slice(equals + 1));
+  }
+  return pairs;
+}
+
+function podOf(session: Session, name: string, command: readonly string[]): JsonObject {
+  const { flags } = session;
+  const env = Object.entries(pairsOf(flags.list('env'), (text) => `invalid env: ${text}`)).map(
+    ([variable, value]) => ({ name: variable, value: value ?? '' }),
+  );
+  const annotations = pairsOf(
+    flags.list('annotations'),
+    (text) => `unexpected annotations spec: ${text}`,
+  );
+  const port = flags.text('port') ?? '';
+  if (port !== '') checkPort(session);
+  const labels = flags.text('labels') ?? '';
+  const pullPolicy = flags.text('image-pull-policy') ?? '';
+  const words = { [flags.boolean('command') ? 'command' : 'args']: [...command] };
+  const container: JsonObject = {
+    ...(command.length === 0 ? {} : words),
+    ...(env.length === 0 ? {} : { env }),
+    image: flags.text('image') ?? '',
+    ...(pullPolicy === '' ? {} : { imagePullPolicy: pullPolicy }),
+    name,
+    ...(port === '' ? {} : { ports: [{ containerPort: Number(port) }] }),
+    ...(flags.boolean('privileged') ? { securityContext: { privileged: true } } : {}),
+    ...(flags.boolean('stdin') ? { stdin: true, stdinOnce: true } : {}),
+    ...(flags.boolean('tty') ? { tty: true } : {}),
+  };
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: {
+      ...(Object.keys(annotations).length === 0 ? {} : { annotations }),
+      labels: labels === '' ? { run: name } : labelsOf(labels),
+      ...metadataIn(session, name),
+    },
+    spec: {
+      containers: [container],
+      dnsPolicy: 'ClusterFirst',
+      restartPolicy: flags.text('restart') || 'Always',
+    },
+  };
+}
+
+const labelsOf = (text: string): JsonObject =>
+  pairsOf(text.split(','), (pair) => `unexpected label spec: ${pair}`);
+
+function serviceOf(session: Session, name: string): JsonObject {
+  const port = Number(session.flags.text('port'));
+  const labels = session.flags.text('labels') ?? '';
+  return {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: metadataIn(session, name),
+    spec: {
+      ports: [{ port, protocol: 'TCP', targetPort: port }],
+      selector: labels === '' ? { run: name } : labelsOf(labels),
+    },
+  };
+}

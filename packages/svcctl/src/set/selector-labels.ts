@@ -1,0 +1,20 @@
+import { type JsonObject, parseLabelSelector, setMember } from '@wheelhouse/machinery';
+import { CliError } from '../io.ts';
+
+/** The labels that a selector asks for. Throws CliError where it asks for anything else. */
+export function matchedLabels(text: string): JsonObject {
+  try {
+    parseLabelSelector(text);
+  } catch (error) {
+    throw new CliError(error instanceof Error ? error.message : String(error));
+  }
+  const labels: JsonObject = {};
+  for (const pair of text.split(',').filter((part) => part.trim() !== '')) {
+    const match = /^\s*([^=!\s]+)\s*==?\s*([^=\s]*)\s*$/.exec(pair);
+    if (match === null) {
+      throw new CliError(`match expression ${text} not supported on this object`);
+    }
+    setMember(labels, match[1] ?? '', match[2] ?? '');
+  }
+  return labels;
+}
