@@ -240,7 +240,7 @@ describe('VER-7: help and deprecated flags', () => {
       'Setting feature gate ConsistentListFromCache=false has no effect: in this server it is ' +
         'always on.',
     ]);
-    expect(warningsOf('StrictCostEnforcementForVAP=false', 31)).toHaveLength(1);
+    expect(warningsOf('APIListChunking=false', 28)).toHaveLength(1);
     expect(warningsOf('ConsistentListFromCache=true')).toEqual([]);
     expect(warningsOf('NodeSwap=false')).toEqual([]);
   });

@@ -12,6 +12,7 @@ export { jsonToValue } from './json-values.ts';
 export { loadExpressionChecker, loadKindTypes, loadRuleChecker, loadRuleRunner } from './lazy.ts';
 export {
   type AccessAnswer,
+  type AccessCosts,
   type AskAccess,
   authorizerValue,
   resourceCheckValue,

@@ -28,9 +28,13 @@ export interface AccessAnswer {
 /** Answers questions; one that is not answered at once pauses the evaluation. */
 export type AskAccess = (question: AccessQuestion) => MaybePromise<AccessAnswer>;
 
+/** Whether checks and selectors have a cost of their own, or that of any call. */
+export type AccessCosts = 'counted' | 'waived';
+
 /** A question that is not finished, and who will answer it. */
 interface Draft extends AccessQuestion {
   readonly ask: AskAccess;
+  readonly costs: AccessCosts;
 }
 
 const prefix = 'kubernetes.authorization';
@@ -58,13 +62,14 @@ const blank: Omit<AccessQuestion, 'path' | 'user'> = {
  * The variable `authorizer` of one evaluation. Answers are kept, so that an evaluation that was
  * paused finds them when it is run again.
  */
-export function authorizerValue(ask: AskAccess): Value {
+export function authorizerValue(ask: AskAccess, costs: AccessCosts = 'counted'): Value {
   const remembered = remembering(ask);
   return draftValue('authorizer', {
     ...blank,
     path: undefined,
     user: undefined,
     ask: remembered,
+    costs,
   });
 }
 
@@ -72,8 +77,9 @@ export function authorizerValue(ask: AskAccess): Value {
 export function resourceCheckValue(
   ask: AskAccess,
   at: Pick<AccessQuestion, 'group' | 'resource' | 'subresource' | 'namespace' | 'name'>,
+  costs: AccessCosts = 'counted',
 ): Value {
-  const draft = { ...blank, ...at, path: undefined, user: undefined, ask: remembering(ask) };
+  const draft = { ...blank, ...at, path: undefined, user: undefined, ask: remembering(ask), costs };
   return draftValue('resource', draft);
 }
 
@@ -126,8 +132,8 @@ function asServiceAccount([target, namespace, name]: readonly Value[]): Value {
 const checkCost = 350_000;
 
 function check([target, verb]: readonly Value[], context: CallContext): Value {
-  context.spend(checkCost - 1);
-  const { ask, ...question } = draftOf(target);
+  const { ask, costs, ...question } = draftOf(target);
+  if (costs === 'counted') context.spend(checkCost - 1);
   const answer = ask({ ...question, verb: textOf(verb) });
   if (answer instanceof Promise) throw new EvaluationPaused(answer);
   const { allowed, reason, error } = answer;
@@ -156,7 +162,8 @@ function selects(name: 'fieldSelector' | 'labelSelector') {
     const length = Array.from(textOf(args[1])).length;
     const requirements = Math.ceil(length / 2);
     // The call itself has its own share of it.
-    context.spend(listCost + Math.ceil(length * 0.1) + requirements * requirementCost - 1);
+    const cost = listCost + Math.ceil(length * 0.1) + requirements * requirementCost - 1;
+    if (draftOf(args[0]).costs === 'counted') context.spend(cost);
     return add(args);
   };
 }

@@ -1,5 +1,6 @@
 import {
   type AccessAnswer,
+  type AccessCosts,
   type AskAccess,
   authorizerValue,
   CelError,
@@ -38,10 +39,14 @@ export interface ExpressionInputs {
 /** What one evaluation may cost. */
 export const callCostMax = 1_000_000;
 
-/** The variables of expressions about a request; the policy's own are not among them. */
+/**
+ * The variables of expressions about a request; the policy's own are not among them.
+ * @param options.costs whether authorization has costs of its own, as it has from release 1.32 on
+ */
 export function requestVariables(
   inputs: ExpressionInputs,
   tools: Pick<AdmissionTools, 'authorize'>,
+  { costs }: { readonly costs: AccessCosts } = { costs: 'counted' },
 ): Map<string, Value> {
   const plain = (json: JsonObject | undefined) =>
     json === undefined ? null : jsonToValue(json, {});
@@ -55,8 +60,8 @@ export function requestVariables(
     // Its times are declared as such, and are the texts they are in objects all the same.
     ['namespaceObject', plain(inputs.namespaceObject)],
     ['params', plain(inputs.params)],
-    ['authorizer', authorizerValue(ask)],
-    [requestResourceName, resourceCheckValue(ask, at)],
+    ['authorizer', authorizerValue(ask, costs)],
+    [requestResourceName, resourceCheckValue(ask, at, costs)],
   ]);
 }
 

@@ -27,7 +27,9 @@ export class PolicySubject {
     const namespaceObject = await this.#namespace;
     const { object, old } = await this.#in(form);
     const { user } = call.context;
-    return requestVariables({ object, old, request, namespaceObject, params, user, facts }, tools);
+    const inputs = { object, old, request, namespaceObject, params, user, facts };
+    const costs = tools.isOn('StrictCostEnforcementForVAP') ? 'counted' : 'waived';
+    return requestVariables(inputs, tools, { costs });
   }
 
   async #in(form: Served): Promise<{ object: ApiObject | undefined; old: ApiObject | undefined }> {

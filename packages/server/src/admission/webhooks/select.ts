@@ -92,7 +92,8 @@ async function meetsConditions(
   { call, tools, metrics }: Selecting,
 ): Promise<boolean> {
   const startMs = tools.clock.monotonic();
-  const variables = requestVariables(inputsOf(asked, tools.dialect), tools);
+  const costs = tools.isOn('StrictCostEnforcementForWebhooks') ? 'counted' : 'waived';
+  const variables = requestVariables(inputsOf(asked, tools.dialect), tools, { costs });
   const result = await askConditions(conditionsFor(hook), variables);
   const { operation } = asked.facts;
   const durationMs = tools.clock.monotonic() - startMs;

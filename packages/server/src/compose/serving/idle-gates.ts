@@ -36,7 +36,6 @@ const alwaysOn = names(`
   PodSchedulingReadiness PortForwardWebsockets RemainingItemCount ResilientWatchCacheInitialization
   RetryGenerateName SeparateCacheWatchRPC ServiceAccountTokenJTI ServiceAccountTokenNodeBinding
   ServiceAccountTokenNodeBindingValidation ServiceAccountTokenPodNodeInfo StorageNamespaceIndex
-  StrictCostEnforcementForVAP StrictCostEnforcementForWebhooks
   TranslateStreamCloseWebsocketRequests WatchBookmark
 `);
 

@@ -1,0 +1,78 @@
+import { readFeatureGates } from '@wheelhouse/server/testing';
+import { afterEach, expect, test } from 'vitest';
+import { configMap, startTestServer, type TestServer } from '../support/harness.ts';
+import { policyKit } from './admission-policies.ts';
+import { configMapRule, configure } from './admission-service.ts';
+
+const emulatedMinor = 31;
+const allowed = (verb: string) =>
+  `authorizer.group("").resource("pods").labelSelector("a=b").check("${verb}").allowed()`;
+/** More checks than one expression can pay for where each has a cost of its own. */
+const checks = ['get', 'list', 'watch', 'create'].map(allowed).join(' && ');
+const tooDear = 'operation cancelled: actual cost limit exceeded';
+
+let server: TestServer | undefined;
+afterEach(async () => {
+  await server?.stop();
+  server = undefined;
+});
+
+/** A server of release 1.31, with these gates. */
+async function started(...pairs: string[]): Promise<TestServer> {
+  const { gates } = readFeatureGates(pairs, { emulatedMinor });
+  server = await startTestServer({ emulatedMinor, featureGates: gates });
+  return server;
+}
+
+/** Creates a ConfigMap that a policy looks at. */
+async function judgedByPolicy(...gates: string[]) {
+  const running = await started(...gates);
+  const kit = await policyKit(running);
+  await kit.bound({ validations: [{ expression: checks }] });
+  return running.post(kit.maps, configMap('a'));
+}
+
+/** Creates a ConfigMap that a webhook's condition looks at, which lets it pass uncalled. */
+async function judgedByCondition(...gates: string[]) {
+  const running = await started(...gates);
+  await configure(running, 'validating', [
+    {
+      name: 'h.example.com',
+      clientConfig: { url: 'https://127.0.0.1:1/' },
+      rules: [configMapRule],
+      matchConditions: [{ name: 'dear', expression: `!(${checks})` }],
+      sideEffects: 'None',
+      admissionReviewVersions: ['v1'],
+    },
+  ]);
+  return running.post('/api/v1/namespaces/default/configmaps', configMap('a'));
+}
+
+test('VER-2: StrictCostEnforcementForVAP: checks of policies cost nothing where it is off', async () => {
+  expect((await judgedByPolicy()).status).toBe(201);
+});
+
+test('VER-2: StrictCostEnforcementForVAP: they do where it is on, whatever the other is', async () => {
+  const webhooksToo = 'StrictCostEnforcementForWebhooks=false';
+  const refused = await judgedByPolicy('StrictCostEnforcementForVAP=true', webhooksToo);
+  expect([refused.status, refused.body.message]).toEqual([422, expect.stringContaining(tooDear)]);
+});
+
+test('VER-2: StrictCostEnforcementForWebhooks: the same for conditions of webhooks', async () => {
+  expect((await judgedByCondition()).status).toBe(201);
+});
+
+test('VER-2: StrictCostEnforcementForWebhooks: they cost where it is on', async () => {
+  const refused = await judgedByCondition('StrictCostEnforcementForWebhooks=true');
+  expect([refused.status, refused.body.message]).toEqual([403, expect.stringContaining(tooDear)]);
+});
+
+test('VER-2: where costs are waived, the work of an expression still has its limit', async () => {
+  const running = await started();
+  const kit = await policyKit(running);
+  const list = `[${Array.from({ length: 100 }, (_, index) => index).join(',')}]`;
+  const expression = `${list}.all(a, ${list}.all(b, ${list}.all(c, a + b + c >= 0)))`;
+  await kit.bound({ validations: [{ expression }] });
+  const refused = await running.post(kit.maps, configMap('a'));
+  expect(refused.body.message).toContain('actual cost limit exceeded');
+});
