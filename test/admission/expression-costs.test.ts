@@ -48,11 +48,11 @@ async function judgedByCondition(...gates: string[]) {
   return running.post('/api/v1/namespaces/default/configmaps', configMap('a'));
 }
 
-test('VER-2: StrictCostEnforcementForVAP: checks of policies cost nothing where it is off', async () => {
+test('VER-2: StrictCostEnforcementForVAP: off, checks cost policies nothing', async () => {
   expect((await judgedByPolicy()).status).toBe(201);
 });
 
-test('VER-2: StrictCostEnforcementForVAP: they do where it is on, whatever the other is', async () => {
+test('VER-2: StrictCostEnforcementForVAP: on, they do, whatever the other is', async () => {
   const webhooksToo = 'StrictCostEnforcementForWebhooks=false';
   const refused = await judgedByPolicy('StrictCostEnforcementForVAP=true', webhooksToo);
   expect([refused.status, refused.body.message]).toEqual([422, expect.stringContaining(tooDear)]);

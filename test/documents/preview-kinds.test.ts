@@ -1,4 +1,4 @@
-import { previewKinds } from '@wheelhouse/kinds/testing';
+import { exampleAuthority, previewKinds } from '@wheelhouse/kinds/testing';
 import { dialectOf } from '@wheelhouse/machinery';
 import { readFeatureGates } from '@wheelhouse/server/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -156,22 +156,27 @@ test('ADM-1: who says whom to trust in a signer’s name must be allowed to atte
     apiVersion: `${group}/v1alpha1`,
     kind: 'ClusterTrustBundle',
     metadata: { name },
-    spec: { signerName, trustBundle: 'none' },
+    spec: { signerName, trustBundle: exampleAuthority },
   });
+  const named = (name: string) => `example.com:x:${name}`;
   const as = (user: string) => ({ headers: { 'impersonate-user': user } });
   await eventually(async () => (await server.get(path, as('bob'))).status === 200);
   const signer = 'example.com/x';
-  const refused = await server.post(path, bundle('b', signer), as('bob'));
+  const refused = await server.post(path, bundle(named('b'), signer), as('bob'));
   expect(refused.status).toBe(403);
   expect(refused.body.message).toContain(
     'user not permitted to attest for signerName "example.com/x"',
   );
   const made = await eventually(async () => {
-    const answer = await server.post(path, bundle('a', signer), as('ann'));
+    const answer = await server.post(path, bundle(named('a'), signer), as('ann'));
     return answer.status === 201 ? answer : undefined;
   }, 'the bundle of who may attest');
   const labelled = { ...made.body.metadata, labels: { a: 'b' } };
-  const same = await server.put(`${path}/a`, { ...made.body, metadata: labelled }, as('bob'));
-  expect(same.status, same.text).toBe(200);
+  const put = (metadata: Loose) =>
+    server.put(`${path}/${named('a')}`, { ...made.body, metadata }, as('bob'));
+  expect((await put(labelled)).status).toBe(403);
+  const owner = { apiVersion: 'v1', kind: 'Node', name: 'n', uid: 'u' };
+  const collected = await put({ ...made.body.metadata, ownerReferences: [owner] });
+  expect(collected.status, collected.text).toBe(200);
   expect((await server.post(path, bundle('free', ''), as('bob'))).status).not.toBe(403);
 });

@@ -351,6 +351,7 @@ const pemTexts = new Set([
   'packages/codec/src/x509/pem.ts',
   'packages/kinds/src/certificates/certificate-request.ts',
   'packages/kinds/src/certificates/certificate-signing-request.ts',
+  'packages/kinds/src/certificates/cluster-trust-bundle.ts',
   'packages/server/src/compose/certificates/certificates-x509.ts',
 ]);
 

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { exampleAuthority } from '@wheelhouse/kinds/testing';
 import { readFeatureGates } from '@wheelhouse/server/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Loose, startTestServer, type TestServer } from '../support/harness.ts';
@@ -63,7 +64,7 @@ test.each<[resource: string, object: object, cells: readonly unknown[]]>([
     'certificates.k8s.io/v1alpha1/clustertrustbundles',
     {
       metadata: { name: 'example.com:x:y' },
-      spec: { signerName: 'example.com/x', trustBundle: '' },
+      spec: { signerName: 'example.com/x', trustBundle: exampleAuthority },
     },
     ['example.com/x'],
   ],

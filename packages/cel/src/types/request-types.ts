@@ -68,12 +68,22 @@ const namespaceType = objectType('Namespace', {
 /** The variable below `authorizer` that checks the resource of the request itself. */
 export const requestResourceName = 'authorizer.requestResource';
 
+const quantityType: Type = { name: 'kubernetes.Quantity', args: [] };
+
+/** The type of `device`: what selectors of devices look at, its members by their domains. */
+const deviceType = objectType('DRADevice', {
+  ...texts('driver'),
+  attributes: mapType(stringType, mapType(stringType, dynType)),
+  capacity: mapType(stringType, mapType(stringType, quantityType)),
+});
+
 const variableTypes: Readonly<Record<string, Type>> = {
   object: dynType,
   oldObject: dynType,
   request: requestType,
   namespaceObject: namespaceType,
   params: dynType,
+  device: deviceType,
   authorizer: { name: authorizerTypes.authorizer, args: [] },
   [requestResourceName]: { name: authorizerTypes.resource, args: [] },
 };

@@ -2,8 +2,6 @@ import {
   type ApiObject,
   appendAll,
   type Dialect,
-  dnsLabel,
-  dnsSubdomain,
   duplicate,
   type FieldError,
   formatTime,
@@ -15,7 +13,6 @@ import {
   pathSegment,
   repeats,
   required,
-  tooLong,
 } from '@wheelhouse/machinery';
 import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
@@ -24,6 +21,7 @@ import { same } from '../rules/checks.ts';
 import { ensure, objectsAt } from '../rules/fill.ts';
 import { certificateRequestProblem } from './certificate-request.ts';
 import { conditionsOf, validateDecisions, validateStatus } from './certificate-status.ts';
+import { signerNameProblems } from './signer-name.ts';
 
 const usages: readonly string[] = [
   'any',
@@ -106,39 +104,10 @@ function validateUsages(spec: JsonObject): FieldError[] {
 
 function validateSigner(name: string, dialect: Dialect): FieldError[] {
   const field = 'spec.signerName';
-  if (name === '') return [required(field)];
   if (name === dialect.label('legacy-unknown')) {
     return [invalid(field, name, 'the legacy signerName is not allowed via this API version')];
   }
-  const [domain = '', path = '', ...more] = name.split('/');
-  if (more.length > 0 || !name.includes('/')) {
-    const detail =
-      "must be a fully qualified domain and path of the form 'example.com/signer-name'";
-    return [invalid(field, name, detail)];
-  }
-  const tooWide = 'should be a domain with at least two segments separated by dots';
-  return [
-    ...(domain.length > domainLengthMax ? [tooLong(field, domainLengthMax)] : []),
-    ...firstWrongLabel(domain, field, dnsLabel),
-    ...(domain.includes('.') ? [] : [invalid(field, domain, tooWide)]),
-    ...firstWrongLabel(path, field, dnsSubdomain),
-    ...(name.length > signerLengthMax ? [tooLong(field, signerLengthMax)] : []),
-  ];
-}
-
-const domainLengthMax = 253;
-const pathLengthMax = domainLengthMax + 63 + 1;
-const signerLengthMax = domainLengthMax + pathLengthMax + 1;
-
-/** What is wrong with the first part of a dotted name that breaks the rule. */
-function firstWrongLabel(name: string, field: string, rule: typeof dnsLabel): FieldError[] {
-  for (const part of name.split('.')) {
-    const messages = rule(part);
-    if (messages.length === 0) continue;
-    const shown = `validating label ${JSON.stringify(part)}`;
-    return messages.map((message) => invalid(field, name, `${shown}: ${message}`));
-  }
-  return [];
+  return signerNameProblems(name, field);
 }
 
 /** A request says the same for ever; each sub-resource moves its own part of the status. */

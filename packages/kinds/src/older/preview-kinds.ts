@@ -1,12 +1,17 @@
-import { type Dialect, dnsSubdomain, type JsonObject, pathSegment } from '@wheelhouse/machinery';
+import { type Dialect, dnsSubdomain, type JsonObject } from '@wheelhouse/machinery';
+import type { AdmissionKindOptions } from '../admissionregistration/expressions.ts';
 import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
+import { clusterTrustBundle } from '../certificates/cluster-trust-bundle.ts';
 import { leaseCandidate } from '../coordination/lease-candidate.ts';
 import { defineKind, type VersionOptions } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import { ipAddress } from '../networking/ip-address.ts';
 import { serviceCidr } from '../networking/service-cidr.ts';
+import { deviceClass } from '../resource/device-class.ts';
+import { resourceClaim } from '../resource/resource-claim.ts';
+import { resourceClaimTemplate } from '../resource/resource-claim-template.ts';
+import { resourceSlice } from '../resource/resource-slice.ts';
 import type { ColumnDef, ResourceDef } from '../resource-def.ts';
-import { objectAt, objectsAt } from '../rules/fill.ts';
 
 /**
  * Kinds without a stable version: served when `--runtime-config` switches them on (and their gate,
@@ -33,44 +38,9 @@ interface Preview {
   readonly members?: JsonObject;
 }
 
-/** Amounts of a device stood bare in the first version. */
-function eachCapacity(object: JsonObject, change: (capacity: JsonObject) => JsonObject): void {
-  for (const device of objectsAt(object, 'spec', 'devices')) {
-    const basic = objectAt(device, 'basic');
-    const capacity = objectAt(basic, 'capacity');
-    if (basic !== undefined && capacity !== undefined) basic['capacity'] = change(capacity);
-  }
-}
-
-const mapped = (object: JsonObject, change: (value: JsonObject[string]) => JsonObject[string]) =>
-  Object.fromEntries(Object.entries(object).map(([name, value]) => [name, change(value)]));
-
-const firstSlices: VersionOptions = {
-  version: 'v1alpha3',
-  toStorage(object) {
-    eachCapacity(object, (capacity) => mapped(capacity, (value) => ({ value: value ?? '0' })));
-    return object;
-  },
-  fromStorage(object) {
-    eachCapacity(object, (capacity) =>
-      mapped(capacity, (one) => (one as { value?: string } | undefined)?.value ?? '0'),
-    );
-    return object;
-  },
-};
-
 /** A column of the text at a path. */
 const text = (name: string, path: readonly string[], description: string) =>
   column(name, (object) => textAt(object, ...path), { description });
-
-/** How far a claim has come: `allocated,reserved`. */
-function claimState(object: JsonObject): string {
-  const isDeleted = at(object, 'metadata', 'deletionTimestamp') !== undefined;
-  const deleted = isDeleted ? ['deleted'] : [];
-  if (at(object, 'status', 'allocation') === undefined) return [...deleted, 'pending'][0] ?? '';
-  const reserved = listAt(object, 'status', 'reservedFor').length > 0 ? ['reserved'] : [];
-  return [...deleted, 'allocated', ...reserved].join(',');
-}
 
 const shownServersMax = 3;
 
@@ -93,16 +63,6 @@ const driver = 'driver.example.com';
 
 const previews: readonly Preview[] = [
   {
-    facts: 'certificates',
-    kind: 'ClusterTrustBundle',
-    resource: 'clustertrustbundles',
-    gate: 'ClusterTrustBundle',
-    scope: 'Cluster',
-    versions: ['v1alpha1'],
-    columns: [text('SignerName', ['spec', 'signerName'], 'Whose signer it is for.')],
-    spec: { trustBundle: 'none' },
-  },
-  {
     facts: 'apiserverinternal',
     kind: 'StorageVersion',
     resource: 'storageversions',
@@ -120,55 +80,6 @@ const previews: readonly Preview[] = [
     hasStatus: true,
     name: 'core.pods',
     spec: {},
-  },
-  {
-    facts: 'resource',
-    kind: 'DeviceClass',
-    resource: 'deviceclasses',
-    scope: 'Cluster',
-    deleteAnswers: 'object',
-    versions: ['v1beta1', 'v1alpha3'],
-    spec: {},
-  },
-  {
-    facts: 'resource',
-    kind: 'ResourceClaim',
-    resource: 'resourceclaims',
-    scope: 'Namespaced',
-    deleteAnswers: 'object',
-    versions: ['v1beta1', 'v1alpha3'],
-    columns: [column('State', claimState, { description: 'How far it has come.' }), ageColumn],
-    hasStatus: true,
-    spec: { devices: { requests: [{ name: 'r', deviceClassName: 'example' }] } },
-  },
-  {
-    facts: 'resource',
-    kind: 'ResourceClaimTemplate',
-    resource: 'resourceclaimtemplates',
-    scope: 'Namespaced',
-    deleteAnswers: 'object',
-    versions: ['v1beta1', 'v1alpha3'],
-    spec: { spec: { devices: { requests: [{ name: 'r', deviceClassName: 'example' }] } } },
-  },
-  {
-    facts: 'resource',
-    kind: 'ResourceSlice',
-    resource: 'resourceslices',
-    scope: 'Cluster',
-    deleteAnswers: 'object',
-    versions: ['v1beta1', firstSlices],
-    columns: [
-      text('Node', ['spec', 'nodeName'], 'Where the devices are.'),
-      text('Driver', ['spec', 'driver'], 'Who tells of them.'),
-      text('Pool', ['spec', 'pool', 'name'], 'What they belong to.'),
-      ageColumn,
-    ],
-    spec: {
-      driver,
-      nodeName: 'n',
-      pool: { name: 'p', generation: 1, resourceSliceCount: 1 },
-      devices: [{ name: 'd', basic: { capacity: { memory: { value: '1Gi' } } } }],
-    },
   },
   {
     facts: 'storage',
@@ -198,9 +109,16 @@ const previews: readonly Preview[] = [
 export function previewKinds(
   dialect: Dialect,
   features: Features = defaultFeatures,
+  admission: AdmissionKindOptions = {},
 ): readonly ResourceDef[] {
+  const options = { ...admission, features };
   return [
+    clusterTrustBundle(dialect),
     ...previews.map((preview) => kindOf({ dialect, features }, preview)),
+    deviceClass(dialect, admission),
+    resourceClaim(dialect, options),
+    resourceClaimTemplate(dialect, options),
+    resourceSlice(dialect),
     leaseCandidate(dialect),
     ipAddress(dialect),
     serviceCidr(dialect),
@@ -225,8 +143,7 @@ function kindOf(
     ...(preview.shortNames === undefined ? {} : { shortNames: preview.shortNames }),
     versions,
     strategy: {
-      // Bundles with their signer before a colon are no subdomains.
-      validateName: facts === 'certificates' ? pathSegment : dnsSubdomain,
+      validateName: dnsSubdomain,
       hasStatus,
       ...(deleteAnswers === undefined ? {} : { deleteAnswers }),
     },

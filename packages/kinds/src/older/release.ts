@@ -55,7 +55,10 @@ export function kindsOfAllReleases(
 function withOlderVersions(defs: readonly ResourceDef[], release: Release): readonly ResourceDef[] {
   const { dialect, admission = {}, features } = release;
   const table = olderKinds(dialect);
-  const previews = [...mutatingPolicyKinds(dialect, admission), ...previewKinds(dialect, features)];
+  const previews = [
+    ...mutatingPolicyKinds(dialect, admission),
+    ...previewKinds(dialect, features, admission),
+  ];
   const grown = [...defs, ...endedKinds(dialect), ...previews].flatMap((def) => {
     const kinds = table.filter(
       (one) => one.kind === def.kind && groupOf(dialect, one.facts) === def.group,

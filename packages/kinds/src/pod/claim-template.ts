@@ -18,7 +18,10 @@ export function validateEphemeral(source: JsonObject, path: string): FieldError[
 const goMember = (name: string) => (name === 'uid' ? 'uID' : name);
 
 /** The metadata of a template of claims may have labels and annotations alone. */
-function validateTemplateMetadata(metadata: JsonObject | undefined, path: string): FieldError[] {
+export function validateTemplateMetadata(
+  metadata: JsonObject | undefined,
+  path: string,
+): FieldError[] {
   if (metadata === undefined) return [];
   const others = Object.keys(metadata).filter(
     (name) => name !== 'labels' && name !== 'annotations' && isSet(metadata, name),

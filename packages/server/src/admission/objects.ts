@@ -1,5 +1,5 @@
 import type { CatalogueSnapshot, ResourceDef } from '@wheelhouse/kinds';
-import type { ApiObject, Dialect } from '@wheelhouse/machinery';
+import { type ApiObject, type Dialect, type JsonObject, jsonEqual } from '@wheelhouse/machinery';
 import type { CachePool } from '../registry/cache-pool.ts';
 import { decodeEntry, objectKey } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/contract.ts';
@@ -56,4 +56,32 @@ function defOf(
   return dot < 0
     ? snapshot.builtin('', resource)
     : snapshot.builtin(dialect.group(resource.slice(dot + 1)), resource.slice(0, dot));
+}
+
+/** Metadata that an update may change, or leave out, without granting anything. */
+const ungranting = new Set([
+  'ownerReferences',
+  'finalizers',
+  'managedFields',
+  'resourceVersion',
+  'uid',
+  'creationTimestamp',
+  'generation',
+  'deletionTimestamp',
+  'deletionGracePeriodSeconds',
+]);
+
+/**
+ * Whether an update changes what the garbage collector changes alone: it must be able to let go of an
+ * object that it could not have made.
+ */
+export function onlyCollectorsFieldsDiffer(object: ApiObject, old: ApiObject): boolean {
+  return jsonEqual(grantingPart(object), grantingPart(old));
+}
+
+function grantingPart(object: ApiObject): JsonObject {
+  const metadata = Object.fromEntries(
+    Object.entries(object.metadata).filter(([name]) => !ungranting.has(name)),
+  );
+  return { ...object, metadata } as JsonObject;
 }

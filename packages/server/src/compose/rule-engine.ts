@@ -34,8 +34,11 @@ function engine(): Engine {
 
 const kindsWithRules = new Set([
   'CustomResourceDefinition',
+  'DeviceClass',
   'MutatingAdmissionPolicy',
   'MutatingWebhookConfiguration',
+  'ResourceClaim',
+  'ResourceClaimTemplate',
   'ValidatingAdmissionPolicy',
   'ValidatingWebhookConfiguration',
 ]);

@@ -59,7 +59,6 @@ export const idleReason = (name: string): Idle | undefined => idle.get(name);
 
 /** What is missing of features that this server has in part. */
 const partial: Partial<Readonly<Record<GateName, string>>> = {
-  DynamicResourceAllocation: 'objects are judged by their schemas alone',
   PodLevelResources: 'amounts of pods are judged by their schemas alone',
 };
 

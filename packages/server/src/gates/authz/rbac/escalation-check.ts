@@ -19,6 +19,7 @@ import {
   notFound,
 } from '@wheelhouse/machinery';
 import type { AdmissionPlugin } from '../../../admission/chain.ts';
+import { onlyCollectorsFieldsDiffer } from '../../../admission/objects.ts';
 import type { AdmissionCall } from '../../../registry/contract.ts';
 import { groupResourceOf } from '../../../registry/registry.ts';
 import type { Attributes, AuthorizationResult } from '../contract.ts';
@@ -145,29 +146,4 @@ function hasAggregation(object: ApiObject | undefined): boolean {
 function textOf(object: JsonObject, name: string): string {
   const value = member(object, name);
   return typeof value === 'string' ? value : '';
-}
-
-/** Metadata that an update may change, or leave out, without granting anything. */
-const ungranting = new Set([
-  'ownerReferences',
-  'finalizers',
-  'managedFields',
-  'resourceVersion',
-  'uid',
-  'creationTimestamp',
-  'generation',
-  'deletionTimestamp',
-  'deletionGracePeriodSeconds',
-]);
-
-/** The garbage collector must be able to let go of a role that it could not have made. */
-function onlyCollectorsFieldsDiffer(object: ApiObject, old: ApiObject): boolean {
-  return jsonEqual(grantingPart(object), grantingPart(old));
-}
-
-function grantingPart(object: ApiObject): JsonObject {
-  const metadata = Object.fromEntries(
-    Object.entries(object.metadata).filter(([name]) => !ungranting.has(name)),
-  );
-  return { ...object, metadata } as JsonObject;
 }

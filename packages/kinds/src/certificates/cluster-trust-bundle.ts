@@ -1,0 +1,131 @@
+import { pemBlocks, pemBytes, readCertificate } from '@wheelhouse/codec';
+import {
+  type Dialect,
+  dnsSubdomain,
+  type FieldError,
+  invalid,
+  type JsonObject,
+  pathSegment,
+  tooLong,
+} from '@wheelhouse/machinery';
+import { column, nameColumn, textAt } from '../cells.ts';
+import { defineKind } from '../define.ts';
+import type { ResourceDef } from '../resource-def.ts';
+import { immutable } from '../rules/checks.ts';
+import { signerNameProblems } from './signer-name.ts';
+
+const bundleBytesMax = 1024 * 1024;
+const basicConstraints = '2.5.29.19';
+
+/** The name of a bundle: the signer's with `:` for `/`, and a subdomain behind another `:`. */
+function nameProblems(name: string, signer: string): readonly string[] {
+  if (signer === '') {
+    return name.includes(':')
+      ? ['ClusterTrustBundle without signer name must not have ":" in its name']
+      : dnsSubdomain(name);
+  }
+  const prefix = `${signer.replaceAll('/', ':')}:`;
+  return name.startsWith(prefix)
+    ? dnsSubdomain(name.slice(prefix.length))
+    : [`ClusterTrustBundle for signerName ${signer} must be named with prefix ${prefix}`];
+}
+
+/** What is wrong with one block; undefined for the certificate of an authority. */
+function blockProblem(block: ReturnType<typeof pemBlocks>[number]): string | undefined {
+  if (block.type !== 'CERTIFICATE') return `has bad block type: ${block.type}`;
+  if (/\n[^\n]*:/.test(block.text)) return 'has PEM block headers';
+  const der = pemBytes(block);
+  let constraints: Buffer | undefined;
+  try {
+    if (der === undefined) return 'does not parse as X.509';
+    constraints = readCertificate(der).extensions.get(basicConstraints)?.value;
+  } catch {
+    return 'does not parse as X.509';
+  }
+  // A sequence that begins with the boolean TRUE.
+  const isAuthority = constraints?.subarray(2, 5).equals(Buffer.from([0x01, 0x01, 0xff])) === true;
+  return isAuthority ? undefined : 'does not have the CA bit set';
+}
+
+function validateBundle(bundle: string): FieldError[] {
+  const path = 'spec.trustBundle';
+  if (Buffer.byteLength(bundle) > bundleBytesMax) return [tooLong(path, bundleBytesMax)];
+  const fault = (detail: string) => invalid(path, '<value omitted>', detail);
+  const blocks = pemBlocks(bundle);
+  const errors = blocks.flatMap((block, index) => {
+    const problem = blockProblem(block);
+    return problem === undefined ? [] : [fault(`entry ${index} ${problem}`)];
+  });
+  if (errors.length > 0) return errors;
+  if (blocks.length === 0) return [fault('at least one trust anchor must be provided')];
+  const indices = new Map<string, number[]>();
+  for (const [index, block] of blocks.entries()) {
+    const key = pemBytes(block)?.toString('base64') ?? '';
+    const same = indices.get(key);
+    if (same === undefined) indices.set(key, [index]);
+    else same.push(index);
+  }
+  return [...indices.values()]
+    .filter((same) => same.length > 1)
+    .map((same) => fault(`duplicate trust anchor (indices [${same.join(' ')}])`));
+}
+
+const signerOf = (object: JsonObject) => textAt(object, 'spec', 'signerName');
+const bundleOf = (object: JsonObject) => textAt(object, 'spec', 'trustBundle');
+
+function validateNames(object: JsonObject): FieldError[] {
+  const [name, signer] = [textAt(object, 'metadata', 'name'), signerOf(object)];
+  return [
+    ...nameProblems(name, signer).map((detail) => invalid('metadata.name', name, detail)),
+    ...(signer === '' ? [] : signerNameProblems(signer, 'spec.signerName')),
+  ];
+}
+
+/** ClusterTrustBundle: authorities to trust, of a signer or of nobody. */
+export function clusterTrustBundle(dialect: Dialect): ResourceDef {
+  const signerColumn = column('SignerName', signerOf, { description: 'Whose signer it is for.' });
+  const kind = 'ClusterTrustBundle';
+  const def = defineKind({
+    dialect,
+    facts: 'certificates',
+    kind,
+    resource: 'clustertrustbundles',
+    scope: 'Cluster',
+    versions: [{ version: 'v1alpha1', columns: [nameColumn, signerColumn] }],
+    storage: { fieldsOf: (object) => ({ 'spec.signerName': signerOf(object) }) },
+    strategy: {
+      validateName: pathSegment,
+      validateCreate: (_, object) => [
+        ...validateNames(object),
+        ...validateBundle(bundleOf(object)),
+      ],
+      validateUpdate: (_, object, old) => [
+        ...validateNames(object),
+        // What is stored may be kept although its rules have become stricter.
+        ...(bundleOf(object) === bundleOf(old) ? [] : validateBundle(bundleOf(object))),
+        ...immutable('spec.signerName', signerOf(object), signerOf(old)),
+      ],
+      allowUnconditionalUpdate: false,
+    },
+    example: () => ({
+      apiVersion: `${dialect.group('certificates')}/v1alpha1`,
+      kind,
+      metadata: { name: 'example' },
+      spec: { trustBundle: exampleAuthority },
+    }),
+  });
+  return { ...def, gate: kind };
+}
+
+/** A self-signed authority without a use, whose key nobody has. */
+export const exampleAuthority = `-----BEGIN CERTIFICATE-----
+MIIBfDCCASGgAwIBAgIUUvxT7pWZni9rQtoO3qVCrFj5Ti4wCgYIKoZIzj0EAwIw
+EjEQMA4GA1UEAwwHZXhhbXBsZTAgFw0yNjExMjMxNTQ0MzBaGA8yMTI2MTAzMDE1
+NDQzMFowEjEQMA4GA1UEAwwHZXhhbXBsZTBZMBMGByqGSM49AgEGCCqGSM49AwEH
+A0IABOE6WSEiJanbuQ3rGZ/SqCPKAXNg0juCYo1OGJi9yuMwZyc9Bj/V8I2bLp0C
+mNso6UgISD1v9MJSlft4myjCKtejUzBRMB0GA1UdDgQWBBRKDKtdyrGXxnZHndyq
+iacUwcxbhTAfBgNVHSMEGDAWgBRKDKtdyrGXxnZHndyqiacUwcxbhTAPBgNVHRMB
+Af8EBTADAQH/MAoGCCqGSM49BAMCA0kAMEYCIQDvmmp6Tn7hn9UlG22tMPJqbz9e
+7CDJH4QU4SY+QQkR2AIhAMBuy1tHUQCku1RU+3IRSYT7Ng6OtUkEOYoi8DQvJNnv
+-----END CERTIFICATE-----
+`;

@@ -1,0 +1,67 @@
+import {
+  type Dialect,
+  dnsSubdomain,
+  type FieldError,
+  type JsonObject,
+} from '@wheelhouse/machinery';
+import type {
+  AdmissionKindOptions,
+  ExpressionChecker,
+} from '../admissionregistration/expressions.ts';
+import { ageColumn, at, nameColumn } from '../cells.ts';
+import { defineKind } from '../define.ts';
+import type { ResourceDef } from '../resource-def.ts';
+import { sameOrEmpty } from '../rules/checks.ts';
+import { objectsAt } from '../rules/fill.ts';
+import { validateConfigurations, validateSelectors } from './device-rules.ts';
+
+function validate(
+  object: JsonObject,
+  old: JsonObject | undefined,
+  check: ExpressionChecker | undefined,
+): FieldError[] {
+  const partsOf = (member: string) => {
+    const [now, before] = [object, old].map((one) => at(one, 'spec', member));
+    return old !== undefined && sameOrEmpty(now, before) ? 'stored' : 'new';
+  };
+  const judging = (member: string) => ({ parts: partsOf(member), check }) as const;
+  return [
+    ...validateSelectors(
+      objectsAt(object, 'spec', 'selectors'),
+      'spec.selectors',
+      judging('selectors'),
+    ),
+    ...validateConfigurations(
+      objectsAt(object, 'spec', 'config'),
+      'spec.config',
+      judging('config'),
+    ),
+  ];
+}
+
+/** DeviceClass: which devices claims may ask for by one name. */
+export function deviceClass(dialect: Dialect, options: AdmissionKindOptions): ResourceDef {
+  const check = options.checkExpression;
+  const columns = [nameColumn, ageColumn];
+  return defineKind({
+    dialect,
+    facts: 'resource',
+    kind: 'DeviceClass',
+    resource: 'deviceclasses',
+    scope: 'Cluster',
+    versions: ['v1beta1', 'v1alpha3'].map((version) => ({ version, columns })),
+    generation: true,
+    strategy: {
+      validateName: dnsSubdomain,
+      deleteAnswers: 'object',
+      validateCreate: (_, object) => validate(object, undefined, check),
+      validateUpdate: (_, object, old) => validate(object, old, check),
+    },
+    example: () => ({
+      apiVersion: `${dialect.group('resource')}/v1beta1`,
+      kind: 'DeviceClass',
+      metadata: { name: 'example' },
+      spec: {},
+    }),
+  });
+}

@@ -1,0 +1,281 @@
+import {
+  breaks,
+  dnsLabel,
+  dnsSubdomain,
+  duplicate,
+  type FieldError,
+  internal,
+  invalid,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  notSupported,
+  repeats,
+  required,
+  tooLong,
+  tooMany,
+  typeInvalid,
+} from '@wheelhouse/machinery';
+import type { ExpressionChecker } from '../admissionregistration/expressions.ts';
+import { at, listAt, numberAt, textAt } from '../cells.ts';
+import { driverName } from '../pod/driver-name.ts';
+import { objectAt, objectsAt } from '../rules/fill.ts';
+
+/** Rules that the kinds of devices share, as of `resource/v1beta1`. */
+
+const selectorsMax = 32;
+const configurationsMax = 32;
+const constraintsMax = 32;
+const expressionBytesMax = 10 * 1024;
+const parametersBytesMax = 10 * 1024;
+const identifierLengthMax = 32;
+const poolNameLengthMax = 253;
+
+/** How many requests a claim may have, and how many results an allocation. */
+export const requestsMax = 32;
+
+/** How rules look at an object: whether parts of it are stored already, and what compiles CEL. */
+export interface DeviceJudging {
+  /** What is stored may be kept although its rules have become stricter. */
+  readonly parts: 'new' | 'stored';
+  readonly check: ExpressionChecker | undefined;
+}
+
+/** Judges each item of a list, and their number. */
+export function validateItems<Item>(
+  list: readonly Item[],
+  path: string,
+  rules: {
+    readonly max: number;
+    readonly item: (item: Item, path: string) => readonly FieldError[];
+    /** What no two items may have in common, and the member that it is. */
+    readonly key?: (item: Item) => string;
+    readonly member?: string;
+    /** How a key is shown that two items have. */
+    readonly shownKey?: (item: Item) => JsonValue;
+  },
+): FieldError[] {
+  const { max, item, key, member = '', shownKey = key } = rules;
+  const errors = list.flatMap((one, index) => item(one, `${path}[${index}]`));
+  if (list.length > max) errors.push(tooMany(path, list.length, max));
+  if (key === undefined || shownKey === undefined) return errors;
+  const isRepeated = repeats(list.map(key));
+  const at = member === '' ? '' : `.${member}`;
+  const repeated = list.flatMap((one, index) =>
+    isRepeated[index] === true ? [duplicate(`${path}[${index}]${at}`, shownKey(one))] : [],
+  );
+  return [...errors, ...repeated];
+}
+
+/** Judges the name of a pool: subdomains between slashes. */
+export function poolName(name: string, path: string): FieldError[] {
+  if (name === '') return [required(path)];
+  return [
+    ...(name.length > poolNameLengthMax ? [tooLong(path, poolNameLengthMax)] : []),
+    ...name.split('/').flatMap((part) => breaks(path, part, dnsSubdomain)),
+  ];
+}
+
+const identifier = /^[A-Za-z_][A-Za-z0-9_]*$/;
+const identifierDetail =
+  "a valid C identifier must start with alphabetic character or '_', followed by a string of " +
+  "alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for " +
+  "validation is '[A-Za-z_][A-Za-z0-9_]*')";
+
+function validateIdentifier(name: string, path: string): FieldError[] {
+  return [
+    ...(name.length > identifierLengthMax ? [tooLong(path, identifierLengthMax)] : []),
+    ...(identifier.test(name) ? [] : [typeInvalid(path, name, identifierDetail)]),
+  ];
+}
+
+/** Judges the name of an attribute or capacity: an identifier, behind a domain and a slash or not. */
+export function qualifiedDeviceName(name: string, path: string): FieldError[] {
+  if (name === '') return [required(path, 'name required')];
+  const parts = name.split('/');
+  const [domain = '', id = ''] = parts;
+  if (parts.length === 1) return validateIdentifier(domain, path);
+  if (parts.length > 2) return [];
+  return [
+    ...(domain === ''
+      ? [required(path, 'the domain must not be empty')]
+      : driverName(domain, path)),
+    ...(id === '' ? [required(path, 'the name must not be empty')] : validateIdentifier(id, path)),
+  ];
+}
+
+function validateMatchAttribute(name: string, path: string): FieldError[] {
+  const errors = qualifiedDeviceName(name, path);
+  const lacksDomain = name !== '' && !name.includes('/');
+  return lacksDomain ? [...errors, invalid(path, name, 'must include a domain')] : errors;
+}
+
+/** Judges selectors of devices: CEL expressions about `device`. */
+export function validateSelectors(
+  selectors: readonly JsonObject[],
+  path: string,
+  judging: DeviceJudging,
+): FieldError[] {
+  const item = (selector: JsonObject, itemPath: string) => {
+    const cel = objectAt(selector, 'cel');
+    if (cel === undefined) return [required(`${itemPath}.cel`)];
+    return validateExpression(textAt(cel, 'expression'), `${itemPath}.cel.expression`, judging);
+  };
+  return validateItems(selectors, path, { max: selectorsMax, item });
+}
+
+function validateExpression(source: string, path: string, judging: DeviceJudging): FieldError[] {
+  if (Buffer.byteLength(source) > expressionBytesMax) return [tooLong(path, expressionBytesMax)];
+  const problem = judging.check?.(source, { variables: ['device'], wanted: ['bool', 'dyn'] });
+  if (problem === undefined) return [];
+  const { detail, isInternal } = problem;
+  return [isInternal ? internal(path, detail) : invalid(path, source, detail)];
+}
+
+/** Judges raw JSON, which must be an object. */
+export function validateParameters(
+  parameters: JsonValue | undefined,
+  path: string,
+  parts: DeviceJudging['parts'],
+): FieldError[] {
+  if (parameters === undefined || parameters === null) return [required(path)];
+  const isLong = Buffer.byteLength(JSON.stringify(parameters)) > parametersBytesMax;
+  if (parts === 'new' && isLong) return [tooLong(path, parametersBytesMax)];
+  if (isObject(parameters)) return [];
+  return [invalid(path, '<value omitted>', 'parameters must be a valid JSON object')];
+}
+
+/** Judges a configuration of devices: parameters that a driver alone understands. */
+export function validateConfiguration(
+  configuration: JsonObject,
+  path: string,
+  { parts }: DeviceJudging,
+): FieldError[] {
+  const opaque = objectAt(configuration, 'opaque');
+  if (opaque === undefined) return [required(`${path}.opaque`)];
+  return [
+    ...driverName(textAt(opaque, 'driver'), `${path}.opaque.driver`),
+    ...validateParameters(at(opaque, 'parameters'), `${path}.opaque.parameters`, parts),
+  ];
+}
+
+/** Judges a list of configurations; those of claims and allocations name requests. */
+export function validateConfigurations(
+  configurations: readonly JsonObject[],
+  path: string,
+  judging: DeviceJudging & {
+    readonly requests?: ReadonlySet<string>;
+    readonly max?: number;
+    readonly more?: (configuration: JsonObject, path: string) => readonly FieldError[];
+  },
+): FieldError[] {
+  const { requests, max = configurationsMax, more } = judging;
+  const item = (configuration: JsonObject, itemPath: string) => [
+    ...(more?.(configuration, itemPath) ?? []),
+    ...(requests === undefined
+      ? []
+      : validateReferences(listAt(configuration, 'requests'), `${itemPath}.requests`, requests)),
+    ...validateConfiguration(configuration, itemPath, judging),
+  ];
+  return validateItems(configurations, path, { max, item });
+}
+
+/** Judges names of requests, each of which a claim has. */
+export function requestReference(
+  name: string,
+  path: string,
+  requests: ReadonlySet<string>,
+): FieldError[] {
+  const errors = breaks(path, name, dnsLabel);
+  if (requests.has(name)) return errors;
+  return [...errors, invalid(path, name, 'must be the name of a request in the claim')];
+}
+
+function validateReferences(
+  names: readonly JsonValue[],
+  path: string,
+  requests: ReadonlySet<string>,
+): FieldError[] {
+  return validateItems(names.map(String), path, {
+    max: requestsMax,
+    item: (name, itemPath) => requestReference(name, itemPath, requests),
+    key: (name) => name,
+  });
+}
+
+/** The names of the requests of a claim's `devices`. */
+export const requestNames = (devices: JsonObject | undefined): ReadonlySet<string> =>
+  new Set(objectsAt(devices, 'requests').map((request) => textAt(request, 'name')));
+
+/** Judges what a claim asks for, at `spec.devices`. */
+export function validateClaimedDevices(
+  devices: JsonObject | undefined,
+  path: string,
+  judging: DeviceJudging,
+): FieldError[] {
+  const requests = requestNames(devices);
+  return [
+    ...validateItems(objectsAt(devices, 'requests'), `${path}.requests`, {
+      max: requestsMax,
+      item: (request, itemPath) => validateRequest(request, itemPath, judging),
+      key: (request) => textAt(request, 'name'),
+      member: 'name',
+    }),
+    ...validateItems(objectsAt(devices, 'constraints'), `${path}.constraints`, {
+      max: constraintsMax,
+      item: (constraint, itemPath) => validateConstraint(constraint, itemPath, requests),
+    }),
+    ...validateConfigurations(objectsAt(devices, 'config'), `${path}.config`, {
+      ...judging,
+      requests,
+    }),
+  ];
+}
+
+const modes = ['All', 'ExactCount'];
+
+function validateRequest(request: JsonObject, path: string, judging: DeviceJudging): FieldError[] {
+  const className = textAt(request, 'deviceClassName');
+  const classPath = `${path}.deviceClassName`;
+  return [
+    ...breaks(`${path}.name`, textAt(request, 'name'), dnsLabel),
+    ...(className === '' ? [required(classPath)] : breaks(classPath, className, dnsSubdomain)),
+    ...validateSelectors(objectsAt(request, 'selectors'), `${path}.selectors`, judging),
+    ...validateMode(request, path),
+  ];
+}
+
+function validateMode(request: JsonObject, path: string): FieldError[] {
+  const [mode, count] = [textAt(request, 'allocationMode'), numberAt(request, 'count')];
+  if (!modes.includes(mode)) return [notSupported(`${path}.allocationMode`, mode, modes)];
+  if (mode === 'All' && count !== 0) {
+    const detail = "must not be specified when allocationMode is 'All'";
+    return [invalid(`${path}.count`, count, detail)];
+  }
+  const isTooFew = mode === 'ExactCount' && count <= 0;
+  return isTooFew ? [invalid(`${path}.count`, count, 'must be greater than zero')] : [];
+}
+
+function validateConstraint(
+  constraint: JsonObject,
+  path: string,
+  requests: ReadonlySet<string>,
+): FieldError[] {
+  const attribute = at(constraint, 'matchAttribute');
+  const attributePath = `${path}.matchAttribute`;
+  return [
+    ...validateReferences(listAt(constraint, 'requests'), `${path}.requests`, requests),
+    ...(typeof attribute === 'string'
+      ? validateMatchAttribute(attribute, attributePath)
+      : [required(attributePath)]),
+  ];
+}
+
+/** Fills the defaults of requests in place. */
+export function fillRequests(devices: JsonObject | undefined): void {
+  for (const request of objectsAt(devices, 'requests')) {
+    if (textAt(request, 'allocationMode') === '') request['allocationMode'] = 'ExactCount';
+    const isExact = textAt(request, 'allocationMode') === 'ExactCount';
+    if (isExact && numberAt(request, 'count') === 0) request['count'] = 1;
+  }
+}

@@ -1,0 +1,227 @@
+import {
+  breaks,
+  type Dialect,
+  dnsLabel,
+  dnsSubdomain,
+  type FieldError,
+  forbiddenField,
+  formatIpAddress,
+  invalid,
+  type JsonObject,
+  notSupported,
+  parseIpBlock,
+  required,
+  tooLong,
+  tooMany,
+} from '@wheelhouse/machinery';
+import type { AdmissionKindOptions } from '../admissionregistration/expressions.ts';
+import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
+import { validCidr } from '../core/addresses.ts';
+import { defineKind } from '../define.ts';
+import type { Features } from '../features/features.ts';
+import { driverName } from '../pod/driver-name.ts';
+import { validateNodeSelector } from '../pod/validation/affinity.ts';
+import type { ResourceDef, StrategyContext } from '../resource-def.ts';
+import { immutable } from '../rules/checks.ts';
+import { validateConditions } from '../rules/conditions.ts';
+import { objectAt, objectsAt } from '../rules/fill.ts';
+import {
+  fillRequests,
+  poolName,
+  requestNames,
+  requestReference,
+  requestsMax,
+  validateClaimedDevices,
+  validateConfigurations,
+  validateItems,
+  validateParameters,
+} from './device-rules.ts';
+
+const consumersMax = 256;
+const conditionsMax = 8;
+const addressesMax = 16;
+const interfaceNameBytesMax = 256;
+const hardwareAddressBytesMax = 128;
+
+/** A device that is allocated: its driver, pool, and name. */
+const deviceId = (device: JsonObject): string =>
+  ['driver', 'pool', 'device'].map((member) => textAt(device, member)).join('/');
+
+const allocatedDevices = (object: JsonObject): ReadonlySet<string> =>
+  new Set(objectsAt(object, 'status', 'allocation', 'devices', 'results').map(deviceId));
+
+function validateConsumer(consumer: JsonObject, path: string): FieldError[] {
+  return ['resource', 'name', 'uid'].flatMap((member) =>
+    textAt(consumer, member) === '' ? [required(`${path}.${member}`)] : [],
+  );
+}
+
+function validateNetworkData(data: JsonObject | undefined, path: string): FieldError[] {
+  if (data === undefined) return [];
+  const long = (member: string, max: number) =>
+    Buffer.byteLength(textAt(data, member)) > max ? [tooLong(`${path}.${member}`, max)] : [];
+  const canonical = (text: string) => {
+    const block = parseIpBlock(text);
+    return block === undefined ? '' : `${formatIpAddress(block.base)}/${block.prefixBits}`;
+  };
+  return [
+    ...long('interfaceName', interfaceNameBytesMax),
+    ...long('hardwareAddress', hardwareAddressBytesMax),
+    ...validateItems(listAt(data, 'ips').map(String), `${path}.ips`, {
+      max: addressesMax,
+      item: (text, itemPath) => (parseIpBlock(text) === undefined ? validCidr(itemPath, text) : []),
+      key: canonical,
+    }),
+  ];
+}
+
+function validateDeviceStatus(
+  device: JsonObject,
+  path: string,
+  allocated: ReadonlySet<string>,
+): FieldError[] {
+  const id = deviceId(device);
+  const conditions = objectsAt(device, 'conditions');
+  const data = at(device, 'data') ?? undefined;
+  return [
+    ...driverName(textAt(device, 'driver'), `${path}.driver`),
+    ...poolName(textAt(device, 'pool'), `${path}.pool`),
+    ...breaks(`${path}.device`, textAt(device, 'device'), dnsLabel),
+    ...(allocated.has(id) ? [] : [invalid(path, id, 'must be an allocated device in the claim')]),
+    ...(conditions.length > conditionsMax
+      ? [tooMany(`${path}.conditions`, conditions.length, conditionsMax)]
+      : []),
+    ...validateConditions(conditions, `${path}.conditions`),
+    ...(data === undefined ? [] : validateParameters(data, `${path}.data`, 'new')),
+    ...validateNetworkData(objectAt(device, 'networkData'), `${path}.networkData`),
+  ];
+}
+
+const sources = ['FromClaim', 'FromClass'];
+
+function validateAllocation(object: JsonObject): FieldError[] {
+  const allocation = objectAt(object, 'status', 'allocation');
+  const path = 'status.allocation';
+  const requests = requestNames(objectAt(object, 'spec', 'devices'));
+  const source = (configuration: JsonObject, itemPath: string) => {
+    const text = textAt(configuration, 'source');
+    if (text === '') return [required(`${itemPath}.source`)];
+    return sources.includes(text) ? [] : [notSupported(`${itemPath}.source`, text, sources)];
+  };
+  const result = (one: JsonObject, itemPath: string) => [
+    ...requestReference(textAt(one, 'request'), `${itemPath}.request`, requests),
+    ...driverName(textAt(one, 'driver'), `${itemPath}.driver`),
+    ...poolName(textAt(one, 'pool'), `${itemPath}.pool`),
+    ...breaks(`${itemPath}.device`, textAt(one, 'device'), dnsLabel),
+  ];
+  const selector = objectAt(allocation, 'nodeSelector');
+  return [
+    ...validateItems(objectsAt(allocation, 'devices', 'results'), `${path}.devices.results`, {
+      max: requestsMax,
+      item: result,
+    }),
+    ...validateConfigurations(
+      objectsAt(allocation, 'devices', 'config'),
+      `${path}.devices.config`,
+      // Those of the class and of the claim.
+      { parts: 'new', check: undefined, requests, max: 2 * requestsMax, more: source },
+    ),
+    ...(selector === undefined ? [] : validateNodeSelector(selector, `${path}.nodeSelector`)),
+  ];
+}
+
+function validateStatus(object: JsonObject, old: JsonObject): FieldError[] {
+  const consumers = objectsAt(object, 'status', 'reservedFor');
+  const allocated = allocatedDevices(object);
+  const path = 'status.reservedFor';
+  const [allocation, before] = [object, old].map((one) => objectAt(one, 'status', 'allocation'));
+  const known = new Set(objectsAt(old, 'status', 'reservedFor').map((one) => textAt(one, 'uid')));
+  const isDeleted = at(object, 'metadata', 'deletionTimestamp') !== undefined;
+  const isNew = isDeleted && consumers.some((one) => !known.has(textAt(one, 'uid')));
+  const lateDetail =
+    'new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set';
+  const unallocated = 'may not be specified when `allocated` is not set';
+  const late = isNew ? [forbiddenField(path, lateDetail)] : [];
+  const misplaced = allocation === undefined ? [forbiddenField(path, unallocated)] : late;
+  return [
+    ...validateItems(consumers, path, {
+      max: consumersMax,
+      item: validateConsumer,
+      key: (one) => textAt(one, 'uid'),
+      member: 'uid',
+    }),
+    ...validateItems(objectsAt(object, 'status', 'devices'), 'status.devices', {
+      max: Number.POSITIVE_INFINITY,
+      item: (device, itemPath) => validateDeviceStatus(device, itemPath, allocated),
+      key: deviceId,
+      member: 'deviceID',
+    }),
+    ...(consumers.length > 0 ? misplaced : []),
+    ...(allocation !== undefined && before !== undefined
+      ? immutable('status.allocation', allocation, before)
+      : allocation === undefined
+        ? []
+        : validateAllocation(object)),
+  ];
+}
+
+/** What is told of devices that are no longer allocated goes. */
+function dropDeallocated(context: StrategyContext, object: JsonObject, old: JsonObject): void {
+  if (context.subresource !== 'status') return;
+  const status = objectAt(object, 'status');
+  const devices = objectsAt(status, 'devices');
+  if (status === undefined || devices.length === 0) return;
+  const kept = allocatedDevices(object);
+  const gone = new Set([...allocatedDevices(old)].filter((id) => !kept.has(id)));
+  const left = devices.filter((device) => !gone.has(deviceId(device)));
+  if (left.length === 0) delete status['devices'];
+  else status['devices'] = left;
+}
+
+/** How far a claim has come: `allocated,reserved`. */
+function claimState(object: JsonObject): string {
+  const isDeleted = at(object, 'metadata', 'deletionTimestamp') !== undefined;
+  const deleted = isDeleted ? ['deleted'] : [];
+  if (at(object, 'status', 'allocation') === undefined) return [...deleted, 'pending'][0] ?? '';
+  const reserved = listAt(object, 'status', 'reservedFor').length > 0 ? ['reserved'] : [];
+  return [...deleted, 'allocated', ...reserved].join(',');
+}
+
+/** ResourceClaim: devices that a pod asks for, and those that it was given. */
+export function resourceClaim(
+  dialect: Dialect,
+  options: AdmissionKindOptions & { readonly features?: Features },
+): ResourceDef {
+  const check = options.checkExpression;
+  const state = column('State', claimState, { description: 'How far it has come.' });
+  const columns = [nameColumn, state, ageColumn];
+  const defaults = (object: JsonObject) => fillRequests(objectAt(object, 'spec', 'devices'));
+  const judge = (object: JsonObject, parts: 'new' | 'stored') =>
+    validateClaimedDevices(objectAt(object, 'spec', 'devices'), 'spec.devices', { parts, check });
+  return defineKind({
+    dialect,
+    ...(options.features === undefined ? {} : { features: options.features }),
+    facts: 'resource',
+    kind: 'ResourceClaim',
+    resource: 'resourceclaims',
+    scope: 'Namespaced',
+    versions: ['v1beta1', 'v1alpha3'].map((version) => ({ version, columns, defaults })),
+    strategy: {
+      validateName: dnsSubdomain,
+      hasStatus: true,
+      deleteAnswers: 'object',
+      prepareForUpdate: dropDeallocated,
+      validateCreate: (_, object) => judge(object, 'new'),
+      validateUpdate: (context, object, old) =>
+        context.subresource === 'status'
+          ? validateStatus(object, old)
+          : [...judge(object, 'stored'), ...immutable('spec', at(object, 'spec'), at(old, 'spec'))],
+    },
+    example: () => ({
+      apiVersion: `${dialect.group('resource')}/v1beta1`,
+      kind: 'ResourceClaim',
+      metadata: { name: 'example', namespace: 'default' },
+      spec: { devices: { requests: [{ name: 'r', deviceClassName: 'example' }] } },
+    }),
+  });
+}

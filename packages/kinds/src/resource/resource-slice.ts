@@ -1,0 +1,214 @@
+import {
+  breaks,
+  type Dialect,
+  dnsLabel,
+  dnsSubdomain,
+  type FieldError,
+  invalid,
+  invalidGo,
+  type JsonObject,
+  type JsonValue,
+  required,
+  tooLong,
+} from '@wheelhouse/machinery';
+import { ageColumn, at, column, nameColumn, numberAt, textAt } from '../cells.ts';
+import { defineKind, type VersionOptions } from '../define.ts';
+import { driverName } from '../pod/driver-name.ts';
+import { goNodeSelectorTerm } from '../pod/go-text.ts';
+import { validateNodeSelector } from '../pod/validation/affinity.ts';
+import type { ResourceDef } from '../resource-def.ts';
+import { immutable } from '../rules/checks.ts';
+import { objectAt, objectsAt } from '../rules/fill.ts';
+import { poolName, qualifiedDeviceName, validateItems } from './device-rules.ts';
+
+const devicesMax = 128;
+const membersMax = 32;
+const valueLengthMax = 64;
+const nameLengthMax = 63 + 1 + 32;
+
+const number = '(0|[1-9]\\d*)';
+const preRelease = '(0|[1-9]\\d*|\\d*[a-zA-Z-][0-9a-zA-Z-]*)';
+const build = '[0-9a-zA-Z-]+';
+const version = new RegExp(
+  `^${number}\\.${number}\\.${number}(-${preRelease}(\\.${preRelease})*)?(\\+${build}(\\.${build})*)?$`,
+);
+
+function validateAttribute(attribute: JsonObject, path: string): FieldError[] {
+  const values = ['bool', 'int', 'string', 'version'].filter(
+    (member) => at(attribute, member) !== undefined,
+  );
+  const long = (member: string) =>
+    textAt(attribute, member).length > valueLengthMax
+      ? [tooLong(`${path}.${member}`, valueLengthMax)]
+      : [];
+  const text = textAt(attribute, 'version');
+  // The pattern takes long on texts that are too long anyway.
+  const isVersion = !values.includes('version') || (text.length <= 1024 && version.test(text));
+  const detail = 'must be a string compatible with semver.org spec 2.0.0';
+  const one = 'exactly one value must be specified';
+  return [
+    ...long('string'),
+    ...(isVersion ? [] : [invalid(`${path}.version`, text, detail)]),
+    ...long('version'),
+    ...(values.length === 0 ? [required(path, one)] : []),
+    ...(values.length > 1 ? [invalid(path, attribute, one)] : []),
+  ];
+}
+
+/** A name too long for a message, without its middle. */
+function shortened(name: string): string {
+  if (name.length <= nameLengthMax) return name;
+  const rest = nameLengthMax - 3;
+  const tail = Math.floor(rest / 2);
+  return `${name.slice(0, Math.ceil(rest / 2))}...${name.slice(name.length - tail)}`;
+}
+
+function validateBasic(basic: JsonObject, path: string): FieldError[] {
+  const attributes = Object.entries(objectAt(basic, 'attributes') ?? {});
+  const capacity = Object.keys(objectAt(basic, 'capacity') ?? {});
+  const count = attributes.length + capacity.length;
+  const detail = `the total number of attributes and capacities must not exceed ${membersMax}`;
+  return [
+    ...attributes.flatMap(([name, value]) => {
+      const field = `${path}.attributes[${shortened(name)}]`;
+      const attribute = typeof value === 'object' && value !== null ? value : {};
+      return [
+        ...qualifiedDeviceName(name, field),
+        ...validateAttribute(attribute as JsonObject, field),
+      ];
+    }),
+    ...capacity.flatMap((name) =>
+      qualifiedDeviceName(name, `${path}.capacity[${shortened(name)}]`),
+    ),
+    ...(count > membersMax ? [invalid(path, count, detail)] : []),
+  ];
+}
+
+function validateDevice(device: JsonObject, path: string): FieldError[] {
+  const basic = objectAt(device, 'basic');
+  return [
+    ...breaks(`${path}.name`, textAt(device, 'name'), dnsLabel),
+    ...(basic === undefined ? [required(`${path}.basic`)] : validateBasic(basic, `${path}.basic`)),
+  ];
+}
+
+function validatePlace(spec: JsonObject): FieldError[] {
+  const [nodeName, selector] = [textAt(spec, 'nodeName'), objectAt(spec, 'nodeSelector')];
+  const terms = objectsAt(selector, 'nodeSelectorTerms');
+  const isEverywhere = at(spec, 'allNodes') === true;
+  const places = [nodeName !== '', selector !== undefined, isEverywhere].filter(Boolean).length;
+  const path = 'spec.nodeSelector';
+  const detail = 'exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required';
+  const shown = () => `[]core.NodeSelectorTerm{${terms.map(goNodeSelectorTerm).join(', ')}}`;
+  return [
+    ...(nodeName === '' ? [] : breaks('spec.nodeName', nodeName, dnsSubdomain)),
+    ...(selector === undefined ? [] : validateNodeSelector(selector, path)),
+    ...(selector !== undefined && terms.length !== 1
+      ? [invalidGo(`${path}.nodeSelectorTerms`, shown, 'must have exactly one node selector term')]
+      : []),
+    ...(places === 0 ? [required('spec', detail)] : []),
+    ...(places > 1 ? [invalid('spec', null, detail)] : []),
+  ];
+}
+
+function validate(object: JsonObject, old?: JsonObject): FieldError[] {
+  const spec = objectAt(object, 'spec') ?? {};
+  const text = (of: JsonObject | undefined, ...path: string[]) => textAt(of, 'spec', ...path);
+  const kept = (...path: string[]) =>
+    old === undefined
+      ? []
+      : immutable(`spec.${path.join('.')}`, text(object, ...path), text(old, ...path));
+  const slices = numberAt(spec, 'pool', 'resourceSliceCount');
+  const generation = numberAt(spec, 'pool', 'generation');
+  const negative = 'must be greater than or equal to zero';
+  return [
+    ...driverName(text(object, 'driver'), 'spec.driver'),
+    ...poolName(text(object, 'pool', 'name'), 'spec.pool.name'),
+    ...(slices > 0
+      ? []
+      : [invalid('spec.pool.resourceSliceCount', slices, 'must be greater than zero')]),
+    ...(generation < 0 ? [invalid('spec.pool.generation', generation, negative)] : []),
+    ...kept('pool', 'name'),
+    ...kept('driver'),
+    ...kept('nodeName'),
+    ...validatePlace(spec),
+    ...validateItems(objectsAt(spec, 'devices'), 'spec.devices', {
+      max: devicesMax,
+      item: validateDevice,
+      key: (device) => textAt(device, 'name'),
+      member: 'name',
+    }),
+  ];
+}
+
+/** Amounts of a device stood bare in the first version. */
+function eachCapacity(object: JsonObject, change: (value: JsonValue) => JsonValue): void {
+  for (const device of objectsAt(object, 'spec', 'devices')) {
+    const basic = objectAt(device, 'basic');
+    const capacity = objectAt(basic, 'capacity');
+    if (basic === undefined || capacity === undefined) continue;
+    basic['capacity'] = Object.fromEntries(
+      Object.entries(capacity).map(([name, value]) => [name, change(value ?? '0')]),
+    );
+  }
+}
+
+const firstVersion: VersionOptions = {
+  version: 'v1alpha3',
+  toStorage(object) {
+    eachCapacity(object, (value) => ({ value }));
+    return object;
+  },
+  fromStorage(object) {
+    eachCapacity(object, (value) => at(value, 'value') ?? '0');
+    return object;
+  },
+};
+
+/** ResourceSlice: devices that a driver offers on a node, or on several. */
+export function resourceSlice(dialect: Dialect): ResourceDef {
+  const text = (name: string, path: readonly string[], description: string) =>
+    column(name, (object) => textAt(object, ...path), { description });
+  const columns = [
+    nameColumn,
+    text('Node', ['spec', 'nodeName'], 'Where the devices are.'),
+    text('Driver', ['spec', 'driver'], 'Who tells of them.'),
+    text('Pool', ['spec', 'pool', 'name'], 'What they belong to.'),
+    ageColumn,
+  ];
+  return defineKind({
+    dialect,
+    facts: 'resource',
+    kind: 'ResourceSlice',
+    resource: 'resourceslices',
+    scope: 'Cluster',
+    versions: [
+      { version: 'v1beta1', columns },
+      { ...firstVersion, columns },
+    ],
+    storage: {
+      fieldsOf: (object) => ({
+        'spec.nodeName': textAt(object, 'spec', 'nodeName'),
+        'spec.driver': textAt(object, 'spec', 'driver'),
+      }),
+    },
+    generation: true,
+    strategy: {
+      validateName: dnsSubdomain,
+      deleteAnswers: 'object',
+      validateCreate: (_, object) => validate(object),
+      validateUpdate: (_, object, old) => validate(object, old),
+    },
+    example: () => ({
+      apiVersion: `${dialect.group('resource')}/v1beta1`,
+      kind: 'ResourceSlice',
+      metadata: { name: 'example' },
+      spec: {
+        driver: 'driver.example.com',
+        nodeName: 'n',
+        pool: { name: 'p', generation: 1, resourceSliceCount: 1 },
+        devices: [{ name: 'd', basic: { capacity: { memory: { value: '1Gi' } } } }],
+      },
+    }),
+  });
+}

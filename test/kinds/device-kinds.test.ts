@@ -1,0 +1,245 @@
+import { readFileSync } from 'node:fs';
+import type { JsonObject } from '@wheelhouse/machinery';
+import { readFeatureGates } from '@wheelhouse/server/testing';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { itemNames, type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+
+/** What the reference answers to a create of an object of these kinds. */
+interface ReferenceAnswer {
+  readonly resource: keyof typeof kinds;
+  readonly object: { readonly metadata: JsonObject; readonly spec: JsonObject };
+  readonly status: number;
+  /** What is wrong; where another compiler words it, the fields alone. */
+  readonly causes?: readonly string[];
+  readonly fields?: readonly string[];
+}
+
+const resource = '/apis/resource.k8s.io/v1beta1';
+const within = `${resource}/namespaces/default`;
+const certificates = '/apis/certificates.k8s.io/v1alpha1';
+const kinds = {
+  deviceclasses: { kind: 'DeviceClass', at: resource },
+  resourceslices: { kind: 'ResourceSlice', at: resource },
+  resourceclaims: { kind: 'ResourceClaim', at: within },
+  resourceclaimtemplates: { kind: 'ResourceClaimTemplate', at: within },
+  clustertrustbundles: { kind: 'ClusterTrustBundle', at: certificates },
+} as const;
+
+const answers: readonly ReferenceAnswer[] = JSON.parse(
+  readFileSync(new URL('device-kinds.json', import.meta.url), 'utf8'),
+);
+
+const gates = [
+  'ClusterTrustBundle',
+  'DynamicResourceAllocation',
+  'DRAResourceClaimDeviceStatus',
+].map((name) => `${name}=true`);
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer({
+    dialect: 'kubernetes',
+    runtimeConfig: new Map([['api/all', true]]),
+    featureGates: readFeatureGates(gates).gates,
+  });
+});
+afterAll(() => server.stop());
+
+const pathOf = (name: keyof typeof kinds) => `${kinds[name].at}/${name}`;
+
+function body(name: keyof typeof kinds, object: JsonObject): JsonObject {
+  const { kind, at } = kinds[name];
+  return { apiVersion: at.split('/').slice(2, 4).join('/'), kind, ...object };
+}
+
+/** The causes of an answer, as the reference's are written down. */
+const causesOf = (answer: Loose): string[] =>
+  (answer.body.details?.causes ?? [])
+    .map(({ field, message }: Loose) => `${field}: ${message}`)
+    .sort();
+
+const cases = answers.map((one, index) => [`${index}: ${one.resource}`, one] as const);
+
+test.each(cases)('VER-5: create %s is judged as by the reference', async (_, one) => {
+  const made = body(one.resource, one.object);
+  const answer = await server.post(`${pathOf(one.resource)}?dryRun=All`, made);
+  expect([answer.status, answer.text]).toEqual([one.status, expect.any(String)]);
+  if (one.causes !== undefined) expect(causesOf(answer)).toEqual(one.causes);
+  if (one.fields !== undefined) {
+    expect(answer.body.details.causes.map(({ field }: Loose) => field)).toEqual(one.fields);
+  }
+});
+
+describe('claims of devices', () => {
+  const request = { name: 'r', deviceClassName: 'c' };
+  const create = async (name: string) => {
+    const spec = { devices: { requests: [request] } };
+    const made = body('resourceclaims', { metadata: { name }, spec });
+    const answer = await server.post(pathOf('resourceclaims'), made);
+    expect(answer.status).toBe(201);
+    return answer.body;
+  };
+  const result = (device: string) => ({ request: 'r', driver: 'd.example.com', pool: 'p', device });
+  const allocation = (...devices: string[]) => ({ devices: { results: devices.map(result) } });
+  const statusOf = (name: string) => `${pathOf('resourceclaims')}/${name}/status`;
+  const change = (name: string, status: Loose) => server.patch(statusOf(name), { status }, 'merge');
+
+  test('VER-5: a request is for one device unless it says otherwise', async () => {
+    const { spec } = await create('defaults');
+    expect(spec.devices.requests).toEqual([{ ...request, allocationMode: 'ExactCount', count: 1 }]);
+    const first = `${pathOf('resourceclaims').replace('v1beta1', 'v1alpha3')}/defaults`;
+    expect((await server.get(first)).body.spec).toEqual(spec);
+  });
+
+  test('VER-5: the spec of a claim and of a template never changes', async () => {
+    await create('kept');
+    const other = { spec: { devices: { requests: [{ ...request, name: 's' }] } } };
+    const claim = await server.patch(`${pathOf('resourceclaims')}/kept`, other, 'merge');
+    expect([claim.status, claim.body.message]).toEqual([
+      422,
+      expect.stringContaining('field is immutable'),
+    ]);
+    const path = pathOf('resourceclaimtemplates');
+    const spec = { spec: { devices: { requests: [request] } } };
+    await server.post(path, body('resourceclaimtemplates', { metadata: { name: 't' }, spec }));
+    const template = await server.patch(`${path}/t`, { spec: other }, 'merge');
+    expect(template.body.message).toContain('field is immutable');
+    const labels = { metadata: { labels: { a: 'b' } } };
+    expect((await server.patch(`${path}/t`, labels, 'merge')).status).toBe(200);
+  });
+
+  test('VER-5: an allocation is for requests of the claim, and does not change', async () => {
+    await create('allocated');
+    const strange = { devices: { results: [{ ...result('d'), request: 'q' }] } };
+    expect(causesOf(await change('allocated', { allocation: strange }))).toEqual([
+      'status.allocation.devices.results[0].request: Invalid value: "q": must be the name of a request in the claim',
+    ]);
+    const config = [{ source: 'FromElsewhere', opaque: { driver: 'd', parameters: {} } }];
+    const wrong = { devices: { ...allocation('d').devices, config } };
+    expect(causesOf(await change('allocated', { allocation: wrong }))).toEqual([
+      'status.allocation.devices.config[0].source: Unsupported value: "FromElsewhere": supported values: "FromClaim", "FromClass"',
+    ]);
+    expect((await change('allocated', { allocation: allocation('d') })).status).toBe(200);
+    const moved = await change('allocated', { allocation: allocation('e') });
+    expect(moved.body.message).toContain('status.allocation: Invalid value');
+  });
+
+  test('VER-5: consumers reserve what is allocated, each once', async () => {
+    await create('reserved');
+    const pod = { resource: 'pods', name: 'p', uid: 'u' };
+    expect(causesOf(await change('reserved', { reservedFor: [pod] }))).toEqual([
+      'status.reservedFor: Forbidden: may not be specified when `allocated` is not set',
+    ]);
+    const twice = { allocation: allocation('d'), reservedFor: [pod, { ...pod, name: '' }] };
+    expect(causesOf(await change('reserved', twice))).toEqual([
+      'status.reservedFor[1].name: Required value',
+      'status.reservedFor[1].uid: Duplicate value: "u"',
+    ]);
+    const status = { allocation: allocation('d'), reservedFor: [pod] };
+    expect((await change('reserved', status)).status).toBe(200);
+  });
+
+  test('VER-5: what is told of a device goes when it is deallocated', async () => {
+    await create('told');
+    const { request: _, ...device } = result('d');
+    const networkData = { interfaceName: 'eth0', ips: ['10.0.0.1/24'] };
+    const devices = [{ ...device, networkData }];
+    const early = await change('told', { devices });
+    expect(causesOf(early)).toEqual([
+      'status.devices[0]: Invalid value: "d.example.com/p/d": must be an allocated device in the claim',
+    ]);
+    const bad = [{ ...device, networkData: { ips: ['10.0.0.1'] }, data: [1] }];
+    const refused = causesOf(await change('told', { allocation: allocation('d'), devices: bad }));
+    expect(refused.map((cause) => cause.split(': ')[0])).toEqual([
+      'status.devices[0].data',
+      'status.devices[0].networkData.ips[0]',
+    ]);
+    const told = await change('told', { allocation: allocation('d'), devices });
+    expect(told.body.status.devices).toMatchObject(devices);
+    const freed = await change('told', { allocation: null });
+    expect([freed.status, freed.body.status]).toEqual([200, {}]);
+  });
+});
+
+describe('slices of devices', () => {
+  const slice = (name: string, nodeName: string, driver: string) =>
+    body('resourceslices', {
+      metadata: { name },
+      spec: { driver, nodeName, pool: { name: 'p', generation: 1, resourceSliceCount: 1 } },
+    });
+  const path = pathOf('resourceslices');
+
+  test('VER-5: slices are selected by node and driver, in both versions', async () => {
+    await server.post(path, slice('one', 'n1', 'a.example.com'));
+    await server.post(path, slice('two', 'n1', 'b.example.com'));
+    await server.post(path, slice('three', 'n2', 'b.example.com'));
+    const select = (selector: string, at = path) =>
+      server.get(`${at}?fieldSelector=${encodeURIComponent(selector)}`);
+    expect(itemNames(await select('spec.nodeName=n1'))).toEqual(['one', 'two']);
+    expect(itemNames(await select('spec.driver=b.example.com,spec.nodeName!=n1'))).toEqual([
+      'three',
+    ]);
+    const first = path.replace('v1beta1', 'v1alpha3');
+    expect(itemNames(await select('spec.nodeName=n2', first))).toEqual(['three']);
+    const removed = await server.remove(`${path}?fieldSelector=spec.nodeName%3Dn1`);
+    expect(removed.status).toBe(200);
+    expect(itemNames(await server.get(path))).toEqual(['three']);
+    expect((await select('spec.pool.name=p')).status).toBe(400);
+  });
+
+  test('VER-5: a slice stays with its driver, pool, and node; its changes are counted', async () => {
+    await server.post(path, slice('kept', 'n', 'a.example.com'));
+    const change = (spec: Loose) => server.patch(`${path}/kept`, { spec }, 'merge');
+    const moved = await change({ driver: 'b.example.com', nodeName: 'm', pool: { name: 'q' } });
+    expect(causesOf(moved)).toEqual([
+      'spec.driver: Invalid value: "b.example.com": field is immutable',
+      'spec.nodeName: Invalid value: "m": field is immutable',
+      'spec.pool.name: Invalid value: "q": field is immutable',
+    ]);
+    const grown = await change({ pool: { generation: 2 } });
+    expect([grown.status, grown.body.metadata.generation]).toEqual([200, 2]);
+  });
+
+  test('VER-5: an attribute has one value', async () => {
+    const made = slice('attributes', 'n', 'a.example.com') as Loose;
+    made.spec.devices = [{ name: 'd', basic: { attributes: { a: { int: 1, bool: true } } } }];
+    expect((await server.post(path, made)).body.message).toContain(
+      'exactly one value must be specified',
+    );
+  });
+
+  test('VER-5: a selector of devices is compiled when it is new alone', async () => {
+    const selectors = [{ cel: { expression: `device.driver == "${'a'.repeat(10 * 1024)}"` } }];
+    const made = body('deviceclasses', { metadata: { name: 'x' }, spec: { selectors } });
+    const long = await server.post(pathOf('deviceclasses'), made);
+    expect(causesOf(long)).toEqual([
+      'spec.selectors[0].cel.expression: Too long: may not be more than 10240 bytes',
+    ]);
+  });
+});
+
+test('VER-5: trust bundles are selected by their signer, which never changes', async () => {
+  const path = pathOf('clustertrustbundles');
+  const { spec } = answers.find(
+    ({ resource: name, status }) => name === 'clustertrustbundles' && status === 201,
+  )?.object ?? { spec: {} };
+  const signerName = 'example.com/s';
+  const make = (name: string, more: JsonObject) =>
+    server.post(
+      path,
+      body('clustertrustbundles', { metadata: { name }, spec: { ...spec, ...more } }),
+    );
+  expect((await make('free', {})).status).toBe(201);
+  expect((await make('example.com:s:x', { signerName })).status).toBe(201);
+  const bySigner = await server.get(`${path}?fieldSelector=spec.signerName%3D${signerName}`);
+  expect(itemNames(bySigner)).toEqual(['example.com:s:x']);
+  const moved = await server.patch(`${path}/free`, { spec: { signerName } }, 'merge');
+  expect(causesOf(moved)).toContainEqual(
+    `spec.signerName: Invalid value: "${signerName}": field is immutable`,
+  );
+  const { trustBundle } = spec as { trustBundle: string };
+  const tooLarge = await make('large', { trustBundle: trustBundle + '\n'.repeat(1024 * 1024) });
+  expect(causesOf(tooLarge)).toEqual([
+    'spec.trustBundle: Too long: may not be more than 1048576 bytes',
+  ]);
+});
