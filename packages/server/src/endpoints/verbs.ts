@@ -12,20 +12,18 @@ import {
 import type { RequestInfo } from '../request/request-info.ts';
 import { decodeOptionsBody } from './body/decode-object.ts';
 import type { ApiCall } from './call.ts';
-import { createEndpoint } from './create.ts';
 import { deleteEndpoint } from './delete.ts';
 import { deleteCollectionEndpoint } from './delete-collection.ts';
 import { getEndpoint } from './get.ts';
 import { listEndpoint } from './list.ts';
-import { patchEndpoint } from './patch.ts';
 import { reviewEndpoint } from './reviews/reviews.ts';
 import { bindingEndpoint, bindingsEndpoint } from './subresources/binding.ts';
 import { evictionEndpoint } from './subresources/eviction.ts';
 import { podLogEndpoint, podStreamEndpoint } from './subresources/pod-log.ts';
 import { scaleEndpoint } from './subresources/scale.ts';
 import { tokenRequestEndpoint } from './subresources/token-request.ts';
-import { updateEndpoint } from './update.ts';
 import { watchEndpoint } from './watch.ts';
+import { createEndpoint, patchEndpoint, updateEndpoint } from './write.ts';
 
 type Endpoint = (call: ApiCall) => Promise<void>;
 

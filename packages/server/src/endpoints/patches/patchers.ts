@@ -1,10 +1,17 @@
-import { encodeJson } from '@wheelhouse/codec';
+import {
+  decodeJson,
+  decodeJsonSteps,
+  encodeJson,
+  JsonError,
+  TooManyValues,
+} from '@wheelhouse/codec';
 import {
   type ApiObject,
   atPace,
   badRequest,
   cloneJson,
   goPlain,
+  goValue,
   inOnePiece,
   inSlices,
   invalid,
@@ -12,8 +19,9 @@ import {
   isObject,
   type JsonObject,
   type JsonValue,
-  type MaybePromise,
+  member,
   type Pace,
+  pacedBytesMin,
   StatusError,
 } from '@wheelhouse/machinery';
 import { exceedsDepth } from '@wheelhouse/schema';
@@ -28,31 +36,29 @@ import {
 } from '@wheelhouse/structured-merge';
 import { type ObjectSize, shapeSteps, sizeAt } from '../../answer/shape-object.ts';
 import type { FieldValidation } from '../../request/options.ts';
+import { bodyLimits } from '../body/body.ts';
 import { Complaints, failStrictly, reportComplaints } from '../body/field-validation.ts';
-import { type PatchBody, patchBodySteps } from '../body/patch-body.ts';
 import type { ApiCall } from '../call.ts';
-import type { PatchType } from './patch-types.ts';
-import { checkPatchedKind } from './patched-kind.ts';
-import { inPatchedOrder } from './patched-order.ts';
+import type { PatchChange } from './apply.ts';
+import { checkPatchedKind, inPatchedOrder, type PatchType } from './patched-document.ts';
 
-/**
- * Gives the patched object in the form its schema has, from the current one, which it may use up;
- * `live` is what that is a copy of. The work on a large object pauses at the pace.
- */
-export type Patcher = (of: {
+/** The objects that an attempt patches. */
+interface PatchedObjects {
+  /** A copy of the live object, which the patch may use up. */
   readonly current: ApiObject;
   readonly live: ApiObject;
   readonly pace: Pace | undefined;
-}) => MaybePromise<ApiObject>;
+}
 
 /**
- * Decodes a patch once, for as many attempts as the update takes, when there is an object to patch. The
- * patcher throws 400 for a body that is no patch, 422 for one that does not fit the object (PATCH-1
- * to PATCH-3, FV-2).
+ * A patch other than an apply, as a plan's change: the patched object in the form its schema has. The
+ * patch is decoded once, for as many attempts as the write takes, when there is an object to patch.
+ * The transform throws 400 for a body that is no patch, 422 for one that does not fit the object
+ * (PATCH-1 to PATCH-3, FV-2).
  */
-export function patcherFor(call: ApiCall, patch: ReadPatch): Patcher {
+export function patchChange(call: ApiCall, patch: ReadPatch): PatchChange {
   let decodedOnce: DecodedPatch | undefined;
-  function* steps({ current, live, pace }: Parameters<Patcher>[0]): Generator<void, ApiObject> {
+  function* steps({ current, live, pace }: PatchedObjects): Generator<void, ApiObject> {
     const decodedPatch = decodedOnce ?? (yield* decodedSteps(call, patch));
     decodedOnce = decodedPatch;
     yield;
@@ -61,10 +67,12 @@ export function patcherFor(call: ApiCall, patch: ReadPatch): Patcher {
     const size = sizeAt(pace);
     return yield* shapedSteps(call, patch, { decodedPatch, patched, current, live, size });
   }
-  return (of) => {
-    const { pace } = of;
-    return pace === undefined ? inSlices(steps(of), call.context.clock) : atPace(steps(of), pace);
+  const transform: PatchChange['transform'] = (current, _, live, pace) => {
+    if (current === undefined || live === undefined) throw new Error('there is nothing to patch');
+    const work = steps({ current, live, pace });
+    return pace === undefined ? inSlices(work, call.context.clock) : atPace(work, pace);
   };
+  return { source: 'patched', transform };
 }
 
 /** A patch as it was read, not decoded yet. */
@@ -232,4 +240,76 @@ function unprocessable(): StatusError {
 /** Upstream answers a patch that does not fit the object with 500; what the client sent is a 400. */
 function strategicFailure(error: StrategicMergeError): StatusError {
   return error.kind === 'unprocessable' ? unprocessable() : badRequest(error.message);
+}
+
+/** A patch's body decoded, and the paths of members that stand there twice. */
+interface PatchBody {
+  readonly value: JsonValue;
+  readonly duplicates: readonly string[];
+}
+
+type TextPatch = Exclude<PatchType, 'apply'>;
+
+/**
+ * Decodes the body of a patch other than apply, and throws 400 for what cannot be one. Upstream reads
+ * a body whose fields it validates with another decoder, which words things differently.
+ */
+function* patchBodySteps(
+  bytes: Buffer,
+  { type, fieldValidation }: { type: TextPatch; fieldValidation: FieldValidation },
+): Generator<void, PatchBody> {
+  const isChecked = fieldValidation !== 'Ignore';
+  const prefix = isChecked && type !== 'strategic' ? 'error decoding patch: ' : '';
+  let body: PatchBody;
+  try {
+    body =
+      bytes.length < pacedBytesMin
+        ? decodeJson(bytes, bodyLimits)
+        : yield* decodeJsonSteps(bytes, bodyLimits);
+  } catch (error) {
+    if (!(error instanceof JsonError) || error instanceof TooManyValues) throw error;
+    if (type === 'merge' && !isChecked) throw badRequest(noMergePatch);
+    throw badRequest(`${prefix}${error.message}`);
+  }
+  const problem = type === 'json' ? misfitOperations(body.value, isChecked) : misfitMap(body.value);
+  if (problem !== undefined) {
+    const isUnread = type === 'merge' && !isChecked;
+    throw badRequest(isUnread ? noMergePatch : `${prefix}${problem}`);
+  }
+  if (body.value !== null) return body;
+  if (type === 'merge') throw badRequest(noMergePatch);
+  return { ...body, value: type === 'json' ? [] : {} };
+}
+
+const noMergePatch = 'Invalid JSON Patch';
+
+const cannotBe = (value: JsonValue, goType: string) =>
+  `json: cannot unmarshal ${goValue(value)} into Go ${goType}`;
+
+function misfitMap(value: JsonValue): string | undefined {
+  if (value === null || isObject(value)) return undefined;
+  return cannotBe(value, 'value of type map[string]interface {}');
+}
+
+function misfitOperations(value: JsonValue, isChecked: boolean): string | undefined {
+  if (value === null) return undefined;
+  if (!Array.isArray(value)) {
+    return cannotBe(
+      value,
+      `value of type ${isChecked ? '[]handlers.jsonPatchOp' : 'jsonpatch.Patch'}`,
+    );
+  }
+  for (const operation of value) {
+    if (operation === null) continue;
+    if (!isObject(operation)) {
+      const goType = isChecked ? 'handlers.jsonPatchOp' : 'jsonpatch.Operation';
+      return cannotBe(operation, `value of type ${goType}`);
+    }
+    for (const name of isChecked ? ['op', 'path', 'from'] : []) {
+      const text = member(operation, name) ?? null;
+      if (text === null || typeof text === 'string') continue;
+      return cannotBe(text, `struct field jsonPatchOp.${name} of type string`);
+    }
+  }
+  return undefined;
 }

@@ -27,8 +27,8 @@ import { write } from '../../registry/write.ts';
 import { parseGetOptions, parseUpdateOptions, type WriteOptions } from '../../request/options.ts';
 import { decodeBody, decodeObject } from '../body/decode-object.ts';
 import type { ApiCall } from '../call.ts';
-import { type AnyPatch, applierFor, readPatch } from '../patch.ts';
-import { patcherFor } from '../patches/patchers.ts';
+import type { PatchChange } from '../patches/apply.ts';
+import { changeOf, readPatch } from '../write.ts';
 import { writeContext } from '../write-context.ts';
 import {
   type ScaleForm,
@@ -40,9 +40,6 @@ import {
 
 /** What the Scale of a custom object that says nothing of replicas has for a patch to change. */
 const noneYet = -(2 ** 31);
-
-/** How a Scale is written, as a part of the plan of its object's update. */
-type ScaleChange = Pick<UpdatePlan, 'transform' | 'source'>;
 
 /**
  * The `scale` sub-resource: the replicas of an object, seen and written as a Scale whose owners are
@@ -56,32 +53,20 @@ export async function scaleEndpoint(call: ApiCall): Promise<void> {
   const asScale: ApiCall = { ...call, target: scaleTarget(call) };
   if (verb === 'patch') {
     const patch = await readPatch(call);
-    return writeScale(call, paths, { options: patch.options, change: patched(asScale, patch) });
+    return writeScale(call, paths, { options: patch.options, change: changeOf(asScale, patch) });
   }
   const options = parseUpdateOptions(call.info.query, call.context.dialect);
   const body = await decodeBody(asScale);
   const scale = decodeObject(asScale, { body, fieldValidation: options.fieldValidation });
   checkPathAgreement(call.target, scale);
-  const change: ScaleChange = { source: 'body', transform: () => cloneJson(scale) };
+  const change: PatchChange = { source: 'body', transform: () => cloneJson(scale) };
   return writeScale(call, paths, { options, change });
-}
-
-function patched(asScale: ApiCall, patch: AnyPatch): ScaleChange {
-  const { type, bytes, options } = patch;
-  if (type === 'apply') {
-    const apply = applierFor(asScale, patch.body, options);
-    return { source: 'merged', transform: (_, __, live) => apply(live) };
-  }
-  const patcher = patcherFor(asScale, { type, bytes, options });
-  const transform: UpdatePlan['transform'] = (current, _, live, pace) =>
-    patcher({ current: current as ApiObject, live: live as ApiObject, pace });
-  return { source: 'patched', transform };
 }
 
 async function writeScale(
   call: ApiCall,
   paths: ScaleForm,
-  { options, change }: { readonly options: WriteOptions; readonly change: ScaleChange },
+  { options, change }: { readonly options: WriteOptions; readonly change: PatchChange },
 ): Promise<void> {
   const { target } = call;
   const { entry } = await write(call.context.registry, {

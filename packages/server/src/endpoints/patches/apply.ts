@@ -9,7 +9,10 @@ import {
   yamlValuesMax,
 } from '@wheelhouse/codec';
 import {
+  type ApiObject,
+  atPace,
   badRequest,
+  cloneJson,
   goValue,
   isObject,
   type JsonObject,
@@ -19,14 +22,19 @@ import {
   shownPathMax,
 } from '@wheelhouse/machinery';
 import type { FoundPaths } from '@wheelhouse/schema';
-import { describe } from '@wheelhouse/structured-merge';
-import type { FieldValidation } from '../../request/options.ts';
+import { describe, describeKind } from '@wheelhouse/structured-merge';
+import { type ObjectSize, shapeSteps, sizeAt } from '../../answer/shape-object.ts';
+import type { Target, UpdatePlan } from '../../registry/contract.ts';
+import type { FieldValidation, PatchOptions } from '../../request/options.ts';
+import { decodeJsonBody, type Reading } from '../body/body.ts';
+import { Complaints, repeatedText } from '../body/field-validation.ts';
 import type { ApiCall } from '../call.ts';
-import { decodeJsonBody, type Reading } from './body.ts';
-import { Complaints, repeatedText } from './field-validation.ts';
 
 const openBrace = '{'.charCodeAt(0);
 const toJson = 'error converting YAML to JSON';
+
+/** The part of an update's plan that a patch is. */
+export type PatchChange = Pick<UpdatePlan, 'transform' | 'source' | 'base'>;
 
 /** An apply's body, and the lines that tell of keys given twice in it. */
 export interface ApplyBody {
@@ -94,8 +102,77 @@ function decodeLines(bytes: Buffer, { isWanted }: Reading): Promise<DecodedJson>
   });
 }
 
+/**
+ * Server-side apply as a plan's change: merges what the body says into the live object, owners
+ * included, in every attempt (SSA-1).
+ */
+export function applyChange(
+  call: ApiCall,
+  { value, repeated }: ApplyBody,
+  options: PatchOptions,
+): PatchChange {
+  const { registry } = call.context;
+  const { target } = call;
+  const { force, fieldValidation } = options;
+  const manager = options.fieldManager as string;
+  const onUndeclared =
+    fieldValidation === 'Strict'
+      ? (undeclared: FoundPaths) => refuseUndeclared(value, { repeated, undeclared })
+      : undefined;
+  const patchOf = () => (isTyped(target) ? value : cloneJson(value));
+  const transform: UpdatePlan['transform'] = (_, __, live, pace) => {
+    const nowMs = registry.clock.now();
+    const apply = { target, live, patch: patchOf(), manager, force, nowMs, onUndeclared, pace };
+    const shape = (merged: ApiObject) => {
+      reportRepeated(call, { repeated, fieldValidation });
+      const size = sizeAt(pace);
+      return atPace(appliedSteps(call, { live, merged, body: value, size }), pace);
+    };
+    const applied = registry.fieldManager.applyPatch(apply);
+    return applied instanceof Promise ? applied.then(shape) : shape(applied);
+  };
+  return { source: 'merged', transform, ...(isTyped(target) ? { base: 'shared' } : {}) };
+}
+
+/**
+ * The merged object in the form its schema has, defaulted. Its owners were worked out before and
+ * are kept; when they are the live object's own list nothing has changed, and nothing is to be done.
+ */
+function* appliedSteps(
+  call: ApiCall,
+  of: {
+    readonly live: ApiObject | undefined;
+    readonly merged: ApiObject;
+    readonly body: JsonObject;
+    readonly size: ObjectSize;
+  },
+): Generator<void, ApiObject> {
+  const { live, merged, body, size } = of;
+  const { managedFields } = merged.metadata;
+  // A copy, since what is merged shares parts with the live object, and admission may change it.
+  if (managedFields !== undefined && managedFields === live?.metadata.managedFields) {
+    return cloneJson(merged);
+  }
+  // What is undefined counts as absent to a typed decoder, and leaves the object a quick one.
+  if (isTyped(call.target)) (merged.metadata as JsonObject)['managedFields'] = undefined;
+  else delete merged.metadata.managedFields;
+  const complaints = new Complaints();
+  const fail = (message: string) =>
+    badRequest(
+      `failed to convert new object (${describe(body)}) to proper version: ` +
+        `unable to convert unstructured object to ${describeKind(body)}: ${message}`,
+    );
+  const options = { complaints, fail, source: 'map', size } as const;
+  const object = yield* shapeSteps(call.target, merged, options);
+  if (managedFields !== undefined) object.metadata.managedFields = managedFields;
+  return object;
+}
+
+/** Whether decoding makes a new object, so that what is decoded may be shared with others. */
+const isTyped = ({ def }: Target) => def.behavior.bodies === 'typed';
+
 /** Keys given twice in an apply: refused, warned of, or passed over (FV-2), in upstream's words. */
-export function reportRepeated(
+function reportRepeated(
   call: Pick<ApiCall, 'warnings'>,
   found: { readonly repeated: readonly string[]; readonly fieldValidation: FieldValidation },
 ): void {
@@ -112,7 +189,7 @@ export function reportRepeated(
  * undeclared member comes in the words of the typed patch as well, which clients look for.
  * Throws 400.
  */
-export function refuseUndeclared(
+function refuseUndeclared(
   body: JsonObject,
   found: { readonly repeated: readonly string[]; readonly undeclared: FoundPaths },
 ): never {
