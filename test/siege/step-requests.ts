@@ -1,4 +1,10 @@
-import { encodeCbor, encodeEnvelope, encodeYaml } from '@wheelhouse/codec';
+import {
+  bodyValuesMax,
+  encodeCbor,
+  encodeEnvelope,
+  encodeYaml,
+  yamlValuesMax,
+} from '@wheelhouse/codec';
 import { builtinKinds, type VersionDef } from '@wheelhouse/kinds';
 import { dialectOf, isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
 import { forms, methods, placeOf } from './growth-forms.ts';
@@ -45,8 +51,8 @@ const customs = '/apis/steps.io/v1/namespaces/default/steps';
 
 /** Bytes of the largest body, with some room; and the values that fit. */
 const bodyBytes = 3_100_000;
-const bodyValues = 99_000;
-const yamlValues = 49_000;
+const bodyValues = bodyValuesMax - 1000;
+const yamlValues = yamlValuesMax - 1000;
 
 const repeated = <Item>(count: number, make: (index: number) => Item): Item[] =>
   Array.from({ length: count }, (_, index) => make(index));
@@ -82,24 +88,25 @@ const pod = (name: string, value: string, spec: JsonObject): JsonObject => ({
 
 const shapes: readonly Shape[] = [
   {
-    name: 'a ConfigMap of 96,000 keys',
+    name: 'a ConfigMap of 32,000 keys',
     collection: maps,
     kind: 'ConfigMap',
     object: (name, value) => ({
       apiVersion: 'v1',
       kind: 'ConfigMap',
       metadata: { name },
-      data: keys(96_000, value),
+      data: keys(16_000, value),
+      binaryData: Object.fromEntries(repeated(16_000, (index) => [`binary-${index}`, 'YQ=='])),
     }),
   },
   {
-    name: 'a Pod of 14,000 containers',
+    name: 'a Pod of many containers',
     collection: pods,
     kind: 'Pod',
     object: (name, value) => pod(name, value, { containers: repeated(14_000, container) }),
   },
   {
-    name: 'a Pod of 30,000 variables',
+    name: 'a Pod of many variables',
     collection: pods,
     kind: 'Pod',
     object: (name, value) =>
@@ -113,7 +120,7 @@ const shapes: readonly Shape[] = [
       }),
   },
   {
-    name: 'a custom object of 24,000 items',
+    name: 'a custom object of many items',
     collection: customs,
     kind: '',
     object: (name, value) => ({
@@ -257,7 +264,7 @@ function writesOf(shape: Shape): readonly StepCase[] {
           const body = encodings[encoding]?.(next, kind) ?? Buffer.alloc(0);
           const query = type.includes('apply') ? '?fieldManager=steps&force=true' : '';
           return {
-            before: [post(collection, fitting(object(name, 'a'), json))],
+            before: [post(collection, fitting(object(name, 'a'), json, scale))],
             request: { method, path: `${path}${query}`, type, body },
             after: [remove(path)],
           };
@@ -283,10 +290,10 @@ function readsOf(shape: Shape): readonly StepCase[] {
     reads.map(
       ([accept, query]): StepCase => ({
         name: `${verb} ${shape.name}, ${accept.split(',')[0]}${query}`,
-        make: (id) => {
+        make: (id, scale) => {
           const path = `${collection}/o${id}`;
           return {
-            before: [post(collection, fitting(object(`o${id}`, 'a'), json))],
+            before: [post(collection, fitting(object(`o${id}`, 'a'), json, scale))],
             request: {
               method: 'GET',
               path: `${verb === 'get' ? path : collection}${query}`,
@@ -302,12 +309,9 @@ function readsOf(shape: Shape): readonly StepCase[] {
 
 /** Objects that are refused: every item has errors. */
 const invalidPod: StepCase = {
-  name: 'create a Pod of 20,000 invalid containers',
+  name: 'create a Pod of 9,000 invalid containers',
   make: () => ({
-    request: post(
-      pods,
-      pod('invalid', '', { containers: repeated(20_000, () => ({ name: '-' })) }),
-    ),
+    request: post(pods, pod('invalid', '', { containers: repeated(9_000, () => ({ name: '-' })) })),
   }),
 };
 

@@ -141,7 +141,10 @@ class MeasuredServer {
     request,
     after = [],
   }: ReturnType<StepCase['make']>): Promise<Measured> {
-    for (const each of before) await this.#mustSend(each);
+    for (const each of before) {
+      const { status } = await this.#send(each);
+      if (status >= 300) return { longestMs: Number.NaN, status, bytes: 0 };
+    }
     await this.#toggle('begins');
     const { status } = await this.#send(request);
     const line = await this.#toggle('ends');

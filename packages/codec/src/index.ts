@@ -22,6 +22,7 @@ export {
   encodeJsonBriefly,
   type JsonLimits,
   jsonText,
+  parseAhead,
   parseWrittenJson,
   parseWrittenText,
 } from './json.ts';

@@ -1,5 +1,11 @@
 import { expect, test } from 'vitest';
-import { type DecodedJson, decodeJson, decodeJsonSteps } from './json.ts';
+import {
+  type DecodedJson,
+  decodeJson,
+  decodeJsonSteps,
+  parseAhead,
+  parseWrittenJson,
+} from './json.ts';
 
 const limits = { depthMax: 500, valuesMax: 100_000 };
 
@@ -55,3 +61,15 @@ function refusalOf(decode: () => unknown): unknown {
     return error;
   }
 }
+
+test('TRUST-2: large stored JSON is parsed in steps ahead of who reads it, once', () => {
+  const value = { items: Array.from({ length: 20_000 }, (_, index) => ({ name: `i${index}` })) };
+  const bytes = Buffer.from(JSON.stringify(value));
+  let steps = 0;
+  for (const _ of parseAhead(bytes)) steps += 1;
+  expect(steps).toBeGreaterThan(10);
+  const parsed = parseWrittenJson(bytes);
+  expect(parsed).toEqual(value);
+  expect(parseWrittenJson(bytes)).not.toBe(parsed);
+  expect([...parseAhead(Buffer.from('{"a":1}'))]).toEqual([]);
+});

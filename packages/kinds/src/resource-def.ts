@@ -184,6 +184,15 @@ export interface Strategy {
     object: ApiObject,
     old: ApiObject,
   ) => readonly FieldError[];
+  /**
+   * What `validateCreate` and `validateUpdate` find, in steps, for objects on which the work pauses.
+   * @param old undefined: the object is new
+   */
+  readonly validateInSteps?: (
+    context: StrategyContext,
+    object: ApiObject,
+    old: ApiObject | undefined,
+  ) => Generator<void, readonly FieldError[]>;
   /** Warnings sent with an accepted write. */
   readonly warnings?: (object: ApiObject, old: ApiObject | undefined) => readonly string[];
   /**

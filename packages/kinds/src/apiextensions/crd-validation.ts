@@ -5,6 +5,7 @@ import {
   dnsSubdomain,
   type FieldError,
   forbiddenField,
+  inOnePiece,
   invalid,
   invalidGo,
   type JsonObject,
@@ -69,7 +70,12 @@ interface Options {
 
 /** All that is wrong with a new definition, apart from ObjectMeta's own rules (CRD-1). */
 export function validateCrd(crd: Crd, rules: CrdRules): FieldError[] {
-  return validateAll(crd, {
+  return inOnePiece(crdErrorSteps(crd, rules));
+}
+
+/** `validateCrd` in steps: each looks at one schema in one respect. */
+export function crdErrorSteps(crd: Crd, rules: CrdRules): Generator<void, FieldError[]> {
+  return allErrors(crd, {
     rules,
     old: undefined,
     requireValidTypes: true,
@@ -80,11 +86,21 @@ export function validateCrd(crd: Crd, rules: CrdRules): FieldError[] {
 
 /** All that is wrong with a changed definition. */
 export function validateCrdUpdate(crd: Crd, old: Crd, rules: CrdRules): FieldError[] {
+  return inOnePiece(crdUpdateErrorSteps(crd, old, rules));
+}
+
+/** `validateCrdUpdate` in steps. */
+export function* crdUpdateErrorSteps(
+  crd: Crd,
+  old: Crd,
+  rules: CrdRules,
+): Generator<void, FieldError[]> {
   const before = old.spec.versions.flatMap((version) => {
     const schema = schemaOfVersion(version);
     return schema === undefined ? [] : [...everySchema(schema)];
   });
-  const errors = validateAll(crd, {
+  yield;
+  const errors = yield* allErrors(crd, {
     rules,
     old,
     requireValidTypes: before.every(hasValidType),
@@ -114,7 +130,7 @@ function schemaOfVersion(version: CrdVersion): SchemaProps | undefined {
   return version.schema?.openAPIV3Schema as SchemaProps | undefined;
 }
 
-function validateAll(crd: Crd, options: Options): FieldError[] {
+function* allErrors(crd: Crd, options: Options): Generator<void, FieldError[]> {
   const { spec } = crd;
   const preserve = spec.preserveUnknownFields === true;
   const kept = options.old?.spec.preserveUnknownFields === true;
@@ -122,7 +138,7 @@ function validateAll(crd: Crd, options: Options): FieldError[] {
     'cannot set to true, set x-kubernetes-preserve-unknown-fields to true ' +
     'in spec.versions[*].schema instead';
   return [
-    ...specErrors(internalSpec(crd), options),
+    ...(yield* specErrors(internalSpec(crd), options)),
     ...validateCrdStatus(crd),
     ...storedVersionErrors(crd),
     ...approvalErrors(crd, options.old, options.rules.dialect),
@@ -138,17 +154,17 @@ const isLenient = ({ rules, old }: Options): boolean =>
   old?.spec.preserveUnknownFields === true ||
   (old?.spec.versions ?? []).some((version) => schemaOfVersion(version) === undefined);
 
-function specErrors(internal: InternalSpec, options: Options): FieldError[] {
+function* specErrors(internal: InternalSpec, options: Options): Generator<void, FieldError[]> {
   const { spec } = internal;
   return [
     ...groupErrors(spec.group),
     ...scopeErrors(spec.scope),
     ...(isLenient(options) ? [] : missingSchemaErrors(internal)),
     ...defaultsNeedPruning(internal),
-    ...versionErrors(internal, options),
+    ...(yield* versionErrors(internal, options)),
     ...requiredNames(internal),
     ...nameErrors(spec.names, 'spec.names'),
-    ...topErrors(internal, options),
+    ...(yield* topErrors(internal, options)),
     ...conversionNeedsPruning(internal),
     ...conversionErrors(spec.conversion, 'spec.conversion', {
       requireKnownReview: options.old === undefined || hasKnownReview(options.old.spec.conversion),
@@ -212,17 +228,17 @@ function conversionNeedsPruning({ spec }: InternalSpec): FieldError[] {
   return [invalid('spec.conversion.strategy', strategy, detail)];
 }
 
-function versionErrors(internal: InternalSpec, options: Options): FieldError[] {
+function* versionErrors(internal: InternalSpec, options: Options): Generator<void, FieldError[]> {
   const errors: FieldError[] = [];
   const { versions } = internal;
-  versions.forEach((version, index) => {
+  for (const [index, version] of versions.entries()) {
     const path = indexPath('spec.versions', index);
     const wrong = dns1035Label(version.name);
     if (wrong.length > 0) {
       errors.push(invalid(childPath(path, 'name'), version.name, wrong.join(',')));
     }
-    appendAll(errors, oneVersionErrors(internal, { version, path }, options));
-  });
+    appendAll(errors, yield* oneVersionErrors(internal, { version, path }, options));
+  }
   const names = new Set(versions.map((version) => version.name));
   if (names.size < versions.length) {
     errors.push(invalid('spec.versions', [...versions], 'must contain unique version names'));
@@ -242,25 +258,25 @@ function versionErrors(internal: InternalSpec, options: Options): FieldError[] {
   return errors;
 }
 
-function oneVersionErrors(
+function* oneVersionErrors(
   internal: InternalSpec,
   at: { version: CrdVersion; path: string },
   options: Options,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const { version, path } = at;
   const perVersion = internal.versions.some((one) => one.subresources !== undefined);
   const subresources = perVersion ? version.subresources : internal.top.subresources;
   const columns = version.additionalPrinterColumns ?? [];
   return [
     ...deprecationErrors(version, path),
-    ...schemaErrors(
+    ...(yield* schemaErrors(
       { schema: version.schema, path: childPath(path, 'schema'), version: version.name },
       {
         statusEnabled: subresources?.status !== undefined,
         structure: structureOf(internal, options),
         options,
       },
-    ),
+    )),
     ...subresourceErrors(version.subresources, childPath(path, 'subresources')),
     ...columns.flatMap((column, index) =>
       columnErrors(column, indexPath(childPath(path, 'additionalPrinterColumns'), index)),
@@ -315,16 +331,16 @@ function requiredNames({ spec }: InternalSpec): FieldError[] {
     .map((name) => required(`spec.names.${name}`));
 }
 
-function topErrors(internal: InternalSpec, options: Options): FieldError[] {
+function* topErrors(internal: InternalSpec, options: Options): Generator<void, FieldError[]> {
   const { top } = internal;
   const anyStatus = [top, ...internal.versions].some(
     (one) => one.subresources?.status !== undefined,
   );
   return [
-    ...schemaErrors(
+    ...(yield* schemaErrors(
       { schema: top.schema, path: 'spec.validation', version: internal.versions[0]?.name ?? '' },
       { statusEnabled: anyStatus, structure: structureOf(internal, options), options },
-    ),
+    )),
     ...subresourceErrors(top.subresources, 'spec.subresources'),
     ...(top.additionalPrinterColumns ?? []).flatMap((column, index) =>
       columnErrors(column, indexPath('spec.additionalPrinterColumns', index)),
@@ -340,10 +356,10 @@ function topErrors(internal: InternalSpec, options: Options): FieldError[] {
 
 const noSchema = 'schemas are required';
 
-function schemaErrors(
+function* schemaErrors(
   at: { schema: CrdVersion['schema']; path: string; version: string },
   context: { statusEnabled: boolean; structure: 'any' | 'structural'; options: Options },
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const props = at.schema?.openAPIV3Schema as SchemaProps | undefined;
   if (props === undefined) return [];
   const { options } = context;
@@ -355,21 +371,29 @@ function schemaErrors(
   if (context.structure === 'any') return errors;
   const reason = notStructural(props);
   let structure: FieldError[] = [];
+  let schema: Schema | undefined;
+  yield;
   if (reason === undefined) {
     structure = validateStructural(props, path);
+    yield;
     if (structure.length === 0) {
       const { embedded, judgeDefault } = options.rules;
-      structure = validateDefaults(schemaFromOpenApi(props), path, { embedded, judgeDefault });
+      schema = schemaFromOpenApi(props);
+      yield;
+      structure = validateDefaults(schema, path, { embedded, judgeDefault });
+      yield;
     }
     appendAll(errors, structure);
   }
   const own = validateSchemaRules(props, path, options);
+  yield;
   appendAll(errors, own);
   if (reason !== undefined && errors.length === 0) errors.push(invalid(path, '', reason));
-  if (reason === undefined && structure.length === 0) {
+  if (schema !== undefined && structure.length === 0) {
     const fields = own.map((error) => error.field);
     const blocked = (field: string) => fields.some((one) => one.startsWith(field));
-    appendAll(errors, ruleErrors(props, { ...at, path, blocked }, options));
+    appendAll(errors, yield* ruleErrors({ props, schema }, { ...at, path, blocked }, options));
+    yield;
   }
   return errors;
 }
@@ -379,21 +403,18 @@ function structureOf({ spec }: InternalSpec, options: Options): 'any' | 'structu
   return isLenient(options) && spec.preserveUnknownFields === true ? 'any' : 'structural';
 }
 
-function ruleErrors(
-  props: SchemaProps,
+function* ruleErrors(
+  { props, schema }: { readonly props: SchemaProps; readonly schema: Schema },
   at: { path: string; version: string; blocked: (path: string) => boolean },
   options: Options,
-): readonly FieldError[] {
+): Generator<void, readonly FieldError[]> {
   const { checkRules } = options.rules;
   if (checkRules === undefined) return [];
   const before = options.old?.spec.versions.find((version) => version.name === at.version);
   const old = before === undefined ? undefined : schemaOfVersion(before);
-  return checkRules({
-    schema: schemaFromOpenApi(props),
-    path: at.path,
-    blocked: at.blocked,
-    unchanged: old !== undefined && jsonEqual(old as JsonObject, props as JsonObject),
-  });
+  const unchanged = old !== undefined && jsonEqual(old as JsonObject, props as JsonObject);
+  yield;
+  return checkRules({ schema, path: at.path, blocked: at.blocked, unchanged });
 }
 
 /**

@@ -1,4 +1,4 @@
-import { dialectOf, type JsonObject } from '@wheelhouse/machinery';
+import { dialectOf, inOnePiece, type JsonObject } from '@wheelhouse/machinery';
 import { decodeTyped } from '@wheelhouse/schema';
 import { describe, expect, test } from 'vitest';
 import type { Crd, CrdVersion } from '../custom/definition.ts';
@@ -48,6 +48,8 @@ function created(input: JsonObject): Crd {
 }
 function errorsOf(input: JsonObject): string[] {
   const errors = def.strategy.validateCreate?.(context, created(input)) ?? [];
+  const steps = def.strategy.validateInSteps?.(context, created(input), undefined);
+  expect(steps === undefined ? undefined : inOnePiece(steps)).toEqual(errors);
   return errors.map((error) => `${error.field}: ${error.message}`);
 }
 const schemaErrors = (properties: JsonObject) =>

@@ -36,6 +36,8 @@ import { crdSchema } from './crd-schema.ts';
 import { setCondition } from './crd-status.ts';
 import {
   type CrdRules,
+  crdErrorSteps,
+  crdUpdateErrorSteps,
   validateCrd,
   validateCrdStatus,
   validateCrdUpdate,
@@ -155,6 +157,13 @@ function crdStrategy(rules: CrdRules): Strategy {
       const crd = object as Crd;
       if (context.subresource === 'status') return validateCrdStatus(crd);
       return validateCrdUpdate(crd, old as Crd, rulesFor(context));
+    },
+    *validateInSteps(context, object, old) {
+      const crd = object as Crd;
+      const crdRules = rulesFor(context);
+      if (old === undefined) return [...nameErrors(crd), ...(yield* crdErrorSteps(crd, crdRules))];
+      if (context.subresource === 'status') return validateCrdStatus(crd);
+      return yield* crdUpdateErrorSteps(crd, old as Crd, crdRules);
     },
     beforeDelete: ({ nowMs }, object) => {
       if (object.metadata.deletionTimestamp !== undefined) return 'proceed';

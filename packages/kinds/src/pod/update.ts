@@ -6,7 +6,10 @@ import {
   firstByName,
   forbiddenField,
   invalid,
+  isObject,
   type JsonObject,
+  type JsonValue,
+  member,
   required,
 } from '@wheelhouse/machinery';
 import { at, listAt, numberAt, textAt } from '../cells.ts';
@@ -200,19 +203,23 @@ function withMutableOf(spec: JsonObject, old: JsonObject): JsonObject {
 
 /** Equal as Go's semantic equality has it: what is absent and what is empty are one at any depth. */
 export function sameOrEmptyDeep(one: JsonObject, other: JsonObject): boolean {
-  const names = new Set([...Object.keys(one), ...Object.keys(other)]);
-  return [...names].every((name) => {
-    const [left, right] = [one[name], other[name]];
-    const [a, b] = [objectAt(one, name), objectAt(other, name)];
-    if (a !== undefined && b !== undefined) return sameOrEmptyDeep(a, b);
-    if (!Array.isArray(left) || !Array.isArray(right)) return sameOrEmpty(left, right);
-    if (left.length !== right.length) return false;
-    return left.every((item, index) => {
-      const [x, y] = [item, right[index]].map((value) =>
-        objectAt({ value } as JsonObject, 'value'),
-      );
-      return x !== undefined && y !== undefined ? sameOrEmptyDeep(x, y) : same(item, right[index]);
-    });
+  for (const name of Object.keys(one)) {
+    if (!sameOrEmptyIn(one[name], member(other, name))) return false;
+  }
+  for (const name of Object.keys(other)) {
+    if (!Object.hasOwn(one, name) && !sameOrEmptyIn(undefined, other[name])) return false;
+  }
+  return true;
+}
+
+function sameOrEmptyIn(left: JsonValue | undefined, right: JsonValue | undefined): boolean {
+  if (left === right) return true;
+  if (isObject(left) && isObject(right)) return sameOrEmptyDeep(left, right);
+  if (!Array.isArray(left) || !Array.isArray(right)) return sameOrEmpty(left, right);
+  if (left.length !== right.length) return false;
+  return left.every((item, index) => {
+    const before = right[index];
+    return isObject(item) && isObject(before) ? sameOrEmptyDeep(item, before) : same(item, before);
   });
 }
 

@@ -1,4 +1,6 @@
-import { notFound } from '@wheelhouse/machinery';
+import { parseAhead } from '@wheelhouse/codec';
+import { atPace, notFound } from '@wheelhouse/machinery';
+import { bodyPace } from '../answer/request-slices.ts';
 import { sendEntry } from '../answer/respond.ts';
 import { objectKey } from '../registry/object-codec.ts';
 import { groupResourceOf } from '../registry/registry.ts';
@@ -12,5 +14,9 @@ export async function getEndpoint(call: ApiCall, options: GetOptions): Promise<v
   const found = context.registry.caches.of(target.def).get(key, options.resourceVersion);
   const entry = found instanceof Promise ? await found : found;
   if (entry === undefined) throw notFound(groupResourceOf(target.def), target.name);
+  if (call.output.encoding.form !== 'json') {
+    const ahead = atPace(parseAhead(entry.json), bodyPace(call, entry.json.length));
+    if (ahead instanceof Promise) await ahead;
+  }
   await sendEntry(call, { status: 200, entry, age: 'now' });
 }

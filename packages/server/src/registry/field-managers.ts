@@ -18,6 +18,7 @@ import {
   type JsonObject,
   type Logger,
   type MaybePromise,
+  type Pace,
   StatusError,
 } from '@wheelhouse/machinery';
 import { DecodeError, decodeTyped } from '@wheelhouse/schema';
@@ -55,17 +56,21 @@ export function createFieldManager(options: {
       };
       const error = webhook.areNeeded(target)
         ? webhook.during(target, () => recordUpdate(tracked(target), update))
-        : atPace(recordSteps(tracked(target), update), update.pace);
+        : atPace(recordSteps(tracked(target), sized(update)), update.pace);
       return error instanceof Promise ? error.then(report) : report(error);
     },
     applyPatch(apply) {
       const { target } = apply;
       return webhook.areNeeded(target)
         ? webhook.during(target, () => applyPatch(tracked(target), apply))
-        : atPace(applySteps(tracked(target), apply), apply.pace);
+        : atPace(applySteps(tracked(target), sized(apply)), apply.pace);
     },
   };
 }
+
+/** What is done at a pace concerns a large object. */
+const sized = <Write extends { readonly pace?: Pace | undefined }>(write: Write) =>
+  write.pace === undefined ? write : { ...write, size: 'large' as const };
 
 /** One value per version and sub-resource of an entry: the engine keeps what it compiles by it. */
 function trackedKinds(

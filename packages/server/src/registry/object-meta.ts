@@ -1,6 +1,7 @@
 import type { ResourceDef, StrategyContext } from '@wheelhouse/kinds';
 import {
   type ApiObject,
+  atPace,
   badRequest,
   conflict,
   dedupOwnerReferences,
@@ -10,9 +11,11 @@ import {
   invalid,
   invalidObject,
   type JsonObject,
+  type MaybePromise,
   type MetaJudgement,
   type MetaRules,
   modifiedMessage,
+  type Pace,
   randomUuid,
   type StatusError,
   validateObjectMeta,
@@ -227,25 +230,49 @@ function metaRules({ scope, strategy }: ResourceDef, subresource: string): MetaR
 
 /**
  * Checks a new or a changed object against the rules of metadata and those of its kind. Throws 422
- * naming all that is wrong.
+ * naming all that is wrong, or
+ * rejects with it where the work on a large object pauses.
  * @param change.old undefined: the object is new
  */
 export function validateObject(
   target: Target,
   context: StrategyContext,
-  change: { readonly object: ApiObject; readonly old: ApiObject | undefined },
+  change: Change & { readonly pace: Pace | undefined },
+): MaybePromise<void> {
+  const { object, old, pace } = change;
+  const { strategy } = target.def;
+  const steps = pace === undefined ? undefined : strategy.validateInSteps?.(context, object, old);
+  if (steps !== undefined) {
+    const judged = atPace(steps, pace);
+    const refuse = (own: readonly FieldError[]) => judge(target, context, { ...change, own });
+    return judged instanceof Promise ? judged.then(refuse) : refuse(judged);
+  }
+  const own =
+    old === undefined
+      ? strategy.validateCreate?.(context, object)
+      : strategy.validateUpdate?.(context, object, old);
+  judge(target, context, { ...change, own: own ?? [] });
+}
+
+interface Change {
+  readonly object: ApiObject;
+  readonly old: ApiObject | undefined;
+}
+
+/** Throws 422 for what the kind's rules have found, and for what is wrong with the metadata. */
+function judge(
+  target: Target,
+  context: StrategyContext,
+  { object, old, own }: Change & { readonly own: readonly FieldError[] },
 ): void {
-  const { object, old } = change;
   const { def } = target;
   const { strategy } = def;
   if (old !== undefined) {
     const rules = metaRules(def, context.subresource);
     const errors = validateObjectMetaUpdate(object.metadata, old.metadata, rules);
-    const own = strategy.validateUpdate?.(context, object, old) ?? [];
     refuseInvalid(target, object, [...errors, ...own]);
     return;
   }
-  const own = strategy.validateCreate?.(context, object) ?? [];
   if (strategy.judgesBeforeMetadata === true) refuseInvalid(target, object, own);
   const errors = validateObjectMeta(object.metadata, metaRules(def, ''));
   refuseInvalid(target, object, [...errors, ...own]);

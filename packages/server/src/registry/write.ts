@@ -1,3 +1,4 @@
+import { parseAhead } from '@wheelhouse/codec';
 import {
   type Allocation,
   type AllocationOutcome,
@@ -9,6 +10,7 @@ import {
 import {
   type ApiObject,
   alreadyExists,
+  atPace,
   cloneJson,
   conflict,
   type MaybePromise,
@@ -142,6 +144,7 @@ async function attempt(registry: Registry, plan: WritePlan, start: Start): Promi
   const target = current === undefined ? plan.target : targetOn(current, plan);
   const nowMs = registry.clock.now();
   const pace = context.pace ?? (current && paceFor(registry.clock, current.json.length));
+  if (pace !== undefined && current !== undefined) await atPace(parseAhead(current.json), pace);
   const read = current === undefined ? undefined : readCurrent(registry, { plan, target, current });
   const before = read instanceof Promise ? await read : read;
   if (pace?.over) await pace.pause();
@@ -229,7 +232,9 @@ async function judgeAndStore(registry: Registry, step: Step): Promise<Outcome> {
   if (pace?.over) await pace.pause();
 
   // Validate.
-  validateObject(target, strategyContext, { object: stored, old: before?.old });
+  const change = { object: stored, old: before?.old, pace };
+  const judged = validateObject(target, strategyContext, change);
+  if (judged instanceof Promise) await judged;
   if (pace?.over) await pace.pause();
 
   // Run validating admission.
@@ -247,8 +252,8 @@ async function judgeAndStore(registry: Registry, step: Step): Promise<Outcome> {
   const formed = formToStore(def, stored, { context, storedVersion });
   const form = formed instanceof Promise ? await formed : formed;
   if (pace?.over) await pace.pause();
-  const change = { current: before.entry, stored: form, old: before.decoded };
-  return commitChange(registry, { target, context, owners, ...change });
+  const stores = { current: before.entry, stored: form, old: before.decoded };
+  return commitChange(registry, { target, context, owners, ...stores });
 }
 
 /** A deletion: admission judges it before it changes anything. */

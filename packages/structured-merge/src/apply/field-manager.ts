@@ -20,6 +20,7 @@ import {
   setsEqual,
   union,
 } from './field-set.ts';
+import { decodeFieldsSteps, encodeFieldsSteps } from './fields-v1.ts';
 import { allowedConflicts, type LastApplied, refreshLastApplied } from './last-applied.ts';
 import { forgetElements } from './list-items.ts';
 import {
@@ -91,6 +92,8 @@ export interface RecordedUpdate {
   /** Name of the writer. */
   readonly manager: string;
   readonly nowMs: number;
+  /** `large`: sets of fields are read, compared, and written in steps, which cost small ones more. */
+  readonly size?: 'large';
 }
 
 /** Owners of this are no business of anybody's: the server writes it, or everybody must. */
@@ -128,11 +131,15 @@ export function* recordSteps(
   const { live, object } = update;
   forgetElements();
   try {
+    if (update.size === 'large') {
+      yield* readOwners(live?.metadata.managedFields);
+      if (kind.subresource === '') yield* readOwners(object.metadata.managedFields);
+    }
     const before = ownersBefore(kind, update);
     yield;
     const owners = yield* trackUpdate(kind, update, before);
     yield;
-    yield* storeOwners({ live, object, owners, before });
+    yield* storeOwners({ live, object, owners, before, size: update.size });
     return undefined;
   } catch (error) {
     if (error instanceof ConversionWanted) throw error;
@@ -162,6 +169,20 @@ const resetManaged: Managed = { managers: new Map(), times: new Map() };
 
 const isEmptyEntry = (entry: JsonValue | undefined) =>
   isObject(entry) && Object.keys(entry).length === 0;
+
+/** Reads the sets of owners in steps, where they can be read. */
+function* readOwners(entries: JsonValue | undefined): Generator<void, void> {
+  if (!Array.isArray(entries)) return;
+  for (const entry of entries) {
+    const fields = isObject(entry) ? entry['fieldsV1'] : undefined;
+    if (!isObject(fields)) continue;
+    try {
+      yield* decodeFieldsSteps(fields);
+    } catch {
+      // Whoever reads the entry next reports it.
+    }
+  }
+}
 
 function decodeOrNone(entries: JsonValue | undefined): Managed {
   try {
@@ -250,14 +271,18 @@ function* storeOwners(options: {
   owners: Managed;
   /** What the write began from: mostly the live object's owners. */
   before: Managed;
+  size: 'large' | undefined;
 }): Generator<void, void> {
-  const { live, object, owners, before } = options;
+  const { live, object, owners, before, size } = options;
   const stored = live?.metadata.managedFields;
   if (live !== undefined && stored !== undefined && isUnchanged(live, object, { owners, before })) {
     object.metadata.managedFields = stored;
     return;
   }
   yield;
+  if (size === 'large') {
+    for (const { set } of owners.managers.values()) yield* encodeFieldsSteps(set);
+  }
   const entries = encodeManaged(owners, before);
   if (entries === undefined) delete object.metadata.managedFields;
   else object.metadata.managedFields = entries;
@@ -285,6 +310,8 @@ export interface AppliedPatch {
   readonly manager: string;
   readonly force: boolean;
   readonly nowMs: number;
+  /** As of a recorded update. */
+  readonly size?: 'large';
   /** Called with all members that the schema does not declare, to refuse them by name. */
   readonly onUndeclared?: ((undeclared: FoundPaths) => never) | undefined;
 }
@@ -310,13 +337,14 @@ export function* applySteps(kind: TrackedKind, apply: AppliedPatch): Generator<v
     () => checkTyped(applied.type, apply),
   );
   yield;
+  if (apply.size === 'large') yield* readOwners(live?.metadata.managedFields);
   const before = ownersForApply(kind, apply);
   yield;
   const merged = yield* mergeApplied(kind, { apply, before, applied, force: apply.force });
   yield;
   const object = asApiObject(merged.object ?? live ?? patch);
   if (apply.manager === kind.lastApplied.manager) refreshLastApplied(kind, { object, patch });
-  yield* storeOwners({ live, object, owners: merged.owners, before });
+  yield* storeOwners({ live, object, owners: merged.owners, before, size: apply.size });
   return object;
 }
 

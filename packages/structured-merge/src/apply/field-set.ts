@@ -1,4 +1,10 @@
-import { type FieldPath, fieldElement, type PathElement, sortElements } from './path-element.ts';
+import {
+  type FieldPath,
+  fieldElement,
+  type PathElement,
+  sortElements,
+  sortElementsSteps,
+} from './path-element.ts';
 
 /**
  * A set of paths into an object, as a tree of steps. Immutable: operations share what they keep.
@@ -219,6 +225,10 @@ export function setsEqual(one: FieldSet, other: FieldSet): boolean {
 export function sortedElements(set: FieldSet): PathElement[] {
   return sortElements([...set.keys()]);
 }
+
+/** `sortedElements` in steps. */
+export const sortedInSteps = (set: FieldSet): Generator<void, readonly PathElement[]> =>
+  sortElementsSteps([...set.keys()]);
 
 /** All paths of the set: those that end at a level before those that go on, each in order. */
 export function* pathsOf(set: FieldSet, prefix: FieldPath = []): Generator<FieldPath> {

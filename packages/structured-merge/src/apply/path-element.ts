@@ -176,6 +176,63 @@ export function sortElements(elements: PathElement[]): PathElement[] {
   return parsed.map(({ text }) => text);
 }
 
+/** `sortElements` in steps, by merging runs of sorted steps. */
+export function* sortElementsSteps(
+  elements: readonly PathElement[],
+): Generator<void, readonly PathElement[]> {
+  const parsed: { readonly text: string; readonly element: ParsedElement }[] = [];
+  for (const text of elements) {
+    parsed.push({ text, element: parseElement(text)! });
+    if (parsed.length % runLength === 0) yield;
+  }
+  const compare = (one: (typeof parsed)[number], other: (typeof parsed)[number]) =>
+    compareParsed(one.element, other.element);
+  const sorted = yield* mergeSortSteps(parsed, compare);
+  return sorted.map(({ text }) => text);
+}
+
+/** Items that are sorted, or merged, in one step. */
+const runLength = 250;
+
+function* mergeSortSteps<Item>(
+  items: readonly Item[],
+  compare: (one: Item, other: Item) => number,
+): Generator<void, readonly Item[]> {
+  let runs: (readonly Item[])[] = [];
+  for (let at = 0; at < items.length; at += runLength) {
+    runs.push(items.slice(at, at + runLength).sort(compare));
+    yield;
+  }
+  while (runs.length > 1) {
+    const longer: (readonly Item[])[] = [];
+    for (let at = 0; at < runs.length; at += 2) {
+      longer.push(yield* mergedRuns(runs[at] ?? [], runs[at + 1] ?? [], compare));
+    }
+    runs = longer;
+  }
+  return runs[0] ?? [];
+}
+
+function* mergedRuns<Item>(
+  one: readonly Item[],
+  other: readonly Item[],
+  compare: (one: Item, other: Item) => number,
+): Generator<void, readonly Item[]> {
+  const merged: Item[] = [];
+  let [left, right] = [0, 0];
+  while (left < one.length || right < other.length) {
+    const first = one[left];
+    const second = other[right];
+    const isFirst = second === undefined || (first !== undefined && compare(first, second) <= 0);
+    if (isFirst) left += 1;
+    else right += 1;
+    const taken = isFirst ? first : second;
+    if (taken !== undefined) merged.push(taken);
+    if (merged.length % runLength === 0) yield;
+  }
+  return merged;
+}
+
 /** A step as messages show it: `.name`, `[name="a",port=80]`, `[="a"]`, `[0]`. */
 export function showElement(element: PathElement): string {
   if (element.startsWith('f:')) return `.${element.slice(2)}`;

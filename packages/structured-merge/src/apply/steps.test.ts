@@ -88,3 +88,27 @@ test('TRUST-2: an apply that gives up fields pauses between the passes that remo
   expect(object['items']).toEqual([{ name: 'x', value: 'x' }]);
   expect(pace.pauses).toBeGreaterThanOrEqual(20);
 });
+
+test('TRUST-2: the owners of many fields are read, compared, and written in many steps', () => {
+  const count = 2_000;
+  const wide = (value: string): ApiObject => ({
+    ...thing(value),
+    items: Array.from({ length: count }, (_, index) => ({ name: `i${index % 7}-${index}`, value })),
+  });
+  const recorded = (steps: Generator<void, unknown>) => {
+    let turns = 0;
+    while (steps.next().done !== true) turns += 1;
+    return turns;
+  };
+  const live = wide('x');
+  recordUpdate(kind, { live: undefined, object: live, manager: 'first', nowMs });
+  const stored = structuredClone(live);
+  const whole = wide('y');
+  recordUpdate(kind, { live: stored, object: whole, manager: 'second', nowMs });
+  const parts = wide('y');
+  const update = { live: structuredClone(live), object: parts, manager: 'second', nowMs } as const;
+  const turns = recorded(recordSteps(kind, { ...update, size: 'large' }));
+  expect(JSON.stringify(parts)).toBe(JSON.stringify(whole));
+  // Each item has at least three fields, of which there are 250 in one step of each pass.
+  expect(turns).toBeGreaterThan((3 * count * 2) / 250);
+});
