@@ -197,6 +197,25 @@ describe("the server's folders", () => {
     expect([...folders].filter((folder) => layerOf(folder) === -1)).toEqual([]);
   });
 
+  test('permits are made by authorization, by compound operations, and by inner writers', () => {
+    const makers = (pattern: RegExp) =>
+      filesUnder('packages/server/src')
+        .filter((path) => !isTest(path) && path !== 'packages/server/src/registry/permit.ts')
+        .filter((path) => pattern.test(readFileSync(join(root, path), 'utf8')))
+        .map((path) => path.replace('packages/server/src/', ''));
+    expect(makers(/\bgrantPermit\(/)).toEqual(['gates/authz/authorization.ts']);
+    expect(makers(/\binternalPermit\(/)).toEqual([
+      'controllers/inside.ts',
+      'registry/server-context.ts',
+    ]);
+    expect(makers(/\bconsequentPermit\(/)).toEqual([
+      'endpoints/subresources/binding.ts',
+      'endpoints/subresources/disruption.ts',
+      'endpoints/subresources/eviction.ts',
+      'endpoints/subresources/rollback.ts',
+    ]);
+  });
+
   test('a folder imports only folders above it', () => {
     const wrong = ofCode
       .filter(({ from }) => packageOf(from) === 'server')

@@ -11,6 +11,7 @@ import {
   taggedBody,
 } from '../endpoints/non-resource.ts';
 import { answerPart } from '../endpoints/openapi.ts';
+import { requireRequest } from '../registry/permit.ts';
 import { aggregatedDiscovery } from '../views/discovery.ts';
 import { type ApiRegistration, isRemote, type RemoteApi, registrationOf } from './api-service.ts';
 import { Availability, type AvailabilityOptions, type FindPlace } from './availability.ts';
@@ -116,6 +117,7 @@ export class Aggregation implements AggregationPort {
 
   async serve(call: AuthorizedCall): Promise<boolean> {
     const { path, verb } = call.info;
+    requireRequest(call.permit, call.info);
     const api = this.#remoteAt(path);
     if (api !== undefined) {
       await this.#pass(call, api);

@@ -2,7 +2,6 @@ import { builtinKinds, type CertificateOptions, loadPrivilegedPods } from '@whee
 import {
   type Dialect,
   dialectOf,
-  type Exchange,
   type Logger,
   LoopOccupancy,
   type MemoryBudget,

@@ -9,6 +9,7 @@ import {
 } from '@wheelhouse/machinery';
 import { decodeTyped } from '@wheelhouse/schema';
 import type { DeleteRequestOptions, Target, WriteContext } from '../registry/contract.ts';
+import { internalPermit } from '../registry/permit.ts';
 import type { Registry } from '../registry/registry.ts';
 import { write } from '../registry/write.ts';
 
@@ -127,6 +128,7 @@ function contextOf(controller: string, groups: readonly string[]): WriteContext 
     extra: {},
   };
   return {
+    permit: internalPermit(controller),
     user,
     dryRun: false,
     fieldManager: controller,

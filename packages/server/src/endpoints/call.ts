@@ -14,9 +14,9 @@ import type { Encodings } from '../answer/encodings.ts';
 import type { Output } from '../answer/output.ts';
 import type { AuditTrail } from '../gates/audit/trail.ts';
 import type { TokenIssuer } from '../gates/authn/contract.ts';
-import type { Permit } from '../gates/authz/authorization.ts';
 import type { RequestMetrics } from '../observe/request-metrics.ts';
 import type { Target } from '../registry/contract.ts';
+import type { Permit, ResourceAccess } from '../registry/permit.ts';
 import type { Registry } from '../registry/registry.ts';
 import type { RequestInfo } from '../request/request-info.ts';
 import type { Authorized, BaseHeaders, RequestDeadline } from '../request/request-state.ts';
@@ -101,8 +101,8 @@ export interface ApiCall {
   readonly exchange: Exchange;
   readonly info: RequestInfo;
   readonly user: UserInfo;
-  /** Proof that authorization said yes; only `authz/` can make one. */
-  readonly permit: Permit;
+  /** Proof that authorization allowed the verb on the target. */
+  readonly permit: Permit<ResourceAccess>;
   readonly target: Target;
   readonly output: Output;
   /** Headers every answer carries (`audit-id`). */

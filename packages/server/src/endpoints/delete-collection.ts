@@ -1,6 +1,7 @@
 import { invalid, invalidObject, StatusError } from '@wheelhouse/machinery';
 import { sendValue, successStatus } from '../answer/respond.ts';
 import { listShown } from '../answer/shown-list.ts';
+import { requireTarget } from '../registry/permit.ts';
 import { write } from '../registry/write.ts';
 import { ignoreStoreReadError } from '../request/delete-options-body.ts';
 import type { DeleteOptions, ListOptions } from '../request/options.ts';
@@ -24,6 +25,7 @@ export async function deleteCollectionEndpoint(
     const kind = { group: context.dialect.group('meta'), kind: 'DeleteOptions' };
     throw invalidObject(kind, '', [invalid(ignoreStoreReadError, true, why)]);
   }
+  requireTarget(call.permit, 'deletecollection', target);
   const { filter, name } = checkedSelection(call, list);
   const found = await listShown(call, {
     namespace: target.namespace,

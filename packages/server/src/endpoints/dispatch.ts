@@ -6,6 +6,7 @@ import {
   type StatusError,
 } from '@wheelhouse/machinery';
 import { negotiateOutput } from '../answer/negotiate.ts';
+import { requireTarget } from '../registry/permit.ts';
 import { groupResourceOf } from '../registry/registry.ts';
 import type { RequestInfo } from '../request/request-info.ts';
 import type { Authorized } from '../request/request-state.ts';
@@ -37,21 +38,22 @@ export async function dispatch(context: EndpointContext, request: Authorized): P
   });
   if (deprecationWarning === 'served paths') tellDeprecated(context, request, found.version);
   // Named one by one: a spread makes objects the engine takes for dictionaries, at every request.
+  const target = {
+    def: found.def,
+    version: found.version,
+    namespace: found.def.scope === 'Namespaced' ? info.namespace : '',
+    name: info.name,
+    subresource: info.subresource,
+  };
   const call: ApiCall = {
     context,
     exchange,
     info,
     user: request.user,
-    permit: request.permit,
+    permit: requireTarget(request.permit, info.verb, target),
     baseHeaders: request.baseHeaders,
     audit: request.audit,
-    target: {
-      def: found.def,
-      version: found.version,
-      namespace: found.def.scope === 'Namespaced' ? info.namespace : '',
-      name: info.name,
-      subresource: info.subresource,
-    },
+    target,
     output,
     warnings,
     deadline: request.deadline,

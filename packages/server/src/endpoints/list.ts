@@ -6,6 +6,7 @@ import { recordList } from '../answer/list-record.ts';
 import { answerHeaders, shownCall } from '../answer/respond.ts';
 import { listShown } from '../answer/shown-list.ts';
 import { transformFor } from '../answer/transform.ts';
+import { requireTarget } from '../registry/permit.ts';
 import type { ListOptions } from '../request/options.ts';
 import type { ListRequest, ListResult } from '../watchcache/contract.ts';
 import type { ApiCall } from './call.ts';
@@ -14,6 +15,7 @@ import { checkedSelection } from './collection-options.ts';
 /** Answers a collection from the cache's own buffers (API-2, LIST-1 to LIST-8, TRUST-3). */
 export async function listEndpoint(asked: ApiCall, options: ListOptions): Promise<void> {
   const call = shownCall(asked);
+  requireTarget(call.permit, 'list', call.target);
   const { filter, name } = checkedSelection(call, options);
   const result = await measuredList(asked, {
     namespace: call.target.namespace,

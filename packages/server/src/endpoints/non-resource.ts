@@ -5,6 +5,7 @@ import { type JsonObject, methodNotAllowedOnPath, noSuchPath } from '@wheelhouse
 import { jsonEncoding, type ServedEncoding } from '../answer/encodings.ts';
 import { type AggregatedForm, aggregatedFormOf, negotiateOutput } from '../answer/negotiate.ts';
 import { answerHeaders, sendValue } from '../answer/respond.ts';
+import { requireRequest } from '../registry/permit.ts';
 import {
   aggregatedDiscovery,
   coreVersions,
@@ -20,6 +21,7 @@ import { openApiEndpoint } from './openapi.ts';
 /** Answers paths that name no object: health, version, discovery (API-11, HEALTH-1). */
 export async function nonResourceEndpoint(call: AuthorizedCall): Promise<void> {
   const { context, exchange, info } = call;
+  requireRequest(call.permit, info);
   const plain = context.plainPath(info.path, info.query, exchange.header('accept'));
   if (plain !== undefined) {
     if (info.verb !== 'get' && info.verb !== 'head') throw methodNotAllowedOnPath();

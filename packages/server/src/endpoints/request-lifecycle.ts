@@ -9,10 +9,10 @@ import {
 } from '@wheelhouse/machinery';
 import { answerFailure, sendStatus } from '../answer/failure.ts';
 import type { AuditTrail } from '../gates/audit/trail.ts';
-import type { Permit } from '../gates/authz/authorization.ts';
 import { type GrantedSeat, Overloaded } from '../gates/flowcontrol/contract.ts';
 import type { AfterTimeout } from '../observe/request-metrics.ts';
 import type { GateEvent, RequestObservers } from '../observe/request-observers.ts';
+import type { Permit } from '../registry/permit.ts';
 import type { RequestInfo } from '../request/request-info.ts';
 import {
   type Admitted,

@@ -8,6 +8,7 @@ import {
 } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
 import { jsonOutput } from '../answer/output.ts';
+import { grantPermit } from '../registry/permit.ts';
 import { parseListOptions } from '../request/options.ts';
 import type { WatchSpec } from '../watchcache/contract.ts';
 import type { ApiCall } from './call.ts';
@@ -70,10 +71,12 @@ function makeCall(watch: (spec: WatchSpec) => Promise<{ close(): void }>) {
       onAbort: (callback: () => void) => aborts.push(callback),
       stream: () => stream,
     },
+    permit: grantPermit(watching, ''),
     info: { parts: ['things'], verb: 'watch', query: new URLSearchParams() },
     target: {
       def: {
         group: '',
+        resource: 'things',
         kind: 'Thing',
         strategy: {},
         storage: {},
@@ -83,6 +86,7 @@ function makeCall(watch: (spec: WatchSpec) => Promise<{ close(): void }>) {
       version: { version: 'v1' },
       namespace: 'default',
       name: '',
+      subresource: '',
     },
     output: jsonOutput,
     baseHeaders: {},
@@ -91,6 +95,17 @@ function makeCall(watch: (spec: WatchSpec) => Promise<{ close(): void }>) {
   return { call, held, aborts, shutdowns, written, ended: () => ended };
 }
 
+const watching = {
+  verb: 'watch',
+  isResourceRequest: true,
+  group: '',
+  version: 'v1',
+  resource: 'things',
+  subresource: '',
+  namespace: 'default',
+  name: '',
+  path: '',
+};
 const options = parseListOptions(new URLSearchParams('watch=true'), dialect);
 const handle = { close: () => {} };
 

@@ -10,6 +10,7 @@ import { answerHeaders, shownCall } from '../answer/respond.ts';
 import { watchEncoding } from '../answer/watch-encoding.ts';
 import { acceptWebSocket, refusesHandshake, wantsWebSocket } from '../answer/websocket.ts';
 import { watchedKind, whenLoaded } from '../registry/conversion/views.ts';
+import { requireTarget } from '../registry/permit.ts';
 import type { ListOptions } from '../request/options.ts';
 import type { ResourceCache, WatchEnd, WatchHandle, WatchSink } from '../watchcache/contract.ts';
 import type { ApiCall } from './call.ts';
@@ -26,6 +27,7 @@ const watchBytes = 4 * 1024;
  */
 export async function watchEndpoint(call: ApiCall, options: ListOptions): Promise<void> {
   const { context, exchange, target } = call;
+  requireTarget(call.permit, 'watch', target);
   const { filter, name, isNameOnly, memory } = checkedSelection(call, options);
   if (exchange.hold?.({ bytes: watchBytes, shared: memory }) === false) throw new MemoryShort();
   const { metrics, clock } = context;

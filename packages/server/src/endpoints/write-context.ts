@@ -3,6 +3,7 @@ import { deadlineEarlyMs, type JsonObject, unprintable, type Waiting } from '@wh
 import { bodyPace } from '../answer/request-slices.ts';
 import { type AuditLevel, reaches } from '../gates/audit/event.ts';
 import type { RequestSide, WriteContext } from '../registry/contract.ts';
+import { type Permit, type ResourceAccess, requireTarget } from '../registry/permit.ts';
 import type { DeleteOptions, WriteOptions } from '../request/options.ts';
 import type { ApiCall } from './call.ts';
 
@@ -20,6 +21,7 @@ export function writeContext(
 ): WriteContext {
   const { context, exchange, deadline } = call;
   return {
+    permit: call.permit,
     user: call.user,
     dryRun: options.dryRun,
     fieldManager: options.fieldManager ?? managerFromUserAgent(exchange.header('user-agent')),
@@ -141,6 +143,7 @@ function asUtf8(text: string): string {
 }
 
 /** Behind a PUT or an apply that would create: the user must be allowed to (API-5, SSA-7). */
-export async function authorizeCreate(call: ApiCall): Promise<void> {
-  await call.context.authorize(call.user, call.info, 'create');
+export async function authorizeCreate(call: ApiCall): Promise<Permit<ResourceAccess>> {
+  const permit = await call.context.authorize(call.user, call.info, 'create');
+  return requireTarget(permit, 'create', call.target);
 }

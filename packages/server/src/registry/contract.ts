@@ -9,6 +9,7 @@ import type {
 } from '@wheelhouse/machinery';
 import type { FoundPaths } from '@wheelhouse/schema';
 import type { Entry } from '../watchcache/contract.ts';
+import type { WritePermit } from './permit.ts';
 
 /** The kind and version a request addresses. */
 export interface Target {
@@ -24,6 +25,8 @@ export interface Target {
 
 /** What every write carries besides its object. */
 export interface WriteContext {
+  /** Opens the target of the write; the registry compares them. */
+  readonly permit: WritePermit;
   readonly user: UserInfo;
   readonly dryRun: boolean;
   /** From `fieldManager`, else the User-Agent up to its first `/` (MF-2). */
@@ -160,8 +163,11 @@ export interface UpdatePlan extends Plan {
   readonly base?: 'shared';
   /** What to do without a current object: create one (PUT where allowed, apply), or respond 404. */
   readonly onAbsent: 'create' | 'refuse';
-  /** Called before a create in place of an update; throws when the user may not (API-5, SSA-7). */
-  readonly beforeCreate?: () => Promise<void>;
+  /**
+   * Called before a create in place of an update, for the permit to create; throws when the user may
+   * not (API-5, SSA-7). Absent where the plan's own permit covers it.
+   */
+  readonly beforeCreate?: () => Promise<WritePermit>;
   /** The form in which the request reads and changes the object (a Scale); absent: the object. */
   readonly view?: ObjectView;
 }

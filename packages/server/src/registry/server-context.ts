@@ -1,7 +1,9 @@
 import type { WriteContext } from './contract.ts';
+import { internalPermit } from './permit.ts';
 
 /** Who the server is when it writes by itself: what every server has, and what plugins keep. */
 export const serverContext: WriteContext = {
+  permit: internalPermit('server'),
   user: {
     name: 'system:apiserver',
     uid: '',

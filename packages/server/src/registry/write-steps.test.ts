@@ -19,6 +19,7 @@ import type { ServerConfig } from '../compose/flags/config.ts';
 import { createHealth } from '../compose/health/health.ts';
 import { createMetrics } from '../compose/process/metrics.ts';
 import type { ObjectView, Target, UpdatePlan, WriteContext } from './contract.ts';
+import { internalPermit } from './permit.ts';
 import type { Registry } from './registry.ts';
 import { write } from './write.ts';
 
@@ -27,6 +28,7 @@ import { write } from './write.ts';
 const dialect = dialectOf('kubernetes');
 const user = { name: 'admin', uid: '', groups: ['system:masters'], extra: {} };
 const context: WriteContext = {
+  permit: internalPermit('test'),
   user,
   dryRun: false,
   fieldManager: 'test',
@@ -213,7 +215,10 @@ describe('the steps of a write', () => {
 
   test('an apply that creates authorizes that first', async () => {
     steps = [];
-    const beforeCreate = async () => void steps.push('authorize');
+    const beforeCreate = async () => {
+      steps.push('authorize');
+      return internalPermit('test');
+    };
     const plan = { source: 'merged', transform: apply, onAbsent: 'create', beforeCreate } as const;
     expect(await update(plan)).toMatchObject({ effect: 'created' });
     expect(steps).toEqual(['read', 'authorize', 'transform', 'merge managers', ...judged]);

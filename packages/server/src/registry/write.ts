@@ -58,6 +58,7 @@ import {
   versionOnCreate,
   wipeSystemFields,
 } from './object-meta.ts';
+import { requireWrite } from './permit.ts';
 import { groupResourceOf, type Registry, translateStoreError } from './registry.ts';
 
 /** Lost races after which a write gives up with a 409; each one means another write succeeded. */
@@ -69,6 +70,7 @@ const attemptsMax = 500;
  * 409, 422, what admission says, or what the store failed with.
  */
 export async function write(registry: Registry, plan: WritePlan): Promise<Written> {
+  requireWrite(plan.context.permit, plan);
   if (plan.operation === 'create') {
     return writtenOf(await attempt(registry, plan, { current: undefined, number: 1 }));
   }
@@ -306,7 +308,10 @@ const admissionOf = (registry: Registry, plan: WritePlan): AdmissionPort =>
 /** Before a create in place of an update: throws where there is to be an object, or none may be made. */
 async function startCreate(plan: UpdatePlan, number: number): Promise<void> {
   const { target } = plan;
-  if (plan.onAbsent === 'create') return plan.beforeCreate?.();
+  if (plan.onAbsent === 'create') {
+    const permit = (await plan.beforeCreate?.()) ?? plan.context.permit;
+    return requireWrite(permit, { operation: 'create', target });
+  }
   // A body that names a uid means another object than none.
   if (plan.source === 'body' && plan.view === undefined) {
     const { uid = '' } = (await plan.transform(undefined, number, undefined)).metadata;

@@ -8,13 +8,13 @@ import {
   type UserInfo,
 } from '@wheelhouse/machinery';
 import type { AuditTrail } from '../gates/audit/trail.ts';
-import type { Permit } from '../gates/authz/authorization.ts';
 import {
   addFlowHeaders,
   type FlowClass,
   type GrantedSeat,
   Overloaded,
 } from '../gates/flowcontrol/contract.ts';
+import type { Permit } from '../registry/permit.ts';
 import type { RequestInfo } from './request-info.ts';
 
 /** The longest that a write may take, whatever time its request has: the reference's figure. */

@@ -11,6 +11,7 @@ import {
 } from '@wheelhouse/machinery';
 import { sendValue } from '../../answer/respond.ts';
 import { checkPathAgreement, preconditionFailed } from '../../registry/object-meta.ts';
+import { consequentPermit } from '../../registry/permit.ts';
 import { groupResourceOf } from '../../registry/registry.ts';
 import { write } from '../../registry/write.ts';
 import { parseCreateOptions } from '../../request/options.ts';
@@ -54,11 +55,13 @@ async function bind(
   await admitVirtual(asked, { object, options });
   // Admission may have chosen another one.
   const node = nodeOf(object);
+  const bindingTarget = { ...target, subresource: 'binding' };
+  const permit = consequentPermit(asked.permit, 'update', bindingTarget);
   await write(context.registry, {
     operation: 'update',
     admission: 'judged',
-    target: { ...target, subresource: 'binding' },
-    context: writeContext(call, options),
+    target: bindingTarget,
+    context: { ...writeContext(call, options), permit },
     transform: (current) => bound(call, current as ApiObject, { binding: object, node }),
     source: 'merged',
     onAbsent: 'refuse',

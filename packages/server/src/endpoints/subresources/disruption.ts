@@ -11,6 +11,7 @@ import {
 } from '@wheelhouse/machinery';
 import type { WriteContext } from '../../registry/contract.ts';
 import { decodeEntry } from '../../registry/object-codec.ts';
+import { consequentPermit } from '../../registry/permit.ts';
 import { write } from '../../registry/write.ts';
 import type { ApiCall } from '../call.ts';
 
@@ -71,10 +72,12 @@ export async function takeDisruption(
   const def = budgetsOf(call);
   const version = def?.versions[0];
   if (def === undefined || version === undefined) return;
+  const { namespace } = target;
+  const status = { def, version, namespace, name: budget, subresource: 'status' };
   await write(context.registry, {
     operation: 'update',
-    target: { def, version, namespace: target.namespace, name: budget, subresource: 'status' },
-    context: disruption.context,
+    target: status,
+    context: { ...disruption.context, permit: consequentPermit(call.permit, 'update', status) },
     transform: (current) => {
       const object = current as ApiObject;
       checkBudget(object);

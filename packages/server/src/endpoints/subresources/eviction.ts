@@ -16,6 +16,7 @@ import { sendValue } from '../../answer/respond.ts';
 import type { DeleteRequestOptions, WriteContext } from '../../registry/contract.ts';
 import { checkPreconditions } from '../../registry/deletion.ts';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
+import { consequentPermit } from '../../registry/permit.ts';
 import { groupResourceOf } from '../../registry/registry.ts';
 import { write } from '../../registry/write.ts';
 import { parseDeleteOptions, type WriteOptions } from '../../request/options.ts';
@@ -151,18 +152,24 @@ async function remove(call: ApiCall, removal: Removal, entry: Entry): Promise<vo
   const marked = context.dryRun ? undefined : await mark(call, removal);
   const isPinned = options.preconditions?.resourceVersion !== undefined;
   const last = isPinned && marked !== undefined ? withVersion(removal, marked.revision) : removal;
-  const plan = { operation: 'delete', admission: 'judged', target, context } as const;
-  await write(call.context.registry, { ...plan, options: last.options });
+  await write(call.context.registry, {
+    operation: 'delete',
+    admission: 'judged',
+    target,
+    context: { ...context, permit: consequentPermit(call.permit, 'delete', target) },
+    options: last.options,
+  });
 }
 
 async function mark(call: ApiCall, removal: Removal): Promise<Entry> {
-  const { context, target } = call;
+  const { context } = call;
+  const target = { ...call.target, subresource: 'status' };
   const wanted = removal.options.preconditions?.resourceVersion;
   const { entry } = await write(context.registry, {
     operation: 'update',
     admission: 'judged',
-    target: { ...target, subresource: 'status' },
-    context: removal.context,
+    target,
+    context: { ...removal.context, permit: consequentPermit(call.permit, 'update', target) },
     transform: (current) => {
       const pod = current as ApiObject;
       if (wanted !== undefined && wanted !== pod.metadata.resourceVersion) {

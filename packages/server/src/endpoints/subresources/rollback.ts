@@ -11,6 +11,7 @@ import {
   validateAnnotations,
 } from '@wheelhouse/machinery';
 import { sendValue } from '../../answer/respond.ts';
+import { consequentPermit } from '../../registry/permit.ts';
 import { write } from '../../registry/write.ts';
 import { admitVirtual, virtualRequest } from '../body/virtual-body.ts';
 import type { ApiCall } from '../call.ts';
@@ -31,11 +32,12 @@ export async function rollbackEndpoint(call: ApiCall): Promise<void> {
     throw badRequest('name in URL does not match name in DeploymentRollback object');
   }
   await admitVirtual(call, { object, options });
+  const permit = consequentPermit(call.permit, 'update', target);
   await write(context.registry, {
     operation: 'update',
     admission: 'judged',
     target,
-    context: writeContext(call, options),
+    context: { ...writeContext(call, options), permit },
     transform: (current) => rolledBack(current as ApiObject, object),
     source: 'merged',
     onAbsent: 'refuse',

@@ -1,6 +1,7 @@
 import { StatusError } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
-import { createAuthorization, NotPermitted, Permit } from './authorization.ts';
+import { Permit } from '../../registry/permit.ts';
+import { createAuthorization, NotPermitted } from './authorization.ts';
 import type { Attributes } from './contract.ts';
 import { alwaysAllow, alwaysDeny, createPrivilegedGroupAuthorizer } from './fixed.ts';
 

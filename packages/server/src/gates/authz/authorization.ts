@@ -1,34 +1,6 @@
 import { AccessDenied, forbidden, type MaybePromise } from '@wheelhouse/machinery';
+import { grantPermit, type Permit } from '../../registry/permit.ts';
 import type { Attributes, AuthorizationResult, Authorizer } from './contract.ts';
-
-/** Only this module holds the key, so nothing else can make a Permit. */
-const key = Symbol('permit');
-
-/**
- * Proof that a request was authorized. The pipeline's endpoint step demands one, so a path around
- * authorization does not compile; at run time the constructor refuses callers of other rooms.
- */
-export class Permit {
-  /** Makes the type nominal: no look-alike object is one. */
-  readonly #attributes: Attributes;
-  readonly #reason: string;
-
-  constructor(secret: symbol, attributes: Attributes, reason: string) {
-    if (secret !== key) throw new TypeError('only authorization makes a Permit');
-    this.#attributes = attributes;
-    this.#reason = reason;
-  }
-
-  /** What was allowed. */
-  get attributes(): Attributes {
-    return this.#attributes;
-  }
-
-  /** Why, for the audit log. */
-  get reason(): string {
-    return this.#reason;
-  }
-}
 
 export interface Authorization {
   /** The decision of the first authorizer with an opinion; for reviews and special verbs. */
@@ -115,7 +87,7 @@ function withoutOpinion(passed: readonly AuthorizationResult[]): AuthorizationRe
 
 function permit(attributes: Attributes, result: AuthorizationResult): Permit {
   if (result.decision !== 'allow') throw new NotPermitted(attributes, result);
-  return new Permit(key, attributes, result.reason);
+  return grantPermit(attributes, result.reason);
 }
 
 /** The 403 of a request that was not allowed, in upstream's words (AUTHZ-1). */

@@ -1,0 +1,151 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { builtinKinds } from '@wheelhouse/kinds';
+import { dialectOf, silentLogger } from '@wheelhouse/machinery';
+import { FakeClock } from '@wheelhouse/machinery/testing';
+import { createMemoryStore } from '@wheelhouse/store/testing';
+import { afterEach, expect, test } from 'vitest';
+import { createAuthorization } from '../gates/authz/authorization.ts';
+import { alwaysAllow } from '../gates/authz/fixed.ts';
+import { requireTarget } from '../registry/permit.ts';
+import { serverContext } from '../registry/server-context.ts';
+import { write } from '../registry/write.ts';
+import { attributesOf } from '../request/attributes.ts';
+import { parseRequest } from '../request/parse-request.ts';
+import { createApi } from './api.ts';
+import type { ServerConfig } from './flags/config.ts';
+import { createHealth } from './health/health.ts';
+import { createMetrics } from './process/metrics.ts';
+
+const dialect = dialectOf('svc');
+const closers: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0)) await close();
+});
+
+/** The registry of a server on a memory store, and a ConfigMap in it. */
+async function scene() {
+  const certDir = mkdtempSync(join(tmpdir(), 'wheelhouse-permits-'));
+  const clock = new FakeClock();
+  const config: ServerConfig = {
+    dialect: 'svc',
+    listen: { host: '192.0.2.1', port: 0, tls: { certDir } },
+    store: { type: 'memory' },
+    compactionIntervalMs: 0,
+    eventTtlMs: 0,
+    authorizationModes: ['AlwaysAllow'],
+    controllers: [],
+    livezGracePeriodMs: 0,
+    shutdownDelayMs: 0,
+    compressResponses: false,
+    authentication: { anonymous: true },
+    limits: {
+      bodyBytesMax: 1000,
+      requestTimeoutMs: 1000,
+      minRequestTimeoutMs: 1000,
+      readsInFlightMax: 1,
+      writesInFlightMax: 1,
+    },
+    clock,
+    logger: silentLogger,
+  };
+  const kinds = builtinKinds(dialect);
+  const store = createMemoryStore();
+  const metrics = createMetrics({ config, kinds });
+  const health = createHealth({ clock, logger: silentLogger, livezGracePeriodMs: 0 });
+  const api = createApi({ config, dialect, store, health, kinds, metrics });
+  closers.push(
+    () => api.close(),
+    () => store.close(),
+    () => rmSync(certDir, { recursive: true, force: true }),
+  );
+  const def = api.catalogue.snapshot().builtin('', 'configmaps');
+  const version = def?.versions[0];
+  if (def === undefined || version === undefined) throw new Error('there are no ConfigMaps');
+  const target = { def, version, namespace: 'default', name: '', subresource: '' };
+  const object = map('one');
+  const { registry } = api;
+  const plan = { admission: 'judged', target, context: serverContext } as const;
+  await write(registry, { ...plan, operation: 'create', object });
+  return { registry, target };
+}
+
+const map = (name: string) => ({
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  metadata: { name, namespace: 'default' },
+});
+
+test('AUTHZ-1: the registry refuses a permit that was given for something else', async () => {
+  const { registry, target } = await scene();
+  const { authorize } = createAuthorization({ authorizers: () => [alwaysAllow] });
+  const user = { name: 'ada', uid: '', groups: [], extra: {} };
+  const contextFor = async (method: string, url: string) => {
+    const permit = await authorize(attributesOf(parseRequest(method, url), user, undefined));
+    const { access } = permit;
+    const { namespace, name } = access;
+    const permitted = requireTarget(permit, access.verb, { ...target, namespace, name });
+    return { ...serverContext, permit: permitted };
+  };
+  const maps = '/api/v1/namespaces/default/configmaps';
+  const one = { ...target, name: 'one' };
+  const options = {
+    gracePeriodSeconds: undefined,
+    propagationPolicy: undefined,
+    preconditions: undefined,
+  };
+  const wrong = ['GET one', 'PUT other', 'POST', 'DELETE other', 'DELETE', 'PATCH other'];
+  for (const request of wrong) {
+    const [method = '', name] = request.split(' ');
+    const context = await contextFor(method, name === undefined ? maps : `${maps}/${name}`);
+    const plans = {
+      delete: { operation: 'delete', target: one, context, options },
+      update: {
+        operation: 'update',
+        target: one,
+        context,
+        transform: () => ({ ...map('one'), data: { changed: 'yes' } }),
+        source: 'body',
+        onAbsent: 'refuse',
+      },
+      create: {
+        operation: 'create',
+        target: { ...target, namespace: 'elsewhere' },
+        object: map('two'),
+        context,
+      },
+    } as const;
+    for (const plan of Object.values(plans)) {
+      await expect(write(registry, plan)).rejects.toThrow('was shown to');
+    }
+  }
+  const context = await contextFor('DELETE', `${maps}/one`);
+  const deletion = { operation: 'delete', admission: 'judged', target: one } as const;
+  const { effect } = await write(registry, { ...deletion, context, options });
+  expect(effect).toBe('removed');
+});
+
+test('AUTHZ-1: a PUT that creates needs a permit to create as well', async () => {
+  const { registry, target } = await scene();
+  const { authorize } = createAuthorization({ authorizers: () => [alwaysAllow] });
+  const user = { name: 'ada', uid: '', groups: [], extra: {} };
+  const info = parseRequest('PUT', '/api/v1/namespaces/default/configmaps/two');
+  const two = { ...target, name: 'two' };
+  const permitTo = async (verb: string) =>
+    requireTarget(await authorize(attributesOf(info, user, undefined, verb)), verb, two);
+  const context = { ...serverContext, permit: await permitTo('update') };
+  const plan = {
+    operation: 'update',
+    admission: 'judged',
+    target: two,
+    context,
+    transform: () => map('two'),
+    source: 'body',
+    onAbsent: 'create',
+  } as const;
+  await expect(write(registry, plan)).rejects.toThrow('was shown to create');
+  const beforeCreate = () => permitTo('create');
+  const { effect } = await write(registry, { ...plan, beforeCreate });
+  expect(effect).toBe('created');
+});

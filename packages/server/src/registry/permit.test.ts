@@ -1,0 +1,150 @@
+import type { RequestSubject } from '@wheelhouse/machinery';
+import { describe, expect, test } from 'vitest';
+import {
+  consequentPermit,
+  grantPermit,
+  internalPermit,
+  Permit,
+  requireRequest,
+  requireTarget,
+  requireWrite,
+} from './permit.ts';
+
+const access: RequestSubject = {
+  verb: 'get',
+  isResourceRequest: true,
+  group: 'apps',
+  version: 'v1',
+  resource: 'deployments',
+  subresource: '',
+  namespace: 'here',
+  name: 'web',
+  path: '/apis/apps/v1/namespaces/here/deployments/web',
+};
+const def = { group: 'apps', resource: 'deployments', scope: 'Namespaced' } as const;
+const target = { def, version: { version: 'v1' }, namespace: 'here', name: 'web', subresource: '' };
+
+/** Every target that differs from the permitted one in one respect. */
+const others = {
+  group: { ...target, def: { ...def, group: 'extensions' } },
+  resource: { ...target, def: { ...def, resource: 'secrets' } },
+  version: { ...target, version: { version: 'v1beta1' } },
+  namespace: { ...target, namespace: 'there' },
+  'all namespaces': { ...target, namespace: '' },
+  name: { ...target, name: 'other' },
+  collection: { ...target, name: '' },
+  subresource: { ...target, subresource: 'status' },
+};
+
+describe('a permit', () => {
+  const permitFor = (change: Partial<RequestSubject>) => {
+    const permit = grantPermit({ ...access, ...change }, 'because');
+    return requireTarget(permit, permit.access.verb, {
+      ...target,
+      namespace: permit.access.namespace,
+      name: permit.access.name,
+    });
+  };
+
+  test('opens the target that it was given for', () => {
+    const permit = grantPermit(access, 'because');
+    expect(requireTarget(permit, 'get', target)).toBe(permit);
+    for (const verb of ['update', 'patch']) {
+      requireWrite(permitFor({ verb }), { operation: 'update', target });
+    }
+    requireWrite(permitFor({ verb: 'create' }), { operation: 'create', target });
+    requireWrite(permitFor({ verb: 'delete' }), { operation: 'delete', target });
+  });
+
+  test.each(Object.entries(others))('opens no other %s', (_, other) => {
+    expect(() => requireTarget(grantPermit(access, ''), 'get', other)).toThrow(
+      'a permit to get deployments.apps "here/web" was shown to get ',
+    );
+    expect(() =>
+      requireWrite(permitFor({ verb: 'patch' }), { operation: 'update', target: other }),
+    ).toThrow('was shown');
+  });
+
+  test('opens its target to its own verb alone', () => {
+    expect(() => requireTarget(grantPermit(access, ''), 'watch', target)).toThrow('was shown');
+    expect(() =>
+      requireWrite(permitFor({ verb: 'update' }), { operation: 'create', target }),
+    ).toThrow(
+      'a permit to update deployments.apps "here/web" was shown to create deployments.apps',
+    );
+    expect(() =>
+      requireWrite(permitFor({ verb: 'delete' }), {
+        operation: 'delete',
+        target: target,
+        of: 'collection',
+      }),
+    ).toThrow('was shown');
+  });
+
+  test('for a path opens no object, and one for an object no other request', () => {
+    const path = { ...access, isResourceRequest: false };
+    expect(() => requireTarget(grantPermit(path, ''), 'get', target)).toThrow('was shown');
+    expect(() => requireRequest(grantPermit(path, ''), access)).toThrow('was shown');
+    expect(() => requireRequest(grantPermit(access, ''), { ...access, path: '/' })).toThrow(
+      'was shown',
+    );
+    requireRequest(grantPermit(path, ''), path);
+  });
+
+  test('to delete a collection opens the objects in it', () => {
+    const verb = 'deletecollection';
+    requireWrite(permitFor({ verb, name: '' }), {
+      operation: 'delete',
+      target: target,
+      of: 'collection',
+    });
+    requireWrite(permitFor({ verb, name: '' }), {
+      operation: 'delete',
+      target: others.name,
+      of: 'collection',
+    });
+    requireWrite(permitFor({ verb, name: '', namespace: '' }), {
+      operation: 'delete',
+      target: others.namespace,
+      of: 'collection',
+    });
+    const named = permitFor({ verb });
+    expect(() =>
+      requireWrite(named, { operation: 'delete', target: others.name, of: 'collection' }),
+    ).toThrow('was shown');
+    for (const other of [others.namespace, others.resource, others.group, others.subresource]) {
+      expect(() =>
+        requireWrite(permitFor({ verb, name: '' }), {
+          operation: 'delete',
+          target: other,
+          of: 'collection',
+        }),
+      ).toThrow('was shown');
+    }
+  });
+
+  test('for a cluster-scoped object has no namespace but in its own path', () => {
+    const namespaces = { ...target, def: { ...def, scope: 'Cluster' as const }, namespace: '' };
+    requireTarget(grantPermit({ ...access, namespace: 'web' }, ''), 'get', namespaces);
+  });
+
+  test('that follows from another opens what it was made for, and keeps the reason', () => {
+    const pod = { ...target, def: { ...def, group: '', resource: 'pods' } };
+    const permit = consequentPermit(permitFor({ verb: 'create' }), 'delete', pod);
+    requireWrite(permit, { operation: 'delete', target: pod });
+    expect(permit.reason).toBe('because');
+    expect(() => requireWrite(permit, { operation: 'update', target: pod })).toThrow('was shown');
+    expect(() => requireWrite(permit, { operation: 'delete', target })).toThrow('was shown');
+  });
+
+  test('of the server itself opens every write', () => {
+    const permit = internalPermit('test');
+    for (const other of Object.values(others))
+      requireWrite(permit, { operation: 'create', target: other });
+    requireWrite(permit, { operation: 'delete', target: target, of: 'collection' });
+  });
+
+  test('cannot be forged', () => {
+    expect(() => new Permit(Symbol('permit'), access, '')).toThrow(TypeError);
+  });
+});
