@@ -319,6 +319,7 @@ test('OPS-2: the token of a Secret is annotated where it is used', async () => {
     expect(event.annotations['authentication.svc.io/legacy-token']).toBe(
       'system:serviceaccount:default:old',
     );
+    expect(event.annotations['authentication.svc.io/legacy-token-manual-secret']).toBe('t');
   } finally {
     await other.stop();
     own.remove();

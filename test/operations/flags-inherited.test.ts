@@ -64,8 +64,6 @@ describe('flags of upstream’s process', () => {
     ['--contention-profiling', 'this process has no profiles to show'],
     ['--debug-socket-path=/run/debug.sock', 'this process has no profiles to show'],
     ['--enable-garbage-collector=false', 'deletions always do what they are asked for'],
-    ['--watch-cache=false', 'everything is read from the watch cache'],
-    ['--watch-cache-sizes=pods#0', 'everything is read from the watch cache'],
     ['--watch-cache-sizes=pods', 'invalid value of watch cache size: pods'],
     ['--watch-cache-sizes=pods#x', 'invalid size of watch cache size: pods#x'],
     ['--watch-cache-sizes=pods#-1', 'watch cache size cannot be negative: pods#-1'],

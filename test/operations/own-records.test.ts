@@ -104,11 +104,17 @@ test('AUTHN-6: the Secret of a legacy token is labeled with the day of its last 
   expect(Number((await secret()).metadata.resourceVersion)).toBeGreaterThan(
     Number(resourceVersion),
   );
+  const warnings = async () => (await server.get('/api/v1/namespaces/default', { token })).warnings;
+  expect(await warnings()).toEqual([]);
+  await server.patch(`${at}/serviceaccounts/robot`, { secrets: [{ name: 't' }] }, 'merge');
+  expect(await warnings()).toEqual([
+    'Use tokens from the TokenRequest API or manually created secret-based tokens instead of auto-generated secret-based tokens.',
+  ]);
   const labels = { 'kubernetes.io/legacy-token-invalid-since': '2030-01-01' };
   await server.patch(`${at}/secrets/t`, { metadata: { labels } }, 'merge');
   expect((await use()).status).toBe(401);
   const { text } = await server.get('/metrics');
-  expect(sample(text, 'serviceaccount_legacy_manual_token_uses_total')).toBe(3);
-  expect(sample(text, 'serviceaccount_legacy_auto_token_uses_total')).toBe(0);
+  expect(sample(text, 'serviceaccount_legacy_manual_token_uses_total')).toBe(4);
+  expect(sample(text, 'serviceaccount_legacy_auto_token_uses_total')).toBe(1);
   expect(sample(text, 'serviceaccount_invalid_legacy_auto_token_uses_total')).toBe(1);
 });

@@ -3,6 +3,7 @@ import type { EndpointContext } from './endpoints/call.ts';
 import { dispatch } from './endpoints/dispatch.ts';
 import { RequestLifecycle } from './endpoints/request-lifecycle.ts';
 import type { AuditGate } from './gates/audit/gate.ts';
+import { authenticationWarnings } from './gates/authn/audit-notes.ts';
 import type { Authenticate } from './gates/authn/authentication.ts';
 import type { Impersonate } from './gates/authn/impersonation.ts';
 import type { Authorization } from './gates/authz/authorization.ts';
@@ -99,7 +100,10 @@ function authenticate(
 ): MaybePromise<Authenticated> {
   const requester = gates.authenticate(received.exchange);
   if (!(requester instanceof Promise)) return request.authenticate(received, requester);
-  return requester.then((user) => request.authenticate(received, user));
+  return requester.then((user) => {
+    for (const text of authenticationWarnings(received.exchange)) received.warnings.add(text);
+    return request.authenticate(received, user);
+  });
 }
 
 async function record(

@@ -321,6 +321,7 @@ function createRegistry(options: {
       namespaced: def.scope === 'Namespaced',
       clock,
       logger,
+      ...(readsAreFresh(config, def) ? { reads: 'fresh' as const } : {}),
       indexOf: (object) => indexOf(def.storage, object),
       groupResource: groupResourceOf(def),
       tokenVersion: `${dialect.group('meta')}/v1`,
@@ -350,6 +351,15 @@ function createRegistry(options: {
     }),
   };
   return registry;
+}
+
+/** Whether reads of a kind wait for the store whatever version they would take. */
+function readsAreFresh(
+  { freshReads = [] }: ServerConfig,
+  { group, resource }: ResourceDef,
+): boolean {
+  const name = group === '' ? resource : `${resource}.${group}`;
+  return freshReads === 'all' || freshReads.includes(name);
 }
 
 /** The store as the watch cache of a kind reads it: in the form that readers see. */

@@ -24,6 +24,7 @@ import { type Catalogue, sharesKeys } from '../catalogue/catalogue.ts';
 import type { CachePool } from '../registry/cache-pool.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/contract.ts';
+import { CorruptObjectError } from '../watchcache/store-errors.ts';
 import type { Inside } from './inside.ts';
 import type { QueueMeters } from './queue-metrics.ts';
 import { listEntries, removeEntries } from './removal.ts';
@@ -119,7 +120,7 @@ export function startCustomKinds(options: CustomKindsOptions): CustomKinds {
     for (const other of waitingForNames(known)) names.add(other);
   });
   const ready = cache.ready().then(async () => {
-    const stored = await currentDefinitions(caches, definitions);
+    const stored = await storedDefinitions(options);
     for (const [name, crd] of stored) if (!known.has(name)) known.set(name, crd);
     refresh();
     for (const name of known.keys()) names.add(name);
@@ -151,11 +152,22 @@ function waitingForNames(known: ReadonlyMap<string, Crd>): readonly string[] {
   return [...known].flatMap(([name, crd]) => (waits(crd) === true ? [name] : []));
 }
 
-async function currentDefinitions(
-  caches: CachePool,
-  definitions: ResourceDef,
-): Promise<ReadonlyMap<string, Crd>> {
-  const entries = await listEntries(caches, { def: definitions, namespace: '' });
+/**
+ * The definitions that can be read. The log names the others: their kinds are not served, and their
+ * objects stay where they are.
+ */
+async function storedDefinitions({
+  caches,
+  definitions,
+  logger,
+}: CustomKindsOptions): Promise<ReadonlyMap<string, Crd>> {
+  const at = { def: definitions, namespace: '' };
+  const entries = await listEntries(caches, at).catch((error: unknown) => {
+    if (!(error instanceof CorruptObjectError)) throw error;
+    const keys = (error.status.details?.causes ?? []).map(({ field = '' }) => field);
+    logger.error('stored definitions cannot be read', { keys: keys.join(', ') });
+    return listEntries(caches, at, { unreadable: 'left-out' });
+  });
   const decode = (entry: Entry) => [entry.index.name, decodeEntry(entry) as Crd] as const;
   return new Map(entries.map(decode));
 }

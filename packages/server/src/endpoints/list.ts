@@ -22,7 +22,7 @@ export async function listEndpoint(asked: ApiCall, options: ListOptions): Promis
     ...(name === undefined ? {} : { name }),
     resourceVersion: options.resourceVersion,
     resourceVersionMatch: options.resourceVersionMatch,
-    limit: limitOf(options),
+    limit: options.limit,
     continueToken: options.continueToken,
     filter,
   });
@@ -32,11 +32,6 @@ export async function listEndpoint(asked: ApiCall, options: ListOptions): Promis
   const made = listBody(call, { document, result });
   const body = made instanceof Promise ? await made : made;
   sendBody(call, { status: 200, headers, body });
-}
-
-/** Upstream answers what may be of any age from its cache, whole. */
-function limitOf({ resourceVersion, continueToken = '', limit }: ListOptions): number | undefined {
-  return resourceVersion === '0' && continueToken === '' ? undefined : limit;
 }
 
 /** The list, counted; of one without a version, whether the cache came to be new enough. */

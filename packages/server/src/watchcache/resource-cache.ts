@@ -73,6 +73,8 @@ export interface ResourceCacheOptions {
   /** Runs a task after the events at hand; `setImmediate`. */
   readonly defer?: (task: () => void) => void;
   readonly random?: () => number;
+  /** `fresh`: reads that would take any version wait for the newest; `cached` when absent. */
+  readonly reads?: 'cached' | 'fresh';
   readonly meter?: CacheMeter | undefined;
   /** Called when values cannot be had in the form they are wanted in: the cache has ended itself. */
   readonly onGivenUp?: () => void;
@@ -151,8 +153,8 @@ class StoreBackedCache implements ResourceCache {
     return window === undefined ? undefined : orderedMapGet(window.current, key);
   }
 
-  get(key: string, resourceVersion: string | undefined): MaybePromise<Entry | undefined> {
-    return chain(this.#reach(getPoint(resourceVersion)), () => {
+  get(key: string, asked: string | undefined): MaybePromise<Entry | undefined> {
+    return chain(this.#reach(getPoint(this.#wanted(asked))), () => {
       const { unreadable } = this.#follower;
       const lost = unreadable.size === 0 ? undefined : unreadable.get(key);
       if (lost !== undefined) throw corruptObject(lost);
@@ -160,7 +162,8 @@ class StoreBackedCache implements ResourceCache {
     });
   }
 
-  list(request: ListRequest): MaybePromise<ListResult> {
+  list(asked: ListRequest): MaybePromise<ListResult> {
+    const request = this.#taken(asked);
     const plan = planList(request, this.#options.tokenVersion);
     return chain(this.#reach(plan.point), () => {
       if (request.unreadable === undefined) this.#refuseUnreadable(request);
@@ -285,6 +288,20 @@ class StoreBackedCache implements ResourceCache {
         this.#options.logger.error('a listener of changes failed', { error: String(error) });
       }
     }
+  }
+
+  /** Where reads are always fresh, any version will not do. */
+  #wanted(resourceVersion: string | undefined): string | undefined {
+    const isAny = resourceVersion === '0';
+    return isAny && this.#options.reads === 'fresh' ? undefined : resourceVersion;
+  }
+
+  /** A list of any version is answered from the cache as it is, whole; a fresh one in pages. */
+  #taken(request: ListRequest): ListRequest {
+    if (request.resourceVersion !== '0' || (request.continueToken ?? '') !== '') return request;
+    return this.#options.reads === 'fresh'
+      ? { ...request, resourceVersion: undefined, resourceVersionMatch: undefined }
+      : { ...request, limit: undefined };
   }
 
   /** Waits until the cache is as new as the point asks for; 504 when it takes too long. */

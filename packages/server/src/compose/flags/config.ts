@@ -256,6 +256,8 @@ export interface ServerConfig {
   };
   /** How long readiness waits for the caches that every request needs; for ever when absent. */
   readonly storageWaitMs?: number;
+  /** Resources (`resource[.group]`) whose reads never take what is cached as it is; none when absent. */
+  readonly freshReads?: 'all' | readonly string[];
   /**
    * Who runs when not all can (OPS-3); priority and fairness when absent. `ignored` objects are
    * neither made nor read: the defaults rule, as on a server of which nobody has changed them.

@@ -196,6 +196,7 @@ export const serverFlags = {
   'service-cluster-ip-range': {
     group: 'Generic',
     type: 'list',
+    repeated: 'last',
     default: '10.0.0.0/24',
     help: 'CIDR block that Services are given addresses from; two, of different families, for two addresses each.',
   },

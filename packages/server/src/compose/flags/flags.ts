@@ -40,6 +40,8 @@ export interface FlagDefinition {
    * here: any other stops the start with this.
    */
   readonly only?: string;
+  /** Of the uses of a list's flag only the last counts; all add up when absent. */
+  readonly repeated?: 'last';
   /**
    * Left out of the description: clients look for the name there to learn what a release has, and
    * give the flag where they do not look.
@@ -200,7 +202,7 @@ function readValue(options: {
   texts: readonly string[];
 }): unknown {
   const { name, definition, texts } = options;
-  const items = texts.flatMap((text) => (text === '' ? [] : text.split(',')));
+  const items = texts.flatMap(itemsOf);
   const last = texts.at(-1) ?? '';
   try {
     switch (definition.type) {
@@ -215,7 +217,7 @@ function readValue(options: {
       case 'duration':
         return parseDuration(last);
       case 'list':
-        return Object.freeze(items);
+        return Object.freeze(definition.repeated === 'last' ? itemsOf(last) : items);
       case 'each':
         return Object.freeze([...texts]);
       case 'map':
@@ -229,6 +231,8 @@ function readValue(options: {
     throw new FlagError(`invalid argument ${argument} for "--${name}" flag: ${error.message}`);
   }
 }
+
+const itemsOf = (text: string): string[] => (text === '' ? [] : text.split(','));
 
 function parseInteger(text: string): number {
   const value = Number(text);

@@ -23,14 +23,13 @@ export const inheritedFlags = {
     group: 'Storage',
     type: 'bool',
     default: 'true',
-    only: 'everything is read from the watch cache',
-    help: 'Everything is read from the watch cache, which cannot be turned off.',
+    help: 'Let reads that name a resourceVersion of 0 be answered from the watch cache as it is. Without it they wait until the cache is as new as the store; everything is read from it all the same.',
   },
   'watch-cache-sizes': {
     group: 'Storage',
     type: 'list',
     default: '',
-    help: 'Items resource[.group]#size. As upstream, watch caches have the size they need; one of 0, which turns a cache off, cannot be had.',
+    help: 'Items resource[.group]#size. Watch caches have the size they need; 0 means for one resource what --watch-cache=false means for all.',
   },
   'storage-initialization-timeout': {
     group: 'Generic',
@@ -160,9 +159,11 @@ export function inheritedOptions(
 ): {
   readonly collectionWorkersMax: number;
   readonly storageWaitMs?: number;
+  /** The resources whose reads always wait for the store. */
+  readonly freshReads?: 'all' | readonly string[];
   readonly logFormat: LogFormat;
 } {
-  for (const item of values['watch-cache-sizes']) checkCacheSize(item);
+  const uncached = values['watch-cache-sizes'].filter((item) => cacheSize(item) === 0);
   const workers = values['delete-collection-workers'];
   const format = values['logging-format'];
   if (format !== 'json' && format !== 'text') {
@@ -174,16 +175,20 @@ export function inheritedOptions(
   return {
     logFormat: format,
     collectionWorkersMax: workers,
+    ...(values['watch-cache'] ? {} : { freshReads: 'all' }),
+    ...(values['watch-cache'] && uncached.length > 0
+      ? { freshReads: uncached.map((item) => item.split('#')[0] ?? '') }
+      : {}),
     ...(given.has('storage-initialization-timeout') ? { storageWaitMs: waitMs } : {}),
   };
 }
 
-function checkCacheSize(item: string): void {
+/** The size of an item `resource[.group]#size`. Throws FlagError for what is none. */
+function cacheSize(item: string): number {
   const parts = item.split('#');
   const [, size = ''] = parts;
   if (parts.length !== 2) throw new FlagError(`invalid value of watch cache size: ${item}`);
   if (!/^[+-]?\d+$/.test(size)) throw new FlagError(`invalid size of watch cache size: ${item}`);
   if (Number(size) < 0) throw new FlagError(`watch cache size cannot be negative: ${item}`);
-  if (Number(size) > 0) return;
-  throw new FlagError(`--watch-cache-sizes=${item}: everything is read from the watch cache`);
+  return Number(size);
 }

@@ -150,7 +150,7 @@ function configOf(
   const authorization = authorizationOptions(values, { given, gates });
   const identity = identityOptions(values);
   checkObsoleteFlags(values);
-  const { collectionWorkersMax, storageWaitMs } = inheritedOptions(values, given);
+  const { collectionWorkersMax, storageWaitMs, freshReads } = inheritedOptions(values, given);
   const serviceRanges = serviceRangesOf(values, gates);
   return {
     ...identity,
@@ -175,6 +175,7 @@ function configOf(
     ...authorization,
     limits: { ...limitsOf(values), collectionWorkersMax },
     ...(storageWaitMs === undefined ? {} : { storageWaitMs }),
+    ...(freshReads === undefined ? {} : { freshReads }),
     ...(values['enable-priority-and-fairness']
       ? {}
       : { flowControl: { type: 'max-in-flight' } as const }),

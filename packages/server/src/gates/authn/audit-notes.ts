@@ -15,6 +15,21 @@ export function noteForAudit(
   notes.set(credentials, held.set(note.key, note.value));
 }
 
+/** Kept as long as the exchange they are about. */
+const warnings = new WeakMap<Credentials, string[]>();
+
+/** Leaves a warning for whoever shows these credentials, which the answer carries. */
+export function warnRequester(credentials: Credentials, text: string): void {
+  const texts = warnings.get(credentials);
+  if (texts === undefined) warnings.set(credentials, [text]);
+  else texts.push(text);
+}
+
+/** What authenticators have warned of. */
+export function authenticationWarnings(credentials: Credentials): readonly string[] {
+  return warnings.get(credentials) ?? [];
+}
+
 /** What authenticators have noted of an exchange. */
 export function auditNotesOf(credentials: Credentials): ReadonlyMap<string, string> | undefined {
   return notes.get(credentials);

@@ -1,0 +1,60 @@
+import { readOptions } from '@wheelhouse/server/testing';
+import { afterEach, describe, expect, test } from 'vitest';
+import { configMap, itemNames, startTestServer, type TestServer } from '../support/harness.ts';
+
+let server: TestServer | undefined;
+afterEach(async () => {
+  await server?.stop();
+  server = undefined;
+});
+
+/** A server with what these flags say of reads, and two objects of each of two kinds. */
+async function started(...flags: string[]) {
+  const outcome = readOptions(flags);
+  if (outcome.kind !== 'options') throw new Error(outcome.kind);
+  const { freshReads } = outcome.options.config;
+  const running = await startTestServer(freshReads === undefined ? {} : { freshReads });
+  server = running;
+  for (const name of ['a', 'b']) {
+    await running.post('/api/v1/namespaces/default/configmaps', configMap(name));
+    await running.post('/api/v1/namespaces/default/secrets', { metadata: { name } });
+  }
+  // A page of any version is the whole cached list, as on the reference; a page of the newest is not.
+  const pageOf = async (resource: string) =>
+    itemNames(await running.get(`/api/v1/namespaces/default/${resource}?limit=1&resourceVersion=0`))
+      .length;
+  const maps = '/api/v1/namespaces/default/configmaps';
+  expect((await running.get(`${maps}/b?resourceVersion=0`)).status).toBe(200);
+  const exact = await running.get(
+    `${maps}?resourceVersion=0&resourceVersionMatch=NotOlderThan&limit=1`,
+  );
+  expect(exact.status).toBe(200);
+  return { pageOf };
+}
+
+describe('reads of any version', () => {
+  test('LIST-5: they are answered from the watch cache', async () => {
+    const { pageOf } = await started();
+    expect([await pageOf('configmaps'), await pageOf('secrets')]).toEqual([2, 2]);
+  });
+
+  test('LIST-5: with --watch-cache=false they are of the newest version', async () => {
+    const { pageOf } = await started('--watch-cache=false');
+    expect([await pageOf('configmaps'), await pageOf('secrets')]).toEqual([1, 1]);
+  });
+
+  test('LIST-5: --watch-cache-sizes says so of one resource', async () => {
+    const { pageOf } = await started('--watch-cache-sizes=secrets#0,configmaps#100');
+    expect([await pageOf('configmaps'), await pageOf('secrets')]).toEqual([2, 1]);
+  });
+});
+
+describe('flags of which the last counts', () => {
+  test('PLANE-1: --service-cluster-ip-range given twice', () => {
+    const flag = '--service-cluster-ip-range';
+    const outcome = readOptions([`${flag}=10.1.0.0/24`, `${flag}=10.2.0.0/24,fd00::/112`]);
+    expect(outcome).toMatchObject({
+      options: { config: { serviceRanges: { clusterIps: ['10.2.0.0/24', 'fd00::/112'] } } },
+    });
+  });
+});
