@@ -45,6 +45,7 @@ describe.each(dialectNames)('CLIENT-1: completion, dialect %s', (dialectName) =>
       'api-resources',
       'api-versions',
       'apply',
+      'attach',
       'auth',
       'autoscale',
     ]);

@@ -28,6 +28,10 @@ export interface SvcctlHome {
   edit: (file: string) => void;
   /** What its waits go by; the host's unless set. */
   clock: Clock | undefined;
+  /** More of its environment. */
+  env: Readonly<Record<string, string>>;
+  /** Which of its streams are terminals. */
+  terminal: { readonly outIsTerminal?: boolean; readonly errIsTerminal?: boolean };
   write(name: string, text: string): string;
   remove(): void;
 }
@@ -46,10 +50,11 @@ export function svcctlFor(server: TestServer): SvcctlHome {
     const stopping = new AbortController();
     const text = { out: '', err: '' };
     const io = {
-      env: { KUBECONFIG: join(folder, 'config'), EDITOR: 'edit' },
+      env: { KUBECONFIG: join(folder, 'config'), EDITOR: 'edit', ...home.env },
       cwd: folder,
       home: folder,
       stdinIsTerminal: false,
+      ...home.terminal,
       stdin: async () => stdin,
       out: (one: string) => {
         text.out += one;
@@ -68,6 +73,8 @@ export function svcctlFor(server: TestServer): SvcctlHome {
     folder,
     edit: () => {},
     clock: undefined,
+    env: {},
+    terminal: {},
     async run(line, stdin = '') {
       const { text, ended } = begin(line, stdin);
       return { code: await ended, ...text };

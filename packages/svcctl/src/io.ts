@@ -7,10 +7,16 @@ export interface CliIo {
   readonly home: string;
   /** Whether a program started from here could ask the user. */
   readonly stdinIsTerminal: boolean;
+  /** Whether standard output is a terminal, which may get colors; absent: it is none. */
+  readonly outIsTerminal?: boolean;
+  /** Whether standard error is a terminal, which may get colors and progress; absent: it is none. */
+  readonly errIsTerminal?: boolean;
   /** The whole of standard input. */
   stdin(): Promise<string>;
   out(text: string): void;
   err(text: string): void;
+  /** Shows a line on a terminal until other output replaces it; absent where there is none. */
+  status?(text: string): void;
   /** Runs a program on the terminal and gives its exit code (editors, diff). */
   run(command: string, args: readonly string[]): Promise<number>;
   /** What waits between attempts go by; absent: the host's. */

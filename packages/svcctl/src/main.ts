@@ -7,9 +7,11 @@ import { describeError } from './errors.ts';
 import { type FlagSpec, parseFlags } from './flags.ts';
 import { CliError, type CliIo } from './io.ts';
 import { globalFlags, Session } from './session.ts';
+import { terminalIo } from './terminal.ts';
 
 /** Runs one command line (without the program's name) and gives its exit code; never throws. */
-export async function runSvcctl(io: CliIo, args: readonly string[]): Promise<number> {
+export async function runSvcctl(streams: CliIo, args: readonly string[]): Promise<number> {
+  const io = terminalIo(streams);
   let session: Session | undefined;
   if (args[0] === '__complete') {
     const { complete } = await import('./output/completion.ts');
@@ -114,6 +116,8 @@ export async function main(): Promise<void> {
     cwd: process.cwd(),
     home: homedir(),
     stdinIsTerminal: process.stdin.isTTY === true,
+    outIsTerminal: process.stdout.isTTY === true,
+    errIsTerminal: process.stderr.isTTY === true,
     stdin: readStdin,
     out: (text) => process.stdout.write(text),
     err: (text) => process.stderr.write(text),

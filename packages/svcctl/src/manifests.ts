@@ -10,13 +10,20 @@ import {
 import { describeErrors, NoMatchError, rootOf } from './errors.ts';
 import type { FlagSpec } from './flags.ts';
 import { CliError } from './io.ts';
+import { buildKustomization } from './kustomize.ts';
 import { namespaceOf, objectAt } from './objects.ts';
+import { showStep } from './progress.ts';
 import type { Session } from './session.ts';
 
 export const manifestFlags: readonly FlagSpec[] = [
   { name: 'filename', short: 'f', type: 'list', help: 'File or folder of objects, - for stdin' },
+  { name: 'kustomize', short: 'k', type: 'text', help: 'Folder of a kustomization to build' },
   { name: 'recursive', short: 'R', type: 'boolean', help: 'Also the folders of a folder' },
 ];
+
+/** Whether objects are given by files or by a kustomization. */
+export const hasManifests = ({ flags }: Session): boolean =>
+  flags.list('filename').length > 0 || flags.has('kustomize');
 
 /** An object from a file, and where it is from, for messages. */
 export interface Manifest {
@@ -48,7 +55,8 @@ export async function eachManifest(
   if (kept.length === 0 && failures.length === 0) {
     throw new CliError(`no objects passed to ${doing}`);
   }
-  for (const manifest of kept) {
+  for (const [done, manifest] of kept.entries()) {
+    showStep(session, { text: doing, done, total: kept.length });
     try {
       await visit(manifest);
     } catch (error) {
@@ -57,6 +65,7 @@ export async function eachManifest(
       failures.push(root instanceof NoMatchError ? root.in(manifest.source) : error);
     }
   }
+  session.io.status?.('');
   if (failures.length === 0) return 0;
   session.io.err(describeErrors(failures));
   return 1;
@@ -78,7 +87,15 @@ interface Reading {
 async function readManifests(session: Session): Promise<Reading> {
   const reading: Reading = { manifests: [], failures: [] };
   const names = session.flags.list('filename').flatMap((one) => one.split(','));
-  if (names.length === 0) throw new CliError('must specify one of -f and -k');
+  const folder = session.flags.text('kustomize') ?? '';
+  if (names.length > 0 && folder !== '') {
+    throw new CliError('only one of -f or -k can be specified');
+  }
+  if (folder !== '') {
+    await addDocuments(reading, await buildKustomization(session, folder), folder);
+  } else if (names.length === 0) {
+    throw new CliError('must specify one of -f and -k');
+  }
   for (const name of names) {
     if (name === '-') {
       await addDocuments(reading, await session.io.stdin(), 'STDIN');

@@ -3,7 +3,7 @@ import { apiVersionOf, isObject, type JsonObject } from '@wheelhouse/machinery';
 import { NoMatchError } from './errors.ts';
 import type { FlagSpec } from './flags.ts';
 import { CliError } from './io.ts';
-import { loadManifests, manifestFlags } from './manifests.ts';
+import { hasManifests, loadManifests, manifestFlags } from './manifests.ts';
 import { nameOf, namespaceOf } from './objects.ts';
 import type { Session } from './session.ts';
 
@@ -38,7 +38,7 @@ export async function selectTargets(
   args: readonly string[],
   by: SelectedBy = 'selectors',
 ): Promise<readonly Target[]> {
-  if (session.flags.list('filename').length > 0) {
+  if (hasManifests(session)) {
     if (args.length === 0) return targetsOfFiles(session);
     throw new CliError(
       'when paths, URLs, or stdin is provided as input, you may not specify resource arguments as well',

@@ -5,6 +5,7 @@ import { deleteOptions, deletionFlags } from '../delete-options.ts';
 import { ContextError, describeError } from '../errors.ts';
 import { CliError } from '../io.ts';
 import { nameOf, namespaceOf, resourceLabel, textAt } from '../objects.ts';
+import { withProgress } from '../progress.ts';
 import {
   checkSelected,
   listObjects,
@@ -61,7 +62,12 @@ export const deleteCommand: Command = {
     }
     if (session.flags.boolean('wait', true) && dryRunOf(session) === 'none') {
       const timeoutMs = session.flags.durationMs('timeout') ?? 0;
-      for (const one of deleted) await waitForDeletion(session, { ...one, timeoutMs });
+      for (const one of deleted) {
+        const { resource, name = '' } = one.target;
+        await withProgress(session, `waiting for ${resource.resource}/${name} to be gone`, () =>
+          waitForDeletion(session, { ...one, timeoutMs }),
+        );
+      }
     }
     return exitCode;
   },

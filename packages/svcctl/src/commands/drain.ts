@@ -8,6 +8,7 @@ import { podsToDrain } from '../drain/pods-to-drain.ts';
 import type { FlagSpec } from '../flags.ts';
 import { CliError, usageError } from '../io.ts';
 import { nameOf, namespaceOf, objectAt } from '../objects.ts';
+import { withProgress } from '../progress.ts';
 import { fetchTarget, selectTargets } from '../selection.ts';
 import type { Session } from '../session.ts';
 
@@ -162,7 +163,9 @@ async function drainNode(session: Session, node: string): Promise<string | undef
     }
     return undefined;
   }
-  const failures = await removePods(session, found.pods);
+  const failures = await withProgress(session, `draining node ${node}`, () =>
+    removePods(session, found.pods),
+  );
   if (failures.length === 0) return undefined;
   const message = aggregate(failures.map((one) => one.message));
   const { pods, errors } = await podsToDrain(session, node);

@@ -8,12 +8,15 @@ import { outputFlags, type Printer, printerOf } from '../output/output.ts';
 import { sortRows } from '../output/sort-by.ts';
 import {
   alignLines,
+  type CellStyle,
   type ObjectTable,
   type TableOptions,
   tableAccept,
   tableLines,
   tableOf,
+  tableStyle,
 } from '../output/table.ts';
+import { diffPrinter, listedObjects } from '../output/watch-diff.ts';
 import {
   fetchTarget,
   selectionFlags,
@@ -23,6 +26,7 @@ import {
   targetPath,
 } from '../selection.ts';
 import type { Session } from '../session.ts';
+import { paintOf } from '../terminal.ts';
 
 export const getCommand: Command = {
   name: 'get',
@@ -32,7 +36,12 @@ export const getCommand: Command = {
   flags: [
     ...selectionFlags,
     ...outputFlags,
-    { name: 'watch', short: 'w', type: 'boolean', help: 'List, then watch for changes' },
+    {
+      name: 'watch',
+      short: 'w',
+      type: 'boolean',
+      help: 'List, then watch; -o diff: print the changes',
+    },
     { name: 'watch-only', type: 'boolean', help: 'Watch without listing first' },
     { name: 'output-watch-events', type: 'boolean', help: 'Show the type of each watch event' },
     { name: 'show-labels', type: 'boolean', help: 'Show all labels as the last column' },
@@ -58,12 +67,17 @@ export const getCommand: Command = {
     if (session.flags.boolean('watch') || session.flags.boolean('watch-only')) {
       return watchTargets(session, targets);
     }
+    if (showsDiffs(session))
+      throw new CliError('-o diff shows the changes of a watch: add --watch');
     const printer = printerOf(session, { rows: true });
     return printer === undefined
       ? printTables(session, targets)
       : printObjects(session, { targets, printer });
   },
 };
+
+/** `-o diff`: the changes that a watch brings, instead of the objects. */
+const showsDiffs = ({ flags }: Session): boolean => flags.text('output') === 'diff';
 
 const skips = (session: Session, error: unknown): boolean =>
   session.flags.boolean('ignore-not-found') && error instanceof ApiError && error.code === 404;
@@ -140,9 +154,20 @@ async function printTables(session: Session, targets: readonly Target[]): Promis
     const named = withKind ? labelled(table, target) : table;
     const rows = inOrder(session, named.rows, (row) => row.object);
     const lines = tableLines({ columns: named.columns, rows }, options);
-    session.io.out((index > 0 ? '\n' : '') + alignLines(lines));
+    const style = styleOf(session, { ...options, columns: named.columns, rows: [] });
+    session.io.out((index > 0 ? '\n' : '') + alignLines(lines, [], style));
   });
   return exitCode;
+}
+
+/** Colors of a table, by the titles that it has or would have. */
+function styleOf(
+  session: Session,
+  of: TableOptions & ObjectTable & { readonly withEvents?: boolean },
+): CellStyle {
+  const [heading = []] = tableLines({ columns: of.columns, rows: [] }, { ...of, headers: true });
+  const titles = of.withEvents === true ? ['EVENT', ...heading] : heading;
+  return tableStyle(paintOf(session.io), { heading: titles, headings: of.headers ? 1 : 0 });
 }
 
 /** Rows of a Table may come without kind; the kind before a name then comes from discovery. */
@@ -218,7 +243,7 @@ async function watchTargets(session: Session, targets: readonly Target[]): Promi
     ...(listing ?? { path: targetPath(target) }),
     accept: sink.accept,
   });
-  if (!session.flags.boolean('watch-only')) sink.list(listed.object);
+  if (!session.flags.boolean('watch-only') || showsDiffs(session)) sink.list(listed.object);
   const resourceVersion = textAt(listed.object, 'metadata', 'resourceVersion');
   const request = { path: collection, query: { ...query, watch: 'true', resourceVersion } };
   await followEvents(session, request, sink);
@@ -253,6 +278,14 @@ interface WatchSink {
 }
 
 function watchSink(session: Session, target: Target): WatchSink {
+  if (showsDiffs(session)) {
+    const diffs = diffPrinter(session);
+    return {
+      accept: 'application/json',
+      list: (body) => listedObjects(body).forEach(diffs.note),
+      event: diffs.show,
+    };
+  }
   const printer = printerOf(session, { rows: true });
   const withEvents = session.flags.boolean('output-watch-events');
   if (printer !== undefined) {
@@ -285,7 +318,8 @@ function watchSink(session: Session, target: Target): WatchSink {
       ? lines.map((line, at) => [headers && at === 0 ? 'EVENT' : type, ...line])
       : lines;
     if (table.rows.length > 0) {
-      session.io.out(alignLines(shown, widths));
+      const style = styleOf(session, { ...options, columns, rows: [], withEvents });
+      session.io.out(alignLines(shown, widths, style));
       headers = false;
     }
   };

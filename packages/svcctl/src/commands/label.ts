@@ -2,6 +2,7 @@ import { type JsonObject, labelValue, member, setMember } from '@wheelhouse/mach
 import { dryRunOf, dryRunSuffix, writeFlags, writeQuery } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
 import { CliError } from '../io.ts';
+import { hasManifests } from '../manifests.ts';
 import { objectAt } from '../objects.ts';
 import { outputFlags, reportObject } from '../output/output.ts';
 import {
@@ -110,9 +111,10 @@ async function run(session: Session, args: readonly string[], subject: Subject):
 
 /** Throws CliError for flags that contradict each other. */
 function checkFlags(
-  { flags }: Session,
+  session: Session,
   { resources, listing }: { readonly resources: readonly string[]; readonly listing: boolean },
 ): void {
+  const { flags } = session;
   const problem = [
     listing &&
       flags.text('output') !== undefined &&
@@ -124,7 +126,7 @@ function checkFlags(
       flags.has('field-selector') &&
       'cannot set --all and --field-selector at the same time',
     resources.length === 0 &&
-      !flags.has('filename') &&
+      !hasManifests(session) &&
       'one or more resources must be specified as <resource> <name> or <resource>/<name>',
   ].find((one) => one !== false);
   if (problem !== undefined) throw new CliError(problem);

@@ -4,6 +4,7 @@ import type { Command } from '../command.ts';
 import { CliError } from '../io.ts';
 import { nameOf, namespaceOf, objectLabel, textAt } from '../objects.ts';
 import { parsePath, selectPath, showValue } from '../output/jsonpath.ts';
+import { withProgress } from '../progress.ts';
 import {
   fetchTarget,
   selectionFlags,
@@ -35,7 +36,10 @@ export const waitCommand: Command = {
     if (targets.length === 0) throw new CliError('no matching resources found');
     for (const target of targets) {
       const left = Math.max(1, Math.ceil(deadline - performance.now()));
-      await waitFor(session, { target, condition, timeoutMs: left });
+      const text = `waiting for ${target.resource.resource}/${target.name ?? ''}`;
+      await withProgress(session, text, () =>
+        waitFor(session, { target, condition, timeoutMs: left }),
+      );
     }
     return 0;
   },

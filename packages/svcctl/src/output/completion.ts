@@ -105,6 +105,7 @@ function flagThatWaits(place: Place, word: string | undefined): FlagSpec | undef
 const fileFlags: ReadonlySet<string> = new Set([
   ...['filename', 'kubeconfig', 'certificate-authority', 'client-certificate', 'client-key'],
   ...['patch-file', 'from-file', 'from-env-file', 'www', 'unix-socket'],
+  ...['kustomize', 'cert', 'key', 'output-directory'],
 ]);
 
 const fixedValues: Readonly<Record<string, readonly string[]>> = {

@@ -63,11 +63,25 @@ export type Printer = (object: JsonObject) => string;
  */
 export function printerOf(
   session: Session,
-  { rows = false }: { readonly rows?: boolean } = {},
+  options: { readonly rows?: boolean } = {},
+): Printer | undefined {
+  return printerFor(session, { ...options, format: session.flags.text('output') ?? '' });
+}
+
+/** The printer that `-o` asks for, or that of a format where it does not. Throws CliError. */
+export function printerOr(session: Session, otherwise: 'json' | 'yaml'): Printer {
+  const format = session.flags.text('output') || otherwise;
+  const printer = printerFor(session, { format });
+  if (printer !== undefined) return printer;
+  throw new CliError(`unable to match a printer suitable for the output format "${format}"`);
+}
+
+function printerFor(
+  session: Session,
+  { rows = false, format: wanted }: { readonly rows?: boolean; readonly format: string },
 ): Printer | undefined {
   const template = session.flags.text('template') ?? '';
-  const given = session.flags.text('output') ?? '';
-  const format = given === '' && template !== '' ? 'go-template' : given;
+  const format = wanted === '' && template !== '' ? 'go-template' : wanted;
   if (format === '' || (format === 'wide' && rows)) return undefined;
   const keep = session.flags.boolean('show-managed-fields');
   const clean = (object: JsonObject) => (keep ? object : withoutManagedFields(object));

@@ -7,6 +7,7 @@ import {
   type JsonValue,
 } from '@wheelhouse/machinery';
 import { listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
+import type { Color, Paint } from '../terminal.ts';
 
 /** A table as the server answers it, or as made here of plain objects. */
 export interface ObjectTable {
@@ -99,17 +100,55 @@ export function labelsText(labels: JsonObject): string {
   return pairs.length === 0 ? '<none>' : pairs.join(',');
 }
 
+/** What a cell looks like on a terminal; must not change its width there. */
+export type CellStyle = (
+  cell: string,
+  at: { readonly row: number; readonly column: number },
+) => string;
+
+/**
+ * Colors of a table on a terminal: a bold heading, and the cells of statuses by how well things are.
+ * @param heading the titles of the columns
+ * @param headings how many of the first lines are headings
+ */
+export function tableStyle(
+  paint: Paint,
+  { heading, headings }: { readonly heading: readonly string[]; readonly headings: number },
+): CellStyle {
+  return (cell, { row, column }) => {
+    if (row < headings) return paint(cell, 'bold');
+    if (heading[column] !== 'STATUS') return cell;
+    const color = statusColor(cell);
+    return color === undefined ? cell : paint(cell, color);
+  };
+}
+
+function statusColor(status: string): Color | undefined {
+  if (/^(Running|Active|Bound|Ready|True|Available|Completed|Succeeded)$/.test(status)) {
+    return 'green';
+  }
+  if (/Err|BackOff|Fail|Lost|OOM|Evicted|NotReady|Unknown/.test(status)) return 'red';
+  return /Pending|Creating|Init|Terminating|Released/.test(status) ? 'yellow' : undefined;
+}
+
 /** Aligns columns three blanks apart; `widths` grows and keeps a watch's later rows in place. */
-export function alignLines(lines: readonly (readonly string[])[], widths: number[] = []): string {
+export function alignLines(
+  lines: readonly (readonly string[])[],
+  widths: number[] = [],
+  style: CellStyle = (cell) => cell,
+): string {
   for (const line of lines) {
     line.forEach((cell, column) => {
       widths[column] = Math.max(widths[column] ?? 6, cell.length + 3);
     });
   }
   return lines
-    .map((line) => {
+    .map((line, row) => {
       const last = line.length - 1;
-      const cells = line.map((cell, at) => (at === last ? cell : cell.padEnd(widths[at]!)));
+      const cells = line.map((cell, at) => {
+        const padding = at === last ? '' : ' '.repeat(widths[at]! - cell.length);
+        return `${style(cell, { row, column: at })}${padding}`;
+      });
       return `${cells.join('')}\n`;
     })
     .join('');

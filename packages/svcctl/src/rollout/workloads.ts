@@ -2,7 +2,7 @@ import type { ApiResource } from '@wheelhouse/client';
 import type { JsonObject } from '@wheelhouse/machinery';
 import type { FlagSpec } from '../flags.ts';
 import { CliError } from '../io.ts';
-import { manifestFlags } from '../manifests.ts';
+import { hasManifests, manifestFlags } from '../manifests.ts';
 import { nameOf, namespaceOf } from '../objects.ts';
 import { fetchTarget, selectTargets, type Target } from '../selection.ts';
 import type { Session } from '../session.ts';
@@ -30,7 +30,7 @@ export async function findWorkloads(
   session: Session,
   args: readonly string[],
 ): Promise<FoundWorkloads> {
-  if (args.length === 0 && session.flags.list('filename').length === 0) {
+  if (args.length === 0 && !hasManifests(session)) {
     throw new CliError('required resource not specified');
   }
   const found: Workload[] = [];

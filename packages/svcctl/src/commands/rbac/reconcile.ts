@@ -5,7 +5,7 @@ import { dryRunOf, dryRunSuffix, objectPath } from '../../apply/writes.ts';
 import type { Command } from '../../command.ts';
 import { describeError } from '../../errors.ts';
 import { CliError } from '../../io.ts';
-import { loadManifests, manifestFlags } from '../../manifests.ts';
+import { hasManifests, loadManifests, manifestFlags } from '../../manifests.ts';
 import { namespaceOf, textAt, valueAt } from '../../objects.ts';
 import { outputFlags, reportObject } from '../../output/output.ts';
 import { type Reconciliation, reconcile } from '../../rbac/reconcile.ts';
@@ -25,7 +25,7 @@ export const reconcileCommand: Command = {
     { name: 'remove-extra-subjects', type: 'boolean', help: 'Remove subjects not in the file' },
   ],
   async run(session, args) {
-    if (session.flags.list('filename').length === 0) {
+    if (!hasManifests(session)) {
       throw new CliError('must specify one of -f and -k');
     }
     if (args.length > 0) throw new CliError('no arguments are allowed');

@@ -2,6 +2,7 @@ import type { JsonObject } from '@wheelhouse/machinery';
 import type { Command } from '../../command.ts';
 import { describeErrors } from '../../errors.ts';
 import { CliError } from '../../io.ts';
+import { withProgress } from '../../progress.ts';
 import { historicKinds } from '../../rollout/revisions.ts';
 import { rolloutStatus } from '../../rollout/rollout-status.ts';
 import {
@@ -11,6 +12,7 @@ import {
   reportNothing,
   type Workload,
   workloadFlags,
+  workloadLabel,
 } from '../../rollout/workloads.ts';
 import { serverDialect } from '../../server-dialect.ts';
 import type { Session } from '../../session.ts';
@@ -40,7 +42,9 @@ export const statusCommand: Command = {
         continue;
       }
       try {
-        await awaitRollout(session, workload, revision);
+        await withProgress(session, `waiting for ${workloadLabel(workload)}`, () =>
+          awaitRollout(session, workload, revision),
+        );
       } catch (error) {
         if (session.io.signal.aborted) throw error;
         failures.push(error);

@@ -2,6 +2,7 @@ import { type JsonObject, strictEnvironmentName } from '@wheelhouse/machinery';
 import { dryRunOf } from '../../apply/writes.ts';
 import type { Command } from '../../command.ts';
 import { CliError } from '../../io.ts';
+import { hasManifests } from '../../manifests.ts';
 import { listAt, nameOf, objectAt, textAt } from '../../objects.ts';
 import { objectNamed } from '../../selection.ts';
 import type { Session } from '../../session.ts';
@@ -78,7 +79,7 @@ function checkFlags(session: Session, words: readonly string[]): void {
   const { flags } = session;
   checkSetFlags(session, dryRunOf(session));
   const problem = [
-    flags.list('filename').length === 0 &&
+    !hasManifests(session) &&
       words.length === 0 &&
       'one or more resources must be specified as <resource> <name> or <resource>/<name>',
     flags.boolean('list') &&

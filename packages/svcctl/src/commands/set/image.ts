@@ -3,6 +3,7 @@ import { dryRunOf } from '../../apply/writes.ts';
 import type { Command } from '../../command.ts';
 import { describeErrors } from '../../errors.ts';
 import { CliError } from '../../io.ts';
+import { hasManifests } from '../../manifests.ts';
 import type { Session } from '../../session.ts';
 import { changeContainers, splitPairs, withPodSpec } from '../../set/pod-spec.ts';
 import { checkSetFlags, setEach, setFlags } from '../../set/set-objects.ts';
@@ -53,7 +54,7 @@ function problemsOf(
 ): readonly CliError[] {
   const { words, images } = of;
   checkSetFlags(session, dryRunOf(session));
-  const named = words.length > 0 || session.flags.list('filename').length > 0;
+  const named = words.length > 0 || hasManifests(session);
   return [
     !named && 'one or more resources must be specified as <resource> <name> or <resource>/<name>',
     images.size === 0 && 'at least one image update is required',

@@ -1,0 +1,189 @@
+import type { JsonObject } from '@wheelhouse/machinery';
+import type { Command } from '../command.ts';
+import { describeError } from '../errors.ts';
+import { CliError, usageError } from '../io.ts';
+import { containersOf, podsToRead } from '../logs/pods-to-read.ts';
+import { listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
+import { targetPath } from '../selection.ts';
+import { serverDialect } from '../server-dialect.ts';
+import type { Session } from '../session.ts';
+
+const usage = '[-f] [-p] (POD | TYPE/NAME) [-c CONTAINER]';
+
+export const logsCommand: Command = {
+  name: 'logs',
+  completes: 'pods',
+  summary: 'Print the logs for a container in a pod',
+  usage,
+  flags: [
+    { name: 'container', short: 'c', type: 'text', help: 'The container' },
+    { name: 'all-containers', type: 'boolean', help: 'All containers of the pods' },
+    { name: 'all-pods', type: 'boolean', help: 'All pods of the object, each line with its own' },
+    { name: 'follow', short: 'f', type: 'boolean', help: 'Go on with what is logged' },
+    {
+      name: 'previous',
+      short: 'p',
+      type: 'boolean',
+      help: 'Of the container before the last start',
+    },
+    { name: 'timestamps', type: 'boolean', help: 'The time before each line' },
+    { name: 'prefix', type: 'boolean', help: 'The pod and container before each line' },
+    { name: 'selector', short: 'l', type: 'text', help: 'Label selector of pods' },
+    { name: 'since', type: 'duration', help: 'Only lines newer than this: 5m' },
+    { name: 'since-time', type: 'text', help: 'Only lines after this time (RFC 3339)' },
+    { name: 'tail', type: 'integer', help: 'The last lines; -1: all, which is 10 with a selector' },
+    { name: 'limit-bytes', type: 'integer', help: 'Most bytes to read' },
+    { name: 'ignore-errors', type: 'boolean', help: 'Go on with other logs when one fails' },
+    { name: 'max-log-requests', type: 'integer', help: 'Most logs to follow at once (5)' },
+    {
+      name: 'insecure-skip-tls-verify-backend',
+      type: 'boolean',
+      help: "Don't have the server check the kubelet's certificate",
+    },
+  ],
+  async run(session, args) {
+    checkFlags(session, args);
+    const query = queryOf(session);
+    const pods = await podsToRead(session, args[0]);
+    const logs: Log[] = [];
+    for (const pod of pods) {
+      for (const container of await containersToRead(session, pod, args[1])) {
+        logs.push({ pod, container });
+      }
+    }
+    if (!session.flags.boolean('follow') || logs.length < 2) {
+      for (const log of logs) await readLog(session, log, query);
+      return 0;
+    }
+    const most = session.flags.integer('max-log-requests') ?? 5;
+    if (logs.length > most) {
+      throw new CliError(
+        `you are attempting to follow ${logs.length} log streams, but maximum allowed concurrency ` +
+          `is ${most}, use --max-log-requests to increase the limit`,
+      );
+    }
+    await Promise.all(logs.map((log) => readLog(session, log, query)));
+    return 0;
+  },
+};
+
+interface Log {
+  readonly pod: JsonObject;
+  readonly container: string;
+}
+
+/** Throws CliError for flags that contradict each other. */
+function checkFlags({ flags }: Session, args: readonly string[]): void {
+  const selects = (flags.text('selector') ?? '') !== '';
+  const expected = `expected 'logs ${usage}'.\nPOD or TYPE/NAME is a required argument for the logs command`;
+  if (args.length > 2 || (args.length === 0 && !selects)) throw usageError('logs', expected);
+  if (args.length === 1 && selects) {
+    throw usageError('logs', 'only a selector (-l) or a POD name is allowed');
+  }
+  const container = flags.text('container') ?? args[1] ?? '';
+  const problem = [
+    flags.has('since') &&
+      flags.has('since-time') &&
+      'at most one of `sinceTime` or `sinceSeconds` may be specified',
+    flags.boolean('all-containers') &&
+      container !== '' &&
+      `--all-containers=true should not be specified with container name ${container}`,
+    flags.has('container') &&
+      args.length === 2 &&
+      'only one of -c or an inline [CONTAINER] arg is allowed',
+    (flags.integer('limit-bytes') ?? 0) < 0 && '--limit-bytes must be greater than 0',
+    (flags.durationMs('since') ?? 0) < 0 && '--since must be greater than 0',
+    (flags.integer('tail') ?? 0) < -1 && '--tail must be greater than or equal to -1',
+  ].find((one) => one !== false);
+  if (problem !== undefined) throw new CliError(problem);
+}
+
+function queryOf({ flags }: Session): Readonly<Record<string, string | undefined>> {
+  const flag = (name: string) => (flags.boolean(name) ? 'true' : undefined);
+  const since = flags.durationMs('since');
+  const limit = flags.integer('limit-bytes') ?? 0;
+  const selects = (flags.text('selector') ?? '') !== '';
+  const tail = flags.integer('tail') ?? (selects ? 10 : -1);
+  return {
+    follow: flag('follow'),
+    previous: flag('previous'),
+    timestamps: flag('timestamps'),
+    insecureSkipTLSVerifyBackend: flag('insecure-skip-tls-verify-backend'),
+    sinceSeconds: since === undefined ? undefined : String(Math.round(since / 1000)),
+    sinceTime: flags.text('since-time'),
+    limitBytes: limit === 0 ? undefined : String(limit),
+    tailLines: tail === -1 ? undefined : String(tail),
+  };
+}
+
+async function containersToRead(
+  session: Session,
+  pod: JsonObject,
+  argument: string | undefined,
+): Promise<readonly string[]> {
+  const { flags, io } = session;
+  const names = containersOf(pod);
+  if (flags.boolean('all-containers')) return names;
+  const { label, tool } = await serverDialect(session);
+  const annotations = objectAt(pod, 'metadata', 'annotations');
+  const preferred = textAt(annotations, label('default-container', tool));
+  let wanted = flags.text('container') || argument || '';
+  if (wanted === '' && preferred !== '') {
+    if (names.includes(preferred)) wanted = preferred;
+    else io.err(`Default container name "${preferred}" not found in pod ${nameOf(pod)}\n`);
+  }
+  if (wanted === '') {
+    wanted = textAt(listAt(pod, 'spec', 'containers')[0], 'name');
+    if (names.length > 1 && !flags.boolean('all-pods')) {
+      const others = containerLabels(pod).join(', ');
+      io.err(`Defaulted container "${wanted}" out of: ${others}\n`);
+    }
+  }
+  if (names.includes(wanted)) return [wanted];
+  throw new CliError(`container ${wanted} is not valid for pod ${nameOf(pod)}`);
+}
+
+/** The names of all containers, and what the special ones are. */
+function containerLabels(pod: JsonObject): string[] {
+  const spec = objectAt(pod, 'spec');
+  const labels = (list: string, note: string) =>
+    listAt(spec, list).map((one) => `${textAt(one, 'name')}${note}`);
+  return [
+    ...labels('containers', ''),
+    ...labels('ephemeralContainers', ' (ephem)'),
+    ...labels('initContainers', ' (init)'),
+  ];
+}
+
+async function readLog(
+  session: Session,
+  { pod, container }: Log,
+  query: Readonly<Record<string, string | undefined>>,
+): Promise<void> {
+  const { flags, io } = session;
+  const resource = await session.resourceOfKind('Pod');
+  const target = { resource, namespace: namespaceOf(pod), name: nameOf(pod) };
+  const isPrefixed = flags.boolean('prefix') || flags.boolean('all-pods');
+  const prefix = isPrefixed ? `[pod/${nameOf(pod)}/${container}] ` : '';
+  try {
+    const stream = await session.client.stream({
+      path: targetPath(target, 'log'),
+      query: { ...query, container },
+      accept: '*/*',
+      signal: io.signal,
+    });
+    let atStart = true;
+    stream.body.setEncoding('utf8');
+    for await (const chunk of stream.body) {
+      const text = String(chunk);
+      if (prefix === '') io.out(text);
+      else {
+        io.out(`${atStart ? prefix : ''}${text.replace(/\n(?=[\s\S])/g, `\n${prefix}`)}`);
+        atStart = text.endsWith('\n');
+      }
+    }
+  } catch (error) {
+    if (io.signal.aborted || !flags.boolean('ignore-errors')) throw error;
+    io.out(describeError(error).text);
+  }
+}

@@ -1,0 +1,239 @@
+import { type JsonObject, parseQuantity } from '@wheelhouse/machinery';
+import type { Command } from '../command.ts';
+import type { FlagSpec } from '../flags.ts';
+import { CliError, usageError } from '../io.ts';
+import { listAt, nameOf, namespaceOf, objectAt } from '../objects.ts';
+import { alignLines } from '../output/table.ts';
+import { listObjects, type Target, targetPath } from '../selection.ts';
+import { serverDialect } from '../server-dialect.ts';
+import type { Session } from '../session.ts';
+
+const topFlags: readonly FlagSpec[] = [
+  { name: 'selector', short: 'l', type: 'text', help: 'Label selector' },
+  { name: 'sort-by', type: 'text', help: 'cpu or memory' },
+  { name: 'no-headers', type: 'boolean', help: 'Leave the heading out' },
+];
+
+const nodeCommand: Command = {
+  name: 'node',
+  aliases: ['nodes', 'no'],
+  completes: 'nodes',
+  summary: 'Display resource (CPU/memory) usage of nodes',
+  usage: '[NAME | -l label]',
+  flags: [
+    ...topFlags,
+    {
+      name: 'show-capacity',
+      type: 'boolean',
+      help: 'Percent of the capacity, not the allocatable',
+    },
+  ],
+  async run(session, args) {
+    const name = onlyArgument(args, 'node');
+    if (name !== undefined && (session.flags.text('selector') ?? '') !== '') {
+      throw new CliError('only one of NAME or --selector can be provided');
+    }
+    const metrics = await metricsOf(session, { kind: 'NodeMetrics', name });
+    if (metrics.length === 0) throw new CliError('metrics not available yet');
+    const total = session.flags.boolean('show-capacity') ? 'capacity' : 'allocatable';
+    const resource = await session.resourceOfKind('Node');
+    const nodes = await read(session, { resource, namespace: '', name });
+    const available = new Map(
+      nodes.map((node) => [nameOf(node), objectAt(node, 'status', total)] as const),
+    );
+    const rows = sorted(session, metrics.map(usageOfNode)).map(({ label, usage }) => {
+      const amounts = available.get(label) ?? {};
+      available.delete(label);
+      return [label, ...usageCells(usage, amounts)];
+    });
+    const unknown = [...available.keys()].map((label) => [
+      label,
+      ...Array<string>(4).fill('<unknown>'),
+    ]);
+    const head = ['NAME', 'CPU(cores)', 'CPU(%)', 'MEMORY(bytes)', 'MEMORY(%)'];
+    print(session, head, [...rows, ...unknown]);
+    return 0;
+  },
+};
+
+const podCommand: Command = {
+  name: 'pod',
+  aliases: ['pods', 'po'],
+  completes: 'pods',
+  summary: 'Display resource (CPU/memory) usage of pods',
+  usage: '[NAME | -l label]',
+  flags: [
+    ...topFlags,
+    { name: 'field-selector', type: 'text', help: 'Field selector' },
+    { name: 'all-namespaces', short: 'A', type: 'boolean', help: 'Across all namespaces' },
+    { name: 'containers', type: 'boolean', help: 'The usage of each container' },
+    { name: 'sum', type: 'boolean', help: 'The sum of all as the last line' },
+  ],
+  async run(session, args) {
+    const { flags } = session;
+    const name = onlyArgument(args, 'pod');
+    const selects = ['selector', 'field-selector'].some((flag) => (flags.text(flag) ?? '') !== '');
+    if (name !== undefined && selects) {
+      throw new CliError('only one of NAME or selector can be provided');
+    }
+    const metrics = await metricsOf(session, { kind: 'PodMetrics', name });
+    if (metrics.length === 0) return reportNoPods(session);
+    const withNamespace = flags.boolean('all-namespaces');
+    const perContainer = flags.boolean('containers');
+    const pods = metrics.map((one) => ({
+      ...usageOfPod(one),
+      containers: listAt(one, 'containers').map(usageOfContainer),
+    }));
+    const lines = sorted(session, pods).flatMap((pod) => {
+      const place = withNamespace ? [pod.namespace] : [];
+      if (!perContainer) return [[...place, pod.label, ...usageCells(pod.usage)]];
+      return sorted(session, pod.containers).map((one) => [
+        ...place,
+        pod.label,
+        one.label,
+        ...usageCells(one.usage),
+      ]);
+    });
+    const columns = [
+      ...(withNamespace ? ['NAMESPACE'] : []),
+      ...(perContainer ? ['POD'] : []),
+      ...['NAME', 'CPU(cores)', 'MEMORY(bytes)'],
+    ];
+    print(session, columns, [
+      ...lines,
+      ...(flags.boolean('sum') ? sumLines(pods, columns.length) : []),
+    ]);
+    return 0;
+  },
+};
+
+export const topCommand: Command = {
+  name: 'top',
+  summary: 'Display resource (CPU/memory) usage',
+  subcommands: [nodeCommand, podCommand],
+};
+
+function onlyArgument(args: readonly string[], what: string): string | undefined {
+  const [name, ...more] = args;
+  if (more.length > 0) throw usageError(`top ${what}`, `${what} [NAME | -l label]`);
+  return name;
+}
+
+/** Objects of the metrics API. Throws CliError where the server has none. */
+async function metricsOf(
+  session: Session,
+  { kind, name }: { readonly kind: string; readonly name: string | undefined },
+): Promise<JsonObject[]> {
+  const sortBy = session.flags.text('sort-by') ?? '';
+  if (!['', 'cpu', 'memory'].includes(sortBy)) {
+    throw new CliError('--sort-by accepts only cpu or memory');
+  }
+  const { group } = await serverDialect(session);
+  const resource = (await session.mapper()).byKind(`${group('metrics')}/v1beta1`, kind);
+  if (resource === undefined) throw new CliError('Metrics API not available');
+  const everywhere = !resource.namespaced || session.flags.boolean('all-namespaces');
+  return read(session, { resource, namespace: everywhere ? '' : session.namespace, name });
+}
+
+async function read(session: Session, target: Target): Promise<JsonObject[]> {
+  if (target.name !== undefined) return [await session.client.get(targetPath(target))];
+  return listObjects(session.client, target, {
+    labelSelector: session.flags.text('selector'),
+    fieldSelector: session.flags.text('field-selector'),
+  });
+}
+
+async function reportNoPods(session: Session): Promise<number> {
+  const everywhere = session.flags.boolean('all-namespaces');
+  const resource = await session.resourceOfKind('Pod');
+  const namespace = everywhere ? '' : session.namespace;
+  const pods = await read(session, { resource, namespace, name: undefined });
+  if (pods.length > 0) throw new CliError('metrics not available yet');
+  const where = everywhere ? '' : ` in ${namespace} namespace.`;
+  session.io.err(`No resources found${where}\n`);
+  return 0;
+}
+
+/** What something uses: CPU in thousandths of a core, memory in bytes. */
+interface Usage {
+  readonly cpu: number;
+  readonly memory: number;
+}
+
+interface Measured {
+  readonly label: string;
+  readonly namespace: string;
+  readonly usage: Usage;
+}
+
+/** An amount in units of `nanoUnit` billionths, rounded up; 0 for what cannot be read. */
+function amountOf(amounts: JsonObject, name: string, nanoUnit: bigint): number {
+  const quantity = parseQuantity(String(amounts[name] ?? '0'));
+  if ('error' in quantity) return 0;
+  return Number((quantity.nano + nanoUnit - 1n) / nanoUnit);
+}
+
+const thousandth = 1_000_000n;
+const whole = 1_000_000_000n;
+
+const usageOf = (amounts: JsonObject): Usage => ({
+  cpu: amountOf(amounts, 'cpu', thousandth),
+  memory: amountOf(amounts, 'memory', whole),
+});
+
+const usageOfNode = (metrics: JsonObject): Measured => ({
+  label: nameOf(metrics),
+  namespace: '',
+  usage: usageOf(objectAt(metrics, 'usage')),
+});
+
+const usageOfContainer = (container: JsonObject): Measured => ({
+  label: String(container['name']),
+  namespace: '',
+  usage: usageOf(objectAt(container, 'usage')),
+});
+
+const usageOfPod = (metrics: JsonObject): Measured => ({
+  label: nameOf(metrics),
+  namespace: namespaceOf(metrics),
+  usage: sumOf(listAt(metrics, 'containers').map(usageOfContainer)),
+});
+
+const sumOf = (list: readonly Measured[]): Usage => ({
+  cpu: list.reduce((sum, { usage }) => sum + usage.cpu, 0),
+  memory: list.reduce((sum, { usage }) => sum + usage.memory, 0),
+});
+
+/** By name, or the greatest use first. */
+function sorted<Row extends Measured>({ flags }: Session, rows: readonly Row[]): Row[] {
+  const by = flags.text('sort-by') ?? '';
+  const nameOrder = (one: Row, other: Row) => {
+    const [left, right] = [one, other].map((row) => `${row.namespace}/${row.label}`);
+    return left === right ? 0 : (left ?? '') < (right ?? '') ? -1 : 1;
+  };
+  if (by !== 'cpu' && by !== 'memory') return rows.toSorted(nameOrder);
+  return rows.toSorted((one, other) => other.usage[by] - one.usage[by]);
+}
+
+function usageCells({ cpu, memory }: Usage, available?: JsonObject): string[] {
+  const cells = [`${cpu}m`, `${Math.trunc(memory / (1024 * 1024))}Mi`];
+  if (available === undefined) return cells;
+  const total = usageOf(available);
+  const percent = (part: number, all: number) =>
+    all === 0 ? '<unknown>' : `${Math.trunc((part / all) * 100)}%`;
+  return [cells[0] ?? '', percent(cpu, total.cpu), cells[1] ?? '', percent(memory, total.memory)];
+}
+
+function sumLines(pods: readonly Measured[], columns: number): string[][] {
+  const blanks = Array<string>(columns - 2).fill('');
+  return [
+    [...blanks, '________', '________'],
+    [...blanks, ...usageCells(sumOf(pods))],
+  ];
+}
+
+function print(session: Session, head: readonly string[], rows: readonly string[][]): void {
+  const lines = session.flags.boolean('no-headers') ? rows : [head, ...rows];
+  // Each cell is followed by a tab, the last as well, and is padded so.
+  session.io.out(alignLines(lines.map((line) => [...line, ''])));
+}

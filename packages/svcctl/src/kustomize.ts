@@ -1,0 +1,29 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { CliError } from './io.ts';
+import type { Session } from './session.ts';
+
+const run = promisify(execFile);
+
+/** Most that a kustomization may build, in bytes. */
+const outputBytesMax = 256 * 1024 * 1024;
+
+/**
+ * The objects that `kustomize build` makes of a folder, as YAML. Throws CliError when the program is
+ * not on PATH, and with what it says when it fails.
+ */
+export async function buildKustomization(session: Session, folder: string): Promise<string> {
+  const { env, cwd, signal } = session.io;
+  const options = { cwd, env: { ...env }, signal, maxBuffer: outputBytesMax };
+  try {
+    return (await run('kustomize', ['build', folder], options)).stdout;
+  } catch (error) {
+    if (signal.aborted || !(error instanceof Error)) throw error;
+    const code = 'code' in error ? error.code : undefined;
+    if (code === 'ENOENT') {
+      throw new CliError('-k needs the program kustomize, which is not on PATH');
+    }
+    const stderr = 'stderr' in error && typeof error.stderr === 'string' ? error.stderr.trim() : '';
+    throw new CliError(stderr.replace(/^Error: /, '') || error.message);
+  }
+}

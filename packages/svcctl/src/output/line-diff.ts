@@ -1,0 +1,99 @@
+/** Lines of which the difference is worked out; a longer change is shown as a replacement. */
+const linesMax = 2_000;
+const contextLines = 3;
+
+type Mark = ' ' | '-' | '+';
+type Line = readonly [mark: Mark, text: string];
+
+/** The difference of two texts as hunks of a unified diff; no lines when they are the same. */
+export function lineDiff(before: string, after: string): string[] {
+  const lines = editScript(linesOf(before), linesOf(after));
+  const changed = lines.flatMap(([mark], at) => (mark === ' ' ? [] : [at]));
+  const hunks: { from: number; to: number }[] = [];
+  for (const at of changed) {
+    const from = Math.max(0, at - contextLines);
+    const to = Math.min(lines.length, at + contextLines + 1);
+    const last = hunks.at(-1);
+    if (last !== undefined && from <= last.to) last.to = to;
+    else hunks.push({ from, to });
+  }
+  return hunks.flatMap(({ from, to }) => hunkText(lines, from, to));
+}
+
+const linesOf = (text: string): string[] =>
+  text === '' ? [] : text.replace(/\n$/, '').split('\n');
+
+function hunkText(lines: readonly Line[], from: number, to: number): string[] {
+  const count = (part: readonly Line[], mark: Mark) =>
+    part.filter(([one]) => one === ' ' || one === mark).length;
+  const [ahead, own] = [lines.slice(0, from), lines.slice(from, to)];
+  const range = (mark: Mark) => {
+    const length = count(own, mark);
+    return `${count(ahead, mark) + (length === 0 ? 0 : 1)},${length}`;
+  };
+  return [`@@ -${range('-')} +${range('+')} @@`, ...own.map(([mark, text]) => `${mark}${text}`)];
+}
+
+/** All lines of both texts in order, each with what becomes of it. */
+function editScript(before: readonly string[], after: readonly string[]): Line[] {
+  let start = 0;
+  while (start < before.length && start < after.length && before[start] === after[start])
+    start += 1;
+  let ends = 0;
+  while (
+    ends < before.length - start &&
+    ends < after.length - start &&
+    before.at(-1 - ends) === after.at(-1 - ends)
+  ) {
+    ends += 1;
+  }
+  const same = (text: string): Line => [' ', text];
+  const middle = changedLines(
+    before.slice(start, before.length - ends),
+    after.slice(start, after.length - ends),
+  );
+  return [
+    ...before.slice(0, start).map(same),
+    ...middle,
+    ...before.slice(before.length - ends).map(same),
+  ];
+}
+
+/** By the longest common subsequence, found with a table of lengths. */
+function changedLines(before: readonly string[], after: readonly string[]): Line[] {
+  const removed = before.map((text): Line => ['-', text]);
+  const added = after.map((text): Line => ['+', text]);
+  if (before.length === 0 || after.length === 0 || before.length * after.length > linesMax ** 2) {
+    return [...removed, ...added];
+  }
+  const width = after.length + 1;
+  const lengths = new Uint16Array((before.length + 1) * width);
+  const lengthAt = (row: number, column: number) => lengths[row * width + column] ?? 0;
+  for (let row = before.length - 1; row >= 0; row -= 1) {
+    for (let column = after.length - 1; column >= 0; column -= 1) {
+      lengths[row * width + column] =
+        before[row] === after[column]
+          ? lengthAt(row + 1, column + 1) + 1
+          : Math.max(lengthAt(row + 1, column), lengthAt(row, column + 1));
+    }
+  }
+  const result: Line[] = [];
+  let [row, column] = [0, 0];
+  while (row < before.length || column < after.length) {
+    if (row < before.length && before[row] === after[column]) {
+      result.push([' ', before[row] ?? '']);
+      row += 1;
+      column += 1;
+    } else if (
+      column >= after.length ||
+      (row < before.length && lengthAt(row + 1, column) >= lengthAt(row, column + 1))
+    ) {
+      result.push(['-', before[row] ?? '']);
+      row += 1;
+    } else {
+      result.push(['+', after[column] ?? '']);
+      column += 1;
+    }
+  }
+  return result;
+}

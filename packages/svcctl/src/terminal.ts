@@ -1,0 +1,66 @@
+import type { CliIo } from './io.ts';
+
+const codes = { bold: 1, red: 31, green: 32, yellow: 33, cyan: 36 } as const;
+
+export type Color = keyof typeof codes;
+
+/** Colors a text, or leaves it as it is. */
+export type Paint = (text: string, color: Color) => string;
+
+const colored: Paint = (text, color) => `\u001b[${codes[color]}m${text}\u001b[0m`;
+
+/** Whether a stream that is a terminal gets colors: NO_COLOR and a dumb terminal forbid them. */
+function allowsColors({ env }: CliIo): boolean {
+  return (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb';
+}
+
+/** Colors what goes to standard output, if that is a terminal which may have colors. */
+export const paintOf = (io: CliIo): Paint =>
+  io.outIsTerminal === true && allowsColors(io) ? colored : (text) => text;
+
+/** What a message on standard error is, by how it begins. */
+function messageColor(line: string): Color | undefined {
+  if (line.startsWith('Warning: ')) return 'yellow';
+  return /^(error: |Error from server|Unable to connect)/.test(line) ? 'red' : undefined;
+}
+
+const clearLine = '\r\u001b[K';
+
+/**
+ * The same streams on a terminal: warnings and errors have a color, and `status` shows a line that
+ * the next output replaces. Streams that are no terminal get neither.
+ */
+export function terminalIo(io: CliIo): CliIo {
+  if (io.errIsTerminal !== true) return io;
+  const hasColors = allowsColors(io);
+  let shown = false;
+  const clear = () => {
+    if (shown) io.err(clearLine);
+    shown = false;
+  };
+  const painted = (text: string) =>
+    text
+      .split('\n')
+      .map((line) => {
+        const color = messageColor(line);
+        return color === undefined ? line : colored(line, color);
+      })
+      .join('\n');
+  return {
+    ...io,
+    out(text) {
+      clear();
+      io.out(text);
+    },
+    err(text) {
+      clear();
+      io.err(hasColors ? painted(text) : text);
+    },
+    status(text) {
+      clear();
+      if (text === '') return;
+      io.err(text);
+      shown = true;
+    },
+  };
+}

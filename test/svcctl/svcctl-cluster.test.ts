@@ -1,0 +1,196 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { dialectNames, dialectOf } from '@wheelhouse/machinery';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
+import { type SvcctlHome, svcctlFor } from './svcctl-run.ts';
+
+describe.each(dialectNames)('CLIENT-1: top, logs, cluster-info, dialect %s', (dialectName) => {
+  const dialect = dialectOf(dialectName);
+  const metrics = dialect.group('metrics');
+  let server: TestServer;
+  let home: SvcctlHome;
+  let namespace: string;
+  const ctl = (line: string) => home.run(['-n', namespace, ...line.split(' ')]);
+  const pods = () => `/api/v1/namespaces/${namespace}/pods`;
+
+  async function startPod(name: string, spec: object = {}): Promise<void> {
+    const answer = await server.post(pods(), {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name, labels: { app: 'web' } },
+      spec: { containers: [{ name: 'main', image: 'i' }], ...spec },
+    });
+    expect(answer.status, answer.text).toBe(201);
+  }
+
+  /** Serves a kind of the metrics API, as definitions of it would. */
+  async function serveMetrics(kind: string, resource: string, scope: string): Promise<void> {
+    const group = dialect.group('apiextensions');
+    const answer = await server.post(`/apis/${group}/v1/customresourcedefinitions`, {
+      apiVersion: `${group}/v1`,
+      kind: 'CustomResourceDefinition',
+      metadata: {
+        name: `${resource}.${metrics}`,
+        annotations: { [`api-approved.${dialect.labelDomain}`]: 'unapproved, for a test' },
+      },
+      spec: {
+        group: metrics,
+        scope,
+        names: { kind, listKind: `${kind}List`, plural: resource, singular: `${resource}metric` },
+        versions: [
+          {
+            name: 'v1beta1',
+            served: true,
+            storage: true,
+            schema: {
+              openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
+            },
+          },
+        ],
+      },
+    });
+    expect(answer.status, answer.text).toBe(201);
+    const path = `/apis/${metrics}/v1beta1/${resource}`;
+    await expect.poll(async () => (await server.get(path)).status, { timeout: 10_000 }).toBe(200);
+  }
+
+  beforeAll(async () => {
+    server = await startTestServer({ dialect: dialectName });
+    home = svcctlFor(server);
+  });
+  beforeEach(async () => {
+    namespace = await freshNamespace(server);
+  });
+  afterAll(async () => {
+    home.remove();
+    await server.stop();
+  });
+
+  test('CLIENT-1: top tells that there are no metrics, and shows them when there are', async () => {
+    expect(await ctl('top pod')).toEqual({
+      code: 1,
+      out: '',
+      err: 'error: Metrics API not available\n',
+    });
+    await serveMetrics('PodMetrics', 'pods', 'Namespaced');
+    await serveMetrics('NodeMetrics', 'nodes', 'Cluster');
+    expect((await ctl('top pod')).err).toBe(`No resources found in ${namespace} namespace.\n`);
+    const usage = (cpu: string, memory: string) => ({ usage: { cpu, memory } });
+    const apiVersion = `${metrics}/v1beta1`;
+    for (const [name, containers] of [
+      ['small', [{ name: 'main', ...usage('5m', '10Mi') }]],
+      [
+        'large',
+        [
+          { name: 'main', ...usage('250m', '100Mi') },
+          { name: 'side', ...usage('1500000n', '1Ki') },
+        ],
+      ],
+    ] as const) {
+      await server.post(`/apis/${apiVersion}/namespaces/${namespace}/pods`, {
+        apiVersion,
+        kind: 'PodMetrics',
+        metadata: { name },
+        containers,
+      });
+    }
+    const table = (text: string) =>
+      text
+        .trimEnd()
+        .split('\n')
+        .map((line) => line.trim().split(/ +/));
+    expect(table((await ctl('top pod')).out)).toEqual([
+      ['NAME', 'CPU(cores)', 'MEMORY(bytes)'],
+      ['large', '252m', '100Mi'],
+      ['small', '5m', '10Mi'],
+    ]);
+    expect(table((await ctl('top pod --containers --no-headers --sort-by=cpu')).out)).toEqual([
+      ['large', 'main', '250m', '100Mi'],
+      ['large', 'side', '2m', '0Mi'],
+      ['small', 'main', '5m', '10Mi'],
+    ]);
+    expect(table((await ctl('top pods --sum --no-headers')).out).slice(2)).toEqual([
+      ['________', '________'],
+      ['257m', '110Mi'],
+    ]);
+    await server.post('/api/v1/nodes', {
+      apiVersion: 'v1',
+      kind: 'Node',
+      metadata: { name: 'n1' },
+      status: { allocatable: { cpu: '2', memory: '1Gi' } },
+    });
+    await server.post(`/apis/${apiVersion}/nodes`, {
+      apiVersion,
+      kind: 'NodeMetrics',
+      metadata: { name: 'n1' },
+      ...usage('500m', '256Mi'),
+    });
+    expect(table((await ctl('top node n1')).out)).toEqual([
+      ['NAME', 'CPU(cores)', 'CPU(%)', 'MEMORY(bytes)', 'MEMORY(%)'],
+      ['n1', '500m', '25%', '256Mi', '25%'],
+    ]);
+  });
+
+  test('CLIENT-1: logs of an object are those of its Pods', async () => {
+    const labels = { app: 'web' };
+    await server.post(`/apis/apps/v1/namespaces/${namespace}/replicasets`, {
+      apiVersion: 'apps/v1',
+      kind: 'ReplicaSet',
+      metadata: { name: 'web' },
+      spec: {
+        selector: { matchLabels: labels },
+        template: { metadata: { labels }, spec: { containers: [{ name: 'c', image: 'i' }] } },
+      },
+    });
+    expect((await ctl('logs rs/web')).err).toBe('error: replicaset/web has no pods\n');
+    await startPod('a');
+    await startPod('b');
+    expect(await ctl('logs rs/web')).toEqual({
+      code: 0,
+      out: '',
+      err: 'Found 2 pods, using pod/a\n',
+    });
+    expect((await ctl('logs -l app=web --follow --max-log-requests=1')).err).toContain(
+      'you are attempting to follow 2 log streams, but maximum allowed concurrency is 1',
+    );
+    expect((await ctl('logs cm/x')).err).toContain('Error from server (NotFound)');
+  });
+
+  test('CLIENT-1: what only a kubelet could do is told as the server tells it', async () => {
+    await startPod('far', { nodeName: 'nowhere' });
+    await startPod('near');
+    for (const line of ['exec near -- true', 'attach near', 'cp near:/a b']) {
+      const { code, err } = await ctl(line);
+      expect({ line, code, err }).toEqual({
+        line,
+        code: 1,
+        err: 'Error from server (BadRequest): pod near does not have a host assigned\n',
+      });
+    }
+    for (const line of ['logs far', 'exec far -- true']) {
+      const { code, err } = await ctl(line);
+      expect({ line, code }).toEqual({ line, code: 1 });
+      expect(err).toMatch(/^Error from server \(\w+\): .*nowhere/);
+    }
+    expect((await ctl('port-forward near 80')).err).toContain('because pod is not running');
+    expect((await ctl('cp a b')).err).toContain('must be a local file specification');
+    expect((await ctl('cp a')).err).toContain('source and destination are required');
+  });
+
+  test('CLIENT-1: cluster-info says where the server is, and dumps what there is', async () => {
+    const { out } = await home.run('cluster-info');
+    expect(out).toContain(`is running at ${server.server.url}`);
+    expect((await home.run('cluster-info nonsense')).err).toContain('unknown command "nonsense"');
+    await startPod('near');
+    const folder = join(home.folder, `dump-${namespace}`);
+    const dumped = await ctl(`cluster-info dump --output-directory=${folder}`);
+    expect(dumped).toMatchObject({ code: 0, out: `Cluster info dumped to ${folder}\n` });
+    expect(existsSync(join(folder, 'nodes.json'))).toBe(true);
+    expect(readdirSync(join(folder, namespace)).sort()).toContain('pods.json');
+    expect(existsSync(join(folder, namespace, 'near', 'logs.txt'))).toBe(true);
+    expect((await ctl('cluster-info dump --namespaces=none -o yaml')).out).toContain(
+      'kind: PodList',
+    );
+  });
+});

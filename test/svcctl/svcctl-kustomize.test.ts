@@ -1,0 +1,82 @@
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
+import { type SvcctlHome, svcctlFor } from './svcctl-run.ts';
+
+describe('CLIENT-1: -k', () => {
+  let server: TestServer;
+  let home: SvcctlHome;
+  let namespace: string;
+  const map = (name: string) =>
+    `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ${name}}\ndata: {a: "1"}\n`;
+
+  /** Puts a program on PATH that plays kustomize: it prints the folder's file, or fails. */
+  function installKustomize(): void {
+    const bin = join(home.folder, 'bin');
+    mkdirSync(bin, { recursive: true });
+    const program = join(bin, 'kustomize');
+    const script =
+      '#!/bin/sh\n[ "$1" = build ] || exit 2\n' +
+      'cat "$2/built.yaml" 2>/dev/null || { echo "Error: no kustomization in $2" >&2; exit 1; }\n';
+    writeFileSync(program, script);
+    chmodSync(program, 0o755);
+    home.env = { PATH: `${bin}:${process.env['PATH'] ?? ''}` };
+  }
+
+  beforeAll(async () => {
+    server = await startTestServer();
+    home = svcctlFor(server);
+    mkdirSync(join(home.folder, 'app'));
+    home.write('app/built.yaml', `${map('one')}---\n${map('two')}`);
+  });
+  beforeEach(async () => {
+    namespace = await freshNamespace(server);
+  });
+  afterEach(() => {
+    home.env = {};
+  });
+  afterAll(async () => {
+    home.remove();
+    await server.stop();
+  });
+
+  test('CLIENT-1: apply, get, diff, and delete take what kustomize builds', async () => {
+    installKustomize();
+    expect((await home.runIn(namespace, 'apply -k app')).out).toBe(
+      'configmap/one serverside-applied\nconfigmap/two serverside-applied\n',
+    );
+    expect((await home.runIn(namespace, 'get -k app -o name')).out).toBe(
+      'configmap/one\nconfigmap/two\n',
+    );
+    expect((await home.runIn(namespace, 'diff -k app')).code).toBe(0);
+    expect((await home.runIn(namespace, 'delete --kustomize=app')).out).toBe(
+      'configmap "one" deleted\nconfigmap "two" deleted\n',
+    );
+  });
+
+  test('CLIENT-1: what kustomize says when it fails is told', async () => {
+    installKustomize();
+    expect(await home.runIn(namespace, 'apply -k nowhere')).toEqual({
+      code: 1,
+      out: '',
+      err: 'error: no kustomization in nowhere\n',
+    });
+    expect((await home.runIn(namespace, 'apply -k app -f x.yaml')).err).toBe(
+      'error: only one of -f or -k can be specified\n',
+    );
+    expect((await home.run('apply -k')).err).toBe("error: flag needs an argument: 'k' in -k\n");
+  });
+
+  test('CLIENT-1: without kustomize, -k says what it needs', async () => {
+    home.env = { PATH: join(home.folder, 'nothing-here') };
+    for (const line of ['apply -k app', 'get -k app', 'set image -k app c=i']) {
+      const { code, err } = await home.runIn(namespace, line);
+      expect({ line, code, err }).toEqual({
+        line,
+        code: 1,
+        err: 'error: -k needs the program kustomize, which is not on PATH\n',
+      });
+    }
+  });
+});
