@@ -1,6 +1,6 @@
 import type { CatalogueSnapshot } from '@wheelhouse/kinds';
 import type { ApiObject, Clock, Dialect, Logger } from '@wheelhouse/machinery';
-import { aggregatedFormOf } from '../answer/negotiate.ts';
+import { aggregatedFormOf } from '../answer/rendering.ts';
 import { prioritiesOf } from '../controllers/aggregation/api-service-priorities.ts';
 import type { AggregationPort, AuthorizedCall } from '../endpoints/call.ts';
 import {

@@ -2,62 +2,22 @@ import { createGzip, type Gzip } from 'node:zlib';
 import {
   type BodyPiece,
   type Clock,
-  firstPieces,
   listen,
   pieceBytes,
-  type ResponseBody,
   type ResponseHeaders,
   type ResponseStream,
   Slices,
-  takesCoding,
-  totalBytes,
 } from '@wheelhouse/machinery';
 import type { ApiCall } from '../endpoints/call.ts';
-
-/** Answers are compressed above this many bytes only (CODEC-7). */
-const thresholdBytes = 128 * 1024;
 
 /** Fastest level: the point is less traffic, not the smallest archive. */
 const level = 1;
 
 /**
- * Sends a body, compressed when it is the answer of a get or list, is long enough, the client takes
- * gzip and the feature is on (CODEC-7). Pieces are taken as the reader keeps up, so that neither
- * the whole answer nor its compressed form stands in memory.
+ * Sends a body compressed. Pieces are taken as the reader keeps up, so that neither the whole answer
+ * nor its compressed form stands in memory.
  */
-export function sendBody(
-  call: ApiCall,
-  answer: { status: number; headers: ResponseHeaders; body: ResponseBody },
-): void {
-  const { status, headers, body } = answer;
-  const isShort = isBuffer(body) && body.length <= thresholdBytes;
-  if (isShort || !mayCompress(call)) {
-    call.exchange.send(answer);
-    return;
-  }
-  const pieces = isBuffer(body) ? [body] : firstPieces(body, thresholdBytes);
-  if (Array.isArray(pieces) && totalBytes(pieces) <= thresholdBytes) {
-    call.exchange.send({ status, headers, body: pieces });
-  } else sendGzip(call, { status, headers, pieces });
-}
-
-function mayCompress(call: ApiCall): boolean {
-  const { context, exchange, info } = call;
-  if (!context.compressResponses || exchange.method !== 'GET') return false;
-  if (info.verb !== 'get' && info.verb !== 'list') return false;
-  return takesGzip(exchange.header('accept-encoding') ?? '');
-}
-
-function isBuffer(body: ResponseBody): body is Buffer {
-  return body instanceof Buffer;
-}
-
-/** Whether an `Accept-Encoding` names gzip with a weight other than 0. */
-export function takesGzip(accepted: string): boolean {
-  return takesCoding(accepted, 'gzip');
-}
-
-function sendGzip(
+export function sendGzip(
   call: ApiCall,
   answer: { status: number; headers: ResponseHeaders; pieces: Iterable<BodyPiece> },
 ): void {

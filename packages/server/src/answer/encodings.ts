@@ -3,15 +3,20 @@ import {
   encodeCbor,
   encodeEnvelope,
   encodeJson,
+  indentedPieces,
   loadYaml,
+  parseWrittenJson,
 } from '@wheelhouse/codec';
 import { type ResourceDef, schemaOfKind } from '@wheelhouse/kinds';
 import {
   type Dialect,
+  firstPieces,
   type JsonObject,
   type JsonValue,
   type MaybePromise,
+  type ResponseBody,
   StatusError,
+  wholeBytes,
 } from '@wheelhouse/machinery';
 
 export type Form = 'json' | 'yaml' | 'protobuf' | 'cbor';
@@ -131,4 +136,61 @@ function hasNumbers(dialect: Dialect, def: ResourceDef): boolean {
 export function mediaTypes(encodings: readonly EncodingDescriptor[], isWatch = false): string[] {
   if (!isWatch) return encodings.map((one) => one.mediaType);
   return encodings.filter((one) => one.streams).map((one) => `${one.mediaType};stream=watch`);
+}
+
+/** How a value is written: the part of a `Rendering` that encoding needs. */
+interface WrittenForm {
+  readonly encoding: ServedEncoding;
+  readonly pretty: boolean;
+}
+
+/** Longer bodies are sent as they are made, bytes. */
+const wholeBytesMax = 128 * 1024;
+
+/** Encodes a decoded value. Long texts are made as they are taken (TRUST-2). */
+export function encodeValue(form: WrittenForm, value: JsonValue): MaybePromise<ResponseBody> {
+  const { encoding, pretty } = form;
+  if (encoding.form === 'json') return jsonBody(encodeJson(value), pretty);
+  return encoding.form === 'yaml' ? yaml(() => value) : encoding.encode(value);
+}
+
+/** Encodes what is already compact JSON bytes: as it is when the answer is. */
+export function encodeBytes(form: WrittenForm, json: Buffer): MaybePromise<ResponseBody> {
+  const { encoding, pretty } = form;
+  if (encoding.form === 'json') return jsonBody(json, pretty);
+  const value = () => parseWrittenJson(json);
+  return encoding.form === 'yaml' ? yaml(value) : encoding.encode(value());
+}
+
+const newline = 0x0a;
+
+/** A newline ends the text, as Go's encoder has it. */
+function jsonBody(json: Buffer, pretty: boolean): ResponseBody {
+  if (pretty) return indented(json);
+  const body = Buffer.allocUnsafe(json.length + 1);
+  json.copy(body);
+  body[json.length] = newline;
+  return body;
+}
+
+/** Two spaces an indent and a newline at the end, as upstream's pretty printer. */
+function indented(json: Buffer): ResponseBody {
+  return bodyOf(indentedPieces([json]));
+}
+
+async function yaml(value: () => JsonValue): Promise<ResponseBody> {
+  // What writes YAML is loaded by the first who asks for it.
+  const { yamlPieces } = await loadYaml();
+  return bodyOf(encodedTexts(yamlPieces(value())));
+}
+
+/** Texts as bytes. */
+export function* encodedTexts(texts: Iterable<string>): Generator<Buffer> {
+  for (const text of texts) yield Buffer.from(text);
+}
+
+/** Short bodies whole, so that they go out in one write with their length ahead. */
+function bodyOf(pieces: Iterable<Buffer>): ResponseBody {
+  const first = firstPieces(pieces, wholeBytesMax);
+  return Array.isArray(first) ? wholeBytes(first) : first;
 }

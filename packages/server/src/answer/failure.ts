@@ -16,7 +16,7 @@ import type { EndpointContext } from '../endpoints/call.ts';
 import type { AuditTrail } from '../gates/audit/trail.ts';
 import { Overloaded } from '../gates/flowcontrol/contract.ts';
 import { translateStoreError } from '../registry/registry.ts';
-import { negotiateFailure } from './negotiate.ts';
+import { failureRendering } from './rendering.ts';
 import { sendFailure } from './respond.ts';
 
 /**
@@ -62,8 +62,8 @@ interface Told {
 export async function sendStatus(told: Told): Promise<void> {
   const { context, exchange, baseHeaders, error, audit, warnings, respond } = told;
   try {
-    const output = negotiateFailure(exchange, context.encodings);
-    const answered = { exchange: { send: respond }, baseHeaders, output, audit, warnings };
+    const rendering = failureRendering(exchange, context.encodings);
+    const answered = { exchange: { send: respond }, baseHeaders, rendering, audit, warnings };
     await sendFailure(answered, error);
   } catch (cause) {
     const auditId = baseHeaders['audit-id'];

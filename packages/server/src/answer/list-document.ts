@@ -1,9 +1,10 @@
-import { encodeJson, jsonText } from '@wheelhouse/codec';
+import { encodeJson, jsonText, parseWrittenText } from '@wheelhouse/codec';
 import { servesStoredForm } from '@wheelhouse/kinds';
 import { apiVersionOf, type BodyPiece, type JsonObject } from '@wheelhouse/machinery';
 import type { ApiCall } from '../endpoints/call.ts';
 import { jsonIn } from '../registry/object-codec.ts';
 import type { Entry, ListResult } from '../watchcache/contract.ts';
+import { RequestSlices } from './request-slices.ts';
 
 /** A collection as it is answered, before it has an encoding: its items are made as they are taken. */
 export interface ListDocument {
@@ -87,4 +88,42 @@ function* madePieces(
     piece = '';
   }
   yield Buffer.from(`${piece}]}\n`);
+}
+
+/** The longest list that a record holds, in UTF-16 units: as much as one object may have. */
+const recordedUnitsMax = 3 * 1024 * 1024;
+
+/**
+ * Puts a list into the audit record where the policy wants answers recorded (OPS-2), in slices. One
+ * that is too long is left out, and an annotation says so, as where events are truncated.
+ */
+export async function recordList(call: ApiCall, document: ListDocument): Promise<void> {
+  const { audit } = call;
+  if (audit === undefined || !audit.recordsAnswers) return;
+  const slices = new RequestSlices(call);
+  const texts: string[] = [];
+  let units = 0;
+  for (const entry of document.entries()) {
+    if (slices.over) await slices.pause();
+    const text = document.itemText(entry);
+    units += text.length;
+    if (units > recordedUnitsMax) {
+      audit.annotate(`${call.context.dialect.group('audit')}/truncated`, 'true');
+      return;
+    }
+    texts.push(audit.omitsManagedFields ? withoutManagers(text, document.member) : text);
+  }
+  const head = jsonText(document.head).slice(0, -1);
+  audit.responseText(`${head},"${document.member}":[${texts.join(',')}]}`);
+}
+
+/** An item without who owns which field; a row carries it in its object. */
+function withoutManagers(text: string, member: ListDocument['member']): string {
+  const item = parseWrittenText(text) as JsonObject;
+  const object = (member === 'rows' ? item.object : item) as JsonObject | null | undefined;
+  const metadata = object?.metadata as JsonObject | undefined;
+  if (metadata?.managedFields === undefined) return text;
+  const { managedFields: _, ...rest } = metadata;
+  (object as JsonObject).metadata = rest;
+  return jsonText(item);
 }

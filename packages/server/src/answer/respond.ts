@@ -2,11 +2,15 @@ import {
   AccessDenied,
   type BoundedTexts,
   type Exchange,
+  firstPieces,
   type JsonObject,
   omittedText,
+  type ResponseBody,
+  type ResponseHeaders,
   type Status,
   type StatusDetails,
   type StatusError,
+  totalBytes,
 } from '@wheelhouse/machinery';
 import type { ApiCall } from '../endpoints/call.ts';
 import type { AuditTrail } from '../gates/audit/trail.ts';
@@ -14,10 +18,11 @@ import { flowSchemaHeader, priorityLevelHeader } from '../gates/flowcontrol/cont
 import { type AnswerAge, entryIn, viewOf } from '../registry/conversion/views.ts';
 import { jsonIn } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/contract.ts';
-import { sendBody } from './compression.ts';
-import { encodeBytes, encodeValue, type Output } from './output.ts';
-import { protobufObject } from './protobuf-bytes.ts';
-import { transformFor } from './transform.ts';
+import { sendGzip } from './compression.ts';
+import { encodeBytes, encodeValue } from './encodings.ts';
+import { protobufObject } from './protobuf.ts';
+import type { Rendering } from './rendering.ts';
+import { transformFor } from './shapes.ts';
 
 /** Headers of an API answer: upstream's cache rule, the request's id, its warnings. */
 export function answerHeaders(
@@ -86,28 +91,53 @@ export async function sendEntry(
   const shown = entryIn(asked.target.def, asked.target.version, answer.entry, answer.age);
   const entry = shown instanceof Promise ? await shown : shown;
   const call = shownCall(asked);
-  const { def, version } = call.target;
-  const transform = transformFor(call, 'object');
-  const isProtobuf = call.output.encoding.form === 'protobuf' && transform === undefined;
+  const { target, rendering } = call;
+  const { def, version } = target;
+  const transform = rendering.shape === 'object' ? undefined : transformFor(call, 'object');
+  const isProtobuf = rendering.encoding.form === 'protobuf' && transform === undefined;
   call.audit?.responseObject(() => transform?.entry(entry) ?? jsonIn(def, version, entry));
   const encoded = isProtobuf
     ? protobufObject(call, entry)
-    : encodeBytes(call.output, transform?.entry(entry) ?? jsonIn(def, version, entry));
+    : encodeBytes(rendering, transform?.entry(entry) ?? jsonIn(def, version, entry));
   const body = encoded instanceof Promise ? await encoded : encoded;
-  const headers = answerHeaders(call, call.output.encoding.mediaType);
+  const headers = answerHeaders(call, rendering.encoding.mediaType);
   sendBody(call, { status: answer.status, headers, body });
+}
+
+/** Answers are compressed above this many bytes only (CODEC-7). */
+const compressedMin = 128 * 1024;
+
+/** Sends a body, compressed where the rendering says so and the body is long enough (CODEC-7). */
+export function sendBody(
+  call: ApiCall,
+  answer: { status: number; headers: ResponseHeaders; body: ResponseBody },
+): void {
+  const { status, headers, body } = answer;
+  const isShort = isBuffer(body) && body.length <= compressedMin;
+  if (isShort || call.rendering.compression === 'none') {
+    call.exchange.send(answer);
+    return;
+  }
+  const pieces = isBuffer(body) ? [body] : firstPieces(body, compressedMin);
+  if (Array.isArray(pieces) && totalBytes(pieces) <= compressedMin) {
+    call.exchange.send({ status, headers, body: pieces });
+  } else sendGzip(call, { status, headers, pieces });
+}
+
+function isBuffer(body: ResponseBody): body is Buffer {
+  return body instanceof Buffer;
 }
 
 /** Answers with a decoded value (discovery, reviews, a scale). */
 export async function sendValue(
-  call: Pick<ApiCall, 'baseHeaders' | 'exchange' | 'output' | 'audit'> &
+  call: Pick<ApiCall, 'baseHeaders' | 'exchange' | 'rendering' | 'audit'> &
     Partial<Pick<ApiCall, 'warnings'>>,
   answer: { status: number; value: JsonObject },
 ): Promise<void> {
   const { audit } = call;
   if (audit !== undefined) tellAnswer(audit, answer.value);
-  const body = await encodeValue(call.output, answer.value);
-  const headers = answerHeaders(call, call.output.encoding.mediaType);
+  const body = await encodeValue(call.rendering, answer.value);
+  const headers = answerHeaders(call, call.rendering.encoding.mediaType);
   call.exchange.send({ status: answer.status, headers, body });
 }
 
@@ -122,7 +152,7 @@ function tellAnswer(audit: AuditTrail, value: JsonObject): void {
 export async function sendFailure(
   call: {
     readonly exchange: Pick<Exchange, 'send'>;
-    readonly output: Output;
+    readonly rendering: Rendering;
     readonly baseHeaders: Readonly<Record<string, string>>;
     readonly audit?: AuditTrail | undefined;
     /** What was to be told of the request before it failed. */
@@ -131,11 +161,11 @@ export async function sendFailure(
   error: StatusError,
 ): Promise<void> {
   call.audit?.responseStatus(error.status);
-  const body = await encodeValue(call.output, error.status as unknown as JsonObject);
+  const body = await encodeValue(call.rendering, error.status as unknown as JsonObject);
   const { warnings } = call;
   const headers: Record<string, string | readonly string[]> = {
     ...call.baseHeaders,
-    'content-type': call.output.encoding.mediaType,
+    'content-type': call.rendering.encoding.mediaType,
     ...(warnings?.isEmpty === false ? { warning: warningHeaders(warnings) } : {}),
   };
   const retryAfter = error.status.details?.retryAfterSeconds;

@@ -5,9 +5,9 @@ import type { ApiCall } from '../endpoints/call.ts';
 import { needsConversion, viewOf } from '../registry/conversion/views.ts';
 import { jsonIn } from '../registry/object-codec.ts';
 import type { Entry, EventEncoder, WatchEventType } from '../watchcache/contract.ts';
-import { protobufObject } from './protobuf-bytes.ts';
+import { protobufObject } from './protobuf.ts';
 import { shownCall } from './respond.ts';
-import { type Transform, transformFor } from './transform.ts';
+import { type Transform, transformFor } from './shapes.ts';
 
 /** How a watch is written: the shared encoder of events, and the frame of a failure. */
 export interface WatchEncoding {
@@ -41,7 +41,7 @@ interface Framing {
 export function watchEncoding(asked: ApiCall, onInitialEnd: () => void): WatchEncoding {
   const call = shownCall(asked);
   const { def, version } = call.target;
-  const { encoding } = call.output;
+  const { encoding } = call.rendering;
   const apiVersion = apiVersionOf({ group: def.group, version: version.version });
   const transform = transformFor(call, 'watch');
   const framing = framingOf(call, transform);
@@ -80,21 +80,21 @@ function asTyped(schema: Schema, object: JsonObject): JsonObject {
  * encoding of the watch, for clients that make a list of those events (WATCH-5).
  */
 function endOfInitial(call: ApiCall, transform: Transform | undefined): JsonObject {
-  const { context, output, target } = call;
+  const { context, rendering, target } = call;
   const { dialect } = context;
   const apiVersion = apiVersionOf({ group: target.def.group, version: target.version.version });
   const kind = target.def.listKind;
   const list: JsonObject =
     transform !== undefined
-      ? emptyList('PartialObjectMetadataList', `${dialect.group('meta')}/${output.version}`)
+      ? emptyList('PartialObjectMetadataList', `${dialect.group('meta')}/${rendering.shapeVersion}`)
       : target.def.behavior.serverObjects === 'complete'
         ? emptyList(kind, apiVersion)
         : { apiVersion, items: [], kind };
-  const { form } = output.encoding;
+  const { form } = rendering.encoding;
   const bytes =
     form === 'protobuf' && transform === undefined
       ? sealEmptyList({ apiVersion, kind })
-      : (output.encoding.encode(list) as Buffer);
+      : (rendering.encoding.encode(list) as Buffer);
   const text = form === 'json' ? Buffer.concat([bytes, lineEnd]) : bytes;
   return {
     [dialect.groupLabel('initial-events-end')]: 'true',
@@ -109,8 +109,12 @@ function emptyList(kind: string, apiVersion: string): JsonObject {
 }
 
 /** Puts columns where the first of these tables leaves them out: only numbers come before them. */
-function withColumns({ output }: ApiCall, frames: Buffer, columns: readonly JsonObject[]): Buffer {
-  const isCbor = output.encoding.form === 'cbor';
+function withColumns(
+  { rendering }: ApiCall,
+  frames: Buffer,
+  columns: readonly JsonObject[],
+): Buffer {
+  const isCbor = rendering.encoding.form === 'cbor';
   const encoded = (value: JsonObject) =>
     // A map of one member, without the bytes that open it.
     isCbor ? encodeCbor(value).subarray(4) : encodeJson(value).subarray(1, -1);
@@ -143,7 +147,7 @@ function checkedFrame(
 function framingOf(call: ApiCall, transform: Transform | undefined): Framing {
   const { def, version } = call.target;
   const jsonOf = (entry: Entry) => transform?.entry(entry) ?? jsonIn(def, version, entry);
-  switch (call.output.encoding.form) {
+  switch (call.rendering.encoding.form) {
     case 'protobuf':
       return protobufFraming(call, transform);
     case 'cbor':
@@ -160,7 +164,7 @@ function framingOf(call: ApiCall, transform: Transform | undefined): Framing {
 }
 
 function protobufFraming(call: ApiCall, transform: Transform | undefined): Framing {
-  const { encoding } = call.output;
+  const { encoding } = call.rendering;
   const object = (type: string, value: JsonObject) =>
     watchFrame(type, encoding.encode(value) as Buffer);
   return {

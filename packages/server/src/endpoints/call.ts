@@ -11,7 +11,7 @@ import type {
   UserInfo,
 } from '@wheelhouse/machinery';
 import type { Encodings } from '../answer/encodings.ts';
-import type { Output } from '../answer/output.ts';
+import type { Rendering } from '../answer/rendering.ts';
 import type { AuditTrail } from '../gates/audit/trail.ts';
 import type { TokenIssuer } from '../gates/authn/contract.ts';
 import type { RequestMetrics } from '../observe/request-metrics.ts';
@@ -104,7 +104,8 @@ export interface ApiCall {
   /** Proof that authorization allowed the verb on the target. */
   readonly permit: Permit<ResourceAccess>;
   readonly target: Target;
-  readonly output: Output;
+  /** How every answer to the call is written. */
+  readonly rendering: Rendering;
   /** Headers every answer carries (`audit-id`). */
   readonly baseHeaders: BaseHeaders;
   /** The request's record; undefined where the policy wants none (OPS-2). */

@@ -1,6 +1,6 @@
 import { invalid, invalidObject, StatusError } from '@wheelhouse/machinery';
+import { listShown } from '../answer/list-answer.ts';
 import { sendValue, successStatus } from '../answer/respond.ts';
-import { listShown } from '../answer/shown-list.ts';
 import { requireTarget } from '../registry/permit.ts';
 import { write } from '../registry/write.ts';
 import { ignoreStoreReadError } from '../request/delete-options-body.ts';

@@ -3,7 +3,7 @@ import { encodeJson } from '@wheelhouse/codec';
 import type { CatalogueSnapshot } from '@wheelhouse/kinds';
 import { type JsonObject, methodNotAllowedOnPath, noSuchPath } from '@wheelhouse/machinery';
 import { jsonEncoding, type ServedEncoding } from '../answer/encodings.ts';
-import { type AggregatedForm, aggregatedFormOf, negotiateOutput } from '../answer/negotiate.ts';
+import { type AggregatedForm, aggregatedFormOf, negotiate } from '../answer/rendering.ts';
 import { answerHeaders, sendValue } from '../answer/respond.ts';
 import { requireRequest } from '../registry/permit.ts';
 import {
@@ -68,7 +68,7 @@ export function sendIndex(call: AuthorizedCall, others: readonly string[] = []):
 /** What serves here: as JSON alone, which 406 says to who takes none. */
 function sendVersion(call: AuthorizedCall): void {
   const { context, exchange, info } = call;
-  negotiateOutput(exchange, info, { served: jsonAlone });
+  negotiate(exchange, info, { served: jsonAlone });
   sendForPeople(call, { ...context.version });
 }
 
@@ -84,8 +84,8 @@ function sendForPeople({ exchange, info, baseHeaders }: AuthorizedCall, value: J
 /** Answers with a discovery document in an encoding that the client takes. Throws 406. */
 export async function sendDocument(call: AuthorizedCall, value: JsonObject): Promise<void> {
   const { context, exchange, info } = call;
-  const output = negotiateOutput(exchange, info, { served: context.encodings.documents });
-  await sendValue({ ...call, output }, { status: 200, value });
+  const rendering = negotiate(exchange, info, { served: context.encodings.documents });
+  await sendValue({ ...call, rendering }, { status: 200, value });
 }
 
 function documentAt(call: AuthorizedCall): JsonObject | undefined {

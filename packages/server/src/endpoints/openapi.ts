@@ -6,12 +6,12 @@ import {
   noSuchPath,
   notAcceptable,
 } from '@wheelhouse/machinery';
-import { takesGzip } from '../answer/compression.ts';
 import {
   type HeldDocument,
   OpenApiDocuments,
   type OpenApiMediaType,
 } from '../answer/openapi-documents.ts';
+import { takesGzip } from '../answer/rendering.ts';
 import { documentUrl } from '../views/openapi-v3.ts';
 import type { AuthorizedCall, EndpointContext } from './call.ts';
 

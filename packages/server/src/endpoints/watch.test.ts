@@ -7,7 +7,7 @@ import {
   systemClock,
 } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
-import { jsonOutput } from '../answer/output.ts';
+import { jsonRendering } from '../answer/rendering.ts';
 import { grantPermit } from '../registry/permit.ts';
 import { parseListOptions } from '../request/options.ts';
 import type { WatchSpec } from '../watchcache/contract.ts';
@@ -88,7 +88,7 @@ function makeCall(watch: (spec: WatchSpec) => Promise<{ close(): void }>) {
       name: '',
       subresource: '',
     },
-    output: jsonOutput,
+    rendering: jsonRendering,
     baseHeaders: {},
     warnings: [],
   } as unknown as ApiCall;

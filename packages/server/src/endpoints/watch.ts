@@ -96,7 +96,7 @@ export async function watchEndpoint(call: ApiCall, options: ListOptions): Promis
 
 /** How what is written for a watch is cut into the messages of a WebSocket. */
 function messagesOf(call: ApiCall) {
-  const { form } = shownCall(call).output.encoding;
+  const { form } = shownCall(call).rendering.encoding;
   if (form === 'protobuf') {
     // What a length tells otherwise, the message's own does.
     const messageEnd = (bytes: Buffer, start: number) => start + 4 + bytes.readUInt32BE(start);

@@ -17,7 +17,7 @@ import {
 } from '@wheelhouse/machinery';
 import { ownersForScale, ownersFromScale } from '@wheelhouse/structured-merge';
 import { sendValue } from '../../answer/respond.ts';
-import { transformFor } from '../../answer/transform.ts';
+import { transformFor } from '../../answer/shapes.ts';
 import type { ObjectView, Target, UpdatePlan } from '../../registry/contract.ts';
 import { shownObject } from '../../registry/conversion/views.ts';
 import { objectKey } from '../../registry/object-codec.ts';

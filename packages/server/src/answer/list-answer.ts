@@ -1,9 +1,18 @@
-import type { MaybePromise } from '@wheelhouse/machinery';
+import { cborListPieces, indentedPieces, loadYaml, parseWrittenText } from '@wheelhouse/codec';
+import {
+  type BodyPiece,
+  type JsonValue,
+  type MaybePromise,
+  pieceBytes,
+} from '@wheelhouse/machinery';
 import { encodeContinue } from '@wheelhouse/store';
 import type { ApiCall } from '../endpoints/call.ts';
 import { entriesIn, isShownAsStored, whenLoaded } from '../registry/conversion/views.ts';
 import type { Entry, EntryFilter, ListRequest, ListResult } from '../watchcache/contract.ts';
 import { runsOf } from '../watchcache/entry-run.ts';
+import { encodedTexts } from './encodings.ts';
+import type { ListDocument } from './list-document.ts';
+import { protobufList, protobufMetadataList } from './protobuf.ts';
 
 /**
  * What a list shows in the request's version: selectors judge objects as they are in it. Mostly the
@@ -77,4 +86,40 @@ function tokenBehind(
   const skip = request.namespace === '' ? 0 : request.namespace.length + 1;
   const point = { revision: whole.revision, start: `${last.key.slice(skip)}\0` };
   return encodeContinue(point, `${context.dialect.group('meta')}/v1`);
+}
+
+/**
+ * The body of a list in the encoding of the answer, item by item: nothing of it is made before its
+ * turn, and never all of it at once (TRUST-3).
+ */
+export function listBody(
+  call: ApiCall,
+  list: { readonly document: ListDocument; readonly result: ListResult },
+): MaybePromise<Iterable<BodyPiece>> {
+  const { document, result } = list;
+  const { encoding, pretty, shape } = call.rendering;
+  switch (encoding.form) {
+    case 'json':
+      return pretty ? indentedPieces(buffersOf(document.jsonPieces())) : document.jsonPieces();
+    case 'cbor':
+      return cborListPieces({ ...document, items: valuesOf(document) });
+    case 'yaml':
+      return yamlBody(document);
+    case 'protobuf':
+      return shape === 'object' ? protobufList(call, result) : protobufMetadataList(call, document);
+  }
+}
+
+async function yamlBody(document: ListDocument): Promise<Iterable<Buffer>> {
+  // What writes YAML is loaded by the first who asks for it.
+  const { yamlListPieces } = await loadYaml();
+  return encodedTexts(yamlListPieces({ ...document, items: valuesOf(document) }));
+}
+
+function* buffersOf(pieces: Iterable<BodyPiece>): Generator<Buffer> {
+  for (const piece of pieces) yield pieceBytes(piece);
+}
+
+function* valuesOf(document: ListDocument): Generator<JsonValue> {
+  for (const entry of document.entries()) yield parseWrittenText(document.itemText(entry));
 }

@@ -5,11 +5,11 @@ import {
   type Exchange,
   notAcceptable,
   notRepresentable,
+  takesCoding,
 } from '@wheelhouse/machinery';
 import { isListByWatch } from '../request/options.ts';
 import type { RequestInfo } from '../request/request-info.ts';
-import { type Encodings, mediaTypes, type ServedEncoding } from './encodings.ts';
-import { jsonOutput, type Output } from './output.ts';
+import { type Encodings, jsonEncoding, mediaTypes, type ServedEncoding } from './encodings.ts';
 
 /**
  * What a request's place allows: a watch wants encodings that stream, one that stands for a list no
@@ -19,17 +19,58 @@ type Place = 'resource' | 'columnless' | 'watch' | 'listByWatch' | 'document';
 
 const isStream = (place: Place) => place === 'watch' || place === 'listByWatch';
 
-type Choice = Output;
+/**
+ * How the answer to a request is written, decided once, when the request is routed: every answer of the
+ * request follows it, a stream of events to its last frame.
+ */
+export interface Rendering {
+  readonly encoding: ServedEncoding;
+  /** Whether the text is laid out for people. */
+  readonly pretty: boolean;
+  /** `object`: the object or the list itself; else the form that `as=` names. */
+  readonly shape: 'object' | (typeof shapes)[number];
+  /** Version of a table or of metadata alone. */
+  readonly shapeVersion: (typeof metaVersions)[number];
+  /** `gzip`: the client takes compressed bodies, which long ones then are (CODEC-7). */
+  readonly compression: 'none' | 'gzip';
+}
 
-const plainChoice: Choice = jsonOutput;
-/** For clients that take nothing there is, and may be people. */
-const indentedChoice: Choice = { ...jsonOutput, pretty: true };
-const transforms = ['Table', 'PartialObjectMetadata', 'PartialObjectMetadataList'] as const;
+const shapes = ['Table', 'PartialObjectMetadata', 'PartialObjectMetadataList'] as const;
 const metaVersions = ['v1', 'v1beta1'] as const;
+
+/** What a clause of `Accept` decides. The rest is added as `Renderings`. */
+type Choice = Omit<Rendering, 'compression'>;
+
+/** All renderings that one choice can lead to, made once, so that no request makes one. */
+interface Renderings {
+  readonly plain: Rendering;
+  readonly pretty: Rendering;
+  readonly gzip: Rendering;
+  readonly prettyGzip: Rendering;
+}
+
+function renderingsOf(choice: Choice): Renderings {
+  return {
+    plain: { ...choice, compression: 'none' },
+    pretty: { ...choice, compression: 'none', pretty: true },
+    gzip: { ...choice, compression: 'gzip' },
+    prettyGzip: { ...choice, compression: 'gzip', pretty: true },
+  };
+}
+
+const plainRenderings = renderingsOf({
+  encoding: jsonEncoding,
+  pretty: false,
+  shape: 'object',
+  shapeVersion: 'v1',
+});
+
+/** Plain JSON, for answers before or outside negotiation. */
+export const jsonRendering = plainRenderings.plain;
 
 /** Clients send few different headers, so each is read once; emptied when somebody sends many. */
 const memoMax = 500;
-type Memo = Record<Place, Map<string, Choice | undefined>>;
+type Memo = Record<Place, Map<string, Renderings | undefined>>;
 const memos = new WeakMap<readonly ServedEncoding[], Memo>();
 
 function memoOf(served: readonly ServedEncoding[]): Memo {
@@ -47,35 +88,70 @@ function memoOf(served: readonly ServedEncoding[]): Memo {
   return memo;
 }
 
+/** What negotiation knows of a request's target. */
+export interface Negotiable {
+  readonly served: readonly ServedEncoding[];
+  /** Whether the target can be shown as a table; absent: it can. */
+  readonly tables?: 'some' | 'none';
+  /** Whether the server compresses answers at all; absent: it does not. */
+  readonly compression?: 'on' | 'off';
+  /** Called before a 406 for a type that is served, but not in this form; may throw another error. */
+  readonly beforeRefusal?: () => void;
+}
+
 /**
- * The encoding of an answer, from `Accept`, `pretty` and the User-Agent (CODEC-1, CODEC-2). A clause
- * that asks for something not served is passed over for the next. Throws 406.
- * @param place.beforeRefusal called where a type is known but not to be had this way; it may have
- *   something else to complain of
+ * The rendering of an answer, from `Accept`, `Accept-Encoding`, `pretty`, and the User-Agent (CODEC-1,
+ * CODEC-2, CODEC-7). A clause that asks for something not served is passed over for the next.
+ * Throws 406.
  */
-export function negotiateOutput(
+export function negotiate(exchange: Exchange, info: RequestInfo, target: Negotiable): Rendering {
+  const { served } = target;
+  const kind = target.tables === 'none' ? 'columnless' : placeOf(info);
+  const renderings = chosen(exchange.header('accept'), kind, served);
+  if (renderings === undefined) throw refusalOf(exchange, info, { ...target, kind });
+  const pretty = isPretty(exchange, info.query);
+  if (target.compression === 'on' && isCompressed(exchange, info)) {
+    return pretty ? renderings.prettyGzip : renderings.gzip;
+  }
+  return pretty ? renderings.pretty : renderings.plain;
+}
+
+/** The 406 of a request that takes nothing that its target is served in. */
+function refusalOf(
   exchange: Exchange,
   info: RequestInfo,
-  place: {
-    readonly served: readonly ServedEncoding[];
-    /** Whether what is asked for can be shown as a table; absent: it can. */
-    readonly tables?: 'some' | 'none';
-    readonly beforeRefusal?: () => void;
-  },
-): Output {
-  const { served } = place;
-  const kind = place.tables === 'none' ? 'columnless' : placeOf(info);
-  const choice = chosen(exchange.header('accept'), kind, served);
-  if (choice !== undefined) return withPretty(choice, isPretty(exchange, info.query));
+  target: Negotiable & { readonly kind: Place },
+): Error {
+  const { served, kind } = target;
   const header = exchange.header('accept') ?? '';
   const isRouted = info.isResourceRequest && served.every((one) => one.covers === 'objects');
   if (isRouted && !namesServed(header, served)) {
-    throw notRepresentable(representations(info, served));
+    return notRepresentable(representations(info, served));
   }
-  place.beforeRefusal?.();
+  target.beforeRefusal?.();
   const isUnstreamable =
     choose(parseAccept(header), { place: kind, mustStream: false }, served) !== undefined;
-  throw notAcceptable(mediaTypes(served, isUnstreamable));
+  return notAcceptable(mediaTypes(served, isUnstreamable));
+}
+
+/** Only gets and lists are compressed. */
+function isCompressed(exchange: Exchange, { verb }: RequestInfo): boolean {
+  if (exchange.method !== 'GET' || (verb !== 'get' && verb !== 'list')) return false;
+  return takesGzip(exchange.header('accept-encoding') ?? '');
+}
+
+/** Values of `Accept-Encoding` by whether they take gzip. */
+const codings = new Map<string, boolean>();
+
+/** Whether an `Accept-Encoding` names gzip with a weight other than 0. */
+export function takesGzip(accepted: string): boolean {
+  if (accepted === '') return false;
+  const cached = codings.get(accepted);
+  if (cached !== undefined) return cached;
+  const takes = takesCoding(accepted, 'gzip');
+  if (codings.size >= memoMax) codings.clear();
+  codings.set(accepted, takes);
+  return takes;
 }
 
 /** Whether any clause names a type there is, whatever it wants of it. */
@@ -89,17 +165,18 @@ function representations(info: RequestInfo, served: readonly ServedEncoding[]): 
   return [...mediaTypes(served), ...(isCollection ? mediaTypes(served, true) : [])];
 }
 
-/** The encoding of a failure: plain JSON where the header asks for nothing that a Status comes in. */
-export function negotiateFailure(exchange: Exchange, { failures }: Encodings): Output {
-  const choice = chosen(exchange.header('accept'), 'document', failures) ?? indentedChoice;
+/**
+ * The rendering of a failure, which may come before the request is routed: plain JSON where the header
+ * asks for nothing that a Status comes in, laid out, since that may be a person.
+ */
+export function failureRendering(exchange: Exchange, { failures }: Encodings): Rendering {
+  const renderings = chosen(exchange.header('accept'), 'document', failures);
+  if (renderings === undefined) return plainRenderings.pretty;
   const at = exchange.url.indexOf('?');
   const query = at < 0 ? '' : exchange.url.slice(at + 1);
   const hasPretty = query.includes('pretty');
-  return withPretty(choice, isPretty(exchange, hasPretty ? new URLSearchParams(query) : undefined));
-}
-
-function withPretty(choice: Choice, pretty: boolean): Output {
-  return pretty && !choice.pretty ? { ...choice, pretty } : choice;
+  const pretty = isPretty(exchange, hasPretty ? new URLSearchParams(query) : undefined);
+  return pretty ? renderings.pretty : renderings.plain;
 }
 
 function placeOf(info: RequestInfo): Place {
@@ -112,14 +189,15 @@ function chosen(
   header: string | undefined,
   place: Place,
   served: readonly ServedEncoding[],
-): Choice | undefined {
-  if (header === undefined || header === '') return plainChoice;
+): Renderings | undefined {
+  if (header === undefined || header === '') return plainRenderings;
   const memo = memoOf(served)[place];
   if (memo.has(header)) return memo.get(header);
   if (memo.size >= memoMax) memo.clear();
   const choice = choose(parseAccept(header), { place, mustStream: isStream(place) }, served);
-  memo.set(header, choice);
-  return choice;
+  const renderings = choice && renderingsOf(choice);
+  memo.set(header, renderings);
+  return renderings;
 }
 
 function choose(
@@ -154,16 +232,18 @@ function choiceOf(
   };
   const isTransform = ['as', 'g', 'v'].some((name) => parameters.has(name));
   if (!isTransform) {
-    return encoding.covers === 'objects' ? { ...base, as: 'none', version: 'v1' } : undefined;
+    return encoding.covers === 'objects'
+      ? { ...base, shape: 'object', shapeVersion: 'v1' }
+      : undefined;
   }
   if (place === 'document') return undefined;
-  const as = transforms.find((one) => one === parameters.get('as'));
-  const version = metaVersions.find((one) => one === parameters.get('v'));
+  const shape = shapes.find((one) => one === parameters.get('as'));
+  const shapeVersion = metaVersions.find((one) => one === parameters.get('v'));
   const isMeta = acceptedMetaGroups.includes(parameters.get('g') ?? '');
-  if (as === undefined || version === undefined || !isMeta) return undefined;
+  if (shape === undefined || shapeVersion === undefined || !isMeta) return undefined;
   const hasTables = encoding.tables && place !== 'listByWatch' && place !== 'columnless';
-  if (as === 'Table' && !hasTables) return undefined;
-  return { ...base, as, version };
+  if (shape === 'Table' && !hasTables) return undefined;
+  return { ...base, shape, shapeVersion };
 }
 
 const humanAgents = ['curl', 'Wget', 'Mozilla/5.0'];

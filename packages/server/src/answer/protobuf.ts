@@ -3,16 +3,53 @@ import {
   itemFieldBytes,
   type ListSeal,
   parseWrittenText,
+  seal,
   sealedListPieces,
   usualListFields,
 } from '@wheelhouse/codec';
 import { schemaOf } from '@wheelhouse/kinds';
 import { apiVersionOf, type JsonObject } from '@wheelhouse/machinery';
 import type { ApiCall } from '../endpoints/call.ts';
+import { objectIn } from '../registry/object-codec.ts';
 import type { Entry, ListResult } from '../watchcache/contract.ts';
 import { type ListDocument, listMetadata } from './list-document.ts';
-import { messageOf } from './protobuf-bytes.ts';
 import { RequestSlices } from './request-slices.ts';
+
+/**
+ * Protobuf of cached objects (CODEC-3): an entry's message is made once and kept with it, so that
+ * gets, lists and watches after the first cost what JSON costs.
+ */
+type Addressed = Pick<ApiCall, 'target'>;
+
+/** An entry's own message, without envelope. */
+export function messageOf(call: Addressed, entry: Entry): Buffer {
+  const memoKey = memoKeyOf(call);
+  return entry.memo?.get(memoKey) ?? makeMessage(call, { entry, memoKey });
+}
+
+function memoKeyOf({ target }: Addressed): string {
+  return `${target.def.group}/${target.version.version};protobuf`;
+}
+
+function makeMessage(
+  { target }: Addressed,
+  { entry, memoKey }: { entry: Entry; memoKey: string },
+): Buffer {
+  const { def, version } = target;
+  const message = encodeMessage(version.schema, objectIn(def, version, entry));
+  entry.memo ??= new Map();
+  entry.memo.set(memoKey, message);
+  return message;
+}
+
+const versionOf = ({ target }: Addressed) =>
+  apiVersionOf({ group: target.def.group, version: target.version.version });
+
+/** One object in its envelope. */
+export function protobufObject(call: Addressed, entry: Entry): Buffer {
+  const type = { apiVersion: versionOf(call), kind: call.target.def.kind };
+  return seal(type, messageOf(call, entry));
+}
 
 /** The objects of a list in protobuf (CODEC-3); their messages stay with the entries. */
 export function protobufList(call: ApiCall, result: ListResult): Promise<Iterable<Buffer>> {
@@ -38,7 +75,8 @@ export function protobufMetadataList(
       type: { apiVersion: String(apiVersion), kind: String(kind) },
       metadata: metadataOf(metadata as JsonObject),
       // The first version of this list numbers its fields the other way round.
-      fields: call.output.version === 'v1beta1' ? { metadata: 2, items: 1 } : usualListFields,
+      fields:
+        call.rendering.shapeVersion === 'v1beta1' ? { metadata: 2, items: 1 } : usualListFields,
     },
     entries: () => document.entries(),
     messageOf: (entry) => encodeMessage(schema, itemOf(entry)),
@@ -65,14 +103,14 @@ async function sealedList(
     readonly messageOf: (entry: Entry) => Buffer;
   },
 ): Promise<Iterable<Buffer>> {
-  const { seal, entries, messageOf } = list;
+  const { seal: envelope, entries } = list;
   const slices = new RequestSlices(call);
   const kept: Buffer[] = [];
   let keptBytes = 0;
   let itemsBytes = 0;
   for (const entry of entries()) {
     if (slices.over) await slices.pause();
-    const message = messageOf(entry);
+    const message = list.messageOf(entry);
     itemsBytes += itemFieldBytes(message.length);
     keptBytes += message.length;
     if (keptBytes <= keptBytesMax) kept.push(message);
@@ -80,9 +118,9 @@ async function sealedList(
   function* messages(): Generator<Buffer> {
     let at = 0;
     for (const entry of entries()) {
-      yield kept[at] ?? messageOf(entry);
+      yield kept[at] ?? list.messageOf(entry);
       at += 1;
     }
   }
-  return sealedListPieces({ ...seal, itemsBytes }, messages());
+  return sealedListPieces({ ...envelope, itemsBytes }, messages());
 }

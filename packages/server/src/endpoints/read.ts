@@ -1,16 +1,32 @@
-import { StatusError } from '@wheelhouse/machinery';
-import { sendBody } from '../answer/compression.ts';
-import { listBody } from '../answer/list-body.ts';
-import { objectList } from '../answer/list-document.ts';
-import { recordList } from '../answer/list-record.ts';
-import { answerHeaders, shownCall } from '../answer/respond.ts';
-import { listShown } from '../answer/shown-list.ts';
-import { transformFor } from '../answer/transform.ts';
+import { parseAhead } from '@wheelhouse/codec';
+import { atPace, notFound, StatusError } from '@wheelhouse/machinery';
+import { listBody, listShown } from '../answer/list-answer.ts';
+import { objectList, recordList } from '../answer/list-document.ts';
+import { bodyPace } from '../answer/request-slices.ts';
+import { answerHeaders, sendBody, sendEntry, shownCall } from '../answer/respond.ts';
+import { transformFor } from '../answer/shapes.ts';
+import { objectKey } from '../registry/object-codec.ts';
 import { requireTarget } from '../registry/permit.ts';
-import type { ListOptions } from '../request/options.ts';
+import { groupResourceOf } from '../registry/registry.ts';
+import type { GetOptions, ListOptions } from '../request/options.ts';
 import type { ListRequest, ListResult } from '../watchcache/contract.ts';
 import type { ApiCall } from './call.ts';
 import { checkedSelection } from './collection-options.ts';
+
+/** Answers one object, the cached bytes as they are (LIST-4). */
+export async function getEndpoint(call: ApiCall, options: GetOptions): Promise<void> {
+  const { context, target } = call;
+  requireTarget(call.permit, 'get', target);
+  const key = objectKey(target.namespace, target.name);
+  const found = context.registry.caches.of(target.def).get(key, options.resourceVersion);
+  const entry = found instanceof Promise ? await found : found;
+  if (entry === undefined) throw notFound(groupResourceOf(target.def), target.name);
+  if (call.rendering.encoding.form !== 'json') {
+    const ahead = atPace(parseAhead(entry.json), bodyPace(call, entry.json.length));
+    if (ahead instanceof Promise) await ahead;
+  }
+  await sendEntry(call, { status: 200, entry, age: 'now' });
+}
 
 /** Answers a collection from the cache's own buffers (API-2, LIST-1 to LIST-8, TRUST-3). */
 export async function listEndpoint(asked: ApiCall, options: ListOptions): Promise<void> {
@@ -27,7 +43,7 @@ export async function listEndpoint(asked: ApiCall, options: ListOptions): Promis
     filter,
   });
   const document = transformFor(call, 'list')?.list(result) ?? objectList(call, result);
-  const headers = answerHeaders(call, call.output.encoding.mediaType);
+  const headers = answerHeaders(call, call.rendering.encoding.mediaType);
   if (call.audit !== undefined) await recordList(call, document);
   const made = listBody(call, { document, result });
   const body = made instanceof Promise ? await made : made;

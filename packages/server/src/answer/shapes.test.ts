@@ -17,7 +17,7 @@ import { decodeEntry, encodeStored, indexOf, objectIn } from '../registry/object
 import { defaultColumns, partialObject, tableRow } from '../views/tables.ts';
 import type { Entry } from '../watchcache/contract.ts';
 import { makeEntry } from '../watchcache/entry.ts';
-import { partialText, rowText } from './entry-forms.ts';
+import { partialText, rowText } from './shapes.ts';
 
 const metaVersion = 'meta.svc.io/v1';
 const nowMs = Date.UTC(2030, 0, 1);
