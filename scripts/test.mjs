@@ -1,17 +1,19 @@
-// `npm test`: style, types, then every test. Prints what failed; ends with one line of counts, and
-// leaves vitest's own report in node_modules/.cache/test-results.json. Arguments go to vitest.
+// `npm test`: style, types, a build of the programs, then every test. Prints what failed; ends with
+// one line of counts, and leaves vitest's own report in node_modules/.cache/test-results.json.
+// Arguments go to vitest.
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { build } from './build.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const report = join(root, 'node_modules', '.cache', 'test-results.json');
 const bin = (name) => join(root, 'node_modules', '.bin', name);
 
-function step(name, command, args) {
+function step(name, command, args, env = process.env) {
   const began = performance.now();
-  const { status } = spawnSync(command, args, { cwd: root, stdio: 'inherit' });
+  const { status } = spawnSync(command, args, { cwd: root, stdio: 'inherit', env });
   const seconds = ((performance.now() - began) / 1000).toFixed(1);
   console.log(`${status === 0 ? 'passed' : 'FAILED'}: ${name} (${seconds} s)`);
   return status === 0;
@@ -42,12 +44,20 @@ const types = step('types (tsc)', bin('tsc'), ['--noEmit', '-p', '.']);
 // What runs in a browser has the browser's types, which are not those of node.
 const browser = join('packages', 'console', 'src', 'browser');
 const browserTypes = step("the console's types (tsc)", bin('tsc'), ['--noEmit', '-p', browser]);
+// The programs that tests start, which each file of tests would otherwise build for itself.
+const programs = mkdtempSync(join(dirname(report), 'programs-'));
+process.on('exit', () => rmSync(programs, { recursive: true, force: true }));
+await build({ finished: join(programs, 'dist') });
+for (const name of ['bin', 'package.json']) {
+  cpSync(join(root, name), join(programs, name), { recursive: true });
+}
 const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
-const tests = step('tests (vitest)', bin('vitest'), [
-  'run',
-  ...reporters,
-  ...process.argv.slice(2),
-]);
+const tests = step(
+  'tests (vitest)',
+  bin('vitest'),
+  ['run', ...reporters, ...process.argv.slice(2)],
+  { ...process.env, WHEELHOUSE_TEST_PROGRAMS: programs },
+);
 const { passed, failed, skipped } = counts();
 // Style and types are checks more, each counted like a test.
 const checks = [lint, types, browserTypes];

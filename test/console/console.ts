@@ -23,8 +23,10 @@ export interface BuiltConsole {
   remove(): void;
 }
 
-/** Builds the console from the sources at hand into a folder of its own. */
+/** Builds the console from the sources at hand into a folder of its own, unless it is built. */
 export async function buildConsole(): Promise<BuiltConsole> {
+  const shared = process.env['WHEELHOUSE_TEST_PROGRAMS'];
+  if (shared !== undefined) return { directory: join(shared, 'dist', 'console'), remove: () => {} };
   const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-console-'));
   const script = new URL('../../scripts/build-console.mjs', import.meta.url).href;
   const loaded = (await import(script)) as { buildConsole(outdir: string): Promise<void> };

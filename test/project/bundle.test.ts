@@ -18,10 +18,17 @@ test('the bundle is ASCII: its reader takes every byte for a character', () => {
 });
 
 test('kept code that V8 refuses does no harm', async () => {
-  writeFileSync(`${bundle}.cache`, Buffer.alloc(4096, 0xc0));
-  const { code, stdout, stderr } = await run(programs.wheelhouse, ['version']);
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  expect(stdout).toContain('Wheelhouse');
+  const copy = mkdtempSync(join(tmpdir(), 'wheelhouse-refused-'));
+  try {
+    cpSync(dirname(programs.wheelhouse), join(copy, 'bin'), { recursive: true });
+    cpSync(bundle, join(copy, 'dist', 'wheelhouse.cjs'));
+    writeFileSync(join(copy, 'dist', 'wheelhouse.cjs.cache'), Buffer.alloc(4096, 0xc0));
+    const { code, stdout, stderr } = await run(join(copy, 'bin', 'wheelhouse.js'), ['version']);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toContain('Wheelhouse');
+  } finally {
+    rmSync(copy, { recursive: true, force: true });
+  }
 });
 
 test('without what the build makes, both programs say so in one line', async () => {

@@ -11,11 +11,20 @@ const patienceMs = 20_000;
 export interface Programs {
   readonly wheelhouse: string;
   readonly svcctl: string;
+  /** The folder of the web console's files. */
+  readonly console: string;
   remove(): void;
 }
 
-/** Bundles the programs into a folder of their own, so that files of tests can run side by side. */
+/** The folder of the programs that `npm test` has built for all files of tests, if it runs them. */
+const shared = process.env['WHEELHOUSE_TEST_PROGRAMS'];
+
+/**
+ * Bundles the programs, without the machine code that the build keeps, into a folder of their own,
+ * unless `npm test` has built them. No test changes them.
+ */
 export async function buildPrograms(): Promise<Programs> {
+  if (shared !== undefined) return programsIn(shared, () => {});
   const cache = join(root, 'node_modules', '.cache');
   mkdirSync(cache, { recursive: true });
   const directory = mkdtempSync(join(cache, 'programs-'));
@@ -26,10 +35,15 @@ export async function buildPrograms(): Promise<Programs> {
   await build({ finished: join(directory, 'dist'), keepCode: false });
   cpSync(join(root, 'bin'), join(directory, 'bin'), { recursive: true });
   cpSync(join(root, 'package.json'), join(directory, 'package.json'));
+  return programsIn(directory, () => rmSync(directory, { recursive: true, force: true }));
+}
+
+function programsIn(directory: string, remove: () => void): Programs {
   return {
     wheelhouse: join(directory, 'bin', 'wheelhouse.js'),
     svcctl: join(directory, 'bin', 'svcctl.js'),
-    remove: () => rmSync(directory, { recursive: true, force: true }),
+    console: join(directory, 'dist', 'console'),
+    remove,
   };
 }
 
