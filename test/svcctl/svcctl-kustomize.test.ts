@@ -50,6 +50,7 @@ describe('CLIENT-1: -k', () => {
       'configmap/one\nconfigmap/two\n',
     );
     expect((await home.runIn(namespace, 'diff -k app')).code).toBe(0);
+    expect((await home.run('kustomize app')).out).toContain('name: two');
     expect((await home.runIn(namespace, 'delete --kustomize=app')).out).toBe(
       'configmap "one" deleted\nconfigmap "two" deleted\n',
     );
@@ -70,7 +71,7 @@ describe('CLIENT-1: -k', () => {
 
   test('CLIENT-1: without kustomize, -k says what it needs', async () => {
     home.env = { PATH: join(home.folder, 'nothing-here') };
-    for (const line of ['apply -k app', 'get -k app', 'set image -k app c=i']) {
+    for (const line of ['apply -k app', 'get -k app', 'set image -k app c=i', 'kustomize app']) {
       const { code, err } = await home.runIn(namespace, line);
       expect({ line, code, err }).toEqual({
         line,

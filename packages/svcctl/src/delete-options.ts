@@ -12,8 +12,8 @@ export const deletionFlags: readonly FlagSpec[] = [
     bare: 'background',
     help: 'background, orphan or foreground: what becomes of dependents',
   },
-  { name: 'grace-period', type: 'text', help: 'Seconds given to end; negative: the default' },
-  { name: 'timeout', type: 'text', help: 'How long to wait; 0: as long as it takes' },
+  { name: 'grace-period', type: 'integer', help: 'Seconds given to end; negative: the default' },
+  { name: 'timeout', type: 'duration', help: 'How long to wait; 0: as long as it takes' },
   { name: 'wait', type: 'boolean', help: 'Wait until the objects are gone (default)' },
 ];
 

@@ -1,21 +1,12 @@
 import { readFileSync } from 'node:fs';
-import { type ApiResource, parseYaml } from '@wheelhouse/client';
+import { parseYaml } from '@wheelhouse/client';
 import { type JsonObject, type JsonValue, jsonEqual } from '@wheelhouse/machinery';
-import { lastAppliedName, placed, saveConfigFlag, withLastApplied } from '../apply/last-applied.ts';
-import { dryRunOf, dryRunSuffix, objectPath, writeFlags, writeQuery } from '../apply/writes.ts';
+import { dryRunOf, writeFlags, writeQuery } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
-import { ContextError } from '../errors.ts';
 import { CliError } from '../io.ts';
-import { eachManifest, manifestFlags } from '../manifests.ts';
 import { textAt } from '../objects.ts';
 import { outputFlags, reportObject } from '../output/output.ts';
-import {
-  fetchTarget,
-  resourceOfObject,
-  selectionFlags,
-  selectTargets,
-  targetPath,
-} from '../selection.ts';
+import { fetchTarget, selectionFlags, selectTargets, targetPath } from '../selection.ts';
 import type { Session } from '../session.ts';
 
 const patchTypes: Readonly<Record<string, string>> = {
@@ -104,50 +95,4 @@ export function isUnchanged(before: JsonObject, after: JsonObject): boolean {
   const version = textAt(before, 'metadata', 'resourceVersion');
   if (version !== '' && version !== textAt(after, 'metadata', 'resourceVersion')) return false;
   return jsonEqual(before, after);
-}
-
-export const replaceCommand: Command = {
-  name: 'replace',
-  summary: 'Replace a resource by file name or stdin',
-  usage: '-f FILENAME',
-  flags: [
-    ...manifestFlags,
-    ...writeFlags,
-    ...outputFlags,
-    saveConfigFlag,
-    { name: 'subresource', type: 'text', help: 'Sub-resource to replace: status, scale' },
-  ],
-  async run(session) {
-    const noted = session.flags.boolean('save-config');
-    const annotation = noted ? await lastAppliedName(session) : undefined;
-    return eachManifest(session, 'replace', async ({ object, source }) => {
-      try {
-        const resource = await resourceOfObject(session, object);
-        const given =
-          annotation === undefined
-            ? object
-            : withLastApplied(placed(session, { resource, object }), annotation);
-        const replaced = await replaceOne(session, { resource, object: given });
-        reportObject(session, replaced, `replaced${dryRunSuffix(session)}`);
-      } catch (error) {
-        throw new ContextError(`error when replacing ${JSON.stringify(source)}`, error);
-      }
-    });
-  },
-};
-
-async function replaceOne(
-  session: Session,
-  { resource, object }: { resource: ApiResource; object: JsonObject },
-): Promise<JsonObject> {
-  if (dryRunOf(session) === 'client') return object;
-  const subresource = session.flags.text('subresource') ?? '';
-  const path = objectPath(session, { resource, object, subresource });
-  const answer = await session.client.send({
-    method: 'PUT',
-    path,
-    query: writeQuery(session, 'svcctl-replace'),
-    body: object,
-  });
-  return answer.object;
 }

@@ -1,0 +1,116 @@
+import { ApiError } from '@wheelhouse/client';
+import type { JsonObject } from '@wheelhouse/machinery';
+import type { Command } from '../command.ts';
+import { describeErrors } from '../errors.ts';
+import type { FlagSpec } from '../flags.ts';
+import { CliError } from '../io.ts';
+import { hasManifests, manifestFlags } from '../manifests.ts';
+import { listAt, nameOf, objectAt } from '../objects.ts';
+import { outputFlags, reportObject } from '../output/output.ts';
+import { fetchTarget, selectTargets, type Target, targetPath } from '../selection.ts';
+import type { Session } from '../session.ts';
+
+const flags: readonly FlagSpec[] = [
+  ...manifestFlags,
+  ...outputFlags,
+  { name: 'force', type: 'boolean', help: 'Write it even if it is decided so already' },
+];
+
+/** A decision on a request, and the one that excludes it. */
+interface Decision {
+  readonly type: 'Approved' | 'Denied';
+  readonly excludes: 'Approved' | 'Denied';
+  readonly verb: 'approve' | 'deny';
+}
+
+const commandOf = (summary: string, decision: Decision): Command => ({
+  name: decision.verb,
+  summary,
+  usage: '(-f FILENAME | NAME)',
+  flags,
+  run: (session, args) => decide(session, args, decision),
+});
+
+export const certificateCommand: Command = {
+  name: 'certificate',
+  summary: 'Modify certificate resources',
+  subcommands: [
+    commandOf('Approve a certificate signing request', {
+      type: 'Approved',
+      excludes: 'Denied',
+      verb: 'approve',
+    }),
+    commandOf('Deny a certificate signing request', {
+      type: 'Denied',
+      excludes: 'Approved',
+      verb: 'deny',
+    }),
+  ],
+};
+
+async function decide(
+  session: Session,
+  args: readonly string[],
+  decision: Decision,
+): Promise<number> {
+  if (args.length === 0 && !hasManifests(session)) {
+    throw new CliError('one or more CSRs must be specified as <name> or -f <filename>');
+  }
+  const words = args.length === 0 || args[0]?.includes('/') ? args : ['csr', ...args];
+  const failures: unknown[] = [];
+  for (const target of await selectTargets(session, words)) {
+    try {
+      const { kind, group } = target.resource;
+      if (kind !== 'CertificateSigningRequest') {
+        const label = group === '' ? kind : `${kind}.${group}`;
+        throw new CliError(`can only handle CertificateSigningRequest objects, got ${label}`);
+      }
+      const request = await decideOne(session, target, decision);
+      reportObject(session, request, decision.type.toLowerCase());
+    } catch (error) {
+      if (session.io.signal.aborted) throw error;
+      failures.push(error);
+    }
+  }
+  if (failures.length === 0) return 0;
+  session.io.err(describeErrors(failures));
+  return 1;
+}
+
+/** How often a decision is written anew that others' changes come between. */
+const attemptsMax = 10;
+
+async function decideOne(
+  session: Session,
+  target: Target,
+  decision: Decision,
+): Promise<JsonObject> {
+  for (let attempt = 1; ; attempt += 1) {
+    const [request = {}] = await fetchTarget(session, target);
+    const conditions = listAt(request, 'status', 'conditions');
+    if (conditions.some((one) => one['type'] === decision.excludes)) {
+      const label = JSON.stringify(nameOf(request));
+      throw new CliError(`certificate signing request ${label} is already ${decision.excludes}`);
+    }
+    const isDecided = conditions.some((one) => one['type'] === decision.type);
+    if (isDecided && !session.flags.boolean('force')) return request;
+    const now = new Date(session.clock.now()).toISOString().replace(/\.\d+Z$/, 'Z');
+    const condition = {
+      lastUpdateTime: now,
+      message: `This CSR was ${decision.type.toLowerCase()} by svcctl certificate ${decision.verb}.`,
+      reason: decision.type === 'Approved' ? 'SvcctlApprove' : 'SvcctlDeny',
+      status: 'True',
+      type: decision.type,
+    };
+    const status = objectAt(request, 'status');
+    const after = isDecided ? conditions : [...conditions, condition];
+    const body = { ...request, status: { ...status, conditions: after } };
+    try {
+      const path = targetPath(target, 'approval');
+      return (await session.client.send({ method: 'PUT', path, body })).object;
+    } catch (error) {
+      const isConflict = error instanceof ApiError && error.reason === 'Conflict';
+      if (!isConflict || attempt === attemptsMax) throw error;
+    }
+  }
+}

@@ -1,0 +1,139 @@
+import { readFileSync } from 'node:fs';
+import { ApiError, type ApiResource } from '@wheelhouse/client';
+import { encodeJson } from '@wheelhouse/codec';
+import type { JsonObject } from '@wheelhouse/machinery';
+import { lastAppliedName, placed, saveConfigFlag, withLastApplied } from '../apply/last-applied.ts';
+import { dryRunOf, dryRunSuffix, objectPath, writeFlags, writeQuery } from '../apply/writes.ts';
+import type { Command } from '../command.ts';
+import { deleteOptions, deletionFlags } from '../delete-options.ts';
+import { ContextError } from '../errors.ts';
+import { CliError } from '../io.ts';
+import { eachManifest, hasManifests, type Manifest, manifestFlags } from '../manifests.ts';
+import { nameOf, namespaceOf, resourceLabel, textAt } from '../objects.ts';
+import { outputFlags, reportObject } from '../output/output.ts';
+import { resourceOfObject } from '../selection.ts';
+import type { Session } from '../session.ts';
+import { waitForDeletion } from './delete.ts';
+
+export const replaceCommand: Command = {
+  name: 'replace',
+  summary: 'Replace a resource by file name or stdin',
+  usage: '-f FILENAME',
+  flags: [
+    ...manifestFlags,
+    ...writeFlags,
+    ...outputFlags,
+    ...deletionFlags,
+    saveConfigFlag,
+    { name: 'force', type: 'boolean', help: 'Delete it and create it anew' },
+    { name: 'raw', type: 'text', help: 'Path to put the file to as it is' },
+    { name: 'subresource', type: 'text', help: 'Sub-resource to replace: status, scale' },
+  ],
+  async run(session) {
+    checkFlags(session);
+    const raw = session.flags.text('raw') ?? '';
+    if (raw !== '') return replaceRaw(session, raw);
+    const forces = session.flags.boolean('force');
+    const annotation = session.flags.boolean('save-config')
+      ? await lastAppliedName(session)
+      : undefined;
+    return eachManifest(session, 'replace', async (manifest) => {
+      try {
+        const { resource, object } = await located(session, manifest, annotation);
+        const replaced = forces
+          ? await makeAnew(session, { resource, object })
+          : await replaceOne(session, { resource, object });
+        reportObject(session, replaced, `replaced${dryRunSuffix(session)}`);
+      } catch (error) {
+        if (forces) throw error;
+        const source = JSON.stringify(manifest.source);
+        throw new ContextError(`error when replacing ${source}`, error);
+      }
+    });
+  },
+};
+
+/** Throws CliError for flags that contradict each other. */
+function checkFlags(session: Session): void {
+  const { flags } = session;
+  const forces = flags.boolean('force');
+  const files = flags.list('filename').flatMap((one) => one.split(','));
+  const isRaw = (flags.text('raw') ?? '') !== '';
+  const problem = [
+    !hasManifests(session) && 'must specify one of -f and -k',
+    (flags.integer('grace-period') ?? -1) >= 0 &&
+      !forces &&
+      '--grace-period must have --force specified',
+    (flags.durationMs('timeout') ?? 0) !== 0 && !forces && '--timeout must have --force specified',
+    forces && dryRunOf(session) !== 'none' && '--dry-run can not be used when --force is set',
+    isRaw && files.length !== 1 && '--raw can only use a single local file or stdin',
+    isRaw && flags.boolean('recursive') && '--raw and --recursive are mutually exclusive',
+    isRaw && (flags.text('output') ?? '') !== '' && '--raw and --output are mutually exclusive',
+  ].find((one) => one !== false);
+  if (problem !== undefined) throw new CliError(problem);
+}
+
+interface Located {
+  readonly resource: ApiResource;
+  readonly object: JsonObject;
+}
+
+async function located(
+  session: Session,
+  { object }: Manifest,
+  annotation: string | undefined,
+): Promise<Located> {
+  const resource = await resourceOfObject(session, object);
+  if (annotation === undefined) return { resource, object };
+  return { resource, object: withLastApplied(placed(session, { resource, object }), annotation) };
+}
+
+async function replaceOne(session: Session, { resource, object }: Located): Promise<JsonObject> {
+  if (dryRunOf(session) === 'client') return object;
+  const subresource = session.flags.text('subresource') ?? '';
+  const path = objectPath(session, { resource, object, subresource });
+  const answer = await session.client.send({
+    method: 'PUT',
+    path,
+    query: writeQuery(session, 'svcctl-replace'),
+    body: object,
+  });
+  return answer.object;
+}
+
+/** How long the old object has to go where no flag says. */
+const goneMs = 5 * 60_000;
+
+/** Deletes an object, waits until it is gone, and creates it; an absent one is only created. */
+async function makeAnew(session: Session, { resource, object }: Located): Promise<JsonObject> {
+  const path = objectPath(session, { resource, object });
+  const grace = session.flags.integer('grace-period') === 0 ? 1 : undefined;
+  try {
+    const body = deleteOptions(session, grace);
+    const { object: deleted } = await session.client.send({ method: 'DELETE', path, body });
+    session.io.out(`${resourceLabel(resource)} ${JSON.stringify(nameOf(object))} deleted\n`);
+    const namespace = resource.namespaced ? namespaceOf(object) || session.namespace : '';
+    await waitForDeletion(session, {
+      target: { resource, namespace, name: nameOf(object) },
+      uid: textAt(deleted, 'details', 'uid') || textAt(deleted, 'metadata', 'uid'),
+      timeoutMs: session.flags.durationMs('timeout') || goneMs,
+    });
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.code !== 404) throw error;
+  }
+  const answer = await session.client.send({
+    method: 'POST',
+    path: objectPath(session, { resource, object, name: '' }),
+    query: writeQuery(session, 'svcctl-replace'),
+    body: object,
+  });
+  return answer.object;
+}
+
+async function replaceRaw(session: Session, path: string): Promise<number> {
+  const [name = ''] = session.flags.list('filename');
+  const body = name === '-' ? await session.io.stdin() : readFileSync(session.path(name), 'utf8');
+  const { object } = await session.client.send({ method: 'PUT', path, body });
+  session.io.out(`${encodeJson(object).toString()}\n`);
+  return 0;
+}

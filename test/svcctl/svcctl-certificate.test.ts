@@ -1,0 +1,60 @@
+import { certificateSigningRequest } from '@wheelhouse/kinds/testing';
+import { dialectNames, dialectOf } from '@wheelhouse/machinery';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startTestServer, type TestServer } from '../support/harness.ts';
+import { type SvcctlHome, svcctlFor } from './svcctl-run.ts';
+
+describe.each(dialectNames)('CLIENT-1: certificate, dialect %s', (dialectName) => {
+  const dialect = dialectOf(dialectName);
+  const collection = `/apis/${dialect.group('certificates')}/v1/certificatesigningrequests`;
+  const type = `certificatesigningrequest.${dialect.group('certificates')}`;
+  let server: TestServer;
+  let home: SvcctlHome;
+  const request = async (name: string) => {
+    const example = certificateSigningRequest(dialect).example?.() ?? {};
+    const { status, text } = await server.post(collection, { ...example, metadata: { name } });
+    expect(status, text).toBe(201);
+  };
+  const decisionOf = async (name: string) => {
+    const { body } = await server.get(`${collection}/${name}`);
+    return body.status.conditions?.map(
+      (one: { type: string; reason: string }) => `${one.type} ${one.reason}`,
+    );
+  };
+  beforeAll(async () => {
+    server = await startTestServer({ dialect: dialectName });
+    home = svcctlFor(server);
+  });
+  afterAll(async () => {
+    home.remove();
+    await server.stop();
+  });
+
+  test('CLIENT-1: requests are approved or denied, and once only', async () => {
+    await request('one');
+    await request('two');
+    expect((await home.run('certificate approve one')).out).toBe(`${type}/one approved\n`);
+    expect(await decisionOf('one')).toEqual(['Approved SvcctlApprove']);
+    expect((await home.run('certificate approve csr/one')).code).toBe(0);
+    expect(await decisionOf('one')).toHaveLength(1);
+    expect((await home.run('certificate deny two')).out).toBe(`${type}/two denied\n`);
+    expect(await home.run('certificate approve two')).toEqual({
+      code: 1,
+      out: '',
+      err: 'error: certificate signing request "two" is already Denied\n',
+    });
+  });
+
+  test('CLIENT-1: what cannot be decided is told', async () => {
+    expect((await home.run('certificate deny')).err).toBe(
+      'error: one or more CSRs must be specified as <name> or -f <filename>\n',
+    );
+    expect((await home.run('certificate approve ns/default')).err).toBe(
+      'error: can only handle CertificateSigningRequest objects, got Namespace\n',
+    );
+    await request('three');
+    const refused = await home.run('certificate approve three --as=nobody');
+    expect(refused.err).toContain('Error from server (Forbidden)');
+    expect(await decisionOf('three')).toBeUndefined();
+  });
+});
