@@ -247,15 +247,14 @@ async function judgeAndStore(registry: Registry, step: Step): Promise<Outcome> {
   for (const text of warnings ?? []) context.warn(text);
 
   // Store.
-  const isMerged = plan.operation === 'update' && (plan.source === 'merged' || plan.view);
-  const owners = isMerged ? 'needed' : 'spare';
-  if (before === undefined) return storeNew(registry, { ...step, owners });
+  const owners = settlesOwners(plan) ? 'needed' : 'spare';
+  if (before === undefined) return storeNew(registry, step, owners);
   const storedVersion = apiVersionOfEntry(def, before.entry);
   const formed = formToStore(def, stored, { context, storedVersion });
   const form = formed instanceof Promise ? await formed : formed;
   if (pace?.over) await pace.pause();
-  const stores = { current: before.entry, stored: form, old: before.decoded };
-  return commitChange(registry, { target, context, owners, ...stores });
+  const { entry: current, decoded: old } = before;
+  return commitChange(registry, { target, context, owners, current, stored: form, old });
 }
 
 /** A deletion: admission judges it before it changes anything. */
@@ -416,6 +415,10 @@ function behindView(
   return whole;
 }
 
+/** Whether an object comes with its managed fields, from an apply, an operation, or a view. */
+const settlesOwners = (plan: CreatePlan | UpdatePlan): boolean =>
+  plan.operation === 'update' && (plan.source === 'merged' || plan.view !== undefined);
+
 /**
  * The object in the version that the strategy judges. An apply that changes nothing leaves there what
  * the request's version cannot express (SSA-9); a PUT in that version leaves it out.
@@ -426,9 +429,7 @@ function judgedForm(
   { whole, before }: { readonly whole: ApiObject; readonly before: Before | undefined },
 ): ApiObject {
   if (def.behavior.judgedIn === 'request version') return whole;
-  const keepsRest =
-    plan.operation === 'update' && (plan.source === 'merged' || plan.view !== undefined);
-  if (!keepsRest || before === undefined || before.live === before.decoded) {
+  if (!settlesOwners(plan) || before === undefined || before.live === before.decoded) {
     return toStorage(def, version, whole);
   }
   if (!isSameButOwners(whole, before.live)) return toStorage(def, version, whole);
@@ -453,9 +454,10 @@ function judgedCall({ plan, call, whole, stored, before }: Step): AdmissionCall 
 /** Stores a new object. A race that a PUT or an apply loses has an object to change: it begins again. */
 async function storeNew(
   registry: Registry,
-  step: Step & { readonly owners: 'needed' | 'spare' },
+  step: Step,
+  owners: 'needed' | 'spare',
 ): Promise<Outcome> {
-  const { plan, target, call, stored, owners, pace } = step;
+  const { plan, target, call, stored, pace } = step;
   const { context } = plan;
   if (step.isVersioned && !context.dryRun) throw versionOnCreate();
   if (pace?.over) await pace.pause();
