@@ -147,7 +147,6 @@ export {
   tooMany,
   typeInvalid,
 } from './meta/field-error.ts';
-export { unprintable, validateFieldManager } from './meta/field-manager-name.ts';
 export { parseGoUrl, sentPath, sentUrlPath } from './meta/go-url.ts';
 export { goEscapes, goPlain, goSyntax, goText, goTypeName, goValue } from './meta/go-values.ts';
 export {
@@ -195,7 +194,9 @@ export {
   type MetaJudgement,
   type MetaRules,
   orphanFinalizer,
+  unprintable,
   validateAnnotations,
+  validateFieldManager,
   validateLabels,
   validateObjectMeta,
   validateObjectMetaUpdate,

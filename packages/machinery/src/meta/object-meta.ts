@@ -8,10 +8,28 @@ import {
   required,
   tooLong,
 } from './field-error.ts';
-import { validateFieldManager } from './field-manager-name.ts';
 import { breaks, labelValue, qualifiedName } from './names.ts';
 import { validateOwnerReferences } from './owner-references.ts';
 import type { ManagedFieldsEntry, ObjectMeta } from './types.ts';
+
+const managerBytesMax = 128;
+/** Almost every name: nothing to look at further. */
+const plainManager = /^[ -~]{0,128}$/;
+/** What Go's `unicode.IsPrint` lets pass: letters, marks, numbers, punctuation, symbols, the space. */
+export const unprintable = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu;
+
+/** Judges the name of a field manager (MF-2); empty is none given, and right. */
+export function validateFieldManager(name: string, field: string): FieldError[] {
+  if (plainManager.test(name)) return [];
+  const errors = Buffer.byteLength(name) > managerBytesMax ? [tooLong(field, managerBytesMax)] : [];
+  for (const found of name.matchAll(unprintable)) {
+    const code = (found[0].codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0');
+    const position = Buffer.byteLength(name.slice(0, found.index));
+    const why = `invalid character U+${code} (at position ${position})`;
+    errors.push(invalid(field, name, why));
+  }
+  return errors;
+}
 
 export interface MetaRules {
   readonly namespaced: boolean;

@@ -1,9 +1,8 @@
 import type { CatalogueSnapshot, VersionDef } from '@wheelhouse/kinds';
-import type { Exchange, MetricRegistry } from '@wheelhouse/machinery';
+import type { Exchange, Histogram, MetricRegistry } from '@wheelhouse/machinery';
 import type { RequestInfo } from '../request/request-info.ts';
 import type { Answered, TimedOut } from '../request/request-state.ts';
 import { type CollectionMetrics, createCollectionMetrics } from './collection-metrics.ts';
-import { fieldValidationMetrics } from './field-validation-metrics.ts';
 import { createGateMetrics } from './gate-metrics.ts';
 import { dryRunOf, kindKey, namedParts, placeOf, reportedVerb, scopeOf } from './request-labels.ts';
 import {
@@ -14,6 +13,7 @@ import {
   createSeries,
   measureBodies,
   type Series,
+  slowBuckets,
 } from './request-series.ts';
 
 /** A request for a version that is on its way out (VER-3). */
@@ -191,4 +191,29 @@ function deadlineMetrics(options: {
       afterTimeouts.of(of === 'write' ? 'rest-handler' : 'timeout-handler', came).add(1);
     },
   };
+}
+
+const directives: ReadonlySet<string> = new Set(['Ignore', 'Warn', 'Strict']);
+
+/**
+ * Measures writes by what their `fieldValidation` says (OPS-1). The reference has these series, and
+ * never observes anything in them.
+ */
+function fieldValidationMetrics(
+  registry: MetricRegistry,
+): (query: URLSearchParams, tookMs: number) => void {
+  const family = registry.histogram({
+    name: 'field_validation_request_duration_seconds',
+    help: 'Response latency distribution in seconds of writes for each field validation value.',
+    stability: 'ALPHA',
+    labels: ['field_validation'],
+    buckets: slowBuckets,
+  });
+  const silent = family.of('');
+  const seriesOf = (query: URLSearchParams): Histogram => {
+    const given = query.size === 0 ? null : query.get('fieldValidation');
+    if (given === null || given === '') return silent;
+    return family.of(directives.has(given) ? given : 'invalid');
+  };
+  return (query, tookMs) => seriesOf(query).observe(tookMs / 1000);
 }

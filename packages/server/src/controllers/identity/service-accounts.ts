@@ -1,6 +1,17 @@
 import type { ResourceDef } from '@wheelhouse/kinds';
-import type { Dialect } from '@wheelhouse/machinery';
-import { type KeeperTools, startNamespaceKeeper } from '../namespace-keeper.ts';
+import {
+  type ApiObject,
+  type Clock,
+  type Dialect,
+  jsonEqual,
+  type Logger,
+} from '@wheelhouse/machinery';
+import type { CachePool } from '../../registry/cache-pool.ts';
+import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
+import type { Inside } from '../inside.ts';
+import type { QueueMeters } from '../queue-metrics.ts';
+import { listEntries } from '../removal.ts';
+import { createWorkQueue } from '../work-queue.ts';
 
 /** Keeps an account `default` in every namespace, for Pods that name none (AUTHN-6). */
 export function startServiceAccounts(
@@ -41,4 +52,82 @@ export function startRootCaPublisher(
     kept: options.configMaps,
     object,
   });
+}
+
+/** Namespaces looked at side by side. */
+const workers = 8;
+
+/** What the keepers of namespaces work with. */
+interface KeeperTools {
+  readonly namespaces: ResourceDef;
+  readonly caches: CachePool;
+  readonly inside: Inside;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly queues?: QueueMeters | undefined;
+}
+
+/**
+ * Keeps one object of a name in every namespace that is not going: made when the namespace is, made
+ * anew when somebody deletes it, and `data` set right when somebody changes it. Namespaces that
+ * were there before the start get it too.
+ */
+function startNamespaceKeeper(
+  options: KeeperTools & {
+    readonly controller: string;
+    readonly kept: ResourceDef;
+    /** Without namespace. Its `data`, if it has any, is kept; the rest is for whoever changes it. */
+    readonly object: ApiObject & { readonly metadata: { readonly name: string } };
+  },
+): { close(): Promise<void> } {
+  const { namespaces, kept, object, caches, inside, clock, logger } = options;
+  const { name } = object.metadata;
+  const spaces = caches.of(namespaces);
+  const objects = caches.of(kept);
+  const run = async (namespace: string): Promise<void> => {
+    const space = await spaces.get(namespace, undefined);
+    if (space === undefined || space.index.deleting === true) return;
+    const found = await objects.get(objectKey(namespace, name), undefined);
+    const at = { def: kept, namespace, name };
+    if (found === undefined) {
+      const made = structuredClone(object);
+      await inside.create(at, { ...made, metadata: { ...made.metadata, namespace } });
+    } else if (object.data !== undefined && !hasData(decodeEntry(found), object)) {
+      await inside.change(at, (current) => ({ ...current, data: object.data ?? null }));
+    }
+  };
+  const queue = createWorkQueue({
+    queues: options.queues,
+    name: options.controller,
+    clock,
+    logger,
+    run,
+    workers,
+  });
+  const subscriptions = [
+    spaces.subscribe(({ current }) => {
+      if (current !== undefined && current.index.deleting !== true) queue.add(current.index.name);
+    }),
+    objects.subscribe(({ previous, current }) => {
+      const index = current?.index ?? previous?.index;
+      if (previous !== undefined && index?.name === name) queue.add(index.namespace);
+    }),
+  ];
+  const first = listEntries(caches, { def: namespaces, namespace: '' })
+    .then((entries) => {
+      for (const { index } of entries) queue.add(index.name);
+    })
+    .catch((error: unknown) =>
+      logger.error('namespaces could not be listed', { error: String(error) }),
+    );
+  return {
+    async close() {
+      for (const subscription of subscriptions) subscription.close();
+      await Promise.all([queue.close(), first]);
+    },
+  };
+}
+
+function hasData(found: ApiObject, wanted: ApiObject): boolean {
+  return jsonEqual(found.data ?? {}, wanted.data ?? {});
 }

@@ -2,7 +2,6 @@ import type { Clock, MaybePromise, Timer } from '@wheelhouse/machinery';
 import type { FlowRequest } from './contract.ts';
 import type { LevelSeries, LevelUsage, Refusal } from './flow-series.ts';
 import type { KindUsage } from './kind-usage.ts';
-import { LingeringSeats } from './lingering-seats.ts';
 import { type FlowQueue, type Seat, SeatList, type SeatOwner } from './seat.ts';
 import { SeatDemand } from './seat-demand.ts';
 import type { LimitResponse } from './settings.ts';
@@ -438,4 +437,27 @@ export class QueueSet implements SeatOwner, LevelUsage {
 function workOf(seat: Seat): number {
   const lingering = seat.lingerMs > 0 ? (seat.finalSeats * seat.lingerMs) / 1000 : 0;
   return seat.initialSeats * serviceSeconds + lingering;
+}
+
+/** Seats that are kept for a while after their request's end, while its events are sent. */
+class LingeringSeats {
+  /** By when they are due. */
+  readonly #seats: { readonly dueMs: number; readonly seat: Seat }[] = [];
+
+  get firstDueMs(): number {
+    return this.#seats[0]?.dueMs ?? Number.POSITIVE_INFINITY;
+  }
+
+  add(seat: Seat, dueMs: number): void {
+    let at = this.#seats.length;
+    // Most linger equally long, so that the place is nearly always the last.
+    while (at > 0 && (this.#seats[at - 1]?.dueMs ?? 0) > dueMs) at -= 1;
+    this.#seats.splice(at, 0, { dueMs, seat });
+  }
+
+  /** Takes out the first that is due by now. */
+  dueBy(nowMs: number): { readonly dueMs: number; readonly seat: Seat } | undefined {
+    const first = this.#seats[0];
+    return first !== undefined && first.dueMs <= nowMs ? this.#seats.shift() : undefined;
+  }
 }
