@@ -108,6 +108,25 @@ describe.skipIf(!hasEtcd)('values in etcd', () => {
     await Promise.all([writer.stop(), reader.stop()]);
   });
 
+  test('STORE-2: the largest objects that are accepted are read again', async () => {
+    const config = { ...onEtcd(etcd), controllers: [] };
+    const writer = await startTestServer(config);
+    const keys = (prefix: string, value: string) =>
+      Object.fromEntries(Array.from({ length: 14_000 }, (_, at) => [`${prefix}${at}`, value]));
+    const data = { data: keys('k', 'v'), binaryData: keys('b', 'YQ==') };
+    const made = await writer.post(`${core}/configmaps`, { metadata: { name: 'large' }, ...data });
+    expect(made.status, made.text.slice(0, 500)).toBe(201);
+    await writer.stop();
+    const reader = await startTestServer(config);
+    const read = await reader.get(`${core}/configmaps/large`);
+    expect([read.status, read.body.data, read.body.binaryData]).toEqual([
+      200,
+      data.data,
+      data.binaryData,
+    ]);
+    await reader.stop();
+  });
+
   test('CODEC-4, STORE-2: values change their encoding when they are next written', async () => {
     const config = onEtcd(etcd);
     const boats = '/apis/example.com/v1/namespaces/default/boats';

@@ -133,10 +133,12 @@ const parsedAhead = new WeakMap<Buffer, JsonValue>();
 
 /**
  * Parses large JSON that this server wrote itself in steps (TRUST-2): the next `parseWrittenJson` of
- * the same bytes returns the value at once. Does nothing for small JSON.
+ * the same bytes returns the value at once. Does nothing for JSON that is parsed quickly in one piece.
  */
 export function* parseAhead(bytes: Buffer): Generator<void, void> {
   if (bytes.length < dividedBytesMin || parsedAhead.has(bytes)) return;
+  if (scanJson(bytes).values < wholeValuesMax) return;
+  yield;
   const { value } = yield* exactJsonSteps(bytes.toString('utf8'), defaultJsonLimits);
   parsedAhead.set(bytes, value);
 }

@@ -1,7 +1,7 @@
 import type { JsonValue } from '@wheelhouse/machinery';
 import type { Property, Schema } from '@wheelhouse/schema';
 import { describe, expect, test } from 'vitest';
-import { CborError, decodeCbor, decodeCborAs } from './decode.ts';
+import { CborError, decodeCbor, decodeCborAs, decodeCborMap } from './decode.ts';
 import { diagnoseCbor } from './diagnose.ts';
 import { encodeCbor } from './encode.ts';
 
@@ -256,4 +256,11 @@ test('CBOR is shown in diagnostic notation', () => {
     `55799({'a': 255, "b\\"": {_ "x": null}, 'b': [_ -1, 10, h'', h'c3', 10000000000000000.0, ` +
       `1.0, 1.0e-9], "\\u00e9": [(_ '\\u0000'), ''_]})`,
   );
+});
+
+test('STORE-2: stored values may have longer lists than bodies', () => {
+  const value = { items: Array.from({ length: 2000 }, (_, index) => ({ index })) };
+  const bytes = encodeCbor(value);
+  expect(() => decodeCborMap(bytes)).toThrow(/1024/);
+  expect(decodeCborMap(bytes, { source: 'store' })).toEqual(value);
 });

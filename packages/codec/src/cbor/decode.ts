@@ -4,7 +4,7 @@ import { CborError } from './cursor.ts';
 import { Decoder } from './decoder.ts';
 import { textOfFault } from './fault.ts';
 import { anyMap } from './wanted.ts';
-import { checkWellFormed } from './well-formed.ts';
+import { checkWellFormed, storedLimits } from './well-formed.ts';
 
 export { CborError } from './cursor.ts';
 
@@ -19,9 +19,15 @@ export function decodeCbor(bytes: Buffer): JsonValue {
   return finished(new Decoder(bytes), (decoder) => decoder.any());
 }
 
-/** The same of what has to be a map, or null, which stands for an empty one. Throws CborError. */
-export function decodeCborMap(bytes: Buffer): JsonObject {
-  checkWellFormed(bytes);
+/**
+ * The same of what has to be a map, or null, which stands for an empty one. What comes from the store
+ * may have longer lists than a body in CBOR. Throws CborError.
+ */
+export function decodeCborMap(
+  bytes: Buffer,
+  { source = 'body' }: { readonly source?: 'body' | 'store' } = {},
+): JsonObject {
+  checkWellFormed(bytes, source === 'store' ? storedLimits : undefined);
   const value = finished(new Decoder(bytes), (decoder) => decoder.whole(anyMap));
   return (value ?? {}) as JsonObject;
 }

@@ -4,6 +4,17 @@ import { CborError, Cursor, floatOf, info, major, majorName } from './cursor.ts'
 const levelsMax = 64;
 const itemsMax = 1024;
 
+/** What CBOR may hold: values altogether, and items of one list or map. */
+export interface CborLimits {
+  readonly valuesMax: number;
+  readonly itemsMax: number;
+}
+
+const bodyLimits: CborLimits = { valuesMax: bodyValuesMax, itemsMax };
+
+/** Of what this server has written itself: bodies in other encodings have longer lists. */
+export const storedLimits: CborLimits = { valuesMax: 2_000_000, itemsMax: 2_000_000 };
+
 const unexpectedEnd = () => new CborError('unexpected EOF');
 const unexpectedStop = () => new CborError('cbor: unexpected "break" code');
 
@@ -16,9 +27,9 @@ export const notAccepted = (type: number, what: string): string =>
  * levels, 1024 items of a list or map. Upstream looks at all of the bytes before it decodes any of
  * them, so what is wrong here is told first, wherever it is. Throws CborError, and TooManyValues.
  */
-export function checkWellFormed(bytes: Buffer): void {
+export function checkWellFormed(bytes: Buffer, limits: CborLimits = bodyLimits): void {
   if (bytes.length === 0) throw new CborError('EOF');
-  const check = new Check(bytes);
+  const check = new Check(bytes, limits);
   check.item(0);
   const left = bytes.length - check.at;
   if (left > 0) {
@@ -27,11 +38,18 @@ export function checkWellFormed(bytes: Buffer): void {
 }
 
 class Check extends Cursor {
+  readonly #limits: CborLimits;
   #values = 0;
+
+  constructor(bytes: Buffer, limits: CborLimits) {
+    super(bytes);
+    this.#limits = limits;
+  }
 
   item(level: number): void {
     this.#values += 1;
-    if (this.#values > bodyValuesMax) throw new TooManyValues(bodyValuesMax);
+    const { valuesMax } = this.#limits;
+    if (this.#values > valuesMax) throw new TooManyValues(valuesMax);
     const { type, argument } = this.checkedHead();
     if (type === major.bytes || type === major.text) this.#string(type, argument);
     else if (type === major.list || type === major.map) this.#items(type, argument, level + 1);
@@ -99,7 +117,7 @@ class Check extends Cursor {
     const each = type === major.map ? 2 : 1;
     if (this.info !== info.endless) {
       checkLength(type, argument, 'it would cause integer overflow');
-      checkCount(type, Number(argument));
+      this.#checkCount(type, Number(argument));
       for (let left = Number(argument) * each; left > 0; left -= 1) this.item(level);
       return;
     }
@@ -107,9 +125,16 @@ class Check extends Cursor {
     while (this.#hasMore()) {
       this.item(level);
       taken += 1;
-      checkCount(type, Math.floor(taken / each));
+      this.#checkCount(type, Math.floor(taken / each));
     }
     if (taken % each !== 0) throw unexpectedStop();
+  }
+
+  #checkCount(type: number, count: number): void {
+    const { itemsMax: max } = this.#limits;
+    if (count <= max) return;
+    const what = type === major.map ? 'key-value pairs' : 'elements';
+    throw new CborError(`cbor: exceeded max number of ${what} ${max} for CBOR ${majorName(type)}`);
   }
 
   /** Tags around tags are levels, the innermost is none. */
@@ -135,14 +160,6 @@ function checkLevel(level: number): void {
 function checkLength(type: number, argument: number | bigint, why: string): void {
   if (argument < 2n ** 63n) return;
   throw new CborError(`cbor: ${majorName(type)} length ${argument} is too large, ${why}`);
-}
-
-function checkCount(type: number, count: number): void {
-  if (count <= itemsMax) return;
-  const what = type === major.map ? 'key-value pairs' : 'elements';
-  throw new CborError(
-    `cbor: exceeded max number of ${what} ${itemsMax} for CBOR ${majorName(type)}`,
-  );
 }
 
 function checkFloat(value: number): void {

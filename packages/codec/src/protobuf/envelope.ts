@@ -1,7 +1,7 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import type { Schema } from '@wheelhouse/schema';
 import { codecOf } from './message.ts';
-import { countingValues } from './value-count.ts';
+import { countingValues, messageValuesMax } from './value-count.ts';
 import { ProtobufError, WireReader, WireWriter, wireBytes } from './wire.ts';
 
 /** `k8s` and a zero byte: what every protobuf body begins with, in every dialect. */
@@ -58,12 +58,18 @@ function forEachBytes(bytes: Buffer, visit: (number: number, bytes: Buffer) => v
 /**
  * Decodes an object's own bytes; the result still wants the typed decoder's zero-value rules. Throws
  * ProtobufError, and TooManyValues.
+ *
+ * @param valuesMax most values of the message, an entry of a map counting as three
  */
-export function decodeMessage(schema: Schema, raw: Buffer): JsonObject {
+export function decodeMessage(
+  schema: Schema,
+  raw: Buffer,
+  { valuesMax = messageValuesMax }: { readonly valuesMax?: number } = {},
+): JsonObject {
   const writer = new WireWriter();
   writer.bytes(raw);
   const reader = new WireReader(writer.finish());
-  return countingValues(() => codecOf(schema).read(reader, 0) as JsonObject);
+  return countingValues(valuesMax, () => codecOf(schema).read(reader, 0) as JsonObject);
 }
 
 /** An object's own bytes, without envelope: what lists and watch frames are put together from. */

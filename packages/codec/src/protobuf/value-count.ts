@@ -1,16 +1,21 @@
-import { bodyValuesMax, TooManyValues } from '../too-many-values.ts';
+import { TooManyValues } from '../too-many-values.ts';
+
+/** Most values of a message that this server or a tool reads for itself. */
+export const messageValuesMax = 2_000_000;
 
 /** Values that the message being decoded may still hold. Decoding is synchronous: one at a time. */
-let left = bodyValuesMax;
+let left = messageValuesMax;
+let max = messageValuesMax;
 
-/** Decodes one message within the bound on a body's values. Throws TooManyValues. */
-export function countingValues<T>(decode: () => T): T {
-  left = bodyValuesMax;
+/** Decodes one message of at most `valuesMax` values. Throws TooManyValues. */
+export function countingValues<T>(valuesMax: number, decode: () => T): T {
+  left = valuesMax;
+  max = valuesMax;
   return decode();
 }
 
 /** Counts values of the message that is being decoded. Throws TooManyValues. */
 export function countValues(count = 1): void {
   left -= count;
-  if (left < 0) throw new TooManyValues(bodyValuesMax);
+  if (left < 0) throw new TooManyValues(max);
 }

@@ -69,7 +69,8 @@ export class HeldDocument {
 
 interface Part {
   readonly defs: readonly ResourceDef[];
-  readonly document: HeldDocument;
+  /** Shared by all who ask for it while it is made. */
+  readonly document: Promise<HeldDocument>;
 }
 
 /**
@@ -106,12 +107,13 @@ export class OpenApiDocuments {
     const snapshot = this.#source.snapshot();
     if (this.#index?.generation === snapshot.generation) return this.#index.document;
     const parts = new Map<string, Part>();
+    const digests = new Map<string, string>();
     for (const place of this.#places(snapshot)) {
       const part = this.#current(place);
       if (part !== this.#parts.get(place.name)) await nextTurn();
       parts.set(place.name, part);
+      digests.set(place.name, (await part.document).digest);
     }
-    const digests = new Map([...parts].map(([name, { document }]) => [name, document.digest]));
     const document = this.#hold(jsonText(openApiV3Index(digests)));
     // A slower asker with an older snapshot keeps what it found to itself.
     if ((this.#index?.generation ?? 0) < snapshot.generation) {
@@ -122,7 +124,7 @@ export class OpenApiDocuments {
   }
 
   /** One document by its name in the index; undefined when nothing of that name is served. */
-  part(name: string): HeldDocument | undefined {
+  async part(name: string): Promise<HeldDocument | undefined> {
     const place = this.#places(this.#source.snapshot()).find((one) => one.name === name);
     if (place === undefined) return undefined;
     const part = this.#current(place);
@@ -156,12 +158,16 @@ export class OpenApiDocuments {
     return { snapshot, dialect, release, enums, plainPaths: plainPaths(), descriptions };
   }
 
-  /** What is held, while its kinds are the same; else made anew. */
+  /** What is held, while its kinds are the same; else made anew, in slices. */
   #current({ name, defs, make }: DocumentPlace): Part {
     const known = this.#parts.get(name);
     const isSame =
       known?.defs.length === defs.length && defs.every((def, index) => def === known.defs[index]);
-    return known !== undefined && isSame ? known : { defs, document: this.#hold(make()) };
+    return known !== undefined && isSame ? known : { defs, document: this.#makePart(make()) };
+  }
+
+  async #makePart(steps: Generator<void, string>): Promise<HeldDocument> {
+    return this.#hold(await inSlices(steps, this.#source.clock));
   }
 
   #hold(text: string, shapes: MessageShapes = openApiV3Shapes): HeldDocument {

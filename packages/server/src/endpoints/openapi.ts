@@ -36,9 +36,10 @@ export function openApiEndpoint(call: AuthorizedCall): MaybePromise<boolean> {
     return documents.whole().then((document) => answerDocument(call, { document, types }));
   }
   const name = path.slice('/openapi/v3/'.length);
-  const document = documents.part(name);
-  if (document === undefined) throw noSuchPath();
-  return answerPart(call, { name, document });
+  return documents.part(name).then((document) => {
+    if (document === undefined) throw noSuchPath();
+    return answerPart(call, { name, document });
+  });
 }
 
 /** This server's own documents. */

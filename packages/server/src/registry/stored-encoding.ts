@@ -135,7 +135,9 @@ function decoded(
     const stored = versions.of(key, { apiVersion, kind });
     return { stored, object: { ...decodeMessage(stored.version.schema, raw), apiVersion, kind } };
   }
-  const object = isSelfDescribedCbor(value) ? decodeCborMap(value) : parseWrittenJson(value);
+  const object = isSelfDescribedCbor(value)
+    ? decodeCborMap(value, { source: 'store' })
+    : parseWrittenJson(value);
   if (!isObject(object)) throw new Error('the stored value is no object');
   return { stored: versions.of(key, typeOf(object)), object };
 }
@@ -146,7 +148,7 @@ function readCustom(value: Buffer): Buffer {
     case 'protobuf':
       throw new Error('an object of a custom kind has no protobuf form');
     case 'cbor':
-      return encodeJsonBriefly(decodeCborMap(value));
+      return encodeJsonBriefly(decodeCborMap(value, { source: 'store' }));
     case 'json':
       return value;
   }

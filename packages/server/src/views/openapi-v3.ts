@@ -1,6 +1,6 @@
 import { jsonText } from '@wheelhouse/codec';
 import type { ResourceDef } from '@wheelhouse/kinds';
-import { apiVersionOf, inOnePiece, type JsonObject } from '@wheelhouse/machinery';
+import { apiVersionOf, type JsonObject } from '@wheelhouse/machinery';
 import { objectText } from './json-text.ts';
 import { isBuiltIn, rootDiscovery } from './openapi-discovery.ts';
 import {
@@ -18,8 +18,8 @@ export interface DocumentPlace {
   readonly name: string;
   /** The kinds in it: while they are the same, so is the document. */
   readonly defs: readonly ResourceDef[];
-  /** Its JSON. */
-  make(): string;
+  /** Its JSON, in steps. */
+  make(): Generator<void, string>;
 }
 
 /** The documents of a snapshot (API-12); each is a pure function of it. */
@@ -43,14 +43,16 @@ export function openApiV3Places(source: OpenApiSource): DocumentPlace[] {
 }
 
 /** Documents of APIs that definitions declare omit what the reference leaves out of theirs. */
-function documentOf(
+function* documentOf(
   source: OpenApiSource,
   { api, fill }: { readonly api: DescribedApi; readonly fill: (to: OpenApiBuilder) => void },
-): string {
+): Generator<void, string> {
   const builder = openApiBuilder(source, { form: 'v3', operations, api });
   fill(builder);
   const { productName } = source.dialect;
-  const { paths, definitions } = inOnePiece(builder.finish());
+  yield;
+  const { paths, definitions } = yield* builder.finish();
+  yield;
   const securitySchemes =
     api === 'defined'
       ? undefined

@@ -52,20 +52,20 @@ export function filterComparison(
 }
 
 /** The differences at and below one place; absent parts hold nothing. */
-interface Changes {
+export interface Changes {
   removed?: FieldNode | undefined;
   modified?: FieldNode | undefined;
   added?: FieldNode | undefined;
 }
 
 /** The differences below one place, by step. */
-interface Growing {
+export interface Growing {
   removed: GrowingFieldSet | undefined;
   modified: GrowingFieldSet | undefined;
   added: GrowingFieldSet | undefined;
 }
 
-interface Sides {
+export interface Sides {
   readonly left: JsonValue | undefined;
   readonly right: JsonValue | undefined;
   /** Set where the type allows several shapes, and the sides have different ones. */
@@ -77,7 +77,11 @@ interface Sides {
  */
 export function compare(type: ValueType, left: JsonValue, right: JsonValue): Comparison {
   const place = rootPlace();
-  const changes = compareAt(type, { left, right }, place);
+  return comparisonOf(compareAt(type, { left, right }, place), place);
+}
+
+/** The differences below the root. Throws a TypedError for problems that were found on the way. */
+export function comparisonOf(changes: Changes | undefined, place: Place): Comparison {
   if (place.problems.length > 0) throw new TypedError(place.problems);
   return {
     removed: changes?.removed?.children ?? emptySet,
@@ -88,13 +92,13 @@ export function compare(type: ValueType, left: JsonValue, right: JsonValue): Com
 
 type Kind = 'map' | 'scalar' | 'list' | undefined;
 
-function kindOf(type: ValueType): Kind {
+export function kindOf(type: ValueType): Kind {
   if (type.map !== undefined) return 'map';
   if (type.scalar !== undefined) return 'scalar';
   return type.list === undefined ? undefined : 'list';
 }
 
-function compareAt(type: ValueType, sides: Sides, place: Place): Changes | undefined {
+export function compareAt(type: ValueType, sides: Sides, place: Place): Changes | undefined {
   const { left, right } = sides;
   if (left === right) return undefined;
   const leftType = fitting(type, left);
@@ -106,7 +110,10 @@ function compareAt(type: ValueType, sides: Sides, place: Place): Changes | undef
   return joinChanges(one, compareKind(rightType, mixed, place));
 }
 
-function joinChanges(one: Changes | undefined, other: Changes | undefined): Changes | undefined {
+export function joinChanges(
+  one: Changes | undefined,
+  other: Changes | undefined,
+): Changes | undefined {
   if (one === undefined || other === undefined) return one ?? other;
   return {
     removed: joinNodes(one.removed, other.removed),
@@ -119,7 +126,7 @@ function joinNodes(one: FieldNode | undefined, other: FieldNode | undefined) {
   return one === undefined || other === undefined ? (one ?? other) : unionNode(one, other);
 }
 
-function compareKind(type: ValueType, sides: Sides, place: Place): Changes | undefined {
+export function compareKind(type: ValueType, sides: Sides, place: Place): Changes | undefined {
   const kind = kindOf(type);
   if (kind === 'map') return compareMaps(type.map!, sides, place);
   if (kind === 'list') return compareLists(type.list!, sides, place);
@@ -145,7 +152,10 @@ function leafChanges({ left, right }: Sides): Changes | undefined {
 }
 
 /** A part that came or went is itself among the changes, beside what is in it. */
-function ownChanges(changes: Changes | undefined, { left, right }: Sides): Changes | undefined {
+export function ownChanges(
+  changes: Changes | undefined,
+  { left, right }: Sides,
+): Changes | undefined {
   if (left === undefined) return { ...changes, added: asMember(changes?.added) };
   if (right === undefined) return { ...changes, removed: asMember(changes?.removed) };
   return changes;
@@ -160,7 +170,7 @@ function compareMaps(map: MapShape, sides: Sides, place: Place): Changes | undef
   return ownChanges(changesOf(growing), sides);
 }
 
-function isEmptyMap(object: JsonObject | undefined): boolean {
+export function isEmptyMap(object: JsonObject | undefined): boolean {
   if (object !== undefined) {
     for (const name in object) if (object[name] !== undefined) return false;
   }
@@ -198,7 +208,11 @@ function compareMembers(map: MapShape, sides: MapSides, place: Place): void {
   }
 }
 
-function collect(growing: Growing, element: PathElement, changes: Changes | undefined): void {
+export function collect(
+  growing: Growing,
+  element: PathElement,
+  changes: Changes | undefined,
+): void {
   if (changes === undefined) return;
   const { removed, modified, added } = changes;
   if (removed !== undefined) growing.removed = grown(growing.removed, element, removed);
@@ -216,7 +230,7 @@ function grown(
   return growing;
 }
 
-function changesOf({ removed, modified, added }: Growing): Changes | undefined {
+export function changesOf({ removed, modified, added }: Growing): Changes | undefined {
   if (removed === undefined && modified === undefined && added === undefined) return undefined;
   return {
     removed: nodeOf(false, removed),
@@ -245,9 +259,9 @@ function compareLists(list: ListShape, sides: Sides, place: Place): Changes | un
   return ownChanges(changesOf(growing), sides);
 }
 
-const none: readonly JsonValue[] = [];
+export const none: readonly JsonValue[] = [];
 
-function itemsByElement(
+export function itemsByElement(
   list: ListShape,
   items: readonly JsonValue[],
   place: Place,
@@ -267,12 +281,12 @@ function itemsByElement(
 }
 
 /** The items of both sides that share a step: one each, unless stored objects hold duplicates. */
-interface ItemSides {
+export interface ItemSides {
   readonly one: readonly JsonValue[];
   readonly other: readonly JsonValue[];
 }
 
-function compareItems(
+export function compareItems(
   type: ValueType,
   { one, other }: ItemSides,
   place: Place,

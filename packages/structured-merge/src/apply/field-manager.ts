@@ -223,6 +223,7 @@ function* takeChanges(
     object: typedObject(kind, comparable(kind, object, before)),
     managers: before.managers,
     manager: currentOperation,
+    size: update.size,
   });
   const taken = strip(managers.get(currentOperation));
   managers.delete(currentOperation);
@@ -487,6 +488,7 @@ function* mergeOnce(kind: TrackedKind, merging: Merging): Generator<void, Merged
         managers: before.managers,
         manager: identity,
         force,
+        size: merging.apply.size,
       }),
   );
   const { managers } = result;

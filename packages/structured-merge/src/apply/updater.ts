@@ -1,5 +1,6 @@
 import { type JsonValue, jsonEqual } from '@wheelhouse/machinery';
 import { type Comparison, compare, filterComparison } from './compare.ts';
+import { compareSteps } from './compare-steps.ts';
 import {
   containsSet,
   difference,
@@ -64,6 +65,8 @@ export class ConflictsError extends Error {
 
 /** A write: the object before, who owned it, who writes in which version. */
 export interface Write {
+  /** `large`: objects are compared in steps, which costs small ones more. */
+  readonly size?: 'large' | undefined;
   readonly live: TypedObject;
   readonly managers: Managers;
   readonly manager: string;
@@ -80,7 +83,8 @@ export function* updateManagers(
   const { live, object, manager } = write;
   const { apiVersion } = object;
   const reconciled = reconcileManagers(port, live, write.managers);
-  const change: Change = { live, object, managers: reconciled, manager };
+  const { size } = write;
+  const change: Change = { live, object, managers: reconciled, manager, size };
   yield;
   const { managers, comparison } = yield* moveOwnership(port, change, { force: true });
   yield;
@@ -110,7 +114,7 @@ export function* applyConfiguration(
   port: UpdaterPort,
   write: Write & { readonly applied: TypedObject; readonly force: boolean },
 ): Generator<void, Applied> {
-  const { live, applied, manager, force } = write;
+  const { live, applied, manager, force, size } = write;
   const { apiVersion } = applied;
   const managers = reconcileManagers(port, live, write.managers);
   const value = merge(live.type, live.value, applied.value) ?? null;
@@ -123,7 +127,7 @@ export function* applyConfiguration(
   const pruning = last === undefined ? undefined : { managers, manager, last };
   const object = pruning === undefined ? merged : yield* prune(port, merged, pruning);
   yield;
-  const moved = yield* moveOwnership(port, { live, object, managers, manager }, { force });
+  const moved = yield* moveOwnership(port, { live, object, managers, manager, size }, { force });
   yield;
   const same = jsonEqual(live.value, object.value);
   return { object: same ? undefined : object, managers: moved.managers };
@@ -146,6 +150,7 @@ function reconcileManagers(
 }
 
 interface Change {
+  readonly size: 'large' | undefined;
   readonly live: TypedObject;
   readonly object: TypedObject;
   /** A map of the caller's own. */
@@ -166,10 +171,11 @@ function* moveOwnership(
 ): Generator<void, Moved> {
   const { live, object, managers, manager } = change;
   const own = object.apiVersion;
-  const comparison = filterComparison(
-    compare(live.type, live.value, object.value),
-    port.filterFor(own),
-  );
+  const differing =
+    change.size === 'large'
+      ? yield* compareSteps(live.type, live.value, object.value)
+      : compare(live.type, live.value, object.value);
+  const comparison = filterComparison(differing, port.filterFor(own));
   const comparisons = new Map<string, Comparison>([[own, comparison]]);
   const conflicts: Conflict[] = [];
   const result = new Map<string, VersionedSet>();

@@ -104,7 +104,8 @@ function decodeProtobufBody(bytes: Buffer, { dialect, type }: Expected): Decoded
       `no kind ${JSON.stringify(kind)} is registered for version ${version} in protobuf`,
     );
   }
-  const value = { ...decodeMessage(schema, raw), apiVersion, kind };
+  const valuesMax = bodyValuesMax;
+  const value = { ...decodeMessage(schema, raw, { valuesMax }), apiVersion, kind };
   if (bytes.length >= pacedBytesMin) checkValues(value);
   return { value, duplicates: [] };
 }
