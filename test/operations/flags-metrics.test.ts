@@ -32,6 +32,7 @@ describe('metrics by flags', () => {
     );
     expect(verbs).toContain('GET');
     expect(verbs).toContain('unexpected');
+    expect(text).toMatch(/^cardinality_enforcement_unexpected_categorizations_total [1-9]\d*$/m);
   });
 
   test('VER-6: --allow-metric-labels-manifest says the same in a file', async () => {

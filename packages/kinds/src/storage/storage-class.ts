@@ -49,7 +49,8 @@ function known(object: JsonObject, field: string, allowed: readonly string[]): F
   return allowed.includes(value) ? [] : [notSupported(field, value, allowed)];
 }
 
-function validateParameters(parameters: JsonObject | undefined): FieldError[] {
+/** Judges the parameters of a class: not too many, none without a name. */
+export function validateParameters(parameters: JsonObject | undefined): FieldError[] {
   const names = sortedKeys(parameters);
   if (names.length > parametersMax) return [tooLong('parameters', parametersMax)];
   const bytes = names.reduce(

@@ -80,6 +80,8 @@ export function createMetricRegistry(options: {
   readonly disabled?: readonly string[];
   /** Labels that may have these values alone; others become `unexpected`. */
   readonly allowed?: AllowedLabels;
+  /** Hears of each look at a series whose label had another value. */
+  readonly onUnexpected?: () => void;
   readonly onDeprecated?: (metric: { readonly name: string; readonly from: string }) => void;
 }): MetricRegistry {
   const shown = new Map<string, { lines(): string }>();
@@ -98,7 +100,9 @@ export function createMetricRegistry(options: {
     if (from !== undefined && age >= 0) options.onDeprecated?.({ name, from });
     shown.set(name, family);
     const allowed = options.allowed?.get(name);
-    return allowed === undefined ? family : confined(definition, family, allowed);
+    return allowed === undefined
+      ? family
+      : confined(definition, family, { allowed, onUnexpected: options.onUnexpected });
   };
   return {
     counter: (definition) =>
@@ -129,11 +133,17 @@ export function createMetricRegistry(options: {
 function confined<Series>(
   { labels }: MetricDefinition,
   family: Family<Series>,
-  allowed: ReadonlyMap<string, ReadonlySet<string>>,
+  options: {
+    readonly allowed: ReadonlyMap<string, ReadonlySet<string>>;
+    readonly onUnexpected: (() => void) | undefined;
+  },
 ): Family<Series> {
-  const sets = labels.map((label) => allowed.get(label));
-  const fit = (value: string, index: number) =>
-    sets[index]?.has(value) === false ? 'unexpected' : value;
+  const sets = labels.map((label) => options.allowed.get(label));
+  const fit = (value: string, index: number) => {
+    if (sets[index]?.has(value) !== false) return value;
+    options.onUnexpected?.();
+    return 'unexpected';
+  };
   return { of: (...values) => family.of(...values.map(fit)), clear: family.clear };
 }
 

@@ -39,6 +39,11 @@ export async function startFeatures(options: {
     hooks.push([`start-${server}-coordinated-leader-election-controller`, async () => {}]);
     late.push(async () => startElections(options));
   }
+  if (gates.enabled('StorageVersionAPI') && gates.enabled('APIServerIdentity')) {
+    const { recordOwnStorageVersions } = await import('./storage-versions.ts');
+    const name = 'built-in-resources-storage-version-updater';
+    hooks.push([name, () => recordOwnStorageVersions(options)]);
+  }
   return {
     hooks,
     startAfter(ready) {

@@ -2,6 +2,7 @@ import type { CatalogueSnapshot, ResourceDef } from '@wheelhouse/kinds';
 import {
   type AllowedLabels,
   type Clock,
+  type Counter,
   createMetricRegistry,
   dialectOf,
   type MetricRegistry,
@@ -57,13 +58,23 @@ export function createMetrics(options: {
 }): Metrics {
   const { config, kinds } = options;
   const { clock, logger } = config;
+  let unexpected: Counter | undefined;
   const registry = createMetricRegistry({
     ...(config.metrics === undefined ? {} : { disabled: config.metrics.disabled }),
     ...(options.allowedLabels === undefined ? {} : { allowed: options.allowedLabels }),
+    onUnexpected: () => unexpected?.add(1),
     release: `${apiRelease.major}.${apiRelease.minor}`,
     hidden: config.hiddenMetrics ?? 'hidden',
     onDeprecated: ({ name, from }) => logger.warn('a metric is deprecated', { name, from }),
   });
+  unexpected = registry
+    .counter({
+      name: 'cardinality_enforcement_unexpected_categorizations_total',
+      help: 'Values of labels that are not among those allowed.',
+      stability: 'ALPHA',
+      labels: [],
+    })
+    .of();
   const looks: Look[] = [addProcessMetrics(registry, clock)];
   looks.push(registeredLook(registry, new Set(config.metrics?.disabled)));
   addFeatures(registry, config.featureGates ?? defaultGates);

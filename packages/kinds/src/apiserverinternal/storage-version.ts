@@ -1,0 +1,162 @@
+import {
+  breaks,
+  type Dialect,
+  dns1035Label,
+  dnsSubdomain,
+  duplicate,
+  type FieldError,
+  invalid,
+  type JsonObject,
+  repeats,
+  required,
+} from '@wheelhouse/machinery';
+import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
+import { defineKind } from '../define.ts';
+import type { ResourceDef } from '../resource-def.ts';
+import { objectsAt } from '../rules/fill.ts';
+
+/** `group.resource`, `core` for the group without a name. */
+function validateName(name: string): readonly string[] {
+  const dot = name.lastIndexOf('.');
+  if (dot < 0) return ['name must be in the form of <group>.<resource>'];
+  return [
+    ...dnsSubdomain(name.slice(0, dot)).map((message) => `the group segment ${message}`),
+    ...dns1035Label(name.slice(dot + 1)).map((message) => `the resource segment ${message}`),
+  ];
+}
+
+function apiVersionProblem(apiVersion: string): string | undefined {
+  const parts = apiVersion.split('/');
+  const [group = '', version = ''] = parts.length === 1 ? [undefined, parts[0]] : parts;
+  if (parts.length > 2) return 'must be a version with an optional group and / before it';
+  const problems = [
+    ...(parts.length === 2 ? dnsSubdomain(group).map((one) => `group part: ${one}`) : []),
+    ...dns1035Label(version).map((one) => `version part: ${one}`),
+  ];
+  return problems.length === 0 ? undefined : problems.join(',');
+}
+
+function validateServer(server: JsonObject, path: string): FieldError[] {
+  const encoding = textAt(server, 'encodingVersion');
+  const [decodable, served] = ['decodableVersions', 'servedVersions'].map((member) =>
+    listAt(server, member).map(String),
+  );
+  const wrong = (field: string, apiVersion: string) => {
+    const problem = apiVersionProblem(apiVersion);
+    return problem === undefined ? [] : [invalid(field, apiVersion, problem)];
+  };
+  const known = new Set(decodable);
+  const lacksEncoding = `decodableVersions must include encodingVersion ${encoding}`;
+  const lacksServed = (version: string) =>
+    `individual served version : ${version} must be included in decodableVersions : [${decodable?.join(' ')}]`;
+  return [
+    ...breaks(`${path}.apiServerID`, textAt(server, 'apiServerID'), dnsSubdomain),
+    ...wrong(`${path}.encodingVersion`, encoding),
+    ...(decodable ?? []).flatMap((one, index) => wrong(`${path}.decodableVersions[${index}]`, one)),
+    ...(known.has(encoding)
+      ? []
+      : [invalid(`${path}.decodableVersions`, decodable, lacksEncoding)]),
+    ...(served ?? []).flatMap((one, index) => {
+      const field = `${path}.servedVersions[${index}]`;
+      const errors = wrong(field, one);
+      return known.has(one) ? errors : [...errors, invalid(field, one, lacksServed(one))];
+    }),
+  ];
+}
+
+function validateCommon(object: JsonObject, encodings: readonly string[]): FieldError[] {
+  const path = 'status.commonEncodingVersion';
+  const common = at(object, 'status', 'commonEncodingVersion');
+  const [first] = encodings;
+  const agreed = new Set(encodings).size === 1 ? first : undefined;
+  if (common === agreed) return [];
+  if (agreed === undefined) {
+    const detail =
+      'should be nil if servers do not agree on the same encoding version, or if there is no server reporting the supported versions yet';
+    return [invalid(path, common, detail)];
+  }
+  const which = common === undefined ? 'the common' : 'the actual common';
+  return [invalid(path, common ?? null, `${which} encoding version is ${agreed}`)];
+}
+
+function validateStatus(object: JsonObject): FieldError[] {
+  const servers = objectsAt(object, 'status', 'storageVersions');
+  const path = 'status.storageVersions';
+  const isRepeated = repeats(servers.map((one) => textAt(one, 'apiServerID')));
+  const conditions = objectsAt(object, 'status', 'conditions');
+  const sameType = repeats(conditions.map((one) => textAt(one, 'type')));
+  const needed = (condition: JsonObject, member: string, field: string) =>
+    textAt(condition, member) === ''
+      ? [required(`${field}.${member}`, `${member} cannot be empty`)]
+      : [];
+  return [
+    ...servers.flatMap((server, index) => {
+      const field = `${path}[${index}]`;
+      const id = textAt(server, 'apiServerID');
+      const repeated = isRepeated[index] === true ? [duplicate(`${field}.apiServerID`, id)] : [];
+      return [...repeated, ...validateServer(server, field)];
+    }),
+    ...validateCommon(
+      object,
+      servers.map((one) => textAt(one, 'encodingVersion')),
+    ),
+    ...conditions.flatMap((condition, index) => {
+      const field = `status[${index}]`;
+      const type = textAt(condition, 'type');
+      const detail = 'the type of the condition is not unique';
+      return [
+        ...(sameType[index] === true ? [invalid(`${field}.type`, type, detail)] : []),
+        ...needed(condition, 'type', field),
+        ...needed(condition, 'status', field),
+        ...needed(condition, 'reason', field),
+        ...needed(condition, 'message', field),
+      ];
+    }),
+  ];
+}
+
+const shownServersMax = 3;
+
+/** Which server stores what, the first few of them. */
+function serverVersions(object: JsonObject): string {
+  const all = listAt(object, 'status', 'storageVersions').map(
+    (one) => `${textAt(one, 'apiServerID')}=${textAt(one, 'encodingVersion')}`,
+  );
+  const shown = all.slice(0, shownServersMax).join(',');
+  const more = all.length - shownServersMax;
+  return more > 0 ? `${shown} + ${more} more...` : shown;
+}
+
+/** StorageVersion: in which version each server stores the objects of a resource. */
+export function storageVersion(dialect: Dialect): ResourceDef {
+  const common = (object: JsonObject) =>
+    textAt(object, 'status', 'commonEncodingVersion') || '<unset>';
+  const columns = [
+    nameColumn,
+    column('CommonEncodingVersion', common, { description: 'What all servers store.' }),
+    column('StorageVersions', serverVersions, { description: 'What each server stores.' }),
+    ageColumn,
+  ];
+  return defineKind({
+    dialect,
+    facts: 'apiserverinternal',
+    kind: 'StorageVersion',
+    resource: 'storageversions',
+    scope: 'Cluster',
+    versions: [{ version: 'v1alpha1', columns }],
+    strategy: {
+      validateName,
+      hasStatus: true,
+      resetFields: { '': ['status'], status: ['metadata', 'spec'] },
+      validateUpdate: (context, object) =>
+        context.subresource === 'status' ? validateStatus(object) : [],
+      allowUnconditionalUpdate: false,
+    },
+    example: () => ({
+      apiVersion: `${dialect.group('internal.apiserver')}/v1alpha1`,
+      kind: 'StorageVersion',
+      metadata: { name: 'core.pods' },
+      spec: {},
+    }),
+  });
+}

@@ -1,0 +1,71 @@
+import {
+  breaks,
+  type Dialect,
+  dnsSubdomain,
+  type FieldError,
+  forbiddenField,
+  type JsonObject,
+  jsonEqual,
+  qualifiedName,
+  required,
+} from '@wheelhouse/machinery';
+import { ageColumn, at, column, nameColumn, textAt } from '../cells.ts';
+import { defineKind } from '../define.ts';
+import type { ResourceDef } from '../resource-def.ts';
+import { objectAt } from '../rules/fill.ts';
+import { validateParameters } from './storage-class.ts';
+
+const driverOf = (object: JsonObject) => textAt(object, 'driverName');
+
+function validate(object: JsonObject): FieldError[] {
+  const driver = driverOf(object);
+  const parameters = objectAt(object, 'parameters');
+  const hasNone = parameters === undefined || Object.keys(parameters).length === 0;
+  return [
+    ...(driver === ''
+      ? [required('driverName')]
+      : breaks('driverName', driver.toLowerCase(), qualifiedName)),
+    ...validateParameters(parameters),
+    ...(hasNone ? [required('parameters', 'must contain at least one key/value pair')] : []),
+  ];
+}
+
+function validateKept(object: JsonObject, old: JsonObject): FieldError[] {
+  const [parameters, before] = [object, old].map((one) => at(one, 'parameters') ?? null);
+  return [
+    ...(driverOf(object) === driverOf(old)
+      ? []
+      : [forbiddenField('driverName', 'updates to driverName are forbidden.')]),
+    ...(jsonEqual(parameters ?? null, before ?? null)
+      ? []
+      : [forbiddenField('parameters', 'updates to parameters are forbidden.')]),
+  ];
+}
+
+/** VolumeAttributesClass: attributes of volumes that a driver can change. */
+export function volumeAttributesClass(dialect: Dialect): ResourceDef {
+  const driver = column('DriverName', driverOf, { description: 'Driver of the volumes.' });
+  const columns = [nameColumn, driver, ageColumn];
+  return defineKind({
+    dialect,
+    facts: 'storage',
+    kind: 'VolumeAttributesClass',
+    resource: 'volumeattributesclasses',
+    scope: 'Cluster',
+    shortNames: ['vac'],
+    versions: ['v1beta1', 'v1alpha1'].map((version) => ({ version, columns })),
+    strategy: {
+      validateName: dnsSubdomain,
+      deleteAnswers: 'object',
+      validateCreate: (_, object) => validate(object),
+      validateUpdate: (_, object, old) => [...validate(object), ...validateKept(object, old)],
+    },
+    example: () => ({
+      apiVersion: `${dialect.group('storage')}/v1beta1`,
+      kind: 'VolumeAttributesClass',
+      metadata: { name: 'example' },
+      driverName: 'driver.example.com',
+      parameters: { a: 'b' },
+    }),
+  });
+}

@@ -1,0 +1,121 @@
+import {
+  type Dialect,
+  dnsSubdomain,
+  type FieldError,
+  invalid,
+  type JsonObject,
+  required,
+} from '@wheelhouse/machinery';
+import { column, nameColumn, textAt } from '../cells.ts';
+import { defineKind } from '../define.ts';
+import type { ResourceDef } from '../resource-def.ts';
+import { validateConditions } from '../rules/conditions.ts';
+import { objectsAt } from '../rules/fill.ts';
+
+const members = ['group', 'version', 'resource'] as const;
+const memberOf = (object: JsonObject, member: string) => textAt(object, 'spec', 'resource', member);
+
+function validate(object: JsonObject): FieldError[] {
+  return (['resource', 'version'] as const).flatMap((member) =>
+    memberOf(object, member) === ''
+      ? [required(`spec.resource.${member}`, `${member} is required`)]
+      : [],
+  );
+}
+
+/** Upstream names what may not change without the path to it. */
+function validateKept(object: JsonObject, old: JsonObject): FieldError[] {
+  return members.flatMap((member) => {
+    const value = memberOf(object, member);
+    const isKept = value === memberOf(old, member);
+    return isKept ? [] : [invalid(member, value, 'field is immutable')];
+  });
+}
+
+const conditionsOf = (object: JsonObject) => objectsAt(object, 'status', 'conditions');
+
+function isTrue(object: JsonObject, type: string): boolean {
+  const found = conditionsOf(object).find((one) => textAt(one, 'type') === type);
+  return found !== undefined && textAt(found, 'status') === 'True';
+}
+
+function validateRevision(object: JsonObject, old: JsonObject): FieldError[] {
+  const path = 'status.resourceVersion';
+  const [text, before] = [object, old].map((one) => textAt(one, 'status', 'resourceVersion'));
+  const value = text ?? '';
+  const isNumber = value === '' || /^[+-]?\d{1,18}$/.test(value);
+  const isNegative = isNumber && Number(value) < 0;
+  const isChanged = before !== '' && before !== value;
+  const unparsed = `failed to parse resource version ${JSON.stringify(value)}`;
+  const negative = 'must be greater than or equal to 0';
+  return [
+    ...(isNumber ? [] : [invalid(path, value, unparsed)]),
+    ...(isNegative ? [invalid(path, Number(value), negative)] : []),
+    ...(isChanged ? [invalid(path, value, 'resourceVersion cannot be updated')] : []),
+  ];
+}
+
+function validateStatus(object: JsonObject, old: JsonObject): FieldError[] {
+  const path = 'status.conditions';
+  const [succeeded, failed, running] = ['Succeeded', 'Failed', 'Running'].map((type) =>
+    isTrue(object, type),
+  );
+  const because = (detail: string) => [invalid(path, [...conditionsOf(object)], detail)];
+  // They have a time of their last update, and none of their last transition.
+  const conditions = conditionsOf(object).map((condition) => ({
+    ...condition,
+    lastTransitionTime: textAt(condition, 'lastUpdateTime'),
+  }));
+  return [
+    ...validateRevision(object, old),
+    ...validateConditions(conditions, path),
+    ...(succeeded && failed
+      ? because('Both success and failed conditions cannot be true at the same time')
+      : []),
+    ...(succeeded && running
+      ? because('Running condition cannot be true when success condition is true')
+      : []),
+    ...(failed && running
+      ? because('Running condition cannot be true when failed condition is true')
+      : []),
+    ...(isTrue(old, 'Succeeded') && !succeeded
+      ? because('Success condition cannot be set to false once it is true')
+      : []),
+    ...(isTrue(old, 'Failed') && !failed
+      ? because('Failed condition cannot be set to false once it is true')
+      : []),
+  ];
+}
+
+/** StorageVersionMigration: the wish that all objects of a resource be written anew. */
+export function storageVersionMigration(dialect: Dialect): ResourceDef {
+  const resource = (object: JsonObject) =>
+    ['resource', 'version', 'group'].map((member) => memberOf(object, member)).join('.');
+  const shown = column('Resource', resource, { description: 'What is rewritten.' });
+  const def = defineKind({
+    dialect,
+    facts: 'storagemigration',
+    kind: 'StorageVersionMigration',
+    resource: 'storageversionmigrations',
+    scope: 'Cluster',
+    versions: [{ version: 'v1alpha1', columns: [nameColumn, shown] }],
+    strategy: {
+      validateName: dnsSubdomain,
+      hasStatus: true,
+      resetFields: { '': ['status'], status: ['metadata', 'spec'] },
+      validateCreate: (_, object) => validate(object),
+      validateUpdate: (context, object, old) =>
+        context.subresource === 'status'
+          ? validateStatus(object, old)
+          : [...validate(object), ...validateKept(object, old)],
+      allowUnconditionalUpdate: false,
+    },
+    example: () => ({
+      apiVersion: `${dialect.group('storagemigration')}/v1alpha1`,
+      kind: 'StorageVersionMigration',
+      metadata: { name: 'example' },
+      spec: { resource: { group: 'apps', version: 'v1', resource: 'deployments' } },
+    }),
+  });
+  return { ...def, gate: 'StorageVersionMigrator' };
+}

@@ -1,0 +1,59 @@
+import { hostname } from 'node:os';
+import { builtinKinds, loadOlderReleases } from '@wheelhouse/kinds';
+import { apiVersionOf, type Dialect } from '@wheelhouse/machinery';
+import { createInside } from '../../controllers/inside.ts';
+import { serverIdentity } from '../../controllers/server-identity.ts';
+import { recordStorageVersions } from '../../controllers/storage-version-records.ts';
+import { serverContext } from '../../registry/server-context.ts';
+import type { Api } from '../api.ts';
+import type { ServerConfig } from '../flags/config.ts';
+
+/**
+ * Records the versions in which this server stores built-in kinds. Does nothing when
+ * `--runtime-config` does not switch StorageVersions on.
+ */
+export async function recordOwnStorageVersions(options: {
+  readonly config: ServerConfig;
+  readonly dialect: Dialect;
+  readonly api: Api;
+}): Promise<void> {
+  const { config, dialect, api } = options;
+  const { builtins, builtin } = api.catalogue.snapshot();
+  const group = dialect.group('internal.apiserver');
+  const storageVersions = builtin(group, 'storageversions');
+  if (storageVersions === undefined) {
+    config.logger.warn('StorageVersionAPI is on, and StorageVersions are not served');
+    return;
+  }
+  const stored = builtins.filter(
+    ({ isComputed, viewOf, verbs, versions, group: own, storage }) =>
+      isComputed !== true &&
+      viewOf === undefined &&
+      // A kind in two groups is recorded where it is stored.
+      (storage.apiVersion.split('/').length === 1 ? '' : storage.apiVersion.split('/')[0]) ===
+        own &&
+      verbs.includes('list') &&
+      versions.some(({ served }) => served),
+  );
+  const { kindsOfAllReleases } = await loadOlderReleases();
+  const all = new Map(
+    kindsOfAllReleases(builtinKinds(dialect), dialect).map((def) => [
+      `${def.group}/${def.resource}`,
+      def.versions.map(({ version }) => apiVersionOf({ group: def.group, version })),
+    ]),
+  );
+  await recordStorageVersions({
+    storageVersions,
+    resources: stored.map((def) => ({
+      def,
+      allVersions: all.get(`${def.group}/${def.resource}`) ?? [],
+    })),
+    inside: createInside({
+      registry: api.registry,
+      controller: 'built-in-resources-storage-version-updater',
+      user: serverContext.user,
+    }),
+    serverId: serverIdentity(hostname(), dialect.component('apiserver')),
+    nowMs: config.clock.now(),
+  });
+}

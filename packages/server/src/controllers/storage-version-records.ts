@@ -1,0 +1,99 @@
+import { objectsAt, type ResourceDef, textAt } from '@wheelhouse/kinds';
+import { type ApiObject, apiVersionOf, formatTime, type JsonObject } from '@wheelhouse/machinery';
+import type { Inside } from './inside.ts';
+
+/** What one server stores of a resource. */
+interface ServerVersions {
+  readonly apiServerID: string;
+  readonly encodingVersion: string;
+  readonly decodableVersions: readonly string[];
+  readonly servedVersions: readonly string[];
+}
+
+/** A resource, with the versions that it had in any release. */
+export interface RecordedResource {
+  readonly def: ResourceDef;
+  readonly allVersions: readonly string[];
+}
+
+/**
+ * Records in StorageVersions in which version this server stores the objects of each resource, beside
+ * what other servers say there. Rejects when one cannot be written.
+ */
+export async function recordStorageVersions(options: {
+  readonly storageVersions: ResourceDef;
+  readonly resources: readonly RecordedResource[];
+  readonly inside: Inside;
+  readonly serverId: string;
+  readonly nowMs: number;
+}): Promise<void> {
+  const { storageVersions, resources, inside, serverId, nowMs } = options;
+  const { apiVersion } = storageVersions.storage;
+  for (const resource of resources) {
+    const { def } = resource;
+    const name = `${def.group === '' ? 'core' : def.group}.${def.resource}`;
+    const at = { def: storageVersions, namespace: '', name };
+    const own = versionsOf(resource, serverId);
+    await inside.create(at, { apiVersion, kind: 'StorageVersion', metadata: { name }, spec: {} });
+    await inside.change({ ...at, subresource: 'status' }, (record) => ({
+      ...record,
+      status: statusWith(record, { own, nowMs }),
+    }));
+  }
+}
+
+function versionsOf({ def, allVersions }: RecordedResource, serverId: string): ServerVersions {
+  const served = def.versions
+    .filter((one) => one.served)
+    .map(({ version }) => apiVersionOf({ group: def.group, version }));
+  const { apiVersion } = def.storage;
+  return {
+    apiServerID: serverId,
+    encodingVersion: apiVersion,
+    decodableVersions: [...new Set([apiVersion, ...served, ...allVersions])],
+    servedVersions: served,
+  };
+}
+
+/** The status with what this server says in the place of what it said before. */
+function statusWith(
+  record: ApiObject,
+  { own, nowMs }: { readonly own: ServerVersions; readonly nowMs: number },
+): JsonObject {
+  const before = objectsAt(record, 'status', 'storageVersions');
+  const isOwn = (one: JsonObject) => textAt(one, 'apiServerID') === own.apiServerID;
+  const entry: JsonObject = {
+    ...own,
+    decodableVersions: [...own.decodableVersions],
+    servedVersions: [...own.servedVersions],
+  };
+  const servers = before.some(isOwn)
+    ? before.map((one) => (isOwn(one) ? entry : one))
+    : [...before, entry];
+  const encodings = new Set(servers.map((one) => textAt(one, 'encodingVersion')));
+  const isCommon = encodings.size === 1;
+  const condition = {
+    type: 'AllEncodingVersionsEqual',
+    status: isCommon ? 'True' : 'False',
+    reason: isCommon ? 'CommonEncodingVersionSet' : 'CommonEncodingVersionUnset',
+    message: isCommon ? 'Common encoding version set' : 'Common encoding version unset',
+  };
+  const conditions = conditionsWith(objectsAt(record, 'status', 'conditions'), condition, nowMs);
+  return {
+    storageVersions: servers,
+    ...(isCommon ? { commonEncodingVersion: own.encodingVersion } : {}),
+    conditions,
+  };
+}
+
+function conditionsWith(
+  conditions: readonly JsonObject[],
+  condition: { readonly type: string; readonly status: string } & JsonObject,
+  nowMs: number,
+): JsonObject[] {
+  const old = conditions.find((one) => one['type'] === condition.type);
+  const isKept = old?.['status'] === condition.status;
+  const since = isKept ? old?.['lastTransitionTime'] : formatTime(nowMs);
+  const set = { ...condition, lastTransitionTime: since ?? formatTime(nowMs) };
+  return [...conditions.filter((one) => one !== old), set];
+}

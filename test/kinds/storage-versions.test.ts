@@ -1,0 +1,172 @@
+import type { JsonObject } from '@wheelhouse/machinery';
+import { readFeatureGates } from '@wheelhouse/server/testing';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { itemNames, type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+
+const records = '/apis/internal.apiserver.k8s.io/v1alpha1/storageversions';
+const migrations = '/apis/storagemigration.k8s.io/v1alpha1/storageversionmigrations';
+const classes = '/apis/storage.k8s.io/v1beta1/volumeattributesclasses';
+const featureGates = readFeatureGates([
+  'StorageVersionAPI=true',
+  'StorageVersionMigrator=true',
+]).gates;
+const runtimeConfig = new Map([['api/all', true]]);
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer({ dialect: 'kubernetes', runtimeConfig, featureGates });
+});
+afterAll(() => server.stop());
+
+const causesOf = ({ body }: { body: Loose }): string[] =>
+  (body.details?.causes ?? []).map(({ field, message }: Loose) => `${field}: ${message}`).sort();
+const changeStatus = (path: string, status: JsonObject) =>
+  server.patch(`${path}/status`, { status }, 'merge');
+
+describe('records of storage versions', () => {
+  test('VER-5: the server records what it stores of each built-in resource', async () => {
+    const hook = 'poststarthook/built-in-resources-storage-version-updater';
+    expect((await server.get(`/readyz/${hook}`)).status).toBe(200);
+    const { body } = await server.get(`${records}/autoscaling.horizontalpodautoscalers`);
+    expect(body.status).toMatchObject({
+      commonEncodingVersion: 'autoscaling/v2',
+      conditions: [{ type: 'AllEncodingVersionsEqual', status: 'True' }],
+      storageVersions: [
+        {
+          apiServerID: expect.stringMatching(/^apiserver-/),
+          encodingVersion: 'autoscaling/v2',
+          decodableVersions: expect.arrayContaining(['autoscaling/v1', 'autoscaling/v2beta2']),
+          servedVersions: ['autoscaling/v2', 'autoscaling/v1'],
+        },
+      ],
+    });
+    const names = itemNames(await server.get(records));
+    expect(names).toEqual(expect.arrayContaining(['core.pods', 'core.events']));
+    for (const name of ['core.bindings', 'events.k8s.io.events', 'core.componentstatuses']) {
+      expect(names).not.toContain(name);
+    }
+  });
+
+  test('VER-5: nothing is recorded without the gate, or without the kind', async () => {
+    const plain = await startTestServer({ dialect: 'kubernetes', runtimeConfig });
+    expect(itemNames(await plain.get(records))).toEqual([]);
+    await plain.stop();
+    const unserved = await startTestServer({ dialect: 'kubernetes', featureGates });
+    expect((await unserved.get('/readyz')).status).toBe(200);
+    await unserved.stop();
+  });
+
+  test.each([
+    [
+      'pods',
+      ['metadata.name: Invalid value: "pods": name must be in the form of <group>.<resource>'],
+    ],
+    ['core.Pods', [expect.stringContaining('the resource segment a DNS-1035 label')]],
+    ['.pods', [expect.stringContaining('the group segment a lowercase RFC 1123 subdomain')]],
+  ])('VER-5: a record named %s is refused', async (name, causes) => {
+    const answer = await server.post(records, { metadata: { name }, spec: {} });
+    expect([answer.status, causesOf(answer)]).toEqual([422, causes]);
+  });
+
+  const one = {
+    apiServerID: 'a',
+    encodingVersion: 'v1',
+    decodableVersions: ['v1'],
+    servedVersions: ['v1'],
+  };
+  const common = 'status.commonEncodingVersion: Invalid value';
+  test.each<[JsonObject, string]>([
+    [{ storageVersions: [one] }, `${common}: "null": the common encoding version is v1`],
+    [
+      { storageVersions: [one], commonEncodingVersion: 'v2' },
+      `${common}: "v2": the actual common encoding version is v1`,
+    ],
+    [{ commonEncodingVersion: 'v2' }, `${common}: "v2": should be nil if servers do not agree`],
+    [
+      { storageVersions: [one, one], commonEncodingVersion: 'v1' },
+      'status.storageVersions[1].apiServerID: Duplicate value: "a"',
+    ],
+    [
+      { storageVersions: [{ ...one, servedVersions: ['v2'] }], commonEncodingVersion: 'v1' },
+      'status.storageVersions[0].servedVersions[0]: Invalid value: "v2": individual served version : v2 must be included in decodableVersions : [v1]',
+    ],
+    [
+      { storageVersions: [{ ...one, encodingVersion: 'v2' }], commonEncodingVersion: 'v2' },
+      'status.storageVersions[0].decodableVersions: Invalid value: ["v1"]: decodableVersions must include encodingVersion v2',
+    ],
+  ])('VER-5: a record with %j is refused', async (status, cause) => {
+    await server.post(records, { metadata: { name: 'x.y' }, spec: {} });
+    const answer = await changeStatus(`${records}/x.y`, status);
+    expect([answer.status, causesOf(answer)]).toEqual([422, [expect.stringContaining(cause)]]);
+  });
+});
+
+describe('migrations of storage versions', () => {
+  const condition = (type: string, status: string) => ({
+    type,
+    status,
+    reason: 'R',
+    lastUpdateTime: '2030-01-01T00:00:00Z',
+  });
+
+  test('VER-5: a migration is of a resource in a version, and of no other later', async () => {
+    const empty = await server.post(migrations, {
+      metadata: { name: 'm' },
+      spec: { resource: {} },
+    });
+    expect(causesOf(empty)).toEqual([
+      'spec.resource.resource: Required value: resource is required',
+      'spec.resource.version: Required value: version is required',
+    ]);
+    const resource = { version: 'v1', resource: 'pods' };
+    await server.post(migrations, { metadata: { name: 'm' }, spec: { resource } });
+    const other = { spec: { resource: { version: 'v2', resource: 'nodes' } } };
+    expect(causesOf(await server.patch(`${migrations}/m`, other, 'merge'))).toEqual([
+      'resource: Invalid value: "nodes": field is immutable',
+      'version: Invalid value: "v2": field is immutable',
+    ]);
+  });
+
+  test('VER-5: a migration ends once, and keeps the version that it began at', async () => {
+    const spec = { resource: { version: 'v1', resource: 'secrets' } };
+    await server.post(migrations, { metadata: { name: 'e' }, spec });
+    const change = (status: JsonObject) => changeStatus(`${migrations}/e`, status);
+    expect((await change({ resourceVersion: 'x' })).status).toBe(422);
+    expect(causesOf(await change({ resourceVersion: '-1' }))).toEqual([
+      'status.resourceVersion: Invalid value: -1: must be greater than or equal to 0',
+    ]);
+    expect((await change({ resourceVersion: '5' })).status).toBe(200);
+    expect(causesOf(await change({ resourceVersion: '6' }))).toEqual([
+      'status.resourceVersion: Invalid value: "6": resourceVersion cannot be updated',
+    ]);
+    const both = [condition('Succeeded', 'True'), condition('Failed', 'True')];
+    expect((await change({ conditions: both })).body.message).toContain(
+      'Both success and failed conditions cannot be true at the same time',
+    );
+    const early = [condition('Succeeded', 'True'), condition('Running', 'True')];
+    expect((await change({ conditions: early })).body.message).toContain(
+      'Running condition cannot be true when success condition is true',
+    );
+    expect((await change({ conditions: [condition('Succeeded', 'True')] })).status).toBe(200);
+    const undone = await change({ conditions: [condition('Succeeded', 'False')] });
+    expect(undone.body.message).toContain('Success condition cannot be set to false');
+  });
+});
+
+test('VER-5: a class of volume attributes has a driver and attributes, and keeps them', async () => {
+  const make = (members: JsonObject) =>
+    server.post(classes, { metadata: { name: 'c' }, ...members });
+  expect(causesOf(await make({}))).toEqual([
+    'driverName: Required value',
+    'parameters: Required value: must contain at least one key/value pair',
+  ]);
+  expect(causesOf(await make({ driverName: 'd', parameters: { '': 'x' } }))).toEqual([
+    'parameters: Invalid value: "": field can not be empty.',
+  ]);
+  expect((await make({ driverName: 'd', parameters: { a: 'b' } })).status).toBe(201);
+  const change = { driverName: 'e', parameters: { c: 'd' } };
+  expect(causesOf(await server.patch(`${classes}/c`, change, 'merge'))).toEqual([
+    'driverName: Forbidden: updates to driverName are forbidden.',
+    'parameters: Forbidden: updates to parameters are forbidden.',
+  ]);
+});
