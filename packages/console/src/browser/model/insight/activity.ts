@@ -52,11 +52,18 @@ export function followActivity(options: {
         resolve();
       });
     });
+  const writers = createWriters();
   const follow = async (kind: Kind): Promise<void> => {
     while (!signal.aborted) {
       try {
         await watchFromNow({ api, kind, signal }, (type, metadata) => {
-          onActivity({ type, ...written(kind, metadata), atMs: clock.now() });
+          onActivity({
+            type,
+            target: targetOf(kind, metadata),
+            resourceVersion: textOf(metadata, 'resourceVersion'),
+            manager: writers.writerOf(metadata),
+            atMs: clock.now(),
+          });
         });
       } catch (error) {
         if (error instanceof ApiFailure && [401, 403, 404, 405].includes(error.code)) return;
@@ -87,15 +94,33 @@ async function watchFromNow(
   }
 }
 
-function written(kind: Kind, metadata: JsonObject) {
-  const newest = fieldOwners({ metadata }).reduce(
-    (best, owner) => (owner.time >= best.time ? owner : best),
-    { manager: '', time: '' },
-  );
+function targetOf(kind: Kind, metadata: JsonObject): ObjectName {
   const namespace = textOf(metadata, 'namespace') || undefined;
+  return { kind, namespace, name: textOf(metadata, 'name') };
+}
+
+/** Objects whose entries of managers are remembered. */
+const rememberedMax = 1_000;
+
+/** Finds who wrote an object last: the manager whose entry is new, or else has the latest time. */
+function createWriters() {
+  const entries = new Map<string, ReadonlySet<string>>();
   return {
-    target: { kind, namespace, name: textOf(metadata, 'name') },
-    resourceVersion: textOf(metadata, 'resourceVersion'),
-    manager: newest.manager,
+    writerOf(metadata: JsonObject): string {
+      const uid = textOf(metadata, 'uid');
+      const owners = fieldOwners({ metadata });
+      const before = entries.get(uid) ?? new Set();
+      entries.delete(uid);
+      entries.set(uid, new Set(owners.map((owner) => JSON.stringify(owner))));
+      const [oldest] = entries.keys();
+      if (entries.size > rememberedMax && oldest !== undefined) entries.delete(oldest);
+      const fresh = owners.filter((owner) => !before.has(JSON.stringify(owner)));
+      const among = fresh.length > 0 ? fresh : owners;
+      const newest = among.reduce((best, owner) => (owner.time >= best.time ? owner : best), {
+        manager: '',
+        time: '',
+      });
+      return newest.manager;
+    },
   };
 }

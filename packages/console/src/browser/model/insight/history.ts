@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from '@wheelhouse/machinery/browser';
+import type { JsonObject } from '@wheelhouse/machinery/browser';
 import { type Change, changesBetween, pathText } from '../changes.ts';
 import { objectOf, textOf } from '../failure.ts';
 import { type FieldOwner, fieldOwners } from '../ownership.ts';
@@ -70,10 +70,11 @@ export function changesByManager(before: JsonObject, after: JsonObject): Managed
   const changes = changesBetween(before, after).filter(
     ({ path: [first, second] }) => first !== 'metadata' || !uninteresting.has(String(second)),
   );
-  const writers = writersOf(before, after);
+  const writers = newEntries(before, after);
+  const losers = newEntries(after, before);
   const groups = new Map<string, { owner: FieldOwner | undefined; changes: Change[] }>();
   for (const change of changes) {
-    const owner = writerOf(change, after, writers);
+    const owner = writerOf(change, { after, writers, losers });
     const key = owner === undefined ? '' : `${owner.manager} ${owner.subresource}`;
     const group = groups.get(key) ?? { owner, changes: [] };
     group.changes.push(change);
@@ -86,27 +87,28 @@ export function changesByManager(before: JsonObject, after: JsonObject): Managed
   }));
 }
 
-/** Owners whose entry is not what it was: they have written. */
-function writersOf(before: JsonObject, after: JsonObject): readonly FieldOwner[] {
+/** Entries of the second object that the first does not have. */
+function newEntries(before: JsonObject, after: JsonObject): readonly FieldOwner[] {
   const entries = new Set(fieldOwners(before).map((owner) => JSON.stringify(owner)));
   return fieldOwners(after).filter((owner) => !entries.has(JSON.stringify(owner)));
 }
 
 function writerOf(
-  { path, after }: Change,
-  object: JsonObject,
-  writers: readonly FieldOwner[],
+  { path, after: value }: Change,
+  entries: {
+    readonly after: JsonObject;
+    /** Managers whose entry is another one now: they have written. */
+    readonly writers: readonly FieldOwner[];
+    /** Their entries of before, and those that are gone. */
+    readonly losers: readonly FieldOwner[];
+  },
 ): FieldOwner | undefined {
+  const { after, writers, losers } = entries;
   const text = pathText(path);
   const owns = ({ fields }: FieldOwner): boolean =>
     fields.some((field) => field === text || field.startsWith(text) || text.startsWith(field));
-  const [only] = writers;
-  const among = writers.filter(owns);
-  if (among[0] !== undefined) return among[0];
-  // The status has a writer of its own; what is gone is owned by nobody any more.
-  const part = path[0] === 'status' ? 'status' : '';
-  const fitting = writers.find(({ subresource }) => subresource === part);
-  if (after === undefined || isObject(after)) return fitting ?? only;
+  // A field that is gone is owned by nobody any more: its owner took it away, as far as one can see.
+  if (value === undefined) return losers.find(owns) ?? writers[0];
   // A write within the second of the one before leaves the entry as it was.
-  return fitting ?? only ?? fieldOwners(object).findLast(owns);
+  return writers.find(owns) ?? fieldOwners(after).findLast(owns) ?? writers[0];
 }

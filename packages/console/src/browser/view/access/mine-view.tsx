@@ -10,7 +10,7 @@ import {
 import { messageOf } from '../../model/failure.ts';
 import { resourceName } from '../../model/kinds.ts';
 import { useApp } from '../parts/app.ts';
-import { Fault, Form, NamespaceInput, Toggle } from '../parts/basics.tsx';
+import { Fault, Form, NamespaceInput, Scrolled, Toggle } from '../parts/basics.tsx';
 
 /** What the user may do in a namespace: all kinds by all verbs. */
 export function MineView(props: { readonly namespace: string }) {
@@ -74,7 +74,7 @@ function Matrix(props: { readonly rules: OwnRules; readonly withSubresources: bo
         </p>
       )}
       {rules.evaluationError !== '' && <p class="warning">{rules.evaluationError}</p>}
-      <div class="scroll">
+      <Scrolled label="Verbs by resources">
         <table class="grid matrix">
           <thead>
             <tr>
@@ -91,7 +91,7 @@ function Matrix(props: { readonly rules: OwnRules; readonly withSubresources: bo
             ))}
           </tbody>
         </table>
-      </div>
+      </Scrolled>
       <details>
         <summary>Paths</summary>
         <ul>

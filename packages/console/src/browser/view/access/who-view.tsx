@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { shown, type WhoCan, whoCan } from '../../model/who-can.ts';
 import { useApp } from '../parts/app.ts';
-import { Empty, Form } from '../parts/basics.tsx';
+import { Empty, Form, Scrolled } from '../parts/basics.tsx';
 import { AttemptFields, useAttempt } from './attempt.tsx';
 
 type Found = WhoCan | 'reading' | undefined;
@@ -28,7 +28,7 @@ export function WhoView(props: { readonly namespace: string }) {
           Find
         </button>
       </Form>
-      <div class="scroll" aria-live="polite">
+      <div aria-live="polite">
         {found === 'reading' && <p>Reading roles and bindings…</p>}
         {typeof found === 'object' && <Grants {...found} />}
       </div>
@@ -46,30 +46,32 @@ function Grants({ grants, unread }: WhoCan) {
       ))}
       <p>By roles that are bound; other authorizers may allow more.</p>
       {grants.length === 0 && <Empty>Nobody that could be found.</Empty>}
-      <table class="grid">
-        <thead>
-          <tr>
-            {['Subject', 'Where', 'By binding', 'By role'].map((head) => (
-              <th key={head} scope="col">
-                {head}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {grants.map(({ subject, binding, role, namespace, names }) => (
-            <tr key={`${shown(subject)} ${binding}`}>
-              <td>{shown(subject)}</td>
-              <td>
-                {namespace === '' ? 'everywhere' : namespace}
-                {names.length > 0 && `, only ${names.join(', ')}`}
-              </td>
-              <td>{binding}</td>
-              <td>{role}</td>
+      <Scrolled label="Grants">
+        <table class="grid">
+          <thead>
+            <tr>
+              {['Subject', 'Where', 'By binding', 'By role'].map((head) => (
+                <th key={head} scope="col">
+                  {head}
+                </th>
+              ))}
             </tr>
-          ))}
-        </tbody>
-      </table>
+          </thead>
+          <tbody>
+            {grants.map(({ subject, binding, role, namespace, names }) => (
+              <tr key={`${shown(subject)} ${binding}`}>
+                <td>{shown(subject)}</td>
+                <td>
+                  {namespace === '' ? 'everywhere' : namespace}
+                  {names.length > 0 && `, only ${names.join(', ')}`}
+                </td>
+                <td>{binding}</td>
+                <td>{role}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Scrolled>
     </>
   );
 }

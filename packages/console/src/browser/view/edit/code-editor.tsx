@@ -11,7 +11,8 @@ import {
   bracketMatching,
   foldGutter,
   foldKeymap,
-  indentOnInput,
+  type IndentContext,
+  indentService,
   syntaxHighlighting,
 } from '@codemirror/language';
 import { type Diagnostic, lintKeymap, setDiagnostics } from '@codemirror/lint';
@@ -42,6 +43,8 @@ export interface HoverText {
 export interface CodeEditorProps {
   readonly label: string;
   readonly text: string;
+  /** Another number when the text has been replaced from elsewhere than this editor. */
+  readonly replacements: number;
   readonly faults: readonly EditFault[];
   readonly completions: (text: string, offset: number) => Completions | undefined;
   readonly hover: (text: string, offset: number) => HoverText | undefined;
@@ -59,7 +62,7 @@ export function CodeEditor(props: CodeEditorProps) {
   const view = useRef<EditorView | undefined>(undefined);
   const latest = useRef(props);
   latest.current = props;
-  const { text, faults, goTo } = props;
+  const { replacements, faults, goTo } = props;
   useEffect(() => {
     const { current: parent } = place;
     if (parent === null) return;
@@ -72,9 +75,11 @@ export function CodeEditor(props: CodeEditorProps) {
   }, []);
   useEffect(() => {
     const { current } = view;
-    if (current === undefined || current.state.doc.toString() === text) return;
-    current.dispatch({ changes: { from: 0, to: current.state.doc.length, insert: text } });
-  }, [text]);
+    const { text: insert } = latest.current;
+    if (current === undefined || current.state.doc.toString() === insert) return;
+    current.dispatch({ changes: { from: 0, to: current.state.doc.length, insert } });
+    // What is typed comes from here: to put it back would undo what is typed meanwhile.
+  }, [replacements]);
   useEffect(() => {
     const { current } = view;
     current?.dispatch(setDiagnostics(current.state, diagnosticsOf(current.state, faults)));
@@ -102,7 +107,7 @@ function extensionsFor(latest: { readonly current: CodeEditorProps }): Extension
     foldGutter(),
     history(),
     drawSelection(),
-    indentOnInput(),
+    indentService.of(indentOfNext),
     bracketMatching(),
     highlightActiveLine(),
     highlightSelectionMatches(),
@@ -134,6 +139,14 @@ function extensionsFor(latest: { readonly current: CodeEditorProps }): Extension
       indentWithTab,
     ]),
   ];
+}
+
+/** A new line stands where the line before began, or within the field that it began. */
+function indentOfNext(context: IndentContext, offset: number): number | null {
+  const { text } = context.lineAt(offset, -1);
+  const [, spaces = '', marks = '', rest = ''] = /^(\s*)((?:-\s+)*)(.*)$/.exec(text) ?? [];
+  const column = spaces.length + marks.length;
+  return /:\s*$/.test(rest) ? column + 2 : column;
 }
 
 function complete(props: CodeEditorProps, context: CompletionContext): CompletionResult | null {

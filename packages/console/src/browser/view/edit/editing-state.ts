@@ -59,6 +59,8 @@ export type Refusal = Exclude<EditOutcome, { kind: 'accepted' }>;
 /** A text that is being edited, and what can be done with it. */
 export interface Editing {
   readonly text: string;
+  /** How often the text has been replaced by another than what is typed. */
+  readonly replacements: number;
   readonly mode: WriteMode;
   readonly manager: string;
   readonly base: LoadedObject | undefined;
@@ -96,6 +98,7 @@ export function useEditing(options: EditorOptions): Editing {
 
 class EditSession implements Editing {
   text: string;
+  replacements = 0;
   mode: WriteMode;
   manager = defaultManager;
   base: LoadedObject | undefined;
@@ -162,6 +165,7 @@ class EditSession implements Editing {
   begin(object: LoadedObject, text: string): void {
     this.base = object;
     this.text = text;
+    this.replacements += 1;
     this.#saved = withoutManagedFields(object.text);
     this.#changed();
   }
@@ -175,6 +179,7 @@ class EditSession implements Editing {
       metadata[name] === undefined ? [] : [[name, metadata[name]] as const],
     );
     this.text = printYaml({ ...object, metadata: Object.fromEntries(kept) });
+    this.replacements += 1;
     this.mode = 'apply';
     this.#changed();
   }

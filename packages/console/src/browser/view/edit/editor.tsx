@@ -37,7 +37,7 @@ export function TextEditor(props: EditorOptions & { readonly latestVersion?: str
   const [path, setPath] = useState<readonly string[]>([]);
   const [goTo, setGoTo] = useState<{ readonly line: number }>();
   const assistance = useAssistance(kind, schema);
-  const { base, text } = editing;
+  const { base, text, replacements } = editing;
   const isOther =
     base !== undefined && latestVersion !== undefined && base.resourceVersion !== latestVersion;
   return (
@@ -58,7 +58,7 @@ export function TextEditor(props: EditorOptions & { readonly latestVersion?: str
       <div class="split">
         {as === 'text' ? (
           <CodeEditor
-            {...{ text, faults, goTo, ...assistance }}
+            {...{ text, replacements, faults, goTo, ...assistance }}
             label={`${kind.kind} as YAML`}
             onText={(next) => editing.setText(next)}
             onPlace={(offset) => setPath(fieldAt(editing.text, offset))}

@@ -1,7 +1,7 @@
 import type { LoadedObject } from '../../model/object.ts';
 import { type FieldOwner, fieldOwners, ownersByField } from '../../model/ownership.ts';
 import { Age } from '../parts/age.tsx';
-import { Empty } from '../parts/basics.tsx';
+import { Empty, Scrolled } from '../parts/basics.tsx';
 
 /** Which manager owns which field. */
 export function FieldsView(props: { readonly object: LoadedObject }) {
@@ -22,7 +22,7 @@ export function FieldsView(props: { readonly object: LoadedObject }) {
           </li>
         ))}
       </ul>
-      <div class="scroll">
+      <Scrolled label="Owners by fields">
         <table class="grid">
           <thead>
             <tr>
@@ -41,7 +41,7 @@ export function FieldsView(props: { readonly object: LoadedObject }) {
             ))}
           </tbody>
         </table>
-      </div>
+      </Scrolled>
     </>
   );
 }

@@ -3,7 +3,7 @@ import { textOf } from '../../model/failure.ts';
 import { countedKinds, countObjects, type KindCount } from '../../model/insight/inventory.ts';
 import { apiVersionOf, isBrowsable } from '../../model/kinds.ts';
 import { tableRoute } from '../../model/route.ts';
-import { useApp, usePage, useRedraw } from '../parts/app.ts';
+import { useApp, useNow, usePage, useRedraw } from '../parts/app.ts';
 import { KindMark, Link } from '../parts/basics.tsx';
 import { ActivityFeed } from './activity-feed.tsx';
 import { Traffic } from './traffic.tsx';
@@ -44,13 +44,16 @@ export function OverviewPage() {
   );
 }
 
+/** How often the objects are counted anew. */
+const recountMs = 20_000;
+
 function useCounts(): ReadonlyMap<string, KindCount> {
   const { api, discovered } = useApp();
   const redraw = useRedraw();
+  const turn = Math.floor(useNow(recountMs) / recountMs);
   const [counts] = useState(() => new Map<string, KindCount>());
   useEffect(() => {
     const abort = new AbortController();
-    counts.clear();
     countObjects(api, countedKinds(discovered.kinds), {
       signal: abort.signal,
       onCount(count) {
@@ -59,7 +62,8 @@ function useCounts(): ReadonlyMap<string, KindCount> {
       },
     }).catch(() => {});
     return () => abort.abort(new Error('closed'));
-  }, [api, discovered, counts, redraw]);
+    // Counted anew in each turn, as others create and delete.
+  }, [api, discovered, counts, redraw, turn]);
   return counts;
 }
 

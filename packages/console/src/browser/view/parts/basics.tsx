@@ -244,6 +244,15 @@ export function Fault(props: { readonly children: ComponentChildren }) {
   );
 }
 
+/** A part that scrolls by itself when it is too wide, also by keys. */
+export function Scrolled(props: { readonly label: string; readonly children: ComponentChildren }) {
+  return (
+    <div class="scroll" role="region" aria-label={props.label} tabIndex={0}>
+      {props.children}
+    </div>
+  );
+}
+
 /** A hint at what is not there. */
 export function Empty(props: { readonly children: ComponentChildren }) {
   return <p class="empty">{props.children}</p>;

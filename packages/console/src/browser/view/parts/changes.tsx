@@ -2,6 +2,7 @@ import type { JsonValue } from '@wheelhouse/machinery/browser';
 import type { ComponentChildren } from 'preact';
 import { type Change, pathText, type ThreeWay } from '../../model/changes.ts';
 import { printJson } from '../../model/yaml.ts';
+import { Scrolled } from './basics.tsx';
 
 const changesMax = 200;
 
@@ -66,7 +67,7 @@ function ChangeTable(props: {
 }) {
   const left = props.all - changesMax;
   return (
-    <div class="scroll">
+    <Scrolled label="Changes">
       <table class="changes">
         <thead>
           <tr>
@@ -80,6 +81,6 @@ function ChangeTable(props: {
         <tbody>{props.children}</tbody>
       </table>
       {left > 0 && <p>and {left} more</p>}
-    </div>
+    </Scrolled>
   );
 }

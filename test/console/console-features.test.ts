@@ -1,0 +1,453 @@
+import type { Browser } from 'puppeteer-core';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { mustCreate } from '../authentication/token-users.ts';
+import { establish } from '../custom-kinds/custom-kinds.ts';
+import {
+  configMap,
+  eventually,
+  freshNamespace,
+  startTestServer,
+  type TestServer,
+} from '../support/harness.ts';
+import { type BuiltConsole, buildConsole, deploymentOf } from './console.ts';
+import {
+  accessibilityFaults,
+  chromium,
+  openSignedIn,
+  type Screen,
+  startBrowser,
+} from './screen.ts';
+
+/** What the console does beyond lists and texts, in a browser; each screen leaves a picture. */
+
+let built: BuiltConsole;
+let server: TestServer;
+let browser: Browser;
+let screen: Screen;
+
+/** A browser on a busy machine. */
+const timeout = 120_000;
+
+beforeAll(async () => {
+  if (chromium === undefined) return;
+  built = await buildConsole();
+  server = await startTestServer({ console: { directory: built.directory } });
+  browser = await startBrowser();
+  screen = await openSignedIn(browser, { url: server.url });
+}, timeout);
+afterEach(() => {
+  // One page for all: what it complained about belongs to the test that has just run.
+  if (chromium === undefined) return;
+  const isRefusedRequest = /status of 4\d\d/;
+  expect(screen.complaints.filter((one) => !isRefusedRequest.test(one))).toEqual([]);
+});
+afterAll(async () => {
+  await browser?.close();
+  await server?.stop();
+  built?.remove();
+});
+
+const quoted = (text: string): string => JSON.stringify(text);
+const inBrowser = describe.skipIf(chromium === undefined);
+const count = (selector: string) => `document.querySelectorAll(${quoted(selector)}).length`;
+
+/** Waits for a screen, keeps a picture of it, and has it judged by WCAG 2.2 AA. */
+async function judged(name: string): Promise<void> {
+  await screen.picture(name);
+  expect(await accessibilityFaults(screen), name).toEqual([]);
+}
+
+/** A Deployment that owns a ReplicaSet that owns Pods. */
+async function family(namespace: string): Promise<string> {
+  const apps = `/apis/apps/v1/namespaces/${namespace}`;
+  const owner = (kind: string, name: string, uid: string) => ({
+    ownerReferences: [{ apiVersion: 'apps/v1', kind, name, uid, controller: true }],
+  });
+  const web = (await server.post(`${apps}/deployments`, deploymentOf('web', { replicas: 2 }))).body;
+  const set = await server.post(`${apps}/replicasets`, {
+    ...deploymentOf('web-1'),
+    kind: 'ReplicaSet',
+    metadata: { name: 'web-1', ...owner('Deployment', 'web', web.metadata.uid) },
+  });
+  for (const name of ['web-1-a', 'web-1-b']) {
+    await mustCreate(server, `/api/v1/namespaces/${namespace}/pods`, {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name, ...owner('ReplicaSet', 'web-1', set.body.metadata.uid) },
+      spec: { containers: [{ name: 'web', image: 'example.com/web:1' }] },
+    });
+  }
+  return web.metadata.uid;
+}
+
+inBrowser('the overview', { timeout }, () => {
+  test('CLIENT-4: it counts what there is, charts what is asked, and shows what changes', async () => {
+    const namespace = await freshNamespace(server);
+    await mustCreate(server, `/api/v1/namespaces/${namespace}/configmaps`, configMap('counted'));
+    await screen.go('#/a/ask');
+    await screen.sees('May somebody');
+    await screen.go('#/');
+    await screen.until(
+      `document.querySelector('a.tile[href="#/t/core/v1/configmaps"] .tile-count')`,
+    );
+    await screen.until(`${count('.chart canvas')} === 2`, 'the charts');
+    await screen.until(
+      `/\\d/.test([...document.querySelectorAll('.figure-value')][1].textContent)`,
+      'a rate',
+    );
+    let number = 0;
+    await eventually(async () => {
+      number += 1;
+      const path = `/api/v1/namespaces/${namespace}/configmaps/counted?fieldManager=painter`;
+      await server.patch(path, { data: { number: String(number) } }, 'merge');
+      const text = `document.querySelector('.feed').textContent`;
+      return screen.run(`${text}.includes(${quoted(`${namespace}/counted`)})`);
+    }, 'the change to be shown');
+    await screen.sees('by painter');
+    await judged('overview');
+  });
+});
+
+inBrowser('lists', { timeout }, () => {
+  test('CLIENT-4: of thousands of rows those in view are drawn, and scrolling reads on', async () => {
+    const namespace = await freshNamespace(server);
+    const path = `/api/v1/namespaces/${namespace}/configmaps`;
+    const names = Array.from(
+      { length: 1_200 },
+      (_, index) => `row-${String(index).padStart(4, '0')}`,
+    );
+    for (let at = 0; at < names.length; at += 100) {
+      await Promise.all(
+        names.slice(at, at + 100).map((name) => server.post(path, configMap(name))),
+      );
+    }
+    await screen.go(`#/t/core/v1/configmaps?ns=${namespace}`);
+    await screen.sees('500 objects, 700 more to read');
+    expect(await screen.run(count('tbody tr'))).toBeLessThan(80);
+    const box = `document.querySelector('.grid-box')`;
+    await eventually(async () => {
+      await screen.run(`void (${box}.scrollTop = ${box}.scrollHeight)`);
+      return screen.run(
+        `[...document.querySelectorAll('tbody a')].at(-1)?.textContent === 'row-1199'`,
+      );
+    }, 'the last row');
+    await screen.sees('1200 objects');
+    expect(await screen.run(count('tbody tr'))).toBeLessThan(80);
+    // The scroll bar is as long as all rows are.
+    expect(await screen.run(`${box}.scrollHeight`)).toBeGreaterThan(1_200 * 34);
+    await screen.run(`void (${box}.scrollTop = 0)`);
+    await screen.sees('row-0000');
+    await judged('list');
+  });
+
+  test('CLIENT-4: columns are filtered, rows chosen by keys, and several deleted at once', async () => {
+    const namespace = await freshNamespace(server);
+    const path = `/api/v1/namespaces/${namespace}/configmaps`;
+    for (const name of ['apple', 'apricot', 'banana']) {
+      await mustCreate(server, path, configMap(name));
+    }
+    await screen.go(`#/t/core/v1/configmaps?ns=${namespace}`);
+    await screen.sees('3 objects');
+    await screen.page.focus('.grid-box');
+    await screen.press('f');
+    await screen.fill('Name contains', 'AP');
+    await screen.sees('2 of 3 objects');
+    await screen.page.focus('.grid-box');
+    const focused = (name: string) =>
+      screen.until(`document.activeElement?.textContent === '${name}'`, `the row ${name}`);
+    await screen.press('j');
+    await focused('apple');
+    await screen.press('x');
+    await screen.press('ArrowDown');
+    await focused('apricot');
+    await screen.press('x');
+    await screen.sees('2 selected');
+    await judged('selection');
+    await screen.click('Delete…');
+    await screen.sees('Delete 2 configmaps?');
+    await judged('bulk-delete');
+    await screen.click('Delete 2');
+    await screen.sees('2 of 2 deleted.');
+    await screen.sees('0 of 1 object');
+    const left = (await server.get(path)).body.items;
+    expect(left.map(({ metadata }: { metadata: { name: string } }) => metadata.name)).toEqual([
+      'banana',
+    ]);
+    await screen.page.focus('.grid-box');
+    await screen.press('f');
+    await screen.fill('Labels', 'none=such');
+    await screen.click('Show');
+    await screen.sees('There are none.');
+  });
+
+  test('CLIENT-4: several namespaces are listed together', async () => {
+    const [one, other] = [await freshNamespace(server), await freshNamespace(server)];
+    for (const namespace of [one, other]) {
+      await mustCreate(server, `/api/v1/namespaces/${namespace}/configmaps`, configMap('both'));
+    }
+    await screen.go('#/t/core/v1/configmaps');
+    await screen.fill('Namespaces', `${one},${other}`);
+    await screen.until(`${count('tbody a')} === 2`, 'a row of each');
+    const cells = await screen.texts('tbody td:nth-child(2)');
+    expect(cells).toEqual([one, other].sort());
+    await screen.press('Escape');
+  });
+});
+
+inBrowser('one object', { timeout }, () => {
+  test('CLIENT-4: its tree, its timeline, its history, and who owns its fields', async () => {
+    const namespace = await freshNamespace(server);
+    const uid = await family(namespace);
+    const place = `#/o/apps/v1/deployments/${namespace}/web`;
+    await screen.go(place);
+    await screen.sees('kind: Deployment');
+    await judged('object');
+    await screen.click('Tree');
+    await screen.until(`${count('.node')} === 4 && ${count('.graph path')} === 3`, 'the tree');
+    expect(await screen.texts('.node-name')).toEqual(
+      expect.arrayContaining(['web', 'web-1', 'web-1-a', 'web-1-b']),
+    );
+    await judged('tree');
+
+    const path = `/apis/apps/v1/namespaces/${namespace}/deployments/web`;
+    const condition = { type: 'Available', status: 'False', reason: 'Waiting', message: 'not yet' };
+    await server.patch(`${path}/status`, { status: { conditions: [condition] } }, 'merge');
+    await mustCreate(server, `/api/v1/namespaces/${namespace}/events`, {
+      apiVersion: 'v1',
+      kind: 'Event',
+      metadata: { name: 'web.1' },
+      involvedObject: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', namespace, uid },
+      reason: 'ScalingReplicaSet',
+      message: 'Scaled up to 2',
+      type: 'Normal',
+    });
+    await screen.click('Timeline');
+    await screen.sees('Available is False');
+    await screen.sees('Scaled up to 2');
+    await screen.sees('Created');
+    await judged('timeline');
+
+    await server.patch(`${path}?fieldManager=scaler`, { spec: { replicas: 7 } }, 'merge');
+    await screen.click('History');
+    await screen.until(
+      `[...document.querySelectorAll('.by-manager')].some((one) =>
+        /^by scaler.*spec\\.replicas27$/.test(one.textContent))`,
+      'the change by its manager',
+    );
+    await judged('history');
+    await screen.click('Fields');
+    await screen.sees('scaler (update)');
+    await judged('fields');
+  });
+});
+
+inBrowser('writing', { timeout }, () => {
+  test('CLIENT-4: the editor completes, explains, and marks what is wrong as one writes', async () => {
+    const namespace = await freshNamespace(server);
+    await family(namespace);
+    await screen.go(`#/o/apps/v1/deployments/${namespace}/web?tab=edit`);
+    await screen.until(`document.querySelector('.explain dl')`, 'the schema');
+    await screen.editor.place('spec:');
+    await screen.press('Enter');
+    await screen.page.keyboard.type('min');
+    await screen.until(`document.querySelector('.cm-tooltip-autocomplete li')`, 'completions');
+    expect(await screen.texts('.cm-completionLabel')).toContain('minReadySeconds');
+    await screen.sees('Seconds that a new Pod must stay ready');
+    await screen.picture('completion');
+    await screen.press('Enter');
+    await screen.page.keyboard.type('soon');
+    expect(await screen.editor.text()).toContain('\n  minReadySeconds: soon\n');
+    await screen.until(`${count('.cm-lintRange-error')} > 0`, 'the mark by the schema');
+    // What the schema allows may still be against the rules of the server.
+    await screen.editor.replace('minReadySeconds: soon', 'minReadySeconds: -1');
+    await screen.until(`${count('.cm-lintRange-error')} === 0`, 'the mark to go');
+    await screen.until(`${count('.cm-lintRange-error')} > 0`, 'the mark by the server');
+    const word = await screen.page.$('.cm-lintRange-error');
+    await word?.hover();
+    await screen.sees('must be greater than or equal to 0');
+    await screen.sees('spec.minReadySeconds: integer');
+    await judged('editor');
+    await screen.editor.replace('  minReadySeconds: -1\n', '');
+    await screen.editor.replace('replicas: 2', 'replicas: 3');
+    await screen.click('Validate');
+    await screen.sees('Nothing has been saved.');
+    await judged('dry-run');
+    await screen.click('Save');
+    await screen.sees('Saved.');
+  });
+
+  test('CLIENT-4: a form of the kind’s schema writes the same text', async () => {
+    const crew = { type: 'array', items: { type: 'string' } };
+    const spec = {
+      type: 'object',
+      required: ['color'],
+      properties: {
+        color: { type: 'string', enum: ['red', 'blue'] },
+        seats: { type: 'integer' },
+        crew,
+      },
+    };
+    await establish(server, {
+      group: 'forms.example.com',
+      plural: 'boats',
+      kind: 'Boat',
+      versions: [
+        {
+          name: 'v1',
+          ...{ served: true, storage: true },
+          schema: {
+            openAPIV3Schema: { type: 'object', required: ['spec'], properties: { spec } },
+          },
+        },
+      ],
+    });
+    const namespace = await freshNamespace(server);
+    await screen.go(`#/c/forms.example.com/v1/boats?ns=${namespace}`);
+    await screen.click('Edit as form');
+    await screen.fill('name', 'ark');
+    await screen.fill('color', 'blue');
+    const addTo = async (field: string) => {
+      await screen.run(`(() => {
+        const list = [...document.querySelectorAll('.schema-form select.add')]
+          .find((one) => [...one.options].some(({ value }) => value === ${quoted(field)}));
+        list.value = ${quoted(field)};
+        list.dispatchEvent(new Event('change', { bubbles: true }));
+      })()`);
+    };
+    await addTo('seats');
+    await screen.fill('seats', '12');
+    await addTo('crew');
+    await screen.click('Add to crew');
+    await screen.fill('crew 1', 'noah');
+    await judged('form');
+    await screen.click('Edit as YAML');
+    expect(await screen.editor.text()).toContain('seats: 12');
+    await screen.click('Save');
+    await screen.until(`location.hash.endsWith('/${namespace}/ark')`, 'its page');
+    const path = `/apis/forms.example.com/v1/namespaces/${namespace}/boats/ark`;
+    expect((await server.get(path)).body.spec).toEqual({
+      color: 'blue',
+      crew: ['noah'],
+      seats: 12,
+    });
+  });
+
+  test('CLIENT-4: files that are dropped anywhere are applied after a dry run', async () => {
+    const namespace = await freshNamespace(server);
+    await screen.go('#/');
+    await screen.sees('It serves');
+    const metadata = `metadata: {name: dropped, namespace: ${namespace}}`;
+    const text = `apiVersion: v1\nkind: ConfigMap\n${metadata}\ndata: {a: b}\n`;
+    await screen.run(`(() => {
+      const dataTransfer = new DataTransfer();
+      dataTransfer.items.add(new File([${quoted(text)}], 'dropped.yaml'));
+      dataTransfer.items.add(new File(['a: ['], 'broken.yaml'));
+      for (const type of ['dragover', 'drop']) {
+        const options = { bubbles: true, cancelable: true, dataTransfer };
+        document.body.dispatchEvent(new DragEvent(type, options));
+      }
+    })()`);
+    await screen.sees('would be created');
+    await screen.sees('would be refused');
+    const path = `/api/v1/namespaces/${namespace}/configmaps/dropped`;
+    expect((await server.get(path)).status).toBe(404);
+    await judged('apply');
+    await screen.click('Apply');
+    await screen.until(
+      `[...document.querySelectorAll('.chip')].some((one) => one.textContent === 'created')`,
+    );
+    expect((await server.get(path)).body.data).toEqual({ a: 'b' });
+  });
+});
+
+inBrowser('getting about', { timeout }, () => {
+  test('CLIENT-4: the palette finds places and actions, and the keys have a help', async () => {
+    await screen.go('#/a/ask');
+    await screen.until(`document.querySelector('main form')`);
+    const openPalette = async (): Promise<void> => {
+      await screen.page.keyboard.down('Control');
+      await screen.press('k');
+      await screen.page.keyboard.up('Control');
+      await screen.until(`document.activeElement?.ariaLabel === 'Search or jump to'`);
+    };
+    await openPalette();
+    await screen.page.keyboard.type('create deploy');
+    await screen.until(
+      `document.querySelector('[role=option]')?.textContent.startsWith('Create Deployment')`,
+    );
+    await judged('palette');
+    await screen.press('Enter');
+    await screen.sees('New Deployment');
+    await openPalette();
+    await screen.page.keyboard.type('netpol');
+    await screen.press('Enter');
+    await screen.until(`location.hash.startsWith('#/t/networking.')`);
+    await openPalette();
+    await screen.page.keyboard.type('zzz nothing');
+    await screen.sees('Nothing is called that.');
+    await screen.press('Escape');
+    await screen.until(`document.querySelector('dialog') === null`);
+    await screen.press('?');
+    await screen.sees('Open the command palette');
+    await judged('help');
+    await screen.press('Escape');
+    await screen.until(`document.querySelector('dialog') === null`);
+  });
+
+  test('CLIENT-4: light and dark follow the system, or the choice of this tab', async () => {
+    await screen.go('#/a/mine');
+    await screen.until(`${count('.matrix tbody tr')} > 10`, 'the matrix');
+    const ground = () => screen.run('getComputedStyle(document.body).backgroundColor');
+    const feature = (value: string) => [{ name: 'prefers-color-scheme', value }];
+    await screen.page.emulateMediaFeatures(feature('dark'));
+    expect(await ground()).toBe('rgb(16, 21, 27)');
+    await judged('dark-access');
+    await screen.run('document.activeElement?.blur()');
+    await screen.press('t');
+    await screen.until(`document.documentElement.dataset.theme === 'light'`);
+    expect(await ground()).toBe('rgb(255, 255, 255)');
+    await judged('light-access');
+    await screen.page.reload();
+    await screen.until(`document.documentElement.dataset.theme === 'light'`);
+    expect(await screen.run('localStorage.length')).toBe(0);
+    await screen.press('t');
+    await screen.until(`document.documentElement.dataset.theme === 'dark'`);
+    await screen.press('t');
+    await screen.until(`document.documentElement.dataset.theme === 'auto'`);
+    for (const [name, hash] of Object.entries({
+      'dark-overview': '#/',
+      'dark-list': '#/t/rbac.authorization.svc.io/v1/clusterroles',
+      'dark-edit': '#/o/core/v1/namespaces/default?tab=edit',
+    })) {
+      await screen.go(hash);
+      await screen.until(`document.querySelector('.tile, tbody a, .explain dl')`, hash);
+      await judged(name);
+    }
+    await screen.page.emulateMediaFeatures(feature('light'));
+  });
+
+  test('CLIENT-4: it fits a phone, and every field has a name', async () => {
+    await screen.page.setViewport({ width: 390, height: 800, isMobile: true });
+    for (const [name, hash] of Object.entries({
+      overview: '#/',
+      list: '#/t/rbac.authorization.svc.io/v1/clusterroles',
+      object: '#/o/core/v1/namespaces/default',
+      edit: '#/o/core/v1/namespaces/default?tab=edit',
+      ask: '#/a/ask',
+      mine: '#/a/mine',
+      apply: '#/apply',
+    })) {
+      await screen.go(hash);
+      await screen.until(`document.querySelector('main h1')`);
+      const wide = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
+      expect(await screen.run(wide), hash).toBe(0);
+      const nameless = `[...document.querySelectorAll('input, select, textarea')]
+        .filter((one) => one.labels.length === 0 && !one.ariaLabel).length`;
+      expect(await screen.run(nameless), hash).toBe(0);
+      await judged(`phone-${name}`);
+    }
+    await screen.run(`document.querySelector('.menu').click()`);
+    await screen.until(`document.querySelector('.navigation').getClientRects().length > 0`);
+    await judged('phone-navigation');
+  });
+});

@@ -1,0 +1,318 @@
+import {
+  type Activity,
+  countedKinds,
+  countObjects,
+  type Discovered,
+  filtered,
+  followActivity,
+  followedKinds,
+  type KindCount,
+  loadTree,
+  ObjectHistory,
+  openTable,
+  openTables,
+  readMetrics,
+  resourceName,
+  timelineOf,
+  trafficBetween,
+} from '@wheelhouse/console/testing';
+import { systemClock } from '@wheelhouse/machinery';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { mustCreate, startWithUsers } from '../authentication/token-users.ts';
+import { configMap, eventually, freshNamespace, type TestServer } from '../support/harness.ts';
+import { apiFor, deploymentOf, discovered, kindNamed, type TestApi } from './console.ts';
+
+/** What the console finds out about a server beyond its lists. */
+
+let server: TestServer;
+let api: TestApi;
+let found: Discovered;
+beforeAll(async () => {
+  server = await startWithUsers([{ name: 'reader' }]);
+  api = apiFor(server);
+  found = await discovered(api);
+});
+afterAll(() => server.stop());
+
+const ownedBy = (owner: {
+  readonly kind: string;
+  readonly name: string;
+  readonly uid: string;
+}) => ({
+  ownerReferences: [{ apiVersion: 'v1', ...owner }],
+});
+
+async function create(namespace: string, name: string, metadata: object = {}): Promise<string> {
+  const path = `/api/v1/namespaces/${namespace}/configmaps`;
+  const body = configMap(name, { metadata: { name, ...metadata } });
+  return (await server.post(path, body)).body.metadata.uid;
+}
+
+describe('inventory and activity', () => {
+  const signal = new AbortController().signal;
+
+  test('CLIENT-4: the objects of every kind are counted, in lists of one', async () => {
+    const namespace = await freshNamespace(server);
+    for (const name of ['a', 'b', 'c']) await create(namespace, name);
+    const { length } = (await server.get('/api/v1/configmaps')).body.items;
+    const counts: KindCount[] = [];
+    const kinds = countedKinds(found.kinds);
+    await countObjects(api, kinds, { signal, onCount: (count) => counts.push(count) });
+    expect(counts).toHaveLength(kinds.length);
+    const count = (name: string) => counts.find(({ kind }) => resourceName(kind) === name)?.count;
+    expect(count('configmaps')).toBe(length);
+    expect(count('daemonsets.apps')).toBe(0);
+  });
+
+  test('CLIENT-4: what the user may not list is counted as unknown', async () => {
+    const counts: KindCount[] = [];
+    const reader = apiFor(server, { token: 'reader' });
+    const kinds = [kindNamed(found.kinds, 'secrets')];
+    await countObjects(reader, kinds, { signal, onCount: (count) => counts.push(count) });
+    expect(counts).toMatchObject([{ count: undefined, message: '' }]);
+  });
+
+  test('CLIENT-4: changes are reported as they happen, with who made them', async () => {
+    const namespace = await freshNamespace(server);
+    const seen: Activity[] = [];
+    const kinds = followedKinds(found.kinds, 100);
+    expect(kinds.map(({ resource }) => resource)).not.toContain('leases');
+    expect(followedKinds(found.kinds, 2)).toHaveLength(2);
+    const end = followActivity({
+      ...{ api, clock: systemClock, onActivity: (one) => seen.push(one) },
+      kinds: kinds.filter(({ resource }) => resource === 'configmaps'),
+    });
+    try {
+      let count = 0;
+      // The watch begins some time after it is asked for.
+      await eventually(async () => {
+        count += 1;
+        await create(namespace, `seen-${count}`);
+        return seen.length > 0;
+      }, 'the first change');
+      const name = `seen-${count}`;
+      await eventually(async () => seen.some(({ target }) => target.name === name), name);
+      const path = `/api/v1/namespaces/${namespace}/configmaps/${name}`;
+      await server.patch(`${path}?fieldManager=tester`, { data: { b: '2' } }, 'merge');
+      await server.remove(path);
+      await eventually(async () => seen.some(({ type }) => type === 'DELETED'), 'the deletion');
+      expect(seen.find(({ type }) => type === 'MODIFIED')).toMatchObject({
+        target: { namespace, name },
+        manager: 'tester',
+      });
+    } finally {
+      end();
+    }
+  });
+});
+
+describe('several namespaces', () => {
+  test('CLIENT-4: they are one table, which follows the changes of each', async () => {
+    const [one, other, third] = await Promise.all([
+      freshNamespace(server),
+      freshNamespace(server),
+      freshNamespace(server),
+    ]);
+    for (const namespace of [one, other, third]) await create(namespace, 'first');
+    const table = openTables({
+      ...{ api, clock: systemClock, random: () => 0.5, onChange: () => {} },
+      query: {
+        kind: kindNamed(found.kinds, 'configmaps'),
+        namespaces: [one, other],
+        ...{ labelSelector: '', fieldSelector: '', pageSize: 500 },
+      },
+    });
+    try {
+      const keys = () => table.snapshot.rows.map(({ key }) => key);
+      await eventually(async () => table.snapshot.state.phase === 'live', 'the table');
+      expect(keys()).toEqual([one, other].sort().map((namespace) => `${namespace}/first`));
+      await create(other, 'second');
+      await eventually(async () => keys().includes(`${other}/second`), 'the change');
+      expect(table.snapshot.more).toBeUndefined();
+      const { columns, rows } = table.snapshot;
+      const nowMs = systemClock.now();
+      const names = (filters: Record<string, string>) =>
+        filtered(rows, { columns, filters, nowMs }).map(({ key }) => key);
+      expect(names({ Name: 'SEC' })).toEqual([`${other}/second`]);
+      expect(names({ Name: 'first', namespace: other })).toEqual([`${other}/first`]);
+      expect(names({ Name: ' ', unknown: 'x' })).toHaveLength(3);
+    } finally {
+      table.close();
+    }
+  });
+
+  test('CLIENT-4: of several namespaces, one that is refused is told', async () => {
+    const namespace = await freshNamespace(server);
+    const reader = apiFor(server, { token: 'reader' });
+    const table = openTables({
+      ...{ api: reader, clock: systemClock, random: () => 0.5, onChange: () => {} },
+      query: {
+        kind: kindNamed(found.kinds, 'configmaps'),
+        namespaces: [namespace, 'default'],
+        ...{ labelSelector: '', fieldSelector: '', pageSize: 500 },
+      },
+    });
+    await eventually(async () => table.snapshot.state.phase === 'refused', 'the refusal');
+    expect(table.snapshot.state.message).toContain('User "reader" cannot list');
+    table.close();
+  });
+});
+
+describe('one object', () => {
+  test('CLIENT-4: its owners and dependents are found over all kinds', async () => {
+    const namespace = await freshNamespace(server);
+    const top = await create(namespace, 'top');
+    const middle = await create(
+      namespace,
+      'middle',
+      ownedBy({ kind: 'ConfigMap', name: 'top', uid: top }),
+    );
+    const owner = ownedBy({ kind: 'ConfigMap', name: 'middle', uid: middle });
+    await create(namespace, 'leaf', owner);
+    await mustCreate(server, `/apis/apps/v1/namespaces/${namespace}/deployments`, {
+      ...deploymentOf('web'),
+      metadata: { name: 'web', ...owner },
+    });
+    await create(namespace, 'stranger');
+    const target = { kind: kindNamed(found.kinds, 'configmaps'), namespace, name: 'middle' };
+    const { signal } = new AbortController();
+    const tree = await loadTree(api, { target, kinds: found.kinds, signal });
+    const shown = tree.nodes.map(({ role, kind, name }) => `${role} ${kind}/${name}`).sort();
+    expect(shown).toEqual([
+      'dependent ConfigMap/leaf',
+      'dependent Deployment/web',
+      'owner ConfigMap/top',
+      'subject ConfigMap/middle',
+    ]);
+    expect(tree.edges).toHaveLength(3);
+    expect(tree).toMatchObject({ unread: [], isCut: false });
+  });
+
+  test('CLIENT-4: an owner that is not there is shown as it is named', async () => {
+    const namespace = await freshNamespace(server);
+    const uid = '00000000-0000-4000-8000-000000000000';
+    // The garbage collector deletes it; the finalizer keeps it.
+    await create(namespace, 'left', {
+      ...ownedBy({ kind: 'ConfigMap', name: 'gone', uid }),
+      finalizers: ['example.com/keep'],
+    });
+    const target = { kind: kindNamed(found.kinds, 'configmaps'), namespace, name: 'left' };
+    const { signal } = new AbortController();
+    const read = loadTree(api, { target, kinds: found.kinds, signal });
+    expect((await read).nodes.filter(({ role }) => role === 'owner')).toMatchObject([
+      { kind: 'ConfigMap', name: 'gone', target: undefined },
+    ]);
+  });
+
+  test('CLIENT-4: each write is told with what it changed, by its manager', async () => {
+    const namespace = await freshNamespace(server);
+    await create(namespace, 'written');
+    const path = `/api/v1/namespaces/${namespace}/configmaps/written`;
+    const history = new ObjectHistory();
+    const table = openTable({
+      ...{ api, clock: systemClock, random: () => 0.5, onChange: () => {} },
+      query: {
+        ...{ kind: kindNamed(found.kinds, 'configmaps'), namespace, labelSelector: '' },
+        ...{ fieldSelector: 'metadata.name=written', pageSize: 1, objects: 'whole' },
+      },
+      onRow: (type, row) =>
+        history.record(
+          row.object,
+          '2026-01-01T00:00:00Z',
+          type === 'DELETED' ? 'deleted' : 'present',
+        ),
+    });
+    try {
+      await eventually(async () => table.snapshot.state.phase === 'live', 'the watch');
+      for (const row of table.snapshot.rows) history.record(row.object, '2026-01-01T00:00:00Z');
+      const data = (more: object) => ({ data: more });
+      await server.patch(`${path}?fieldManager=alpha`, data({ x: '1' }), 'merge');
+      await server.patch(`${path}?fieldManager=beta`, data({ y: '1', a: '2' }), 'merge');
+      await server.patch(`${path}?fieldManager=alpha`, data({ x: null }), 'merge');
+      await server.remove(path);
+      await eventually(async () => history.revisions[0]?.event === 'deleted', 'the deletion');
+      const told = history.revisions
+        .filter(({ event }) => event === 'changed')
+        .map(({ changes }) =>
+          changes.map(
+            (one) => `${one.manager}: ${one.changes.map(({ path: at }) => at.join('.'))}`,
+          ),
+        );
+      expect(told).toEqual([['alpha: data.x'], ['beta: data.a,data.y'], ['alpha: data.x']]);
+      expect(history.revisions.at(-1)).toMatchObject({ event: 'seen first', changes: [] });
+    } finally {
+      table.close();
+    }
+  });
+
+  test('CLIENT-4: conditions, Events, and its creation are one timeline', () => {
+    const object = {
+      metadata: { creationTimestamp: '2026-01-01T00:00:00Z' },
+      status: {
+        conditions: [
+          {
+            type: 'Ready',
+            status: 'False',
+            reason: 'Broken',
+            message: 'it broke',
+            lastTransitionTime: '2026-01-01T00:03:00Z',
+          },
+          { type: 'DiskPressure', status: 'False', lastTransitionTime: '2026-01-01T00:01:00Z' },
+        ],
+      },
+    };
+    const events = [
+      {
+        reason: 'Pulled',
+        message: 'an image',
+        type: 'Normal',
+        series: { count: 3, lastObservedTime: '2026-01-01T00:02:00Z' },
+      },
+      { reason: 'Failed', type: 'Warning', lastTimestamp: '2026-01-01T00:04:00Z' },
+      { reason: 'Sometime', type: 'Normal' },
+    ];
+    const told = timelineOf(object, events).map(({ title, message, tone, count }) =>
+      `${title} (${tone}, ${count}) ${message}`.trim(),
+    );
+    expect(told).toEqual([
+      'Failed (bad, 1)',
+      'Ready is False (bad, 1) Broken: it broke',
+      'Pulled (plain, 3) an image',
+      'DiskPressure is False (good, 1)',
+      'Created (plain, 1)',
+      'Sometime (plain, 1)',
+    ]);
+  });
+});
+
+describe('traffic', () => {
+  test('CLIENT-4: rates and latencies come out of two readings of the server’s metrics', async () => {
+    const read = async (atMs: number) => readMetrics((await server.get('/metrics')).text, atMs);
+    const before = await read(0);
+    for (let count = 0; count < 20; count += 1) await server.get('/api/v1/namespaces/default');
+    expect((await server.get('/api/v1/namespaces/missing')).status).toBe(404);
+    const after = await read(10_000);
+    const point = trafficBetween(before, after);
+    expect(point?.requestsPerSecond).toBeGreaterThanOrEqual(2.1);
+    expect(point?.failuresPerSecond).toBeGreaterThanOrEqual(0.1);
+    expect(point?.medianMs).toBeGreaterThan(0);
+    expect(point?.p99Ms).toBeGreaterThanOrEqual(point?.medianMs ?? 0);
+    // A server that began anew has counted less: nothing is said of the time between.
+    expect(trafficBetween(after, before)).toBeUndefined();
+    expect(trafficBetween(after, { ...before, atMs: 20_000 })).toBeUndefined();
+  });
+
+  test('CLIENT-4: a quantile is taken from within its bucket, watches left out', () => {
+    const line = (le: string, count: number, verb = 'GET') =>
+      `apiserver_request_duration_seconds_bucket{verb="${verb}",le="${le}"} ${count}`;
+    const text = [line('0.1', 50), line('0.2', 100), line('+Inf', 100)];
+    const watches = [line('0.1', 0, 'WATCH'), line('+Inf', 900, 'WATCH')];
+    const empty = readMetrics('', 0);
+    const point = trafficBetween(empty, readMetrics([...text, ...watches].join('\n'), 1_000));
+    expect(point?.medianMs).toBeCloseTo(100);
+    expect(point?.p99Ms).toBeCloseTo(198);
+    const idle = trafficBetween(empty, { ...empty, atMs: 1_000 });
+    expect(idle).toMatchObject({ requestsPerSecond: 0, medianMs: undefined });
+    expect(readMetrics('apiserver_request_total{} many\nnonsense', 0).requests.all).toBe(0);
+  });
+});
