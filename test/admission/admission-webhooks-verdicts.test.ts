@@ -67,6 +67,17 @@ describe('ADM-2: denials', () => {
     expect((await server.get(`${maps}/a`)).status).toBe(404);
   });
 
+  test('ADM-2: a webhook may say AlreadyExists of an apply', async () => {
+    await hooked('validating', { path: '/exists' });
+    const status = { code: 409, reason: 'AlreadyExists', message: 'no' };
+    service.answer('/exists', () => ({ allowed: false, status }));
+    const path = `${maps}/a?fieldManager=test`;
+    const answer = await server.patch(path, configMap('a'), 'apply');
+    expect(answer.status).toBe(409);
+    expect(answer.body).toMatchObject({ reason: 'AlreadyExists', message: `${deniedBy}: no` });
+    expect(service.at('/exists')).toHaveLength(1);
+  });
+
   test('ADM-2: validating webhooks are asked at once, and the first that refuses is told', async () => {
     await hooked(
       'validating',

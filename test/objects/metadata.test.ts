@@ -389,4 +389,18 @@ describe('META-7: owner references', () => {
         `duplicate UID(s) observed: ${holder.metadata.uid}`,
     ]);
   });
+
+  test('META-7: equal ones of a PUT that creates are told of once', async () => {
+    const holder = await created();
+    const real = owner({ name: holder.metadata.name, uid: holder.metadata.uid });
+    const name = 'created-by-put';
+    const path = `/api/v1/namespaces/${namespace}/endpoints/${name}`;
+    const metadata = { name, ownerReferences: [real, real] };
+    const answer = await server.put(path, { apiVersion: 'v1', kind: 'Endpoints', metadata });
+    expect(answer.status).toBe(201);
+    expect(answer.body.metadata.ownerReferences).toEqual([real]);
+    expect(answer.warnings).toEqual([
+      expect.stringMatching(/^\.metadata\.ownerReferences contains duplicate entries; /),
+    ]);
+  });
 });
