@@ -159,6 +159,41 @@ describe('release 1.21', () => {
     await eventually(gone, 'the definition to be gone');
   });
 
+  test('VER-2: a definition without structure says so, until it has one', async () => {
+    const at = `${definitions('v1beta1')}/oldies.example.com`;
+    const condition = async () => {
+      const { status } = await read(at);
+      const found = (status.conditions ?? []).filter(
+        ({ type }: Loose) => type === 'NonStructuralSchema',
+      );
+      return found.map((one: Loose) => [one.status, one.reason, one.message]);
+    };
+    const version = 'v1';
+    const schema = { openAPIV3Schema: { properties: { spec: {} } } };
+    await made(definitions('v1beta1'), definition('v1beta1', { version, validation: schema }));
+    const root = 'spec.versions[0].schema.openAPIV3Schema';
+    const texts = [
+      'spec.preserveUnknownFields: Invalid value: true: must be false',
+      `${root}.type: Required value: must not be empty at the root`,
+      `${root}.properties[spec].type: Required value: must not be empty for specified object fields`,
+    ];
+    await expect.poll(condition).toHaveLength(1);
+    const [[status, reason, message] = []] = await condition();
+    expect([status, reason]).toEqual(['True', 'Violations']);
+    for (const text of texts) expect(message).toContain(text);
+    const { status: before } = await read(at);
+    const labels = { metadata: { labels: { a: 'b' } } };
+    await its.server.patch(at, labels, 'merge');
+    expect((await read(at)).status).toEqual(before);
+    const structural = { openAPIV3Schema: { type: 'object', properties: null } };
+    const mended = { spec: { preserveUnknownFields: false, validation: structural } };
+    expect((await its.server.patch(at, mended, 'merge')).status).toBe(200);
+    await expect.poll(condition).toEqual([]);
+    await its.server.remove(at);
+    const gone = async () => (await its.server.get(at)).status === 404;
+    await eventually(gone, 'the definition to be gone');
+  });
+
   test('VER-2: a definition of v1 wants a scope, a schema and pruning', async () => {
     const version = { name: 'v1', served: true, storage: true };
     const spec = { preserveUnknownFields: true, versions: [version] };

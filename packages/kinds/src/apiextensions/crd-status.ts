@@ -1,7 +1,9 @@
-import { type Dialect, jsonEqual } from '@wheelhouse/machinery';
+import { appendAll, type Dialect, invalid, jsonEqual } from '@wheelhouse/machinery';
 import type { Crd, CrdCondition, CrdNames, CrdStatus } from '../custom/definition.ts';
 import { approvalCondition } from './api-approval.ts';
 import type { CrdRules } from './crd-validation.ts';
+import type { SchemaProps } from './schema-props.ts';
+import { notStructural, validateStructural } from './structural.ts';
 
 /**
  * What the server says of a definition: which names it may have, and whether it is served. A pure
@@ -57,9 +59,9 @@ function crdConditions(crd: Crd, others: readonly OtherCrd[], options: Reconcile
           message: 'no conflicts found',
         }
       : { type: 'NamesAccepted', status: 'False', ...conflict };
-  // No definition without structure is accepted any more.
+  const structure = structureCondition(crd);
   const before = (crd.status?.conditions ?? []).filter(
-    ({ type }) => type !== 'NonStructuralSchema',
+    ({ type }) => type !== 'NonStructuralSchema' || structure !== undefined,
   );
   const hindrance =
     conflict !== undefined ? 'names' : hasBadBundle(crd, options) ? 'bundle' : undefined;
@@ -68,11 +70,44 @@ function crdConditions(crd: Crd, others: readonly OtherCrd[], options: Reconcile
     ...(approval === undefined ? [] : [approval]),
     accepted,
     establishedFor(before, hindrance),
+    ...(structure === undefined ? [] : [structure]),
   ];
   let conditions: readonly CrdCondition[] = before;
   for (const one of told) conditions = setCondition(conditions, one, now);
   return { acceptedNames: names, conditions: [...conditions] };
 }
+
+const violations = new WeakMap<Crd['spec'], CrdCondition | 'none'>();
+
+/** The condition of a definition without structural schemas, from before `v1` asked for them. */
+function structureCondition({ spec }: Crd): CrdCondition | undefined {
+  const known = violations.get(spec) ?? findViolations(spec) ?? 'none';
+  violations.set(spec, known);
+  return known === 'none' ? undefined : known;
+}
+
+function findViolations(spec: Crd['spec']): CrdCondition | undefined {
+  const type = 'NonStructuralSchema';
+  const errors = spec.preserveUnknownFields === true ? [keepsUnknown] : [];
+  for (const [index, { name, schema }] of spec.versions.entries()) {
+    const props = schema?.openAPIV3Schema as SchemaProps | undefined;
+    if (props === undefined) continue;
+    const reason = notStructural(props);
+    if (reason !== undefined) {
+      const message = `failed to check validation schema for version ${name}: ${reason}`;
+      return { type, status: 'Unknown', reason: 'StructuralError', message };
+    }
+    appendAll(errors, validateStructural(props, `spec.versions[${index}].schema.openAPIV3Schema`));
+  }
+  if (errors.length === 0) return undefined;
+  const texts = errors.slice(0, violationsMax).map(({ field, message }) => `${field}: ${message}`);
+  const message = texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`;
+  return { type, status: 'True', reason: 'Violations', message };
+}
+
+/** No more of them are told of in one condition. */
+const violationsMax = 100;
+const keepsUnknown = invalid('spec.preserveUnknownFields', true, 'must be false');
 
 /** Whether the definition names authorities for its conversion webhook that cannot be read. */
 function hasBadBundle({ spec }: Crd, { checkBundle }: ReconcileOptions): boolean {
