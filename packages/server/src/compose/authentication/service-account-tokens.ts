@@ -29,6 +29,7 @@ import type { CachePool } from '../../registry/cache-pool.ts';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import { writeFileAtomically } from '../certificates/certificates-files.ts';
 import type { ServerConfig } from '../flags/config.ts';
+import { defaultGates } from '../flags/feature-gates.ts';
 import { projectedSeconds, yearSeconds } from './token-flags.ts';
 
 /** Issues and accepts service account tokens, with one set of keys (AUTHN-6). */
@@ -71,6 +72,7 @@ export function createServiceAccountTokens(options: {
     authenticator: inTurn([
       createServiceAccountAuthenticator({
         ...judging,
+        features: config.featureGates ?? defaultGates,
         issuers,
         labelDomain,
         clock,
@@ -151,6 +153,7 @@ function tokenIssuer(
   const { config, legacyKey, issuer, audiences, legacyForm, labelDomain } = options;
   const { clock } = config;
   const { extension = 'on' } = config.serviceAccounts ?? {};
+  const hasIds = (config.featureGates ?? defaultGates).enabled('ServiceAccountTokenJTI');
   const { maxSeconds = Number.POSITIVE_INFINITY } = options;
   const { extensionSecondsMax = yearSeconds } = options;
   return {
@@ -176,7 +179,7 @@ function tokenIssuer(
         notBefore: nowSeconds,
         expires: isExtended ? nowSeconds + Math.min(yearSeconds, extensionSecondsMax) : due,
         warnAfter: isExtended ? due : undefined,
-        tokenId: newTokenId(),
+        tokenId: hasIds ? newTokenId() : '',
         namespace: request.namespace,
         serviceAccount: request.serviceAccount,
         pod: boundTo('pods'),
@@ -186,7 +189,7 @@ function tokenIssuer(
       const token = await options.sign(tokenPayload(claims, labelDomain));
       return {
         token,
-        credentialId: `JTI=${claims.tokenId}`,
+        credentialId: hasIds ? `JTI=${claims.tokenId}` : undefined,
         audiences: named,
         expirationSeconds: seconds,
         expiresMs: due * 1000,

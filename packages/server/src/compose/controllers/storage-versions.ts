@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import { builtinKinds, loadOlderReleases } from '@wheelhouse/kinds';
-import { apiVersionOf, type Dialect } from '@wheelhouse/machinery';
+import { apiVersionOf, type Dialect, parseApiVersion } from '@wheelhouse/machinery';
 import { createInside } from '../../controllers/inside.ts';
 import { serverIdentity } from '../../controllers/server-identity.ts';
 import { recordStorageVersions } from '../../controllers/storage-version-records.ts';
@@ -30,8 +30,7 @@ export async function recordOwnStorageVersions(options: {
       isComputed !== true &&
       viewOf === undefined &&
       // A kind in two groups is recorded where it is stored.
-      (storage.apiVersion.split('/').length === 1 ? '' : storage.apiVersion.split('/')[0]) ===
-        own &&
+      parseApiVersion(storage.apiVersion)?.group === own &&
       verbs.includes('list') &&
       versions.some(({ served }) => served),
   );

@@ -65,6 +65,7 @@ export function readOptions(args: readonly string[]): OptionsOutcome {
   const emulatedMinor = readEmulatedVersion(values['emulated-version']);
   const features = readFeatureGates(values['feature-gates'], { emulatedMinor });
   checkUidHeaders(values, features.gates);
+  checkNodeBinding(features.gates);
   const apis = readRuntimeConfig(values['runtime-config']);
   const structured = features.gates.enabled('StructuredAuthenticationConfiguration');
   const oidc = oidcOptions(values, { given, structured });
@@ -132,6 +133,17 @@ function filesOf(values: Values): readonly NamedFile[] {
     const paths = typeof given === 'string' ? [given] : given;
     return paths.filter((path) => path !== '').map((path) => ({ flag, path, content }));
   });
+}
+
+function checkNodeBinding(gates: FeatureGates): void {
+  const [binding, validation] = [
+    'ServiceAccountTokenNodeBinding',
+    'ServiceAccountTokenNodeBindingValidation',
+  ] as const;
+  if (!gates.enabled(binding) || gates.enabled(validation)) return;
+  throw new FlagError(
+    `the "${binding}" feature gate can only be enabled if the "${validation}" feature gate is also enabled`,
+  );
 }
 
 function checkUidHeaders(values: Values, gates: FeatureGates): void {

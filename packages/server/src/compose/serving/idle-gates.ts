@@ -34,8 +34,7 @@ const alwaysOn = names(`
   ConsistentListFromCache EfficientWatchResumption ElasticIndexedJob JobPodFailurePolicy
   PDBUnhealthyPodEvictionPolicy PersistentVolumeLastPhaseTransitionTime PodDisruptionConditions
   PodSchedulingReadiness PortForwardWebsockets RemainingItemCount ResilientWatchCacheInitialization
-  RetryGenerateName SeparateCacheWatchRPC ServiceAccountTokenJTI ServiceAccountTokenNodeBinding
-  ServiceAccountTokenNodeBindingValidation ServiceAccountTokenPodNodeInfo StorageNamespaceIndex
+  RetryGenerateName SeparateCacheWatchRPC StorageNamespaceIndex
   TranslateStreamCloseWebsocketRequests WatchBookmark
 `);
 

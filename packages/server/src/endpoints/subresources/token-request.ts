@@ -59,7 +59,7 @@ export async function tokenRequestEndpoint(call: ApiCall): Promise<void> {
     );
   }
   const annotation = context.dialect.label('issued-credential-id', 'authentication');
-  call.audit?.annotate(annotation, issued.credentialId);
+  if (issued.credentialId !== undefined) call.audit?.annotate(annotation, issued.credentialId);
   const value: JsonObject = {
     kind: 'TokenRequest',
     apiVersion: object.apiVersion,
@@ -120,6 +120,11 @@ async function boundObject(call: ApiCall, spec: JsonObject): Promise<BoundObject
   if (resource === undefined || group !== '') {
     throw badRequest(`cannot bind token to object of type ${group}/${version}, Kind=${kind}`);
   }
+  const { features } = call.context;
+  if (resource === 'nodes' && !features.enabled('ServiceAccountTokenNodeBinding')) {
+    const gate = '"ServiceAccountTokenNodeBinding"';
+    throw badRequest(`cannot bind token to a Node object as the ${gate} feature-gate is disabled`);
+  }
   if (name === '') throw badRequest('Name parameter required.');
   const faults = pathSegment(name);
   if (faults.length > 0) {
@@ -154,7 +159,8 @@ async function nodeOfPod(call: ApiCall, entry: Entry): Promise<BoundObject['node
     );
   }
   const name = typeof spec.nodeName === 'string' ? spec.nodeName : '';
-  if (name === '') return undefined;
+  const isTold = call.context.features.enabled('ServiceAccountTokenPodNodeInfo');
+  if (name === '' || !isTold) return undefined;
   const node = await findBound(call, { resource: 'nodes', name });
   return { name, uid: node?.index.uid ?? '' };
 }

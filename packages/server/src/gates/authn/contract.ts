@@ -57,7 +57,7 @@ export interface TokenIssuer {
   }): Promise<{
     readonly token: string;
     /** Names the token without giving it away. */
-    readonly credentialId: string;
+    readonly credentialId: string | undefined;
     readonly audiences: readonly string[];
     readonly expirationSeconds: number;
     /** Wall time, milliseconds since the epoch. */

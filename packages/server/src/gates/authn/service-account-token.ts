@@ -114,7 +114,7 @@ export function tokenPayload(claims: TokenClaims, privateClaim: string): object 
     exp: claims.expires,
     iat: claims.notBefore,
     iss: claims.issuer,
-    jti: claims.tokenId,
+    ...(claims.tokenId === '' ? {} : { jti: claims.tokenId }),
     [privateClaim]: own,
     nbf: claims.notBefore,
     sub: `system:serviceaccount:${namespace}:${serviceAccount.name}`,

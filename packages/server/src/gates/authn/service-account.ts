@@ -1,3 +1,4 @@
+import type { Features, GateName } from '@wheelhouse/kinds';
 import type { Clock, Counter, UserInfo } from '@wheelhouse/machinery';
 import { noteForAudit } from './audit-notes.ts';
 import { bearerToken } from './bearer.ts';
@@ -31,6 +32,8 @@ export function createServiceAccountAuthenticator(options: {
   readonly labelDomain: string;
   readonly objects: TokenObjects;
   readonly lookup: 'required' | 'off';
+  /** Which claims count; all of them when absent. */
+  readonly features?: Features;
   readonly clock: Clock;
   /** Counts tokens that were good. */
   readonly used?: Counter;
@@ -59,7 +62,7 @@ export function createServiceAccountAuthenticator(options: {
   const userFor = (claims: TokenClaims) => {
     if (options.lookup !== 'off') return lookUp(options, claims);
     options.used?.add(1);
-    return userOf(claims, labelDomain);
+    return userOf(claims, options);
   };
   const authenticate = (exchange: Credentials, token: string) => {
     const claims = verify(token, audiences);
@@ -113,11 +116,19 @@ async function lookUp(
   options: {
     readonly objects: TokenObjects;
     readonly labelDomain: string;
+    readonly features?: Features;
     readonly used?: Counter;
   },
   claims: TokenClaims,
 ): Promise<UserInfo> {
   const { namespace, serviceAccount } = claims;
+  const isOfNode = claims.node !== undefined && claims.pod === undefined;
+  const gate = 'ServiceAccountTokenNodeBindingValidation';
+  if (isOfNode && options.features?.enabled(gate) === false) {
+    throw new TokenError(
+      `token is bound to a Node object but the ${gate} feature gate is disabled`,
+    );
+  }
   const bound: readonly [
     'serviceaccounts' | 'pods' | 'secrets' | 'nodes',
     ObjectName | undefined,
@@ -136,17 +147,24 @@ async function lookUp(
     }
   }
   options.used?.add(1);
-  return userOf(claims, options.labelDomain);
+  return userOf(claims, options);
 }
 
-function userOf(claims: TokenClaims, labelDomain: string): UserInfo {
-  const { namespace, serviceAccount, pod, node } = claims;
+function userOf(
+  claims: TokenClaims,
+  { labelDomain, features }: { readonly labelDomain: string; readonly features?: Features },
+): UserInfo {
+  const { namespace, serviceAccount, pod } = claims;
+  const isLeftOut = (gate: GateName) => features?.enabled(gate) === false;
+  const hidesNode = pod !== undefined && isLeftOut('ServiceAccountTokenPodNodeInfo');
+  const node = hidesNode ? undefined : claims.node;
+  const tokenId = isLeftOut('ServiceAccountTokenJTI') ? '' : claims.tokenId;
   const extra: Record<string, readonly string[]> = {};
   const add = (name: string, value: string | undefined) => {
     if (value !== undefined && value !== '')
       extra[`authentication.${labelDomain}/${name}`] = [value];
   };
-  add('credential-id', claims.tokenId === '' ? undefined : `JTI=${claims.tokenId}`);
+  add('credential-id', tokenId === '' ? undefined : `JTI=${tokenId}`);
   add('pod-name', pod?.name);
   add('pod-uid', pod?.uid);
   add('node-name', node?.name);

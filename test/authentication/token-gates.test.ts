@@ -1,0 +1,100 @@
+import { readFeatureGates, readOptions } from '@wheelhouse/server/testing';
+import { afterEach, describe, expect, test } from 'vitest';
+import { startTestServer, type TestServer } from '../support/harness.ts';
+
+const emulatedMinor = 31;
+const core = '/api/v1/namespaces/default';
+let server: TestServer | undefined;
+afterEach(async () => {
+  await server?.stop();
+  server = undefined;
+});
+
+/** A server of release 1.31 with these gates, an account, and a pod of it on a node. */
+async function started(...pairs: string[]) {
+  const { gates } = readFeatureGates(pairs, { emulatedMinor });
+  const running = await startTestServer({
+    dialect: 'kubernetes',
+    emulatedMinor,
+    featureGates: gates,
+  });
+  server = running;
+  const metadata = { name: 'reader', namespace: 'default' };
+  await running.post('/api/v1/nodes', { metadata: { name: 'n' } });
+  await running.post(`${core}/serviceaccounts`, { metadata });
+  const containers = [{ name: 'c', image: 'i' }];
+  const spec = { serviceAccountName: 'reader', nodeName: 'n', containers };
+  await running.post(`${core}/pods`, { metadata: { name: 'p' }, spec });
+  const ask = (kind: 'Node' | 'Pod', name: string) =>
+    running.post(`${core}/serviceaccounts/reader/token`, {
+      apiVersion: 'authentication.k8s.io/v1',
+      kind: 'TokenRequest',
+      spec: { boundObjectRef: { apiVersion: 'v1', kind, name } },
+    });
+  const extraOf = async (token: string): Promise<string[]> => {
+    const { body } = await running.post('/apis/authentication.k8s.io/v1/tokenreviews', {
+      apiVersion: 'authentication.k8s.io/v1',
+      kind: 'TokenReview',
+      spec: { token },
+    });
+    expect(body.status.authenticated).toBe(true);
+    const names = Object.keys(body.status.user.extra ?? {});
+    return names.map((name) => name.replace('authentication.kubernetes.io/', '')).sort();
+  };
+  return { ask, extraOf };
+}
+
+/** What a token says, as far as gates change it. */
+function claimsIn(token: string) {
+  const text = Buffer.from(token.split('.')[1] ?? '', 'base64url').toString();
+  const { jti, 'kubernetes.io': own } = JSON.parse(text);
+  return { hasId: jti !== undefined, node: own.node?.name };
+}
+
+describe('gates of service account tokens', () => {
+  test('VER-2: by default tokens have an identity and name the node of their pod', async () => {
+    const { ask, extraOf } = await started();
+    const { token } = (await ask('Pod', 'p')).body.status;
+    expect(claimsIn(token)).toEqual({ hasId: true, node: 'n' });
+    expect(await extraOf(token)).toEqual([
+      'credential-id',
+      'node-name',
+      'node-uid',
+      'pod-name',
+      'pod-uid',
+    ]);
+  });
+
+  test('VER-2: without ServiceAccountTokenJTI they have none', async () => {
+    const { ask, extraOf } = await started('ServiceAccountTokenJTI=false');
+    const { token } = (await ask('Pod', 'p')).body.status;
+    expect(claimsIn(token)).toEqual({ hasId: false, node: 'n' });
+    expect(await extraOf(token)).not.toContain('credential-id');
+  });
+
+  test('VER-2: without ServiceAccountTokenPodNodeInfo they name no node', async () => {
+    const { ask, extraOf } = await started('ServiceAccountTokenPodNodeInfo=false');
+    const { token } = (await ask('Pod', 'p')).body.status;
+    expect(claimsIn(token)).toEqual({ hasId: true, node: undefined });
+    expect(await extraOf(token)).toEqual(['credential-id', 'pod-name', 'pod-uid']);
+  });
+
+  test('VER-2: without ServiceAccountTokenNodeBinding none is bound to a node', async () => {
+    const { ask } = await started('ServiceAccountTokenNodeBinding=false');
+    const refused = await ask('Node', 'n');
+    expect([refused.status, refused.body.message]).toEqual([
+      400,
+      'cannot bind token to a Node object as the "ServiceAccountTokenNodeBinding" feature-gate is disabled',
+    ]);
+    expect((await ask('Pod', 'p')).status).toBe(201);
+  });
+
+  test('VER-2: tokens bound to nodes want their validation', () => {
+    const gate = '--feature-gates=ServiceAccountTokenNodeBindingValidation=false';
+    expect(() => readOptions(['--emulated-version=1.31', gate])).toThrow(
+      'the "ServiceAccountTokenNodeBinding" feature gate can only be enabled if the "ServiceAccountTokenNodeBindingValidation" feature gate is also enabled',
+    );
+    const both = `${gate},ServiceAccountTokenNodeBinding=false`;
+    expect(readOptions(['--emulated-version=1.31', both]).kind).toBe('options');
+  });
+});
