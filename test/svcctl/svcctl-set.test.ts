@@ -49,12 +49,20 @@ describe.each(dialectNames)('CLIENT-1: set, dialect %s', (dialectName) => {
     expect(out).toBe(`${group} ${group}`);
   });
 
-  test('CLIENT-1: --local changes a file and asks no server', async () => {
+  test('CLIENT-1: --local changes files and asks no server', async () => {
     const { out: file } = await ctl('get deploy web -o yaml');
-    const line = 'set image --local -f - main=web:9 -o yaml --server=https://127.0.0.1:1';
-    const { code, out, err } = await home.run(line, file);
-    expect({ code, err }).toEqual({ code: 0, err: '' });
-    expect(out).toContain('image: web:9');
+    const patch = '{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"web:9"}]}}}}';
+    for (const [line, expected] of [
+      ['set image --local -f - main=web:9', 'image: web:9'],
+      [`patch --local -f - -p ${patch}`, 'image: web:9'],
+      ['label --local -f - tier=gold', 'tier: gold'],
+    ] as const) {
+      const unreachable = '-o yaml --server=https://127.0.0.1:1';
+      const { code, out, err } = await home.run(`${line} ${unreachable}`, file);
+      expect({ line, code, err }).toEqual({ line, code: 0, err: '' });
+      expect(out).toContain(expected);
+      expect(out).toContain('image: sidecar:1');
+    }
   });
 
   test('CLIENT-1: set tells what it cannot do, and changes nothing', async () => {

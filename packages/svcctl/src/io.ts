@@ -13,6 +13,8 @@ export interface CliIo {
   readonly errIsTerminal?: boolean;
   /** The whole of standard input. */
   stdin(): Promise<string>;
+  /** What the user answers to a question; absent: the whole of standard input is the answer. */
+  line?(): Promise<string>;
   out(text: string): void;
   err(text: string): void;
   /** Shows a line on a terminal until other output replaces it; absent where there is none. */

@@ -98,6 +98,15 @@ async function readStdin(): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
+async function readLine(): Promise<string> {
+  let text = '';
+  for await (const chunk of process.stdin) {
+    text += String(chunk);
+    if (text.includes('\n')) break;
+  }
+  return text;
+}
+
 function runProgram(command: string, args: readonly string[]): Promise<number> {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { stdio: 'inherit' });
@@ -119,6 +128,7 @@ export async function main(): Promise<void> {
     outIsTerminal: process.stdout.isTTY === true,
     errIsTerminal: process.stderr.isTTY === true,
     stdin: readStdin,
+    line: readLine,
     out: (text) => process.stdout.write(text),
     err: (text) => process.stderr.write(text),
     run: runProgram,

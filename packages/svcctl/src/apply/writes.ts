@@ -94,3 +94,7 @@ export async function getOrUndefined(
 export function dryRunQuery(session: Session): Record<string, string | undefined> {
   return { dryRun: dryRunOf(session) === 'server' ? 'All' : undefined };
 }
+
+/** Why `--local` and a dry run of the server exclude each other. */
+export const localOnServer =
+  'cannot specify --local and --dry-run=server - did you mean --dry-run=client?';

@@ -39,6 +39,7 @@ export const applyCommand: Command = {
       help: 'Set what others have changed since, too (default)',
     },
     { name: 'selector', short: 'l', type: 'text', help: 'Only objects with such labels' },
+    { name: 'subresource', type: 'text', help: 'Sub-resource to apply: status, scale' },
     { name: 'prune', type: 'boolean', help: 'Delete applied objects that are no longer given' },
     { name: 'all', type: 'boolean', help: 'Prune without a selector' },
     { name: 'prune-allowlist', type: 'list', help: 'Kinds to prune: GROUP/VERSION/KIND' },
@@ -71,6 +72,9 @@ function checkFlags(session: Session, args: readonly string[]): void {
     dryRunOf(session) === 'client' &&
       !isClientSide(session) &&
       "--dry-run=client doesn't work with --server-side (did you mean --dry-run=server instead?)",
+    (flags.text('subresource') ?? '') !== '' &&
+      isClientSide(session) &&
+      '--subresource can only be specified for --server-side',
     flags.boolean('force') && !isClientSide(session) && '--force cannot be used with --server-side',
     flags.boolean('force') &&
       dryRunOf(session) === 'server' &&
@@ -143,7 +147,7 @@ export async function applyOnServer(
   const resource = await resourceOfObject(session, object);
   const answer = await session.client.send({
     method: 'PATCH',
-    path: objectPath(session, { resource, object }),
+    path: objectPath(session, { resource, object, ...subresourceOf(session) }),
     query: {
       ...writeQuery(session, managerOf(session)),
       force: String(session.flags.boolean('force-conflicts')),
@@ -153,6 +157,11 @@ export async function applyOnServer(
     body: placed(session, { resource, object }),
   });
   return answer.object;
+}
+
+function subresourceOf({ flags }: Session): { readonly subresource?: string } {
+  const subresource = flags.text('subresource') ?? '';
+  return subresource === '' ? {} : { subresource };
 }
 
 /** Tells who owns the fields an apply was refused for; undefined for other failures. */

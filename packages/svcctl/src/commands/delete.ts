@@ -1,4 +1,6 @@
+import { readFileSync } from 'node:fs';
 import { ApiError, resourcePath, watchEvents } from '@wheelhouse/client';
+import { encodeJson } from '@wheelhouse/codec';
 import { dryRunOf, dryRunSuffix, writeFlags } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
 import { deleteOptions, deletionFlags } from '../delete-options.ts';
@@ -30,15 +32,23 @@ export const deleteCommand: Command = {
     { name: 'now', type: 'boolean', help: 'Same as --grace-period=1' },
     { name: 'force', type: 'boolean', help: 'Same as --grace-period=0' },
     { name: 'ignore-not-found', type: 'boolean', help: 'Absent objects are no error' },
+    { name: 'interactive', short: 'i', type: 'boolean', help: 'Ask before anything is deleted' },
+    { name: 'raw', type: 'text', help: 'Path to delete as it is, with the file as its options' },
     { name: 'output', short: 'o', type: 'text', help: 'name: print TYPE/NAME only' },
   ],
   async run(session, args) {
     checkFlags(session);
+    const raw = session.flags.text('raw') ?? '';
+    if (raw !== '') return deleteRaw(session, raw);
     const targets = await selectTargets(session, args);
     checkSelected(session, targets);
     const named = await nameTargets(session, targets);
     if (named.length === 0) {
       session.io.out('No resources found\n');
+      return 0;
+    }
+    if (session.flags.boolean('interactive') && !(await isConfirmed(session, named))) {
+      session.io.out('deletion is cancelled\n');
       return 0;
     }
     if (session.flags.boolean('force') && dryRunOf(session) === 'none') {
@@ -80,17 +90,40 @@ function checkFlags({ flags }: Session): void {
   const grace = flags.integer('grace-period') ?? -1;
   const output = flags.text('output') ?? '';
   const selects = flags.has('selector') || flags.has('field-selector');
+  const isRaw = (flags.text('raw') ?? '') !== '';
   const problem = [
     flags.boolean('all') && selects && "setting 'all' parameter but found a non empty selector. ",
     flags.boolean('now') && grace >= 0 && '--now and --grace-period cannot be specified together',
     flags.boolean('force') &&
       grace > 0 &&
       '--force and --grace-period greater than 0 cannot be specified together',
+    isRaw && flags.boolean('interactive') && '--interactive can not be used with --raw',
+    isRaw && flags.list('filename').length > 1 && '--raw can only use a single local file or stdin',
+    isRaw && output !== '' && '--raw and --output are mutually exclusive',
     output !== '' &&
       output !== 'name' &&
       `unexpected -o output mode: ${output}. We only support '-o name'`,
   ].find((one) => one !== false);
   if (problem !== undefined) throw new CliError(problem);
+}
+
+/** Lists what would be deleted, and asks whether it should be. */
+async function isConfirmed(session: Session, targets: readonly Target[]): Promise<boolean> {
+  const { io } = session;
+  const lines = targets.map(({ resource, name = '' }) => `${resourceLabel(resource)}/${name}\n`);
+  io.out(`You are about to delete the following ${targets.length} resource(s):\n${lines.join('')}`);
+  io.out('Do you want to continue? (y/n): ');
+  const answer = io.line === undefined ? await io.stdin() : await io.line();
+  return /^\s*y(\s|$)/i.test(answer);
+}
+
+async function deleteRaw(session: Session, path: string): Promise<number> {
+  const [name] = session.flags.list('filename');
+  const text = name === '-' ? await session.io.stdin() : name;
+  const body = name === undefined || name === '-' ? text : readFileSync(session.path(name), 'utf8');
+  const { object } = await session.client.send({ method: 'DELETE', path, body });
+  session.io.out(`${encodeJson(object).toString()}\n`);
+  return 0;
 }
 
 async function nameTargets(session: Session, targets: readonly Target[]): Promise<Target[]> {

@@ -52,6 +52,7 @@ export const getCommand: Command = {
     { name: 'sort-by', type: 'text', help: 'Order by the field at this JSONPath' },
     { name: 'chunk-size', type: 'text', help: 'Objects a page of a list holds' },
     { name: 'raw', type: 'text', help: 'Path to fetch as it is' },
+    { name: 'server-print', type: 'boolean', help: 'Columns as the server has them (default)' },
     { name: 'subresource', type: 'text', help: 'Sub-resource to show: status, scale' },
   ],
   async run(session, args) {

@@ -1,8 +1,8 @@
 import { type JsonObject, labelValue, member, setMember } from '@wheelhouse/machinery';
-import { dryRunOf, dryRunSuffix, writeFlags, writeQuery } from '../apply/writes.ts';
+import { dryRunOf, dryRunSuffix, localOnServer, writeFlags, writeQuery } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
 import { CliError } from '../io.ts';
-import { hasManifests } from '../manifests.ts';
+import { hasManifests, loadManifests } from '../manifests.ts';
 import { objectAt } from '../objects.ts';
 import { outputFlags, reportObject } from '../output/output.ts';
 import {
@@ -21,6 +21,7 @@ const flags = [
   { name: 'all', type: 'boolean', help: 'All objects of the types' },
   { name: 'overwrite', type: 'boolean', help: 'Allow to change existing values' },
   { name: 'list', type: 'boolean', help: 'Show them instead of changing any' },
+  { name: 'local', type: 'boolean', help: 'Change the files of -f, asking no server' },
   { name: 'resource-version', type: 'text', help: 'Only if this is the current version' },
 ] as const;
 
@@ -92,6 +93,19 @@ async function run(session: Session, args: readonly string[], subject: Subject):
     throw new CliError(`at least one ${what} update is required`);
   }
   checkChanges(changes, subject);
+  if (flags.boolean('local')) {
+    if (resources.length > 0 || !hasManifests(session)) {
+      throw new CliError(
+        'can only use local files by -f pod.yaml or --filename=pod.json when --local=true is set',
+      );
+    }
+    if (dryRunOf(session) === 'server') throw new CliError(localOnServer);
+    for (const { object } of await loadManifests(session)) {
+      if (listing) listPairs(session, objectAt(object, 'metadata', subject.map));
+      else await change(session, { object, path: '', changes, subject });
+    }
+    return 0;
+  }
   const targets = await selectTargets(session, resources);
   checkSelected(session, targets);
   const isSingle = targets.length === 1 && targets[0]?.name !== undefined;
@@ -206,7 +220,7 @@ async function change(
     return;
   }
   const what = changes.set.size === 0 ? subject.removed : subject.done;
-  if (dryRunOf(session) === 'client') {
+  if (dryRunOf(session) === 'client' || session.flags.boolean('local')) {
     const metadata = { ...objectAt(object, 'metadata'), [subject.map]: merged(present, patch) };
     reportObject(session, { ...object, metadata }, `${what}${suffix}`);
     return;

@@ -33,6 +33,11 @@ export const logsCommand: Command = {
     { name: 'since-time', type: 'text', help: 'Only lines after this time (RFC 3339)' },
     { name: 'tail', type: 'integer', help: 'The last lines; -1: all, which is 10 with a selector' },
     { name: 'limit-bytes', type: 'integer', help: 'Most bytes to read' },
+    {
+      name: 'pod-running-timeout',
+      type: 'duration',
+      help: 'Taken and not needed: pods are not waited for',
+    },
     { name: 'ignore-errors', type: 'boolean', help: 'Go on with other logs when one fails' },
     { name: 'max-log-requests', type: 'integer', help: 'Most logs to follow at once (5)' },
     {

@@ -1,15 +1,19 @@
 import { readFileSync } from 'node:fs';
 import { parseYaml } from '@wheelhouse/client';
 import { type JsonObject, type JsonValue, jsonEqual } from '@wheelhouse/machinery';
-import { dryRunOf, writeFlags, writeQuery } from '../apply/writes.ts';
+import { patchedHere } from '../apply/local-patch.ts';
+import { dryRunOf, localOnServer, writeFlags, writeQuery } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
 import { CliError } from '../io.ts';
+import { loadManifests } from '../manifests.ts';
 import { textAt } from '../objects.ts';
 import { outputFlags, reportObject } from '../output/output.ts';
 import { fetchTarget, selectionFlags, selectTargets, targetPath } from '../selection.ts';
 import type { Session } from '../session.ts';
 
-const patchTypes: Readonly<Record<string, string>> = {
+type PatchType = 'json' | 'merge' | 'strategic';
+
+const patchTypes: Readonly<Record<PatchType, string>> = {
   json: 'application/json-patch+json',
   merge: 'application/merge-patch+json',
   strategic: 'application/strategic-merge-patch+json',
@@ -28,23 +32,28 @@ export const patchCommand: Command = {
     { name: 'patch-file', type: 'text', help: 'A file with the patch' },
     { name: 'type', type: 'text', help: 'json, merge or strategic (default)' },
     { name: 'subresource', type: 'text', help: 'Sub-resource to patch: status, scale' },
+    { name: 'local', type: 'boolean', help: 'Patch the files of -f, asking no server' },
   ],
   async run(session, args) {
-    const type = session.flags.text('type') ?? 'strategic';
-    const contentType = patchTypes[type.toLowerCase()];
-    if (contentType === undefined) {
-      throw new CliError(
-        `--type must be one of [json merge strategic], not ${JSON.stringify(type)}`,
-      );
-    }
+    const type = typeOf(session);
+    const contentType = patchTypes[type];
+    const isLocal = checkLocal(session, args);
     const body = await readPatch(session);
+    const patch = { type, patch: body, what: 'the patch cannot be applied' };
+    if (isLocal) {
+      for (const { object } of await loadManifests(session)) {
+        reportObject(session, await patchedHere(object, patch), 'patched');
+      }
+      return 0;
+    }
     for (const target of await selectTargets(session, args)) {
       if (target.name === undefined) {
         throw new CliError('resource(s) were provided, but no name was specified');
       }
       const [before] = await fetchTarget(session, target);
       if (dryRunOf(session) === 'client') {
-        reportObject(session, before!, 'patched');
+        const after = await patchedHere(before!, patch);
+        reportObject(session, after, `patched${isUnchanged(before!, after) ? ' (no change)' : ''}`);
         continue;
       }
       const { object } = await session.client.send({
@@ -61,6 +70,21 @@ export const patchCommand: Command = {
     return 0;
   },
 };
+
+function typeOf({ flags }: Session): PatchType {
+  const text = flags.text('type') ?? 'strategic';
+  const type = text.toLowerCase();
+  if (type === 'json' || type === 'merge' || type === 'strategic') return type;
+  throw new CliError(`--type must be one of [json merge strategic], not ${JSON.stringify(text)}`);
+}
+
+/** Whether `--local` is given. Throws CliError where other arguments ask for a server. */
+function checkLocal(session: Session, args: readonly string[]): boolean {
+  if (!session.flags.boolean('local')) return false;
+  if (args.length > 0) throw new CliError('cannot specify --local and server resources');
+  if (dryRunOf(session) === 'server') throw new CliError(localOnServer);
+  return true;
+}
 
 async function readPatch(session: Session): Promise<JsonValue> {
   const file = session.flags.text('patch-file');

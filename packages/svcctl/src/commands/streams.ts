@@ -13,8 +13,14 @@ const containerFlag = {
   type: 'text',
   help: 'The container',
 } as const;
+const patienceFlag = {
+  name: 'pod-running-timeout',
+  type: 'duration',
+  help: 'Taken and not needed: pods are not waited for',
+} as const;
 const streamFlags = [
   containerFlag,
+  patienceFlag,
   { name: 'stdin', short: 'i', type: 'boolean', help: 'Pass standard input on' },
   { name: 'tty', short: 't', type: 'boolean', help: 'Standard input is a terminal' },
   { name: 'quiet', short: 'q', type: 'boolean', help: 'Print only what the container prints' },
@@ -76,7 +82,10 @@ export const portForwardCommand: Command = {
   completes: 'pods',
   summary: 'Forward one or more local ports to a pod',
   usage: 'TYPE/NAME [LOCAL_PORT:]REMOTE_PORT [...]',
-  flags: [{ name: 'address', type: 'list', help: 'Addresses to listen on (localhost)' }],
+  flags: [
+    { name: 'address', type: 'list', help: 'Addresses to listen on (localhost)' },
+    patienceFlag,
+  ],
   async run(session, args) {
     const [word, ...ports] = args;
     if (word === undefined || ports.length === 0) {

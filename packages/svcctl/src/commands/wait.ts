@@ -2,8 +2,9 @@ import { ApiError, watchEvents } from '@wheelhouse/client';
 import type { JsonObject } from '@wheelhouse/machinery';
 import type { Command } from '../command.ts';
 import { CliError } from '../io.ts';
-import { nameOf, namespaceOf, objectLabel, textAt } from '../objects.ts';
+import { nameOf, namespaceOf, textAt } from '../objects.ts';
 import { parsePath, selectPath, showValue } from '../output/jsonpath.ts';
+import { outputFlags, reportObject } from '../output/output.ts';
 import { withProgress } from '../progress.ts';
 import {
   fetchTarget,
@@ -25,7 +26,8 @@ export const waitCommand: Command = {
   flags: [
     ...selectionFlags,
     { name: 'for', type: 'text', help: 'What to wait for' },
-    { name: 'timeout', type: 'text', help: 'How long to wait (30s)' },
+    ...outputFlags,
+    { name: 'timeout', type: 'duration', help: 'How long to wait (30s)' },
     { name: 'all', type: 'boolean', help: 'All objects of the types' },
   ],
   async run(session, args) {
@@ -128,7 +130,7 @@ async function waitFor(
   const signal = AbortSignal.any([timeout, session.io.signal]);
   try {
     const object = await firstMatch(session, { target, condition, signal });
-    session.io.out(`${objectLabel(object)} condition met\n`);
+    reportObject(session, object, 'condition met');
   } catch (error) {
     if (!timeout.aborted || error instanceof ApiError) throw error;
     const on = condition.type === 'create' ? '' : ` on ${label}`;

@@ -1,7 +1,7 @@
 import { ApiError, type ApiResource } from '@wheelhouse/client';
 import { type JsonObject, jsonEqual } from '@wheelhouse/machinery';
 import { changeObject } from '../apply/change-object.ts';
-import { dryRunOf, dryRunQuery, dryRunSuffix, writeFlags } from '../apply/writes.ts';
+import { dryRunOf, dryRunQuery, dryRunSuffix, localOnServer, writeFlags } from '../apply/writes.ts';
 import { describeErrors } from '../errors.ts';
 import type { FlagSpec } from '../flags.ts';
 import { CliError } from '../io.ts';
@@ -42,9 +42,7 @@ export interface SetChange {
 /** Throws CliError for flags that contradict each other. */
 export function checkSetFlags({ flags }: Session, dryRun: string): void {
   if (flags.boolean('local') && dryRun === 'server') {
-    throw new CliError(
-      'cannot specify --local and --dry-run=server - did you mean --dry-run=client?',
-    );
+    throw new CliError(localOnServer);
   }
   if (flags.boolean('all') && flags.has('selector')) {
     throw new CliError('cannot set --all and --selector at the same time');

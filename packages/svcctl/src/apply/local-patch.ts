@@ -1,0 +1,52 @@
+import { loadKindSchema } from '@wheelhouse/kinds';
+import {
+  dialectNames,
+  dialectOf,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+} from '@wheelhouse/machinery';
+import {
+  applyJsonPatch,
+  applyMergePatch,
+  parseJsonPatch,
+  strategicMerge,
+} from '@wheelhouse/structured-merge';
+import { CliError } from '../io.ts';
+import { textAt } from '../objects.ts';
+
+/** A patch, and the form that it has. */
+export interface LocalPatch {
+  readonly type: 'json' | 'merge' | 'strategic';
+  readonly patch: JsonValue;
+}
+
+/**
+ * Applies a patch to an object here, as the server would. A strategic patch of a kind whose lists are
+ * not known here is a merge patch. Throws CliError, beginning with `what`.
+ */
+export async function patchedHere(
+  object: JsonObject,
+  { type, patch, what }: LocalPatch & { readonly what: string },
+): Promise<JsonObject> {
+  let result: JsonValue;
+  try {
+    result = await applied(object, { type, patch });
+  } catch (error) {
+    throw new CliError(`${what}: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  if (isObject(result)) return result;
+  throw new CliError(`${what}: no object is left`);
+}
+
+async function applied(object: JsonObject, { type, patch }: LocalPatch): Promise<JsonValue> {
+  if (type === 'json') return applyJsonPatch(object, parseJsonPatch(patch), { rules: 'exact' });
+  if (type === 'merge' || !isObject(patch)) return applyMergePatch(object, patch);
+  const { schemaOfKind } = await loadKindSchema();
+  const kind = { apiVersion: textAt(object, 'apiVersion'), kind: textAt(object, 'kind') };
+  // The kind itself says which dialect it is of, so that no server has to.
+  const [schema] = dialectNames.flatMap((name) => schemaOfKind(dialectOf(name), kind) ?? []);
+  return schema === undefined
+    ? applyMergePatch(object, patch)
+    : strategicMerge(schema, object, patch);
+}
