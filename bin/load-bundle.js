@@ -10,12 +10,23 @@ const vm = require('node:vm');
  */
 exports.loadBundle = function loadBundle(path) {
   const source = readFileSync(path, 'latin1');
-  const script = new vm.Script(source, { filename: path, cachedData: codeFor(path) });
+  return runBundle({ source, code: codeFor(path), path, require: createRequire(path) });
+};
+
+/**
+ * Runs a bundle's text.
+ * @param bundle.code machine code for it, or undefined
+ * @param bundle.path names it in stack traces; its folder is what the bundle takes for its own
+ * @param bundle.require loads what is not in the bundle
+ */
+function runBundle({ source, code, path, require }) {
+  const script = new vm.Script(source, { filename: path, cachedData: code });
   const module = { exports: {} };
   const run = script.runInThisContext();
-  run(module.exports, createRequire(path), module, path, dirname(path));
+  run(module.exports, require, module, path, dirname(path));
   return { exports: module.exports, script };
-};
+}
+exports.runBundle = runBundle;
 
 function codeFor(path) {
   try {

@@ -51,6 +51,16 @@ const asFunction = {
   footer: { js: '})' },
 };
 
+/** Bundles a program into one function in a file of ASCII. */
+async function bundleFunction(entryPoint, outfile) {
+  const { build: bundle } = await import('esbuild');
+  await bundle({ ...shared, ...asFunction, entryPoints: [entryPoint], outfile });
+  spellInAscii(outfile);
+}
+
+/** Bundles svcctl into one file as the executable takes it. */
+export const bundleSvcctl = (outfile) => bundleFunction('packages/svcctl/src/main.ts', outfile);
+
 /**
  * Builds `dist/`, or another folder, anew: the server as one CommonJS file, for whose machine code
  * `keepCode` makes room, the other programs as ES modules, and the console's files. Throws, having printed why, when the
@@ -62,12 +72,7 @@ export async function build({ finished = join(root, 'dist'), keepCode = true } =
   const server = join(outdir, 'wheelhouse.cjs');
   try {
     await Promise.all([
-      bundle({
-        ...shared,
-        ...asFunction,
-        entryPoints: ['packages/server/src/main.ts'],
-        outfile: server,
-      }),
+      bundleFunction('packages/server/src/main.ts', server),
       bundle({
         ...shared,
         external: ['lmdb', 'vitest'],
@@ -82,7 +87,6 @@ export async function build({ finished = join(root, 'dist'), keepCode = true } =
       }),
       buildConsole(join(outdir, 'console')),
     ]);
-    spellInAscii(server);
     // A server without it starts too, only slower.
     if (keepCode) spawnSync(process.execPath, [keeper, server], { stdio: 'ignore' });
     rmSync(finished, { recursive: true, force: true });

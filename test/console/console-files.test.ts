@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
-import { createSession, createStaticFiles } from '@wheelhouse/console/testing';
+import { createSession, createStaticFiles, folderSource } from '@wheelhouse/console/testing';
 import type { Exchange, ResponseHeaders } from '@wheelhouse/machinery';
 import { readOptions } from '@wheelhouse/server/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -330,7 +330,10 @@ describe('the rest of the server', () => {
     const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-no-console-'));
     rmSync(directory, { recursive: true });
     const faults: unknown[] = [];
-    const files = createStaticFiles({ directory, onFault: (error) => faults.push(error) });
+    const files = createStaticFiles({
+      source: folderSource(directory),
+      onFault: (error) => faults.push(error),
+    });
     expect(faults).toEqual([]);
     const sent: { status: number; headers: ResponseHeaders; body: unknown }[] = [];
     const exchange = { method: 'GET', url: '/console/', header: () => undefined };

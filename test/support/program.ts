@@ -86,21 +86,24 @@ export function run(
  * Starts `wheelhouse serve` on a free port of loopback and waits until it is ready.
  *
  * @param options.within a command, with its arguments, that runs the server's command
+ * @param options.program the command in place of node and the bundle
  */
 export async function startProcess(
-  programs: Programs,
+  programs: Pick<Programs, 'wheelhouse'>,
   options: {
     readonly flags?: readonly string[];
+    readonly program?: readonly string[];
     readonly dataDir?: string;
     readonly within?: readonly string[];
     readonly env?: Readonly<Record<string, string>>;
   } = {},
 ): Promise<ServerProcess> {
   const { flags = [], within = [], env = {} } = options;
+  const { program = [process.execPath, programs.wheelhouse] } = options;
   const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-process-'));
   const dataDir = options.dataDir ?? join(directory, 'data');
   const args = ['serve', '--secure-port=0', '--bind-address=127.0.0.1', `--data-dir=${dataDir}`];
-  const command = [...within, process.execPath, programs.wheelhouse, ...args, ...flags];
+  const command = [...within, ...program, ...args, ...flags];
   const child = spawn(command[0] as string, command.slice(1), {
     stdio: ['ignore', 'ignore', 'pipe'],
     env: { ...process.env, ...env },

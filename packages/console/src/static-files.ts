@@ -68,14 +68,30 @@ export interface StaticFiles {
   answer(exchange: Exchange): Promise<void>;
 }
 
+/** Where the console's files come from. */
+export interface FileSource {
+  /** The names of all files. Rejects when they cannot be read. */
+  names(): Promise<readonly string[]>;
+  /** The contents of one of them. */
+  read(name: string): Promise<Buffer>;
+}
+
+/** The files of a folder. */
+export function folderSource(directory: string): FileSource {
+  return {
+    names: () => readdir(directory),
+    read: (name) => readFile(join(directory, name)),
+  };
+}
+
 /**
- * The files of a folder that the build made (CLIENT-4). They hold no data and so ask for no
- * credential. Nothing is read before the first request; names are looked up among those that are in
- * the folder then, so that no path leads out of it. A folder that cannot be read is told to
+ * The files that the build made (CLIENT-4). They hold no data and so ask for no
+ * credential. Nothing is read before the first request; names are looked up among those that are there
+ * then, so that no path leads out of it. A folder that cannot be read is told to
  * `onFault`, and to the client as 404; the next request tries again.
  */
 export function createStaticFiles(options: {
-  readonly directory: string;
+  readonly source: FileSource;
   readonly onFault: (error: unknown) => void;
 }): StaticFiles {
   let files: Promise<ReadonlyMap<string, StaticFile>> | undefined;
@@ -87,7 +103,7 @@ export function createStaticFiles(options: {
       }
       // Relative, for a proxy may have put a prefix before it.
       if (`${path}/` === consolePath) return sendRedirect(exchange, 'console/');
-      files ??= load(options.directory);
+      files ??= load(options.source);
       try {
         const name = path.slice(consolePath.length) || 'index.html';
         const file = (await files).get(name);
@@ -102,8 +118,8 @@ export function createStaticFiles(options: {
   };
 }
 
-async function load(directory: string): Promise<ReadonlyMap<string, StaticFile>> {
-  const names = new Set(await readdir(directory));
+async function load(source: FileSource): Promise<ReadonlyMap<string, StaticFile>> {
+  const names = new Set(await source.names());
   const files = new Map<string, StaticFile>();
   for (const name of names) {
     const type = types.get(extname(name));
@@ -111,16 +127,16 @@ async function load(directory: string): Promise<ReadonlyMap<string, StaticFile>>
     const encoded = new Map<string, Form>();
     for (const { coding, suffix } of codings) {
       if (!names.has(name + suffix)) continue;
-      encoded.set(coding, await readForm(join(directory, name + suffix)));
+      encoded.set(coding, formOf(await source.read(name + suffix)));
     }
+    const plain = formOf(await source.read(name));
     const caching = /-[A-Z0-9]{8}\.\w+$/.test(name) ? 'forever' : 'asked each time';
-    files.set(name, { type, caching, plain: await readForm(join(directory, name)), encoded });
+    files.set(name, { type, caching, plain, encoded });
   }
   return files;
 }
 
-async function readForm(path: string): Promise<Form> {
-  const body = await readFile(path);
+function formOf(body: Buffer): Form {
   return { body, etag: `"${createHash('sha256').update(body).digest('base64url')}"` };
 }
 

@@ -41,4 +41,4 @@ export {
   readYaml,
   withoutManagedFields,
 } from './browser/model/yaml.ts';
-export { createStaticFiles } from './static-files.ts';
+export { createStaticFiles, folderSource } from './static-files.ts';

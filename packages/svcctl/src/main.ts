@@ -1,6 +1,5 @@
 import { spawn } from 'node:child_process';
 import { homedir } from 'node:os';
-import { pathToFileURL } from 'node:url';
 import type { Command } from './command.ts';
 import { loadCommand } from './commands.ts';
 import { describeError } from './errors.ts';
@@ -135,8 +134,4 @@ export async function main(): Promise<void> {
     signal: interrupt.signal,
   };
   process.exitCode = await runSvcctl(io, process.argv.slice(2));
-}
-
-if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
-  await main();
 }

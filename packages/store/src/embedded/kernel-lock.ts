@@ -29,12 +29,16 @@ export function tryKernelLock(descriptor: number, range = { offset: 0, length: 0
   }
 }
 
-/** Loads the package's machine code alone: its JavaScript would be ten more files at each start. */
+/**
+ * Loads the package's machine code alone: its JavaScript would be ten more files at each start. A
+ * bundle has a `require` of its own, which finds the file where the bundle is installed.
+ */
 function loadBinding(): LockBinding {
   const platform = `${process.platform}-${process.arch}`;
   const file = `fs-native-extensions/prebuilds/${platform}/fs-native-extensions.node`;
   try {
-    return createRequire(import.meta.url)(file) as LockBinding;
+    const load = typeof require === 'function' ? require : createRequire(import.meta.url);
+    return load(file) as LockBinding;
   } catch (error) {
     throw noLocks(`the package fs-native-extensions has nothing for ${platform}`, error);
   }

@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { getRawAsset, isSea } from 'node:sea';
 import { fileURLToPath } from 'node:url';
-import { loadStaticFiles, type StaticFiles } from '@wheelhouse/console';
+import { type FileSource, loadStaticFiles, type StaticFiles } from '@wheelhouse/console';
 import type { Exchange } from '@wheelhouse/machinery';
 import type { ServerConfig } from '../flags/config.ts';
 
@@ -29,15 +30,26 @@ export function consoleDirectory(): string {
   return found ?? places[places.length - 1]!;
 }
 
+/** What the single executable carries (`scripts/executable.mjs`). */
+const assetSource: FileSource = {
+  names: async () => JSON.parse(asset('console.json').toString('utf8')) as string[],
+  read: async (name) => asset(`console/${name}`),
+};
+
+/** A copy: memory that belongs to the program file must not be changed. */
+const asset = (name: string): Buffer =>
+  Buffer.from(new Uint8Array(getRawAsset(name) as ArrayBuffer));
+
 /** The console's files, read when they are first asked for; undefined when it is off. */
 export function openConsole({ console, logger }: ServerConfig): ConsoleFiles | undefined {
   if (console === undefined) return undefined;
   const { directory } = console;
   let files: Promise<StaticFiles> | undefined;
   const open = async (): Promise<StaticFiles> => {
-    const { createStaticFiles } = await loadStaticFiles();
+    const { createStaticFiles, folderSource } = await loadStaticFiles();
     const onFault = (error: unknown) => logger.error('cannot read the console', { error });
-    return createStaticFiles({ directory, onFault });
+    const source = isSea() ? assetSource : folderSource(directory);
+    return createStaticFiles({ source, onFault });
   };
   return {
     takes: (url) =>

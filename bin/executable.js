@@ -1,0 +1,44 @@
+// The start of the single executable (`npm run executable`): node with the programs inside.
+const { chmodSync, mkdtempSync, rmSync, writeFileSync } = require('node:fs');
+const { tmpdir } = require('node:os');
+const { basename, join } = require('node:path');
+const { getAsset, getRawAsset } = require('node:sea');
+const { setFlagsFromString } = require('node:v8');
+const { runBundle } = require('./load-bundle.js');
+
+/** Node's own modules, and the native addons that the executable carries. */
+function requireInside(name) {
+  if (!name.endsWith('.node')) return require(name);
+  // The host loads machine code from files alone; once loaded, the file is not needed.
+  const folder = mkdtempSync(join(tmpdir(), 'wheelhouse-addon-'));
+  try {
+    const file = join(folder, basename(name));
+    writeFileSync(file, Buffer.from(getRawAsset(name)), { mode: 0o600 });
+    chmodSync(file, 0o700);
+    const addon = { exports: {} };
+    process.dlopen(addon, file);
+    return addon.exports;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+// No packages are installed beside the executable.
+requireInside.resolve = { paths: () => [] };
+
+function load(name) {
+  return runBundle({
+    source: Buffer.from(getRawAsset(name)).latin1Slice(),
+    code: Buffer.from(getAsset(`${name}.cache`)),
+    path: join(process.execPath, name),
+    require: requireInside,
+  }).exports;
+}
+
+if (process.argv[2] === 'svcctl') {
+  process.argv.splice(2, 1);
+  load('svcctl.cjs').main();
+} else {
+  const { main } = load('wheelhouse.cjs');
+  setFlagsFromString('--max-inlined-bytecode-size-cumulative=4000');
+  main(process.argv.slice(2)).then((code) => process.exit(code));
+}

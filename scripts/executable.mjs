@@ -1,0 +1,108 @@
+// `npm run executable`: node and the programs in one file, for users who have no node. Its first
+// argument names the file to write, `dist/wheelhouse` without one.
+import { spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { build as bundle } from 'esbuild';
+import { inject } from 'postject';
+import { build, bundleSvcctl } from './build.mjs';
+
+const root = join(dirname(fileURLToPath(import.meta.url)), '..');
+/** What node looks for in its own file to know that a program is inside. */
+const sentinelFuse = 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2';
+const segment = process.platform === 'darwin' ? { machoSegmentName: 'NODE_SEA' } : {};
+
+/** Packages whose machine code the executable carries; each has a file for each platform. */
+const addons = ['fs-native-extensions'];
+
+/** The files inside the executable, by the names under which the program asks for them. */
+function assetsIn(built, work) {
+  const assets = {};
+  for (const name of ['wheelhouse.cjs', 'wheelhouse.cjs.cache']) assets[name] = join(built, name);
+  for (const name of ['svcctl.cjs', 'svcctl.cjs.cache']) assets[name] = join(work, name);
+  const platform = `${process.platform}-${process.arch}`;
+  for (const name of addons) {
+    const path = `${name}/prebuilds/${platform}/${name}.node`;
+    const file = join(root, 'node_modules', path);
+    if (!existsSync(file)) throw new Error(`the package ${name} has nothing for ${platform}`);
+    assets[path] = file;
+  }
+  const names = readdirSync(join(built, 'console'));
+  for (const name of names) assets[`console/${name}`] = join(built, 'console', name);
+  const list = join(work, 'console.json');
+  writeFileSync(list, JSON.stringify(names));
+  assets['console.json'] = list;
+  return assets;
+}
+
+/** Keeps the machine code of a bundle that is loaded and not run, unless it is there. */
+function keepCode(path) {
+  if (existsSync(`${path}.cache`)) return;
+  const code = `const { loadBundle } = require(${JSON.stringify(join(root, 'bin', 'load-bundle.js'))});
+    const { script } = loadBundle(${JSON.stringify(path)});
+    require('node:fs').writeFileSync(${JSON.stringify(`${path}.cache`)}, script.createCachedData());`;
+  run(process.execPath, ['-e', code]);
+}
+
+function run(command, args) {
+  const { status, error } = spawnSync(command, args, { stdio: ['ignore', 'ignore', 'inherit'] });
+  if (status !== 0) throw error ?? new Error(`${command} ${args.join(' ')} ended with ${status}`);
+}
+
+/**
+ * Writes the executable. The node that runs this is the one inside, so that it fits the kept machine
+ * code.
+ * @param options.outfile where to write it
+ * @param options.built a folder that `build` has made; made when absent
+ */
+export async function buildExecutable({ outfile, built }) {
+  // Below the packages, which the bundle needs while its machine code is made.
+  const cache = join(root, 'node_modules', '.cache');
+  mkdirSync(cache, { recursive: true });
+  const work = mkdtempSync(join(cache, 'executable-'));
+  try {
+    const programs = built ?? join(work, 'dist');
+    if (built === undefined) await build({ finished: programs });
+    keepCode(join(programs, 'wheelhouse.cjs'));
+    const svcctl = join(work, 'svcctl.cjs');
+    await bundleSvcctl(svcctl);
+    keepCode(svcctl);
+    const main = join(work, 'main.cjs');
+    const entryPoints = [join(root, 'bin', 'executable.js')];
+    await bundle({ entryPoints, outfile: main, bundle: true, platform: 'node', format: 'cjs' });
+    const blob = join(work, 'blob');
+    const assets = assetsIn(programs, work);
+    const config = join(work, 'config.json');
+    writeFileSync(
+      config,
+      JSON.stringify({ main, output: blob, disableExperimentalSEAWarning: true, assets }),
+    );
+    run(process.execPath, ['--experimental-sea-config', config]);
+    mkdirSync(dirname(outfile), { recursive: true });
+    const draft = `${outfile}.${process.pid}.tmp`;
+    copyFileSync(process.execPath, draft);
+    chmodSync(draft, 0o755);
+    await inject(draft, 'NODE_SEA_BLOB', readFileSync(blob), { sentinelFuse, ...segment });
+    renameSync(draft, outfile);
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const outfile = resolve(process.argv[2] ?? join(root, 'dist', 'wheelhouse'));
+  await buildExecutable({ outfile });
+  console.log(`wrote ${outfile}`);
+}

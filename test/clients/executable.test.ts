@@ -1,0 +1,106 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { connect } from '../support/harness.ts';
+import {
+  buildPrograms,
+  type Programs,
+  type ServerProcess,
+  startProcess,
+} from '../support/program.ts';
+
+const execute = promisify(execFile);
+/** Node's programs of some distributions have no place for another program. */
+const isPossible = readFileSync(process.execPath).includes('NODE_SEA_FUSE_');
+
+describe.skipIf(!isPossible)('the single executable', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'wheelhouse-executable-'));
+  const program = join(folder, 'wheelhouse');
+  const running: ServerProcess[] = [];
+  let programs: Programs;
+
+  beforeAll(async () => {
+    programs = await buildPrograms();
+    const script = new URL('../../scripts/executable.mjs', import.meta.url).href;
+    const { buildExecutable } = (await import(script)) as {
+      buildExecutable(options: { outfile: string; built: string }): Promise<void>;
+    };
+    await buildExecutable({ outfile: program, built: dirname(programs.console) });
+  }, 240_000);
+  afterEach(async () => {
+    for (const server of running.splice(0)) await server.remove();
+  });
+  afterAll(() => {
+    programs?.remove();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  async function start(options: { readonly flags?: readonly string[]; dataDir?: string } = {}) {
+    // Nothing but its own file: no node on the path, no packages beside it, a home that is empty.
+    const env = { PATH: '/nonexistent', HOME: folder, TMPDIR: folder };
+    const server = await startProcess(programs, { ...options, program: [program], env });
+    running.push(server);
+    return server;
+  }
+
+  test('PLANE-7: it serves the API from a data directory until a signal stops it', async () => {
+    const dataDir = join(folder, 'data');
+    const first = await start({ dataDir });
+    const { calls, close } = connect(first.url);
+    const map = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'kept' } };
+    const path = '/api/v1/namespaces/default/configmaps';
+    const created = await calls.post(path, map, { token: first.token });
+    expect(created.status).toBe(201);
+    close();
+    first.child.kill('SIGTERM');
+    expect(await first.exited).toBe(0);
+    const second = await start({ dataDir });
+    const after = connect(second.url);
+    const read = await after.calls.get(`${path}/kept`, { token: second.token });
+    expect(read.body.metadata).toMatchObject({ uid: created.body.metadata.uid });
+    const page = await after.calls.get('/console/');
+    expect(page.status).toBe(200);
+    after.close();
+    const refused = execute(program, ['serve', '--secure-port=0', `--data-dir=${dataDir}`]);
+    await expect(refused).rejects.toMatchObject({ code: 1 });
+    expect(readdirSync(folder).filter((name) => name.startsWith('wheelhouse-addon-'))).toEqual([]);
+  }, 60_000);
+
+  test('PLANE-7: it is svcctl too', async () => {
+    const server = await start();
+    const { stdout } = await execute(program, [
+      'svcctl',
+      `--kubeconfig=${server.kubeconfig}`,
+      'get',
+      'namespaces',
+      '-o',
+      'name',
+    ]);
+    expect(stdout).toContain('namespace/default\n');
+    const unknown = execute(program, ['svcctl', 'frobnicate']);
+    await expect(unknown).rejects.toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('unknown command "frobnicate"'),
+    });
+  }, 60_000);
+
+  test('PLANE-7: the programs that it writes for test environments start it', async () => {
+    const assets = join(folder, 'assets');
+    await execute(program, ['envtest-assets', assets]);
+    const { stdout } = await execute(join(assets, 'kube-apiserver'), ['--version']);
+    expect(stdout).toMatch(/^Kubernetes v1\.32\.|^Wheelhouse/);
+    const client = await execute(join(assets, 'kubectl'), ['version', '--client']);
+    expect(client.stdout).toContain('Client Version');
+  }, 60_000);
+
+  test('a wrong flag stops it with one line', async () => {
+    const refused = execute(program, ['serve', '--no-such-flag']);
+    await expect(refused).rejects.toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^error: .*no-such-flag.*\n$/),
+    });
+  });
+});
