@@ -18,7 +18,8 @@ import {
 
 /**
  * Measures the longest step of one request: how much CPU time the main thread of a server takes
- * between two turns of the event loop (TRUST-2).
+ * between two turns of the event loop (TRUST-2). `STEPS_ONLY` selects requests by a pattern of their
+ * names.
  */
 export const stepsPart: SiegePart = {
   name: 'steps',
@@ -123,7 +124,7 @@ class MeasuredServer {
   static async start(programs: Programs): Promise<MeasuredServer> {
     const server = await startProcess(programs, {
       flags: ['--feature-gates=CBORServingAndStorage=true', '--dialect=svc'],
-      env: { NODE_OPTIONS: `--import=${process.env['STEPS_PROBE'] ?? probe}` },
+      env: { NODE_OPTIONS: `--import=${probe}` },
     });
     const started = new MeasuredServer(server);
     for (const request of preparations) await started.#mustSend(request);

@@ -51,6 +51,7 @@ export { humanDuration } from './base/human-duration.ts';
 export {
   canonical,
   cloneJson,
+  cloneJsonSteps,
   isObject,
   type JsonArray,
   type JsonObject,

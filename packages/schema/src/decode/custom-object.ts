@@ -22,9 +22,10 @@ export interface CustomDecoding {
  * that were not known. Throws `DecodeError` or `EmbeddedError` for metadata of the wrong type.
  */
 export function decodeCustom(schema: Schema, rules: EmbeddedRules): CustomDecoder {
-  const fill = applyDefaults(schema);
+  let fill: ((object: JsonObject) => void) | undefined;
   const shape = pruneCustom(schema, rules);
   return (object, options) => {
+    fill ??= applyDefaults(schema);
     fill(object);
     return shape(object, options);
   };
@@ -32,11 +33,11 @@ export function decodeCustom(schema: Schema, rules: EmbeddedRules): CustomDecode
 
 /** The same for an object that has its defaults: only drops what its schema does not know. */
 export function pruneCustom(schema: Schema, rules: EmbeddedRules): CustomDecoder {
-  const pruneObject = prune(schema);
-  const drop = dropNulls(schema);
-  const dropUntyped = dropUntypedNulls(schema);
-  const metadataOf = decodeTyped(rules.objectMeta);
+  // Compiled by who first needs it: definitions are many and large, and most have few objects.
+  let compiled: ReturnType<typeof compilePruning> | undefined;
   return (object, { keepsNulls = false, dropsMistyped = false } = {}) => {
+    compiled ??= compilePruning(schema, rules);
+    const { pruneObject, drop, dropUntyped, metadataOf } = compiled;
     const unknown = new FoundPaths();
     const given = object['metadata'];
     const ofMetadata = new FoundPaths();
@@ -51,3 +52,10 @@ export function pruneCustom(schema: Schema, rules: EmbeddedRules): CustomDecoder
     return unknown;
   };
 }
+
+const compilePruning = (schema: Schema, rules: EmbeddedRules) => ({
+  pruneObject: prune(schema),
+  drop: dropNulls(schema),
+  dropUntyped: dropUntypedNulls(schema),
+  metadataOf: decodeTyped(rules.objectMeta),
+});

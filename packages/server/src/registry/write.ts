@@ -12,6 +12,7 @@ import {
   alreadyExists,
   atPace,
   cloneJson,
+  cloneJsonSteps,
   conflict,
   type MaybePromise,
   modifiedMessage,
@@ -349,8 +350,13 @@ function transform(
 ): MaybePromise<ApiObject> {
   if (plan.operation === 'create') return plan.object;
   const seen = before?.seen;
-  const base = seen === undefined || plan.base === 'shared' ? seen : cloneJson(seen);
-  return plan.transform(base, number, seen, pace);
+  if (seen === undefined || plan.base === 'shared') {
+    return plan.transform(seen, number, seen, pace);
+  }
+  const copy = pace === undefined ? cloneJson(seen) : atPace(cloneJsonSteps(seen), pace);
+  return copy instanceof Promise
+    ? copy.then((base) => plan.transform(base, number, seen, pace))
+    : plan.transform(copy, number, seen, pace);
 }
 
 /**
