@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest';
+import type { Store } from './contract.ts';
+import { convertedStore } from './converted-store.ts';
+import { encryptedStore } from './encryption/encrypted-store.ts';
+import { chooseTransformers } from './encryption/rules.ts';
+import { mappedStore } from './mapped-store.ts';
+import { createMemoryStore, type MemoryStore } from './memory/memory-store.ts';
+import { meteredStore } from './metered-store.ts';
+import { routedStore } from './routed-store.ts';
+
+/** A store that other processes write to. */
+const shared = (): Store =>
+  new Proxy<MemoryStore>(createMemoryStore(), {
+    get: (store, name) => (name === 'sharing' ? 'shared' : Reflect.get(store, name)),
+  });
+
+const observe = { now: () => 0, observe: () => {} };
+
+const wrappers: readonly [string, (store: Store) => Store][] = [
+  ['metered', (store) => meteredStore(store, observe)],
+  ['mapped', (store) => mappedStore(store, { read: (value) => value })],
+  ['converted', (store) => convertedStore(store, (records) => records.map(({ value }) => value))],
+  ['routed', (store) => routedStore(store, [])],
+  ['routed to it', (store) => routedStore(createMemoryStore(), [{ prefix: '/a/', store }])],
+  [
+    'encrypted',
+    (store) =>
+      encryptedStore(store, {
+        resourceOf: () => '',
+        choose: chooseTransformers([], () => observe),
+      }),
+  ],
+];
+
+test.each(wrappers)('STORE-2: a %s store is shared if the store inside is', (_, wrap) => {
+  expect(wrap(createMemoryStore()).sharing).toBe('own');
+  expect(wrap(shared()).sharing).toBe('shared');
+});
