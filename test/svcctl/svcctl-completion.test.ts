@@ -133,7 +133,7 @@ describe('in bash', () => {
     server = await startTestServer();
     home = svcctlFor(server);
     symlinkSync(programs.svcctl, join(home.folder, 'svcctl'));
-  });
+  }, 120_000);
   afterAll(async () => {
     programs.remove();
     home.remove();

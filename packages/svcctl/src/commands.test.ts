@@ -1,0 +1,37 @@
+import { describe, expect, test } from 'vitest';
+import type { Command } from './command.ts';
+import { loadCommand, loadCommands } from './commands.ts';
+import { globalFlags } from './session.ts';
+
+/** A command and all below it, with the words that name each. */
+function* walk(command: Command, path: readonly string[] = []): Generator<[string, Command]> {
+  const words = [...path, command.name];
+  yield [words.join(' '), command];
+  for (const one of command.subcommands ?? []) yield* walk(one, words);
+}
+
+describe('CLIENT-1: the commands', () => {
+  test('CLIENT-1: each is found by its name, and no other', async () => {
+    for (const { name } of await loadCommands()) {
+      expect((await loadCommand(name)).map((one) => one.name)).toEqual([name]);
+    }
+    for (const name of ['nope', '', 'constructor', '__proto__']) {
+      expect(await loadCommand(name)).toEqual([]);
+    }
+  });
+
+  test('CLIENT-1: names, flags, and their letters are clear, and each has a summary', async () => {
+    for (const top of await loadCommands()) {
+      for (const [words, { subcommands = [], flags = [], summary, run }] of walk(top)) {
+        const names = subcommands.flatMap((one) => [one.name, ...(one.aliases ?? [])]);
+        expect(new Set(names).size, `subcommands of ${words}`).toBe(names.length);
+        const own = flags.map((flag) => flag.name);
+        expect(new Set(own).size, `flags of ${words}`).toBe(own.length);
+        const letters = [...flags, ...globalFlags].flatMap((flag) => flag.short ?? []);
+        expect(new Set(letters).size, `letters of ${words}`).toBe(letters.length);
+        expect(summary, words).not.toBe('');
+        expect(run !== undefined || subcommands.length > 0, words).toBe(true);
+      }
+    }
+  });
+});
