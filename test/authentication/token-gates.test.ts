@@ -1,6 +1,10 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { readFeatureGates, readOptions } from '@wheelhouse/server/testing';
 import { afterEach, describe, expect, test } from 'vitest';
-import { startTestServer, type TestServer } from '../support/harness.ts';
+import { type ConfigChange, startTestServer, type TestServer } from '../support/harness.ts';
 
 const emulatedMinor = 31;
 const core = '/api/v1/namespaces/default';
@@ -11,12 +15,13 @@ afterEach(async () => {
 });
 
 /** A server of release 1.31 with these gates, an account, and a pod of it on a node. */
-async function started(...pairs: string[]) {
+async function started(pairs: readonly string[] = [], change: ConfigChange = {}) {
   const { gates } = readFeatureGates(pairs, { emulatedMinor });
   const running = await startTestServer({
     dialect: 'kubernetes',
     emulatedMinor,
     featureGates: gates,
+    ...change,
   });
   server = running;
   const metadata = { name: 'reader', namespace: 'default' };
@@ -66,27 +71,52 @@ describe('gates of service account tokens', () => {
   });
 
   test('VER-2: without ServiceAccountTokenJTI they have none', async () => {
-    const { ask, extraOf } = await started('ServiceAccountTokenJTI=false');
+    const { ask, extraOf } = await started(['ServiceAccountTokenJTI=false']);
     const { token } = (await ask('Pod', 'p')).body.status;
     expect(claimsIn(token)).toEqual({ hasId: false, node: 'n' });
     expect(await extraOf(token)).not.toContain('credential-id');
   });
 
   test('VER-2: without ServiceAccountTokenPodNodeInfo they name no node', async () => {
-    const { ask, extraOf } = await started('ServiceAccountTokenPodNodeInfo=false');
+    const { ask, extraOf } = await started(['ServiceAccountTokenPodNodeInfo=false']);
     const { token } = (await ask('Pod', 'p')).body.status;
     expect(claimsIn(token)).toEqual({ hasId: true, node: undefined });
     expect(await extraOf(token)).toEqual(['credential-id', 'pod-name', 'pod-uid']);
   });
 
   test('VER-2: without ServiceAccountTokenNodeBinding none is bound to a node', async () => {
-    const { ask } = await started('ServiceAccountTokenNodeBinding=false');
+    const { ask } = await started(['ServiceAccountTokenNodeBinding=false']);
     const refused = await ask('Node', 'n');
     expect([refused.status, refused.body.message]).toEqual([
       400,
       'cannot bind token to a Node object as the "ServiceAccountTokenNodeBinding" feature-gate is disabled',
     ]);
     expect((await ask('Pod', 'p')).status).toBe(201);
+  });
+
+  test('VER-2: without its validation a token that is bound to a node is refused', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-token-'));
+    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+    const signingKeyFile = join(directory, 'sa.key');
+    writeFileSync(signingKeyFile, pem);
+    const kept = {
+      store: { type: 'embedded' as const, directory: join(directory, 'store') },
+      serviceAccounts: { signingKeyFile },
+    };
+    const { ask } = await started([], kept);
+    const { token } = (await ask('Node', 'n')).body.status;
+    expect((await server?.get('/api', { token }))?.status).toBe(200);
+    await server?.stop();
+    const off = ['ServiceAccountTokenNodeBinding', 'ServiceAccountTokenNodeBindingValidation'];
+    await started(
+      off.map((name) => `${name}=false`),
+      kept,
+    );
+    expect((await server?.get('/api', { token }))?.status).toBe(401);
+    await server?.stop();
+    server = undefined;
+    rmSync(directory, { recursive: true, force: true });
   });
 
   test('VER-2: tokens bound to nodes want their validation', () => {

@@ -137,6 +137,13 @@ describe('coordinated leader election', () => {
     await lease({ holderIdentity: 'one' });
   });
 
+  test('PLANE-1: a candidate for an impossible Lease keeps no other waiting', async () => {
+    const { nominate, lease } = await election();
+    await nominate('misled', '1.31.0', { leaseName: 'Not A Name' });
+    await nominate('one', '1.32.0');
+    await lease({ holderIdentity: 'one' });
+  });
+
   test('PLANE-1: a candidate that is silent for half an hour is removed', async () => {
     const { nominate, candidates } = await election();
     await nominate('lively', '1.32.0');

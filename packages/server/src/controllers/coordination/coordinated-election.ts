@@ -5,6 +5,7 @@ import {
   type Clock,
   type Logger,
   printGoTime,
+  StatusError,
   type Timer,
 } from '@wheelhouse/machinery';
 import type { CachePool } from '../../registry/cache-pool.ts';
@@ -123,12 +124,13 @@ class CoordinatedElection {
     const nowMs = clock.now();
     const candidates = all.filter((one) => !isExpiredCandidate(one, nowMs));
     if (candidates.length === 0) return;
-    this.#queue.addAfter(leaseKey, recheckMs);
     try {
       await this.#step(leaseKey, candidates, nowMs);
     } catch (error) {
       logger.warn('no holder was elected', { lease: leaseKey, error: String(error) });
+      if (isRefusal(error)) return;
     }
+    this.#queue.addAfter(leaseKey, recheckMs);
   }
 
   async #step(leaseKey: string, candidates: readonly Candidate[], nowMs: number): Promise<void> {
@@ -172,6 +174,10 @@ const specOf = (object: ApiObject): object => {
   const { spec } = object;
   return typeof spec === 'object' && spec !== null ? spec : {};
 };
+
+/** Whether the API refuses a write, as it will again until something changes: a Lease's bad name. */
+const isRefusal = (error: unknown): boolean =>
+  error instanceof StatusError && [403, 404, 422].includes(error.code);
 
 /** The key of the Lease that a candidate names, which never changes. */
 const leaseKeyOf = (candidate: Candidate | undefined): string | undefined =>
