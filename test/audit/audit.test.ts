@@ -330,7 +330,7 @@ test('OPS-2: a failure that nobody foresaw is stage Panic, its cause told here a
   const own = auditFolder({ rules: [{ level: 'Metadata' }] });
   let isArmed = false;
   const now = () => {
-    if (isArmed && new Error().stack?.includes('registry/create')) throw new Error('no time');
+    if (isArmed && new Error().stack?.includes('registry/write')) throw new Error('no time');
     return systemClock.now();
   };
   const other = await startTestServer({ audit: own.settings, clock: { ...systemClock, now } });
