@@ -85,16 +85,26 @@ export function folderSource(directory: string): FileSource {
 }
 
 /**
- * The files that the build made (CLIENT-4). They hold no data and so ask for no
- * credential. Nothing is read before the first request; names are looked up among those that are there
- * then, so that no path leads out of it. A folder that cannot be read is told to
- * `onFault`, and to the client as 404; the next request tries again.
+ * The files that the build made (CLIENT-4). They hold no data and so ask for no credential. Nothing
+ * is read before the first request, and no file before it is asked for; names are looked up among
+ * those that are there then, so that no path leads out of a folder. A source that cannot be read is
+ * told to `onFault`, and to the client as 404; the next request tries again.
  */
 export function createStaticFiles(options: {
   readonly source: FileSource;
   readonly onFault: (error: unknown) => void;
 }): StaticFiles {
-  let files: Promise<ReadonlyMap<string, StaticFile>> | undefined;
+  const { source, onFault } = options;
+  let names: Promise<ReadonlySet<string>> | undefined;
+  const files = new Map<string, Promise<StaticFile | undefined>>();
+  const fileOf = async (name: string): Promise<StaticFile | undefined> => {
+    names ??= source.names().then((found) => new Set(found));
+    const present = await names;
+    if (!present.has(name)) return undefined;
+    const file = files.get(name) ?? load(source, name, present);
+    files.set(name, file);
+    return file;
+  };
   return {
     async answer(exchange) {
       const path = exchange.url.split('?', 1)[0] ?? '';
@@ -103,37 +113,35 @@ export function createStaticFiles(options: {
       }
       // Relative, for a proxy may have put a prefix before it.
       if (`${path}/` === consolePath) return sendRedirect(exchange, 'console/');
-      files ??= load(options.source);
       try {
-        const name = path.slice(consolePath.length) || 'index.html';
-        const file = (await files).get(name);
+        const file = await fileOf(path.slice(consolePath.length) || 'index.html');
         if (file === undefined) sendText(exchange, { status: 404, text: 'Not Found' });
         else sendFile(exchange, file);
       } catch (error) {
-        files = undefined;
-        options.onFault(error);
+        names = undefined;
+        files.clear();
+        onFault(error);
         sendText(exchange, { status: 404, text: 'The console has not been built' });
       }
     },
   };
 }
 
-async function load(source: FileSource): Promise<ReadonlyMap<string, StaticFile>> {
-  const names = new Set(await source.names());
-  const files = new Map<string, StaticFile>();
-  for (const name of names) {
-    const type = types.get(extname(name));
-    if (type === undefined) continue;
-    const encoded = new Map<string, Form>();
-    for (const { coding, suffix } of codings) {
-      if (!names.has(name + suffix)) continue;
-      encoded.set(coding, formOf(await source.read(name + suffix)));
-    }
-    const plain = formOf(await source.read(name));
-    const caching = /-[A-Z0-9]{8}\.\w+$/.test(name) ? 'forever' : 'asked each time';
-    files.set(name, { type, caching, plain, encoded });
+/** Undefined for what is no file of the console's own, such as the compressed form of one. */
+async function load(
+  source: FileSource,
+  name: string,
+  names: ReadonlySet<string>,
+): Promise<StaticFile | undefined> {
+  const type = types.get(extname(name));
+  if (type === undefined) return undefined;
+  const encoded = new Map<string, Form>();
+  for (const { coding, suffix } of codings) {
+    if (!names.has(name + suffix)) continue;
+    encoded.set(coding, formOf(await source.read(name + suffix)));
   }
-  return files;
+  const caching = /-[A-Z0-9]{8}\.\w+$/.test(name) ? 'forever' : 'asked each time';
+  return { type, caching, plain: formOf(await source.read(name)), encoded };
 }
 
 function formOf(body: Buffer): Form {

@@ -1,7 +1,6 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Discovered } from '../model/discovery.ts';
 import { messageOf } from '../model/failure.ts';
-import type { ObjectName } from '../model/kinds.ts';
 import type { Workspace } from '../model/workspace.ts';
 import { DropZone } from './drop-zone.tsx';
 import type { Host } from './host.ts';
@@ -111,8 +110,7 @@ function useAppValue(of: {
   const [theme, setTheme] = useTheme(host.themes);
   const pageCommands = useRef<readonly PageCommand[]>([]);
   const dropped = useRef<readonly ManifestFile[]>([]);
-  const shownObject = useRef<ObjectName | undefined>(undefined);
-  const refs = useRef({ pageCommands, dropped, shownObject });
+  const refs = useRef({ pageCommands, dropped });
   return useMemo(() => {
     const { clock, random, hasManyStreams } = host;
     const copy = async (text: string): Promise<void> => {

@@ -38,7 +38,7 @@ export function shapeOf(schemas: JsonObject, written: JsonObject): Shape {
   return type === 'string' ? { type: 'text' } : { type: 'anything' };
 }
 
-/** The fields of an object, those that are required first. */
+/** The fields of an object: its metadata, then those that are required, then the others. */
 export function formFields(schemas: JsonObject, schema: JsonObject): FormField[] {
   const required = new Set(textsOf(schema, 'required'));
   return Object.entries(propertiesOf(schema))
@@ -47,7 +47,12 @@ export function formFields(schemas: JsonObject, schema: JsonObject): FormField[]
       const description = descriptionOf(property) || descriptionOf(dereferenced(schemas, property));
       return [{ name, property, description, isRequired: required.has(name) }];
     })
-    .sort((one, other) => Number(other.isRequired) - Number(one.isRequired));
+    .sort((one, other) => rankOf(one) - rankOf(other));
+}
+
+function rankOf({ name, isRequired }: FormField): number {
+  if (name === 'metadata') return 0;
+  return isRequired ? 1 : 2;
 }
 
 /** What a field begins with: its default, or as little as its type allows. */

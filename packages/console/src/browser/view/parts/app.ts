@@ -3,7 +3,6 @@ import { createContext } from 'preact';
 import { useContext, useEffect, useRef, useState } from 'preact/hooks';
 import type { Api } from '../../model/api.ts';
 import type { Discovered } from '../../model/discovery.ts';
-import type { ObjectName } from '../../model/kinds.ts';
 import { openTables, type TablesQuery } from '../../model/merged-table.ts';
 import type { TableRow } from '../../model/table.ts';
 import type { RowChange, TableStore } from '../../model/table-store.ts';
@@ -39,8 +38,6 @@ export interface App {
   readonly pageCommands: { current: readonly PageCommand[] };
   /** Files that were dropped on the window, for the page that applies them. */
   readonly dropped: { current: readonly ManifestFile[] };
-  /** The object that the open page is about. */
-  readonly shownObject: { current: ObjectName | undefined };
 }
 
 /** A file of manifests. */

@@ -31,7 +31,7 @@ export function GridHead(props: GridProps) {
               <TextInput
                 isSearch
                 label={`${column.name} contains`}
-                placeholder="contains…"
+                placeholder="Filter"
                 value={state.view.filters[key] ?? ''}
                 onText={(text) => state.filter(key, text)}
               />

@@ -1,0 +1,49 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { placesOf, ranked } from './commands.ts';
+import type { Kind } from './kinds.ts';
+import { marked } from './yaml-marks.ts';
+
+function kind(name: string, resource: string, more: Partial<Kind> = {}): Kind {
+  return {
+    ...{ group: 'apps', version: 'v1', kind: name, resource, scope: 'Namespaced' },
+    ...{ verbs: ['get', 'list', 'create'], shortNames: [], categories: [], subresources: [] },
+    preferred: true,
+    ...more,
+  };
+}
+
+const kinds = [
+  kind('Deployment', 'deployments', { shortNames: ['deploy'] }),
+  kind('DaemonSet', 'daemonsets', { shortNames: ['ds'] }),
+  kind('TokenReview', 'tokenreviews', { verbs: ['create'] }),
+];
+
+test('places are found by names, short names, groups, and letters in their order', () => {
+  const places = placesOf(kinds, 'team');
+  const found = (query: string) => ranked(places, query).map(({ label }) => label);
+  expect(found('deployments')[0]).toBe('deployments');
+  expect(found('ds')[0]).toBe('daemonsets');
+  expect(found('create daemon')).toEqual(['Create DaemonSet']);
+  expect(found('dmnst')).toContain('daemonsets');
+  expect(found('DEPLOY apps')).toEqual(['deployments', 'Create Deployment']);
+  expect(found('nothing such')).toEqual([]);
+  expect(found('')).toHaveLength(places.length);
+  // What only takes reviews is no place.
+  expect(places.map(({ label }) => label)).not.toContain('tokenreviews');
+});
+
+test('the pieces of a marked text are the text', () => {
+  const pieces = (text: string) => marked(text).map((piece) => piece.text);
+  fc.assert(
+    fc.property(fc.string({ unit: fc.constantFrom(...'ab1:-"\\ \n#{}[],.') }), (text) => {
+      expect(pieces(text).join('')).toBe(text);
+    }),
+  );
+  const text = 'a: 1\n- "b c": yes\n  d:\n';
+  expect(marked(text).flatMap(({ mark, text: of }) => (mark === 'key' ? [of] : []))).toEqual([
+    'a',
+    '"b c"',
+    'd',
+  ]);
+});
