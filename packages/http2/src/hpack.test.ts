@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { ByteQueue } from './byte-queue.ts';
-import { fault } from './field-text.ts';
-import { HpackDecoder } from './hpack-decoder.ts';
+import { fault, HpackDecoder } from './hpack-decoder.ts';
 import { addField, addFields, addNoTable, addStatus } from './hpack-encoder.ts';
 import { ConnectionError, errorCode } from './protocol.ts';
 

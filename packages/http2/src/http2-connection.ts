@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net';
 import { type Clock, listen, reportFault, type Timer } from '@wheelhouse/machinery';
 import type { ResponseHead } from './body-seams.ts';
-import { ClosedStreams, ending } from './closed-streams.ts';
 import {
   acknowledgeSettings,
   sendGoAway,
@@ -11,8 +10,15 @@ import {
   sendWindowUpdate,
 } from './control-frames.ts';
 import { FloodGuard } from './flood-guard.ts';
-import { type Frame, FrameReader, type FrameTaker, uint31 } from './frame-reader.ts';
-import { HeaderBlock, priorityBytes, trimPayload } from './header-block.ts';
+import {
+  type Frame,
+  FrameReader,
+  type FrameTaker,
+  HeaderBlock,
+  priorityBytes,
+  trimPayload,
+  uint31,
+} from './frame-reader.ts';
 import { HpackDecoder } from './hpack-decoder.ts';
 import { Output, type OutputOwner } from './output.ts';
 import { type ConnectionHost, PeerConnection } from './peer-connection.ts';
@@ -31,7 +37,7 @@ import { RequestHead } from './request-head.ts';
 import { addContinue, addResponseHead } from './response-head.ts';
 import { readSettings } from './settings.ts';
 import { Http2Stream, type StreamHost } from './stream.ts';
-import { StreamTable } from './stream-table.ts';
+import { ClosedStreams, ending, StreamTable } from './stream-table.ts';
 
 /** Upstream's upload window of a stream: most objects arrive without waiting for an update. */
 const streamWindowBytes = 256 * 1024;

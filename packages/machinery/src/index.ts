@@ -4,8 +4,16 @@
  */
 
 export { takesCoding } from './base/accept-encoding.ts';
-export { type Clock, holdProcess, programClock, systemClock, type Timer } from './base/clock.ts';
-export { type Bounded, Deadlines, deadlineEarlyMs } from './base/deadlines.ts';
+export {
+  type Bounded,
+  type Clock,
+  Deadlines,
+  deadlineEarlyMs,
+  holdProcess,
+  programClock,
+  systemClock,
+  type Timer,
+} from './base/clock.ts';
 export {
   BodyAborted,
   type BodyPiece,
@@ -169,7 +177,6 @@ export {
   selects,
   validateLabelSelector,
 } from './meta/label-selector.ts';
-export { isLongRunning } from './meta/long-running.ts';
 export { generateName } from './meta/name-generator.ts';
 export {
   breaks,
@@ -254,6 +261,7 @@ export {
   type GroupKind,
   type GroupResource,
   type GroupVersion,
+  isLongRunning,
   type ManagedFieldsEntry,
   type ObjectMeta,
   type OwnerReference,

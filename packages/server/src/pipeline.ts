@@ -9,8 +9,7 @@ import type { Impersonate } from './gates/authn/impersonation.ts';
 import type { Authorization } from './gates/authz/authorization.ts';
 import type { FlowControl } from './gates/flowcontrol/contract.ts';
 import { createRequestObservers, type RequestObservers } from './observe/request-observers.ts';
-import { attributesOf } from './request/attributes.ts';
-import { parseRequest } from './request/parse-request.ts';
+import { attributesOf, parseRequest } from './request/parse-request.ts';
 import type { RequestInfo } from './request/request-info.ts';
 import {
   type Admitted,

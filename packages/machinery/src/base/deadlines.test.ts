@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { type Clock, FakeClock, type Timer } from './clock.ts';
-import { type Bounded, Deadlines } from './deadlines.ts';
+import { type Bounded, type Clock, Deadlines, FakeClock, type Timer } from './clock.ts';
 
 class Work implements Bounded {
   place = -1;

@@ -27,7 +27,7 @@ import { createFieldManager } from '../registry/field-managers.ts';
 import { createDecodedObjects, indexOf, reshapeStored } from '../registry/object-codec.ts';
 import { groupResourceOf, type Registry } from '../registry/registry.ts';
 import { Turns } from '../registry/turns.ts';
-import { attributesOf } from '../request/attributes.ts';
+import { attributesOf } from '../request/parse-request.ts';
 import { EntryHint } from '../watchcache/contract.ts';
 import { createResourceCache } from '../watchcache/resource-cache.ts';
 import { createAdmission } from './admission/admission.ts';

@@ -16,8 +16,7 @@ import { createAuditMetrics } from '../gates/audit/metrics.ts';
 import { createAuthorization } from '../gates/authz/authorization.ts';
 import { alwaysAllow } from '../gates/authz/fixed.ts';
 import { createRequestObservers, RequestObservers } from '../observe/request-observers.ts';
-import { attributesOf } from '../request/attributes.ts';
-import { parseRequest } from '../request/parse-request.ts';
+import { attributesOf, parseRequest } from '../request/parse-request.ts';
 import {
   arrive,
   type RequestEvent,

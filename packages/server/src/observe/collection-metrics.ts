@@ -1,7 +1,7 @@
 import type { ResourceDef, VersionDef } from '@wheelhouse/kinds';
 import type { Counter, MetricRegistry } from '@wheelhouse/machinery';
 import type { RequestInfo } from '../request/request-info.ts';
-import { scopeOf } from './request-labels.ts';
+import { scopeOf } from './request-series.ts';
 
 /** What lists and watches are measured by, under upstream's names (OPS-1). */
 export interface CollectionMetrics {

@@ -3,7 +3,7 @@ import type { EndpointContext } from '../endpoints/call.ts';
 import type { AuditGate } from '../gates/audit/gate.ts';
 import { anonymousUser } from '../gates/authn/authentication.ts';
 import { NotPermitted } from '../gates/authz/authorization.ts';
-import { requestTimeMs } from '../request/query.ts';
+import { requestTimeMs } from '../request/options.ts';
 import {
   type Answered,
   flowOf,

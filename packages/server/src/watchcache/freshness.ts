@@ -1,5 +1,19 @@
-import { type Clock, deferMicrotask, type MaybePromise } from '@wheelhouse/machinery';
-import type { Revision, StoreWatch } from '@wheelhouse/store';
+import {
+  badRequest,
+  type Clock,
+  deferMicrotask,
+  invalid,
+  invalidObject,
+  type MaybePromise,
+} from '@wheelhouse/machinery';
+import {
+  type ContinuePoint,
+  decodeContinue,
+  parseResourceVersion,
+  type Revision,
+  type StoreWatch,
+} from '@wheelhouse/store';
+import type { ListRequest } from './contract.ts';
 
 interface Waiter {
   readonly revision: Revision;
@@ -95,4 +109,86 @@ export class Freshness {
       done,
     );
   }
+}
+
+/** How new the state must be that a read is answered from. */
+export type ReadPoint =
+  /** At least as new as the store when the request came: a consistent read. */
+  | { readonly type: 'newest' }
+  | { readonly type: 'any' }
+  | { readonly type: 'notOlderThan'; readonly revision: Revision; readonly asked: string }
+  | { readonly type: 'exact'; readonly revision: Revision; readonly asked: string };
+
+export interface ListPlan {
+  readonly point: ReadPoint;
+  /** Where a continued list goes on. */
+  readonly continued: ContinuePoint | undefined;
+}
+
+/** The get table (LIST-4): unset most recent, `0` any, else not older than. 400 when malformed. */
+export function getPoint(resourceVersion: string | undefined): ReadPoint {
+  if (resourceVersion === undefined || resourceVersion === '') return { type: 'newest' };
+  const revision = soundRevision(resourceVersion);
+  return revision === 0
+    ? { type: 'any' }
+    : { type: 'notOlderThan', revision, asked: resourceVersion };
+}
+
+/**
+ * The list table (LIST-5), for requests that passed `validateListOptions`. Throws 400 for a
+ * malformed version or token, and for a token together with a version other than `0`.
+ * @param tokenVersion the `v` of continue tokens
+ */
+export function planList(request: ListRequest, tokenVersion: string): ListPlan {
+  const { resourceVersion, resourceVersionMatch, limit } = request;
+  if (request.continueToken !== undefined && request.continueToken !== '') {
+    return planContinued({ token: request.continueToken, resourceVersion, tokenVersion });
+  }
+  const point = getPoint(resourceVersion);
+  if (point.type !== 'notOlderThan') return { point, continued: undefined };
+  const paged = limit !== undefined && limit > 0;
+  const exact = resourceVersionMatch === 'Exact' || (resourceVersionMatch === undefined && paged);
+  return { point: exact ? { ...point, type: 'exact' } : point, continued: undefined };
+}
+
+function planContinued(options: {
+  token: string;
+  resourceVersion: string | undefined;
+  tokenVersion: string;
+}): ListPlan {
+  const { token, resourceVersion, tokenVersion } = options;
+  const decoded = decodeContinue(token, tokenVersion);
+  if (!decoded.ok) throw badRequest(`invalid continue token: ${decoded.why}`);
+  if (resourceVersion !== undefined && resourceVersion !== '' && resourceVersion !== '0') {
+    throw badRequest('specifying resource version is not allowed when using continue');
+  }
+  const { revision } = decoded.point;
+  const point: ReadPoint =
+    revision < 0 ? { type: 'newest' } : { type: 'exact', revision, asked: String(revision) };
+  return { point, continued: decoded.point };
+}
+
+/**
+ * Reads a get's or list's version. Upstream answers a malformed one with 400 where the request goes
+ * to its storage and, by accident, 500 where it is served from its cache; here it is always 400.
+ */
+function soundRevision(text: string): Revision {
+  const parsed = parseResourceVersion(text);
+  if (parsed.ok) return parsed.revision;
+  const value = JSON.stringify(text.slice(0, 128));
+  throw badRequest(
+    `invalid resource version: resourceVersion: Invalid value: ${value}: ${parsed.why}`,
+  );
+}
+
+/** Reads a watch's version; 422 when malformed, with the resource in the kind's place as upstream. */
+export function watchRevision(
+  text: string | undefined,
+  resource: { readonly group: string; readonly resource: string },
+): Revision {
+  const parsed = parseResourceVersion(text);
+  if (parsed.ok) return parsed.revision;
+  const kind = { group: resource.group, kind: resource.resource };
+  const shown = (text ?? '').slice(0, 128);
+  throw invalidObject(kind, '', [invalid('resourceVersion', shown, parsed.why)]);
 }

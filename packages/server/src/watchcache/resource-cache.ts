@@ -35,10 +35,10 @@ import type {
 } from './contract.ts';
 import { Dispatcher } from './dispatcher.ts';
 import { Follower } from './follower.ts';
+import { getPoint, type ListPlan, planList, type ReadPoint, watchRevision } from './freshness.ts';
 import { HistoricSnapshots } from './historic.ts';
 import { listSnapshot } from './list.ts';
 import { loadSnapshot } from './loader.ts';
-import { getPoint, type ListPlan, planList, type ReadPoint, watchRevision } from './read-point.ts';
 import { corruptList, corruptObject, unservedBy } from './store-errors.ts';
 import type { Watcher } from './watcher.ts';
 import type { CatchingUp, Initial } from './watcher-state.ts';

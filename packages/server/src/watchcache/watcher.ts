@@ -1,7 +1,7 @@
 import { orderedMapValues, type Slices, type Timer } from '@wheelhouse/machinery';
 import type { Revision } from '@wheelhouse/store';
 import type { Entry, WatchEventType, WatchSpec } from './contract.ts';
-import { scopeRange } from './scope.ts';
+import { scopeRange } from './list.ts';
 import {
   type CatchingUp,
   type Initial,

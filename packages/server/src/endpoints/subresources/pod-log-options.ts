@@ -6,7 +6,7 @@ import {
   invalidObject,
   parseGoTime,
 } from '@wheelhouse/machinery';
-import { optionalInteger, optionalText } from '../../request/query.ts';
+import { optionalInteger, optionalText } from '../../request/options.ts';
 
 /** Judges what is asked of a pod's log, as upstream does before it looks for the pod. Throws 400, 422. */
 export function checkLogOptions(query: URLSearchParams, pod: string): void {

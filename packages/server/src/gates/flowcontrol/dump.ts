@@ -1,7 +1,6 @@
 import { largest } from '@wheelhouse/machinery';
 import { printGoDuration } from '@wheelhouse/schema';
-import type { PriorityLevel } from './priority-level.ts';
-import type { PriorityLevels } from './priority-levels.ts';
+import type { PriorityLevel, PriorityLevels } from './priority-levels.ts';
 import type { FlowQueue, Seat } from './seat.ts';
 
 /** A table's rows of cells, the header first. */

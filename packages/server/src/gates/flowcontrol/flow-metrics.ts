@@ -1,8 +1,7 @@
 import type { Counter, Gauge, Histogram, MetricRegistry, Stability } from '@wheelhouse/machinery';
 import type { SeriesOf } from './fair-flow-control.ts';
 import type { FlowSeries, LevelSeries, Refusal } from './flow-series.ts';
-import type { PriorityLevel } from './priority-level.ts';
-import type { PriorityLevels } from './priority-levels.ts';
+import type { PriorityLevel, PriorityLevels } from './priority-levels.ts';
 
 const durationBuckets = [0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30];
 const lengthBuckets = [0, 10, 25, 50, 100, 250, 500, 1000];

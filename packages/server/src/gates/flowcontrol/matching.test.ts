@@ -1,7 +1,7 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
+import { matcherFor } from './classifier.ts';
 import type { FlowInfo } from './contract.ts';
-import { matcherFor } from './matching.ts';
 import { readSchema } from './settings.ts';
 import { infoOf, userOf } from './testing.ts';
 

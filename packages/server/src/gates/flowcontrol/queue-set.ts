@@ -2,8 +2,7 @@ import type { Clock, MaybePromise, Timer } from '@wheelhouse/machinery';
 import type { FlowRequest } from './contract.ts';
 import type { LevelSeries, LevelUsage, Refusal } from './flow-series.ts';
 import type { KindUsage } from './kind-usage.ts';
-import { type FlowQueue, type Seat, SeatList, type SeatOwner } from './seat.ts';
-import { SeatDemand } from './seat-demand.ts';
+import { type FlowQueue, type Seat, SeatDemand, SeatList, type SeatOwner } from './seat.ts';
 import type { LimitResponse } from './settings.ts';
 
 /** How long a request is expected to take, seconds, until it is known. */
