@@ -188,8 +188,11 @@ inBrowser('lists', { timeout }, () => {
     await screen.go('#/t/core/v1/configmaps');
     await screen.fill('Namespaces', `${one},${other}`);
     await screen.until(`${count('tbody a')} === 2`, 'a row of each');
-    const cells = await screen.texts('tbody td:nth-child(2)');
-    expect(cells).toEqual([one, other].sort());
+    await screen.until(
+      `[...document.querySelectorAll('tbody td:nth-child(2)')].map((one) => one.textContent)
+        .join() === ${quoted([one, other].sort().join())}`,
+      'their namespaces',
+    );
     await screen.press('Escape');
   });
 });
@@ -256,7 +259,10 @@ inBrowser('writing', { timeout }, () => {
     await screen.picture('completion');
     await screen.press('Enter');
     await screen.page.keyboard.type('soon');
-    expect(await screen.editor.text()).toContain('\n  minReadySeconds: soon\n');
+    await eventually(
+      async () => (await screen.editor.text()).includes('\n  minReadySeconds: soon\n'),
+      'the completed text',
+    );
     await screen.until(`${count('.cm-lintRange-error')} > 0`, 'the mark by the schema');
     // What the schema allows may still be against the rules of the server.
     await screen.editor.replace('minReadySeconds: soon', 'minReadySeconds: -1');
@@ -400,12 +406,12 @@ inBrowser('getting about', { timeout }, () => {
     const ground = () => screen.run('getComputedStyle(document.body).backgroundColor');
     const feature = (value: string) => [{ name: 'prefers-color-scheme', value }];
     await screen.page.emulateMediaFeatures(feature('dark'));
-    expect(await ground()).toBe('rgb(16, 21, 27)');
+    await eventually(async () => (await ground()) === 'rgb(16, 21, 27)', 'the dark');
     await judged('dark-access');
     await screen.run('document.activeElement?.blur()');
     await screen.press('t');
     await screen.until(`document.documentElement.dataset.theme === 'light'`);
-    expect(await ground()).toBe('rgb(255, 255, 255)');
+    await eventually(async () => (await ground()) === 'rgb(255, 255, 255)', 'the light');
     await judged('light-access');
     await screen.page.reload();
     await screen.until(`document.documentElement.dataset.theme === 'light'`);

@@ -134,14 +134,13 @@ describe.skipIf(chromium === undefined)('browsing', { timeout }, () => {
   test('CLIENT-4: kinds are found by any name, and lead to their objects', async () => {
     const screen = await opened();
     await screen.sees('storageclasses');
-    const shown = () =>
-      screen.run(`[...document.querySelectorAll('nav li a')].map((one) => one.lastChild.data)`);
+    const shown = `[...document.querySelectorAll('nav li a')].map((one) => one.lastChild.data)`;
     await screen.fill('Find a kind', 'deploy');
-    expect(await shown()).toEqual(['deployments']);
+    await screen.until(`${shown}.join() === 'deployments'`);
     await screen.fill('Find a kind', 'pvc');
-    expect(await shown()).toEqual(['persistentvolumeclaims']);
+    await screen.until(`${shown}.join() === 'persistentvolumeclaims'`);
     await screen.fill('Find a kind', 'policy');
-    expect(await shown()).toContain('poddisruptionbudgets');
+    await screen.until(`${shown}.includes('poddisruptionbudgets')`);
     await screen.click(/poddisruptionbudgets$/);
     await screen.sees('Live');
     expect(await screen.hash()).toBe('#/t/policy/v1/poddisruptionbudgets');
@@ -427,7 +426,8 @@ describe.skipIf(chromium === undefined)('editing', { timeout }, () => {
     await screen.click('Validate');
     await screen.sees('a valid config key must consist of');
     await screen.click(/^Line \d+$/);
-    expect(await screen.editor.selected()).toBe('  a b: "1"');
+    const selected = async () => (await screen.editor.selected()) === '  a b: "1"';
+    await eventually(selected, 'the line to be selected');
     // What the field is about stands beside it.
     await screen.until(
       `/^ConfigMap ?data/.test(document.querySelector('.explain nav').textContent)`,

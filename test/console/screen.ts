@@ -162,19 +162,20 @@ function actionsOn(page: Page) {
   const click = async (wanted: string | RegExp, within = ''): Promise<void> => {
     const find = `[...document.querySelectorAll('${within} button, ${within} a')].find((one) =>
       !one.disabled && one.getClientRects().length > 0 && (${matching(wanted)})(one.textContent.trim()))`;
-    await until(find, `${wanted} to click`);
-    await run(`${find}.click()`);
+    // Found and clicked in one step: the page may be drawn anew between two.
+    await until(`((found) => found && (found.click(), true))(${find})`, `${wanted} to click`);
   };
   const fill = async (label: string, value: string): Promise<void> => {
-    await until(labelled(label), `the field ${label}`);
-    await run(`(() => {
-      const field = ${labelled(label)};
+    const act = `((field) => {
+      if (field === undefined) return false;
       const { set } = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(field), 'value');
       field.focus();
       set.call(field, ${quoted(value)});
       field.dispatchEvent(new Event('input', { bubbles: true }));
       field.dispatchEvent(new Event('change', { bubbles: true }));
-    })()`);
+      return true;
+    })`;
+    await until(`${act}(${labelled(label)})`, `the field ${label}`);
   };
   return {
     run,
@@ -184,8 +185,8 @@ function actionsOn(page: Page) {
     fill,
     editor: editorOn(run, until),
     tick: async (label: string) => {
-      await until(labelled(label), `the box ${label}`);
-      await run(`${labelled(label)}.click()`);
+      const act = '((box) => box !== undefined && (box.click(), true))';
+      await until(`${act}(${labelled(label)})`, `the box ${label}`);
     },
     valueOf: (label: string) => run(`${labelled(label)}.value`) as Promise<string>,
     texts: (selector: string) =>
