@@ -321,7 +321,7 @@ const bodyOf = (value: JsonValue) => Buffer.from(JSON.stringify(value));
 const jsonPatch: StepCase = {
   name: 'JSON patch of 10,000 operations',
   make: (id) => ({
-    before: [post(maps, { metadata: { name: `o${id}` }, data: {} })],
+    before: [post(maps, { metadata: { name: `o${id}` }, data: { k: 'v' } })],
     request: {
       method: 'PATCH',
       path: `${maps}/o${id}`,
@@ -347,7 +347,8 @@ const escalation: StepCase = {
   name: 'create a Role of many rules that its writer does not hold',
   make: (id, scale) => {
     const own = wideRole(`own${id}`, 5_000, 'r');
-    const writing = { apiGroups: ['rbac.authorization.svc.io'], resources: ['*'], verbs: ['*'] };
+    const apiGroups = ['rbac.authorization.svc.io'];
+    const writing = { apiGroups, resources: ['roles'], verbs: ['create'] };
     const apiGroup = 'rbac.authorization.svc.io';
     const user = `user${id}`;
     const rules = [...(own['rules'] as JsonObject[]), writing];

@@ -123,7 +123,11 @@ class MeasuredServer {
 
   static async start(programs: Programs): Promise<MeasuredServer> {
     const server = await startProcess(programs, {
-      flags: ['--feature-gates=CBORServingAndStorage=true', '--dialect=svc'],
+      flags: [
+        '--feature-gates=CBORServingAndStorage=true',
+        '--dialect=svc',
+        '--authorization-mode=RBAC',
+      ],
       env: { NODE_OPTIONS: `--import=${probe}` },
     });
     const started = new MeasuredServer(server);
