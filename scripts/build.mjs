@@ -40,13 +40,16 @@ const shared = {
 /**
  * The server is one function, as `bin/load-bundle.js` calls it: to wrap it there would copy it. Even
  * LMDB's JavaScript is inside, whose dozen files would otherwise be found and compiled at every
- * start; the addition that speeds up a message format we do not use is left out.
+ * start; the addition that speeds up a message format we do not use is left out. Names and short lines
+ * stay, so that stack traces can be read.
  */
 const asFunction = {
   format: 'cjs',
   alias: { msgpackr: 'msgpackr/pack' },
   inject: ['scripts/lmdb-package.mjs'],
   define: { 'import.meta.url': 'lmdbPackage.url', bundleDirectory: '__dirname' },
+  minifyWhitespace: true,
+  lineLimit: 120,
   banner: { js: '(function (exports, require, module, __filename, __dirname) { "use strict";' },
   footer: { js: '})' },
 };
@@ -109,11 +112,14 @@ const declared = {
   ...Object.fromEntries(presets.map((name) => [`plane/presets/${name}`, `${name}.d.ts`])),
 };
 
+/** Adds the library's declarations to a folder that `build` has made. Throws for type errors. */
+export function addDeclarations(finished = join(root, 'dist')) {
+  emitDeclarations(['machinery', 'codec', 'client', 'server']);
+  bundleDeclarations(finished, declared);
+}
+
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   await build();
   // npm runs this script for a tarball as well as after an installation, which needs no types.
-  if (['pack', 'publish'].includes(process.env.npm_command)) {
-    emitDeclarations(['machinery', 'codec', 'client', 'server']);
-    bundleDeclarations(join(root, 'dist'), declared);
-  }
+  if (['pack', 'publish'].includes(process.env.npm_command)) addDeclarations();
 }

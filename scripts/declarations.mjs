@@ -13,7 +13,9 @@ import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
-const emitted = join(root, 'node_modules', '.cache', 'types');
+/** Of this process, for two may build at once. */
+const emitted = join(root, 'node_modules', '.cache', `types-${process.pid}`);
+process.on('exit', () => rmSync(emitted, { recursive: true, force: true }));
 const specifier = /(?<=from '|import\(')([^']+)(?=')/g;
 const named = /\b(import|export) (type )?\{([^}]*)\} from '@wheelhouse\/([\w-]+)';/g;
 const entry = /export (?:type )?\{([^}]*)\} from '\.\/([^']+)';/g;
@@ -32,7 +34,8 @@ export function emitDeclarations(names) {
     ),
   );
   const extended = join(root, 'tsconfig.types.json');
-  writeFileSync(config, JSON.stringify({ extends: extended, include }));
+  const compilerOptions = { outDir: emitted };
+  writeFileSync(config, JSON.stringify({ extends: extended, compilerOptions, include }));
   try {
     const tsc = join(root, 'node_modules', '.bin', 'tsc');
     const { status, stdout } = spawnSync(tsc, ['-p', config], { encoding: 'utf8' });

@@ -1,0 +1,105 @@
+import { execFile } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core';
+import { publint } from 'publint';
+import { formatMessage } from 'publint/utils';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { buildPrograms, type Programs } from '../support/program.ts';
+
+/** The package that users install, as npm packs it. */
+
+const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
+const folder = mkdtempSync(join(tmpdir(), 'wheelhouse-published-'));
+const execute = promisify(execFile);
+/** A third of what the package had before it was cared for: 29 MB. */
+const unpackedBytesMax = 29e6 / 3;
+
+let programs: Programs;
+let tarball: Buffer;
+let packed: { readonly files: readonly { readonly path: string }[]; readonly unpackedSize: number };
+
+beforeAll(async () => {
+  programs = await buildPrograms();
+  const source = join(folder, 'source');
+  cpSync(dirname(programs.console), join(source, 'dist'), { recursive: true });
+  for (const name of ['bin', 'package.json', 'README.md', 'CHANGELOG.md', 'LICENSE']) {
+    cpSync(join(root, name), join(source, name), { recursive: true });
+  }
+  const script = new URL('../../scripts/build.mjs', import.meta.url).href;
+  const { addDeclarations } = (await import(script)) as { addDeclarations(to: string): void };
+  addDeclarations(join(source, 'dist'));
+  const pack = ['pack', '--json', '--ignore-scripts', '--pack-destination', folder];
+  const { stdout } = await execute('npm', pack, { cwd: source });
+  const [result] = JSON.parse(stdout);
+  packed = result;
+  tarball = readFileSync(join(folder, result.filename));
+}, 240_000);
+afterAll(() => {
+  programs?.remove();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+test('it has its README and license, no tests, no source maps, and a bounded size', () => {
+  const paths = packed.files.map(({ path }) => path);
+  expect(paths).toEqual(expect.arrayContaining(['LICENSE', 'README.md', 'dist/library.d.ts']));
+  expect(paths.filter((path) => /\.test\.|\.map$|\.cache$|(?<!\.d)\.ts$/.test(path))).toEqual([]);
+  expect(packed.unpackedSize).toBeLessThanOrEqual(unpackedBytesMax);
+});
+
+test('publint finds nothing in it', async () => {
+  const data = Uint8Array.from(tarball).buffer;
+  const { messages, pkg } = await publint({ pack: { tarball: data }, strict: true });
+  expect(messages.map((message) => formatMessage(message, pkg))).toEqual([]);
+});
+
+test('its types are right for every way to resolve them that knows ES modules', async () => {
+  const result = await checkPackage(createPackageFromTarballData(new Uint8Array(tarball)));
+  if (!result.types) throw new Error('the package has no types');
+  // The package is of ES modules alone: CommonJS loads it by `import()`, which these checks report,
+  // and resolution of before Node 12 does not know `exports`.
+  const expected = new Set(['CJSResolvesToESM', 'NoResolution']);
+  const problems = result.problems.filter(
+    (problem) =>
+      !expected.has(problem.kind) ||
+      (problem.kind === 'NoResolution' && problem.resolutionKind !== 'node10'),
+  );
+  expect(problems).toEqual([]);
+});
+
+test('a strict project accepts the declarations of every entry', { timeout: 120_000 }, async () => {
+  const project = join(folder, 'project');
+  const installed = join(project, 'node_modules', 'wheelhouse');
+  mkdirSync(installed, { recursive: true });
+  const archive = join(folder, 'package.tgz');
+  writeFileSync(archive, tarball);
+  await execute('tar', ['xf', archive, '--strip-components=1', '-C', installed]);
+  const types = join(project, 'node_modules', '@types');
+  mkdirSync(types);
+  cpSync(join(root, 'node_modules', '@types', 'node'), join(types, 'node'), { recursive: true });
+  const undici = join(project, 'node_modules', 'undici-types');
+  cpSync(join(root, 'node_modules', 'undici-types'), undici, { recursive: true });
+  writeFileSync(join(project, 'package.json'), JSON.stringify({ type: 'module' }));
+  const file = `import { type ControlPlane, startControlPlane } from 'wheelhouse';
+import * as jest from 'wheelhouse/jest';
+import * as nodeTest from 'wheelhouse/node-test';
+export const open = async (): Promise<string> => {
+  const plane: ControlPlane = await startControlPlane({ flags: ['--dialect=kubernetes'] });
+  await using closing = plane;
+  return closing.url;
+};
+export const presets = [jest, nodeTest];
+// @ts-expect-error: flags are a list
+startControlPlane({ flags: 1 });
+`;
+  writeFileSync(join(project, 'consumer.ts'), file);
+  const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+  const flags = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2022'];
+  const args = [tsc, ...flags, '--lib', 'es2023,esnext.disposable', '--types', 'node'];
+  const compiling = execute(process.execPath, [...args, 'consumer.ts'], { cwd: project });
+  const { stdout } = await compiling.catch((error: { stdout: string }) => error);
+  expect(stdout).toBe('');
+});
