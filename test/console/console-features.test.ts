@@ -309,6 +309,7 @@ inBrowser('writing', { timeout }, () => {
     });
     const namespace = await freshNamespace(server);
     await screen.go(`#/c/forms.example.com/v1/boats?ns=${namespace}`);
+    await screen.sees('New Boat');
     await screen.click('Edit as form');
     await screen.fill('name', 'ark');
     await screen.fill('color', 'blue');

@@ -193,7 +193,14 @@ function actionsOn(page: Page) {
       run(
         `[...document.querySelectorAll(${quoted(selector)})].map((one) => one.textContent)`,
       ) as Promise<string[]>,
-    go: (hash: string) => run(`void (location.hash = ${quoted(hash)})`) as Promise<void>,
+    go: (hash: string) =>
+      // Until the page before is gone: what follows is not to find its buttons.
+      run(`(async () => {
+        location.hash = ${quoted(hash)};
+        await new Promise((resolve) => setTimeout(resolve));
+        for (const _ of [1, 2, 3]) await new Promise(requestAnimationFrame);
+        await new Promise((resolve) => setTimeout(resolve));
+      })()`) as Promise<void>,
     hash: () => run('location.hash') as Promise<string>,
     press: (key: KeyInput) => page.keyboard.press(key),
     copied: () => run('window.copiedTexts') as Promise<string[]>,
