@@ -61,13 +61,13 @@ async function serve(args: readonly string[]): Promise<number> {
   const { verbosity, logFormat: format } = options;
   const logger = createLogger({ verbosity, format, sink: process.stderr, clock: systemClock });
   for (const warning of options.warnings) logger.warn(warning);
-  const stopAsked = signalled(logger);
+  const stopSignal = signalled(logger);
   const running = await keptAlive(start(options, logger));
   // Only now: a server that cannot start must end with its error.
   surviveFaults();
-  await Promise.race([running.ready, stopAsked]);
+  await Promise.race([running.ready, stopSignal]);
   logger.info('ready', { url: running.url, uptimeMs: Math.round(process.uptime() * 1000) });
-  await stopAsked;
+  await stopSignal;
   await running.stop();
   logger.info('stopped');
   return 0;
@@ -91,10 +91,10 @@ async function envtestProgram([program, ...args]: readonly string[]): Promise<nu
     }
   }
   if (program !== 'etcd') throw new FlagError(`unknown program: ${JSON.stringify(program)}`);
-  const stopAsked = signalled(silentLogger);
+  const stopSignal = signalled(silentLogger);
   const standIn = await keptAlive(startEtcdStandIn(args));
   process.stderr.write(`listening at ${standIn.url}; objects are kept by the API server\n`);
-  await keptAlive(stopAsked);
+  await keptAlive(stopSignal);
   await standIn.stop();
   return 0;
 }
@@ -165,10 +165,10 @@ async function keptAlive<T>(task: Promise<T>): Promise<T> {
 /** Resolves at the first signal to stop; a second one ends the process at once. */
 function signalled(logger: Logger): Promise<void> {
   return new Promise((resolve) => {
-    let asked = false;
+    let isStopping = false;
     const onSignal = (signal: NodeJS.Signals): void => {
-      if (asked) process.exit(130);
-      asked = true;
+      if (isStopping) process.exit(130);
+      isStopping = true;
       logger.info('stopping', { signal });
       resolve();
     };

@@ -7,7 +7,7 @@ import {
   StatusError,
   setMember,
 } from '@wheelhouse/machinery';
-import { HeldDocument } from '../answer/openapi-documents.ts';
+import { CachedDocument } from '../answer/openapi-documents.ts';
 import type { AuthorizedCall } from '../endpoints/call.ts';
 import { answerDocument, documentsOf, wholeTypes } from '../endpoints/openapi.ts';
 import { openApiV2Shapes } from '../views/openapi-v2-proto.ts';
@@ -25,9 +25,9 @@ export class MergedOpenApi {
   readonly #clock: Clock;
   readonly #logger: Logger;
   /** Documents of OpenAPI 3 made of OpenAPI 2, with the digests of what they are made of. */
-  #converted: ReadonlyMap<string, { readonly of: string; readonly document: HeldDocument }> =
+  #converted: ReadonlyMap<string, { readonly of: string; readonly document: CachedDocument }> =
     new Map();
-  #whole: { readonly key: string; readonly document: HeldDocument } | undefined;
+  #whole: { readonly key: string; readonly document: CachedDocument } | undefined;
 
   constructor(options: {
     readonly clock: Clock;
@@ -49,7 +49,7 @@ export class MergedOpenApi {
    * Who has the document about a group version: the server that answers for it, or, where that
    * knows OpenAPI 2 alone, this one, which makes it of that. Undefined: there is none.
    */
-  async whoHas(api: RemoteApi): Promise<'server' | HeldDocument | undefined> {
+  async whoHas(api: RemoteApi): Promise<'server' | CachedDocument | undefined> {
     const name = documentName(api);
     if ((await this.#remote.index()).has(name)) return 'server';
     return (await this.#convertedDocuments()).get(name);
@@ -92,7 +92,7 @@ export class MergedOpenApi {
     }
   }
 
-  async #convertedDocuments(): Promise<ReadonlyMap<string, HeldDocument>> {
+  async #convertedDocuments(): Promise<ReadonlyMap<string, CachedDocument>> {
     const before = this.#converted;
     const only = await this.#remote.onlyParts();
     this.#converted = new Map(
@@ -106,12 +106,12 @@ export class MergedOpenApi {
     return new Map([...this.#converted].map(([name, { document }]) => [name, document]));
   }
 
-  #hold(text: string, shapes: typeof openApiV2Shapes): HeldDocument {
-    return new HeldDocument(text, { madeMs: this.#clock.now(), shapes });
+  #hold(text: string, shapes: typeof openApiV2Shapes): CachedDocument {
+    return new CachedDocument(text, { madeMs: this.#clock.now(), shapes });
   }
 }
 
-function decoded(document: HeldDocument): JsonObject {
+function decoded(document: CachedDocument): JsonObject {
   const { value } = decodeJson(document.json);
   if (!isObject(value)) throw new Error('an OpenAPI document is an object');
   return value;

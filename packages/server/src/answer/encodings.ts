@@ -109,16 +109,16 @@ export function createEncodings(options: {
   const metadata: ServedEncoding = { ...protobufEncoding(dialect), covers: 'metadata' };
   const plain = [jsonEncoding, yamlEncoding, metadata, ...cbor];
   const typed = [jsonEncoding, yamlEncoding, protobufEncoding(dialect), ...cbor];
-  const known = new WeakMap<ResourceDef, readonly ServedEncoding[]>();
+  const encodingsByKind = new WeakMap<ResourceDef, readonly ServedEncoding[]>();
   return {
     documents: [jsonEncoding, yamlEncoding, protobufEncoding(dialect)],
     failures: typed,
     cbor: options.cbor,
     of(def) {
-      const found = known.get(def);
+      const found = encodingsByKind.get(def);
       if (found !== undefined) return found;
       const served = hasNumbers(dialect, def) ? typed : plain;
-      known.set(def, served);
+      encodingsByKind.set(def, served);
       return served;
     },
   };

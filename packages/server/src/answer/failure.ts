@@ -47,8 +47,8 @@ export async function answerFailure(failure: {
   return error;
 }
 
-/** A Status on its way out, and what sends it. */
-interface Told {
+/** A Status to send, and the parts of the exchange that sending it needs. */
+interface OutgoingStatus {
   readonly context: EndpointContext;
   readonly exchange: Exchange;
   readonly baseHeaders: Readonly<Record<string, string>>;
@@ -59,8 +59,8 @@ interface Told {
 }
 
 /** Answers a Status by `respond`, and in bare words where that cannot be done. Never rejects. */
-export async function sendStatus(told: Told): Promise<void> {
-  const { context, exchange, baseHeaders, error, audit, warnings, respond } = told;
+export async function sendStatus(outgoing: OutgoingStatus): Promise<void> {
+  const { context, exchange, baseHeaders, error, audit, warnings, respond } = outgoing;
   try {
     const rendering = failureRendering(exchange, context.encodings);
     const answered = { exchange: { send: respond }, baseHeaders, rendering, audit, warnings };
@@ -88,7 +88,10 @@ function sendOverloaded(
   exchange.send({ status: answer.error.code, headers, body });
 }
 
-function sendBare(respond: Told['respond'], baseHeaders: Readonly<Record<string, string>>): void {
+function sendBare(
+  respond: OutgoingStatus['respond'],
+  baseHeaders: Readonly<Record<string, string>>,
+): void {
   const headers = { ...baseHeaders, 'content-type': 'text/plain; charset=utf-8' };
   respond({ status: 500, headers, body: Buffer.from('Internal Server Error\n') });
 }

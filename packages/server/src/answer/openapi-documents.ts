@@ -25,8 +25,8 @@ const compress = promisify(gzip);
 /** Shorter bodies than this are not worth compressing, bytes. */
 const gzipThresholdBytes = 1400;
 
-/** A document's bytes in the encodings somebody asked for. */
-export class HeldDocument {
+/** A document's bytes, cached in each encoding that a client has requested. */
+export class CachedDocument {
   /** Of its JSON, whatever the encoding: hexadecimal SHA-512, as upstream's. */
   readonly digest: string;
   /** Wall time at which it was made, ms since the epoch. */
@@ -70,7 +70,7 @@ export class HeldDocument {
 interface Part {
   readonly defs: readonly ResourceDef[];
   /** Shared by all who ask for it while it is made. */
-  readonly document: Promise<HeldDocument>;
+  readonly document: Promise<CachedDocument>;
 }
 
 /**
@@ -88,8 +88,8 @@ export class OpenApiDocuments {
   };
   #descriptions: Descriptions | undefined;
   #parts: ReadonlyMap<string, Part> = new Map();
-  #index: { generation: number; document: HeldDocument } | undefined;
-  #whole: { generation: number; document: Promise<HeldDocument> } | undefined;
+  #index: { generation: number; document: CachedDocument } | undefined;
+  #whole: { generation: number; document: Promise<CachedDocument> } | undefined;
 
   constructor(source: {
     readonly dialect: Dialect;
@@ -103,7 +103,7 @@ export class OpenApiDocuments {
   }
 
   /** `/openapi/v3`. Needs all documents, for their digests, and lets others in between two. */
-  async index(): Promise<HeldDocument> {
+  async index(): Promise<CachedDocument> {
     const snapshot = this.#source.snapshot();
     if (this.#index?.generation === snapshot.generation) return this.#index.document;
     const parts = new Map<string, Part>();
@@ -124,7 +124,7 @@ export class OpenApiDocuments {
   }
 
   /** One document by its name in the index; undefined when nothing of that name is served. */
-  async part(name: string): Promise<HeldDocument | undefined> {
+  async part(name: string): Promise<CachedDocument | undefined> {
     const place = this.#places(this.#source.snapshot()).find((one) => one.name === name);
     if (place === undefined) return undefined;
     const part = this.#current(place);
@@ -133,7 +133,7 @@ export class OpenApiDocuments {
   }
 
   /** `/openapi/v2`. Made in slices, once for all who ask for it meanwhile. */
-  whole(): Promise<HeldDocument> {
+  whole(): Promise<CachedDocument> {
     const snapshot = this.#source.snapshot();
     const { generation } = snapshot;
     if (this.#whole?.generation !== generation) {
@@ -142,7 +142,7 @@ export class OpenApiDocuments {
     return this.#whole.document;
   }
 
-  async #makeWhole(snapshot: CatalogueSnapshot): Promise<HeldDocument> {
+  async #makeWhole(snapshot: CatalogueSnapshot): Promise<CachedDocument> {
     const text = await inSlices(openApiV2(this.#sourceAt(snapshot)), this.#source.clock);
     return this.#hold(text, openApiV2Shapes);
   }
@@ -158,19 +158,19 @@ export class OpenApiDocuments {
     return { snapshot, dialect, release, enums, plainPaths: plainPaths(), descriptions };
   }
 
-  /** What is held, while its kinds are the same; else made anew, in slices. */
+  /** The cached part while its kinds are unchanged; otherwise a new one, built in slices. */
   #current({ name, defs, make }: DocumentPlace): Part {
-    const known = this.#parts.get(name);
+    const cached = this.#parts.get(name);
     const isSame =
-      known?.defs.length === defs.length && defs.every((def, index) => def === known.defs[index]);
-    return known !== undefined && isSame ? known : { defs, document: this.#makePart(make()) };
+      cached?.defs.length === defs.length && defs.every((def, index) => def === cached.defs[index]);
+    return cached !== undefined && isSame ? cached : { defs, document: this.#makePart(make()) };
   }
 
-  async #makePart(steps: Generator<void, string>): Promise<HeldDocument> {
+  async #makePart(steps: Generator<void, string>): Promise<CachedDocument> {
     return this.#hold(await inSlices(steps, this.#source.clock));
   }
 
-  #hold(text: string, shapes: MessageShapes = openApiV3Shapes): HeldDocument {
-    return new HeldDocument(text, { madeMs: this.#source.clock.now(), shapes });
+  #hold(text: string, shapes: MessageShapes = openApiV3Shapes): CachedDocument {
+    return new CachedDocument(text, { madeMs: this.#source.clock.now(), shapes });
   }
 }

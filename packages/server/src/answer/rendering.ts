@@ -248,10 +248,10 @@ function choiceOf(
 
 const humanAgents = ['curl', 'Wget', 'Mozilla/5.0'];
 
-/** `pretty` decides where it is given; otherwise people's tools get it, programs do not. */
+/** `pretty` decides when the query has it; otherwise interactive tools get indented JSON. */
 function isPretty(exchange: Exchange, query: URLSearchParams | undefined): boolean {
-  const given = query?.get('pretty') ?? '';
-  if (given !== '') return /^(?:1|t|T|true|True|TRUE)$/.test(given);
+  const pretty = query?.get('pretty') ?? '';
+  if (pretty !== '') return /^(?:1|t|T|true|True|TRUE)$/.test(pretty);
   const agent = exchange.header('user-agent') ?? '';
   return humanAgents.some((one) => agent.startsWith(one));
 }

@@ -85,12 +85,17 @@ export function shownCall(call: ApiCall): ApiCall {
 
 /** Answers with one object in the request's version and encoding. */
 export async function sendEntry(
-  asked: ApiCall,
+  requestedCall: ApiCall,
   answer: { status: number; entry: Entry; age?: AnswerAge },
 ): Promise<void> {
-  const shown = entryIn(asked.target.def, asked.target.version, answer.entry, answer.age);
+  const shown = entryIn(
+    requestedCall.target.def,
+    requestedCall.target.version,
+    answer.entry,
+    answer.age,
+  );
   const entry = shown instanceof Promise ? await shown : shown;
-  const call = shownCall(asked);
+  const call = shownCall(requestedCall);
   const { target, rendering } = call;
   const { def, version } = target;
   const transform = rendering.shape === 'object' ? undefined : transformFor(call, 'object');

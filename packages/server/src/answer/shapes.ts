@@ -96,12 +96,12 @@ function servedBy({ target }: ApiCall) {
 
 function tableTransform(
   call: ApiCall,
-  asked: { readonly metaVersion: string; readonly of: 'object' | 'list' | 'watch' },
+  form: { readonly metaVersion: string; readonly of: 'object' | 'list' | 'watch' },
 ): Transform {
-  const { metaVersion } = asked;
+  const { metaVersion } = form;
   const columns = call.target.version.columns ?? defaultColumns;
   const definitions = columnDefinitions(columns);
-  const isWatch = asked.of === 'watch';
+  const isWatch = form.of === 'watch';
   const include = includedOf(call);
   const { clock } = call.context;
   const options = () => ({ columns, include, metaVersion, nowMs: clock.now() });
@@ -154,12 +154,12 @@ function rowEntries({ target }: ApiCall, result: ListResult): Iterable<Entry> {
 
 /** `includeObject` of the query; rows carry their metadata by default. Throws 400. */
 function includedOf(call: ApiCall): IncludeObject {
-  const given = call.info.query.get('includeObject') ?? '';
-  if (given === '') return 'Metadata';
-  const found = includes.find((one) => one === given);
+  const policy = call.info.query.get('includeObject') ?? '';
+  if (policy === '') return 'Metadata';
+  const found = includes.find((one) => one === policy);
   if (found !== undefined) return found;
   const detail = "must be 'Metadata', 'Object', 'None', or empty";
-  const { message } = invalid('includeObject', given, detail);
+  const { message } = invalid('includeObject', policy, detail);
   throw badRequest(`Unable to convert to Table as requested: includeObject: ${message}`);
 }
 
@@ -192,11 +192,11 @@ interface Look {
 function lookAt(entry: Entry, { def, version }: Served): Look {
   const text = entry.json.toString('utf8');
   const place = metadataPlace(text);
-  let known: ApiObject | undefined;
+  let decoded: ApiObject | undefined;
   let shown: ApiObject | undefined;
   const stored = () => {
-    known ??= storedObject(version, text, place);
-    return known;
+    decoded ??= storedObject(version, text, place);
+    return decoded;
   };
   const converted = () => {
     shown ??= fromStorage(def, version, stored());

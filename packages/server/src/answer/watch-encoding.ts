@@ -36,10 +36,10 @@ interface Framing {
 
 /**
  * The encoding of this request's watch; encoders of one key are interchangeable (WATCH-1, WATCH-9).
- * `onInitialEnd` is called when the end of the initial events is told.
+ * `onInitialEnd` is called when the end of the initial events is announced.
  */
-export function watchEncoding(asked: ApiCall, onInitialEnd: () => void): WatchEncoding {
-  const call = shownCall(asked);
+export function watchEncoding(requestedCall: ApiCall, onInitialEnd: () => void): WatchEncoding {
+  const call = shownCall(requestedCall);
   const { def, version } = call.target;
   const { encoding } = call.rendering;
   const apiVersion = apiVersionOf({ group: def.group, version: version.version });
@@ -48,8 +48,8 @@ export function watchEncoding(asked: ApiCall, onInitialEnd: () => void): WatchEn
   const columns = transform?.columns;
   const encoder: EventEncoder = {
     key: `${encoding.form};${apiVersion};${transform?.key ?? ''}`,
-    frame: checkedFrame(asked, framing),
-    sent: asked.context.metrics.eventsOf(asked.target.def, version),
+    frame: checkedFrame(requestedCall, framing),
+    sent: requestedCall.context.metrics.eventsOf(requestedCall.target.def, version),
     bookmark(revision, { initialEventsEnd }) {
       if (initialEventsEnd) onInitialEnd();
       const metadata = {

@@ -62,7 +62,7 @@ export function refusesHandshake(exchange: Exchange): boolean {
     return refuse(400, 'missing or bad WebSocket Version', spoken);
   }
   if (!URL.canParse(exchange.header('origin') ?? '')) return refuse(403);
-  return protocolsAsked(exchange).length > 1 ? refuse(400) : false;
+  return requestedProtocols(exchange).length > 1 ? refuse(400) : false;
 }
 
 /**
@@ -77,7 +77,7 @@ export function acceptWebSocket(
   const taken = exchange.takeOver();
   if (taken === undefined) return undefined;
   const key = `${exchange.header('sec-websocket-key')}${keySuffix}`;
-  const [protocol] = protocolsAsked(exchange);
+  const [protocol] = requestedProtocols(exchange);
   const head = [
     'HTTP/1.1 101 Switching Protocols',
     'Upgrade: websocket',
@@ -100,7 +100,7 @@ export function acceptWebSocket(
   return stream;
 }
 
-const protocolsAsked = (exchange: Pick<Exchange, 'header'>): readonly string[] =>
+const requestedProtocols = (exchange: Pick<Exchange, 'header'>): readonly string[] =>
   protocolsOf(exchange.header('sec-websocket-protocol')).names;
 
 /** The header of a frame of the server's, which is whole and not masked. */
@@ -145,10 +145,10 @@ class WebSocketStream implements ResponseStream {
 
   gone(): void {
     this.#parting?.stop();
-    const told = this.#onGone;
+    const onGone = this.#onGone;
     this.#onGone = undefined;
     this.#isClosing = true;
-    told?.();
+    onGone?.();
   }
 
   write(chunk: Buffer): boolean {
@@ -218,7 +218,7 @@ function headSize([, second]: Buffer): number | undefined {
 
 /** Reads the client's frames as they come: nothing of a message is kept, of a ping at most 125 bytes. */
 class ClientFrames {
-  readonly #told: { ping(payload: Buffer): void; close(code: number): void };
+  readonly #handlers: { ping(payload: Buffer): void; close(code: number): void };
   /** A header of which not all is there. */
   #begun: Buffer = noBytes;
   #kind = 0;
@@ -227,8 +227,8 @@ class ClientFrames {
   #control: Buffer[] | undefined;
   #isInPayload = false;
 
-  constructor(told: { ping(payload: Buffer): void; close(code: number): void }) {
-    this.#told = told;
+  constructor(handlers: { ping(payload: Buffer): void; close(code: number): void }) {
+    this.#handlers = handlers;
   }
 
   take(bytes: Buffer): void {
@@ -256,7 +256,7 @@ class ClientFrames {
     this.#kind = first & 0x0f;
     const isControl = this.#kind >= opcode.close;
     if (second < 0x80 || (isControl && length > controlMax)) {
-      this.#told.close(protocolError);
+      this.#handlers.close(protocolError);
       return false;
     }
     if (length === 127) this.#left = Number(head.readBigUInt64BE(2));
@@ -282,7 +282,7 @@ class ClientFrames {
     for (let at = 0; at < payload.length; at += 1) {
       payload[at] = (payload[at] ?? 0) ^ (this.#mask[at % 4] ?? 0);
     }
-    if (this.#kind === opcode.ping) this.#told.ping(payload);
-    else if (this.#kind === opcode.close) this.#told.close(normalClosure);
+    if (this.#kind === opcode.ping) this.#handlers.ping(payload);
+    else if (this.#kind === opcode.close) this.#handlers.close(normalClosure);
   }
 }

@@ -55,7 +55,7 @@ import { versionDocument } from './health/version.ts';
 import { createZPages } from './health/z-pages.ts';
 import type { Metrics } from './process/metrics.ts';
 import { measuredRules } from './rule-engine.ts';
-import { createToldAddress, type ToldAddress } from './services/own-address.ts';
+import { createReportedAddress, type ReportedAddress } from './services/own-address.ts';
 import { createShutdownSignal, type ShutdownSignal } from './serving/shutdown-signal.ts';
 import { onlineBackup } from './storage/online-backup.ts';
 
@@ -140,7 +140,7 @@ export function createApi(options: ApiOptions): Api {
     graceMs: config.traffic?.watchGraceMs,
   });
   const [watches, debugPages] = [new WatchCounts(), []];
-  const address = createToldAddress(config);
+  const address = createReportedAddress(config);
   const aggregation = createAggregationHost({ ...wired, registry, queues });
   const parts = {
     catalogue,
@@ -213,7 +213,7 @@ function createEndpoints(options: {
   readonly aggregation: AggregationHost;
   readonly watches: WatchCounts;
   readonly debugPages: readonly DebugPage[];
-  readonly address: ToldAddress;
+  readonly address: ReportedAddress;
 }): EndpointContext {
   const { config, dialect, health, metrics, catalogue, authorization } = options;
   const { address } = options;

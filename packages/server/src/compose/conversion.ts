@@ -53,9 +53,9 @@ export function createConversions(parts: Parts): (crd: Crd) => ObjectConverter {
     let converter: ReturnType<typeof load> | undefined;
     return {
       nowMs: () => config.clock.monotonic(),
-      async convert(given, apiVersion) {
+      async convert(objects, apiVersion) {
         converter ??= load(crd);
-        return (await converter).convert(given, apiVersion);
+        return (await converter).convert(objects, apiVersion);
       },
     };
   };

@@ -271,14 +271,14 @@ async function kindsOf(
 ) {
   const dialect = dialectOf(config.dialect);
   const gates = config.featureGates ?? defaultGates;
-  const known = builtinKinds(dialect, {
+  const builtins = builtinKinds(dialect, {
     definitions: { checkRules, judgeDefault, checkBundle: bundleProblems },
     admission: { checkExpression },
     ...ports,
     features: gates,
   });
   const served = { config: config.runtimeConfig ?? new Map(), dialect };
-  const ofRelease = await emulatedKinds(known, {
+  const ofRelease = await emulatedKinds(builtins, {
     minor: config.emulatedMinor,
     admission: { checkExpression },
     features: gates,

@@ -125,31 +125,31 @@ export function taggedBody(document: JsonObject): TaggedBody {
   return { body, etag };
 }
 
-/** Documents made of a snapshot, for as long as it is the newest. */
+/** Documents by snapshot; collected with the snapshot. */
 const aggregatedDocuments = new WeakMap<CatalogueSnapshot, Map<string, TaggedBody>>();
 
 function aggregatedDocument(of: Parameters<typeof aggregatedDiscovery>[0]): TaggedBody {
-  let known = aggregatedDocuments.get(of.snapshot);
-  if (known === undefined) {
-    known = new Map();
-    aggregatedDocuments.set(of.snapshot, known);
+  let documents = aggregatedDocuments.get(of.snapshot);
+  if (documents === undefined) {
+    documents = new Map();
+    aggregatedDocuments.set(of.snapshot, documents);
   }
   const key = `${of.part};${of.apiVersion}`;
-  let tagged = known.get(key);
+  let tagged = documents.get(key);
   if (tagged === undefined) {
     tagged = taggedBody(aggregatedDiscovery(of));
-    known.set(key, tagged);
+    documents.set(key, tagged);
   }
   return tagged;
 }
 
-/** Bodies in other encodings than JSON: few ask for them. */
+/** Bodies in encodings other than JSON, which few clients request. */
 const otherBodies = new WeakMap<TaggedBody, Buffer>();
 
 async function bodyIn({ form, encode }: ServedEncoding, tagged: TaggedBody): Promise<Buffer> {
   if (form === 'json') return tagged.body;
-  const known = otherBodies.get(tagged);
-  if (known !== undefined) return known;
+  const cached = otherBodies.get(tagged);
+  if (cached !== undefined) return cached;
   const made = await encode(JSON.parse(tagged.body.toString()));
   otherBodies.set(tagged, made);
   return made;

@@ -7,7 +7,7 @@ import {
   notAcceptable,
 } from '@wheelhouse/machinery';
 import {
-  type HeldDocument,
+  type CachedDocument,
   OpenApiDocuments,
   type OpenApiMediaType,
 } from '../answer/openapi-documents.ts';
@@ -15,8 +15,8 @@ import { takesGzip } from '../answer/rendering.ts';
 import { documentUrl } from '../views/openapi-v3.ts';
 import type { AuthorizedCall, EndpointContext } from './call.ts';
 
-/** Documents of each server, made when first asked for; gone with the server. */
-const held = new WeakMap<EndpointContext, OpenApiDocuments>();
+/** Documents of each server, created on first use and collected with the server. */
+const documentsByContext = new WeakMap<EndpointContext, OpenApiDocuments>();
 
 /**
  * Answers `/openapi/v2`, `/openapi/v3` and the documents below it (API-12). False: the path is none
@@ -44,8 +44,8 @@ export function openApiEndpoint(call: AuthorizedCall): MaybePromise<boolean> {
 
 /** This server's own documents. */
 export function documentsOf(context: EndpointContext): OpenApiDocuments {
-  const known = held.get(context);
-  if (known !== undefined) return known;
+  const cached = documentsByContext.get(context);
+  if (cached !== undefined) return cached;
   const { version, dialect, catalogue } = context;
   const release = versionText(version);
   const made = new OpenApiDocuments({
@@ -56,7 +56,7 @@ export function documentsOf(context: EndpointContext): OpenApiDocuments {
     snapshot: () => catalogue.snapshot(),
     clock: context.clock,
   });
-  held.set(context, made);
+  documentsByContext.set(context, made);
   return made;
 }
 
@@ -74,7 +74,7 @@ function versionText(version: JsonObject): string {
  */
 export function answerPart(
   call: AuthorizedCall,
-  { name, document }: { readonly name: string; readonly document: HeldDocument },
+  { name, document }: { readonly name: string; readonly document: CachedDocument },
 ): MaybePromise<boolean> {
   const hash = call.info.query.get('hash') ?? '';
   if (hash === '') return answerDocument(call, { document, types: partTypes });
@@ -135,7 +135,7 @@ function chosenType(header: string | undefined, types: readonly ServedType[]): S
 export async function answerDocument(
   call: AuthorizedCall,
   options: {
-    document: HeldDocument;
+    document: CachedDocument;
     /** Absent: JSON, whatever the client asks for. */
     types?: readonly ServedType[];
     headers?: Record<string, string>;

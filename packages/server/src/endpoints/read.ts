@@ -29,11 +29,11 @@ export async function getEndpoint(call: ApiCall, options: GetOptions): Promise<v
 }
 
 /** Answers a collection from the cache's own buffers (API-2, LIST-1 to LIST-8, TRUST-3). */
-export async function listEndpoint(asked: ApiCall, options: ListOptions): Promise<void> {
-  const call = shownCall(asked);
+export async function listEndpoint(requestedCall: ApiCall, options: ListOptions): Promise<void> {
+  const call = shownCall(requestedCall);
   requireTarget(call.permit, 'list', call.target);
   const { filter, name } = checkedSelection(call, options);
-  const result = await measuredList(asked, {
+  const result = await measuredList(requestedCall, {
     namespace: call.target.namespace,
     ...(name === undefined ? {} : { name }),
     resourceVersion: options.resourceVersion,
@@ -51,13 +51,13 @@ export async function listEndpoint(asked: ApiCall, options: ListOptions): Promis
 }
 
 /** The list, counted; of one without a version, whether the cache came to be new enough. */
-async function measuredList(asked: ApiCall, request: ListRequest): Promise<ListResult> {
-  const { context, target } = asked;
+async function measuredList(call: ApiCall, request: ListRequest): Promise<ListResult> {
+  const { context, target } = call;
   const { metrics } = context;
   const { resourceVersion, continueToken } = request;
   const wantsNewest = resourceVersion === undefined && continueToken === undefined;
   try {
-    const listing = listShown(asked, request);
+    const listing = listShown(call, request);
     const result = listing instanceof Promise ? await listing : listing;
     metrics.listed(target.def, result);
     if (wantsNewest) metrics.readNewest(target.def, true);

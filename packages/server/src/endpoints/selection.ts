@@ -82,11 +82,14 @@ interface FieldPlan {
 
 const noFields: FieldPlan = { test: undefined, name: undefined, isNameOnly: false };
 
-function fieldPlanOf({ info, target }: ApiCall, given: readonly FieldRequirement[]): FieldPlan {
-  const plan = given.length === 0 ? noFields : sharedPlan(target, given);
-  // A name from the field selector stands in `info.name` too: only the path has it in its parts.
+function fieldPlanOf(
+  { info, target }: ApiCall,
+  requirements: readonly FieldRequirement[],
+): FieldPlan {
+  const plan = requirements.length === 0 ? noFields : sharedPlan(target, requirements);
+  // `info.name` may come from the field selector; only a name in the path is in `info.parts`.
   if (info.parts.length < 2) return plan;
-  if (given.length === 0) {
+  if (requirements.length === 0) {
     return planOf([{ label: nameLabel, operator: '=', value: target.name }]);
   }
   if (plan.name !== target.name) {
@@ -100,18 +103,21 @@ interface Offering {
   readonly version: VersionDef;
 }
 
-/** The plans made last of parsed selectors, so that equal watches of a kind share one (TRUST-4). */
+/** The latest plan of each parsed selector, so that equal watches of a kind share one (TRUST-4). */
 const plans = new WeakMap<readonly FieldRequirement[], Offering & { readonly plan: FieldPlan }>();
 
-function sharedPlan({ def, version }: Offering, given: readonly FieldRequirement[]): FieldPlan {
-  const last = plans.get(given);
+function sharedPlan(
+  { def, version }: Offering,
+  requirements: readonly FieldRequirement[],
+): FieldPlan {
+  const last = plans.get(requirements);
   if (last !== undefined && last.def === def && last.version === version) return last.plan;
-  const fields = given.map((requirement) => ({
+  const fields = requirements.map((requirement) => ({
     ...requirement,
     label: storedLabel({ def, version }, requirement.label),
   }));
   const plan = planOf(fields);
-  plans.set(given, { def, version, plan });
+  plans.set(requirements, { def, version, plan });
   return plan;
 }
 
@@ -154,10 +160,10 @@ function offeredLabels(def: ResourceDef, version: VersionDef): ReadonlyMap<strin
 
 const storedLabelsMemo = new WeakMap<StorageDef, readonly string[]>();
 
-/** The labels of the stored form: the reader names them all, whatever the object holds. */
+/** The labels of the stored form: the reader names them all, whatever the object contains. */
 function storedLabels(storage: StorageDef): readonly string[] {
-  const known = storedLabelsMemo.get(storage);
-  if (known !== undefined) return known;
+  const cached = storedLabelsMemo.get(storage);
+  if (cached !== undefined) return cached;
   const { apiVersion, kind } = storage;
   const labels = Object.keys(storage.fieldsOf?.({ apiVersion, kind, metadata: {} }) ?? {});
   storedLabelsMemo.set(storage, labels);
@@ -169,9 +175,9 @@ function testsOf(fields: readonly FieldRequirement[]): EntryFilter[] {
   const byLabel = new Map<string, FieldRequirement & { readonly values: Set<string> }>();
   for (const field of fields) {
     const key = `${field.operator}${field.label}`;
-    const known = byLabel.get(key);
-    if (known === undefined) byLabel.set(key, { ...field, values: new Set([field.value]) });
-    else known.values.add(field.value);
+    const existing = byLabel.get(key);
+    if (existing === undefined) byLabel.set(key, { ...field, values: new Set([field.value]) });
+    else existing.values.add(field.value);
   }
   return Array.from(byLabel.values(), fieldTest);
 }

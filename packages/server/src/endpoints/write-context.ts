@@ -88,19 +88,19 @@ function queryOptions(query: URLSearchParams): JsonObject {
   return { ...(dryRun.length === 0 ? {} : { dryRun }), ...Object.fromEntries(texts) };
 }
 
-/** The options of a deletion, from wherever it had them. */
+/** The options of a deletion, whatever their source, as JSON. */
 export function deleteOptionsShown(options: DeleteOptions): JsonObject {
   const { gracePeriodSeconds, preconditions, orphanDependents, propagationPolicy } = options;
   return {
     ...(gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds }),
-    ...(preconditions === undefined ? {} : { preconditions: given(preconditions) }),
+    ...(preconditions === undefined ? {} : { preconditions: definedFields(preconditions) }),
     ...(orphanDependents === undefined ? {} : { orphanDependents }),
     ...(propagationPolicy === undefined ? {} : { propagationPolicy }),
     ...(options.dryRun ? { dryRun: ['All'] } : {}),
   };
 }
 
-function given(texts: Readonly<Record<string, string | undefined>>): JsonObject {
+function definedFields(texts: Readonly<Record<string, string | undefined>>): JsonObject {
   const found = Object.entries(texts).flatMap(([name, text]) =>
     text === undefined ? [] : [[name, text] as const],
   );
@@ -116,8 +116,8 @@ const keptAgentMax = 256;
 
 /** The User-Agent up to its first `/` (MF-2), cut to what a manager name may be. */
 function managerFromUserAgent(userAgent = ''): string {
-  const known = managers.get(userAgent);
-  if (known !== undefined) return known;
+  const cached = managers.get(userAgent);
+  if (cached !== undefined) return cached;
   const manager = readManager(userAgent);
   if (userAgent.length > keptAgentMax) return manager;
   if (managers.size >= managersMax) managers.clear();

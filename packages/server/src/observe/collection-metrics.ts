@@ -54,9 +54,9 @@ function listMetrics(registry: MetricRegistry): Pick<CollectionMetrics, 'listed'
     'Lists of what is newest that a watch cache was to answer, by whether it could.',
     ['resource', 'success', 'fallback'],
   );
-  const known = new WeakMap<ResourceDef, ListSeries>();
+  const seriesByKind = new WeakMap<ResourceDef, ListSeries>();
   const seriesOf = (def: ResourceDef): ListSeries => {
-    const found = known.get(def);
+    const found = seriesByKind.get(def);
     if (found !== undefined) return found;
     const prefix = shownPrefix(def);
     const made = {
@@ -64,7 +64,7 @@ function listMetrics(registry: MetricRegistry): Pick<CollectionMetrics, 'listed'
       examined: examined.of(prefix, ''),
       returned: returned.of(prefix),
     };
-    known.set(def, made);
+    seriesByKind.set(def, made);
     return made;
   };
   return {
@@ -108,10 +108,10 @@ function watchMetrics(
     labels: ['group', 'version', 'resource', 'scope'],
     buckets: watchListBuckets,
   });
-  const known = new WeakMap<VersionDef, (bytes: number, watchers: number) => void>();
+  const counterByVersion = new WeakMap<VersionDef, (bytes: number, watchers: number) => void>();
   return {
     eventsOf(def, version) {
-      const found = known.get(version);
+      const found = counterByVersion.get(version);
       if (found !== undefined) return found;
       const of = [def.group, version.version, def.kind] as const;
       let series: { total: Counter; size: ReturnType<typeof sizes.of> } | undefined;
@@ -120,7 +120,7 @@ function watchMetrics(
         series.total.add(watchers);
         series.size.observe(bytes, watchers);
       };
-      known.set(version, count);
+      counterByVersion.set(version, count);
       return count;
     },
     watchListed(info, tookMs) {

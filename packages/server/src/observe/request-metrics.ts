@@ -1,6 +1,6 @@
 import type { CatalogueSnapshot, VersionDef } from '@wheelhouse/kinds';
 import type { Counter, Exchange, Histogram, MetricRegistry } from '@wheelhouse/machinery';
-import { NotRecognised } from '../gates/authn/authentication.ts';
+import { NotRecognized } from '../gates/authn/authentication.ts';
 import { NotPermitted } from '../gates/authz/authorization.ts';
 import type { RequestInfo } from '../request/request-info.ts';
 import type {
@@ -97,8 +97,8 @@ export function createRequestMetrics(options: {
     const rest = kindKey(kind, code);
     const groupNode = root.children.get(group);
     const node = groupNode?.children.get(resource)?.children.get(version)?.children.get(place);
-    const known = node?.series.get(rest);
-    if (known !== undefined) return known;
+    const cached = node?.series.get(rest);
+    if (cached !== undefined) return cached;
     const named = namedParts(options.snapshot(), { info, place });
     if (named === undefined) return undefined;
     const series = createSeries(families, { kind, named, code: String(code) });
@@ -224,9 +224,9 @@ function fieldValidationMetrics(
   });
   const silent = family.of('');
   const seriesOf = (query: URLSearchParams): Histogram => {
-    const given = query.size === 0 ? null : query.get('fieldValidation');
-    if (given === null || given === '') return silent;
-    return family.of(directives.has(given) ? given : 'invalid');
+    const directive = query.size === 0 ? null : query.get('fieldValidation');
+    if (directive === null || directive === '') return silent;
+    return family.of(directives.has(directive) ? directive : 'invalid');
   };
   return (query, tookMs) => seriesOf(query).observe(tookMs / 1000);
 }
@@ -255,7 +255,7 @@ function createGateMetrics(options: {
   return ({ last, failure }) => {
     if (last.phase === 'arrived') return;
     if (last.phase === 'received') {
-      if (!(failure?.error instanceof NotRecognised)) return;
+      if (!(failure?.error instanceof NotRecognized)) return;
       const result = failure.error.credential === 'bad' ? 'error' : 'failure';
       return recognized(result, failure.failedMs - last.startMs);
     }
@@ -301,12 +301,15 @@ function attempts(registry: MetricRegistry, gate: 'authentication' | 'authorizat
     labels,
     buckets: attemptBuckets,
   });
-  const known = new Map<string, { readonly total: Counter; readonly duration: Histogram }>();
+  const seriesByResult = new Map<
+    string,
+    { readonly total: Counter; readonly duration: Histogram }
+  >();
   return (result, seconds) => {
-    let series = known.get(result);
+    let series = seriesByResult.get(result);
     if (series === undefined) {
       series = { total: total.of(result), duration: duration.of(result) };
-      known.set(result, series);
+      seriesByResult.set(result, series);
     }
     series.total.add(1);
     series.duration.observe(seconds);

@@ -124,8 +124,8 @@ function asksForHistory({ query }: RequestInfo): boolean {
 
 function verbsFor({ effect, verb }: FaultRule): ReadonlySet<string> {
   if (!Object.hasOwn(verbsOf, effect)) {
-    const known = Object.keys(verbsOf).join(', ');
-    throw new FaultRuleError(`unknown effect ${JSON.stringify(effect)}: there are ${known}`);
+    const effects = Object.keys(verbsOf).join(', ');
+    throw new FaultRuleError(`unknown effect ${JSON.stringify(effect)}: there are ${effects}`);
   }
   const possible = verbsOf[effect];
   if (verb === undefined) return new Set(possible);

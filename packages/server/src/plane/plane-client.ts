@@ -31,8 +31,8 @@ export class KindFinder {
 
   /** Rejects with an error that names the kind when the server does not serve it. */
   async find({ apiVersion, kind }: Pick<ManifestObject, 'apiVersion' | 'kind'>) {
-    const known = (await this.#mapper)?.byKind(apiVersion, kind);
-    if (known !== undefined) return known;
+    const cached = (await this.#mapper)?.byKind(apiVersion, kind);
+    if (cached !== undefined) return cached;
     this.#mapper = this.#discover();
     const found = (await this.#mapper).byKind(apiVersion, kind);
     if (found !== undefined) return found;

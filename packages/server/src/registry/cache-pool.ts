@@ -35,8 +35,8 @@ export function createCachePool(
   const successors = new WeakMap<ResourceDef, { readonly next: ResourceDef | undefined }>();
   let closed = false;
   const of = (def: ResourceDef): ResourceCache => {
-    const known = slots.get(keyOf(def));
-    if (known !== undefined) return known.lasting;
+    const slot = slots.get(keyOf(def));
+    if (slot !== undefined) return slot.lasting;
     if (closed) throw serviceUnavailable('the server is shutting down');
     const retired = successors.get(def) ?? retiredView(def);
     if (retired !== undefined) return of(replacement(def, retired.next));

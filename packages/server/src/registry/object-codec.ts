@@ -155,8 +155,8 @@ export const isMixed = (def: ResourceDef): boolean => mixed.has(def);
 export function jsonIn(def: ResourceDef, version: VersionDef, entry: Entry): Buffer {
   if (servesStoredForm(def, version)) return entry.json;
   const memoKey = `${def.group}/${version.version};json`;
-  const known = entry.memo?.get(memoKey);
-  if (known !== undefined) return known;
+  const cached = entry.memo?.get(memoKey);
+  if (cached !== undefined) return cached;
   const bytes = encodeJson(objectIn(def, version, entry));
   entry.memo ??= new Map();
   entry.memo.set(memoKey, bytes);

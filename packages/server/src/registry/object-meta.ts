@@ -176,10 +176,10 @@ export function preconditionFailed(
 
 /** The optimistic lock of an update (PATCH-4): 409 when stale, 422 when needed and absent. */
 export function checkResourceVersion(target: Target, object: ApiObject, current: number): void {
-  const given = object.metadata.resourceVersion ?? '';
-  if (given === String(current)) return;
+  const resourceVersion = object.metadata.resourceVersion ?? '';
+  if (resourceVersion === String(current)) return;
   checkReadable(target, object);
-  if (given === '' || BigInt(given) === 0n) {
+  if (resourceVersion === '' || BigInt(resourceVersion) === 0n) {
     if (target.def.strategy.allowUnconditionalUpdate) return;
     const { group, resource } = target.def;
     // Upstream has the resource where the kind stands otherwise.
@@ -191,23 +191,25 @@ export function checkResourceVersion(target: Target, object: ApiObject, current:
       },
     ]);
   }
-  if (BigInt(given) !== BigInt(current)) {
+  if (BigInt(resourceVersion) !== BigInt(current)) {
     throw conflict(groupResourceOf(target.def), target.name, modifiedMessage);
   }
 }
 
 const uint64Max = 2n ** 64n - 1n;
 
-/** 422 for a resourceVersion that is no number, be there anything to compare it with or not. */
+/** 422 for a resourceVersion that is not a number, whether or not an object exists to compare. */
 export function checkReadable(target: Target, object: ApiObject): void {
-  const given = object.metadata.resourceVersion ?? '';
-  if (given === '') return;
-  const isNumber = /^\d+$/.test(given);
-  // Nobody has leading zeros by the thousand, and a long text is slow to be made a number.
-  if (isNumber && given.length < 1000 && BigInt(given) <= uint64Max) return;
+  const resourceVersion = object.metadata.resourceVersion ?? '';
+  if (resourceVersion === '') return;
+  const isNumber = /^\d+$/.test(resourceVersion);
+  // Parsing a long text is slow, and no valid version has a thousand leading zeros.
+  if (isNumber && resourceVersion.length < 1000 && BigInt(resourceVersion) <= uint64Max) return;
   const problem = isNumber ? 'value out of range' : 'invalid syntax';
-  const why = `strconv.ParseUint: parsing ${JSON.stringify(given)}: ${problem}`;
-  throw invalidMeta(target.def, target.name, [invalid('metadata.resourceVersion', given, why)]);
+  const why = `strconv.ParseUint: parsing ${JSON.stringify(resourceVersion)}: ${problem}`;
+  throw invalidMeta(target.def, target.name, [
+    invalid('metadata.resourceVersion', resourceVersion, why),
+  ]);
 }
 
 export function invalidMeta(def: ResourceDef, name: string, errors: readonly FieldError[]): Error {

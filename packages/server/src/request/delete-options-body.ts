@@ -7,8 +7,8 @@ import {
   parseApiVersion,
 } from '@wheelhouse/machinery';
 
-/** DeleteOptions as a client wrote them, types checked, values not yet judged. */
-export interface GivenDeleteOptions {
+/** DeleteOptions as a client sent them: types are checked, values are not. */
+export interface RawDeleteOptions {
   readonly gracePeriodSeconds: number | undefined;
   readonly propagationPolicy: string | undefined;
   readonly orphanDependents: boolean | undefined;
@@ -30,11 +30,11 @@ export const ignoreStoreReadError = 'ignoreStoreReadErrorWithClusterBreakingPote
  * Reads the body of a DELETE (DEL-2). Members it does not know are passed over, as upstream passes
  * them over here. Throws 400 for another kind and for a member of the wrong type.
  */
-export function readDeleteOptions(body: JsonValue): GivenDeleteOptions {
+export function readDeleteOptions(body: JsonValue): RawDeleteOptions {
   if (!isObject(body)) throw wrongType('', body, kind);
   checkIdentity(body);
-  const given = member(body, 'preconditions') ?? undefined;
-  const preconditions = given ?? {};
+  const rawPreconditions = member(body, 'preconditions') ?? undefined;
+  const preconditions = rawPreconditions ?? {};
   if (!isObject(preconditions)) {
     throw wrongType('preconditions', preconditions, 'v1.Preconditions');
   }
@@ -50,7 +50,7 @@ export function readDeleteOptions(body: JsonValue): GivenDeleteOptions {
       'string',
       'preconditions.resourceVersion',
     ),
-    withPreconditions: given !== undefined,
+    withPreconditions: rawPreconditions !== undefined,
     ignoreStoreReadError: boolean(body, ignoreStoreReadError),
   };
 }

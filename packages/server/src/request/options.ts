@@ -13,8 +13,8 @@ import {
 } from '@wheelhouse/machinery';
 import { goDurationError, parseGoDuration } from '@wheelhouse/schema';
 import {
-  type GivenDeleteOptions,
   ignoreStoreReadError,
+  type RawDeleteOptions,
   readDeleteOptions,
 } from './delete-options-body.ts';
 
@@ -143,8 +143,8 @@ export function parsePatchOptions(
   query: URLSearchParams,
   context: { readonly dialect: Dialect; readonly isApply: boolean },
 ): PatchOptions {
-  const known = context.isApply ? applyOptions.get(query) : undefined;
-  if (known !== undefined) return known;
+  const cached = context.isApply ? applyOptions.get(query) : undefined;
+  if (cached !== undefined) return cached;
   const options = readPatchOptions(query, context);
   if (context.isApply) applyOptions.set(query, options);
   return options;
@@ -189,15 +189,15 @@ function writeOptions(
   const fieldManager = optionalText(query, 'fieldManager');
   // An empty `dryRun` is a real write (DRY-2).
   const dryRun = query.getAll('dryRun').filter((value) => value !== '');
-  const given = query.get('fieldValidation') ?? '';
-  const fieldValidation = fieldValidations.find((one) => one === given);
+  const directive = query.get('fieldValidation') ?? '';
+  const fieldValidation = fieldValidations.find((one) => one === directive);
   const errors = [
     ...options.errors,
     ...validateFieldManager(fieldManager ?? '', 'fieldManager'),
     ...validateDryRun(dryRun),
   ];
   if (fieldValidation === undefined) {
-    errors.push(notSupported('fieldValidation', given, fieldValidations));
+    errors.push(notSupported('fieldValidation', directive, fieldValidations));
   }
   if (errors.length > 0) throw invalidOptions(dialect, { kind, errors });
   return {
@@ -229,8 +229,8 @@ export function parseDeleteOptions(
   dialect: Dialect,
   body?: JsonValue,
 ): DeleteOptions {
-  const given = body === undefined ? queryForm(query) : readDeleteOptions(body);
-  const { propagationPolicy, orphanDependents, dryRun } = given;
+  const raw = body === undefined ? queryForm(query) : readDeleteOptions(body);
+  const { propagationPolicy, orphanDependents, dryRun } = raw;
   const errors: FieldError[] = [];
   if (propagationPolicy !== undefined && orphanDependents !== undefined) {
     const why = 'orphanDependents and deletionPropagation cannot be both set';
@@ -241,27 +241,27 @@ export function parseDeleteOptions(
     errors.push(notSupported('propagationPolicy', propagationPolicy, [...policies, 'nil']));
   }
   appendAll(errors, validateDryRun(dryRun));
-  appendAll(errors, validateIgnoredReadError(given));
+  appendAll(errors, validateIgnoredReadError(raw));
   if (errors.length > 0) throw invalidOptions(dialect, { kind: 'DeleteOptions', errors });
   return {
     dryRun: dryRun.length > 0,
-    gracePeriodSeconds: notNegative(given.gracePeriodSeconds),
+    gracePeriodSeconds: notNegative(raw.gracePeriodSeconds),
     propagationPolicy: policy,
     orphanDependents,
-    preconditions: preconditionsOf(given),
-    ...(given.ignoreStoreReadError === true ? { ignoreStoreReadError: true } : {}),
+    preconditions: preconditionsOf(raw),
+    ...(raw.ignoreStoreReadError === true ? { ignoreStoreReadError: true } : {}),
   };
 }
 
-/** Who gives up an object that cannot be read cannot ask for more (DEL-6). */
-function validateIgnoredReadError(given: GivenDeleteOptions): FieldError[] {
-  if (given.ignoreStoreReadError !== true) return [];
+/** The option to delete an unreadable object excludes all other options (DEL-6). */
+function validateIgnoredReadError(raw: RawDeleteOptions): FieldError[] {
+  if (raw.ignoreStoreReadError !== true) return [];
   const companions = {
-    dryRun: given.dryRun.length > 0,
-    propagationPolicy: given.propagationPolicy !== undefined,
-    orphanDependents: given.orphanDependents !== undefined,
-    gracePeriodSeconds: given.gracePeriodSeconds !== undefined,
-    preconditions: given.withPreconditions,
+    dryRun: raw.dryRun.length > 0,
+    propagationPolicy: raw.propagationPolicy !== undefined,
+    orphanDependents: raw.orphanDependents !== undefined,
+    gracePeriodSeconds: raw.gracePeriodSeconds !== undefined,
+    preconditions: raw.withPreconditions,
   };
   return Object.entries(companions)
     .filter(([, isSet]) => isSet)
@@ -271,12 +271,12 @@ function validateIgnoredReadError(given: GivenDeleteOptions): FieldError[] {
 const notNegative = (seconds: number | undefined) =>
   seconds !== undefined && seconds < 0 ? 1 : seconds;
 
-function preconditionsOf(given: GivenDeleteOptions): DeleteOptions['preconditions'] {
-  const { uid, resourceVersion } = given;
+function preconditionsOf(raw: RawDeleteOptions): DeleteOptions['preconditions'] {
+  const { uid, resourceVersion } = raw;
   return uid === undefined && resourceVersion === undefined ? undefined : { uid, resourceVersion };
 }
 
-function queryForm(query: URLSearchParams): GivenDeleteOptions {
+function queryForm(query: URLSearchParams): RawDeleteOptions {
   const uid = optionalText(query, 'uid');
   const resourceVersion = optionalText(query, 'resourceVersion');
   return {
@@ -315,11 +315,11 @@ export function optionalText(query: URLSearchParams, name: string): string | und
  * the server does; 0 and less say nothing. Throws 400 in upstream's words for what is no Go duration.
  */
 export function requestTimeMs(query: URLSearchParams, maxMs: number): number {
-  const given = query.size === 0 ? null : query.get('timeout');
-  if (given === null || given === '') return maxMs;
-  const duration = parseGoDuration(given);
+  const timeout = query.size === 0 ? null : query.get('timeout');
+  if (timeout === null || timeout === '') return maxMs;
+  const duration = parseGoDuration(timeout);
   if (duration === undefined) {
-    const why = goDurationError(given);
+    const why = goDurationError(timeout);
     throw badRequest(`invalid timeout specified in the request URL - ${why}`);
   }
   return duration > 0n ? Math.min(Number(duration) / 1e6, maxMs) : maxMs;

@@ -41,8 +41,8 @@ function readable(text: string): string {
 const badEscape = /%(?![0-9a-f]{2})/i;
 
 function parseQuery(text: string): URLSearchParams {
-  const known = queries.get(text);
-  if (known !== undefined) return known;
+  const cached = queries.get(text);
+  if (cached !== undefined) return cached;
   const query = new URLSearchParams(readable(text));
   if (text.length > keptQueryMax) return query;
   if (queries.size >= queriesMax) queries.clear();
@@ -68,8 +68,8 @@ const keptUrlMax = 256;
 export function parseRequest(method: string, url: string): RequestInfo {
   const byUrl = requests.get(method);
   if (byUrl === undefined || url.length > keptUrlMax) return readRequest(method, url);
-  const known = byUrl.get(url);
-  if (known !== undefined) return known;
+  const cached = byUrl.get(url);
+  if (cached !== undefined) return cached;
   const info = readRequest(method, url);
   if (byUrl.size >= requestsMax) byUrl.clear();
   byUrl.set(url, info);

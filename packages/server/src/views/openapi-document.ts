@@ -115,9 +115,9 @@ export function openApiBuilder(
   const schemaAt = (at: GroupVersion) => (schema: RouteSchema) =>
     routeSchema(context, definitions, { schema, at });
   const addRoute = (route: Route, parts: OperationParts) => {
-    const known = routes.get(route.path);
-    if (known === undefined) routes.set(route.path, [{ route, parts }]);
-    else known.push({ route, parts });
+    const existing = routes.get(route.path);
+    if (existing === undefined) routes.set(route.path, [{ route, parts }]);
+    else existing.push({ route, parts });
   };
   const addPath = (path: DiscoveryPath, parts: OperationParts) => {
     const route = discoveryRoute(dialect, path);

@@ -42,25 +42,25 @@ function writeMessage(writer: BackwardWriter, name: string, value: JsonValue): v
   }
   if (!isObject(value)) return;
   for (const member of Object.keys(value).reverse()) {
-    const held = value[member];
-    if (held !== undefined) writeMember(writer, shape, { member, held });
+    const memberValue = value[member];
+    if (memberValue !== undefined) writeMember(writer, shape, { member, memberValue });
   }
 }
 
 function writeMember(
   writer: BackwardWriter,
   shape: MessageShape,
-  { member, held }: { member: string; held: JsonValue },
+  { member, memberValue }: { member: string; memberValue: JsonValue },
 ): void {
   const field = shape.fields;
   if (field !== undefined && Object.hasOwn(field, member)) {
     const [number = 0, type = ''] = field[member] ?? [];
-    writeField(writer, { number, type }, held);
+    writeField(writer, { number, type }, memberValue);
   } else if (member.startsWith('x-') && shape.extensions !== undefined) {
-    writeNamed(writer, { number: shape.extensions, type: 'any' }, { member, held });
+    writeNamed(writer, { number: shape.extensions, type: 'any' }, { member, memberValue });
   } else if (shape.named !== undefined) {
     const [number, type] = shape.named;
-    writeNamed(writer, { number, type }, { member, held });
+    writeNamed(writer, { number, type }, { member, memberValue });
   }
 }
 
@@ -72,10 +72,10 @@ interface Field {
 function writeNamed(
   writer: BackwardWriter,
   { number, type }: Field,
-  { member, held }: { member: string; held: JsonValue },
+  { member, memberValue }: { member: string; memberValue: JsonValue },
 ): void {
   writer.delimited(number, () => {
-    writeField(writer, { number: 2, type }, held);
+    writeField(writer, { number: 2, type }, memberValue);
     writeField(writer, { number: 1, type: 'string' }, member);
   });
 }

@@ -358,9 +358,9 @@ export class Dispatcher {
   }
 
   #fail(watcher: Watcher, error: unknown): void {
-    const known = error instanceof StatusError;
-    if (!known) this.#options.logger.error('a watch failed', { error: String(error) });
-    const status = known ? error : internalError('the watch could not be continued', error);
+    const isStatusError = error instanceof StatusError;
+    if (!isStatusError) this.#options.logger.error('a watch failed', { error: String(error) });
+    const status = isStatusError ? error : internalError('the watch could not be continued', error);
     this.end(watcher, { type: 'error', error: status });
   }
 }

@@ -119,8 +119,8 @@ export class Follower {
       const eventsMax = Math.floor(limits.changesMax / 2);
       const range = { after: revision, upTo: window.floor, eventsMax };
       const events = await readEvents(this.#options, range);
-      const known = window.current;
-      const { snapshot } = await loadSnapshot(this.#options, { at: revision, known });
+      const reusable = window.current;
+      const { snapshot } = await loadSnapshot(this.#options, { at: revision, reusable });
       const changes = replay(this.#options, { snapshot, events, at: clock.monotonic() });
       window.prepend({ revision, snapshot, changes });
     } catch (error) {

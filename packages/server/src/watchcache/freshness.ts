@@ -111,17 +111,17 @@ export class Freshness {
   }
 }
 
-/** How new the state must be that a read is answered from. */
+/** How fresh the state that answers a read must be. */
 export type ReadPoint =
   /** At least as new as the store when the request came: a consistent read. */
   | { readonly type: 'newest' }
   | { readonly type: 'any' }
-  | { readonly type: 'notOlderThan'; readonly revision: Revision; readonly asked: string }
-  | { readonly type: 'exact'; readonly revision: Revision; readonly asked: string };
+  | { readonly type: 'notOlderThan'; readonly revision: Revision; readonly requested: string }
+  | { readonly type: 'exact'; readonly revision: Revision; readonly requested: string };
 
 export interface ListPlan {
   readonly point: ReadPoint;
-  /** Where a continued list goes on. */
+  /** Where a continued list resumes. */
   readonly continued: ContinuePoint | undefined;
 }
 
@@ -131,7 +131,7 @@ export function getPoint(resourceVersion: string | undefined): ReadPoint {
   const revision = soundRevision(resourceVersion);
   return revision === 0
     ? { type: 'any' }
-    : { type: 'notOlderThan', revision, asked: resourceVersion };
+    : { type: 'notOlderThan', revision, requested: resourceVersion };
 }
 
 /**
@@ -164,7 +164,7 @@ function planContinued(options: {
   }
   const { revision } = decoded.point;
   const point: ReadPoint =
-    revision < 0 ? { type: 'newest' } : { type: 'exact', revision, asked: String(revision) };
+    revision < 0 ? { type: 'newest' } : { type: 'exact', revision, requested: String(revision) };
   return { point, continued: decoded.point };
 }
 

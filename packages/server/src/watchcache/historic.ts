@@ -29,8 +29,8 @@ export class HistoricSnapshots {
 
   /** Rejects with the store's error when the revision is gone. */
   at(revision: Revision): Promise<Snapshot> {
-    const known = this.#kept.get(revision);
-    if (known !== undefined) return known;
+    const cached = this.#kept.get(revision);
+    if (cached !== undefined) return cached;
     const loading = this.#last.then(() => this.#load(revision));
     this.#last = loading.catch(() => {});
     this.#kept.set(revision, loading);

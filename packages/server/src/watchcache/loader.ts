@@ -35,13 +35,13 @@ export interface UnreadableRecord {
 const pageRecords = 1000;
 
 /**
- * All entries at one revision, the newest when none is given. Reads page by page, giving way to
- * other work between pages. Entries that stand in `known` unchanged are taken from there, not
- * decoded again. Rejects with the store's `compacted` or `future-revision`.
+ * All entries at one revision, by default the newest. Reads page by page and yields to
+ * other work between pages. Entries that are unchanged in `reusable` are taken from it instead of
+ * being decoded again. Rejects with the store's `compacted` or `future-revision`.
  */
 export async function loadSnapshot(
   options: LoaderOptions,
-  { at, known }: { readonly at?: Revision; readonly known?: Snapshot | undefined } = {},
+  { at, reusable }: { readonly at?: Revision; readonly reusable?: Snapshot | undefined } = {},
 ): Promise<{ snapshot: Snapshot; revision: Revision }> {
   const { store, prefix } = options;
   const pairs: [string, Entry][] = [];
@@ -57,7 +57,7 @@ export async function loadSnapshot(
     revision = page.revision;
     for (const record of page.records) {
       const { modRevision, ...rest } = record;
-      const same = known && orderedMapGet(known, record.key.slice(prefix.length));
+      const same = reusable && orderedMapGet(reusable, record.key.slice(prefix.length));
       const stored = { ...rest, revision: modRevision };
       const entry = same?.revision === modRevision ? same : decodeEntry(options, stored);
       if (entry !== undefined) pairs.push([entry.key, entry]);

@@ -132,8 +132,8 @@ class StoreBackedCache implements ResourceCache {
       clock: options.clock,
       historyMs,
       load: async (revision) => {
-        const known = this.#follower.window?.current;
-        return (await loadSnapshot(options, { at: revision, known })).snapshot;
+        const reusable = this.#follower.window?.current;
+        return (await loadSnapshot(options, { at: revision, reusable })).snapshot;
       },
     });
     if (options.meter !== undefined) {
@@ -153,8 +153,8 @@ class StoreBackedCache implements ResourceCache {
     return window === undefined ? undefined : orderedMapGet(window.current, key);
   }
 
-  get(key: string, asked: string | undefined): MaybePromise<Entry | undefined> {
-    return chain(this.#reach(getPoint(this.#wanted(asked))), () => {
+  get(key: string, resourceVersion: string | undefined): MaybePromise<Entry | undefined> {
+    return chain(this.#reach(getPoint(this.#wanted(resourceVersion))), () => {
       const { unreadable } = this.#follower;
       const lost = unreadable.size === 0 ? undefined : unreadable.get(key);
       if (lost !== undefined) throw corruptObject(lost);
@@ -162,8 +162,8 @@ class StoreBackedCache implements ResourceCache {
     });
   }
 
-  list(asked: ListRequest): MaybePromise<ListResult> {
-    const request = this.#taken(asked);
+  list(incoming: ListRequest): MaybePromise<ListResult> {
+    const request = this.#taken(incoming);
     const plan = planList(request, this.#options.tokenVersion);
     return chain(this.#reach(plan.point), () => {
       if (request.unreadable === undefined) this.#refuseUnreadable(request);
@@ -314,7 +314,7 @@ class StoreBackedCache implements ResourceCache {
         return chain(this.#newest(), (revision) => this.#await(revision, String(revision)));
       case 'notOlderThan':
       case 'exact':
-        return this.#await(point.revision, point.asked);
+        return this.#await(point.revision, point.requested);
     }
   }
 
@@ -328,12 +328,12 @@ class StoreBackedCache implements ResourceCache {
     }
   }
 
-  #await(revision: Revision, asked: string): MaybePromise<void> {
+  #await(revision: Revision, requested: string): MaybePromise<void> {
     const reached = this.#follower.freshness.waitFor(revision, { timeoutMs: freshTimeoutMs });
     this.#measureWait(reached);
     return chain(reached, (ok) => {
       if (ok) return;
-      throw tooLargeResourceVersion(asked, this.#follower.progress(), retryAfterSeconds);
+      throw tooLargeResourceVersion(requested, this.#follower.progress(), retryAfterSeconds);
     });
   }
 
@@ -386,9 +386,10 @@ class StoreBackedCache implements ResourceCache {
       else dispatcher.begin(watcher, state);
     } catch (error) {
       const cause = error instanceof StoreError ? error.cause : error;
-      const known = cause instanceof StatusError;
-      if (!known) this.#options.logger.error('a watch cannot start', { error: String(error) });
-      const status = known ? cause : internalError('the watch cannot be started', error);
+      const isStatusError = cause instanceof StatusError;
+      if (!isStatusError)
+        this.#options.logger.error('a watch cannot start', { error: String(error) });
+      const status = isStatusError ? cause : internalError('the watch cannot be started', error);
       dispatcher.end(watcher, { type: 'error', error: status });
     }
   }

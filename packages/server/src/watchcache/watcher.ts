@@ -79,8 +79,8 @@ export function frameOf(
 ): Buffer {
   const { watcher, type, memoise } = options;
   const key = watcher.frameKeys[type];
-  const known = change.frames?.get(key);
-  if (known !== undefined) return known;
+  const cached = change.frames?.get(key);
+  if (cached !== undefined) return cached;
   const entry = type === 'DELETED' ? leavingEntry(change) : (change.current as Entry);
   const frame = watcher.spec.encoder.frame(type, entry);
   if (memoise) {

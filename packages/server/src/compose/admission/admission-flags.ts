@@ -51,10 +51,10 @@ export const admissionFlags = {
 
 type Values = FlagValues<typeof admissionFlags>;
 
-/** What the flags come to. Throws FlagError, in upstream's words, for names nobody knows. */
+/** Admission options from the flags. Throws FlagError, with upstream's text, for unknown names. */
 export function admissionOptions(
   values: Values,
-  given: ReadonlySet<string>,
+  specifiedFlags: ReadonlySet<string>,
 ): NonNullable<ServerConfig['admission']> {
   const flags = [
     'admission-control',
@@ -75,8 +75,11 @@ export function admissionOptions(
     notReadyTolerationSeconds: values['default-not-ready-toleration-seconds'],
     unreachableTolerationSeconds: values['default-unreachable-toleration-seconds'],
   };
-  if (!given.has('admission-control')) return { enabled, disabled, ...settings };
-  if (given.has('enable-admission-plugins') || given.has('disable-admission-plugins')) {
+  if (!specifiedFlags.has('admission-control')) return { enabled, disabled, ...settings };
+  if (
+    specifiedFlags.has('enable-admission-plugins') ||
+    specifiedFlags.has('disable-admission-plugins')
+  ) {
     throw new FlagError(
       'admission-control and enable-admission-plugins/disable-admission-plugins flags are mutually exclusive',
     );

@@ -152,10 +152,10 @@ function clientFor(
   { clients, credentials }: Calling,
 ): HttpClient {
   const key = JSON.stringify([config, host]);
-  const known = clients.get(key);
+  const cached = clients.get(key);
   clients.delete(key);
   const client =
-    known ??
+    cached ??
     createHttpClient({
       userAgent: 'kube-apiserver-admission',
       protocol: 'negotiated',

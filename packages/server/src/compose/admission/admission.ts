@@ -49,9 +49,9 @@ export function createAdmission(options: {
     configurations: admission.configurations ?? {},
     decide: async (question) => {
       const { subresource = '', namespace = '', name = '' } = question;
-      const asked = { ...question, subresource, namespace, name };
+      const attributes = { ...question, subresource, namespace, name };
       const about = { isResourceRequest: true, version: '*', path: '' };
-      const { decision, reason } = await authorization.decide({ ...asked, ...about });
+      const { decision, reason } = await authorization.decide({ ...attributes, ...about });
       return { allowed: decision === 'allow', reason };
     },
     kindOf: (resource) => snapshot().builtin('', resource),

@@ -21,7 +21,7 @@ export function countUnavailable(
     stability,
     labels: ['name'],
   });
-  const known = new WeakMap<Entry, boolean>();
+  const availability = new WeakMap<Entry, boolean>();
   metrics.lookAt(async () => {
     const list = await of.caches.of(of.apiServices).list({
       namespace: '',
@@ -33,8 +33,8 @@ export function countUnavailable(
     });
     unavailable.clear();
     for (const entry of list.entries()) {
-      const isThere = known.get(entry) ?? isAvailable(entry);
-      known.set(entry, isThere);
+      const isThere = availability.get(entry) ?? isAvailable(entry);
+      availability.set(entry, isThere);
       unavailable.of(entry.index.name).set(isThere ? 0 : 1);
     }
   });

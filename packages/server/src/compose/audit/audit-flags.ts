@@ -133,14 +133,17 @@ export const auditFlags = {
 
 type Values = FlagValues<typeof auditFlags>;
 
-/** What the flags come to; nothing without a policy. Throws FlagError for what is wrong. */
+/** Audit options from the flags; empty without a policy. Throws FlagError for invalid values. */
 export function auditOptions(
   values: Values,
-  { given, dialect }: { readonly given: ReadonlySet<string>; readonly dialect: string },
+  {
+    specifiedFlags,
+    dialect,
+  }: { readonly specifiedFlags: ReadonlySet<string>; readonly dialect: string },
 ): { readonly audit?: AuditSettings } {
   const log = values['audit-log-path'] === '' ? {} : { log: logSettings(values) };
   const hasWebhook = values['audit-webhook-config-file'] !== '';
-  const webhook = hasWebhook ? { webhook: webhookSettings(values, given) } : {};
+  const webhook = hasWebhook ? { webhook: webhookSettings(values, specifiedFlags) } : {};
   if ('log' in log) checkVersion(values['audit-log-version'], dialect);
   if (hasWebhook) checkVersion(values['audit-webhook-version'], dialect);
   const policyFile = values['audit-policy-file'];
@@ -176,10 +179,10 @@ const defaultMegabytes = 100;
 
 function webhookSettings(
   values: Values,
-  given: ReadonlySet<string>,
+  specifiedFlags: ReadonlySet<string>,
 ): NonNullable<AuditSettings['webhook']> {
   const older = 'audit-webhook-batch-initial-backoff';
-  const backoff = given.has(older) ? older : 'audit-webhook-initial-backoff';
+  const backoff = specifiedFlags.has(older) ? older : 'audit-webhook-initial-backoff';
   return {
     ...backendSettings(values, 'webhook'),
     configFile: values['audit-webhook-config-file'],
@@ -191,8 +194,8 @@ function backendSettings(values: Values, name: 'log' | 'webhook'): AuditBackendS
   const mode = modes.find((one) => one === values[`audit-${name}-mode`]);
   if (mode === undefined) {
     const shown = JSON.stringify(modes.join(','));
-    const told = values[`audit-${name}-mode`];
-    throw new FlagError(`invalid audit ${name} mode ${told}, allowed modes are ${shown}`);
+    const value = values[`audit-${name}-mode`];
+    throw new FlagError(`invalid audit ${name} mode ${value}, allowed modes are ${shown}`);
   }
   const isThrottled = values[`audit-${name}-batch-throttle-enable`];
   const perSecond = values[`audit-${name}-batch-throttle-qps`];

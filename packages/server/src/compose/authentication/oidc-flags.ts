@@ -77,13 +77,13 @@ type Values = FlagValues<typeof oidcFlags>;
 export function oidcOptions(
   values: Values,
   context: {
-    readonly given: ReadonlySet<string>;
+    readonly specifiedFlags: ReadonlySet<string>;
     /** Gate StructuredAuthenticationConfiguration. */
     readonly structured: boolean;
   },
 ): Pick<ServerConfig['authentication'], 'oidc' | 'configFile'> {
-  const { given } = context;
-  const givesOidc = [...given].some((name) => name.startsWith('oidc-'));
+  const { specifiedFlags } = context;
+  const givesOidc = [...specifiedFlags].some((name) => name.startsWith('oidc-'));
   const path = values['authentication-config'];
   if (path !== '') {
     if (!context.structured) {
@@ -93,7 +93,7 @@ export function oidcOptions(
     if (givesOidc) {
       throw new FlagError('authentication-config file and oidc-* flags are mutually exclusive');
     }
-    const anonymousFlag = given.has('anonymous-auth') ? 'given' : 'absent';
+    const anonymousFlag = specifiedFlags.has('anonymous-auth') ? 'given' : 'absent';
     return { configFile: { path, anonymousFlag } };
   }
   if (!givesOidc) return {};

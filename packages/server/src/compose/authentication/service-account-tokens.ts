@@ -283,8 +283,8 @@ function keyBlocks(text: string): readonly string[] {
 }
 
 function signingKey(config: ServerConfig): SigningKey {
-  const given = config.serviceAccounts?.signingKeyFile;
-  if (given !== undefined) return readSigningKey(lastBlock(readFileSync(given, 'utf8')));
+  const keyFile = config.serviceAccounts?.signingKeyFile;
+  if (keyFile !== undefined) return readSigningKey(lastBlock(readFileSync(keyFile, 'utf8')));
   const { tls } = config.listen;
   if (tls !== 'plaintext' && 'keyFile' in tls) return servingKey(tls.keyFile);
   if (tls === 'plaintext' || !('certDir' in tls)) return readSigningKey(newKeyPem());

@@ -58,11 +58,11 @@ function telling(webhook: Webhook, logger: Logger): Webhook {
   };
 }
 
-function versionOf(given: string): TokenReviewVersion {
-  const version = tokenReviewVersions.find((one) => one === given);
+function versionOf(name: string): TokenReviewVersion {
+  const version = tokenReviewVersions.find((one) => one === name);
   if (version !== undefined) return version;
-  const known = tokenReviewVersions.map((one) => JSON.stringify(one)).join(', ');
+  const supported = tokenReviewVersions.map((one) => JSON.stringify(one)).join(', ');
   throw new Error(
-    `unsupported authentication webhook version ${JSON.stringify(given)}, supported versions are ${known}`,
+    `unsupported authentication webhook version ${JSON.stringify(name)}, supported versions are ${supported}`,
   );
 }

@@ -65,7 +65,10 @@ type Values = FlagValues<typeof authorizationFlags>;
  */
 export function authorizationOptions(
   values: Values,
-  { given, gates }: { readonly given: ReadonlySet<string>; readonly gates: FeatureGates },
+  {
+    specifiedFlags,
+    gates,
+  }: { readonly specifiedFlags: ReadonlySet<string>; readonly gates: FeatureGates },
 ): Pick<ServerConfig, 'authorizationModes'> & Partial<Pick<ServerConfig, 'authorization'>> {
   const policyFile = values['authorization-policy-file'];
   const policy = policyFile === '' ? {} : { policyFile };
@@ -76,7 +79,7 @@ export function authorizationOptions(
         '--authorization-config cannot be used without enabling StructuredAuthorizationConfiguration feature flag',
       );
     }
-    refuseBesideFile(given);
+    refuseBesideFile(specifiedFlags);
     return { authorizationModes: [], authorization: { configFile, ...policy } };
   }
   const authorizationModes = modesOf(values['authorization-mode']);
@@ -87,8 +90,8 @@ export function authorizationOptions(
   return { authorizationModes, ...(isEmpty ? {} : { authorization }) };
 }
 
-function refuseBesideFile(given: ReadonlySet<string>): void {
-  const clash = [...given].find(
+function refuseBesideFile(specifiedFlags: ReadonlySet<string>): void {
+  const clash = [...specifiedFlags].find(
     (name) => name === 'authorization-mode' || name.startsWith('authorization-webhook-'),
   );
   if (clash === undefined) return;
@@ -97,9 +100,9 @@ function refuseBesideFile(given: ReadonlySet<string>): void {
   );
 }
 
-function modesOf(given: readonly string[]): readonly AuthorizerType[] {
-  if (given.length === 0) throw new FlagError('at least one authorization-mode must be passed');
-  const modes = given.map((value) => {
+function modesOf(names: readonly string[]): readonly AuthorizerType[] {
+  if (names.length === 0) throw new FlagError('at least one authorization-mode must be passed');
+  const modes = names.map((value) => {
     const mode = authorizerTypes.find((one) => one === value);
     if (mode !== undefined) return mode;
     throw new FlagError(`authorization-mode ${JSON.stringify(value)} is not a valid mode`);
@@ -137,11 +140,11 @@ function webhookOf(values: Values): NonNullable<ServerConfig['authorization']>['
   };
 }
 
-function versionOf(given: string): AccessReviewVersion {
-  const version = accessReviewVersions.find((one) => one === given);
+function versionOf(name: string): AccessReviewVersion {
+  const version = accessReviewVersions.find((one) => one === name);
   if (version !== undefined) return version;
-  const known = accessReviewVersions.map((one) => JSON.stringify(one)).join(', ');
+  const supported = accessReviewVersions.map((one) => JSON.stringify(one)).join(', ');
   throw new FlagError(
-    `unsupported webhook authorizer version ${JSON.stringify(given)}, supported versions are ${known}`,
+    `unsupported webhook authorizer version ${JSON.stringify(name)}, supported versions are ${supported}`,
   );
 }

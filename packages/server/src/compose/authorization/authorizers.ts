@@ -71,10 +71,10 @@ export async function createAuthorizers(options: AuthorizersOptions): Promise<Au
     list: () => chain.list,
     rules: parts.rules,
     async rulesFor(user, namespace) {
-      const known = chain.parts.map((part) => part.rulesFor(user, namespace));
+      const answers = chain.parts.map((part) => part.rulesFor(user, namespace));
       return {
-        rules: known.flatMap(({ rules }) => rules),
-        errors: known.flatMap(({ errors }) => errors),
+        rules: answers.flatMap(({ rules }) => rules),
+        errors: answers.flatMap(({ errors }) => errors),
       };
     },
     close() {
@@ -145,7 +145,7 @@ function followAuthorization(
   const requiredTypes = new Set(
     options.authorization.authorizers.map(({ type }) => type).filter((type) => type !== 'Webhook'),
   );
-  let known = comparable(options.authorization.authorizers);
+  let loaded = comparable(options.authorization.authorizers);
   let outdated = false;
   return followFile({
     file: file.path,
@@ -154,9 +154,9 @@ function followAuthorization(
     async load(text) {
       const configured = await readAuthorizers(text, { config, dialect, requiredTypes });
       const found = comparable(configured);
-      outdated = found !== known;
+      outdated = found !== loaded;
       if (!outdated) return;
-      known = found;
+      loaded = found;
       exchange(await build(configured));
     },
     observe(outcome) {

@@ -37,12 +37,12 @@ export async function openRbacSource(options: {
       return [kind, await hold({ caches, def, tell })] as const;
     }),
   );
-  const held = new Map(followed);
+  const byKind = new Map(followed);
   return {
     async fresh() {
       await Promise.all(followed.map(([, { fresh }]) => fresh()));
     },
-    list: (kind) => (held.get(kind)?.entries() ?? []).map(decodeEntry),
+    list: (kind) => (byKind.get(kind)?.entries() ?? []).map(decodeEntry),
     onChange(listener) {
       listeners.add(listener);
       return () => {
@@ -71,17 +71,17 @@ async function hold(options: {
   readonly tell: (change: Pick<EntryChange, 'previous' | 'current'>) => void;
 }) {
   const cache = options.caches.of(options.def);
-  const held = new Map<string, Entry>();
+  const entryByKey = new Map<string, Entry>();
   const tell = (key: string, current: Entry | undefined) => {
-    const previous = held.get(key);
-    if (current === undefined) held.delete(key);
-    else held.set(key, current);
+    const previous = entryByKey.get(key);
+    if (current === undefined) entryByKey.delete(key);
+    else entryByKey.set(key, current);
     options.tell({ previous, current });
   };
   const followed = await follow(cache, tell, { unreadable: 'left-out' });
   return {
     close: followed.close,
-    entries: () => [...held.values()],
+    entries: () => [...entryByKey.values()],
     fresh: async () => {
       await cache.get('', undefined);
     },

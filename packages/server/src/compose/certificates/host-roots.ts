@@ -16,8 +16,8 @@ const bundles = [
  * itself only knows those it was built with. Undefined: none found, Node's serve instead.
  */
 export function hostRoots(): string | undefined {
-  const given = env['SSL_CERT_FILE'];
-  const files = given === undefined || given === '' ? bundles : [given];
+  const certFile = env['SSL_CERT_FILE'];
+  const files = certFile === undefined || certFile === '' ? bundles : [certFile];
   for (const file of files) {
     try {
       return readFileSync(file, 'utf8');

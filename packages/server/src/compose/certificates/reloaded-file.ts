@@ -57,7 +57,7 @@ export function followFile(options: {
   readonly isTemporary?: (error: unknown) => boolean;
 }): ReloadedFile {
   const { file, clock, load, observe } = options;
-  let known = options.text;
+  let lastText = options.text;
   let seen: string | undefined;
   let readAt = clock.monotonic();
   let looking: Promise<void> | undefined;
@@ -67,10 +67,10 @@ export function followFile(options: {
     try {
       await load(text);
     } catch (error) {
-      if (options.isTemporary?.(error) !== true) known = text;
+      if (options.isTemporary?.(error) !== true) lastText = text;
       throw error;
     }
-    known = text;
+    lastText = text;
     observe({ status: 'success' });
   };
   const look = async (): Promise<void> => {
@@ -80,7 +80,7 @@ export function followFile(options: {
       seen = state;
       readAt = clock.monotonic();
       const text = readConfigurationFile(file);
-      if (text === known || stopped) return;
+      if (text === lastText || stopped) return;
       await loadText(text);
     } catch (error) {
       observe({ status: 'failure', error });

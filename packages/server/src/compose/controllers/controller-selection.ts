@@ -91,9 +91,9 @@ export function runsManager(items: readonly string[]): boolean {
 
 /** The first item that names no controller; undefined when all are known. */
 export function unknownController(items: readonly string[]): string | undefined {
-  const known = new Set(selectable.flatMap(({ name, alias }) => [name, alias] as string[]));
+  const names = new Set(selectable.flatMap(({ name, alias }) => [name, alias] as string[]));
   const groups = ['*', apiServerItem];
-  return items.find((item) => !groups.includes(item) && !known.has(item.replace(/^-/, '')));
+  return items.find((item) => !groups.includes(item) && !names.has(item.replace(/^-/, '')));
 }
 
 /** Names for the help of the flag. */

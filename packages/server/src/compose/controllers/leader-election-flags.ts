@@ -58,10 +58,13 @@ const jitterFactor = 1.2;
  */
 export function leaderElectionOptions(
   values: Values,
-  { given, isShared }: { readonly given: ReadonlySet<string>; readonly isShared: boolean },
+  {
+    specifiedFlags,
+    isShared,
+  }: { readonly specifiedFlags: ReadonlySet<string>; readonly isShared: boolean },
 ): LeaderElectionSettings | undefined {
   if (!isShared) {
-    const idle = Object.keys(leaderElectionFlags).find((name) => given.has(name));
+    const idle = Object.keys(leaderElectionFlags).find((name) => specifiedFlags.has(name));
     if (idle !== undefined) throw new FlagError(`--${idle} has no use without --etcd-servers`);
     return undefined;
   }

@@ -74,12 +74,12 @@ export type FlagValues<Table extends FlagTable> = {
 
 export interface ParsedFlags<Table extends FlagTable> {
   readonly values: FlagValues<Table>;
-  /** Names given on the command line, for contradictions between them. */
-  readonly given: ReadonlySet<string>;
-  /** One line for each deprecated flag that was given, in upstream's words. */
+  /** Names of the flags on the command line, for checks that compare flags. */
+  readonly specifiedFlags: ReadonlySet<string>;
+  /** One line for each deprecated flag on the command line, with upstream's text. */
   readonly warnings: readonly string[];
   readonly help: boolean;
-  /** Asked for, and how: a line or all that is known. */
+  /** The requested form of the version: one line or all details. */
   readonly version: 'line' | 'raw' | undefined;
 }
 
@@ -111,8 +111,8 @@ export function parseFlags<Table extends FlagTable>(
       warnings.push(`Flag --${name} has been deprecated, ${definition.deprecated}`);
     }
   }
-  const given = new Set(texts.keys());
-  return { values: values as FlagValues<Table>, given, warnings, ...seen };
+  const specifiedFlags = new Set(texts.keys());
+  return { values: values as FlagValues<Table>, specifiedFlags, warnings, ...seen };
 }
 
 function defaultTexts(definition: FlagDefinition): string[] {

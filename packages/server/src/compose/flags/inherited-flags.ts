@@ -152,10 +152,10 @@ export const inheritedFlags = {
 
 type Values = FlagValues<typeof inheritedFlags>;
 
-/** What the flags come to. Throws FlagError for sizes and counts that cannot be had. */
+/** Options from the flags. Throws FlagError for sizes and counts out of range. */
 export function inheritedOptions(
   values: Values,
-  given: ReadonlySet<string>,
+  specifiedFlags: ReadonlySet<string>,
 ): {
   readonly collectionWorkersMax: number;
   readonly storageWaitMs?: number;
@@ -179,7 +179,7 @@ export function inheritedOptions(
     ...(values['watch-cache'] && uncached.length > 0
       ? { freshReads: uncached.map((item) => item.split('#')[0] ?? '') }
       : {}),
-    ...(given.has('storage-initialization-timeout') ? { storageWaitMs: waitMs } : {}),
+    ...(specifiedFlags.has('storage-initialization-timeout') ? { storageWaitMs: waitMs } : {}),
   };
 }
 

@@ -58,28 +58,28 @@ export function readOptions(args: readonly string[]): OptionsOutcome {
   const parsed = parseFlags(serverFlags, args);
   if (parsed.help) return { kind: 'help' };
   if (parsed.version !== undefined) return { kind: 'version', form: parsed.version };
-  const { given } = parsed;
-  const values = placed(parsed.values, given);
+  const { specifiedFlags } = parsed;
+  const values = placed(parsed.values, specifiedFlags);
   checkNumbers(values);
-  checkContradictions(values, given);
+  checkContradictions(values, specifiedFlags);
   const emulatedMinor = readEmulatedVersion(values['emulated-version']);
   const features = readFeatureGates(values['feature-gates'], { emulatedMinor });
   checkUidHeaders(values, features.gates);
   checkNodeBinding(features.gates);
   const apis = readRuntimeConfig(values['runtime-config']);
   const structured = features.gates.enabled('StructuredAuthenticationConfiguration');
-  const oidc = oidcOptions(values, { given, structured });
+  const oidc = oidcOptions(values, { specifiedFlags, structured });
   const tokens = tokenOptions(values, features.gates);
-  const flagged = configOf(values, { given, gates: features.gates });
+  const flagged = configOf(values, { specifiedFlags, gates: features.gates });
   const options: ServerOptions = {
     config: Object.freeze({
       ...flagged,
       serviceAccounts: { ...flagged.serviceAccounts, ...tokens.accounts },
-      admission: admissionOptions(values, given),
+      admission: admissionOptions(values, specifiedFlags),
       ...encryptionOptions(values),
       ...aggregationOptions(values),
       ...metricOptions(values),
-      ...auditOptions(values, { given, dialect: values.dialect }),
+      ...auditOptions(values, { specifiedFlags, dialect: values.dialect }),
       authentication: { ...flagged.authentication, ...oidc },
       featureGates: features.gates,
       flags: shownFlags(values),
@@ -93,7 +93,7 @@ export function readOptions(args: readonly string[]): OptionsOutcome {
     dataDir: values['data-dir'],
     adminKubeconfig: values['admin-kubeconfig'] || join(values['data-dir'], 'admin.kubeconfig'),
     verbosity: values.v,
-    logFormat: inheritedOptions(values, given).logFormat,
+    logFormat: inheritedOptions(values, specifiedFlags).logFormat,
     files: [...filesOf(values), ...servingFiles(flagged.listen.secure ?? { http2: 'on' })],
     warnings: [...parsed.warnings, ...features.warnings, ...apis.warnings, ...tokens.warnings],
   };
@@ -120,17 +120,17 @@ function shownValue(name: string, value: Values[keyof Values]): string {
  * The values with the place of the data: with upstream's flags alone, which name etcd and a directory
  * for certificates, nothing is written anywhere else (PLANE-1).
  */
-function placed(values: Values, given: ReadonlySet<string>): Values {
-  const isElsewhere = given.has('etcd-servers') || values['storage-backend'] === 'etcd3';
-  if (given.has('data-dir') || !isElsewhere || values['cert-dir'] === '') return values;
+function placed(values: Values, specifiedFlags: ReadonlySet<string>): Values {
+  const isElsewhere = specifiedFlags.has('etcd-servers') || values['storage-backend'] === 'etcd3';
+  if (specifiedFlags.has('data-dir') || !isElsewhere || values['cert-dir'] === '') return values;
   return { ...values, 'data-dir': join(values['cert-dir'], values['data-dir']) };
 }
 
 function filesOf(values: Values): readonly NamedFile[] {
   return Object.entries<FlagDefinition>(serverFlags).flatMap(([flag, { file: content }]) => {
     if (content === undefined) return [];
-    const given = values[flag as keyof Values] as string | readonly string[];
-    const paths = typeof given === 'string' ? [given] : given;
+    const value = values[flag as keyof Values] as string | readonly string[];
+    const paths = typeof value === 'string' ? [value] : value;
     return paths.filter((path) => path !== '').map((path) => ({ flag, path, content }));
   });
 }
@@ -156,20 +156,26 @@ function checkUidHeaders(values: Values, gates: FeatureGates): void {
 
 function configOf(
   values: Values,
-  { given, gates }: { readonly given: ReadonlySet<string>; readonly gates: FeatureGates },
+  {
+    specifiedFlags,
+    gates,
+  }: { readonly specifiedFlags: ReadonlySet<string>; readonly gates: FeatureGates },
 ): Omit<ServerOptions['config'], 'compressResponses' | 'cborServed'> {
   const advertised = values['advertise-address'];
-  const authorization = authorizationOptions(values, { given, gates });
+  const authorization = authorizationOptions(values, { specifiedFlags, gates });
   const identity = identityOptions(values);
   checkObsoleteFlags(values);
-  const { collectionWorkersMax, storageWaitMs, freshReads } = inheritedOptions(values, given);
+  const { collectionWorkersMax, storageWaitMs, freshReads } = inheritedOptions(
+    values,
+    specifiedFlags,
+  );
   const serviceRanges = serviceRangesOf(values, gates);
   return {
     ...identity,
     dialect: oneOf({ flag: 'dialect', value: values.dialect, allowed: dialectNames }),
-    listen: listenOf(values, given),
+    listen: listenOf(values, specifiedFlags),
     ...(advertised === '' ? {} : { advertiseAddress: advertised }),
-    ...storeOf(values, given),
+    ...storeOf(values, specifiedFlags),
     compactionIntervalMs: values['etcd-compaction-interval'],
     eventTtlMs: values['event-ttl'],
     privilegedContainers: values['allow-privileged'] ? 'allowed' : 'refused',
@@ -200,7 +206,7 @@ function configOf(
   };
 }
 
-function listenOf(values: Values, given: ReadonlySet<string>): ServerConfig['listen'] {
+function listenOf(values: Values, specifiedFlags: ReadonlySet<string>): ServerConfig['listen'] {
   if (values['plain-http-port'] >= 0) {
     return { host: '127.0.0.1', port: values['plain-http-port'], tls: 'plaintext' };
   }
@@ -209,26 +215,29 @@ function listenOf(values: Values, given: ReadonlySet<string>): ServerConfig['lis
     certFile === ''
       ? { certDir: values['cert-dir'] || join(values['data-dir'], 'certificates') }
       : { certFile, keyFile: values['tls-private-key-file'] };
-  const isTold = Object.keys(servingFlags).some((flag) => given.has(flag));
+  const hasServingFlags = Object.keys(servingFlags).some((flag) => specifiedFlags.has(flag));
   return {
     host: values['bind-address'],
     port: values['secure-port'],
     tls,
-    ...(isTold ? { secure: servingOptions(values) } : {}),
+    ...(hasServingFlags ? { secure: servingOptions(values) } : {}),
   };
 }
 
 function storeOf(
   values: Values,
-  given: ReadonlySet<string>,
+  specifiedFlags: ReadonlySet<string>,
 ): Pick<ServerConfig, 'store' | 'storedBuiltins' | 'leaderElection'> {
   const flag = 'storage-backend';
   const allowed = ['embedded', 'memory', 'etcd3'] as const;
   const type = oneOf({ flag, value: values[flag], allowed });
-  const etcd = etcdOptions(values, given);
+  const etcd = etcdOptions(values, specifiedFlags);
   const dialect = oneOf({ flag: 'dialect', value: values.dialect, allowed: dialectNames });
   const stored = storedBuiltinsOf(values, dialectOf(dialect));
-  const leaderElection = leaderElectionOptions(values, { given, isShared: etcd !== undefined });
+  const leaderElection = leaderElectionOptions(values, {
+    specifiedFlags,
+    isShared: etcd !== undefined,
+  });
   if (etcd !== undefined) {
     return {
       store: { type: 'etcd', ...etcd },
@@ -327,7 +336,7 @@ function checkNumbers(values: Values): void {
   }
 }
 
-function checkContradictions(values: Values, given: ReadonlySet<string>): void {
+function checkContradictions(values: Values, specifiedFlags: ReadonlySet<string>): void {
   if ((values['tls-cert-file'] === '') !== (values['tls-private-key-file'] === '')) {
     throw new FlagError('--tls-cert-file and --tls-private-key-file must be given together');
   }
@@ -339,7 +348,7 @@ function checkContradictions(values: Values, given: ReadonlySet<string>): void {
     'client-ca-file',
     ...Object.keys(servingFlags),
   ];
-  const clash = secureOnly.find((name) => given.has(name));
+  const clash = secureOnly.find((name) => specifiedFlags.has(name));
   if (values['plain-http-port'] >= 0 && clash !== undefined) {
     throw new FlagError(`--plain-http-port serves no HTTPS, so --${clash} contradicts it`);
   }

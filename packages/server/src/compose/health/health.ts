@@ -102,7 +102,7 @@ async function answerAll(options: {
   const { endpoint, checks, query, logger, onChecked } = options;
   const excluded = new Set(query.getAll('exclude'));
   const unmatched = new Set(excluded);
-  const asked = await Promise.all(
+  const results = await Promise.all(
     checks.map(async (check) => {
       unmatched.delete(check.name);
       if (excluded.has(check.name)) return { check, line: `[+]${check.name} excluded: ok` };
@@ -113,12 +113,12 @@ async function answerAll(options: {
       return { check, line: `[-]${check.name} failed: reason withheld`, error };
     }),
   );
-  const lines = asked.map(({ line }) => `${line}\n`);
+  const lines = results.map(({ line }) => `${line}\n`);
   if (unmatched.size > 0) {
     const names = [...unmatched].sort().map((name) => JSON.stringify(name));
     lines.push(`warn: some health checks cannot be excluded: no matches for ${names.join(',')}\n`);
   }
-  const failed = asked.filter(({ error }) => error !== undefined);
+  const failed = results.filter(({ error }) => error !== undefined);
   if (failed.length > 0) {
     const names = failed.map(({ check }) => check.name);
     const errors = failed.map(({ error }) => error);

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import type { ServerConfig } from '../flags/config.ts';
-import { createToldAddress } from './own-address.ts';
+import { createReportedAddress } from './own-address.ts';
 
 const told = (host: string, advertiseAddress?: string) => {
   const listen = { host, port: 0, tls: 'plaintext' };
-  const address = createToldAddress({ listen, advertiseAddress } as unknown as ServerConfig);
+  const address = createReportedAddress({ listen, advertiseAddress } as unknown as ServerConfig);
   expect(address.text()).toMatch(/:0$/);
   address.listensOn(7443);
   return address.text();

@@ -4,16 +4,16 @@ import { defaultServiceRanges, readServiceRanges } from '@wheelhouse/kinds';
 import { parseIpAddress, specialRanges } from '@wheelhouse/machinery';
 import type { ServerConfig } from '../flags/config.ts';
 
-/** Where clients are told that the server is (API-11, AUTHN-6). */
-export interface ToldAddress {
-  /** `host:port`, as it stands in a URL. */
+/** The address that the server reports to clients (API-11, AUTHN-6). */
+export interface ReportedAddress {
+  /** `host:port` in the form that URLs use. */
   text(): string;
-  /** The port that the server listens on, which is not known before it does if it was to be any. */
+  /** Sets the actual port, which port 0 leaves open until the server listens. */
   listensOn(port: number): void;
 }
 
-/** The address that was advertised or is listened on; where that is all of them, one of the machine's. */
-export function createToldAddress(config: ServerConfig): ToldAddress {
+/** The advertised or listening address; one of the machine's addresses for a wildcard. */
+export function createReportedAddress(config: ServerConfig): ReportedAddress {
   const { host, port } = config.listen;
   const isAny = host === '0.0.0.0' || host === '::';
   const family = host === '::' ? 'IPv6' : 'IPv4';
@@ -21,16 +21,16 @@ export function createToldAddress(config: ServerConfig): ToldAddress {
   const shown = said.includes(':') ? `[${said}]` : said;
   let listened = port;
   const { externalHost } = config;
-  const told = externalHost === undefined ? shown : hostOf(externalHost);
+  const reportedHost = externalHost === undefined ? shown : hostOf(externalHost);
   return {
-    text: () => (told === undefined ? String(externalHost) : `${told}:${listened}`),
+    text: () => (reportedHost === undefined ? String(externalHost) : `${reportedHost}:${listened}`),
     listensOn(actual) {
       listened = actual;
     },
   };
 }
 
-/** As it stands before a port; undefined where it has one. */
+/** The host in the form that precedes a port; undefined when `text` already has a port. */
 function hostOf(text: string): string | undefined {
   if (isIP(text) === 6) return `[${text}]`;
   return /:\d*$/.test(text) ? undefined : text;

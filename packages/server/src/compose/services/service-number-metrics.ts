@@ -10,27 +10,33 @@ export function serviceNumbersLook(
   const gauge = (name: string, help: string, labels: readonly string[]) =>
     registry.gauge({ name: `kube_apiserver_${name}`, help, stability: 'ALPHA', labels });
   const addresses = {
-    held: gauge('clusterip_allocator_allocated_ips', 'Addresses that Services have.', ['cidr']),
+    allocated: gauge('clusterip_allocator_allocated_ips', 'Addresses that Services have.', [
+      'cidr',
+    ]),
     free: gauge('clusterip_allocator_available_ips', 'Addresses that nobody has.', ['cidr']),
   };
   const ports = {
-    held: gauge('nodeport_allocator_allocated_ports', 'Ports of nodes that Services have.', []),
+    allocated: gauge(
+      'nodeport_allocator_allocated_ports',
+      'Ports of nodes that Services have.',
+      [],
+    ),
     free: gauge('nodeport_allocator_available_ports', 'Ports of nodes that nobody has.', []),
   };
   return async () => {
-    // While Services cannot be read, the last that was known stands.
+    // While Services cannot be read, the gauges keep their last values.
     const usage = await services.usage().catch(() => undefined);
     if (usage === undefined) return;
-    for (const { text, held, free } of usage.addresses) {
-      addresses.held.of(text).set(held);
+    for (const { text, allocated, free } of usage.addresses) {
+      addresses.allocated.of(text).set(allocated);
       addresses.free.of(text).set(free);
     }
-    ports.held.of().set(usage.nodePorts.held);
+    ports.allocated.of().set(usage.nodePorts.allocated);
     ports.free.of().set(usage.nodePorts.free);
   };
 }
 
-/** Counts the addresses and ports that Services are given, and those that cannot be (OPS-1). */
+/** Counts allocations of addresses and ports to Services, and failed ones (OPS-1). */
 export function createNumberMeter(registry: MetricRegistry): NumberMeter {
   const counter = (name: string, help: string, labels: readonly string[]) =>
     registry.counter({ name: `kube_apiserver_${name}`, help, stability: 'ALPHA', labels });

@@ -47,7 +47,7 @@ export interface ServiceNumbers extends ServiceOptions {
 }
 
 interface PoolUsage {
-  readonly held: number;
+  readonly allocated: number;
   readonly free: number;
 }
 
@@ -154,7 +154,7 @@ export function addressKinds(catalogue: Api['catalogue'], dialect: Dialect): Add
 }
 
 function usageOf(pool: Pool, keys: ReadonlySet<string>): PoolUsage {
-  let held = 0;
-  for (const key of keys) if (pool.has(key)) held += 1;
-  return { held, free: pool.size - held };
+  let allocated = 0;
+  for (const key of keys) if (pool.has(key)) allocated += 1;
+  return { allocated, free: pool.size - allocated };
 }

@@ -57,7 +57,7 @@ export function createFlowControl(options: FlowControlOptions): FlowControl | Fa
     lookAtKinds(clock.monotonic(), { readOnly: readOnlyMax, mutating: mutatingMax, waiting });
   });
   const wallMs = (monotonicMs: number) => clock.now() - clock.monotonic() + monotonicMs;
-  api.debugPages.push((asked) => dumpLevels(fair.levels, asked, wallMs));
+  api.debugPages.push((request) => dumpLevels(fair.levels, request, wallMs));
   return fair;
 }
 

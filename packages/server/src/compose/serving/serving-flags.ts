@@ -117,10 +117,10 @@ function minVersionOf(name: string): TlsVersion | undefined {
 }
 
 function ciphersOf(suites: readonly string[]): string {
-  const known = { ...preferredSuites, ...insecureSuites };
+  const cipherBySuite = { ...preferredSuites, ...insecureSuites };
   const had = new Set(getCiphers());
   const chosen = suites.map((name) => {
-    const cipher = Object.hasOwn(known, name) ? known[name] : undefined;
+    const cipher = Object.hasOwn(cipherBySuite, name) ? cipherBySuite[name] : undefined;
     if (cipher === undefined) {
       throw new FlagError(`Cipher suite ${name} not supported or doesn't exist`);
     }

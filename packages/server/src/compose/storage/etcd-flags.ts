@@ -120,13 +120,13 @@ export function storedBuiltinsOf(
  */
 export function etcdOptions(
   values: Values & { readonly 'storage-backend': string },
-  given: ReadonlySet<string>,
+  specifiedFlags: ReadonlySet<string>,
 ): EtcdSettings | undefined {
   const servers = values['etcd-servers'];
-  const backend = given.has('storage-backend') ? values['storage-backend'] : undefined;
+  const backend = specifiedFlags.has('storage-backend') ? values['storage-backend'] : undefined;
   if (servers.length === 0) {
     if (backend === 'etcd3') throw new FlagError('--etcd-servers must be specified');
-    const idle = needServers.find((name) => given.has(name));
+    const idle = needServers.find((name) => specifiedFlags.has(name));
     if (idle !== undefined) throw new FlagError(`--${idle} has no use without --etcd-servers`);
     return undefined;
   }

@@ -9,8 +9,8 @@ import { type Store, StoreError } from '@wheelhouse/store';
 import type { SharedReservations } from '../../admission/quota/quota-ledger.ts';
 import { unservedBy } from '../../watchcache/store-errors.ts';
 
-interface Told {
-  /** The server that charged. */
+interface Reservation {
+  /** The server that made the reservation. */
   readonly by: string;
   readonly object: ApiObject;
 }
@@ -29,8 +29,8 @@ export function sharedReservations(
     put: (namespace, resource, object) =>
       answering(async () => {
         const key = keyOf(namespace, resource, object.metadata.uid ?? '');
-        const told: Told = { by, object: countedPart(resource, object) };
-        const value = Buffer.from(JSON.stringify(told));
+        const reservation: Reservation = { by, object: countedPart(resource, object) };
+        const value = Buffer.from(JSON.stringify(reservation));
         let expect = 0;
         for (let attempt = 1; attempt <= attemptsMax; attempt += 1) {
           const result = await store.put({ key, value, expect });
@@ -51,15 +51,15 @@ export function sharedReservations(
       answering(async () => {
         const { records } = await store.range({ prefix: keyOf(namespace, resource, '') });
         return records.flatMap(({ key, value, modRevision: revision }) => {
-          const told = JSON.parse(value.toString('utf8')) as Told;
+          const reservation = JSON.parse(value.toString('utf8')) as Reservation;
           const uid = key.slice(key.lastIndexOf('/') + 1);
-          return told.by === by ? [] : [{ uid, object: told.object, revision }];
+          return reservation.by === by ? [] : [{ uid, object: reservation.object, revision }];
         });
       }),
   };
 }
 
-/** What of an object's content quotas look at, by resource; of others they count how many. */
+/** The content that quotas measure, by resource; of other resources they count objects. */
 const contents: Readonly<Record<string, (object: ApiObject) => JsonObject>> = {
   pods: (pod) => ({ spec: podPart(members(pod['spec'])), status: pick(pod['status'], ['phase']) }),
   services: ({ spec }) => ({

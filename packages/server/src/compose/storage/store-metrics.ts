@@ -93,13 +93,13 @@ export function storeObservers(
     buckets: latencyBuckets,
   });
   const typeOfKey = keyTypes(kinds);
-  const known = new Map<StoreOperation, Map<string, OperationSeries>>();
+  const seriesByOperation = new Map<StoreOperation, Map<string, OperationSeries>>();
   const seriesOf = (operation: StoreOperation, type: string): OperationSeries => {
-    const found = known.get(operation)?.get(type);
+    const found = seriesByOperation.get(operation)?.get(type);
     if (found !== undefined) return found;
     const made = { total: total.of(operation, type), duration: duration.of(operation, type) };
-    const ofOperation = known.get(operation) ?? new Map<string, OperationSeries>();
-    known.set(operation, ofOperation.set(type, made));
+    const ofOperation = seriesByOperation.get(operation) ?? new Map<string, OperationSeries>();
+    seriesByOperation.set(operation, ofOperation.set(type, made));
     return made;
   };
   return {

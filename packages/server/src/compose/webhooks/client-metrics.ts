@@ -14,17 +14,17 @@ export interface ClientMeter {
 const durationBuckets = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60];
 const sizeBuckets = [64, 256, 512, ...Array.from({ length: 8 }, (_, step) => 1024 * 4 ** step)];
 const method = 'POST';
-/** The code of those that nobody answered. */
+/** The code of requests that got no response. */
 const unanswered = '<error>';
 
-const known = new WeakMap<MetricRegistry, ClientMeter>();
+const meters = new WeakMap<MetricRegistry, ClientMeter>();
 
-/** The meter of a registry; its metrics are registered once, however often it is asked for. */
+/** The meter of a registry; the first call registers its metrics, later calls reuse them. */
 export function clientMeter(registry: MetricRegistry, clock: Clock): ClientMeter {
-  const found = known.get(registry);
+  const found = meters.get(registry);
   if (found !== undefined) return found;
   const made = createMeter(registry, clock);
-  known.set(registry, made);
+  meters.set(registry, made);
   return made;
 }
 

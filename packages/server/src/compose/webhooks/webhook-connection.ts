@@ -43,14 +43,14 @@ function withHostRoots(client: ClientConfig): ClientConfig {
  * is none: this server's own reviews would ask themselves.
  */
 export function webhookInCluster(
-  asked: { readonly dialect: Dialect; readonly version: string },
+  reviewApi: { readonly dialect: Dialect; readonly version: string },
   place: InClusterPlace = {
     env: process.env,
-    folder: `/var/run/secrets/${asked.dialect.label('serviceaccount')}`,
+    folder: `/var/run/secrets/${reviewApi.dialect.label('serviceaccount')}`,
   },
 ): ClientConfig {
   const { client } = inClusterConfig(place);
-  const group = asked.dialect.group('authorization');
-  const path = `/apis/${group}/${asked.version}/subjectaccessreviews`;
+  const group = reviewApi.dialect.group('authorization');
+  const path = `/apis/${group}/${reviewApi.version}/subjectaccessreviews`;
   return { ...client, server: client.server + path };
 }

@@ -16,12 +16,12 @@ export async function readWebhookCredentials(file: string): Promise<WebhookCrede
   const config = await loadKubeconfig({ files: [file], required: true }).catch((error: Error) => {
     throw new Error(`webhook kubeconfig ${file}: ${error.message}`);
   });
-  const known = new Map<string, Partial<ClientConfig>>();
+  const credentialsByUser = new Map<string, Partial<ClientConfig>>();
   return (host) => {
     const user = userFor(config, host);
     if (user === undefined) return undefined;
-    const credentials = known.get(user) ?? credentialsOf(config, user);
-    known.set(user, credentials);
+    const credentials = credentialsByUser.get(user) ?? credentialsOf(config, user);
+    credentialsByUser.set(user, credentials);
     return credentials;
   };
 }

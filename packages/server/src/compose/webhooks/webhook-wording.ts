@@ -14,10 +14,10 @@ const byStatus: Readonly<Record<number, string>> = {
   504: 'the server was unable to return a response in the time allotted, but may still be processing the request',
 };
 
-/** What upstream makes of an answer that is no success: its Status, or words for its code. */
+/** Upstream's message for an error response: that of its Status, or text for its code. */
 export function serverResponseError(status: number, text: string, body: Buffer): string {
-  const told = statusMessage(body);
-  if (told !== undefined) return told;
+  const message = statusMessage(body);
+  if (message !== undefined) return message;
   if (Object.hasOwn(byStatus, status)) return byStatus[status] ?? '';
   if (status === 403) return text === '' ? 'unknown' : text;
   if (status >= 500) {

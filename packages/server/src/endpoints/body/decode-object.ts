@@ -283,8 +283,8 @@ export function misfitKind(call: ApiCall, value: JsonObject): string | undefined
 function cannotHandle(target: Target, value: JsonObject, message: string): Error {
   const { def, version } = target;
   const stated = def.behavior.bodies === 'typed' ? statedType(value) : exactType(value);
-  const given = parseApiVersion(stated.apiVersion);
-  const inVersion = JSON.stringify(given?.version || version.version);
+  const statedVersion = parseApiVersion(stated.apiVersion);
+  const inVersion = JSON.stringify(statedVersion?.version || version.version);
   const kind = stated.kind || def.kind;
   return badRequest(
     `${kind} in version ${inVersion} cannot be handled as a ${def.kind}: ${message}`,

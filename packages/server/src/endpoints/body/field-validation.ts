@@ -63,10 +63,10 @@ export class Complaints {
       return;
     }
     const unknown = this.#found.filter(({ what }) => what === 'unknown').map(({ path }) => path);
-    const known = this.#found.filter(
+    const remaining = this.#found.filter(
       ({ what, path }) => what === 'unknown' || !unknown.some((one) => isWithin(path, one)),
     );
-    this.#found = known.length === unknown.length ? known : inTextOrder(known, bytes);
+    this.#found = remaining.length === unknown.length ? remaining : inTextOrder(remaining, bytes);
   }
 
   get isEmpty(): boolean {

@@ -16,8 +16,8 @@ export interface VirtualRequest {
 const forms = new Map<string, VersionDef>();
 
 function formOf(typeName: string, version: string): VersionDef {
-  const known = forms.get(typeName);
-  if (known !== undefined) return known;
+  const cached = forms.get(typeName);
+  if (cached !== undefined) return cached;
   const form = { version, served: true, schema: schemaOf(typeName) };
   forms.set(typeName, form);
   return form;

@@ -112,8 +112,8 @@ function namesOf(value: JsonObject, declared: Schema['properties']): readonly st
   const names = Object.keys(value).filter((name) => value[name] !== undefined);
   if (declared === undefined) return names.sort();
   const present = new Set(names);
-  const known = [...declared.keys()].filter((name) => present.has(name));
-  return [...known, ...names.filter((name) => !declared.has(name)).sort()];
+  const declaredNames = [...declared.keys()].filter((name) => present.has(name));
+  return [...declaredNames, ...names.filter((name) => !declared.has(name)).sort()];
 }
 
 /** Stands for a value that an operation put there, and no other has gone into. */
@@ -141,8 +141,8 @@ const stepsOf = (pointer: string) =>
 function touch(root: JsonObject, pointer: string): JsonObject {
   let at = root;
   for (const name of stepsOf(pointer).slice(0, -1)) {
-    const known = member(at, name);
-    const next: JsonObject = isObject(known) ? known : {};
+    const existing = member(at, name);
+    const next: JsonObject = isObject(existing) ? existing : {};
     setMember(at, name, next);
     at = next;
   }

@@ -115,7 +115,7 @@ function read<Requirement>(
   as: {
     readonly which: Which;
     readonly parse: (text: string) => readonly Requirement[];
-    readonly convert: (given: JsonObject) => Requirement | undefined;
+    readonly convert: (requirement: JsonObject) => Requirement | undefined;
   },
 ): { readonly found: readonly Requirement[]; readonly problems: readonly string[] } {
   const selector = member(resource, as.which);
@@ -129,20 +129,20 @@ function read<Requirement>(
       return { found: [], problems: [ignored] };
     }
   }
-  const given = requirementsOf(selector);
-  const found = given.flatMap((one) => as.convert(one) ?? []);
-  if (found.length === given.length) return { found, problems: [] };
+  const requirements = requirementsOf(selector);
+  const found = requirements.flatMap((one) => as.convert(one) ?? []);
+  if (found.length === requirements.length) return { found, problems: [] };
   const problem = found.length === 0 ? ignored : ignored.replace('ignored', 'partially ignored');
   return { found, problems: [problem] };
 }
 
-/** One value each: upstream's field selectors know no more. */
-function fieldRequirement(given: JsonObject): FieldRequirement | undefined {
-  const operator = textAt(given, 'operator');
-  const [value, ...more] = textsAt(given, 'values');
+/** One value each: upstream's field selectors support no more. */
+function fieldRequirement(requirement: JsonObject): FieldRequirement | undefined {
+  const operator = textAt(requirement, 'operator');
+  const [value, ...more] = textsAt(requirement, 'values');
   if (value === undefined || more.length > 0) return undefined;
   if (operator !== 'In' && operator !== 'NotIn') return undefined;
-  return { label: textAt(given, 'key'), operator: operator === 'In' ? '=' : '!=', value };
+  return { label: textAt(requirement, 'key'), operator: operator === 'In' ? '=' : '!=', value };
 }
 
 const operators: ReadonlyMap<string, LabelOperator> = new Map([
@@ -152,10 +152,10 @@ const operators: ReadonlyMap<string, LabelOperator> = new Map([
   ['DoesNotExist', '!'],
 ]);
 
-function labelRequirement(given: JsonObject): LabelRequirement | undefined {
-  const operator = operators.get(textAt(given, 'operator'));
+function labelRequirement(requirement: JsonObject): LabelRequirement | undefined {
+  const operator = operators.get(textAt(requirement, 'operator'));
   if (operator === undefined) return undefined;
-  return { key: textAt(given, 'key'), operator, values: textsAt(given, 'values') };
+  return { key: textAt(requirement, 'key'), operator, values: textsAt(requirement, 'values') };
 }
 
 function requirementsOf(selector: JsonObject): readonly JsonObject[] {

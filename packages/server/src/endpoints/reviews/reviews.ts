@@ -71,8 +71,8 @@ async function accessReview(
   ]);
   const plain = attributesOf(spec, user === 'named' ? userOf(spec) : user);
   const selectors = reviewSelectors(objectAt(spec, 'resourceAttributes'));
-  const asked = { ...plain, ...selectors.attributes };
-  const { decision, reason, error } = await call.context.reviews.decide(asked);
+  const attributes = { ...plain, ...selectors.attributes };
+  const { decision, reason, error } = await call.context.reviews.decide(attributes);
   const problems = [...(error === undefined ? [] : [error]), ...selectors.problems];
   const status: JsonObject = {
     allowed: decision === 'allow',
@@ -101,10 +101,10 @@ function validateAccess(spec: JsonObject, { named }: { named: boolean }): FieldE
   return errors;
 }
 
-/** What is asked of a path, as Go prints it. */
+/** The non-resource attributes of a review, in the form that Go prints. */
 function invalidPath(field: string, value: JsonValue, why: string): FieldError {
-  const asked = isObject(value) ? value : {};
-  const [path, verb] = ['path', 'verb'].map((name) => JSON.stringify(textAt(asked, name)));
+  const attributes = isObject(value) ? value : {};
+  const [path, verb] = ['path', 'verb'].map((name) => JSON.stringify(textAt(attributes, name)));
   const shown = `authorization.NonResourceAttributes{Path:${path}, Verb:${verb}}`;
   return { type: 'FieldValueInvalid', field, message: `Invalid value: ${shown}: ${why}` };
 }
@@ -116,14 +116,14 @@ function validatePlace(call: ApiCall, object: ApiObject, spec: JsonObject): Fiel
   const errors: FieldError[] = [];
   const path = member(spec, 'nonResourceAttributes') ?? null;
   const resource = member(spec, 'resourceAttributes') ?? null;
-  const asked = textAt(objectAt(spec, 'resourceAttributes'), 'namespace');
+  const reviewedNamespace = textAt(objectAt(spec, 'resourceAttributes'), 'namespace');
   if (!jsonEqual(withoutNulls(rest as JsonObject), {})) {
     const why = isLocal ? 'must be empty except for namespace' : 'must be empty';
     errors.push(invalid('metadata', rest as JsonObject, why));
   }
-  if (isLocal && resource !== null && asked !== call.target.namespace) {
+  if (isLocal && resource !== null && reviewedNamespace !== call.target.namespace) {
     const why = 'must match metadata.namespace';
-    errors.push(invalid('spec.resourceAttributes.namespace', asked, why));
+    errors.push(invalid('spec.resourceAttributes.namespace', reviewedNamespace, why));
   }
   if (isLocal && path !== null) {
     const why = 'disallowed on this kind of request';

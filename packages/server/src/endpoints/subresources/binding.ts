@@ -44,19 +44,19 @@ export async function bindingsEndpoint(call: ApiCall): Promise<void> {
   await bind({ ...call, target: pod }, { object, options }, call);
 }
 
-/** @param asked the call as it came, which admission judges */
+/** @param bindingCall the call as received, which admission judges */
 async function bind(
   call: ApiCall,
   { object, options }: VirtualRequest,
-  asked: ApiCall,
+  bindingCall: ApiCall,
 ): Promise<void> {
   const { context, target } = call;
   nodeOf(object);
-  await admitVirtual(asked, { object, options });
-  // Admission may have chosen another one.
+  await admitVirtual(bindingCall, { object, options });
+  // Admission may have changed the node.
   const node = nodeOf(object);
   const bindingTarget = { ...target, subresource: 'binding' };
-  const permit = consequentPermit(asked.permit, 'update', bindingTarget);
+  const permit = consequentPermit(bindingCall.permit, 'update', bindingTarget);
   await write(context.registry, {
     operation: 'update',
     admission: 'judged',

@@ -51,11 +51,11 @@ export async function evictionEndpoint(call: ApiCall): Promise<void> {
   if (object.metadata.name !== target.name) {
     throw badRequest('name in URL does not match name in Eviction object');
   }
-  const given = isObject(object.deleteOptions) ? object.deleteOptions : undefined;
-  checkOptions(call, given, options);
-  parseDeleteOptions(new URLSearchParams(), context.dialect, given);
+  const requestedOptions = isObject(object.deleteOptions) ? object.deleteOptions : undefined;
+  checkOptions(call, requestedOptions, options);
+  parseDeleteOptions(new URLSearchParams(), context.dialect, requestedOptions);
   await admitVirtual(call, { object, options });
-  // Admission may have changed what is asked for.
+  // Admission may have changed the options.
   const admitted = isObject(object.deleteOptions) ? object.deleteOptions : undefined;
   const removal = parseDeleteOptions(new URLSearchParams(), context.dialect, admitted);
   const writing = writeContext(call, { ...options, dryRun: options.dryRun || removal.dryRun });
@@ -70,20 +70,20 @@ export async function evictionEndpoint(call: ApiCall): Promise<void> {
   await sendValue(call, { status: 201, value });
 }
 
-/** What upstream asks of the deletion's options before it looks at the rest. */
+/** Upstream's checks of the delete options that precede all others. */
 function checkOptions(
   { info, target }: ApiCall,
-  given: JsonObject | undefined,
+  deleteOptions: JsonObject | undefined,
   { dryRun }: WriteOptions,
 ): void {
-  if (given?.ignoreStoreReadErrorWithClusterBreakingPotential === true) {
+  if (deleteOptions?.ignoreStoreReadErrorWithClusterBreakingPotential === true) {
     const field = 'deleteOptions.ignoreStoreReadErrorWithClusterBreakingPotential';
     const why = 'can not be set for pod eviction, try after removing the option';
     throw invalidObject({ group: 'policy', kind: 'Eviction' }, target.name, [
       invalid(field, true, why),
     ]);
   }
-  const inside = Array.isArray(given?.dryRun) ? given.dryRun.map(String) : [];
+  const inside = Array.isArray(deleteOptions?.dryRun) ? deleteOptions.dryRun.map(String) : [];
   const outside = info.query.getAll('dryRun');
   if (!dryRun || inside.length === 0 || inside.join(' ') === outside.join(' ')) return;
   const lists = `[${outside.join(' ')}] and [${inside.join(' ')}]`;

@@ -26,7 +26,7 @@ export async function podLogEndpoint(call: ApiCall): Promise<void> {
   const { exchange, info, target } = call;
   checkLogOptions(info.query, target.name);
   const spec = await podSpec(call);
-  checkContainer(spec, { pod: target.name, given: info.query.get('container') ?? '' });
+  checkContainer(spec, { pod: target.name, container: info.query.get('container') ?? '' });
   const node = textAt(spec, 'nodeName');
   if (node !== '') throw await unreachable(call, node);
   const { 'content-type': _, ...headers } = answerHeaders(call, '');
@@ -51,7 +51,7 @@ export async function podStreamEndpoint(call: ApiCall): Promise<void> {
   const spec = await podSpec(call);
   // A forwarded port is the pod's, not a container's.
   if (target.subresource !== 'portforward') {
-    checkContainer(spec, { pod: target.name, given: textAt(object, 'container') });
+    checkContainer(spec, { pod: target.name, container: textAt(object, 'container') });
   }
   const node = textAt(spec, 'nodeName');
   if (node === '') throw badRequest(`pod ${target.name} does not have a host assigned`);
@@ -71,25 +71,25 @@ export async function admitStream(call: ApiCall): Promise<ApiObject & JsonObject
   return object;
 }
 
-/** The options of a stream as an object of their own kind, read off the query. */
+/** The options of a stream, read from the query, as an object of their own kind. */
 function streamOptions({ target, info }: ApiCall): ApiObject {
   const { kind = '' } = target.def.subresources.find(isNamed(target.subresource))?.kind ?? {};
-  const given: JsonObject = {};
+  const parameters: JsonObject = {};
   for (const [name, { schema }] of schemaOf(`core.v1.${kind}`).properties ?? []) {
     const values = info.query.getAll(name);
     const [first] = values;
     if (first === undefined) continue;
     const { type, items } = resolved(schema);
     const isCount = items !== undefined && resolved(items).type === 'integer';
-    if (type === 'array') given[name] = isCount ? values.map(Number) : values;
-    else given[name] = type === 'boolean' ? isTrue(first) : first;
+    if (type === 'array') parameters[name] = isCount ? values.map(Number) : values;
+    else parameters[name] = type === 'boolean' ? isTrue(first) : first;
   }
-  return { kind, apiVersion: 'v1', ...given } as unknown as ApiObject;
+  return { kind, apiVersion: 'v1', ...parameters } as unknown as ApiObject;
 }
 
 const isNamed = (wanted: string) => (one: { readonly name: string }) => one.name === wanted;
 
-/** Why a node cannot be asked: it is not there, tells no address, or is not this control plane's. */
+/** Why a node is unreachable: it is absent, has no address, or is not this control plane's. */
 export async function unreachable({ context }: ApiCall, name: string): Promise<StatusError> {
   const nodes = context.catalogue.snapshot().builtin('', 'nodes');
   const entry =
@@ -97,13 +97,14 @@ export async function unreachable({ context }: ApiCall, name: string): Promise<S
   if (entry === undefined) return notFound({ group: '', resource: 'nodes' }, name);
   const { status } = decodeEntry(entry);
   const addresses = isObject(status) ? objectsAt(status, 'addresses') : [];
-  const known = addresses.map((one) => ({
+  const nodeAddresses = addresses.map((one) => ({
     type: textAt(one, 'type'),
     text: textAt(one, 'address'),
   }));
   const { kubeletAddressTypes } = context;
-  if (known.some(({ type }) => kubeletAddressTypes?.includes(type) ?? true)) return noNode();
-  const listed = known.map(({ type, text }) => `{${type} ${text}}`).join(' ');
+  if (nodeAddresses.some(({ type }) => kubeletAddressTypes?.includes(type) ?? true))
+    return noNode();
+  const listed = nodeAddresses.map(({ type, text }) => `{${type} ${text}}`).join(' ');
   const message = `no preferred addresses found; known addresses: [${listed}]`;
   return new StatusError({ code: 500, reason: '', message });
 }
@@ -112,11 +113,15 @@ export async function unreachable({ context }: ApiCall, name: string): Promise<S
 export const noNode = (): StatusError =>
   serviceUnavailable('this control plane has no nodes: nothing runs that could be reached');
 
-function checkContainer(spec: JsonObject, { pod, given }: { pod: string; given: string }): void {
+function checkContainer(
+  spec: JsonObject,
+  { pod, container }: { pod: string; container: string },
+): void {
   const lists = ['initContainers', 'containers', 'ephemeralContainers'];
   const all = lists.flatMap((list) => objectsAt(spec, list).map((one) => textAt(one, 'name')));
-  if (given !== '') {
-    if (!all.includes(given)) throw badRequest(`container ${given} is not valid for pod ${pod}`);
+  if (container !== '') {
+    if (!all.includes(container))
+      throw badRequest(`container ${container} is not valid for pod ${pod}`);
     return;
   }
   if (objectsAt(spec, 'containers').length === 1) return;

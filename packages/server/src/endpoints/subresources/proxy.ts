@@ -78,8 +78,8 @@ async function serviceFault(call: ApiCall, { name, port }: Place): Promise<Statu
   const endpoints = await objectOf(call, { resource: 'endpoints', name });
   const subsets = objectsAt(endpoints, 'subsets');
   if (subsets.some((subset) => isAble(subset, portName))) return noNode();
-  const asked = subsets.length === 0 ? name : call.target.name;
-  return serviceUnavailable(`no endpoints available for service ${JSON.stringify(asked)}`);
+  const shownName = subsets.length === 0 ? name : call.target.name;
+  return serviceUnavailable(`no endpoints available for service ${JSON.stringify(shownName)}`);
 }
 
 function isAble(subset: JsonObject, portName: string): boolean {

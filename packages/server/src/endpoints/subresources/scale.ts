@@ -136,16 +136,16 @@ const printed = new WeakMap<VersionDef, VersionDef>();
 
 /** A Scale whose columns of names and ages have the formats that custom kinds give them. */
 function withFormats(version: VersionDef): VersionDef {
-  let known = printed.get(version);
-  if (known === undefined) {
+  let formatted = printed.get(version);
+  if (formatted === undefined) {
     const columns = version.columns?.map((column) => {
       if (column.name === 'Name') return { ...column, format: 'name' };
       return column.name === 'Age' ? { ...column, type: 'date' as const } : column;
     });
-    known = columns === undefined ? version : { ...version, columns };
-    printed.set(version, known);
+    formatted = columns === undefined ? version : { ...version, columns };
+    printed.set(version, formatted);
   }
-  return known;
+  return formatted;
 }
 
 async function getScale(call: ApiCall, paths: ScaleForm): Promise<void> {

@@ -98,15 +98,15 @@ function refuseInvalid(object: ApiObject, name: string, errors: readonly FieldEr
 const expirationIn = (spec: JsonObject) => Number(spec.expirationSeconds ?? defaultSeconds);
 
 function expirationOf(object: ApiObject, spec: JsonObject): number {
-  const given = expirationIn(spec);
+  const seconds = expirationIn(spec);
   const field = 'spec.expirationSeconds';
   const errors: FieldError[] = [];
-  if (given < minimumSeconds)
-    errors.push(invalid(field, given, 'may not specify a duration less than 10 minutes'));
-  if (given > maximumSeconds)
-    errors.push(invalid(field, given, 'may not specify a duration larger than 2^32 seconds'));
+  if (seconds < minimumSeconds)
+    errors.push(invalid(field, seconds, 'may not specify a duration less than 10 minutes'));
+  if (seconds > maximumSeconds)
+    errors.push(invalid(field, seconds, 'may not specify a duration larger than 2^32 seconds'));
   refuseInvalid(object, '', errors);
-  return given;
+  return seconds;
 }
 
 /** The object the token lives as long as; it must be there, with the uid given if one is. */
@@ -159,8 +159,8 @@ async function nodeOfPod(call: ApiCall, entry: Entry): Promise<BoundObject['node
     );
   }
   const name = typeof spec.nodeName === 'string' ? spec.nodeName : '';
-  const isTold = call.context.features.enabled('ServiceAccountTokenPodNodeInfo');
-  if (name === '' || !isTold) return undefined;
+  const includesNode = call.context.features.enabled('ServiceAccountTokenPodNodeInfo');
+  if (name === '' || !includesNode) return undefined;
   const node = await findBound(call, { resource: 'nodes', name });
   return { name, uid: node?.index.uid ?? '' };
 }

@@ -18,8 +18,8 @@ export const anonymousUser: UserInfo = {
   extra: {},
 };
 
-/** The 401 of a request that shows a bad credential, or none where one is needed. */
-export class NotRecognised extends StatusError {
+/** The 401 of a request with a bad credential, or with none where one is required. */
+export class NotRecognized extends StatusError {
   readonly credential: 'bad' | 'none';
 
   constructor(credential: 'bad' | 'none') {
@@ -54,9 +54,9 @@ export function createAuthentication(options: {
 }): Authenticate {
   const { authenticators, anonymous, anonymousPaths, onRejected } = options;
   const finish = ({ exchange, shown }: Asked, rejected: boolean): UserInfo => {
-    if (rejected || bearerToken(shown) !== undefined) throw new NotRecognised('bad');
+    if (rejected || bearerToken(shown) !== undefined) throw new NotRecognized('bad');
     const isLetIn = anonymous && anonymousPaths?.has(pathOf(exchange)) !== false;
-    if (!isLetIn) throw new NotRecognised('none');
+    if (!isLetIn) throw new NotRecognized('none');
     return anonymousUser;
   };
   const refuse = (authenticator: Authenticator, error: unknown): void =>
@@ -87,7 +87,7 @@ export function createAuthentication(options: {
       return credentialsOf(exchange);
     } catch (error) {
       onRejected?.({ authenticator: 'websocket', error });
-      throw new NotRecognised('bad');
+      throw new NotRecognized('bad');
     }
   };
 

@@ -25,10 +25,10 @@ export async function apiServerFlags(
   const isReal = servers.length > 0 && !(await isStandIn(servers.at(-1) ?? ''));
   if (isReal) return { flags: [...flags, ...args], ...keep };
   const rest = withoutEtcd(args);
-  const given = valuesOf(args, 'data-dir').at(-1);
+  const dataDirFlag = valuesOf(args, 'data-dir').at(-1);
   const certDir = valuesOf(args, 'cert-dir').at(-1) ?? '';
-  const made = given === undefined && certDir === '' ? temporary() : undefined;
-  const dataDir = given ?? (made === undefined ? join(certDir, 'wheelhouse') : made);
+  const made = dataDirFlag === undefined && certDir === '' ? temporary() : undefined;
+  const dataDir = dataDirFlag ?? (made === undefined ? join(certDir, 'wheelhouse') : made);
   const discard = () => {
     if (made !== undefined) rmSync(made, { recursive: true, force: true });
   };

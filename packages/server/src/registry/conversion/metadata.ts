@@ -39,12 +39,13 @@ const metadataOf = (object: JsonObject): JsonObject => {
  */
 export function restoreMetadata(original: JsonObject, converted: JsonObject): string | undefined {
   if (!Object.hasOwn(converted, 'metadata')) return 'missing metadata in converted object';
-  const told = converted['metadata'] ?? null;
-  if (!isObject(told)) return `invalid metadata of type ${goType(told)} in converted object`;
+  const convertedMetadata = converted['metadata'] ?? null;
+  if (!isObject(convertedMetadata))
+    return `invalid metadata of type ${goType(convertedMetadata)} in converted object`;
   const metadata = cloneJson(metadataOf(original));
   converted['metadata'] = metadata;
   for (const field of ['labels', 'annotations'] as const) {
-    const fault = takeField(field, told, metadata);
+    const fault = takeField(field, convertedMetadata, metadata);
     if (fault !== undefined) return fault;
   }
   return undefined;
@@ -52,21 +53,21 @@ export function restoreMetadata(original: JsonObject, converted: JsonObject): st
 
 function takeField(
   field: 'labels' | 'annotations',
-  told: JsonObject,
+  convertedMetadata: JsonObject,
   metadata: JsonObject,
 ): string | undefined {
-  const given = member(told, field);
+  const converted = member(convertedMetadata, field);
   const before = metadata[field];
-  if (given === undefined || given === null) {
+  if (converted === undefined || converted === null) {
     delete metadata[field];
     return undefined;
   }
-  if (!isObject(given)) {
-    return `invalid metadata.${field} of type ${goType(given)} in converted object`;
+  if (!isObject(converted)) {
+    return `invalid metadata.${field} of type ${goType(converted)} in converted object`;
   }
   const texts: Record<string, string> = {};
-  for (const key of Object.keys(given)) {
-    const value = given[key] ?? null;
+  for (const key of Object.keys(converted)) {
+    const value = converted[key] ?? null;
     if (typeof value !== 'string') {
       const type = goType(value);
       return `metadata.${field}[${key}] must be a string, but is ${type} in converted object`;

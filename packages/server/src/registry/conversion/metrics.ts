@@ -49,9 +49,9 @@ export function conversionMetrics(registry: MetricRegistry): ConversionMetrics {
   });
   return ({ crdName, fromVersion, toVersion, durationMs, fault }) => {
     const seconds = durationMs / 1000;
-    const told = [fault === undefined ? 'success' : 'failure', fault ?? ''] as const;
-    requests.of(...told).add(1);
-    durations.of(...told).observe(seconds);
+    const outcome = [fault === undefined ? 'success' : 'failure', fault ?? ''] as const;
+    requests.of(...outcome).add(1);
+    durations.of(...outcome).observe(seconds);
     const succeeded = String(fault === undefined);
     byKind.of(crdName, fromVersion, toVersion, succeeded).observe(seconds);
   };

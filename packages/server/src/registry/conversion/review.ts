@@ -32,17 +32,17 @@ export function conversionReviewVersion(accepted: readonly string[]): ReviewVers
 /** Makes the review that asks for objects, given as JSON, in another version. */
 export function conversionReviewOf(
   objects: readonly string[],
-  asked: { readonly version: ReviewVersion; readonly group: string; readonly desired: string },
+  target: { readonly version: ReviewVersion; readonly group: string; readonly desired: string },
 ): ConversionReview {
   const uid = randomUuid();
-  const apiVersion = `${asked.group}/${asked.version}`;
-  const desired = JSON.stringify(asked.desired);
+  const apiVersion = `${target.group}/${target.version}`;
+  const desired = JSON.stringify(target.desired);
   // The response is there in upstream's form as well: webhooks may fill it in place.
   const body =
     `{"kind":"${kind}","apiVersion":"${apiVersion}","request":{"uid":"${uid}",` +
     `"desiredAPIVersion":${desired},"objects":[${objects.join(',')}]},` +
     '"response":{"uid":"","convertedObjects":null,"result":{"metadata":{}}}}\n';
-  return { version: asked.version, apiVersion, uid, body };
+  return { version: target.version, apiVersion, uid, body };
 }
 
 /** Reads an answer's JSON. Throws an Error, in upstream's words, for what is none. */
@@ -95,10 +95,10 @@ export function convertedObjects(answer: JsonObject, review: ConversionReview): 
 }
 
 function checkResult(result: JsonValue | undefined): void {
-  const given = isObject(result) ? result : {};
-  const status = textOf(member(given, 'status'));
+  const resultFields = isObject(result) ? result : {};
+  const status = textOf(member(resultFields, 'status'));
   if (status === 'Success') return;
-  const message = textOf(member(given, 'message'));
+  const message = textOf(member(resultFields, 'message'));
   throw new Error(
     message === '' ? `response.result.status was '${status}', not 'Success'` : message,
   );

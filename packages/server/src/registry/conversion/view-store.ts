@@ -18,14 +18,14 @@ export function viewStore(
   const def = view.viewOf;
   const version = def === undefined ? undefined : versionNamed(def, view.storage.apiVersion);
   if (def === undefined || version === undefined) throw new Error(`${view.resource} is no view`);
-  const heldBy = (record: StoredRecord): Entry => {
-    const known = base.peek(record.key.slice(def.storage.prefix.length));
-    const held = known?.revision === record.modRevision ? known : entryOf(def, record);
-    if (held === undefined) throw new Error(`${record.key} is no record`);
-    return held;
+  const entryFor = (record: StoredRecord): Entry => {
+    const cached = base.peek(record.key.slice(def.storage.prefix.length));
+    const entry = cached?.revision === record.modRevision ? cached : entryOf(def, record);
+    if (entry === undefined) throw new Error(`${record.key} is no record`);
+    return entry;
   };
   return convertedStore(store, (records): MaybePromise<readonly Buffer[]> => {
-    const shown = entriesIn(def, version, records.map(heldBy));
+    const shown = entriesIn(def, version, records.map(entryFor));
     return shown instanceof Promise ? shown.then(valuesOf) : valuesOf(shown);
   });
 }

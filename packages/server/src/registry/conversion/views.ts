@@ -37,8 +37,8 @@ function viewAt(def: ResourceDef, version: VersionDef): ResourceDef {
     byVersion = new Map();
     views.set(def, byVersion);
   }
-  const known = byVersion.get(version.version);
-  if (known !== undefined) return known;
+  const cached = byVersion.get(version.version);
+  if (cached !== undefined) return cached;
   const view: ResourceDef = { ...def, storage: version.form ?? def.storage, viewOf: def };
   byVersion.set(version.version, view);
   return view;
@@ -158,10 +158,10 @@ export function entriesIn(
     return form === undefined || (form.madeMs ?? oldestMs) < oldestMs ? undefined : form.entry;
   };
   const missing = [...new Set(entries.filter((entry) => formOf(entry) === undefined))];
-  const known = new Map(entries.map((entry) => [entry, formOf(entry)]));
+  const formByEntry = new Map(entries.map((entry) => [entry, formOf(entry)]));
   const made = convertMissing({ def, version, converter, wanted }, missing);
-  for (const [at, entry] of missing.entries()) known.set(entry, made[at]);
-  const forms = entries.map((entry) => known.get(entry) as MaybePromise<Entry>);
+  for (const [at, entry] of missing.entries()) formByEntry.set(entry, made[at]);
+  const forms = entries.map((entry) => formByEntry.get(entry) as MaybePromise<Entry>);
   return forms.some((form) => form instanceof Promise)
     ? Promise.all(forms)
     : (forms as readonly Entry[]);

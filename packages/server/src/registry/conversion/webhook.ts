@@ -48,8 +48,8 @@ export function webhookConverter(conversion: WebhookConversion): Pick<ObjectConv
       const foreign = [...objects.keys()].filter((at) => objects[at]?.apiVersion !== apiVersion);
       checkVersions(conversion, { objects, apiVersion });
       for (const { places, texts } of parts(foreign, objects)) {
-        const asked = places.map((at) => objects[at] as ApiObject);
-        const converted = await convertOnce(conversion, { objects: asked, texts, apiVersion });
+        const batch = places.map((at) => objects[at] as ApiObject);
+        const converted = await convertOnce(conversion, { objects: batch, texts, apiVersion });
         for (const [index, at] of places.entries()) result[at] = converted[index] as ApiObject;
       }
       return result;
@@ -108,13 +108,13 @@ class Fault extends Error {
 
 async function convertOnce(
   conversion: WebhookConversion,
-  asked: {
+  request: {
     readonly objects: readonly ApiObject[];
     readonly texts: readonly string[];
     readonly apiVersion: string;
   },
 ): Promise<readonly ApiObject[]> {
-  const { objects, texts, apiVersion } = asked;
+  const { objects, texts, apiVersion } = request;
   const { reviewVersions, group, clock } = conversion;
   const version = conversionReviewVersion(reviewVersions);
   if (version === undefined) throw new ConversionFailure('no supported conversion review versions');
@@ -173,9 +173,9 @@ const textOfError = (error: unknown) => (error instanceof Error ? error.message 
 /** The objects of an answer, if they are those that were asked for, with their own metadata. */
 function judged(
   converted: readonly JsonValue[],
-  asked: { readonly objects: readonly ApiObject[]; readonly apiVersion: string },
+  expected: { readonly objects: readonly ApiObject[]; readonly apiVersion: string },
 ): readonly ApiObject[] {
-  const { objects, apiVersion } = asked;
+  const { objects, apiVersion } = expected;
   if (converted.length !== objects.length) {
     const why = `returned ${converted.length} objects, expected ${objects.length}`;
     throw new Fault('conversion_webhook_partial_response_failure', why);
@@ -206,9 +206,9 @@ function typeFault(
   if (!isObject(value)) return 'it is no object';
   const kind = textOf(value['kind']);
   if (kind === '') return `Object 'Kind' is missing in '${encodeJson(value).toString('utf8')}'`;
-  const given = textOf(value['apiVersion']);
-  if (given !== apiVersion) {
-    return `invalid groupVersion (expected ${apiVersion}, received ${given})`;
+  const receivedVersion = textOf(value['apiVersion']);
+  if (receivedVersion !== apiVersion) {
+    return `invalid groupVersion (expected ${apiVersion}, received ${receivedVersion})`;
   }
   if (kind !== original.kind) {
     return `invalid kind (expected ${original.kind}, received ${kind})`;
