@@ -53,13 +53,13 @@ export function largerAmounts(one: Amounts, other: Amounts): Amounts {
  * is more. Containers that prepare and then stay count with both.
  */
 export function podAmounts(spec: JsonObject | undefined, member: 'requests' | 'limits'): Amounts {
-  const asked = (container: JsonObject) => amountsOf(objectAt(container, 'resources', member));
+  const amountsIn = (container: JsonObject) => amountsOf(objectAt(container, 'resources', member));
   const running = new Map<string, Quantity>();
   const staying = new Map<string, Quantity>();
   const preparing = new Map<string, Quantity>();
-  for (const container of objectsAt(spec, 'containers')) addTo(running, asked(container));
+  for (const container of objectsAt(spec, 'containers')) addTo(running, amountsIn(container));
   for (const container of objectsAt(spec, 'initContainers')) {
-    const amounts = asked(container);
+    const amounts = amountsIn(container);
     if (textAt(container, 'restartPolicy') === 'Always') {
       addTo(running, amounts);
       addTo(staying, amounts);

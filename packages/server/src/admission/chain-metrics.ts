@@ -75,8 +75,8 @@ class ByOutcome<Series> {
 
   of({ operation, rejected }: Run): Series {
     const at = operations.indexOf(operation) * 2 + (rejected ? 1 : 0);
-    const known = this.#series[at];
-    if (known !== undefined) return known;
+    const cached = this.#series[at];
+    if (cached !== undefined) return cached;
     const made = this.#make(operation, String(rejected));
     this.#series[at] = made;
     return made;

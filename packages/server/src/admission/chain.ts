@@ -28,8 +28,8 @@ export function admissionChain(
   };
   const steps = { admit: meter.step('admit'), validate: meter.step('validate') };
   const chainOf = ({ target: { def } }: AdmissionCall): Chain => {
-    const known = chains.get(def);
-    if (known !== undefined) return known;
+    const cached = chains.get(def);
+    if (cached !== undefined) return cached;
     const concerned = plugins.filter(({ concerns }) => concerns === undefined || concerns(def));
     const chain = {
       mutating: phasesOf(concerned, meters.admit, ({ mutate }) => mutate),

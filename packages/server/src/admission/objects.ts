@@ -17,8 +17,8 @@ export function createObjectReader(options: {
   const resourceVersion = options.freshness === 'any' ? '0' : undefined;
   const decoded = new WeakMap<Entry, ApiObject>();
   const decode = (entry: Entry): ApiObject => {
-    const known = decoded.get(entry);
-    if (known !== undefined) return known;
+    const cached = decoded.get(entry);
+    if (cached !== undefined) return cached;
     const object = decodeEntry(entry);
     decoded.set(entry, object);
     return object;

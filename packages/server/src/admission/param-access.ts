@@ -43,8 +43,8 @@ async function policyProblem(
 ): Promise<string | undefined> {
   const paramKind = objectAt(object, 'spec', 'paramKind');
   if (paramKind === undefined || same(paramKind, at(old, 'spec', 'paramKind'))) return undefined;
-  const asked = { user, tools, name: '*', namespace: '*' };
-  if (await mayRead(object, asked)) return undefined;
+  const access = { user, tools, name: '*', namespace: '*' };
+  if (await mayRead(object, access)) return undefined;
   const [kind, apiVersion] = [textAt(paramKind, 'kind'), textAt(paramKind, 'apiVersion')];
   const shown = `(kind=${kind}, apiVersion=${apiVersion})`;
   return (
@@ -68,17 +68,17 @@ async function bindingProblem(
   return `user ${showUser(user)} does not have "get" permission on the object referenced by paramRef`;
 }
 
-/** Whether somebody may read the parameters of a policy; of any kind, where theirs is not known. */
+/** Whether a user may read the parameters of a policy; of any kind if theirs is unknown. */
 async function mayRead(
   policy: ApiObject | undefined,
-  asked: {
+  access: {
     readonly user: UserInfo;
     readonly tools: AdmissionTools;
     readonly name: string;
     readonly namespace: string;
   },
 ): Promise<boolean> {
-  const { user, tools, name, namespace } = asked;
+  const { user, tools, name, namespace } = access;
   const apiVersion = textAt(policy, 'spec', 'paramKind', 'apiVersion');
   const parsed = apiVersion === '' ? undefined : parseApiVersion(apiVersion);
   const def =

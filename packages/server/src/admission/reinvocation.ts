@@ -8,7 +8,7 @@ import type { AdmissionCall, Reinvocation } from '../registry/contract.ts';
 export class Reinvocable {
   readonly #again: Reinvocation;
   readonly #toAsk = new Set<string>();
-  #asked = new Set<string>();
+  #called = new Set<string>();
   /** The object as the plugin left it. */
   #output: JsonObject | undefined;
 
@@ -20,8 +20,8 @@ export class Reinvocable {
   static of(call: AdmissionCall, plugin: string): Reinvocable {
     call.again ??= { wanted: false, isSecond: false, kept: new Map() };
     const { again } = call;
-    const known = again.kept.get(plugin);
-    const remembered = known instanceof Reinvocable ? known : new Reinvocable(again);
+    const existing = again.kept.get(plugin);
+    const remembered = existing instanceof Reinvocable ? existing : new Reinvocable(again);
     again.kept.set(plugin, remembered);
     if (again.isSecond && !jsonEqual(remembered.#output, call.object)) remembered.#askAllAgain();
     return remembered;
@@ -32,30 +32,30 @@ export class Reinvocable {
     return this.#again.isSecond ? 1 : 0;
   }
 
-  /** Whether one is to be asked in this run. */
+  /** Whether to call this one in this run. */
   isDue(key: string): boolean {
     return !this.#again.isSecond || this.#toAsk.has(key);
   }
 
-  /** The object is another now: those before are asked again, and so are all other plugins. */
+  /** The object changed: earlier ones of this plugin and all other plugins run again. */
   objectChanged(): void {
     this.#askAllAgain();
     this.#again.wanted = true;
   }
 
-  /** One was asked that wants to be asked again where the object changes after it. */
+  /** Records a call of one that must be called again if the object changes after it. */
   wasAsked(key: string): void {
-    this.#asked.add(key);
+    this.#called.add(key);
   }
 
   /** The plugin's run is over. */
   leave(object: JsonObject | undefined): void {
-    const isNeeded = this.#asked.size > 0 && object !== undefined;
+    const isNeeded = this.#called.size > 0 && object !== undefined;
     this.#output = isNeeded ? cloneJson(object) : undefined;
   }
 
   #askAllAgain(): void {
-    for (const key of this.#asked) this.#toAsk.add(key);
-    this.#asked = new Set();
+    for (const key of this.#called) this.#toAsk.add(key);
+    this.#called = new Set();
   }
 }

@@ -141,8 +141,8 @@ export class Aggregation implements AggregationPort {
   }
 
   #registration(object: ApiObject): ApiRegistration {
-    const known = this.#read.get(object);
-    if (known !== undefined) return known;
+    const cached = this.#read.get(object);
+    if (cached !== undefined) return cached;
     const made = registrationOf(object);
     this.#read.set(object, made);
     return made;
@@ -244,8 +244,8 @@ export class Aggregation implements AggregationPort {
     const { snapshot } = source;
     const of = `${snapshot.generation} ${this.#discovery.generation}`;
     if (this.#documents?.of !== of) this.#documents = { of, byVersion: new Map() };
-    const known = this.#documents.byVersion.get(version);
-    if (known !== undefined) return known;
+    const cached = this.#documents.byVersion.get(version);
+    if (cached !== undefined) return cached;
     const apiVersion = `${this.#options.dialect.group('apidiscovery')}/${version}`;
     const local = aggregatedDiscovery({ snapshot, part: 'named', apiVersion });
     const versionOf = (api: RemoteApi) => this.#discovery.versionOf(api);

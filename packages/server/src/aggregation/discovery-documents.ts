@@ -114,8 +114,10 @@ function kindOf(from: JsonObject | undefined): JsonObject {
 }
 
 function listed(from: JsonObject, name: string, values: JsonValue[]): JsonObject {
-  const given = member(from, name);
-  return given === undefined || given === null || values.length === 0 ? {} : { [name]: values };
+  const original = member(from, name);
+  return original === undefined || original === null || values.length === 0
+    ? {}
+    : { [name]: values };
 }
 
 function decoded(body: Buffer): JsonObject {

@@ -33,8 +33,8 @@ interface Followed {
 }
 
 /**
- * What other servers tell of the group versions they serve, asked when an APIService changes and each
- * minute. Of one that cannot be asked there is only that it is stale.
+ * The discovery documents of other servers, fetched when an APIService changes and every minute. A
+ * group version whose server cannot be reached is marked stale.
  */
 export class DiscoveryFollower {
   readonly #options: {
@@ -76,14 +76,14 @@ export class DiscoveryFollower {
     return this.#generation;
   }
 
-  /** The servers to follow now. Those that are new or changed are asked anew. */
+  /** Sets the servers to follow. Fetches from those that are new or changed. */
   update(apis: readonly RemoteApi[]): void {
     const before = this.#followed;
     const next = new Map<string, Followed>();
     for (const api of apis) {
-      const known = before.get(api.name);
-      if (known?.api === api) next.set(api.name, known);
-      else next.set(api.name, { api, version: known?.version, failures: 0 });
+      const previous = before.get(api.name);
+      if (previous?.api === api) next.set(api.name, previous);
+      else next.set(api.name, { api, version: previous?.version, failures: 0 });
     }
     this.#followed = next;
     this.#generation += 1;
@@ -101,7 +101,7 @@ export class DiscoveryFollower {
     await this.#firstLook;
   }
 
-  /** What is told of a group version; undefined before it was first looked at. */
+  /** The discovery entry of a group version; undefined before the first fetch. */
   versionOf({ name }: RemoteApi): JsonObject | undefined {
     return this.#followed.get(name)?.version;
   }
@@ -115,19 +115,19 @@ export class DiscoveryFollower {
     const one = this.#followed.get(name);
     if (one === undefined) return;
     const { api } = one;
-    let told: JsonObject;
+    let entry: JsonObject;
     try {
       const found = await this.#ask(api);
-      told = { version: api.version, ...found, freshness: 'Current' };
+      entry = { version: api.version, ...found, freshness: 'Current' };
       one.failures = 0;
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
       this.#options.logger.debug(2, 'discovery of another server failed', { name, error: why });
-      told = { version: api.version, freshness: 'Stale' };
+      entry = { version: api.version, freshness: 'Stale' };
       one.failures += 1;
     }
     if (this.#followed.get(name) !== one) return;
-    one.version = told;
+    one.version = entry;
     this.#generation += 1;
     const retryMs = firstRetryMs * 2 ** Math.min(one.failures - 1, 10);
     this.#queue.addAfter(name, one.failures === 0 ? refreshMs : Math.min(refreshMs, retryMs));
@@ -136,15 +136,15 @@ export class DiscoveryFollower {
   async #ask(api: RemoteApi): Promise<JsonObject | undefined> {
     const { ask, dialect } = this.#options;
     const key = serviceKey(api);
-    const known = this.#documents.get(key);
+    const cached = this.#documents.get(key);
     const group = dialect.group('apidiscovery');
     const accept = (['v2', 'v2beta1'] as const)
       .map((version) => `application/json;g=${group};v=${version};as=APIGroupDiscoveryList`)
       .join(',');
     const query = { user: aggregator, timeoutMs, bytesMax: documentBytesMax };
-    const answer = await ask(api, { ...query, path: '/apis', accept, etag: known?.etag });
+    const answer = await ask(api, { ...query, path: '/apis', accept, etag: cached?.etag });
     const place = `${api.group}/${api.version}`;
-    if (answer.status === 304 && known !== undefined) return known.versions.get(place);
+    if (answer.status === 304 && cached !== undefined) return cached.versions.get(place);
     if (answer.status === 503) throw new Error(`${key} answered with status 503`);
     if (answer.status === 200 && isAggregated(answer.contentType)) {
       const versions = readAggregated(answer.body);

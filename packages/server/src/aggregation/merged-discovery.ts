@@ -111,18 +111,20 @@ export function mergedAggregated(
   },
 ): JsonObject {
   const remote = source.registrations.filter(isRemote);
-  const known = new Map<string, JsonObject>(localEntries(parts.local));
-  const told: RemoteApi[] = [];
+  const versionsByName = new Map<string, JsonObject>(localEntries(parts.local));
+  const available: RemoteApi[] = [];
   for (const api of remote) {
     const version = parts.versionOf(api);
     if (version === undefined) continue;
-    told.push(api);
-    known.set(`${api.group}/${api.version}`, version);
+    available.push(api);
+    versionsByName.set(`${api.group}/${api.version}`, version);
   }
-  const items = grouped(merged(source, told), ({ group }) => group).map(({ group, versions }) => ({
-    metadata: { name: group, creationTimestamp: null },
-    versions: versions.map((version) => known.get(`${group}/${version}`) ?? { version }),
-  }));
+  const items = grouped(merged(source, available), ({ group }) => group).map(
+    ({ group, versions }) => ({
+      metadata: { name: group, creationTimestamp: null },
+      versions: versions.map((version) => versionsByName.get(`${group}/${version}`) ?? { version }),
+    }),
+  );
   return { ...parts.local, items };
 }
 

@@ -97,8 +97,8 @@ export class MergedOpenApi {
     const only = await this.#remote.onlyParts();
     this.#converted = new Map(
       [...only].map(([name, { digest, parts }]) => {
-        const known = before.get(name);
-        if (known?.of === digest) return [name, known];
+        const previous = before.get(name);
+        if (previous?.of === digest) return [name, previous];
         const document = this.#hold(jsonText(convertOpenApi(parts)), openApiV3Shapes);
         return [name, { of: digest, document }];
       }),

@@ -40,8 +40,8 @@ function operationOf(from: JsonObject, parts: OpenApiParts): JsonObject {
     Object.fromEntries(textsOf(types).map((type) => [type, { schema: schemaOf(schema) }]));
   const responses = Object.entries(objectOf(from, 'responses')).map(([code, response]) => {
     const { description = '', schema } = isObject(response) ? response : {};
-    const told = schema === undefined ? {} : { content: content(from['produces'], schema) };
-    return [code, code.startsWith('x-') ? response : { description, ...told }] as const;
+    const payload = schema === undefined ? {} : { content: content(from['produces'], schema) };
+    return [code, code.startsWith('x-') ? response : { description, ...payload }] as const;
   });
   return {
     ...Object.fromEntries(same),
@@ -57,16 +57,16 @@ function parametersOf(
   from: JsonObject,
   parts: OpenApiParts,
 ): { readonly body: JsonValue | undefined; readonly others: JsonObject } {
-  const given = listOf(from, 'parameters').flatMap((one) => {
+  const parameters = listOf(from, 'parameters').flatMap((one) => {
     const reference = isObject(one) ? member(one, '$ref') : undefined;
     if (typeof reference !== 'string') return isObject(one) ? [one] : [];
     const found = parts.parameters.get(reference.replace('#/parameters/', ''));
     return isObject(found) ? [found] : [];
   });
   const isBody = (one: JsonObject) => one['in'] === 'body' && one['schema'] !== undefined;
-  const others = given.filter((one) => !isBody(one)).map(parameterOf);
+  const others = parameters.filter((one) => !isBody(one)).map(parameterOf);
   return {
-    body: given.find(isBody)?.['schema'],
+    body: parameters.find(isBody)?.['schema'],
     others: others.length === 0 ? {} : { parameters: others },
   };
 }
@@ -85,13 +85,13 @@ function parameterOf(from: JsonObject): JsonObject {
 
 const definitionPrefix = '#/definitions/';
 
-/** A schema whose references lead to the components; one that says more than that says it beside. */
+/** The schema with its references to components. With members beside it, `$ref` goes to `allOf`. */
 function schemaOf(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(schemaOf);
   if (!isObject(value)) return value;
-  const entries = Object.entries(value).map(([name, held]) => [
+  const entries = Object.entries(value).map(([name, child]) => [
     name,
-    held === undefined ? held : schemaOf(held),
+    child === undefined ? child : schemaOf(child),
   ]);
   const copy = Object.fromEntries(entries) as JsonObject;
   const reference = member(value, '$ref');

@@ -89,7 +89,7 @@ function isSameDefinition(one: JsonValue, other: JsonValue): boolean {
 function withKindsOf(present: JsonValue, added: JsonValue): JsonValue {
   if (!isObject(present) || !isObject(added)) return present;
   const own = kindsOf(present);
-  const more = kindsOf(added).filter((one) => !own.some((known) => jsonEqual(known, one)));
+  const more = kindsOf(added).filter((one) => !own.some((existing) => jsonEqual(existing, one)));
   if (more.length === 0) return present;
   const all = [...own, ...more].sort((one, other) => (keyOf(one) < keyOf(other) ? -1 : 1));
   return { ...present, [kindsMember]: all };

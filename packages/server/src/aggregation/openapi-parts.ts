@@ -91,9 +91,9 @@ function walk(value: JsonValue, change: (reference: string) => string, depth = 0
   if (Array.isArray(value)) return value.map((one) => walk(one, change, depth + 1));
   if (!isObject(value)) return value;
   return Object.fromEntries(
-    entriesOf(value).map(([name, held]) => [
+    entriesOf(value).map(([name, child]) => [
       name,
-      name === '$ref' && typeof held === 'string' ? change(held) : walk(held, change, depth + 1),
+      name === '$ref' && typeof child === 'string' ? change(child) : walk(child, change, depth + 1),
     ]),
   );
 }

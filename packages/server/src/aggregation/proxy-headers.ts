@@ -141,12 +141,12 @@ export function answeredHeaders(
     if (!stays && name.length <= nameLengthMax) headers[name] = [...(headers[name] ?? []), value];
   }
   for (const name of namedIn(connection)) delete headers[name];
-  const told: Record<string, string | readonly string[]> = Object.create(null);
-  for (const [name, value] of Object.entries(own)) told[name] = value;
+  const merged: Record<string, string | readonly string[]> = Object.create(null);
+  for (const [name, value] of Object.entries(own)) merged[name] = value;
   for (const [name, values] of Object.entries(headers)) {
-    told[name] = values.length === 1 ? (values[0] ?? '') : values;
+    merged[name] = values.length === 1 ? (values[0] ?? '') : values;
   }
-  return told;
+  return merged;
 }
 
 function emptyHeaders(): OutgoingHeaders {

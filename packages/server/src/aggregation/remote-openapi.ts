@@ -59,7 +59,7 @@ export class RemoteOpenApi {
     readonly ask: AskServer;
   };
   #apis: readonly RemoteApi[] = [];
-  readonly #held = new Map<string, Holding>();
+  readonly #holdings = new Map<string, Holding>();
 
   constructor(options: {
     readonly clock: Clock;
@@ -69,25 +69,25 @@ export class RemoteOpenApi {
     this.#options = options;
   }
 
-  /** The group versions there are now. Those that have changed are asked anew. */
+  /** Sets the current group versions. Documents of changed ones are fetched again. */
   update(apis: readonly RemoteApi[]): void {
     const before = new Set(this.#apis);
     this.#apis = apis;
     const names = new Set(apis.map(({ name }) => name));
-    for (const name of this.#held.keys()) if (!names.has(name)) this.#held.delete(name);
+    for (const name of this.#holdings.keys()) if (!names.has(name)) this.#holdings.delete(name);
     for (const api of apis) {
-      const held = this.#held.get(api.name);
-      if (held === undefined || before.has(api)) continue;
-      held.v2.askedMs = undefined;
-      held.v3.askedMs = undefined;
+      const holding = this.#holdings.get(api.name);
+      if (holding === undefined || before.has(api)) continue;
+      holding.v2.askedMs = undefined;
+      holding.v3.askedMs = undefined;
     }
   }
 
   /** Where documents of OpenAPI 3 are, by their names in the index: `apis/<group>/<version>`. */
   async index(): Promise<ReadonlyMap<string, string>> {
-    const held = await this.#current('v3');
+    const documents = await this.#current('v3');
     return new Map(
-      held.flatMap(({ api, value }) =>
+      documents.flatMap(({ api, value }) =>
         value === 'none' ? [] : [[documentName(api), value.place] as const],
       ),
     );
@@ -98,27 +98,27 @@ export class RemoteOpenApi {
     const old = new Set<RemoteApi>();
     for (const { api, value } of await this.#current('v3')) if (value === 'none') old.add(api);
     if (old.size === 0) return new Map();
-    const held = (await this.#current('v2')).filter(({ api }) => old.has(api));
+    const documents = (await this.#current('v2')).filter(({ api }) => old.has(api));
     return new Map(
-      held.map(({ api, digest, value }) => [documentName(api), { digest, parts: value }]),
+      documents.map(({ api, digest, value }) => [documentName(api), { digest, parts: value }]),
     );
   }
 
   /** The parts of OpenAPI 2, and a key that changes when they do. */
   async parts(): Promise<{ readonly key: string; readonly parts: readonly OpenApiParts[] }> {
-    const held = await this.#current('v2');
+    const documents = await this.#current('v2');
     return {
-      key: held.map(({ api, digest }) => `${api.name} ${digest}`).join('\n'),
-      parts: held.map(({ value }) => value),
+      key: documents.map(({ api, digest }) => `${api.name} ${digest}`).join('\n'),
+      parts: documents.map(({ value }) => value),
     };
   }
 
   async #current<Name extends Form>(form: Name) {
     const waiting: Promise<void>[] = [];
     for (const api of this.#apis) {
-      const held = this.#holding(api.name)[form];
-      if (api.remote.isAvailable && this.#isDue(held)) held.asking ??= this.#ask(api, form);
-      if (held.asking !== undefined && held.value === undefined) waiting.push(held.asking);
+      const state = this.#holding(api.name)[form];
+      if (api.remote.isAvailable && this.#isDue(state)) state.asking ??= this.#ask(api, form);
+      if (state.asking !== undefined && state.value === undefined) waiting.push(state.asking);
     }
     if (waiting.length > 0) await this.#within(Promise.all(waiting));
     return this.#apis.flatMap((api) => {
@@ -128,10 +128,10 @@ export class RemoteOpenApi {
   }
 
   #holding(name: string): Holding {
-    let found = this.#held.get(name);
+    let found = this.#holdings.get(name);
     if (found === undefined) {
       found = { v2: nothing(), v3: nothing() };
-      this.#held.set(name, found);
+      this.#holdings.set(name, found);
     }
     return found;
   }
@@ -153,48 +153,48 @@ export class RemoteOpenApi {
     });
   }
 
-  /** Never rejects: what was known before serves on. */
+  /** Never rejects: after a failure the previous document stays in use. */
   async #ask(api: RemoteApi, form: Form): Promise<void> {
     const { clock, logger, ask } = this.#options;
-    const held = this.#holding(api.name)[form];
-    held.askedMs = clock.monotonic();
+    const state = this.#holding(api.name)[form];
+    state.askedMs = clock.monotonic();
     try {
       const answer = await ask(api, {
         path: `/openapi/${form}`,
         accept: 'application/json',
         user: aggregator,
-        etag: held.value === undefined ? undefined : held.etag,
+        etag: state.value === undefined ? undefined : state.etag,
         timeoutMs: fetchTimeoutMs,
         bytesMax: documentBytesMax[form],
       });
-      held.hasFailed = false;
+      state.hasFailed = false;
       if (answer.status !== 304) this.#take(api, form, answer);
     } catch (error) {
-      held.hasFailed = true;
+      state.hasFailed = true;
       const { name } = api;
       logger.debug(2, 'no OpenAPI of another server', { name, form, error: String(error) });
     } finally {
-      held.asking = undefined;
+      state.asking = undefined;
     }
   }
 
   #take(api: RemoteApi, form: Form, answer: FetchedDocument): void {
-    const held = this.#holding(api.name);
+    const holding = this.#holding(api.name);
     if (answer.status === 404) {
-      if (form === 'v2') held.v2.value = undefined;
-      else held.v3.value = 'none';
+      if (form === 'v2') holding.v2.value = undefined;
+      else holding.v3.value = 'none';
       return;
     }
     if (answer.status !== 200) throw new Error(`status ${answer.status}`);
     const { value: document } = decodeJson(answer.body);
     if (!isObject(document)) throw new Error('an OpenAPI document is an object');
-    if (form === 'v3') held.v3.value = placeIn(document, api);
+    if (form === 'v3') holding.v3.value = placeIn(document, api);
     else {
       const prefix = `/apis/${api.group}/${api.version}/`;
-      held.v2.value = keepPaths(partsOf(document), (path) => path.startsWith(prefix));
+      holding.v2.value = keepPaths(partsOf(document), (path) => path.startsWith(prefix));
     }
-    held[form].etag = answer.etag;
-    held[form].digest = createHash('sha256').update(answer.body).digest('hex');
+    holding[form].etag = answer.etag;
+    holding[form].digest = createHash('sha256').update(answer.body).digest('hex');
   }
 }
 
@@ -221,7 +221,8 @@ function placeIn(index: JsonObject, api: RemoteApi): { readonly place: string } 
   const entry = isObject(paths) ? member(paths, name) : undefined;
   if (!isObject(entry)) return undefined;
   const place = `/openapi/v3/${name}`;
-  const told = member(entry, 'serverRelativeURL');
-  const isGood = typeof told === 'string' && (told === place || told.startsWith(`${place}?`));
-  return { place: isGood ? told : place };
+  const serverUrl = member(entry, 'serverRelativeURL');
+  const isGood =
+    typeof serverUrl === 'string' && (serverUrl === place || serverUrl.startsWith(`${place}?`));
+  return { place: isGood ? serverUrl : place };
 }

@@ -108,8 +108,8 @@ export function createTransport(settings: TransportSettings): Transport {
         outgoing,
         { where },
         {
-          response({ socket, headers: told }: IncomingMessage) {
-            agent.heard(socket, String(told['keep-alive'] ?? ''));
+          response({ socket, headers: responseHeaders }: IncomingMessage) {
+            agent.heard(socket, String(responseHeaders['keep-alive'] ?? ''));
           },
         },
       );

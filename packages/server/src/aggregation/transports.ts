@@ -34,8 +34,8 @@ export function createTransports(options: {
     ]);
   const find = (remote: RemoteServer, verifies: boolean) => {
     const key = keyOf(remote, verifies);
-    const known = made.get(key);
-    if (known !== undefined) return known;
+    const cached = made.get(key);
+    if (cached !== undefined) return cached;
     const trusted = remote.caPem === '' ? hostRoots() : remote.caPem;
     const transport = createTransport({
       serverName: serverNameOf(remote.service),

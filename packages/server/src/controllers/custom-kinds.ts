@@ -70,25 +70,25 @@ export function startCustomKinds(options: CustomKindsOptions): CustomKinds {
   const { definitions, caches, clock, logger, terminating } = options;
   const cache = caches.of(definitions);
   const kinds = createKindTable(options);
-  const known = new Map<string, Crd>();
-  /** As it is now, so that names given out a moment ago count. */
+  const crds = new Map<string, Crd>();
+  /** The current definition, including names that were just accepted. */
   const current = async (name: string) => {
     await ready;
     await cache.get(name, undefined);
-    return known.get(name);
+    return crds.get(name);
   };
   const decideNames = async (name: string) => {
     const crd = await current(name);
     if (crd === undefined) return;
     if (crd.metadata.deletionTimestamp !== undefined) return removals.add(name);
-    if (newStatus(options, crd, [...known.values()]) === undefined) return;
+    if (newStatus(options, crd, [...crds.values()]) === undefined) return;
     const turn = await takeTurn(options, crd.spec.group);
     if (turn === undefined) return names.addAfter(name, turnMs);
     try {
       // What another server gave is seen now, and none gives any before this is written.
       const now = await current(name);
       const isThere = now !== undefined && now.metadata.deletionTimestamp === undefined;
-      if (isThere) await writeStatus(options, now, [...known.values()]);
+      if (isThere) await writeStatus(options, now, [...crds.values()]);
     } catch (error) {
       turn.doubt();
       throw error;
@@ -106,24 +106,24 @@ export function startCustomKinds(options: CustomKindsOptions): CustomKinds {
   const removals = createWorkQueue({ ...tools, name: 'crd_finalizer', run: remove, workers: 4 });
   const refresh = () => {
     terminating.clear();
-    for (const [name, crd] of known) {
+    for (const [name, crd] of crds) {
       if (crd.metadata.deletionTimestamp !== undefined) terminating.add(name);
     }
-    kinds.replace(known);
+    kinds.replace(crds);
   };
   const subscription = cache.subscribe((change) => {
     const name = (change.current ?? change.previous)?.index.name ?? '';
-    if (change.current === undefined) known.delete(name);
-    else known.set(name, decodeEntry(change.current) as Crd);
+    if (change.current === undefined) crds.delete(name);
+    else crds.set(name, decodeEntry(change.current) as Crd);
     refresh();
     names.add(name);
-    for (const other of waitingForNames(known)) names.add(other);
+    for (const other of waitingForNames(crds)) names.add(other);
   });
   const ready = cache.ready().then(async () => {
     const stored = await storedDefinitions(options);
-    for (const [name, crd] of stored) if (!known.has(name)) known.set(name, crd);
+    for (const [name, crd] of stored) if (!crds.has(name)) crds.set(name, crd);
     refresh();
-    for (const name of known.keys()) names.add(name);
+    for (const name of crds.keys()) names.add(name);
   });
   // A server that gives up its start closes the caches before anybody waits for this.
   ready.catch(() => {});
@@ -145,11 +145,11 @@ async function takeTurn({ claims }: CustomKindsOptions, group: string) {
   return claims === undefined ? ownTurn : claims.take([`definitions/${group}`]);
 }
 
-/** Those without all their names, which any change may free. */
-function waitingForNames(known: ReadonlyMap<string, Crd>): readonly string[] {
+/** Definitions whose names are not all accepted; any change may free those names. */
+function waitingForNames(crds: ReadonlyMap<string, Crd>): readonly string[] {
   const waits = (crd: Crd) =>
     crd.status?.conditions?.some((one) => one.type === 'NamesAccepted' && one.status === 'False');
-  return [...known].flatMap(([name, crd]) => (waits(crd) === true ? [name] : []));
+  return [...crds].flatMap(([name, crd]) => (waits(crd) === true ? [name] : []));
 }
 
 /**

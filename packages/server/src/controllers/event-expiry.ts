@@ -143,12 +143,12 @@ function targetOf(def: ResourceDef, entry: Entry) {
   return { def, version: storedVersion(def), namespace, name, subresource: '' };
 }
 
-/** When an Event of an earlier start was last written, as far as it says. */
+/** When an Event from an earlier run was last written, by its metadata; 0 if unknown. */
 function lastWrittenMs(entry: Entry): number {
   const { metadata } = decodeEntry(entry) as ApiObject;
   const times = [metadata.creationTimestamp, ...(metadata.managedFields ?? []).map(timeOf)];
-  const known = times.map((time) => Date.parse(time ?? '')).filter((time) => !Number.isNaN(time));
-  return largest(0, known);
+  const validMs = times.map((time) => Date.parse(time ?? '')).filter((time) => !Number.isNaN(time));
+  return largest(0, validMs);
 }
 
 function timeOf(field: { readonly time?: string }): string | undefined {

@@ -174,10 +174,10 @@ class LeaderElection {
     const holder = holderOf(entry);
     const isHeld = holder !== '' && this.#observed.atMs + leaseDurationMs > nowMs;
     if (isHeld && holder !== identity) return 'others';
-    return this.#write(entry, (before) => this.#held(before));
+    return this.#write(entry, (before) => this.#claimedSpec(before));
   }
 
-  #held(before: LeaseSpec): LeaseSpec {
+  #claimedSpec(before: LeaseSpec): LeaseSpec {
     const { identity } = this.#options;
     const time = this.#time();
     const isOurs = before.holderIdentity === identity;

@@ -172,7 +172,7 @@ function conditionsOf(remaining: Remaining): JsonObject[] {
       .map(([name, count]) => `${name} ${suffix.replace('%d', String(count))}`)
       .join(', ');
   const failed = remaining.failures.length > 0;
-  const held = remaining.finalizers.size > 0;
+  const hasFinalizers = remaining.finalizers.size > 0;
   return [
     {
       type: 'NamespaceDeletionDiscoveryFailure',
@@ -202,9 +202,9 @@ function conditionsOf(remaining: Remaining): JsonObject[] {
     },
     {
       type: 'NamespaceFinalizersRemaining',
-      status: held ? 'True' : 'False',
-      reason: held ? 'SomeFinalizersRemain' : 'ContentHasNoFinalizers',
-      message: held
+      status: hasFinalizers ? 'True' : 'False',
+      reason: hasFinalizers ? 'SomeFinalizersRemain' : 'ContentHasNoFinalizers',
+      message: hasFinalizers
         ? `Some content in the namespace has finalizers remaining: ${counts(remaining.finalizers, 'in %d resource instances')}`
         : 'All content-preserving finalizers finished',
     },

@@ -142,7 +142,7 @@ async function recount(
   const quotas = entries.filter(({ index }) => index.deleting !== true).map(decodeEntry);
   const counters = countersOf(tools, quotas);
   for (const { def } of counters) follow(def);
-  const held = await Promise.all(
+  const filledCounters = await Promise.all(
     counters.map(async (counter) => ({
       ...counter,
       objects: await objectsOf(tools, counter, namespace),
@@ -150,7 +150,7 @@ async function recount(
   );
   for (const quota of quotas) {
     const hard = objectAt(quota, 'spec', 'hard') ?? {};
-    const used = usedOf(quota, { held, nowMs: tools.clock.now() });
+    const used = usedOf(quota, { filledCounters, nowMs: tools.clock.now() });
     const at = { def: tools.quotas, namespace, name: quota.metadata.name ?? '' };
     await tools.inside.change({ ...at, subresource: 'status' }, (current) => ({
       ...current,
@@ -169,7 +169,7 @@ interface Counted {
   readonly forms: readonly ApiObject[];
 }
 
-const known = [
+const coreResources = [
   'pods',
   'services',
   'persistentvolumeclaims',
@@ -186,7 +186,7 @@ function countersOf(tools: QuotaTools, quotas: readonly ApiObject[]): readonly C
   const { defs } = tools.snapshot();
   const counted = [...names].filter((name) => name.startsWith('count/'));
   const resources = [
-    ...known.map((resource) => ({ group: '', resource })),
+    ...coreResources.map((resource) => ({ group: '', resource })),
     ...counted.map((name) => {
       const [resource = '', ...group] = name.slice('count/'.length).split('.');
       return { group: group.join('.'), resource };
@@ -222,14 +222,14 @@ async function objectsOf(
 function usedOf(
   quota: ApiObject,
   counted: {
-    readonly held: readonly (Counter & { readonly objects: readonly Counted[] })[];
+    readonly filledCounters: readonly (Counter & { readonly objects: readonly Counted[] })[];
     readonly nowMs: number;
   },
 ): JsonObject {
   const names = Object.keys(objectAt(quota, 'spec', 'hard') ?? {});
   const scopes = scopesOf(quota);
   const used: JsonObject = {};
-  for (const { evaluator, objects } of counted.held) {
+  for (const { evaluator, objects } of counted.filledCounters) {
     const matching = evaluator.matching(names);
     let total: Amounts = new Map();
     for (const { forms } of objects) {

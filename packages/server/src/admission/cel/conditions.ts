@@ -18,7 +18,7 @@ const costMax = 2_500_000;
 
 const names = ['object', 'oldObject', 'request', 'namespaceObject', 'authorizer'];
 
-/** Compiles conditions; those that cannot be are failures when they are asked. */
+/** Compiles conditions. One that does not compile fails when it is evaluated. */
 export function compileConditions(
   conditions: readonly NamedExpression[],
   scope: Omit<ExpressionUse, 'wanted'> = { variables: names },
@@ -29,10 +29,10 @@ export function compileConditions(
   }));
 }
 
-/** Conditions see no namespace, and as the request's resource the one that was asked for. */
-function asConditionsSee(given: ReadonlyMap<string, Value>): ReadonlyMap<string, Value> {
-  const request = given.get('request');
-  const seen = new Map(given).set('namespaceObject', null);
+/** Conditions have no namespace object; their `resource` is the one the client requested. */
+function asConditionsSee(variables: ReadonlyMap<string, Value>): ReadonlyMap<string, Value> {
+  const request = variables.get('request');
+  const seen = new Map(variables).set('namespaceObject', null);
   if (request === undefined || !isMapValue(request)) return seen;
   const asAsked: MapValue = {
     isMap: true,

@@ -93,9 +93,9 @@ function serviceAccountUser(name: string): UserInfo {
   return { name, uid: '', groups, extra: {} };
 }
 
-/** A selector that cannot be read narrows nothing down, so it allows no more than none. */
-function readSelectors(given: { fieldSelector: string; labelSelector: string }) {
-  const { fieldSelector, labelSelector } = given;
+/** A selector that does not parse restricts nothing, so it is the same as no selector. */
+function readSelectors(selectors: { fieldSelector: string; labelSelector: string }) {
+  const { fieldSelector, labelSelector } = selectors;
   return {
     ...(fieldSelector === '' ? {} : { fieldSelector: readable(fieldSelector, parseFieldSelector) }),
     ...(labelSelector === ''

@@ -38,10 +38,10 @@ export async function readEventLimits(
   text: string | undefined,
   dialect: Dialect,
 ): Promise<readonly EventLimit[]> {
-  const given = text === undefined ? [] : await decodeLimits(text, dialect);
+  const limits = text === undefined ? [] : await decodeLimits(text, dialect);
   const errors: FieldError[] = [];
-  if (given.length === 0) errors.push(invalid('limits', [], 'must not be empty'));
-  given.forEach(({ type, perSecond, burst, keysMax }, index) => {
+  if (limits.length === 0) errors.push(invalid('limits', [], 'must not be empty'));
+  limits.forEach(({ type, perSecond, burst, keysMax }, index) => {
     const path = `limits[${index}]`;
     if (!limitTypes.includes(type)) errors.push(notSupported(`${path}.type`, type, limitTypes));
     if (burst <= 0) errors.push(invalid(`${path}.burst`, burst, 'must be positive'));
@@ -51,7 +51,7 @@ export async function readEventLimits(
     }
   });
   refuse(errors);
-  return given;
+  return limits;
 }
 
 async function decodeLimits(text: string, dialect: Dialect): Promise<EventLimit[]> {

@@ -71,8 +71,8 @@ export async function readPluginTexts(
 async function olderPlugins(text: string): Promise<string[]> {
   const value = await decodePlain(text);
   if (Object.hasOwn(value, 'kind') || Object.hasOwn(value, 'apiVersion')) return [];
-  const told = Object.entries(wholeFiles).filter(([name]) => Object.hasOwn(value, name));
-  return told.map(([, plugin]) => plugin);
+  const present = Object.entries(wholeFiles).filter(([name]) => Object.hasOwn(value, name));
+  return present.map(([, plugin]) => plugin);
 }
 
 /** A configuration that has no kind; rejects with ConfigurationError for what is no object. */
@@ -87,11 +87,13 @@ export async function decodePlain(text: string): Promise<JsonObject> {
   throw new ConfigurationError('the configuration is no object');
 }
 
-/** Throws all that is wrong in one line, as upstream tells it. */
+/** Throws one ConfigurationError that lists all errors in one line, as upstream does. */
 export function refuse(errors: readonly FieldError[]): void {
   if (errors.length === 0) return;
-  const told = errors.map(({ field, message }) => `${field}: ${message}`);
-  throw new ConfigurationError(told.length === 1 ? (told[0] ?? '') : `[${told.join(', ')}]`);
+  const messages = errors.map(({ field, message }) => `${field}: ${message}`);
+  throw new ConfigurationError(
+    messages.length === 1 ? (messages[0] ?? '') : `[${messages.join(', ')}]`,
+  );
 }
 
 export function textOf(value: JsonValue | undefined): string {

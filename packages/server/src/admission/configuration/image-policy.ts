@@ -3,7 +3,7 @@ import { isObject, type JsonValue, member } from '@wheelhouse/machinery';
 import { printGoDuration } from '@wheelhouse/schema';
 import { decodePlain, textOf } from './file.ts';
 
-/** What ImagePolicyWebhook is told, times in milliseconds. */
+/** The settings of ImagePolicyWebhook; times are in milliseconds. */
 export interface ImagePolicySettings {
   readonly kubeConfigFile: string;
   /** How long a verdict is kept; 0: not at all. */
@@ -44,13 +44,13 @@ function timeOf(
   value: JsonValue | undefined,
   limit: { unitMs: number; min: number; max: number; initial: number },
 ): number {
-  const given = value ?? 0;
-  if (typeof given !== 'number' || !Number.isInteger(given)) {
+  const units = value ?? 0;
+  if (typeof units !== 'number' || !Number.isInteger(units)) {
     throw new ConfigurationError(`${JSON.stringify(value)} is no number of units of time`);
   }
-  if (given === -1) return 0;
-  if (given === 0) return limit.initial;
-  const ms = given * limit.unitMs;
+  if (units === -1) return 0;
+  if (units === 0) return limit.initial;
+  const ms = units * limit.unitMs;
   if (ms >= limit.min && ms <= limit.max) return ms;
   const [low, high, shown] = [limit.min, limit.max, ms].map((one) =>
     printGoDuration(BigInt(Math.round(one * 1e6))),

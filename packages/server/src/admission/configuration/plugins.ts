@@ -12,7 +12,7 @@ import {
 import { type LimitedResource, readLimitedResources } from './resource-quota.ts';
 import { readWebhookKubeconfig } from './webhooks.ts';
 
-/** What plugins are told by the configuration file, of those that run (ADM-1). */
+/** The settings that the configuration file has for the plugins that run (ADM-1). */
 export interface PluginConfigurations {
   readonly eventLimits?: readonly EventLimit[];
   readonly imagePolicy?: Omit<ImagePolicySettings, 'kubeConfigFile' | 'retryBackoffMs'> & {
@@ -34,29 +34,29 @@ export interface ReadConfigurations extends Omit<PluginConfigurations, 'imagePol
 
 type Read = (text: string | undefined, dialect: Dialect) => Promise<ReadConfigurations>;
 
-/** Without a text nothing is read, and nothing set. */
-function given(read: (text: string, dialect: Dialect) => Promise<ReadConfigurations>): Read {
+/** Reads nothing and sets nothing when there is no text. */
+function ifPresent(read: (text: string, dialect: Dialect) => Promise<ReadConfigurations>): Read {
   return async (text, dialect) => (text === undefined ? {} : read(text, dialect));
 }
 
 const readers: Readonly<Record<string, Read>> = {
   EventRateLimit: async (text, dialect) => ({ eventLimits: await readEventLimits(text, dialect) }),
   ImagePolicyWebhook: async (text) => ({ imagePolicy: await readImagePolicy(text) }),
-  PodSecurity: given(async (text, dialect) => ({
+  PodSecurity: ifPresent(async (text, dialect) => ({
     podSecurity: await readPodSecurity(text, dialect),
   })),
-  ResourceQuota: given(async (text, dialect) => ({
+  ResourceQuota: ifPresent(async (text, dialect) => ({
     limitedResources: await readLimitedResources(text, dialect),
   })),
-  PodTolerationRestriction: given(async (text, dialect) => ({
+  PodTolerationRestriction: ifPresent(async (text, dialect) => ({
     tolerations: await readClusterTolerations(text, dialect),
   })),
-  PodNodeSelector: given(async (text) => ({ nodeSelectors: await readNodeSelectors(text) })),
-  MutatingAdmissionWebhook: given(async (text, dialect) => {
+  PodNodeSelector: ifPresent(async (text) => ({ nodeSelectors: await readNodeSelectors(text) })),
+  MutatingAdmissionWebhook: ifPresent(async (text, dialect) => {
     const file = await readWebhookKubeconfig(text, dialect);
     return file === undefined ? {} : { mutatingWebhooks: file };
   }),
-  ValidatingAdmissionWebhook: given(async (text, dialect) => {
+  ValidatingAdmissionWebhook: ifPresent(async (text, dialect) => {
     const file = await readWebhookKubeconfig(text, dialect);
     return file === undefined ? {} : { validatingWebhooks: file };
   }),

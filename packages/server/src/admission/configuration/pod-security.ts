@@ -23,7 +23,7 @@ import {
 } from '../pod-security/pod-security-policy.ts';
 import { refuse, textOf, textsOf } from './file.ts';
 
-/** What PodSecurity is told: the policy where labels say nothing, and who it leaves alone. */
+/** The settings of PodSecurity: the policy of namespaces without labels, and the exemptions. */
 export interface PodSecuritySettings {
   readonly defaults: Policy;
   readonly exemptions: {
@@ -61,11 +61,12 @@ export async function readPodSecurity(
   });
   const defaults = objectOf(member(object, 'defaults'));
   const exemptions = objectOf(member(object, 'exemptions'));
-  const given = (name: string, otherwise: string) => textOf(member(defaults, name)) || otherwise;
+  const defaultText = (name: string, otherwise: string) =>
+    textOf(member(defaults, name)) || otherwise;
   const errors: FieldError[] = [];
   const standardOf = (mode: (typeof modes)[number]): Standard => {
-    const level = given(mode, 'privileged');
-    const version = given(`${mode}-version`, 'latest');
+    const level = defaultText(mode, 'privileged');
+    const version = defaultText(`${mode}-version`, 'latest');
     appendAll(errors, levelProblem(`defaults.${mode}`, level));
     appendAll(errors, versionProblem(`defaults.${mode}-version`, version));
     const minor = minorOf(version);
@@ -92,9 +93,9 @@ const problemsOf: Readonly<Record<(typeof exempted)[number], (name: string) => r
     usernames: (name) => (name === '' ? ['username must not be empty'] : []),
   };
 
-function checkExempted(name: (typeof exempted)[number], given: readonly string[]): FieldError[] {
-  const isRepeated = repeats(given);
-  return given.flatMap((one, index) => {
+function checkExempted(name: (typeof exempted)[number], names: readonly string[]): FieldError[] {
+  const isRepeated = repeats(names);
+  return names.flatMap((one, index) => {
     const path = `exemptions.${name}[${index}]`;
     const problems = problemsOf[name](one);
     if (problems.length > 0) return [invalid(path, one, problems.join(', '))];

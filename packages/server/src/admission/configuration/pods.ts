@@ -32,8 +32,8 @@ export async function readClusterTolerations(
     ...validateTolerations(allowed, `${path}.whitelist`),
   ];
   if (errors.length === 0) return { defaults, allowed };
-  const told = errors.map(({ field, message }) => `${field}: ${message}`);
-  throw new ConfigurationError(`invalid config: [${told.join(', ')}]`);
+  const messages = errors.map(({ field, message }) => `${field}: ${message}`);
+  throw new ConfigurationError(`invalid config: [${messages.join(', ')}]`);
 }
 
 /** Selectors by namespace, and the one of those that have none. */

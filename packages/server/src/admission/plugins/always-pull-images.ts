@@ -32,7 +32,7 @@ function concerned({ target, operation, object, old }: AdmissionCall) {
   const isPod = target.subresource === '' || target.subresource === 'ephemeralcontainers';
   if (!isPod || operation === 'DELETE' || object === undefined) return [];
   const containers = (pod: ApiObject | undefined) => containersOf(objectAt(pod, 'spec'));
-  const known = new Set(containers(old).map((one) => textAt(one, 'image')));
-  const isNews = containers(object).some((one) => !known.has(textAt(one, 'image')));
+  const oldImages = new Set(containers(old).map((one) => textAt(one, 'image')));
+  const isNews = containers(object).some((one) => !oldImages.has(textAt(one, 'image')));
   return operation === 'CREATE' || isNews ? containers(object) : [];
 }

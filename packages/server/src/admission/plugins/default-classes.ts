@@ -16,8 +16,8 @@ export function defaultStorageClass(tools: AdmissionTools): AdmissionPlugin {
     async mutate({ operation, target, object }) {
       if (operation !== 'CREATE' || target.subresource !== '' || object === undefined) return;
       const spec = ensure(object, 'spec');
-      const asked = spec['storageClassName'];
-      if (asked !== undefined && asked !== null) return;
+      const className = spec['storageClassName'];
+      if (className !== undefined && className !== null) return;
       if (Object.hasOwn(object.metadata.annotations ?? {}, older)) return;
       const found = newestDefault(await objects.list('storageclasses.storage', ''), marks);
       if (found !== undefined) spec['storageClassName'] = found;
@@ -35,8 +35,8 @@ export function defaultIngressClass(tools: AdmissionTools): AdmissionPlugin {
     async mutate({ operation, target, object }) {
       if (operation !== 'CREATE' || target.subresource !== '' || object === undefined) return;
       const spec = ensure(object, 'spec');
-      const asked = spec['ingressClassName'];
-      if (asked !== undefined && asked !== null) return;
+      const className = spec['ingressClassName'];
+      if (className !== undefined && className !== null) return;
       if (Object.hasOwn(object.metadata.annotations ?? {}, older)) return;
       const found = newestDefault(await objects.list('ingressclasses.networking', ''), marks);
       if (found !== undefined) spec['ingressClassName'] = found;

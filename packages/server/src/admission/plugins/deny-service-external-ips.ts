@@ -9,8 +9,8 @@ export const denyServiceExternalIps: AdmissionPlugin = {
   validate(call) {
     if (call.target.subresource !== '' || call.operation === 'DELETE') return undefined;
     const addresses = (one: ApiObject | undefined) => listAt(one, 'spec', 'externalIPs');
-    const known = new Set(addresses(call.old));
-    if (addresses(call.object).every((address) => known.has(address))) return undefined;
+    const oldAddresses = new Set(addresses(call.old));
+    if (addresses(call.object).every((address) => oldAddresses.has(address))) return undefined;
     throw refusal(call, 'Use of external IPs is denied by admission control');
   },
 };

@@ -18,18 +18,18 @@ export function eventRateLimit({ clock, configurations }: AdmissionTools): Admis
     name: 'EventRateLimit',
     validate(call) {
       if (call.operation === 'DELETE' || call.context.dryRun) return undefined;
-      const told = limits.flatMap(({ type, buckets }) => {
+      const problems = limits.flatMap(({ type, buckets }) => {
         const key = keyOf(type, call);
         return buckets.take(key) ? [] : [`limit reached on type ${type} for key ${key}`];
       });
-      if (told.length > 0) throw tooManyEvents(told);
+      if (problems.length > 0) throw tooManyEvents(problems);
       return undefined;
     },
   };
 }
 
-function tooManyEvents(told: readonly string[]): StatusError {
-  const unique = [...new Set(told)];
+function tooManyEvents(problems: readonly string[]): StatusError {
+  const unique = [...new Set(problems)];
   const message = unique.length === 1 ? (unique[0] ?? '') : `[${unique.join(', ')}]`;
   return new StatusError({
     code: 429,

@@ -13,10 +13,12 @@ export function extendedResourceToleration({ dialect }: AdmissionTools): Admissi
       if (pod === undefined) return undefined;
       const spec = specOf(pod);
       const containers = [...objectsAt(spec, 'containers'), ...objectsAt(spec, 'initContainers')];
-      const asked = containers.flatMap((one) =>
+      const requestedNames = containers.flatMap((one) =>
         Object.keys(objectAt(one, 'resources', 'requests') ?? {}),
       );
-      const extended = [...new Set(asked)].filter((name) => isExtended(name, dialect)).sort();
+      const extended = [...new Set(requestedNames)]
+        .filter((name) => isExtended(name, dialect))
+        .sort();
       if (extended.length === 0) return undefined;
       setTolerations(
         spec,

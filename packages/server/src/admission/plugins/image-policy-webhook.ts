@@ -30,8 +30,8 @@ export function imagePolicyWebhook(tools: AdmissionTools): AdmissionPlugin {
   const verdicts = createExpiringCache<Verdict>({ entriesMax: verdictsMax, clock });
   const ask = async (spec: JsonObject, client: Waiting | undefined): Promise<Verdict> => {
     const key = JSON.stringify(spec);
-    const known = verdicts.get(key);
-    if (known !== undefined) return known;
+    const cached = verdicts.get(key);
+    if (cached !== undefined) return cached;
     const apiVersion = `${dialect.group('imagepolicy')}/v1alpha1`;
     const metadata = { creationTimestamp: null };
     const review = { kind: 'ImageReview', apiVersion, metadata, spec, status: { allowed: false } };
@@ -79,12 +79,14 @@ export function imagePolicyWebhook(tools: AdmissionTools): AdmissionPlugin {
 function reviewSpec(pod: ApiObject, namespace: string, domain: string): JsonObject {
   const spec = specOf(pod);
   const containers = [...objectsAt(spec, 'containers'), ...objectsAt(spec, 'initContainers')];
-  const told = Object.entries(pod.metadata.annotations ?? {}).filter(([key]) =>
+  const annotationEntries = Object.entries(pod.metadata.annotations ?? {}).filter(([key]) =>
     key.includes(`.${domain}/`),
   );
   return {
     containers: containers.map((one) => ({ image: textAt(one, 'image') })),
-    ...(told.length === 0 ? {} : { annotations: Object.fromEntries(told.sort()) }),
+    ...(annotationEntries.length === 0
+      ? {}
+      : { annotations: Object.fromEntries(annotationEntries.sort()) }),
     namespace,
   };
 }
@@ -93,12 +95,12 @@ function verdictOf(review: JsonObject): Verdict {
   const status = objectAt(review, 'status');
   if (status === undefined) throw new Error('it has no status');
   const annotations = member(status, 'auditAnnotations');
-  const told = Object.entries(isObject(annotations) ? annotations : {});
+  const annotationEntries = Object.entries(isObject(annotations) ? annotations : {});
   return {
     allowed: status['allowed'] === true,
     reason: textAt(status, 'reason'),
     auditAnnotations: Object.fromEntries(
-      told.filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+      annotationEntries.filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
     ),
   };
 }

@@ -134,8 +134,8 @@ function podProblems(pod: ApiObject, range: ApiObject): readonly string[] {
 }
 
 function askedBy(container: JsonObject): Asked {
-  const asked = (member: string) => amountsOf(objectAt(container, 'resources', member));
-  return { requests: asked('requests'), limits: asked('limits') };
+  const amountsIn = (member: string) => amountsOf(objectAt(container, 'resources', member));
+  return { requests: amountsIn('requests'), limits: amountsIn('limits') };
 }
 
 /** Upstream goes through names in no order; here they are sorted. */
@@ -149,13 +149,13 @@ function each(
     .flatMap(([name, bound]) => problem(name, bound) ?? []);
 }
 
-function limitProblems(limit: JsonObject, asked: Asked): readonly string[] {
+function limitProblems(limit: JsonObject, amounts: Asked): readonly string[] {
   const type = textAt(limit, 'type');
   const at = (name: string) => ({
     type,
     name,
-    request: asked.requests.get(name),
-    limit: asked.limits.get(name),
+    request: amounts.requests.get(name),
+    limit: amounts.limits.get(name),
   });
   return [
     ...each(limit, 'min', (name, bound) => tooLittle(at(name), bound)),

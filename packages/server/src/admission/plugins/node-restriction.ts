@@ -189,8 +189,8 @@ const claim: Restrict = ({ call, node, refuse }) => {
 /** What a node reports of a volume it has grown. */
 const reported = ['capacity', 'conditions', 'allocatedResourceStatuses', 'allocatedResources'];
 
-function withoutReported(given: ApiObject | undefined): JsonObject {
-  const copy = structuredClone(given ?? {}) as JsonObject;
+function withoutReported(object: ApiObject | undefined): JsonObject {
+  const copy = structuredClone(object ?? {}) as JsonObject;
   const [status, metadata] = [objectAt(copy, 'status') ?? {}, objectAt(copy, 'metadata') ?? {}];
   for (const member of reported) delete status[member];
   for (const member of ['resourceVersion', 'managedFields']) delete metadata[member];

@@ -31,7 +31,7 @@ export function persistentVolumeClaimResize(tools: AdmissionTools): AdmissionPlu
 }
 
 function sizeOf(claim: ApiObject): bigint {
-  const given = at(claim, 'spec', 'resources', 'requests', 'storage');
-  const parsed = given === undefined ? undefined : parseQuantity(String(given));
+  const storage = at(claim, 'spec', 'resources', 'requests', 'storage');
+  const parsed = storage === undefined ? undefined : parseQuantity(String(storage));
   return parsed !== undefined && 'nano' in parsed ? parsed.nano : 0n;
 }

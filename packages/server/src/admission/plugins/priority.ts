@@ -60,11 +60,11 @@ async function setPriority(
   const name = found?.metadata.name ?? '';
   if (name !== '') spec['priorityClassName'] = name;
   const value = numberAt(found, 'value');
-  const given = spec['priority'];
-  if (given !== undefined && given !== null && Number(given) !== value) {
+  const podPriority = spec['priority'];
+  if (podPriority !== undefined && podPriority !== null && Number(podPriority) !== value) {
     throw refusal(
       call,
-      `the integer value of priority (${given}) must not be provided in pod spec; priority admission controller computed ${value} from the given PriorityClass name`,
+      `the integer value of priority (${podPriority}) must not be provided in pod spec; priority admission controller computed ${value} from the given PriorityClass name`,
     );
   }
   spec['priority'] = value;

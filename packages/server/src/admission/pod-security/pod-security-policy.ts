@@ -81,14 +81,17 @@ export function policyOf(
   };
   const [enforce, audit, warn] = [read('enforce'), read('audit'), read('warn')];
   const { standard: enforced } = enforce;
-  const { standard: told } = warn;
+  const { standard: warnStandard } = warn;
   const followsEnforced =
     warn.levelText === undefined &&
     enforce.level !== undefined &&
-    compareLevels(enforce.level, told.level) > 0;
+    compareLevels(enforce.level, warnStandard.level) > 0;
   const warned = followsEnforced
-    ? { level: enforced.level, minor: warn.versionText === undefined ? enforced.minor : told.minor }
-    : told;
+    ? {
+        level: enforced.level,
+        minor: warn.versionText === undefined ? enforced.minor : warnStandard.minor,
+      }
+    : warnStandard;
   return { policy: { enforce: enforced, warn: warned, audit: audit.standard }, errors };
 }
 

@@ -90,7 +90,7 @@ async function checkPod(plugin: PodSecurity, call: AdmissionCall): Promise<void>
   note(plugin, call, { policy, errors, judged });
   if (decision === 'deny') {
     const shown = JSON.stringify(standardText(standard));
-    throw refusal(call, `violates PodSecurity ${shown}: ${told(found)}`);
+    throw refusal(call, `violates PodSecurity ${shown}: ${violationsText(found)}`);
   }
   warn(plugin, call, { policy, judged });
 }
@@ -162,7 +162,7 @@ function note(
   if (found.length === 0) return;
   plugin.metrics.evaluated(call, { decision: 'deny', mode: 'audit', standard: policy.audit });
   const standard = JSON.stringify(standardText(policy.audit));
-  const violated = `would violate PodSecurity ${standard}: ${told(found)}`;
+  const violated = `would violate PodSecurity ${standard}: ${violationsText(found)}`;
   annotate(plugin, call, { 'audit-violations': violated });
 }
 
@@ -189,14 +189,14 @@ function isNews(pod: ApiObject, old: ApiObject): boolean {
   const isSame = ['containers', 'initContainers'].every((member) =>
     jsonEqual(images(pod, member), images(old, member)),
   );
-  const known = new Map(
+  const oldImages = new Map(
     objectsAt(old, 'spec', 'ephemeralContainers').map((one) => [
       textAt(one, 'name'),
       textAt(one, 'image'),
     ]),
   );
   const added = objectsAt(pod, 'spec', 'ephemeralContainers').some(
-    (one) => known.get(textAt(one, 'name')) !== textAt(one, 'image'),
+    (one) => oldImages.get(textAt(one, 'name')) !== textAt(one, 'image'),
   );
   return !isSame || added;
 }
@@ -210,10 +210,10 @@ function warn(
   if (found.length === 0) return;
   metrics.evaluated(call, { decision: 'deny', mode: 'warn', standard: policy.warn });
   const standard = JSON.stringify(standardText(policy.warn));
-  call.context.warn(`would violate PodSecurity ${standard}: ${told(found)}`);
+  call.context.warn(`would violate PodSecurity ${standard}: ${violationsText(found)}`);
 }
 
-function told(found: readonly Violation[]): string {
+function violationsText(found: readonly Violation[]): string {
   return found.map(({ reason, detail }) => `${reason} (${detail})`).join(', ');
 }
 

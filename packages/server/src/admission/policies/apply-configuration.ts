@@ -62,9 +62,9 @@ function atomicsIn(type: ValueType, value: JsonValue, path: string): readonly st
     const { map } = fitted;
     const own = map.atomic ? [path] : [];
     const inside = Object.keys(value).flatMap((name) => {
-      const held = member(value, name);
-      if (held === undefined || !map.fields.has(name)) return [];
-      return atomicsIn(memberType(map, name) ?? {}, held, `${path}.${name}`);
+      const child = member(value, name);
+      if (child === undefined || !map.fields.has(name)) return [];
+      return atomicsIn(memberType(map, name) ?? {}, child, `${path}.${name}`);
     });
     return [...own, ...inside];
   }

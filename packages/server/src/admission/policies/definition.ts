@@ -97,13 +97,13 @@ function paramRefOf(reference: JsonObject): ParamRef {
 }
 
 function matchOf(value: JsonValue | undefined): MatchResources {
-  const given = isObject(value) ? value : {};
+  const constraints = isObject(value) ? value : {};
   return {
-    rules: rulesOf(given['resourceRules']),
-    excluded: rulesOf(given['excludeResourceRules']),
-    matchPolicy: given['matchPolicy'] === 'Exact' ? 'Exact' : 'Equivalent',
-    namespaceSelector: selectorOf(given['namespaceSelector']),
-    objectSelector: selectorOf(given['objectSelector']),
+    rules: rulesOf(constraints['resourceRules']),
+    excluded: rulesOf(constraints['excludeResourceRules']),
+    matchPolicy: constraints['matchPolicy'] === 'Exact' ? 'Exact' : 'Equivalent',
+    namespaceSelector: selectorOf(constraints['namespaceSelector']),
+    objectSelector: selectorOf(constraints['objectSelector']),
   };
 }
 

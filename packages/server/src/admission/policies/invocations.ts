@@ -6,7 +6,7 @@ import type { PolicyHook } from './hooks.ts';
 import { matchedForm } from './match.ts';
 import { ConfigurationError, paramsOf, servedParams } from './params.ts';
 
-/** A policy that is to be asked about a request, by one of its bindings. */
+/** A policy to evaluate for a request, through one of its bindings. */
 export interface Invocation {
   readonly policy: PolicyBasis;
   readonly binding: Binding;

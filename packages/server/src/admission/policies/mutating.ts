@@ -43,8 +43,8 @@ const pluginName = 'MutatingAdmissionPolicy';
 const compiled = new WeakMap<PolicyBasis, CompiledMutations>();
 
 function compiledFor(policy: PolicyBasis): CompiledMutations {
-  const known = compiled.get(policy);
-  if (known !== undefined) return known;
+  const cached = compiled.get(policy);
+  if (cached !== undefined) return cached;
   const made = compileMutations(policy);
   compiled.set(policy, made);
   return made;
@@ -94,15 +94,15 @@ async function meetsConditions(
 ): Promise<boolean> {
   const mutations = compiledFor(invocation.policy);
   if (mutations.conditions.length === 0) return true;
-  const given = await variablesFor(invocation, param, run);
-  const { variables, own } = scopeOf({ compiled: mutations, given });
+  const inputs = await variablesFor(invocation, param, run);
+  const { variables, own } = scopeOf({ compiled: mutations, inputs });
   const result = await askConditions(mutations.conditions, variables, own);
   if (result.failures === undefined) return result.matches;
   refuse(invocation, run, result.failures);
   return false;
 }
 
-/** Makes all changes of a policy. @returns whether the object is another now */
+/** Applies all mutations of a policy. @returns whether the object changed */
 async function changeWith(
   invocation: Invocation,
   param: ApiObject | undefined,
@@ -115,20 +115,20 @@ async function changeWith(
   for (const mutation of mutations.mutations) {
     if (call.object === undefined) return changed;
     const startMs = tools.clock.monotonic();
-    const told = (error: string) =>
+    const record = (error: string) =>
       run.checks(policy.name, binding.name, error, tools.clock.monotonic() - startMs);
     try {
-      const given = await variablesFor(invocation, param, run);
+      const inputs = await variablesFor(invocation, param, run);
       const object = await convertTo(call.object, form, tools.snapshot());
       const kind = kindFor(form.def, form.version, facts.subresource);
-      const at = { compiled: mutations, given, object, served: form, kind };
+      const at = { compiled: mutations, inputs, object, served: form, kind };
       const result = await mutated(mutation, at);
-      told('no_error');
+      record('no_error');
       if (jsonEqual(result, object)) continue;
       replaceContent(call.object, await convertTo(result, call.target, tools.snapshot()));
       changed = true;
     } catch (error) {
-      told('invalid_error');
+      record('invalid_error');
       if (!(error instanceof MutationError)) throw error;
       refuse(invocation, run, error.message);
     }

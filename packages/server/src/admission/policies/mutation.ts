@@ -43,7 +43,7 @@ export interface CompiledMutations {
   readonly isReinvocable: boolean;
 }
 
-/** Compiles a policy. What cannot be compiled fails when it is asked. */
+/** Compiles a policy. An expression that does not compile fails when it is evaluated. */
 export function compileMutations(policy: PolicyBasis): CompiledMutations {
   const names = namesOf(policy);
   const scope = { variables: names, own: { list: policy.variables } };
@@ -54,8 +54,8 @@ export function compileMutations(policy: PolicyBasis): CompiledMutations {
     isReinvocable: policy.spec['reinvocationPolicy'] === 'IfNeeded',
     mutations: specObjects(policy.spec, 'mutations').map((mutation) => {
       const isPatch = mutation['patchType'] === 'JSONPatch';
-      const given = mutation[isPatch ? 'jsonPatch' : 'applyConfiguration'];
-      const expression = isObject(given) ? String(given['expression'] ?? '') : '';
+      const patchSpec = mutation[isPatch ? 'jsonPatch' : 'applyConfiguration'];
+      const expression = isObject(patchSpec) ? String(patchSpec['expression'] ?? '') : '';
       const wanted = [isPatch ? 'list(JSONPatch)' : 'Object'];
       const program = programOf(expression, { ...scope, wanted, patches: true });
       return { type: isPatch ? 'JSONPatch' : 'ApplyConfiguration', expression, program };
@@ -73,7 +73,7 @@ export async function mutated(
   mutation: CompiledMutation,
   at: {
     readonly compiled: CompiledMutations;
-    readonly given: ReadonlyMap<string, Value>;
+    readonly inputs: ReadonlyMap<string, Value>;
     readonly object: ApiObject;
     readonly served: Served;
     readonly kind: KindFact;
@@ -96,7 +96,7 @@ export async function mutated(
 
 async function evaluated(
   { program, expression }: CompiledMutation,
-  at: { readonly compiled: CompiledMutations; readonly given: ReadonlyMap<string, Value> },
+  at: { readonly compiled: CompiledMutations; readonly inputs: ReadonlyMap<string, Value> },
 ): Promise<Value> {
   if ('problem' in program) throw new MutationError(program.problem);
   const { variables, own } = scopeOf(at);
@@ -131,8 +131,8 @@ function checkNames(value: Value, path: string): void {
     );
   }
   for (const key of value.keys()) {
-    const held = value.get(key);
-    if (held !== undefined) checkNames(held, isStruct ? `${path}.${String(key)}` : path);
+    const child = value.get(key);
+    if (child !== undefined) checkNames(child, isStruct ? `${path}.${String(key)}` : path);
   }
 }
 
@@ -141,12 +141,12 @@ function operationsOf(value: Value): readonly JsonPatchOperation[] {
   return value.items.map((item) => {
     if (!isMapValue(item)) throw new MutationError('type mismatch: it is no JSONPatch');
     const text = (name: string) => {
-      const held = item.get(name);
-      return typeof held === 'string' && held !== '' ? held : undefined;
+      const field = item.get(name);
+      return typeof field === 'string' && field !== '' ? field : undefined;
     };
-    const given = item.get('value');
-    if (given instanceof StructValue) checkNames(given, given.objectType);
-    const json: JsonValue = given === undefined ? null : toJson(given);
+    const itemValue = item.get('value');
+    if (itemValue instanceof StructValue) checkNames(itemValue, itemValue.objectType);
+    const json: JsonValue = itemValue === undefined ? null : toJson(itemValue);
     return { op: text('op') ?? '', path: text('path') ?? '', from: text('from'), value: json };
   });
 }

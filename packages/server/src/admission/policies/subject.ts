@@ -35,8 +35,8 @@ export class PolicySubject {
   async #in(form: Served): Promise<{ object: ApiObject | undefined; old: ApiObject | undefined }> {
     const { call, tools } = this.#judging;
     const key = `${form.def.group}/${form.version.version}/${form.def.resource}`;
-    const known = this.#converted.get(key);
-    if (known !== undefined) return { object: known.object, old: known.old };
+    const cached = this.#converted.get(key);
+    if (cached !== undefined) return { object: cached.object, old: cached.old };
     const snapshot = tools.snapshot();
     const convert = (object: ApiObject | undefined) =>
       object === undefined ? undefined : convertTo(object, form, snapshot);

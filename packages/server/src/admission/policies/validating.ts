@@ -18,7 +18,7 @@ import {
   type PolicyResult,
 } from './validation.ts';
 
-/** A denial that the client may be told of. */
+/** A denial that may be reported to the client. */
 interface Denial {
   readonly policy: string;
   /** Undefined where the policy itself cannot be used. */
@@ -40,16 +40,16 @@ const failuresMax = 50;
 const compiled = new WeakMap<PolicyBasis, CompiledPolicy>();
 
 function compiledFor(policy: PolicyBasis): CompiledPolicy {
-  const known = compiled.get(policy);
-  if (known !== undefined) return known;
+  const cached = compiled.get(policy);
+  if (cached !== undefined) return cached;
   const made = compilePolicy(policy);
   compiled.set(policy, made);
   return made;
 }
 
 /**
- * Judges by validating policies: every bound policy that is about the request is asked, and the first
- * denial is told.
+ * Evaluates every bound validating policy that matches the request, and reports the first denial to
+ * the client.
  */
 export function validatingJudge(tools: AdmissionTools): JudgeByPolicies {
   const metrics = policyMetrics(tools.metrics);
@@ -68,8 +68,8 @@ export function validatingJudge(tools: AdmissionTools): JudgeByPolicies {
     }
     if (run.failures.length > 0) {
       const key = `validation.policy.${tools.dialect.group('admission')}/validation_failure`;
-      const told = encodeJson(run.failures.slice(0, failuresMax) as never).toString('utf8');
-      call.context.request?.annotate(key, told);
+      const json = encodeJson(run.failures.slice(0, failuresMax) as never).toString('utf8');
+      call.context.request?.annotate(key, json);
     }
     const [denial] = run.denials;
     if (denial !== undefined) throw refusalOf(denial, call);
@@ -84,8 +84,8 @@ async function judgeBy(
 ): Promise<void> {
   const nowMs = () => run.tools.clock.monotonic();
   for (const param of params) {
-    const given = await run.subject.variables(form, param);
-    const evaluation = { compiled: compiledFor(policy), given, nowMs };
+    const inputs = await run.subject.variables(form, param);
+    const evaluation = { compiled: compiledFor(policy), inputs, nowMs };
     const result = await evaluatePolicy(evaluation, heardBy(policy, run));
     enforce(result, { policy, binding, run });
     for (const { key, value } of result.annotations) {
@@ -104,7 +104,7 @@ function heardBy({ name }: PolicyBasis, run: Run): Parameters<typeof evaluatePol
   const labels = { name, kind: 'policy', type: 'validate' };
   const { operation } = run.facts;
   return {
-    asked: (asked) => run.metrics.conditions.asked(labels, { ...asked, operation }),
+    evaluated: (result) => run.metrics.conditions.evaluated(labels, { ...result, operation }),
     excluded: () => run.metrics.conditions.excluded(labels, operation),
   };
 }

@@ -68,7 +68,7 @@ export function namesOf(policy: PolicyBasis): readonly string[] {
   return [...always, ...params, 'variables', 'authorizer'];
 }
 
-/** Compiles a policy. What cannot be compiled fails when it is asked. */
+/** Compiles a policy. An expression that does not compile fails when it is evaluated. */
 export function compilePolicy(policy: PolicyBasis): CompiledPolicy {
   const names = namesOf(policy);
   const own = { list: policy.variables };
@@ -113,13 +113,13 @@ function compileValidation(
 /** One evaluation of a policy. */
 interface Evaluation {
   readonly compiled: CompiledPolicy;
-  readonly given: ReadonlyMap<string, Value>;
+  readonly inputs: ReadonlyMap<string, Value>;
   readonly nowMs: () => number;
 }
 
-/** Tells how the conditions of a policy were asked. */
+/** Receives the outcome of evaluating the match conditions of a policy. */
 export interface ConditionsHeard {
-  asked(run: { readonly durationMs: number; readonly failed: number }): void;
+  evaluated(run: { readonly durationMs: number; readonly failed: number }): void;
   excluded(): void;
 }
 
@@ -137,7 +137,7 @@ export async function evaluatePolicy(
     const startMs = nowMs();
     const { variables, own } = scopeOf(evaluation);
     const result = await askConditions(compiled.conditions, variables, own);
-    heard.asked({ durationMs: nowMs() - startMs, failed: result.failed });
+    heard.evaluated({ durationMs: nowMs() - startMs, failed: result.failed });
     if (result.failures !== undefined) {
       if (compiled.policy.failurePolicy === 'Fail') {
         const denied = failureOf(compiled, result.failures, 'invalid_error');
@@ -164,11 +164,11 @@ export async function evaluatePolicy(
 /** All variables of an evaluation, with the policy's own among them. */
 export function scopeOf({
   compiled,
-  given,
-}: Pick<Evaluation, 'given'> & {
+  inputs,
+}: Pick<Evaluation, 'inputs'> & {
   readonly compiled: { readonly variables: VariablePrograms };
 }): { variables: ReadonlyMap<string, Value>; own: LazyVariables } {
-  const variables = new Map(given);
+  const variables = new Map(inputs);
   const own = new LazyVariables(compiled.variables, variables);
   variables.set('variables', own);
   return { variables, own };
@@ -226,7 +226,7 @@ async function judgeAll(evaluation: Evaluation): Promise<readonly Decision[]> {
   });
 }
 
-/** A validation that cannot be compiled is told from one that fails while it runs. */
+/** Distinguishes a validation that does not compile from one that fails at run time. */
 function errorTypeOf(failure: string): PolicyErrorType {
   return failure.startsWith(uncompiled) ? 'compile_error' : 'invalid_error';
 }
@@ -240,7 +240,7 @@ async function messagesOf(
   if (validations.every(({ messageProgram }) => messageProgram === undefined)) return [];
   const { variables, own } = scopeOf({
     compiled: evaluation.compiled,
-    given: withoutAuthorizer(evaluation.given),
+    inputs: withoutAuthorizer(evaluation.inputs),
   });
   const messages: (string | undefined)[] = [];
   try {
@@ -273,7 +273,7 @@ async function annotateAll(
   const annotations: { key: string; value: string }[] = [];
   const failed: Decision[] = [];
   if (compiled.annotations.length === 0) return { annotations, failed };
-  const { variables, own } = scopeOf({ compiled, given: withoutAuthorizer(evaluation.given) });
+  const { variables, own } = scopeOf({ compiled, inputs: withoutAuthorizer(evaluation.inputs) });
   const spending = { budget: new Budget(costMax), own };
   const fail = (message: string, durationMs: number) => {
     if (compiled.policy.failurePolicy === 'Ignore') return;

@@ -32,44 +32,46 @@ export function variablePrograms({ names, variables }: ExpressionScope): Variabl
 }
 
 /**
- * Messages and annotations are worked out without the authorizer, also where a variable they use asks
- * it: what asks then fails.
+ * Messages and annotations are evaluated without the authorizer, even if they use a variable that
+ * needs it: such an expression fails.
  */
-export function withoutAuthorizer(given: ReadonlyMap<string, Value>): ReadonlyMap<string, Value> {
-  const left = new Map(given);
+export function withoutAuthorizer(
+  variables: ReadonlyMap<string, Value>,
+): ReadonlyMap<string, Value> {
+  const left = new Map(variables);
   for (const name of ['authorizer', requestResourceName]) left.delete(name);
   return left;
 }
 
-/** `variables` of one evaluation: each is worked out when it is first asked for, and kept. */
+/** `variables` of one evaluation: each is computed at its first use and cached. */
 export class LazyVariables implements MapValue {
   readonly isMap = true;
   readonly objectType = 'kubernetes.variables';
   readonly #programs: VariablePrograms;
-  readonly #given: ReadonlyMap<string, Value>;
-  readonly #known = new Map<string, Value | CelError>();
+  readonly #variables: ReadonlyMap<string, Value>;
+  readonly #results = new Map<string, Value | CelError>();
   #cost = 0;
 
-  /** @param given all other variables; must come to hold this one too */
-  constructor(programs: VariablePrograms, given: ReadonlyMap<string, Value>) {
+  /** @param variables all other variables; the caller adds this object to them */
+  constructor(programs: VariablePrograms, variables: ReadonlyMap<string, Value>) {
     this.#programs = programs;
-    this.#given = given;
+    this.#variables = variables;
   }
 
   get(key: Value): Value | undefined {
     if (typeof key !== 'string') return undefined;
     const program = this.#programs.get(key);
     if (program === undefined) return undefined;
-    const known = this.#known.get(key) ?? this.#compute(key, program);
-    this.#known.set(key, known);
-    if (known instanceof CelError) throw known;
-    return known;
+    const result = this.#results.get(key) ?? this.#compute(key, program);
+    this.#results.set(key, result);
+    if (result instanceof CelError) throw result;
+    return result;
   }
 
   #compute(name: string, program: Program | { readonly problem: string }): Value | CelError {
     const head = `composited variable ${JSON.stringify(name)} fails to`;
     if ('problem' in program) return new CelError(`${head} compile: ${program.problem}`);
-    const measured = program.measure(this.#given, callCostMax);
+    const measured = program.measure(this.#variables, callCostMax);
     this.#cost += measured.cost;
     if (measured.error === undefined) return measured.value;
     return new CelError(`${head} evaluate: ${measured.error.message}`);
@@ -83,7 +85,7 @@ export class LazyVariables implements MapValue {
     return this.#programs.size;
   }
 
-  /** What variables have cost since this was last asked. */
+  /** The cost of variables since the last call. */
   takeCost(): number {
     const cost = this.#cost;
     this.#cost = 0;

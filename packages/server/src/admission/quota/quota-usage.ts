@@ -64,9 +64,9 @@ export function quotaEvaluator(
 }
 
 function plain(names: readonly string[]): Omit<QuotaEvaluator, 'grows' | 'usage'> {
-  const known = new Set(names);
+  const ownNames = new Set(names);
   return {
-    matching: (given) => given.filter((name) => known.has(name)),
+    matching: (candidates) => candidates.filter((name) => ownNames.has(name)),
     matchesScope: () => false,
     missing: () => undefined,
   };
@@ -81,14 +81,14 @@ function serviceEvaluator(counted: string): QuotaEvaluator {
       const type = textAt(service, 'spec', 'type');
       const ports = objectsAt(service, 'spec', 'ports');
       const allocates = at(service, 'spec', 'allocateLoadBalancerNodePorts') !== false;
-      const given = ports.filter((port) => numberAt(port, 'nodePort') !== 0).length;
+      const explicitCount = ports.filter((port) => numberAt(port, 'nodePort') !== 0).length;
       const isBalanced = type === 'LoadBalancer';
       const all = type === 'NodePort' || (isBalanced && allocates) ? ports.length : 0;
       return new Map([
         [counted, count(1)],
         ['services', count(1)],
         ['services.loadbalancers', count(isBalanced ? 1 : 0)],
-        ['services.nodeports', count(isBalanced && !allocates ? given : all)],
+        ['services.nodeports', count(isBalanced && !allocates ? explicitCount : all)],
       ]);
     },
   };
@@ -96,7 +96,7 @@ function serviceEvaluator(counted: string): QuotaEvaluator {
 
 function claimEvaluator(counted: string, dialect: Dialect): QuotaEvaluator {
   const resources = ['persistentvolumeclaims', 'requests.storage'];
-  const known = new Set([counted, ...resources]);
+  const exactNames = new Set([counted, ...resources]);
   const suffix = `.storageclass.${dialect.group('storage')}/`;
   const older = dialect.label('storage-class', 'volume.beta');
   return {
@@ -104,7 +104,7 @@ function claimEvaluator(counted: string, dialect: Dialect): QuotaEvaluator {
     grows: true,
     matching: (names) =>
       names.filter(
-        (name) => known.has(name) || resources.some((one) => name.endsWith(suffix + one)),
+        (name) => exactNames.has(name) || resources.some((one) => name.endsWith(suffix + one)),
       ),
     usage(claim) {
       const usage = new Map([
@@ -149,18 +149,18 @@ const demanded = new Set([
 const hugePages = 'hugepages-';
 
 function podEvaluator(counted: string, dialect: Dialect): QuotaEvaluator {
-  const known = new Set([counted, ...podNames]);
+  const exactNames = new Set([counted, ...podNames]);
   const domain = dialect.label('');
   const isNative = (name: string) => !name.includes('/') || name.includes(domain);
   const isCounted = (name: string) =>
-    known.has(name) ||
+    exactNames.has(name) ||
     name.startsWith(hugePages) ||
     name.startsWith(`requests.${hugePages}`) ||
     (!isNative(name) && name.startsWith('requests.'));
-  const asked = (requests: Amounts, limits: Amounts) => {
+  const usageFor = (requests: Amounts, limits: Amounts) => {
     const usage = new Map<string, Quantity>();
     for (const [name, amount] of requests) {
-      const isCompute = known.has(name);
+      const isCompute = exactNames.has(name);
       if (isCompute || name.startsWith(hugePages)) usage.set(name, amount);
       const isDevice = !isNative(name) && !name.startsWith('requests.');
       if (isCompute || name.startsWith(hugePages) || isDevice) {
@@ -168,7 +168,7 @@ function podEvaluator(counted: string, dialect: Dialect): QuotaEvaluator {
       }
     }
     for (const [name, amount] of limits) {
-      if (known.has(`limits.${name}`)) usage.set(`limits.${name}`, amount);
+      if (exactNames.has(`limits.${name}`)) usage.set(`limits.${name}`, amount);
     }
     return usage;
   };
@@ -182,7 +182,7 @@ function podEvaluator(counted: string, dialect: Dialect): QuotaEvaluator {
       const overhead = amountsOf(objectAt(spec, 'overhead'));
       const requests = sumAmounts(podAmounts(spec, 'requests'), overhead);
       const limits = withOverhead(podAmounts(spec, 'limits'), overhead);
-      return new Map([...usage, ['pods', count(1)], ...asked(requests, limits)]);
+      return new Map([...usage, ['pods', count(1)], ...usageFor(requests, limits)]);
     },
     matchesScope: podMatches,
     missing: (pod, names) => {
@@ -191,7 +191,7 @@ function podEvaluator(counted: string, dialect: Dialect): QuotaEvaluator {
       const containers = [...objectsAt(spec, 'containers'), ...objectsAt(spec, 'initContainers')];
       const said = containers.map((container) => {
         const list = (member: string) => amountsOf(objectAt(container, 'resources', member));
-        return { container, said: asked(list('requests'), list('limits')) };
+        return { container, said: usageFor(list('requests'), list('limits')) };
       });
       const parts = wanted.flatMap((name) => {
         const silent = said.filter((one) => !one.said.has(name));

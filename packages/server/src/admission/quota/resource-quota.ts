@@ -145,10 +145,12 @@ function checkCovered(
   }
   const matched = (scopes: readonly ScopeRequirement[]) =>
     scopes.filter((scope) => evaluator.matchesScope(object, scope));
-  const held = new Set(quotas.flatMap((quota) => matched(scopesOf(quota))).map(scopeNameOf));
+  const coveredScopes = new Set(
+    quotas.flatMap((quota) => matched(scopesOf(quota))).map(scopeNameOf),
+  );
   const open = limited
     .flatMap(({ matchScopes }) => matched(matchScopes))
-    .filter((scope) => !held.has(scopeNameOf(scope)));
+    .filter((scope) => !coveredScopes.has(scopeNameOf(scope)));
   if (open.length === 0) return;
   const shown = open.map(
     ({ scopeName, operator, values }) => `{${scopeName} ${operator} [${values.join(' ')}]}`,

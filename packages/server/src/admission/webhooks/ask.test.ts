@@ -25,7 +25,10 @@ const hook: Hook = {
 
 function ask(dryRun: boolean): Promise<unknown> {
   const tools = { dialect: {} } as unknown as AdmissionTools;
-  const invocation = { hook, asked: { call: { context: { dryRun } } } } as unknown as Invocation;
+  const invocation = {
+    hook,
+    convertedCall: { call: { context: { dryRun } } },
+  } as unknown as Invocation;
   return askHook(invocation, { tools, phase: 'validating' });
 }
 

@@ -26,8 +26,8 @@ export interface Asking {
  * answer, and the StatusError of its denial.
  */
 export async function askHook(invocation: Invocation, asking: Asking): Promise<Verdict> {
-  const { hook, asked } = invocation;
-  const { context } = asked.call;
+  const { hook, convertedCall } = invocation;
+  const { context } = convertedCall.call;
   const { dialect } = asking.tools;
   if (context.dryRun && !hook.knowsDryRuns) throw dryRunRefused(hook.name);
   const version = reviewVersion(hook.reviewVersions);
@@ -38,7 +38,7 @@ export async function askHook(invocation: Invocation, asking: Asking): Promise<V
       code: 400,
     });
   }
-  const review = reviewOf(asked, { version, dialect });
+  const review = reviewOf(convertedCall, { version, dialect });
   const answer = await post(invocation, review, asking);
   let verdict: Verdict;
   try {
@@ -58,11 +58,11 @@ export async function askHook(invocation: Invocation, asking: Asking): Promise<V
 }
 
 async function post(
-  { hook, asked }: Invocation,
+  { hook, convertedCall }: Invocation,
   review: Review,
   { tools }: Asking,
 ): Promise<ReturnType<typeof readAnswer>> {
-  const { request } = asked.call.context;
+  const { request } = convertedCall.call.context;
   const remainingMs = request?.remainingMs() ?? Number.POSITIVE_INFINITY;
   try {
     const bytes = await tools.webhooks.post({

@@ -41,11 +41,11 @@ export function dryRunRefused(name: string): StatusError {
 export class HookDenial extends StatusError {
   constructor(name: string, result: JsonObject | undefined) {
     const deniedBy = `admission webhook ${JSON.stringify(name)} denied the request`;
-    const given = result ?? {};
-    const code = Number(given['code'] ?? 0);
-    const reason = text(given['reason']);
-    const why = text(given['message']) || reason;
-    const { details } = given;
+    const status = result ?? {};
+    const code = Number(status['code'] ?? 0);
+    const reason = text(status['reason']);
+    const why = text(status['message']) || reason;
+    const { details } = status;
     super({
       code: code >= 400 && code <= 999 ? code : 400,
       reason: reason as StatusReason | '',

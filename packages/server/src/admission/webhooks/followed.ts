@@ -28,8 +28,8 @@ export function followed<T>(options: {
   let isClosed = false;
   let subscription: { close(): void } | undefined;
   const partOf = (entry: Entry): readonly T[] => {
-    const known = made.get(entry);
-    if (known !== undefined) return known;
+    const cached = made.get(entry);
+    if (cached !== undefined) return cached;
     const part = options.read(decodeEntry(entry));
     made.set(entry, part);
     return part;

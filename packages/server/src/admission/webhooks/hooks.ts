@@ -85,11 +85,11 @@ export function conditionsOf(list: JsonValue | undefined): readonly NamedExpress
 
 /** Where a `clientConfig` leads to; a bundle of nothing but white space is none. */
 export function addressOf(config: JsonValue | undefined): WebhookAddress {
-  const given = isObject(config) ? config : {};
-  const bundle = Buffer.from(text(given['caBundle']), 'base64').toString('utf8');
+  const clientConfig = isObject(config) ? config : {};
+  const bundle = Buffer.from(text(clientConfig['caBundle']), 'base64').toString('utf8');
   const caPem = bundle.trim() === '' ? undefined : bundle;
-  const service = given['service'];
-  if (!isObject(service)) return { url: text(given['url']), caPem };
+  const service = clientConfig['service'];
+  if (!isObject(service)) return { url: text(clientConfig['url']), caPem };
   const port = service['port'];
   return {
     service: {

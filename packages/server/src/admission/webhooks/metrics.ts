@@ -30,7 +30,7 @@ const codeMax = 600;
 
 /** Counts conditions of webhooks and policies: `kind` says which. */
 export interface ConditionMetrics {
-  asked(
+  evaluated(
     labels: { readonly name: string; readonly kind: string; readonly type: string },
     run: { readonly operation: string; readonly durationMs: number; readonly failed: number },
   ): void;
@@ -47,7 +47,7 @@ export function hookMetrics(registry: MetricRegistry, type: 'admit' | 'validatin
   const labels = { kind: 'webhook', type: type === 'admit' ? 'admit' : 'validate' };
   return {
     ...callMetrics(registry, type),
-    conditions: (name, run) => conditions.asked({ ...labels, name }, run),
+    conditions: (name, run) => conditions.evaluated({ ...labels, name }, run),
     excluded: (name, operation) => conditions.excluded({ ...labels, name }, operation),
   };
 }
@@ -88,16 +88,16 @@ function callMetrics(
   registry: MetricRegistry,
   type: string,
 ): Pick<HookMetrics, 'called' | 'failedOpen'> {
-  const known = callFamilies.get(registry) ?? registerCalls(registry);
-  callFamilies.set(registry, known);
+  const families = callFamilies.get(registry) ?? registerCalls(registry);
+  callFamilies.set(registry, families);
   return {
     called(name, { operation, durationMs, rejected, code, error }) {
       const shown = String(Math.min(code, codeMax));
-      known.requests.of(name, type, operation, shown, String(rejected)).add(1);
-      known.durations.of(name, type, operation, String(rejected)).observe(durationMs / 1000);
-      if (error !== undefined) known.rejections.of(name, type, operation, error, shown).add(1);
+      families.requests.of(name, type, operation, shown, String(rejected)).add(1);
+      families.durations.of(name, type, operation, String(rejected)).observe(durationMs / 1000);
+      if (error !== undefined) families.rejections.of(name, type, operation, error, shown).add(1);
     },
-    failedOpen: (name) => known.failOpen.of(name, type).add(1),
+    failedOpen: (name) => families.failOpen.of(name, type).add(1),
   };
 }
 
@@ -105,8 +105,8 @@ const conditionFamilies = new WeakMap<MetricRegistry, ConditionMetrics>();
 
 /** The metrics of conditions, registered once for a registry. */
 export function conditionMetrics(registry: MetricRegistry): ConditionMetrics {
-  const known = conditionFamilies.get(registry);
-  if (known !== undefined) return known;
+  const existing = conditionFamilies.get(registry);
+  if (existing !== undefined) return existing;
   const labels = ['name', 'kind', 'type', 'operation'];
   const of =
     'identified by name of resource containing the match condition and broken out for each kind containing matchConditions (webhook or policy), operation and admission type (validate or admit).';
@@ -130,7 +130,7 @@ export function conditionMetrics(registry: MetricRegistry): ConditionMetrics {
     buckets: conditionBuckets,
   });
   const made: ConditionMetrics = {
-    asked({ name, kind, type }, { operation, durationMs, failed }) {
+    evaluated({ name, kind, type }, { operation, durationMs, failed }) {
       durations.of(name, kind, type, operation).observe(durationMs / 1000);
       if (failed > 0) errors.of(name, kind, type, operation).add(failed);
     },

@@ -56,7 +56,7 @@ async function askOne(hook: Hook, run: Run, index: number): Promise<boolean> {
   const isIgnored = hook.failurePolicy === 'Ignore';
   const durationMs = tools.clock.monotonic() - startMs;
   call.context.request?.askedOthers(durationMs);
-  const { operation } = invocation.asked.facts;
+  const { operation } = invocation.convertedCall.facts;
   run.metrics.called(hook.name, measured(failure, { operation, durationMs, isIgnored }));
   if (changed) remembered.objectChanged();
   if (hook.isReinvocable) remembered.wasAsked(hook.uid);
@@ -76,7 +76,7 @@ async function change(invocation: Invocation, run: Run, index: number): Promise<
   const { hook } = invocation;
   const more = { patch: patched.operations, patchType: verdict.patchType };
   annotate(run, { hook, index, what: 'patch', more });
-  if (jsonEqual(patched.object, invocation.asked.object)) return false;
+  if (jsonEqual(patched.object, invocation.convertedCall.object)) return false;
   const { target } = call;
   const isOwn =
     invocation.served.version === target.version && invocation.served.def === target.def;
@@ -112,8 +112,8 @@ function annotate(
   const { configuration, name: webhook } = at.hook;
   const key = `round_${remembered.round}_index_${at.index}`;
   const domain = `${at.what}.webhook.${tools.dialect.group('admission')}`;
-  const told = encodeJson({ configuration, webhook, ...at.more }).toString('utf8');
-  request.annotate(`${domain}/${key}`, told, at.what === 'patch' ? 'Request' : 'Metadata');
+  const json = encodeJson({ configuration, webhook, ...at.more }).toString('utf8');
+  request.annotate(`${domain}/${key}`, json, at.what === 'patch' ? 'Request' : 'Metadata');
 }
 
 /**

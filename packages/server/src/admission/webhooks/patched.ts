@@ -23,13 +23,13 @@ import type { Invocation } from './select.ts';
  */
 export async function patchedBy(
   verdict: Verdict,
-  { hook, asked, served }: Invocation,
+  { hook, convertedCall, served }: Invocation,
   clock: Pick<Clock, 'monotonic'>,
 ): Promise<{ readonly object: ApiObject; readonly operations: JsonValue } | undefined> {
   if (verdict.patch.length === 0) return undefined;
   const { value, operations } = readPatch(verdict, hook.name);
   if (operations.length === 0) return undefined;
-  const { object } = asked;
+  const { object } = convertedCall;
   if (object === undefined) {
     const name = JSON.stringify(hook.name);
     const why = 'attempted to modify the object, which is not supported for this operation';
@@ -42,7 +42,7 @@ export async function patchedBy(
   try {
     const patched = await inSlices(jsonPatchWork(object, operations, { rules: 'lenient' }), clock);
     if (!isObject(patched)) throw new DecodeError('the patched object is no object');
-    return { object: reshaped(patched, { served, kind: asked.kind }), operations: value };
+    return { object: reshaped(patched, { served, kind: convertedCall.kind }), operations: value };
   } catch (error) {
     const isRefused = error instanceof PatchError || error instanceof WorkExceeded;
     if (isRefused || error instanceof DecodeError) {

@@ -56,20 +56,23 @@ export function reviewVersion(accepted: readonly string[]): ReviewVersion | unde
 }
 
 /** Makes the AdmissionReview of a request. */
-export function reviewOf(asked: Asked, at: { version: ReviewVersion; dialect: Dialect }): Review {
+export function reviewOf(
+  convertedCall: Asked,
+  at: { version: ReviewVersion; dialect: Dialect },
+): Review {
   const uid = randomUuid();
   const review: JsonObject = {
     kind: 'AdmissionReview',
     apiVersion: apiVersionOf({ group: at.dialect.group('admission'), version: at.version }),
-    request: { uid, ...requestOf(asked, at.dialect) },
+    request: { uid, ...requestOf(convertedCall, at.dialect) },
   };
   return { version: at.version, uid, body: `${encodeJson(review).toString('utf8')}\n` };
 }
 
-function requestOf(asked: Asked, dialect: Dialect): JsonObject {
-  const { object, old } = asked;
+function requestOf(convertedCall: Asked, dialect: Dialect): JsonObject {
+  const { object, old } = convertedCall;
   return {
-    ...requestFields(asked, dialect),
+    ...requestFields(convertedCall, dialect),
     object: object ?? null,
     oldObject: old ?? null,
   };
@@ -120,8 +123,8 @@ function optionsOf(
 ): JsonValue {
   const kind = optionKinds[operation];
   if (kind === undefined) return null;
-  const given = context.request?.options() ?? (context.dryRun ? { dryRun: ['All'] } : {});
-  return { kind, apiVersion: `${dialect.group('meta')}/v1`, ...given };
+  const options = context.request?.options() ?? (context.dryRun ? { dryRun: ['All'] } : {});
+  return { kind, apiVersion: `${dialect.group('meta')}/v1`, ...options };
 }
 
 /**
@@ -134,8 +137,8 @@ export function readAnswer(bytes: Buffer): JsonObject {
   const review = decodeTyped(schemaOf('admission.v1.AdmissionReview'))(value);
   const raw = isObject(value) ? value['response'] : undefined;
   // The typed form cannot tell a patchType that is empty from one that is not given.
-  const given = isObject(raw) && typeof raw['patchType'] === 'string' ? raw['patchType'] : null;
-  return { ...review, patchTypeGiven: given };
+  const patchType = isObject(raw) && typeof raw['patchType'] === 'string' ? raw['patchType'] : null;
+  return { ...review, patchTypeGiven: patchType };
 }
 
 /** Judges an answer as one to this review. Throws an Error, in upstream's words, where it is none. */
@@ -148,7 +151,7 @@ export function verdictOf(
   if (!isObject(response)) throw new Error('webhook response was absent');
   const { version } = review;
   const patch = Buffer.from(text(response['patch']), 'base64');
-  const told = {
+  const common = {
     allowed: response['allowed'] === true,
     result: isObject(response['status']) ? response['status'] : undefined,
     warnings: Array.isArray(response['warnings']) ? response['warnings'].map(String) : [],
@@ -157,16 +160,16 @@ export function verdictOf(
   if (version === 'v1beta1') {
     const isPatch = at.phase === 'mutating' && patch.length > 0;
     return {
-      ...told,
+      ...common,
       patch: isPatch ? patch : Buffer.alloc(0),
       patchType: isPatch ? 'JSONPatch' : '',
     };
   }
   checkIdentity(answer, response, { review, dialect: at.dialect });
-  const given = answer['patchTypeGiven'];
-  const patchType = typeof given === 'string' ? given : undefined;
+  const rawPatchType = answer['patchTypeGiven'];
+  const patchType = typeof rawPatchType === 'string' ? rawPatchType : undefined;
   checkPatch({ patch, patchType, phase: at.phase });
-  return { ...told, patch, patchType: patchType ?? '' };
+  return { ...common, patch, patchType: patchType ?? '' };
 }
 
 function checkIdentity(
@@ -191,12 +194,12 @@ function checkIdentity(
   if (shown !== wanted) throw new Error(`expected webhook response of ${wanted}, got ${shown}`);
 }
 
-function checkPatch(given: {
+function checkPatch(parts: {
   readonly patch: Buffer;
   readonly patchType: string | undefined;
   readonly phase: 'mutating' | 'validating';
 }): void {
-  const { patch, patchType, phase } = given;
+  const { patch, patchType, phase } = parts;
   const hasPatch = patch.length > 0;
   if (phase === 'validating') {
     if (hasPatch) throw new Error('validating webhook may not return response.patch');

@@ -18,10 +18,10 @@ import type { Hook } from './hooks.ts';
 import type { HookMetrics } from './metrics.ts';
 import { type Asked, requestFields } from './review.ts';
 
-/** A hook that is to be called, and what it is asked about. */
+/** A hook to call, and the admission call in the version that the hook's rules name. */
 export interface Invocation {
   readonly hook: Hook;
-  readonly asked: Asked;
+  readonly convertedCall: Asked;
   /** How the object is served in the version that the hook's rules name. */
   readonly served: Served;
 }
@@ -44,8 +44,8 @@ export async function invocationOf(hook: Hook, at: Selecting): Promise<Invocatio
   const { objects } = tools;
   if (!(await selectsNamespace(hook.namespaceSelector, { call, facts, objects }))) return undefined;
   const converted = askedOf(call, { facts, served, tools });
-  const asked = converted instanceof Promise ? await converted : converted;
-  const invocation = { hook, asked, served };
+  const convertedCall = converted instanceof Promise ? await converted : converted;
+  const invocation = { hook, convertedCall, served };
   if (hook.conditions.length === 0) return invocation;
   return (await meetsConditions(invocation, at)) ? invocation : undefined;
 }
@@ -59,7 +59,7 @@ function askedOf(
   const snapshot = tools.snapshot();
   const convert = (object: AdmissionCall['object']) =>
     object === undefined ? undefined : convertTo(object, served, snapshot);
-  const asked = (object: Asked['object'], old: Asked['old']): Asked => ({
+  const withObjects = (object: Asked['object'], old: Asked['old']): Asked => ({
     call,
     facts,
     resource: { group: def.group, version: version.version, resource: def.resource },
@@ -69,8 +69,8 @@ function askedOf(
   });
   try {
     const [object, old] = [convert(call.object), convert(call.old)];
-    if (!(object instanceof Promise) && !(old instanceof Promise)) return asked(object, old);
-    return Promise.all([object, old]).then((both) => asked(...both));
+    if (!(object instanceof Promise) && !(old instanceof Promise)) return withObjects(object, old);
+    return Promise.all([object, old]).then((both) => withObjects(...both));
   } catch (error) {
     if (error instanceof StatusError) throw error;
     throw internalError(error instanceof Error ? error.message : String(error), error);
@@ -80,22 +80,22 @@ function askedOf(
 const compiled = new WeakMap<Hook, readonly CompiledCondition[]>();
 
 function conditionsFor(hook: Hook): readonly CompiledCondition[] {
-  const known = compiled.get(hook);
-  if (known !== undefined) return known;
+  const cached = compiled.get(hook);
+  if (cached !== undefined) return cached;
   const made = compileConditions(hook.conditions);
   compiled.set(hook, made);
   return made;
 }
 
 async function meetsConditions(
-  { hook, asked }: Invocation,
+  { hook, convertedCall }: Invocation,
   { call, tools, metrics }: Selecting,
 ): Promise<boolean> {
   const startMs = tools.clock.monotonic();
   const costs = tools.isOn('StrictCostEnforcementForWebhooks') ? 'counted' : 'waived';
-  const variables = requestVariables(inputsOf(asked, tools.dialect), tools, { costs });
+  const variables = requestVariables(inputsOf(convertedCall, tools.dialect), tools, { costs });
   const result = await askConditions(conditionsFor(hook), variables);
-  const { operation } = asked.facts;
+  const { operation } = convertedCall.facts;
   const durationMs = tools.clock.monotonic() - startMs;
   metrics.conditions(hook.name, { operation, durationMs, failed: result.failed });
   if (result.failures === undefined) {
@@ -109,8 +109,8 @@ async function meetsConditions(
   throw forbidden(groupResourceOf(call.target.def), call.name, result.failures);
 }
 
-function inputsOf(asked: Asked, dialect: Dialect) {
-  const { object, old, facts, call } = asked;
-  const request = requestFields(asked, dialect);
+function inputsOf(convertedCall: Asked, dialect: Dialect) {
+  const { object, old, facts, call } = convertedCall;
+  const request = requestFields(convertedCall, dialect);
   return { object, old, request, facts, user: call.context.user };
 }

@@ -33,7 +33,7 @@ async function askOne(
   at: { readonly tools: AdmissionTools; readonly metrics: HookMetrics; readonly index: number },
 ): Promise<Error | undefined> {
   const { tools, metrics, index } = at;
-  const { hook, asked } = invocation;
+  const { hook, convertedCall } = invocation;
   const startMs = tools.clock.monotonic();
   let failure: unknown;
   try {
@@ -43,7 +43,7 @@ async function askOne(
   }
   const isIgnored = hook.failurePolicy === 'Ignore';
   const durationMs = tools.clock.monotonic() - startMs;
-  const { operation } = asked.facts;
+  const { operation } = convertedCall.facts;
   metrics.called(hook.name, measured(failure, { operation, durationMs, isIgnored }));
   if (failure === undefined) return undefined;
   if (!(failure instanceof HookFailure)) return unforeseen(failure);
@@ -52,6 +52,6 @@ async function askOne(
   metrics.failedOpen(hook.name);
   tools.log('a webhook failed and was passed over', failure);
   const domain = `failed-open.validating.webhook.${tools.dialect.group('admission')}`;
-  asked.call.context.request?.annotate(`${domain}/round_0_index_${index}`, hook.name);
+  convertedCall.call.context.request?.annotate(`${domain}/round_0_index_${index}`, hook.name);
   return undefined;
 }

@@ -39,21 +39,21 @@ export async function startFlowConfiguration(options: {
   readonly queues?: QueueMeters | undefined;
 }): Promise<{ close(): Promise<void> }> {
   const { defs, caches, inside, clock, logger } = options;
-  const held = { levels: new Map<string, ApiObject>(), schemas: new Map<string, ApiObject>() };
+  const stored = { levels: new Map<string, ApiObject>(), schemas: new Map<string, ApiObject>() };
   const budget = new WriteBudget(clock);
-  let known = options.defaultLevels;
+  let levelNames = options.defaultLevels;
   const digest = (): void => {
-    const levels = [...held.levels.values()].flatMap((object) => readLevel(object) ?? []);
-    options.configure({ levels, schemas: [...held.schemas.values()].map(readSchema) });
-    known = new Set([...options.defaultLevels, ...levels.map(({ name }) => name)]);
-    for (const [name, schema] of held.schemas) {
-      if (!isTold(schema, conditionOf(schema, known))) queue.add(name);
+    const levels = [...stored.levels.values()].flatMap((object) => readLevel(object) ?? []);
+    options.configure({ levels, schemas: [...stored.schemas.values()].map(readSchema) });
+    levelNames = new Set([...options.defaultLevels, ...levels.map(({ name }) => name)]);
+    for (const [name, schema] of stored.schemas) {
+      if (!isTold(schema, conditionOf(schema, levelNames))) queue.add(name);
     }
   };
   const tell = async (name: string): Promise<void> => {
-    const schema = held.schemas.get(name);
+    const schema = stored.schemas.get(name);
     if (schema === undefined) return;
-    const condition = conditionOf(schema, known);
+    const condition = conditionOf(schema, levelNames);
     if (isTold(schema, condition)) return;
     const pauseMs = budget.take(name);
     if (pauseMs !== undefined) return queue.addAfter(name, pauseMs);
@@ -80,8 +80,8 @@ export async function startFlowConfiguration(options: {
     queue.add(everything);
   };
   const followed = await Promise.all([
-    follow(caches.of(defs.levels), hold(held.levels), { unreadable: 'left-out' }),
-    follow(caches.of(defs.schemas), hold(held.schemas), { unreadable: 'left-out' }),
+    follow(caches.of(defs.levels), hold(stored.levels), { unreadable: 'left-out' }),
+    follow(caches.of(defs.schemas), hold(stored.schemas), { unreadable: 'left-out' }),
   ]);
   return {
     async close() {
@@ -120,7 +120,7 @@ function withCondition(schema: ApiObject, condition: Condition, nowMs: number): 
   const others = objectsAt(next, 'status', 'conditions').filter(
     (one) => one['type'] !== 'Dangling',
   );
-  const told = { type: 'Dangling', ...condition, lastTransitionTime: formatTime(nowMs) };
-  ensure(next, 'status')['conditions'] = [...others, told];
+  const dangling = { type: 'Dangling', ...condition, lastTransitionTime: formatTime(nowMs) };
+  ensure(next, 'status')['conditions'] = [...others, dangling];
   return next;
 }

@@ -93,9 +93,9 @@ async function tend(options: LegacyTokenTools, key: string): Promise<void> {
   const secret = decodeEntry(entry);
   const annotations = secret.metadata.annotations ?? {};
   const account = annotations[dialect.label('service-account.name')] ?? '';
-  const known = annotations[dialect.label('service-account.uid')] ?? '';
+  const accountUid = annotations[dialect.label('service-account.uid')] ?? '';
   const found = await caches.of(serviceAccounts).get(objectKey(namespace, account), undefined);
-  if (found === undefined || (known !== '' && known !== found.index.uid)) {
+  if (found === undefined || (accountUid !== '' && accountUid !== found.index.uid)) {
     return inside.remove(at, { preconditions: { uid } });
   }
   const serviceAccount = { name: account, uid: found.index.uid };

@@ -62,8 +62,8 @@ const texts = new WeakMap<AuditEvent, string>();
 
 /** The members of an event as JSON, in upstream's order, without kind and version. */
 export function encodeEvent(event: AuditEvent): string {
-  const known = texts.get(event);
-  if (known !== undefined) return known;
+  const cached = texts.get(event);
+  if (cached !== undefined) return cached;
   const head = JSON.stringify({
     level: event.level,
     auditID: event.auditID,

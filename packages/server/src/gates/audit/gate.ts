@@ -90,16 +90,16 @@ function startOf(
 
 /** Members that are empty are left out. */
 function referenceTo(info: AuditedRequest): TrailStart['objectRef'] {
-  const given = (text: string) => (text === '' ? undefined : text);
+  const nonEmpty = (text: string) => (text === '' ? undefined : text);
   return {
-    resource: given(info.resource),
-    namespace: given(info.namespace),
-    name: given(info.name),
+    resource: nonEmpty(info.resource),
+    namespace: nonEmpty(info.namespace),
+    name: nonEmpty(info.name),
     uid: undefined,
-    apiGroup: given(info.group),
-    apiVersion: given(info.version),
+    apiGroup: nonEmpty(info.group),
+    apiVersion: nonEmpty(info.version),
     resourceVersion: undefined,
-    subresource: given(info.subresource),
+    subresource: nonEmpty(info.subresource),
   };
 }
 

@@ -72,10 +72,10 @@ export async function loadAuditPolicy(text: string, dialect: Dialect): Promise<P
   };
 }
 
-/** How upstream tells of one problem, and of several. */
+/** The message for one or more problems, in the form upstream uses. */
 function aggregate(errors: readonly FieldError[]): string {
-  const told = errors.map(({ field, message }) => `${field}: ${message}`);
-  return told.length === 1 ? (told[0] ?? '') : `[${told.join(', ')}]`;
+  const messages = errors.map(({ field, message }) => `${field}: ${message}`);
+  return messages.length === 1 ? (messages[0] ?? '') : `[${messages.join(', ')}]`;
 }
 
 function ruleOf(rule: JsonObject): PolicyRule {
@@ -150,9 +150,9 @@ function checkResources(
 }
 
 function checkStages(holder: JsonObject, path: string): FieldError[] {
-  const known: readonly string[] = auditStages;
+  const allowedStages: readonly string[] = auditStages;
   return textsOf(member(holder, 'omitStages')).flatMap((stage, index) =>
-    known.includes(stage)
+    allowedStages.includes(stage)
       ? []
       : [invalid(`${path}[${index}]`, stage, `allowed stages are ${auditStages.join(',')}`)],
   );

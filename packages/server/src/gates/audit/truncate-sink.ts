@@ -22,8 +22,8 @@ export function truncatingSink(
       const lost: AuditEvent[] = [];
       const batches: AuditEvent[][] = [];
       let batchBytes = 0;
-      for (const given of events) {
-        const event = fitting(given, eventBytesMax, annotation);
+      for (const original of events) {
+        const event = fitting(original, eventBytesMax, annotation);
         const bytes = sizeOf(event);
         if (bytes > eventBytesMax) {
           lost.push(event);

@@ -11,8 +11,8 @@ export function noteForAudit(
   credentials: Credentials,
   note: { readonly key: string; readonly value: string },
 ): void {
-  const held = notes.get(credentials) ?? new Map<string, string>();
-  notes.set(credentials, held.set(note.key, note.value));
+  const entries = notes.get(credentials) ?? new Map<string, string>();
+  notes.set(credentials, entries.set(note.key, note.value));
 }
 
 /** Kept as long as the exchange they are about. */

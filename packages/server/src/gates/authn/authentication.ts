@@ -63,7 +63,7 @@ export function createAuthentication(options: {
     onRejected?.({ authenticator: authenticator.name, error });
 
   const continueAsync = async (
-    asked: Asked,
+    request: Asked,
     state: { pending: Promise<UserInfo | undefined>; index: number; rejected: boolean },
   ): Promise<UserInfo> => {
     let { pending, rejected } = state;
@@ -77,8 +77,8 @@ export function createAuthentication(options: {
       }
       index += 1;
       const next = authenticators[index];
-      if (next === undefined) return finish(asked, rejected);
-      pending = (async () => next.authenticate(asked.shown))();
+      if (next === undefined) return finish(request, rejected);
+      pending = (async () => next.authenticate(request.shown))();
     }
   };
 
@@ -124,8 +124,8 @@ const widened = new WeakMap<UserInfo, UserInfo>();
  * authenticators hand out the same value for every request of a credential.
  */
 export function withAuthenticatedGroup(user: UserInfo): UserInfo {
-  const known = widened.get(user);
-  if (known !== undefined) return known;
+  const cached = widened.get(user);
+  if (cached !== undefined) return cached;
   const as = user.groups;
   const unchanged =
     user.name === anonymousUser.name ||

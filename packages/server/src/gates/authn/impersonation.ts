@@ -173,7 +173,7 @@ function userOf(wishes: readonly Wish[]): UserInfo {
     account === undefined
       ? (of('User')[0]?.name ?? '')
       : `${accountPrefix}${account.namespace}:${account.name}`;
-  const given = of('Group').map((wish) => wish.name);
+  const groupNames = of('Group').map((wish) => wish.name);
   const ofAccount =
     account === undefined
       ? []
@@ -185,18 +185,18 @@ function userOf(wishes: readonly Wish[]): UserInfo {
   return {
     name,
     uid: of('UID')[0]?.name ?? '',
-    groups: withKnownGroup(name, given.length > 0 ? given : ofAccount),
+    groups: withKnownGroup(name, groupNames.length > 0 ? groupNames : ofAccount),
     extra,
   };
 }
 
-/** Everybody is in one of the two groups that say whether they are known. */
+/** Every user is in one of the two groups: authenticated or unauthenticated. */
 function withKnownGroup(name: string, groups: readonly string[]): readonly string[] {
-  const known = 'system:authenticated';
-  const unknown = 'system:unauthenticated';
+  const authenticated = 'system:authenticated';
+  const unauthenticated = 'system:unauthenticated';
   if (name === anonymousUser.name) {
-    return groups.includes(unknown) ? groups : [...groups, unknown];
+    return groups.includes(unauthenticated) ? groups : [...groups, unauthenticated];
   }
-  const isSaid = groups.includes(known) || groups.includes(unknown);
-  return isSaid ? groups : [...groups, known];
+  const isSaid = groups.includes(authenticated) || groups.includes(unauthenticated);
+  return isSaid ? groups : [...groups, authenticated];
 }

@@ -83,9 +83,10 @@ export function createLegacyTokenAuthenticator(options: LegacyTokenOptions): Aut
   const checkObjects = async (read: LegacyToken, token: string, to: Credentials | undefined) => {
     const { namespace, serviceAccount, secretName } = read;
     const secret = await objects.secretAt({ namespace, name: secretName });
-    const held = secret === undefined ? undefined : tokenIn(secret);
-    if (secret === undefined || held === undefined) throw invalidated();
-    if (!isSameSecret(held, token)) throw new TokenError("token does not match server's copy");
+    const storedToken = secret === undefined ? undefined : tokenIn(secret);
+    if (secret === undefined || storedToken === undefined) throw invalidated();
+    if (!isSameSecret(storedToken, token))
+      throw new TokenError("token does not match server's copy");
     const at = { namespace, name: serviceAccount.name };
     const uid = await objects.uidOf('serviceaccounts', at);
     if (uid !== serviceAccount.uid) throw invalidated();

@@ -184,7 +184,7 @@ const memoMax = 10_000;
  * added go first.
  */
 class TokenMemo {
-  readonly #known = new Map<string, TokenClaims>();
+  readonly #verified = new Map<string, TokenClaims>();
   readonly #keys: TokenKeys;
   #by: ReturnType<TokenKeys['current']>;
 
@@ -197,30 +197,30 @@ class TokenMemo {
   learn(token: string, issuers: readonly string[]): Promise<void> | undefined {
     if (this.#keys.learn === undefined) return undefined;
     this.#check();
-    return this.#known.has(token) ? undefined : this.#keys.learn(token, issuers);
+    return this.#verified.has(token) ? undefined : this.#keys.learn(token, issuers);
   }
 
   get(token: string, nowSeconds: number): TokenClaims | undefined {
     this.#check();
-    const claims = this.#known.get(token);
+    const claims = this.#verified.get(token);
     if (claims === undefined || nowSeconds <= claims.expires) return claims;
-    this.#known.delete(token);
+    this.#verified.delete(token);
     return undefined;
   }
 
   put(token: string, claims: TokenClaims): void {
-    if (this.#known.has(token)) return;
-    if (this.#known.size >= memoMax) {
-      const [oldest] = this.#known.keys();
-      if (oldest !== undefined) this.#known.delete(oldest);
+    if (this.#verified.has(token)) return;
+    if (this.#verified.size >= memoMax) {
+      const [oldest] = this.#verified.keys();
+      if (oldest !== undefined) this.#verified.delete(oldest);
     }
-    this.#known.set(token, claims);
+    this.#verified.set(token, claims);
   }
 
   #check(): void {
     const keys = this.#keys.current();
     if (keys === this.#by) return;
     this.#by = keys;
-    this.#known.clear();
+    this.#verified.clear();
   }
 }

@@ -24,8 +24,8 @@ export function createTokenReviewer(options: {
   readonly audiences: readonly string[];
 }): ReviewToken {
   const { authenticators } = options;
-  return async (token, given) => {
-    const audiences = given.length === 0 ? options.audiences : given;
+  return async (token, requestedAudiences) => {
+    const audiences = requestedAudiences.length === 0 ? options.audiences : requestedAudiences;
     const own = options.audiences.filter((one) => audiences.includes(one));
     const errors: string[] = [];
     const credentials = credentialsOf(token);
@@ -44,14 +44,14 @@ export function createTokenReviewer(options: {
 
 async function ask(
   authenticator: Authenticator,
-  asked: {
+  request: {
     readonly token: string;
     readonly credentials: Credentials;
     readonly audiences: readonly string[];
     readonly own: readonly string[];
   },
 ): Promise<TokenVerdict | undefined> {
-  const { token, credentials, audiences, own } = asked;
+  const { token, credentials, audiences, own } = request;
   if (authenticator.reviewToken !== undefined) return authenticator.reviewToken(token, audiences);
   if (own.length === 0) return undefined;
   const user: UserInfo | undefined = await authenticator.authenticate(credentials);

@@ -82,10 +82,10 @@ export function createWebhookTokenAuthenticator(options: {
   };
   const fetched = async (key: string, about: Parameters<typeof ask>): Promise<Verdict> => {
     const startMs = clock.monotonic();
-    const asked = pending.get(key);
-    const asking = asked ?? fetch(key, about);
-    if (asked === undefined) pending.set(key, asking);
-    const unblocked = asked === undefined ? undefined : options.meter?.blocked();
+    const ongoing = pending.get(key);
+    const asking = ongoing ?? fetch(key, about);
+    if (ongoing === undefined) pending.set(key, asking);
+    const unblocked = ongoing === undefined ? undefined : options.meter?.blocked();
     try {
       return await asking;
     } finally {
@@ -95,10 +95,10 @@ export function createWebhookTokenAuthenticator(options: {
   };
   const review = (...about: Parameters<typeof ask>): MaybePromise<Verdict> => {
     const key = keyOf(...about);
-    const known = cache.get(key);
-    if (known === undefined) return fetched(key, about);
+    const cached = cache.get(key);
+    if (cached === undefined) return fetched(key, about);
     options.meter?.answered('hit', 0);
-    return known;
+    return cached;
   };
 
   return {
@@ -174,8 +174,8 @@ function verdictOf(
   audiences: { readonly wanted: readonly string[]; readonly own: readonly string[] },
 ): TokenVerdict | undefined {
   const { wanted } = audiences;
-  const told = texts(status['audiences']);
-  const good = told.length > 0 ? told : audiences.own;
+  const accepted = texts(status['audiences']);
+  const good = accepted.length > 0 ? accepted : audiences.own;
   const shared = wanted.filter((one) => good.includes(one));
   if (wanted.length > 0 && shared.length === 0) return undefined;
   if (status['authenticated'] !== true) {
@@ -187,14 +187,14 @@ function verdictOf(
 }
 
 function userOf(value: JsonValue | undefined): UserInfo {
-  const given = isObject(value) ? value : {};
+  const userInfo = isObject(value) ? value : {};
   const extra = Object.create(null) as Record<string, readonly string[]>;
-  const more = isObject(given['extra']) ? given['extra'] : {};
+  const more = isObject(userInfo['extra']) ? userInfo['extra'] : {};
   for (const name of Object.keys(more)) extra[name] = texts(more[name]);
-  const name = textOf(given['username']);
+  const name = textOf(userInfo['username']);
   // A user without a name would still be an authenticated one.
   if (name === '') throw new Error('the webhook authenticated a token without naming the user');
-  return { name, uid: textOf(given['uid']), groups: texts(given['groups']), extra };
+  return { name, uid: textOf(userInfo['uid']), groups: texts(userInfo['groups']), extra };
 }
 
 function texts(value: JsonValue | undefined): readonly string[] {

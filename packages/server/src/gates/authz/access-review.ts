@@ -30,24 +30,24 @@ export function accessReviewSpec(
   const { user, path, verb } = attributes;
   const about = attributes.isResourceRequest
     ? { resourceAttributes: resourceAttributes(attributes, options.selectors) }
-    : { nonResourceAttributes: given({ path, verb }) };
+    : { nonResourceAttributes: nonEmpty({ path, verb }) };
   const extra = extraOf(user);
   return {
     ...about,
-    ...given({ user: user.name }),
+    ...nonEmpty({ user: user.name }),
     ...(user.groups.length === 0 ? {} : { groups: [...user.groups] }),
     ...(Object.keys(extra).length === 0 ? {} : { extra }),
-    ...given({ uid: user.uid }),
+    ...nonEmpty({ uid: user.uid }),
   };
 }
 
-function given(members: Readonly<Record<string, string>>): JsonObject {
+function nonEmpty(members: Readonly<Record<string, string>>): JsonObject {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== ''));
 }
 
 function resourceAttributes(attributes: Attributes, selectors: 'told' | 'left out'): JsonObject {
   const { namespace, verb, group, version, resource, subresource, name } = attributes;
-  const plain = given({ namespace, verb, group, version, resource, subresource, name });
+  const plain = nonEmpty({ namespace, verb, group, version, resource, subresource, name });
   if (selectors === 'left out') return plain;
   const fields = fieldRequirements(attributes);
   const labels = labelRequirements(attributes);
@@ -92,16 +92,16 @@ function extraOf({ extra }: UserInfo): JsonObject {
   return sorted;
 }
 
-/** The text posted to a webhook; the older version calls the groups otherwise. */
+/** The body posted to a webhook; the older version has another name for the groups. */
 export function accessReviewBody(
   spec: JsonObject,
-  asked: { readonly apiVersion: string; readonly version: AccessReviewVersion },
+  review: { readonly apiVersion: string; readonly version: AccessReviewVersion },
 ): string {
   return webhookBody({
     kind: 'SubjectAccessReview',
-    apiVersion: asked.apiVersion,
+    apiVersion: review.apiVersion,
     metadata: { creationTimestamp: null },
-    spec: asked.version === 'v1' ? spec : withOldGroups(spec),
+    spec: review.version === 'v1' ? spec : withOldGroups(spec),
     status: { allowed: false },
   });
 }

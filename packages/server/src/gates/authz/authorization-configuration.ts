@@ -80,10 +80,10 @@ export async function loadAuthorizationConfiguration(
   rules: ConfigurationRules,
 ): Promise<readonly ConfiguredAuthorizer[]> {
   const object = await decoded(text, rules.dialect);
-  const given = objectsOf(member(object, 'authorizers')).map(withDefaults);
-  const { errors, conditions } = validateAuthorizers(given, rules);
+  const entries = objectsOf(member(object, 'authorizers')).map(withDefaults);
+  const { errors, conditions } = validateAuthorizers(entries, rules);
   if (errors.length > 0) throw aggregate(errors);
-  const authorizers = given.map((one, index) => authorizerOf(one, conditions.get(index) ?? []));
+  const authorizers = entries.map((one, index) => authorizerOf(one, conditions.get(index) ?? []));
   const misnamed = authorizers.flatMap(nameProblem);
   const missing = [...rules.requiredTypes].filter(
     (type) => !authorizers.some((one) => one.type === type),
@@ -143,12 +143,12 @@ function nameProblem({ type, name }: ConfiguredAuthorizer): string[] {
 }
 
 function authorizerOf(
-  given: JsonObject,
+  entry: JsonObject,
   conditions: readonly MatchCondition[],
 ): ConfiguredAuthorizer {
-  const [type, name] = [textOf(given['type']) as AuthorizerType, textOf(given['name'])];
+  const [type, name] = [textOf(entry['type']) as AuthorizerType, textOf(entry['name'])];
   if (type !== 'Webhook') return { type, name };
-  const webhook = isObject(given['webhook']) ? given['webhook'] : {};
+  const webhook = isObject(entry['webhook']) ? entry['webhook'] : {};
   const connection = isObject(webhook['connectionInfo']) ? webhook['connectionInfo'] : {};
   const file = connection['kubeConfigFile'];
   return {

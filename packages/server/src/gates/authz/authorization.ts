@@ -35,8 +35,8 @@ export function createAuthorization(options: {
     const { authorizers, passed } = state;
     let { index, pending } = state;
     for (;;) {
-      const asked = authorizers[index]!;
-      const result = await pending.catch((error: unknown) => failed(asked, error));
+      const current = authorizers[index]!;
+      const result = await pending.catch((error: unknown) => failed(current, error));
       if (result.decision !== 'no-opinion') return result;
       passed.push(result);
       index += 1;

@@ -155,8 +155,8 @@ function requestValue(spec: JsonObject): Value {
   });
 }
 
-function withEmpty(given: JsonObject, names: readonly string[]): JsonObject {
-  return { ...Object.fromEntries(names.map((name) => [name, ''])), ...given };
+function withEmpty(fields: JsonObject, names: readonly string[]): JsonObject {
+  return { ...Object.fromEntries(names.map((name) => [name, ''])), ...fields };
 }
 
 function toValue(json: JsonValue): Value {

@@ -146,14 +146,14 @@ function connectionProblems(webhook: JsonObject, { path, rules }: Place): FieldE
   const { connectionInfo } = webhook;
   const connection = isObject(connectionInfo) ? connectionInfo : {};
   const type = textOf(connection['type']);
-  const given = connection['kubeConfigFile'] ?? null;
+  const kubeConfigFile = connection['kubeConfigFile'] ?? null;
   const field = `${path}.connectionInfo.kubeConfigFile`;
   if (type === 'InClusterConfig') {
-    if (given === null) return [];
-    return [invalid(field, given, 'can only be set when type=KubeConfigFile')];
+    if (kubeConfigFile === null) return [];
+    return [invalid(field, kubeConfigFile, 'can only be set when type=KubeConfigFile')];
   }
   if (type === 'KubeConfigFile') {
-    const file = textOf(given);
+    const file = textOf(kubeConfigFile);
     if (file === '') return [required(field)];
     const problem = file.startsWith('/') ? rules.fileProblem(file) : 'must be an absolute path';
     return problem === undefined ? [] : [invalid(field, file, problem)];

@@ -48,8 +48,8 @@ class SchemaFlows {
   }
 
   flowOf(distinguisher: string): Classified {
-    const known = this.#flows.get(distinguisher);
-    if (known !== undefined) return known;
+    const cached = this.#flows.get(distinguisher);
+    if (cached !== undefined) return cached;
     const { level, settings } = this;
     const { response } = level.settings;
     const flow: Flow = {

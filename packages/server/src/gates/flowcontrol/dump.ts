@@ -11,19 +11,19 @@ const folder = '/debug/api_priority_and_fairness/';
 /** What the debug paths show of the levels, by upstream's columns; undefined for other paths. */
 export function dumpLevels(
   levels: PriorityLevels,
-  asked: { readonly path: string; readonly query: URLSearchParams },
+  request: { readonly path: string; readonly query: URLSearchParams },
   wallMs: (monotonicMs: number) => number,
 ): string | undefined {
-  if (!asked.path.startsWith(folder)) return undefined;
+  if (!request.path.startsWith(folder)) return undefined;
   const all = [...levels.all()].sort((a, b) => (a.name < b.name ? -1 : 1));
   for (const { set } of all) set.look();
-  switch (asked.path.slice(folder.length)) {
+  switch (request.path.slice(folder.length)) {
     case 'dump_priority_levels':
       return table(levelRows(all));
     case 'dump_queues':
       return table(queueRows(all));
     case 'dump_requests': {
-      const details = asked.query.get('includeRequestDetails') ? 'shown' : 'left out';
+      const details = request.query.get('includeRequestDetails') ? 'shown' : 'left out';
       return table(requestRows(all, { details, wallMs }));
     }
     default:

@@ -123,8 +123,8 @@ export class FairFlowControl implements FlowControl {
     const levels = withDefaults(stored.levels, this.#defaults.levels);
     this.levels.configure(levels);
     this.#retryAfter.keep(new Set(levels.map(({ name }) => name)));
-    const known = withDefaults(stored.schemas, this.#defaults.schemas);
-    const schemas = [...known].sort(byPrecedence).flatMap((settings) => {
+    const allSchemas = withDefaults(stored.schemas, this.#defaults.schemas);
+    const schemas = [...allSchemas].sort(byPrecedence).flatMap((settings) => {
       const level = this.levels.of(settings.level);
       return level === undefined || level.isQuiescing ? [] : [{ settings, level }];
     });
@@ -169,12 +169,13 @@ function countKind(count: { readOnly: number; mutating: number }, { request }: S
   else count.mutating += 1;
 }
 
-/** A quarter of the time a request has, which it may have cut short itself. */
+/** A quarter of the request's timeout, which a client can shorten with `timeout`. */
 function waitLimitOf({ verb, query }: FlowInfo, requestTimeoutMs: number): number {
-  const given = verb === 'watch' ? null : query.get('timeout');
-  const asked = given === null ? undefined : parseGoDuration(given);
-  const askedMs = asked === undefined || asked <= 0n ? requestTimeoutMs : Number(asked) / 1e6;
-  return Math.min(waitLimitMaxMs, Math.min(askedMs, requestTimeoutMs) / waitingPart);
+  const timeoutText = verb === 'watch' ? null : query.get('timeout');
+  const timeoutNs = timeoutText === null ? undefined : parseGoDuration(timeoutText);
+  const timeoutMs =
+    timeoutNs === undefined || timeoutNs <= 0n ? requestTimeoutMs : Number(timeoutNs) / 1e6;
+  return Math.min(waitLimitMaxMs, Math.min(timeoutMs, requestTimeoutMs) / waitingPart);
 }
 
 /** How many objects of a resource there are; undefined for one that is not known. */
@@ -244,13 +245,13 @@ function listEstimate(
   return estimates[Math.max(1, Math.min(seats, boundOf(of.seatsMax)))] ?? oneSeat;
 }
 
-/** As upstream counts them: a page is read from the store, and the rest behind it counted. */
+/** Estimates as upstream does: a page is read from the store, and the remainder is counted. */
 function objectsGoneOver({ verb, query }: FlowInfo, stored: number): number {
   if (verb === 'watch' || query.size === 0) return stored;
-  const given = Number(query.get('limit') ?? '');
-  const limit = given > 0 && given < stored ? given : stored;
+  const requestedLimit = Number(query.get('limit') ?? '');
+  const limit = requestedLimit > 0 && requestedLimit < stored ? requestedLimit : stored;
   const match = query.get('resourceVersionMatch') ?? '';
-  const isPage = given > 0 && query.get('resourceVersion') !== '0';
+  const isPage = requestedLimit > 0 && query.get('resourceVersion') !== '0';
   const isContinued = (query.get('continue') ?? '') !== '';
   if (!isPage && !isContinued && (match === '' || match === 'NotOlderThan')) return stored;
   const isSelecting = query.get('fieldSelector') || query.get('labelSelector');

@@ -31,16 +31,16 @@ export interface FlowMetrics {
 export function createFlowMetrics(registry: MetricRegistry): FlowMetrics {
   const families = createFamilies(registry);
   const showLimits = limitGauges(registry);
-  const known = new Map<string, FlowSeries>();
+  const seriesByKey = new Map<string, FlowSeries>();
   return {
     levelSeriesOf: levelSeries(registry),
     seriesOf(level, schema) {
       const key = `${level}\0${schema}`;
-      let series = known.get(key);
+      let series = seriesByKey.get(key);
       if (series === undefined) {
-        if (known.size >= knownMax) known.clear();
+        if (seriesByKey.size >= knownMax) seriesByKey.clear();
         series = new CountedSeries(families, level, schema);
-        known.set(key, series);
+        seriesByKey.set(key, series);
       }
       return series;
     },

@@ -228,8 +228,8 @@ export class PriorityLevel {
     demand.average = report.average;
     demand.deviation = report.deviation;
     const envelope = report.average + report.deviation;
-    const known = demand.smoothed * smoothing ** missed;
-    demand.smoothed = Math.max(envelope, smoothing * known + (1 - smoothing) * envelope);
+    const decayed = demand.smoothed * smoothing ** missed;
+    demand.smoothed = Math.max(envelope, smoothing * decayed + (1 - smoothing) * envelope);
   }
 
   /** The least it may have now: what it wanted, within what it has of itself. */

@@ -238,8 +238,8 @@ export class QueueSet implements SeatOwner, LevelUsage {
   }
 
   #queueAt(index: number): FlowQueue {
-    const known = this.#queues[index];
-    if (known !== undefined) return known;
+    const existing = this.#queues[index];
+    if (existing !== undefined) return existing;
     const made: FlowQueue = {
       index,
       nextR: 0,

@@ -115,7 +115,7 @@ interface JudgedToken {
 /** Remembers good tokens, and those that are being judged, by their digests, oldest first. */
 class JudgedTokens {
   readonly #clock: Clock;
-  readonly #known = new Map<string, JudgedToken>();
+  readonly #judged = new Map<string, JudgedToken>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -124,9 +124,9 @@ class JudgedTokens {
   /** The user of a token; `judge` is asked when none is known, and may have nothing to say of it. */
   userOf(text: string, judge: () => Promise<Verdict> | undefined): Promise<UserInfo> | undefined {
     const digest = createHash('sha256').update(text).digest('base64');
-    const known = this.#known.get(digest);
-    if (known !== undefined && this.#isGood(known)) return known.user;
-    this.#known.delete(digest);
+    const cached = this.#judged.get(digest);
+    if (cached !== undefined && this.#isGood(cached)) return cached.user;
+    this.#judged.delete(digest);
     const verdict = judge();
     return verdict && this.#remember(digest, verdict);
   }
@@ -139,10 +139,10 @@ class JudgedTokens {
     const user = verdict.then((one) => one.user);
     const never = Number.POSITIVE_INFINITY;
     const entry: JudgedToken = { user, staleMs: never, expiresMs: never };
-    this.#known.set(digest, entry);
-    if (this.#known.size > judgedMax) {
-      const [oldest] = this.#known.keys();
-      if (oldest !== undefined) this.#known.delete(oldest);
+    this.#judged.set(digest, entry);
+    if (this.#judged.size > judgedMax) {
+      const [oldest] = this.#judged.keys();
+      if (oldest !== undefined) this.#judged.delete(oldest);
     }
     verdict.then(
       ({ expiresMs }) => {
@@ -150,7 +150,7 @@ class JudgedTokens {
         entry.expiresMs = expiresMs;
       },
       () => {
-        if (this.#known.get(digest) === entry) this.#known.delete(digest);
+        if (this.#judged.get(digest) === entry) this.#judged.delete(digest);
       },
     );
     return user;

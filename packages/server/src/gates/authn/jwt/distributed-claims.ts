@@ -105,8 +105,8 @@ export class DistributedClaims {
   #providerOf(issuer: string): Provider {
     const { provider, access, logger } = this.#options;
     if (issuer === provider.issuer) return provider;
-    const known = this.#providers.get(issuer);
-    if (known !== undefined) return known;
+    const existing = this.#providers.get(issuer);
+    if (existing !== undefined) return existing;
     if (this.#providers.size >= issuersMax) this.#dropOneNotFound();
     if (this.#stopped || this.#providers.size >= issuersMax) {
       throw this.#error('too many issuers of distributed claims');

@@ -44,8 +44,8 @@ function keyOf(jwk: JsonObject): ProviderKey[] {
   const made = new Map<string, Promise<CryptoKey>>();
   const forAlgorithm = (algorithm: string): Promise<CryptoKey> | undefined => {
     if (keyKinds[algorithm] !== kind || (alg !== undefined && alg !== algorithm)) return undefined;
-    const known = made.get(algorithm);
-    if (known !== undefined) return known;
+    const cached = made.get(algorithm);
+    if (cached !== undefined) return cached;
     const imported = importJWK(publicPart, algorithm) as Promise<CryptoKey>;
     made.set(algorithm, imported);
     return imported;

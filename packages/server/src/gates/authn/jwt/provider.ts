@@ -16,7 +16,7 @@ const keptMs = { usual: 300_000, min: 60_000, max: 3_600_000 };
 const waitingMax = 100;
 
 /** What was learnt of a provider. */
-interface Known {
+interface KeySet {
   readonly keysUrl: string;
   readonly keys: readonly ProviderKey[];
   /** Monotonic time at which to look again whether the keys still stand. */
@@ -28,11 +28,11 @@ interface Known {
  * (AUTHN-7), fetches them for the first token, follows their rotation, and tells which tokens they
  * have signed. States:
  *
- * | state   | `#known` | a token                                                          |
- * |---------|----------|------------------------------------------------------------------|
- * | seeking | absent   | is refused at once                                               |
- * | ready   | present  | is judged by the keys; one that they do not prove has them fetched |
- * | stopped | either   | as before; nothing is fetched any more                           |
+ * | state   | `#keySet` | a token                                                         |
+ * |---------|-----------|-----------------------------------------------------------------|
+ * | seeking | absent    | is refused at once                                              |
+ * | ready   | present   | is judged by the keys; one that they do not prove has them fetched |
+ * | stopped | either    | as before; nothing is fetched any more                          |
  *
  * Keys that were learnt stay while the provider cannot be reached.
  */
@@ -46,7 +46,7 @@ export class Provider {
   };
   readonly #whenReady: Promise<void>;
   #isReady: () => void = () => {};
-  #known: Known | undefined;
+  #keySet: KeySet | undefined;
   #fetching: Promise<void> | undefined;
   #fetchedAt = Number.NEGATIVE_INFINITY;
   /** Monotonic time at which all fetches of a burst are allowed again. */
@@ -71,7 +71,7 @@ export class Provider {
   }
 
   get ready(): boolean {
-    return this.#known !== undefined;
+    return this.#keySet !== undefined;
   }
 
   /** Whether the provider is found before `timeoutMs` have passed. */
@@ -95,17 +95,17 @@ export class Provider {
 
   /** Rejects with JwtError unless a key of the provider has signed the token. */
   async verify(token: UnverifiedToken): Promise<void> {
-    const known = this.#known;
-    if (known === undefined) throw new JwtError('oidc: authenticator not initialized');
-    if (await isSigned(token, known.keys)) {
-      if (this.#now() > known.freshUntil) {
+    const keySet = this.#keySet;
+    if (keySet === undefined) throw new JwtError('oidc: authenticator not initialized');
+    if (await isSigned(token, keySet.keys)) {
+      if (this.#now() > keySet.freshUntil) {
         background({ where: 'authn' }, this.#fetchKeys(keptMs.min));
       }
       return;
     }
     await this.#wait(this.#refetchKeys());
-    const fetched = this.#known?.keys;
-    if (fetched === undefined || fetched === known.keys || !(await isSigned(token, fetched))) {
+    const fetched = this.#keySet?.keys;
+    if (fetched === undefined || fetched === keySet.keys || !(await isSigned(token, fetched))) {
       throw new JwtError('oidc: verify token: failed to verify signature');
     }
   }
@@ -127,7 +127,7 @@ export class Provider {
   async #seek(): Promise<void> {
     try {
       const keysUrl = await this.#discover();
-      this.#known = { keysUrl, keys: [], freshUntil: this.#now() };
+      this.#keySet = { keysUrl, keys: [], freshUntil: this.#now() };
       this.#isReady();
     } catch (error) {
       this.#log('initializing plugin', error);
@@ -171,7 +171,7 @@ export class Provider {
   /** Fetches the keys again; one fetch for all who ask meanwhile, none too soon after the last. */
   #fetchKeys(spacingMs: number): Promise<void> {
     if (this.#fetching !== undefined) return this.#fetching;
-    const keysUrl = this.#known?.keysUrl;
+    const keysUrl = this.#keySet?.keysUrl;
     const tooSoon = this.#now() - this.#fetchedAt < spacingMs;
     if (keysUrl === undefined || tooSoon || this.#stopped) return Promise.resolve();
     this.#fetching = this.#learn(keysUrl)
@@ -189,7 +189,7 @@ export class Provider {
     const keys = readKeySet(text);
     const kept = Math.min(Math.max(maxAgeMs ?? keptMs.usual, keptMs.min), keptMs.max);
     this.#fetchedAt = this.#now();
-    this.#known = { keysUrl, keys, freshUntil: this.#now() + kept };
+    this.#keySet = { keysUrl, keys, freshUntil: this.#now() + kept };
   }
 
   #log(what: string, error: unknown): void {

@@ -32,12 +32,12 @@ export function userOfClaims(
     made ??= claimsValue(claims);
     return made;
   };
-  const given = { claims, value };
+  const claimSet = { claims, value };
   const user: UserInfo = {
-    name: usernameOf(given, claimMappings.username, expressions.username),
-    groups: groupsOf(given, claimMappings.groups, expressions.groups),
-    uid: uidOf(given, claimMappings.uid.claim, expressions.uid),
-    extra: extraOf(given, expressions.extra, credentialKey),
+    name: usernameOf(claimSet, claimMappings.username, expressions.username),
+    groups: groupsOf(claimSet, claimMappings.groups, expressions.groups),
+    uid: uidOf(claimSet, claimMappings.uid.claim, expressions.uid),
+    extra: extraOf(claimSet, expressions.extra, credentialKey),
   };
   for (const { claim, requiredValue } of claimValidationRules ?? []) {
     if (claim !== '') checkRequired(claims, { claim, requiredValue });
@@ -50,18 +50,18 @@ export function userOfClaims(
   return user;
 }
 
-interface Given {
+interface ClaimSet {
   readonly claims: JsonObject;
   readonly value: () => Value;
 }
 
 function usernameOf(
-  given: Given,
+  claimSet: ClaimSet,
   mapping: { readonly claim: string; readonly prefix: string | null },
   expression: Expression | undefined,
 ): string {
   if (expression !== undefined) {
-    const name = evaluate(expression, { ...given, what: 'username claim expression' });
+    const name = evaluate(expression, { ...claimSet, what: 'username claim expression' });
     if (typeof name !== 'string') {
       throw evaluationError(
         'username claim expression',
@@ -72,8 +72,8 @@ function usernameOf(
     return name;
   }
   const { claim, prefix } = mapping;
-  const name = textClaim(given.claims, claim, `username claims ${JSON.stringify(claim)}`);
-  if (claim === 'email') checkEmailVerified(given.claims);
+  const name = textClaim(claimSet.claims, claim, `username claims ${JSON.stringify(claim)}`);
+  if (claim === 'email') checkEmailVerified(claimSet.claims);
   const whole = `${prefix ?? ''}${name}`;
   if (whole === '') throw new JwtError('oidc: empty username is not allowed');
   return whole;
@@ -90,14 +90,14 @@ function checkEmailVerified(claims: JsonObject): void {
 }
 
 function groupsOf(
-  given: Given,
+  claimSet: ClaimSet,
   mapping: { readonly claim: string; readonly prefix: string | null },
   expression: Expression | undefined,
 ): readonly string[] {
   if (expression !== undefined) {
-    return evaluateTexts(expression, { ...given, what: 'group claim expression' });
+    return evaluateTexts(expression, { ...claimSet, what: 'group claim expression' });
   }
-  const groups = mapping.claim === '' ? undefined : member(given.claims, mapping.claim);
+  const groups = mapping.claim === '' ? undefined : member(claimSet.claims, mapping.claim);
   if (groups === undefined || groups === null) return [];
   const list = Array.isArray(groups) && groups.every(isTextOrNull) ? groups : [groups];
   return list.map((group) => {
@@ -110,25 +110,25 @@ function groupsOf(
 
 const isTextOrNull = (value: JsonValue) => typeof value === 'string' || value === null;
 
-function uidOf(given: Given, claim: string, expression: Expression | undefined): string {
-  if (claim !== '') return textClaim(given.claims, claim, `uid claim ${JSON.stringify(claim)}`);
+function uidOf(claimSet: ClaimSet, claim: string, expression: Expression | undefined): string {
+  if (claim !== '') return textClaim(claimSet.claims, claim, `uid claim ${JSON.stringify(claim)}`);
   if (expression === undefined) return '';
   const what = 'uid claim expression';
-  const uid = evaluate(expression, { ...given, what });
+  const uid = evaluate(expression, { ...claimSet, what });
   if (typeof uid === 'string') return uid;
   throw evaluationError(what, `${what} must return a string`);
 }
 
 function extraOf(
-  given: Given,
+  claimSet: ClaimSet,
   mappings: CheckedAuthenticator['expressions']['extra'],
   credentialKey: string,
 ): UserInfo['extra'] {
   const extra = new Map<string, readonly string[]>();
-  const tokenId = member(given.claims, 'jti');
+  const tokenId = member(claimSet.claims, 'jti');
   if (typeof tokenId === 'string' && tokenId !== '') extra.set(credentialKey, [`JTI=${tokenId}`]);
   for (const { key, value } of mappings) {
-    const texts = evaluateTexts(value, { ...given, what: 'extra claim expression' });
+    const texts = evaluateTexts(value, { ...claimSet, what: 'extra claim expression' });
     if (texts.length > 0) extra.set(key, texts);
   }
   return Object.fromEntries(extra);
@@ -159,15 +159,15 @@ function checkRules(
 
 function evaluateTexts(
   expression: Expression,
-  given: Pick<Given, 'value'> & { readonly what: string },
+  context: Pick<ClaimSet, 'value'> & { readonly what: string },
 ): readonly string[] {
-  const value = evaluate(expression, given);
-  return inContext(given.what, () => textsOf(value));
+  const value = evaluate(expression, context);
+  return inContext(context.what, () => textsOf(value));
 }
 
 function evaluate(
   expression: Expression,
-  { what, value }: Pick<Given, 'value'> & { readonly what: string },
+  { what, value }: Pick<ClaimSet, 'value'> & { readonly what: string },
 ): Value {
   return inContext(what, () => expression.evaluate(value()));
 }

@@ -44,8 +44,8 @@ function isAbout({ user, group }: AbacPolicy, asking: UserInfo): boolean {
   return user !== '' || group !== '';
 }
 
-function fits(wanted: string, given: string): boolean {
-  return wanted === '*' || wanted === given;
+function fits(wanted: string, actual: string): boolean {
+  return wanted === '*' || wanted === actual;
 }
 
 function isPathMatch(wanted: string, path: string): boolean {

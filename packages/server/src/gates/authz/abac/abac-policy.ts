@@ -97,11 +97,12 @@ function readPolicy(
   const apiVersion = metaText(value, 'apiVersion');
   const kind = metaText(value, 'kind');
   const group = `abac.authorization.${dialect.labelDomain}`;
-  const given = apiVersion === '' ? undefined : parseApiVersion(apiVersion);
-  if (apiVersion !== '' && given === undefined) {
+  const groupVersion = apiVersion === '' ? undefined : parseApiVersion(apiVersion);
+  if (apiVersion !== '' && groupVersion === undefined) {
     throw new Error(`unexpected GroupVersion string: ${apiVersion}`);
   }
-  const version = given === undefined ? 'v0' : given.group === group ? given.version : '';
+  const version =
+    groupVersion === undefined ? 'v0' : groupVersion.group === group ? groupVersion.version : '';
   if ((version !== 'v0' && version !== 'v1beta1') || (kind !== '' && kind !== 'Policy')) {
     const [shown, shownVersion] = [kind || 'Policy', apiVersion || `${group}/v0`];
     throw new Error(
@@ -130,9 +131,9 @@ function fromVersioned(spec: JsonObject): AbacPolicy {
     : policy;
 }
 
-/** In the old form what is not said is everything, and everybody is who is authenticated. */
-function fromOldForm(given: JsonObject): AbacPolicy {
-  const policy = policyOf(given);
+/** In the old form an empty field matches everything, but only for authenticated users. */
+function fromOldForm(fields: JsonObject): AbacPolicy {
+  const policy = policyOf(fields);
   const isAnybody =
     policy.user === '*' || policy.group === '*' || (policy.user === '' && policy.group === '');
   const saysNothing = policy.namespace === '' && policy.resource === '';
@@ -146,15 +147,15 @@ function fromOldForm(given: JsonObject): AbacPolicy {
   };
 }
 
-function policyOf(given: JsonObject): AbacPolicy {
+function policyOf(fields: JsonObject): AbacPolicy {
   const text = (name: string): string => {
-    const value = member(given, name);
+    const value = member(fields, name);
     return typeof value === 'string' ? value : '';
   };
   return {
     user: text('user'),
     group: text('group'),
-    readonly: member(given, 'readonly') === true,
+    readonly: member(fields, 'readonly') === true,
     apiGroup: text('apiGroup'),
     resource: text('resource'),
     namespace: text('namespace'),

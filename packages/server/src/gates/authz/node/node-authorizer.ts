@@ -14,7 +14,7 @@ interface Asked {
   readonly attributes: Attributes;
 }
 
-type Decide = (asked: Asked) => AuthorizationResult;
+type Decide = (request: Asked) => AuthorizationResult;
 
 const allow: AuthorizationResult = { decision: 'allow', reason: '' };
 const silent: AuthorizationResult = { decision: 'no-opinion', reason: '' };
@@ -95,45 +95,45 @@ function relatedTo(graph: NodeGraph, kind: VertexKind): Decide {
 }
 
 function namespacedReads(related: Decide): Decide {
-  return (asked) => {
-    const { verb, subresource, namespace } = asked.attributes;
+  return (request) => {
+    const { verb, subresource, namespace } = request.attributes;
     if (verb !== 'get' && verb !== 'list' && verb !== 'watch') {
       return no('can only read resources of this type');
     }
     if (subresource !== '') return no('cannot read subresource');
     if (namespace === '') return no('can only read namespaced object of this type');
-    return related(asked);
+    return related(request);
   };
 }
 
 function singleGet(related: Decide): Decide {
-  return (asked) => {
-    const { verb, subresource } = asked.attributes;
+  return (request) => {
+    const { verb, subresource } = request.attributes;
     if (verb !== 'get') return no('can only get individual resources of this type');
     if (subresource !== '') return no('cannot get subresource');
-    return related(asked);
+    return related(request);
   };
 }
 
 function claimDecision(related: Decide): Decide {
   const get = singleGet(related);
-  return (asked) => {
-    const { verb, subresource } = asked.attributes;
-    if (subresource !== 'status') return get(asked);
+  return (request) => {
+    const { verb, subresource } = request.attributes;
+    if (subresource !== 'status') return get(request);
     return verb === 'update' || verb === 'patch'
-      ? related(asked)
+      ? related(request)
       : no('can only get/update/patch this type');
   };
 }
 
 function tokenCreation(related: Decide): Decide {
-  return (asked) => {
-    const { verb, name, subresource } = asked.attributes;
+  return (request) => {
+    const { verb, name, subresource } = request.attributes;
     if (verb !== 'create' || name === '') {
       return no('can only create tokens for individual service accounts');
     }
     if (subresource !== 'token') return no('can only create token subresource of serviceaccount');
-    return related(asked);
+    return related(request);
   };
 }
 
@@ -167,8 +167,8 @@ const ownCsiNode: Decide = ({ node, attributes }) => {
 };
 
 function slices(related: Decide, nodesAndPods: 'own' | 'any'): Decide {
-  return (asked) => {
-    const { verb, subresource } = asked.attributes;
+  return (request) => {
+    const { verb, subresource } = request.attributes;
     if (subresource !== '') return no('cannot authorize ResourceSlice subresources');
     switch (verb) {
       case 'create':
@@ -177,11 +177,11 @@ function slices(related: Decide, nodesAndPods: 'own' | 'any'): Decide {
       case 'update':
       case 'patch':
       case 'delete':
-        return related(asked);
+        return related(request);
       case 'watch':
       case 'list':
       case 'deletecollection':
-        if (nodesAndPods === 'any' || selectsNode(asked, 'spec.nodeName')) return allow;
+        if (nodesAndPods === 'any' || selectsNode(request, 'spec.nodeName')) return allow;
         return no(
           'can only list/watch/deletecollection resourceslices with nodeName field selector',
         );
@@ -223,18 +223,18 @@ const ownNode: Decide = ({ node, attributes }) => {
 
 function ownPods(related: Decide): Decide {
   const get = singleGet(related);
-  return (asked) => {
-    const { verb, subresource, name } = asked.attributes;
+  return (request) => {
+    const { verb, subresource, name } = request.attributes;
     if (subresource === 'status') return verb === 'update' || verb === 'patch' ? allow : silent;
     if (subresource === 'eviction') return verb === 'create' ? allow : silent;
     if (subresource !== '') return silent;
     switch (verb) {
       case 'get':
-        return get(asked);
+        return get(request);
       case 'list':
       case 'watch':
-        if (selectsNode(asked, 'spec.nodeName')) return allow;
-        if (name !== '') return related(asked);
+        if (selectsNode(request, 'spec.nodeName')) return allow;
+        if (name !== '') return related(request);
         return no('can only list/watch pods with spec.nodeName field selector');
       case 'create':
       case 'delete':

@@ -78,8 +78,8 @@ interface Check {
 
 async function checkRole({ port, clock, call, object }: Check): Promise<void> {
   const { def, namespace, name } = call.target;
-  const asked = { verb: 'escalate', resource: def.resource, namespace, name };
-  if (await isAllowed(port, call, asked)) return;
+  const attributes = { verb: 'escalate', resource: def.resource, namespace, name };
+  if (await isAllowed(port, call, attributes)) return;
   await confirmHeld({ port, clock, call, wanted: rulesOf(object) });
   if (!hasAggregation(object) && !hasAggregation(call.old)) return;
   const why = 'must have cluster-admin privileges to use the aggregationRule';
@@ -87,8 +87,8 @@ async function checkRole({ port, clock, call, object }: Check): Promise<void> {
 }
 
 async function checkBinding({ port, clock, call, object }: Check): Promise<void> {
-  const given = member(object, 'roleRef');
-  const roleRef = isObject(given) ? given : {};
+  const value = member(object, 'roleRef');
+  const roleRef = isObject(value) ? value : {};
   const kind = textOf(roleRef, 'kind');
   const name = textOf(roleRef, 'name');
   // A reference to anything else is for validation to refuse.
@@ -104,10 +104,10 @@ async function checkBinding({ port, clock, call, object }: Check): Promise<void>
 async function isAllowed(
   port: EscalationPort,
   call: AdmissionCall,
-  asked: Pick<Attributes, 'verb' | 'resource' | 'namespace' | 'name'>,
+  attributes: Pick<Attributes, 'verb' | 'resource' | 'namespace' | 'name'>,
 ): Promise<boolean> {
   const result = await port.decide({
-    ...asked,
+    ...attributes,
     user: call.context.user,
     isResourceRequest: true,
     group: call.target.def.group,
@@ -127,11 +127,12 @@ async function confirmHeld(
 ): Promise<void> {
   const { port, clock, call, wanted } = options;
   const { user } = call.context;
-  const held = (await port.rules()).rulesFor(user, call.target.namespace);
-  const compared = inSlices(boundedEscalation(held.rules, wanted), clock);
+  const granted = (await port.rules()).rulesFor(user, call.target.namespace);
+  const compared = inSlices(boundedEscalation(granted.rules, wanted), clock);
   const coverage = compared instanceof Promise ? await compared : compared;
   if (coverage.covered) return;
-  const why = options.why ?? escalationMessage({ user, coverage, resolutionErrors: held.errors });
+  const why =
+    options.why ?? escalationMessage({ user, coverage, resolutionErrors: granted.errors });
   const name = call.object?.metadata.name ?? call.name;
   throw forbidden(groupResourceOf(call.target.def), name, why);
 }

@@ -103,15 +103,15 @@ export class RbacIndex {
     { place, role }: { place: string; role: ApiObject | undefined },
   ): void {
     const key = slotKey(roleRef, place);
-    const known = this.#slots.get(key);
+    const existing = this.#slots.get(key);
     if (role === undefined) {
-      if (known === undefined) return;
-      if (known.rules !== undefined) this.#release(key, known);
-      known.rules = undefined;
-      known.compiled = [];
+      if (existing === undefined) return;
+      if (existing.rules !== undefined) this.#release(key, existing);
+      existing.rules = undefined;
+      existing.compiled = [];
       return;
     }
-    const slot = known?.rules === undefined ? this.#acquire(roleRef, place) : known;
+    const slot = existing?.rules === undefined ? this.#acquire(roleRef, place) : existing;
     slot.rules = rulesOf(role);
     slot.compiled = slot.rules.map(compileRule);
   }
@@ -148,8 +148,9 @@ export class RbacIndex {
     for (const subject of subjectsOf(binding)) {
       const { keys, shown, problem } = placeSubject(subject, namespace);
       const describe = () => `${kind} ${bindingName} of ${of} to ${shown}`;
-      const told = problem === undefined ? undefined : `${kind} ${bindingName}: ${problem}`;
-      const grant: Grant = { role, describe, problem: told };
+      const describedProblem =
+        problem === undefined ? undefined : `${kind} ${bindingName}: ${problem}`;
+      const grant: Grant = { role, describe, problem: describedProblem };
       for (const subjectKey of keys) {
         const present = scope.get(subjectKey);
         if (present === undefined) scope.set(subjectKey, new Set([grant]));

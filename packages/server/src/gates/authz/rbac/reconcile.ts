@@ -61,9 +61,9 @@ function withRules(existing: ApiObject, desired: ApiObject): JsonObject {
   if (isObject(desired.aggregationRule)) return withSelectors(existing, desired.aggregationRule);
   // An aggregated role's rules are its controller's; adding to them would be undone.
   if (existing.aggregationRule !== undefined) return {};
-  const held = rulesOf(existing);
+  const existingRules = rulesOf(existing);
   const missing = list(desired.rules).filter(
-    (rule) => isObject(rule) && !ruleEscalation(held, rulesOf({ rules: [rule] })).covered,
+    (rule) => isObject(rule) && !ruleEscalation(existingRules, rulesOf({ rules: [rule] })).covered,
   );
   return missing.length === 0 ? {} : { rules: [...list(existing.rules), ...missing] };
 }
