@@ -13,7 +13,7 @@ import {
 /**
  * Time a request that finds a seat spends with flow control, entering and leaving, beside that of
  * the plain limit on requests in flight. Prints medians in nanoseconds.
- * Run: `npx tsx bench/flow-control.bench.ts`.
+ * Run: `npx tsx --conditions=source bench/flow-control.bench.ts`.
  */
 const defaults = defaultFlowObjects(dialectOf('svc'));
 const fair = new FairFlowControl({

@@ -1,0 +1,14 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+test('bench/RESULTS.md has the figures of the newest file in bench/results', async () => {
+  const script = new URL('../../scripts/bench-table.mjs', import.meta.url).href;
+  const { pageWithFigures } = (await import(script)) as { pageWithFigures(text: string): string };
+  const page = readFileSync(join(root, 'bench', 'RESULTS.md'), 'utf8');
+  expect(pageWithFigures(page)).toBe(page);
+  expect(page).toMatch(/^\| exec to readyz 200, fresh data \| 1 \|/m);
+});
