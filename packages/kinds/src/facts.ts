@@ -107,9 +107,10 @@ function parseGroup(group: string, texts: readonly string[]): ReadonlyMap<string
   for (const text of texts.flatMap((one) => one.split('\n@').slice(1))) {
     const [head = '', ...blocks] = text.split('\n#');
     const [version = '', ...named] = head.split('\n');
-    const known = parts.get(version);
-    if (known === undefined) parts.set(version, { own: `${group}.${version}`, named, blocks });
-    else appendAll(known.blocks, blocks);
+    const existingPart = parts.get(version);
+    if (existingPart === undefined)
+      parts.set(version, { own: `${group}.${version}`, named, blocks });
+    else appendAll(existingPart.blocks, blocks);
   }
   return new Map([...parts].map(([version, part]) => [version, versionOf(part)]));
 }
@@ -231,12 +232,12 @@ function fieldMarks(text: string): FieldMarks {
 
 /** Full types from those of one version's tables, where names of that version stand bare. */
 function qualifier(own: string): (type: string) => string {
-  const known = new Map<string, string>();
+  const qualifiedNames = new Map<string, string>();
   return (type) => {
-    let full = known.get(type);
+    let full = qualifiedNames.get(type);
     if (full === undefined) {
       full = qualified(type, own);
-      known.set(type, full);
+      qualifiedNames.set(type, full);
     }
     return full;
   };

@@ -52,8 +52,8 @@ function definitionSchema(version: string, kind: string): Schema | undefined {
 
 /** Directories of the tables by full group name. */
 function directoriesOf(dialect: Dialect): ReadonlyMap<string, string> {
-  const known = directories.get(dialect);
-  if (known !== undefined) return known;
+  const cachedDirectories = directories.get(dialect);
+  if (cachedDirectories !== undefined) return cachedDirectories;
   const made = new Map(
     Object.entries(groupStems).map(([directory, stem]) => [dialect.group(stem), directory]),
   );

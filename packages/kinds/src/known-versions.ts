@@ -27,11 +27,11 @@ const versionsElsewhere: Readonly<Record<string, readonly string[]>> = {
   apiextensions: ['v1', 'v1beta1'],
 };
 
-const known = new WeakMap<Dialect, readonly GroupVersion[]>();
+const versionsByDialect = new WeakMap<Dialect, readonly GroupVersion[]>();
 
 /** All group versions of the release, in order, those of webhooks too: bodies of all are the same. */
 export function knownGroupVersions(dialect: Dialect): readonly GroupVersion[] {
-  let all = known.get(dialect);
+  let all = versionsByDialect.get(dialect);
   if (all !== undefined) return all;
   all = Object.entries(groupStems)
     .filter(([directory]) => directory !== 'meta' && directory !== 'apidiscovery')
@@ -40,7 +40,7 @@ export function knownGroupVersions(dialect: Dialect): readonly GroupVersion[] {
       return versions.map((version) => ({ group: dialect.group(stem), version }));
     })
     .sort((one, other) => (keyOf(one) < keyOf(other) ? -1 : 1));
-  known.set(dialect, all);
+  versionsByDialect.set(dialect, all);
   return all;
 }
 

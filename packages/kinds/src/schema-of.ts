@@ -42,8 +42,8 @@ const typeSchemas = new Map<string, Schema>();
  * field 1 when written as protobuf. Throws for a name the tables do not hold.
  */
 export function schemaOf(typeName: string): Schema {
-  const known = built.get(typeName);
-  if (known !== undefined) return known;
+  const cachedSchema = built.get(typeName);
+  if (cachedSchema !== undefined) return cachedSchema;
   const schema = build(typeName);
   built.set(typeName, schema);
   return schema;
@@ -77,7 +77,7 @@ const nilable: Readonly<Record<string, readonly string[]>> = {
  * Members that the specification tells apart when absent and when zero, though upstream's Go types
  * do not: they are required, or only their absence brings a default.
  */
-const told: Readonly<Record<string, readonly string[]>> = {
+const distinctWhenAbsent: Readonly<Record<string, readonly string[]>> = {
   'flowcontrol.v1beta3.LimitedPriorityLevelConfiguration': ['nominalConcurrencyShares'],
   'storage.v1.CSIDriver': ['spec'],
   'storage.v1.TokenRequest': ['audience'],
@@ -100,7 +100,7 @@ function structSchema(typeName: string): Schema {
     const property = properties.get(name);
     if (property !== undefined) properties.set(name, { ...property, pointer: true });
   }
-  for (const name of membersOf(told, typeName)) {
+  for (const name of membersOf(distinctWhenAbsent, typeName)) {
     const property = properties.get(name);
     if (property === undefined) continue;
     properties.set(name, { ...property, pointer: true, omitEmpty: true });

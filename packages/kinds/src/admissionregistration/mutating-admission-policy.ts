@@ -74,12 +74,13 @@ function validateMutation(mutation: JsonObject, path: string, scope: PolicyScope
   if (type === '') return [required(field)];
   const own = Object.hasOwn(patchTypes, type) ? patchTypes[type] : undefined;
   if (own === undefined) return [notSupported(field, type, Object.keys(patchTypes))];
-  const given = objectAt(mutation, own.member);
+  const patchBody = objectAt(mutation, own.member);
   const errors: FieldError[] = [];
-  if (given === undefined) {
+  if (patchBody === undefined) {
     const detail = `must be specified when patchType is ${type}`;
     errors.push(required(`${path}.${own.member}`, detail));
-  } else appendAll(errors, validatePatch(given, `${path}.${own.member}.expression`, own, scope));
+  } else
+    appendAll(errors, validatePatch(patchBody, `${path}.${own.member}.expression`, own, scope));
   for (const { member } of Object.values(patchTypes)) {
     if (member === own.member || objectAt(mutation, member) === undefined) continue;
     const detail = `must not be specified when patchType is ${type}`;

@@ -16,15 +16,15 @@ const scopes = ['*', 'Cluster', 'Namespaced'];
 
 /** One rule with its operations. */
 export function validateOperationRule(rule: JsonObject, path: string): FieldError[] {
-  const given = listAt(rule, 'operations').map(String);
+  const ruleOperations = listAt(rule, 'operations').map(String);
   const field = `${path}.operations`;
-  const errors = given.length === 0 ? [required(field)] : [];
-  if (given.length > 1 && given.includes('*')) {
-    const shown = goList('admissionregistration.OperationType', given);
+  const errors = ruleOperations.length === 0 ? [required(field)] : [];
+  if (ruleOperations.length > 1 && ruleOperations.includes('*')) {
+    const shown = goList('admissionregistration.OperationType', ruleOperations);
     const detail = "if '*' is present, must not specify other operations";
     errors.push(invalidGo(field, () => shown, detail));
   }
-  given.forEach((operation, index) => {
+  ruleOperations.forEach((operation, index) => {
     if (operations.includes(operation)) return;
     errors.push(notSupported(`${field}[${index}]`, operation, operations));
   });
@@ -43,11 +43,11 @@ export function validateOperationRule(rule: JsonObject, path: string): FieldErro
 }
 
 function validateNames(rule: JsonObject, field: string, what: string): FieldError[] {
-  const given = listAt(rule, field.slice(field.lastIndexOf('.') + 1)).map(String);
-  if (given.length === 0) return [required(field)];
-  if (given.length === 1 || !given.includes('*')) return [];
+  const values = listAt(rule, field.slice(field.lastIndexOf('.') + 1)).map(String);
+  if (values.length === 0) return [required(field)];
+  if (values.length === 1 || !values.includes('*')) return [];
   const detail = `if '*' is present, must not specify other ${what}`;
-  return [invalidGo(field, () => goStrings(given), detail)];
+  return [invalidGo(field, () => goStrings(values), detail)];
 }
 
 function validateResources(resources: readonly string[], field: string): FieldError[] {

@@ -21,22 +21,23 @@ function validate(object: JsonObject): FieldError[] {
 }
 
 function validateActions(spec: JsonObject): FieldError[] {
-  const given = listAt(spec, 'validationActions').map(String);
+  const specActions = listAt(spec, 'validationActions').map(String);
   const field = 'spec.validationActions';
-  if (given.length === 0) return [required(field, 'at least one validation action is required')];
-  const isRepeated = repeats(given);
-  const errors = given.flatMap((action, index): FieldError[] => {
+  if (specActions.length === 0)
+    return [required(field, 'at least one validation action is required')];
+  const isRepeated = repeats(specActions);
+  const errors = specActions.flatMap((action, index): FieldError[] => {
     const path = `${field}[${index}]`;
     return [
       ...(actions.includes(action) ? [] : [notSupported(path, action, actions)]),
       ...(isRepeated[index] === true ? [duplicate(path, action)] : []),
     ];
   });
-  if (given.includes('Deny') && given.includes('Warn')) {
+  if (specActions.includes('Deny') && specActions.includes('Warn')) {
     const detail =
       'must not contain both Deny and Warn (repeating the same validation failure information ' +
       'in the API response and headers serves no purpose)';
-    const shown = goList('admissionregistration.ValidationAction', given);
+    const shown = goList('admissionregistration.ValidationAction', specActions);
     errors.push(invalidGo(field, () => shown, detail));
   }
   return errors;

@@ -86,7 +86,7 @@ function validateWebhook(
   },
 ): FieldError[] {
   const conditions = objectsAt(webhook, 'matchConditions');
-  const known = (name: string, allowed: readonly string[]): FieldError[] => {
+  const validateEnum = (name: string, allowed: readonly string[]): FieldError[] => {
     const value = at(webhook, name);
     if (value === undefined || allowed.includes(String(value))) return [];
     return [notSupported(`${path}.${name}`, value, allowed)];
@@ -96,12 +96,12 @@ function validateWebhook(
     ...objectsAt(webhook, 'rules').flatMap((rule, index) =>
       validateOperationRule(rule, `${path}.rules[${index}]`),
     ),
-    ...known('failurePolicy', ['Fail', 'Ignore']),
-    ...known('matchPolicy', ['Equivalent', 'Exact']),
+    ...validateEnum('failurePolicy', ['Fail', 'Ignore']),
+    ...validateEnum('matchPolicy', ['Equivalent', 'Exact']),
     ...validateEffects(webhook, path, options.tolerated),
     ...validateTimeout(webhook, path),
     ...validateSelectors(webhook, path),
-    ...(options.mutating ? known('reinvocationPolicy', ['IfNeeded', 'Never']) : []),
+    ...(options.mutating ? validateEnum('reinvocationPolicy', ['IfNeeded', 'Never']) : []),
     ...validateClient(objectAt(webhook, 'clientConfig') ?? {}, `${path}.clientConfig`),
     ...(options.tolerated.conditions
       ? []

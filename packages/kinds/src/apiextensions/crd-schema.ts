@@ -262,8 +262,8 @@ function sourceOf(version: CrdVersionName): Source {
 
 function structOf(name: string, version: CrdVersionName): Schema {
   const typeName = `${prefixOf(version)}${name}`;
-  const known = built.get(typeName);
-  if (known !== undefined) return known;
+  const cachedSchema = built.get(typeName);
+  if (cachedSchema !== undefined) return cachedSchema;
   const properties = new Map<string, Property>();
   const source = sourceOf(version);
   for (const line of source.lines.get(name) ?? []) {
@@ -337,8 +337,8 @@ function typeOf(type: string, version: CrdVersionName): Schema {
 /** The typed schema of CustomResourceDefinition. */
 export function crdSchema(version: CrdVersionName = 'v1'): Schema {
   const key = `${version} `;
-  const known = built.get(key);
-  if (known !== undefined) return known;
+  const cachedSchema = built.get(key);
+  if (cachedSchema !== undefined) return cachedSchema;
   const bare = structOf('CustomResourceDefinition', version);
   const typeMeta: [string, Property][] = ['apiVersion', 'kind'].map((name) => [
     name,

@@ -66,14 +66,14 @@ function crdConditions(crd: Crd, others: readonly OtherCrd[], options: Reconcile
   const hindrance =
     conflict !== undefined ? 'names' : hasBadBundle(crd, options) ? 'bundle' : undefined;
   const approval = approvalCondition(crd, options.dialect);
-  const told = [
+  const newConditions = [
     ...(approval === undefined ? [] : [approval]),
     accepted,
     establishedFor(before, hindrance),
     ...(structure === undefined ? [] : [structure]),
   ];
   let conditions: readonly CrdCondition[] = before;
-  for (const one of told) conditions = setCondition(conditions, one, now);
+  for (const one of newConditions) conditions = setCondition(conditions, one, now);
   return { acceptedNames: names, conditions: [...conditions] };
 }
 
@@ -81,9 +81,9 @@ const violations = new WeakMap<Crd['spec'], CrdCondition | 'none'>();
 
 /** The condition of a definition without structural schemas, from before `v1` asked for them. */
 function structureCondition({ spec }: Crd): CrdCondition | undefined {
-  const known = violations.get(spec) ?? findViolations(spec) ?? 'none';
-  violations.set(spec, known);
-  return known === 'none' ? undefined : known;
+  const finding = violations.get(spec) ?? findViolations(spec) ?? 'none';
+  violations.set(spec, finding);
+  return finding === 'none' ? undefined : finding;
 }
 
 function findViolations(spec: Crd['spec']): CrdCondition | undefined {

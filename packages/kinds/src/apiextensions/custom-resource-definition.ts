@@ -209,9 +209,9 @@ function newStatus(): CrdStatus {
 function addStoredVersion(crd: Crd): void {
   const stored = crd.spec.versions.find((version) => version.storage)?.name;
   crd.status ??= newStatus();
-  const known = crd.status.storedVersions ?? [];
-  if (stored === undefined || known.includes(stored)) return;
-  crd.status.storedVersions = [...known, stored];
+  const storedVersions = crd.status.storedVersions ?? [];
+  if (stored === undefined || storedVersions.includes(stored)) return;
+  crd.status.storedVersions = [...storedVersions, stored];
 }
 
 function prepareUpdate(context: StrategyContext, crd: Crd, old: Crd): void {

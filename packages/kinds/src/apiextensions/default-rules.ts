@@ -73,12 +73,12 @@ export function validateDefaults(
   );
 }
 
-function defaultsAt(schema: Schema, given: Place, options: Walk): FieldError[] {
+function defaultsAt(schema: Schema, outerPlace: Place, options: Walk): FieldError[] {
   if (options.budget < 0) return [];
   const place =
     schema.embeddedResource === true
-      ? { ...given, insideMeta: false, root: schema, surround: withTypeMeta }
-      : given;
+      ? { ...outerPlace, insideMeta: false, root: schema, surround: withTypeMeta }
+      : outerPlace;
   const errors = ownErrors(schema, place, options);
   const { items, properties } = schema;
   if (items !== undefined) {

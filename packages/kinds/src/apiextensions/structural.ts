@@ -300,11 +300,11 @@ function nestedCompleteness(
   if (items !== undefined) {
     appendAll(errors, nestedCompleteness(items, itemsOf(structure), below('items')));
   }
-  const known = new Map(entriesOf(structure.properties));
+  const structuralProperties = new Map(entriesOf(structure.properties));
   const at = below('properties');
   for (const [name, child] of entriesOf(value.properties)) {
     const keyed = { structure: keyPath(at.structure, name), value: keyPath(at.value, name) };
-    appendAll(errors, nestedCompleteness(child, known.get(name), keyed));
+    appendAll(errors, nestedCompleteness(child, structuralProperties.get(name), keyed));
   }
   return errors;
 }

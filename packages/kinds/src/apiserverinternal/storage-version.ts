@@ -45,7 +45,7 @@ function validateServer(server: JsonObject, path: string): FieldError[] {
     const problem = apiVersionProblem(apiVersion);
     return problem === undefined ? [] : [invalid(field, apiVersion, problem)];
   };
-  const known = new Set(decodable);
+  const decodableSet = new Set(decodable);
   const lacksEncoding = `decodableVersions must include encodingVersion ${encoding}`;
   const lacksServed = (version: string) =>
     `individual served version : ${version} must be included in decodableVersions : [${decodable?.join(' ')}]`;
@@ -53,13 +53,13 @@ function validateServer(server: JsonObject, path: string): FieldError[] {
     ...breaks(`${path}.apiServerID`, textAt(server, 'apiServerID'), dnsSubdomain),
     ...wrong(`${path}.encodingVersion`, encoding),
     ...(decodable ?? []).flatMap((one, index) => wrong(`${path}.decodableVersions[${index}]`, one)),
-    ...(known.has(encoding)
+    ...(decodableSet.has(encoding)
       ? []
       : [invalid(`${path}.decodableVersions`, decodable, lacksEncoding)]),
     ...(served ?? []).flatMap((one, index) => {
       const field = `${path}.servedVersions[${index}]`;
       const errors = wrong(field, one);
-      return known.has(one) ? errors : [...errors, invalid(field, one, lacksServed(one))];
+      return decodableSet.has(one) ? errors : [...errors, invalid(field, one, lacksServed(one))];
     }),
   ];
 }

@@ -255,9 +255,9 @@ function validateBehavior(behavior: JsonObject | undefined, path: string): Field
 function validateScaling(rules: JsonObject, path: string): FieldError[] {
   const errors = validateWindow(rules, `${path}.stabilizationWindowSeconds`);
   const select = at(rules, 'selectPolicy');
-  const known = ['Disabled', 'Max', 'Min'];
-  if (select !== undefined && !known.includes(String(select))) {
-    errors.push(notSupported(`${path}.selectPolicy`, select, known));
+  const selectPolicies = ['Disabled', 'Max', 'Min'];
+  if (select !== undefined && !selectPolicies.includes(String(select))) {
+    errors.push(notSupported(`${path}.selectPolicy`, select, selectPolicies));
   }
   const policies = objectsAt(rules, 'policies');
   if (policies.length === 0) {

@@ -7,7 +7,7 @@ import { objectAt } from '../rules/fill.ts';
  */
 
 /** Adds the members that are there; an absent one makes none. */
-function given(members: Readonly<Record<string, JsonValue | undefined>>): JsonObject {
+function definedMembers(members: Readonly<Record<string, JsonValue | undefined>>): JsonObject {
   return Object.fromEntries(
     Object.entries(members).filter(([, value]) => value !== undefined && value !== null),
   );
@@ -26,14 +26,14 @@ function withParts(metric: JsonObject, parts: Readonly<Record<string, Part>>): J
 }
 
 const metricOf = (part: JsonObject, selector: string): JsonObject =>
-  given({ name: part['metricName'] ?? '', selector: part[selector] });
+  definedMembers({ name: part['metricName'] ?? '', selector: part[selector] });
 
 const valueOr = (value: JsonValue | undefined): JsonValue => value ?? '0';
 
 const resourceFrom: Part = (part) => {
   const { targetAverageUtilization, targetAverageValue, ...rest } = part;
   const hasShare = targetAverageUtilization !== undefined && targetAverageUtilization !== null;
-  const target = given({
+  const target = definedMembers({
     type: hasShare ? 'Utilization' : 'AverageValue',
     averageValue: targetAverageValue,
     averageUtilization: targetAverageUtilization,
@@ -49,7 +49,7 @@ export function metricFromOlder(metric: JsonObject): JsonObject {
       const target = { type, value: valueOr(part['targetValue']) };
       return {
         describedObject: objectAt(part, 'target') ?? {},
-        target: { ...target, ...given({ averageValue: part['averageValue'] }) },
+        target: { ...target, ...definedMembers({ averageValue: part['averageValue'] }) },
         metric: metricOf(part, 'selector'),
       };
     },
@@ -64,7 +64,7 @@ export function metricFromOlder(metric: JsonObject): JsonObject {
       const { targetValue: value, targetAverageValue: averageValue } = part;
       return {
         metric: metricOf(part, 'metricSelector'),
-        target: { type, ...given({ value, averageValue }) },
+        target: { type, ...definedMembers({ value, averageValue }) },
       };
     },
   });
@@ -72,7 +72,7 @@ export function metricFromOlder(metric: JsonObject): JsonObject {
 
 const resourceTo: Part = ({ target, ...rest }) => ({
   ...rest,
-  ...given({
+  ...definedMembers({
     targetAverageUtilization: memberOf(target, 'averageUtilization'),
     targetAverageValue: memberOf(target, 'averageValue'),
   }),
@@ -91,7 +91,7 @@ export function metricToOlder(metric: JsonObject): JsonObject {
       target: objectAt(part, 'describedObject') ?? {},
       metricName: nameOf(part),
       targetValue: valueOr(memberOf(part['target'], 'value')),
-      ...given({
+      ...definedMembers({
         selector: selectorOf(part),
         averageValue: memberOf(part['target'], 'averageValue'),
       }),
@@ -99,13 +99,13 @@ export function metricToOlder(metric: JsonObject): JsonObject {
     pods: (part) => ({
       metricName: nameOf(part),
       targetAverageValue: valueOr(memberOf(part['target'], 'averageValue')),
-      ...given({ selector: selectorOf(part) }),
+      ...definedMembers({ selector: selectorOf(part) }),
     }),
     resource: resourceTo,
     containerResource: resourceTo,
     external: (part) => ({
       metricName: nameOf(part),
-      ...given({
+      ...definedMembers({
         metricSelector: selectorOf(part),
         targetValue: memberOf(part['target'], 'value'),
         targetAverageValue: memberOf(part['target'], 'averageValue'),
@@ -118,7 +118,7 @@ const currentFrom: Part = ({ currentAverageUtilization, currentAverageValue, ...
   ...rest,
   current: {
     averageValue: valueOr(currentAverageValue),
-    ...given({ averageUtilization: currentAverageUtilization }),
+    ...definedMembers({ averageUtilization: currentAverageUtilization }),
   },
 });
 
@@ -130,7 +130,7 @@ export function statusFromOlder(metric: JsonObject): JsonObject {
       metric: metricOf(part, 'selector'),
       current: {
         value: valueOr(part['currentValue']),
-        ...given({ averageValue: part['averageValue'] }),
+        ...definedMembers({ averageValue: part['averageValue'] }),
       },
     }),
     pods: (part) => ({
@@ -143,7 +143,7 @@ export function statusFromOlder(metric: JsonObject): JsonObject {
       metric: metricOf(part, 'metricSelector'),
       current: {
         value: valueOr(part['currentValue']),
-        ...given({ averageValue: part['currentAverageValue'] }),
+        ...definedMembers({ averageValue: part['currentAverageValue'] }),
       },
     }),
   });
@@ -152,7 +152,7 @@ export function statusFromOlder(metric: JsonObject): JsonObject {
 const currentTo: Part = ({ current, ...rest }) => ({
   ...rest,
   currentAverageValue: valueOr(memberOf(current, 'averageValue')),
-  ...given({ currentAverageUtilization: memberOf(current, 'averageUtilization') }),
+  ...definedMembers({ currentAverageUtilization: memberOf(current, 'averageUtilization') }),
 });
 
 /** A metric of status in the older form. */
@@ -162,7 +162,7 @@ export function statusToOlder(metric: JsonObject): JsonObject {
       target: objectAt(part, 'describedObject') ?? {},
       metricName: nameOf(part),
       currentValue: valueOr(memberOf(part['current'], 'value')),
-      ...given({
+      ...definedMembers({
         selector: selectorOf(part),
         averageValue: memberOf(part['current'], 'averageValue'),
       }),
@@ -170,14 +170,14 @@ export function statusToOlder(metric: JsonObject): JsonObject {
     pods: (part) => ({
       metricName: nameOf(part),
       currentAverageValue: valueOr(memberOf(part['current'], 'averageValue')),
-      ...given({ selector: selectorOf(part) }),
+      ...definedMembers({ selector: selectorOf(part) }),
     }),
     resource: currentTo,
     containerResource: currentTo,
     external: (part) => ({
       metricName: nameOf(part),
       currentValue: valueOr(memberOf(part['current'], 'value')),
-      ...given({
+      ...definedMembers({
         metricSelector: selectorOf(part),
         currentAverageValue: memberOf(part['current'], 'averageValue'),
       }),

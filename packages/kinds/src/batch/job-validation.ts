@@ -62,9 +62,9 @@ function validateGenerated(object: ApiObject, dialect: Dialect): FieldError[] {
   const errors = Object.entries(expected).flatMap(([key, value]) => {
     const detail = `must be '${value}'`;
     const field = keyed(`${path}.labels`, key);
-    const given = labels?.[key];
-    if (given === undefined) return [required(field, detail)];
-    return given === value ? [] : [invalidGo(field, () => goStringMap(labels), detail)];
+    const labelValue = labels?.[key];
+    if (labelValue === undefined) return [required(field, detail)];
+    return labelValue === value ? [] : [invalidGo(field, () => goStringMap(labels), detail)];
   });
   if (isReadable(selector) && !selects(selector as unknown as LabelSelector, expected)) {
     errors.push(
@@ -293,11 +293,12 @@ const sameTemplate = (one: JsonObject, other: JsonObject) =>
   });
 
 function takeDirectives(into: JsonObject, from: JsonObject): void {
-  const [spec, given] = [ensure(into, 'spec'), ensure(from, 'spec')];
-  for (const name of ['nodeSelector', 'tolerations', 'schedulingGates']) spec[name] = given[name];
-  const [metadata, givenMetadata] = [ensure(into, 'metadata'), objectAt(from, 'metadata')];
-  for (const name of ['annotations', 'labels']) metadata[name] = givenMetadata?.[name];
-  const affinity = objectAt(given, 'affinity');
+  const [spec, fromSpec] = [ensure(into, 'spec'), ensure(from, 'spec')];
+  for (const name of ['nodeSelector', 'tolerations', 'schedulingGates'])
+    spec[name] = fromSpec[name];
+  const [metadata, fromMetadata] = [ensure(into, 'metadata'), objectAt(from, 'metadata')];
+  for (const name of ['annotations', 'labels']) metadata[name] = fromMetadata?.[name];
+  const affinity = objectAt(fromSpec, 'affinity');
   if (affinity === undefined && objectAt(spec, 'affinity') === undefined) return;
   const kept = { ...objectAt(spec, 'affinity') };
   const node = affinity?.['nodeAffinity'];

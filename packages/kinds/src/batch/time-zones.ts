@@ -87,14 +87,14 @@ const names: Readonly<Record<string, string>> = {
     'Mountain Pacific Samoa',
 };
 
-let known: ReadonlySet<string> | undefined;
+let zoneNames: ReadonlySet<string> | undefined;
 
 /** Whether there is a time zone of that name, `Europe/Paris`. */
 export function isTimeZone(name: string): boolean {
-  known ??= new Set(
+  zoneNames ??= new Set(
     Object.entries(names).flatMap(([area, places]) =>
       places.split(' ').map((place) => (area === '' ? place : `${area}/${place}`)),
     ),
   );
-  return known.has(name);
+  return zoneNames.has(name);
 }

@@ -103,11 +103,11 @@ function pssFormOf(parameters: DerElement | undefined): SignatureForm | undefine
     const [id] = childrenOf(one, { shape: /^06( 05)?$/, what });
     return id === undefined ? '' : oidText(id);
   });
-  const known = pssHashes.get(named ?? '');
-  if (known === undefined || named !== masked) return undefined;
+  const pssHash = pssHashes.get(named ?? '');
+  if (pssHash === undefined || named !== masked) return undefined;
   if (generatorId === undefined || oidText(generatorId) !== maskGenerationOid) return undefined;
-  if (!salt?.content.equals(Buffer.from([known.bytes]))) return undefined;
-  return { keyType: 'rsa', hash: known.hash, padding: 'pss' };
+  if (!salt?.content.equals(Buffer.from([pssHash.bytes]))) return undefined;
+  return { keyType: 'rsa', hash: pssHash.hash, padding: 'pss' };
 }
 
 /** In the words of Go's libraries, which differ by the kind of key. */

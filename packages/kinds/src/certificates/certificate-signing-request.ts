@@ -88,15 +88,15 @@ function goBytes(bytes: Buffer): string {
 }
 
 function validateUsages(spec: JsonObject): FieldError[] {
-  const given = listAt(spec, 'usages');
-  if (given.length === 0) return [required('spec.usages')];
-  const unknown = given.flatMap((usage, index) =>
+  const specUsages = listAt(spec, 'usages');
+  if (specUsages.length === 0) return [required('spec.usages')];
+  const unknown = specUsages.flatMap((usage, index) =>
     typeof usage === 'string' && usages.includes(usage)
       ? []
       : [notSupported(`spec.usages[${index}]`, usage, usages)],
   );
-  const isRepeated = repeats(given);
-  const repeated = given.flatMap((usage, index) =>
+  const isRepeated = repeats(specUsages);
+  const repeated = specUsages.flatMap((usage, index) =>
     isRepeated[index] === true ? [duplicate(`spec.usages[${index}]`, usage)] : [],
   );
   return [...unknown, ...repeated];

@@ -146,8 +146,8 @@ function validatePodCidrs(cidrs: readonly string[]): FieldError[] {
   const bad = cidrs.findIndex((cidr) => parseIpBlock(cidr) === undefined);
   if (bad >= 0) {
     const why = `invalid CIDR[${bad}]: <nil> (invalid CIDR address: ${cidrs[bad]})`;
-    const told = `invalid PodCIDRs. failed to check with dual stack with error:${why}`;
-    errors.push(internal(field, told));
+    const detail = `invalid PodCIDRs. failed to check with dual stack with error:${why}`;
+    errors.push(internal(field, detail));
   }
   if (bad >= 0 || cidrs.length > 2 || !isDualStack(bases)) {
     const detail = 'may specify no more than one CIDR for each IP family';

@@ -115,20 +115,20 @@ function misfitCounter(spec: JsonObject): (scope: string) => number {
 }
 
 function validateScopes(spec: JsonObject): FieldError[] {
-  const given = listAt(spec, 'scopes').map(String);
+  const specScopes = listAt(spec, 'scopes').map(String);
   const refuse = (detail: string) => invalidGo('spec.scopes', () => goScopes(spec), detail);
   const misfits = misfitCounter(spec);
-  const errors = given.flatMap((scope) => [
+  const errors = specScopes.flatMap((scope) => [
     ...(scopes.has(scope) ? [] : [refuse('unsupported scope')]),
     ...Array.from({ length: misfits(scope) }, () =>
       refuse('unsupported scope applied to resource'),
     ),
   ]);
-  return [...errors, ...conflicting(given).map(() => refuse('conflicting scopes'))];
+  return [...errors, ...conflicting(specScopes).map(() => refuse('conflicting scopes'))];
 }
 
-const conflicting = (given: readonly string[]) =>
-  conflicts.filter((pair) => pair.every((scope) => given.includes(scope)));
+const conflicting = (scopeNames: readonly string[]) =>
+  conflicts.filter((pair) => pair.every((scope) => scopeNames.includes(scope)));
 
 const selectorPath = 'spec.scopeSelector.matchExpressions';
 
@@ -138,8 +138,8 @@ function validateScopeSelector(spec: JsonObject): FieldError[] {
   const expressions = objectsAt(selector, 'matchExpressions');
   const misfits = misfitCounter(spec);
   const errors = expressions.flatMap((one) => validateExpression(one, { misfits, selector }));
-  const given = expressions.map((one) => textAt(one, 'scopeName'));
-  const refused = conflicting(given).map(() =>
+  const selectedScopes = expressions.map((one) => textAt(one, 'scopeName'));
+  const refused = conflicting(selectedScopes).map(() =>
     invalidGo(selectorPath, () => goScopes(spec), 'conflicting scopes'),
   );
   return [...errors, ...refused];

@@ -62,10 +62,10 @@ function externalAddress(object: JsonObject): string {
     case 'ExternalName':
       return textAt(object, 'spec', 'externalName');
     case 'LoadBalancer': {
-      const given = objectsAt(object, 'status', 'loadBalancer', 'ingress').map(
+      const ingressAddresses = objectsAt(object, 'status', 'loadBalancer', 'ingress').map(
         (one) => textAt(one, 'ip') || textAt(one, 'hostname'),
       );
-      const all = [...given, ...ips];
+      const all = [...ingressAddresses, ...ips];
       return all.length === 0 ? '<pending>' : all.join(',');
     }
     default:

@@ -49,12 +49,12 @@ function columnOf(column: CrdColumn, printAge: PrintAge): ColumnDef {
   const path = column.jsonPath;
   const read = pathReader(path);
   const standard = `Custom resource definition column (in JSONPath format): ${path}`;
-  const given = column.description ?? '';
+  const description = column.description ?? '';
   return {
     name: column.name,
     type: column.type,
     format: column.format ?? '',
-    description: given === '' ? standard : given,
+    description: description === '' ? standard : description,
     priority: column.priority ?? 0,
     cell: (object: JsonObject, nowMs: number) => {
       const value = read?.(object);

@@ -115,8 +115,8 @@ const statusSchemas = new WeakMap<Schema, Schema>();
 
 /** The rest of an object has its defaults, and what of them does not belong was taken out again. */
 function statusAlone(schema: Schema): Schema {
-  const known = statusSchemas.get(schema);
-  if (known !== undefined) return known;
+  const cachedSchema = statusSchemas.get(schema);
+  if (cachedSchema !== undefined) return cachedSchema;
   const status = resolved(schema).properties?.get('status');
   const properties = new Map(status === undefined ? [] : [['status', status]]);
   const alone: Schema = { type: 'object', properties };

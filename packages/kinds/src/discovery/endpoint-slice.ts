@@ -60,12 +60,12 @@ function dropTopology(
   if (context.version === 'v1beta1') return;
   if (old !== undefined && sameOrEmpty(object['endpoints'], old['endpoints'])) return;
   const topologyOf = (endpoint: JsonObject) => objectAt(endpoint, 'deprecatedTopology');
-  const known = new Set(
+  const oldNodes = new Set(
     objectsAt(old, 'endpoints').map((endpoint) => textAt(topologyOf(endpoint), nodeLabel)),
   );
   for (const endpoint of objectsAt(object, 'endpoints')) {
     const node = textAt(topologyOf(endpoint), nodeLabel);
-    if (endpoint['nodeName'] === undefined && node !== '' && known.has(node)) {
+    if (endpoint['nodeName'] === undefined && node !== '' && oldNodes.has(node)) {
       endpoint['nodeName'] = node;
     }
     delete endpoint['deprecatedTopology'];

@@ -151,28 +151,28 @@ const verbs = [
 ];
 
 function validateVerbs(rule: JsonObject, path: string): FieldError[] {
-  const given = listAt(rule, 'verbs').map(String);
+  const ruleVerbs = listAt(rule, 'verbs').map(String);
   const field = `${path}.verbs`;
-  if (given.length === 0) return [required(field, 'verbs must contain at least one value')];
-  if (given.includes('*')) return alone(given, field, 'verbs');
-  if (given.every((verb) => verbs.includes(verb))) return [];
+  if (ruleVerbs.length === 0) return [required(field, 'verbs must contain at least one value')];
+  if (ruleVerbs.includes('*')) return alone(ruleVerbs, field, 'verbs');
+  if (ruleVerbs.every((verb) => verbs.includes(verb))) return [];
   const error = notSupported(field, '', verbs);
-  return [{ ...error, message: error.message.replace('""', () => goStrings(given)) }];
+  return [{ ...error, message: error.message.replace('""', () => goStrings(ruleVerbs)) }];
 }
 
 /** A star stands for all, and so by itself. */
-function alone(given: readonly string[], field: string, what: string): FieldError[] {
-  if (given.length < 2 || !given.includes('*')) return [];
+function alone(values: readonly string[], field: string, what: string): FieldError[] {
+  if (values.length < 2 || !values.includes('*')) return [];
   const detail = `if '*' is present, must not specify other ${what}`;
-  return [invalidGo(field, () => goStrings(given), detail)];
+  return [invalidGo(field, () => goStrings(values), detail)];
 }
 
 function validateResources(rule: JsonObject, path: string): FieldError[] {
   const list = (name: string, what: string, one: string) => {
-    const given = listAt(rule, name).map(String);
+    const values = listAt(rule, name).map(String);
     const detail = `resource rules must supply at least one ${one}`;
     const field = `${path}.${name}`;
-    return given.length === 0 ? [required(field, detail)] : alone(given, field, what);
+    return values.length === 0 ? [required(field, detail)] : alone(values, field, what);
   };
   return [
     ...validateVerbs(rule, path),
@@ -183,28 +183,28 @@ function validateResources(rule: JsonObject, path: string): FieldError[] {
 }
 
 function validateNamespaces(rule: JsonObject, field: string): FieldError[] {
-  const given = listAt(rule, 'namespaces').map(String);
-  if (given.length === 0 && at(rule, 'clusterScope') !== true) {
+  const namespaces = listAt(rule, 'namespaces').map(String);
+  if (namespaces.length === 0 && at(rule, 'clusterScope') !== true) {
     const detail = 'resource rules that are not cluster scoped must supply at least one namespace';
     return [required(field, detail)];
   }
-  if (given.includes('*')) return alone(given, field, 'namespaces');
+  if (namespaces.includes('*')) return alone(namespaces, field, 'namespaces');
   const intro = "each member of this list must be '*' or a DNS-1123 label; ";
-  return given.flatMap((name, index) =>
+  return namespaces.flatMap((name, index) =>
     dnsLabel(name).map((message) => invalid(`${field}[${index}]`, name, `${intro}${message}`)),
   );
 }
 
 function validateUrls(rule: JsonObject, path: string): FieldError[] {
-  const given = listAt(rule, 'nonResourceURLs').map(String);
+  const urls = listAt(rule, 'nonResourceURLs').map(String);
   const field = `${path}.nonResourceURLs`;
   const errors = validateVerbs(rule, path);
-  if (given.length === 0) {
+  if (urls.length === 0) {
     const detail = 'nonResourceURLs must contain at least one value';
     return [...errors, required(field, detail)];
   }
-  if (given.includes('*')) return [...errors, ...alone(given, field, 'non-resource URLs')];
-  return [...errors, ...given.flatMap((url, index) => validateUrl(url, `${field}[${index}]`))];
+  if (urls.includes('*')) return [...errors, ...alone(urls, field, 'non-resource URLs')];
+  return [...errors, ...urls.flatMap((url, index) => validateUrl(url, `${field}[${index}]`))];
 }
 
 function validateUrl(url: string, field: string): FieldError[] {

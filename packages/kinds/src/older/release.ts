@@ -169,8 +169,8 @@ function columnsOf(
   if (columns === undefined || toStorage === undefined) return columns;
   const converted = new WeakMap<JsonObject, JsonObject>();
   const storedForm = (object: JsonObject): JsonObject => {
-    const known = converted.get(object);
-    if (known !== undefined) return known;
+    const cachedObject = converted.get(object);
+    if (cachedObject !== undefined) return cachedObject;
     const made = toStorage(structuredClone(object) as ApiObject);
     converted.set(object, made);
     return made;

@@ -30,8 +30,8 @@ export function unchangedKinds(): readonly OlderKind[] {
   const kinds = new Map<string, OlderKind>();
   for (const [facts, version, names] of table) {
     for (const kind of names) {
-      const known = kinds.get(`${facts}.${kind}`)?.older ?? [];
-      kinds.set(`${facts}.${kind}`, { facts, kind, older: [...known, { facts, version }] });
+      const olderVersions = kinds.get(`${facts}.${kind}`)?.older ?? [];
+      kinds.set(`${facts}.${kind}`, { facts, kind, older: [...olderVersions, { facts, version }] });
     }
   }
   return [...kinds.values(), cronJob];

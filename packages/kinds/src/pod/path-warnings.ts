@@ -47,7 +47,7 @@ const filesOf = (holder: JsonObject, source: string): PlacedFile[] =>
   objectsAt(holder, 'items').map((item) => ({ path: textAt(item, 'path'), source }));
 
 function projectedWarnings(volume: JsonObject): string[] {
-  const known: PlacedFile[] = [];
+  const earlierFiles: PlacedFile[] = [];
   // Upstream goes by the files of the source before where a source lists none of its own.
   let files: readonly PlacedFile[] = [];
   const warnings: string[] = [];
@@ -58,7 +58,8 @@ function projectedWarnings(volume: JsonObject): string[] {
       continue;
     }
     files = projectedFiles(source) ?? files;
-    for (const body of overlaps(files, known)) warnings.push(warning(volume, 'Projected', body));
+    for (const body of overlaps(files, earlierFiles))
+      warnings.push(warning(volume, 'Projected', body));
   }
   return warnings;
 }
@@ -76,16 +77,16 @@ function projectedFiles(source: JsonObject): readonly PlacedFile[] | undefined {
 }
 
 /** What each file is in the way of, of those before it and those `known`, to which it is added. */
-function overlaps(files: readonly PlacedFile[], known: PlacedFile[]): string[] {
+function overlaps(files: readonly PlacedFile[], earlierFiles: PlacedFile[]): string[] {
   const found: string[] = [];
   for (const { path, source } of files) {
     const file = { path: withoutEnd(path), source };
-    for (const other of known) {
+    for (const other of earlierFiles) {
       if (!areInTheWay(file.path, other.path)) continue;
       if (found.length >= pairWarningsMax) return found;
       found.push(`${shownFile(file)} with ${shownFile(other)}`);
     }
-    if (known.length < comparedMax) known.push(file);
+    if (earlierFiles.length < comparedMax) earlierFiles.push(file);
   }
   return found;
 }

@@ -66,8 +66,9 @@ export const selectsAll = (selector: JsonObject | undefined): boolean =>
 export function validateSelected(object: JsonObject, path: string): FieldError[] {
   const selector = objectAt(object, 'spec', 'selector');
   const labels = objectAt(object, 'spec', 'template', 'metadata', 'labels');
-  const given = (labels ?? {}) as Readonly<Record<string, string>>;
-  if (selector !== undefined && selects(selector as unknown as LabelSelector, given)) return [];
+  const templateLabels = (labels ?? {}) as Readonly<Record<string, string>>;
+  if (selector !== undefined && selects(selector as unknown as LabelSelector, templateLabels))
+    return [];
   const detail = '`selector` does not match template `labels`';
   return [invalidGo(`${path}.metadata.labels`, () => goStringMap(labels), detail)];
 }

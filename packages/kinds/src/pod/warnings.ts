@@ -50,9 +50,9 @@ const knownLabels = new Map<string, ReadonlyMap<string, string>>();
 
 /** Labels of nodes that others have taken the place of, with what upstream says of each. */
 function deprecatedLabels(dialect: Dialect): ReadonlyMap<string, string> {
-  const known = knownLabels.get(dialect.name) ?? readDeprecatedLabels(dialect);
-  knownLabels.set(dialect.name, known);
-  return known;
+  const deprecatedLabels = knownLabels.get(dialect.name) ?? readDeprecatedLabels(dialect);
+  knownLabels.set(dialect.name, deprecatedLabels);
+  return deprecatedLabels;
 }
 
 function readDeprecatedLabels(dialect: Dialect): ReadonlyMap<string, string> {
@@ -297,7 +297,7 @@ interface PlacedPort {
 const comparedMax = listedMax;
 
 function portWarnings(containers: readonly PlacedContainer[]): string[] {
-  const known = new Map<string, PlacedPort[]>();
+  const portsByKey = new Map<string, PlacedPort[]>();
   const warnings: string[] = [];
   for (const { container, path } of containers) {
     for (const [index, port] of objectsAt(container, 'ports').entries()) {
@@ -307,8 +307,8 @@ function portWarnings(containers: readonly PlacedContainer[]): string[] {
         hostPort: numberAt(port, 'hostPort'),
       };
       const key = `${numberAt(port, 'containerPort')}/${textAt(port, 'protocol')}`;
-      const others = known.get(key) ?? [];
-      known.set(key, others);
+      const others = portsByKey.get(key) ?? [];
+      portsByKey.set(key, others);
       if (placed.hostIp !== '' && placed.hostPort === 0) warnings.push(unusedHostIp(port, placed));
       if (warnings.length >= pairWarningsMax) return warnings;
       for (const other of others) for (const text of overlap(placed, other)) warnings.push(text);

@@ -29,11 +29,11 @@ const piecesMax = 1000;
  * gathered: for rules that are trusted.
  */
 export function ruleEscalation(
-  held: readonly PolicyRule[],
+  ownRules: readonly PolicyRule[],
   wanted: readonly PolicyRule[],
 ): Coverage {
   const unlimited = { steps: Number.POSITIVE_INFINITY, pieces: Number.POSITIVE_INFINITY };
-  return inOnePiece(comparison({ held, wanted, limits: unlimited }));
+  return inOnePiece(comparison({ ownRules, wanted, limits: unlimited }));
 }
 
 /**
@@ -41,10 +41,10 @@ export function ruleEscalation(
  * throws WorkExceeded where the held rules differ in too many ways.
  */
 export function boundedEscalation(
-  held: readonly PolicyRule[],
+  ownRules: readonly PolicyRule[],
   wanted: readonly PolicyRule[],
 ): Iterator<void, Coverage> {
-  return comparison({ held, wanted, limits: { steps: escalationStepsMax, pieces: piecesMax } });
+  return comparison({ ownRules, wanted, limits: { steps: escalationStepsMax, pieces: piecesMax } });
 }
 
 /** Values of one list that the same held rules cover; without resource names, one undefined. */
@@ -66,18 +66,18 @@ interface Gathered {
  * `list watch`, `pods` and `secrets configmaps`, and is judged in four steps instead of nine.
  */
 function* comparison(of: {
-  readonly held: readonly PolicyRule[];
+  readonly ownRules: readonly PolicyRule[];
   readonly wanted: readonly PolicyRule[];
   readonly limits: { readonly steps: number; readonly pieces: number };
 }): Generator<void, Coverage> {
   const { limits } = of;
   const what = 'the check for privilege escalation';
-  const held = new HeldRules(of.held, new WorkBudget({ what, steps: limits.steps }));
+  const heldRules = new HeldRules(of.ownRules, new WorkBudget({ what, steps: limits.steps }));
   const gathered: Gathered = { pieces: [], max: limits.pieces, count: 0 };
   for (const rule of of.wanted) {
     yield;
-    yield* missingResources(gathered, rule, held);
-    yield* missingUrls(gathered, rule, held);
+    yield* missingResources(gathered, rule, heldRules);
+    yield* missingUrls(gathered, rule, heldRules);
   }
   const { pieces, count } = gathered;
   return { covered: count === 0, missing: pieces, omitted: count - pieces.length };
@@ -86,21 +86,21 @@ function* comparison(of: {
 function* missingResources(
   gathered: Gathered,
   rule: PolicyRule,
-  held: HeldRules,
+  heldRules: HeldRules,
 ): Generator<void, void> {
-  const groups = classesOf(rule.apiGroups, (value) => held.ofGroup(value));
-  const resources = classesOf(rule.resources, (value) => held.ofResource(value));
-  const verbs = classesOf(rule.verbs, (value) => held.ofVerb(value));
-  const names = nameClasses(rule, held);
+  const groups = classesOf(rule.apiGroups, (value) => heldRules.ofGroup(value));
+  const resources = classesOf(rule.resources, (value) => heldRules.ofResource(value));
+  const verbs = classesOf(rule.verbs, (value) => heldRules.ofVerb(value));
+  const names = nameClasses(rule, heldRules);
   const gaps: Gap[] = [];
   for (const group of groups) {
     for (const resource of resources) {
-      const both = held.common(group.rules, resource.rules);
+      const both = heldRules.common(group.rules, resource.rules);
       for (const verb of verbs) {
         yield;
-        const three = held.common(both, verb.rules);
+        const three = heldRules.common(both, verb.rules);
         for (const name of names) {
-          if (held.common(three, name.rules).size > 0) continue;
+          if (heldRules.common(three, name.rules).size > 0) continue;
           gaps.push({ group, resource, verb, name });
         }
       }
@@ -166,16 +166,16 @@ function comparePlaces(one: readonly number[], other: readonly number[]): number
 function* missingUrls(
   gathered: Gathered,
   rule: PolicyRule,
-  held: HeldRules,
+  heldRules: HeldRules,
 ): Generator<void, void> {
   const { nonResourceURLs, verbs } = rule;
-  const unnamed = held.ofAllNames();
-  const verbRules = verbs.map((verb) => held.common(unnamed, held.ofVerb(verb)));
+  const unnamed = heldRules.ofAllNames();
+  const verbRules = verbs.map((verb) => heldRules.common(unnamed, heldRules.ofVerb(verb)));
   for (const url of nonResourceURLs) {
     yield;
-    const urlRules = held.ofUrl(url);
+    const urlRules = heldRules.ofUrl(url);
     for (const [index, verb] of verbs.entries()) {
-      if (held.common(urlRules, verbRules[index] as RuleSet).size > 0) continue;
+      if (heldRules.common(urlRules, verbRules[index] as RuleSet).size > 0) continue;
       gathered.count += 1;
       if (gathered.pieces.length >= gathered.max) continue;
       gathered.pieces.push(policyRule({ nonResourceURLs: [url], verbs: [verb] }));
@@ -183,9 +183,10 @@ function* missingUrls(
   }
 }
 
-function nameClasses(rule: PolicyRule, held: HeldRules): ValueClass<string | undefined>[] {
-  if (rule.resourceNames.length === 0) return [{ values: [undefined], rules: held.ofAllNames() }];
-  return classesOf(rule.resourceNames, (value) => held.ofName(value));
+function nameClasses(rule: PolicyRule, heldRules: HeldRules): ValueClass<string | undefined>[] {
+  if (rule.resourceNames.length === 0)
+    return [{ values: [undefined], rules: heldRules.ofAllNames() }];
+  return classesOf(rule.resourceNames, (value) => heldRules.ofName(value));
 }
 
 /** Puts together the values that the same held rules cover, in the order of the first of each. */
@@ -194,9 +195,9 @@ function classesOf(values: readonly string[], rulesOf: (value: string) => RuleSe
   for (const value of values) {
     const rules = rulesOf(value);
     const key = [...rules].sort((one, other) => one - other).join();
-    const known = classes.get(key);
-    if (known === undefined) classes.set(key, { values: [value], rules });
-    else known.values.push(value);
+    const valueClass = classes.get(key);
+    if (valueClass === undefined) classes.set(key, { values: [value], rules });
+    else valueClass.values.push(value);
   }
   return [...classes.values()];
 }
@@ -262,9 +263,9 @@ function compactRules(rules: readonly PolicyRule[]): PolicyRule[] {
       continue;
     }
     const key = `${rule.apiGroups[0]}/${rule.resources[0]}`;
-    const known = simple.get(key);
-    if (known === undefined) simple.set(key, { ...rule, verbs: [...rule.verbs] });
-    else appendAll(known.verbs, rule.verbs);
+    const simpleRule = simple.get(key);
+    if (simpleRule === undefined) simple.set(key, { ...rule, verbs: [...rule.verbs] });
+    else appendAll(simpleRule.verbs, rule.verbs);
   }
   return [...others, ...simple.values()];
 }

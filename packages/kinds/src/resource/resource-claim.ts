@@ -135,9 +135,11 @@ function validateStatus(object: JsonObject, old: JsonObject): FieldError[] {
   const allocated = allocatedDevices(object);
   const path = 'status.reservedFor';
   const [allocation, before] = [object, old].map((one) => objectAt(one, 'status', 'allocation'));
-  const known = new Set(objectsAt(old, 'status', 'reservedFor').map((one) => textAt(one, 'uid')));
+  const oldConsumerUids = new Set(
+    objectsAt(old, 'status', 'reservedFor').map((one) => textAt(one, 'uid')),
+  );
   const isDeleted = at(object, 'metadata', 'deletionTimestamp') !== undefined;
-  const isNew = isDeleted && consumers.some((one) => !known.has(textAt(one, 'uid')));
+  const isNew = isDeleted && consumers.some((one) => !oldConsumerUids.has(textAt(one, 'uid')));
   const lateDetail =
     'new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set';
   const unallocated = 'may not be specified when `allocated` is not set';

@@ -35,16 +35,16 @@ function validate(object: JsonObject): FieldError[] {
       : breaks('provisioner', provisioner.toLowerCase(), qualifiedName)),
     ...validateParameters(objectAt(object, 'parameters')),
     ...knownIfSaid(object, 'reclaimPolicy', ['Delete', 'Retain']),
-    ...known(object, 'volumeBindingMode', ['Immediate', 'WaitForFirstConsumer']),
+    ...validateEnum(object, 'volumeBindingMode', ['Immediate', 'WaitForFirstConsumer']),
     ...validateTopologies(objectsAt(object, 'allowedTopologies')),
   ];
 }
 
 function knownIfSaid(object: JsonObject, field: string, allowed: readonly string[]): FieldError[] {
-  return textAt(object, field) === '' ? [] : known(object, field, allowed);
+  return textAt(object, field) === '' ? [] : validateEnum(object, field, allowed);
 }
 
-function known(object: JsonObject, field: string, allowed: readonly string[]): FieldError[] {
+function validateEnum(object: JsonObject, field: string, allowed: readonly string[]): FieldError[] {
   const value = textAt(object, field);
   return allowed.includes(value) ? [] : [notSupported(field, value, allowed)];
 }

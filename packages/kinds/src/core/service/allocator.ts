@@ -155,17 +155,17 @@ class AllocationAttempt {
   /** An address of each family from the index on; a named one, or any. */
   #addresses(spec: ServiceSpec, from: number): void {
     const { ipFamilies = [], clusterIPs: ips = [] } = spec;
-    const given = [...ips];
+    const clusterIPs = [...ips];
     for (const [index, family] of ipFamilies.entries()) {
       if (index < from) continue;
       const pools = this.#pools(family as Family);
       if (pools === undefined) continue;
-      const asked = ips[index] ?? '';
-      given[index] =
-        asked === '' ? this.#anyAddress(pools) : this.#namedAddress(pools, asked, spec);
+      const requestedIp = ips[index] ?? '';
+      clusterIPs[index] =
+        requestedIp === '' ? this.#anyAddress(pools) : this.#namedAddress(pools, requestedIp, spec);
     }
-    spec.clusterIPs = given;
-    const [first] = given;
+    spec.clusterIPs = clusterIPs;
+    const [first] = clusterIPs;
     if (first !== undefined) spec.clusterIP = first;
   }
 
@@ -223,16 +223,16 @@ class AllocationAttempt {
     const wantedPorts = wantedNodePorts(ports);
     for (const [index, port] of ports.entries()) {
       const number = port.port ?? 0;
-      const asked = port.nodePort ?? 0;
-      if (asked === 0 && !allocatesNodePorts(spec)) continue;
+      const requestedPort = port.nodePort ?? 0;
+      if (requestedPort === 0 && !allocatesNodePorts(spec)) continue;
       const shared = chosen.get(number);
       if (shared === undefined) {
         const wanted = wantedPorts.get(number);
         const nodePort = wanted === undefined ? this.#anyPort() : this.#namedPort(wanted, index);
         port.nodePort = nodePort;
         chosen.set(number, nodePort);
-      } else if (asked === 0) port.nodePort = shared;
-      else if (asked !== shared) this.#namedPort(asked, index);
+      } else if (requestedPort === 0) port.nodePort = shared;
+      else if (requestedPort !== shared) this.#namedPort(requestedPort, index);
     }
   }
 
@@ -240,11 +240,11 @@ class AllocationAttempt {
     const kept = new Set(nodePortsOf(old));
     const fresh = new Set<number>();
     for (const [index, port] of (spec.ports ?? []).entries()) {
-      const asked = port.nodePort ?? 0;
-      if (asked === 0) {
+      const requestedPort = port.nodePort ?? 0;
+      if (requestedPort === 0) {
         if (allocatesNodePorts(spec)) port.nodePort = this.#anyPort();
-      } else if (!kept.has(asked) && !fresh.has(asked)) {
-        fresh.add(this.#namedPort(asked, index));
+      } else if (!kept.has(requestedPort) && !fresh.has(requestedPort)) {
+        fresh.add(this.#namedPort(requestedPort, index));
       }
     }
   }
@@ -297,14 +297,16 @@ class AllocationAttempt {
   /** The port on which nodes tell a load balancer whether they have pods of the Service. */
   #giveHealthCheckPort(spec: ServiceSpec, old: ServiceSpec | undefined): void {
     if (!needsHealthCheck(spec) || (old !== undefined && needsHealthCheck(old))) return;
-    const { healthCheckNodePort: asked = 0 } = spec;
-    if (asked === 0) {
+    const { healthCheckNodePort: requestedPort = 0 } = spec;
+    if (requestedPort === 0) {
       spec.healthCheckNodePort = this.#anyPort();
       return;
     }
-    const why = this.#takePort(asked);
+    const why = this.#takePort(requestedPort);
     if (why === undefined) return;
-    throw internalError(`failed to allocate requested HealthCheck NodePort ${asked}: ${why}`);
+    throw internalError(
+      `failed to allocate requested HealthCheck NodePort ${requestedPort}: ${why}`,
+    );
   }
 
   #take(key: string): void {

@@ -36,9 +36,9 @@ export async function allocateClaimed(options: {
   readonly choose: () => Promise<readonly string[]>;
 }): Promise<Allocation> {
   const { object, ledger, claims, choose } = options;
-  const asked = structuredClone(object.spec);
+  const originalSpec = structuredClone(object.spec);
   for (let attempt = 1; attempt <= attemptsMax; attempt += 1) {
-    if (attempt > 1) object.spec = structuredClone(asked);
+    if (attempt > 1) object.spec = structuredClone(originalSpec);
     const keys = await choose();
     if (keys.length === 0) return { settle: () => {} };
     const claim = await claimChosen(keys, { ledger, claims });

@@ -59,8 +59,8 @@ function validateFamilies({ ipFamilies = [] }: ServiceSpec): FieldError[] {
   const seen = new Set<string>();
   return ipFamilies.flatMap((family, index) => {
     const field = `spec.ipFamilies[${index}]`;
-    const known = families.some((one) => one === family);
-    const errors = known ? [] : [notSupported(field, family, families)];
+    const isSupported = families.some((one) => one === family);
+    const errors = isSupported ? [] : [notSupported(field, family, families)];
     if (seen.has(family)) errors.push(duplicate(field, family));
     seen.add(family);
     return errors;

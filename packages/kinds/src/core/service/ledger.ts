@@ -95,7 +95,7 @@ export class ServiceLedger {
   }
 
   /** All numbers that somebody holds, in the books of now. */
-  held(): Iterable<string> {
+  heldKeys(): Iterable<string> {
     return this.#holders.keys();
   }
 

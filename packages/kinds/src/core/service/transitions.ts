@@ -51,9 +51,11 @@ function keepAddresses(spec: ServiceSpec, old: ServiceSpec): void {
 function keepNodePorts(spec: ServiceSpec, old: ServiceSpec): void {
   const now = new Set(nodePortsOf(spec));
   const used = new Set(nodePortsOf(old).filter((port) => now.has(port)));
-  const known = new Map((old.ports ?? []).map((port) => [port.name ?? '', port.nodePort ?? 0]));
+  const oldNodePorts = new Map(
+    (old.ports ?? []).map((port) => [port.name ?? '', port.nodePort ?? 0]),
+  );
   for (const port of spec.ports ?? []) {
-    const before = known.get(port.name ?? '') ?? 0;
+    const before = oldNodePorts.get(port.name ?? '') ?? 0;
     if ((port.nodePort ?? 0) !== 0 || before === 0 || used.has(before)) continue;
     port.nodePort = before;
     used.add(before);

@@ -189,17 +189,17 @@ function validateExternalIp(ip: string, index: number): FieldError[] {
 
 function validateNodePorts(spec: ServiceSpec): FieldError[] {
   const { ports = [], type } = spec;
-  const given = ports.flatMap((port, index) =>
+  const nodePorts = ports.flatMap((port, index) =>
     (port.nodePort ?? 0) === 0 ? [] : [{ ...port, field: `spec.ports[${index}].nodePort` }],
   );
   const seen = new Set<string>();
   const refused =
     type === 'ClusterIP'
-      ? given.map(({ field }) =>
+      ? nodePorts.map(({ field }) =>
           forbiddenField(field, "may not be used when `type` is 'ClusterIP'"),
         )
       : [];
-  const repeated = given.flatMap(({ protocol, nodePort, field }) => {
+  const repeated = nodePorts.flatMap(({ protocol, nodePort, field }) => {
     const key = `${protocol}/${nodePort}`;
     const isRepeated = seen.has(key);
     seen.add(key);

@@ -44,8 +44,8 @@ function rangeWarnings(field: string, text: string): readonly string[] {
   const [address = '', bits = ''] = text.split('/');
   const why = strictAddressProblem(address) ?? bitsProblem(bits);
   if (why !== undefined) {
-    const told = `netip.ParsePrefix(${JSON.stringify(text)}): ${why}`;
-    return [`${field}: IP prefix ${lasts}: ${told}`];
+    const parseError = `netip.ParsePrefix(${JSON.stringify(text)}): ${why}`;
+    return [`${field}: IP prefix ${lasts}: ${parseError}`];
   }
   const canonical = `${formatIpAddress(parseIpAddress(address) ?? range.base)}/${bits}`;
   if (!address.includes(':') || canonical === text) return [];

@@ -267,8 +267,8 @@ function validateStates(states: JsonObject | undefined, dialect: Dialect): Field
 }
 
 function unknownState(field: string, name: string): FieldError {
-  const known = growing.map((state) => JSON.stringify(state)).join(', ');
-  const message = `Unsupported value: ${name}: supported values: ${known}`;
+  const supportedValues = growing.map((state) => JSON.stringify(state)).join(', ');
+  const message = `Unsupported value: ${name}: supported values: ${supportedValues}`;
   return { type: 'FieldValueNotSupported', field, message };
 }
 

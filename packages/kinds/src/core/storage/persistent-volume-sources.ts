@@ -63,8 +63,8 @@ const azureFile: Rule = (source, path) => {
 };
 
 const local: Rule = (source, path) => {
-  const given = textAt(source, 'path');
-  return given === '' ? [required(`${path}.path`)] : noBacksteps(`${path}.path`, given);
+  const sourcePath = textAt(source, 'path');
+  return sourcePath === '' ? [required(`${path}.path`)] : noBacksteps(`${path}.path`, sourcePath);
 };
 
 const storageos: Rule = (source, path) => {
@@ -142,9 +142,9 @@ export function validateVolumeSource(
   path: string,
   context: SourceContext,
 ): FieldError[] {
-  const given = volumeSources.filter((name) => objectAt(spec, name) !== undefined);
-  if (given.length === 0) return [required(path, 'must specify a volume type')];
-  return given.flatMap((name, index) => {
+  const sourceNames = volumeSources.filter((name) => objectAt(spec, name) !== undefined);
+  if (sourceNames.length === 0) return [required(path, 'must specify a volume type')];
+  return sourceNames.flatMap((name, index) => {
     const source = objectAt(spec, name) as JsonObject;
     // Upstream counts this one, but does not mind others before it.
     if (index > 0 && name !== 'flexVolume') {

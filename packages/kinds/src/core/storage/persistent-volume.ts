@@ -22,10 +22,11 @@ function fillDefaults(object: JsonObject): void {
 function settlePhaseTime(object: JsonObject, old: JsonObject, nowMs: number): void {
   const name = 'lastPhaseTransitionTime';
   const status = ensure(object, 'status');
-  const [told, before] = [at(status, name), at(old, 'status', name)];
+  const [transitionTime, before] = [at(status, name), at(old, 'status', name)];
   if (textAt(status, 'phase') === textAt(old, 'status', 'phase')) {
-    if (told === undefined && before !== undefined) status[name] = before;
-  } else if (told === undefined || told === before) status[name] = formatTime(nowMs);
+    if (transitionTime === undefined && before !== undefined) status[name] = before;
+  } else if (transitionTime === undefined || transitionTime === before)
+    status[name] = formatTime(nowMs);
 }
 
 function claim(object: JsonObject): string {

@@ -46,9 +46,9 @@ export function knownAccessModes(spec: JsonObject, field: string): FieldError[] 
 /** `Filesystem` or `Block`, where it is said. */
 export function knownVolumeMode(spec: JsonObject, field: string): FieldError[] {
   const mode = spec['volumeMode'];
-  const known = ['Block', 'Filesystem'];
-  if (mode === undefined || mode === null || known.includes(String(mode))) return [];
-  return [notSupported(field, mode, known)];
+  const supportedModes = ['Block', 'Filesystem'];
+  if (mode === undefined || mode === null || supportedModes.includes(String(mode))) return [];
+  return [notSupported(field, mode, supportedModes)];
 }
 
 /** An amount of storage that is more than nothing. */

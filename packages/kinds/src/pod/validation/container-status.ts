@@ -41,13 +41,15 @@ export function validateGiven(status: JsonObject, spec: JsonObject): FieldError[
 
 /** Claims are told of by the names that the spec gives them, once each. */
 export function validateClaimStatuses(status: JsonObject, spec: JsonObject): FieldError[] {
-  const known = new Set(objectsAt(spec, 'resourceClaims').map((one) => textAt(one, 'name')));
+  const claimNames = new Set(objectsAt(spec, 'resourceClaims').map((one) => textAt(one, 'name')));
   const seen = new Set<string>();
   return objectsAt(status, 'resourceClaimStatuses').flatMap((one, index) => {
     const field = `status.resourceClaimStatuses[${index}].name`;
     const name = textAt(one, 'name');
     const detail = 'must match the name of an entry in `spec.resourceClaims`';
-    const errors = known.has(name) ? [] : [invalidGo(field, () => JSON.stringify(name), detail)];
+    const errors = claimNames.has(name)
+      ? []
+      : [invalidGo(field, () => JSON.stringify(name), detail)];
     if (seen.has(name)) errors.push(duplicate(field, name));
     seen.add(name);
     const made = at(one, 'resourceClaimName');
@@ -95,8 +97,8 @@ function validateAllocated(
 function claimsByContainer(): (container: JsonObject) => ReadonlySet<string> {
   const listed = new Map<JsonObject, ReadonlySet<string>>();
   return (container) => {
-    const known = listed.get(container);
-    if (known !== undefined) return known;
+    const cachedClaims = listed.get(container);
+    if (cachedClaims !== undefined) return cachedClaims;
     const claims = objectsAt(container, 'resources', 'claims').map((claim) => {
       const request = textAt(claim, 'request');
       return `claim:${textAt(claim, 'name')}${request === '' ? '' : `/${request}`}`;

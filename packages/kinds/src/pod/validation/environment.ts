@@ -90,13 +90,13 @@ export function validateEnvironmentSources(
     const field = `${path}[${index}]`;
     const prefix = textAt(source, 'prefix');
     const errors = prefix === '' ? [] : breaks(`${field}.prefix`, prefix, rule);
-    const given = ['configMapRef', 'secretRef'].filter((name) => objectAt(source, name));
-    for (const name of given) {
+    const sourceNames = ['configMapRef', 'secretRef'].filter((name) => objectAt(source, name));
+    for (const name of sourceNames) {
       appendAll(errors, validateNamedSource(textAt(source, name, 'name'), `${field}.${name}.name`));
     }
-    if (given.length === 0) {
+    if (sourceNames.length === 0) {
       errors.push(invalid(path, '', 'must specify one of: `configMapRef` or `secretRef`'));
-    } else if (given.length > 1) {
+    } else if (sourceNames.length > 1) {
       errors.push(invalid(path, '', 'may not have more than one field specified at a time'));
     }
     return errors;
@@ -134,35 +134,35 @@ export function validateFieldRef(
   allowed: readonly string[],
 ): FieldError[] {
   const version = textAt(ref, 'apiVersion');
-  const given = textAt(ref, 'fieldPath');
+  const fieldPath = textAt(ref, 'fieldPath');
   if (version === '') return [required(`${path}.apiVersion`)];
-  if (given === '') return [required(`${path}.fieldPath`)];
-  const parts = subscripted(given);
-  const problem = conversionProblem({ version, given, path: parts?.path });
+  if (fieldPath === '') return [required(`${path}.fieldPath`)];
+  const parts = subscripted(fieldPath);
+  const problem = conversionProblem({ version, fieldPath, path: parts?.path });
   if (problem !== undefined) {
-    return [invalid(`${path}.fieldPath`, given, `error converting fieldPath: ${problem}`)];
+    return [invalid(`${path}.fieldPath`, fieldPath, `error converting fieldPath: ${problem}`)];
   }
   if (parts !== undefined) {
     const isAnnotation = parts.path === 'metadata.annotations';
     return breaks(path, isAnnotation ? parts.key.toLowerCase() : parts.key, qualifiedName);
   }
-  const field = given === 'spec.host' ? 'spec.nodeName' : given;
+  const field = fieldPath === 'spec.host' ? 'spec.nodeName' : fieldPath;
   return allowed.includes(field) ? [] : [notSupported(`${path}.fieldPath`, field, allowed)];
 }
 
 function conversionProblem(ref: {
   version: string;
-  given: string;
+  fieldPath: string;
   path: string | undefined;
 }): string | undefined {
-  const { version, given, path } = ref;
+  const { version, fieldPath, path } = ref;
   if (version !== 'v1') return `unsupported pod version: ${version}`;
   if (path !== undefined) {
     const takesKey = path === 'metadata.annotations' || path === 'metadata.labels';
-    return takesKey ? undefined : `field label does not support subscript: ${given}`;
+    return takesKey ? undefined : `field label does not support subscript: ${fieldPath}`;
   }
-  const isKnown = given === 'spec.host' || knownFields.has(given);
-  return isKnown ? undefined : `field label not supported: ${given}`;
+  const isKnown = fieldPath === 'spec.host' || knownFields.has(fieldPath);
+  return isKnown ? undefined : `field label not supported: ${fieldPath}`;
 }
 
 const amounts = ['cpu', 'ephemeral-storage', 'memory'];
@@ -204,9 +204,9 @@ const divisors: readonly { ends: RegExp; allowed: readonly string[]; name: strin
 ];
 
 function validateDivisor(ref: JsonObject, path: string): FieldError[] {
-  const given = at(ref, 'divisor');
-  if (given === undefined || given === null) return [];
-  const quantity = parseQuantity(String(given));
+  const divisor = at(ref, 'divisor');
+  if (divisor === undefined || divisor === null) return [];
+  const quantity = parseQuantity(String(divisor));
   if ('error' in quantity || quantity.nano === 0n) return [];
   const resource = textAt(ref, 'resource');
   const rule = divisors.find(({ ends }) => ends.test(resource));

@@ -64,8 +64,8 @@ function validateHandler(
   path: string,
   actions: Readonly<Record<string, Rule>>,
 ): FieldError[] {
-  const given = Object.keys(actions).filter((name) => objectAt(handler, name));
-  const [first, ...more] = given;
+  const actionNames = Object.keys(actions).filter((name) => objectAt(handler, name));
+  const [first, ...more] = actionNames;
   if (first === undefined) return [required(path, 'must specify a handler type')];
   const rule = actions[first] as Rule;
   return [

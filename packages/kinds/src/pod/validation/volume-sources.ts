@@ -73,10 +73,10 @@ const hostPathTypes = [
 ];
 
 const hostPath: SourceRule = (source, path) => {
-  const given = textAt(source, 'path');
-  if (given === '') return [required(`${path}.path`)];
+  const hostPath = textAt(source, 'path');
+  if (hostPath === '') return [required(`${path}.path`)];
   return [
-    ...noBacksteps(`${path}.path`, given),
+    ...noBacksteps(`${path}.path`, hostPath),
     ...oneOfIfSet(source, path, 'type', hostPathTypes),
   ];
 };
@@ -101,10 +101,10 @@ const disk =
   };
 
 const nfs: SourceRule = (source, path) => {
-  const given = textAt(source, 'path');
+  const exportPath = textAt(source, 'path');
   const errors = needed(source, path, 'server', 'path');
-  if (given.startsWith('/')) return errors;
-  return [...errors, invalid(`${path}.path`, given, 'must be an absolute path')];
+  if (exportPath.startsWith('/')) return errors;
+  return [...errors, invalid(`${path}.path`, exportPath, 'must be an absolute path')];
 };
 
 const initiatorForms: Readonly<Record<string, RegExp>> = {
@@ -346,13 +346,15 @@ export function validateSource(
   path: string,
   context: { readonly volume: string; readonly rules: PodRules },
 ): FieldError[] {
-  const given = Object.keys(volume).filter(
+  const sourceNames = Object.keys(volume).filter(
     (name) => Object.hasOwn(sources, name) && objectAt(volume, name) !== undefined,
   );
-  const [only] = given;
+  const [only] = sourceNames;
   if (only === undefined) return [required(path, 'must specify a volume type')];
   const ordered =
-    given.length === 1 ? given : Object.keys(sources).filter((one) => given.includes(one));
+    sourceNames.length === 1
+      ? sourceNames
+      : Object.keys(sources).filter((one) => sourceNames.includes(one));
   return ordered.flatMap((name, index) => {
     const source = objectAt(volume, name) as JsonObject;
     const rule = sources[name] as SourceRule;

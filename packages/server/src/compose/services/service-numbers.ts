@@ -82,7 +82,7 @@ export function createServiceNumbers(config: ServerConfig): ServiceNumbers {
     async usage() {
       await ledger.caughtUp();
       await records?.caughtUp();
-      const keys = new Set(ledger.held());
+      const keys = new Set(ledger.heldKeys());
       const { nodePorts } = ranges;
       const families = ranges.addresses.map(({ family }) => family);
       const addresses = records === undefined ? ranges.addresses : families.flatMap(records.pools);
