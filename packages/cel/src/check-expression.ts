@@ -41,8 +41,8 @@ function declaredType(type: Type): Type {
 /** The types that a policy's variables have, in their order; dyn for those that do not compile. */
 function typesOf(list: readonly PolicyVariable[], use: ExpressionUse): readonly Type[] {
   const key = use.typed ?? list;
-  const known = typesOfLists.get(key);
-  if (known !== undefined) return known;
+  const cachedTypes = typesOfLists.get(key);
+  if (cachedTypes !== undefined) return cachedTypes;
   const names = [...new Set([...use.variables, 'authorizer'])];
   const types: Type[] = [];
   const fields = new Map<string, Type>();

@@ -192,8 +192,8 @@ class Checker {
     const overloads = functions.get(name);
     if (overloads === undefined) return this.#undeclared(expr.at, name);
     if (name === '_&&_' || name === '_||_') this.#mustAllBeBool(expr.args);
-    const given = receiver === undefined ? args : [receiver, ...args];
-    const found = this.#overload(expr, overloads, given);
+    const argumentTypes = receiver === undefined ? args : [receiver, ...args];
+    const found = this.#overload(expr, overloads, argumentTypes);
     if (found !== undefined) return found;
     if (name === '_&&_' || name === '_||_') return errorType;
     const shown = `(${args.map((arg) => this.#show(arg)).join(', ')})`;
@@ -204,17 +204,18 @@ class Checker {
   #overload(
     expr: CallExpr,
     overloads: readonly Overload[],
-    given: readonly Type[],
+    argumentTypes: readonly Type[],
   ): Type | undefined {
-    const isMember = given.length > expr.args.length;
+    const isMember = argumentTypes.length > expr.args.length;
     const matching: Overload[] = [];
     this.overloads.set(expr, matching);
     let result: Type | undefined;
     for (const overload of overloads) {
-      if (overload.isMember !== isMember || overload.params.length !== given.length) continue;
+      if (overload.isMember !== isMember || overload.params.length !== argumentTypes.length)
+        continue;
       const { params, result: type } = this.#instance(overload);
       const trial = new Map(this.#known);
-      if (!given.every((arg, at) => isAssignable(arg, params[at] as Type, trial))) continue;
+      if (!argumentTypes.every((arg, at) => isAssignable(arg, params[at] as Type, trial))) continue;
       matching.push(overload);
       if (result === undefined) {
         for (const [name, bound] of trial) this.#known.set(name, bound);
@@ -230,9 +231,9 @@ class Checker {
     const fresh: Substitution = new Map();
     const renew = (type: Type): Type => {
       if (type.isParameter) {
-        const known = fresh.get(type.name) ?? this.#newParameter();
-        fresh.set(type.name, known);
-        return known;
+        const parameter = fresh.get(type.name) ?? this.#newParameter();
+        fresh.set(type.name, parameter);
+        return parameter;
       }
       return type.args.length === 0 ? type : { ...type, args: type.args.map(renew) };
     };

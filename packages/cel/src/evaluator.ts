@@ -241,8 +241,8 @@ class Compiler implements Compiles {
       frame.spend(40);
       const fields = new Map<string, Value>();
       for (const { name: field, step, optional } of steps) {
-        const given = step(frame);
-        const value = optional ? optionalOf(given).value : given;
+        const fieldValue = step(frame);
+        const value = optional ? optionalOf(fieldValue).value : fieldValue;
         if (value !== undefined) fields.set(field, value);
       }
       return struct.make === undefined ? new StructValue(name, fields) : struct.make(fields, frame);
@@ -260,8 +260,8 @@ class Compiler implements Compiles {
       const entries = new Map<string, readonly [Value, Value]>();
       for (const step of steps) {
         const key = step.key(frame);
-        const given = step.value(frame);
-        const value = step.optional ? optionalOf(given).value : given;
+        const entryValue = step.value(frame);
+        const value = step.optional ? optionalOf(entryValue).value : entryValue;
         if (value !== undefined) setEntry(entries, key, value);
       }
       return new EntryMap(entries);
@@ -275,9 +275,10 @@ function optionalOf(value: Value): Optional {
 }
 
 function refuseQualifier(name: string, args: readonly Expr[]): void {
-  const given = args[1];
-  const isDyn = given?.kind === 'call' && given.name === 'dyn' && given.target === undefined;
-  const index = isDyn ? given.args[0] : given;
+  const argument = args[1];
+  const isDyn =
+    argument?.kind === 'call' && argument.name === 'dyn' && argument.target === undefined;
+  const index = isDyn ? argument.args[0] : argument;
   if (name !== '_[_]' || index?.kind !== 'const') return;
   if (index.value === null) throw new CelError('invalid qualifier type: types.Null');
   if (index.value instanceof Uint8Array) {

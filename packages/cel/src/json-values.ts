@@ -18,8 +18,8 @@ import {
  * A JSON value as its schema has it: objects by their fields, formats as what they stand for. Members
  * are made when asked for, so a rule pays only for what it reads.
  */
-export function jsonToValue(json: JsonValue, given: Schema): Value {
-  const schema = seen(given);
+export function jsonToValue(json: JsonValue, declaredSchema: Schema): Value {
+  const schema = seen(declaredSchema);
   if (schema.intOrString === true && !isIntOrString(json)) throw new CelError(noIntOrString);
   if (json === null || typeof json === 'boolean' || typeof json === 'bigint') return json;
   if (typeof json === 'number') return numberOf(json, schema);
@@ -76,8 +76,8 @@ const escapes = new WeakMap<Schema, ReadonlyMap<string, string>>();
 
 /** Names in expressions to names of members. */
 function membersOf(schema: Schema): ReadonlyMap<string, string> {
-  const known = escapes.get(schema);
-  if (known !== undefined) return known;
+  const cachedNames = escapes.get(schema);
+  if (cachedNames !== undefined) return cachedNames;
   const names = new Map<string, string>();
   for (const name of schema.properties?.keys() ?? []) {
     for (const one of namesOf(name)) names.set(one, name);
@@ -138,7 +138,7 @@ class JsonMap implements MapValue {
 
   /** Members that are null count, though expressions do not see them. */
   get size(): number {
-    return Object.values(this.#json).filter((held) => held !== undefined).length;
+    return Object.values(this.#json).filter((memberValue) => memberValue !== undefined).length;
   }
 
   named(name: Value): Value | undefined {
@@ -179,8 +179,8 @@ class JsonMap implements MapValue {
     if (!(other instanceof JsonMap) || other.#schema.type === undefined) {
       throw new CelError('no such overload');
     }
-    const held = member(other.#json, name);
-    return held === undefined || jsonEqual(json, held);
+    const otherValue = member(other.#json, name);
+    return otherValue === undefined || jsonEqual(json, otherValue);
   }
 }
 

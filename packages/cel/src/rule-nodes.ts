@@ -81,11 +81,11 @@ export function compileRule(
   const { messageExpression = '' } = rule;
   const message = messageExpression.trim() === '' ? undefined : messageOf(rule, environment);
   const costs = { rule: main.costMax };
-  const known = { rule, program: main.program, usesOldSelf };
-  if (message === undefined) return { ...known, message, costs };
-  if ('detail' in message) return { ...known, message: undefined, problem: message, costs };
+  const common = { rule, program: main.program, usesOldSelf };
+  if (message === undefined) return { ...common, message, costs };
+  if ('detail' in message) return { ...common, message: undefined, problem: message, costs };
   return {
-    ...known,
+    ...common,
     message: message.program,
     costs: { ...costs, messageExpression: message.costMax },
   };

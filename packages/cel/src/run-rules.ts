@@ -150,10 +150,15 @@ class RuleRun {
     if (!isObject(value)) return;
     for (const name of Object.keys(value)) {
       const child = node.properties.get(name) ?? node.additional;
-      const held = member(value, name);
-      if (child === undefined || held === undefined) continue;
+      const memberValue = member(value, name);
+      if (child === undefined || memberValue === undefined) continue;
       const at = child === node.additional ? keyPath(path, name) : childPath(path, name);
-      this.validate(child, { value: held, path: at, pair: correlateMember(pair, name), around });
+      this.validate(child, {
+        value: memberValue,
+        path: at,
+        pair: correlateMember(pair, name),
+        around,
+      });
     }
   }
 

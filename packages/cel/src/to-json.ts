@@ -25,8 +25,8 @@ export function toJson(value: Value): JsonValue {
       if (typeof key !== 'string') {
         throw new CelError(`map key ${String(key)} is of type ${kindOf(key)}, not string`);
       }
-      const held = value.get(key);
-      if (held !== undefined) setMember(object, key, toJson(held));
+      const entryValue = value.get(key);
+      if (entryValue !== undefined) setMember(object, key, toJson(entryValue));
     }
     return object;
   }

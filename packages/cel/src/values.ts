@@ -265,9 +265,9 @@ function indexItems(items: readonly Value[], kind: ListKind): ReadonlyMap<string
   const index = new Map<string, Value[]>();
   for (const item of items) {
     const key = itemKey(item, kind);
-    const held = index.get(key);
-    if (held === undefined) index.set(key, [item]);
-    else held.push(item);
+    const bucket = index.get(key);
+    if (bucket === undefined) index.set(key, [item]);
+    else bucket.push(item);
   }
   return index;
 }
@@ -283,7 +283,7 @@ export function addLists(one: List, other: List): List {
     const at = places.get(key);
     if (at === undefined) places.set(key, items.push(item) - 1);
     else if (kind !== 'set') items[at] = item;
-    else if (!items.some((held) => equals(held, item))) items.push(item);
+    else if (!items.some((present) => equals(present, item))) items.push(item);
   }
   return new List(items, kind);
 }

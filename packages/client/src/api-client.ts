@@ -109,8 +109,8 @@ export function createApiClient(
       heard: (answer, startMs) => note(request, answer, startMs),
     });
   const send = async (request: ApiRequest): Promise<ApiAnswer> => {
-    const asked = prepare(request);
-    const answer = await askTill(asked, () => http.request(asked));
+    const preparedRequest = prepare(request);
+    const answer = await askTill(preparedRequest, () => http.request(preparedRequest));
     if (answer.status >= 400) throw errorOf(answer.status, answer.body);
     const object = parseJson(answer.body);
     if (!isObject(object)) throw unexpected(answer.status, answer.body);
@@ -123,14 +123,14 @@ export function createApiClient(
     get: async (path, query) =>
       (await send({ path, ...(query === undefined ? {} : { query }) })).object,
     async raw(path) {
-      const asked = { ...prepare({ path }), headers: { accept: '*/*' } };
-      const answer = await askTill(asked, () => http.request(asked));
+      const preparedRequest = { ...prepare({ path }), headers: { accept: '*/*' } };
+      const answer = await askTill(preparedRequest, () => http.request(preparedRequest));
       if (answer.status >= 400) throw errorOf(answer.status, answer.body);
       return answer.body.toString();
     },
     async stream(request) {
-      const asked = prepare(request);
-      const answer = await askTill(asked, () => http.stream(asked));
+      const preparedRequest = prepare(request);
+      const answer = await askTill(preparedRequest, () => http.stream(preparedRequest));
       if (answer.status < 400) return answer;
       const chunks: Buffer[] = [];
       for await (const chunk of answer.body) chunks.push(chunk as Buffer);

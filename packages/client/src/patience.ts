@@ -33,9 +33,9 @@ export async function askPatiently<A extends Retriable>(
   }
 }
 
-/** How long the server asks to wait for something better than this; undefined: it does not. */
+/** The delay before a retry that the server requests, in milliseconds; undefined without one. */
 function retryAfterMs({ status, headers }: Retriable): number | undefined {
-  const given = headers['retry-after'] ?? '';
+  const retryAfter = headers['retry-after'] ?? '';
   const mayPass = status === 429 || status >= 500;
-  return mayPass && /^\d{1,6}$/.test(given) ? Number(given) * 1000 : undefined;
+  return mayPass && /^\d{1,6}$/.test(retryAfter) ? Number(retryAfter) * 1000 : undefined;
 }

@@ -7,15 +7,15 @@ import { listen } from '@wheelhouse/machinery';
 
 type Connected = (error: Error | null, socket?: Socket) => void;
 
-/** What an agent is told of a connection: an error and none, or the connection. */
+/** Callback of an agent's connection attempt: an error, or the connection. */
 type AgentCallback = (error: Error | null, stream: Duplex) => void;
 
-const told =
+const connectedCallback =
   (callback: AgentCallback | undefined): Connected =>
   (error, socket) =>
     callback?.(error, socket as Duplex);
 
-/** Where a connection is to go, as an agent is told. */
+/** Destination of a connection, as Node passes it to an agent. */
 interface Destination {
   readonly host?: string | null | undefined;
   readonly port?: string | number | null | undefined;
@@ -34,7 +34,7 @@ export class TunnelAgent extends http.Agent {
   }
 
   override createConnection(options: http.ClientRequestArgs, callback?: AgentCallback): undefined {
-    openTunnel({ proxyUrl: this.#proxyUrl, to: options }, told(callback));
+    openTunnel({ proxyUrl: this.#proxyUrl, to: options }, connectedCallback(callback));
   }
 }
 
@@ -48,7 +48,7 @@ export class SecureTunnelAgent extends https.Agent {
   }
 
   override createConnection(options: https.RequestOptions, callback?: AgentCallback): undefined {
-    const connected = told(callback);
+    const connected = connectedCallback(callback);
     const { ca, allowPartialTrustChain, rejectUnauthorized } = options;
     const trust = { ca, allowPartialTrustChain, rejectUnauthorized };
     openTunnel({ proxyUrl: this.#proxyUrl, to: options, trust }, (error, socket) => {

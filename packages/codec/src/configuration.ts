@@ -56,8 +56,8 @@ export async function decodeConfiguration(
   if (text === '') throw new ConfigurationError('empty config data');
   try {
     const { value, duplicates, repeated = [] } = await decodeYaml(Buffer.from(text));
-    const given = isObject(value) ? value : {};
-    const version = versionOf(given, expected);
+    const document = isObject(value) ? value : {};
+    const version = versionOf(document, expected);
     const strict = duplicates.map((path) => `duplicate field ${JSON.stringify(path)}`);
     if (repeated.length > 0) strict.push(`yaml: unmarshal errors: ${repeated.join(', ')}`);
     const meta = { apiVersion: textType, kind: textType };
@@ -65,7 +65,7 @@ export async function decodeConfiguration(
     const own = Object.fromEntries(type.properties ?? []);
     const whole = structType(expected.kind, { ...meta, ...own });
     const unknown = new FoundPaths();
-    const object = decodeTyped(whole)(given, unknown);
+    const object = decodeTyped(whole)(document, unknown);
     for (const path of unknown.paths) strict.push(`unknown field ${JSON.stringify(path)}`);
     if (strict.length === 0) return { version, object };
     throw new ConfigurationError(`strict decoding error: ${strict.join(', ')}`);
@@ -78,10 +78,10 @@ export async function decodeConfiguration(
 }
 
 function versionOf(
-  given: JsonObject,
+  document: JsonObject,
   expected: { kind: string; group: string; versions: Readonly<Record<string, Schema>> },
 ): string {
-  const [kind, apiVersion] = [member(given, 'kind'), member(given, 'apiVersion')];
+  const [kind, apiVersion] = [member(document, 'kind'), member(document, 'apiVersion')];
   if (typeof kind !== 'string' || kind === '') {
     throw new ConfigurationError("Object 'Kind' is missing");
   }

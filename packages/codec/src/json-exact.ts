@@ -85,9 +85,9 @@ export function memberPlaces(
   const onMember = (path: string) => {
     count += 1;
     if (!wanted.has(path)) return;
-    const known = places.get(path);
-    if (known === undefined) places.set(path, { first: count, second: -1 });
-    else if (known.second < 0) known.second = count;
+    const place = places.get(path);
+    if (place === undefined) places.set(path, { first: count, second: -1 });
+    else if (place.second < 0) place.second = count;
   };
   const parser = new ExactParser(text, limits.depthMax, onMember);
   inOnePiece(parser.steps());

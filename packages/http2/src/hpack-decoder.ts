@@ -395,8 +395,8 @@ function internedName(text: Stretch): string {
   const middle = bytes[start + (length >> 1)] as number;
   const mixed = (bytes[start] as number) * 31 + middle * 7 + (bytes[end - 1] as number) + length;
   const slot = mixed & ((1 << slotBits) - 1);
-  const known = slots[slot] as string;
-  if (known.length === length && isText(known, text)) return known;
+  const cachedText = slots[slot] as string;
+  if (cachedText.length === length && isText(cachedText, text)) return cachedText;
   const made = asKey(bytes.toString('latin1', start, end));
   slots[slot] = made;
   return made;
@@ -407,9 +407,9 @@ function asKey(text: string): string {
   return Object.keys({ [text]: true })[0] ?? text;
 }
 
-function isText(known: string, { bytes, start }: Stretch): boolean {
-  for (let at = 0; at < known.length; at += 1) {
-    if (known.charCodeAt(at) !== bytes[start + at]) return false;
+function isText(cachedText: string, { bytes, start }: Stretch): boolean {
+  for (let at = 0; at < cachedText.length; at += 1) {
+    if (cachedText.charCodeAt(at) !== bytes[start + at]) return false;
   }
   return true;
 }

@@ -400,14 +400,14 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
       return;
     }
     this.#sawSettings = true;
-    const told = readSettings(frame);
-    if ((told.headerTableBytes ?? headerTableBytes) < headerTableBytes) {
+    const settings = readSettings(frame);
+    if ((settings.headerTableBytes ?? headerTableBytes) < headerTableBytes) {
       this.#owesTableUpdate = true;
     }
-    this.#output.frameBytesMax = told.frameBytesMax ?? this.#output.frameBytesMax;
+    this.#output.frameBytesMax = settings.frameBytesMax ?? this.#output.frameBytesMax;
     acknowledgeSettings(this.#output);
     this.#boundControl();
-    if (told.initialWindow !== undefined) this.#moveWindows(told.initialWindow);
+    if (settings.initialWindow !== undefined) this.#moveWindows(settings.initialWindow);
   }
 
   /** A new initial window changes what all streams may send by the difference. */

@@ -29,7 +29,7 @@ const versionsElsewhere: Readonly<Record<string, readonly string[]>> = {
 
 const versionsByDialect = new WeakMap<Dialect, readonly GroupVersion[]>();
 
-/** All group versions of the release, in order, those of webhooks too: bodies of all are the same. */
+/** All group versions of the release in order, including those of webhooks. */
 export function knownGroupVersions(dialect: Dialect): readonly GroupVersion[] {
   let all = versionsByDialect.get(dialect);
   if (all !== undefined) return all;

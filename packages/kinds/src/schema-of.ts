@@ -74,8 +74,8 @@ const nilable: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Members that the specification tells apart when absent and when zero, though upstream's Go types
- * do not: they are required, or only their absence brings a default.
+ * Members for which the specification distinguishes absent from zero, though upstream's Go types do
+ * not: they are required, or only an absent one gets a default.
  */
 const distinctWhenAbsent: Readonly<Record<string, readonly string[]>> = {
   'flowcontrol.v1beta3.LimitedPriorityLevelConfiguration': ['nominalConcurrencyShares'],

@@ -37,11 +37,11 @@ export function schemaFromOpenApi(props: JsonObject): Schema {
 }
 
 function propertiesFrom(props: JsonObject): ReadonlyMap<string, Property> | undefined {
-  const given = objectIn(props, 'properties');
-  if (given === undefined || Object.keys(given).length === 0) return undefined;
+  const propertySchemas = objectIn(props, 'properties');
+  if (propertySchemas === undefined || Object.keys(propertySchemas).length === 0) return undefined;
   const properties = new Map<string, Property>();
-  for (const name of Object.keys(given)) {
-    const child = given[name];
+  for (const name of Object.keys(propertySchemas)) {
+    const child = propertySchemas[name];
     properties.set(name, { schema: isObject(child) ? schemaFromOpenApi(child) : {} });
   }
   return properties;
@@ -135,8 +135,8 @@ export function nestedFromOpenApi(props: JsonObject): NestedValidation {
   const type = textIn(props, 'type');
   const items = objectIn(props, 'items');
   const additional = objectIn(props, 'additionalProperties');
-  const given = objectIn(props, 'properties');
-  const properties = Object.entries(given ?? {}).map(
+  const propertySchemas = objectIn(props, 'properties');
+  const properties = Object.entries(propertySchemas ?? {}).map(
     ([name, child]) => [name, nestedFromOpenApi(isObject(child) ? child : {})] as const,
   );
   return {

@@ -88,28 +88,30 @@ function tokenFields(bytes: Buffer): TokenFields | string {
   if (!isObject(value)) {
     return `json: cannot unmarshal ${goValue(value)} into Go value of type storage.continueToken`;
   }
-  for (const [name, given] of Object.entries(value)) {
-    const known = name.toLowerCase();
-    if (given === undefined || given === null || !Object.hasOwn(fields, known)) continue;
-    const what = misfit(known as keyof TokenFields, { given, text });
+  for (const [name, fieldValue] of Object.entries(value)) {
+    const fieldName = name.toLowerCase();
+    if (fieldValue === undefined || fieldValue === null || !Object.hasOwn(fields, fieldName))
+      continue;
+    const what = misfit(fieldName as keyof TokenFields, { fieldValue, text });
     if (what === undefined) {
-      Object.assign(fields, { [known]: known === 'rv' ? Number(given) : given });
+      Object.assign(fields, { [fieldName]: fieldName === 'rv' ? Number(fieldValue) : fieldValue });
       continue;
     }
-    const place = `Go struct field continueToken.${known}`;
-    return `json: cannot unmarshal ${what} into ${place} of type ${known === 'rv' ? 'int64' : 'string'}`;
+    const place = `Go struct field continueToken.${fieldName}`;
+    return `json: cannot unmarshal ${what} into ${place} of type ${fieldName === 'rv' ? 'int64' : 'string'}`;
   }
   return fields;
 }
 
-/** What Go calls a member that does not fit: a number goes by its digits. */
+/** What Go's decoder calls a value that does not fit its field; undefined for one that fits. */
 function misfit(
   name: keyof TokenFields,
-  { given, text }: { readonly given: JsonValue; readonly text: string },
+  { fieldValue, text }: { readonly fieldValue: JsonValue; readonly text: string },
 ): string | undefined {
-  if (name !== 'rv') return typeof given === 'string' ? undefined : goValue(given);
-  if (typeof given !== 'number' && typeof given !== 'bigint') return goValue(given);
-  const digits = [...text.matchAll(/"rv"\s*:\s*(-?\d[\d.eE+-]*)/gi)].at(-1)?.[1] ?? String(given);
+  if (name !== 'rv') return typeof fieldValue === 'string' ? undefined : goValue(fieldValue);
+  if (typeof fieldValue !== 'number' && typeof fieldValue !== 'bigint') return goValue(fieldValue);
+  const digits =
+    [...text.matchAll(/"rv"\s*:\s*(-?\d[\d.eE+-]*)/gi)].at(-1)?.[1] ?? String(fieldValue);
   const isWhole = /^-?\d+$/.test(digits);
   const fits = isWhole && BigInt(digits) >= int64Min && BigInt(digits) <= int64Max;
   return fits ? undefined : `number ${digits}`;

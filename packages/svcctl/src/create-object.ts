@@ -24,16 +24,16 @@ export interface Creation {
 /** Creates one object and reports it; `--dry-run=client` only reports. */
 export async function createObject(
   session: Session,
-  given: JsonObject,
+  input: JsonObject,
   { doing, manager = 'svcctl-create', done = 'created' }: Creation = {},
 ): Promise<number> {
   const noted = session.flags.boolean('save-config');
   const object = noted
     ? withLastApplied(
-        placed(session, { resource: await resourceOfObject(session, given), object: given }),
+        placed(session, { resource: await resourceOfObject(session, input), object: input }),
         await lastAppliedName(session),
       )
-    : given;
+    : input;
   const suffix = dryRunSuffix(session);
   if (dryRunOf(session) === 'client') {
     reportObject(session, object, `${done}${suffix}`);

@@ -115,10 +115,10 @@ function invalidText(error: ApiError): string {
   const head = isNamed
     ? `The ${kind} ${JSON.stringify(name)} is invalid`
     : 'The request is invalid';
-  const told = causes.map(({ field = '', message = '' }) =>
+  const messages = causes.map(({ field = '', message = '' }) =>
     field === '' ? message : `${field}: ${message}`,
   );
-  const lines = [...new Set(told)];
+  const lines = [...new Set(messages)];
   if (lines.length === 0)
     return isNamed || error.message === '' ? head : `${head}: ${error.message}`;
   if (lines.length === 1) return `${head}: ${lines[0]}`;

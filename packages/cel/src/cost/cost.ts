@@ -118,9 +118,9 @@ class Estimator {
   }
 
   #note(expr: Expr, found: Found): void {
-    const known = this.#found.get(expr);
-    if (known === undefined) this.#found.set(expr, found);
-    else Object.assign(known, found);
+    const existing = this.#found.get(expr);
+    if (existing === undefined) this.#found.set(expr, found);
+    else Object.assign(existing, found);
   }
 
   #ofIdent(name: string, scope: Scope | undefined): Found {

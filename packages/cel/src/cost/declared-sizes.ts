@@ -21,8 +21,8 @@ export function timesInRequest(size: DeclaredSize): number {
 }
 
 /** The sizes of what rules see of a schema; undefined where nothing is declared. */
-export function declaredSize(given: Schema): DeclaredSize | undefined {
-  const schema = seen(given);
+export function declaredSize(declaredSchema: Schema): DeclaredSize | undefined {
+  const schema = seen(declaredSchema);
   if (schema.intOrString === true) return { max: requestBytesMax - 2, jsonBytesMin: 1 };
   switch (schema.type) {
     case 'boolean':

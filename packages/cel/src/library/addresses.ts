@@ -137,7 +137,7 @@ function masked(value: Block): Block {
 
 const starts = (prefix4: string | undefined, prefix6: string | undefined) => {
   const blocks = [prefix4, prefix6].filter((one) => one !== undefined).map(parseBlock);
-  return (one: Address) => blocks.some((held) => inBlock(held, one));
+  return (one: Address) => blocks.some((candidate) => inBlock(candidate, one));
 };
 const isUnspecified = (one: Address) => one.bits === 0n;
 const isLoopback = starts('127.0.0.0/8', '::1/128');

@@ -200,7 +200,7 @@ function isIn([item = null, list]: readonly Value[], spend: (cost: number) => vo
   spend(items.length);
   const key = mapKey(item);
   return items.some(
-    (held) => (key === undefined || itemKey(held, 'set') === key) && equals(held, item),
+    (other) => (key === undefined || itemKey(other, 'set') === key) && equals(other, item),
   );
 }
 

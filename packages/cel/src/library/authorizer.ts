@@ -87,12 +87,12 @@ function remembering(ask: AskAccess): AskAccess {
   const answers = new Map<string, AccessAnswer>();
   return (question) => {
     const key = JSON.stringify(questionOf(question));
-    const known = answers.get(key);
-    if (known !== undefined) return known;
+    const cachedAnswer = answers.get(key);
+    if (cachedAnswer !== undefined) return cachedAnswer;
     const answer = ask(question);
-    const keep = (given: AccessAnswer) => {
-      answers.set(key, given);
-      return given;
+    const keep = (received: AccessAnswer) => {
+      answers.set(key, received);
+      return received;
     };
     return answer instanceof Promise ? answer.then(keep) : keep(answer);
   };
@@ -114,10 +114,10 @@ function draftValue(type: keyof typeof authorizerTypes, draft: Draft): Value {
 const draftOf = (value: Value | undefined) => (value as Opaque<Draft>).value;
 const textOf = (value: Value | undefined) => value as string;
 
-/** A step that says one more thing of the question. */
+/** A method that sets one more attribute of the access check. */
 function adds(type: keyof typeof authorizerTypes, name: keyof AccessQuestion) {
-  return ([target, given]: readonly Value[]): Value =>
-    draftValue(type, { ...draftOf(target), [name]: textOf(given) });
+  return ([target, value]: readonly Value[]): Value =>
+    draftValue(type, { ...draftOf(target), [name]: textOf(value) });
 }
 
 function asServiceAccount([target, namespace, name]: readonly Value[]): Value {

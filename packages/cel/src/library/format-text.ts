@@ -139,8 +139,8 @@ const claims: Readonly<Record<string, string>> = {
   X: 'only integers, byte buffers, and strings can be formatted as hex',
 };
 
-function wrongArgument(verb: string, given: string): string {
-  return `error during formatting: ${claims[verb]}, was given ${given}`;
+function wrongArgument(verb: string, argumentType: string): string {
+  return `error during formatting: ${claims[verb]}, was given ${argumentType}`;
 }
 
 function wrong(verb: string, value: Value): CelError {

@@ -60,11 +60,11 @@ function sumOf(type: string) {
 }
 
 function indexOf([list, item = null]: readonly Value[]): Value {
-  return BigInt(itemsOf(list).findIndex((held) => equals(held, item)));
+  return BigInt(itemsOf(list).findIndex((candidate) => equals(candidate, item)));
 }
 
 function lastIndexOf([list, item = null]: readonly Value[]): Value {
-  return BigInt(itemsOf(list).findLastIndex((held) => equals(held, item)));
+  return BigInt(itemsOf(list).findLastIndex((candidate) => equals(candidate, item)));
 }
 
 function slice([list, from, to]: readonly Value[]): Value {
@@ -90,11 +90,11 @@ function distinct([list]: readonly Value[], { spend }: CallContext): Value {
   const seen = new Map<string, Value[]>();
   const items = itemsOf(list).filter((item) => {
     const key = itemKey(item, 'set');
-    const held = seen.get(key) ?? [];
-    seen.set(key, held);
-    if (mapKey(item) === undefined) spend(held.length);
-    if (held.some((other) => equals(other, item))) return false;
-    held.push(item);
+    const bucket = seen.get(key) ?? [];
+    seen.set(key, bucket);
+    if (mapKey(item) === undefined) spend(bucket.length);
+    if (bucket.some((other) => equals(other, item))) return false;
+    bucket.push(item);
     return true;
   });
   return new List(items);
@@ -166,7 +166,7 @@ export const lists: Library = [
 
 function containsAll(list: readonly Value[], wanted: readonly Value[], { spend }: CallContext) {
   spend(list.length * wanted.length);
-  return wanted.every((item) => list.some((held) => equals(held, item)));
+  return wanted.every((item) => list.some((candidate) => equals(candidate, item)));
 }
 
 /** Lists as sets. */
@@ -185,7 +185,9 @@ export const sets: Library = [
     'sets.intersects(list(A), list(A)): bool',
     ([one, other], { spend }) => {
       spend(itemsOf(one).length * itemsOf(other).length);
-      return itemsOf(one).some((item) => itemsOf(other).some((held) => equals(held, item)));
+      return itemsOf(one).some((item) =>
+        itemsOf(other).some((candidate) => equals(candidate, item)),
+      );
     },
   ],
 ];

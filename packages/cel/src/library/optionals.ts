@@ -28,9 +28,9 @@ export const optionals: Library = [
   [
     'optional_type(V).value(): V',
     ([value]) => {
-      const held = inner(value);
-      if (held === undefined) throw new CelError('optional.none() dereference');
-      return held;
+      const content = inner(value);
+      if (content === undefined) throw new CelError('optional.none() dereference');
+      return content;
     },
   ],
   [
@@ -40,8 +40,8 @@ export const optionals: Library = [
   ['optional_type(V).orValue(V): V', ([value, other = null]) => fallback(value, other)],
 ];
 
-/** What is held may be null itself. */
+/** The content of an optional may itself be null. */
 function fallback(value: Value | undefined, other: Value): Value {
-  const held = inner(value);
-  return held === undefined ? other : held;
+  const content = inner(value);
+  return content === undefined ? other : content;
 }

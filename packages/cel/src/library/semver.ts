@@ -34,9 +34,9 @@ function parse(text: string): Version | undefined {
 }
 
 function read([text, lenient]: readonly Value[]): Value {
-  const given = text as string;
-  const version = parse(lenient === true ? normalized(given) : given);
-  if (version === undefined) throw new CelError(`invalid semantic version: ${given}`);
+  const versionText = text as string;
+  const version = parse(lenient === true ? normalized(versionText) : versionText);
+  if (version === undefined) throw new CelError(`invalid semantic version: ${versionText}`);
   const key = `${version.numbers.join('.')}-${version.pre.join('.')}`;
   return new Opaque({ type, value: version, key });
 }

@@ -136,8 +136,8 @@ const patternsMax = 500;
 
 /** A pattern of RE2. Throws `CelError` for what is none, or too large. */
 export function patternOf(source: string): Pattern {
-  const known = patterns.get(source);
-  if (known !== undefined) return known;
+  const cachedPattern = patterns.get(source);
+  if (cachedPattern !== undefined) return cachedPattern;
   let compiled: Pattern;
   try {
     compiled = new Pattern(source);

@@ -66,16 +66,16 @@ function decoded(text: string): string | undefined {
 }
 
 function query([value]: readonly Value[]): Value {
-  const held = new Map<string, Value[]>();
+  const valuesByName = new Map<string, Value[]>();
   for (const pair of url(value).query.split('&')) {
     if (pair === '' || pair.includes(';')) continue;
     const at = pair.indexOf('=');
     const name = decoded(at < 0 ? pair : pair.slice(0, at));
     const item = decoded(at < 0 ? '' : pair.slice(at + 1));
     if (name === undefined || item === undefined) continue;
-    held.set(name, [...(held.get(name) ?? []), item]);
+    valuesByName.set(name, [...(valuesByName.get(name) ?? []), item]);
   }
-  const entries = [...held].map(
+  const entries = [...valuesByName].map(
     ([name, items]) => [`s${name}`, [name, new List(items)] as const] as const,
   );
   return new EntryMap(new Map(entries));

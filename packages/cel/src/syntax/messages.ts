@@ -224,9 +224,9 @@ export function messageStruct(name: string): StructType | undefined {
   return {
     type: message.type,
     field: (one) => fieldOf(one)?.type,
-    make(given, context) {
+    make(entries, context) {
       const converted = new Map<string, Value>();
-      for (const [one, value] of given) {
+      for (const [one, value] of entries) {
         const field = fieldOf(one);
         if (field === undefined) throw new CelError(`no such field: ${one}`);
         converted.set(

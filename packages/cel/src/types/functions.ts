@@ -41,9 +41,9 @@ export function functionsOf(libraries: readonly Library[]): Functions {
   const functions = new Map<string, Overload[]>();
   for (const [signature, run] of libraries.flat()) {
     const { name, overload } = parseSignature(signature, run);
-    const held = functions.get(name);
-    if (held === undefined) functions.set(name, [overload]);
-    else held.push(overload);
+    const overloads = functions.get(name);
+    if (overloads === undefined) functions.set(name, [overload]);
+    else overloads.push(overload);
   }
   return functions;
 }

@@ -32,8 +32,8 @@ const textTypes: ReadonlyMap<string, Type | undefined> = new Map([
 ]);
 
 /** @param open schemas that this one is a part of */
-function typeOf(given: Schema, name: string, open: ReadonlySet<Schema>): Type | undefined {
-  const schema = seen(given);
+function typeOf(declaredSchema: Schema, name: string, open: ReadonlySet<Schema>): Type | undefined {
+  const schema = seen(declaredSchema);
   if (schema.intOrString === true) return dynType;
   if (schema.alternatives !== undefined) return undefined;
   if (schema.type === 'array') {
@@ -43,7 +43,7 @@ function typeOf(given: Schema, name: string, open: ReadonlySet<Schema>): Type | 
   }
   // Its content is of any kind, and published as an object without members.
   const isObject = schema.type === 'object' || schema.typeName === 'runtime.RawExtension';
-  if (isObject) return objectType(schema, name, { given, open });
+  if (isObject) return objectType(schema, name, { declaredSchema, open });
   const { format = '' } = schema;
   if (schema.type === 'string' && textTypes.has(format)) return textTypes.get(format);
   // That of built-in kinds is published as a text like any other.
@@ -54,9 +54,9 @@ function typeOf(given: Schema, name: string, open: ReadonlySet<Schema>): Type | 
 function objectType(
   schema: Schema,
   name: string,
-  at: { readonly given: Schema; readonly open: ReadonlySet<Schema> },
+  at: { readonly declaredSchema: Schema; readonly open: ReadonlySet<Schema> },
 ): Type | undefined {
-  const own = resolved(at.given);
+  const own = resolved(at.declaredSchema);
   const fields = new Map<string, Type>();
   const type: Type = { name, args: [], fields };
   if (at.open.has(own)) return type;

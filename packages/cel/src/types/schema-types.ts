@@ -65,8 +65,8 @@ export function withTypeMeta(schema: Schema): Schema {
 
 /** A schema with all of it is left as it is, with what else it says of metadata. */
 function declaresTypeMeta({ properties }: Schema): boolean {
-  const given = properties?.get('metadata')?.schema;
-  const meta = given === undefined ? undefined : resolved(given);
+  const metadataSchema = properties?.get('metadata')?.schema;
+  const meta = metadataSchema === undefined ? undefined : resolved(metadataSchema);
   const isText = (property: Property | undefined) =>
     property !== undefined && resolved(property.schema).type === 'string';
   return (
@@ -84,8 +84,8 @@ const withMeta = new WeakMap<Schema, Schema>();
 export function seen(schema: Schema): Schema {
   const plain = resolved(schema);
   if (plain.embeddedResource !== true) return plain;
-  const known = withMeta.get(plain);
-  if (known !== undefined) return known;
+  const cachedType = withMeta.get(plain);
+  if (cachedType !== undefined) return cachedType;
   const made = withTypeMeta(plain);
   withMeta.set(plain, made);
   return made;
@@ -95,8 +95,8 @@ export function seen(schema: Schema): Schema {
  * The type of a value by its schema; undefined where nothing is declared, so that rules cannot see
  * it. `name` is that of the object type, by its path.
  */
-export function typeOfSchema(given: Schema, name: string): Type | undefined {
-  const schema = seen(given);
+export function typeOfSchema(declaredSchema: Schema, name: string): Type | undefined {
+  const schema = seen(declaredSchema);
   if (schema.intOrString === true) return dynType;
   switch (schema.type) {
     case 'boolean':

@@ -46,37 +46,37 @@ export function showType(type: Type): string {
   return `${type.name}(${type.args.map(showType).join(', ')})`;
 }
 
-/** Type parameters and what they stand for so far. */
+/** Type parameters with the types bound to them so far. */
 export type Substitution = Map<string, Type>;
 
-/** A type with its parameters replaced by what they stand for; free ones become dyn. */
-export function substituted(type: Type, known: Substitution, free: 'keep' | 'dyn'): Type {
+/** A type with its bound parameters replaced; unbound ones stay, or become dyn. */
+export function substituted(type: Type, substitution: Substitution, free: 'keep' | 'dyn'): Type {
   if (type.isParameter) {
-    const found = known.get(type.name);
-    if (found !== undefined) return substituted(found, known, free);
+    const found = substitution.get(type.name);
+    if (found !== undefined) return substituted(found, substitution, free);
     return free === 'dyn' ? dynType : type;
   }
   if (type.args.length === 0) return type;
-  return { ...type, args: type.args.map((arg) => substituted(arg, known, free)) };
+  return { ...type, args: type.args.map((arg) => substituted(arg, substitution, free)) };
 }
 
 const isDynamic = (type: Type) => isDyn(type) || type.name === '!error!';
 
 /**
- * Whether a value of one type may stand where another is wanted; binds type parameters of either
- * in `known`, which is left changed only on success.
+ * Whether a value of one type is assignable to another; binds type parameters of either in
+ * `substitution`, which changes only on success.
  */
-export function isAssignable(from: Type, to: Type, known: Substitution): boolean {
-  const trial = new Map(known);
+export function isAssignable(from: Type, to: Type, substitution: Substitution): boolean {
+  const trial = new Map(substitution);
   if (!assign(from, to, trial)) return false;
-  for (const [name, type] of trial) known.set(name, type);
+  for (const [name, type] of trial) substitution.set(name, type);
   return true;
 }
 
-function assign(given: Type, wanted: Type, known: Substitution): boolean {
-  const from = bound(given, known);
-  const to = bound(wanted, known);
-  if (to.isParameter || from.isParameter) return bind(from, to, known);
+function assign(candidate: Type, wanted: Type, substitution: Substitution): boolean {
+  const from = bound(candidate, substitution);
+  const to = bound(wanted, substitution);
+  if (to.isParameter || from.isParameter) return bind(from, to, substitution);
   if (isDynamic(from) || isDynamic(to)) return true;
   if (from.name === 'null') return to.name === 'null' || mayBeNull(to);
   if (to.name === 'null') return mayBeNull(from);
@@ -85,43 +85,43 @@ function assign(given: Type, wanted: Type, known: Substitution): boolean {
   if (one.name === 'type') return true;
   return one.args.every((arg, index) => {
     const other = two.args[index];
-    return other === undefined || assign(arg, other, known);
+    return other === undefined || assign(arg, other, substitution);
   });
 }
 
 /** Whether types that have no parameters are the same, but for wrappers. */
-export function isEquivalent(given: Type, other: Type): boolean {
-  const [one, two] = [unwrapped(given), unwrapped(other)];
+export function isEquivalent(type: Type, other: Type): boolean {
+  const [one, two] = [unwrapped(type), unwrapped(other)];
   if (one.name !== two.name || one.args.length !== two.args.length) return false;
   return one.args.every((arg, index) => isEquivalent(arg, two.args[index] as Type));
 }
 
-function bound(type: Type, known: Substitution): Type {
+function bound(type: Type, substitution: Substitution): Type {
   let at = type;
   while (at.isParameter) {
-    const next = known.get(at.name);
+    const next = substitution.get(at.name);
     if (next === undefined) return at;
     at = next;
   }
   return at;
 }
 
-function bind(from: Type, to: Type, known: Substitution): boolean {
+function bind(from: Type, to: Type, substitution: Substitution): boolean {
   if (from.isParameter && to.isParameter && from.name === to.name) return true;
   const [parameter, type] = to.isParameter ? [to, from] : [from, to];
-  if (occurs(parameter.name, type, known)) return false;
-  // Nothing is learnt from an error; a better argument may follow.
-  if (type.name !== '!error!') known.set(parameter.name, type);
+  if (occurs(parameter.name, type, substitution)) return false;
+  // An error type binds nothing: a later argument may.
+  if (type.name !== '!error!') substitution.set(parameter.name, type);
   return true;
 }
 
-function occurs(name: string, type: Type, known: Substitution): boolean {
-  const at = bound(type, known);
+function occurs(name: string, type: Type, substitution: Substitution): boolean {
+  const at = bound(type, substitution);
   if (at.isParameter) return at.name === name;
-  return at.args.some((arg) => occurs(name, arg, known));
+  return at.args.some((arg) => occurs(name, arg, substitution));
 }
 
-/** Only what is a message or an opaque value may be null. */
+/** Only messages and opaque values are nullable. */
 function mayBeNull(type: Type): boolean {
   return !plain.has(type.name);
 }

@@ -78,8 +78,8 @@ async function readStatus(text: string, apiVersion: string): Promise<JsonObject>
   const internal = `${apiVersion.split('/')[0]}/__internal`;
   const kind = textOf(value, 'kind') || 'ExecCredential';
   const version = textOf(value, 'apiVersion') || internal;
-  const known = version === internal || execDialect(version) !== undefined;
-  if (kind !== 'ExecCredential' || !known) {
+  const isSupported = version === internal || execDialect(version) !== undefined;
+  if (kind !== 'ExecCredential' || !isSupported) {
     throw undecodable(
       `no kind ${JSON.stringify(kind)} is registered for version ${JSON.stringify(version)}`,
     );

@@ -59,9 +59,9 @@ export function runPlugin(run: PluginRun): Promise<string> {
       close(code: number | null) {
         timer.stop();
         if (code === 0) resolve(Buffer.concat(chunks).toString());
-        // A program that a signal ended has the code -1 in upstream's words.
-        const told = `executable ${run.command} failed with exit code ${code ?? -1}`;
-        reject(new CredentialError(`exec: ${told}`));
+        // Upstream reports exit code -1 for a program that a signal ended.
+        const message = `executable ${run.command} failed with exit code ${code ?? -1}`;
+        reject(new CredentialError(`exec: ${message}`));
       },
     });
   });

@@ -53,8 +53,8 @@ export function decodeCborAs(schema: Schema, bytes: Buffer): TypedCbor {
   const lax = new Decoder(bytes);
   const unknown = new FoundPaths();
   lax.unknown = unknown;
-  const known = finished(lax, (decoder) => decoder.whole(schema));
-  return { value: (known ?? {}) as JsonObject, unknown };
+  const decoded = finished(lax, (decoder) => decoder.whole(schema));
+  return { value: (decoded ?? {}) as JsonObject, unknown };
 }
 
 function finished(decoder: Decoder, decode: (decoder: Decoder) => JsonValue): JsonValue {

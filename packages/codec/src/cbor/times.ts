@@ -9,13 +9,13 @@ const noText =
   'cbor: decoded time cannot be represented in RFC3339 format with sub-second precision: ' +
   'Time.MarshalText: year outside of range [0,9999]';
 
-/** What is in a time's tag for text (0), as Go prints it again: nanoseconds, no zeros behind them. */
-export function timeOfText(given: string): Time {
-  const parsed = parseGoTime(given);
+/** Content of a text time (tag 0) as Go prints it: nanoseconds without trailing zeros. */
+export function timeOfText(text: string): Time {
+  const parsed = parseGoTime(text);
   if ('error' in parsed) {
-    return { fault: otherFault(`cbor: cannot set ${given} for time.Time: ${parsed.error}`) };
+    return { fault: otherFault(`cbor: cannot set ${text} for time.Time: ${parsed.error}`) };
   }
-  const [, date, fraction = '', zone] = /^([^.,Z+]{19})(?:[.,](\d+))?(.*)$/.exec(given) ?? [];
+  const [, date, fraction = '', zone] = /^([^.,Z+]{19})(?:[.,](\d+))?(.*)$/.exec(text) ?? [];
   const isUtc = zone === 'Z' || zone?.slice(1) === '00:00';
   return { text: `${date}${nanos(fraction)}${isUtc ? 'Z' : zone}` };
 }
@@ -28,9 +28,9 @@ function nanos(fraction: string): string {
 const firstSecond = -62_167_219_200;
 const lastSecond = 253_402_300_799;
 
-/** What is in a time's tag for seconds (1). */
-export function timeOfSeconds(given: JsonValue): Time {
-  const value = Number(given);
+/** Content of an epoch time (tag 1). */
+export function timeOfSeconds(seconds: JsonValue): Time {
+  const value = Number(seconds);
   let whole = Math.trunc(value);
   let part = Math.trunc((value - whole) * 1e9);
   if (part < 0) {

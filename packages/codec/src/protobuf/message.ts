@@ -27,8 +27,8 @@ const codecs = new WeakMap<Schema, ValueCodec>();
 /** The codec of a built-in type, compiled from its schema's field numbers (CODEC-3). */
 export function codecOf(schema: Schema): ValueCodec {
   const at = resolved(schema);
-  const known = codecs.get(at);
-  if (known !== undefined) return known;
+  const cachedCodec = codecs.get(at);
+  if (cachedCodec !== undefined) return cachedCodec;
   const made = build(at);
   codecs.set(at, made);
   return made;

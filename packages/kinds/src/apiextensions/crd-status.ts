@@ -79,7 +79,7 @@ function crdConditions(crd: Crd, others: readonly OtherCrd[], options: Reconcile
 
 const violations = new WeakMap<Crd['spec'], CrdCondition | 'none'>();
 
-/** The condition of a definition without structural schemas, from before `v1` asked for them. */
+/** The `NonStructuralSchema` condition, for definitions that predate the requirement of `v1`. */
 function structureCondition({ spec }: Crd): CrdCondition | undefined {
   const finding = violations.get(spec) ?? findViolations(spec) ?? 'none';
   violations.set(spec, finding);

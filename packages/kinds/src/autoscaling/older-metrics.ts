@@ -6,7 +6,7 @@ import { objectAt } from '../rules/fill.ts';
  * form has a metric, a target and a value of their own.
  */
 
-/** Adds the members that are there; an absent one makes none. */
+/** Members without those that are undefined or null. */
 function definedMembers(members: Readonly<Record<string, JsonValue | undefined>>): JsonObject {
   return Object.fromEntries(
     Object.entries(members).filter(([, value]) => value !== undefined && value !== null),

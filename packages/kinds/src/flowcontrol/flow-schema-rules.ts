@@ -160,7 +160,7 @@ function validateVerbs(rule: JsonObject, path: string): FieldError[] {
   return [{ ...error, message: error.message.replace('""', () => goStrings(ruleVerbs)) }];
 }
 
-/** A star stands for all, and so by itself. */
+/** `*` matches everything, so it must be the only value. */
 function alone(values: readonly string[], field: string, what: string): FieldError[] {
   if (values.length < 2 || !values.includes('*')) return [];
   const detail = `if '*' is present, must not specify other ${what}`;

@@ -48,7 +48,7 @@ const filesOf = (holder: JsonObject, source: string): PlacedFile[] =>
 
 function projectedWarnings(volume: JsonObject): string[] {
   const earlierFiles: PlacedFile[] = [];
-  // Upstream goes by the files of the source before where a source lists none of its own.
+  // Upstream reuses the files of the previous source for a source that lists none.
   let files: readonly PlacedFile[] = [];
   const warnings: string[] = [];
   for (const source of objectsAt(volume, 'projected', 'sources')) {
@@ -76,7 +76,7 @@ function projectedFiles(source: JsonObject): readonly PlacedFile[] | undefined {
   return [{ path: textAt(token, 'path'), source: 'ServiceAccountToken' }];
 }
 
-/** What each file is in the way of, of those before it and those `known`, to which it is added. */
+/** Warnings about files whose paths overlap `earlierFiles`; adds the files to that list. */
 function overlaps(files: readonly PlacedFile[], earlierFiles: PlacedFile[]): string[] {
   const found: string[] = [];
   for (const { path, source } of files) {

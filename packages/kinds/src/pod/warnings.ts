@@ -48,11 +48,11 @@ export function podWarnings(holder: JsonObject, path: string, dialect: Dialect):
 
 const knownLabels = new Map<string, ReadonlyMap<string, string>>();
 
-/** Labels of nodes that others have taken the place of, with what upstream says of each. */
+/** Deprecated node labels, with the text of upstream's warning for each. */
 function deprecatedLabels(dialect: Dialect): ReadonlyMap<string, string> {
-  const deprecatedLabels = knownLabels.get(dialect.name) ?? readDeprecatedLabels(dialect);
-  knownLabels.set(dialect.name, deprecatedLabels);
-  return deprecatedLabels;
+  const labels = knownLabels.get(dialect.name) ?? readDeprecatedLabels(dialect);
+  knownLabels.set(dialect.name, labels);
+  return labels;
 }
 
 function readDeprecatedLabels(dialect: Dialect): ReadonlyMap<string, string> {

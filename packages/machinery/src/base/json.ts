@@ -57,8 +57,8 @@ export function cloneJson(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map((item) => cloneJson(item));
   const copy: JsonObject = {};
   for (const name of Object.keys(value)) {
-    const held = value[name];
-    if (held !== undefined) setMember(copy, name, cloneJson(held));
+    const memberValue = value[name];
+    if (memberValue !== undefined) setMember(copy, name, cloneJson(memberValue));
   }
   return copy;
 }

@@ -177,8 +177,8 @@ function createFamily<Series>(
   return {
     of(...values) {
       const key = values.join('\0');
-      const known = series.get(key);
-      if (known !== undefined) return known.series;
+      const existing = series.get(key);
+      if (existing !== undefined) return existing.series;
       const made = create();
       if (series.size < seriesMax) {
         const text = ordered.map(

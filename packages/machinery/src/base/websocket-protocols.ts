@@ -11,8 +11,8 @@ export function protocolsOf(header: string | undefined): {
 } {
   const names: string[] = [];
   const tokens: string[] = [];
-  for (const given of header?.split(',') ?? []) {
-    const name = given.trim();
+  for (const entry of header?.split(',') ?? []) {
+    const name = entry.trim();
     if (name.startsWith(bearerPrefix)) tokens.push(name.slice(name.lastIndexOf('.') + 1));
     else if (name !== '') names.push(name);
   }

@@ -102,8 +102,10 @@ export function compileLabelSelector(selector: LabelSelector): LabelSelection {
       values: [value],
     })),
     ...matchExpressions.flatMap(({ key, operator, values = [] }) => {
-      const known = Object.hasOwn(operators, operator) ? operators[operator] : undefined;
-      return known === undefined ? [] : [{ key, operator: known, values }];
+      const selectionOperator = Object.hasOwn(operators, operator)
+        ? operators[operator]
+        : undefined;
+      return selectionOperator === undefined ? [] : [{ key, operator: selectionOperator, values }];
     }),
   ]);
 }

@@ -272,8 +272,8 @@ function validateGrace(meta: ObjectMeta, old: ObjectMeta, path: string): FieldEr
 
 function validateNoNewFinalizers(meta: ObjectMeta, old: ObjectMeta, path: string): FieldError[] {
   if (old.deletionTimestamp === undefined) return none;
-  const known = new Set(old.finalizers ?? []);
-  const added = [...new Set(meta.finalizers ?? [])].filter((one) => !known.has(one)).sort();
+  const oldFinalizers = new Set(old.finalizers ?? []);
+  const added = [...new Set(meta.finalizers ?? [])].filter((one) => !oldFinalizers.has(one)).sort();
   if (added.length === 0) return [];
   const why =
     'no new finalizers can be added if the object is being deleted, ' +

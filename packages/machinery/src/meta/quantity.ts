@@ -42,9 +42,9 @@ const int64Max = 2n ** 63n - 1n;
 /** Digits that fit 64 bits whatever they are. */
 const fastDigits = 18;
 
-/** Reads a quantity; gives upstream's words for one that cannot be read. */
-export function parseQuantity(given: string): Quantity | { readonly error: string } {
-  const text = given.trim();
+/** Parses a quantity; returns upstream's error text for a malformed one. */
+export function parseQuantity(input: string): Quantity | { readonly error: string } {
+  const text = input.trim();
   if (text === '0') return { nano: 0n, text };
   if (text.length > lengthMax) return { error: 'unable to parse numeric part of quantity' };
   const match = text === '' ? null : form.exec(text);

@@ -17,9 +17,9 @@ export function sharedParse<Value extends object>(
 ): (text: string) => Value {
   let young = new Map<string, Value>();
   let old = new Map<string, Value>();
-  const held = new Map<string, WeakRef<Value>>();
+  const values = new Map<string, WeakRef<Value>>();
   const forget = (text: string): void => {
-    if (held.get(text)?.deref() === undefined) held.delete(text);
+    if (values.get(text)?.deref() === undefined) values.delete(text);
   };
   const collected = new FinalizationRegistry(contained({ where: 'memory' }, forget));
   const ofShort = (text: string): Value => {
@@ -34,10 +34,10 @@ export function sharedParse<Value extends object>(
     return value;
   };
   const ofLong = (text: string): Value => {
-    const known = held.get(text)?.deref();
-    if (known !== undefined) return known;
+    const cachedValue = values.get(text)?.deref();
+    if (cachedValue !== undefined) return cachedValue;
     const value = parse(text);
-    held.set(text, new WeakRef(value));
+    values.set(text, new WeakRef(value));
     collected.register(value, text);
     return value;
   };

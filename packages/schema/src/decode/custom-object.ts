@@ -39,10 +39,10 @@ export function pruneCustom(schema: Schema, rules: EmbeddedRules): CustomDecoder
     compiled ??= compilePruning(schema, rules);
     const { pruneObject, drop, dropUntyped, metadataOf } = compiled;
     const unknown = new FoundPaths();
-    const given = object['metadata'];
+    const metadataValue = object['metadata'];
     const ofMetadata = new FoundPaths();
     const decode = dropsMistyped ? wellTyped(metadataOf) : metadataOf;
-    const metadata = given === undefined ? undefined : decode(given, ofMetadata);
+    const metadata = metadataValue === undefined ? undefined : decode(metadataValue, ofMetadata);
     unknown.addUnder('metadata', ofMetadata);
     unknown.addAll(pruneObject(object));
     if (keepsNulls) dropUntyped(object);

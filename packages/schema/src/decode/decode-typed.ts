@@ -46,8 +46,8 @@ const walkers = new WeakMap<Schema, TypedWalker>();
  */
 export function decodeTyped(schema: Schema): TypedDecoder {
   const at = resolved(schema);
-  const known = decoders.get(at);
-  if (known !== undefined) return known;
+  const cachedDecoder = decoders.get(at);
+  if (cachedDecoder !== undefined) return cachedDecoder;
   const walker = walkerOf(at);
   const decoder: TypedDecoder = (value, unknown, source = 'text') => {
     const context = newContext({ inputOrder: false, source });
@@ -125,8 +125,8 @@ function firstOf(walker: TypedWalker, value: JsonValue, source: DecodeSource): D
 }
 
 function walkerOf(schema: Schema): TypedWalker {
-  const known = walkers.get(schema);
-  if (known !== undefined) return known;
+  const cachedWalker = walkers.get(schema);
+  if (cachedWalker !== undefined) return cachedWalker;
   const walker = build(schema);
   walkers.set(schema, walker);
   return walker;
@@ -323,13 +323,13 @@ function decodeFields(struct: Struct, value: JsonObject, context: DecodeContext)
   for (const field of struct.fields) {
     const { name } = field;
     const isThere = Object.hasOwn(value, name);
-    const given = isThere ? value[name] : undefined;
+    const memberValue = isThere ? value[name] : undefined;
     if (isThere) found += 1;
-    if (given === undefined || given === null) {
+    if (memberValue === undefined || memberValue === null) {
       if (!field.omitEmpty) object[name] = field.pointer ? null : field.walker.zero();
       continue;
     }
-    const decoded = decodeField(field, given, context);
+    const decoded = decodeField(field, memberValue, context);
     if (field.omitEmpty && (decoded === null || (!field.pointer && field.walker.isEmpty(decoded))))
       continue;
     object[name] = decoded;
@@ -340,10 +340,10 @@ function decodeFields(struct: Struct, value: JsonObject, context: DecodeContext)
   return object;
 }
 
-function decodeField(field: Field, given: JsonValue, context: DecodeContext): JsonValue {
+function decodeField(field: Field, value: JsonValue, context: DecodeContext): JsonValue {
   context.fields.push(field.name);
   enterName(context, field.name);
-  const decoded = field.walker.decode(given, context);
+  const decoded = field.walker.decode(value, context);
   context.steps.pop();
   context.fields.pop();
   return decoded;
@@ -363,11 +363,11 @@ function lookInInputOrder(struct: Struct, value: JsonObject, context: DecodeCont
   const names = Object.keys(value);
   if (context.source === 'patched') names.sort(compareText);
   for (const name of names) {
-    const given = value[name];
+    const memberValue = value[name];
     const field = struct.byName.get(name);
-    if (given === undefined) continue;
+    if (memberValue === undefined) continue;
     if (field === undefined) noteUnknown(context, name);
-    else if (given !== null) decodeField(field, given, context);
+    else if (memberValue !== null) decodeField(field, memberValue, context);
   }
   return {};
 }
@@ -381,12 +381,12 @@ function alternativesWalker(schema: Schema): TypedWalker {
     const chosen = Array.isArray(value) ? list : isObject(value) ? object : undefined;
     if (chosen !== undefined) {
       // Upstream's own decoders of such members are not strict.
-      const known = context.unknown.count;
+      const unknownBefore = context.unknown.count;
       const outer = context.place;
       context.place ??= placeOf(context);
       const decoded = chosen.decode(value, context);
       context.place = outer;
-      context.unknown.rewind(known);
+      context.unknown.rewind(unknownBefore);
       // Neither a schema nor a list of some: that is what upstream makes of it.
       return Array.isArray(decoded) && decoded.length === 0 ? null : decoded;
     }

@@ -26,8 +26,8 @@ export function copyJson(value: JsonValue): JsonValue {
 }
 
 function defaulterOf(schema: Schema): Defaulter {
-  const known = defaulters.get(schema);
-  if (known !== undefined) return known;
+  const cachedDefaulter = defaulters.get(schema);
+  if (cachedDefaulter !== undefined) return cachedDefaulter;
   const defaulter = build(schema);
   defaulters.set(schema, defaulter);
   return defaulter;

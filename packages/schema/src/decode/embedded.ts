@@ -43,8 +43,8 @@ const walks = new WeakMap<Schema, Walk | null>();
 /** The walk to all embedded resources under a schema; undefined when it has none. */
 function walkOf(schema: Schema): Walk | undefined {
   if (saysNothing(schema)) return undefined;
-  const known = walks.get(schema);
-  if (known !== undefined) return known ?? undefined;
+  const cachedWalk = walks.get(schema);
+  if (cachedWalk !== undefined) return cachedWalk ?? undefined;
   const walk = buildWalk(schema);
   walks.set(schema, walk ?? null);
   return walk;

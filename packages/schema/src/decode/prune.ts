@@ -23,8 +23,8 @@ const roots = new WeakMap<Schema, (object: JsonObject) => FoundPaths>();
  * schema of their own are looked at.
  */
 export function prune(schema: Schema): (object: JsonObject) => FoundPaths {
-  const known = roots.get(schema);
-  if (known !== undefined) return known;
+  const cachedPruner = roots.get(schema);
+  if (cachedPruner !== undefined) return cachedPruner;
   const pruner = build({ ...resolved(schema), embeddedResource: true });
   const root = (object: JsonObject): FoundPaths => {
     const removed = new FoundPaths();
@@ -45,8 +45,8 @@ const isMetaField = (name: string) =>
 
 function prunerOf(schema: Schema): Pruner {
   if (saysNothing(schema)) return pruneUnknown;
-  const known = pruners.get(schema);
-  if (known !== undefined) return known;
+  const cachedPruner = pruners.get(schema);
+  if (cachedPruner !== undefined) return cachedPruner;
   const pruner = build(schema);
   pruners.set(schema, pruner);
   return pruner;
@@ -174,8 +174,8 @@ const untypedNull: Dropping = {
 };
 
 function dropperOf(schema: Schema, dropping: Dropping): Dropper {
-  const known = dropping.made.get(schema);
-  if (known !== undefined) return known;
+  const cachedDropper = dropping.made.get(schema);
+  if (cachedDropper !== undefined) return cachedDropper;
   const dropper = buildDropper(schema, dropping);
   dropping.made.set(schema, dropper);
   return dropper;

@@ -31,8 +31,8 @@ export function validateUniqueness(schema: Schema, object: JsonValue): readonly 
 /** Undefined where no list below has a type: most kinds cost nothing. */
 function checkOf(schema: Schema): Check | undefined {
   if (saysNothing(schema)) return undefined;
-  const known = checks.get(schema);
-  if (known !== undefined) return known ?? undefined;
+  const cachedCheck = checks.get(schema);
+  if (cachedCheck !== undefined) return cachedCheck ?? undefined;
   const check = schema.items === undefined ? membersCheck(schema) : listCheck(schema);
   checks.set(schema, check ?? null);
   return check;

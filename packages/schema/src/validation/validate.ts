@@ -67,8 +67,8 @@ export function validateStructure(schema: Schema): Validator {
 
 function validatorOf(schema: Schema, use: keyof typeof validators): Validator {
   const at = resolved(schema);
-  const known = validators[use].get(at);
-  if (known !== undefined) return known;
+  const cachedValidator = validators[use].get(at);
+  if (cachedValidator !== undefined) return cachedValidator;
   const check = compile(nodeOfSchema(at, { ofDefault: use === 'defaults' }));
   const validator: Validator = (value, options) => {
     let result = newResult(validationBudget());

@@ -419,8 +419,8 @@ class LogStore implements EmbeddedStore {
     let bytes = 0;
     for (const task of tasks) if (task.purpose === 'growth') bytes += task.bytes;
     if (bytes === 0) return tasks;
-    const asked = this.#guard.refusal(bytes);
-    const refusal = asked instanceof Promise ? await asked : asked;
+    const answer = this.#guard.refusal(bytes);
+    const refusal = answer instanceof Promise ? await answer : answer;
     if (refusal === undefined) return tasks;
     return tasks.filter((task) => {
       if (task.purpose === 'growth') task.failed(refusal);

@@ -73,8 +73,10 @@ export async function loadEncryptionConfiguration(
     rules.flatMap((rule, index) => checkRule(rule, `resources[${index}]`, dialect)),
   );
   if (errors.length > 0) {
-    const told = errors.map(({ field, message }) => `${field}: ${message}`);
-    throw new ConfigurationError(told.length === 1 ? (told[0] ?? '') : `[${told.join(', ')}]`);
+    const messages = errors.map(({ field, message }) => `${field}: ${message}`);
+    throw new ConfigurationError(
+      messages.length === 1 ? (messages[0] ?? '') : `[${messages.join(', ')}]`,
+    );
   }
   const read = rules.map((rule) => ({
     resources: textsOf(member(rule, 'resources')),
@@ -150,14 +152,14 @@ function resourceProblem(resource: string, dialect: Dialect): string | undefined
 }
 
 function checkProvider(provider: JsonObject, path: string): FieldError[] {
-  const given = providerTypes.filter((type) => isObject(member(provider, type)));
-  const [type] = given;
+  const presentTypes = providerTypes.filter((type) => isObject(member(provider, type)));
+  const [type] = presentTypes;
   if (type === undefined) {
     const why =
       'provider does not contain any of the expected providers: KMS, AESGCM, AESCBC, Secretbox, Identity';
     return [invalid(path, {}, why)];
   }
-  if (given.length > 1) {
+  if (presentTypes.length > 1) {
     const why =
       'more than one provider specified in a single element, should split into different list elements';
     return [invalid(path, {}, why)];

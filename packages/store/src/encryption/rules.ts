@@ -23,9 +23,9 @@ export function chooseTransformers(
     const made = providers.map(providerTransformer);
     for (const one of resources) lists.set(one, [...(lists.get(one) ?? []), ...made]);
   }
-  const known = new Map<string, Transformer>();
+  const transformers = new Map<string, Transformer>();
   return (resource) => {
-    const found = known.get(resource);
+    const found = transformers.get(resource);
     if (found !== undefined) return found;
     const ofGroup = `*.${groupResourceOf(resource).group}`;
     const list = lists.get(resource) ?? lists.get(ofGroup) ?? lists.get('*.*');
@@ -36,7 +36,7 @@ export function chooseTransformers(
             noMatch: 'no matching prefix found',
             observed: observed(resource),
           });
-    known.set(resource, made);
+    transformers.set(resource, made);
     return made;
   };
 }

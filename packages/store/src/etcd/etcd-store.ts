@@ -275,15 +275,15 @@ class ConnectedStore implements EtcdStore {
     const end = prefixEnd(key);
     const from = Buffer.compare(Buffer.from(behind), Buffer.from(key)) > 0 ? behind : key;
     const isEmpty = Buffer.compare(Buffer.from(from), end) >= 0;
-    const asked = {
+    const rangeRequest = {
       key: isEmpty ? key : from,
       rangeEnd: end,
-      // Etcd is asked for the revision even where nothing can be found.
+      // An empty range still queries etcd, for the revision.
       limit: isEmpty ? 1 : Math.min(request.room, pageRecords),
       ...revisionOf(revision),
     };
     const found = await this.#readAt(revision, () =>
-      this.client.call(methods.range, asked, { repeatable: true }),
+      this.client.call(methods.range, rangeRequest, { repeatable: true }),
     );
     return {
       records: isEmpty ? [] : found.kvs.map((kv) => this.#recordOf(kv)),

@@ -106,12 +106,12 @@ export class EventFeed {
   #publish(events: readonly StoreEvent[], through: Revision): void {
     if (this.#closed) return;
     this.#pauseMs = retryMs.first;
-    const known = this.#published;
+    const publishedRevision = this.#published;
     const fresh = events
-      .filter((event) => event.revision > known)
-      .map((event) => this.puts.told(event));
+      .filter((event) => event.revision > publishedRevision)
+      .map((event) => this.puts.withHint(event));
     for (const event of fresh) this.#tail.add(event);
-    this.#published = Math.max(known, through);
+    this.#published = Math.max(publishedRevision, through);
     this.#hub.publish(fresh, this.#published);
     this.#release(this.#published);
   }

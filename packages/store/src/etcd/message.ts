@@ -182,9 +182,9 @@ export function message<Shape extends Fields>(
       const reader = new WireReader(encoded);
       while (!reader.isDone) {
         const { number, wireType } = reader.key();
-        const known = byNumber.get(number);
-        if (known === undefined || known.field.wireType !== wireType) reader.skip(wireType);
-        else values[known.name] = known.field.read(reader, values[known.name]);
+        const entry = byNumber.get(number);
+        if (entry === undefined || entry.field.wireType !== wireType) reader.skip(wireType);
+        else values[entry.name] = entry.field.read(reader, values[entry.name]);
       }
       return values as Values;
     },

@@ -1,8 +1,8 @@
 import type { PutRequest, StoreEvent } from '../contract.ts';
 
 /**
- * Puts of this process that are under way, so that their events can be given their hints. A hint
- * says what is in the bytes, so it fits whoever's event has the same key and bytes.
+ * Puts of this process that are in flight, so that their events get their hints. A hint describes
+ * the bytes, so it fits any event with the same key and bytes.
  */
 export class PendingPuts {
   readonly #byKey = new Map<string, PutRequest[]>();
@@ -22,8 +22,8 @@ export class PendingPuts {
     if (others.length === 0) this.#byKey.delete(put.key);
   }
 
-  /** The event, with the hint of the put that it tells of. */
-  told(event: StoreEvent): StoreEvent {
+  /** The event, with the hint of the pending put that caused it. */
+  withHint(event: StoreEvent): StoreEvent {
     if (event.type !== 'put' || this.#byKey.size === 0) return event;
     const put = this.#byKey.get(event.key)?.find(({ value }) => value.equals(event.value));
     return put === undefined ? event : { ...event, value: put.value, hint: put.hint };

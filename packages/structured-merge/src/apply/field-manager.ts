@@ -155,11 +155,12 @@ export function* recordSteps(
  */
 function ownersBefore(kind: TrackedKind, { live, object }: RecordedUpdate): Managed {
   const stored = live?.metadata.managedFields;
-  const given: JsonValue | undefined = object.metadata.managedFields;
-  if (kind.subresource !== '' || given === undefined) return decodeOrNone(stored);
-  if (Array.isArray(given) && given.length === 1 && isEmptyEntry(given[0])) return resetManaged;
-  if (jsonEqual(given, stored)) return decodeOrNone(stored);
-  const { managers, times } = decodeOrNone(given);
+  const sentEntries: JsonValue | undefined = object.metadata.managedFields;
+  if (kind.subresource !== '' || sentEntries === undefined) return decodeOrNone(stored);
+  if (Array.isArray(sentEntries) && sentEntries.length === 1 && isEmptyEntry(sentEntries[0]))
+    return resetManaged;
+  if (jsonEqual(sentEntries, stored)) return decodeOrNone(stored);
+  const { managers, times } = decodeOrNone(sentEntries);
   // Without the entries themselves: a client may have written them in a form that is not ours.
   return managers.size === 0 ? decodeOrNone(stored) : { managers, times };
 }
@@ -242,12 +243,12 @@ const knownIdentities = new WeakMap<TrackedKind, KnownIdentities>();
 const identitiesMax = 256;
 
 function identityFor(kind: TrackedKind, name: string, operation: 'Apply' | 'Update'): string {
-  let known = knownIdentities.get(kind);
-  if (known === undefined) {
-    known = { Apply: new Map(), Update: new Map() };
-    knownIdentities.set(kind, known);
+  let identities = knownIdentities.get(kind);
+  if (identities === undefined) {
+    identities = { Apply: new Map(), Update: new Map() };
+    knownIdentities.set(kind, identities);
   }
-  const byName = known[operation];
+  const byName = identities[operation];
   let identity = byName.get(name);
   if (identity !== undefined) return identity;
   const { apiVersion, subresource } = kind;
@@ -366,8 +367,8 @@ function checkPatch(kind: TrackedKind, patch: JsonObject): void {
     throw badRequest(`invalid object type: ${describeKind(patch)}`);
   }
   const metadata = patch['metadata'];
-  const given = isObject(metadata) ? metadata['managedFields'] : undefined;
-  if (given !== undefined && given !== null) {
+  const managedFields = isObject(metadata) ? metadata['managedFields'] : undefined;
+  if (managedFields !== undefined && managedFields !== null) {
     throw badRequest('metadata.managedFields must be nil');
   }
 }
@@ -545,8 +546,8 @@ function typeFor(kind: TrackedKind, apiVersion: string): ValueType | undefined {
 const ownTypes = new WeakMap<TrackedKind, ValueType>();
 
 function ownType(kind: TrackedKind): ValueType {
-  const known = ownTypes.get(kind);
-  if (known !== undefined) return known;
+  const cachedType = ownTypes.get(kind);
+  if (cachedType !== undefined) return cachedType;
   const type = typeFor(kind, kind.apiVersion);
   if (type === undefined) throw new Error(`no schema for ${kind.apiVersion}, Kind=${kind.kind}`);
   ownTypes.set(kind, type);

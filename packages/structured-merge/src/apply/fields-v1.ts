@@ -17,8 +17,8 @@ import { elementText, type PathElement, parseElement } from './path-element.ts';
  * values and indexes. The result is shared: callers may not change it.
  */
 export function encodeFields(set: FieldSet): JsonObject {
-  const known = encoded.get(set);
-  if (known !== undefined) return known;
+  const cachedFields = encoded.get(set);
+  if (cachedFields !== undefined) return cachedFields;
   const fields = encodeLevel(set, false);
   encoded.set(set, fields);
   decoded.set(fields, set);
@@ -118,8 +118,8 @@ const depthMax = 1000;
 export function decodeFields(fields: JsonValue): FieldSet {
   if (fields === null) return emptySet;
   if (!isObject(fields)) throw new Error('expected an object of fields');
-  const known = decoded.get(fields);
-  if (known !== undefined) return known;
+  const cachedSet = decoded.get(fields);
+  if (cachedSet !== undefined) return cachedSet;
   return decodeText(fields);
 }
 
@@ -131,8 +131,8 @@ let allCharacters = 0;
 
 function decodeText(fields: JsonObject): FieldSet {
   const text = JSON.stringify(fields);
-  const known = byText.get(text);
-  if (known !== undefined) return known;
+  const cachedSet = byText.get(text);
+  if (cachedSet !== undefined) return cachedSet;
   const set = readNode(fields, 0).children ?? emptySet;
   if (text.length > textCharactersMax) return set;
   byText.set(text, set);

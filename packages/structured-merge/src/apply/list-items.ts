@@ -29,11 +29,11 @@ function keyedElement(list: ListShape, item: JsonValue): ItemElement {
   if (!isObject(item)) {
     return { why: 'associative list with keys may not have non-map elements' };
   }
-  const known = elementsOf(list);
-  const before = known.get(item);
+  const cachedElements = elementsOf(list);
+  const before = cachedElements.get(item);
   if (before !== undefined) return before;
   const element = encodeKeys(list, item);
-  if (typeof element === 'string') known.set(item, element);
+  if (typeof element === 'string') cachedElements.set(item, element);
   return element;
 }
 
@@ -49,19 +49,19 @@ export function forgetElements(): void {
 }
 
 function elementsOf(list: ListShape): WeakMap<JsonObject, PathElement> {
-  let known = elements.get(list);
-  if (known === undefined) {
-    known = new WeakMap();
-    elements.set(list, known);
+  let cachedElements = elements.get(list);
+  if (cachedElements === undefined) {
+    cachedElements = new WeakMap();
+    elements.set(list, cachedElements);
   }
-  return known;
+  return cachedElements;
 }
 
 function encodeKeys(list: ListShape, item: JsonObject): ItemElement {
   let text = 'k:{';
   for (const { name, prefix } of list.sortedKeys) {
-    const given = member(item, name);
-    const value = given === undefined ? defaultOf(list, name) : given;
+    const keyValue = member(item, name);
+    const value = keyValue === undefined ? defaultOf(list, name) : keyValue;
     if (value === undefined) return { why: whyUnkeyed(list, item) };
     if (text.length > 3) text += ',';
     text += prefix + encodeValue(value);

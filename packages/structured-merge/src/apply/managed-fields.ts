@@ -56,8 +56,8 @@ const identitiesMax = 1024;
 
 /** The parts of an identity text; an applier's has no version. */
 export function parseIdentity(identity: string): Partial<ManagerIdentity> {
-  const known = identities.get(identity);
-  if (known !== undefined) return known;
+  const cachedIdentity = identities.get(identity);
+  if (cachedIdentity !== undefined) return cachedIdentity;
   const parsed = JSON.parse(identity) as Partial<ManagerIdentity>;
   if (identities.size >= identitiesMax) identities.clear();
   identities.set(identity, parsed);
@@ -73,8 +73,8 @@ export function decodeManaged(entries: JsonValue | undefined): Managed {
   if (entries === undefined || entries === null) return noManaged;
   if (!Array.isArray(entries)) throw new Error('managedFields must be a list');
   if (entries.length === 0) return noManaged;
-  const known = (entries as WrittenList)[meaning];
-  if (known !== undefined) return known;
+  const cachedMeaning = (entries as WrittenList)[meaning];
+  if (cachedMeaning !== undefined) return cachedMeaning;
   const managers = new Map<string, VersionedSet>();
   const times = new Map<string, string>();
   const byIdentity = new Map<string, ManagedFieldsEntry>();
@@ -156,10 +156,11 @@ function entryFor(of: {
   readonly before: Managed;
 }): ManagedFieldsEntry {
   const { identity, owned, time, before } = of;
-  const known = before.written?.get(identity);
-  const isSameSet = known !== undefined && before.managers.get(identity)?.set === owned.set;
-  if (isSameSet && known.apiVersion === owned.apiVersion && known.time === time) return known;
-  const fieldsV1 = isSameSet ? known.fieldsV1 : encodeFields(owned.set);
+  const writtenEntry = before.written?.get(identity);
+  const isSameSet = writtenEntry !== undefined && before.managers.get(identity)?.set === owned.set;
+  if (isSameSet && writtenEntry.apiVersion === owned.apiVersion && writtenEntry.time === time)
+    return writtenEntry;
+  const fieldsV1 = isSameSet ? writtenEntry.fieldsV1 : encodeFields(owned.set);
   return encodeEntry(identity, { owned, time, fieldsV1 });
 }
 

@@ -113,10 +113,10 @@ function mergeLists(list: ListShape, sides: Sides, place: Place): JsonValue | un
   if (left.length === 0 && right.length === 0) return preferred(sides);
   if (right.length === 0) return sides.left;
   const problemsBefore = place.problems.length;
-  const given = indexItems(list, right, { place, allowDuplicates: false });
+  const applied = indexItems(list, right, { place, allowDuplicates: false });
   const present = indexItems(list, left, { place, allowDuplicates: true });
   if (place.problems.length > problemsBefore) return undefined;
-  const items = interleave(list, { present, given, live: left }, place);
+  const items = interleave(list, { present, applied, live: left }, place);
   if (items.length === left.length && items.every((item, at) => item === left[at])) return left;
   return items.length > 0 ? items : undefined;
 }
@@ -159,17 +159,17 @@ function indexItems(
  */
 function interleave(
   list: ListShape,
-  lists: { present: IndexedItems; given: IndexedItems; live: readonly JsonValue[] },
+  lists: { present: IndexedItems; applied: IndexedItems; live: readonly JsonValue[] },
   place: Place,
 ): JsonValue[] {
-  const { present, given, live } = lists;
+  const { present, applied, live } = lists;
   const type = list.element.get();
   const out: JsonValue[] = [];
   const taken = new Set<PathElement>();
-  const shared = given.order.filter((element) => present.byElement.has(element));
+  const shared = applied.order.filter((element) => present.byElement.has(element));
   let nextShared = 0;
   const take = (element: PathElement, left: JsonValue | undefined) => {
-    const right = given.byElement.get(element);
+    const right = applied.byElement.get(element);
     const item = mergeAt(type, { left, right }, below(place, element));
     if (item !== undefined) out.push(item);
   };
@@ -180,14 +180,14 @@ function interleave(
   };
   let leftAt = 0;
   let rightAt = 0;
-  while (leftAt < present.order.length || rightAt < given.order.length) {
+  while (leftAt < present.order.length || rightAt < applied.order.length) {
     const left = present.order[leftAt];
-    const right = given.order[rightAt];
+    const right = applied.order[rightAt];
     if (left !== undefined && left === right) {
       takeGiven(left);
       leftAt += 1;
       rightAt += 1;
-    } else if (left !== undefined && !given.byElement.has(left)) {
+    } else if (left !== undefined && !applied.byElement.has(left)) {
       take(left, live[leftAt]);
       leftAt += 1;
     } else if (left !== undefined && right !== undefined && waits(left, shared[nextShared])) {

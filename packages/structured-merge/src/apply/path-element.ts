@@ -18,8 +18,8 @@ const keptNameMax = 64;
 
 /** The step to a named field; the same text for the same name, which sets find more quickly. */
 export function fieldElement(name: string): PathElement {
-  const known = fieldElements.get(name);
-  if (known !== undefined) return known;
+  const cachedElement = fieldElements.get(name);
+  if (cachedElement !== undefined) return cachedElement;
   const element = `f:${name}`;
   if (name.length > keptNameMax) return element;
   if (fieldElements.size >= fieldElementsMax) fieldElements.clear();
@@ -114,8 +114,8 @@ const parsedKeys = new Map<string, readonly (readonly [string, JsonValue])[]>();
 const parsedKeysMax = 20_000;
 
 function parseKeys(text: string): readonly (readonly [string, JsonValue])[] {
-  const known = parsedKeys.get(text);
-  if (known !== undefined) return known;
+  const cachedKeys = parsedKeys.get(text);
+  if (cachedKeys !== undefined) return cachedKeys;
   const keys = readKeys(text);
   if (parsedKeys.size >= parsedKeysMax) parsedKeys.clear();
   if (text.length <= 200) parsedKeys.set(text, keys);

@@ -19,8 +19,8 @@ const reconciled = new WeakMap<FieldSet, WeakMap<ValueType, FieldSet>>();
  */
 export function reconcileSet(set: FieldSet, type: ValueType): FieldSet {
   let byType = reconciled.get(set);
-  const known = byType?.get(type);
-  if (known !== undefined) return known;
+  const cachedResult = byType?.get(type);
+  if (cachedResult !== undefined) return cachedResult;
   const result = reconcileChildren(set, type);
   if (byType === undefined) {
     byType = new WeakMap();

@@ -206,8 +206,8 @@ function comparisonFor(
   { live, object }: Change,
   { comparisons, version }: { comparisons: Map<string, Comparison>; version: string },
 ): Comparison | undefined {
-  const known = comparisons.get(version);
-  if (known !== undefined) return known;
+  const cachedComparison = comparisons.get(version);
+  if (cachedComparison !== undefined) return cachedComparison;
   const before = port.convert(live, version);
   const after = before === undefined ? undefined : port.convert(object, version);
   if (before === undefined || after === undefined) return undefined;

@@ -29,9 +29,9 @@ export function upgradeOwners(
   entries: JsonValue | undefined,
   { from, to }: { readonly from: readonly string[]; readonly to: string },
 ): JsonObject[] | undefined {
-  const given = entriesOf(entries);
-  const upgraded = from.reduce((list, manager) => upgradeOwner(list, { manager, to }), given);
-  return upgraded === given ? undefined : upgraded;
+  const original = entriesOf(entries);
+  const upgraded = from.reduce((list, manager) => upgradeOwner(list, { manager, to }), original);
+  return upgraded === original ? undefined : upgraded;
 }
 
 function upgradeOwner(

@@ -83,8 +83,8 @@ const resources = new WeakMap<Schema, ValueType>();
 export function resourceType(schema: Schema, metadataSchema: Schema): ValueType {
   const at = resolved(schema);
   if (at.typed === true) return typeOf(at);
-  const known = resources.get(at);
-  if (known !== undefined) return known;
+  const cachedType = resources.get(at);
+  if (cachedType !== undefined) return cachedType;
   const metadata = lazily(() => typeOf(metadataSchema));
   const own = compile(at, { preserve: false, metadata });
   const fields = new Map(own.map?.fields);
@@ -128,14 +128,14 @@ export function typeOf(schema: Schema): ValueType {
 function compile(schema: Schema, { preserve: inherited, metadata }: Inherited): ValueType {
   const at = resolved(schema);
   const preserve = inherited || at.preserveUnknownFields === true;
-  let known = compiled.get(at);
-  if (known === undefined) {
-    known = {};
-    compiled.set(at, known);
+  let cachedTypes = compiled.get(at);
+  if (cachedTypes === undefined) {
+    cachedTypes = {};
+    compiled.set(at, cachedTypes);
   }
   const which = preserve ? 'preserving' : 'plain';
-  const type = known[which] ?? build(at, { preserve, metadata });
-  known[which] = type;
+  const type = cachedTypes[which] ?? build(at, { preserve, metadata });
+  cachedTypes[which] = type;
   return type;
 }
 
@@ -256,16 +256,16 @@ export function fitting(type: ValueType, value: JsonValue | undefined): ValueTyp
 const narrowed = new WeakMap<ValueType, Record<'map' | 'scalar' | 'list', ValueType>>();
 
 function narrowings(type: ValueType): Record<'map' | 'scalar' | 'list', ValueType> {
-  let known = narrowed.get(type);
-  if (known === undefined) {
-    known = {
+  let narrowedTypes = narrowed.get(type);
+  if (narrowedTypes === undefined) {
+    narrowedTypes = {
       map: type.map === undefined ? type : { map: type.map },
       scalar: type.scalar === undefined ? type : { scalar: type.scalar },
       list: type.list === undefined ? type : { list: type.list },
     };
-    narrowed.set(type, known);
+    narrowed.set(type, narrowedTypes);
   }
-  return known;
+  return narrowedTypes;
 }
 
 const isSingle = (type: ValueType) =>

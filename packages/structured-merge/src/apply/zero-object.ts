@@ -10,8 +10,8 @@ const zeros = new WeakMap<Schema, JsonObject>();
  */
 export function zeroObject(schema: Schema): JsonObject {
   const at = resolved(schema);
-  const known = zeros.get(at);
-  if (known !== undefined) return known;
+  const cachedObject = zeros.get(at);
+  if (cachedObject !== undefined) return cachedObject;
   const object = at.typed === true ? zeroStruct(at, 0) : {};
   zeros.set(at, object);
   return object;

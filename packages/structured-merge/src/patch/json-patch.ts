@@ -51,7 +51,7 @@ export function parseJsonPatch(body: JsonValue): readonly JsonPatchOperation[] {
     throw new PatchError('too-many', message);
   }
   return body
-    .map((given) => (isObject(given) ? given : {}))
+    .map((operation) => (isObject(operation) ? operation : {}))
     .map((one) => ({
       op: text(one, 'op') ?? 'unknown',
       path: text(one, 'path'),

@@ -23,16 +23,16 @@ export function patchesConflict(schema: Schema, one: JsonObject, other: JsonObje
 
 function membersConflict(schema: Schema, one: JsonObject, other: JsonObject): boolean {
   return Object.entries(one).some(([name, value]) => {
-    const held = member(other, name);
+    const otherValue = member(other, name);
     if (name === directiveMember || name === retainKeysMember) return false;
-    if (value === undefined || held === undefined) return false;
+    if (value === undefined || otherValue === undefined) return false;
     if (Array.isArray(value)) {
       const field = listMergingOf(schema, name);
-      return !Array.isArray(held) || listsConflict(field, value, held);
+      return !Array.isArray(otherValue) || listsConflict(field, value, otherValue);
     }
-    if (!isObject(value)) return !jsonEqual(value, held);
+    if (!isObject(value)) return !jsonEqual(value, otherValue);
     const field = mergingOf(schema, name);
-    return !isObject(held) || objectsConflict(field, value, held);
+    return !isObject(otherValue) || objectsConflict(field, value, otherValue);
   });
 }
 
@@ -71,9 +71,9 @@ function itemsConflict(
 ): boolean {
   const beside = byKey(other, mergeKey);
   return [...byKey(one, mergeKey)].some(([key, item]) => {
-    const held = beside.get(key);
-    if (held === undefined) return false;
-    return objectsConflict({ schema, strategy: undefined }, item, held);
+    const otherItem = beside.get(key);
+    if (otherItem === undefined) return false;
+    return objectsConflict({ schema, strategy: undefined }, item, otherItem);
   });
 }
 

@@ -263,8 +263,8 @@ function inOrderOf(
   for (const item of order) requiredKey(item, mergeKey);
   const places = positions(order, mergeKey);
   const at = (item: JsonValue) => places.get(identityOfItem(item, mergeKey)) ?? 0;
-  const given = items.filter((item) => !isDeletion(item)).sort((a, b) => at(a) - at(b));
-  return [...given, ...items.filter(isDeletion)];
+  const changes = items.filter((item) => !isDeletion(item)).sort((a, b) => at(a) - at(b));
+  return [...changes, ...items.filter(isDeletion)];
 }
 
 function sameOrder({ before, after }: ListPair, mergeKey: string): boolean {

@@ -45,8 +45,8 @@ export function mergingOf(schema: Schema, name: string): FieldMerging {
 
 function byFoldedName(properties: NonNullable<Schema['properties']>, name: string) {
   const folded = name.toLowerCase();
-  for (const [known, property] of properties) {
-    if (known.toLowerCase() === folded) return property;
+  for (const [fieldName, property] of properties) {
+    if (fieldName.toLowerCase() === folded) return property;
   }
   return undefined;
 }

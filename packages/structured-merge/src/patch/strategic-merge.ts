@@ -249,37 +249,37 @@ function mergeLists(
   }
   const { mergeKey, schema } = field;
   if (mergeKey === '') throw noKeyDeclared(goKindOf(schema));
-  const { kept, given } = followItemDirectives(live, patch, mergeKey);
-  const merged = mergeItems(into, field, { live: kept, given });
-  return inOrder(merged, given, { live: kept, mergeKey });
+  const { kept, patchItems } = followItemDirectives(live, patch, mergeKey);
+  const merged = mergeItems(into, field, { live: kept, patchItems });
+  return inOrder(merged, patchItems, { live: kept, mergeKey });
 }
 
-/** Does what items with `$patch` say to a list, and gives the items that are left to merge. */
+/** Applies the `$patch` directives among items to a list; returns the items left to merge. */
 function followItemDirectives(
   live: readonly JsonValue[],
   patch: readonly JsonValue[],
   mergeKey: string,
-): { readonly kept: readonly JsonValue[]; readonly given: readonly JsonValue[] } {
-  const given: JsonValue[] = [];
+): { readonly kept: readonly JsonValue[]; readonly patchItems: readonly JsonValue[] } {
+  const patchItems: JsonValue[] = [];
   const gone = new Set<JsonValue>();
   let replaced = false;
   for (const item of patch) {
     if (!isObject(item)) continue;
     const directive = member(item, directiveMember);
-    if (directive === undefined) given.push(item);
+    if (directive === undefined) patchItems.push(item);
     else if (directive === 'replace') replaced = true;
     else if (directive === 'merge') throw mergeDirectiveInList();
     else if (directive === 'delete') gone.add(requiredKey(item, mergeKey));
     else throw badDirective(directive, item);
   }
-  if (replaced) return { kept: given, given: [] };
-  if (gone.size === 0) return { kept: live, given };
+  if (replaced) return { kept: patchItems, patchItems: [] };
+  if (gone.size === 0) return { kept: live, patchItems };
   const kept = live.filter((item, index) => {
     if (!isObject(item)) throw itemIsNoMap(index);
     const key = member(item, mergeKey);
     return key === undefined || !gone.has(key);
   });
-  return { kept, given };
+  return { kept, patchItems };
 }
 
 function requiredKey(item: JsonObject, mergeKey: string): JsonValue {
@@ -291,7 +291,10 @@ function requiredKey(item: JsonObject, mergeKey: string): JsonValue {
 function mergeItems(
   into: Into,
   { schema, mergeKey }: FieldMerging,
-  { live, given }: { readonly live: readonly JsonValue[]; readonly given: readonly JsonValue[] },
+  {
+    live,
+    patchItems,
+  }: { readonly live: readonly JsonValue[]; readonly patchItems: readonly JsonValue[] },
 ): JsonValue[] {
   const merged = [...live];
   const places = new Map<JsonValue, number>();
@@ -299,7 +302,7 @@ function mergeItems(
     const key = isObject(item) ? member(item, mergeKey) : undefined;
     if (key !== undefined && !places.has(key)) places.set(key, index);
   }
-  for (const item of given) {
+  for (const item of patchItems) {
     if (!isObject(item)) continue;
     const key = requiredKey(item, mergeKey);
     const place = places.get(key);
@@ -328,14 +331,14 @@ function mergeOrderedList(into: Into, schema: Schema, { merged, rest, name }: Or
   if (!Array.isArray(order)) throw badType('[]', order);
   const field = fieldBehind(name, elementOrderPrefix);
   const live = listMember(merged, field);
-  const given = listMember(rest, field);
+  const patchItems = listMember(rest, field);
   const merging = listMergingOf(schema, field);
-  checkOrder(given, order, merging.mergeKey);
-  if (live === undefined && given === undefined) return;
-  const list = mergeForOrder(into, merging, { live, given });
-  itemKind([live ?? [], given ?? []]);
+  checkOrder(patchItems, order, merging.mergeKey);
+  if (live === undefined && patchItems === undefined) return;
+  const list = mergeForOrder(into, merging, { live, patchItems });
+  itemKind([live ?? [], patchItems ?? []]);
   const { mergeKey } = merging;
-  const before = given === undefined ? live : freedPlaces(merging, live, given);
+  const before = patchItems === undefined ? live : freedPlaces(merging, live, patchItems);
   setMember(merged, field, inOrder(list, order, { live: before ?? [], mergeKey }));
   delete rest[field];
 }
@@ -347,14 +350,16 @@ function mergeOrderedList(into: Into, schema: Schema, { merged, rest, name }: Or
 function freedPlaces(
   { strategy, mergeKey }: FieldMerging,
   live: readonly JsonValue[] | undefined,
-  given: readonly JsonValue[],
+  patchItems: readonly JsonValue[],
 ): readonly JsonValue[] | undefined {
   if (strategy !== 'merge' || mergeKey === '' || live === undefined) return live;
-  const left = followItemDirectives(live, given, mergeKey);
+  const left = followItemDirectives(live, patchItems, mergeKey);
   const freed = live.length - left.kept.length;
-  if (freed <= 0 || left.given.length === 0) return live;
-  const known = new Set(left.kept.map((item) => identityOfItem(item, mergeKey)));
-  const fresh = left.given.filter((item) => !known.has(identityOfItem(item, mergeKey)));
+  if (freed <= 0 || left.patchItems.length === 0) return live;
+  const keptIdentities = new Set(left.kept.map((item) => identityOfItem(item, mergeKey)));
+  const fresh = left.patchItems.filter(
+    (item) => !keptIdentities.has(identityOfItem(item, mergeKey)),
+  );
   return [...left.kept, ...fresh.slice(0, freed)];
 }
 
@@ -368,25 +373,25 @@ function listMember(object: JsonObject, name: string): JsonValue[] | undefined {
 function mergeForOrder(
   into: Into,
   field: FieldMerging,
-  lists: { readonly live: JsonValue[] | undefined; readonly given: JsonValue[] | undefined },
+  lists: { readonly live: JsonValue[] | undefined; readonly patchItems: JsonValue[] | undefined },
 ): JsonValue[] {
-  const { live, given } = lists;
-  if (given === undefined) return live ?? [];
+  const { live, patchItems } = lists;
+  if (patchItems === undefined) return live ?? [];
   if (live === undefined) {
-    const bare = withoutDirectives(given, { into, dropNulls: false });
+    const bare = withoutDirectives(patchItems, { into, dropNulls: false });
     return Array.isArray(bare) ? bare : [];
   }
-  return field.strategy === 'merge' ? mergeLists(into, field, live, given) : given;
+  return field.strategy === 'merge' ? mergeLists(into, field, live, patchItems) : patchItems;
 }
 
-/** The items a patch gives must come in the order it asks for; deletions may stand anywhere. */
+/** Items of a patch must be in the order its directive names; deletions may be anywhere. */
 function checkOrder(
-  given: readonly JsonValue[] | undefined,
+  patchItems: readonly JsonValue[] | undefined,
   order: readonly JsonValue[],
   mergeKey: string,
 ): void {
-  if (given === undefined || given.length === 0 || order.length === 0) return;
-  const items = given.filter((item) => {
+  if (patchItems === undefined || patchItems.length === 0 || order.length === 0) return;
+  const items = patchItems.filter((item) => {
     if (mergeKey !== '' && !isObject(item)) throw badType('map', item);
     return mergeKey === '' || !isDeletion(item);
   });
@@ -399,7 +404,7 @@ function checkOrder(
     if (identityInOrder(item, mergeKey) === identityInOrder(wanted, mergeKey)) at += 1;
   }
   // Upstream does not pass over directives that stand behind the last of the order.
-  if (at < items.length) throw orderDiffers([...given], [...order]);
+  if (at < items.length) throw orderDiffers([...patchItems], [...order]);
 }
 
 function identityInOrder(item: JsonValue, mergeKey: string): JsonValue | undefined {

@@ -21,25 +21,25 @@ export function positions(list: readonly JsonValue[], mergeKey: string) {
   return found;
 }
 
-/** Parts a merged list into the items that are in a given list and the others. */
+/** Splits a merged list into the items that `order` contains and the others. */
 export function partition(
   merged: readonly JsonValue[],
-  given: readonly JsonValue[],
+  order: readonly JsonValue[],
   mergeKey: string,
-): { readonly inGiven: JsonValue[]; readonly others: JsonValue[] } {
-  const known = positions(given, mergeKey);
-  const noMap = mergeKey === '' ? -1 : given.findIndex((item) => !isObject(item));
-  const inGiven: JsonValue[] = [];
+): { readonly ordered: JsonValue[]; readonly others: JsonValue[] } {
+  const positionsInOrder = positions(order, mergeKey);
+  const noMap = mergeKey === '' ? -1 : order.findIndex((item) => !isObject(item));
+  const ordered: JsonValue[] = [];
   const others: JsonValue[] = [];
   for (const item of merged) {
-    const place = known.get(requiredIdentity(item, mergeKey));
-    // Whoever looks for an item comes upon what is none first.
+    const place = positionsInOrder.get(requiredIdentity(item, mergeKey));
+    // Upstream's search for an item fails at an earlier item that is not a map.
     if (noMap >= 0 && (place === undefined || place > noMap)) throw itemIsNoMap(noMap);
-    if (place !== undefined) inGiven.push(item);
+    if (place !== undefined) ordered.push(item);
     else others.push(item);
   }
-  if (noMap >= 0 && merged.length > 0) throw badType('map', given[noMap]);
-  return { inGiven, others };
+  if (noMap >= 0 && merged.length > 0) throw badType('map', order[noMap]);
+  return { ordered, others };
 }
 
 function requiredIdentity(item: JsonValue, mergeKey: string): JsonValue {
@@ -51,20 +51,20 @@ function requiredIdentity(item: JsonValue, mergeKey: string): JsonValue {
 }
 
 /**
- * The merged list in its order: items of the given list as that has them, the others as the object had
- * them. An item of the object comes before one of the given list when it did so in the object; with
- * the object `a b c` and the given `c a`, the result is `b c a`: `b` stood before `c`.
+ * Sorts a merged list: items in `order` keep that order, the others keep the order of the object. An
+ * item of the object precedes one of `order` if it did so in the object: with the object `a b c` and
+ * the order `c a`, the result is `b c a`, because `b` preceded `c`.
  */
 export function inOrder(
   merged: readonly JsonValue[],
-  given: readonly JsonValue[],
+  order: readonly JsonValue[],
   options: { readonly live: readonly JsonValue[]; readonly mergeKey: string },
 ): JsonValue[] {
   const { live, mergeKey } = options;
-  const { inGiven, others } = partition(merged, given, mergeKey);
+  const { ordered, others } = partition(merged, order, mergeKey);
   const before = positions(live, mergeKey);
   const left = sortBy(others, before, mergeKey);
-  const right = sortBy(inGiven, positions(given, mergeKey), mergeKey);
+  const right = sortBy(ordered, positions(order, mergeKey), mergeKey);
   const out: JsonValue[] = [];
   let leftAt = 0;
   let rightAt = 0;

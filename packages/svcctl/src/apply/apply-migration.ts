@@ -38,7 +38,7 @@ export async function migrateToServerSide(session: Session, applied: Applied): P
   if (!names.some((name) => name.endsWith('/last-applied-configuration'))) return object;
   const annotation = await lastAppliedName(session);
   const path = ['metadata', 'annotations', annotation].map(fieldElement);
-  const told = (what: string, error: unknown) =>
+  const warn = (what: string, error: unknown) =>
     session.io.err(
       `Warning: ${what}. This is non-fatal and will be retried next time you apply. ` +
         `Error: ${error instanceof Error ? error.message : String(error)}\n`,
@@ -47,14 +47,14 @@ export async function migrateToServerSide(session: Session, applied: Applied): P
   try {
     kept = await keepAnnotation(session, applied, { annotation, path });
   } catch (error) {
-    told(`failed to migrate ${annotation} for Server-Side Apply`, error);
+    warn(`failed to migrate ${annotation} for Server-Side Apply`, error);
     return object;
   }
   let moved: JsonObject | undefined;
   try {
     moved = await moveOwnership(session, applied, { object: kept, path });
   } catch (error) {
-    told('server rejected managed fields migration to Server-Side Apply', error);
+    warn('server rejected managed fields migration to Server-Side Apply', error);
     return kept;
   }
   if (moved === undefined) return kept;
@@ -62,7 +62,7 @@ export async function migrateToServerSide(session: Session, applied: Applied): P
     return await applied.again();
   } catch (error) {
     const what = 'failed to re-apply configuration after performing Server-Side Apply migration';
-    told(what, error);
+    warn(what, error);
     return moved;
   }
 }

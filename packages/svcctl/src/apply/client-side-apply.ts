@@ -89,13 +89,13 @@ async function applying(
   checkNamed(object);
   const resource = await resourceOfObject(session, object);
   const annotation = await lastAppliedName(session);
-  const given = placed(session, { resource, object });
+  const placedObject = placed(session, { resource, object });
   return {
     session,
     resource,
     source,
     annotation,
-    wanted: (options.noted ? withLastApplied : withoutLastApplied)(given, annotation),
+    wanted: (options.noted ? withLastApplied : withoutLastApplied)(placedObject, annotation),
     path: objectPath(session, { resource, object }),
     query: writeQuery(session, options.manager),
   };
@@ -112,7 +112,11 @@ async function currentOf(at: Applying): Promise<JsonObject | undefined> {
   try {
     return await getOrUndefined(at.session, at.path);
   } catch (error) {
-    throw failed(at, `retrieving current configuration of:\n${told(at)}\nfrom server for:`, error);
+    throw failed(
+      at,
+      `retrieving current configuration of:\n${describeTarget(at)}\nfrom server for:`,
+      error,
+    );
   }
 }
 
@@ -170,8 +174,8 @@ async function patchFor(at: Applying, live: JsonObject) {
       `modified:\n${shown(notedText(wanted))}`,
       `current:\n${shown(notedText(live))}`,
     ];
-    const told = error instanceof Error ? error.message : String(error);
-    throw new CliError(`creating patch with:\n${documents.join('\n')}\nfor:: ${told}`);
+    const message = error instanceof Error ? error.message : String(error);
+    throw new CliError(`creating patch with:\n${documents.join('\n')}\nfor:: ${message}`);
   }
 }
 
@@ -250,11 +254,11 @@ const failed = (at: Applying, doing: string, error: unknown): ContextError =>
 
 function applyingText(at: Applying, patch: JsonObject | undefined): string {
   const shown = patch === undefined ? '' : holdsSecrets(at.resource) ? '***' : compactJson(patch);
-  return `applying patch:\n${shown}\nto:\n${told(at)}\nfor:`;
+  return `applying patch:\n${shown}\nto:\n${describeTarget(at)}\nfor:`;
 }
 
-/** Which object is meant, at length. */
-function told({ resource, wanted }: Applying): string {
+/** Describes the target object in full, for error messages. */
+function describeTarget({ resource, wanted }: Applying): string {
   const groupVersion = `${resource.group}/${resource.version}`;
   return (
     `Resource: "${groupVersion}, Resource=${resource.resource}", ` +

@@ -21,7 +21,7 @@ export interface EditReason {
 export type EditVerdict =
   | { readonly type: 'done' }
   | { readonly type: 'again'; readonly reasons: readonly EditReason[] }
-  | { readonly type: 'kept'; told(file: string): string };
+  | { readonly type: 'kept'; messageFor(file: string): string };
 
 /** What is edited, and what is done with it. */
 export interface Edit {
@@ -69,11 +69,11 @@ export async function editInEditor(session: Session, edit: Edit): Promise<number
       if (isSame) return cancelled(session, 'no changes made');
       if (edited.trim() === '') return cancelled(session, 'saved file was empty');
       text = edited;
-      // From here on there is something to lose.
+      // From here on, a failure must keep the edited file.
       keeps = true;
       const verdict = await tryEdited(session, edit, edited);
       if (verdict.type === 'kept') {
-        session.io.err(verdict.told(file));
+        session.io.err(verdict.messageFor(file));
         return 1;
       }
       keeps = verdict.type === 'again';

@@ -20,8 +20,8 @@ export function sortMaps(value: JsonValue, schema: Schema | undefined): JsonValu
   const members = names.map((name): [string, JsonValue] => {
     const item = value[name] as JsonValue;
     if (at === undefined) return [name, sortMaps(item, undefined)];
-    const known = at.properties?.get(name)?.schema ?? (isMap ? inner : undefined);
-    return [name, known === undefined ? item : sortMaps(item, known)];
+    const memberSchema = at.properties?.get(name)?.schema ?? (isMap ? inner : undefined);
+    return [name, memberSchema === undefined ? item : sortMaps(item, memberSchema)];
   });
   return Object.fromEntries(members) as JsonObject;
 }

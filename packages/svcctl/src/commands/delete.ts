@@ -65,8 +65,8 @@ export const deleteCommand: Command = {
       } catch (error) {
         if (isNotFound(error) && session.flags.boolean('ignore-not-found')) continue;
         const doing = `error when deleting ${JSON.stringify(target.source)}`;
-        const told = target.source === undefined ? error : new ContextError(doing, error);
-        session.io.err(describeError(told).text);
+        const shownError = target.source === undefined ? error : new ContextError(doing, error);
+        session.io.err(describeError(shownError).text);
         exitCode = 1;
       }
     }

@@ -122,17 +122,17 @@ function refused(session: Session, { target, object }: Edited, error: ApiError):
   }
   if (error.code === 404) {
     session.io.err(`error: ${subject} could not be found on the server\n`);
-    const told = (file: string) =>
+    const messageFor = (file: string) =>
       `The edits you made on deleted resources have been saved to ${JSON.stringify(file)}\n`;
-    return { type: 'kept', told };
+    return { type: 'kept', messageFor };
   }
   session.io.err(`error: ${subject} could not be patched: ${error.message}\n`);
-  const told = (file: string) =>
+  const messageFor = (file: string) =>
     `You can run \`svcctl replace -f ${file}\` to try this update again.\n`;
-  return { type: 'kept', told };
+  return { type: 'kept', messageFor };
 }
 
-/** The edited object, noted in its annotation without what the server fills in itself. */
+/** The edited object with its last-applied annotation, which omits `managedFields`. */
 async function noteOf(session: Session, edited: JsonObject): Promise<JsonObject> {
   const annotation = await lastAppliedName(session);
   const { managedFields, ...metadata } = objectAt(edited, 'metadata');

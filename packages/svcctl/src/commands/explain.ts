@@ -51,11 +51,11 @@ async function resourceAndPath(
 }
 
 function versionOf(session: Session, resource: ApiResource): string {
-  const asked = session.flags.text('api-version');
-  if (asked === undefined) return resource.version;
-  const parsed = parseApiVersion(asked);
+  const apiVersion = session.flags.text('api-version');
+  if (apiVersion === undefined) return resource.version;
+  const parsed = parseApiVersion(apiVersion);
   if (parsed?.group === resource.group) return parsed.version;
-  throw new CliError(`couldn't find resource for "${asked}, Kind=${resource.kind}"`);
+  throw new CliError(`couldn't find resource for "${apiVersion}, Kind=${resource.kind}"`);
 }
 
 async function schemasAt(session: Session, root: string): Promise<JsonObject> {

@@ -49,8 +49,10 @@ export const labelCommand: Command = {
       removed: 'unlabeled',
       unchanged: 'not labeled',
       refusal: (kept) => {
-        const told = kept.map((one) => new CliError(`${one}, and --overwrite is false`));
-        return told.length === 1 && told[0] !== undefined ? told[0] : new AggregateError(told);
+        const errors = kept.map((one) => new CliError(`${one}, and --overwrite is false`));
+        return errors.length === 1 && errors[0] !== undefined
+          ? errors[0]
+          : new AggregateError(errors);
       },
       tellsAbsent: true,
     }),
@@ -69,8 +71,8 @@ export const annotateCommand: Command = {
       removed: 'annotated',
       unchanged: 'annotated',
       refusal: (kept) => {
-        const told = kept.join('; ');
-        const found = `found the following declared annotation(s): ${told}`;
+        const annotations = kept.join('; ');
+        const found = `found the following declared annotation(s): ${annotations}`;
         return new CliError(`--overwrite is false but ${found}`);
       },
       tellsAbsent: false,

@@ -91,8 +91,8 @@ function checkBefore(
   if (current >= 0 && replicas !== current) {
     throw new CliError(`Expected replicas to be ${current}, was ${String(replicas)}`);
   }
-  const held = textAt(before, 'metadata', 'resourceVersion');
-  if (version !== '' && held !== version) {
-    throw new CliError(`Expected resource version to be ${version}, was ${held}`);
+  const currentVersion = textAt(before, 'metadata', 'resourceVersion');
+  if (version !== '' && currentVersion !== version) {
+    throw new CliError(`Expected resource version to be ${version}, was ${currentVersion}`);
   }
 }

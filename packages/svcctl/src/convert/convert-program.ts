@@ -36,14 +36,14 @@ export async function runConvert(io: ConvertIo, args: readonly string[]): Promis
 
 function convertOptions(flags: Flags): ConvertOptions {
   const dialectName = flags.text('dialect') ?? 'svc';
-  const known = dialectNames.find((name) => name === dialectName);
-  if (known === undefined) {
+  const supportedDialect = dialectNames.find((name) => name === dialectName);
+  if (supportedDialect === undefined) {
     throw new CliError(`--dialect must be one of ${dialectNames.join(', ')}`);
   }
   const from = flags.text('from');
   const outputVersion = flags.text('output-version');
   return {
-    dialect: dialectOf(known),
+    dialect: dialectOf(supportedDialect),
     to: formOf('to', flags.text('to') ?? 'json'),
     ...(from === undefined || from === '' ? {} : { from: formOf('from', from) }),
     ...(outputVersion === undefined ? {} : { outputVersion }),

@@ -46,8 +46,8 @@ export class ConvertError extends Error {
 export async function convertObject(bytes: Buffer, options: ConvertOptions): Promise<Buffer> {
   const { dialect, to, outputVersion } = options;
   const from = options.from ?? guessForm(bytes);
-  const given = await read(bytes, { form: from, dialect });
-  const object = outputVersion === undefined ? given : converted(given, { dialect, outputVersion });
+  const input = await read(bytes, { form: from, dialect });
+  const object = outputVersion === undefined ? input : converted(input, { dialect, outputVersion });
   try {
     return write(object, { form: to, dialect });
   } catch (error) {
@@ -185,8 +185,10 @@ function converted(
       throw new ConvertError(`the object cannot be converted: ${messageOf(error)}`);
     }
   }
-  const [to, given] = [outputVersion, type.apiVersion].map((one) => JSON.stringify(one));
-  throw new ConvertError(`${type.kind} in version ${given} cannot be converted to version ${to}`);
+  const [to, fromVersion] = [outputVersion, type.apiVersion].map((one) => JSON.stringify(one));
+  throw new ConvertError(
+    `${type.kind} in version ${fromVersion} cannot be converted to version ${to}`,
+  );
 }
 
 function messageOf(error: unknown): string {

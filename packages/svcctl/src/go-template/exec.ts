@@ -167,16 +167,16 @@ class Run {
   }
 
   #branch(node: Node & { readonly type: 'if' | 'with' | 'range' }, dot: GoValue): Leap {
-    const known = this.#variables.length;
+    const variableCount = this.#variables.length;
     const value = this.#pipe(node.pipe, dot);
     const inner = node.type === 'with' ? value : dot;
     const leap = isTrue(value) ? this.#walk(node.body, inner) : this.#walk(node.otherwise, dot);
-    this.#variables.length = known;
+    this.#variables.length = variableCount;
     return leap;
   }
 
   #range(node: Node & { readonly type: 'if' | 'with' | 'range' }, dot: GoValue): Leap {
-    const known = this.#variables.length;
+    const variableCount = this.#variables.length;
     const { variables, assigns } = node.pipe;
     const over = this.#pipe(node.pipe, dot);
     const inside = this.#variables.length;
@@ -190,7 +190,7 @@ class Run {
       this.#variables.length = inside;
       if (leap === 'break') break;
     }
-    this.#variables.length = known;
+    this.#variables.length = variableCount;
     return isTrue(over) ? undefined : this.#walk(node.otherwise, dot);
   }
 
@@ -221,9 +221,9 @@ class Run {
   }
 
   #assign(name: string, value: GoValue): void {
-    const known = this.#variables.findLast((one) => one.name === name);
-    if (known === undefined) this.#fail(`undefined variable: ${name}`);
-    known.value = value;
+    const variable = this.#variables.findLast((one) => one.name === name);
+    if (variable === undefined) this.#fail(`undefined variable: ${name}`);
+    variable.value = value;
   }
 
   #template(node: Node & { readonly type: 'template' }, dot: GoValue): void {
@@ -301,11 +301,11 @@ class Run {
   }
 
   #variable(operand: Operand & { readonly type: 'variable' }, hasArguments: boolean): GoValue {
-    const known = this.#variables.findLast((one) => one.name === operand.name);
-    if (known === undefined) return this.#fail(`undefined variable: ${operand.name}`);
-    if (operand.names.length > 0) return this.#fields(known.value, operand.names, hasArguments);
+    const variable = this.#variables.findLast((one) => one.name === operand.name);
+    if (variable === undefined) return this.#fail(`undefined variable: ${operand.name}`);
+    if (operand.names.length > 0) return this.#fields(variable.value, operand.names, hasArguments);
     if (hasArguments) this.#fail(`can't give argument to non-function ${operand.shown}`);
-    return known.value;
+    return variable.value;
   }
 
   #fields(value: GoValue, names: readonly string[], hasArguments: boolean): GoValue {
@@ -339,15 +339,17 @@ class Run {
     this.#place = callee;
     const count = operands.length + (last === undefined ? 0 : 1);
     if (name === 'and' || name === 'or') return this.#junction(command, { dot, last, count });
-    const known = functions.get(name);
-    if (known === undefined) return this.#fail(`${JSON.stringify(name)} is not a defined function`);
-    this.#checkCount(name, known, count);
+    const definition = functions.get(name);
+    if (definition === undefined)
+      return this.#fail(`${JSON.stringify(name)} is not a defined function`);
+    this.#checkCount(name, definition, count);
     const args = operands.map((operand, at) =>
-      this.#argument(operand, dot, at < (known.texts ?? 0)),
+      this.#argument(operand, dot, at < (definition.texts ?? 0)),
     );
-    if (last !== undefined) args.push(this.#lastArgument(last, args.length < (known.texts ?? 0)));
+    if (last !== undefined)
+      args.push(this.#lastArgument(last, args.length < (definition.texts ?? 0)));
     try {
-      return known.call(args, this);
+      return definition.call(args, this);
     } catch (error) {
       if (!(error instanceof FunctionError)) throw error;
       this.#place = command;
@@ -393,10 +395,10 @@ class Run {
   }
 
   #textArgument(value: GoValue): GoValue {
-    const given = unboxed(value);
-    if (given.kind === 'none') this.#fail('invalid value; expected string');
-    if (given.kind === 'string') return given;
-    return this.#fail(`wrong type for value; expected string; got ${typeName(given)}`);
+    const plain = unboxed(value);
+    if (plain.kind === 'none') this.#fail('invalid value; expected string');
+    if (plain.kind === 'string') return plain;
+    return this.#fail(`wrong type for value; expected string; got ${typeName(plain)}`);
   }
 }
 

@@ -102,9 +102,9 @@ function print(args: readonly GoValue[]): string {
 const printLine = (args: readonly GoValue[]): string => `${args.map(plainValue).join(' ')}\n`;
 
 function noFunction(item: GoValue): GoValue {
-  const given = unboxed(item);
-  if (given.kind === 'none') throw new FunctionError('call of nil');
-  throw new FunctionError(`non-function ${plainValue(given)} of type ${typeName(given)}`);
+  const callee = unboxed(item);
+  if (callee.kind === 'none') throw new FunctionError('call of nil');
+  throw new FunctionError(`non-function ${plainValue(callee)} of type ${typeName(callee)}`);
 }
 
 function lengthOf(arg: GoValue): GoValue {

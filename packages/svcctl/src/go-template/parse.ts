@@ -167,14 +167,14 @@ class Parser {
   }
 
   #branch(type: 'if' | 'with' | 'range'): Node {
-    const known = this.#variables.length;
+    const variableCount = this.#variables.length;
     const pipe = this.#pipeline({ context: type, end: 'right' });
     return this.#deeper(() => {
       if (type === 'range') this.#ranges += 1;
       const body = this.#list('inside');
       if (type === 'range') this.#ranges -= 1;
       const otherwise = body.end === 'else' ? this.#otherwise(type) : [];
-      this.#variables.length = known;
+      this.#variables.length = variableCount;
       return { type, pipe, body: body.nodes, otherwise };
     });
   }

@@ -47,8 +47,8 @@ export function sprintf(
     }
     const star = (text: string | undefined) => {
       if (text !== '*') return text === undefined ? undefined : Number(text);
-      const given = args[next++];
-      if (given !== undefined && isInteger(given)) return Number(given.value);
+      const argument = args[next++];
+      if (argument !== undefined && isInteger(argument)) return Number(argument.value);
       add('%!(BADWIDTH)');
       return undefined;
     };
@@ -73,10 +73,10 @@ export function sprintf(
   }
   const extra = reordered ? [] : args.slice(next);
   if (extra.length > 0) {
-    const told = extra.map((arg) =>
+    const extraTexts = extra.map((arg) =>
       arg.kind === 'none' || arg.kind === 'nil' ? '<nil>' : `${typeName(arg)}=${plainValue(arg)}`,
     );
-    add(`%!(EXTRA ${told.join(', ')})`);
+    add(`%!(EXTRA ${extraTexts.join(', ')})`);
   }
   return out;
 }

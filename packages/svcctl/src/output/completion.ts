@@ -244,13 +244,13 @@ async function objectsAt(
     const type = last.slice(0, slash);
     return (await namesOf(session, type)).map((name) => `${type}/${name}`);
   }
-  const [type, ...given] = rest;
+  const [type, ...typedNames] = rest;
   if (type === undefined) return typesAt(session, last.slice(0, last.lastIndexOf(',') + 1));
   if (type.includes('/')) return [];
-  return (await namesOf(session, type)).filter((name) => !given.includes(name));
+  return (await namesOf(session, type)).filter((name) => !typedNames.includes(name));
 }
 
-/** The types of resources, those of a group with it, behind those that the line has already. */
+/** Resource types (grouped ones with their group), prefixed by the types already typed. */
 async function typesAt(session: Session, prefix: string): Promise<readonly string[]> {
   const { resources } = await session.discovery();
   return resources

@@ -117,12 +117,12 @@ function namePrinter(object: JsonObject): string {
 
 function templatePrinter(
   session: Session,
-  given: { readonly format: string; readonly rows: boolean; readonly template: string },
+  options: { readonly format: string; readonly rows: boolean; readonly template: string },
 ): Printer {
-  const { format, rows } = given;
-  const equals = given.template === '' ? format.indexOf('=') : -1;
+  const { format, rows } = options;
+  const equals = options.template === '' ? format.indexOf('=') : -1;
   const name = equals < 0 ? format : format.slice(0, equals);
-  const value = equals < 0 ? given.template : format.slice(equals + 1);
+  const value = equals < 0 ? options.template : format.slice(equals + 1);
   const allowed = [...(rows ? rowFormats : []), ...objectFormats].sort();
   const isKnown = allowed.includes(name) && !['json', 'yaml', 'name', 'wide'].includes(name);
   if (!isKnown) {

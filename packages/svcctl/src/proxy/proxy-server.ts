@@ -58,8 +58,12 @@ async function serve(
   const apiPath = kept ? path : `/${path.slice(options.apiPrefix.length)}`;
   const shown = decoded(apiPath);
   if (shown === undefined) return refuse(response, 400, 'Bad Request');
-  const asked = { method: request.method ?? 'GET', path: shown, host: request.headers.host ?? '' };
-  if (options.filter?.(asked) === false) return refuse(response, 403, 'Forbidden');
+  const requestInfo = {
+    method: request.method ?? 'GET',
+    path: shown,
+    host: request.headers.host ?? '',
+  };
+  if (options.filter?.(requestInfo) === false) return refuse(response, 403, 'Forbidden');
   await passOn(options.client, { request, response, path: apiPath + query });
 }
 

@@ -54,11 +54,11 @@ export function reconcile(options: {
     return { ...nothing, operation: 'recreate', object: wanted, isProtected };
   }
   const compare = isBinding ? compareSubjects : compareRules;
-  const { change, ...told } = compare({ wanted, live, removeExtras });
+  const { change, ...differences } = compare({ wanted, live, removeExtras });
   const object: JsonObject = { ...live, ...change, metadata: mergedMetadata(wanted, live) };
   for (const name of Object.keys(object)) if (object[name] === null) delete object[name];
   const operation = jsonEqual(object, live) ? 'none' : 'update';
-  return { ...nothing, ...told, operation, object, isProtected };
+  return { ...nothing, ...differences, operation, object, isProtected };
 }
 
 interface Pair {

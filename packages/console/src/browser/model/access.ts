@@ -65,7 +65,7 @@ export async function canI(
       apiVersion: `${authorization}/v1`,
       kind,
       spec: {
-        resourceAttributes: given({ ...attempt }),
+        resourceAttributes: nonEmptyMembers({ ...attempt }),
         ...(subject === undefined ? {} : { user: subject.user, groups: [...subject.groups] }),
       },
     },
@@ -79,7 +79,7 @@ export async function canI(
   };
 }
 
-function given(members: Record<string, string>): JsonObject {
+function nonEmptyMembers(members: Record<string, string>): JsonObject {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== ''));
 }
 

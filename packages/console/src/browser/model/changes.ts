@@ -81,14 +81,18 @@ export function threeWay(of: {
   const isSame = (one: Change) =>
     theirs.some((other) => samePath(one, other) && jsonEqual(one.after, other.after));
   const ownChanges = mine.filter((change) => !isSame(change));
-  const told = (changes: readonly Change[], others: readonly Change[], by: 'mine' | 'theirs') =>
+  const attributed = (
+    changes: readonly Change[],
+    others: readonly Change[],
+    by: 'mine' | 'theirs',
+  ) =>
     changes.map(
       (change): ThreeWay => ({
         change,
         by: others.some((other) => touches(change, other)) ? 'both' : by,
       }),
     );
-  return [...told(theirs, ownChanges, 'theirs'), ...told(ownChanges, theirs, 'mine')];
+  return [...attributed(theirs, ownChanges, 'theirs'), ...attributed(ownChanges, theirs, 'mine')];
 }
 
 /**

@@ -103,8 +103,8 @@ function resourcePath({ group, version, resource }: ResourceRoute): string {
 }
 
 function queryOf(members: Record<string, string>): string {
-  const given = Object.entries(members).filter(([, value]) => value !== '');
-  return given.length === 0 ? '' : `?${new URLSearchParams(given).toString()}`;
+  const parameters = Object.entries(members).filter(([, value]) => value !== '');
+  return parameters.length === 0 ? '' : `?${new URLSearchParams(parameters).toString()}`;
 }
 
 function decoded(segment: string): string {

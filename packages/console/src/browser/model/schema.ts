@@ -58,14 +58,14 @@ export function createSchemaSource(api: Api): SchemaSource {
   return {
     async of(kind) {
       const path = kind.group === '' ? 'api/v1' : `apis/${apiVersionOf(kind)}`;
-      let asked = documents.get(path);
-      if (asked === undefined) {
-        asked = api.json({ path: `/openapi/v3/${path}` });
-        const known = documents;
-        asked.catch(() => known.delete(path));
-        documents.set(path, asked);
+      let pendingDocument = documents.get(path);
+      if (pendingDocument === undefined) {
+        pendingDocument = api.json({ path: `/openapi/v3/${path}` });
+        const currentDocuments = documents;
+        pendingDocument.catch(() => currentDocuments.delete(path));
+        documents.set(path, pendingDocument);
       }
-      const schemas = objectOf(objectOf(await asked, 'components'), 'schemas');
+      const schemas = objectOf(objectOf(await pendingDocument, 'components'), 'schemas');
       const root = schemaOfKind(schemas, kind);
       return root === undefined ? undefined : { root, schemas };
     },
@@ -89,12 +89,12 @@ export function explain(
     shown = objectOf(properties, name);
     own = fieldOf(schemas, { name, property: shown, isRequired });
   }
-  const held = itemOf(schemas, shown);
-  const properties = propertiesOf(held);
-  const required = textsOf(held, 'required');
+  const itemSchema = itemOf(schemas, shown);
+  const properties = propertiesOf(itemSchema);
+  const required = textsOf(itemSchema, 'required');
   return {
     type: typeName(schemas, shown),
-    description: descriptionOf(shown) || descriptionOf(held),
+    description: descriptionOf(shown) || descriptionOf(itemSchema),
     own,
     fields: Object.keys(properties)
       .sort()

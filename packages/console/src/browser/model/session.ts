@@ -54,16 +54,16 @@ export function createSession(options: {
   };
   const { fetch, base, parseYaml } = options;
   const api = createApi({ fetch, base, credential: () => credential, onUnauthorized, parseYaml });
-  const enter = async (given: string | undefined, onNobody: string): Promise<void> => {
-    credential = { token: given };
+  const enter = async (token: string | undefined, onNobody: string): Promise<void> => {
+    credential = { token };
     set({ phase: 'signing in' });
     try {
       const subject = await identity(api);
       if (subject.user === anonymous) return forget(onNobody);
-      tokens.write(given);
+      tokens.write(token);
       set({ phase: 'signed in', subject });
     } catch (error) {
-      forget(given === undefined && isRefusal(error) ? onNobody : refusalText(error));
+      forget(token === undefined && isRefusal(error) ? onNobody : refusalText(error));
     }
   };
   return {
@@ -72,10 +72,10 @@ export function createSession(options: {
     },
     api,
     resume: () => enter(tokens.read(), ''),
-    signIn(given) {
-      const typed = given.trim();
+    signIn(input) {
+      const typed = input.trim();
       if (typed === '') return enter(undefined, 'The browser showed no certificate.');
-      // No header could carry it.
+      // The Authorization header cannot carry other characters.
       if (!/^[!-~]+$/.test(typed)) {
         set({ phase: 'signed out', message: 'This is no token: it has characters no token has.' });
         return Promise.resolve();

@@ -276,9 +276,9 @@ class FollowedTable implements TableStore {
   }
 
   #pause(error: unknown, signal: AbortSignal): Promise<void> {
-    const asked = error instanceof ApiFailure ? (error.retryAfterSeconds ?? 0) * 1000 : 0;
+    const retryAfterMs = error instanceof ApiFailure ? (error.retryAfterSeconds ?? 0) * 1000 : 0;
     const growing = Math.min(longestDelayMs, firstDelayMs * 2 ** this.#failures);
-    const retryInMs = Math.max(asked, growing * (0.5 + this.#random() / 2));
+    const retryInMs = Math.max(retryAfterMs, growing * (0.5 + this.#random() / 2));
     this.#failures += 1;
     this.#set({ phase: 'waiting', message: messageOf(error), retryInMs });
     return new Promise((resolve) => {

@@ -78,8 +78,8 @@ export function withMetadata(text: string, name: string, value: string): string 
   const read = readYaml(text);
   if (read.fault !== undefined || !isObject(read.value)) return text;
   const { metadata } = read.value;
-  const given = isObject(metadata) ? metadata : {};
-  return encodeYaml({ ...read.value, metadata: { ...given, [name]: value } });
+  const existingMetadata = isObject(metadata) ? metadata : {};
+  return encodeYaml({ ...read.value, metadata: { ...existingMetadata, [name]: value } });
 }
 
 /**

@@ -152,7 +152,7 @@ class AllocationAttempt {
     if (isUpgrade) this.#addresses(spec, 1);
   }
 
-  /** An address of each family from the index on; a named one, or any. */
+  /** Allocates an address per family, from the index on: the requested one, or any free one. */
   #addresses(spec: ServiceSpec, from: number): void {
     const { ipFamilies = [], clusterIPs: ips = [] } = spec;
     const clusterIPs = [...ips];

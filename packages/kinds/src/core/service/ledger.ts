@@ -94,7 +94,7 @@ export class ServiceLedger {
     });
   }
 
-  /** All numbers that somebody holds, in the books of now. */
+  /** Keys of all numbers that have a holder at present. */
   heldKeys(): Iterable<string> {
     return this.#holders.keys();
   }

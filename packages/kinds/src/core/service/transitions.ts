@@ -47,7 +47,7 @@ function keepAddresses(spec: ServiceSpec, old: ServiceSpec): void {
   if ((spec.clusterIPs ?? []).length === 0 && before.length > 0) spec.clusterIPs = [...before];
 }
 
-/** A port keeps its node port by its name, unless another port has taken that meanwhile. */
+/** A port keeps the node port of its name, unless another port of the Service now has it. */
 function keepNodePorts(spec: ServiceSpec, old: ServiceSpec): void {
   const now = new Set(nodePortsOf(spec));
   const used = new Set(nodePortsOf(old).filter((port) => now.has(port)));

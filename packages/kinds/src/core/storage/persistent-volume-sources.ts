@@ -146,7 +146,7 @@ export function validateVolumeSource(
   if (sourceNames.length === 0) return [required(path, 'must specify a volume type')];
   return sourceNames.flatMap((name, index) => {
     const source = objectAt(spec, name) as JsonObject;
-    // Upstream counts this one, but does not mind others before it.
+    // Upstream counts a flexVolume, but accepts it after another source.
     if (index > 0 && name !== 'flexVolume') {
       const shown = name === 'cephfs' ? 'cephFS' : name;
       return [forbiddenField(`${path}.${shown}`, 'may not specify more than 1 volume type')];

@@ -18,7 +18,7 @@ function fillDefaults(object: JsonObject): void {
   fillAmounts(objectAt(spec, 'capacity'));
 }
 
-/** When the phase became what it is: told by who changed it, or else now. */
+/** Sets the time of the last phase transition: the one the client sent, or else now. */
 function settlePhaseTime(object: JsonObject, old: JsonObject, nowMs: number): void {
   const name = 'lastPhaseTransitionTime';
   const status = ensure(object, 'status');

@@ -43,7 +43,7 @@ export function knownAccessModes(spec: JsonObject, field: string): FieldError[] 
   return [...errors, forbiddenField(field, detail)];
 }
 
-/** `Filesystem` or `Block`, where it is said. */
+/** Validates an optional volume mode: `Filesystem` or `Block`. */
 export function knownVolumeMode(spec: JsonObject, field: string): FieldError[] {
   const mode = spec['volumeMode'];
   const supportedModes = ['Block', 'Filesystem'];

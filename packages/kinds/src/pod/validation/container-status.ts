@@ -39,7 +39,7 @@ export function validateGiven(status: JsonObject, spec: JsonObject): FieldError[
   ];
 }
 
-/** Claims are told of by the names that the spec gives them, once each. */
+/** Statuses name each claim once, by its name in the spec. */
 export function validateClaimStatuses(status: JsonObject, spec: JsonObject): FieldError[] {
   const claimNames = new Set(objectsAt(spec, 'resourceClaims').map((one) => textAt(one, 'name')));
   const seen = new Set<string>();

@@ -73,10 +73,10 @@ const hostPathTypes = [
 ];
 
 const hostPath: SourceRule = (source, path) => {
-  const hostPath = textAt(source, 'path');
-  if (hostPath === '') return [required(`${path}.path`)];
+  const nodePath = textAt(source, 'path');
+  if (nodePath === '') return [required(`${path}.path`)];
   return [
-    ...noBacksteps(`${path}.path`, hostPath),
+    ...noBacksteps(`${path}.path`, nodePath),
     ...oneOfIfSet(source, path, 'type', hostPathTypes),
   ];
 };

@@ -29,11 +29,11 @@ function onlyEntryName(args: readonly string[], what: string): string {
 /** Checks the files that `--embed-certs` would read, before anything is written. */
 function checkEmbedded(session: Session, names: readonly string[]): void {
   if (!session.flags.boolean('embed-certs')) return;
-  const given = names.filter((name) => (session.flags.text(name) ?? '') !== '');
-  if (given.length === 0) {
+  const flagNames = names.filter((name) => (session.flags.text(name) ?? '') !== '');
+  if (flagNames.length === 0) {
     throw new CliError(`you must specify a --${names.join(' or --')} to embed`);
   }
-  for (const name of given) {
+  for (const name of flagNames) {
     const file = session.flags.text(name) ?? '';
     if (statSync(session.path(file), { throwIfNoEntry: false }) !== undefined) continue;
     throw new CliError(
@@ -137,8 +137,8 @@ export const setCredentialsCommand: Command = {
 };
 
 function checkMethods(session: Session): void {
-  const given = (name: string): boolean => (session.flags.text(name) ?? '') !== '';
-  if (given('token') && (given('username') || given('password'))) {
+  const isSet = (name: string): boolean => (session.flags.text(name) ?? '') !== '';
+  if (isSet('token') && (isSet('username') || isSet('password'))) {
     throw new CliError(
       'you cannot specify more than one authentication method at the same time: ' +
         '--token, --username/--password',

@@ -39,8 +39,8 @@ function parseProperty(text: string): Property {
   const entries = shapeAt(kubeconfigShape, [head], text);
   const body = bodyShape(entries, bodyNames[head]);
   if (rest.length === 0) return { entry: { list: head, name: '' }, path: [], shape: entries };
-  const known = rest.findIndex((part, at) => at > 0 && Object.hasOwn(body.members, part));
-  const end = known < 0 ? rest.length : known;
+  const memberIndex = rest.findIndex((part, at) => at > 0 && Object.hasOwn(body.members, part));
+  const end = memberIndex < 0 ? rest.length : memberIndex;
   const path = rest.slice(end);
   return {
     entry: { list: head, name: rest.slice(0, end).join('.') },

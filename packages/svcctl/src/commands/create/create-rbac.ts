@@ -32,8 +32,9 @@ async function roleOf(
 ): Promise<JsonObject> {
   const verbs = verbsOf(session);
   if (verbs.length === 0) throw new CliError('at least one verb must be specified');
-  const given = commaWords(session, 'resource').length > 0;
-  if (!given && commaWords(session, 'non-resource-url').length === 0) throw new CliError(missing);
+  const hasResources = commaWords(session, 'resource').length > 0;
+  if (!hasResources && commaWords(session, 'non-resource-url').length === 0)
+    throw new CliError(missing);
   const rules = [...(await resourceRules(session, verbs)), ...pathRules(session, verbs)];
   return { apiVersion: `${await rbacGroup(session)}/v1`, kind, metadata, rules };
 }

@@ -67,8 +67,8 @@ const resourceVerbs = new Set([
   ...['use', 'bind', 'impersonate', 'approve', 'sign', 'escalate', 'attest'],
 ]);
 
-function warnOfVerb(session: Session, verb: string, known: ReadonlySet<string>): void {
-  if (!known.has(verb)) session.io.err(`Warning: verb '${verb}' is not a known verb\n`);
+function warnOfVerb(session: Session, verb: string, knownVerbs: ReadonlySet<string>): void {
+  if (!knownVerbs.has(verb)) session.io.err(`Warning: verb '${verb}' is not a known verb\n`);
 }
 
 function pathAttributes(session: Session, request: { verb: string; path: string }): JsonObject {

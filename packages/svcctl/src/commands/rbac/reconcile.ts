@@ -59,10 +59,10 @@ async function reconcileOne(
   { object, dialect }: { object: JsonObject; dialect: Dialect },
 ): Promise<void> {
   const group = dialect.group('rbac.authorization');
-  const given = parseApiVersion(textAt(object, 'apiVersion'));
-  if (given?.group !== group || !kinds.has(textAt(object, 'kind'))) return;
-  if (given.version !== 'v1') {
-    const shown = `${given.version}.${textAt(object, 'kind')}`;
+  const groupVersion = parseApiVersion(textAt(object, 'apiVersion'));
+  if (groupVersion?.group !== group || !kinds.has(textAt(object, 'kind'))) return;
+  if (groupVersion.version !== 'v1') {
+    const shown = `${groupVersion.version}.${textAt(object, 'kind')}`;
     throw new CliError(`only ${group}/v1 is supported: not ${shown}`);
   }
   const namespace = namespaceOf(object) || session.namespace;

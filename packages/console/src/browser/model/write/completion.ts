@@ -64,8 +64,8 @@ function valuesAt(
   if (own === undefined) return [];
   const { values, standard } = own;
   const standardText = standard?.replace(/^"(.*)"$/, '$1');
-  const known = own.type === 'boolean' ? ['true', 'false'] : values;
-  const all = standardText === undefined ? known : [standardText, ...known];
+  const candidates = own.type === 'boolean' ? ['true', 'false'] : values;
+  const all = standardText === undefined ? candidates : [standardText, ...candidates];
   return [...new Set(all)].map((value) =>
     valueOption(value, value === standardText ? 'default' : ''),
   );
