@@ -11,6 +11,7 @@ const decisions = readdirSync(join(root, 'docs', 'decisions')).map(
 );
 const pages = [
   ...['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'bench/RESULTS.md', 'scripts/peers/README.md'],
+  'examples/README.md',
   ...readdirSync(join(root, 'docs'))
     .filter((name) => name.endsWith('.md'))
     .map((name) => `docs/${name}`),
@@ -21,7 +22,7 @@ const pages = [
 const read = (page: string): string => readFileSync(join(root, page), 'utf8');
 
 /** A path in backquotes that begins at the root of the repository, with the constant in it, if any. */
-const named = /`((?:packages|test|scripts|bench|docs|bin)\/[\w./-]*)(?:#\w+)?`/g;
+const named = /`((?:packages|test|scripts|bench|docs|bin|examples)\/[\w./-]*)(?:#\w+)?`/g;
 const link = /\]\((?!https?:)([^)#\s]+)(?:#[^)]*)?\)/g;
 
 describe.each(pages)('%s', (page) => {

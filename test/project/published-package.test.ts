@@ -1,5 +1,13 @@
 import { execFile } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -70,18 +78,39 @@ test('its types are right for every way to resolve them that knows ES modules', 
   expect(problems).toEqual([]);
 });
 
-test('a strict project accepts the declarations of every entry', { timeout: 120_000 }, async () => {
-  const project = join(folder, 'project');
+/** Unpacks the package where users have it, beside the packages of others that a project needs. */
+async function install(project: string, others: readonly string[]): Promise<void> {
   const installed = join(project, 'node_modules', 'wheelhouse');
   mkdirSync(installed, { recursive: true });
   const archive = join(folder, 'package.tgz');
   writeFileSync(archive, tarball);
   await execute('tar', ['xf', archive, '--strip-components=1', '-C', installed]);
-  const types = join(project, 'node_modules', '@types');
-  mkdirSync(types);
-  cpSync(join(root, 'node_modules', '@types', 'node'), join(types, 'node'), { recursive: true });
-  const undici = join(project, 'node_modules', 'undici-types');
-  cpSync(join(root, 'node_modules', 'undici-types'), undici, { recursive: true });
+  for (const name of others) {
+    const target = join(project, 'node_modules', name);
+    mkdirSync(dirname(target), { recursive: true });
+    symlinkSync(join(root, 'node_modules', name), target);
+  }
+}
+
+/** Compiles a project. Returns the compiler's messages. */
+async function compile(project: string, args: readonly string[]): Promise<string> {
+  const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+  const compiling = execute(process.execPath, [tsc, ...args], { cwd: project });
+  const { stdout } = await compiling.catch((error: { stdout: string }) => error);
+  return stdout;
+}
+
+test('the example in TypeScript compiles with it', { timeout: 120_000 }, async () => {
+  const examples = join(folder, 'examples');
+  cpSync(join(root, 'examples'), examples, { recursive: true });
+  const project = join(examples, 'typescript');
+  await install(project, ['@kubernetes/client-node', '@types/node']);
+  expect(await compile(project, [])).toBe('');
+});
+
+test('a strict project accepts the declarations of every entry', { timeout: 120_000 }, async () => {
+  const project = join(folder, 'project');
+  await install(project, ['@types/node', 'undici-types']);
   writeFileSync(join(project, 'package.json'), JSON.stringify({ type: 'module' }));
   const file = `import { type ControlPlane, startControlPlane } from 'wheelhouse';
 import * as jest from 'wheelhouse/jest';
@@ -96,10 +125,7 @@ export const presets = [jest, nodeTest];
 startControlPlane({ flags: 1 });
 `;
   writeFileSync(join(project, 'consumer.ts'), file);
-  const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
   const flags = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2022'];
-  const args = [tsc, ...flags, '--lib', 'es2023,esnext.disposable', '--types', 'node'];
-  const compiling = execute(process.execPath, [...args, 'consumer.ts'], { cwd: project });
-  const { stdout } = await compiling.catch((error: { stdout: string }) => error);
-  expect(stdout).toBe('');
+  const args = [...flags, '--lib', 'es2023,esnext.disposable', '--types', 'node', 'consumer.ts'];
+  expect(await compile(project, args)).toBe('');
 });
