@@ -74,7 +74,13 @@ function optionsFor(box: HTMLElement, lines: readonly ChartLine[]): UPlot.Option
     height,
     legend: { show: false },
     cursor: { y: false, points: { show: false } },
-    scales: { y: { range: (_plot, _low, high) => [0, Math.max(1, high * 1.1)] } },
+    scales: {
+      // The first samples would otherwise be spread over years.
+      x: {
+        range: (_plot, low, high) => (high > 0 ? [Math.min(low, high - 60), high] : [low, high]),
+      },
+      y: { range: (_plot, _low, high) => [0, Math.max(1, high * 1.1)] },
+    },
     axes: [axis, { ...axis, size: 46 }],
     series: [
       {},
