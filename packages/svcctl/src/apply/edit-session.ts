@@ -15,8 +15,8 @@ export interface EditReason {
 }
 
 /**
- * What becomes of an edit: it is done; it has to be edited again; or it can be neither, and the file
- * stays, which `told` tells of.
+ * The outcome of an edit: it is done, it has to be edited again, or neither is possible and the file
+ * is kept; `messageFor` then returns the message that names the file.
  */
 export type EditVerdict =
   | { readonly type: 'done' }
