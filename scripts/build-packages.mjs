@@ -4,7 +4,12 @@ import { readdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build as bundle } from 'esbuild';
-import { copyDeclarations, copyLicense, emitDeclarations } from './declarations.mjs';
+import {
+  copyDeclarations,
+  copyLicense,
+  discardEmitted,
+  emitDeclarations,
+} from './declarations.mjs';
 import { packedDescriptions } from './pack-descriptions.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
@@ -35,6 +40,7 @@ export async function buildPackages(names = readdirSync(join(root, 'packages')))
     copyDeclarations(name);
     copyLicense(folder);
   }
+  discardEmitted();
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -4,7 +4,7 @@ import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'nod
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildConsole } from './build-console.mjs';
-import { bundleDeclarations, emitDeclarations } from './declarations.mjs';
+import { bundleDeclarations, discardEmitted, emitDeclarations } from './declarations.mjs';
 import { directImports } from './direct-imports.mjs';
 import { packedDescriptions } from './pack-descriptions.mjs';
 
@@ -114,8 +114,12 @@ const declared = {
 
 /** Adds the library's declarations to a folder that `build` has made. Throws for type errors. */
 export function addDeclarations(finished = join(root, 'dist')) {
-  emitDeclarations(['machinery', 'codec', 'client', 'server']);
-  bundleDeclarations(finished, declared);
+  try {
+    emitDeclarations(['machinery', 'codec', 'client', 'server']);
+    bundleDeclarations(finished, declared);
+  } finally {
+    discardEmitted();
+  }
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

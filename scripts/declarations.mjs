@@ -15,7 +15,6 @@ import { fileURLToPath } from 'node:url';
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 /** Of this process, for two may build at once. */
 const emitted = join(root, 'node_modules', '.cache', `types-${process.pid}`);
-process.on('exit', () => rmSync(emitted, { recursive: true, force: true }));
 const specifier = /(?<=from '|import\(')([^']+)(?=')/g;
 const named = /\b(import|export) (type )?\{([^}]*)\} from '@wheelhouse\/([\w-]+)';/g;
 const entry = /export (?:type )?\{([^}]*)\} from '\.\/([^']+)';/g;
@@ -44,6 +43,9 @@ export function emitDeclarations(names) {
     rmSync(config);
   }
 }
+
+/** Removes what has been emitted. */
+export const discardEmitted = () => rmSync(emitted, { recursive: true, force: true });
 
 const outside = (text) => text.replace(/\.ts$/, '.js');
 
