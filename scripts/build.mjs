@@ -55,11 +55,15 @@ const asFunction = {
 };
 
 /** Bundles a program into one function in a file of ASCII. */
-async function bundleFunction(entryPoint, outfile) {
+async function bundleFunction(entryPoint, outfile, options = {}) {
   const { build: bundle } = await import('esbuild');
-  await bundle({ ...shared, ...asFunction, entryPoints: [entryPoint], outfile });
+  await bundle({ ...shared, ...asFunction, ...options, entryPoints: [entryPoint], outfile });
   spellInAscii(outfile);
 }
+
+/** Bundles the server with white space, and comments that name the file of each part. */
+export const bundleServerWithComments = (outfile) =>
+  bundleFunction('packages/server/src/main.ts', outfile, { minifyWhitespace: false });
 
 /** Bundles svcctl into one file as the executable takes it. */
 export const bundleSvcctl = (outfile) => bundleFunction('packages/svcctl/src/main.ts', outfile);

@@ -1,13 +1,14 @@
 // Which files and functions of the server a request executes, once everything is warm: V8's precise
 // coverage of the bundle, whose comments name the file of each part.
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { connect } from 'node:http2';
 import { Session } from 'node:inspector/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadBundle } from '../bin/load-bundle.js';
+import { bundleServerWithComments } from './build.mjs';
 
 const maps = '/api/v1/namespaces/default/configmaps';
 const map = (name, data) =>
@@ -35,15 +36,25 @@ const requests = {
 
 const warmings = 5;
 
-/** `{request, files, functions}` of each kind of request; the bundle must have been built. */
+/** `{request, files, functions}` of each kind of request. */
 export async function executedBy(root) {
   const program = fileURLToPath(import.meta.url);
-  const child = spawn(process.execPath, [program, join(root, 'dist', 'wheelhouse.cjs')], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  let printed = '';
-  for await (const chunk of child.stdout) printed += chunk;
-  return JSON.parse(printed);
+  // Below the packages, from which the bundle loads machine code.
+  const cache = join(root, 'node_modules', '.cache');
+  mkdirSync(cache, { recursive: true });
+  const folder = mkdtempSync(join(cache, 'house-'));
+  try {
+    const bundle = join(folder, 'wheelhouse.cjs');
+    await bundleServerWithComments(bundle);
+    const child = spawn(process.execPath, [program, bundle], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    let printed = '';
+    for await (const chunk of child.stdout) printed += chunk;
+    return JSON.parse(printed);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 }
 
 /** The file of each part of the bundle, by where the part begins. */

@@ -49,7 +49,7 @@ function countsOf({ path, tree }) {
     }
     const from = ts.isImportDeclaration(node) || ts.isExportDeclaration(node);
     const target = from ? node.moduleSpecifier : undefined;
-    if (target !== undefined && target.text.startsWith('.')) {
+    if (target?.text.startsWith('.')) {
       counts.imports.push(join(dirname(path), target.text));
     }
   });
