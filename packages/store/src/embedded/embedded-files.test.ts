@@ -105,7 +105,8 @@ test('disk use stays bounded under steady writes with compaction', async () => {
     await store.compact(await store.currentRevision());
     if (round === 9) settled = await store.sizeBytes();
   }
-  expect(await store.sizeBytes()).toBeLessThan(settled * 1.5);
+  // Cleaning runs beside the writes, and may be behind them when other processes are busy.
+  await expect.poll(() => store.sizeBytes(), { timeout: 20_000 }).toBeLessThan(settled * 1.5);
 });
 
 describe('lock', () => {
