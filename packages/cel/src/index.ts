@@ -3,7 +3,7 @@
  * evaluator.
  */
 
-export { compileExpression, type ExpressionUse } from './check-expression.ts';
+export { compileExpression, type ExpressionUse, requestResourceName } from './check-expression.ts';
 export { type Compiled, compile } from './compile.ts';
 export { setEntry } from './cost/steps.ts';
 export type { Measured, Program } from './evaluator.ts';
@@ -20,7 +20,6 @@ export {
 export type { RuleMeter } from './run-rules.ts';
 export { toJson } from './to-json.ts';
 export type { Environment } from './types/environment.ts';
-export { requestResourceName } from './types/request-types.ts';
 export { selects } from './types/selections.ts';
 export { standardFunctions } from './types/standard-functions.ts';
 export { dynType, listType, mapType, stringType, type Type } from './types/types.ts';

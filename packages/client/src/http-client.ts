@@ -1,12 +1,147 @@
-import http, { type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
+import http from 'node:http';
 import https from 'node:https';
+import { isIP } from 'node:net';
 import type { Readable } from 'node:stream';
-import { listen } from '@wheelhouse/machinery';
-import { createConnections, type Route } from './connections.ts';
+import { checkServerIdentity, type PeerCertificate } from 'node:tls';
+import { listen, trustIn, verdict } from '@wheelhouse/machinery';
 import type { Credential } from './credentials/credential.ts';
-import type { ClientConfig } from './kubeconfig/client-config.ts';
-import { hasAuthorization, requestHeaders } from './request-headers.ts';
-import { NotProcessed, type SharedSession } from './shared-connection.ts';
+import type { ClientConfig, Impersonation } from './kubeconfig/client-config.ts';
+import { NotProcessed, SharedConnection, type SharedSession } from './shared-connection.ts';
+import { SecureTunnelAgent, TunnelAgent } from './tunnel.ts';
+
+/** How requests reach a server. */
+interface Route {
+  readonly agent: http.Agent;
+  /** Asked before the agent for the one connection that all requests may share. */
+  readonly shared?: SharedConnection | undefined;
+}
+
+/** The kept-alive connections of a client, all under one client certificate at a time. */
+interface Connections {
+  /** The route of a request with this credential; another certificate ends the old connections. */
+  routeFor(credential: Credential | undefined): Route;
+  close(): void;
+}
+
+/** Makes the connections' keeper; opens none. */
+function createConnections(config: ClientConfig, secure: boolean): Connections {
+  if (!secure) {
+    const agent =
+      config.proxyUrl === undefined
+        ? new http.Agent({ keepAlive: true })
+        : new TunnelAgent(config.proxyUrl);
+    return { routeFor: () => ({ agent }), close: () => agent.destroy() };
+  }
+  const fixed = { certificatePem: config.certificatePem, keyPem: config.keyPem };
+  let shown: Credential = fixed;
+  let route: (Route & { readonly close: () => void }) | undefined;
+  const drop = (): void => {
+    route?.close();
+    route = undefined;
+  };
+  const ignoreChanges = config.credentials?.onCertificateChange(drop);
+  return {
+    routeFor(credential) {
+      const wanted = credential?.certificatePem === undefined ? fixed : credential;
+      // A connection keeps the certificate it began with, so another one needs a new handshake.
+      if (wanted.certificatePem !== shown.certificatePem || wanted.keyPem !== shown.keyPem) drop();
+      shown = wanted;
+      route ??= secureRoute(config, wanted);
+      return route;
+    },
+    close() {
+      ignoreChanges?.();
+      drop();
+    },
+  };
+}
+
+function secureRoute(
+  config: ClientConfig,
+  shown: Credential,
+): Route & { readonly close: () => void } {
+  const { proxyUrl, protocol } = config;
+  const options = { keepAlive: true, ...tlsOptions(config, shown) };
+  if (protocol === 'negotiated' && proxyUrl === undefined) {
+    const shared = new SharedConnection(new URL(config.server), options);
+    return { agent: shared.agent, shared, close: () => shared.close() };
+  }
+  const agent =
+    proxyUrl === undefined ? new https.Agent(options) : new SecureTunnelAgent(proxyUrl, options);
+  return { agent, close: () => agent.destroy() };
+}
+
+function tlsOptions(config: ClientConfig, shown: Credential): https.AgentOptions {
+  return {
+    ...trustIn(config.caPem),
+    ...(shown.certificatePem === undefined ? {} : { cert: shown.certificatePem }),
+    ...(shown.keyPem === undefined ? {} : { key: shown.keyPem }),
+    ...(config.tlsServerName === undefined ? {} : nameToCheck(config.tlsServerName)),
+    ...(config.insecureSkipTlsVerify === true ? { rejectUnauthorized: false } : {}),
+  };
+}
+
+/** An address cannot be asked for in the handshake, only compared with the certificate. */
+function nameToCheck(name: string): https.AgentOptions {
+  if (isIP(name) === 0) return { servername: name };
+  const check = (_host: string, certificate: PeerCertificate) =>
+    checkServerIdentity(name, certificate);
+  return { checkServerIdentity: verdict(check) };
+}
+
+/**
+ * The headers of a request: its own, and those that say who asks. An authorization among its own is
+ * meant, and stays.
+ */
+export function requestHeaders(options: {
+  readonly config: ClientConfig;
+  readonly own: Readonly<Record<string, string | readonly string[]>> | undefined;
+  readonly credential: Credential | undefined;
+}): OutgoingHttpHeaders {
+  const { config, own, credential } = options;
+  const headers: OutgoingHttpHeaders = { accept: 'application/json' };
+  for (const [name, value] of Object.entries(own ?? {})) {
+    headers[name] = typeof value === 'string' ? value : [...value];
+  }
+  if (config.userAgent !== undefined) headers['user-agent'] ??= config.userAgent;
+  const token = config.token?.() || credential?.token;
+  if (hasAuthorization(own)) {
+    // Whoever sends it has said who asks.
+  } else if (token) {
+    headers['authorization'] = `Bearer ${token}`;
+  } else if (config.basicAuth !== undefined) {
+    const { username, password } = config.basicAuth;
+    headers['authorization'] = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
+  }
+  if (config.impersonate !== undefined) impersonate(headers, config.impersonate);
+  return headers;
+}
+
+/** Whether a request brings its own credential. */
+function hasAuthorization(own: Readonly<Record<string, unknown>> | undefined): boolean {
+  return Object.keys(own ?? {}).some((name) => name.toLowerCase() === 'authorization');
+}
+
+function impersonate(headers: OutgoingHttpHeaders, wanted: Impersonation): void {
+  headers['impersonate-user'] = wanted.user;
+  if (wanted.uid !== undefined) headers['impersonate-uid'] = wanted.uid;
+  if (wanted.groups.length > 0) headers['impersonate-group'] = [...wanted.groups];
+  for (const [key, values] of wanted.extra ?? []) {
+    if (values.length > 0) headers[`impersonate-extra-${escapeHeaderKey(key)}`] = [...values];
+  }
+}
+
+/** Percent-encodes what a header's name cannot hold, and the percent sign itself. */
+function escapeHeaderKey(key: string): string {
+  return [...Buffer.from(key)]
+    .map((byte) => {
+      const character = String.fromCharCode(byte);
+      if (/[-!#$&'*+.^_`|~0-9A-Za-z]/.test(character)) return character;
+      return `%${byte.toString(16).toUpperCase().padStart(2, '0')}`;
+    })
+    .join('');
+}
 
 export interface HttpRequest {
   readonly method: string;

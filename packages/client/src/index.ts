@@ -18,9 +18,11 @@ export {
   type Kubeconfig,
   KubeconfigError,
   kubeconfigFiles,
+  kubeconfigShape,
   type LocatedEntry,
   loadKubeconfig,
   readKubeconfigFile,
+  type Shape,
   textMember,
 } from './kubeconfig/kubeconfig.ts';
 export {
@@ -28,7 +30,6 @@ export {
   type ResolvedContext,
   resolveContext,
 } from './kubeconfig/kubeconfig-context.ts';
-export { kubeconfigShape, type Shape } from './kubeconfig/kubeconfig-shape.ts';
 export { loadYaml } from './lazy.ts';
 export { goNetworkError } from './network-wording.ts';
 export { listPages } from './pager.ts';

@@ -78,7 +78,7 @@ export { LoopOccupancy } from './base/loop-occupancy.ts';
 export { makeDirectories } from './base/make-directories.ts';
 export type { MaybePromise } from './base/maybe-promise.ts';
 export { MemoryAccount, MemoryBudget, MemoryShort, memoryUses } from './base/memory-budget.ts';
-export type { Summary } from './base/metric-summary.ts';
+export type { Summary } from './base/metrics.ts';
 export {
   type AllowedLabels,
   type Counter,
@@ -103,7 +103,6 @@ export {
 } from './base/ordered-map.ts';
 export { pause } from './base/pause.ts';
 export { isInSlab, Slab } from './base/slab.ts';
-export { compareText } from './base/text-order.ts';
 export { trustIn } from './base/trust.ts';
 export { withoutSecrets } from './base/url-secrets.ts';
 export { type Webhook, WebhookError, type WebhookOutcome, webhookBody } from './base/webhook.ts';
@@ -157,7 +156,15 @@ export {
   typeInvalid,
 } from './meta/field-error.ts';
 export { parseGoUrl, sentPath, sentUrlPath } from './meta/go-url.ts';
-export { goEscapes, goPlain, goSyntax, goText, goTypeName, goValue } from './meta/go-values.ts';
+export {
+  compareText,
+  goEscapes,
+  goPlain,
+  goSyntax,
+  goText,
+  goTypeName,
+  goValue,
+} from './meta/go-values.ts';
 export {
   blockContains,
   blockSize,
@@ -198,6 +205,7 @@ export {
 } from './meta/names.ts';
 export { nodeOfUser } from './meta/node-user.ts';
 export {
+  dedupOwnerReferences,
   foregroundFinalizer,
   type MetaJudgement,
   type MetaRules,
@@ -209,7 +217,6 @@ export {
   validateObjectMeta,
   validateObjectMetaUpdate,
 } from './meta/object-meta.ts';
-export { dedupOwnerReferences } from './meta/owner-references.ts';
 export {
   descriptionOf,
   itemOf,

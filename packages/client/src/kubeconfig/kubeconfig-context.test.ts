@@ -5,7 +5,7 @@ import type { JsonObject } from '@wheelhouse/machinery';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { inClusterConfig } from '../credentials/in-cluster.ts';
-import { requestHeaders } from '../request-headers.ts';
+import { requestHeaders } from '../http-client.ts';
 import { KubeconfigError, kubeconfigFiles, loadKubeconfig, parseKubeconfig } from './kubeconfig.ts';
 import { type KubeconfigOverrides, resolveContext } from './kubeconfig-context.ts';
 

@@ -1,6 +1,20 @@
-import { browserClock } from './browser-clock.ts';
+import type { Clock } from '@wheelhouse/machinery/browser';
 import type { TokenStore } from './model/ports.ts';
 import { startConsole } from './view/shell.tsx';
+
+/** The browser's clock. */
+const browserClock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  after(delayMs, task) {
+    const handle = setTimeout(task, delayMs);
+    return { stop: () => clearTimeout(handle) };
+  },
+  every(periodMs, task) {
+    const handle = setInterval(task, periodMs);
+    return { stop: () => clearInterval(handle) };
+  },
+};
 
 /** The page is at `<base>/console/`, whatever a proxy has put before it. */
 const base = new URL('..', document.baseURI).href.replace(/\/$/, '');

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { answeredHeaders, forwardedHeaders, identityHeaders } from './proxy-headers.ts';
-import { escapedPath, requestTarget } from './request-target.ts';
+import { escapedPath, requestTarget } from './relay.ts';
 
 const user = { name: 'a', uid: 'u', groups: ['g', 'h'], extra: {} };
 

@@ -3,17 +3,114 @@ import type { Duplex } from 'node:stream';
 import { goNetworkError } from '@wheelhouse/client';
 import {
   type BodyStream,
+  contained,
   isLongRunning,
   listen,
   type ResponseStream,
+  type TakenConnection,
   type Timer,
 } from '@wheelhouse/machinery';
 import type { AuthorizedCall } from '../endpoints/call.ts';
-import { joinConnections } from './join-connections.ts';
+import type { RequestInfo } from '../request/request-info.ts';
 import { answerText } from './plain-answer.ts';
 import { answeredHeaders, forwardedHeaders, wantedProtocol } from './proxy-headers.ts';
-import { requestTarget } from './request-target.ts';
 import { hostPort, type RemoteAnswer, type RemoteRequest, type Transport } from './transport.ts';
+
+/** The other side of a connection that goes on in another protocol. */
+interface UpgradedConnection {
+  /** The answer that says so. */
+  readonly answer: IncomingMessage;
+  readonly socket: Duplex;
+  /** What has come behind it already. */
+  readonly head: Buffer;
+}
+
+/** Two connections that are one. */
+interface JoinedConnections {
+  close(): void;
+  /** Calls back once, when both have ended. */
+  whenClosed(callback: () => void): void;
+}
+
+/**
+ * Passes on the answer by which another server changes the protocol, and then all bytes both ways.
+ * When one side has no more to say, the other gets what is on its way, and both are closed.
+ */
+function joinConnections(client: TakenConnection, server: UpgradedConnection): JoinedConnections {
+  const near = client.socket;
+  const far = server.socket;
+  let open = 2;
+  let whenClosed = () => {};
+  const end = () => {
+    near.destroy();
+    far.destroy();
+  };
+  const containment = { where: 'aggregation', end } as const;
+  near.write(headOf(server.answer));
+  if (server.head.length > 0) near.write(server.head);
+  if (client.head.length > 0) far.write(client.head);
+  for (const [one, other] of [
+    [near, far],
+    [far, near],
+  ] as const) {
+    listen(one, containment, {
+      error: () => one.destroy(),
+      end: () => destroySoon(other),
+      close() {
+        destroySoon(other);
+        open -= 1;
+        if (open === 0) whenClosed();
+      },
+    });
+    one.pipe(other);
+  }
+  return {
+    close: end,
+    whenClosed(callback) {
+      whenClosed = callback;
+    },
+  };
+}
+
+function destroySoon(socket: Duplex): void {
+  if (socket.destroyed) return;
+  socket.end(contained({ where: 'aggregation' }, () => socket.destroy()));
+}
+
+/** The answer's head as it came. */
+function headOf({ rawHeaders, statusMessage }: IncomingMessage): Buffer {
+  const lines = [`HTTP/1.1 101 ${statusMessage || 'Switching Protocols'}`];
+  for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
+    lines.push(`${rawHeaders[index]}: ${rawHeaders[index + 1]}`);
+  }
+  return Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1');
+}
+
+/** Stand as they are in a path; everything else but unreserved characters is escaped. */
+const plain = /%(?:24|26|2B|2C|3A|3B|3D|40)/g;
+
+/**
+ * The path as this server has understood and authorized it, escaped anew: what another server makes
+ * of the client's own escapes might be another path.
+ */
+export function escapedPath(path: string): string {
+  return path
+    .split('/')
+    .map((segment) =>
+      encodeURIComponent(segment)
+        .replaceAll(plain, (escaped) => decodeURIComponent(escaped))
+        .replaceAll(/[!'()*]/g, (character) => `%${hex(character)}`),
+    )
+    .join('/');
+}
+
+const hex = (character: string) => character.charCodeAt(0).toString(16).toUpperCase();
+
+/** Path and query for another server. */
+export function requestTarget({ path, query }: Pick<RequestInfo, 'path' | 'query'>): string {
+  const text = query.toString();
+  return escapedPath(path) + (text === '' ? '' : `?${text}`);
+}
 
 /** How requests are passed on. */
 export interface RelaySettings {

@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream';
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { expect, test } from 'vitest';
-import { NodeBodySink } from './node-body.ts';
+import { NodeBodySink } from './http1-exchange.ts';
 import { PacedWriter } from './paced-writer.ts';
 
 test('a piece that cannot be made is told, whether at once or after a pause', async () => {

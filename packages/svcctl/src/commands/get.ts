@@ -1,11 +1,13 @@
-import { ApiError, type ApiRequest, statusError, watchEvents } from '@wheelhouse/client';
-import { isObject, type JsonObject, systemClock } from '@wheelhouse/machinery';
+import { ApiError, type ApiRequest, statusError, toYaml, watchEvents } from '@wheelhouse/client';
+import { compareNaturally, encodeJson } from '@wheelhouse/codec';
+import { isObject, type JsonObject, type JsonValue, systemClock } from '@wheelhouse/machinery';
 import type { Command } from '../command.ts';
 import { describeError } from '../errors.ts';
 import { CliError } from '../io.ts';
-import { resourceLabel, textAt } from '../objects.ts';
+import { nameOf, namespaceOf, objectAt, objectLabel, resourceLabel, textAt } from '../objects.ts';
+import { parsePath, selectPath } from '../output/jsonpath.ts';
+import { lineDiff } from '../output/line-diff.ts';
 import { outputFlags, type Printer, printerOf } from '../output/output.ts';
-import { sortRows } from '../output/sort-by.ts';
 import {
   alignLines,
   type CellStyle,
@@ -16,7 +18,6 @@ import {
   tableOf,
   tableStyle,
 } from '../output/table.ts';
-import { diffPrinter, listedObjects } from '../output/watch-diff.ts';
 import {
   fetchTarget,
   selectionFlags,
@@ -26,7 +27,101 @@ import {
   targetPath,
 } from '../selection.ts';
 import type { Session } from '../session.ts';
-import { paintOf } from '../terminal.ts';
+import { type Paint, paintOf } from '../terminal.ts';
+
+/** What prints the changes of a watch (`get -w -o diff`). */
+interface DiffPrinter {
+  /** Notes an object as it is at first; prints nothing. */
+  note(object: JsonObject): void;
+  /** Prints what an event changed. */
+  show(type: string, object: JsonObject): void;
+}
+
+const words: Readonly<Record<string, string | undefined>> = {
+  ADDED: 'added',
+  MODIFIED: 'modified',
+  DELETED: 'deleted',
+};
+
+/**
+ * Prints each change as a line that says what happened to which object, and the difference of its
+ * YAML as a unified diff, without the version, which differs every time, and without managed fields
+ * unless `--show-managed-fields`.
+ */
+function diffPrinter(session: Session): DiffPrinter {
+  const states = new Map<string, string>();
+  const paint = paintOf(session.io);
+  const withManaged = session.flags.boolean('show-managed-fields');
+  const keyOf = (object: JsonObject) => `${namespaceOf(object)}/${objectLabel(object)}`;
+  return {
+    note: (object) => states.set(keyOf(object), comparable(object, withManaged)),
+    show(type, object) {
+      const key = keyOf(object);
+      const before = states.get(key) ?? '';
+      const after = type === 'DELETED' ? '' : comparable(object, withManaged);
+      if (type === 'DELETED') states.delete(key);
+      else states.set(key, after);
+      const namespace = namespaceOf(object);
+      const place = session.flags.boolean('all-namespaces') ? ` in ${namespace}` : '';
+      const version = textAt(object, 'metadata', 'resourceVersion');
+      const what = `${objectLabel(object)}${place} ${words[type] ?? type} at version ${version}`;
+      const lines = type === 'DELETED' ? [] : lineDiff(before, after);
+      const text = [paint(what, 'bold'), ...lines.map((line) => painted(line, paint))];
+      session.io.out(`${text.join('\n')}\n`);
+    },
+  };
+}
+
+function painted(line: string, paint: Paint): string {
+  if (line.startsWith('@@')) return paint(line, 'cyan');
+  if (line.startsWith('+')) return paint(line, 'green');
+  return line.startsWith('-') ? paint(line, 'red') : line;
+}
+
+function comparable(object: JsonObject, withManaged: boolean): string {
+  const { resourceVersion: _, managedFields, ...metadata } = objectAt(object, 'metadata');
+  const shown =
+    withManaged && managedFields !== undefined ? { ...metadata, managedFields } : metadata;
+  return toYaml({ ...object, metadata: shown });
+}
+
+/** The objects of a list, or the object itself, each with its type. */
+function listedObjects(body: JsonObject): JsonObject[] {
+  if (!Array.isArray(body.items)) return nameOf(body) === '' ? [] : [body];
+  const type = { apiVersion: body.apiVersion, kind: String(body.kind).replace(/List$/, '') };
+  return body.items.filter(isObject).map((item) => ({ ...type, ...item }));
+}
+
+/**
+ * Orders rows by a JSONPath into their objects (`--sort-by`): numbers by size, texts naturally,
+ * objects without the field first. Throws CliError when no object has the field.
+ */
+function sortRows<T>(
+  rows: readonly T[],
+  options: { readonly path: string; readonly objectOf: (row: T) => JsonObject },
+): T[] {
+  const text = options.path.replace(/^\{(.*)\}$/, '$1');
+  const steps = parsePath(text.startsWith('.') ? text : `.${text}`);
+  const keyed = rows.map((row) => ({ row, key: selectPath(steps, options.objectOf(row))[0] }));
+  if (rows.length > 0 && keyed.every(({ key }) => key === undefined)) {
+    throw new CliError(`couldn't find any field with path "{${text}}" in the list of objects`);
+  }
+  return keyed.sort((one, other) => compareValues(one.key, other.key)).map(({ row }) => row);
+}
+
+function compareValues(one: JsonValue | undefined, other: JsonValue | undefined): number {
+  if (one === undefined || other === undefined) {
+    return Number(one !== undefined) - Number(other !== undefined);
+  }
+  if (isNumber(one) && isNumber(other)) return Number(one) - Number(other);
+  return compareNaturally(textOf(one), textOf(other));
+}
+
+const isNumber = (value: JsonValue): value is number | bigint =>
+  typeof value === 'number' || typeof value === 'bigint';
+
+const textOf = (value: JsonValue): string =>
+  typeof value === 'object' ? encodeJson(value).toString() : String(value);
 
 export const getCommand: Command = {
   name: 'get',

@@ -1,5 +1,4 @@
 import { compareText, isObject, member } from '@wheelhouse/machinery';
-import { escapeHtml, escapeQuery, escapeScript } from './escapes.ts';
 import { sprintf } from './printf.ts';
 import {
   boxedValue,
@@ -14,6 +13,39 @@ import {
   typeName,
   unboxed,
 } from './values.ts';
+
+const htmlEscapes: Readonly<Record<string, string>> = {
+  '\0': '\ufffd',
+  '"': '&#34;',
+  "'": '&#39;',
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+};
+
+/** As Go's `html` in templates. */
+function escapeHtml(text: string): string {
+  return text.replaceAll(/[\0"'&<>]/g, (character) => htmlEscapes[character] ?? character);
+}
+
+/** As Go's `urlquery` in templates. */
+function escapeQuery(text: string): string {
+  return encodeURIComponent(Buffer.from(text).toString())
+    .replaceAll('%20', '+')
+    .replaceAll(
+      /[!'()*]/g,
+      (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+    );
+}
+
+/** As Go's `js` in templates. */
+function escapeScript(text: string): string {
+  return text.replaceAll(/[\\'"<>&=\p{C}\p{Zl}\p{Zp}]/gu, (character) => {
+    if (character === '\\' || character === "'" || character === '"') return `\\${character}`;
+    const code = character.codePointAt(0) ?? 0;
+    return `\\u${code.toString(16).toUpperCase().padStart(4, '0')}`;
+  });
+}
 
 /** A function that cannot do what it is asked; the message is Go's, without the function's name. */
 export class FunctionError extends Error {}

@@ -2,9 +2,14 @@ import { objectsAt, schemaOf, textAt } from '@wheelhouse/kinds';
 import {
   type ApiObject,
   badRequest,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  invalidObject,
   isObject,
   type JsonObject,
   notFound,
+  parseGoTime,
   StatusError,
   serviceUnavailable,
 } from '@wheelhouse/machinery';
@@ -12,10 +17,42 @@ import { resolved } from '@wheelhouse/schema';
 import { answerHeaders } from '../../answer/respond.ts';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import { groupResourceOf } from '../../registry/registry.ts';
-import { isTrue, parseCreateOptions } from '../../request/options.ts';
+import {
+  isTrue,
+  optionalInteger,
+  optionalText,
+  parseCreateOptions,
+} from '../../request/options.ts';
 import type { ApiCall } from '../call.ts';
 import { writeContext } from '../write-context.ts';
-import { checkLogOptions } from './pod-log-options.ts';
+
+/** Judges what is asked of a pod's log, as upstream does before it looks for the pod. Throws 400, 422. */
+function checkLogOptions(query: URLSearchParams, pod: string): void {
+  const read = (name: string) => ({ name, value: optionalInteger(query, name) });
+  const [tail, limit, since] = [read('tailLines'), read('limitBytes'), read('sinceSeconds')];
+  const sinceTime = optionalText(query, 'sinceTime');
+  const time = sinceTime === undefined ? undefined : parseGoTime(sinceTime);
+  if (time !== undefined && 'error' in time) throw badRequest(time.error);
+  const isTwofold = since.value !== undefined && sinceTime !== undefined;
+  const errors: FieldError[] = [
+    ...atLeast(tail, 0, 'must be greater than or equal to 0'),
+    ...atLeast(limit, 1, 'must be greater than 0'),
+    ...(isTwofold
+      ? [forbiddenField('[]', 'at most one of `sinceTime` or `sinceSeconds` may be specified')]
+      : atLeast(since, 1, 'must be greater than 0')),
+    // One of the two streams alone is behind a gate that is off.
+    ...(query.has('stream') ? [forbiddenField('stream', 'may not be specified')] : []),
+  ];
+  if (errors.length > 0) throw invalidObject({ group: '', kind: 'PodLogOptions' }, pod, errors);
+}
+
+function atLeast(
+  { name, value }: { readonly name: string; readonly value: number | undefined },
+  least: number,
+  detail: string,
+): FieldError[] {
+  return value === undefined || value >= least ? [] : [invalid(name, value, detail)];
+}
 
 /**
  * GET of `log`, as far as a control plane without nodes can answer: what is wrong with the question

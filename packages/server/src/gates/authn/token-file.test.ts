@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parseCsv } from './csv.ts';
-import { parseTokenFile, TokenFileError } from './token-file.ts';
+import { parseCsv, parseTokenFile, TokenFileError } from './token-file.ts';
 
 const read = (text: string, warnings: string[] = []) =>
   parseTokenFile({ file: 'tokens.csv', text, warn: (message) => warnings.push(message) });

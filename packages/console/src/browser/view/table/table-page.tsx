@@ -1,17 +1,192 @@
-import { useCallback, useMemo } from 'preact/hooks';
+import { useCallback, useMemo, useState } from 'preact/hooks';
 import { apiVersionOf, collectionPath, type Kind } from '../../model/kinds.ts';
 import { getCommand } from '../../model/kubectl.ts';
 import { namespacesOf, routeOfKind, type TableRoute } from '../../model/route.ts';
-import type { TableSnapshot } from '../../model/table-store.ts';
+import type { TableRow } from '../../model/table.ts';
+import type { TableSnapshot, TableState } from '../../model/table-store.ts';
+import { deleteAll } from '../../model/write/bulk.ts';
 import { useApp, useNow, usePage, useTables } from '../parts/app.ts';
-import { Button, Empty, KindMark, Link, Toggle } from '../parts/basics.tsx';
-import { TableStatus } from '../parts/table-status.tsx';
-import { BulkDelete } from './bulk-delete.tsx';
-import { FilterForm } from './filter-form.tsx';
-import { useFresh } from './fresh.ts';
+import {
+  ActionDialog,
+  Button,
+  Empty,
+  Field,
+  Form,
+  KindMark,
+  Link,
+  NamespaceInput,
+  TextInput,
+  Toggle,
+} from '../parts/basics.tsx';
+import { asPropagation, PropagationChoice } from '../parts/deletion.tsx';
 import { Grid } from './grid.tsx';
 import { arranged, shownColumns } from './grid-layout.ts';
 import { type GridState, useGridState } from './grid-state.ts';
+
+const shownMax = 8;
+
+/** What can be done with the rows that are selected. */
+function BulkDelete(props: {
+  readonly kind: Kind;
+  readonly rows: readonly TableRow[];
+  readonly state: GridState;
+}) {
+  const { kind, rows, state } = props;
+  const [isAsking, setAsking] = useState(false);
+  const selected =
+    state.selected.size === 0 ? [] : rows.filter(({ key }) => state.selected.has(key));
+  if (selected.length === 0) return null;
+  return (
+    <div class="selection" role="status">
+      <strong>{selected.length} selected</strong>
+      <Button act={() => setAsking(true)} class="danger">
+        Delete…
+      </Button>
+      <Button act={() => state.select([])}>Clear</Button>
+      {isAsking && (
+        <Ask {...{ kind, selected }} onClose={() => setAsking(false)} select={state.select} />
+      )}
+    </div>
+  );
+}
+
+function Ask(props: {
+  readonly kind: Kind;
+  readonly selected: readonly TableRow[];
+  readonly select: (keys: readonly string[]) => void;
+  readonly onClose: () => void;
+}) {
+  const { kind, selected, select, onClose } = props;
+  const app = useApp();
+  const [propagation, setPropagation] = useState('');
+  const [done, setDone] = useState(0);
+  // Those that were selected when it was asked, whatever goes meanwhile.
+  const [rows] = useState(selected);
+  const act = async (): Promise<string | undefined> => {
+    const wanted = asPropagation(propagation);
+    const targets = rows.map(({ namespace, name, uid }) => ({
+      target: { kind, namespace: namespace === '' ? undefined : namespace, name },
+      uid,
+    }));
+    const how = wanted === undefined ? {} : { propagation: wanted };
+    const outcomes = await deleteAll(app.api, targets, { how, onProgress: setDone });
+    const refused = outcomes.filter(({ refusal }) => refusal !== undefined);
+    const names = new Set(refused.map(({ target }) => `${target.namespace ?? ''}/${target.name}`));
+    select(
+      rows.filter(({ namespace, name }) => names.has(`${namespace}/${name}`)).map(({ key }) => key),
+    );
+    app.announce(`${outcomes.length - refused.length} of ${outcomes.length} deleted.`);
+    const [first] = refused;
+    if (first === undefined) return undefined;
+    return `${refused.length} not deleted. ${first.target.name}: ${first.refusal ?? ''}`;
+  };
+  return (
+    <ActionDialog
+      title={`Delete ${rows.length} ${kind.resource}?`}
+      action={`Delete ${rows.length}`}
+      isDangerous
+      act={act}
+      onClose={onClose}
+    >
+      <ul class="names">
+        {rows.slice(0, shownMax).map(({ key }) => (
+          <li key={key}>
+            <code>{key}</code>
+          </li>
+        ))}
+        {rows.length > shownMax && <li>and {rows.length - shownMax} more</li>}
+      </ul>
+      <p>This cannot be undone.</p>
+      <PropagationChoice value={propagation} onChange={setPropagation} />
+      {done > 0 && <progress aria-label="Deleted" max={rows.length} value={done} />}
+    </ActionDialog>
+  );
+}
+
+/** Which objects: the form leads to the address of what it says. */
+function FilterForm(props: { readonly kind: Kind; readonly at: TableRoute }) {
+  const { kind, at } = props;
+  const { workspace } = useApp();
+  const [namespace, setNamespace] = useState(at.namespace);
+  const [labels, setLabels] = useState(at.labels);
+  const [fields, setFields] = useState(at.fields);
+  const submit = (within = namespace): void =>
+    workspace.go({
+      page: 'table',
+      at: {
+        ...routeOfKind(kind),
+        namespace: within.trim(),
+        labels: labels.trim(),
+        fields: fields.trim(),
+      },
+    });
+  return (
+    <Form class="filter" role="search" submit={() => submit()}>
+      {kind.scope === 'Namespaced' && (
+        <NamespaceInput
+          several
+          value={namespace}
+          placeholder="all"
+          onText={setNamespace}
+          onCommit={submit}
+        />
+      )}
+      <Field label="Labels">
+        <TextInput value={labels} onText={setLabels} placeholder="app=web,tier!=back" />
+      </Field>
+      <Field label="Fields">
+        <TextInput value={fields} onText={setFields} placeholder="metadata.name=web" />
+      </Field>
+      <button type="submit">Show</button>
+    </Form>
+  );
+}
+
+/** How long a row that has just come or changed is lit up, as in the style sheet. */
+const freshMs = 2_500;
+
+/** Remembers which rows have just come or changed. */
+function useFresh() {
+  const { clock } = useApp();
+  return useMemo(() => {
+    const since = new Map<string, number>();
+    return {
+      note(_change: unknown, { key }: TableRow): void {
+        const nowMs = clock.now();
+        since.delete(key);
+        since.set(key, nowMs);
+        // Those of before are at the beginning.
+        for (const [old, atMs] of since) {
+          if (nowMs - atMs < freshMs) break;
+          since.delete(old);
+        }
+      },
+      isFresh: ({ key }: TableRow): boolean => {
+        const atMs = since.get(key);
+        return atMs !== undefined && clock.now() - atMs < freshMs;
+      },
+    };
+  }, [clock]);
+}
+
+const texts: Readonly<Record<TableState['phase'], string>> = {
+  listing: 'Reading…',
+  live: 'Live',
+  waiting: 'Not connected',
+  still: 'Not live',
+  refused: 'Refused',
+};
+
+/** How a list stands to the server. */
+function TableStatus(props: { readonly state: TableState }) {
+  const { phase, message, retryInMs } = props.state;
+  const again = retryInMs === undefined ? '' : `, again in ${Math.ceil(retryInMs / 1000)} s`;
+  return (
+    <output class={`state ${phase}`} aria-live="polite">
+      {`${texts[phase]}${message === undefined ? '' : `: ${message}`}${again}`}
+    </output>
+  );
+}
 
 const pageSize = 500;
 /** How often ages are counted on. */
