@@ -1,21 +1,18 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import { readFeatureGates } from '@wheelhouse/server/testing';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { configMap, startTestServer, type TestServer } from '../support/harness.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { configMap, startTestServer } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import { type PolicyKit, policyKit } from './admission-policies.ts';
 import { registration } from './admission-service.ts';
 
-let server: TestServer;
 let kit: PolicyKit;
 const runtimeConfig = new Map([[`${registration}/v1alpha1`, true]]);
 
-beforeAll(async () => {
-  server = await startTestServer({
-    runtimeConfig,
-    featureGates: readFeatureGates(['MutatingAdmissionPolicy=true']).gates,
-  });
+const server = await withServer({
+  runtimeConfig,
+  featureGates: readFeatureGates(['MutatingAdmissionPolicy=true']).gates,
 });
-afterAll(() => server.stop());
 beforeEach(async () => {
   await kit?.clear();
   kit = await policyKit(server, 'Mutating');

@@ -1,26 +1,25 @@
 import type { JsonObject } from '@wheelhouse/machinery';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeAll, beforeEach, expect, test } from 'vitest';
 import { rbacGroup, rbacPath } from '../authentication/token-users.ts';
 import { causesOf } from '../custom-kinds/custom-kinds.ts';
-import { startTestServer, type TestServer } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import { type PolicyKit, policies, policyKit } from './admission-policies.ts';
 import { registration } from './admission-service.ts';
 
-let server: TestServer;
 let kit: PolicyKit;
 const bindings = `/apis/${registration}/v1/validatingadmissionpolicybindings`;
 const jane = { headers: { 'impersonate-user': 'jane', 'impersonate-group': 'devs' } };
 const shown = '&{jane  [devs system:authenticated] map[]}';
 
+const server = await withServer();
+
 beforeAll(async () => {
-  server = await startTestServer();
   await allow('writer', {
     apiGroups: [registration],
     resources: ['validatingadmissionpolicies', 'validatingadmissionpolicybindings'],
     verbs: ['create', 'update', 'patch', 'delete', 'get'],
   });
 });
-afterAll(() => server.stop());
 beforeEach(async () => {
   await kit?.clear();
   kit = await policyKit(server);

@@ -1,12 +1,9 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { mustCreate } from '../authentication/token-users.ts';
-import { type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+import type { Loose } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
-let server: TestServer;
-beforeAll(async () => {
-  server = await startTestServer();
-});
-afterAll(() => server.stop());
+const server = await withServer();
 
 const label = (mode: string) => `pod-security.svc.io/${mode}`;
 let count = 0;

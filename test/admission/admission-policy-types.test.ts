@@ -1,18 +1,15 @@
 import type { JsonObject } from '@wheelhouse/machinery';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { causesOf, establish } from '../custom-kinds/custom-kinds.ts';
-import { eventually, type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+import { eventually, type Loose } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import { type PolicyKit, policies, policyKit } from './admission-policies.ts';
 
-let server: TestServer;
 let kit: PolicyKit;
 
-beforeAll(async () => {
-  server = await startTestServer({
-    controllers: ['namespace-controller', 'validatingadmissionpolicy-status-controller'],
-  });
+const server = await withServer({
+  controllers: ['namespace-controller', 'validatingadmissionpolicy-status-controller'],
 });
-afterAll(() => server.stop());
 beforeEach(async () => {
   await kit?.clear();
   kit = await policyKit(server);

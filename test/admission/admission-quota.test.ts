@@ -1,19 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { mustCreate } from '../authentication/token-users.ts';
-import {
-  configMap,
-  eventually,
-  freshNamespace,
-  type Loose,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { configMap, eventually, freshNamespace, type Loose } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
-let server: TestServer;
-beforeAll(async () => {
-  server = await startTestServer({ controllers: ['resourcequota-controller'] });
-});
-afterAll(() => server.stop());
+const server = await withServer({ controllers: ['resourcequota-controller'] });
 
 function pod(name: string, resources: object = {}, spec: object = {}): Loose {
   const containers = [{ name: 'main', image: 'x', resources }];

@@ -1,20 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { mustCreate } from '../authentication/token-users.ts';
-import {
-  freshNamespace,
-  type Loose,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { freshNamespace, type Loose } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
-let server: TestServer;
 let ns: string;
+const server = await withServer({ controllers: ['*'], admission: {} });
+
 beforeAll(async () => {
-  server = await startTestServer({ controllers: ['*'], admission: {} });
   ns = await freshNamespace(server);
-});
-afterAll(async () => {
-  await server.stop();
 });
 
 const core = (path: string) => `/api/v1/namespaces/${ns}/${path}`;

@@ -1,14 +1,11 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { eventually, type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+import { expect, test } from 'vitest';
+import { eventually, type Loose } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 const group = 'apiregistration.svc.io';
 const services = `/apis/${group}/v1/apiservices`;
 
-let server: TestServer;
-beforeAll(async () => {
-  server = await startTestServer({ controllers: ['autoregister-controller'] });
-});
-afterAll(() => server.stop());
+const server = await withServer({ controllers: ['autoregister-controller'] });
 
 const apiService = (spec: object, name = 'v1.metrics.example.com'): Loose => ({
   apiVersion: `${group}/v1`,

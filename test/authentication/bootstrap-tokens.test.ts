@@ -1,15 +1,12 @@
 import { createHmac } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { eventually, startTestServer, type TestServer } from '../support/harness.ts';
+import { describe, expect, test } from 'vitest';
+import { eventually, startTestServer } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
-let server: TestServer;
-beforeAll(async () => {
-  server = await startTestServer({
-    authentication: { bootstrapTokens: 'on' },
-    controllers: ['tokencleaner', 'bootstrapsigner'],
-  });
+const server = await withServer({
+  authentication: { bootstrapTokens: 'on' },
+  controllers: ['tokencleaner', 'bootstrapsigner'],
 });
-afterAll(() => server.stop());
 
 const secrets = '/api/v1/namespaces/svc-system/secrets';
 const clusterInfo = '/api/v1/namespaces/svc-public/configmaps/cluster-info';

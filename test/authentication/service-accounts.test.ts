@@ -4,20 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '@wheelhouse/machinery';
 import { ensureCa } from '@wheelhouse/server/testing';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  eventually,
-  freshNamespace,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { describe, expect, test } from 'vitest';
+import { eventually, freshNamespace, startTestServer } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import { temporaryFile } from './token-users.ts';
 
-let server: TestServer;
-beforeAll(async () => {
-  server = await startTestServer({ controllers: ['*'] });
-});
-afterAll(() => server.stop());
+const server = await withServer({ controllers: ['*'] });
 
 const accountOf = (namespace: string) => `/api/v1/namespaces/${namespace}/serviceaccounts/default`;
 const authorityOf = (namespace: string) =>

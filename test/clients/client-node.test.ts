@@ -10,20 +10,15 @@ import {
   type V1ConfigMap,
   Watch,
 } from '@kubernetes/client-node';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  adminToken,
-  eventually,
-  freshNamespace,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { adminToken, eventually, freshNamespace } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
-let server: TestServer;
 let config: KubeConfig;
 
+const server = await withServer({ dialect: 'kubernetes' });
+
 beforeAll(async () => {
-  server = await startTestServer({ dialect: 'kubernetes' });
   config = new KubeConfig();
   config.loadFromClusterAndUser(
     {
@@ -35,7 +30,6 @@ beforeAll(async () => {
     { name: 'admin', token: adminToken },
   );
 });
-afterAll(() => server.stop());
 
 describe('the JavaScript client library', () => {
   test('CLIENT-2: creates, reads, lists in pages, patches, replaces and deletes', async () => {

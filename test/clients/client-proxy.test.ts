@@ -10,20 +10,17 @@ import {
 } from '@wheelhouse/client';
 import { systemClock } from '@wheelhouse/machinery';
 import { ensureCa, issueCertificate } from '@wheelhouse/server/testing';
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
 import { temporaryFile } from '../authentication/token-users.ts';
-import { adminToken, configMap, startTestServer, type TestServer } from '../support/harness.ts';
+import { adminToken, configMap } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
-let server: TestServer;
 let proxy: http.Server | undefined;
 let client: ApiClient | undefined;
 /** What the proxy was asked: where to, and with which authorization. */
 let asked: (readonly [authority: string, authorization: string | undefined])[] = [];
 
-beforeAll(async () => {
-  server = await startTestServer();
-});
-afterAll(() => server.stop());
+const server = await withServer();
 afterEach(() => {
   client?.close();
   proxy?.closeAllConnections();

@@ -1,13 +1,8 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import {
-  eventually,
-  freshNamespace,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { beforeAll, expect, test } from 'vitest';
+import { eventually, freshNamespace } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 const group = 'selection.example.com';
-let server: TestServer;
 let namespace: string;
 const path = (version: string) => `/apis/${group}/${version}/namespaces/${namespace}/gadgets`;
 
@@ -26,8 +21,9 @@ const olderSchema = {
 };
 const selectableFields = [{ jsonPath: '.spec.color' }];
 
+const server = await withServer();
+
 beforeAll(async () => {
-  server = await startTestServer();
   namespace = await freshNamespace(server);
   const made = await server.post('/apis/apiextensions.svc.io/v1/customresourcedefinitions', {
     apiVersion: 'apiextensions.svc.io/v1',
@@ -46,7 +42,6 @@ beforeAll(async () => {
   expect(made.status).toBe(201);
   await eventually(async () => (await server.get(path('v1'))).status === 200, 'the kind is served');
 });
-afterAll(() => server.stop());
 
 const gadget = (name: string, color: string, version = 'v1') => ({
   apiVersion: `${group}/${version}`,

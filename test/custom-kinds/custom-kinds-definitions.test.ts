@@ -1,14 +1,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  eventually,
-  freshNamespace,
-  type Loose,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { describe, expect, test } from 'vitest';
+import { eventually, freshNamespace, type Loose, startTestServer } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import {
   causesOf,
   conditionOf,
@@ -20,11 +15,7 @@ import {
   versionOf,
 } from './custom-kinds.ts';
 
-let server: TestServer;
-beforeAll(async () => {
-  server = await startTestServer();
-});
-afterAll(() => server.stop());
+const server = await withServer();
 
 const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
 const object = (group: string, kind: string, name: string, more: object = {}): Loose => ({

@@ -1,14 +1,10 @@
 import type { JsonObject } from '@wheelhouse/machinery';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { apply, managersOf } from '../objects/apply-kinds.ts';
-import { startTestServer, type TestServer } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import { definitionOf, definitions, establish, versionOf } from './custom-kinds.ts';
 
-let server: TestServer;
-beforeAll(async () => {
-  server = await startTestServer();
-});
-afterAll(() => server.stop());
+const server = await withServer();
 
 const text = { type: 'string' };
 const holding = (...names: readonly string[]) => ({

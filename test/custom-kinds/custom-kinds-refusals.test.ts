@@ -1,12 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Answer, type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { Answer, Loose } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import { causesOf, definitionOf, definitions, establish, versionOf } from './custom-kinds.ts';
 
-let server: TestServer;
-beforeAll(async () => {
-  server = await startTestServer();
-});
-afterAll(() => server.stop());
+const server = await withServer();
 
 /** What is said against a definition with these members of `spec`. */
 async function complaints(properties: object, more: object = {}): Promise<readonly string[]> {

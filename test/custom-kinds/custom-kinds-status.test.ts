@@ -1,13 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { eventually, type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+import { describe, expect, test } from 'vitest';
+import { eventually, type Loose } from '../support/harness.ts';
 import { issue } from '../support/issued-certificate.ts';
+import { withServer } from '../support/with-server.ts';
 import { causesOf, conditionOf, definitionOf, definitions, redefine } from './custom-kinds.ts';
 
-let server: TestServer;
-beforeAll(async () => {
-  server = await startTestServer();
-});
-afterAll(() => server.stop());
+const server = await withServer();
 
 const annotation = 'api-approved.svc.io';
 const policy = 'https://github.com/kubernetes/enhancements/pull/1111';

@@ -1,12 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Answer, type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+import { describe, expect, test } from 'vitest';
+import type { Answer, Loose } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import { causesOf, definitions, establish, untilGone, versionOf } from './custom-kinds.ts';
 
-let server: TestServer;
-beforeAll(async () => {
-  server = await startTestServer();
-});
-afterAll(() => server.stop());
+const server = await withServer();
 
 let kinds = 0;
 

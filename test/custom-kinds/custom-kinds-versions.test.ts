@@ -1,12 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { eventually, type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+import { describe, expect, test } from 'vitest';
+import { eventually, type Loose } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import { causesOf, definitions, establish, redefine, versionOf } from './custom-kinds.ts';
 
-let server: TestServer;
-beforeAll(async () => {
-  server = await startTestServer();
-});
-afterAll(() => server.stop());
+const server = await withServer();
 
 const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
 const table = { accept: 'application/json;as=Table;v=v1;g=meta.svc.io' };

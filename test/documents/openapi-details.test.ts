@@ -1,14 +1,11 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { eventually, type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+import { expect, test } from 'vitest';
+import { eventually, type Loose } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import { openApiPart } from './openapi-part.ts';
 
 /** What OpenAPI documents tell of single types and paths (API-12). */
 
-let server: TestServer;
-beforeAll(async () => {
-  server = await startTestServer({ dialect: 'kubernetes' });
-});
-afterAll(() => server.stop());
+const server = await withServer({ dialect: 'kubernetes' });
 
 const core = 'io.k8s.api.core.v1.';
 const meta = 'io.k8s.apimachinery.pkg.apis.meta.v1.';

@@ -1,19 +1,10 @@
 import protobuf from 'protobufjs';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  adminToken,
-  eventually,
-  type Loose,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { describe, expect, test } from 'vitest';
+import { adminToken, eventually, type Loose, startTestServer } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import { openApiPart } from './openapi-part.ts';
 
-let server: TestServer;
-beforeAll(async () => {
-  server = await startTestServer({ dialect: 'kubernetes' });
-});
-afterAll(() => server.stop());
+const server = await withServer({ dialect: 'kubernetes' });
 const core = 'io.k8s.api.core.v1.';
 const machinery = 'io.k8s.apimachinery.pkg.';
 const meta = `${machinery}apis.meta.v1.`;

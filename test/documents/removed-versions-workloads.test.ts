@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import {
   eventually,
   freshNamespace,
@@ -9,18 +9,18 @@ import {
   startTestServer,
   type TestServer,
 } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 const pods = { containers: [{ name: 'main', image: 'example.com/main:1.0' }] };
 const template = { metadata: { labels: { app: 'a' } }, spec: pods };
 const unlimited = 2_147_483_647;
 
-let server: TestServer;
 let namespace: string;
+const server = await withServer({ emulatedMinor: 15 });
+
 beforeAll(async () => {
-  server = await startTestServer({ emulatedMinor: 15 });
   namespace = await freshNamespace(server);
 });
-afterAll(() => server.stop());
 
 const at = (groupVersion: string, resource: string, name = '') =>
   `/apis/${groupVersion}/namespaces/${namespace}/${resource}${name === '' ? '' : `/${name}`}`;

@@ -1,18 +1,14 @@
 import http2 from 'node:http2';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { type Random, randomOf } from '../fuzz/random.ts';
-import { adminToken, eventually, startTestServer, type TestServer } from '../support/harness.ts';
+import { adminToken, eventually } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import { as, dumpOf } from './flow-control-server.ts';
 
-let server: TestServer;
-beforeAll(async () => {
-  // A seat or two for each level, so that nearly everybody has to wait.
-  server = await startTestServer({
-    authorizationModes: ['AlwaysAllow'],
-    limits: { readsInFlightMax: 3, writesInFlightMax: 2, requestTimeoutMs: 4000 },
-  });
+const server = await withServer({
+  authorizationModes: ['AlwaysAllow'],
+  limits: { readsInFlightMax: 3, writesInFlightMax: 2, requestTimeoutMs: 4000 },
 });
-afterAll(() => server.stop());
 
 const configMaps = '/api/v1/namespaces/default/configmaps';
 

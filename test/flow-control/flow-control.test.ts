@@ -1,5 +1,6 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { eventually, startTestServer, type TestServer } from '../support/harness.ts';
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { eventually } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import {
   abortHeld,
   as,
@@ -14,20 +15,19 @@ import {
   untilLevel,
 } from './flow-control-server.ts';
 
-let server: TestServer;
+const server = await withServer({
+  authorizationModes: ['AlwaysAllow'],
+  flowControl: { type: 'priority-and-fairness', objects: 'followed' },
+  limits: { readsInFlightMax: 6, writesInFlightMax: 4 },
+});
+
 beforeAll(async () => {
-  server = await startTestServer({
-    authorizationModes: ['AlwaysAllow'],
-    flowControl: { type: 'priority-and-fairness', objects: 'followed' },
-    limits: { readsInFlightMax: 6, writesInFlightMax: 4 },
-  });
   await eventually(async () => {
     const { body } = await server.get(`${flowGroup}/flowschemas`);
     return body.items.length === 13 && body.items.every((one: never) => danglingOf(one));
   }, 'the default objects');
 });
 afterEach(abortHeld);
-afterAll(() => server.stop());
 
 interface Told {
   readonly status?: { readonly conditions?: { readonly [member: string]: string }[] };

@@ -3,9 +3,10 @@ import { dialectOf } from '@wheelhouse/machinery';
 import 'reflect-metadata';
 import { webcrypto } from 'node:crypto';
 import * as x509 from '@peculiar/x509';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+import { expect, test } from 'vitest';
+import type { Loose } from '../support/harness.ts';
 import { issue } from '../support/issued-certificate.ts';
+import { withServer } from '../support/with-server.ts';
 
 const collection = '/apis/certificates.svc.io/v1/certificatesigningrequests';
 const sample = (name: string, spec: object = {}): Loose => {
@@ -13,11 +14,7 @@ const sample = (name: string, spec: object = {}): Loose => {
   return { ...object, metadata: { name }, spec: { ...object.spec, ...spec } };
 };
 
-let server: TestServer;
-beforeAll(async () => {
-  server = await startTestServer();
-});
-afterAll(() => server.stop());
+const server = await withServer();
 
 test('API-1: a request for a certificate says who asked, and says the same for ever', async () => {
   const lie = { username: 'somebody-else', groups: ['lie'], expirationSeconds: 3600 };

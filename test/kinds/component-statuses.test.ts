@@ -1,14 +1,11 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+import { expect, test } from 'vitest';
+import type { Loose } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 const path = '/api/v1/componentstatuses';
 const warning = 'v1 ComponentStatus is deprecated in v1.19+';
 
-let server: TestServer;
-beforeAll(async () => {
-  server = await startTestServer({ controllers: [] });
-});
-afterAll(() => server.stop());
+const server = await withServer({ controllers: [] });
 
 test('ComponentStatuses tell of the store and of what there is not', async () => {
   const list = await server.get(path);

@@ -1,8 +1,9 @@
 import { type JsonObject, silentLogger, systemClock } from '@wheelhouse/machinery';
 import { readFeatureGates } from '@wheelhouse/server/testing';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
+import { describe, expect, test } from 'vitest';
+import { freshNamespace, startTestServer } from '../support/harness.ts';
 import { quickClock } from '../support/quick-clock.ts';
+import { withServer } from '../support/with-server.ts';
 
 const strategy = 'OldestEmulationVersion';
 const clock = quickClock(50);
@@ -16,11 +17,7 @@ const hurried = {
     periodMs === collectionPeriodMs ? systemClock.every(20, task) : clock.every(periodMs, task),
 };
 
-let server: TestServer;
-beforeAll(async () => {
-  server = await startTestServer({ dialect: 'kubernetes', clock: hurried, ...gate, ...served });
-});
-afterAll(() => server.stop());
+const server = await withServer({ dialect: 'kubernetes', clock: hurried, ...gate, ...served });
 
 const now = () => new Date(clock.now()).toISOString().replace('Z', '000Z');
 

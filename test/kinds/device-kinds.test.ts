@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { readFeatureGates } from '@wheelhouse/server/testing';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { itemNames, type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+import { describe, expect, test } from 'vitest';
+import { itemNames, type Loose } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 /** What the reference answers to a create of an object of these kinds. */
 interface ReferenceAnswer {
@@ -35,15 +36,11 @@ const gates = [
   'DRAResourceClaimDeviceStatus',
 ].map((name) => `${name}=true`);
 
-let server: TestServer;
-beforeAll(async () => {
-  server = await startTestServer({
-    dialect: 'kubernetes',
-    runtimeConfig: new Map([['api/all', true]]),
-    featureGates: readFeatureGates(gates).gates,
-  });
+const server = await withServer({
+  dialect: 'kubernetes',
+  runtimeConfig: new Map([['api/all', true]]),
+  featureGates: readFeatureGates(gates).gates,
 });
-afterAll(() => server.stop());
 
 const pathOf = (name: keyof typeof kinds) => `${kinds[name].at}/${name}`;
 

@@ -1,23 +1,15 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import {
-  eventually,
-  freshNamespace,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { eventually, freshNamespace, startTestServer } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
-let server: TestServer;
 let namespace: string;
-beforeAll(async () => {
-  server = await startTestServer();
-});
+const server = await withServer();
 beforeEach(async () => {
   namespace = await freshNamespace(server);
 });
-afterAll(() => server.stop());
 
 const path = () => `/apis/events.svc.io/v1/namespaces/${namespace}/events`;
 const corePath = () => `/api/v1/namespaces/${namespace}/events`;

@@ -1,15 +1,9 @@
 import { builtinKinds, type ResourceDef } from '@wheelhouse/kinds';
 import { dialectOf, type JsonObject } from '@wheelhouse/machinery';
 import { convertObject } from '@wheelhouse/svcctl/testing';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  type Answer,
-  eventually,
-  freshNamespace,
-  type Loose,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { type Answer, eventually, freshNamespace, type Loose } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 const dialect = dialectOf('svc');
 
@@ -17,13 +11,12 @@ const defs = builtinKinds(dialect).filter(
   (def) => def.example !== undefined && def.isVirtual !== true && def.verbs.includes('create'),
 );
 
-let server: TestServer;
 let namespace: string;
+const server = await withServer({ cborServed: true });
+
 beforeAll(async () => {
-  server = await startTestServer({ cborServed: true });
   namespace = await freshNamespace(server);
 });
-afterAll(() => server.stop());
 
 interface Place {
   readonly collection: string;

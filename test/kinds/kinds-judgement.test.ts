@@ -1,20 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  freshNamespace,
-  type Loose,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { freshNamespace, type Loose } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 /** Judgements of built-in kinds that hang together with how upstream reads, keeps and writes them. */
 
-let server: TestServer;
 let namespace: string;
+const server = await withServer({ dialect: 'kubernetes' });
+
 beforeAll(async () => {
-  server = await startTestServer({ dialect: 'kubernetes' });
   namespace = await freshNamespace(server);
 });
-afterAll(() => server.stop());
 
 const at = (group: string, resource: string) => `${group}/namespaces/${namespace}/${resource}`;
 const rbac = '/apis/rbac.authorization.k8s.io/v1';

@@ -1,20 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  freshNamespace,
-  type Loose,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { freshNamespace, type Loose } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 /** Which writes each built-in kind takes, and what it then says and shows. */
 
-let server: TestServer;
 let namespace: string;
+const server = await withServer({ dialect: 'kubernetes' });
+
 beforeAll(async () => {
-  server = await startTestServer({ dialect: 'kubernetes' });
   namespace = await freshNamespace(server);
 });
-afterAll(() => server.stop());
 
 const at = (group: string, resource: string) => `${group}/namespaces/${namespace}/${resource}`;
 const apps = '/apis/apps/v1';

@@ -1,22 +1,22 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import { readFeatureGates } from '@wheelhouse/server/testing';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
+import { beforeAll, expect, test } from 'vitest';
+import { freshNamespace } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
-let server: TestServer;
 let candidates: string;
 let leases: string;
+const server = await withServer({
+  dialect: 'kubernetes',
+  runtimeConfig: new Map([['coordination.k8s.io/v1alpha2', true]]),
+  featureGates: readFeatureGates(['CoordinatedLeaderElection=true']).gates,
+});
+
 beforeAll(async () => {
-  server = await startTestServer({
-    dialect: 'kubernetes',
-    runtimeConfig: new Map([['coordination.k8s.io/v1alpha2', true]]),
-    featureGates: readFeatureGates(['CoordinatedLeaderElection=true']).gates,
-  });
   const namespace = await freshNamespace(server);
   candidates = `/apis/coordination.k8s.io/v1alpha2/namespaces/${namespace}/leasecandidates`;
   leases = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
 });
-afterAll(() => server.stop());
 
 const strategy = 'OldestEmulationVersion';
 const valid = { leaseName: 'l', binaryVersion: '1.32.0', emulationVersion: '1.31.0', strategy };

@@ -1,11 +1,8 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
+import { expect, test } from 'vitest';
+import { freshNamespace } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
-let server: TestServer;
-beforeAll(async () => {
-  server = await startTestServer();
-});
-afterAll(() => server.stop());
+const server = await withServer();
 
 const networking = (namespace: string, resource: string) =>
   `/apis/networking.svc.io/v1/namespaces/${namespace}/${resource}`;

@@ -1,15 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { type Loose, startTestServer } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
-let server: TestServer;
 const ns = '/api/v1/namespaces/pods';
 const pods = `${ns}/pods`;
 
+const server = await withServer({ dialect: 'kubernetes' });
+
 beforeAll(async () => {
-  server = await startTestServer({ dialect: 'kubernetes' });
   await server.post('/api/v1/namespaces', { metadata: { name: 'pods' } });
 });
-afterAll(() => server.stop());
 
 const pod = (name: string, spec: Loose = {}, metadata: Loose = {}) => ({
   apiVersion: 'v1',

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import {
   bindingOf,
   mustCreate,
@@ -6,17 +6,14 @@ import {
   rbacPath,
   roleOf,
 } from '../authentication/token-users.ts';
-import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
+import { freshNamespace } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
-let server: TestServer;
 let namespace: string;
-beforeAll(async () => {
-  server = await startTestServer();
-});
+const server = await withServer();
 beforeEach(async () => {
   namespace = await freshNamespace(server);
 });
-afterAll(() => server.stop());
 
 const roles = () => `${rbacPath}/namespaces/${namespace}/roles`;
 const bindings = () => `${rbacPath}/namespaces/${namespace}/rolebindings`;

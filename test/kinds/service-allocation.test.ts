@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { readOptions } from '@wheelhouse/server/testing';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   type Answer,
   eventually,
@@ -11,15 +11,12 @@ import {
   startTestServer,
   type TestServer,
 } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 /** Fourteen addresses and ten ports: few enough to use up. */
 const small = { clusterIps: ['10.0.0.0/28', 'fd00::/124'], nodePorts: '30000-30009' };
 
-let server: TestServer;
-beforeAll(async () => {
-  server = await startTestServer();
-});
-afterAll(() => server.stop());
+const server = await withServer();
 
 function service(name: string, spec: JsonObject = {}): JsonObject {
   const ports = [{ port: 80 }];

@@ -8,6 +8,7 @@ import {
   startTestServer,
   type TestServer,
 } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 const group = '/apis/networking.k8s.io/v1beta1';
 const ranges = `${group}/servicecidrs`;
@@ -22,11 +23,7 @@ const on = {
   controllers: ['namespace-controller', 'service-cidr-controller'],
 };
 
-let server: TestServer;
-beforeAll(async () => {
-  server = await startTestServer(on);
-});
-afterAll(() => server.stop());
+const server = await withServer(on);
 
 const service = (name: string, spec: JsonObject = {}): JsonObject => ({
   apiVersion: 'v1',

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+import { beforeAll, expect, test } from 'vitest';
+import type { Loose } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 /**
  * The objects that kube-apiserver 1.32 itself creates before it reports ready, by
@@ -16,17 +17,17 @@ const collections = [
   ...new Set(Object.keys(expected).map((key) => key.split('/').slice(0, -2).join('/'))),
 ];
 
-let server: TestServer;
 let service: Loose;
 /** Answers to lists of the collections, asked for as soon as the server is ready. */
 const lists = new Map<string, Loose>();
+const server = await withServer({
+  dialect: 'kubernetes',
+  authorizationModes: ['RBAC'],
+  controllers: ['*'],
+  flowControl: { type: 'priority-and-fairness', objects: 'followed' },
+});
+
 beforeAll(async () => {
-  server = await startTestServer({
-    dialect: 'kubernetes',
-    authorizationModes: ['RBAC'],
-    controllers: ['*'],
-    flowControl: { type: 'priority-and-fairness', objects: 'followed' },
-  });
   await Promise.all(
     collections.map(async (collection) => {
       const root = collection.startsWith('v1/') ? '/api' : '/apis';
@@ -35,7 +36,6 @@ beforeAll(async () => {
   );
   service = await server.get('/api/v1/namespaces/default/services/kubernetes');
 });
-afterAll(() => server.stop());
 
 /** The members of an object that `expected` tells of. */
 function decisive({ metadata, aggregationRule, rules, ...object }: Loose): Loose {

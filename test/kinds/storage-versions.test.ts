@@ -1,7 +1,8 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import { readFeatureGates } from '@wheelhouse/server/testing';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { itemNames, type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+import { describe, expect, test } from 'vitest';
+import { itemNames, type Loose, startTestServer } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 const records = '/apis/internal.apiserver.k8s.io/v1alpha1/storageversions';
 const migrations = '/apis/storagemigration.k8s.io/v1alpha1/storageversionmigrations';
@@ -12,11 +13,7 @@ const featureGates = readFeatureGates([
 ]).gates;
 const runtimeConfig = new Map([['api/all', true]]);
 
-let server: TestServer;
-beforeAll(async () => {
-  server = await startTestServer({ dialect: 'kubernetes', runtimeConfig, featureGates });
-});
-afterAll(() => server.stop());
+const server = await withServer({ dialect: 'kubernetes', runtimeConfig, featureGates });
 
 const causesOf = ({ body }: { body: Loose }): string[] =>
   (body.details?.causes ?? []).map(({ field, message }: Loose) => `${field}: ${message}`).sort();

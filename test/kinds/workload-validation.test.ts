@@ -1,15 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { Loose } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
-let server: TestServer;
 const apps = '/apis/apps/v1/namespaces/work';
 const batch = '/apis/batch/v1/namespaces/work';
 
+const server = await withServer({ dialect: 'kubernetes' });
+
 beforeAll(async () => {
-  server = await startTestServer({ dialect: 'kubernetes' });
   await server.post('/api/v1/namespaces', { metadata: { name: 'work' } });
 });
-afterAll(() => server.stop());
 
 const template = (spec: Loose = {}) => ({
   metadata: { labels: { app: 'a' } },

@@ -1,22 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  freshNamespace,
-  type Loose,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { freshNamespace, type Loose } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import { apply, defineThing, managersOf, ownedBy } from './apply-kinds.ts';
 
-let server: TestServer;
 let namespace: string;
 let deployments: string;
+const server = await withServer();
+
 beforeAll(async () => {
-  server = await startTestServer();
   namespace = await freshNamespace(server);
   deployments = `/apis/apps/v1/namespaces/${namespace}/deployments`;
-});
-afterAll(async () => {
-  await server.stop();
 });
 
 let count = 0;

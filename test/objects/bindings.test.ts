@@ -1,13 +1,13 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
+import { beforeAll, expect, test } from 'vitest';
+import { freshNamespace } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
-let server: TestServer;
 let namespace: string;
+const server = await withServer();
+
 beforeAll(async () => {
-  server = await startTestServer();
   namespace = await freshNamespace(server);
 });
-afterAll(() => server.stop());
 
 const at = (resource: string) => `/api/v1/namespaces/${namespace}/${resource}`;
 const binding = (name: string, more: object = {}) => ({

@@ -1,22 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  configMap,
-  eventually,
-  freshNamespace,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { configMap, eventually, freshNamespace } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
-let server: TestServer;
 let namespace: string;
 let maps: string;
 
+const server = await withServer();
+
 beforeAll(async () => {
-  server = await startTestServer();
   namespace = await freshNamespace(server);
   maps = `/api/v1/namespaces/${namespace}/configmaps`;
 });
-afterAll(() => server.stop());
 
 let count = 0;
 

@@ -1,15 +1,12 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
+import type { Loose } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
-let server: TestServer;
 let made = 0;
 let pods = '';
 let budgets = '';
 
-beforeAll(async () => {
-  server = await startTestServer({ dialect: 'kubernetes' });
-});
-afterAll(() => server.stop());
+const server = await withServer({ dialect: 'kubernetes' });
 
 /** Each test has a namespace, so that its budgets are its own. */
 beforeEach(async () => {

@@ -1,26 +1,23 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import { FakeClock } from '@wheelhouse/machinery/testing';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import {
   type Answer,
   configMap,
   freshNamespace,
   type Loose,
   startTestServer,
-  type TestServer,
 } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import { apply, dataMap, defineThing, freshName, managersOf, ownedBy } from './apply-kinds.ts';
 
-let server: TestServer;
 let namespace: string;
 let maps: string;
+const server = await withServer();
+
 beforeAll(async () => {
-  server = await startTestServer();
   namespace = await freshNamespace(server);
   maps = `/api/v1/namespaces/${namespace}/configmaps`;
-});
-afterAll(async () => {
-  await server.stop();
 });
 
 describe('entries', () => {

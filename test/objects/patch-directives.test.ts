@@ -1,17 +1,17 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { freshNamespace } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import { dataMap, freshName } from './apply-kinds.ts';
 
-let server: TestServer;
 let maps: string;
 let accounts: string;
+const server = await withServer();
+
 beforeAll(async () => {
-  server = await startTestServer();
   const core = `/api/v1/namespaces/${await freshNamespace(server)}`;
   maps = `${core}/configmaps`;
   accounts = `${core}/serviceaccounts`;
 });
-afterAll(() => server.stop());
 
 async function freshMap(): Promise<string> {
   const name = freshName();

@@ -1,22 +1,16 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import {
-  configMap,
-  freshNamespace,
-  type PatchType,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { configMap, freshNamespace, type PatchType } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
-let server: TestServer;
 let maps: string;
 let path: string;
 let count = 0;
 
+const server = await withServer();
+
 beforeAll(async () => {
-  server = await startTestServer();
   maps = `/api/v1/namespaces/${await freshNamespace(server)}/configmaps`;
 });
-afterAll(() => server.stop());
 beforeEach(async () => {
   count += 1;
   const name = `patched-${count}`;

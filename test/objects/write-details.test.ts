@@ -1,22 +1,17 @@
 import type { JsonObject } from '@wheelhouse/machinery';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  freshNamespace,
-  type Loose,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { freshNamespace, type Loose } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import { apply, dataMap, defineThing, freshName, managersOf, ownedBy } from './apply-kinds.ts';
 
-let server: TestServer;
 let namespace: string;
 let maps: string;
+const server = await withServer();
+
 beforeAll(async () => {
-  server = await startTestServer();
   namespace = await freshNamespace(server);
   maps = `/api/v1/namespaces/${namespace}/configmaps`;
 });
-afterAll(() => server.stop());
 
 const within = (group: string, resource: string) =>
   `/apis/${group}/namespaces/${namespace}/${resource}`;

@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { silentLogger } from '@wheelhouse/machinery';
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { createHealth } from '@wheelhouse/server/testing';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 const endpoints = ['healthz', 'livez', 'readyz'] as const;
 const hooks = [
@@ -38,11 +39,7 @@ const namesOfKubernetes = [
   'autoregister-completion',
 ];
 
-let server: TestServer;
-beforeAll(async () => {
-  server = await startTestServer();
-});
-afterAll(() => server.stop());
+const server = await withServer();
 
 /** Names of the checks a verbose answer lists, in order. */
 function checksOf(text: string): string[] {

@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { establish, versionOf } from '../custom-kinds/custom-kinds.ts';
-import { configMap, freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
+import { configMap, freshNamespace } from '../support/harness.ts';
 import { issue } from '../support/issued-certificate.ts';
+import { withServer } from '../support/with-server.ts';
 import { sample } from './metric-samples.ts';
 
 /** What `/metrics` says of single features, and that it says it as the reference does. */
@@ -14,11 +15,7 @@ interface Metric {
   readonly buckets?: readonly number[];
 }
 
-let server: TestServer;
-beforeAll(async () => {
-  server = await startTestServer();
-});
-afterAll(() => server.stop());
+const server = await withServer();
 
 const scrape = async (): Promise<string> => (await server.get('/metrics')).text;
 const pod = (name: string, more: object = {}) => ({

@@ -1,21 +1,12 @@
 import { connect as connectTls } from 'node:tls';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import {
-  configMap,
-  eventually,
-  freshNamespace,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { expect, test } from 'vitest';
+import { configMap, eventually, freshNamespace } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import { sample } from './metric-samples.ts';
 
 /** What `/metrics` says of the process and what goes on beside requests, and `/metrics/slis`. */
 
-let server: TestServer;
-beforeAll(async () => {
-  server = await startTestServer();
-});
-afterAll(() => server.stop());
+const server = await withServer();
 
 const scrape = async (): Promise<string> => (await server.get('/metrics')).text;
 

@@ -1,22 +1,19 @@
 import { hostname } from 'node:os';
 import { FakeClock } from '@wheelhouse/machinery/testing';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { eventually, type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+import { expect, test } from 'vitest';
+import { eventually, type Loose } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import { sample } from './metric-samples.ts';
 
 /** The server's own records: its Lease, and where and when legacy tokens are used. */
 
 const hourMs = 3600 * 1000;
 const clock = new FakeClock();
-let server: TestServer;
-beforeAll(async () => {
-  server = await startTestServer({
-    dialect: 'kubernetes',
-    clock,
-    controllers: ['api-server', 'serviceaccount-token-controller'],
-  });
+const server = await withServer({
+  dialect: 'kubernetes',
+  clock,
+  controllers: ['api-server', 'serviceaccount-token-controller'],
 });
-afterAll(() => server.stop());
 
 const leases = '/apis/coordination.k8s.io/v1/namespaces/kube-system/leases';
 const maps = '/api/v1/namespaces/kube-system/configmaps';

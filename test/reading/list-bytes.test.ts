@@ -1,16 +1,9 @@
 import https from 'node:https';
 import { gunzipSync } from 'node:zlib';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import {
-  adminToken,
-  configMap,
-  freshNamespace,
-  type Loose,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { beforeAll, expect, test } from 'vitest';
+import { adminToken, configMap, freshNamespace, type Loose } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
-let server: TestServer;
 let path: string;
 const count = 90;
 const table = 'application/json;as=Table;v=v1;g=meta.svc.io';
@@ -18,8 +11,9 @@ const table = 'application/json;as=Table;v=v1;g=meta.svc.io';
 /** Sizes on all sides of what is joined, cut into frames, and sent as it is. */
 const sizeOf = (n: number) => [1, 300, 1024, 9000, 17_000, 70_000][n % 6] ?? 1;
 
+const server = await withServer();
+
 beforeAll(async () => {
-  server = await startTestServer();
   path = `/api/v1/namespaces/${await freshNamespace(server)}/configmaps`;
   const sign = 'é"{[\\';
   const made = Array.from({ length: count }, (_, n) =>
@@ -27,7 +21,6 @@ beforeAll(async () => {
   );
   for (const answer of await Promise.all(made)) expect(answer.status).toBe(201);
 });
-afterAll(() => server.stop());
 
 function overHttp1(url: string, headers: Record<string, string> = {}): Promise<Buffer> {
   return new Promise((resolve, reject) => {

@@ -1,22 +1,17 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import {
   type Answer,
   configMap,
   eventually,
   freshNamespace,
   itemNames,
-  startTestServer,
-  type TestServer,
 } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 /** History is kept so briefly that a test can see it go. */
 const historyMs = 400;
 
-let server: TestServer;
-beforeAll(async () => {
-  server = await startTestServer({ compactionIntervalMs: historyMs });
-});
-afterAll(() => server.stop());
+const server = await withServer({ compactionIntervalMs: historyMs });
 
 const path = (namespace: string) => `/api/v1/namespaces/${namespace}/configmaps`;
 

@@ -1,16 +1,13 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+import { expect, test } from 'vitest';
+import type { Loose } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 /** What tables show of objects whose status says something (CODEC-5). */
 
 const table = 'application/json;as=Table;g=meta.k8s.io;v=v1';
 const core = '/api/v1/namespaces/default/';
 const then = '2024-01-02T03:04:05Z';
-let server: TestServer;
-beforeAll(async () => {
-  server = await startTestServer({ dialect: 'kubernetes' });
-});
-afterAll(() => server.stop());
+const server = await withServer({ dialect: 'kubernetes' });
 
 /** The row of a new object with a status. */
 async function rowOf(path: string, object: Loose, status?: object): Promise<Loose> {

@@ -1,17 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  type Answer,
-  configMap,
-  freshNamespace,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { type Answer, configMap, freshNamespace } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
-let server: TestServer;
-beforeAll(async () => {
-  server = await startTestServer();
-});
-afterAll(() => server.stop());
+const server = await withServer();
 
 const path = (namespace: string, resource = 'configmaps') =>
   `/api/v1/namespaces/${namespace}/${resource}`;

@@ -1,21 +1,17 @@
 import https from 'node:https';
 import tls from 'node:tls';
 import { FakeClock } from '@wheelhouse/machinery/testing';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import {
   adminToken,
   configMap,
   eventually,
   freshNamespace,
   startTestServer,
-  type TestServer,
 } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
-let server: TestServer;
-beforeAll(async () => {
-  server = await startTestServer();
-});
-afterAll(() => server.stop());
+const server = await withServer();
 
 const path = (namespace: string) => `/api/v1/namespaces/${namespace}/configmaps`;
 

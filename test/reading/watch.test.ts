@@ -1,11 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { configMap, freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
+import { describe, expect, test } from 'vitest';
+import { configMap, freshNamespace, startTestServer } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
-let server: TestServer;
-beforeAll(async () => {
-  server = await startTestServer();
-});
-afterAll(() => server.stop());
+const server = await withServer();
 
 const path = (namespace: string, name = '') =>
   `/api/v1/namespaces/${namespace}/configmaps${name === '' ? '' : `/${name}`}`;

@@ -1,29 +1,22 @@
 import { objectMembersMax } from '@wheelhouse/codec';
 import { listedMax } from '@wheelhouse/machinery';
 import { listedBytesMax } from '@wheelhouse/machinery/testing';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { defineThing, type ThingKind } from '../objects/apply-kinds.ts';
-import {
-  type Answer,
-  freshNamespace,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { type Answer, freshNamespace } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
-let server: TestServer;
 let namespace: string;
 let kind: ThingKind;
+const server = await withServer({ cborServed: true });
+
 beforeAll(async () => {
-  server = await startTestServer({ cborServed: true });
   namespace = await freshNamespace(server);
   const spec = {
     type: 'object',
     properties: { sizes: { type: 'array', items: { type: 'integer', maximum: 3 } } },
   };
   kind = await defineThing(server, [{ properties: { spec } }]);
-});
-afterAll(async () => {
-  await server.stop();
 });
 
 /** CPU time that these requests may take on any machine; the attacks took 20 times as much. */

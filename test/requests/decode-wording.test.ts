@@ -1,15 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { definitionOf, definitions, establish } from '../custom-kinds/custom-kinds.ts';
-import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
+import { freshNamespace } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
-let server: TestServer;
 let namespace: string;
+const server = await withServer();
+
 beforeAll(async () => {
-  server = await startTestServer();
   namespace = await freshNamespace(server);
-});
-afterAll(async () => {
-  await server.stop();
 });
 
 const at = (plural: string, api = '/api/v1') => `${api}/namespaces/${namespace}/${plural}`;

@@ -10,26 +10,25 @@ import {
 import { schemaOf } from '@wheelhouse/kinds';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { decodeTyped } from '@wheelhouse/schema';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import {
   adminToken,
   configMap,
   eventually,
   freshNamespace,
   startTestServer,
-  type TestServer,
 } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 const protobuf = 'application/vnd.svc.protobuf';
 const cbor = 'application/cbor';
 
-let server: TestServer;
+const server = await withServer({ cborServed: true });
+
 beforeAll(async () => {
-  server = await startTestServer({ cborServed: true });
   await server.post('/apis/apiextensions.svc.io/v1/customresourcedefinitions', widgets);
   await eventually(async () => (await server.get('/apis/example.com/v1/widgets')).status === 200);
 });
-afterAll(() => server.stop());
 
 const widgets = {
   apiVersion: 'apiextensions.svc.io/v1',

@@ -1,18 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { apply, defineThing, type ThingKind } from '../objects/apply-kinds.ts';
-import {
-  type Answer,
-  freshNamespace,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { type Answer, freshNamespace } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
-let server: TestServer;
 let namespace: string;
 let services: string;
 let kind: ThingKind;
+const server = await withServer();
+
 beforeAll(async () => {
-  server = await startTestServer();
   namespace = await freshNamespace(server);
   services = `/api/v1/namespaces/${namespace}/services`;
   const spec = {
@@ -28,9 +24,6 @@ beforeAll(async () => {
     },
   };
   kind = await defineThing(server, [{ properties: { spec } }]);
-});
-afterAll(async () => {
-  await server.stop();
 });
 
 let count = 0;

@@ -1,18 +1,9 @@
 import { request } from 'node:https';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import {
-  adminToken,
-  configMap,
-  freshNamespace,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { expect, test } from 'vitest';
+import { adminToken, configMap, freshNamespace } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
-let server: TestServer;
-beforeAll(async () => {
-  server = await startTestServer();
-});
-afterAll(() => server.stop());
+const server = await withServer();
 
 /** The bytes of an answer, as they are sent. */
 function textOf(path: string, accept = 'application/json'): Promise<string> {

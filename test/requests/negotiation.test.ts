@@ -1,24 +1,17 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  configMap,
-  eventually,
-  freshNamespace,
-  type Loose,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { configMap, eventually, freshNamespace, type Loose } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
-let server: TestServer;
 let namespace: string;
 let maps: string;
 
+const server = await withServer();
+
 beforeAll(async () => {
-  server = await startTestServer();
   namespace = await freshNamespace(server);
   maps = `/api/v1/namespaces/${namespace}/configmaps`;
   for (const name of ['a', 'b']) await server.post(maps, configMap(name));
 });
-afterAll(() => server.stop());
 
 const table = 'application/json;as=Table;v=v1;g=meta.k8s.io';
 const types = 'application/json, application/yaml, application/vnd.svc.protobuf';

@@ -1,19 +1,15 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import {
-  eventually,
-  freshNamespace,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { beforeAll, expect, test } from 'vitest';
+import { eventually, freshNamespace } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 /** Documents that nest too deeply for the stack are refused, wherever they come in (API-9). */
 
-let server: TestServer;
 let things: string;
 const group = 'nesting.example.com';
 
+const server = await withServer();
+
 beforeAll(async () => {
-  server = await startTestServer();
   const namespace = await freshNamespace(server);
   const spec = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
   const schema = { openAPIV3Schema: { type: 'object', properties: { spec } } };
@@ -32,7 +28,6 @@ beforeAll(async () => {
   things = `/apis/${group}/v1/namespaces/${namespace}/things`;
   await eventually(async () => (await server.get(things)).status === 200);
 });
-afterAll(() => server.stop());
 
 const nested = (depth: number) => `${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`;
 const thing = (name: string, spec: string) =>

@@ -1,18 +1,18 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { configMap, freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { configMap, freshNamespace } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
-let server: TestServer;
 let namespace: string;
 let maps: string;
 const rbac = '/apis/rbac.authorization.svc.io/v1';
 
+const server = await withServer();
+
 beforeAll(async () => {
-  server = await startTestServer();
   namespace = await freshNamespace(server);
   maps = `/api/v1/namespaces/${namespace}/configmaps`;
   await server.post(maps, configMap('one'));
 });
-afterAll(() => server.stop());
 
 /** What a 404 for a path that is not served says. */
 const noSuchPath = {

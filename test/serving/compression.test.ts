@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import http2 from 'node:http2';
 import { gunzipSync } from 'node:zlib';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { sample } from '../operations/metric-samples.ts';
 import {
   adminToken,
@@ -10,8 +10,8 @@ import {
   startTestServer,
   type TestServer,
 } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
-let server: TestServer;
 let namespace: string;
 const path = () => `/api/v1/namespaces/${namespace}/configmaps`;
 const filler = (kib: number) => 'some text that packs well. '.repeat(Math.ceil((kib * 1024) / 27));
@@ -30,11 +30,11 @@ async function fill(target: TestServer): Promise<void> {
   }
 }
 
+const server = await withServer();
+
 beforeAll(async () => {
-  server = await startTestServer();
   await fill(server);
 });
-afterAll(() => server.stop());
 
 interface RawAnswer {
   readonly headers: http2.IncomingHttpHeaders;

@@ -2,26 +2,20 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { connect } from 'node:tls';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import {
-  adminToken,
-  configMap,
-  freshNamespace,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { beforeAll, expect, test } from 'vitest';
+import { adminToken, configMap, freshNamespace } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 
 const run = promisify(execFile);
 const client = join(import.meta.dirname, 'reusing-client.mjs');
 
-let server: TestServer;
 let path: string;
 
+const server = await withServer();
+
 beforeAll(async () => {
-  server = await startTestServer();
   path = `/api/v1/namespaces/${await freshNamespace(server)}/configmaps`;
 });
-afterAll(() => server.stop());
 
 async function makeMap(name: string, length: number): Promise<void> {
   const map = configMap(name, { data: { text: 'x'.repeat(length) } });

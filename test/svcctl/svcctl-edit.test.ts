@@ -2,22 +2,22 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
+import { freshNamespace } from '../support/harness.ts';
 import { type Kubectl, kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
+import { withServer } from '../support/with-server.ts';
 import { replaceIn, type SvcctlHome, svcctlFor } from './svcctl-run.ts';
 
-let server: TestServer;
 let home: SvcctlHome;
 let client: Kubectl;
+const server = await withServer({ dialect: 'kubernetes' });
+
 beforeAll(async () => {
-  server = await startTestServer({ dialect: 'kubernetes' });
   home = svcctlFor(server);
   client = kubectlOf(server);
 });
 afterAll(async () => {
   home.remove();
   client.remove();
-  await server.stop();
 });
 
 const objects = [

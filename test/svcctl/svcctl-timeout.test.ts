@@ -1,17 +1,17 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { startTestServer, type TestServer } from '../support/harness.ts';
+import { withServer } from '../support/with-server.ts';
 import { type SvcctlHome, svcctlFor } from './svcctl-run.ts';
 
-let server: TestServer;
 let home: SvcctlHome;
 let deaf: Server;
 let asked: string[] = [];
 let at = '';
 
+const server = await withServer();
+
 beforeAll(async () => {
-  server = await startTestServer();
   home = svcctlFor(server);
   deaf = createServer((request, response) => {
     asked.push(request.url ?? '');
@@ -27,7 +27,6 @@ afterAll(async () => {
   home.remove();
   deaf.closeAllConnections();
   await new Promise((resolve) => deaf.close(resolve));
-  await server.stop();
 });
 
 test.each([

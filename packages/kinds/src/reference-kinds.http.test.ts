@@ -1,13 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startTestServer, type TestServer } from '../../../test/support/harness.ts';
+import { describe, expect, test } from 'vitest';
+import { withServer } from '../../../test/support/with-server.ts';
 
-let server: TestServer;
-beforeAll(async () => {
-  server = await startTestServer();
-});
-afterAll(async () => {
-  await server.stop();
-});
+const server = await withServer();
 
 const causes = (body: { details?: { causes?: { field: string; message: string }[] } }) =>
   (body.details?.causes ?? []).map((cause) => `${cause.field}: ${cause.message}`);
