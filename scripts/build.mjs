@@ -1,6 +1,6 @@
 // Bundles the programs into dist/: few files to open is what makes a start quick.
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildConsole } from './build-console.mjs';
@@ -94,12 +94,32 @@ export async function build({ finished = join(root, 'dist'), keepCode = true } =
       }),
       buildConsole(join(outdir, 'console')),
     ]);
+    loadInTurn(outdir);
     // A server without it starts too, only slower.
     if (keepCode) spawnSync(process.execPath, [keeper, server], { stdio: 'ignore' });
     rmSync(finished, { recursive: true, force: true });
     renameSync(outdir, finished);
   } finally {
     rmSync(outdir, { recursive: true, force: true });
+  }
+}
+
+/**
+ * Makes modules that are loaded by need load one after another: jest before its release 30 fails
+ * when two of them that share a third are loaded at once ("request for … is not in cache").
+ */
+function loadInTurn(outdir) {
+  const turns = 'let last = Promise.resolve();\n';
+  const inTurn = 'export const inTurn = (load) => (last = last.then(load, load));\n';
+  writeFileSync(join(outdir, 'chunks', 'in-turn.js'), turns + inTurn);
+  for (const path of readdirSync(outdir, { recursive: true })) {
+    if (!path.endsWith('.js') || path.startsWith('console')) continue;
+    const file = join(outdir, path);
+    const text = readFileSync(file, 'utf8');
+    const loaded = text.replaceAll(/\bimport\(("[^"]+")\)/g, 'inTurn(()=>import($1))');
+    if (loaded === text) continue;
+    const from = path.startsWith('chunks') ? './in-turn.js' : './chunks/in-turn.js';
+    writeFileSync(file, `import{inTurn}from${JSON.stringify(from)};${loaded}`);
   }
 }
 

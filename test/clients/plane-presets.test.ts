@@ -1,9 +1,12 @@
 import { spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { useControlPlane } from '@wheelhouse/server/jest';
+import { buildSync } from 'esbuild';
 import { afterAll, expect, test, vi } from 'vitest';
+import { buildPrograms } from '../support/program.ts';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const root = join(here, '..', '..');
@@ -15,11 +18,14 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const patienceMs = 120_000;
 
 /** Runs a runner of tests to its end, with the environment of none. */
-function run(args: readonly string[]): Promise<{ code: number | null; output: string }> {
+function run(
+  args: readonly string[],
+  cwd = root,
+): Promise<{ code: number | null; output: string }> {
   const env = Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !/^(VITEST|NODE_TEST|TEST$)/.test(name)),
   );
-  const child = spawn(process.execPath, args, { cwd: root, env, timeout: patienceMs });
+  const child = spawn(process.execPath, args, { cwd, env, timeout: patienceMs });
   let output = '';
   const collect = (bytes: Buffer) => {
     output += bytes.toString();
@@ -53,7 +59,7 @@ test('PLANE-7: the preset for vitest', { timeout: patienceMs }, async () => {
   writeFileSync(config, `export default ${JSON.stringify(settings)};\n`);
   const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
   const { code, output } = await run([vitest, 'run', '--config', config, '--no-color']);
-  expect(output).toMatch(/Tests\s+1 failed \| 3 passed/);
+  expect(output).toMatch(/Tests\s+1 failed \| 4 passed/);
   expectReport(output);
   expect(code).toBe(1);
 });
@@ -64,9 +70,40 @@ test('PLANE-7: the preset for node:test', { timeout: patienceMs }, async () => {
     ...['--conditions=source', '--import=tsx', '--test-reporter=tap', '--test'],
     fixture,
   ]);
-  expect(output).toMatch(/# pass 3\n# fail 1\n/);
+  expect(output).toMatch(/# pass 4\n# fail 1\n/);
   expectReport(output);
   expect(code).toBe(1);
+});
+
+test('PLANE-7: the preset for jest, from the package', { timeout: patienceMs }, async () => {
+  const programs = await buildPrograms();
+  // jest ignores what is in node_modules, where the programs are.
+  const project = mkdtempSync(join(tmpdir(), 'wheelhouse-jest-'));
+  try {
+    mkdirSync(join(project, 'node_modules'));
+    const installed = dirname(dirname(programs.wheelhouse));
+    symlinkSync(installed, join(project, 'node_modules', 'wheelhouse'));
+    buildSync({
+      entryPoints: [join(here, 'presets', 'jest.fixture.ts')],
+      outfile: join(project, 'presets.test.mjs'),
+      bundle: true,
+      format: 'esm',
+      platform: 'node',
+      alias: { '@wheelhouse/server/jest': 'wheelhouse/jest' },
+      external: ['wheelhouse'],
+    });
+    const config = { testMatch: ['**/*.test.mjs'], transform: {} };
+    writeFileSync(join(project, 'jest.config.json'), JSON.stringify(config));
+    const jest = join(root, 'node_modules', 'jest', 'bin', 'jest.js');
+    const args = ['--experimental-vm-modules', jest, '--ci', '--no-color', '--no-cache'];
+    const { code, output } = await run(args, project);
+    expect(output).toMatch(/Tests:\s+1 failed, 4 passed/);
+    expectReport(output);
+    expect(code).toBe(1);
+  } finally {
+    rmSync(project, { recursive: true, force: true });
+    programs.remove();
+  }
 });
 
 test('PLANE-7: the preset for jest, by the hooks and the state that jest gives', async () => {

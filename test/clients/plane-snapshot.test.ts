@@ -134,6 +134,20 @@ test('PLANE-3: custom kinds come and go with their definitions', async () => {
   expect((await post(widgets, widget('own-d'))).status).toBe(201);
 });
 
+test("PLANE-3: the plane's own client follows kinds that come, go, and change", async () => {
+  const { plane } = await start();
+  const bare = await plane.snapshot();
+  const kind = { apiVersion: 'example.com/v1', kind: 'Widget' };
+  await plane.apply(definition, widget('own-a'));
+  expect(await plane.client.list(kind)).toMatchObject([{ metadata: { namespace: 'default' } }]);
+  await plane.restore(bare);
+  await expect(plane.client.list(kind)).rejects.toThrow('serves no kind Widget');
+  await plane.apply({ ...definition, spec: { ...definition.spec, scope: 'Cluster' } });
+  await plane.apply(widget('own-a'));
+  const [found] = await plane.client.list(kind);
+  expect(found?.metadata?.namespace).toBeUndefined();
+});
+
 test('PLANE-3: what follows the objects follows a restore: roles, quotas, addresses', async () => {
   const { plane, get, post } = await start({ flags: ['--authorization-mode=RBAC'] });
   const user = plane.user('someone');

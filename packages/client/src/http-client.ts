@@ -4,6 +4,7 @@ import https from 'node:https';
 import { isIP } from 'node:net';
 import type { Readable } from 'node:stream';
 import { checkServerIdentity, type PeerCertificate } from 'node:tls';
+import { types } from 'node:util';
 import { listen, trustIn, verdict } from '@wheelhouse/machinery';
 import type { Credential } from './credentials/credential.ts';
 import type { ClientConfig, Impersonation } from './kubeconfig/client-config.ts';
@@ -261,8 +262,9 @@ async function send(request: HttpRequest, sending: Sending): Promise<HttpStream>
 const failed =
   ({ host }: URL) =>
   (error: unknown): never => {
-    const isNetwork = error instanceof Error && error.name !== 'AbortError';
-    throw isNetwork ? new ConnectionError(host, error) : error;
+    // Under jest, node's errors are instances of another context's Error.
+    const isError = error instanceof Error || types.isNativeError(error);
+    throw isError && error.name !== 'AbortError' ? new ConnectionError(host, error) : error;
   };
 
 /** Headers that HTTP/2 has none of, or spells otherwise. */

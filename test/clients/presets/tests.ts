@@ -1,6 +1,27 @@
 import type { ManifestObject } from '@wheelhouse/server';
 import type { TestPlane } from '@wheelhouse/server/vitest';
 
+const definition = `apiVersion: apiextensions.svc.io/v1
+kind: CustomResourceDefinition
+metadata: { name: widgets.example.com }
+spec:
+  group: example.com
+  scope: Namespaced
+  names: { plural: widgets, kind: Widget }
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties: { size: { type: integer } }
+            x-kubernetes-validations: [{ rule: self.size <= 5, message: at most 5 }]
+`;
+
 /** The tests that every runner of the presets' test runs. */
 export function fixtureTests({
   fixture,
@@ -40,6 +61,21 @@ export function fixtureTests({
     'the fourth has no faults of the third': async () => {
       const events = { apiVersion: 'v1', kind: 'Event' };
       equal(Array.isArray(await fixture.plane.client.list(events)), true);
+    },
+    'the fifth has kinds of its own, until it restores a snapshot': async () => {
+      const { plane, namespace } = fixture;
+      const before = await plane.snapshot();
+      await plane.apply(definition);
+      const sized = (name: string, size: number) => {
+        const metadata = { name, namespace };
+        return { apiVersion: 'example.com/v1', kind: 'Widget', metadata, spec: { size } };
+      };
+      await plane.apply(sized('small', 1));
+      const refusal = await plane.apply(sized('large', 9)).catch((error: unknown) => error);
+      equal(String(refusal).includes('at most 5'), true);
+      await plane.restore(before);
+      const gone = await plane.apply(sized('small', 1)).catch((error: unknown) => error);
+      equal(String(gone).includes('serves no kind Widget'), true);
     },
   };
 }

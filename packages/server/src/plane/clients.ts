@@ -11,6 +11,8 @@ export interface PlaneAddress {
   readonly ownToken: string;
   readonly dialect: Dialect;
   readonly webhooks: WebhookEndpoint | undefined;
+  /** Returns another value when the plane serves other kinds. */
+  readonly catalogue: () => unknown;
 }
 
 /** The clients of a plane. Their modules are loaded with the first request, not with the plane. */
@@ -75,7 +77,8 @@ export class PlaneClients {
 
   async #finder(): Promise<KindFinder> {
     const { KindFinder } = await import('./plane-client.ts');
-    this.#kinds ??= new KindFinder(this.#config(this.#address.ownToken));
+    const { ownToken, catalogue } = this.#address;
+    this.#kinds ??= new KindFinder(this.#config(ownToken), catalogue);
     return this.#kinds;
   }
 

@@ -96,7 +96,8 @@ async function startIn(
   });
   const { url, caPem = '' } = server;
   const ownToken = users.add(planeUser, ['system:masters']);
-  const clients = new PlaneClients({ url, caPem, ownToken, dialect, webhooks });
+  const { catalogue } = tap;
+  const clients = new PlaneClients({ url, caPem, ownToken, dialect, webhooks, catalogue });
   const plane = planeOf({
     server,
     directory,

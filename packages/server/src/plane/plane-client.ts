@@ -20,20 +20,26 @@ import type {
   PlaneRequest,
 } from './types.ts';
 
-/** Finds the resource that serves a kind, asking the server again for one it has not seen. */
+/** Finds the resource that serves a kind, asking the server again once the served kinds change. */
 export class KindFinder {
   readonly #config: ClientConfig;
+  readonly #catalogue: () => unknown;
   #mapper: Promise<RestMapper> | undefined;
+  #discovered: unknown;
 
-  constructor(config: ClientConfig) {
+  /** @param catalogue returns another value when the plane serves other kinds */
+  constructor(config: ClientConfig, catalogue: () => unknown) {
     this.#config = config;
+    this.#catalogue = catalogue;
   }
 
   /** Rejects with an error that names the kind when the server does not serve it. */
   async find({ apiVersion, kind }: Pick<ManifestObject, 'apiVersion' | 'kind'>) {
-    const cached = (await this.#mapper)?.byKind(apiVersion, kind);
-    if (cached !== undefined) return cached;
-    this.#mapper = this.#discover();
+    const current = this.#catalogue();
+    if (this.#mapper === undefined || this.#discovered !== current) {
+      this.#discovered = current;
+      this.#mapper = this.#discover();
+    }
     const found = (await this.#mapper).byKind(apiVersion, kind);
     if (found !== undefined) return found;
     throw new UnknownKind(`the plane serves no kind ${kind} in ${apiVersion}`);

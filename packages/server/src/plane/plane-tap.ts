@@ -161,6 +161,9 @@ export class PlaneTap implements RequestTap {
     this.#snapshot = () => catalogue.snapshot();
   };
 
+  /** The kinds that the plane serves now, or undefined while it starts. */
+  readonly catalogue = (): CatalogueSnapshot | undefined => this.#snapshot?.();
+
   /** The faults as tests see them. */
   faults(): PlaneFaults {
     return {

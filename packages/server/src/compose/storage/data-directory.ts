@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { chmodSync, existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { makeDirectories } from '@wheelhouse/machinery';
+import { isObject, makeDirectories } from '@wheelhouse/machinery';
 import { writeFileAtomically } from '../certificates/certificates-files.ts';
 
 /** Permissions of others than the owner. */
@@ -86,7 +86,8 @@ export function ensureAdminToken(dataDir: string): string {
     const kept = readFileSync(path, 'utf8').trim();
     if (kept.length >= tokenBytes) return kept;
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
+    // Under jest, node's errors are instances of another context's Error.
+    if (!isObject(error) || error['code'] !== 'ENOENT') throw error;
   }
   const made = randomBytes(tokenBytes).toString('base64url');
   writeFileAtomically({ path, text: `${made}\n`, mode: 0o600 });
