@@ -417,7 +417,7 @@ describe('the configuration', () => {
         [{ resources: ['a'], providers: keys({ name: '', secret: '!' }) }],
         'name is a mandatory field for a key',
       ],
-      [[{ resources: ['a'], providers: [{ kms: { name: 'k' } }] }], 'kms: Invalid value'],
+      [[{ resources: ['a'], providers: [{ kms: { name: 'k' } }] }], 'kms.endpoint: Invalid value'],
       [
         [
           { resources: ['*.apps'], providers: identity },

@@ -1,5 +1,5 @@
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
-import { createServer, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
+import { startGrpcServer } from './grpc-server.ts';
 
 /** A key of a test's signer. */
 export interface SignerKey {
@@ -48,53 +48,16 @@ export async function startTokenSigner(path: string) {
   };
   /** The methods that were called, in order. */
   const calls: string[] = [];
-  const sessions = new Set<ServerHttp2Session>();
-  const server = createServer();
-  server.on('session', (session) => {
-    sessions.add(session);
-    session.on('close', () => sessions.delete(session));
+  const server = await startGrpcServer(path, ({ method, body }) => {
+    calls.push(method);
+    const status = state.failures.get(method) ?? 0;
+    return status === 0 ? messageOf(method, { state, body }) : { status, message: 'secret reason' };
   });
-  server.on('stream', (stream, headers) => {
-    const method = String(headers[':path']).split('/').at(-1) ?? '';
-    const chunks: Buffer[] = [];
-    stream.on('data', (chunk: Buffer) => chunks.push(chunk));
-    stream.on('error', () => {});
-    stream.on('end', () => {
-      calls.push(method);
-      const status = state.failures.get(method) ?? 0;
-      if (status !== 0) refuse(stream, status);
-      else answer(stream, messageOf(method, { state, body: Buffer.concat(chunks).subarray(5) }));
-    });
-  });
-  await new Promise<void>((resolve) => server.listen(path, resolve));
   return {
     state,
     calls,
-    async stop() {
-      for (const session of sessions) session.destroy();
-      await new Promise<void>((resolve) => server.close(() => resolve()));
-    },
+    stop: () => server.stop(),
   };
-}
-
-function refuse(stream: ServerHttp2Stream, status: number): void {
-  stream.respond(
-    {
-      ':status': 200,
-      'content-type': 'application/grpc',
-      'grpc-status': status,
-      'grpc-message': 'secret%20reason',
-    },
-    { endStream: true },
-  );
-}
-
-function answer(stream: ServerHttp2Stream, message: Buffer): void {
-  const head = Buffer.alloc(5);
-  head.writeUInt32BE(message.length, 1);
-  stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true });
-  stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': 0 }));
-  stream.end(Buffer.concat([head, message]));
 }
 
 function messageOf(

@@ -197,6 +197,8 @@ export type StoreErrorCode =
   | 'refused'
   /** The store does not keep values of this size; the message is fit to be shown. */
   | 'too-large'
+  /** The value cannot be encrypted, so nothing was written; the message is fit to be shown. */
+  | 'not-sealed'
   /** The lease that a write names is gone; nothing was written. */
   | 'lease-gone'
   /** No answer came in time: a write may have happened. */

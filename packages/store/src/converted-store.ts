@@ -1,13 +1,6 @@
 import type { MaybePromise } from '@wheelhouse/machinery';
-import {
-  type Revision,
-  type Store,
-  type StoredRecord,
-  StoreError,
-  type StoreEvent,
-  type StoreWatch,
-  type WatchRequest,
-} from './contract.ts';
+import { type Store, type StoredRecord, StoreError, type StoreEvent } from './contract.ts';
+import { EventLine } from './event-line.ts';
 
 /** Gives the values of records in another form, in their order; a promise where it takes a while. */
 export type ConvertRecords = (records: readonly StoredRecord[]) => MaybePromise<readonly Buffer[]>;
@@ -42,7 +35,7 @@ export function convertedStore(store: Store, convert: ConvertRecords): Store {
     put: readOnly,
     delete: readOnly,
     async watch(request) {
-      const line = new ConversionLine(request, convert);
+      const line = new EventLine(request, (batch) => convertEvents(batch, convert));
       const watch = await store.watch({
         ...request,
         onEvents: (events) => line.add(events),
@@ -71,124 +64,32 @@ function conversionError(cause: unknown): StoreError {
   return new StoreError({ code: 'unavailable', message, cause });
 }
 
-/** So many events are converted at a time, when many wait. */
-const batchEvents = 500;
-
-/** Events that wait for their turn at the converter: they are passed on in their order. */
-class ConversionLine {
-  readonly #request: WatchRequest;
-  readonly #convert: ConvertRecords;
-  readonly #waiting: StoreEvent[] = [];
-  /** Settles when all that waits now has been passed on; rejects when it never will be. */
-  #work: Promise<void> | undefined;
-  /** Everything up to here has been passed on while events wait. */
-  #passed: Revision;
-  #ended: StoreError | undefined;
-  #closed = false;
-  #watch: StoreWatch | undefined;
-
-  constructor(request: WatchRequest, convert: ConvertRecords) {
-    this.#request = request;
-    this.#convert = convert;
-    this.#passed = request.after;
+/** The events with their values in the other form; a promise where the converter gives one. */
+function convertEvents(
+  batch: readonly StoreEvent[],
+  convert: ConvertRecords,
+): MaybePromise<readonly StoreEvent[]> {
+  const failed = (error: unknown): never => {
+    throw conversionError(error);
+  };
+  const put = (values: readonly Buffer[]) => withValues(batch, values);
+  let made: MaybePromise<readonly Buffer[]>;
+  try {
+    made = convert(recordsOf(batch));
+  } catch (error) {
+    return failed(error);
   }
+  return made instanceof Promise ? made.then(put, failed) : put(made);
+}
 
-  add(events: readonly StoreEvent[]): void {
-    if (this.#closed) return;
-    for (const event of events) this.#waiting.push(event);
-    if (this.#work !== undefined) return;
-    const work = this.#run();
-    if (work === undefined) return;
-    this.#work = work;
-    work.catch(() => {});
-  }
-
-  /** What the store ends the watch with comes behind what still waits. */
-  end(reason: StoreError): void {
-    if (this.#work === undefined) this.#finish(reason);
-    else this.#ended = reason;
-  }
-
-  over(watch: StoreWatch): StoreWatch {
-    this.#watch = watch;
-    if (this.#closed) watch.close();
-    const line = this;
-    return {
-      get progress() {
-        return line.#work === undefined ? watch.progress : line.#passed;
-      },
-      reached(revision) {
-        const reached = watch.reached(revision);
-        if (!(reached instanceof Promise)) return line.#work;
-        return reached.then(() => line.#work);
-      },
-      close() {
-        line.#closed = true;
-        line.#waiting.length = 0;
-        watch.close();
-      },
-    };
-  }
-
-  /** Passes on all that waits; undefined when nobody had to be waited for. */
-  #run(): Promise<void> | undefined {
-    while (this.#waiting.length > 0) {
-      const batch = this.#waiting.splice(0, batchEvents);
-      this.#passed = Math.max(this.#passed, (batch[0] as StoreEvent).revision - 1);
-      let made: MaybePromise<readonly Buffer[]>;
-      try {
-        made = this.#convert(recordsOf(batch));
-      } catch (error) {
-        this.#finish(conversionError(error));
-        return undefined;
-      }
-      if (made instanceof Promise) return this.#runOn(batch, made);
-      this.#pass(batch, made);
-    }
-    return undefined;
-  }
-
-  async #runOn(batch: readonly StoreEvent[], made: Promise<readonly Buffer[]>): Promise<void> {
-    let next: { readonly batch: readonly StoreEvent[]; made: MaybePromise<readonly Buffer[]> } = {
-      batch,
-      made,
-    };
-    try {
-      for (;;) {
-        this.#pass(next.batch, await next.made);
-        if (this.#waiting.length === 0) break;
-        const more = this.#waiting.splice(0, batchEvents);
-        next = { batch: more, made: this.#convert(recordsOf(more)) };
-      }
-    } catch (error) {
-      const failure = conversionError(error);
-      this.#work = undefined;
-      this.#finish(failure);
-      throw failure;
-    }
-    this.#work = undefined;
-    if (this.#ended !== undefined) this.#finish(this.#ended);
-  }
-
-  #pass(batch: readonly StoreEvent[], values: readonly Buffer[]): void {
-    if (this.#closed) return;
-    let at = 0;
-    const events = batch.map((event) => {
-      if (!isReadable(event)) return event;
-      const { hint: _, ...plain } = event;
-      at += 1;
-      return { ...plain, value: values[at - 1] as Buffer };
-    });
-    this.#passed = (batch.at(-1) as StoreEvent).revision;
-    this.#request.onEvents(events);
-  }
-
-  #finish(reason: StoreError): void {
-    if (this.#closed) return;
-    this.#closed = true;
-    this.#watch?.close();
-    this.#request.onEnd(reason);
-  }
+function withValues(batch: readonly StoreEvent[], values: readonly Buffer[]): StoreEvent[] {
+  let at = 0;
+  return batch.map((event) => {
+    if (!isReadable(event)) return event;
+    const { hint: _, ...plain } = event;
+    at += 1;
+    return { ...plain, value: values[at - 1] as Buffer };
+  });
 }
 
 type PutEvent = Extract<StoreEvent, { readonly type: 'put' }>;

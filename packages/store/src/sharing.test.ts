@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import type { Store } from './contract.ts';
 import { convertedStore } from './converted-store.ts';
 import { encryptedStore } from './encryption/encrypted-store.ts';
+import { identity } from './encryption/providers.ts';
 import { chooseTransformers } from './encryption/rules.ts';
 import { mappedStore } from './mapped-store.ts';
 import { createMemoryStore, type MemoryStore } from './memory/memory-store.ts';
@@ -27,7 +28,10 @@ const wrappers: readonly [string, (store: Store) => Store][] = [
     (store) =>
       encryptedStore(store, {
         resourceOf: () => '',
-        choose: chooseTransformers([], () => observe),
+        choose: chooseTransformers([], {
+          observed: () => observe,
+          kms: () => ({ prefix: '', transformer: identity }),
+        }),
       }),
   ],
 ];

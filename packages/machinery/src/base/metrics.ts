@@ -127,6 +127,8 @@ export interface Histogram {
 export interface Family<Series> {
   /** The series of these label values, in the order of the definition's labels. */
   of(...values: readonly string[]): Series;
+  /** Removes the series of these label values, if there is one. */
+  remove(...values: readonly string[]): void;
   /** Forgets all series: for gauges that are filled anew at each look. */
   clear(): void;
 }
@@ -176,7 +178,7 @@ export function createMetricRegistry(options: {
     const isHidden = isOld || options.disabled?.includes(name) === true;
     all.push({ definition, isHidden });
     if (isHidden) {
-      return { of: () => parts.idle, clear: () => {} };
+      return { of: () => parts.idle, remove: () => {}, clear: () => {} };
     }
     if (from !== undefined && age >= 0) options.onDeprecated?.({ name, from });
     shown.set(name, family);
@@ -225,7 +227,7 @@ function confined<Series>(
     options.onUnexpected?.();
     return 'unexpected';
   };
-  return { of: (...values) => family.of(...values.map(fit)), clear: family.clear };
+  return { ...family, of: (...values) => family.of(...values.map(fit)) };
 }
 
 function minorOf(release: string): number {
@@ -269,6 +271,7 @@ function createFamily<Series>(
       }
       return made;
     },
+    remove: (...values) => void series.delete(values.join('\0')),
     clear: () => series.clear(),
     lines() {
       if (series.size === 0) return '';

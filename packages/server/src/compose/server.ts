@@ -213,12 +213,12 @@ async function openApi(config: ServerConfig, dialect: Dialect) {
     signer?.close();
     throw error;
   });
-  const sealed = await sealedStore(opened, { config, kinds, registry: metrics.registry });
-  const storage = await encodedObjects(sealed, { config, kinds });
-  const { store, shared, isStale } = storage;
   const { livezGracePeriodMs } = config;
   const onChecked = healthMetrics.checked;
   const health = createHealth({ clock, logger, livezGracePeriodMs, onChecked });
+  const sealed = await sealedStore(opened, { config, kinds, registry: metrics.registry, health });
+  const storage = await encodedObjects(sealed, { config, kinds });
+  const { store, shared, isStale } = storage;
   metrics.serveAt('/metrics/slis', healthMetrics.registry);
   const api = createApi({
     config,

@@ -55,6 +55,8 @@ export function translateStoreError(error: unknown): unknown {
     case 'compacted':
     case 'future-revision':
       return internalError('the store lost the revision that was read', error);
+    case 'not-sealed':
+      return internalError(error.message, error);
     case 'damaged':
       return new StatusError({
         code: 500,

@@ -13,14 +13,15 @@ import {
   invalid,
   isObject,
   type JsonObject,
+  type JsonValue,
   member,
   objectsOf,
   required,
   textOf,
   textsOf,
 } from '@wheelhouse/machinery';
-import type { Schema } from '@wheelhouse/schema';
-import type { NamedKey, Provider } from './providers.ts';
+import { goDurationError, parseGoDuration } from '@wheelhouse/schema';
+import type { KmsSettings, NamedKey, Provider } from './providers.ts';
 
 /** Resources (`secrets`, `deployments.apps`, `*.apps`, `*.`, `*.*`), and how theirs are sealed. */
 export interface EncryptionRule {
@@ -32,7 +33,13 @@ export interface EncryptionRule {
 const keysType = structType('Keys', {
   keys: listType(structType('Key', { name: textType, secret: textType })),
 });
-const anyObject: Schema = { type: 'object', preserveUnknownFields: true };
+const kmsType = structType('KMSConfiguration', {
+  apiVersion: textType,
+  name: textType,
+  cachesize: optional({ type: 'integer', format: 'int32' }),
+  endpoint: textType,
+  timeout: optional(textType),
+});
 const configurationType = structType('EncryptionConfiguration', {
   resources: listType(
     structType('ResourceConfiguration', {
@@ -43,7 +50,7 @@ const configurationType = structType('EncryptionConfiguration', {
           aescbc: optional(keysType),
           secretbox: optional(keysType),
           identity: optional(structType('IdentityConfiguration', {})),
-          kms: optional(anyObject),
+          kms: optional(kmsType),
         }),
       ),
     }),
@@ -59,8 +66,9 @@ const providerTypes = ['aesgcm', 'aescbc', 'secretbox', 'identity', 'kms'] as co
  */
 export async function loadEncryptionConfiguration(
   text: string,
-  dialect: Dialect,
+  options: { readonly dialect: Dialect; readonly reload: 'automatic' | 'off' },
 ): Promise<readonly EncryptionRule[]> {
+  const { dialect } = options;
   const { object } = await decodeConfiguration(text, {
     kind: 'EncryptionConfiguration',
     group: dialect.group('apiserver.config'),
@@ -68,9 +76,10 @@ export async function loadEncryptionConfiguration(
   });
   const rules = objectsOf(member(object, 'resources'));
   const errors = rules.length === 0 ? [atLeastOne('resources', 'resources')] : [];
+  const context = { ...options, kmsNames: new Set<string>() };
   appendAll(
     errors,
-    rules.flatMap((rule, index) => checkRule(rule, `resources[${index}]`, dialect)),
+    rules.flatMap((rule, index) => checkRule(rule, `resources[${index}]`, context)),
   );
   if (errors.length > 0) {
     const messages = errors.map(({ field, message }) => `${field}: ${message}`);
@@ -89,7 +98,15 @@ export async function loadEncryptionConfiguration(
 const atLeastOne = (path: string, what: string) =>
   required(path, `at least one ${what} is required`);
 
-function checkRule(rule: JsonObject, path: string, dialect: Dialect): FieldError[] {
+interface CheckContext {
+  readonly dialect: Dialect;
+  readonly reload: 'automatic' | 'off';
+  /** Names of KMS providers that stand before the one that is checked. */
+  readonly kmsNames: Set<string>;
+}
+
+function checkRule(rule: JsonObject, path: string, context: CheckContext): FieldError[] {
+  const { dialect } = context;
   const resources = textsOf(member(rule, 'resources'));
   const providers = objectsOf(member(rule, 'providers'));
   const [ofResources, ofProviders] = [`${path}.resources`, `${path}.providers`];
@@ -98,7 +115,7 @@ function checkRule(rule: JsonObject, path: string, dialect: Dialect): FieldError
     ...checkOverlap(resources, ofResources),
     ...resources.flatMap((one, index) => checkResource(one, `${ofResources}[${index}]`, dialect)),
     ...(providers.length === 0 ? [atLeastOne(ofProviders, ofProviders)] : []),
-    ...providers.flatMap((one, index) => checkProvider(one, `${ofProviders}[${index}]`)),
+    ...providers.flatMap((one, index) => checkProvider(one, `${ofProviders}[${index}]`, context)),
   ];
 }
 
@@ -151,7 +168,7 @@ function resourceProblem(resource: string, dialect: Dialect): string | undefined
   return 'encrypting the same resource across groups is not supported';
 }
 
-function checkProvider(provider: JsonObject, path: string): FieldError[] {
+function checkProvider(provider: JsonObject, path: string, context: CheckContext): FieldError[] {
   const presentTypes = providerTypes.filter((type) => isObject(member(provider, type)));
   const [type] = presentTypes;
   if (type === undefined) {
@@ -164,13 +181,94 @@ function checkProvider(provider: JsonObject, path: string): FieldError[] {
       'more than one provider specified in a single element, should split into different list elements';
     return [invalid(path, {}, why)];
   }
-  if (type === 'kms') return [invalid(`${path}.kms`, {}, 'is not to be had in this server')];
+  if (type === 'kms') {
+    return checkKms(member(provider, type) as JsonObject, `${path}.kms`, context);
+  }
   if (type === 'identity') return [];
   const keys = objectsOf(member(member(provider, type) as JsonObject, 'keys'));
   if (keys.length === 0) return [atLeastOne(`${path}.${type}.keys`, 'keys')];
   return keys.flatMap((key, index) =>
     checkKey(key, { path: `${path}.${type}.keys[${index}]`, lengths: keyLengths[type] }),
   );
+}
+
+const kmsDefaults = { apiVersion: 'v1', timeout: '3s', cacheSize: 1000 };
+
+function checkKms(kms: JsonObject, path: string, context: CheckContext): FieldError[] {
+  const errors: FieldError[] = [];
+  const wrong = (field: string, value: JsonValue, why: string) =>
+    errors.push(invalid(`${path}.${field}`, value, why));
+  const version = versionOf(kms);
+  const name = textOf(member(kms, 'name'));
+  if (name === '') {
+    errors.push(required(`${path}.name`, 'name is a mandatory field for a provider'));
+  }
+  if (version !== 'v1' && name.includes(':')) {
+    wrong('name', name, `invalid KMS provider name ${name}, must not contain ':'`);
+  }
+  const mustBeUnique = context.reload === 'automatic' || version !== 'v1';
+  if (mustBeUnique && context.kmsNames.has(name)) {
+    wrong('name', name, `duplicate KMS provider name ${name}, names must be unique`);
+  }
+  context.kmsNames.add(name);
+  const timeout = timeoutOf(kms);
+  const duration = parseGoDuration(timeout);
+  if (duration === undefined) wrong('timeout', timeout, goDurationError(timeout));
+  else if (duration <= 0n) wrong('timeout', timeout, 'timeout should be a positive value');
+  const endpoint = textOf(member(kms, 'endpoint'));
+  const endpointProblem = problemOfEndpoint(endpoint);
+  if (endpointProblem !== undefined) wrong('endpoint', endpoint, endpointProblem);
+  const size = member(kms, 'cachesize');
+  if (version !== 'v1' && isNumber(size)) {
+    wrong('cachesize', size, 'cachesize is not supported in v2');
+  }
+  if (version === 'v1' && size === 0) {
+    wrong('cachesize', 0, 'cachesize should be a positive value, or negative to disable');
+  }
+  if (version !== 'v1' && version !== 'v2') {
+    const why = 'unsupported apiVersion apiVersion for KMS provider, only v1 and v2 are supported';
+    wrong('apiVersion', version, why);
+  }
+  return errors;
+}
+
+const isNumber = (value: unknown): value is number => typeof value === 'number';
+const versionOf = (kms: JsonObject) => textOf(member(kms, 'apiVersion')) || kmsDefaults.apiVersion;
+const timeoutOf = (kms: JsonObject) => textOf(member(kms, 'timeout')) || kmsDefaults.timeout;
+
+function problemOfEndpoint(endpoint: string): string | undefined {
+  if (endpoint === '') return 'endpoint is a mandatory field for a kms';
+  const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(endpoint)?.[1]?.toLowerCase() ?? '';
+  if (scheme !== 'unix') {
+    return `unsupported scheme ${JSON.stringify(scheme)} for KMS provider, only unix is supported`;
+  }
+  if (pathOf(endpoint) !== undefined) return undefined;
+  return 'invalid endpoint for kms provider, error: it has no path';
+}
+
+/** The path of the socket: that of the URL, without the slash before the `@` of an abstract name. */
+function pathOf(endpoint: string): string | undefined {
+  const rest = endpoint.slice('unix:'.length);
+  const path = rest.startsWith('//') ? rest.slice(2).replace(/^[^/]*/, '') : rest;
+  try {
+    const decoded = decodeURIComponent(path);
+    if (decoded === '' || decoded.includes('\0')) return undefined;
+    return decoded.startsWith('/@') ? decoded.slice(1) : decoded;
+  } catch {
+    return undefined;
+  }
+}
+
+function kmsOf(kms: JsonObject): KmsSettings {
+  const size = member(kms, 'cachesize');
+  return {
+    type: 'kms',
+    name: textOf(member(kms, 'name')),
+    apiVersion: versionOf(kms) === 'v2' ? 'v2' : 'v1',
+    socketPath: pathOf(textOf(member(kms, 'endpoint'))) ?? '',
+    timeoutMs: Math.max(1, Number(parseGoDuration(timeoutOf(kms)) ?? 0n) / 1e6),
+    cacheSize: isNumber(size) ? size : kmsDefaults.cacheSize,
+  };
 }
 
 function checkKey(
@@ -218,7 +316,8 @@ function refuseMasked(rules: readonly EncryptionRule[]): void {
 
 function providerOf(provider: JsonObject): Provider {
   const type = providerTypes.find((one) => isObject(member(provider, one)));
-  if (type === undefined || type === 'identity' || type === 'kms') return { type: 'identity' };
+  if (type === undefined || type === 'identity') return { type: 'identity' };
+  if (type === 'kms') return kmsOf(member(provider, type) as JsonObject);
   const keys = objectsOf(member(member(provider, type) as JsonObject, 'keys'));
   return { type, keys: keys.map(keyOf) };
 }

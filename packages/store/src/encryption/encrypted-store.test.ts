@@ -8,7 +8,10 @@ import type { NamedKey, Provider } from './providers.ts';
 import { chooseTransformers } from './rules.ts';
 
 const key = (name: string, bytes = 32): NamedKey => ({ name, secret: randomBytes(bytes) });
-const quiet = () => ({ now: () => 0, observe: () => {} });
+const noKms = () => {
+  throw new Error('no KMS here');
+};
+const quiet = { observed: () => ({ now: () => 0, observe: () => {} }), kms: noKms };
 const resourceOf = (at: string) => at.split('/')[2] ?? '';
 const choosing = (...providers: Provider[]) =>
   chooseTransformers([{ resources: ['*.*'], providers }], quiet);

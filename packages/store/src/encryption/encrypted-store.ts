@@ -6,15 +6,17 @@ import {
   type StoreEvent,
   type WatchRequest,
 } from '../contract.ts';
+import { EventLine } from '../event-line.ts';
 import type { ChooseTransformer } from './rules.ts';
+import type { Opened } from './transformer.ts';
 
 /** A store whose values are sealed (STORE-3). */
 export interface EncryptedStore extends Store {
   /** Whether a key's value would be stored otherwise now, so that it should be written anew. */
   isStale(key: string): Promise<boolean>;
   /**
-   * Seals and opens with other keys from now on. Who watches something that could not be read ends,
-   * to read it again.
+   * Seals and opens with other keys from now on, or with the same ones where they could not be had
+   * before. A watch that met something unreadable ends, so that it is read again.
    */
   change(choose: ChooseTransformer): void;
 }
@@ -76,7 +78,7 @@ class SealingStore implements EncryptedStore {
     const record = await this.#store.get(key);
     if (record === undefined) return false;
     try {
-      return this.#transformer(key).open(record.value, key).isStale;
+      return (await this.#transformer(key).open(record.value, key)).isStale;
     } catch {
       return false;
     }
@@ -89,29 +91,37 @@ class SealingStore implements EncryptedStore {
 
   async range(request: Parameters<Store['range']>[0]) {
     const result = await this.#store.range(request);
-    return { ...result, records: result.records.map((record) => this.#opened(record)) };
+    const records = allOf(result.records.map((record) => this.#opened(record)));
+    return { ...result, records: records instanceof Promise ? await records : records };
   }
 
   async put(request: Parameters<Store['put']>[0]) {
     const { key } = request;
-    const value = this.#transformer(key).seal(request.value, key);
+    const sealing = this.#seal(request.value, key);
+    const value = sealing instanceof Promise ? await sealing : sealing;
     const sealed = { ...request, value, hint: new SealedHint(this, request) };
     const result = await this.#store.put(sealed);
     if (result.ok) this.#unreadable.delete(key);
-    return result.ok ? result : { ...result, current: this.#opened(result.current) };
+    return result.ok ? result : { ...result, current: await this.#opened(result.current) };
   }
 
   async delete(request: Parameters<Store['delete']>[0]) {
     const result = await this.#store.delete(request);
     if (result.ok) this.#unreadable.delete(request.key);
-    return result.ok ? result : { ...result, current: this.#opened(result.current) };
+    return result.ok ? result : { ...result, current: await this.#opened(result.current) };
   }
 
   async watch(request: WatchRequest) {
-    const watch = await this.#store.watch({
-      ...request,
-      onEvents: (events) => request.onEvents(events.map((event) => this.#openedEvent(event))),
-    });
+    const line = new EventLine(request, (events) =>
+      allOf(events.map((event) => this.#openedEvent(event))),
+    );
+    const watch = line.over(
+      await this.#store.watch({
+        ...request,
+        onEvents: (events) => line.add(events),
+        onEnd: (reason) => line.end(reason),
+      }),
+    );
     const { prefix } = request;
     const ends = this.#watches.get(prefix) ?? new Set();
     this.#watches.set(prefix, ends);
@@ -165,25 +175,58 @@ class SealingStore implements EncryptedStore {
     return this.#choose(this.#resourceOf(key));
   }
 
-  #opened<T extends StoredRecord | undefined>(record: T): T {
-    return record === undefined ? record : { ...record, ...this.#open(record.key, record.value) };
+  #seal(value: Buffer, key: string): MaybePromise<Buffer> {
+    const failed = (error: unknown): never => {
+      const why = error instanceof Error ? error.message : String(error);
+      throw new StoreError({ code: 'not-sealed', message: why, cause: error });
+    };
+    try {
+      const sealed = this.#transformer(key).seal(value, key);
+      return sealed instanceof Promise ? sealed.catch(failed) : sealed;
+    } catch (error) {
+      return failed(error);
+    }
   }
 
-  #openedEvent(event: StoreEvent): StoreEvent {
+  #opened<T extends StoredRecord | undefined>(record: T): MaybePromise<T> {
+    if (record === undefined) return record;
+    const opened = this.#open(record.key, record.value);
+    if (!(opened instanceof Promise)) return { ...record, ...opened };
+    return opened.then((found) => ({ ...record, ...found }));
+  }
+
+  #openedEvent(event: StoreEvent): MaybePromise<StoreEvent> {
     if (event.type !== 'put') return event;
     const { hint } = event;
     if (hint instanceof SealedHint && hint.owner === this)
       return { ...event, value: hint.value, hint: hint.hint };
-    return { ...event, ...this.#open(event.key, event.value) };
+    const opened = this.#open(event.key, event.value);
+    if (!(opened instanceof Promise)) return { ...event, ...opened };
+    return opened.then((found) => ({ ...event, ...found }));
   }
 
-  #open(key: string, stored: Buffer): Pick<StoredRecord, 'value' | 'unreadable'> {
-    try {
-      return { value: this.#transformer(key).open(stored, key).value };
-    } catch (error) {
+  #open(key: string, stored: Buffer): MaybePromise<Pick<StoredRecord, 'value' | 'unreadable'>> {
+    const done = ({ value }: Opened) => {
+      if (this.#unreadable.size > 0) this.#unreadable.delete(key);
+      return { value };
+    };
+    const failed = (error: unknown) => {
       this.#unreadable.add(key);
       const why = error instanceof Error ? error.message : String(error);
       return { value: stored, unreadable: why };
+    };
+    try {
+      const opened = this.#transformer(key).open(stored, key);
+      return opened instanceof Promise ? opened.then(done, failed) : done(opened);
+    } catch (error) {
+      return failed(error);
     }
   }
+}
+
+/** The values; a promise of them where one is a promise. */
+function allOf<T>(values: readonly MaybePromise<T>[]): MaybePromise<readonly T[]> {
+  const isReady = (all: readonly MaybePromise<T>[]): all is readonly T[] =>
+    !all.some((one) => one instanceof Promise);
+  return isReady(values) ? values : Promise.all(values);
 }

@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { nonceBytes, openBox, sealBox } from './secretbox.ts';
-import { type Prefixed, prefixTransformer, type Transformer } from './transformer.ts';
+import { type Cipher, type Prefixed, prefixTransformer } from './transformer.ts';
 
 /** A key of a provider; the name stands before each value it sealed. */
 export interface NamedKey {
@@ -8,18 +8,32 @@ export interface NamedKey {
   readonly secret: Buffer;
 }
 
-/** How values are sealed; `identity` leaves them as they are. */
-export type Provider =
+/** A process that encrypts keys, as an EncryptionConfiguration names it. */
+export interface KmsSettings {
+  readonly type: 'kms';
+  readonly name: string;
+  readonly apiVersion: 'v1' | 'v2';
+  /** The path of its Unix socket; a leading `@` stands for Linux's abstract names. */
+  readonly socketPath: string;
+  readonly timeoutMs: number;
+  /** Keys that are cached (v1); none when negative. */
+  readonly cacheSize: number;
+}
+
+/** How values are sealed by keys of the configuration; `identity` leaves them as they are. */
+export type KeyedProvider =
   | { readonly type: 'aescbc' | 'aesgcm' | 'secretbox'; readonly keys: readonly NamedKey[] }
   | { readonly type: 'identity' };
+
+export type Provider = KeyedProvider | KmsSettings;
 
 /** What all sealed values begin with, whoever sealed them. */
 const sealedPrefix = Buffer.from('k8s:enc:');
 
-const tooShort = () => new Error('the stored data was shorter than the required size');
+export const tooShort = () => new Error('the stored data was shorter than the required size');
 
 /** Leaves values as they are, and takes none that somebody sealed. */
-export const identity: Transformer = {
+export const identity: Cipher = {
   seal: (value) => value,
   open(stored) {
     if (stored.subarray(0, sealedPrefix.length).equals(sealedPrefix)) {
@@ -33,7 +47,7 @@ const gcmNonceBytes = 12;
 const gcmTagBytes = 16;
 
 /** A random nonce, the sealed value, and a tag over it and the key it is stored under. */
-function aesGcm(secret: Buffer): Transformer {
+export function aesGcm(secret: Buffer): Cipher {
   const algorithm = `aes-${secret.length * 8}-gcm` as 'aes-256-gcm';
   return {
     seal(value, context) {
@@ -66,7 +80,7 @@ const unauthentic = () => new Error('cipher: message authentication failed');
 const blockBytes = 16;
 
 /** A random first block, and the value padded and sealed; nothing tells whether it was changed. */
-function aesCbc(secret: Buffer): Transformer {
+export function aesCbc(secret: Buffer): Cipher {
   const algorithm = `aes-${secret.length * 8}-cbc`;
   return {
     seal(value) {
@@ -101,7 +115,7 @@ function withoutPadding(padded: Buffer): Buffer {
 }
 
 /** A random nonce, then NaCl's box. */
-function secretBox(secret: Buffer): Transformer {
+function secretBox(secret: Buffer): Cipher {
   return {
     seal(value) {
       const nonce = randomBytes(nonceBytes);
@@ -127,7 +141,7 @@ const kinds = {
 } as const;
 
 /** The transformer of a provider, with the prefix by which upstream tells its values. */
-export function providerTransformer(provider: Provider): Prefixed {
+export function providerTransformer(provider: KeyedProvider): Prefixed {
   if (provider.type === 'identity') return { prefix: '', transformer: identity };
   const { make, shown } = kinds[provider.type];
   const byKey = provider.keys.map(({ name, secret }) => ({

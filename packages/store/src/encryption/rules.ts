@@ -1,5 +1,5 @@
 import { type EncryptionRule, groupResourceOf } from './configuration.ts';
-import { identity, providerTransformer } from './providers.ts';
+import { identity, type KmsSettings, providerTransformer } from './providers.ts';
 import {
   type Observed,
   type Prefixed,
@@ -12,15 +12,21 @@ export type ChooseTransformer = (resource: string) => Transformer;
 
 /**
  * The transformers of a configuration: a resource's own rule, else that of its group, else that for
- * all, else none. `observed` gives who is told of a resource's transformations.
+ * all, else none. `observed` gives who is told of a resource's transformations, `kms` the running
+ * provider of an entry that names one.
  */
 export function chooseTransformers(
   rules: readonly EncryptionRule[],
-  observed: (resource: string) => Observed,
+  options: {
+    readonly observed: (resource: string) => Observed;
+    readonly kms: (settings: KmsSettings) => Prefixed;
+  },
 ): ChooseTransformer {
   const lists = new Map<string, Prefixed[]>();
   for (const { resources, providers } of rules) {
-    const made = providers.map(providerTransformer);
+    const made = providers.map((one) =>
+      one.type === 'kms' ? options.kms(one) : providerTransformer(one),
+    );
     for (const one of resources) lists.set(one, [...(lists.get(one) ?? []), ...made]);
   }
   const transformers = new Map<string, Transformer>();
@@ -34,7 +40,7 @@ export function chooseTransformers(
         ? identity
         : prefixTransformer(list, {
             noMatch: 'no matching prefix found',
-            observed: observed(resource),
+            observed: options.observed(resource),
           });
     transformers.set(resource, made);
     return made;

@@ -1,7 +1,19 @@
-/** Turns values into what the store holds, and back; `context` is the value's key, which it is bound to. */
+import type { MaybePromise } from '@wheelhouse/machinery';
+import { CallError, statusName } from '../etcd/errors.ts';
+
+/**
+ * Turns values into what the store holds, and back; `context` is the value's key, which it is bound
+ * to. A promise is returned only where another process has to be asked for a key.
+ */
 export interface Transformer {
+  seal(value: Buffer, context: string): MaybePromise<Buffer>;
+  /** Throws or rejects when the value is not this transformer's, or was changed. */
+  open(stored: Buffer, context: string): MaybePromise<Opened>;
+}
+
+/** A transformer that has its keys. */
+export interface Cipher extends Transformer {
   seal(value: Buffer, context: string): Buffer;
-  /** Throws when the value is not this transformer's, or was changed. */
   open(stored: Buffer, context: string): Opened;
 }
 
@@ -17,14 +29,21 @@ export interface Prefixed {
   readonly transformer: Transformer;
 }
 
-/** Hears of each transformation, for metrics. */
+/** Called with each transformation, for metrics. */
 export type ObserveTransformation = (transformation: {
   readonly type: 'from_storage' | 'to_storage';
   /** `identity` for a value read that is as it is, `unknown` where none fits. */
   readonly prefix: string;
   readonly durationMs: number;
-  readonly failed: boolean;
+  /** `OK`, the name of a gRPC status, or `unknown-non-grpc`. */
+  readonly status: string;
 }) => void;
+
+/** Who is told of transformations, and the monotonic clock they are timed by. */
+export interface Observed {
+  readonly observe: ObserveTransformation;
+  readonly now: () => number;
+}
 
 /**
  * Seals with the first of the list, opens with all that fit the value's prefix, in their order. An
@@ -44,42 +63,62 @@ export function prefixTransformer(
       if (first === undefined || prefix === undefined) throw new Error(noMatch);
       const run = () => first.transformer.seal(value, context);
       const sealed = measured({ observed, type: 'to_storage', prefix: first.prefix }, run);
-      return prefix.length === 0 ? sealed : Buffer.concat([prefix, sealed]);
+      const whole = (made: Buffer) => (prefix.length === 0 ? made : Buffer.concat([prefix, made]));
+      return sealed instanceof Promise ? sealed.then(whole) : whole(sealed);
     },
-    open(stored, context) {
-      const problems: string[] = [];
-      for (const [index, { prefix, transformer }] of list.entries()) {
-        const begin = prefixes[index] as Buffer;
-        if (!stored.subarray(0, begin.length).equals(begin)) continue;
-        const shown = prefix === '' ? 'identity' : prefix;
-        const run = () => transformer.open(stored.subarray(begin.length), context);
-        try {
-          const quiet = prefix === '' ? undefined : observed;
-          const opened = measured({ observed: quiet, type: 'from_storage', prefix: shown }, run);
-          if (prefix === '') tellRead(observed, { prefix: shown, failed: false });
-          return index === 0 ? opened : { ...opened, isStale: true };
-        } catch (error) {
-          if (prefix !== '') problems.push(error instanceof Error ? error.message : String(error));
-        }
-      }
-      if (problems.length > 0) throw new Error(aggregate(problems));
-      tellRead(observed, { prefix: 'unknown', failed: true });
-      throw new Error(noMatch);
-    },
+    open: (stored, context) =>
+      openWith({ list, prefixes, noMatch, observed, stored, context, problems: [] }, 0),
   };
 }
 
-/** Who is told of transformations, and the monotonic clock they are timed by. */
-export interface Observed {
-  readonly observe: ObserveTransformation;
-  readonly now: () => number;
+interface Opening {
+  readonly list: readonly Prefixed[];
+  readonly prefixes: readonly Buffer[];
+  readonly noMatch: string;
+  readonly observed: Observed | undefined;
+  readonly stored: Buffer;
+  readonly context: string;
+  readonly problems: string[];
 }
 
-function tellRead(
+/** Opens with the transformer at `index`, or with the first after it that succeeds. */
+function openWith(opening: Opening, index: number): MaybePromise<Opened> {
+  const { list, prefixes, observed, stored, context, problems } = opening;
+  const one = list[index];
+  if (one === undefined) throw failureOf(opening);
+  const begin = prefixes[index] as Buffer;
+  if (!stored.subarray(0, begin.length).equals(begin)) return openWith(opening, index + 1);
+  const { prefix, transformer } = one;
+  const found = (opened: Opened): Opened => {
+    if (prefix === '') countRead(observed, { prefix: 'identity', status: 'OK' });
+    return index === 0 ? opened : { ...opened, isStale: true };
+  };
+  const next = (error: unknown): MaybePromise<Opened> => {
+    if (prefix !== '') problems.push(error instanceof Error ? error.message : String(error));
+    return openWith(opening, index + 1);
+  };
+  const run = () => transformer.open(stored.subarray(begin.length), context);
+  const quiet = prefix === '' ? undefined : observed;
+  let opened: MaybePromise<Opened>;
+  try {
+    opened = measured({ observed: quiet, type: 'from_storage', prefix }, run);
+  } catch (error) {
+    return next(error);
+  }
+  return opened instanceof Promise ? opened.then(found, next) : found(opened);
+}
+
+function failureOf({ problems, observed, noMatch }: Opening): Error {
+  if (problems.length > 0) return new Error(aggregate(problems));
+  countRead(observed, { prefix: 'unknown', status: unnamedStatus });
+  return new Error(noMatch);
+}
+
+function countRead(
   observed: Observed | undefined,
-  { prefix, failed }: { readonly prefix: string; readonly failed: boolean },
+  { prefix, status }: { readonly prefix: string; readonly status: string },
 ): void {
-  observed?.observe({ type: 'from_storage', prefix, durationMs: 0, failed });
+  observed?.observe({ type: 'from_storage', prefix, durationMs: 0, status });
 }
 
 function measured<T>(
@@ -88,19 +127,39 @@ function measured<T>(
     readonly type: 'from_storage' | 'to_storage';
     readonly prefix: string;
   },
-  run: () => T,
-): T {
+  run: () => MaybePromise<T>,
+): MaybePromise<T> {
   const { observed, type, prefix } = as;
   if (observed === undefined) return run();
   const startMs = observed.now();
-  let failed = true;
+  const done = (status: string) =>
+    observed.observe({ type, prefix, durationMs: observed.now() - startMs, status });
+  const failed = (error: unknown): never => {
+    done(statusOfFailure(error));
+    throw error;
+  };
+  let result: MaybePromise<T>;
   try {
-    const result = run();
-    failed = false;
-    return result;
-  } finally {
-    observed.observe({ type, prefix, durationMs: observed.now() - startMs, failed });
+    result = run();
+  } catch (error) {
+    return failed(error);
   }
+  if (!(result instanceof Promise)) {
+    done('OK');
+    return result;
+  }
+  return result.then((value) => {
+    done('OK');
+    return value;
+  }, failed);
+}
+
+const unnamedStatus = 'unknown-non-grpc';
+
+/** The name of the gRPC status that a call failed with, or that is the cause of a failure. */
+export function statusOfFailure(error: unknown): string {
+  const call = error instanceof Error && error.cause instanceof CallError ? error.cause : error;
+  return call instanceof CallError ? statusName(call.code) : unnamedStatus;
 }
 
 function aggregate(problems: readonly string[]): string {

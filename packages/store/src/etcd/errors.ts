@@ -9,6 +9,31 @@ export const statusCode = {
   unavailable: 14,
 } as const;
 
+const statusNames = [
+  'OK',
+  'Canceled',
+  'Unknown',
+  'InvalidArgument',
+  'DeadlineExceeded',
+  'NotFound',
+  'AlreadyExists',
+  'PermissionDenied',
+  'ResourceExhausted',
+  'FailedPrecondition',
+  'Aborted',
+  'OutOfRange',
+  'Unimplemented',
+  'Internal',
+  'Unavailable',
+  'DataLoss',
+  'Unauthenticated',
+];
+
+/** The name of a gRPC status; `Unknown` for numbers without one. */
+export function statusName(code: number): string {
+  return statusNames[code] ?? 'Unknown';
+}
+
 /** A call that has failed, as gRPC tells it. */
 export class CallError extends Error {
   readonly code: number;

@@ -21,6 +21,8 @@ export interface Health {
   add(check: HealthCheck, options?: { boot: boolean }): void;
   /** On readyz alone (`shutdown`). */
   addReadyz(check: HealthCheck): void;
+  /** On healthz and readyz: what a restart does not repair. */
+  addWithoutLivez(check: HealthCheck): void;
   /** On livez alone: what only a restart repairs. */
   addLivez(check: HealthCheck): void;
   /** The paths there are. */
@@ -57,6 +59,10 @@ export function createHealth(options: {
       checks.readyz.push(check);
     },
     addReadyz: (check) => {
+      checks.readyz.push(check);
+    },
+    addWithoutLivez: (check) => {
+      checks.healthz.push(check);
       checks.readyz.push(check);
     },
     addLivez: (check) => {

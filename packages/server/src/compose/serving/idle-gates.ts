@@ -41,7 +41,7 @@ const alwaysOn = names(`
 /** What this server never does. */
 const alwaysOff = names(`
   APIServerTracing APIServingWithRoutine ConcurrentWatchObjectDecode ContextualLogging
-  InPlacePodVerticalScalingAllocatedStatus KMSv1 LoggingAlphaOptions LoggingBetaOptions
+  InPlacePodVerticalScalingAllocatedStatus LoggingAlphaOptions LoggingBetaOptions
   PodLogsQuerySplitStreams ResourceHealthStatus UnauthenticatedHTTP2DOSMitigation
   UnknownVersionInteroperabilityProxy UserNamespacesPodSecurityStandards
   WatchCacheInitializationPostStartHook WatchFromStorageWithoutResourceVersion

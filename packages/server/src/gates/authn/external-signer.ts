@@ -13,6 +13,7 @@ import {
   message,
   nested,
   one,
+  statusName,
   text,
 } from '@wheelhouse/store';
 import { decodeBase64url, readCompact } from './jwt/compact.ts';
@@ -316,31 +317,11 @@ function publicKeyOf(der: Buffer): Pick<TokenKey, 'algorithm' | 'publicKey'> {
   throw new SignerError('while parsing external public keys: neither RSA nor ECDSA');
 }
 
-const codeNames = [
-  'OK',
-  'Canceled',
-  'Unknown',
-  'InvalidArgument',
-  'DeadlineExceeded',
-  'NotFound',
-  'AlreadyExists',
-  'PermissionDenied',
-  'ResourceExhausted',
-  'FailedPrecondition',
-  'Aborted',
-  'OutOfRange',
-  'Unimplemented',
-  'Internal',
-  'Unavailable',
-  'DataLoss',
-  'Unauthenticated',
-];
-
 /** The name of the status that a call failed with; `unknown-non-grpc` for what was no call. */
 function codeOf(error: unknown): string {
   const failure = error instanceof SignerError ? error.cause : error;
   if (!(failure instanceof CallError)) return 'unknown-non-grpc';
-  return codeNames[failure.code] ?? 'Unknown';
+  return statusName(failure.code);
 }
 
 /** All that is known of a failure, for the log. */

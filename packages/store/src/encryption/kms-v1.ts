@@ -1,0 +1,157 @@
+import { randomBytes } from 'node:crypto';
+import { type KmsOptions, KmsV1Service } from './kms-service.ts';
+import { aesCbc, aesGcm, type KmsSettings } from './providers.ts';
+import type { Cipher, Opened, Prefixed, Transformer } from './transformer.ts';
+
+const checkTtlMs = { passed: 20_000, failed: 3_000 };
+const keyBytes = 32;
+
+/**
+ * A provider of KMS v1 (STORE-3), for which the plugin is called with each write: the value is sealed
+ * with a random key, which stands encrypted before it.
+ */
+export class KmsV1Provider {
+  readonly prefixed: Prefixed;
+  readonly #settings: KmsSettings;
+  readonly #options: KmsOptions;
+  readonly #service: KmsV1Service;
+  /** Ciphers by their encrypted keys; the one used last is the last. */
+  readonly #ciphers = new Map<string, Cipher>();
+  #lastCheck: { readonly atMs: number; readonly error: Error | undefined } | undefined;
+  #checking: Promise<void> | undefined;
+  #hasFailedReads = false;
+
+  constructor(settings: KmsSettings, options: KmsOptions) {
+    this.#settings = settings;
+    this.#options = options;
+    this.#service = new KmsV1Service(settings, options);
+    const transformer: Transformer = {
+      seal: (value, context) => this.#seal(value, context),
+      open: (stored, context) => this.#open(stored, context),
+    };
+    this.prefixed = { prefix: `k8s:enc:kms:v1:${settings.name}:`, transformer };
+  }
+
+  start(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  /** Encrypts and decrypts something, unless that was done just now. Rejects when that fails. */
+  async check(): Promise<void> {
+    this.#checking ??= this.#checkNow().finally(() => {
+      this.#checking = undefined;
+    });
+    return this.#checking;
+  }
+
+  close(): void {
+    this.#service.close();
+  }
+
+  async #checkNow(): Promise<void> {
+    const { clock, onFailed, onRecovered } = this.#options;
+    const last = this.#lastCheck;
+    if (last !== undefined) {
+      const ttlMs = last.error === undefined ? checkTtlMs.passed : checkTtlMs.failed;
+      if (clock.monotonic() - last.atMs < ttlMs) {
+        if (last.error !== undefined) throw last.error;
+        return;
+      }
+    }
+    try {
+      const sealed = await this.#section('encrypt', this.#service.encrypt(Buffer.from('ping')));
+      await this.#section('decrypt', this.#service.decrypt(sealed));
+    } catch (error) {
+      const failure = error instanceof Error ? error : new Error(String(error));
+      this.#lastCheck = { atMs: clock.monotonic(), error: failure };
+      onFailed(this.#settings.name, failure);
+      throw failure;
+    }
+    this.#lastCheck = { atMs: clock.monotonic(), error: undefined };
+    if (!this.#hasFailedReads) return;
+    this.#hasFailedReads = false;
+    onRecovered();
+  }
+
+  #section<T>(name: string, call: Promise<T>): Promise<T> {
+    return call.catch((error: unknown) => {
+      const why = error instanceof Error ? error.message : String(error);
+      throw new Error(
+        `failed to perform ${name} section of the healthz check for KMS Provider ${this.#settings.name}, error: ${why}`,
+        { cause: error },
+      );
+    });
+  }
+
+  async #seal(value: Buffer, context: string): Promise<Buffer> {
+    const { clock, meter } = this.#options;
+    meter.arrived('to_storage');
+    const beganMs = clock.monotonic();
+    const key = randomBytes(keyBytes);
+    meter.keyMade((clock.monotonic() - beganMs) / 1000);
+    const encrypted = await this.#service.encrypt(key);
+    if (encrypted.length > 0xffff) throw new Error('the encrypted key is longer than 65535 bytes');
+    const cipher = this.#cipherOf(key, encrypted);
+    const length = Buffer.alloc(2);
+    length.writeUInt16BE(encrypted.length);
+    return Buffer.concat([length, encrypted, cipher.seal(value, context)]);
+  }
+
+  #open(stored: Buffer, context: string): Opened | Promise<Opened> {
+    const { meter } = this.#options;
+    meter.arrived('from_storage');
+    const end = stored.length < 2 ? Number.POSITIVE_INFINITY : 2 + stored.readUInt16BE();
+    if (end > stored.length) {
+      throw new Error(
+        'invalid data encountered by envelope transformer: failed to read uint16 length prefixed data',
+      );
+    }
+    const encrypted = stored.subarray(2, end);
+    const value = stored.subarray(end);
+    const cached = this.#ciphers.get(encrypted.toString('base64'));
+    if (cached !== undefined) return cached.open(value, context);
+    if (this.#settings.cacheSize > 0) meter.cacheMissed();
+    return this.#service.decrypt(encrypted).then(
+      (key) => this.#cipherOf(key, encrypted).open(value, context),
+      (error: unknown) => {
+        this.#hasFailedReads = true;
+        throw error;
+      },
+    );
+  }
+
+  #cipherOf(key: Buffer, encrypted: Buffer): Cipher {
+    if (![16, 24, 32].includes(key.length)) {
+      throw new Error(`crypto/aes: invalid key size ${key.length}`);
+    }
+    const cipher = gcmOrCbc(key);
+    const { cacheSize } = this.#settings;
+    if (cacheSize <= 0) return cipher;
+    const name = encrypted.toString('base64');
+    this.#ciphers.delete(name);
+    this.#ciphers.set(name, cipher);
+    const [oldest] = this.#ciphers.keys();
+    if (this.#ciphers.size > cacheSize && oldest !== undefined) this.#ciphers.delete(oldest);
+    this.#options.meter.filled(this.#ciphers.size / cacheSize);
+    return cipher;
+  }
+}
+
+/** Seals with AES-GCM, and opens what releases before 1.25 sealed with AES-CBC too. */
+function gcmOrCbc(key: Buffer): Cipher {
+  const [gcm, cbc] = [aesGcm(key), aesCbc(key)];
+  return {
+    seal: (value, context) => gcm.seal(value, context),
+    open(stored, context) {
+      try {
+        return gcm.open(stored, context);
+      } catch (error) {
+        try {
+          return { ...cbc.open(stored, context), isStale: true };
+        } catch {
+          throw error;
+        }
+      }
+    },
+  };
+}

@@ -1,0 +1,468 @@
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { silentLogger, systemClock } from '@wheelhouse/machinery';
+import { readFeatureGates } from '@wheelhouse/server/testing';
+import { openEmbeddedStore } from '@wheelhouse/store';
+import { hasEtcd, startTestEtcd } from '@wheelhouse/store/testing';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import {
+  type ConfigChange,
+  configMap,
+  eventually,
+  startTestServer,
+  type TestServer,
+} from '../support/harness.ts';
+import { type KmsPlugin, startKmsPlugin } from '../support/kms-plugin.ts';
+import { quickClock } from '../support/quick-clock.ts';
+import { onEtcd } from './etcd-config.ts';
+
+let directory: string;
+let plugin: KmsPlugin;
+const undo: (() => Promise<void> | void)[] = [];
+
+beforeEach(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'wheelhouse-kms-'));
+  plugin = await startKmsPlugin(join(directory, 'kms.sock'));
+});
+afterEach(async () => {
+  for (const one of undo.splice(0).reverse()) await one();
+  await plugin.stop();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+const core = '/api/v1/namespaces/default';
+const secret = (name: string) => ({
+  apiVersion: 'v1',
+  kind: 'Secret',
+  metadata: { name },
+  stringData: { word: 'hidden-word' },
+});
+type Kms = Readonly<Record<string, string | number>>;
+const kms = (change: Kms = {}) => ({
+  kms: { apiVersion: 'v2', name: 'vault', endpoint: `unix://${directory}/kms.sock`, ...change },
+});
+const rule = (...providers: object[]) => [{ resources: ['secrets'], providers }];
+
+function configFile(resources: object, name = 'encryption.json'): string {
+  const path = join(directory, name);
+  const head = { apiVersion: 'apiserver.config.svc.io/v1', kind: 'EncryptionConfiguration' };
+  // A server that follows the file must never see a part of it.
+  writeFileSync(`${path}.new`, JSON.stringify({ ...head, resources }));
+  renameSync(`${path}.new`, path);
+  return path;
+}
+
+/** A server on the test's data; stopped at the end of the test if not before. */
+async function serverOf(resources: object, change: ConfigChange = {}): Promise<TestServer> {
+  const server = await startTestServer({
+    store: { type: 'embedded', directory: join(directory, 'store') },
+    encryption: { file: configFile(resources), reload: 'off' },
+    ...change,
+  });
+  let stopped: Promise<void> | undefined;
+  const stop = () => {
+    stopped ??= server.stop();
+    return stopped;
+  };
+  undo.push(stop);
+  return { ...server, stop };
+}
+
+/** What the store holds of a Secret, with no server running. */
+async function stored(name: string, change?: (value: Buffer) => Buffer): Promise<Buffer> {
+  const store = await openEmbeddedStore({
+    directory: join(directory, 'store'),
+    clock: systemClock,
+    logger: silentLogger,
+  });
+  const key = `/registry/secrets/default/${name}`;
+  const record = await store.get(key);
+  const value = record?.value ?? Buffer.alloc(0);
+  if (change !== undefined) {
+    await store.put({ key, value: change(value), expect: record?.modRevision ?? 0 });
+  }
+  await store.close();
+  return value;
+}
+
+const word = Buffer.from('hidden-word').toString('base64');
+
+describe('KMS v2', () => {
+  test('STORE-3: values are sealed with keys of a seed that the plugin encrypts once', async () => {
+    const server = await serverOf(rule(kms(), { identity: {} }));
+    for (const name of ['a', 'b', 'c']) {
+      expect((await server.post(`${core}/secrets`, secret(name))).status).toBe(201);
+    }
+    await server.post(`${core}/configmaps`, configMap('c'));
+    expect((await server.get(`${core}/secrets/a`)).body.data.word).toBe(word);
+    expect(plugin.count('Encrypt')).toBe(1);
+    expect(plugin.count('Decrypt')).toBe(0);
+    await server.stop();
+    const sealed = await stored('a');
+    expect(sealed.toString('latin1').startsWith('k8s:enc:kms:v2:vault:')).toBe(true);
+    expect(sealed.includes('hidden-word')).toBe(false);
+    expect(sealed.includes(word)).toBe(false);
+
+    const again = await serverOf(rule(kms(), { identity: {} }));
+    expect((await again.get(`${core}/secrets`)).body.items).toHaveLength(3);
+    expect((await again.get(`${core}/secrets/b`)).body.data.word).toBe(word);
+    expect(plugin.count('Decrypt')).toBe(1);
+  });
+
+  test('STORE-3: metrics count calls, keys, and transformations', async () => {
+    const server = await serverOf(rule(kms()));
+    await server.post(`${core}/secrets`, secret('a'));
+    await server.stop();
+    const again = await serverOf(rule(kms()));
+    await again.get(`${core}/secrets/a`);
+    await again.post(`${core}/secrets`, secret('b'));
+    const { text } = await again.get('/metrics');
+    const ofKey =
+      'apiserver_id_hash="sha256:[0-9a-f]{64}",key_id_hash="sha256:a7937b64b8caa58f03721bb6bacf5c78cb235febe0e70b1b84cd99541461a08e",provider_name="vault"';
+    for (const line of [
+      'apiserver_envelope_encryption_kms_operations_latency_seconds_count\\{grpc_status_code="OK",method_name="/v2.KeyManagementService/Decrypt",provider_name="vault"\\} 1',
+      'apiserver_envelope_encryption_kms_operations_latency_seconds_count\\{grpc_status_code="OK",method_name="/v2.KeyManagementService/Encrypt",provider_name="vault"\\} 1',
+      `apiserver_envelope_encryption_key_id_hash_total\\{${ofKey},transformation_type="from_storage"\\} 1`,
+      `apiserver_envelope_encryption_key_id_hash_total\\{${ofKey},transformation_type="to_storage"\\} 1`,
+      `apiserver_envelope_encryption_key_id_hash_last_timestamp_seconds\\{${ofKey},transformation_type="to_storage"\\} \\d`,
+      `apiserver_envelope_encryption_key_id_hash_status_last_timestamp_seconds\\{${ofKey}\\} \\d`,
+      'apiserver_envelope_encryption_dek_source_cache_size\\{provider_name="vault"\\} 2',
+      'apiserver_storage_envelope_transformation_cache_misses_total 1',
+      'apiserver_storage_data_key_generation_duration_seconds_count 1',
+      'apiserver_storage_transformation_operations_total\\{resource="secrets",status="OK",transformation_type="from_storage",transformer_prefix="k8s:enc:kms:v2:vault:"\\} 1',
+    ]) {
+      expect(text).toMatch(new RegExp(`^${line}`, 'm'));
+    }
+  });
+
+  test('STORE-3: a new key of the plugin seals what is written from then on', async () => {
+    const clock = quickClock(1);
+    const server = await serverOf(rule(kms()), { clock });
+    const made = await server.post(`${core}/secrets`, secret('a'));
+    const same = await server.put(`${core}/secrets/a`, made.body);
+    expect(same.body.metadata.resourceVersion).toBe(made.body.metadata.resourceVersion);
+    plugin.state.keyId = 'second';
+    clock.skip(30_000);
+    expect((await server.get('/healthz/kms-providers')).status).toBe(200);
+    const written = await server.put(`${core}/secrets/a`, made.body);
+    expect(written.body.metadata.resourceVersion).not.toBe(made.body.metadata.resourceVersion);
+    expect(plugin.count('Encrypt')).toBe(2);
+    await server.stop();
+    expect((await stored('a')).includes('second')).toBe(true);
+  });
+
+  test('HEALTH-2: healthz and readyz ask the plugins, livez does not', async () => {
+    const clock = quickClock(1);
+    const server = await serverOf(rule(kms()), { clock });
+    expect((await server.get('/readyz?verbose')).text).toContain('[+]kms-providers ok');
+    plugin.state.healthz = 'sealed';
+    clock.skip(30_000);
+    expect((await server.get('/healthz')).status).toBe(500);
+    expect((await server.get('/readyz')).text).toContain('[-]kms-providers failed');
+    const { status, text } = await server.get('/readyz/kms-providers');
+    expect(status).toBe(500);
+    expect(text).toContain(
+      'kms-provider-0: kmsv2 Provider vault is not healthy, error: got unexpected healthz status: sealed',
+    );
+    expect((await server.get('/livez')).status).toBe(200);
+    expect((await server.get('/livez/kms-providers')).status).toBe(404);
+    plugin.state.healthz = 'ok';
+    clock.skip(5_000);
+    expect((await server.get('/healthz')).status).toBe(200);
+  });
+
+  test('STORE-3: without its plugin a server starts, and reads what is sealed later', async () => {
+    const first = await serverOf(rule(kms()));
+    await first.post(`${core}/secrets`, secret('a'));
+    await first.stop();
+    await plugin.stop();
+    const clock = quickClock(1);
+    const server = await serverOf(rule(kms({ timeout: '50ms' })), { clock });
+    expect((await server.get('/readyz')).status).toBe(500);
+    const read = await server.get(`${core}/secrets/a`);
+    expect(read.status).toBe(500);
+    expect(read.body.message).toContain('KMS provider vault has no key');
+    const refused = await server.post(`${core}/secrets`, secret('b'));
+    expect(refused.status).toBe(500);
+    expect(refused.body).toMatchObject({ reason: 'InternalError' });
+    expect(refused.body.message).toContain('KMS provider vault has no key');
+    expect((await server.post(`${core}/configmaps`, configMap('c'))).status).toBe(201);
+    await plugin.start();
+    clock.skip(5_000);
+    await eventually(async () => {
+      clock.skip(5_000);
+      return (await server.get('/healthz/kms-providers')).status === 200;
+    }, 'the plugin');
+    await eventually(
+      async () => (await server.get(`${core}/secrets/a`)).status === 200,
+      'the Secret',
+    );
+    expect((await server.post(`${core}/secrets`, secret('b'))).status).toBe(201);
+    await server.stop();
+    await plugin.stop();
+    plugin = await startKmsPlugin(join(directory, 'kms.sock'));
+  });
+
+  test('STORE-3: a plugin that fails stops writes after three minutes, but no reads', async () => {
+    const clock = quickClock(1);
+    const server = await serverOf(rule(kms()), { clock });
+    await server.post(`${core}/secrets`, secret('a'));
+    for (const method of ['Status', 'Encrypt', 'Decrypt']) plugin.state.failures.set(method, 14);
+    clock.skip(60_000);
+    expect((await server.get('/healthz/kms-providers')).text).toContain(
+      'failed to perform status section of the healthz check for KMS Provider vault, error: rpc error: code = Unavailable desc = the vault is sealed',
+    );
+    expect((await server.post(`${core}/secrets`, secret('b'))).status).toBe(201);
+    clock.skip(180_000);
+    const refused = await server.post(`${core}/secrets`, secret('c'));
+    expect(refused.status).toBe(500);
+    expect(refused.body.message).toMatch(
+      /^Internal error occurred: encryptedDEKSource with keyID hash "sha256:[0-9a-f]{64}" expired at \S+Z \(current time is \S+Z\)$/,
+    );
+    expect((await server.get(`${core}/secrets`)).body.items).toHaveLength(2);
+    plugin.state.failures.clear();
+    clock.skip(5_000);
+    expect((await server.get('/healthz/kms-providers')).status).toBe(200);
+    expect((await server.post(`${core}/secrets`, secret('c'))).status).toBe(201);
+    expect(plugin.count('Encrypt')).toBe(1);
+  });
+
+  test.each<[string, Partial<KmsPlugin['state']>, string]>([
+    ['no key', { keyId: '' }, 'got invalid KMSv2 KeyID hash "": keyID is empty'],
+    [
+      'too long a name',
+      { keyId: 'k'.repeat(1025) },
+      'keyID is 1025 bytes, which exceeds the max size of 1024',
+    ],
+    ['two keys', { statusKeyId: 'other' }, 'failed to rotate DEK uid='],
+    [
+      'no ciphertext',
+      { ciphertext: Buffer.alloc(0) },
+      'failed to validate encrypted DEK source: encrypted DEK source is empty',
+    ],
+    [
+      'a long ciphertext',
+      { ciphertext: Buffer.alloc(1025) },
+      'encrypted DEK source is 1025 bytes, which exceeds the max size of 1024',
+    ],
+    [
+      'wrong annotations',
+      { annotations: [{ key: 'key', value: Buffer.alloc(0) }] },
+      'failed to validate annotations: annotations: Invalid value: "key": should be a domain with at least two segments separated by dots',
+    ],
+    [
+      'large annotations',
+      { annotations: [{ key: 'a.b', value: Buffer.alloc(32 * 1024) }] },
+      'total size of annotations is 32771, which exceeds the max size of 32768',
+    ],
+    [
+      'an error',
+      { failures: new Map([['Encrypt', 7]]) },
+      'failed to encrypt DEK, error: rpc error: code = PermissionDenied desc = the vault is sealed',
+    ],
+  ])('STORE-3: a plugin that gives %s is not well', async (_, change, message) => {
+    Object.assign(plugin.state, change);
+    const server = await serverOf(rule(kms()));
+    const { status, text } = await server.get('/readyz/kms-providers');
+    expect(status).toBe(500);
+    expect(text).toContain(message);
+    expect((await server.post(`${core}/secrets`, secret('a'))).status).toBe(500);
+  });
+
+  test('HEALTH-2: a plugin of another version, or of two, is not well', async () => {
+    const clock = quickClock(1);
+    plugin.state.version = 'v3';
+    const server = await serverOf(rule(kms()), { clock });
+    const check = async () => (await server.get('/readyz/kms-providers')).text;
+    expect(await check()).toContain('expected KMSv2 API version v2, got v3');
+    plugin.state.version = 'v2beta1';
+    clock.skip(30_000);
+    expect(await check()).toBe('ok');
+    plugin.state.version = 'v2';
+    clock.skip(30_000);
+    expect(await check()).toContain(
+      'KMSv2 API version should not change after the initial status response version v2beta1, got v2',
+    );
+  });
+
+  test('STORE-3: what the plugin does not decrypt, or was changed, is unreadable', async () => {
+    const server = await serverOf(rule(kms()));
+    for (const name of ['a', 'b', 'c']) await server.post(`${core}/secrets`, secret(name));
+    await server.stop();
+    await stored('b', () => Buffer.from('k8s:enc:kms:v2:vault:\x08'));
+    await stored('c', () => Buffer.from('k8s:enc:kms:v2:other:x'));
+    plugin.state.plaintext = Buffer.alloc(31);
+    const short = await serverOf(rule(kms()));
+    const messageOf = async (name: string) =>
+      (await short.get(`${core}/secrets/${name}`)).body.message;
+    expect(await messageOf('a')).toContain(
+      'failed to decrypt DEK, error: invalid seed length 31 used for key generation',
+    );
+    expect(await messageOf('b')).toContain('StorageError: corrupt object');
+    expect(await messageOf('c')).toContain('no matching prefix found');
+    await short.stop();
+    plugin.state.plaintext = Buffer.alloc(32);
+    const wrong = await serverOf(rule(kms()));
+    const read = await wrong.get(`${core}/secrets/a`);
+    expect(read.body.message).toContain('cipher: message authentication failed');
+    await wrong.stop();
+    plugin.state.failures.set('Decrypt', 9);
+    const refusing = await serverOf(rule(kms()));
+    const refused = await refusing.get(`${core}/secrets/a`);
+    expect(refused.body.message).toContain(
+      'failed to decrypt DEK, error: rpc error: code = FailedPrecondition desc = the vault is sealed',
+    );
+    expect((await refusing.post(`${core}/secrets`, secret('d'))).status).toBe(201);
+  });
+
+  test.skipIf(process.platform !== 'linux')('STORE-3: abstract sockets are reached', async () => {
+    const other = await startKmsPlugin(`@wheelhouse-${process.pid}-kms`);
+    undo.push(() => other.stop());
+    const endpoint = `unix:///@wheelhouse-${process.pid}-kms`;
+    const server = await serverOf(rule(kms({ endpoint })));
+    expect((await server.post(`${core}/secrets`, secret('a'))).status).toBe(201);
+    expect(other.count('Encrypt')).toBe(1);
+  });
+});
+
+describe.skipIf(!hasEtcd)('on an etcd', () => {
+  test('STORE-3: servers with seeds of their own read and watch what the others seal', async () => {
+    const etcd = await startTestEtcd();
+    undo.push(() => etcd.dispose());
+    const shared = onEtcd(etcd);
+    const one = await serverOf(rule(kms()), shared);
+    const other = await serverOf(rule(kms()), shared);
+    const watch = await other.watch(`${core}/secrets?watch=1`);
+    const names = Array.from({ length: 20 }, (_, index) => `s${index}`);
+    for (const name of names) {
+      const from = name.endsWith('5') ? other : one;
+      expect((await from.post(`${core}/secrets`, secret(name))).status).toBe(201);
+    }
+    await watch.until((events) => events.length === names.length, 'all Secrets');
+    expect(watch.events.map(({ object }) => object.metadata.name)).toEqual(names);
+    expect(watch.events.map(({ object }) => object.data.word)).toEqual(names.map(() => word));
+    expect((await other.get(`${core}/secrets`)).body.items).toHaveLength(names.length);
+    expect(plugin.count('Decrypt')).toBeLessThanOrEqual(2);
+    await watch.close();
+  });
+});
+
+describe('KMS v1', () => {
+  const { gates } = readFeatureGates(['KMSv1=true']);
+  const v1 = { apiVersion: 'v1' };
+
+  test('STORE-3: with its gate each write has a key that the plugin encrypts', async () => {
+    const server = await serverOf(rule(kms(v1)), { featureGates: gates });
+    for (const name of ['a', 'b']) await server.post(`${core}/secrets`, secret(name));
+    expect(plugin.count('Version')).toBe(1);
+    expect(plugin.count('Encrypt')).toBe(2);
+    expect((await server.get('/healthz/kms-provider-0')).status).toBe(200);
+    expect((await server.get('/healthz/kms-providers')).status).toBe(404);
+    await server.stop();
+    const sealed = await stored('a');
+    expect(sealed.toString('latin1').startsWith('k8s:enc:kms:v1:vault:')).toBe(true);
+    expect(sealed.includes('hidden-word')).toBe(false);
+    const again = await serverOf(rule(kms(v1)), { featureGates: gates });
+    expect((await again.get(`${core}/secrets/b`)).body.data.word).toBe(word);
+    const { text } = await again.get('/metrics');
+    expect(text).toContain('apiserver_envelope_encryption_dek_cache_fill_percent 0.002\n');
+    expect(text).toContain(
+      'apiserver_envelope_encryption_dek_cache_inter_arrival_time_seconds_count{transformation_type="from_storage"} 2',
+    );
+    plugin.state.failures.set('Encrypt', 14);
+    const refused = await again.post(`${core}/secrets`, secret('c'));
+    expect(refused.status).toBe(500);
+    expect(refused.body.message).toContain('code = Unavailable desc = the vault is sealed');
+  });
+
+  test('STORE-3: without its gate it ends the start, and so does a wrong version', async () => {
+    await expect(serverOf(rule(kms(v1)))).rejects.toThrow(
+      'error while building transformers: KMSv1 is deprecated and will only receive security updates going forward. Use KMSv2 instead. Set --feature-gates=KMSv1=true',
+    );
+    const { kms: unversioned } = kms();
+    const { apiVersion: _, ...rest } = unversioned;
+    await expect(serverOf(rule({ kms: rest }))).rejects.toThrow('KMSv1 is deprecated');
+    expect(plugin.calls).toEqual([]);
+  });
+});
+
+describe('the configuration', () => {
+  test.each<[string, object[], string]>([
+    [
+      'no name',
+      [kms({ name: '' })],
+      'kms.name: Required value: name is a mandatory field for a provider',
+    ],
+    ['a colon', [kms({ name: 'a:b' })], "invalid KMS provider name a:b, must not contain ':'"],
+    ['the same name', [kms(), kms()], 'duplicate KMS provider name vault, names must be unique'],
+    ['no endpoint', [kms({ endpoint: '' })], 'endpoint is a mandatory field for a kms'],
+    [
+      'tcp',
+      [kms({ endpoint: 'tcp://h:1' })],
+      'unsupported scheme "tcp" for KMS provider, only unix is supported',
+    ],
+    ['no path', [kms({ endpoint: 'unix://' })], 'invalid endpoint for kms provider'],
+    [
+      'no time',
+      [kms({ timeout: '0s' })],
+      'kms.timeout: Invalid value: "0s": timeout should be a positive value',
+    ],
+    ['a wrong time', [kms({ timeout: 'soon' })], 'invalid duration'],
+    [
+      'a cache',
+      [kms({ cachesize: 5 })],
+      'kms.cachesize: Invalid value: 5: cachesize is not supported in v2',
+    ],
+    [
+      'no cache of v1',
+      [kms({ apiVersion: 'v1', cachesize: 0 })],
+      'cachesize should be a positive value, or negative to disable',
+    ],
+    [
+      'v3',
+      [kms({ apiVersion: 'v3' })],
+      'kms.apiVersion: Invalid value: "v3": unsupported apiVersion',
+    ],
+    ['more', [kms({ key: 'x' })], 'unknown field "resources[0].providers[0].kms.key"'],
+  ])('STORE-3: %s ends the start', async (_, providers, message) => {
+    await expect(serverOf(rule(...providers))).rejects.toThrow(message);
+    expect(plugin.calls).toEqual([]);
+  });
+
+  test('STORE-3: a followed file brings plugins that are well, and no others', async () => {
+    const file = configFile(rule({ identity: {} }), 'followed.json');
+    const clock = quickClock(20);
+    const server = await serverOf([], { clock, encryption: { file, reload: 'automatic' } });
+    expect((await server.get('/readyz?verbose')).text).toContain('[+]kms-providers ok');
+    expect((await server.get('/readyz?verbose')).text).toContain(
+      '[+]poststarthook/start-encryption-provider-config-automatic-reload ok',
+    );
+    const made = await server.post(`${core}/secrets`, secret('a'));
+    const reloads = async (status: string) =>
+      Number(
+        new RegExp(`_automatic_reloads_total\\{[^}]*status="${status}"\\} (\\d+)`).exec(
+          (await server.get('/metrics')).text,
+        )?.[1] ?? 0,
+      );
+    plugin.state.healthz = 'sealed';
+    configFile(rule(kms(), { identity: {} }), 'followed.json');
+    await eventually(async () => plugin.count('Status') > 0, 'the check');
+    await eventually(async () => {
+      clock.skip(5_000);
+      return (await reloads('failure')) > 0;
+    }, 'the refused file');
+    expect((await server.get('/readyz')).status).toBe(200);
+    expect((await server.put(`${core}/secrets/a`, made.body)).body.metadata.resourceVersion).toBe(
+      made.body.metadata.resourceVersion,
+    );
+    plugin.state.healthz = 'ok';
+    await eventually(async () => {
+      clock.skip(60_000);
+      return (await reloads('success')) > 0;
+    }, 'the file that is tried again');
+    const written = await server.put(`${core}/secrets/a`, made.body);
+    expect(written.body.metadata.resourceVersion).not.toBe(made.body.metadata.resourceVersion);
+    expect((await server.get('/healthz/kms-providers')).status).toBe(200);
+  });
+});

@@ -1,0 +1,136 @@
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { bytes, many, message, nested, one, text } from '@wheelhouse/store';
+import { type GrpcAnswer, type GrpcCall, startGrpcServer } from './grpc-server.ts';
+
+/** What a test's KMS plugin answers, which a test may change at any time. */
+export interface KmsPluginState {
+  /** The key that it encrypts with; it decrypts with all that it ever had. */
+  keyId: string;
+  /** The key that Status names, where it is not the one that Encrypt uses. */
+  statusKeyId: string | undefined;
+  version: string;
+  healthz: string;
+  /** Annotations of what it encrypts; `key.kms.example.com` is required to decrypt it. */
+  annotations: { key: string; value: Buffer }[];
+  /** Takes the place of what Decrypt gives. */
+  plaintext: Buffer | undefined;
+  /** Takes the place of what Encrypt gives. */
+  ciphertext: Buffer | undefined;
+  /** The status that calls of a method fail with. */
+  failures: Map<string, number>;
+}
+
+const annotation = nested(message({ key: one(1, text), value: one(2, bytes) }));
+const status = message({ version: one(1, text), healthz: one(2, text), keyId: one(3, text) });
+const v2 = {
+  encryptRequest: message({ plaintext: one(1, bytes), uid: one(2, text) }),
+  encryptResponse: message({
+    ciphertext: one(1, bytes),
+    keyId: one(2, text),
+    annotations: many(3, annotation),
+  }),
+  decryptRequest: message({
+    ciphertext: one(1, bytes),
+    uid: one(2, text),
+    keyId: one(3, text),
+    annotations: many(4, annotation),
+  }),
+  decryptResponse: message({ plaintext: one(1, bytes) }),
+};
+const v1 = {
+  version: message({ version: one(1, text), name: one(2, text), runtime: one(3, text) }),
+  request: message({ version: one(1, text), data: one(2, bytes) }),
+  response: message({ data: one(1, bytes) }),
+};
+
+/** Encrypts what it is given with a key that is made of the key's name. */
+export function pluginCipher(keyId: string) {
+  const key = Buffer.alloc(32, keyId);
+  return {
+    encrypt(plain: Buffer): Buffer {
+      const nonce = randomBytes(12);
+      const cipher = createCipheriv('aes-256-gcm', key, nonce);
+      return Buffer.concat([nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
+    },
+    decrypt(sealed: Buffer): Buffer {
+      const cipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(0, 12));
+      cipher.setAuthTag(sealed.subarray(-16));
+      return Buffer.concat([cipher.update(sealed.subarray(12, -16)), cipher.final()]);
+    },
+  };
+}
+
+/** Serves both versions of the KMS API on a Unix socket; `@` begins an abstract name. */
+export async function startKmsPlugin(path: string) {
+  const state: KmsPluginState = {
+    keyId: 'first',
+    statusKeyId: undefined,
+    version: 'v2',
+    healthz: 'ok',
+    annotations: [{ key: 'key.kms.example.com', value: Buffer.from('tag') }],
+    plaintext: undefined,
+    ciphertext: undefined,
+    failures: new Map(),
+  };
+  /** The calls so far, as `/v2.KeyManagementService/Status`. */
+  const calls: string[] = [];
+  const listening = () =>
+    startGrpcServer(path.replace(/^@/, '\0'), (call) => {
+      calls.push(call.path);
+      return answerTo(call, state);
+    });
+  let server = await listening();
+  return {
+    state,
+    calls,
+    count: (method: string) => calls.filter((one) => one.endsWith(`/${method}`)).length,
+    stop: () => server.stop(),
+    async start() {
+      server = await listening();
+    },
+  };
+}
+
+export type KmsPlugin = Awaited<ReturnType<typeof startKmsPlugin>>;
+
+function answerTo({ path, method, body }: GrpcCall, state: KmsPluginState): GrpcAnswer {
+  const failure = state.failures.get(method);
+  if (failure !== undefined) return { status: failure, message: 'the vault is sealed' };
+  try {
+    return path.startsWith('/v2.') ? answerV2(method, { body, state }) : answerV1(method, body);
+  } catch (error) {
+    return { status: 13, message: String(error) };
+  }
+}
+
+function answerV2(
+  method: string,
+  { body, state }: { readonly body: Buffer; readonly state: KmsPluginState },
+): GrpcAnswer {
+  const { version, healthz, keyId, annotations } = state;
+  if (method === 'Status') {
+    return status.encode({ version, healthz, keyId: state.statusKeyId ?? keyId });
+  }
+  if (method === 'Encrypt') {
+    const { plaintext } = v2.encryptRequest.decode(body);
+    const ciphertext = state.ciphertext ?? pluginCipher(keyId).encrypt(plaintext);
+    return v2.encryptResponse.encode({ ciphertext, keyId, annotations });
+  }
+  const request = v2.decryptRequest.decode(body);
+  if (!request.annotations.some(({ key }) => key === 'key.kms.example.com')) {
+    return { status: 3, message: 'the annotation is missing' };
+  }
+  const plaintext = state.plaintext ?? pluginCipher(request.keyId).decrypt(request.ciphertext);
+  return v2.decryptResponse.encode({ plaintext });
+}
+
+function answerV1(method: string, body: Buffer): GrpcAnswer {
+  if (method === 'Version') {
+    return v1.version.encode({ version: 'v1beta1', name: 'test', runtime: '1' });
+  }
+  const { data } = v1.request.decode(body);
+  const cipher = pluginCipher('v1');
+  return v1.response.encode({
+    data: method === 'Encrypt' ? cipher.encrypt(data) : cipher.decrypt(data),
+  });
+}
