@@ -4,7 +4,12 @@ import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSyn
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildConsole } from './build-console.mjs';
-import { bundleDeclarations, discardEmitted, emitDeclarations } from './declarations.mjs';
+import {
+  bundleDeclarations,
+  copyKindTypes,
+  discardEmitted,
+  emitDeclarations,
+} from './declarations.mjs';
 import { directImports } from './direct-imports.mjs';
 import { packedDescriptions } from './pack-descriptions.mjs';
 
@@ -136,11 +141,12 @@ const declared = {
   ...Object.fromEntries(presets.map((name) => [`plane/presets/${name}`, `${name}.d.ts`])),
 };
 
-/** Adds the library's declarations to a folder that `build` has made. Throws for type errors. */
+/** Adds the library's declarations and the types of kinds to a folder that `build` has made. Throws for type errors. */
 export function addDeclarations(finished = join(root, 'dist')) {
   try {
     emitDeclarations(['machinery', 'codec', 'client', 'server']);
     bundleDeclarations(finished, declared);
+    copyKindTypes(join(finished, 'kinds'));
   } finally {
     discardEmitted();
   }

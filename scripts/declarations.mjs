@@ -11,6 +11,7 @@ import {
 } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { endedMark } from './facts/types.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 /** Of this process, for two may build at once. */
@@ -28,7 +29,7 @@ export function emitDeclarations(names) {
   rmSync(emitted, { recursive: true, force: true });
   mkdirSync(dirname(config), { recursive: true });
   const include = names.flatMap((name) =>
-    ['index', 'browser', 'library', 'plane/presets/*'].map((one) =>
+    ['index', 'browser', 'library', 'plane/presets/*', 'gen/types/*/*'].map((one) =>
       join(root, 'packages', name, 'src', `${one}.ts`),
     ),
   );
@@ -130,6 +131,22 @@ export function bundleDeclarations(outdir, entries) {
   for (const [path, file] of Object.entries(entries)) {
     const from = `./types/server/src/${path}.js`;
     writeFileSync(join(outdir, file), `export * from '${from}';\n`);
+  }
+}
+
+/**
+ * Copies the types of the built-in kinds to a folder, but those of versions that no current release
+ * serves. They import nothing but each other.
+ */
+export function copyKindTypes(to) {
+  const from = join(root, 'packages', 'kinds', 'src', 'gen', 'types');
+  for (const group of readdirSync(from)) {
+    for (const file of readdirSync(join(from, group))) {
+      const text = readFileSync(join(from, group, file), 'utf8');
+      if (text.startsWith(endedMark)) continue;
+      mkdirSync(join(to, group), { recursive: true });
+      writeFileSync(join(to, group, declared(file)), text.replace(specifier, outside));
+    }
   }
 }
 

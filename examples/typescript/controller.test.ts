@@ -5,7 +5,8 @@ import { fileURLToPath } from 'node:url';
 import { KubeConfig } from '@kubernetes/client-node';
 import { ApiError, type ManifestObject } from 'wheelhouse';
 import { useControlPlane } from 'wheelhouse/node-test';
-import { BoatController } from './controller.ts';
+import type { ConfigMap } from 'wheelhouse/types/core/v1';
+import { type Boat, BoatController } from './controller.ts';
 
 // One control plane for this file, with the custom kind, and a new namespace for each test.
 const fixture = useControlPlane({
@@ -31,14 +32,14 @@ const boat = (name: string, crew: string[]): ManifestObject => ({
 });
 
 /** Reads an object until it is as it should be: `undefined` is the absent object. */
-async function until(
+async function until<T extends object>(
   read: Pick<ManifestObject, 'apiVersion' | 'kind'> & { name: string },
-  condition: (object: ManifestObject | undefined) => boolean,
-): Promise<ManifestObject | undefined> {
+  condition: (object: T | undefined) => boolean,
+): Promise<T | undefined> {
   const { client } = fixture.plane;
   const reference = { namespace: fixture.namespace, ...read };
   for (const end = Date.now() + 20_000; Date.now() < end; await pause(20)) {
-    const object = await client.get(reference).catch((error: unknown) => {
+    const object = await client.get<T>(reference).catch((error: unknown) => {
       if (error instanceof ApiError && error.code === 404) return undefined;
       throw error;
     });
@@ -48,20 +49,17 @@ async function until(
 }
 
 const crewList = (name: string) => ({ apiVersion: 'v1', kind: 'ConfigMap', name: `${name}-crew` });
-const hasCrew = (crew: string) => (list: ManifestObject | undefined) =>
-  (list?.['data'] as { crew?: string } | undefined)?.crew === crew;
+const hasCrew = (crew: string) => (list: ConfigMap | undefined) => list?.data?.['crew'] === crew;
 
 test('a boat owns the list of its crew', async () => {
   const { client } = fixture.plane;
   const elisa = await client.create(boat('elisa', ['ann', 'bob']));
   const list = await until(crewList('elisa'), hasCrew('ann\nbob'));
-  const owners = list?.metadata?.['ownerReferences'] as { uid: string }[];
   assert.deepEqual(
-    owners.map(({ uid }) => uid),
+    list?.metadata.ownerReferences?.map(({ uid }) => uid),
     [elisa.metadata?.uid],
   );
-  const isCounted = (object: ManifestObject | undefined) =>
-    (object?.['status'] as { crewSize?: number } | undefined)?.crewSize === 2;
+  const isCounted = (object: Boat | undefined) => object?.status?.crewSize === 2;
   await until({ apiVersion: elisa.apiVersion, kind: 'Boat', name: 'elisa' }, isCounted);
 });
 
@@ -77,7 +75,7 @@ test('the list follows the boat, and goes with it', async () => {
     name: 'elisa',
     namespace,
   });
-  await until(crewList('elisa'), (list) => list === undefined);
+  await until<ConfigMap>(crewList('elisa'), (list) => list === undefined);
 });
 
 test('a failed write is tried again', async () => {

@@ -129,3 +129,52 @@ startControlPlane({ flags: 1 });
   const args = [...flags, '--lib', 'es2023,esnext.disposable', '--types', 'node', 'consumer.ts'];
   expect(await compile(project, args)).toBe('');
 });
+
+test('a program uses the types of the built-in kinds', { timeout: 120_000 }, async () => {
+  const project = join(folder, 'kinds');
+  await install(project, ['@types/node', 'undici-types']);
+  writeFileSync(join(project, 'package.json'), JSON.stringify({ type: 'module' }));
+  const file = `import type { PlaneClient } from 'wheelhouse';
+import type { Deployment, DeploymentList } from 'wheelhouse/types/apps/v1';
+import type { CustomResourceDefinition } from 'wheelhouse/types/apiextensions/v1';
+import type { Container } from 'wheelhouse/types/core/v1';
+import type { IntOrString, Quantity, Time } from 'wheelhouse/types/meta/v1';
+
+const main: Container = { name: 'main', resources: { limits: { cpu: '500m' } } };
+const labels = { app: 'boat' };
+export const boat: Deployment = {
+  apiVersion: 'apps/v1',
+  kind: 'Deployment',
+  metadata: { name: 'boat' },
+  spec: {
+    selector: { matchLabels: labels },
+    template: {
+      metadata: { labels },
+      spec: { containers: [main], terminationGracePeriodSeconds: 5 },
+    },
+  },
+};
+export async function ready(client: PlaneClient): Promise<number> {
+  const created = await client.create<Deployment>(boat);
+  const [first] = await client.list<Deployment>({ apiVersion: 'apps/v1', kind: 'Deployment' });
+  const read = await client.get<Deployment>({ ...created, name: 'boat' });
+  await client.apply(boat, created);
+  const { items } = await client.request<DeploymentList>({ path: '/apis/apps/v1/deployments' });
+  return (read.status?.readyReplicas ?? 0) + (first?.spec?.replicas ?? 0) + items.length;
+}
+export type Named = [IntOrString, Quantity, Time, CustomResourceDefinition['spec']['scope']];
+// @ts-expect-error: a Deployment has no such field
+export const wrong: Deployment = { ...boat, spec: { ...boat.spec, replica: 1 } };
+// @ts-expect-error: seconds are a number
+boat.spec!.template.spec!.terminationGracePeriodSeconds = '5';
+`;
+  writeFileSync(join(project, 'boat.ts'), file);
+  const flags = ['--noEmit', '--strict', '--target', 'es2022', '--types', 'node', 'boat.ts'];
+  const lib = ['--lib', 'es2023,esnext.disposable'];
+  for (const ways of [
+    ['--module', 'nodenext'],
+    ['--module', 'esnext', '--moduleResolution', 'bundler'],
+  ]) {
+    expect(await compile(project, [...flags, ...lib, ...ways])).toBe('');
+  }
+});

@@ -86,9 +86,9 @@ export interface ApiRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface ApiAnswer {
+export interface ApiAnswer<T extends object = JsonObject> {
   readonly status: number;
-  readonly object: JsonObject;
+  readonly object: T;
 }
 
 /**
@@ -97,9 +97,12 @@ export interface ApiAnswer {
  */
 export interface ApiClient {
   readonly http: HttpClient;
-  send(request: ApiRequest): Promise<ApiAnswer>;
-  /** The decoded body of a GET. */
-  get(path: string, query?: Readonly<Record<string, string | undefined>>): Promise<JsonObject>;
+  send<T extends object = JsonObject>(request: ApiRequest): Promise<ApiAnswer<T>>;
+  /** The decoded body of a GET, which the caller knows to be a `T`: nothing checks it. */
+  get<T extends object = JsonObject>(
+    path: string,
+    query?: Readonly<Record<string, string | undefined>>,
+  ): Promise<T>;
   /** A GET whose body is not JSON: `/metrics`, `/healthz`. */
   raw(path: string): Promise<string>;
   /** Opens a streamed answer; the caller reads `body`. */
@@ -152,20 +155,20 @@ export function createApiClient(
       signal: request.signal,
       heard: (answer, startMs) => note(request, answer, startMs),
     });
-  const send = async (request: ApiRequest): Promise<ApiAnswer> => {
+  const send = async <T extends object>(request: ApiRequest): Promise<ApiAnswer<T>> => {
     const preparedRequest = prepare(request);
     const answer = await askTill(preparedRequest, () => http.request(preparedRequest));
     if (answer.status >= 400) throw errorOf(answer.status, answer.body);
     const object = parseJson(answer.body);
     if (!isObject(object)) throw unexpected(answer.status, answer.body);
-    return { status: answer.status, object };
+    return { status: answer.status, object: object as T };
   };
 
   return {
     http,
     send,
-    get: async (path, query) =>
-      (await send({ path, ...(query === undefined ? {} : { query }) })).object,
+    get: async <T extends object>(path: string, query?: ApiRequest['query']) =>
+      (await send<T>({ path, ...(query === undefined ? {} : { query }) })).object,
     async raw(path) {
       const preparedRequest = { ...prepare({ path }), headers: { accept: '*/*' } };
       const answer = await askTill(preparedRequest, () => http.request(preparedRequest));

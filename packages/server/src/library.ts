@@ -22,6 +22,7 @@ export type {
   RecordedFilter,
   RecordedRequest,
   RestoredPlane,
+  TypedObject,
   WatchFilter,
   WebhookEndpoint,
   WebhookOptions,

@@ -10,7 +10,7 @@ import {
   resourcePath,
 } from '@wheelhouse/client';
 import { encodeJson, parseWrittenJson } from '@wheelhouse/codec';
-import { isObject, type JsonObject, objectsOf } from '@wheelhouse/machinery';
+import { isObject, type JsonObject } from '@wheelhouse/machinery';
 import type {
   CollectionReference,
   ManifestObject,
@@ -18,6 +18,7 @@ import type {
   ObjectReference,
   PlaneClient,
   PlaneRequest,
+  TypedObject,
 } from './types.ts';
 
 /** Finds the resource that serves a kind, asking the server again once the served kinds change. */
@@ -73,29 +74,28 @@ export function createPlaneClient(options: {
 }): PlaneClient & { close(): void } {
   const { config, kinds } = options;
   let http: HttpClient | undefined;
-  const request = async (wanted: PlaneRequest): Promise<ManifestObject> => {
+  const request = async <T extends object>(wanted: PlaneRequest): Promise<T> => {
     http ??= createHttpClient(config);
-    return send(http, wanted);
+    return send<T>(http, wanted);
   };
   const pathOf = async (reference: ObjectReference) =>
     objectPath(await kinds.find(reference), reference);
   const client: PlaneClient = {
     request,
     get: async (reference) => request({ path: await pathOf(reference) }),
-    async list(reference) {
+    async list<T extends object>(reference: CollectionReference) {
       const resource = await kinds.find(reference);
-      const { items } = await request(listRequest(resource, reference));
+      const { items } = await request<{ items: T[] | null }>(listRequest(resource, reference));
       const { apiVersion, kind } = reference;
-      const objects = objectsOf(items as JsonObject[]);
-      return objects.map((item) => ({ apiVersion, kind, ...item }) as ManifestObject);
+      return (items ?? []).map((item) => ({ apiVersion, kind, ...item }));
     },
-    async create(object) {
+    async create<T extends TypedObject>(object: T) {
       const { namespace } = object.metadata ?? {};
       const path = resourcePath(await kinds.find(object), { namespace: namespace ?? 'default' });
-      return request({ method: 'POST', path, body: object });
+      return request<T>({ method: 'POST', path, body: object });
     },
-    replace: async (object) =>
-      request({ method: 'PUT', path: await pathOf(referenceOf(object)), body: object }),
+    replace: async <T extends TypedObject>(object: T) =>
+      request<T>({ method: 'PUT', path: await pathOf(referenceOf(object)), body: object }),
     async delete(reference) {
       await request({ method: 'DELETE', path: await pathOf(reference) });
     },
@@ -105,7 +105,7 @@ export function createPlaneClient(options: {
 }
 
 /** Names the object of a manifest. Throws where it has no name. */
-export function referenceOf(object: ManifestObject): ObjectReference {
+export function referenceOf(object: TypedObject): ObjectReference {
   const { apiVersion, kind, metadata = {} } = object;
   const { name, namespace } = metadata;
   if (name === undefined) throw new Error(`the ${kind} has no metadata.name`);
@@ -127,7 +127,7 @@ function listRequest(resource: ApiResource, reference: CollectionReference): Pla
   return { path: resourcePath(resource, { namespace }), query };
 }
 
-async function send(http: HttpClient, wanted: PlaneRequest): Promise<ManifestObject> {
+async function send<T extends object>(http: HttpClient, wanted: PlaneRequest): Promise<T> {
   const { method = 'GET', path, query = {}, body, contentType = 'application/json' } = wanted;
   const parameters = new URLSearchParams(query);
   const answer = await http.request({
@@ -141,7 +141,7 @@ async function send(http: HttpClient, wanted: PlaneRequest): Promise<ManifestObj
     signal: wanted.signal,
   });
   if (answer.status >= 400) throw errorOf(answer.status, answer.body);
-  const object = parsed(answer.body);
+  const object = parsed<T>(answer.body);
   if (object === undefined) throw errorOf(answer.status, answer.body);
   return object;
 }
@@ -151,10 +151,10 @@ function bodyOf(body: unknown): Buffer | string | undefined {
   return encodeJson(body as JsonObject);
 }
 
-function parsed(body: Buffer): ManifestObject | undefined {
+function parsed<T extends object>(body: Buffer): T | undefined {
   try {
-    const value = parseWrittenJson(body);
-    return isObject(value) ? (value as unknown as ManifestObject) : undefined;
+    const value: unknown = parseWrittenJson(body);
+    return isObject(value) ? (value as T) : undefined;
   } catch {
     return undefined;
   }

@@ -20,6 +20,13 @@ export interface ManifestObject {
   readonly [member: string]: unknown;
 }
 
+/** What the type of an object needs for the client to write objects of it. */
+export interface TypedObject {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata?: { readonly name?: string; readonly namespace?: string };
+}
+
 /**
  * Where objects come from: an object, or a text. A text with a line break is YAML or JSON itself;
  * any other is the path of a file, or of a directory whose `.yaml`, `.yml`, and `.json` files are
@@ -62,17 +69,19 @@ export interface PlaneRequest {
 
 /**
  * A client of one user. Rejects with `ApiError` when the server answers with a failure, at once:
- * it repeats nothing, so that a test sees what the server said.
+ * it repeats nothing, so that a test sees what the server said. A type argument says what the answer
+ * holds (`get<Deployment>`, with a type of `wheelhouse/types` or your own); the client does not
+ * check it.
  */
 export interface PlaneClient {
   /** Sends a request and returns the decoded body of its answer. */
-  request(request: PlaneRequest): Promise<ManifestObject>;
-  get(reference: ObjectReference): Promise<ManifestObject>;
+  request<T extends object = ManifestObject>(request: PlaneRequest): Promise<T>;
+  get<T extends object = ManifestObject>(reference: ObjectReference): Promise<T>;
   /** The items of a list, in order of namespace and name. */
-  list(reference: CollectionReference): Promise<ManifestObject[]>;
-  create(object: ManifestObject): Promise<ManifestObject>;
+  list<T extends object = ManifestObject>(reference: CollectionReference): Promise<T[]>;
+  create<T extends TypedObject = ManifestObject>(object: NoInfer<T>): Promise<T>;
   /** PUTs an object; with a `resourceVersion` only over that version. */
-  replace(object: ManifestObject): Promise<ManifestObject>;
+  replace<T extends TypedObject = ManifestObject>(object: NoInfer<T>): Promise<T>;
   delete(reference: ObjectReference): Promise<void>;
   /**
    * Applies objects on the server, as field manager `wheelhouse` and with force. Definitions of
