@@ -15,7 +15,11 @@ const pages = [
   ...readdirSync(join(root, 'docs'))
     .filter((name) => name.endsWith('.md'))
     .map((name) => `docs/${name}`),
-  ...readdirSync(join(root, 'docs', 'guides')).map((name) => `docs/guides/${name}`),
+  ...['guides', 'reference', 'start'].flatMap((folder) =>
+    readdirSync(join(root, 'docs', folder))
+      .filter((name) => name.endsWith('.md'))
+      .map((name) => `docs/${folder}/${name}`),
+  ),
   ...decisions,
   ...readdirSync(join(root, 'packages')).map((name) => `packages/${name}/README.md`),
 ];

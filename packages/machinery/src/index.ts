@@ -252,7 +252,6 @@ export {
   type Status,
   type StatusDetails,
   StatusError,
-  type StatusReason,
   serviceUnavailable,
   timedOut,
   tooLarge,
@@ -260,6 +259,7 @@ export {
   tooManyValues,
   unsupportedMediaType,
 } from './meta/status.ts';
+export { fieldErrorTypes, type StatusReason, statusReasons } from './meta/status-reasons.ts';
 export { strictAddressProblem } from './meta/strict-address.ts';
 export { formatTime, isWrittenTime, parseGoTime, printGoTime } from './meta/times.ts';
 export {

@@ -133,13 +133,20 @@ export interface Family<Series> {
   clear(): void;
 }
 
+/** A metric as it was registered. */
+export interface RegisteredMetric {
+  readonly definition: MetricDefinition;
+  readonly type: 'counter' | 'gauge' | 'histogram' | 'summary';
+  readonly isHidden: boolean;
+}
+
 export interface MetricRegistry {
   counter(definition: MetricDefinition): Family<Counter>;
   gauge(definition: MetricDefinition): Family<Gauge>;
   histogram(definition: HistogramDefinition): Family<Histogram>;
   summary(definition: SummaryDefinition): Family<Summary>;
   /** What is registered, with those that are hidden. */
-  definitions(): Iterable<{ readonly definition: MetricDefinition; readonly isHidden: boolean }>;
+  definitions(): Iterable<RegisteredMetric>;
   /** All metrics in the text format, version 0.0.4, in order of their names. */
   render(): string;
 }
@@ -168,7 +175,7 @@ export function createMetricRegistry(options: {
   readonly onDeprecated?: (metric: { readonly name: string; readonly from: string }) => void;
 }): MetricRegistry {
   const shown = new Map<string, { lines(): string }>();
-  const all: { definition: MetricDefinition; isHidden: boolean }[] = [];
+  const all: RegisteredMetric[] = [];
   const register = <Series>(definition: MetricDefinition, parts: Parts<Series>): Family<Series> => {
     const { name, deprecatedFrom: from } = definition;
     if (shown.has(name)) throw new Error(`the metric ${name} is there already`);
@@ -176,7 +183,7 @@ export function createMetricRegistry(options: {
     const age = from === undefined ? 0 : minorOf(options.release) - minorOf(from);
     const isOld = age >= shownReleases && options.hidden === 'hidden';
     const isHidden = isOld || options.disabled?.includes(name) === true;
-    all.push({ definition, isHidden });
+    all.push({ definition, type: parts.type, isHidden });
     if (isHidden) {
       return { of: () => parts.idle, remove: () => {}, clear: () => {} };
     }
@@ -240,7 +247,7 @@ export interface Rendered {
 }
 
 interface Parts<Series> {
-  readonly type: string;
+  readonly type: RegisteredMetric['type'];
   readonly create: () => Series & Rendered;
   /** What counts where the metric is hidden: nothing. */
   readonly idle: Series;

@@ -1,18 +1,6 @@
 import { isObject, type JsonValue } from '../base/json.ts';
 import { shortened, shownValueMax } from './answer-bounds.ts';
-
-/** Upstream's kinds of field error; the value is the `reason` of the Status cause. */
-export type FieldErrorType =
-  | 'FieldValueRequired'
-  | 'FieldValueInvalid'
-  | 'FieldValueNotSupported'
-  | 'FieldValueDuplicate'
-  | 'FieldValueForbidden'
-  | 'FieldValueTooLong'
-  | 'FieldValueTooMany'
-  | 'FieldValueNotFound'
-  | 'FieldValueTypeInvalid'
-  | 'InternalError';
+import type { FieldErrorType } from './status-reasons.ts';
 
 /** One complaint about one field of an object (a 422's cause). */
 export interface FieldError {

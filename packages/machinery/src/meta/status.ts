@@ -7,6 +7,7 @@ import {
   shownTextMax,
 } from './answer-bounds.ts';
 import type { FieldError } from './field-error.ts';
+import type { StatusReason } from './status-reasons.ts';
 import type { GroupKind, GroupResource } from './types.ts';
 
 /**
@@ -43,27 +44,6 @@ export interface Status {
   readonly details?: StatusDetails;
   readonly code?: number;
 }
-
-export type StatusReason =
-  | 'BadRequest'
-  | 'Unauthorized'
-  | 'Forbidden'
-  | 'NotFound'
-  | 'AlreadyExists'
-  | 'Conflict'
-  | 'Gone'
-  | 'Invalid'
-  | 'ServerTimeout'
-  | 'StorageReadError'
-  | 'Timeout'
-  | 'TooManyRequests'
-  | 'MethodNotAllowed'
-  | 'NotAcceptable'
-  | 'RequestEntityTooLarge'
-  | 'UnsupportedMediaType'
-  | 'InternalError'
-  | 'Expired'
-  | 'ServiceUnavailable';
 
 /** A failure to be answered with a Status. `headers` go with the response (Retry-After). */
 export class StatusError extends Error {

@@ -220,6 +220,7 @@ async function openApi(config: ServerConfig, dialect: Dialect) {
   const storage = await encodedObjects(sealed, { config, kinds });
   const { store, shared, isStale } = storage;
   metrics.serveAt('/metrics/slis', healthMetrics.registry);
+  config.embedding?.onMetrics?.([metrics.registry, healthMetrics.registry]);
   const api = createApi({
     config,
     dialect,

@@ -1,5 +1,5 @@
 import type { CatalogueSnapshot, ServiceRangeTexts } from '@wheelhouse/kinds';
-import type { Clock, DialectName, Logger } from '@wheelhouse/machinery';
+import type { Clock, DialectName, Logger, MetricRegistry } from '@wheelhouse/machinery';
 import type { CheckpointedStore } from '@wheelhouse/store';
 import type { PluginConfigurations } from '../../admission/configuration/plugins.ts';
 import type { RequestTap } from '../../endpoints/request-tap.ts';
@@ -324,4 +324,6 @@ export interface Embedding {
   readonly onCatalogue?: (catalogue: { snapshot(): CatalogueSnapshot }) => void;
   /** Gets the store once it is open, if it is one that can return to earlier states. */
   readonly onStore?: (store: CheckpointedStore) => void;
+  /** Gets the registry of each path of metrics; parts of the server add to them as they start. */
+  readonly onMetrics?: (registries: readonly Pick<MetricRegistry, 'definitions'>[]) => void;
 }

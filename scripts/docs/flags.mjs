@@ -1,0 +1,60 @@
+// The table of flags, from the list that `wheelhouse serve` parses by.
+import { serverFlags } from '@wheelhouse/server/testing';
+import { cell, code, table } from './markdown.mjs';
+
+/** How a value of each type is written. */
+const types = {
+  string: 'text',
+  int: 'integer',
+  float: 'number',
+  bool: 'boolean',
+  duration: 'duration',
+  list: 'list',
+  each: 'text, repeatable',
+  map: 'list of name=value',
+  pairs: 'name=value, repeatable',
+};
+
+const stages = { beta: 'Beta.', alpha: 'Alpha.', own: 'Not in kube-apiserver.' };
+
+/** One table for each group of flags, groups and flags in the order of `--help`. */
+export function flagTables() {
+  const groups = new Map();
+  for (const [name, flag] of Object.entries(serverFlags)) {
+    if (flag.hidden) continue;
+    const rows = groups.get(flag.group) ?? [];
+    rows.push(rowOf(name, flag));
+    groups.set(flag.group, rows);
+  }
+  return [...groups]
+    .map(([group, rows]) => `## ${group}\n\n${table(['Flag', 'Type', 'Default', 'Meaning'], rows)}`)
+    .join('\n');
+}
+
+/** Flags that a text names become links to their rows. */
+function withFlags(text) {
+  return cell(text).replace(/--([a-z][a-z0-9-]*[a-z0-9])/g, (written, name) => {
+    const flag = serverFlags[name];
+    return flag === undefined || flag.hidden ? code(written) : `[${code(written)}](#${name})`;
+  });
+}
+
+function rowOf(name, flag) {
+  const short = flag.shorthand === undefined || flag.shorthand === name ? '' : `-${flag.shorthand}`;
+  const written = name.length === 1 ? `-${name}` : `--${name}`;
+  const stage = stages[flag.stage];
+  const notes = [
+    ...(flag.deprecated === undefined ? [] : [`**Deprecated:** ${withFlags(flag.deprecated)}.`]),
+    ...(stage === undefined || flag.deprecated !== undefined ? [] : [`*${stage}*`]),
+    ...(flag.only === undefined ? [] : [`Takes only its default: ${withFlags(flag.only)}.`]),
+  ];
+  return [
+    `<a id="${name}"></a>${[written, short]
+      .filter((text) => text !== '')
+      .map(code)
+      .join(', ')}`,
+    types[flag.type],
+    code(flag.default),
+    [withFlags(flag.help), ...notes].join(' '),
+  ];
+}

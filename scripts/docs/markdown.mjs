@@ -1,0 +1,27 @@
+// Tables in Markdown for VitePress, whose templates read braces and tags in plain text.
+
+const escapes = { '|': '\\|', '<': '&lt;', '{': '&#123;', '}': '&#125;', '*': '\\*', _: '\\_' };
+
+/** Plain text as a cell shows it; code between backquotes stays code. */
+export function cell(text) {
+  const parts = text.replaceAll('\n', ' ').split('`');
+  return parts
+    .map((part, index) =>
+      index % 2 === 1 ? code(part) : part.replace(/[|<{}*_]/g, (character) => escapes[character]),
+    )
+    .join('');
+}
+
+/** A text as code, which may break behind an underscore. */
+export function code(text) {
+  if (text === '') return '';
+  return `<code v-pre>${text.replace(/[&<|`*_[\]]/g, entity).replaceAll('&#95;', '&#95;<wbr>')}</code>`;
+}
+
+const entity = (character) => `&#${character.codePointAt(0)};`;
+
+/** A table; `rows` have a text for each of `columns`, written already as cells. */
+export function table(columns, rows) {
+  const lines = [columns, columns.map(() => '---'), ...rows];
+  return `${lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n')}\n`;
+}

@@ -1,0 +1,24 @@
+// Writes the tables of the reference pages to docs/reference/generated/, each from the code that
+// decides it. Run by scripts/docs.mjs with `--conditions=source --import tsx`.
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { errorTables } from './errors.mjs';
+import { flagTables } from './flags.mjs';
+import { gateTable } from './gates.mjs';
+import { metricTable } from './metrics.mjs';
+
+const folder = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'docs', 'reference');
+const generated = join(folder, 'generated');
+
+const tables = {
+  flags: flagTables(),
+  errors: errorTables(),
+  'feature-gates': gateTable(),
+  metrics: await metricTable(),
+};
+rmSync(generated, { recursive: true, force: true });
+mkdirSync(generated, { recursive: true });
+for (const [name, text] of Object.entries(tables)) {
+  writeFileSync(join(generated, `${name}.md`), text);
+}

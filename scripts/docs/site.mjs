@@ -1,0 +1,112 @@
+// The documentation site: its navigation, and how links of pages become links of the site.
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, posix } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
+const docs = join(root, 'docs');
+
+/** Files outside docs/ that a page of the site shows, and that page. */
+const shownElsewhere = { 'examples/README.md': 'examples.md', 'bench/RESULTS.md': 'RESULTS.md' };
+
+/** The first heading of a page, or of the file that it includes, without the marks of code. */
+function titleOf(page) {
+  const text = readFileSync(join(docs, page), 'utf8');
+  const [, included] = /^<!--@include: (\S+)-->/.exec(text) ?? [];
+  if (included !== undefined) return titleOf(join(dirname(page), included));
+  const [, title = page] = /^# (.+)$/m.exec(text) ?? [];
+  return title.replaceAll('`', '');
+}
+
+const entry = (page) => ({ text: titleOf(page), link: `/${page.replace(/\.md$/, '')}` });
+const group = (text, pages, options = {}) => ({ text, items: pages.map(entry), ...options });
+const pagesOf = (folder) =>
+  readdirSync(join(docs, folder))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `${folder}/${name}`);
+
+/** The pages of a folder in the order in which they should be read; others come last. */
+const ordered = (folder, names) => {
+  const place = (page) => names.indexOf(page.slice(folder.length + 1, -'.md'.length));
+  const rank = (page) => (place(page) < 0 ? names.length : place(page));
+  return pagesOf(folder).sort((one, other) => rank(one) - rank(other));
+};
+
+const guides = [
+  'test-planes',
+  'migrating-from-envtest',
+  'custom-control-planes',
+  'operations',
+  'monitoring',
+  'svcctl',
+  'console',
+  'troubleshooting',
+];
+const reference = ['flags', 'configuration', 'feature-gates', 'metrics', 'errors'];
+const design = ['ARCHITECTURE.md', 'RELIABILITY.md', 'THREATS.md', 'CLIENTS.md', 'CONFORMANCE.md'];
+
+function sidebar() {
+  const start = ['server', 'go', 'typescript', 'python', 'rust', 'java'];
+  return [
+    group('Start', ['index.md', ...ordered('start', start), 'examples.md']),
+    group('Guides', ordered('guides', guides)),
+    group('Reference', ordered('reference', reference)),
+    group('Design', [...design, 'RESULTS.md']),
+    group('Decisions', pagesOf('decisions'), { collapsed: true }),
+  ];
+}
+
+/**
+ * A link of `page` as the site has it: pages keep their links, files outside docs/ that a page shows
+ * lead there, and others lead nowhere, since the site has no copy of the repository.
+ */
+export function siteLink(page, href) {
+  if (/^(?:[a-z]+:|#|\/)/.test(href)) return href;
+  const [, path, hash = ''] = /^([^#]*)(#.*)?$/.exec(href) ?? [];
+  const target = posix.normalize(posix.join('docs', posix.dirname(page), path));
+  if (target.startsWith('docs/') && target.endsWith('.md')) return href;
+  const shown = shownElsewhere[target];
+  return shown === undefined ? undefined : `/${shown}${hash}`;
+}
+
+/** Links to files of the repository become plain text; `:)` in a text is no picture. */
+function configureMarkdown(markdown) {
+  markdown.disable('emoji');
+  markdown.core.ruler.push('site-links', ({ tokens, env }) => {
+    const page = env.relativePath ?? '';
+    for (const { children } of tokens) {
+      const open = [];
+      for (const token of children ?? []) {
+        if (token.type === 'link_close' && open.pop() === undefined) token.tag = 'span';
+        if (token.type !== 'link_open') continue;
+        const link = siteLink(page, token.attrGet('href') ?? '');
+        open.push(link);
+        if (link !== undefined) token.attrSet('href', link);
+        else Object.assign(token, { type: 'span_open', tag: 'span', attrs: null });
+      }
+    }
+  });
+}
+
+export const siteConfig = {
+  lang: 'en-US',
+  title: 'Wheelhouse',
+  description: "A control-plane API server with the Kubernetes API's semantics.",
+  outDir: join(docs, '.vitepress', 'dist'),
+  cacheDir: join(root, 'node_modules', '.cache', 'vitepress'),
+  srcExclude: ['reference/generated/**'],
+  lastUpdated: false,
+  metaChunk: true,
+  markdown: { linkify: false, config: configureMarkdown },
+  themeConfig: {
+    search: { provider: 'local' },
+    outline: [2, 3],
+    nav: [
+      { text: 'Start', link: '/start/server' },
+      { text: 'Guides', link: '/guides/test-planes' },
+      { text: 'Reference', link: '/reference/flags' },
+      { text: 'Design', link: '/ARCHITECTURE' },
+    ],
+    sidebar: sidebar(),
+  },
+};
