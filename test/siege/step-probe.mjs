@@ -1,6 +1,8 @@
 // Loaded into a server's process before the server: measures the longest step of the main thread.
 // SIGUSR2 begins a measurement, and ends the one that runs; a line on standard error says which.
+// With STEPS_PROFILE set, the line of the end names the functions of the longest step.
 import { openSync, readSync, writeSync } from 'node:fs';
+import { Session } from 'node:inspector';
 
 /** Nanoseconds on a CPU of the calling thread, as the first of three numbers. */
 const statistics = openSync(`/proc/self/task/${process.pid}/schedstat`, 'r');
@@ -23,9 +25,53 @@ function turn(of) {
   const nowMs = threadCpuMs();
   const stepMs = nowMs - of.lastMs;
   of.turns += 1;
-  if (stepMs > of.longestMs) of.longestMs = stepMs;
+  const nowUs = wallUs();
+  if (stepMs > of.longestMs) {
+    of.longestMs = stepMs;
+    of.longest = { fromUs: of.lastUs, toUs: nowUs };
+  }
   of.lastMs = threadCpuMs();
+  of.lastUs = nowUs;
   setImmediate(turn, of);
+}
+
+const wallUs = () => Number(process.hrtime.bigint() / 1000n);
+
+const profiler = process.env['STEPS_PROFILE'] === undefined ? undefined : new Session();
+if (profiler !== undefined) {
+  profiler.connect();
+  profiler.post('Profiler.enable');
+  profiler.post('Profiler.setSamplingInterval', { interval: 200 });
+}
+
+/** The functions with the most samples of a time span, with how many they and their callees have. */
+function functionsOf(profile, { fromUs, toUs }) {
+  const nodes = new Map(profile.nodes.map((node) => [node.id, node]));
+  const parents = new Map();
+  for (const { id, children = [] } of profile.nodes) {
+    for (const child of children) parents.set(child, id);
+  }
+  const counts = new Map();
+  let atUs = profile.startTime;
+  profile.samples.forEach((sample, index) => {
+    atUs += profile.timeDeltas[index];
+    if (atUs < fromUs || atUs > toUs) return;
+    const seen = new Set();
+    for (let id = sample; id !== undefined; id = parents.get(id)) {
+      const { functionName, lineNumber } = nodes.get(id).callFrame;
+      const name = `${functionName || 'anonymous'}:${lineNumber}`;
+      if (seen.has(name)) continue;
+      seen.add(name);
+      const count = counts.get(name) ?? { own: 0, all: 0 };
+      counts.set(name, count);
+      count.all += 1;
+      if (id === sample) count.own += 1;
+    }
+  });
+  return [...counts]
+    .sort(([, one], [, other]) => other.all - one.all)
+    .slice(0, 60)
+    .map(([name, { own, all }]) => `${all} (${own}) ${name}`);
 }
 
 function say(line) {
@@ -35,12 +81,17 @@ function say(line) {
 process.on('SIGUSR2', () => {
   if (measurement === undefined) {
     count += 1;
-    measurement = { longestMs: 0, turns: 0, lastMs: threadCpuMs() };
+    profiler?.post('Profiler.start');
+    measurement = { longestMs: 0, turns: 0, lastMs: threadCpuMs(), lastUs: wallUs() };
     say({ msg: `measurement ${count} begins` });
     setImmediate(turn, measurement);
     return;
   }
-  const { longestMs, turns } = measurement;
+  const { longestMs, longest, turns } = measurement;
   measurement = undefined;
-  say({ msg: `measurement ${count} ends`, longestMs, turns });
+  let functions;
+  profiler?.post('Profiler.stop', (_, stopped) => {
+    functions = longest === undefined ? [] : functionsOf(stopped.profile, longest);
+  });
+  say({ msg: `measurement ${count} ends`, longestMs, turns, functions });
 });

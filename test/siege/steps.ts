@@ -19,7 +19,7 @@ import {
 /**
  * Measures the longest step of one request: how much CPU time the main thread of a server takes
  * between two turns of the event loop (TRUST-2). `STEPS_ONLY` selects requests by a pattern of their
- * names.
+ * names; `STEPS_PROFILE` adds the functions of the longest step, which takes longer then.
  */
 export const stepsPart: SiegePart = {
   name: 'steps',
@@ -97,16 +97,19 @@ async function warmSteps(server: MeasuredServer, one: StepCase, round: number): 
 
 /** The median of the longest steps, with the last answer's status and the body's size. */
 function figureOf(runs: readonly Measured[]): string {
-  const longest = runs.map(({ longestMs }) => longestMs).sort((left, right) => left - right);
-  const median = longest[longest.length >> 1] ?? Number.NaN;
+  const sorted = [...runs].sort((left, right) => left.longestMs - right.longestMs);
+  const { longestMs = Number.NaN, functions = [] } = sorted[sorted.length >> 1] ?? {};
   const { status = 0, bytes = 0 } = runs.at(-1) ?? {};
-  return `${median.toFixed(1)} ms, status ${status}, ${Math.ceil(bytes / 1024)} KiB`;
+  const figure = `${longestMs.toFixed(1)} ms, status ${status}, ${Math.ceil(bytes / 1024)} KiB`;
+  return [figure, ...functions].join('\n    ');
 }
 
 interface Measured {
   readonly longestMs: number;
   readonly status: number;
   readonly bytes: number;
+  /** What the longest step ran, where that is profiled. */
+  readonly functions?: readonly string[];
 }
 
 /** A server that measures its steps, and a client that sends it one request at a time. */
@@ -154,7 +157,10 @@ class MeasuredServer {
     const { status } = await this.#send(request);
     const line = await this.#toggle('ends');
     for (const each of after) await this.#send(each);
-    return { longestMs: Number(line['longestMs']), status, bytes: request.body?.length ?? 0 };
+    const functions = line['functions'] as readonly string[] | undefined;
+    const bytes = request.body?.length ?? 0;
+    const longestMs = Number(line['longestMs']);
+    return { longestMs, status, bytes, ...(functions === undefined ? {} : { functions }) };
   }
 
   /** Begins or ends a measurement. */

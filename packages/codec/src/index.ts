@@ -3,7 +3,7 @@
 export { CborError, itemEnd } from './cbor/cursor.ts';
 export { decodeCbor, decodeCborAs, decodeCborMap } from './cbor/decode.ts';
 export { diagnoseCbor } from './cbor/diagnose.ts';
-export { cborListPieces, encodeCbor, isSelfDescribedCbor } from './cbor/encode.ts';
+export { cborListPieces, encodeCbor, encodeCborSteps, isSelfDescribedCbor } from './cbor/encode.ts';
 export {
   ConfigurationError,
   decodeConfiguration,
@@ -20,6 +20,7 @@ export {
   decodeJsonSteps,
   encodeJson,
   encodeJsonBriefly,
+  encodeJsonSteps,
   type JsonLimits,
   jsonText,
   parseAhead,
@@ -39,9 +40,12 @@ export {
 } from './negotiation.ts';
 export {
   decodeMessage,
+  decodeMessageSteps,
   type EnvelopeType,
   encodeEnvelope,
+  encodeEnvelopeSteps,
   encodeMessage,
+  encodeMessageSteps,
   isEnvelope,
   itemFieldBytes,
   type ListSeal,
@@ -56,6 +60,7 @@ export { ProtobufError, WireReader, WireWriter, wireBytes, wireVarint } from './
 export {
   bodyValuesMax,
   checkValues,
+  checkValuesSteps,
   objectMembersMax,
   TooManyValues,
   yamlValuesMax,

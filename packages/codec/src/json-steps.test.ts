@@ -1,8 +1,12 @@
+import { inOnePiece, type JsonValue } from '@wheelhouse/machinery';
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import {
   type DecodedJson,
   decodeJson,
   decodeJsonSteps,
+  encodeJson,
+  encodeJsonSteps,
   parseAhead,
   parseWrittenJson,
 } from './json.ts';
@@ -31,9 +35,38 @@ test('TRUST-2: a text of many values is decoded in many steps, with the same out
   for (const text of texts) {
     const { decoded, steps } = stepped(text);
     expect(decoded).toEqual(decodeJson(Buffer.from(text), limits));
-    expect(steps).toBeGreaterThan(50);
+    expect(steps).toBeGreaterThan(30);
   }
 });
+
+test('TRUST-2: random texts, valid or not, decode in steps as they do at once', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.json({ maxDepth: 4 }), { minLength: 1, maxLength: 5 }),
+      fc.constantFrom('[@]', '{"a":[@],"b":{"c":@}}', '[{"a":@,"a":@}]', ' [ [ @ ] , @ ] '),
+      fc.nat(),
+      fc.constantFrom('', ',', '}', ']', '"', '1e999', ' '),
+      (texts, frame, place, insertion) => {
+        const items = texts.join(',');
+        const count = Math.ceil(30_000 / items.length);
+        const whole = frame.replaceAll('@', `[${`${items},`.repeat(count)}0]`);
+        const at = place % whole.length;
+        const text = whole.slice(0, at) + insertion + whole.slice(at);
+        const atOnce = outcomeOf(() => decodeJson(Buffer.from(text), limits));
+        expect(outcomeOf(() => stepped(text).decoded)).toEqual(atOnce);
+      },
+    ),
+    { numRuns: 60 },
+  );
+});
+
+const outcomeOf = (decode: () => DecodedJson): unknown => {
+  try {
+    return decode();
+  } catch (error) {
+    return error;
+  }
+};
 
 test('TRUST-2: a long text of few values is decoded at once', () => {
   const text = JSON.stringify({ data: { a: 'x'.repeat(1_000_000), b: 1 } });
@@ -59,6 +92,39 @@ function refusalOf(decode: () => unknown): unknown {
     return decode();
   } catch (error) {
     return error;
+  }
+}
+
+test('TRUST-2: values are encoded in steps as they are at once', () => {
+  const values: JsonValue[] = [
+    { items: Array.from({ length: 9_000 }, (_, at) => ({ at, no: undefined, text: 'é"\n' })) },
+    { data: Object.fromEntries(Array.from({ length: 9_000 }, (_, at) => [`${at}x`, null])) },
+    [Array.from({ length: 900 }, () => 1n << 60n), 'a', Array.from({ length: 900 }, () => [])],
+    JSON.parse(`{"__proto__":{"a":[${'1,'.repeat(900)}2]},"b":[],"7":{}}`),
+    {},
+    [],
+    null,
+  ];
+  for (const value of values) {
+    const parts = [...stepsOf(encodeJsonSteps(value))];
+    expect(parts.at(-1)?.equals(encodeJson(value))).toBe(true);
+    if (encodeJson(value).length > 50_000) expect(parts.length).toBeGreaterThan(10);
+  }
+  fc.assert(
+    fc.property(fc.jsonValue(), fc.nat(400), (value, count) => {
+      const repeated = [value, Array.from({ length: count }, () => value)] as JsonValue;
+      expect(inOnePiece(encodeJsonSteps(repeated)).equals(encodeJson(repeated))).toBe(true);
+    }),
+    { numRuns: 60 },
+  );
+});
+
+/** A generator's pauses, and what it returns. */
+function* stepsOf<Result>(work: Generator<void, Result>): Generator<Result | undefined> {
+  for (;;) {
+    const step = work.next();
+    yield step.done === true ? step.value : undefined;
+    if (step.done === true) return;
   }
 }
 

@@ -1,7 +1,17 @@
 import { isUtf8 } from 'node:buffer';
-import { inOnePiece, type JsonValue, Slab } from '@wheelhouse/machinery';
+import {
+  inOnePiece,
+  isObject,
+  type JsonArray,
+  type JsonObject,
+  type JsonValue,
+  Slab,
+  Stride,
+  setMember,
+} from '@wheelhouse/machinery';
 import { JsonError } from './json-error.ts';
 import { exactJsonSteps, parseExactJson, syntaxErrorSteps } from './json-exact.ts';
+import { countMembers, parseInPieces } from './json-pieces.ts';
 import { hasWiderObject, type JsonScan, mayHaveLongNumber, scanJson } from './json-scan.ts';
 import { TooManyValues } from './too-many-values.ts';
 
@@ -37,7 +47,7 @@ export function decodeJson(bytes: Buffer, limits: JsonLimits = defaultJsonLimits
   return parsedWhole(text, scan) ?? inOnePiece(exactSteps({ bytes, text, limits }));
 }
 
-/** Most values that `decodeJsonSteps` parses in one step; some milliseconds of work. */
+/** Most values that `decodeJsonSteps` parses in one step; a millisecond or two of work. */
 const wholeValuesMax = 5_000;
 
 /**
@@ -48,7 +58,8 @@ export function* decodeJsonSteps(bytes: Buffer, limits: JsonLimits): Generator<v
   const scan = scanWithin(bytes, limits);
   yield;
   const text = bytes.toString('utf8');
-  const whole = scan.values > wholeValuesMax ? undefined : parsedWhole(text, scan);
+  const whole =
+    scan.values > wholeValuesMax ? yield* parsedSteps(text, scan) : parsedWhole(text, scan);
   return whole ?? (yield* exactSteps({ bytes, text, limits }));
 }
 
@@ -68,8 +79,24 @@ function scanWithin(bytes: Buffer, limits: JsonLimits): JsonScan {
 function parsedWhole(text: string, scan: JsonScan): DecodedJson | undefined {
   if (scan.hasLongNumber) return undefined;
   const value = parsedFast(text);
-  const isExact = value !== undefined && countMembers(value) === scan.members;
+  const isExact = value !== undefined && membersOf(value) === scan.members;
   return isExact ? { value, duplicates: [] } : undefined;
+}
+
+/** Undefined where a number overflowed. */
+function membersOf(value: JsonValue): number | undefined {
+  try {
+    return countMembers(value);
+  } catch {
+    return undefined;
+  }
+}
+
+/** As `parsedWhole`, in steps. */
+function* parsedSteps(text: string, scan: JsonScan): Generator<void, DecodedJson | undefined> {
+  if (scan.hasLongNumber) return undefined;
+  const parsed = yield* parseInPieces(text);
+  return parsed?.members === scan.members ? { value: parsed.value, duplicates: [] } : undefined;
 }
 
 function* exactSteps(of: {
@@ -95,28 +122,6 @@ function parsedFast(text: string): JsonValue | undefined {
   }
 }
 
-/** Members of all objects, or -1 when a number overflowed; iterative, since depth is the client's to choose. */
-function countMembers(root: JsonValue): number {
-  let count = 0;
-  const open: JsonValue[] = [root];
-  for (let value = open.pop(); value !== undefined; value = open.pop()) {
-    if (value === Infinity || value === -Infinity) return -1;
-    if (typeof value !== 'object' || value === null) continue;
-    const items = Array.isArray(value) ? value : Object.values(value);
-    if (!Array.isArray(value)) count += items.length;
-    for (const item of items) {
-      if (typeof item === 'number' ? !Number.isFinite(item) : isContainer(item)) {
-        open.push(item as JsonValue);
-      }
-    }
-  }
-  return count;
-}
-
-function isContainer(value: unknown): boolean {
-  return typeof value === 'object' && value !== null;
-}
-
 /** Parses JSON that this server wrote itself, 64-bit integers exactly (CODEC-8). */
 export function parseWrittenJson(bytes: Buffer): JsonValue {
   const value = bytes.length < dividedBytesMin ? undefined : parsedAhead.get(bytes);
@@ -125,7 +130,7 @@ export function parseWrittenJson(bytes: Buffer): JsonValue {
   return value;
 }
 
-/** Bytes of JSON from which on it is worth it to parse in steps, which takes several times as long. */
+/** Bytes of JSON from which on it is worth it to parse in steps, which takes somewhat longer. */
 const dividedBytesMin = 131_072;
 
 /** Values for whoever parses these very bytes next. */
@@ -137,10 +142,13 @@ const parsedAhead = new WeakMap<Buffer, JsonValue>();
  */
 export function* parseAhead(bytes: Buffer): Generator<void, void> {
   if (bytes.length < dividedBytesMin || parsedAhead.has(bytes)) return;
-  if (scanJson(bytes).values < wholeValuesMax) return;
+  const scan = scanJson(bytes);
+  if (scan.values < wholeValuesMax) return;
   yield;
-  const { value } = yield* exactJsonSteps(bytes.toString('utf8'), defaultJsonLimits);
-  parsedAhead.set(bytes, value);
+  const text = bytes.toString('utf8');
+  const parsed =
+    (yield* parsedSteps(text, scan)) ?? (yield* exactJsonSteps(text, defaultJsonLimits));
+  parsedAhead.set(bytes, parsed.value);
 }
 
 /** `parseWrittenJson` of what has been decoded to text already. */
@@ -163,6 +171,82 @@ export function jsonText(value: unknown): string {
     if (!(error instanceof TypeError)) throw error;
     return written(value) ?? 'null';
   }
+}
+
+/** Texts are encoded in pieces of about this length, in UTF-16 units. */
+const encodedUnits = 64 * 1024;
+
+/** `encodeJson` in steps, for large values. */
+export function* encodeJsonSteps(value: JsonValue): Generator<void, Buffer> {
+  const pieces: Buffer[] = [];
+  let text = '';
+  for (const part of textParts(value, new Stride())) {
+    text += part;
+    if (text.length >= encodedUnits) {
+      pieces.push(Buffer.from(text));
+      text = '';
+    }
+    yield;
+  }
+  pieces.push(Buffer.from(text));
+  return Buffer.concat(pieces);
+}
+
+/** The text of a value in parts of some hundred values. */
+function* textParts(value: JsonValue, stride: Stride): Generator<string> {
+  if (Array.isArray(value)) yield* listParts(value, stride);
+  else if (isObject(value)) yield* objectParts(value, stride);
+  else yield jsonText(value);
+}
+
+const inside = (run: JsonValue) => jsonText(run).slice(1, -1);
+
+function* listParts(list: JsonArray, stride: Stride): Generator<string> {
+  let separator = '[';
+  let from = 0;
+  for (let at = 0; at < list.length; at += 1) {
+    const isHeavy = stride.weigh(list[at]) === 'heavy';
+    if (!isHeavy && !stride.isOver) continue;
+    const to = isHeavy ? at : at + 1;
+    if (to > from) {
+      yield separator + inside(list.slice(from, to));
+      separator = ',';
+    }
+    from = at + 1;
+    if (!isHeavy) continue;
+    yield separator;
+    yield* textParts(list[at] as JsonValue, stride);
+    separator = ',';
+  }
+  if (from < list.length) yield `${separator}${inside(list.slice(from))}]`;
+  else yield separator === '[' ? '[]' : ']';
+}
+
+function* objectParts(object: JsonObject, stride: Stride): Generator<string> {
+  let separator = '{';
+  let run: JsonObject = {};
+  let isEmpty = true;
+  for (const name of Object.keys(object)) {
+    const part = object[name];
+    if (part === undefined) continue;
+    const isHeavy = stride.weigh(part) === 'heavy';
+    if (!isHeavy) {
+      setMember(run, name, part);
+      isEmpty = false;
+    }
+    if (!isEmpty && (isHeavy || stride.isOver)) {
+      yield separator + inside(run);
+      separator = ',';
+      run = {};
+      isEmpty = true;
+    }
+    if (!isHeavy) continue;
+    yield `${separator}${JSON.stringify(name)}:`;
+    yield* textParts(part, stride);
+    separator = ',';
+  }
+  if (!isEmpty) yield `${separator}${inside(run)}}`;
+  else yield separator === '{' ? '{}' : '}';
 }
 
 /** Like JSON.stringify, for values in which a bigint occurs. */

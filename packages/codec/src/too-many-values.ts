@@ -1,4 +1,4 @@
-import type { JsonValue } from '@wheelhouse/machinery';
+import { inOnePiece, type JsonValue } from '@wheelhouse/machinery';
 import { JsonError } from './json-error.ts';
 
 /**
@@ -45,13 +45,26 @@ export class TooManyValues extends JsonError {
  * @param skipped is not looked into
  */
 export function checkValues(root: JsonValue, skipped?: JsonValue): void {
+  inOnePiece(checkValuesSteps(root, skipped));
+}
+
+/** Values that are counted in one step. */
+const countedPerStep = 2_000;
+
+/** `checkValues` in steps. */
+export function* checkValuesSteps(root: JsonValue, skipped?: JsonValue): Generator<void, void> {
   let values = 1;
+  let pauseAt = countedPerStep;
   const open: (JsonValue | undefined)[] = [root];
   while (open.length > 0) {
     const value = open.pop();
     if (typeof value !== 'object' || value === null || value === skipped) continue;
     const items = Array.isArray(value) ? value : Object.values(value);
     values += Math.max(1, items.length);
+    if (values > pauseAt) {
+      pauseAt = values + countedPerStep;
+      yield;
+    }
     if (!Array.isArray(value) && items.length > objectMembersMax) {
       throw new TooManyValues(objectMembersMax, 'members of one object');
     }

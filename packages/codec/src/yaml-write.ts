@@ -1,4 +1,4 @@
-import type { JsonArray, JsonObject, JsonValue } from '@wheelhouse/machinery';
+import { type JsonArray, type JsonObject, type JsonValue, sortSteps } from '@wheelhouse/machinery';
 import { compareNaturally } from './natural-order.ts';
 import { readsAsOther } from './yaml-scalar.ts';
 
@@ -87,7 +87,7 @@ type Frame =
   | {
       readonly type: 'sorting';
       readonly value: JsonObject;
-      readonly names: Generator<undefined, readonly string[]>;
+      readonly names: Generator<void, readonly string[]>;
       readonly indent: string;
     }
   /** Parts of a long text. */
@@ -121,7 +121,12 @@ class BlockWriter {
     }
     const names = Object.keys(value).filter((name) => value[name] !== undefined);
     if (names.length > manyNames) {
-      this.#frames.push({ type: 'sorting', value, names: sortedInParts(names), indent });
+      this.#frames.push({
+        type: 'sorting',
+        value,
+        names: sortSteps(names, compareNaturally),
+        indent,
+      });
     } else {
       names.sort(compareNaturally);
       this.#frames.push({ type: 'members', value, names, indent, at: 0, hasKey: false });
@@ -240,39 +245,6 @@ class BlockWriter {
 function isSimpleKey(key: string): boolean {
   // Nothing takes more than three bytes a unit: short ones need not be counted.
   return key.length * 3 <= simpleKeyMax || new TextEncoder().encode(key).length <= simpleKeyMax;
-}
-
-/** Sorts as upstream, a part at a time: merges runs that are twice as long in each round. */
-function* sortedInParts(names: readonly string[]): Generator<undefined, readonly string[]> {
-  let runs: (readonly string[])[] = [];
-  for (let at = 0; at < names.length; at += manyNames) {
-    runs.push(names.slice(at, at + manyNames).sort(compareNaturally));
-    yield;
-  }
-  while (runs.length > 1) {
-    const merged: (readonly string[])[] = [];
-    for (let at = 0; at < runs.length; at += 2) {
-      merged.push(yield* mergedInParts(runs[at] ?? [], runs[at + 1] ?? []));
-    }
-    runs = merged;
-  }
-  return runs[0] ?? [];
-}
-
-function* mergedInParts(
-  one: readonly string[],
-  other: readonly string[],
-): Generator<undefined, readonly string[]> {
-  const merged: string[] = [];
-  let [left, right] = [0, 0];
-  while (left < one.length && right < other.length) {
-    const isLeft = compareNaturally(one[left] as string, other[right] as string) <= 0;
-    merged.push((isLeft ? one[left++] : other[right++]) as string);
-    if (merged.length % manyNames === 0) yield;
-  }
-  while (left < one.length) merged.push(one[left++] as string);
-  while (right < other.length) merged.push(other[right++] as string);
-  return merged;
 }
 
 /** How a text is written. */

@@ -66,13 +66,16 @@ export {
   type JsonValue,
   jsonEqual,
   jsonEqualBut,
+  jsonEqualButSteps,
+  jsonEqualSteps,
   member,
   objectsOf,
+  Stride,
   setMember,
   textOf,
   textsOf,
 } from './base/json.ts';
-export { appendAll, firstByName, largest, repeats, smallest } from './base/lists.ts';
+export { appendAll, firstByName, largest, repeats, smallest, sortSteps } from './base/lists.ts';
 export { type LogFields, type Logger, silentLogger } from './base/log.ts';
 export { LoopOccupancy } from './base/loop-occupancy.ts';
 export { makeDirectories } from './base/make-directories.ts';

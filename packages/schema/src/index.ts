@@ -3,7 +3,13 @@
 export { type CustomDecoder, decodeCustom, pruneCustom } from './decode/custom-object.ts';
 export type { DecodeSource } from './decode/decode-context.ts';
 export { base64ErrorAt } from './decode/decode-scalars.ts';
-export { copyDecoded, decodeTyped, settleEmpty } from './decode/decode-typed.ts';
+export {
+  copyDecoded,
+  copyDecodedSteps,
+  decodeTyped,
+  decodeTypedSteps,
+  settleEmpty,
+} from './decode/decode-typed.ts';
 export { applyDefaults, copyJson } from './decode/defaults.ts';
 export { DecodeError, exceedsDepth, maxDepth } from './decode/depth.ts';
 export {

@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from '@wheelhouse/machinery';
+import { isObject, type JsonObject, type JsonValue, Stride } from '@wheelhouse/machinery';
 
 /** The tag that says "this is CBOR": ahead of every body, as upstream writes it. */
 const selfDescribed = Buffer.from([0xd9, 0xd9, 0xf7]);
@@ -15,6 +15,14 @@ export function encodeCbor(value: JsonValue): Buffer {
   const writer = new Writer();
   writer.raw(selfDescribed);
   writer.item(value);
+  return writer.finish();
+}
+
+/** `encodeCbor` in steps, for large values. */
+export function* encodeCborSteps(value: JsonValue): Generator<void, Buffer> {
+  const writer = new Writer();
+  writer.raw(selfDescribed);
+  yield* writer.itemSteps(value, new Stride());
   return writer.finish();
 }
 
@@ -99,13 +107,37 @@ class Writer {
     } else this.#map(value);
   }
 
+  /** `item` in steps. */
+  *itemSteps(value: JsonValue, stride: Stride): Generator<void, void> {
+    if (Array.isArray(value)) {
+      this.#head(4, value.length);
+      for (const one of value) yield* this.#partSteps(one, stride);
+    } else if (isObject(value)) {
+      for (const name of this.#namesOf(value)) {
+        this.#text(name);
+        yield* this.#partSteps(value[name] as JsonValue, stride);
+      }
+    } else this.item(value);
+  }
+
+  *#partSteps(value: JsonValue, stride: Stride): Generator<void, void> {
+    if (stride.weigh(value) === 'light') this.item(value);
+    else yield* this.itemSteps(value, stride);
+    if (stride.isOver) yield;
+  }
+
   #map(value: JsonObject): void {
-    const names = Object.keys(value).filter((name) => value[name] !== undefined);
-    this.#head(5, names.length);
-    for (const name of names) {
+    for (const name of this.#namesOf(value)) {
       this.#text(name);
       this.item(value[name] as JsonValue);
     }
+  }
+
+  /** The names of a map's members, when its head is written. */
+  #namesOf(value: JsonObject): readonly string[] {
+    const names = Object.keys(value).filter((name) => value[name] !== undefined);
+    this.#head(5, names.length);
+    return names;
   }
 
   #text(value: string): void {

@@ -27,6 +27,14 @@ export function alternativesCodec(
     wireType: codec.wireType,
     write: (writer, value) => codec.write(writer, messageOf(value)),
     read: (reader, depth) => valueIn(codec.read(reader, depth) as JsonObject, boolean === true),
+    *writeSteps(writer, value, stride) {
+      if (codec.writeSteps === undefined) codec.write(writer, messageOf(value));
+      else yield* codec.writeSteps(writer, messageOf(value), stride);
+    },
+    *readSteps(reader, at) {
+      if (codec.readSteps === undefined) throw new Error('a message is read in steps');
+      return valueIn((yield* codec.readSteps(reader, at)) as JsonObject, boolean === true);
+    },
   };
 }
 

@@ -1,7 +1,7 @@
-import type { JsonObject } from '@wheelhouse/machinery';
+import { type JsonObject, Stride } from '@wheelhouse/machinery';
 import type { Schema } from '@wheelhouse/schema';
 import { codecOf } from './message.ts';
-import { countingValues, messageValuesMax } from './value-count.ts';
+import { countingValues, countingValuesSteps, messageValuesMax } from './value-count.ts';
 import { ProtobufError, WireReader, WireWriter, wireBytes } from './wire.ts';
 
 /** `k8s` and a zero byte: what every protobuf body begins with, in every dialect. */
@@ -66,10 +66,26 @@ export function decodeMessage(
   raw: Buffer,
   { valuesMax = messageValuesMax }: { readonly valuesMax?: number } = {},
 ): JsonObject {
-  const writer = new WireWriter();
+  return countingValues(valuesMax, () => codecOf(schema).read(delimited(raw), 0) as JsonObject);
+}
+
+/** `decodeMessage` in steps, for large messages. */
+export function* decodeMessageSteps(
+  schema: Schema,
+  raw: Buffer,
+  { valuesMax = messageValuesMax }: { readonly valuesMax?: number } = {},
+): Generator<void, JsonObject> {
+  const { readSteps } = codecOf(schema);
+  if (readSteps === undefined) return decodeMessage(schema, raw, { valuesMax });
+  const work = readSteps(delimited(raw), { depth: 0, stride: new Stride() });
+  return (yield* countingValuesSteps(valuesMax, work)) as JsonObject;
+}
+
+/** A message as it stands in another one, behind its length. */
+function delimited(raw: Buffer): WireReader {
+  const writer = new WireWriter(raw.length + 16);
   writer.bytes(raw);
-  const reader = new WireReader(writer.finish());
-  return countingValues(valuesMax, () => codecOf(schema).read(reader, 0) as JsonObject);
+  return new WireReader(writer.finish());
 }
 
 /** An object's own bytes, without envelope: what lists and watch frames are put together from. */
@@ -89,12 +105,31 @@ function written(write: (writer: WireWriter) => void): Buffer {
   return own;
 }
 
+/** `encodeMessage` in steps, for large objects. */
+export function* encodeMessageSteps(schema: Schema, object: JsonObject): Generator<void, Buffer> {
+  const { write, writeSteps } = codecOf(schema);
+  // Of its own: the spare one may be used between two steps.
+  const writer = new WireWriter();
+  if (writeSteps === undefined) write(writer, object);
+  else yield* writeSteps(writer, object, new Stride());
+  const own = withoutLength(writer, 0);
+  const bytes = Buffer.allocUnsafeSlow(own.length);
+  own.copy(bytes);
+  return bytes;
+}
+
+/** Takes the length from a message that was written behind `before` bytes, which are the last. */
+function withoutLength(writer: WireWriter, before: number): Buffer {
+  const length = new WireReader(writer.finish()).bytes().length;
+  writer.drop(writer.length - before - length);
+  return writer.finish();
+}
+
 /** Writes an object's own bytes, without the length that its codec writes ahead of them. */
 function writeMessage(writer: WireWriter, schema: Schema, object: JsonObject): void {
   const before = writer.length;
   codecOf(schema).write(writer, object);
-  const length = new WireReader(writer.finish()).bytes().length;
-  writer.drop(writer.length - before - length);
+  withoutLength(writer, before);
 }
 
 /** A writer nobody is using, so that messages grow in the same memory one after another. */
@@ -109,6 +144,12 @@ export function encodeEnvelope(schema: Schema, object: JsonObject): Buffer {
     writeMessage(writer, schema, object);
     writeHead(writer, type, writer.length - before);
   });
+}
+
+/** `encodeEnvelope` in steps, for large objects. */
+export function* encodeEnvelopeSteps(schema: Schema, object: JsonObject): Generator<void, Buffer> {
+  const type = { apiVersion: String(object.apiVersion ?? ''), kind: String(object.kind ?? '') };
+  return seal(type, yield* encodeMessageSteps(schema, object));
 }
 
 /** The names in an envelope. */

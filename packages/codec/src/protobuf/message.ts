@@ -1,17 +1,21 @@
 import { isUtf8 } from 'node:buffer';
 import {
+  compareText,
   isObject,
   type JsonObject,
   type JsonValue,
   member,
+  type Stride,
   setMember,
+  sortSteps,
 } from '@wheelhouse/machinery';
 import { type Property, resolved, type Schema } from '@wheelhouse/schema';
 import { alternativesCodec } from './alternatives.ts';
 import { specialCodec } from './special.ts';
-import type { ValueCodec } from './value-codec.ts';
+import type { SteppedRead, ValueCodec } from './value-codec.ts';
 import { countValues } from './value-count.ts';
 import {
+  type FieldKey,
   ProtobufError,
   WireReader as Reader,
   type WireReader,
@@ -55,6 +59,12 @@ function listMessage(schema: Schema): ValueCodec {
       items.write(writer, value);
       writer.lengthSince(before);
     },
+    *writeSteps(writer, value, stride) {
+      const before = writer.length;
+      if (items.writeSteps === undefined) items.write(writer, value);
+      else yield* items.writeSteps(writer, value, stride);
+      writer.lengthSince(before);
+    },
     read(reader, depth) {
       const list: JsonValue[] = [];
       eachField(reader.bytes(), depth, (inner, key) => {
@@ -71,6 +81,10 @@ interface FieldCodec {
   readonly number: number;
   write(writer: WireWriter, value: JsonValue | undefined): void;
   read(into: Slot, reader: WireReader, at: { wireType: number; depth: number }): void;
+  /** As of a value's codec. */
+  writeSteps?: ValueCodec['writeSteps'];
+  /** As of a value's codec, of a value that is delimited by its length. */
+  readSteps?(into: Slot, reader: WireReader, at: SteppedRead): Generator<void, void>;
 }
 
 interface Slot {
@@ -101,6 +115,13 @@ function structMessage(schema: Schema): ValueCodec {
     read(reader, depth) {
       const target: JsonObject = {};
       readLayout(reader.bytes(), { layout, target, depth });
+      return target;
+    },
+    writeSteps: (writer, value, stride) =>
+      writeLayoutSteps(writer, { layout, value: isObject(value) ? value : {}, stride }),
+    *readSteps(reader, { depth, stride }) {
+      const target: JsonObject = {};
+      yield* readLayoutSteps(reader.bytes(), { layout, target, depth, stride });
       return target;
     },
   };
@@ -150,6 +171,37 @@ function writeLayout(writer: WireWriter, layout: Layout, value: JsonObject): voi
   writer.lengthSince(before);
 }
 
+/** `writeLayout` in steps; groups of embedded fields hold few. */
+function* writeLayoutSteps(
+  writer: WireWriter,
+  of: { readonly layout: Layout; readonly value: JsonObject; readonly stride: Stride },
+): Generator<void, void> {
+  const { layout, value, stride } = of;
+  const before = writer.length;
+  const rest = [...layout.descending];
+  for (const { name, field } of layout.fields) {
+    while (rest[0] !== undefined && rest[0][0] > field.number) {
+      yield* writeGroupSteps(writer, rest.shift() as (typeof rest)[number], { value, stride });
+    }
+    const part = member(value, name);
+    const { writeSteps } = field;
+    if (stride.weigh(part) === 'light' || writeSteps === undefined) field.write(writer, part);
+    else yield* writeSteps(writer, part, stride);
+    if (stride.isOver) yield;
+  }
+  for (const group of rest) yield* writeGroupSteps(writer, group, { value, stride });
+  writer.lengthSince(before);
+}
+
+function* writeGroupSteps(
+  writer: WireWriter,
+  [number, layout]: readonly [number, Layout],
+  of: { readonly value: JsonObject; readonly stride: Stride },
+): Generator<void, void> {
+  yield* writeLayoutSteps(writer, { ...of, layout });
+  writer.key(number, wireBytes);
+}
+
 function writeGroup(
   writer: WireWriter,
   [number, layout]: readonly [number, Layout],
@@ -174,6 +226,37 @@ function readLayout(
     if (found === undefined) return reader.skip(wireType);
     found.field.read({ target, name: found.name }, reader, { wireType, depth });
   });
+}
+
+/** Fields of so many bytes, or fewer, are read in one piece. */
+const pieceBytes = 4096;
+
+/** `readLayout` in steps. */
+function* readLayoutSteps(
+  bytes: Buffer,
+  into: { layout: Layout; target: JsonObject } & SteppedRead,
+): Generator<void, void> {
+  const { layout, target, depth, stride } = into;
+  if (depth > depthMax) throw new ProtobufError('proto: message is nested too deeply');
+  const reader = new Reader(bytes);
+  while (!reader.isDone) {
+    countValues();
+    const { number, wireType } = reader.key();
+    const isLong = wireType === wireBytes && reader.nextLength > pieceBytes;
+    const group = layout.groups.get(number);
+    const found = layout.fields.find(({ field }) => field.number === number);
+    const inside: SteppedRead = { depth: depth + 1, stride };
+    if (group !== undefined) {
+      expectWire(wireType, wireBytes);
+      yield* readLayoutSteps(reader.bytes(), { layout: group, target, ...inside });
+    } else if (found === undefined) reader.skip(wireType);
+    else if (isLong && found.field.readSteps !== undefined) {
+      yield* found.field.readSteps({ target, name: found.name }, reader, { depth, stride });
+    } else found.field.read({ target, name: found.name }, reader, { wireType, depth });
+    // What is read in one piece is short, and most fields of a long message are.
+    stride.count(isLong ? 1 : 4);
+    if (stride.isOver) yield;
+  }
 }
 
 function eachField(
@@ -204,6 +287,16 @@ function fieldCodec(property: Property, number: number): FieldCodec {
     number,
     write: (writer, value) => get().write(writer, value),
     read: (into, reader, at) => get().read(into, reader, at),
+    *writeSteps(writer, value, stride) {
+      const chosen = get();
+      if (chosen.writeSteps === undefined) chosen.write(writer, value);
+      else yield* chosen.writeSteps(writer, value, stride);
+    },
+    *readSteps(into, reader, at) {
+      const chosen = get();
+      if (chosen.readSteps !== undefined) yield* chosen.readSteps(into, reader, at);
+      else chosen.read(into, reader, { wireType: wireBytes, depth: at.depth });
+    },
   };
 }
 
@@ -234,15 +327,33 @@ function singleField(property: Property, number: number): FieldCodec {
     },
     read({ target, name }, reader, { wireType, depth }) {
       expectWire(wireType, get().wireType);
-      const value = get().read(reader, depth + 1);
-      const before = member(target, name);
-      setMember(
-        target,
-        name,
-        isObject(before) && isObject(value) ? { ...before, ...value } : value,
-      );
+      setJoined(target, name, get().read(reader, depth + 1));
+    },
+    *writeSteps(writer, value, stride) {
+      const { writeSteps, wireType } = get();
+      if (writeSteps === undefined || value === undefined || value === null) {
+        this.write(writer, value);
+        return;
+      }
+      yield* writeSteps(writer, value, stride);
+      writer.key(number, wireType);
+    },
+    *readSteps({ target, name }, reader, { depth, stride }) {
+      const { read, readSteps, wireType } = get();
+      expectWire(wireBytes, wireType);
+      const value =
+        readSteps === undefined
+          ? read(reader, depth + 1)
+          : yield* readSteps(reader, { depth: depth + 1, stride });
+      setJoined(target, name, value);
     },
   };
+}
+
+/** A message that comes in parts is the sum of them. */
+function setJoined(target: JsonObject, name: string, value: JsonValue): void {
+  const before = member(target, name);
+  setMember(target, name, isObject(before) && isObject(value) ? { ...before, ...value } : value);
 }
 
 /** Bytes and named lists are nil when absent, whether or not they are pointers. */
@@ -261,12 +372,27 @@ function repeatedField(number: number, codec: () => ValueCodec): FieldCodec {
         writer.key(number, codec().wireType);
       }
     },
-    read({ target, name }, reader, { wireType, depth }) {
-      let list = member(target, name);
-      if (!Array.isArray(list)) {
-        list = [];
-        setMember(target, name, list);
+    *writeSteps(writer, value, stride) {
+      if (!Array.isArray(value)) return;
+      const { write, writeSteps, wireType } = codec();
+      for (let index = value.length - 1; index >= 0; index -= 1) {
+        const item = value[index];
+        if (stride.weigh(item) === 'light' || writeSteps === undefined) write(writer, item);
+        else yield* writeSteps(writer, item, stride);
+        writer.key(number, wireType);
+        if (stride.isOver) yield;
       }
+    },
+    *readSteps({ target, name }, reader, { depth, stride }) {
+      const { readSteps, wireType } = codec();
+      if (wireType !== wireBytes || readSteps === undefined) {
+        this.read({ target, name }, reader, { wireType: wireBytes, depth });
+        return;
+      }
+      listAt(target, name).push(yield* readSteps(reader, { depth: depth + 1, stride }));
+    },
+    read({ target, name }, reader, { wireType, depth }) {
+      const list = listAt(target, name);
       const isPacked = wireType === wireBytes && codec().wireType !== wireBytes;
       if (!isPacked) {
         expectWire(wireType, codec().wireType);
@@ -282,6 +408,15 @@ function repeatedField(number: number, codec: () => ValueCodec): FieldCodec {
   };
 }
 
+/** The list that a member is; one is made where none is there. */
+function listAt(target: JsonObject, name: string): JsonValue[] {
+  const found = member(target, name);
+  if (Array.isArray(found)) return found;
+  const list: JsonValue[] = [];
+  setMember(target, name, list);
+  return list;
+}
+
 /** A map is a list of entries, key in field 1 and value in 2; sorted by key. */
 function mapField(number: number, valueSchema: Schema): FieldCodec {
   const codec = () => codecOf(valueSchema);
@@ -289,47 +424,114 @@ function mapField(number: number, valueSchema: Schema): FieldCodec {
     number,
     write(writer, value) {
       if (!isObject(value)) return;
-      const names = Object.keys(value).sort(byBytes);
+      const names = Object.keys(value).sort(compareText);
       for (const name of names.reverse()) {
         const before = writer.length;
         codec().write(writer, value[name]);
-        writer.key(2, codec().wireType);
-        writer.text(name);
-        writer.key(1, wireBytes);
-        writer.lengthSince(before);
+        endEntry(writer, { name, wireType: codec().wireType, before });
         writer.key(number, wireBytes);
+      }
+    },
+    *writeSteps(writer, value, stride) {
+      if (!isObject(value)) return;
+      const { write, writeSteps, wireType } = codec();
+      const names = yield* sortSteps(Object.keys(value), compareText);
+      for (let at = names.length - 1; at >= 0; at -= 1) {
+        const name = names[at] as string;
+        const part = value[name];
+        const before = writer.length;
+        if (stride.weigh(part) === 'light' || writeSteps === undefined) write(writer, part);
+        else yield* writeSteps(writer, part, stride);
+        endEntry(writer, { name, wireType, before });
+        writer.key(number, wireBytes);
+        if (stride.isOver) yield;
       }
     },
     read({ target, name }, reader, { wireType, depth }) {
       expectWire(wireType, wireBytes);
-      let map = member(target, name);
-      if (!isObject(map)) {
-        map = {};
-        setMember(target, name, map);
-      }
       const entry = readEntry(reader.bytes(), { codec: codec(), depth: depth + 1 });
-      setMember(map, entry.name, entry.value);
+      setEntry(target, name, entry);
+    },
+    *readSteps({ target, name }, reader, at) {
+      const entry = yield* readEntrySteps(reader.bytes(), { codec: codec(), ...at });
+      setEntry(target, name, entry);
     },
   };
 }
 
-function readEntry(
-  bytes: Buffer,
-  options: { codec: ValueCodec; depth: number },
-): { name: string; value: JsonValue } {
+/** Writes what stands ahead of an entry's value. */
+function endEntry(
+  writer: WireWriter,
+  entry: { readonly name: string; readonly wireType: number; readonly before: number },
+): void {
+  writer.key(2, entry.wireType);
+  writer.text(entry.name);
+  writer.key(1, wireBytes);
+  writer.lengthSince(entry.before);
+}
+
+/** An entry of a map. */
+interface MapEntry {
+  name: string;
+  value: JsonValue | undefined;
+}
+
+/** Puts an entry into the map that a member is; one is made where none is there. */
+function setEntry(target: JsonObject, name: string, entry: MapEntry): void {
+  let map = member(target, name);
+  if (!isObject(map)) {
+    map = {};
+    setMember(target, name, map);
+  }
+  setMember(map, entry.name, entry.value ?? null);
+}
+
+function readEntry(bytes: Buffer, options: { codec: ValueCodec; depth: number }): MapEntry {
   const { codec, depth } = options;
-  let name = '';
-  let value: JsonValue | undefined;
-  eachField(bytes, depth, (reader, { number, wireType }) => {
-    if (number === 1) {
-      expectWire(wireType, wireBytes);
-      name = textOf(reader.bytes());
-    } else if (number === 2) {
-      expectWire(wireType, codec.wireType);
-      value = codec.read(reader, depth + 1);
-    } else reader.skip(wireType);
-  });
-  return { name, value: value ?? codec.read(emptyReader(codec), depth + 1) };
+  const entry: MapEntry = { name: '', value: undefined };
+  eachField(bytes, depth, (reader, key) => readEntryField(reader, { key, codec, depth, entry }));
+  return withZero(entry, options);
+}
+
+function readEntryField(
+  reader: WireReader,
+  of: { key: FieldKey; codec: ValueCodec; depth: number; entry: MapEntry },
+): void {
+  const { key, codec, depth, entry } = of;
+  if (key.number === 1) {
+    expectWire(key.wireType, wireBytes);
+    entry.name = textOf(reader.bytes());
+  } else if (key.number === 2) {
+    expectWire(key.wireType, codec.wireType);
+    entry.value = codec.read(reader, depth + 1);
+  } else reader.skip(key.wireType);
+}
+
+function withZero(entry: MapEntry, { codec, depth }: { codec: ValueCodec; depth: number }) {
+  entry.value ??= codec.read(emptyReader(codec), depth + 1);
+  return entry;
+}
+
+/** `readEntry` in steps. */
+function* readEntrySteps(
+  bytes: Buffer,
+  options: { codec: ValueCodec } & SteppedRead,
+): Generator<void, MapEntry> {
+  const { codec, depth, stride } = options;
+  if (depth + 1 > depthMax) throw new ProtobufError('proto: message is nested too deeply');
+  const entry: MapEntry = { name: '', value: undefined };
+  const reader = new Reader(bytes);
+  while (!reader.isDone) {
+    countValues();
+    const key = reader.key();
+    if (key.number === 2 && codec.readSteps !== undefined) {
+      expectWire(key.wireType, wireBytes);
+      entry.value = yield* codec.readSteps(reader, { depth: depth + 2, stride });
+    } else readEntryField(reader, { key, codec, depth: depth + 1, entry });
+    stride.count();
+    if (stride.isOver) yield;
+  }
+  return withZero(entry, { codec, depth: depth + 1 });
 }
 
 /** What a map entry without a value holds: the type's zero. */
@@ -341,8 +543,4 @@ function emptyReader(codec: ValueCodec): WireReader {
 export function textOf(bytes: Buffer): string {
   if (!isUtf8(bytes)) throw new ProtobufError('proto: string field contains invalid UTF-8');
   return bytes.toString('utf8');
-}
-
-function byBytes(one: string, other: string): number {
-  return Buffer.compare(Buffer.from(one), Buffer.from(other));
 }

@@ -89,6 +89,14 @@ export class WireReader {
     return this.#bytes.subarray(start, this.#at);
   }
 
+  /** How long the length-delimited value is that comes next; moves nothing. */
+  get nextLength(): number {
+    const start = this.#at;
+    const length = this.#varint32();
+    this.#at = start;
+    return length;
+  }
+
   /** Passes over a field this schema does not know, as upstream does. */
   skip(wireType: number): void {
     if (wireType === wireVarint) this.int64();

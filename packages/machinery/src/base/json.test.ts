@@ -1,5 +1,14 @@
 import { expect, test } from 'vitest';
-import { cloneJsonSteps, type JsonObject } from './json.ts';
+import {
+  cloneJsonSteps,
+  type JsonObject,
+  type JsonValue,
+  jsonEqual,
+  jsonEqualBut,
+  jsonEqualButSteps,
+  jsonEqualSteps,
+  weightOf,
+} from './json.ts';
 import { inOnePiece } from './work.ts';
 
 test('TRUST-2: a large value is copied in steps, and shares nothing with its copy', () => {
@@ -13,8 +22,42 @@ test('TRUST-2: a large value is copied in steps, and shares nothing with its cop
   for (; step.done !== true; step = work.next()) steps += 1;
   expect(step.value).toEqual(value);
   expect(step.value['items']).not.toBe(value['items']);
-  // Each item counts, and so do its two members.
-  expect(steps).toBeGreaterThanOrEqual(15_000 / 500);
+  // Each item counts, and so do its two members; each pause comes after the item that is due.
+  expect(steps).toBeGreaterThanOrEqual(15_000 / 502 - 1);
   const odd: JsonObject = JSON.parse('{"__proto__":{"a":1}}');
   expect(Object.keys(inOnePiece(cloneJsonSteps(odd)))).toEqual(['__proto__']);
+});
+
+test('TRUST-2: large values are compared in steps, with the same outcome', () => {
+  const make = (last: JsonValue): JsonObject => ({
+    items: Array.from({ length: 3_000 }, (_, at) => ({ at, none: undefined })),
+    data: Object.fromEntries(Array.from({ length: 900 }, (_, at) => [`k${at}`, [at]])),
+    last,
+  });
+  const others: (JsonValue | undefined)[] = [
+    make(1),
+    make(2),
+    { ...make(1), none: undefined },
+    { ...make(1), more: 1 },
+    { ...make(1), items: [] },
+    { ...make(1), data: null },
+    [make(1)],
+    null,
+    undefined,
+  ];
+  for (const other of others) {
+    expect(inOnePiece(jsonEqualSteps(make(1), other))).toBe(jsonEqual(make(1), other));
+    expect(inOnePiece(jsonEqualSteps(other, make(1)))).toBe(jsonEqual(make(1), other));
+  }
+  expect([...jsonEqualSteps(make(1), make(1))].length).toBeGreaterThan(10);
+  expect(jsonEqualBut(make(1), make(2), 'last')).toBe(true);
+  expect(inOnePiece(jsonEqualButSteps(make(1), make(2), 'last'))).toBe(true);
+  expect(inOnePiece(jsonEqualButSteps(make(1), make(2), 'data'))).toBe(false);
+});
+
+test('TRUST-2: weighing ends at the weight of a light value', () => {
+  expect(weightOf(undefined)).toBe(1);
+  expect(weightOf([1, { a: 'x', b: [] }])).toBe(5);
+  expect(weightOf(Array.from({ length: 100_000 }, () => 1))).toBe(257);
+  expect(weightOf(Array.from({ length: 200 }, () => [[]]))).toBe(257);
 });

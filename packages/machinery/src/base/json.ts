@@ -63,40 +63,105 @@ export function cloneJson(value: JsonValue): JsonValue {
   return copy;
 }
 
-/** Values that are copied in one step. */
-const copiedPerStep = 500;
+/** Most values of a light value: a pass over it takes a fraction of a millisecond. */
+const lightMax = 256;
+
+/**
+ * How many values are in a value, itself included. Counting ends above `lightMax`, so that weighing
+ * every part of an object takes time that is linear in the object.
+ */
+export function weightOf(value: JsonValue | undefined): number {
+  return weigh(value, 0);
+}
+
+function weigh(value: JsonValue | undefined, before: number): number {
+  let weight = before + 1;
+  if (typeof value !== 'object' || value === null) return weight;
+  if (Array.isArray(value)) {
+    if (weight + value.length > lightMax) return lightMax + 1;
+    for (const item of value) {
+      weight = weigh(item, weight);
+      if (weight > lightMax) return weight;
+    }
+    return weight;
+  }
+  for (const name in value) {
+    weight = weigh(value[name], weight);
+    if (weight > lightMax) return weight;
+  }
+  return weight;
+}
+
+/** Values that a pass visits between two points where it may pause. */
+const strideValues = 500;
+
+/**
+ * Where a pass over a large object may pause (TRUST-2). Such a pass visits containers of many values
+ * in steps and hands light ones to its straight form, which small objects take as a whole:
+ *
+ *     for (const item of list) {
+ *       const weight = stride.weigh(item);
+ *       out.push(weight === 'light' ? visit(item) : yield* visitSteps(item, stride));
+ *       if (stride.isOver) yield;
+ *     }
+ */
+export class Stride {
+  #left = strideValues;
+
+  /** Whether a value is light. Counts its values if so; else whoever visits its parts counts them. */
+  weigh(value: JsonValue | undefined): 'light' | 'heavy' {
+    if (typeof value !== 'object' || value === null) {
+      this.#left -= 1;
+      return 'light';
+    }
+    const weight = weightOf(value);
+    if (weight > lightMax) {
+      this.#left -= 1;
+      return 'heavy';
+    }
+    this.#left -= weight;
+    return 'light';
+  }
+
+  /** Counts values that are not weighed. */
+  count(values = 1): void {
+    this.#left -= values;
+  }
+
+  /** Whether enough values were visited to pause; begins to count anew if so. */
+  get isOver(): boolean {
+    if (this.#left > 0) return false;
+    this.#left = strideValues;
+    return true;
+  }
+}
 
 /** `cloneJson` in steps, for large objects: small ones it costs more. */
 export function cloneJsonSteps<T extends JsonValue>(value: T): Generator<void, T>;
 export function cloneJsonSteps(value: JsonValue): Generator<void, JsonValue> {
-  return copySteps(value, { left: copiedPerStep });
+  return copySteps(value, new Stride());
 }
 
-function* copySteps(value: JsonValue, count: { left: number }): Generator<void, JsonValue> {
+function* copySteps(value: JsonValue, stride: Stride): Generator<void, JsonValue> {
   if (Array.isArray(value)) {
     const list: JsonArray = [];
     for (const item of value) {
-      if (isStepOver(count)) yield;
-      list.push(typeof item === 'object' ? yield* copySteps(item, count) : item);
+      const isLight = stride.weigh(item) === 'light';
+      list.push(isLight ? cloneJson(item) : yield* copySteps(item, stride));
+      if (stride.isOver) yield;
     }
     return list;
   }
   if (!isObject(value)) return value;
   const copy: JsonObject = {};
   for (const name of Object.keys(value)) {
-    if (isStepOver(count)) yield;
     const part = value[name];
     if (part === undefined) continue;
-    setMember(copy, name, typeof part === 'object' ? yield* copySteps(part, count) : part);
+    const isLight = stride.weigh(part) === 'light';
+    setMember(copy, name, isLight ? cloneJson(part) : yield* copySteps(part, stride));
+    if (stride.isOver) yield;
   }
   return copy;
-}
-
-function isStepOver(count: { left: number }): boolean {
-  count.left -= 1;
-  if (count.left > 0) return false;
-  count.left = copiedPerStep;
-  return true;
 }
 
 /** Deep equality of JSON values; the order of members does not count, absent and undefined are one. */
@@ -110,6 +175,69 @@ export function jsonEqual(one: JsonValue | undefined, other: JsonValue | undefin
     return one.every((item, index) => jsonEqual(item, other[index]));
   }
   return !Array.isArray(other) && membersEqual(one, other);
+}
+
+/** `jsonEqual` in steps, for large values. */
+export function jsonEqualSteps(
+  one: JsonValue | undefined,
+  other: JsonValue | undefined,
+): Generator<void, boolean> {
+  return equalSteps(one, other, new Stride());
+}
+
+function* equalSteps(
+  one: JsonValue | undefined,
+  other: JsonValue | undefined,
+  stride: Stride,
+): Generator<void, boolean> {
+  if (one === other) return true;
+  if (Array.isArray(one)) {
+    if (!Array.isArray(other) || one.length !== other.length) return false;
+    for (let index = 0; index < one.length; index += 1) {
+      const item = one[index];
+      const isLight = stride.weigh(item) === 'light';
+      if (stride.isOver) yield;
+      const isSame = isLight
+        ? jsonEqual(item, other[index])
+        : yield* equalSteps(item, other[index], stride);
+      if (!isSame) return false;
+    }
+    return true;
+  }
+  if (!isObject(one) || !isObject(other)) return jsonEqual(one, other);
+  return yield* membersEqualSteps(one, other, { stride });
+}
+
+function* membersEqualSteps(
+  one: JsonObject,
+  other: JsonObject,
+  options: { readonly stride: Stride; readonly left?: string },
+): Generator<void, boolean> {
+  const { stride, left } = options;
+  let count = 0;
+  for (const name of Object.keys(one)) {
+    const part = one[name];
+    if (part === undefined || name === left) continue;
+    if (!Object.hasOwn(other, name)) return false;
+    const isLight = stride.weigh(part) === 'light';
+    if (stride.isOver) yield;
+    const isSame = isLight
+      ? jsonEqual(part, other[name])
+      : yield* equalSteps(part, other[name], stride);
+    if (!isSame) return false;
+    count += 1;
+  }
+  for (const name in other) if (other[name] !== undefined && name !== left) count -= 1;
+  return count === 0;
+}
+
+/** `jsonEqualBut` in steps, for large objects. */
+export function jsonEqualButSteps(
+  one: JsonObject,
+  other: JsonObject,
+  left: string,
+): Generator<void, boolean> {
+  return membersEqualSteps(one, other, { stride: new Stride(), left });
 }
 
 /** The same text for values that `jsonEqual` takes as equal, and for no others. */

@@ -45,3 +45,43 @@ export function smallest(first: number, others: Iterable<number>): number {
   for (const one of others) if (one < found) found = one;
   return found;
 }
+
+/** Items that are sorted, or merged, in one step. */
+const runLength = 250;
+
+/** A sorted copy of a long list, made in steps by merging runs (TRUST-2). Equal items keep their order. */
+export function* sortSteps<Item>(
+  items: readonly Item[],
+  compare: (one: Item, other: Item) => number,
+): Generator<void, Item[]> {
+  let runs: Item[][] = [];
+  for (let at = 0; at < items.length; at += runLength) {
+    runs.push(items.slice(at, at + runLength).sort(compare));
+    yield;
+  }
+  while (runs.length > 1) {
+    const longer: Item[][] = [];
+    for (let at = 0; at < runs.length; at += 2) {
+      longer.push(yield* mergedRuns(runs[at] ?? [], runs[at + 1] ?? [], compare));
+    }
+    runs = longer;
+  }
+  return runs[0] ?? [];
+}
+
+function* mergedRuns<Item>(
+  one: readonly Item[],
+  other: readonly Item[],
+  compare: (one: Item, other: Item) => number,
+): Generator<void, Item[]> {
+  const merged: Item[] = [];
+  let [left, right] = [0, 0];
+  while (left < one.length && right < other.length) {
+    const isLeft = compare(one[left] as Item, other[right] as Item) <= 0;
+    merged.push((isLeft ? one[left++] : other[right++]) as Item);
+    if (merged.length % runLength === 0) yield;
+  }
+  for (; left < one.length; left += 1) merged.push(one[left] as Item);
+  for (; right < other.length; right += 1) merged.push(other[right] as Item);
+  return merged;
+}

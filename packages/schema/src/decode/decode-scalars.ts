@@ -4,6 +4,7 @@ import {
   parseGoTime,
   parseQuantity,
   printGoTime,
+  type Stride,
 } from '@wheelhouse/machinery';
 import { goDurationError, parseGoDuration, printGoDuration } from '../go-duration.ts';
 import type { Schema } from '../schema.ts';
@@ -12,9 +13,18 @@ import { type DecodeContext, fail, failType } from './decode-context.ts';
 /** Decodes a value that is not null; the result counts only while the context has no error. */
 export type Decoder = (value: JsonValue, context: DecodeContext) => JsonValue;
 
+/** A decoder that pauses between parts of a large value. */
+export type StepDecoder = (
+  value: JsonValue,
+  context: DecodeContext,
+  stride: Stride,
+) => Generator<void, JsonValue>;
+
 /** How Go's decoder treats one type: its decoder, its zero value, and which values are empty. */
 export interface TypedWalker {
   readonly decode: Decoder;
+  /** `decode` in steps, where a value may hold many others; absent for those that hold none. */
+  readonly decodeSteps?: StepDecoder;
   /** A fresh zero value. */
   readonly zero: () => JsonValue;
   /** Whether `omitempty` leaves the value out when it is not behind a pointer. */

@@ -1,10 +1,12 @@
 import {
   cloneJson,
+  cloneJsonSteps,
   compareText,
   isObject,
   type JsonArray,
   type JsonObject,
   type JsonValue,
+  Stride,
   setMember,
 } from '@wheelhouse/machinery';
 import type { FoundPaths } from '../found-paths.ts';
@@ -21,7 +23,7 @@ import {
   noteUnknown,
   placeOf,
 } from './decode-context.ts';
-import { scalarWalker, type TypedWalker } from './decode-scalars.ts';
+import { type StepDecoder, scalarWalker, type TypedWalker } from './decode-scalars.ts';
 import { DecodeError } from './depth.ts';
 
 /**
@@ -53,20 +55,51 @@ export function decodeTyped(schema: Schema): TypedDecoder {
     const context = newContext({ inputOrder: false, source });
     const object = value === null ? walker.zero() : walker.decode(value, context);
     if (context.error !== undefined) {
-      throw new DecodeError(
-        source === 'map' ? context.error : (firstOf(walker, value, source).error ?? ''),
-      );
+      const { error = '' } = source === 'map' ? context : firstOf(walker, value, source);
+      throw new DecodeError(error);
     }
     if (context.hasEmpty) withEmpty.add(object as JsonObject);
     if (context.unknown.count > 0 && unknown !== undefined) {
-      const found = unknownOf(walker, value, context);
-      for (const path of new Set(found.paths)) unknown.add(path);
-      unknown.omit(found.omitted);
+      const found = looksAgain(context) ? firstOf(walker, value, source) : context;
+      addUnknown(unknown, found);
     }
     return object as JsonObject;
   };
   decoders.set(at, decoder);
   return decoder;
+}
+
+/** `decodeTyped` in steps, for large values. */
+export function* decodeTypedSteps(
+  schema: Schema,
+  value: JsonValue,
+  options: {
+    readonly unknown?: FoundPaths | undefined;
+    readonly source?: DecodeSource | undefined;
+  } = {},
+): Generator<void, JsonObject> {
+  const { unknown, source = 'text' } = options;
+  const walker = walkerOf(resolved(schema));
+  if (value === null || walker.decodeSteps === undefined) {
+    return decodeTyped(schema)(value, unknown, source);
+  }
+  const { decodeSteps } = walker;
+  const context = newContext({ inputOrder: false, source });
+  const object = yield* decodeSteps(value, context, new Stride());
+  function* again(): Generator<void, DecodeContext> {
+    const second = newContext({ inputOrder: true, source });
+    yield* decodeSteps(value, second, new Stride());
+    return second;
+  }
+  if (context.error !== undefined) {
+    const { error = '' } = source === 'map' ? context : yield* again();
+    throw new DecodeError(error);
+  }
+  if (context.hasEmpty) withEmpty.add(object as JsonObject);
+  if (context.unknown.count > 0 && unknown !== undefined) {
+    addUnknown(unknown, looksAgain(context) ? yield* again() : context);
+  }
+  return object as JsonObject;
 }
 
 /** Objects that came with a list or map which is there, though nothing is in it. */
@@ -75,6 +108,13 @@ const withEmpty = new WeakSet<JsonObject>();
 /** A copy of a decoded object, as good as the object itself. */
 export function copyDecoded(object: JsonObject): JsonObject {
   const copy = cloneJson(object);
+  if (withEmpty.has(object)) withEmpty.add(copy);
+  return copy;
+}
+
+/** `copyDecoded` in steps, for large objects. */
+export function* copyDecodedSteps(object: JsonObject): Generator<void, JsonObject> {
+  const copy = yield* cloneJsonSteps(object);
   if (withEmpty.has(object)) withEmpty.add(copy);
   return copy;
 }
@@ -105,16 +145,17 @@ function settleIn(schema: Schema, value: JsonValue | undefined): void {
   }
 }
 
-/** What was unknown, in the order in which upstream tells it: a map has none but the names' own. */
-function unknownOf(
-  walker: TypedWalker,
-  value: JsonValue,
-  { unknown, source }: DecodeContext,
-): FoundPaths {
-  if (unknown.count === 1) return unknown;
-  if (source !== 'map') return firstOf(walker, value, source).unknown;
-  const quoted = (path: string) => `${path}"`;
-  return unknown.sort((one, other) => compareText(quoted(one), quoted(other)));
+/** Whether the order in which unknown members are listed takes another look: that of the input. */
+const looksAgain = ({ unknown, source }: DecodeContext) => unknown.count > 1 && source !== 'map';
+
+/** Adds what was unknown, in upstream's order: a map has none but the names' own. */
+function addUnknown(unknown: FoundPaths, { unknown: found, source }: DecodeContext): void {
+  if (source === 'map') {
+    const quoted = (path: string) => `${path}"`;
+    found.sort((one, other) => compareText(quoted(one), quoted(other)));
+  }
+  for (const path of new Set(found.paths)) unknown.add(path);
+  unknown.omit(found.omitted);
 }
 
 /** A second look, members in input order: which error comes first is part of the answer. */
@@ -142,6 +183,11 @@ function lazyWalker(schema: Schema): TypedWalker {
   };
   return {
     decode: (value, context) => get().decode(value, context),
+    *decodeSteps(value, context, stride) {
+      const { decode, decodeSteps } = get();
+      if (decodeSteps === undefined) return decode(value, context);
+      return yield* decodeSteps(value, context, stride);
+    },
     zero: () => get().zero(),
     isEmpty: (value) => get().isEmpty(value),
     nested: true,
@@ -158,8 +204,10 @@ function build(schema: Schema): TypedWalker {
   return opaqueWalker;
 }
 
-const isEmptyCollection = (value: JsonValue) =>
-  value === null || (typeof value === 'object' && Object.keys(value).length === 0);
+function isEmptyCollection(value: JsonValue): boolean {
+  if (value === null || Array.isArray(value)) return value === null || value.length === 0;
+  return typeof value === 'object' && Object.keys(value).length === 0;
+}
 
 /** Raw JSON is kept as it came. */
 const opaqueWalker: TypedWalker = {
@@ -185,7 +233,25 @@ function listWalker(schema: Schema): TypedWalker {
     context.depthLeft += 1;
     return list;
   };
-  return { decode, zero: () => null, isEmpty: isEmptyCollection, nested: true };
+  const decodeSteps: StepDecoder = function* (value, context, stride) {
+    if (!Array.isArray(value)) return decode(value, context);
+    descend(context);
+    const list: JsonArray = [];
+    for (let index = 0; index < value.length; index += 1) {
+      const item = value[index] as JsonValue;
+      if (stride.weigh(item) === 'light' || element.decodeSteps === undefined) {
+        list.push(decodeItem(item, index, context));
+      } else {
+        context.steps.push(`[${index}]`);
+        list.push(yield* element.decodeSteps(item, context, stride));
+        context.steps.pop();
+      }
+      if (stride.isOver) yield;
+    }
+    context.depthLeft += 1;
+    return list;
+  };
+  return { decode, decodeSteps, zero: () => null, isEmpty: isEmptyCollection, nested: true };
 }
 
 function itemDecoder(element: TypedWalker) {
@@ -222,7 +288,26 @@ function mapWalker(schema: Schema): TypedWalker {
     context.depthLeft += 1;
     return map;
   };
-  return { decode, zero: () => null, isEmpty: isEmptyCollection, nested: true };
+  const decodeSteps: StepDecoder = function* (value, context, stride) {
+    if (!isObject(value)) return decode(value, context);
+    descend(context);
+    const map: JsonObject = {};
+    for (const name of context.inputOrder ? Object.keys(value) : sortedNames(value)) {
+      const item = value[name];
+      if (item === undefined) continue;
+      if (stride.weigh(item) === 'light' || element.decodeSteps === undefined) {
+        setMember(map, name, decodeMember(element, { name, value: item, context }));
+      } else {
+        enterName(context, name);
+        setMember(map, name, yield* element.decodeSteps(item, context, stride));
+        context.steps.pop();
+      }
+      if (stride.isOver) yield;
+    }
+    context.depthLeft += 1;
+    return map;
+  };
+  return { decode, decodeSteps, zero: () => null, isEmpty: isEmptyCollection, nested: true };
 }
 
 /** Maps of more names keep the order of the input: sorting them would take too long. */
@@ -294,7 +379,20 @@ function structWalker(schema: Schema): TypedWalker {
     context.depthLeft += 1;
     return decoded;
   };
-  return { decode, zero: () => zeroStruct(fields), isEmpty: () => false, nested: true };
+  const decodeSteps: StepDecoder = function* (value, context, stride) {
+    if (!isObject(value)) return decode(value, context);
+    descend(context);
+    const outer = context.struct;
+    context.struct = struct.name;
+    const decoded = context.inputOrder
+      ? yield* lookInInputOrderSteps(struct, { value, context, stride })
+      : yield* decodeFieldsSteps(struct, { value, context, stride });
+    context.struct = outer;
+    context.depthLeft += 1;
+    return decoded;
+  };
+  const zero = () => zeroStruct(fields);
+  return { decode, decodeSteps, zero, isEmpty: () => false, nested: true };
 }
 
 function fieldOf([name, property]: [string, Property], isJson: boolean): Field {
@@ -329,15 +427,66 @@ function decodeFields(struct: Struct, value: JsonObject, context: DecodeContext)
       if (!field.omitEmpty) object[name] = field.pointer ? null : field.walker.zero();
       continue;
     }
-    const decoded = decodeField(field, memberValue, context);
-    if (field.omitEmpty && (decoded === null || (!field.pointer && field.walker.isEmpty(decoded))))
-      continue;
-    object[name] = decoded;
-    if (field.emptyIsNull && isEmptyCollection(decoded)) context.hasEmpty = true;
+    setField(object, { field, decoded: decodeField(field, memberValue, context), context });
   }
   const names = Object.keys(value);
   if (names.length !== found) noteUnknownOf(struct, { names, value, context });
   return object;
+}
+
+function setField(
+  object: JsonObject,
+  of: { readonly field: Field; readonly decoded: JsonValue; readonly context: DecodeContext },
+): void {
+  const { field, decoded, context } = of;
+  if (field.omitEmpty && (decoded === null || (!field.pointer && field.walker.isEmpty(decoded))))
+    return;
+  object[field.name] = decoded;
+  if (field.emptyIsNull && isEmptyCollection(decoded)) context.hasEmpty = true;
+}
+
+/** What is decoded in steps, and where. */
+interface Stepping {
+  readonly value: JsonObject;
+  readonly context: DecodeContext;
+  readonly stride: Stride;
+}
+
+function* decodeFieldsSteps(
+  struct: Struct,
+  { value, context, stride }: Stepping,
+): Generator<void, JsonObject> {
+  const object: JsonObject = {};
+  for (const field of struct.fields) {
+    const { name } = field;
+    const memberValue = Object.hasOwn(value, name) ? value[name] : undefined;
+    if (memberValue === undefined || memberValue === null) {
+      if (!field.omitEmpty) object[name] = field.pointer ? null : field.walker.zero();
+      continue;
+    }
+    const decoded = yield* decodeFieldSteps(field, memberValue, { context, stride });
+    setField(object, { field, decoded, context });
+    if (stride.isOver) yield;
+  }
+  noteUnknownOf(struct, { names: Object.keys(value), value, context });
+  return object;
+}
+
+function* decodeFieldSteps(
+  field: Field,
+  value: JsonValue,
+  { context, stride }: Pick<Stepping, 'context' | 'stride'>,
+): Generator<void, JsonValue> {
+  const { decodeSteps } = field.walker;
+  if (stride.weigh(value) === 'light' || decodeSteps === undefined) {
+    return decodeField(field, value, context);
+  }
+  context.fields.push(field.name);
+  enterName(context, field.name);
+  const decoded = yield* decodeSteps(value, context, stride);
+  context.steps.pop();
+  context.fields.pop();
+  return decoded;
 }
 
 function decodeField(field: Field, value: JsonValue, context: DecodeContext): JsonValue {
@@ -372,6 +521,23 @@ function lookInInputOrder(struct: Struct, value: JsonObject, context: DecodeCont
   return {};
 }
 
+function* lookInInputOrderSteps(
+  struct: Struct,
+  { value, context, stride }: Stepping,
+): Generator<void, JsonObject> {
+  const names = Object.keys(value);
+  if (context.source === 'patched') names.sort(compareText);
+  for (const name of names) {
+    const memberValue = value[name];
+    const field = struct.byName.get(name);
+    if (memberValue === undefined) continue;
+    if (field === undefined) noteUnknown(context, name);
+    else if (memberValue !== null) yield* decodeFieldSteps(field, memberValue, { context, stride });
+    if (stride.isOver) yield;
+  }
+  return {};
+}
+
 function alternativesWalker(schema: Schema): TypedWalker {
   const shapes = schema.alternatives ?? {};
   const object = shapes.object === undefined ? undefined : lazyWalker(shapes.object);
@@ -393,5 +559,17 @@ function alternativesWalker(schema: Schema): TypedWalker {
     if (shapes.otherwise !== undefined) fail(context, shapes.otherwise);
     return null;
   };
-  return { decode, zero: () => null, isEmpty: (value) => value === null, nested: true };
+  const decodeSteps: StepDecoder = function* (value, context, stride) {
+    const chosen = Array.isArray(value) ? list : isObject(value) ? object : undefined;
+    if (chosen?.decodeSteps === undefined) return decode(value, context);
+    const unknownBefore = context.unknown.count;
+    const outer = context.place;
+    context.place ??= placeOf(context);
+    const decoded = yield* chosen.decodeSteps(value, context, stride);
+    context.place = outer;
+    context.unknown.rewind(unknownBefore);
+    return Array.isArray(decoded) && decoded.length === 0 ? null : decoded;
+  };
+  const isEmpty = (value: JsonValue) => value === null;
+  return { decode, decodeSteps, zero: () => null, isEmpty, nested: true };
 }

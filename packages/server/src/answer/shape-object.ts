@@ -1,10 +1,11 @@
-import { checkValues } from '@wheelhouse/codec';
+import { checkValuesSteps } from '@wheelhouse/codec';
 import { asApiObject } from '@wheelhouse/kinds';
 import { type ApiObject, invalidObject, type JsonObject, type Pace } from '@wheelhouse/machinery';
 import {
   DecodeError,
   type DecodeSource,
   decodeTyped,
+  decodeTypedSteps,
   EmbeddedError,
   FoundPaths,
 } from '@wheelhouse/schema';
@@ -42,14 +43,19 @@ export function* shapeSteps(
     if (version.decode !== undefined) {
       // Upstream drops nulls from what it decodes, and an apply's result it does not.
       complaints.unknownIn(version.decode(value, { keepsNulls: source === 'map' }));
-      return checked(asApiObject(value), options);
+      return yield* checked(asApiObject(value), options);
     }
     const unknown = new FoundPaths();
-    const object = asApiObject(decodeTyped(version.schema)(value, unknown, source));
+    const decoded =
+      options.size === 'large'
+        ? yield* decodeTypedSteps(version.schema, value, { unknown, source })
+        : decodeTyped(version.schema)(value, unknown, source);
+    const object = asApiObject(decoded);
     complaints.unknownIn(unknown);
     yield;
     version.defaults?.(object);
-    return checked(object, options);
+    yield;
+    return yield* checked(object, options);
   } catch (error) {
     if (error instanceof DecodeError) throw fail(error.message);
     if (!(error instanceof EmbeddedError)) throw error;
@@ -60,7 +66,10 @@ export function* shapeSteps(
 }
 
 /** The object, unless it holds more than a body may, the owners of its fields left aside. */
-function checked(object: ApiObject, { size }: { readonly size: ObjectSize }): ApiObject {
-  if (size === 'large') checkValues(object, object.metadata.managedFields);
+function* checked(
+  object: ApiObject,
+  { size }: { readonly size: ObjectSize },
+): Generator<void, ApiObject> {
+  if (size === 'large') yield* checkValuesSteps(object, object.metadata.managedFields);
   return object;
 }

@@ -99,6 +99,7 @@ export interface ApiOptions {
   readonly metrics: Metrics;
   /** Absent where nothing is encrypted. */
   readonly isStale?: ((storeKey: string) => Promise<boolean>) | undefined;
+  readonly encodeAhead?: Registry['encodeAhead'];
   /** Where other servers charge the same quotas. */
   readonly reservations?: SharedReservations | undefined;
   /** Of which one of the servers on a store has each at a time. */
@@ -116,19 +117,7 @@ export function createApi(options: ApiOptions): Api {
   const queues = metrics.queues();
   const authorization = createAuthorizationSlot(selectorsOf(config));
   const quotaLedger = new QuotaLedger(config.clock, options.reservations);
-  const { isStale, signingKey, signer } = options;
-  const wired = {
-    config,
-    dialect,
-    store,
-    catalogue,
-    closed,
-    quotaLedger,
-    metrics,
-    isStale,
-    signingKey,
-    signer,
-  };
+  const wired = { ...options, catalogue, closed, quotaLedger };
   const registry = createRegistry({ ...wired, escalation: authorization });
   const customKinds = followDefinitions({ ...wired, registry, claims: options.claims, queues });
   const { caches } = registry;
@@ -174,7 +163,7 @@ export function createApi(options: ApiOptions): Api {
     async close() {
       await aggregation.close();
       await customKinds.close();
-      signer?.close();
+      options.signer?.close();
       registry.caches.close();
     },
   };
@@ -305,7 +294,8 @@ function createRegistry(options: {
   readonly escalation: EscalationPort;
   readonly quotaLedger: QuotaLedger;
   readonly metrics: Metrics;
-  readonly isStale: Registry['isStale'];
+  readonly isStale?: Registry['isStale'];
+  readonly encodeAhead?: Registry['encodeAhead'];
 }): Registry {
   const { config, dialect, store, catalogue } = options;
   const { clock, logger } = config;
@@ -337,6 +327,7 @@ function createRegistry(options: {
     decoded: createDecodedObjects({ form: config.sharedObjects ?? 'plain' }),
     turns: new Turns(clock),
     isStale: options.isStale,
+    encodeAhead: options.encodeAhead,
     fieldManager: createFieldManager({ dialect, logger, snapshot: catalogue.snapshot }),
     admission: createAdmission({
       config,

@@ -218,7 +218,7 @@ async function openApi(config: ServerConfig, dialect: Dialect) {
   const health = createHealth({ clock, logger, livezGracePeriodMs, onChecked });
   const sealed = await sealedStore(opened, { config, kinds, registry: metrics.registry, health });
   const storage = await encodedObjects(sealed, { config, kinds });
-  const { store, shared, isStale } = storage;
+  const { store, shared, isStale, encodeAhead } = storage;
   metrics.serveAt('/metrics/slis', healthMetrics.registry);
   config.embedding?.onMetrics?.([metrics.registry, healthMetrics.registry]);
   const api = createApi({
@@ -231,6 +231,7 @@ async function openApi(config: ServerConfig, dialect: Dialect) {
     reservations: shared?.reservations,
     claims: shared?.claims,
     isStale,
+    encodeAhead,
     signer,
   });
   config.embedding?.onCatalogue?.(api.catalogue);

@@ -1,6 +1,12 @@
 import type { ResourceDef } from '@wheelhouse/kinds';
-import { type ApiObject, atPace, unsupportedMediaType } from '@wheelhouse/machinery';
-import { copyDecoded } from '@wheelhouse/schema';
+import {
+  type ApiObject,
+  atPace,
+  type MaybePromise,
+  type Pace,
+  unsupportedMediaType,
+} from '@wheelhouse/machinery';
+import { copyDecoded, copyDecodedSteps } from '@wheelhouse/schema';
 import { sendEntry } from '../answer/respond.ts';
 import type { WriteContext, Written } from '../registry/contract.ts';
 import { checkPathAgreement } from '../registry/object-meta.ts';
@@ -47,12 +53,18 @@ export async function updateEndpoint(call: ApiCall, options: WriteOptions): Prom
     target,
     context,
     source: 'body',
-    transform: () => copyDecoded(object) as ApiObject,
+    transform: (_, __, ___, pace) => copied(object, pace),
     base: 'shared',
     onAbsent: mayCreate ? 'create' : 'refuse',
     beforeCreate: () => authorizeCreate(call),
   });
   await answer(call, written);
+}
+
+/** A copy of a decoded body, for one attempt. */
+function copied(object: ApiObject, pace: Pace | undefined): MaybePromise<ApiObject> {
+  if (pace === undefined) return copyDecoded(object) as ApiObject;
+  return atPace(copyDecodedSteps(object), pace) as MaybePromise<ApiObject>;
 }
 
 /**

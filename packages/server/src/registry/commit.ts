@@ -8,11 +8,14 @@ import {
 } from '@wheelhouse/kinds';
 import {
   type ApiObject,
+  atPace,
   generateName,
   jsonEqual,
   jsonEqualBut,
+  jsonEqualButSteps,
   type ManagedFieldsEntry,
   type MaybePromise,
+  type Pace,
   timedOut,
 } from '@wheelhouse/machinery';
 import { type StoredRecord, StoreError, type WriteResult } from '@wheelhouse/store';
@@ -28,8 +31,9 @@ import {
   indexOf,
   objectKey,
   reshapeStored,
+  storedAt,
 } from './object-codec.ts';
-import { type Registry, storing } from './registry.ts';
+import { type EncodedAhead, type Registry, storing } from './registry.ts';
 
 /**
  * The last step of a write: one conditional put or delete in the store, or none where nothing changes
@@ -49,6 +53,8 @@ interface Commit {
   readonly context: WriteContext;
   /** Whether an object that is too large for the store is stored without its managed fields (MF-2). */
   readonly owners: 'needed' | 'spare';
+  /** Of the work on a large object. */
+  readonly pace: Pace | undefined;
 }
 
 /** An object on its way into the store. */
@@ -91,18 +97,19 @@ async function insert(
   registry: Registry,
   commit: Commit & { readonly stored: ApiObject },
 ): Promise<Outcome> {
-  const { target, stored, context } = commit;
+  const { target, stored, context, pace } = commit;
   const { def } = target;
   const key = objectKey(stored.metadata.namespace ?? '', stored.metadata.name ?? '');
-  const made = storedForm(def, stored);
+  const made = storedForm(def, stored, pace);
   const { value, shown, index, object } = made instanceof Promise ? await made : made;
   if (context.dryRun) {
     const current = await registry.caches.of(def).get(key, undefined);
     if (current !== undefined) return { type: 'lost', current };
     return written(dryEntry({ key, value: shown, index }), 'created');
   }
-  requireTime(context);
   const storeKey = def.storage.prefix + key;
+  if (pace !== undefined) await encodeAhead(registry, { storeKey, value, object, pace });
+  requireTime(context);
   const hint = shown === value ? new EntryHint(index, def.storage, object) : new EntryHint(index);
   let result: WriteResult;
   try {
@@ -139,19 +146,19 @@ interface ChangeCommit extends Commit {
  * (META-5).
  */
 export async function commitChange(registry: Registry, commit: ChangeCommit): Promise<Outcome> {
-  const { target, context, current, stored, old } = commit;
+  const { target, context, current, stored, old, pace } = commit;
   const { def } = target;
   if (old.metadata.resourceVersion !== undefined) {
     stored.metadata.resourceVersion = old.metadata.resourceVersion;
   }
-  const isSame = changesNothing(stored, old);
-  const { pace } = context;
-  if (pace?.over) await pace.pause();
+  const compared =
+    pace === undefined ? changesNothing(stored, old) : atPace(sameSteps(stored, old), pace);
+  const isSame = compared instanceof Promise ? await compared : compared;
   if (isSame && !(await isStale(registry, { def, context, current }))) {
     return written(current, 'unchanged');
   }
   if (!isFinalized(def.strategy, stored)) {
-    const outcome = await replace(registry, { target, context, current, object: stored });
+    const outcome = await replace(registry, { target, context, current, object: stored, pace });
     const isTooLarge = outcome.type === 'failed' && dropsOwners(commit, outcome.error);
     return isTooLarge ? commitChange(registry, commit) : outcome;
   }
@@ -167,10 +174,11 @@ export async function commitDeletion(
   registry: Registry,
   commit: Omit<ChangeCommit, 'owners' | 'stored'> & { readonly object: ApiObject },
 ): Promise<Outcome> {
-  const { target, context, current, object, old } = commit;
+  const { target, context, current, object, old, pace } = commit;
   const { strategy } = target.def;
   const isChanged = !jsonEqual(object, old);
-  const mark = { target, context, current, object, purpose: 'removal' } as const;
+  if (pace?.over) await pace.pause();
+  const mark = { target, context, current, object, pace, purpose: 'removal' } as const;
   if (!isFinalized(strategy, object)) {
     return isChanged ? replace(registry, mark) : written(current, 'unchanged');
   }
@@ -194,17 +202,20 @@ async function replace(
     readonly context: WriteContext;
     readonly current: Entry;
     readonly object: ApiObject;
+    readonly pace: Pace | undefined;
     readonly purpose?: 'removal';
   },
 ): Promise<Outcome> {
-  const { target, context, current, object } = change;
+  const { target, context, current, object, pace } = change;
   const { def } = target;
-  const value = encodeStored(object);
+  const encoded = storedAt(pace, object);
+  const value = encoded instanceof Promise ? await encoded : encoded;
   const index = indexOf(def.storage, object);
   const { key, createRevision } = current;
   if (context.dryRun) return written(makeEntry({ ...current, stored: value, index }), 'changed');
-  requireTime(context);
   const storeKey = def.storage.prefix + key;
+  if (pace !== undefined) await encodeAhead(registry, { storeKey, value, object, pace });
+  requireTime(context);
   const hint = new EntryHint(index, def.storage, object);
   const purpose = change.purpose ?? purposeOf(object, { before: current.json, after: value });
   const put = { key: storeKey, value, expect: current.revision, hint, purpose };
@@ -220,6 +231,15 @@ async function replace(
   rememberPresent(def, entry);
   keepDecoded(registry, { storeKey, entry, object, context });
   return written(entry, 'changed');
+}
+
+/** Encodes a large object as the store keeps it, before the put does that in one piece. */
+async function encodeAhead(
+  registry: Registry,
+  { pace, ...request }: EncodedAhead & { readonly pace: Pace },
+): Promise<void> {
+  const work = registry.encodeAhead?.(request);
+  if (work !== undefined) await atPace(work, pace);
 }
 
 /** What a step on an object's way out may add to it: conditions, and who wrote them. */
@@ -307,11 +327,17 @@ function keepDecoded(
  * version are not among what is stored, as upstream, though readers see them. Rejects with a
  * StatusError then.
  */
-function storedForm(def: ResourceDef, object: ApiObject): MaybePromise<StoredForm> {
+function storedForm(def: ResourceDef, object: ApiObject, pace?: Pace): MaybePromise<StoredForm> {
   if (needsConverter(def, object)) return convertedForm(def, object);
   const stored = inStoredVersion(def, object);
-  const value = encodeStored(stored);
-  return { value, shown: value, object: stored, index: indexOf(def.storage, stored) };
+  const formOf = (value: Buffer): StoredForm => ({
+    value,
+    shown: value,
+    object: stored,
+    index: indexOf(def.storage, stored),
+  });
+  const encoded = storedAt(pace, stored);
+  return encoded instanceof Promise ? encoded.then(formOf) : formOf(encoded);
 }
 
 /**
@@ -356,6 +382,22 @@ function changesNothing(stored: ApiObject, old: ApiObject): boolean {
   return (
     isSameButOwners(stored, old) &&
     sameButTimes(stored.metadata.managedFields ?? [], old.metadata.managedFields ?? [])
+  );
+}
+
+/** `changesNothing` in steps. */
+function* sameSteps(stored: ApiObject, old: ApiObject): Generator<void, boolean> {
+  return (
+    (yield* sameButOwnersSteps(stored, old)) &&
+    sameButTimes(stored.metadata.managedFields ?? [], old.metadata.managedFields ?? [])
+  );
+}
+
+/** `isSameButOwners` in steps. */
+export function* sameButOwnersSteps(object: ApiObject, other: ApiObject): Generator<void, boolean> {
+  return (
+    (yield* jsonEqualButSteps(object, other, 'metadata')) &&
+    (yield* jsonEqualButSteps(object.metadata, other.metadata, 'managedFields'))
   );
 }
 

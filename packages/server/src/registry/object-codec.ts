@@ -1,4 +1,9 @@
-import { encodeJson, encodeJsonBriefly, parseWrittenJson } from '@wheelhouse/codec';
+import {
+  encodeJson,
+  encodeJsonBriefly,
+  encodeJsonSteps,
+  parseWrittenJson,
+} from '@wheelhouse/codec';
 import {
   asApiObject,
   fromStorage,
@@ -10,9 +15,12 @@ import {
 } from '@wheelhouse/kinds';
 import {
   type ApiObject,
+  atPace,
   isObject,
   type JsonObject,
   type JsonValue,
+  type MaybePromise,
+  type Pace,
   textOf,
 } from '@wheelhouse/machinery';
 import type { StoredRecord } from '@wheelhouse/store';
@@ -38,6 +46,14 @@ export function encodeStored(object: ApiObject): Buffer {
     const { apiVersion, kind, metadata, ...rest } = object;
     return encodeJsonBriefly({ apiVersion, kind, metadata, ...rest });
   });
+}
+
+/** `encodeStored` at the pace of the work on a large object. */
+export function storedAt(pace: Pace | undefined, object: ApiObject): MaybePromise<Buffer> {
+  if (pace === undefined) return encodeStored(object);
+  const { apiVersion, kind, metadata, ...rest } = object;
+  const bare: JsonObject = { ...metadata, resourceVersion: undefined };
+  return atPace(encodeJsonSteps({ apiVersion, kind, metadata: bare, ...rest }), pace);
 }
 
 /** Encodes an object without its resourceVersion, which the store gives. */

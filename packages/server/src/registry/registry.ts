@@ -1,5 +1,6 @@
 import type { ResourceDef } from '@wheelhouse/kinds';
 import {
+  type ApiObject,
   type Clock,
   type GroupKind,
   type GroupResource,
@@ -28,6 +29,19 @@ export interface Registry {
    * encryption key is not the newest (STORE-3). Absent where nothing is encrypted.
    */
   readonly isStale?: ((storeKey: string) => Promise<boolean>) | undefined;
+  /**
+   * Encodes a large object in steps, for a store that keeps another encoding than JSON: the next put
+   * of these very bytes of JSON need not. Absent where the store keeps JSON.
+   */
+  readonly encodeAhead?: ((request: EncodedAhead) => Generator<void, void>) | undefined;
+}
+
+/** An object on its way into the store. */
+export interface EncodedAhead {
+  readonly storeKey: string;
+  readonly value: Buffer;
+  /** What `value` encodes. */
+  readonly object: ApiObject;
 }
 
 export function groupResourceOf(def: ResourceDef): GroupResource {

@@ -2,7 +2,9 @@ import {
   decodeCborMap,
   decodeMessage,
   encodeCbor,
+  encodeCborSteps,
   encodeEnvelope,
+  encodeEnvelopeSteps,
   encodeJsonBriefly,
   isEnvelope,
   isSelfDescribedCbor,
@@ -22,6 +24,7 @@ import type { Schema } from '@wheelhouse/schema';
 import { mappedStore, type PutRequest, type Store } from '@wheelhouse/store';
 import { EntryHint } from '../watchcache/contract.ts';
 import { encodeStored, withoutVersion } from './object-codec.ts';
+import type { EncodedAhead, Registry } from './registry.ts';
 import { type StoredVersion, type StoredVersions, typeOf, upToDate } from './stored-version.ts';
 
 /** The encodings in which a store keeps new values. */
@@ -38,6 +41,8 @@ export interface EncodedStore {
   readonly store: Store;
   /** Whether the value of a key would be written in another encoding now. */
   isStale(key: string): Promise<boolean>;
+  /** As of a registry. */
+  readonly encodeAhead: Registry['encodeAhead'];
 }
 
 /**
@@ -79,7 +84,10 @@ export function encodedStore(options: {
     if (!isCurrent) hasOthers = true;
     return shown;
   };
+  const ahead = new WeakMap<Buffer, Buffer>();
   const write = (request: PutRequest): Buffer => {
+    const made = ahead.get(request.value);
+    if (made !== undefined) return made;
     const encoding = isBuiltin(request.key) ? encodings.builtin : encodings.custom;
     if (encoding === 'json') return request.value;
     return encoding === 'cbor'
@@ -88,8 +96,16 @@ export function encodedStore(options: {
   };
   const isRead = (hint: unknown) => hint instanceof EntryHint;
   const store = mappedStore(options.store, isPlain ? { read, isRead } : { read, write });
+  function* encodeAhead({ storeKey, value, object }: EncodedAhead): Generator<void, void> {
+    const encoding = isBuiltin(storeKey) ? encodings.builtin : encodings.custom;
+    const bare = { ...object, metadata: { ...object.metadata, resourceVersion: undefined } };
+    const schema = encoding === 'protobuf' ? protobufSchema(dialect, object) : undefined;
+    if (schema !== undefined) ahead.set(value, yield* encodeEnvelopeSteps(schema, bare));
+    else if (encoding === 'cbor') ahead.set(value, yield* encodeCborSteps(bare));
+  }
   return {
     store,
+    encodeAhead: isPlain ? undefined : encodeAhead,
     async isStale(key) {
       if (!hasOthers) return false;
       const record = await options.store.get(key);

@@ -255,7 +255,7 @@ async function judgeAndStore(registry: Registry, step: Step): Promise<Outcome> {
   const form = formed instanceof Promise ? await formed : formed;
   if (pace?.over) await pace.pause();
   const { entry: current, decoded: old } = before;
-  return commitChange(registry, { target, context, owners, current, stored: form, old });
+  return commitChange(registry, { target, context, owners, current, stored: form, old, pace });
 }
 
 /** A deletion: admission judges it before it changes anything. */
@@ -270,7 +270,11 @@ async function attemptDeletion(
   if (current === undefined) throw notFound(groupResourceOf(plan.target.def), plan.target.name);
   const target = targetOn(current, plan);
   checkPreconditions(plan, current);
+  const pace = context.pace ?? paceFor(registry.clock, current.json.length);
+  if (pace !== undefined) await atPace(parseAhead(current.json), pace);
   const old = decodeEntry(current);
+  // What was parsed ahead is taken by whoever decodes the entry next.
+  if (pace !== undefined) await atPace(parseAhead(current.json), pace);
   const shown = shownObject(target, current, 'recent');
   const live = shown instanceof Promise ? await shown : shown;
 
@@ -290,14 +294,14 @@ async function attemptDeletion(
 
   // Transform.
   const nowMs = registry.clock.now();
-  const object = decodeEntry(current);
+  const object = pace === undefined ? cloneJson(old) : await atPace(cloneJsonSteps(old), pace);
   const strategyContext = strategyContextOf(target, context, nowMs);
   const way = target.def.strategy.beforeDelete?.(strategyContext, object);
   const isGraceful = way !== 'finalize';
   if (way !== 'marked') markForDeletion(object, { plan, nowMs, isGraceful });
 
   // Store.
-  return commitDeletion(registry, { target, context, current, object, old });
+  return commitDeletion(registry, { target, context, current, object, old, pace });
 }
 
 const judgedAlready: AdmissionPort = { mutate: () => undefined, validate: () => undefined };
@@ -468,7 +472,7 @@ async function storeNew(
   if (step.isVersioned && !context.dryRun) throw versionOnCreate();
   if (pace?.over) await pace.pause();
   const mayRename = plan.operation === 'create' && call.name === '';
-  const outcome = await commitNew(registry, { target, context, stored, owners, mayRename });
+  const outcome = await commitNew(registry, { target, context, stored, owners, mayRename, pace });
   if (outcome.type !== 'lost') return outcome;
   if (plan.operation === 'create') throw nameTaken(target, stored, outcome.current);
   const key = objectKey(target.namespace, target.name);

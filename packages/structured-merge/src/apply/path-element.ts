@@ -1,4 +1,4 @@
-import { compareText, isObject, type JsonValue } from '@wheelhouse/machinery';
+import { compareText, isObject, type JsonValue, sortSteps } from '@wheelhouse/machinery';
 import { compareValues, showGoValue } from './value-order.ts';
 
 /**
@@ -176,7 +176,10 @@ export function sortElements(elements: PathElement[]): PathElement[] {
   return parsed.map(({ text }) => text);
 }
 
-/** `sortElements` in steps, by merging runs of sorted steps. */
+/** Elements that are parsed in one step. */
+const runLength = 250;
+
+/** `sortElements` in steps. */
 export function* sortElementsSteps(
   elements: readonly PathElement[],
 ): Generator<void, readonly PathElement[]> {
@@ -187,50 +190,8 @@ export function* sortElementsSteps(
   }
   const compare = (one: (typeof parsed)[number], other: (typeof parsed)[number]) =>
     compareParsed(one.element, other.element);
-  const sorted = yield* mergeSortSteps(parsed, compare);
+  const sorted = yield* sortSteps(parsed, compare);
   return sorted.map(({ text }) => text);
-}
-
-/** Items that are sorted, or merged, in one step. */
-const runLength = 250;
-
-function* mergeSortSteps<Item>(
-  items: readonly Item[],
-  compare: (one: Item, other: Item) => number,
-): Generator<void, readonly Item[]> {
-  let runs: (readonly Item[])[] = [];
-  for (let at = 0; at < items.length; at += runLength) {
-    runs.push(items.slice(at, at + runLength).sort(compare));
-    yield;
-  }
-  while (runs.length > 1) {
-    const longer: (readonly Item[])[] = [];
-    for (let at = 0; at < runs.length; at += 2) {
-      longer.push(yield* mergedRuns(runs[at] ?? [], runs[at + 1] ?? [], compare));
-    }
-    runs = longer;
-  }
-  return runs[0] ?? [];
-}
-
-function* mergedRuns<Item>(
-  one: readonly Item[],
-  other: readonly Item[],
-  compare: (one: Item, other: Item) => number,
-): Generator<void, readonly Item[]> {
-  const merged: Item[] = [];
-  let [left, right] = [0, 0];
-  while (left < one.length || right < other.length) {
-    const first = one[left];
-    const second = other[right];
-    const isFirst = second === undefined || (first !== undefined && compare(first, second) <= 0);
-    if (isFirst) left += 1;
-    else right += 1;
-    const taken = isFirst ? first : second;
-    if (taken !== undefined) merged.push(taken);
-    if (merged.length % runLength === 0) yield;
-  }
-  return merged;
 }
 
 /** A step as messages show it: `.name`, `[name="a",port=80]`, `[="a"]`, `[0]`. */

@@ -14,7 +14,7 @@ import type { OpenedStore } from './opened-store.ts';
 export async function encodedObjects<Opened extends OpenedStore & Pick<Registry, 'isStale'>>(
   opened: Opened,
   { config, kinds }: { readonly config: ServerConfig; readonly kinds: readonly ResourceDef[] },
-): Promise<Opened> {
+): Promise<Opened & Pick<Registry, 'encodeAhead'>> {
   const isShared = config.store.type === 'etcd';
   const dialect = dialectOf(config.dialect);
   const { kindsOfAllReleases } = await loadOlderReleases();
@@ -31,5 +31,5 @@ export async function encodedObjects<Opened extends OpenedStore & Pick<Registry,
   });
   const isStale = async (key: string) =>
     (await opened.isStale?.(key)) === true || encoded.isStale(key);
-  return { ...opened, store: encoded.store, isStale };
+  return { ...opened, store: encoded.store, isStale, encodeAhead: encoded.encodeAhead };
 }

@@ -1,11 +1,12 @@
 import {
   bodyValuesMax,
-  checkValues,
+  checkValuesSteps,
   contentMediaType,
   type DecodedJson,
   decodeJson,
   decodeJsonSteps,
   decodeMessage,
+  decodeMessageSteps,
   decodeYaml,
   type EnvelopeType,
   type JsonLimits,
@@ -18,10 +19,10 @@ import { schemaOfKind } from '@wheelhouse/kinds';
 import {
   atPace,
   type Dialect,
+  type JsonObject,
   type JsonValue,
   type MaybePromise,
   type Pace,
-  pacedBytesMin,
   unsupportedMediaType,
 } from '@wheelhouse/machinery';
 import { maxDepth, type Schema } from '@wheelhouse/schema';
@@ -92,7 +93,10 @@ export function decodeJsonBody(
  * A body in its envelope, decoded by the schema of the kind that the envelope names, or the request
  * where the envelope does not (CODEC-3).
  */
-function decodeProtobufBody(bytes: Buffer, { dialect, type }: Expected): DecodedJson {
+function decodeProtobufBody(
+  bytes: Buffer,
+  { dialect, type, paceOf }: Expected,
+): MaybePromise<DecodedJson> {
   const envelope = openEnvelope(bytes);
   const { raw } = envelope;
   const apiVersion = envelope.apiVersion || type.apiVersion;
@@ -105,9 +109,18 @@ function decodeProtobufBody(bytes: Buffer, { dialect, type }: Expected): Decoded
     );
   }
   const valuesMax = bodyValuesMax;
-  const value = { ...decodeMessage(schema, raw, { valuesMax }), apiVersion, kind };
-  if (bytes.length >= pacedBytesMin) checkValues(value);
-  return { value, duplicates: [] };
+  const decodedOf = (message: JsonObject): DecodedJson => ({
+    value: { ...message, apiVersion, kind },
+    duplicates: [],
+  });
+  const pace = paceOf(bytes.length);
+  if (pace === undefined) return decodedOf(decodeMessage(schema, raw, { valuesMax }));
+  function* steps(of: Schema): Generator<void, DecodedJson> {
+    const message = yield* decodeMessageSteps(of, raw, { valuesMax });
+    yield* checkValuesSteps(message);
+    return decodedOf(message);
+  }
+  return atPace(steps(schema), pace);
 }
 
 /** What decoding may have to know of a body: its schema where it is of a built-in type. */

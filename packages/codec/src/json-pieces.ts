@@ -1,0 +1,234 @@
+import { type JsonArray, type JsonObject, type JsonValue, setMember } from '@wheelhouse/machinery';
+
+/** Pieces are about this long, in UTF-16 units: some tenths of a millisecond to parse. */
+const pieceUnits = 8 * 1024;
+
+const quote = 0x22;
+const backslash = 0x5c;
+
+/** A value, and how many members its objects have, those left out that repeat a name. */
+export interface ParsedPieces {
+  readonly value: JsonValue;
+  readonly members: number;
+}
+
+/**
+ * Parses a JSON text with the built-in parser, which is several times quicker than `exactJsonSteps`
+ * and cannot pause: each step parses a run of members or items of one container. Returns undefined
+ * for text that is not valid, and for numbers beyond the range of a float. Integers that a float
+ * cannot hold come rounded.
+ */
+export function* parseInPieces(text: string): Generator<void, ParsedPieces | undefined> {
+  try {
+    return yield* new PieceParser(text).steps();
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+/** An object or list that is not closed yet. */
+interface Frame {
+  readonly isList: boolean;
+  /** Offset of its bracket. */
+  readonly start: number;
+  /** Offset behind what has been parsed of it. */
+  parsedTo: number;
+  /** Offset of the member or item that the scan is in. */
+  memberStart: number;
+  /** Whether the last member is a container that was parsed on its own. */
+  isAfterPart: boolean;
+  /** Undefined while it may still be parsed as a part of a run around it. */
+  container: JsonObject | JsonArray | undefined;
+}
+
+class PieceParser {
+  readonly #text: string;
+  readonly #open: Frame[] = [];
+  #members = 0;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  *steps(): Generator<void, ParsedPieces | undefined> {
+    const text = this.#text;
+    for (let at = 0; at < text.length; at += 1) {
+      const code = text.charCodeAt(at);
+      if (code === quote) at = stringEnd(text, at);
+      else if (code === 0x7b || code === 0x5b) this.#begin(at, code === 0x5b);
+      else if (code === 0x2c) {
+        if (this.#comma(at)) yield;
+      } else if (code === 0x7d || code === 0x5d) {
+        const isLast = this.#open.length === 1;
+        const closed = this.#close(at, code === 0x5d);
+        if (isLast) return this.#whole(closed, at);
+        if (closed !== undefined) yield;
+      }
+    }
+    return this.#open.length > 0 ? undefined : this.#whole(undefined, text.length);
+  }
+
+  #begin(at: number, isList: boolean): void {
+    const next = at + 1;
+    this.#open.push({
+      isList,
+      start: at,
+      parsedTo: next,
+      memberStart: next,
+      isAfterPart: false,
+      container: undefined,
+    });
+  }
+
+  /** Whether a run was parsed. */
+  #comma(at: number): boolean {
+    const frame = this.#open.at(-1);
+    if (frame === undefined) throw new SyntaxError();
+    const isRun = !frame.isAfterPart && at - frame.parsedTo >= pieceUnits;
+    if (frame.isAfterPart) {
+      this.#mustBeBlank(frame.parsedTo, at);
+      frame.isAfterPart = false;
+      frame.parsedTo = at + 1;
+    } else if (isRun) {
+      this.#parseRun(this.#open.length - 1, at);
+      frame.parsedTo = at + 1;
+    }
+    frame.memberStart = at + 1;
+    return isRun;
+  }
+
+  /** The container, where it was parsed on its own and put into the one around it. */
+  #close(at: number, isList: boolean): JsonObject | JsonArray | undefined {
+    const depth = this.#open.length - 1;
+    const frame = this.#open[depth];
+    if (frame === undefined || frame.isList !== isList) throw new SyntaxError();
+    const isShort = at - frame.start < pieceUnits;
+    if (frame.container === undefined && isShort) {
+      this.#open.pop();
+      return undefined;
+    }
+    if (frame.isAfterPart) this.#mustBeBlank(frame.parsedTo, at);
+    else this.#parseRun(depth, at);
+    this.#open.pop();
+    const { container } = frame;
+    const parent = this.#open.at(-1);
+    if (parent?.container === undefined || container === undefined) return container;
+    this.#put(parent, container, this.#nameOf(parent, frame.start));
+    parent.parsedTo = at + 1;
+    parent.isAfterPart = true;
+    return container;
+  }
+
+  /** Parses what of a container has not been parsed up to `end`. */
+  #parseRun(depth: number, end: number): void {
+    const frame = this.#materialized(depth);
+    const run = this.#text.slice(frame.parsedTo, end);
+    if (run.trim() === '') throw new SyntaxError();
+    if (frame.isList) {
+      const items = JSON.parse(`[${run}]`) as JsonArray;
+      this.#members += countMembers(items);
+      for (const item of items) (frame.container as JsonArray).push(item);
+      return;
+    }
+    const members = JSON.parse(`{${run}}`) as JsonObject;
+    this.#members += countMembers(members);
+    const container = frame.container as JsonObject;
+    for (const name of Object.keys(members)) {
+      if (Object.hasOwn(container, name)) this.#members -= 1;
+      setMember(container, name, members[name] as JsonValue);
+    }
+  }
+
+  /** The frame at a depth, which from now on is parsed on its own, and so are those around it. */
+  #materialized(depth: number): Frame {
+    const frame = this.#open[depth] as Frame;
+    let first = depth;
+    while (first >= 0 && this.#open[first]?.container === undefined) first -= 1;
+    for (let at = first + 1; at <= depth; at += 1) {
+      const next = this.#open[at] as Frame;
+      const parent = this.#open[at - 1];
+      next.container = next.isList ? [] : {};
+      if (parent === undefined || parent.memberStart === parent.parsedTo) continue;
+      const end = parent.memberStart - 1;
+      this.#parseRun(at - 1, end);
+      parent.parsedTo = parent.memberStart;
+    }
+    return frame;
+  }
+
+  #put(parent: Frame, value: JsonValue, name: string): void {
+    if (Array.isArray(parent.container)) {
+      parent.container.push(value);
+      return;
+    }
+    const container = parent.container as JsonObject;
+    if (!Object.hasOwn(container, name)) this.#members += 1;
+    setMember(container, name, value);
+  }
+
+  /** The name of the member whose value begins at `start`; of an item, an empty one. */
+  #nameOf(parent: Frame, start: number): string {
+    const head = this.#text.slice(parent.memberStart, start).trim();
+    if (parent.isList) {
+      if (head !== '') throw new SyntaxError();
+      return '';
+    }
+    const name: unknown = head.endsWith(':') ? JSON.parse(head.slice(0, -1)) : undefined;
+    if (typeof name !== 'string') throw new SyntaxError();
+    return name;
+  }
+
+  /** What was parsed on its own, or else the whole text at once; `end` is where its value ends. */
+  #whole(container: JsonObject | JsonArray | undefined, end: number): ParsedPieces {
+    if (container === undefined) {
+      const value = JSON.parse(this.#text) as JsonValue;
+      return { value, members: countMembers(value) };
+    }
+    this.#mustBeBlank(end + 1, this.#text.length);
+    return { value: container, members: this.#members };
+  }
+
+  #mustBeBlank(from: number, to: number): void {
+    for (let at = from; at < to; at += 1) {
+      const code = this.#text.charCodeAt(at);
+      if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) throw new SyntaxError();
+    }
+  }
+}
+
+/** Index of the quote that ends the string begun at `start`. */
+function stringEnd(text: string, start: number): number {
+  for (let at = start + 1; ; at += 1) {
+    at = text.indexOf('"', at);
+    if (at < 0) throw new SyntaxError();
+    let slashes = 0;
+    while (text.charCodeAt(at - 1 - slashes) === backslash) slashes += 1;
+    if (slashes % 2 === 0) return at;
+  }
+}
+
+/**
+ * Members of all objects in a value; iterative, since depth is the client's to choose. Throws
+ * SyntaxError for a number that overflowed.
+ */
+export function countMembers(root: JsonValue): number {
+  let count = 0;
+  const open: JsonValue[] = [root];
+  for (let value = open.pop(); value !== undefined; value = open.pop()) {
+    if (value === Infinity || value === -Infinity) throw new SyntaxError();
+    if (typeof value !== 'object' || value === null) continue;
+    const items = Array.isArray(value) ? value : Object.values(value);
+    if (!Array.isArray(value)) count += items.length;
+    for (const item of items) {
+      if (typeof item === 'number' ? !Number.isFinite(item) : isContainer(item)) {
+        open.push(item as JsonValue);
+      }
+    }
+  }
+  return count;
+}
+
+function isContainer(value: unknown): boolean {
+  return typeof value === 'object' && value !== null;
+}
