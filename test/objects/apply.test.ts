@@ -45,6 +45,15 @@ describe('the request', () => {
         `specified uid ${uid}, and no existing object was found`,
     );
     expect((await server.get(path)).status).toBe(404);
+    // A storage version migrator names an object by its uid and revision alone.
+    const nameless = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { uid } };
+    const migrated = await apply(server, path, nameless);
+    expect([migrated.status, migrated.body.message]).toEqual([409, refused.body.message]);
+    const unidentified = await apply(server, path, { ...nameless, metadata: {} });
+    expect([unidentified.status, unidentified.body.message]).toEqual([
+      400,
+      `the name of the object (${name} based on URL) was undeterminable: name must be provided`,
+    ]);
   });
 
   test('SSA-1: the body may be YAML', async () => {

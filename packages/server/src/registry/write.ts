@@ -156,6 +156,8 @@ async function attempt(registry: Registry, plan: WritePlan, start: Start): Promi
   const transformed = transform(plan, before, { number, pace });
   const made = transformed instanceof Promise ? await transformed : transformed;
   const object = typedForm(target, context, made);
+  // An apply may name its object by uid alone: its absence is a conflict before the name is missed.
+  if (source === 'merged' && before === undefined) checkNoUid(plan, object);
   checkPathAgreement(target, object);
   // A patch's own duplicates are dropped after admission only, as upstream.
   if (source === 'body' && view === undefined) {
@@ -386,11 +388,16 @@ function typedForm(
 /** A new object has no uid or version of its own; takes from it what the server alone gives. */
 function checkNew(plan: CreatePlan | UpdatePlan, object: ApiObject): void {
   if (plan.operation === 'update') {
-    const uid = object.metadata.uid ?? '';
-    if (uid !== '') throw nothingWithUid(plan, uid);
+    checkNoUid(plan, object);
     checkReadable(plan.target, object);
   }
   wipeSystemFields(object);
+}
+
+/** 409 for an update of an object that does not exist and that the body identifies by its uid. */
+function checkNoUid(plan: CreatePlan | UpdatePlan, object: ApiObject): void {
+  const uid = object.metadata.uid ?? '';
+  if (plan.operation === 'update' && uid !== '') throw nothingWithUid(plan, uid);
 }
 
 /** An apply does not name the object that it expects as a PUT does, and says so in other words. */
