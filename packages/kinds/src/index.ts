@@ -87,6 +87,14 @@ export { loadKindSchema, loadOlderReleases, loadPrivilegedPods } from './lazy.ts
 export { addressLabels } from './networking/ip-address.ts';
 export { cidrsOf, isReady } from './networking/service-cidr.ts';
 export { kindsOfAllReleases } from './older/release.ts';
+export {
+  type Amounts,
+  amountsOf,
+  largerAmounts,
+  podAmounts,
+  statesPodAmounts,
+  sumAmounts,
+} from './pod/amounts.ts';
 export { qualityOfService } from './pod/quality.ts';
 export {
   claimNames,

@@ -18,7 +18,7 @@ const bundleBytesMax = 1024 * 1024;
 const basicConstraints = '2.5.29.19';
 
 /** The name of a bundle: the signer's with `:` for `/`, and a subdomain behind another `:`. */
-function nameProblems(name: string, signer: string): readonly string[] {
+export function trustBundleNameProblems(name: string, signer: string): readonly string[] {
   if (signer === '') {
     return name.includes(':')
       ? ['ClusterTrustBundle without signer name must not have ":" in its name']
@@ -76,7 +76,9 @@ const bundleOf = (object: JsonObject) => textAt(object, 'spec', 'trustBundle');
 function validateNames(object: JsonObject): FieldError[] {
   const [name, signer] = [textAt(object, 'metadata', 'name'), signerOf(object)];
   return [
-    ...nameProblems(name, signer).map((detail) => invalid('metadata.name', name, detail)),
+    ...trustBundleNameProblems(name, signer).map((detail) =>
+      invalid('metadata.name', name, detail),
+    ),
     ...(signer === '' ? [] : signerNameProblems(signer, 'spec.signerName')),
   ];
 }

@@ -5,8 +5,10 @@ import { defaultFeatures, type Features } from '../features/features.ts';
 import {
   fillAddresses,
   fillHostPorts,
+  fillPodRequests,
   fillPodSpec,
   fillResizePolicies,
+  fillResources,
   requestsFromLimits,
 } from '../pod/defaults.ts';
 import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
@@ -19,6 +21,10 @@ import { podColumns, podRowConditions } from './pod-columns.ts';
 function fillDefaults(object: JsonObject, features: Features): void {
   const spec = ensure(object, 'spec');
   requestsFromLimits(spec);
+  if (features.enabled('PodLevelResources')) {
+    fillResources(objectAt(spec, 'resources'));
+    fillPodRequests(spec);
+  }
   if (features.enabled('InPlacePodVerticalScaling')) fillResizePolicies(spec);
   fillPodSpec(spec);
   // Of pods, not of templates.

@@ -1,7 +1,7 @@
 import { type JsonObject, strictEnvironmentName } from '@wheelhouse/machinery';
 import { listAt, numberAt, textAt } from '../cells.ts';
 import { objectAt, objectsAt } from '../rules/fill.ts';
-import { annotationsOf, plainPath } from './fields.ts';
+import { annotationsOf, isSet, plainPath } from './fields.ts';
 import { type Allowances, newlyAllowed, type PodPorts } from './rules.ts';
 import { validateAffinity } from './validation/affinity.ts';
 import { isDeletionCost } from './validation/annotations.ts';
@@ -58,6 +58,8 @@ export function allowancesOf(old: JsonObject | undefined, ports: PodPorts): Allo
           return sleep !== undefined && numberAt(sleep, 'seconds') === 0;
         }),
       ),
+    mountedLabels:
+      allow.mountedLabels || isSet(objectAt(spec, 'securityContext'), 'seLinuxChangePolicy'),
   };
 }
 

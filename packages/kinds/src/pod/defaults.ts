@@ -1,6 +1,7 @@
 import type { JsonObject, JsonValue } from '@wheelhouse/machinery';
 import { textAt } from '../cells.ts';
 import { ensure, fill, fillAbsent, fillAmounts, objectAt, objectsAt } from '../rules/fill.ts';
+import { containerAmounts, podLevelResources } from './amounts.ts';
 import { imageTag } from './validation/image-name.ts';
 
 /** Fills a pod's spec, wherever it stands, as upstream's defaulting does. */
@@ -108,6 +109,8 @@ function fillVolume(volume: JsonObject): void {
     fill(objectAt(source, 'serviceAccountToken'), { expirationSeconds: 3600 });
   }
   fillDrivers(volume);
+  const image = objectAt(volume, 'image');
+  fill(image, { pullPolicy: pullPolicy(textAt(image, 'reference')) });
   const claim = objectAt(volume, 'ephemeral', 'volumeClaimTemplate', 'spec');
   fillAbsent(claim, { volumeMode: 'Filesystem' });
   fillResources(objectAt(claim, 'resources'));
@@ -140,6 +143,25 @@ export function requestsFromLimits(spec: JsonObject): void {
       fill(ensure(ensure(container, 'resources'), 'requests'), { ...limits });
     }
   }
+}
+
+/**
+ * A pod that limits itself as a whole asks for what its containers ask for, or else for what its
+ * limits are; for pods, after their containers are filled.
+ */
+export function fillPodRequests(spec: JsonObject): void {
+  const limits = objectAt(spec, 'resources', 'limits');
+  if (limits === undefined || Object.keys(limits).length === 0) return;
+  const requests: JsonObject = {};
+  for (const [name, sum] of containerAmounts(spec, 'requests')) {
+    if (podLevelResources.includes(name)) requests[name] = sum.text;
+  }
+  for (const name of podLevelResources) {
+    const limit = limits[name];
+    if (limit !== undefined && requests[name] === undefined) requests[name] = limit;
+  }
+  if (Object.keys(requests).length === 0) return;
+  fill(ensure(ensure(spec, 'resources'), 'requests'), requests);
 }
 
 /** What a container asks for may change while it runs, unless it says otherwise. */

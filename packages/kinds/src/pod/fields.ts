@@ -22,6 +22,9 @@ import { objectAt } from '../rules/fill.ts';
 export const negative = 'must be greater than or equal to 0';
 export const notPositive = 'must be greater than zero';
 
+/** When a node fetches an image. */
+export const pullPolicies = ['Always', 'IfNotPresent', 'Never'];
+
 /** Whether a member is there: neither absent nor null. */
 export function isSet(object: JsonObject | undefined, name: string): boolean {
   const value = at(object, name);

@@ -1,15 +1,19 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import { at } from '../cells.ts';
-import { objectsAt } from '../rules/fill.ts';
+import { objectAt, objectsAt } from '../rules/fill.ts';
 
 const counted = ['cpu', 'memory'];
 
 /**
  * A pod's quality class: `Guaranteed` when every container limits both cpu and memory and requests
- * as much, `BestEffort` when none says anything of either, else `Burstable`.
+ * as much, `BestEffort` when none says anything of either, else `Burstable`. Amounts that a pod states
+ * as a whole count in place of its containers'.
  */
 export function qualityOfService(spec: JsonObject): string {
-  const containers = [...objectsAt(spec, 'containers'), ...objectsAt(spec, 'initContainers')];
+  const containers =
+    objectAt(spec, 'resources') === undefined
+      ? [...objectsAt(spec, 'containers'), ...objectsAt(spec, 'initContainers')]
+      : [{ resources: objectAt(spec, 'resources') ?? {} }];
   const amount = (container: JsonObject, kind: 'limits' | 'requests', name: string) => {
     const value = at(container, 'resources', kind, name);
     return value === undefined || value === '0' ? undefined : value;

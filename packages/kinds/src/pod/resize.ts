@@ -8,6 +8,7 @@ import {
 } from '@wheelhouse/machinery';
 import { textAt } from '../cells.ts';
 import { ensure, objectAt, objectsAt } from '../rules/fill.ts';
+import { statesPodAmounts } from './amounts.ts';
 import { goDifference } from './difference.ts';
 import { annotationsOf } from './fields.ts';
 import { qualityOfService } from './quality.ts';
@@ -21,7 +22,7 @@ const resizable = ['cpu', 'memory'];
 export function validateResize(object: ApiObject, old: ApiObject, ports: PodPorts): FieldError[] {
   const [spec, before] = [ensure(object, 'spec'), ensure(old, 'spec')];
   const errors = validatePod(object, changeRules(object, old, ports));
-  const refusal = unresizable(old, ports);
+  const refusal = unresizable(object, old, ports);
   // A path without a name, as upstream writes one.
   if (refusal !== undefined) return [forbiddenField('[]', refusal)];
   const quality = textAt(old, 'status', 'qosClass') || qualityOfService(before);
@@ -36,10 +37,8 @@ export function validateResize(object: ApiObject, old: ApiObject, ports: PodPort
 }
 
 /** Why a pod cannot be resized whatever is asked; undefined for one that can. */
-function unresizable(old: ApiObject, { dialect }: PodPorts): string | undefined {
-  const whole = objectAt(old, 'spec', 'resources');
-  const amounts = ['requests', 'limits'].map((kind) => objectAt(whole, kind) ?? {});
-  if (amounts.some((amount) => Object.keys(amount).length > 0)) {
+function unresizable(object: ApiObject, old: ApiObject, { dialect }: PodPorts): string | undefined {
+  if ([object, old].some((pod) => statesPodAmounts(objectAt(pod, 'spec')))) {
     return 'pods with pod-level resources cannot be resized';
   }
   if (Object.hasOwn(annotationsOf(old), mirrorAnnotation(dialect))) {

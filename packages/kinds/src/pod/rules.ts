@@ -30,6 +30,8 @@ export interface Allowances {
   /** Names of variables of nearly any printable characters. */
   readonly relaxedVariables: boolean;
   readonly zeroSleep: boolean;
+  /** SELinux labels that are mounted rather than set file by file. */
+  readonly mountedLabels: boolean;
 }
 
 /** As a new object is judged. */
@@ -43,6 +45,7 @@ export const newlyAllowed = (features: Features): Allowances => ({
   relaxedSearches: features.enabled('RelaxedDNSSearchValidation'),
   relaxedVariables: features.enabled('RelaxedEnvironmentVariableValidation'),
   zeroSleep: features.enabled('PodLifecycleSleepActionAllowZero'),
+  mountedLabels: features.enabled('SELinuxMount'),
 });
 
 /** The rules of a new pod's spec that is in no Pod. */

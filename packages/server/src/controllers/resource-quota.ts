@@ -1,4 +1,11 @@
-import { type CatalogueSnapshot, objectAt, type ResourceDef } from '@wheelhouse/kinds';
+import {
+  type Amounts,
+  type CatalogueSnapshot,
+  largerAmounts,
+  objectAt,
+  type ResourceDef,
+  sumAmounts,
+} from '@wheelhouse/kinds';
 import {
   type ApiObject,
   type Clock,
@@ -8,7 +15,6 @@ import {
   type Logger,
   type Timer,
 } from '@wheelhouse/machinery';
-import { type Amounts, largerAmounts, sumAmounts } from '../admission/amounts.ts';
 import type { QuotaLedger } from '../admission/quota/quota-ledger.ts';
 import { type QuotaEvaluator, quotaEvaluator, scopesOf } from '../admission/quota/quota-usage.ts';
 import type { CachePool } from '../registry/cache-pool.ts';

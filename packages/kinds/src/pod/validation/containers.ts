@@ -12,29 +12,43 @@ import {
 } from '@wheelhouse/machinery';
 import { listAt, textAt } from '../../cells.ts';
 import { objectAt, objectsAt } from '../../rules/fill.ts';
-import { choice, intAt, isSet, notFoundValue, optionalText, refuseSet } from '../fields.ts';
+import {
+  choice,
+  intAt,
+  isSet,
+  notFoundValue,
+  optionalText,
+  pullPolicies,
+  refuseSet,
+} from '../fields.ts';
 import type { PodRules } from '../rules.ts';
 import { validateEnvironment, validateEnvironmentSources } from './environment.ts';
 import { hostPortConflicts, validatePorts } from './ports.ts';
 import { validateLiveChecks } from './probes.ts';
 import { validateResizePolicy } from './resize-policy.ts';
+import { claimNames, validateClaimUses } from './resource-claims.ts';
 import { validateResources } from './resources.ts';
-import { validateContainerSecurity } from './security.ts';
+import { sharesUsers, validateContainerSecurity } from './security.ts';
 import { type Volumes, validateDevices, validateMounts } from './volumes.ts';
 
 /** What the containers of a spec are judged by. */
 interface Surroundings {
   readonly rules: PodRules;
   readonly volumes: Volumes;
+  /** The names of the pod's claims of devices. */
+  readonly claims: ReadonlySet<string>;
+  readonly hostUsers: boolean;
 }
 
 /** All containers of a spec: those that run, those that prepare, those added later. */
 export function validateContainers(
   spec: JsonObject,
   path: string,
-  around: Surroundings,
+  { rules, volumes }: Pick<Surroundings, 'rules' | 'volumes'>,
 ): FieldError[] {
   const graceSeconds = intAt(spec, 'terminationGracePeriodSeconds');
+  const claims = claimNames(spec);
+  const around = { rules, volumes, claims, hostUsers: sharesUsers(spec) };
   return [
     ...validateRunning(spec, `${path}.containers`, { ...around, graceSeconds }),
     ...validatePreparing(spec, `${path}.initContainers`, { ...around, graceSeconds }),
@@ -42,7 +56,6 @@ export function validateContainers(
   ];
 }
 
-const pullPolicies = ['Always', 'IfNotPresent', 'Never'];
 const messagePolicies = ['File', 'FallbackToLogsOnError'];
 
 function validateCommon(container: JsonObject, path: string, around: Surroundings): FieldError[] {
@@ -59,7 +72,16 @@ function validateCommon(container: JsonObject, path: string, around: Surrounding
     ...validateDevices(container, `${path}.volumeDevices`, volumes),
     ...choice(container, path, 'imagePullPolicy', pullPolicies),
     ...validateResources(objectAt(container, 'resources'), `${path}.resources`, rules),
-    ...validateContainerSecurity(objectAt(container, 'securityContext'), `${path}.securityContext`),
+    ...validateClaimUses(
+      objectAt(container, 'resources'),
+      `${path}.resources.claims`,
+      around.claims,
+    ),
+    ...validateContainerSecurity(
+      objectAt(container, 'securityContext'),
+      `${path}.securityContext`,
+      around,
+    ),
   ];
 }
 

@@ -3,12 +3,18 @@ import {
   type FieldError,
   forbiddenField,
   invalid,
+  invalidGo,
   type JsonObject,
+  type LabelSelector,
   required,
+  validateLabelSelector,
 } from '@wheelhouse/machinery';
 import { textAt } from '../../cells.ts';
+import { trustBundleNameProblems } from '../../certificates/cluster-trust-bundle.ts';
+import { signerNameProblems } from '../../certificates/signer-name.ts';
 import { objectAt, objectsAt } from '../../rules/fill.ts';
-import { intAt, needed, plainPath } from '../fields.ts';
+import { intAt, needed, optionalText, plainPath } from '../fields.ts';
+import { goSelector } from '../go-text.ts';
 import type { PodRules } from '../rules.ts';
 import { validateFieldRef, validateResourceRef } from './environment.ts';
 
@@ -131,6 +137,7 @@ function validateProjection(source: JsonObject, place: ProjectionPlace): FieldEr
     ]),
   );
   judge('serviceAccountToken', (part, path) => validateToken(part, path, place));
+  judge('clusterTrustBundle', (part, path) => validateTrust(part, path, place));
   if (count > 1) {
     errors.push(forbiddenField(own, 'may not specify more than 1 volume type per source'));
   }
@@ -178,4 +185,49 @@ function validateToken(token: JsonObject, path: string, place: ProjectionPlace):
   if (file === '') errors.push(required(fileField));
   else if (!place.rules.allow.tokenPaths) appendAll(errors, plainPath(fileField, file));
   return errors;
+}
+
+/** Certificates of a bundle by its name, or of all bundles of a signer. */
+function validateTrust(trust: JsonObject, path: string, place: ProjectionPlace): FieldError[] {
+  const file = textAt(trust, 'path');
+  return [
+    ...validateBundleChoice(trust, path),
+    ...(file === '' ? [required(`${path}.path`)] : []),
+    ...plainPath(`${path}.path`, file),
+    ...takePath(file, place),
+  ];
+}
+
+function validateBundleChoice(trust: JsonObject, path: string): FieldError[] {
+  const name = optionalText(trust, 'name');
+  const signer = optionalText(trust, 'signerName');
+  const selector = objectAt(trust, 'labelSelector');
+  if (name !== undefined && signer !== undefined) {
+    return [invalid(path, trust, 'only one of name and signerName may be used')];
+  }
+  if (name !== undefined) {
+    const field = `${path}.labelSelector`;
+    const alone = 'labelSelector must be unset if name is specified';
+    return [
+      ...(name === '' ? [required(`${path}.name`, 'must be a valid object name')] : []),
+      ...bundleNameProblems(name).map((problem) =>
+        invalid(`${path}.name`, name, `not a valid clustertrustbundlename: ${problem}`),
+      ),
+      ...(selector === undefined ? [] : [invalidGo(field, () => goSelector(selector), alone)]),
+    ];
+  }
+  if (signer === undefined) {
+    return [required(path, 'either name or signerName must be specified')];
+  }
+  return [
+    ...(signer === '' ? [required(`${path}.signerName`, 'must be a valid signer name')] : []),
+    ...signerNameProblems(signer, `${path}.signerName`),
+    ...validateLabelSelector(selector as LabelSelector | undefined, `${path}.labelSelector`),
+  ];
+}
+
+/** A name with colons begins with its signer's, up to the last of them. */
+function bundleNameProblems(name: string): readonly string[] {
+  const end = name.lastIndexOf(':');
+  return trustBundleNameProblems(name, end < 0 ? '' : name.slice(0, end).replaceAll(':', '/'));
 }

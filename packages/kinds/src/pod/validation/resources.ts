@@ -122,12 +122,17 @@ export function quantitiesOf(list: JsonObject | undefined): ReadonlyMap<string, 
   return quantities;
 }
 
-/** The `limits` and `requests` of a container. */
+/** Judges the name of a resource at `field`. */
+type NameOfResource = (name: string, field: string, dialect: Dialect) => FieldError[];
+
+/** The `limits` and `requests` of a container, or of a pod whose names follow another rule. */
 export function validateResources(
   resources: JsonObject | undefined,
   path: string,
-  rules: PodRules,
+  podRules: PodRules,
+  validateName: NameOfResource = validateResourceName,
 ): FieldError[] {
+  const rules = { ...podRules, validateName };
   const limits = quantitiesOf(objectAt(resources, 'limits'));
   const requests = quantitiesOf(objectAt(resources, 'requests'));
   const errors: FieldError[] = [];
@@ -150,14 +155,18 @@ export function validateResources(
 
 type Amount = { readonly name: string; readonly quantity: Quantity };
 
-const validateEntry = (amount: Amount, field: string, rules: PodRules) =>
+interface ResourceRules extends PodRules {
+  readonly validateName: NameOfResource;
+}
+
+const validateEntry = (amount: Amount, field: string, rules: ResourceRules) =>
   partsOfEntry(amount, field, rules).flat();
 
 /** Name and amount first, then what is about huge pages: upstream judges limits in between. */
-function partsOfEntry(amount: Amount, field: string, rules: PodRules): FieldError[][] {
+function partsOfEntry(amount: Amount, field: string, rules: ResourceRules): FieldError[][] {
   const { dialect } = rules;
   const plain = [
-    ...validateResourceName(amount.name, field, dialect),
+    ...rules.validateName(amount.name, field, dialect),
     ...validateAmount(amount, field, dialect),
   ];
   return isHugePages(amount.name) ? [plain, validateWholePages(amount, field, rules)] : [plain];

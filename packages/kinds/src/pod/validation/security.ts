@@ -1,6 +1,7 @@
 import {
   duplicate,
   type FieldError,
+  forbiddenField,
   invalid,
   type JsonObject,
   notSupported,
@@ -83,11 +84,15 @@ function validateLocalProfile(local: string | undefined, field: string): FieldEr
 export function validateContainerSecurity(
   context: JsonObject | undefined,
   path: string,
+  { hostUsers }: { readonly hostUsers: boolean },
 ): FieldError[] {
   if (context === undefined) return [];
   return [
     ...validateIds(context, path, ['runAsUser', 'runAsGroup']),
     ...oneOfIfSet(context, path, 'procMount', ['Default', 'Unmasked']),
+    ...(hostUsers && optionalText(context, 'procMount') === 'Unmasked'
+      ? [invalid(`${path}.procMount`, 'Unmasked', '`hostUsers` must be false to use `Unmasked`')]
+      : []),
     ...validateSeccompProfile(objectAt(context, 'seccompProfile'), `${path}.seccompProfile`),
     ...validateEscalation(context, path),
     ...validateWindowsOptions(objectAt(context, 'windowsOptions'), `${path}.windowsOptions`),
@@ -130,7 +135,24 @@ export function validatePodSecurity(spec: JsonObject, path: string, rules: PodRu
     ...validateSeccompProfile(objectAt(context, 'seccompProfile'), `${path}.seccompProfile`),
     ...validateWindowsOptions(objectAt(context, 'windowsOptions'), `${path}.windowsOptions`),
     ...validateAppArmorProfile(objectAt(context, 'appArmorProfile'), `${path}.appArmorProfile`),
+    ...oneOfIfSet(context, path, 'supplementalGroupsPolicy', ['Merge', 'Strict']),
+    ...oneOfIfSet(context, path, 'seLinuxChangePolicy', changePolicies(rules)),
   ];
+}
+
+const changePolicies = ({ allow }: PodRules) =>
+  allow.mountedLabels ? ['MountOption', 'Recursive'] : ['Recursive'];
+
+/** Whether a pod's users are its host's; a pod without any statement shares them. */
+export const sharesUsers = (spec: JsonObject): boolean => at(spec, 'hostUsers') !== false;
+
+/** A pod with users of its own shares no other namespace with its host; two paths are upstream's. */
+export function validateHostUsers(spec: JsonObject, path: string): FieldError[] {
+  if (sharesUsers(spec)) return [];
+  const names = { hostNetwork: 'hostNetwork', hostPID: 'HostPID', hostIPC: 'HostIPC' };
+  return Object.entries(names)
+    .filter(([name]) => isTrue(spec, name))
+    .map(([, shown]) => forbiddenField(`${path}.${shown}`, 'when `pod.Spec.HostUsers` is false'));
 }
 
 const sysctlLengthMax = 253;

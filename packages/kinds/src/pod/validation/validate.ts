@@ -16,9 +16,11 @@ import { validateAffinity } from './affinity.ts';
 import { validateContainers } from './containers.ts';
 import { validateDnsConfig, validateHostAliases } from './name-service.ts';
 import { validateSchedulingGates, validateSpread, validateTolerations } from './placement.ts';
+import { validatePodResources } from './pod-resources.ts';
 import { validateHostNetworkPorts } from './ports.ts';
+import { validateClaims } from './resource-claims.ts';
 import { validateResources } from './resources.ts';
-import { validatePodSecurity } from './security.ts';
+import { validateHostUsers, validatePodSecurity } from './security.ts';
 import { validateVolumes } from './volumes.ts';
 import { validateHostProcesses, validateSystem } from './windows.ts';
 
@@ -34,7 +36,9 @@ export function validatePodSpec(spec: JsonObject, path: string, rules: PodRules)
   return [
     ...(isSet(spec, 'terminationGracePeriodSeconds') ? [] : [required(grace)]),
     ...errors,
+    ...validateClaims(spec, `${path}.resourceClaims`, rules),
     ...validateContainers(spec, path, { rules, volumes }),
+    ...validatePodResources(spec, `${path}.resources`, rules),
     ...validateHostNetworkPorts(spec, path, rules),
     ...choice(spec, path, 'restartPolicy', restartPolicies),
     ...choice(spec, path, 'dnsPolicy', dnsPolicies),
@@ -46,6 +50,7 @@ export function validatePodSpec(spec: JsonObject, path: string, rules: PodRules)
     ...validateSchedulingGates(spec, `${path}.schedulingGates`),
     ...validateSpread(spec, `${path}.topologySpreadConstraints`, rules),
     ...validateHostProcesses(spec, path),
+    ...validateHostUsers(spec, path),
     ...validateReferences(spec, path),
     ...validatePriority(spec, path),
     ...validateOverhead(spec, path, rules),

@@ -19,6 +19,7 @@ import { objectAt } from '../../rules/fill.ts';
 import { validateEphemeral } from '../claim-template.ts';
 import { driverName } from '../driver-name.ts';
 import {
+  choice,
   descendingPath,
   intAt,
   isSet,
@@ -27,6 +28,7 @@ import {
   noBacksteps,
   oneOfIfSet,
   optionalText,
+  pullPolicies,
   textsAt,
   within,
 } from '../fields.ts';
@@ -300,6 +302,18 @@ const csi: SourceRule = (source, path) => {
   return [...errors, ...breaks(`${path}.name`, name, dnsSubdomain)];
 };
 
+/** The contents of an image. A template may leave the image to who makes pods of it. */
+function validateImage(
+  source: JsonObject,
+  path: string,
+  { rules }: { readonly rules: PodRules },
+): FieldError[] {
+  return [
+    ...(rules.pod === undefined ? [] : needed(source, path, 'reference')),
+    ...choice(source, path, 'pullPolicy', pullPolicies),
+  ];
+}
+
 /** The sources of which a volume has one, in the order in which upstream looks for them. */
 const sources: Readonly<Record<string, SourceRule>> = {
   emptyDir,
@@ -331,6 +345,7 @@ const sources: Readonly<Record<string, SourceRule>> = {
   scaleIO: needs('gateway', 'system', 'volumeName'),
   csi,
   ephemeral: validateEphemeral,
+  image: validateImage,
 };
 
 /** Paths that upstream spells otherwise than the member: for what is wrong in it, and with it. */

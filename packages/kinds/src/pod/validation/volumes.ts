@@ -108,9 +108,21 @@ export function validateMounts(
       errors.push(invalid(`${field}.name`, name, 'must not already exist in volumeDevices'));
     }
     if (holds(devices, mountPath)) refusePath('must not already exist as a path in volumeDevices');
+    if (objectAt(volumes.get(name), 'image') !== undefined) {
+      appendAll(errors, refuseSubPaths(mount, field));
+    }
     appendAll(errors, validateSubPaths(mount, { field, path }));
     appendAll(errors, validatePropagation(mount, container, path));
     return errors;
+  });
+}
+
+/** An image is mounted as a whole. */
+function refuseSubPaths(mount: JsonObject, field: string): FieldError[] {
+  return ['subPath', 'subPathExpr'].flatMap((name) => {
+    const path = textAt(mount, name);
+    if (path === '') return [];
+    return [invalid(`${field}.${name}`, path, 'not allowed in image volume sources')];
   });
 }
 

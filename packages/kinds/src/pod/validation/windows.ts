@@ -143,6 +143,14 @@ function refuseWindowsOptions(spec: JsonObject, path: string): FieldError[] {
   );
 }
 
+const contextOnlyLinux = [
+  'runAsUser',
+  'runAsGroup',
+  'supplementalGroups',
+  'supplementalGroupsPolicy',
+  'seLinuxChangePolicy',
+];
+
 const containerOnlyLinux = [
   'appArmorProfile',
   'seLinuxOptions',
@@ -165,12 +173,13 @@ function refuseLinuxOptions(spec: JsonObject, path: string): FieldError[] {
   const hasSysctls = listAt(context, 'sysctls').length > 0;
   return [
     ...refuseSet(context, ['appArmorProfile', 'seLinuxOptions'], within),
+    ...beside('hostUsers', isSet(spec, 'hostUsers')),
     ...beside('hostPID', isTrue(spec, 'hostPID')),
     ...beside('hostIPC', isTrue(spec, 'hostIPC')),
     ...refuseSet(context, ['seccompProfile', 'fsGroup', 'fsGroupChangePolicy'], within),
     ...beside('securityContext.sysctls', hasSysctls),
     ...beside('shareProcessNamespace', isSet(spec, 'shareProcessNamespace')),
-    ...refuseSet(context, ['runAsUser', 'runAsGroup', 'supplementalGroups'], within),
+    ...refuseSet(context, contextOnlyLinux, within),
     ...eachContainer(spec, path).flatMap(({ container, path: field }) =>
       refuseSet(objectAt(container, 'securityContext'), containerOnlyLinux, {
         path: `${field}.securityContext`,

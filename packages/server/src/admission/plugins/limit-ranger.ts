@@ -1,7 +1,14 @@
-import { ensure, objectAt, objectsAt, textAt } from '@wheelhouse/kinds';
+import {
+  type Amounts,
+  amountsOf,
+  ensure,
+  objectAt,
+  objectsAt,
+  podAmounts,
+  textAt,
+} from '@wheelhouse/kinds';
 import { type ApiObject, type JsonObject, type Quantity, WorkBudget } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';
-import { type Amounts, amountsOf, podAmounts } from '../amounts.ts';
 import type { AdmissionPlugin } from '../chain.ts';
 import { type AdmissionTools, refusal } from '../tools.ts';
 

@@ -1,10 +1,15 @@
 import {
+  type Amounts,
+  amountsOf,
   at,
   listAt,
   numberAt,
   objectAt,
   objectsAt,
+  podAmounts,
   qualityOfService,
+  statesPodAmounts,
+  sumAmounts,
   textAt,
 } from '@wheelhouse/kinds';
 import {
@@ -14,7 +19,6 @@ import {
   parseQuantity,
   type Quantity,
 } from '@wheelhouse/machinery';
-import { type Amounts, amountsOf, podAmounts, sumAmounts } from '../amounts.ts';
 import { crossesNamespaces, type ScopeRequirement, selectsPriority } from './quota-scopes.ts';
 
 /** How objects of one resource count against quotas. */
@@ -188,6 +192,7 @@ function podEvaluator(counted: string, dialect: Dialect): QuotaEvaluator {
     missing: (pod, names) => {
       const wanted = names.filter((name) => demanded.has(name)).sort();
       const spec = objectAt(pod, 'spec');
+      if (statesPodAmounts(spec)) return undefined;
       const containers = [...objectsAt(spec, 'containers'), ...objectsAt(spec, 'initContainers')];
       const said = containers.map((container) => {
         const list = (member: string) => amountsOf(objectAt(container, 'resources', member));

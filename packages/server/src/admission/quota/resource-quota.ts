@@ -1,4 +1,4 @@
-import { objectAt, type ResourceDef } from '@wheelhouse/kinds';
+import { type Amounts, amountsOf, objectAt, type ResourceDef } from '@wheelhouse/kinds';
 import {
   type ApiObject,
   internalError,
@@ -9,7 +9,6 @@ import {
 import type { AdmissionCall, Target } from '../../registry/contract.ts';
 import { serverContext } from '../../registry/server-context.ts';
 import { write } from '../../registry/write.ts';
-import { type Amounts, amountsOf } from '../amounts.ts';
 import type { AdmissionPlugin } from '../chain.ts';
 import type { LimitedResource } from '../configuration/resource-quota.ts';
 import { type AdmissionTools, refusal, resourceOf } from '../tools.ts';

@@ -6,7 +6,7 @@ import {
   gateTable,
   releaseName,
 } from '@wheelhouse/kinds';
-import { idleReason, missingPart } from '../serving/idle-gates.ts';
+import { idleReason } from '../serving/idle-gates.ts';
 import { FlagError, parseBoolean } from './flags.ts';
 
 /** Which features are on. */
@@ -129,9 +129,7 @@ export function describeGates(): readonly string[] {
     .filter(([, { stage }]) => stage !== 'GA')
     .map(([name, entry]) => {
       const idle = idleReason(name);
-      const missing = missingPart(name);
-      const part = missing === undefined ? '' : `; in part: ${missing}`;
-      const note = idle === undefined ? part : `; no effect: ${idle}`;
+      const note = idle === undefined ? '' : `; no effect: ${idle}`;
       return `${name}=true|false (${entry.stage} - default=${entry.default}${note})`;
     });
 }

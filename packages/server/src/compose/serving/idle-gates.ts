@@ -20,7 +20,7 @@ const ofOthers = names(`
   LocalStorageCapacityIsolationFSQuotaMonitoring LogarithmicScaleDown MemoryManager MemoryQoS
   NFTablesProxyMode NodeLogQuery NodeSwap PodAndContainerStatsFromCRI PodIndexLabel
   PodReadyToStartContainersCondition QOSReserved ReloadKubeletServerCertificateFile
-  RotateKubeletServerCertificate RuntimeClassInImageCriApi SELinuxMount SchedulerAsyncPreemption
+  RotateKubeletServerCertificate RuntimeClassInImageCriApi SchedulerAsyncPreemption
   SchedulerQueueingHints SeparateTaintEvictionController SizeMemoryBackedVolumes SystemdWatchdog
   TopologyManagerPolicyAlphaOptions TopologyManagerPolicyBetaOptions TopologyManagerPolicyOptions
   VolumeCapacityPriority WatchListClient WinDSR WinOverlay WindowsCPUAndMemoryAffinity
@@ -55,12 +55,3 @@ const idle: ReadonlyMap<string, Idle> = new Map<string, Idle>([
 
 /** Why a gate changes nothing in this server; undefined for one that does. */
 export const idleReason = (name: string): Idle | undefined => idle.get(name);
-
-/** What is missing of features that this server has in part. */
-const partial: Partial<Readonly<Record<GateName, string>>> = {
-  PodLevelResources: 'amounts of pods are judged by their schemas alone',
-};
-
-/** What of a feature this server does not do; undefined for all but few gates. */
-export const missingPart = (name: string): string | undefined =>
-  Object.hasOwn(partial, name) ? partial[name as GateName] : undefined;

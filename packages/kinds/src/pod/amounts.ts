@@ -1,4 +1,3 @@
-import { objectAt, objectsAt, textAt } from '@wheelhouse/kinds';
 import {
   isObject,
   type JsonObject,
@@ -7,6 +6,8 @@ import {
   type Quantity,
   sumQuantities,
 } from '@wheelhouse/machinery';
+import { textAt } from '../cells.ts';
+import { objectAt, objectsAt } from '../rules/fill.ts';
 
 /** Amounts by the name of what they are of: `cpu`, `requests.storage`. */
 export type Amounts = ReadonlyMap<string, Quantity>;
@@ -48,11 +49,37 @@ export function largerAmounts(one: Amounts, other: Amounts): Amounts {
   return larger;
 }
 
+/** The resources whose amounts a pod may state as a whole. */
+export const podLevelResources: readonly string[] = ['cpu', 'memory'];
+
 /**
- * What a pod asks for as a whole: its containers together, or what preparing it takes where that
- * is more. Containers that prepare and then stay count with both.
+ * What a pod asks for: the amounts that it states as a whole, and for the others what its containers
+ * ask for together.
  */
 export function podAmounts(spec: JsonObject | undefined, member: 'requests' | 'limits'): Amounts {
+  const amounts = new Map(containerAmounts(spec, member));
+  const whole = amountsOf(objectAt(spec, 'resources', member));
+  for (const name of podLevelResources) {
+    const amount = whole.get(name);
+    if (amount !== undefined) amounts.set(name, amount);
+  }
+  return amounts;
+}
+
+/** Whether a pod states amounts as a whole. */
+export const statesPodAmounts = (spec: JsonObject | undefined): boolean =>
+  ['requests', 'limits'].some(
+    (member) => Object.keys(objectAt(spec, 'resources', member) ?? {}).length > 0,
+  );
+
+/**
+ * What the containers of a pod ask for: those that run together, or what preparing them takes where
+ * that is more. Containers that prepare and then stay count with both.
+ */
+export function containerAmounts(
+  spec: JsonObject | undefined,
+  member: 'requests' | 'limits',
+): Amounts {
   const amountsIn = (container: JsonObject) => amountsOf(objectAt(container, 'resources', member));
   const running = new Map<string, Quantity>();
   const staying = new Map<string, Quantity>();

@@ -1,0 +1,96 @@
+import {
+  appendAll,
+  breaks,
+  dnsLabel,
+  dnsSubdomain,
+  duplicate,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  type JsonObject,
+  required,
+} from '@wheelhouse/machinery';
+import { textAt } from '../../cells.ts';
+import { objectsAt } from '../../rules/fill.ts';
+import { annotationsOf, notFoundValue, optionalText } from '../fields.ts';
+import type { PodRules } from '../rules.ts';
+import { mirrorAnnotation } from './annotations.ts';
+
+/** The names of a pod's claims of devices. */
+export const claimNames = (spec: JsonObject): ReadonlySet<string> =>
+  new Set(
+    objectsAt(spec, 'resourceClaims')
+      .map((claim) => textAt(claim, 'name'))
+      .filter((name) => name !== ''),
+  );
+
+/** The claims of devices of a pod at `path` (`spec.resourceClaims`). */
+export function validateClaims(spec: JsonObject, path: string, rules: PodRules): FieldError[] {
+  const claims = objectsAt(spec, 'resourceClaims');
+  if (rules.pod && Object.hasOwn(annotationsOf(rules.pod), mirrorAnnotation(rules.dialect))) {
+    // A path without a name, as upstream writes one.
+    return claims.map(() => forbiddenField('[]', 'static pods do not support resource claims'));
+  }
+  const names = new Set<string>();
+  return claims.flatMap((claim, index) => {
+    const name = textAt(claim, 'name');
+    const errors: FieldError[] = [];
+    if (name === '') errors.push(required(`${path}[${index}].name`));
+    else if (names.has(name)) errors.push(duplicate(`${path}[${index}].name`, name));
+    else appendAll(errors, breaks(`${path}[${index}].name`, name, dnsLabel));
+    names.add(name);
+    appendAll(errors, validateSourceOf(claim, `${path}[${index}]`));
+    return errors;
+  });
+}
+
+/** A claim is one that exists, or one that is made from a template. */
+function validateSourceOf(claim: JsonObject, path: string): FieldError[] {
+  const members = ['resourceClaimName', 'resourceClaimTemplateName'];
+  const stated = members.filter((member) => optionalText(claim, member) !== undefined);
+  const both = 'at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified';
+  const none = 'must specify one of: `resourceClaimName`, `resourceClaimTemplateName`';
+  return [
+    ...(stated.length === 2 ? [invalid(path, claim, both)] : []),
+    ...(stated.length === 0 ? [invalid(path, claim, none)] : []),
+    ...stated.flatMap((member) => breaks(`${path}.${member}`, textAt(claim, member), dnsSubdomain)),
+  ];
+}
+
+/**
+ * The claims that the resources of a container name at `path` (`….resources.claims`), each as a
+ * whole or some of its requests.
+ */
+export function validateClaimUses(
+  resources: JsonObject | undefined,
+  path: string,
+  claims: ReadonlySet<string>,
+): FieldError[] {
+  const uses = objectsAt(resources, 'claims');
+  if (uses.length === 0) return [];
+  const whole = new Set<string>();
+  const parts = new Map<string, Set<string>>();
+  const missing = [...claims].sort().join(', ');
+  const detail = `must be one of the names in pod.spec.resourceClaims${missing === '' ? ' which is empty' : `: ${missing}`}`;
+  return uses.flatMap((use, index) => {
+    const field = `${path}[${index}]`;
+    const [name, request] = [textAt(use, 'name'), textAt(use, 'request')];
+    if (name === '') return [required(field)];
+    const requests = parts.get(name) ?? new Set();
+    const errors: FieldError[] = [];
+    if (whole.has(name)) errors.push(duplicate(field, name));
+    else if (request === '') {
+      for (const _ of requests) errors.push(duplicate(field, name));
+      whole.add(name);
+    } else {
+      appendAll(errors, breaks(`${field}.request`, request, dnsLabel));
+      if (requests.has(request)) errors.push(duplicate(field, `${name}/${request}`));
+      parts.set(name, requests.add(request));
+    }
+    if (!claims.has(name)) {
+      const { message, ...found } = notFoundValue(field, name);
+      errors.push({ ...found, message: `${message}: ${detail}` });
+    }
+    return errors;
+  });
+}
