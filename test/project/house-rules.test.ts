@@ -359,7 +359,7 @@ const pemTexts = new Set([
 const uncontained = new RegExp(
   [
     /machinery\/src\/base\/(faults|host)\.ts/,
-    /server\/src\/(main|compose\/serving\/last-resort)\.ts/,
+    /server\/src\/(main|compose\/observability\/last-resort)\.ts/,
     /\btesting\.ts/,
     /^packages\/(svcctl|console)\//,
   ]

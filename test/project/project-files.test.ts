@@ -37,7 +37,7 @@ describe('docs/THREATS.md', () => {
 
   test('says the defaults of the flags that it names', () => {
     const [, body = ''] = /at most ([\d,]+) bytes \(`--max-request-body-bytes`\)/.exec(page) ?? [];
-    const flags = read('packages/server/src/compose/flags/flags-table.ts');
+    const flags = read('packages/server/src/compose/limits/settings.ts');
     expect(flags).toMatch(
       new RegExp(`'max-request-body-bytes': \\{[^}]*default: '${body.replaceAll(',', '')}'`),
     );

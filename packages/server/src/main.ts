@@ -1,13 +1,12 @@
 import { holdProcess, type Logger, silentLogger, systemClock } from '@wheelhouse/machinery';
 import { loadConvertProgram } from '@wheelhouse/svcctl';
-import { writeAdminKubeconfig } from './compose/certificates/admin-kubeconfig.ts';
+import { apiRelease, versionDocument } from './compose/apis/version.ts';
+import { writeAdminKubeconfig } from './compose/authentication/admin-kubeconfig.ts';
+import { readOptions, type ServerOptions, serverFlags } from './compose/command-line.ts';
 import { describeFlags, FlagError } from './compose/flags/flags.ts';
-import { serverFlags } from './compose/flags/flags-table.ts';
-import { readOptions, type ServerOptions } from './compose/flags/options.ts';
-import { apiRelease, versionDocument } from './compose/health/version.ts';
-import { createLogger } from './compose/process/logging.ts';
+import { surviveFaults } from './compose/observability/last-resort.ts';
+import { createLogger } from './compose/observability/logging.ts';
 import type { RunningServer } from './compose/server.ts';
-import { surviveFaults } from './compose/serving/last-resort.ts';
 import {
   ensureAdminToken,
   ensureDataDirectory,

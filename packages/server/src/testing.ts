@@ -1,10 +1,18 @@
 /** What tests, benchmarks, and the siege need besides the public index. No promise of stability. */
 
 export { type Api, createApi } from './compose/api.ts';
-export { auditFlags } from './compose/audit/audit-flags.ts';
-export type { AuditBackendSettings, AuditSettings } from './compose/audit/audit-settings.ts';
-export { readAuthorization } from './compose/authorization/authorization-settings.ts';
-export { writeAdminKubeconfig } from './compose/certificates/admin-kubeconfig.ts';
+export {
+  defaultGates,
+  describeGates,
+  idleReason,
+  readFeatureGates,
+} from './compose/apis/feature-gates.ts';
+export { checkExpression, checkRules, judgeDefault } from './compose/apis/rule-engine.ts';
+export { configuredKinds, type RuntimeConfig } from './compose/apis/runtime-config.ts';
+export type { AuditBackendSettings, AuditSettings } from './compose/audit/settings.ts';
+export { auditFlags } from './compose/audit/settings.ts';
+export { writeAdminKubeconfig } from './compose/authentication/admin-kubeconfig.ts';
+export { readAuthorization } from './compose/authorization/configured-authorizers.ts';
 export {
   ensureCa,
   ensureServingCertificates,
@@ -14,20 +22,17 @@ export {
   type IssuedCertificate,
   issueCertificate,
 } from './compose/certificates/certificates-x509.ts';
+export { readOptions, serverFlags } from './compose/command-line.ts';
+export type { ServerConfig } from './compose/config.ts';
 export { startControllers } from './compose/controllers/controllers.ts';
-export type { EtcdSettings, LeaderElectionSettings, ServerConfig } from './compose/flags/config.ts';
-export { defaultGates, describeGates, readFeatureGates } from './compose/flags/feature-gates.ts';
+export type { LeaderElectionSettings } from './compose/controllers/settings.ts';
 export { describeFlags, FlagError, parseFlags } from './compose/flags/flags.ts';
-export { serverFlags } from './compose/flags/flags-table.ts';
-export { readOptions } from './compose/flags/options.ts';
-export { configuredKinds, type RuntimeConfig } from './compose/flags/runtime-config.ts';
 export { createGates } from './compose/gates.ts';
 export { createHealth } from './compose/health/health.ts';
-export { createMetrics } from './compose/process/metrics.ts';
-export { checkExpression, checkRules, judgeDefault } from './compose/rule-engine.ts';
+export { createMetrics } from './compose/observability/metrics.ts';
 export { type RunningServer, startServer } from './compose/server.ts';
-export { createServiceNumbers } from './compose/services/service-numbers.ts';
-export { idleReason } from './compose/serving/idle-gates.ts';
+export { createServiceNumbers } from './compose/service-network/service-numbers.ts';
+export type { EtcdSettings } from './compose/storage/settings.ts';
 export { createWebhook, type WebhookAttempt } from './compose/webhooks/webhook-client.ts';
 export { webhookInCluster, webhookOfKubeconfig } from './compose/webhooks/webhook-connection.ts';
 export { parseCertificate } from './gates/authn/certificate.ts';

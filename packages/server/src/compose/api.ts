@@ -32,32 +32,35 @@ import { EntryHint } from '../watchcache/contract.ts';
 import { createResourceCache } from '../watchcache/resource-cache.ts';
 import { createAdmission } from './admission/admission.ts';
 import { type AggregationHost, createAggregationHost } from './aggregation/aggregation.ts';
-import { createIssuerDiscovery, issuerDiscoveryPaths } from './authentication/issuer-discovery.ts';
-import {
-  accountSettings,
-  createServiceAccountTokens,
-} from './authentication/service-account-tokens.ts';
-import { tokenUse } from './authentication/token-use.ts';
-import { selectorsOf } from './authorization/authorization-settings.ts';
+import { createConversions } from './apis/conversion.ts';
+import { defaultGates } from './apis/feature-gates.ts';
+import { measuredRules } from './apis/rule-engine.ts';
+import { versionDocument } from './apis/version.ts';
 import {
   type AuthorizationSlot,
   createAuthorizationSlot,
 } from './authorization/authorization-slot.ts';
+import { selectorsOf } from './authorization/configured-authorizers.ts';
+import type { ServerConfig } from './config.ts';
 import { controllerSelection } from './controllers/controller-selection.ts';
 import { countingWatches } from './controllers/counting-watches.ts';
-import { createConversions } from './conversion.ts';
-import type { ServerConfig } from './flags/config.ts';
-import { defaultGates } from './flags/feature-gates.ts';
 import { componentStatuses } from './health/component-statuses.ts';
 import { type DebugPage, debugAnswer } from './health/debug-pages.ts';
 import type { Health } from './health/health.ts';
-import { versionDocument } from './health/version.ts';
-import { createZPages } from './health/z-pages.ts';
-import type { Metrics } from './process/metrics.ts';
-import { measuredRules } from './rule-engine.ts';
-import { createReportedAddress, type ReportedAddress } from './services/own-address.ts';
-import { createShutdownSignal, type ShutdownSignal } from './serving/shutdown-signal.ts';
-import { onlineBackup } from './storage/online-backup.ts';
+import { createShutdownSignal, type ShutdownSignal } from './health/shutdown-signal.ts';
+import type { Metrics } from './observability/metrics.ts';
+import { createZPages } from './observability/pages.ts';
+import {
+  createIssuerDiscovery,
+  issuerDiscoveryPaths,
+} from './service-accounts/issuer-discovery.ts';
+import {
+  accountSettings,
+  createServiceAccountTokens,
+} from './service-accounts/service-account-tokens.ts';
+import { tokenUse } from './service-accounts/token-use.ts';
+import { createReportedAddress, type ReportedAddress } from './serving/own-address.ts';
+import { onlineBackup } from './storage/open-store.ts';
 
 /** The parts that requests work with, wired; shared by endpoints, hooks and controllers. */
 export interface Api {

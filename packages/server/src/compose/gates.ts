@@ -18,16 +18,15 @@ import type { Gates } from '../pipeline.ts';
 import { decodeEntry, objectKey } from '../registry/object-codec.ts';
 import type { Api } from './api.ts';
 import type { OidcAuthentication } from './authentication/oidc.ts';
-import { accountSettings } from './authentication/service-account-tokens.ts';
-import type { AuthorizationSettings } from './authorization/authorization-settings.ts';
 import { createAuthorizers } from './authorization/authorizers.ts';
-import { followCertificates } from './certificates/followed-certificates.ts';
-import { readConfigurationFile } from './certificates/reloaded-file.ts';
-import type { ServerConfig } from './flags/config.ts';
-import type { Metrics } from './process/metrics.ts';
+import type { AuthorizationSettings } from './authorization/configured-authorizers.ts';
+import type { ServerConfig } from './config.ts';
+import { followCertificates, readConfigurationFile } from './files/followed-files.ts';
+import { createFlowControl } from './limits/flow-control.ts';
+import type { Metrics } from './observability/metrics.ts';
+import { accountSettings } from './service-accounts/service-account-tokens.ts';
 import { certificateLifetimes } from './serving/connection-metrics.ts';
 import { originTest } from './serving/cross-origin.ts';
-import { createFlowControl } from './serving/flow-control.ts';
 
 interface GatesOptions {
   readonly config: ServerConfig;

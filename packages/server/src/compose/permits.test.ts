@@ -13,9 +13,9 @@ import { serverContext } from '../registry/server-context.ts';
 import { write } from '../registry/write.ts';
 import { attributesOf, parseRequest } from '../request/parse-request.ts';
 import { createApi } from './api.ts';
-import type { ServerConfig } from './flags/config.ts';
+import type { ServerConfig } from './config.ts';
 import { createHealth } from './health/health.ts';
-import { createMetrics } from './process/metrics.ts';
+import { createMetrics } from './observability/metrics.ts';
 
 const dialect = dialectOf('svc');
 const closers: (() => unknown)[] = [];

@@ -17,40 +17,41 @@ import { createPipeline } from '../pipeline.ts';
 import { type HttpServer, startHttpServer } from '../serving/server.ts';
 import type { OpenConfigurations } from './admission/admission-configuration.ts';
 import { createApi } from './api.ts';
+import { certificateMetrics } from './apis/certificate-metrics.ts';
+import { emulatedKinds } from './apis/emulation.ts';
+import { defaultGates } from './apis/feature-gates.ts';
+import { checkExpression, checkRules, judgeDefault } from './apis/rule-engine.ts';
+import { configuredKinds } from './apis/runtime-config.ts';
 import {
   type AuthorizationSettings,
   readAuthorization,
-} from './authorization/authorization-settings.ts';
-import { certificateMetrics } from './certificates/certificate-metrics.ts';
+} from './authorization/configured-authorizers.ts';
 import { suppliedPair } from './certificates/certificates.ts';
-import { type OpenServingTls, openServingTls } from './certificates/serving-tls.ts';
+import type { ServerConfig } from './config.ts';
+import { openConsole } from './console.ts';
 import { type FeatureControllers, startFeatures } from './controllers/feature-controllers.ts';
 import { controllersAfter } from './controllers/led-controllers.ts';
-import type { ServerConfig } from './flags/config.ts';
-import { emulatedKinds } from './flags/emulation.ts';
-import { defaultGates } from './flags/feature-gates.ts';
-import { configuredKinds } from './flags/runtime-config.ts';
 import { createGates } from './gates.ts';
-import { createHealth, type Health } from './health/health.ts';
-import { createHealthMetrics } from './health/health-metrics.ts';
+import { createHealth, createHealthMetrics, type Health } from './health/health.ts';
 import { ownLease } from './health/own-records.ts';
 import { once, runStartHooks } from './health/start-hooks.ts';
-import { recordFaults } from './process/faults.ts';
-import { watchEventLoop } from './process/loop-watchdog.ts';
-import { createServerMemory } from './process/memory.ts';
-import { readAllowedLabels } from './process/metric-flags.ts';
-import { createMetrics } from './process/metrics.ts';
-import { checkExpression, checkRules, judgeDefault } from './rule-engine.ts';
-import { createNumberMeter, serviceNumbersLook } from './services/service-number-metrics.ts';
-import { createServiceNumbers, type ServiceNumbers } from './services/service-numbers.ts';
+import { connectionsWithin } from './limits/file-limit.ts';
+import { followFlowObjects } from './limits/flow-control.ts';
+import { createServerMemory } from './limits/memory.ts';
+import { recordFaults } from './observability/faults.ts';
+import { watchEventLoop } from './observability/loop-watchdog.ts';
+import { createMetrics, readAllowedLabels } from './observability/metrics.ts';
+
+import {
+  createNumberMeter,
+  createServiceNumbers,
+  type ServiceNumbers,
+  serviceNumbersLook,
+} from './service-network/service-numbers.ts';
 import { closedConnectionCounter, handshakeCounter } from './serving/connection-metrics.ts';
-import { openConsole } from './serving/console.ts';
-import { connectionsWithin } from './serving/file-limit.ts';
-import { followFlowObjects } from './serving/flow-control.ts';
+import { type OpenServingTls, openServingTls } from './serving/serving-tls.ts';
 import { isAlwaysServed, refusalWhileStopping, withFilters } from './serving/traffic.ts';
-import { encodedObjects } from './storage/encoded-objects.ts';
-import { openStore } from './storage/open-store.ts';
-import { sealedStore } from './storage/sealed-store.ts';
+import { encodedObjects, openStore, sealedStore } from './storage/open-store.ts';
 import { alarmLook } from './storage/store-metrics.ts';
 
 /** A server that listens. */
@@ -100,7 +101,7 @@ async function listenSettings(listen: ServerConfig['listen']): Promise<ServerCon
   const flag = 'cert-dir';
   checkFiles([
     { flag, path: certFile, content: 'certificates' },
-    { flag, path: keyFile, content: 'private key', keyOf: certFile },
+    { flag, path: keyFile, content: 'private key', keyOf: { path: certFile, name: certFile } },
   ]);
   return { ...listen, tls: pair };
 }
@@ -249,7 +250,7 @@ async function openApi(config: ServerConfig, dialect: Dialect) {
 /** Connects to the process that signs tokens, where one does. */
 async function openSigner(config: ServerConfig, registry: MetricRegistry) {
   if (config.serviceAccounts?.signingEndpoint === undefined) return undefined;
-  const { openExternalSigner } = await import('./authentication/external-signing.ts');
+  const { openExternalSigner } = await import('./service-accounts/external-signing.ts');
   return openExternalSigner(
     { ...config, endpoint: config.serviceAccounts.signingEndpoint },
     registry,

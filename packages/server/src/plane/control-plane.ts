@@ -8,10 +8,10 @@ import {
   silentLogger,
   systemClock,
 } from '@wheelhouse/machinery';
-import { writeAdminKubeconfig } from '../compose/certificates/admin-kubeconfig.ts';
-import type { ServerConfig } from '../compose/flags/config.ts';
+import { writeAdminKubeconfig } from '../compose/authentication/admin-kubeconfig.ts';
+import { readOptions } from '../compose/command-line.ts';
+import type { ServerConfig } from '../compose/config.ts';
 import { FlagError } from '../compose/flags/flags.ts';
-import { readOptions } from '../compose/flags/options.ts';
 import { type RunningServer, startServer } from '../compose/server.ts';
 import { ensureAdminToken } from '../compose/storage/data-directory.ts';
 import { PlaneClients } from './clients.ts';

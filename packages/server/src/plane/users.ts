@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { UserInfo } from '@wheelhouse/machinery';
-import { writeAdminKubeconfig } from '../compose/certificates/admin-kubeconfig.ts';
+import { writeAdminKubeconfig } from '../compose/authentication/admin-kubeconfig.ts';
 import { bearerToken } from '../gates/authn/bearer.ts';
 import type { Authenticator } from '../gates/authn/contract.ts';
 

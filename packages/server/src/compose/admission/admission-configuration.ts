@@ -7,10 +7,10 @@ import {
   readConfigurations,
 } from '../../admission/configuration/plugins.ts';
 import { chosenPlugins } from '../../admission/plugin-list.ts';
-import type { ServerConfig } from '../flags/config.ts';
+import type { ServerConfig } from '../config.ts';
 import { createWebhook } from '../webhooks/webhook-client.ts';
 import { webhookOfKubeconfig } from '../webhooks/webhook-connection.ts';
-import type { WebhookCredentials } from './admission-webhooks.ts';
+import type { WebhookCredentials } from '../webhooks/webhook-credentials.ts';
 
 /** How long the service that judges images may take over one pod. */
 const imagePolicyTimeoutMs = 30_000;

@@ -5,8 +5,10 @@ import {
   goNetworkError,
   type HttpClient,
 } from '@wheelhouse/client';
+import { decodeJson } from '@wheelhouse/codec';
 import {
   type Clock,
+  isObject,
   parseGoUrl,
   pause,
   StatusError,
@@ -19,20 +21,56 @@ import {
   WebhookCallError,
   type WebhookPort,
 } from '../../admission/webhooks/port.ts';
-import { hostRoots } from '../certificates/host-roots.ts';
-import type { ResolveService } from '../services/service-address.ts';
-import { readWhole } from '../storage/read-whole.ts';
+import { hostRoots } from '../files/followed-files.ts';
+import type { ResolveService } from '../service-network/service-address.ts';
 import type { ClientMeter } from '../webhooks/client-metrics.ts';
-import { serverResponseError } from '../webhooks/webhook-wording.ts';
+import { readWhole } from '../webhooks/webhook-client.ts';
+import type { WebhookCredentials } from '../webhooks/webhook-credentials.ts';
+
+const byStatus: Readonly<Record<number, string>> = {
+  400: 'the server rejected our request for an unknown reason',
+  401: 'the server has asked for the client to provide credentials',
+  404: 'the server could not find the requested resource',
+  405: 'the server does not allow this method on the requested resource',
+  409: 'the server reported a conflict',
+  415: 'the server was unable to process the request due to unsupported media type',
+  422: 'the server rejected our request due to an error in our request',
+  429: 'the server has received too many requests and has asked us to try again later',
+  503: 'the server is currently unable to handle the request',
+  504: 'the server was unable to return a response in the time allotted, but may still be processing the request',
+};
+
+/** Upstream's message for an error response: that of its Status, or text for its code. */
+function serverResponseError(status: number, text: string, body: Buffer): string {
+  const message = statusMessage(body);
+  if (message !== undefined) return message;
+  if (Object.hasOwn(byStatus, status)) return byStatus[status] ?? '';
+  if (status === 403) return text === '' ? 'unknown' : text;
+  if (status >= 500) {
+    const why = JSON.stringify(text === '' ? 'unknown' : text.slice(0, 2048));
+    return `an error on the server (${why}) has prevented the request from succeeding`;
+  }
+  return `the server responded with the status code ${status} but did not return more information`;
+}
+
+function statusMessage(body: Buffer): string | undefined {
+  try {
+    const { value } = decodeJson(body);
+    if (!isObject(value) || value['kind'] !== 'Status' || value['status'] !== 'Failure') {
+      return undefined;
+    }
+    const { message } = value;
+    return typeof message === 'string' && message !== '' ? message : undefined;
+  } catch {
+    return undefined;
+  }
+}
 
 /** Clients kept for webhooks, each with connections of its own. */
 const clientsMax = 200;
 /** Largest answer; a patch may be as large as an object, and grows by a third in base64. */
 const usualAnswerBytesMax = 8 * 1024 * 1024;
 const retriesMax = 10;
-
-/** Who this server is to a webhook's host, `host:port`; nobody when undefined. */
-export type WebhookCredentials = (host: string) => Partial<ClientConfig> | undefined;
 
 interface Calling {
   readonly clock: Clock;

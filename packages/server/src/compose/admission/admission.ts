@@ -1,21 +1,50 @@
 import type { ResourceDef } from '@wheelhouse/kinds';
-import { apiVersionOf, type Dialect, type MetricRegistry } from '@wheelhouse/machinery';
+import { apiVersionOf, type Clock, type Dialect, type MetricRegistry } from '@wheelhouse/machinery';
 import { type AdmissionPlugin, admissionChain } from '../../admission/chain.ts';
 import { createChainMeter } from '../../admission/chain-metrics.ts';
 import { closedKinds } from '../../admission/closed-kinds.ts';
 import { createObjectReader } from '../../admission/objects.ts';
 import { admissionPlugins } from '../../admission/plugin-list.ts';
 import type { QuotaLedger } from '../../admission/quota/quota-ledger.ts';
-import type { AdmissionTools } from '../../admission/tools.ts';
+import type { AdmissionTools, ObjectReader } from '../../admission/tools.ts';
+import type { WebhookPort } from '../../admission/webhooks/port.ts';
 import type { Catalogue } from '../../catalogue/catalogue.ts';
 import { type EscalationPort, escalationCheck } from '../../gates/authz/rbac/escalation-check.ts';
 import type { CachePool } from '../../registry/cache-pool.ts';
 import type { AdmissionPort } from '../../registry/contract.ts';
 import type { Registry } from '../../registry/registry.ts';
-import type { ServerConfig } from '../flags/config.ts';
-import { defaultGates } from '../flags/feature-gates.ts';
-import { ruleEngineLoader } from '../rule-engine.ts';
-import { lazyWebhooks } from './lazy-webhooks.ts';
+import { defaultGates } from '../apis/feature-gates.ts';
+import { ruleEngineLoader } from '../apis/rule-engine.ts';
+import type { ServerConfig } from '../config.ts';
+import type { WebhookCredentials } from '../webhooks/webhook-credentials.ts';
+
+/** What calls webhooks, loaded with the first call. */
+export function lazyWebhooks(parts: {
+  readonly clock: Clock;
+  readonly dialect: Dialect;
+  readonly objects: ObjectReader;
+  readonly credentials?: WebhookCredentials | undefined;
+  readonly registry: MetricRegistry;
+}): WebhookPort {
+  const load = async (): Promise<WebhookPort> => {
+    const [{ createAdmissionWebhooks }, { createServiceResolver }, { clientMeter }] =
+      await Promise.all([
+        import('./admission-webhooks.ts'),
+        import('../service-network/service-address.ts'),
+        import('../webhooks/client-metrics.ts'),
+      ]);
+    const resolve = createServiceResolver(parts);
+    const meter = clientMeter(parts.registry, parts.clock);
+    return createAdmissionWebhooks({ ...parts, resolve, meter });
+  };
+  let loading: Promise<WebhookPort> | undefined;
+  return {
+    async post(request) {
+      loading ??= load();
+      return (await loading).post(request);
+    },
+  };
+}
 
 /**
  * The chain that writes pass: the plugins of the configuration (ADM-1), and behind them what no

@@ -8,10 +8,10 @@ import { createInside } from '../../controllers/inside.ts';
 import type { QueueMeters } from '../../controllers/queue-metrics.ts';
 import type { Registry } from '../../registry/registry.ts';
 import type { EntryIndex } from '../../watchcache/contract.ts';
-import { hostRoots } from '../certificates/host-roots.ts';
-import type { ServerConfig } from '../flags/config.ts';
-import { defaultGates } from '../flags/feature-gates.ts';
-import { createServiceResolver } from '../services/service-address.ts';
+import { defaultGates } from '../apis/feature-gates.ts';
+import type { ServerConfig } from '../config.ts';
+import { hostRoots } from '../files/followed-files.ts';
+import { createServiceResolver } from '../service-network/service-address.ts';
 import type { ProxyCertificate } from './proxy-certificate.ts';
 
 /** What the part is made of that asks other servers. */

@@ -1,7 +1,6 @@
 import type { Clock, Logger } from '@wheelhouse/machinery';
 import type { ClientCertificate } from '../../aggregation/transport.ts';
-import { readKeyPair } from '../certificates/key-pair-files.ts';
-import { followFile, type ReloadOutcome } from '../certificates/reloaded-file.ts';
+import { followFile, type ReloadOutcome, readKeyPair } from '../files/followed-files.ts';
 
 /** Who this server is to the servers it passes requests on to; follows its files. */
 export interface ProxyCertificate {

@@ -16,10 +16,10 @@ import {
 } from '../../gates/audit/sink.ts';
 import { truncatingSink } from '../../gates/audit/truncate-sink.ts';
 import { createWebhookSink } from '../../gates/audit/webhook-sink.ts';
-import type { ServerConfig } from '../flags/config.ts';
+import type { ServerConfig } from '../config.ts';
 import { createWebhook } from '../webhooks/webhook-client.ts';
 import { webhookOfKubeconfig } from '../webhooks/webhook-connection.ts';
-import type { AuditBackendSettings, AuditSettings } from './audit-settings.ts';
+import type { AuditBackendSettings, AuditSettings } from './settings.ts';
 
 /** How long the webhook may take over one list of events. */
 const webhookTimeoutMs = 30_000;

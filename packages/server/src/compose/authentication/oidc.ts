@@ -24,17 +24,17 @@ import {
   type CheckedAuthenticator,
   validateAuthentication,
 } from '../../gates/authn/jwt/validate.ts';
-import { hostRoots } from '../certificates/host-roots.ts';
-import { createReloadMetrics } from '../certificates/reload-metrics.ts';
+import { defaultGates } from '../apis/feature-gates.ts';
+import type { ServerConfig } from '../config.ts';
 import {
+  createReloadMetrics,
   followFile,
+  hostRoots,
   type ReloadedFile,
   type ReloadOutcome,
   readConfigurationFile,
-} from '../certificates/reloaded-file.ts';
-import type { ServerConfig } from '../flags/config.ts';
-import { defaultGates } from '../flags/feature-gates.ts';
-import { accountSettings } from './service-account-tokens.ts';
+} from '../files/followed-files.ts';
+import { accountSettings } from '../service-accounts/service-account-tokens.ts';
 
 /** Authentication by OpenID providers, and what the file says besides. */
 export interface OidcAuthentication {

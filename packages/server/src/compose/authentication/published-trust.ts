@@ -1,10 +1,9 @@
 import { startAuthenticationTrust } from '../../controllers/identity/authentication-trust.ts';
 import { createInside } from '../../controllers/inside.ts';
 import type { AggregationSources } from '../aggregation/open-aggregation.ts';
-import { followCertificates } from '../certificates/followed-certificates.ts';
-import { readConfigurationFile } from '../certificates/reloaded-file.ts';
-import type { ServerConfig } from '../flags/config.ts';
-import { defaultGates } from '../flags/feature-gates.ts';
+import { defaultGates } from '../apis/feature-gates.ts';
+import type { ServerConfig } from '../config.ts';
+import { followCertificates, readConfigurationFile } from '../files/followed-files.ts';
 
 /**
  * Tells other servers of the API whom this one trusts, by a ConfigMap of the system namespace, which

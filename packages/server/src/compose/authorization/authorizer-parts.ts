@@ -7,9 +7,9 @@ import type { EscalationPort } from '../../gates/authz/rbac/escalation-check.ts'
 import type { RulesForUser } from '../../gates/authz/rbac/rbac-authorizer.ts';
 import { createRbacAuthorizer } from '../../gates/authz/rbac/rbac-authorizer.ts';
 import type { Api } from '../api.ts';
-import { readConfigurationFile } from '../certificates/reloaded-file.ts';
-import type { ServerConfig } from '../flags/config.ts';
-import { defaultGates } from '../flags/feature-gates.ts';
+import { defaultGates } from '../apis/feature-gates.ts';
+import type { ServerConfig } from '../config.ts';
+import { readConfigurationFile } from '../files/followed-files.ts';
 import { openRbacSource } from './rbac-source.ts';
 
 /** An authorizer, and what it can tell of a user's rules. */

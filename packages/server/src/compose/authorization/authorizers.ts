@@ -5,16 +5,15 @@ import type { Authorizer } from '../../gates/authz/contract.ts';
 import { createPrivilegedGroupAuthorizer } from '../../gates/authz/fixed.ts';
 import type { EscalationPort } from '../../gates/authz/rbac/escalation-check.ts';
 import type { Api } from '../api.ts';
-import { createReloadMetrics } from '../certificates/reload-metrics.ts';
-import { followFile } from '../certificates/reloaded-file.ts';
-import type { ServerConfig } from '../flags/config.ts';
+import type { ServerConfig } from '../config.ts';
+import { createReloadMetrics, followFile } from '../files/followed-files.ts';
 import { type AuthorizationMetrics, createAuthorizationMetrics } from './authorization-metrics.ts';
-import { type AuthorizationSettings, readAuthorizers } from './authorization-settings.ts';
 import {
   type AuthorizerPart,
   type AuthorizerParts,
   openAuthorizerParts,
 } from './authorizer-parts.ts';
+import { type AuthorizationSettings, readAuthorizers } from './configured-authorizers.ts';
 
 interface AuthorizersOptions {
   readonly config: ServerConfig;

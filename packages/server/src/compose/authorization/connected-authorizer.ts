@@ -1,12 +1,12 @@
 import type { Dialect } from '@wheelhouse/machinery';
 import type { ConfiguredWebhook } from '../../gates/authz/authorization-configuration.ts';
 import { createWebhookAuthorizer } from '../../gates/authz/webhook-authorizer.ts';
-import type { ServerConfig } from '../flags/config.ts';
+import type { ServerConfig } from '../config.ts';
 import { createWebhook } from '../webhooks/webhook-client.ts';
 import { webhookInCluster, webhookOfKubeconfig } from '../webhooks/webhook-connection.ts';
 import type { AuthorizationMetrics } from './authorization-metrics.ts';
-import { selectorsOf } from './authorization-settings.ts';
 import type { AuthorizerPart } from './authorizer-parts.ts';
+import { selectorsOf } from './configured-authorizers.ts';
 
 /**
  * The authorizer of a webhook, with its connection, cache and metrics. Rejects when the kubeconfig

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { isIPv4 } from 'node:net';
 import { join } from 'node:path';
 import type { Clock } from '@wheelhouse/machinery';
-import { writeFileAtomically } from './certificates-files.ts';
+import { writeFileAtomically } from '../files/followed-files.ts';
 import { type IssuedCertificate, issueCertificate } from './certificates-x509.ts';
 
 /** What the server serves with, and the CA a client needs to trust it. */

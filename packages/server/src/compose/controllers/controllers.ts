@@ -1,21 +1,199 @@
-import { appendAll, type Dialect } from '@wheelhouse/machinery';
+import { appendAll, type Dialect, type JsonObject } from '@wheelhouse/machinery';
 import { startApiServices } from '../../controllers/aggregation/api-services.ts';
 import { startEventExpiry } from '../../controllers/event-expiry.ts';
 import { startGarbageCollector } from '../../controllers/garbage-collector.ts';
+import {
+  clusterInfoName,
+  startBootstrapSigner,
+  startTokenCleaner,
+} from '../../controllers/identity/bootstrap-tokens.ts';
 import { startClusterRoleAggregation } from '../../controllers/identity/cluster-role-aggregation.ts';
 import { startLegacyTokenTracking } from '../../controllers/identity/legacy-token-tracking.ts';
+import { startLegacyTokens } from '../../controllers/identity/legacy-tokens.ts';
+import {
+  startRootCaPublisher,
+  startServiceAccounts,
+} from '../../controllers/identity/service-accounts.ts';
 import { createInside } from '../../controllers/inside.ts';
 import { startNamespaceDeletion } from '../../controllers/namespace-deletion.ts';
 import { startPolicyTypeChecking } from '../../controllers/policy-type-checking.ts';
+import { startResourceQuotas } from '../../controllers/resource-quota.ts';
 import type { ServerPeers } from '../../controllers/services/default-service.ts';
+import { startServiceCidrs } from '../../controllers/services/service-cidrs.ts';
+import {
+  startClaimProtection,
+  startVolumeProtection,
+} from '../../controllers/volume-protection.ts';
+import { wiredRegistration } from '../aggregation/own-api-services.ts';
 import type { Api } from '../api.ts';
-import type { ServerConfig } from '../flags/config.ts';
+import { defaultGates } from '../apis/feature-gates.ts';
+import type { ServerConfig } from '../config.ts';
 import { tokenTracking } from '../health/own-records.ts';
-import { wiredRegistration } from '../registration.ts';
-import { startOwnService } from '../services/default-service.ts';
+import { startOwnService } from '../service-network/own-service.ts';
+import { addressKinds } from '../service-network/service-numbers.ts';
 import { controllerSelection } from './controller-selection.ts';
-import { startIdentityControllers } from './identity-controllers.ts';
-import { startResourceControllers } from './resource-controllers.ts';
+
+/** How often quotas are counted anew whatever happened, ms; upstream's default. */
+const quotaResyncMs = 300_000;
+
+/**
+ * Starts those of `--controllers` that finish what admission begins: they let volumes and claims go
+ * when nothing uses them, count what namespaces take up, and protect ranges of addresses.
+ */
+function startResourceControllers(options: {
+  readonly config: ServerConfig;
+  readonly dialect: Dialect;
+  readonly api: Api;
+}): { close(): Promise<void> }[] {
+  const { config, dialect, api } = options;
+  const { registry, catalogue } = api;
+  const runs = controllerSelection(config.controllers ?? ['*']);
+  const core = (resource: string) => {
+    const def = catalogue.snapshot().builtin('', resource);
+    if (def === undefined) throw new Error(`the catalogue has no ${resource}`);
+    return def;
+  };
+  const tools = (controller: string) => ({
+    caches: registry.caches,
+    clock: config.clock,
+    logger: config.logger,
+    queues: api.queues,
+    inside: createInside({ registry, controller }),
+  });
+  const started: { close(): Promise<void> }[] = [];
+  if (runs('persistentvolumeclaim-protection-controller')) {
+    const [claims, pods] = [core('persistentvolumeclaims'), core('pods')];
+    const finalizer = dialect.label('pvc-protection');
+    const shared = tools('pvc-protection-controller');
+    started.push(startClaimProtection({ ...shared, finalizer, claims, pods }));
+  }
+  if (runs('persistentvolume-protection-controller')) {
+    const finalizer = dialect.label('pv-protection');
+    const shared = tools('pv-protection-controller');
+    const volumes = core('persistentvolumes');
+    started.push(startVolumeProtection({ ...shared, finalizer, volumes }));
+  }
+  if (runs('resourcequota-controller')) {
+    started.push(
+      startResourceQuotas({
+        ...tools('resourcequota-controller'),
+        quotas: core('resourcequotas'),
+        snapshot: catalogue.snapshot,
+        dialect,
+        ledger: api.quotaLedger,
+        resyncMs: quotaResyncMs,
+      }),
+    );
+  }
+  const gates = config.featureGates ?? defaultGates;
+  if (gates.enabled('MultiCIDRServiceAllocator') && runs('service-cidr-controller')) {
+    const shared = tools('service-cidrs-controller');
+    const kinds = addressKinds(catalogue, dialect);
+    started.push(startServiceCidrs({ ...shared, kinds, dialect }));
+  }
+  return started;
+}
+
+/** Starts the controllers that `--controllers` selects: those of accounts, tokens and trust. */
+function startIdentityControllers(options: {
+  readonly config: ServerConfig;
+  readonly dialect: Dialect;
+  readonly api: Api;
+  readonly caPem: string | undefined;
+}): { close(): Promise<void> }[] {
+  const { config, dialect, api, caPem } = options;
+  const { clock, logger } = config;
+  const { registry } = api;
+  const runs = controllerSelection(config.controllers ?? ['*']);
+  const core = (resource: string) => {
+    const def = api.catalogue.snapshot().builtin('', resource);
+    if (def === undefined) throw new Error(`the catalogue has no ${resource}`);
+    return def;
+  };
+  const inside = (controller: string) => createInside({ registry, controller });
+  const followed = { namespaces: core('namespaces'), caches: registry.caches };
+  const tools = { ...followed, clock, logger, queues: api.queues };
+  const started: { close(): Promise<void> }[] = [];
+  if (runs('serviceaccount-controller')) {
+    const serviceAccounts = core('serviceaccounts');
+    started.push(
+      startServiceAccounts({
+        ...tools,
+        inside: inside('service-account-controller'),
+        serviceAccounts,
+      }),
+    );
+  }
+  if (caPem !== undefined && runs('root-ca-certificate-publisher-controller')) {
+    const configMaps = core('configmaps');
+    started.push(
+      startRootCaPublisher({
+        ...tools,
+        inside: inside('root-ca-cert-publisher'),
+        configMaps,
+        dialect,
+        caPem,
+      }),
+    );
+  }
+  const { issueLegacy } = api.endpoints.tokens;
+  if (runs('serviceaccount-token-controller') && issueLegacy !== undefined) {
+    started.push(
+      startLegacyTokens({
+        ...tools,
+        inside: inside('tokens-controller'),
+        secrets: core('secrets'),
+        serviceAccounts: core('serviceaccounts'),
+        dialect,
+        issue: issueLegacy,
+        caPem,
+      }),
+    );
+  }
+  const bootstrap = { ...tools, secrets: core('secrets'), dialect };
+  if (runs('token-cleaner-controller')) {
+    started.push(startTokenCleaner({ ...bootstrap, inside: inside('token-cleaner') }));
+  }
+  if (runs('bootstrap-signer-controller')) {
+    const configMaps = core('configmaps');
+    const signer = inside('bootstrap-signer');
+    started.push(startBootstrapSigner({ ...bootstrap, inside: signer, configMaps }));
+    started.push(openClusterInfo({ config, dialect, api }));
+  }
+  return started;
+}
+
+/** Lets everybody read the ConfigMap that newcomers begin with (AUTHN-5). */
+function openClusterInfo(options: {
+  readonly config: ServerConfig;
+  readonly dialect: Dialect;
+  readonly api: Api;
+}): { close(): Promise<void> } {
+  const { config, dialect, api } = options;
+  if (!config.authorizationModes.includes('RBAC')) return { close: async () => {} };
+  const group = dialect.group('rbac.authorization');
+  const namespace = dialect.systemNamespace('public');
+  const name = 'system:cluster-info-reader';
+  const controller = 'bootstrap-signer';
+  const inside = createInside({ registry: api.registry, controller, groups: ['system:masters'] });
+  const create = async (resource: string, kind: string, more: JsonObject) => {
+    const def = api.catalogue.snapshot().builtin(group, resource);
+    if (def === undefined) throw new Error(`the catalogue has no ${resource}`);
+    const object = { apiVersion: `${group}/v1`, kind, metadata: { name, namespace }, ...more };
+    await inside.create({ def, namespace, name }, object);
+  };
+  const rule = { verbs: ['get'], apiGroups: [''], resources: ['configmaps'] };
+  const created = Promise.all([
+    create('roles', 'Role', { rules: [{ ...rule, resourceNames: [clusterInfoName] }] }),
+    create('rolebindings', 'RoleBinding', {
+      roleRef: { apiGroup: group, kind: 'Role', name },
+      subjects: [{ kind: 'User', apiGroup: group, name: 'system:anonymous' }],
+    }),
+  ]).catch((error: unknown) =>
+    config.logger.error('cluster-info could not be opened to all', { error: String(error) }),
+  );
+  return { close: () => created.then(() => {}) };
+}
 
 /** Starts those of `--controllers` that finish what requests begin: deletions and aggregations. */
 function startFollowUps(options: {

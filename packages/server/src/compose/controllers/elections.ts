@@ -5,7 +5,7 @@ import { createInside } from '../../controllers/inside.ts';
 import { startLeaderElection } from '../../controllers/leader-election.ts';
 import { serverContext } from '../../registry/server-context.ts';
 import type { Api } from '../api.ts';
-import type { ServerConfig } from '../flags/config.ts';
+import type { ServerConfig } from '../config.ts';
 import type { Background } from '../health/begin-after.ts';
 
 /** As upstream, which has no flags for them. */

@@ -1,7 +1,7 @@
 import type { Dialect } from '@wheelhouse/machinery';
 import type { Api } from '../api.ts';
-import type { ServerConfig } from '../flags/config.ts';
-import { defaultGates } from '../flags/feature-gates.ts';
+import { defaultGates } from '../apis/feature-gates.ts';
+import type { ServerConfig } from '../config.ts';
 import { type Background, beginAfter } from '../health/begin-after.ts';
 import type { Hook } from '../health/start-hooks.ts';
 
@@ -28,7 +28,7 @@ export async function startFeatures(options: {
   const started: Background[] = [];
   const late: (() => Promise<Background>)[] = [];
   if (gates.enabled('MultiCIDRServiceAllocator')) {
-    const { startServiceRanges } = await import('../services/service-ranges.ts');
+    const { startServiceRanges } = await import('../service-network/service-ranges.ts');
     const ranges = startServiceRanges(options);
     hooks.push([`start-${productName}-service-cidr-controller`, () => ranges.ready]);
     started.push(ranges);

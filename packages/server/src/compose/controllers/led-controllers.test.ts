@@ -10,9 +10,9 @@ import { decodeEntry } from '../../registry/object-codec.ts';
 import { serverContext } from '../../registry/server-context.ts';
 import { write } from '../../registry/write.ts';
 import { createApi } from '../api.ts';
-import type { ServerConfig } from '../flags/config.ts';
+import type { ServerConfig } from '../config.ts';
 import { createHealth } from '../health/health.ts';
-import { createMetrics } from '../process/metrics.ts';
+import { createMetrics } from '../observability/metrics.ts';
 import { controllersAfter } from './led-controllers.ts';
 
 const dialect = dialectOf('svc');

@@ -1,12 +1,12 @@
 import { hostname } from 'node:os';
 import { randomUuid } from '@wheelhouse/machinery';
 import type { IdentityLease } from '../../controllers/identity/identity-lease.ts';
-import type { LeaderElectionSettings } from '../flags/config.ts';
 import { type Background, beginAfter } from '../health/begin-after.ts';
-import { ownAddress } from '../services/own-address.ts';
+import { ownAddress } from '../serving/own-address.ts';
+import type { Presence } from '../storage/presence.ts';
 import { controllerSelection } from './controller-selection.ts';
 import { startControllers } from './controllers.ts';
-import type { Presence } from './presence.ts';
+import type { LeaderElectionSettings } from './settings.ts';
 
 type Around = Omit<Parameters<typeof startControllers>[0], 'peers'> & {
   /** Where servers on one store tell of themselves. */

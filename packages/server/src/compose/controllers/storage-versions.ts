@@ -6,7 +6,7 @@ import { serverIdentity } from '../../controllers/server-identity.ts';
 import { recordStorageVersions } from '../../controllers/storage-version-records.ts';
 import { serverContext } from '../../registry/server-context.ts';
 import type { Api } from '../api.ts';
-import type { ServerConfig } from '../flags/config.ts';
+import type { ServerConfig } from '../config.ts';
 
 /**
  * Records the versions in which this server stores built-in kinds. Does nothing when

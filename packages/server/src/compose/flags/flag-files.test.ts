@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { systemClock } from '@wheelhouse/machinery';
 import { afterAll, describe, expect, test } from 'vitest';
 import { ensureServingCertificates } from '../certificates/certificates.ts';
+import { readOptions } from '../command-line.ts';
 import { checkFiles } from './flag-files.ts';
-import { readOptions } from './options.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-files-'));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));

@@ -10,8 +10,8 @@ export interface NamedFile {
   readonly flag: string;
   readonly path: string;
   readonly content: FileContent;
-  /** The certificate that this is the key of. */
-  readonly keyOf?: string;
+  /** The certificate that this is the key of, which comes before it, and what errors call it. */
+  readonly keyOf?: { readonly path: string; readonly name: string };
 }
 
 /**
@@ -28,14 +28,10 @@ export function checkFiles(files: readonly NamedFile[]): void {
     if (statSync(file.path).isDirectory()) throw fault(file, `read ${file.path}: is a directory`);
     const problem = checks[file.content](file.path);
     if (problem !== undefined) throw fault(file, `${file.path}: ${problem}`);
-    if (file.keyOf !== undefined && !fits(file.keyOf, file.path)) {
-      throw fault(file, `${file.path}: the private key is not that of ${file.keyOf}`);
+    if (file.keyOf !== undefined && !fits(file.keyOf.path, file.path)) {
+      throw fault(file, `${file.path}: the private key is not that of ${file.keyOf.name}`);
     }
   }
-  checkPair(files, { certificate: 'tls-cert-file', key: 'tls-private-key-file' });
-  checkPair(files, { certificate: 'proxy-client-cert-file', key: 'proxy-client-key-file' });
-  checkPair(files, { certificate: 'kubelet-client-certificate', key: 'kubelet-client-key' });
-  checkPair(files, { certificate: 'etcd-certfile', key: 'etcd-keyfile' });
 }
 
 const fault = ({ flag }: Pick<NamedFile, 'flag'>, what: string) =>
@@ -95,15 +91,4 @@ function works(read: () => unknown): boolean {
 function fits(certPath: string, keyPath: string): boolean {
   const pair = { cert: readFileSync(certPath), key: readFileSync(keyPath) };
   return works(() => createSecureContext(pair));
-}
-
-function checkPair(
-  files: readonly NamedFile[],
-  { certificate, key }: { readonly certificate: string; readonly key: string },
-): void {
-  const pathOf = (flag: string) => files.find((file) => file.flag === flag)?.path;
-  const [certPath, keyPath] = [pathOf(certificate), pathOf(key)];
-  if (certPath === undefined || keyPath === undefined) return;
-  if (fits(certPath, keyPath)) return;
-  throw fault({ flag: key }, `${keyPath}: the private key is not that of --${certificate}`);
 }

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
+import { readOptions, type ServerOptions, serverFlags } from '../command-line.ts';
 import {
   describeFlags,
   type FlagDefinition,
   type FlagTable,
+  joinFlagTables,
   parseDuration,
   parseFlags,
 } from './flags.ts';
-import { serverFlags } from './flags-table.ts';
-import { readOptions, type ServerOptions } from './options.ts';
 
 const table = {
   name: { group: 'g', type: 'string', default: 'x', help: 'h' },
@@ -16,6 +16,27 @@ const table = {
   map: { group: 'g', type: 'map', default: '', help: 'h' },
   level: { group: 'g', type: 'int', default: '0', help: 'h', shorthand: 'v' },
 } as const satisfies FlagTable;
+
+describe('joinFlagTables', () => {
+  const flag = (group: string, after?: string): FlagDefinition => ({
+    group,
+    type: 'string',
+    default: '',
+    help: '',
+    ...(after === undefined ? {} : { after }),
+  });
+
+  test('orders flags by group, and behind those that they name', () => {
+    const one = { a: flag('second'), d: flag('second', 'y'), e: flag('second') };
+    const other = { x: flag('first'), y: flag('second') };
+    const joined = joinFlagTables([one, other], ['first', 'second']);
+    expect(Object.keys(joined)).toEqual(['x', 'a', 'y', 'd', 'e']);
+  });
+
+  test('refuses a flag behind one that there is not', () => {
+    expect(() => joinFlagTables([{ a: flag('g', 'b') }], ['g'])).toThrow('there is no flag --b');
+  });
+});
 
 describe('parseFlags', () => {
   test.each([
@@ -125,7 +146,12 @@ describe('the options of the server', () => {
     ['--dialect=x', '--dialect "x" is not one of svc, kubernetes'],
     ['--storage-backend=x', 'is not one of embedded, memory'],
     ['--secure-port=70000', 'must be between 0 and 65535'],
+    ['--tls-private-key-file=a', '--tls-cert-file and --tls-private-key-file must be given'],
+    ['--proxy-client-key-file=a', '--proxy-client-cert-file and --proxy-client-key-file must be'],
+    ['--kubelet-client-certificate=a', '--kubelet-client-key must be given together'],
     ['--max-requests-inflight=-1', 'can not be negative value'],
+    ['--plain-http-port=-2', 'must be between -1 and 65535, inclusive'],
+    ['--delete-collection-workers=0', '--delete-collection-workers must be greater than 0'],
     ['--request-timeout=0', 'must be greater than 0'],
     ['--bind-address=nowhere', 'is not an IP address'],
     ['--feature-gates=A=true', 'unrecognized feature gate: A'],

@@ -30,11 +30,17 @@ export interface FlagDefinition {
   readonly help: string;
   readonly stage?: FlagStage;
   readonly group: string;
+  /** The flag of the same group behind which `--help` shows this one and those that follow it. */
+  readonly after?: string;
   readonly shorthand?: string;
   /** What to say to who still gives the flag (VER-7): `use --other instead`. */
   readonly deprecated?: string;
   /** The flag names files, which must be there and hold this. */
   readonly file?: FileContent;
+  /** The flag of the certificate that the file is the key of: one is not given without the other. */
+  readonly keyOf?: string;
+  /** Numbers and durations that are out of it are refused. */
+  readonly range?: 'not negative' | 'positive' | 'port';
   /**
    * Why no value but the default can be had, where what upstream's flag is about has no counterpart
    * here: any other stops the start with this.
@@ -106,7 +112,10 @@ export function parseFlags<Table extends FlagTable>(
   for (const [name, definition] of Object.entries(table)) {
     const written = texts.get(name);
     values[name] = readValue({ name, definition, texts: written ?? defaultTexts(definition) });
-    if (written !== undefined) checkOnly({ name, definition, written, value: values[name] });
+    if (written !== undefined) {
+      checkOnly({ name, definition, written, value: values[name] });
+      checkRange(name, definition, Number(values[name]));
+    }
     if (written !== undefined && definition.deprecated !== undefined) {
       warnings.push(`Flag --${name} has been deprecated, ${definition.deprecated}`);
     }
@@ -144,6 +153,29 @@ function checkOnly(options: {
     JSON.stringify(one instanceof Map ? [...one] : one),
   );
   if (said !== wanted) throw new FlagError(`--${name}=${written.join(',')}: ${definition.only}`);
+}
+
+const portMax = 65_535;
+
+function checkRange(name: string, { range }: FlagDefinition, value: number): void {
+  if (range === 'port' && (value < 0 || value > portMax)) {
+    throw new FlagError(`--${name} ${value} must be between 0 and ${portMax}, inclusive`);
+  }
+  if (range === 'not negative' && value < 0) {
+    throw new FlagError(`--${name} can not be negative value`);
+  }
+  if (range === 'positive' && value <= 0) {
+    throw new FlagError(`--${name} must be greater than 0`);
+  }
+}
+
+/** Throws FlagError for a certificate without its key, and for a key without its certificate. */
+export function checkPairs(table: FlagTable, values: Readonly<Record<string, unknown>>): void {
+  for (const [key, { keyOf: certificate }] of Object.entries(table)) {
+    if (certificate === undefined || (values[certificate] === '') === (values[key] === ''))
+      continue;
+    throw new FlagError(`--${certificate} and --${key} must be given together`);
+  }
 }
 
 function isPlural(definition: FlagDefinition): boolean {
@@ -296,6 +328,75 @@ export function parseDuration(text: string): number {
     if (part.lastIndex === unsigned.length) return text.startsWith('-') ? -total : total;
   }
   throw new FlagError(`${JSON.stringify(text)} is not a duration such as 300ms, 5m0s or 1h`);
+}
+
+/** Flags of one group that `--help` shows one behind the other. */
+interface FlagRun {
+  readonly group: string;
+  readonly after: string | undefined;
+  readonly names: string[];
+}
+
+/**
+ * Joins tables in the order of `--help`: by `groups`, and behind the flag that `after` names.
+ * Throws when there is no such flag.
+ */
+export function joinFlagTables(tables: readonly FlagTable[], groups: readonly string[]): FlagTable {
+  const definitions = new Map(tables.flatMap((table) => Object.entries(table)));
+  const names = new Map<string, string[]>(groups.map((group) => [group, []]));
+  const all = tables.flatMap(runsOf);
+  let runs = [
+    ...all.filter(({ after }) => after === undefined),
+    ...all.filter(({ after }) => after !== undefined),
+  ];
+  while (runs.length > 0) {
+    const rest = runs.filter((run) => !place(run, names));
+    if (rest.length === runs.length) throw new Error(`there is no flag --${rest[0]?.after}`);
+    runs = rest;
+  }
+  const joined: Record<string, FlagDefinition> = {};
+  for (const name of [...names.values()].flat()) {
+    const definition = definitions.get(name);
+    if (definition !== undefined) joined[name] = definition;
+  }
+  return joined;
+}
+
+function runsOf(table: FlagTable): readonly FlagRun[] {
+  const runs: FlagRun[] = [];
+  const current = new Map<string, FlagRun>();
+  for (const [name, { group, after }] of Object.entries(table)) {
+    const run = after === undefined ? current.get(group) : undefined;
+    if (run !== undefined) run.names.push(name);
+    else {
+      const begun = { group, after, names: [name] };
+      runs.push(begun);
+      current.set(group, begun);
+    }
+  }
+  return runs;
+}
+
+/** Adds a run to the names of its group; false while the flag that it follows is not there. */
+function place({ group, after, names }: FlagRun, namesByGroup: Map<string, string[]>): boolean {
+  const all = namesByGroup.get(group) ?? [];
+  namesByGroup.set(group, all);
+  const at = after === undefined ? all.length : all.indexOf(after) + 1;
+  if (after !== undefined && at === 0) return false;
+  all.splice(at, 0, ...names);
+  return true;
+}
+
+/** The element of `allowed` that a flag names. Throws FlagError for any other text. */
+export function oneOf<Value extends string>(options: {
+  readonly flag: string;
+  readonly value: string;
+  readonly allowed: readonly Value[];
+}): Value {
+  const { flag, value, allowed } = options;
+  const found = allowed.find((candidate) => candidate === value);
+  if (found !== undefined) return found;
+  throw new FlagError(`--${flag} ${JSON.stringify(value)} is not one of ${allowed.join(', ')}`);
 }
 
 /** The table for people, in groups, with stage and default of every flag (VER-7). */

@@ -1,7 +1,7 @@
 import type { ApiObject, Dialect } from '@wheelhouse/machinery';
 import type { Store } from '@wheelhouse/store';
+import type { ServerConfig } from '../config.ts';
 import { runsManager } from '../controllers/controller-selection.ts';
-import type { ServerConfig } from '../flags/config.ts';
 
 /**
  * The components that upstream asks, as far as they are here: the store, and the controllers, which

@@ -3,9 +3,9 @@ import type { Dialect } from '@wheelhouse/machinery';
 import { IdentityLease } from '../../controllers/identity/identity-lease.ts';
 import type { LegacyTokenTracking } from '../../controllers/identity/legacy-token-tracking.ts';
 import type { Api } from '../api.ts';
-import { insideAs, runs } from '../authentication/token-use.ts';
-import type { ServerConfig } from '../flags/config.ts';
-import { defaultGates } from '../flags/feature-gates.ts';
+import { defaultGates } from '../apis/feature-gates.ts';
+import type { ServerConfig } from '../config.ts';
+import { insideAs, runs } from '../service-accounts/token-use.ts';
 
 interface Wiring {
   readonly config: ServerConfig;

@@ -4,15 +4,14 @@ import { createTrackingRecord } from '../../controllers/identity/legacy-token-tr
 import type { ServerPeers } from '../../controllers/services/default-service.ts';
 import type { FlowControl } from '../../gates/flowcontrol/contract.ts';
 import { CorruptObjectError } from '../../watchcache/store-errors.ts';
+import { createOwnApiServices } from '../aggregation/own-api-services.ts';
 import type { Api } from '../api.ts';
 import { createSystemNamespaces, createSystemPriorities } from '../bootstrap.ts';
-import type { ServerConfig } from '../flags/config.ts';
-import { createOwnApiServices } from '../registration.ts';
-import { createOwnService } from '../services/default-service.ts';
-import type { ServiceNumbers } from '../services/service-numbers.ts';
-import { createFlowObjects, flowHooks } from '../serving/flow-control.ts';
-import type { StoreSpace } from '../storage/opened-store.ts';
-import type { StoreChecks } from '../storage/store-check.ts';
+import type { ServerConfig } from '../config.ts';
+import { createFlowObjects, flowHooks } from '../limits/flow-control.ts';
+import { createOwnService } from '../service-network/own-service.ts';
+import type { ServiceNumbers } from '../service-network/service-numbers.ts';
+import type { StoreChecks, StoreSpace } from '../storage/opened-store.ts';
 import type { Health } from './health.ts';
 import { tokenTracking } from './own-records.ts';
 

@@ -1,6 +1,6 @@
 import type { Exchange, OnExchange } from '@wheelhouse/machinery';
 import { auditIdOf } from '../../request/request-state.ts';
-import type { ServerConfig } from '../flags/config.ts';
+import type { ServerConfig } from '../config.ts';
 
 /**
  * Puts before `answer` what flags want of every request. Where they want nothing `answer` itself is

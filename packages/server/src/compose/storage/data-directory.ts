@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { chmodSync, existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { isObject, makeDirectories } from '@wheelhouse/machinery';
-import { writeFileAtomically } from '../certificates/certificates-files.ts';
+import { writeFileAtomically } from '../files/followed-files.ts';
 
 /** Permissions of others than the owner. */
 const othersBits = 0o077;

@@ -1,7 +1,16 @@
 import { readFileSync } from 'node:fs';
 import { encodeEnvelope } from '@wheelhouse/codec';
 import { doubtMs, type NumberClaims, type ResourceDef, schemaOf } from '@wheelhouse/kinds';
-import { background, type Clock, type Logger } from '@wheelhouse/machinery';
+import {
+  type ApiObject,
+  background,
+  type Clock,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  type Logger,
+  randomUuid,
+} from '@wheelhouse/machinery';
 import {
   type Compactor,
   EtcdClaims,
@@ -9,17 +18,125 @@ import {
   openEtcdStore,
   type Route,
   routedStore,
+  type Store,
   StoreError,
   startEtcdCompactor,
 } from '@wheelhouse/store';
-import { reservationMs } from '../../admission/quota/quota-ledger.ts';
+import { reservationMs, type SharedReservations } from '../../admission/quota/quota-ledger.ts';
 import { unservedBy } from '../../watchcache/store-errors.ts';
-import { readKeyPair } from '../certificates/key-pair-files.ts';
-import { createPresence, presenceMs } from '../controllers/presence.ts';
-import type { EtcdSettings, ServerConfig } from '../flags/config.ts';
-import type { OpenedStore } from './opened-store.ts';
-import { sharedReservations } from './shared-reservations.ts';
-import { boundedCheck, type StoreChecks } from './store-check.ts';
+import type { ServerConfig } from '../config.ts';
+import { readKeyPair } from '../files/followed-files.ts';
+import { boundedCheck, type OpenedStore, type StoreChecks } from './opened-store.ts';
+import { createPresence, presenceMs } from './presence.ts';
+import type { EtcdSettings } from './settings.ts';
+
+interface Reservation {
+  /** The server that made the reservation. */
+  readonly by: string;
+  readonly object: ApiObject;
+}
+
+const attemptsMax = 8;
+
+/** Reservations as records of a store that lets keys under `prefix` expire. */
+export function sharedReservations(
+  store: Pick<Store, 'get' | 'put' | 'delete' | 'range'>,
+  prefix: string,
+): SharedReservations {
+  const by = randomUuid();
+  const keyOf = (namespace: string, resource: string, uid: string) =>
+    `${prefix}${namespace}/${resource}/${uid}`;
+  return {
+    put: (namespace, resource, object) =>
+      answering(async () => {
+        const key = keyOf(namespace, resource, object.metadata.uid ?? '');
+        const reservation: Reservation = { by, object: countedPart(resource, object) };
+        const value = Buffer.from(JSON.stringify(reservation));
+        let expect = 0;
+        for (let attempt = 1; attempt <= attemptsMax; attempt += 1) {
+          const result = await store.put({ key, value, expect });
+          if (result.ok) return;
+          expect = result.current?.modRevision ?? 0;
+        }
+      }),
+    async remove(namespace, resource, object) {
+      const key = keyOf(namespace, resource, object.metadata.uid ?? '');
+      try {
+        const found = await store.get(key);
+        if (found !== undefined) await store.delete({ key, expect: found.modRevision });
+      } catch {
+        // It goes by itself.
+      }
+    },
+    list: (namespace, resource) =>
+      answering(async () => {
+        const { records } = await store.range({ prefix: keyOf(namespace, resource, '') });
+        return records.flatMap(({ key, value, modRevision: revision }) => {
+          const reservation = JSON.parse(value.toString('utf8')) as Reservation;
+          const uid = key.slice(key.lastIndexOf('/') + 1);
+          return reservation.by === by ? [] : [{ uid, object: reservation.object, revision }];
+        });
+      }),
+  };
+}
+
+/** The content that quotas measure, by resource; of other resources they count objects. */
+const contents: Readonly<Record<string, (object: ApiObject) => JsonObject>> = {
+  pods: (pod) => ({ spec: podPart(members(pod['spec'])), status: pick(pod['status'], ['phase']) }),
+  services: ({ spec }) => ({
+    spec: pick(spec, ['type', 'ports', 'allocateLoadBalancerNodePorts']),
+  }),
+  persistentvolumeclaims: ({ spec }) => ({ spec: pick(spec, ['storageClassName', 'resources']) }),
+};
+
+const podMembers = [
+  'overhead',
+  'resources',
+  'priorityClassName',
+  'activeDeadlineSeconds',
+  'affinity',
+];
+const containerMembers = ['name', 'resources', 'restartPolicy'];
+
+function podPart(spec: JsonObject): JsonObject {
+  const containers = (list: JsonValue | undefined) =>
+    Array.isArray(list) ? list.map((one) => pick(one, containerMembers)) : [];
+  return {
+    ...pick(spec, podMembers),
+    containers: containers(spec['containers']),
+    initContainers: containers(spec['initContainers']),
+  };
+}
+
+/** Nothing else goes through here: what is encrypted where it is stored is not told in the clear. */
+function countedPart(resource: string, object: ApiObject): ApiObject {
+  const { apiVersion, kind, metadata } = object;
+  const { labels: _, managedFields: __, annotations = {}, ...rest } = metadata;
+  const isClaim = resource === 'persistentvolumeclaims';
+  const counted = isClaim ? { ...rest, annotations } : rest;
+  const content = Object.hasOwn(contents, resource) ? contents[resource]?.(object) : undefined;
+  return { apiVersion, kind, metadata: counted, ...content } as ApiObject;
+}
+
+function members(value: JsonValue | undefined): JsonObject {
+  return isObject(value) ? value : {};
+}
+
+function pick(value: JsonValue | undefined, names: readonly string[]): JsonObject {
+  const from = members(value);
+  return Object.fromEntries(
+    names.flatMap((name) => (Object.hasOwn(from, name) ? [[name, from[name]]] : [])),
+  );
+}
+
+/** Errors of the store as answers to the requests that meet them. */
+async function answering<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw error instanceof StoreError ? unservedBy(error) : error;
+  }
+}
 
 /** How all keys of kinds begin. */
 const keyStart = '/registry';

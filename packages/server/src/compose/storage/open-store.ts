@@ -1,8 +1,91 @@
-import type { ResourceDef } from '@wheelhouse/kinds';
-import { loadEmbeddedStore, loadMemoryStore, startCompactor } from '@wheelhouse/store';
-import type { ServerConfig } from '../flags/config.ts';
-import type { OpenedStore } from './opened-store.ts';
-import { boundedCheck } from './store-check.ts';
+import { builtinKinds, loadOlderReleases, type ResourceDef } from '@wheelhouse/kinds';
+import { badRequest, dialectOf, type MetricRegistry } from '@wheelhouse/machinery';
+import {
+  loadBackupWriter,
+  loadEmbeddedStore,
+  loadMemoryStore,
+  type Store,
+  startCompactor,
+} from '@wheelhouse/store';
+import type { Registry } from '../../registry/registry.ts';
+import { encodedStore } from '../../registry/stored-encoding.ts';
+import { storedVersions } from '../../registry/stored-version.ts';
+import type { ServerConfig } from '../config.ts';
+import type { Health } from '../health/health.ts';
+import { rangeAllocation } from '../service-network/range-allocations.ts';
+import { boundedCheck, type OpenedStore } from './opened-store.ts';
+
+/**
+ * What gives backups of a running server (STORE-5), as its store has the values: sealed, where they
+ * are encrypted. Throws 400 where objects are in etcd.
+ */
+export function onlineBackup(
+  config: ServerConfig,
+  store: Store,
+): () => Promise<AsyncIterable<Buffer>> {
+  return async () => {
+    if (config.store.type === 'etcd') {
+      throw badRequest(
+        'the objects of this server are in etcd: back it up with etcdctl snapshot save',
+      );
+    }
+    const { writeBackup } = await loadBackupWriter();
+    return writeBackup(await store.snapshot(), { nowMs: config.clock.now() });
+  };
+}
+
+/**
+ * The store with objects in the encodings that the configuration names, above encryption, and in the
+ * versions that are stored now.
+ */
+export async function encodedObjects<Opened extends OpenedStore & Pick<Registry, 'isStale'>>(
+  opened: Opened,
+  { config, kinds }: { readonly config: ServerConfig; readonly kinds: readonly ResourceDef[] },
+): Promise<Opened & Pick<Registry, 'encodeAhead'>> {
+  const isShared = config.store.type === 'etcd';
+  const dialect = dialectOf(config.dialect);
+  const { kindsOfAllReleases } = await loadOlderReleases();
+  const everyRelease = () => kindsOfAllReleases(builtinKinds(dialect), dialect);
+  const encoded = encodedStore({
+    store: opened.store,
+    dialect,
+    encodings: {
+      builtin: config.storedBuiltins ?? (isShared ? 'protobuf' : 'json'),
+      custom: config.cborServed === true ? 'cbor' : 'json',
+    },
+    versions: storedVersions({ kinds: [...kinds, rangeAllocation(dialect)], everyRelease }),
+    writers: isShared ? 'any' : 'this',
+  });
+  const isStale = async (key: string) =>
+    (await opened.isStale?.(key)) === true || encoded.isStale(key);
+  return { ...opened, store: encoded.store, isStale, encodeAhead: encoded.encodeAhead };
+}
+
+/** The store with its values encrypted, where that is asked for; loaded only then (STORE-3). */
+export async function sealedStore(
+  opened: OpenedStore,
+  around: {
+    readonly config: ServerConfig;
+    readonly kinds: readonly ResourceDef[];
+    readonly registry: MetricRegistry;
+    readonly health: Health;
+  },
+): Promise<OpenedStore & Pick<Registry, 'isStale'>> {
+  const { encryption } = around.config;
+  if (encryption === undefined) return opened;
+  const { openEncryption } = await import('../encryption/encryption.ts');
+  const sealing = openEncryption(encryption, { ...around, store: opened.store });
+  const { store, checks, stop } = await sealing.catch(async (error: unknown) => {
+    await opened.close();
+    throw error;
+  });
+  for (const check of checks) around.health.addWithoutLivez(check);
+  const close = () => {
+    stop();
+    return opened.close();
+  };
+  return { ...opened, store, close, isStale: (key) => store.isStale(key) };
+}
 
 /** How long a disk may take to show that it can be written. */
 const spaceTimeoutMs = 2000;

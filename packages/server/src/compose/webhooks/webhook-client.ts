@@ -21,9 +21,24 @@ import {
   whenAborted,
 } from '@wheelhouse/machinery';
 import { printGoDuration } from '@wheelhouse/schema';
-import { apiRelease } from '../health/version.ts';
-import { readWhole } from '../storage/read-whole.ts';
+import { apiRelease } from '../apis/version.ts';
 import type { ClientMeter } from './client-metrics.ts';
+
+/** All bytes of a stream; above `bytesMax` it is destroyed, and what `tooLong` makes is thrown. */
+export async function readWhole(
+  stream: AsyncIterable<unknown>,
+  { bytesMax, tooLong }: { readonly bytesMax: number; readonly tooLong: () => Error },
+): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  // Leaving the loop destroys the stream.
+  for await (const chunk of stream) {
+    length += (chunk as Buffer).length;
+    if (length > bytesMax) throw tooLong();
+    chunks.push(chunk as Buffer);
+  }
+  return Buffer.concat(chunks);
+}
 
 /** A webhook that holds connections. */
 export interface ConnectedWebhook extends Webhook {

@@ -7,7 +7,7 @@ import {
   textMember,
 } from '@wheelhouse/client';
 import type { Dialect } from '@wheelhouse/machinery';
-import { hostRoots } from '../certificates/host-roots.ts';
+import { hostRoots } from '../files/followed-files.ts';
 
 /**
  * How to reach the webhook that a kubeconfig's current context names. Rejects, naming the file, when

@@ -5,7 +5,9 @@ import {
   resolveContext,
   textMember,
 } from '@wheelhouse/client';
-import type { WebhookCredentials } from '../admission/admission-webhooks.ts';
+
+/** Who this server is to a webhook's host, `host:port`; nobody when undefined. */
+export type WebhookCredentials = (host: string) => Partial<ClientConfig> | undefined;
 
 /**
  * Who this server is to admission webhooks, by a kubeconfig whose users are named after hosts (ADM-2):

@@ -1,0 +1,62 @@
+import type { Crd, ObjectConverter } from '@wheelhouse/kinds';
+import { apiVersionOf, type Dialect } from '@wheelhouse/machinery';
+import { createObjectReader } from '../../admission/objects.ts';
+import type { Catalogue } from '../../catalogue/catalogue.ts';
+import type { CachePool } from '../../registry/cache-pool.ts';
+import type { ConversionMetrics } from '../../registry/conversion/metrics.ts';
+import { lazyWebhooks } from '../admission/admission.ts';
+import type { ServerConfig } from '../config.ts';
+import type { Metrics } from '../observability/metrics.ts';
+
+/** How long a webhook may take for a review, as upstream. */
+const timeoutMs = 30_000;
+/** Largest answer: reviews of lists are of some megabytes, and what they become may be longer. */
+const answerBytesMax = 64 * 1024 * 1024;
+
+interface Parts {
+  readonly config: ServerConfig;
+  readonly dialect: Dialect;
+  readonly catalogue: Catalogue;
+  readonly caches: CachePool;
+  readonly metrics: Metrics;
+}
+
+/** Makes what converts the objects of definitions with a webhook (CRD-4); loaded with the first. */
+export function createConversions(parts: Parts): (crd: Crd) => ObjectConverter {
+  const { config, dialect, catalogue, caches } = parts;
+  const objects = createObjectReader({ dialect, caches, snapshot: catalogue.snapshot });
+  const { registry } = parts.metrics;
+  const webhooks = lazyWebhooks({ clock: config.clock, dialect, objects, registry });
+  let metrics: Promise<ConversionMetrics> | undefined;
+  const load = async (crd: Crd): Promise<Pick<ObjectConverter, 'convert'>> => {
+    metrics ??= import('../../registry/conversion/metrics.ts').then((room) =>
+      room.conversionMetrics(parts.metrics.registry),
+    );
+    const [{ webhookConverter }, { addressOf }] = await Promise.all([
+      import('../../registry/conversion/webhook.ts'),
+      import('../../admission/webhooks/hooks.ts'),
+    ]);
+    const { conversion, group, versions } = crd.spec;
+    const address = addressOf(conversion?.webhook?.clientConfig);
+    return webhookConverter({
+      crdName: crd.metadata.name ?? '',
+      reviewVersions: conversion?.webhook?.conversionReviewVersions ?? [],
+      apiVersions: new Set(versions.map(({ name }) => apiVersionOf({ group, version: name }))),
+      group: dialect.group('apiextensions'),
+      clock: config.clock,
+      metrics: await metrics,
+      post: (body) =>
+        webhooks.post({ address, body, timeoutMs, answerBytesMax, signal: undefined }),
+    });
+  };
+  return (crd) => {
+    let converter: ReturnType<typeof load> | undefined;
+    return {
+      nowMs: () => config.clock.monotonic(),
+      async convert(objects, apiVersion) {
+        converter ??= load(crd);
+        return (await converter).convert(objects, apiVersion);
+      },
+    };
+  };
+}

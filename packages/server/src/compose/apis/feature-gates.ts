@@ -1,0 +1,191 @@
+import {
+  currentMinor,
+  type Features,
+  type GateEntry,
+  type GateName,
+  type GateStage,
+  gateTable,
+  releaseName,
+} from '@wheelhouse/kinds';
+import { FlagError, parseBoolean } from '../flags/flags.ts';
+
+/** Why a gate changes nothing here: what `--help` says of it. */
+type Idle = 'of other components' | 'always on' | 'always off';
+
+const names = (text: string) => text.split(/\s+/).filter((name) => name !== '') as GateName[];
+
+/** Gates that kubelets, schedulers, proxies, controllers, and clients act by. */
+const ofOthers = names(`
+  AllowDNSOnlyNodeCSR CPUManager CPUManagerPolicyAlphaOptions CPUManagerPolicyBetaOptions
+  CPUManagerPolicyOptions CSIMigrationPortworx CSIVolumeHealth ClientsAllowCBOR ClientsPreferCBOR
+  CloudControllerManagerWebhook ContainerCheckpoint CronJobsScheduledAnnotation
+  CustomCPUCFSQuotaPeriod DevicePluginCDIDevices DisableCloudProviders
+  DisableKubeletCloudCredentialProviders DisableNodeKubeProxyVersion EventedPLEG ExecProbeTimeout
+  GracefulNodeShutdown GracefulNodeShutdownBasedOnPodPriority HonorPVReclaimPolicy
+  ImageMaximumGCAge InPlacePodVerticalScalingExclusiveCPUs InTreePluginPortworxUnregister
+  InformerResourceVersion KubeProxyDrainingTerminatingNodes KubeletCgroupDriverFromCRI
+  KubeletCrashLoopBackOffMax KubeletInUserNamespace KubeletPodResourcesDynamicResources
+  KubeletPodResourcesGet KubeletRegistrationGetOnExistsOnly KubeletSeparateDiskGC KubeletTracing
+  LocalStorageCapacityIsolationFSQuotaMonitoring LogarithmicScaleDown MemoryManager MemoryQoS
+  NFTablesProxyMode NodeLogQuery NodeSwap PodAndContainerStatsFromCRI PodIndexLabel
+  PodReadyToStartContainersCondition QOSReserved ReloadKubeletServerCertificateFile
+  RotateKubeletServerCertificate RuntimeClassInImageCriApi SchedulerAsyncPreemption
+  SchedulerQueueingHints SeparateTaintEvictionController SizeMemoryBackedVolumes SystemdWatchdog
+  TopologyManagerPolicyAlphaOptions TopologyManagerPolicyBetaOptions TopologyManagerPolicyOptions
+  VolumeCapacityPriority WatchListClient WinDSR WinOverlay WindowsCPUAndMemoryAffinity
+  WindowsGracefulNodeShutdown WindowsHostNetwork
+`);
+
+/** What this server does whatever the gate says. */
+const alwaysOn = names(`
+  APIListChunking AdmissionWebhookMatchConditions AggregatedDiscoveryEndpoint
+  AllowOverwriteTerminationGracePeriodSeconds AppArmor AppArmorFields BtreeWatchCache
+  ConsistentListFromCache EfficientWatchResumption ElasticIndexedJob JobPodFailurePolicy
+  PDBUnhealthyPodEvictionPolicy PersistentVolumeLastPhaseTransitionTime PodDisruptionConditions
+  PodSchedulingReadiness PortForwardWebsockets RemainingItemCount ResilientWatchCacheInitialization
+  RetryGenerateName SeparateCacheWatchRPC StorageNamespaceIndex
+  TranslateStreamCloseWebsocketRequests WatchBookmark
+`);
+
+/** What this server never does. */
+const alwaysOff = names(`
+  APIServerTracing APIServingWithRoutine ConcurrentWatchObjectDecode ContextualLogging
+  InPlacePodVerticalScalingAllocatedStatus LoggingAlphaOptions LoggingBetaOptions
+  PodLogsQuerySplitStreams ResourceHealthStatus UnauthenticatedHTTP2DOSMitigation
+  UnknownVersionInteroperabilityProxy UserNamespacesPodSecurityStandards
+  WatchCacheInitializationPostStartHook WatchFromStorageWithoutResourceVersion
+`);
+
+const idle: ReadonlyMap<string, Idle> = new Map<string, Idle>([
+  ...ofOthers.map((name) => [name, 'of other components'] as const),
+  ...alwaysOn.map((name) => [name, 'always on'] as const),
+  ...alwaysOff.map((name) => [name, 'always off'] as const),
+]);
+
+/** Why a gate changes nothing in this server; undefined for one that does. */
+export const idleReason = (name: string): Idle | undefined => idle.get(name);
+
+/** Which features are on. */
+export interface FeatureGates extends Features {
+  /** Every gate, in order of names, for metrics. */
+  all(): readonly { readonly name: string; readonly stage: GateStage; readonly on: boolean }[];
+}
+
+const wholeStages = new Set(['AllAlpha', 'AllBeta']);
+
+/** Gates as they are when nobody sets any. */
+export const defaultGates: FeatureGates = gatesOf(entriesAt(currentMinor), new Map());
+
+/** What each gate is in a release, by names in their order, without those that came later. */
+function entriesAt(minor: number): ReadonlyMap<string, GateEntry> {
+  return new Map(
+    Object.entries(gateTable).flatMap(([name, history]: [string, readonly GateEntry[]]) => {
+      const entry = history.findLast(({ since }) => since <= minor);
+      return entry === undefined ? [] : [[name, entry] as const];
+    }),
+  );
+}
+
+/**
+ * Reads `Gate=true` and `Gate=false` as `--feature-gates` has them; the later of two settings wins.
+ * A gate of one's own component may be written `kube:Gate=true`. The gates have stage, default and
+ * lock of the release that is emulated (VER-2). Gives warnings for gates that are on their way out.
+ * Throws FlagError in upstream's words for a gate that is unknown or removed or came after that
+ * release, for a value that is no boolean, and for a locked gate set to anything but its default.
+ */
+export function readFeatureGates(
+  pairs: readonly string[],
+  { emulatedMinor = currentMinor }: { readonly emulatedMinor?: number | undefined } = {},
+): {
+  readonly gates: FeatureGates;
+  readonly warnings: readonly string[];
+} {
+  const entries = entriesAt(emulatedMinor);
+  const set = new Map<string, boolean>();
+  for (const pair of pairs) {
+    const { name, value } = settingOf(pair.trim());
+    const entry = entries.get(name);
+    if (entry === undefined) {
+      const release = releaseName(emulatedMinor);
+      const reason = `feature is PreAlpha at emulated version ${release}`;
+      throw new FlagError(`cannot set feature gate ${name} to ${value}, ${reason}`);
+    }
+    if (entry.locked && value !== entry.default) {
+      const reason = `feature is locked to ${entry.default}`;
+      throw new FlagError(`cannot set feature gate ${name} to ${value}, ${reason}`);
+    }
+    set.set(name, value);
+  }
+  const warnings = [...set].flatMap(([name, value]) =>
+    warningOf({ name, value, stage: entries.get(name)?.stage }),
+  );
+  return { gates: gatesOf(entries, set), warnings };
+}
+
+function settingOf(pair: string): { name: string; value: boolean } {
+  const equals = pair.indexOf('=');
+  const name = withoutComponent((equals < 0 ? pair : pair.slice(0, equals)).trim());
+  if (equals < 0) throw new FlagError(`missing bool value for ${name}`);
+  if (!Object.hasOwn(gateTable, name)) throw new FlagError(`unrecognized feature gate: ${name}`);
+  return { name, value: booleanOf(name, pair.slice(equals + 1).trim()) };
+}
+
+function withoutComponent(name: string): string {
+  const colon = name.indexOf(':');
+  if (colon < 0) return name;
+  const component = name.slice(0, colon);
+  if (component !== 'kube') throw new FlagError(`component not registered: ${component}`);
+  return name.slice(colon + 1);
+}
+
+function booleanOf(name: string, text: string): boolean {
+  try {
+    return parseBoolean(text);
+  } catch {
+    const reason = `strconv.ParseBool: parsing ${JSON.stringify(text)}: invalid syntax`;
+    throw new FlagError(`invalid value of ${name}=${text}, err: ${reason}`);
+  }
+}
+
+function warningOf(setting: {
+  readonly name: string;
+  readonly value: boolean;
+  readonly stage: GateStage | undefined;
+}): readonly string[] {
+  const { name, value, stage } = setting;
+  const end = 'It will be removed in a future release.';
+  if (stage === 'DEPRECATED') return [`Setting deprecated feature gate ${name}=${value}. ${end}`];
+  if (stage === 'GA') return [`Setting GA feature gate ${name}=${value}. ${end}`];
+  const idle = idleReason(name);
+  if (idle !== (value ? 'always off' : 'always on')) return [];
+  return [`Setting feature gate ${name}=${value} has no effect: in this server it is ${idle}.`];
+}
+
+/** `AllAlpha` and `AllBeta` speak for the gates of their stage that are not set themselves. */
+function gatesOf(
+  entries: ReadonlyMap<string, GateEntry>,
+  set: ReadonlyMap<string, boolean>,
+): FeatureGates {
+  const ofStage: Partial<Record<GateStage, boolean | undefined>> = {
+    ALPHA: set.get('AllAlpha'),
+    BETA: set.get('AllBeta'),
+  };
+  const all = [...entries].map(([name, { stage, default: initial }]) => ({
+    name,
+    stage,
+    on: set.get(name) ?? (wholeStages.has(name) ? undefined : ofStage[stage]) ?? initial,
+  }));
+  const on = new Set(all.filter((gate) => gate.on).map(({ name }) => name));
+  return { enabled: (name) => on.has(name), all: () => all };
+}
+
+/** A line for each gate that may still be set, as `--help` shows them (VER-7). */
+export function describeGates(): readonly string[] {
+  return [...entriesAt(currentMinor)]
+    .filter(([, { stage }]) => stage !== 'GA')
+    .map(([name, entry]) => {
+      const idle = idleReason(name);
+      const note = idle === undefined ? '' : `; no effect: ${idle}`;
+      return `${name}=true|false (${entry.stage} - default=${entry.default}${note})`;
+    });
+}

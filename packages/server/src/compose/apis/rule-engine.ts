@@ -1,0 +1,98 @@
+import {
+  loadExpressionChecker,
+  loadRuleChecker,
+  loadRuleRunner,
+  type RuleMeter,
+} from '@wheelhouse/cel';
+import type { DefaultJudge, ExpressionChecker, RuleChecker, RuleCompiler } from '@wheelhouse/kinds';
+import type { Clock, MetricRegistry } from '@wheelhouse/machinery';
+import type { Schema } from '@wheelhouse/schema';
+import type { AdmissionPlugin } from '../../admission/chain.ts';
+
+interface Engine {
+  readonly checkRules: RuleChecker;
+  readonly judgeDefault: DefaultJudge;
+  readonly compileRules: (schema: Schema, meter: RuleMeter) => ReturnType<RuleCompiler>;
+  readonly checkExpression: ExpressionChecker;
+}
+
+/** Code, not state: one for all servers of the process. */
+let loaded: Engine | undefined;
+let loading: Promise<void> | undefined;
+
+async function load(): Promise<void> {
+  const [{ checkRules }, { compileRules, judgeDefault }, { expressionProblem }] = await Promise.all(
+    [loadRuleChecker(), loadRuleRunner(), loadExpressionChecker()],
+  );
+  loaded = { checkRules, judgeDefault, compileRules, checkExpression: expressionProblem };
+}
+
+function engine(): Engine {
+  if (loaded === undefined) throw new Error('rules are judged before their engine is loaded');
+  return loaded;
+}
+
+const kindsWithRules = new Set([
+  'CustomResourceDefinition',
+  'DeviceClass',
+  'MutatingAdmissionPolicy',
+  'MutatingWebhookConfiguration',
+  'ResourceClaim',
+  'ResourceClaimTemplate',
+  'ValidatingAdmissionPolicy',
+  'ValidatingWebhookConfiguration',
+]);
+
+/**
+ * Loads the engine of CEL rules before the first write that needs it, so that a start does not wait
+ * for it: validation itself cannot wait.
+ */
+export const ruleEngineLoader: AdmissionPlugin = {
+  name: 'RuleEngineLoader',
+  isInternal: true,
+  mutate: ({ target: { def }, operation }) => {
+    if (loaded !== undefined || operation === 'DELETE') return undefined;
+    if (!def.behavior.hasSchemaRules && !kindsWithRules.has(def.kind)) return undefined;
+    loading ??= load();
+    return loading;
+  },
+};
+
+/** Judges an expression of a webhook or policy. */
+export const checkExpression: ExpressionChecker = (source, use) =>
+  engine().checkExpression(source, use);
+
+/** Judges the rules of a definition. */
+export const checkRules: RuleChecker = (at) => engine().checkRules(at);
+
+/** Judges defaults by the rules of a definition. */
+export const judgeDefault: DefaultJudge = (schema, value, at) =>
+  engine().judgeDefault(schema, value, at);
+
+/** Makes the validators of versions' rules, each once it is needed, and measures them (OPS-1). */
+export function measuredRules(registry: MetricRegistry, clock: Clock): RuleCompiler {
+  const meter = ruleMeter(registry, clock);
+  return (schema) => {
+    let run: ReturnType<RuleCompiler>;
+    return (object, old, warn) => {
+      run ??= engine().compileRules(schema, meter);
+      return run?.(object, old, warn) ?? [];
+    };
+  };
+}
+
+const buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+function ruleMeter(registry: MetricRegistry, clock: Clock): RuleMeter {
+  const histogram = (name: string, help: string) =>
+    registry
+      .histogram({ name: `apiserver_cel_${name}`, help, stability: 'BETA', labels: [], buckets })
+      .of();
+  const compilation = histogram('compilation_duration_seconds', 'CEL compilation time in seconds.');
+  const evaluation = histogram('evaluation_duration_seconds', 'CEL evaluation time in seconds.');
+  return {
+    now: () => clock.monotonic(),
+    compiled: (tookMs) => compilation.observe(tookMs / 1000),
+    evaluated: (tookMs) => evaluation.observe(tookMs / 1000),
+  };
+}

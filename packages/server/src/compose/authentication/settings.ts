@@ -1,0 +1,342 @@
+import type { CommandLine, Feature } from '../feature.ts';
+import { type FlagDefinition, FlagError, type FlagTable, type FlagValues } from '../flags/flags.ts';
+
+/** Who is let in. */
+export interface AuthenticationSettings {
+  readonly authentication: {
+    readonly anonymous: boolean;
+    readonly tokenFile?: string;
+    readonly clientCaFile?: string;
+    /** Accepts the tokens of bootstrap-token Secrets; `off` when absent. */
+    readonly bootstrapTokens?: 'on' | 'off';
+    /** A proxy in front that names the user in headers. */
+    readonly requestHeader?: {
+      readonly clientCaFile: string;
+      /** Common names its certificate may have; any when empty. */
+      readonly allowedNames: readonly string[];
+      /** Headers are asked in order. */
+      readonly usernameHeaders: readonly string[];
+      readonly uidHeaders?: readonly string[];
+      readonly groupHeaders: readonly string[];
+      readonly extraHeaderPrefixes: readonly string[];
+    };
+    /** One OpenID provider (AUTHN-7); not together with `configFile`. */
+    readonly oidc?: {
+      readonly issuerUrl: string;
+      readonly clientId: string;
+      readonly usernameClaim: string;
+      /** Empty: by the issuer, unless the claim is `email`; `-`: none. */
+      readonly usernamePrefix: string;
+      /** Empty: no groups. */
+      readonly groupsClaim: string;
+      readonly groupsPrefix: string;
+      readonly requiredClaims: ReadonlyMap<string, string>;
+      readonly signingAlgorithms: readonly string[];
+      /** The authorities of the host when absent. */
+      readonly caFile?: string;
+    };
+    /** A file of OpenID providers and of who may be anonymous (AUTHN-8). */
+    readonly configFile?: {
+      readonly path: string;
+      /** Whether `anonymous` was asked for by a flag, which the file must then leave alone. */
+      readonly anonymousFlag: 'given' | 'absent';
+    };
+    /** A service that is asked whose a token is (AUTHN-9). */
+    readonly webhook?: {
+      /** A kubeconfig. */
+      readonly configFile: string;
+      readonly version: string;
+      readonly cacheTtlMs: number;
+    };
+    /** A token of `system:masters` for whoever starts the server. */
+    readonly adminToken?: string;
+  };
+}
+
+type Authentication = AuthenticationSettings['authentication'];
+
+/** Flags of who is let in, but for service accounts. */
+const authenticationFlags = {
+  'enable-bootstrap-token-auth': {
+    group: 'Authentication',
+    after: 'api-audiences',
+    type: 'bool',
+    default: 'false',
+    help: 'Accept the tokens of bootstrap-token Secrets in the system namespace.',
+  },
+  'requestheader-client-ca-file': {
+    group: 'Authentication',
+    type: 'string',
+    file: 'certificates',
+    default: '',
+    help: 'File of the CAs of authenticating proxies, whose headers name the user.',
+  },
+  'requestheader-allowed-names': {
+    group: 'Authentication',
+    type: 'list',
+    default: '',
+    help: 'Common names that a proxy’s client certificate may have. Any when empty.',
+  },
+  'requestheader-username-headers': {
+    group: 'Authentication',
+    type: 'list',
+    default: '',
+    help: 'Headers that name the user, asked in order; X-Remote-User is common.',
+  },
+  'requestheader-uid-headers': {
+    group: 'Authentication',
+    type: 'list',
+    default: '',
+    stage: 'alpha',
+    help: 'Headers that name the user’s uid, asked in order; X-Remote-Uid is common. Needs the gate RemoteRequestHeaderUID.',
+  },
+  'requestheader-group-headers': {
+    group: 'Authentication',
+    type: 'list',
+    default: '',
+    help: 'Headers that name groups; X-Remote-Group is common.',
+  },
+  'requestheader-extra-headers-prefix': {
+    group: 'Authentication',
+    type: 'list',
+    default: '',
+    help: 'Prefixes of headers with more about the user; X-Remote-Extra- is common.',
+  },
+  'authentication-config': {
+    group: 'Authentication',
+    after: 'service-account-signing-endpoint',
+    type: 'string',
+    file: 'any',
+    stage: 'beta',
+    default: '',
+    help: 'File of kind AuthenticationConfiguration: OpenID providers with rules for their tokens, and who may come without a credential. Followed while the server runs. Not with --oidc-*, nor with --anonymous-auth when the file says who may be anonymous.',
+  },
+  'oidc-issuer-url': {
+    group: 'Authentication',
+    type: 'string',
+    default: '',
+    help: 'The https URL of an OpenID provider whose ID tokens authenticate. Its keys are found there.',
+  },
+  'oidc-client-id': {
+    group: 'Authentication',
+    type: 'string',
+    default: '',
+    help: 'The audience that ID tokens must be for. Given together with --oidc-issuer-url.',
+  },
+  'oidc-ca-file': {
+    group: 'Authentication',
+    type: 'string',
+    file: 'certificates',
+    default: '',
+    help: 'File of the CAs that sign the certificate of the provider. The authorities of the host when empty.',
+  },
+  'oidc-username-claim': {
+    group: 'Authentication',
+    type: 'string',
+    default: 'sub',
+    help: 'The claim that is the user name. Others than sub need not be unique or stay the same.',
+  },
+  'oidc-username-prefix': {
+    group: 'Authentication',
+    type: 'string',
+    default: '',
+    help: 'What is put ahead of user names; - is nothing. When empty, the issuer URL and # for claims other than email.',
+  },
+  'oidc-groups-claim': {
+    group: 'Authentication',
+    type: 'string',
+    default: '',
+    help: "The claim that holds the user's groups, one or a list.",
+  },
+  'oidc-groups-prefix': {
+    group: 'Authentication',
+    type: 'string',
+    default: '',
+    help: 'What is put ahead of the names of these groups.',
+  },
+  'oidc-required-claim': {
+    group: 'Authentication',
+    type: 'pairs',
+    default: '',
+    help: 'A pair claim=value that the ID token must have. May be given several times.',
+  },
+  'oidc-signing-algs': {
+    group: 'Authentication',
+    type: 'list',
+    default: 'RS256',
+    help: 'Signing algorithms that are accepted: RS256, RS384, RS512, ES256, ES384, ES512, PS256, PS384, PS512.',
+  },
+  'authentication-token-webhook-config-file': {
+    group: 'Authentication',
+    type: 'string',
+    file: 'any',
+    default: '',
+    help: 'Kubeconfig of a webhook that is asked whose a bearer token is.',
+  },
+  'authentication-token-webhook-version': {
+    group: 'Authentication',
+    type: 'string',
+    default: 'v1beta1',
+    help: 'The version of TokenReview that the webhook is sent and expected to answer: v1 or v1beta1.',
+  },
+  'authentication-token-webhook-cache-ttl': {
+    group: 'Authentication',
+    type: 'duration',
+    default: '2m0s',
+    help: 'How long the webhook’s verdicts on tokens are kept.',
+  },
+  'anonymous-auth': {
+    group: 'Authentication',
+    type: 'bool',
+    default: 'true',
+    help: 'Let requests without a credential in as system:anonymous, in group system:unauthenticated. Never with --authorization-mode=AlwaysAllow.',
+  },
+  'client-ca-file': {
+    group: 'Authentication',
+    type: 'string',
+    file: 'certificates',
+    default: '',
+    help: 'File of CAs whose client certificates authenticate: the common name is the user, the organizations are the groups.',
+  },
+  'token-auth-file': {
+    group: 'Authentication',
+    type: 'string',
+    file: 'any',
+    default: '',
+    help: 'CSV file of bearer tokens: token,user,uid,"group1,group2".',
+  },
+  'admin-kubeconfig': {
+    group: 'Misc',
+    after: 'allow-privileged',
+    type: 'string',
+    default: '',
+    stage: 'own',
+    help: 'Where to write a kubeconfig with a credential of group system:masters. Within --data-dir when empty.',
+  },
+} as const satisfies FlagTable;
+
+type Values = FlagValues<typeof authenticationFlags>;
+
+type ModeFlags = {
+  readonly 'authorization-mode': FlagDefinition & { readonly type: 'list' };
+  readonly 'authorization-config': FlagDefinition & { readonly type: 'string' };
+};
+
+/** Authentication: certificates, tokens, proxies, OpenID Connect, and webhooks. */
+export const authenticationFeature: Feature<
+  typeof authenticationFlags,
+  AuthenticationSettings,
+  ModeFlags
+> = {
+  flags: authenticationFlags,
+  settings(values, line) {
+    checkUidHeaders(values, line);
+    const allowsAll = values['authorization-mode'].includes('AlwaysAllow');
+    return {
+      authentication: {
+        // Everybody may do everything only once they have said who they are, as upstream.
+        anonymous:
+          values['anonymous-auth'] && (!allowsAll || values['authorization-config'] !== ''),
+        ...(values['token-auth-file'] === '' ? {} : { tokenFile: values['token-auth-file'] }),
+        ...(values['client-ca-file'] === '' ? {} : { clientCaFile: values['client-ca-file'] }),
+        bootstrapTokens: values['enable-bootstrap-token-auth'] ? 'on' : 'off',
+        ...requestHeaderOf(values),
+        ...oidcSettings(values, line),
+        ...webhookSettings(values),
+      },
+    };
+  },
+};
+
+function checkUidHeaders(values: Values, { gates }: Pick<CommandLine, 'gates'>): void {
+  const isGiven = values['requestheader-uid-headers'].length > 0;
+  if (!isGiven || gates.enabled('RemoteRequestHeaderUID')) return;
+  throw new FlagError(
+    '--requestheader-uid-headers requires the "RemoteRequestHeaderUID" feature to be enabled',
+  );
+}
+
+function requestHeaderOf(values: Values): Pick<Authentication, 'requestHeader'> {
+  const names = [
+    'username-headers',
+    'uid-headers',
+    'group-headers',
+    'extra-headers-prefix',
+  ] as const;
+  for (const name of names) {
+    if (values[`requestheader-${name}`].some((header) => header.trim() === '')) {
+      throw new FlagError(`--requestheader-${name} holds an empty name`);
+    }
+  }
+  const uidHeaders = values['requestheader-uid-headers'];
+  const clientCaFile = values['requestheader-client-ca-file'];
+  if (clientCaFile === '') return {};
+  return {
+    requestHeader: {
+      clientCaFile,
+      allowedNames: values['requestheader-allowed-names'],
+      usernameHeaders: values['requestheader-username-headers'],
+      ...(uidHeaders.length === 0 ? {} : { uidHeaders }),
+      groupHeaders: values['requestheader-group-headers'],
+      extraHeaderPrefixes: values['requestheader-extra-headers-prefix'],
+    },
+  };
+}
+
+/**
+ * What the flags come to. Throws FlagError for contradictions; what the providers and the file must
+ * be like is looked at when they are opened.
+ */
+function oidcSettings(
+  values: Values,
+  { specifiedFlags, gates }: Pick<CommandLine, 'specifiedFlags' | 'gates'>,
+): Pick<Authentication, 'oidc' | 'configFile'> {
+  const givesOidc = [...specifiedFlags].some((name) => name.startsWith('oidc-'));
+  const path = values['authentication-config'];
+  if (path !== '') {
+    if (!gates.enabled('StructuredAuthenticationConfiguration')) {
+      const gate = '--feature-gates=StructuredAuthenticationConfiguration=true';
+      throw new FlagError(`set ${gate} to use authentication-config file`);
+    }
+    if (givesOidc) {
+      throw new FlagError('authentication-config file and oidc-* flags are mutually exclusive');
+    }
+    const anonymousFlag = specifiedFlags.has('anonymous-auth') ? 'given' : 'absent';
+    return { configFile: { path, anonymousFlag } };
+  }
+  if (!givesOidc) return {};
+  const [issuerUrl, clientId] = [values['oidc-issuer-url'], values['oidc-client-id']];
+  if (issuerUrl === '' || clientId === '') {
+    throw new FlagError(
+      'oidc-issuer-url and oidc-client-id must be specified together when any oidc-* flags are set',
+    );
+  }
+  const algorithms = values['oidc-signing-algs'];
+  const caFile = values['oidc-ca-file'];
+  return {
+    oidc: {
+      issuerUrl,
+      clientId,
+      usernameClaim: values['oidc-username-claim'],
+      usernamePrefix: values['oidc-username-prefix'],
+      groupsClaim: values['oidc-groups-claim'],
+      groupsPrefix: values['oidc-groups-prefix'],
+      requiredClaims: values['oidc-required-claim'],
+      signingAlgorithms: algorithms.length === 0 ? ['RS256'] : algorithms,
+      ...(caFile === '' ? {} : { caFile }),
+    },
+  };
+}
+
+/** What the flags come to: nothing without a kubeconfig. */
+function webhookSettings(values: Values): Pick<Authentication, 'webhook'> {
+  const configFile = values['authentication-token-webhook-config-file'];
+  if (configFile === '') return {};
+  return {
+    webhook: {
+      configFile,
+      version: values['authentication-token-webhook-version'],
+      cacheTtlMs: values['authentication-token-webhook-cache-ttl'],
+    },
+  };
+}

@@ -1,0 +1,100 @@
+import { statSync } from 'node:fs';
+import type { Dialect } from '@wheelhouse/machinery';
+import type { ConfiguredAuthorizer } from '../../gates/authz/authorization-configuration.ts';
+import type { AuthorizerType } from '../../gates/authz/authorizer-types.ts';
+import { defaultGates } from '../apis/feature-gates.ts';
+import type { ServerConfig } from '../config.ts';
+import { readConfigurationFile } from '../files/followed-files.ts';
+
+/** The authorizers a server starts with, and the file to follow when they are a file's. */
+export interface AuthorizationSettings {
+  readonly authorizers: readonly ConfiguredAuthorizer[];
+  readonly file: { readonly path: string; readonly text: string } | undefined;
+}
+
+/** How long a webhook of flags may take, which no flag says. */
+const flagTimeoutMs = 30_000;
+
+/**
+ * The authorizers that flags or the configuration file ask for (AUTHZ-2, AUTHZ-3). Rejects with what
+ * is wrong with the file.
+ */
+export async function readAuthorization(
+  config: ServerConfig,
+  dialect: Dialect,
+): Promise<AuthorizationSettings> {
+  const path = config.authorization?.configFile;
+  if (path === undefined) {
+    return { authorizers: config.authorizationModes.map(ofFlags(config)), file: undefined };
+  }
+  let text: string;
+  try {
+    text = readConfigurationFile(path);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new Error(`failed to load AuthorizationConfiguration from file: ${why}`);
+  }
+  const requiredTypes = new Set<AuthorizerType>();
+  const authorizers = await readAuthorizers(text, { config, dialect, requiredTypes });
+  return { authorizers, file: { path, text } };
+}
+
+/** The authorizers of a file's text; the reader is loaded by the first who needs it. */
+export async function readAuthorizers(
+  text: string,
+  options: {
+    readonly config: ServerConfig;
+    readonly dialect: Dialect;
+    /** Types that must stay. */
+    readonly requiredTypes: ReadonlySet<AuthorizerType>;
+  },
+): Promise<readonly ConfiguredAuthorizer[]> {
+  const { config, dialect, requiredTypes } = options;
+  const { loadAuthorizationConfiguration } = await import(
+    '../../gates/authz/authorization-configuration.ts'
+  );
+  const selectors = selectorsOf(config);
+  return loadAuthorizationConfiguration(text, { dialect, requiredTypes, fileProblem, selectors });
+}
+
+/** Whether webhooks and conditions hear of selectors. */
+export function selectorsOf(config: ServerConfig): 'told' | 'left out' {
+  const gates = config.featureGates ?? defaultGates;
+  return gates.enabled('AuthorizeWithSelectors') ? 'told' : 'left out';
+}
+
+function ofFlags(config: ServerConfig): (type: AuthorizerType) => ConfiguredAuthorizer {
+  return (type) => {
+    if (type !== 'Webhook') return { type, name: type.toLowerCase() };
+    const webhook = config.authorization?.webhook;
+    if (webhook === undefined) {
+      throw new Error("authorization-mode Webhook's authorization config file not passed");
+    }
+    const { configFile, ...settings } = webhook;
+    const name = 'default';
+    return {
+      type,
+      name,
+      webhook: {
+        ...settings,
+        name,
+        timeoutMs: flagTimeoutMs,
+        failurePolicy: 'NoOpinion',
+        kubeConfigFile: configFile,
+        matches: undefined,
+        expressions: [],
+      },
+    };
+  };
+}
+
+/** What is wrong with a file a configuration names; undefined when there is one. */
+function fileProblem(file: string): string | undefined {
+  try {
+    return statSync(file).isFile() ? undefined : 'must be a regular file';
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const why = code === 'ENOENT' ? 'no such file or directory' : String(code);
+    return `error loading file: stat ${file}: ${why}`;
+  }
+}

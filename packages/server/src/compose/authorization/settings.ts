@@ -1,0 +1,172 @@
+import {
+  type AccessReviewVersion,
+  type AuthorizerType,
+  accessReviewVersions,
+  authorizerTypes,
+} from '../../gates/authz/authorizer-types.ts';
+import type { CommandLine, Feature } from '../feature.ts';
+import { FlagError, type FlagTable, type FlagValues } from '../flags/flags.ts';
+
+/** Who decides what is allowed. */
+export interface AuthorizationSettings {
+  /** Those of `authorization.configFile` take their place. */
+  readonly authorizationModes: readonly AuthorizerType[];
+  /** What some of the modes need. */
+  readonly authorization?: {
+    /** A file that says which authorizers there are (AUTHZ-3). */
+    readonly configFile?: string;
+    /** Policies of mode ABAC. */
+    readonly policyFile?: string;
+    readonly webhook?: {
+      /** A kubeconfig. */
+      readonly configFile: string;
+      readonly version: AccessReviewVersion;
+      readonly authorizedTtlMs: number;
+      readonly unauthorizedTtlMs: number;
+    };
+  };
+}
+
+/** Flags that say who decides what is allowed. */
+const authorizationFlags = {
+  'authorization-mode': {
+    group: 'Authorization',
+    type: 'list',
+    default: 'AlwaysAllow',
+    help: `Authorizers, asked in order: ${authorizerTypes.join(', ')}.`,
+  },
+  'authorization-config': {
+    group: 'Authorization',
+    type: 'string',
+    file: 'any',
+    default: '',
+    help: 'File with an AuthorizationConfiguration: authorizers, asked in order, among them any number of webhooks. Followed while the server runs. Not together with --authorization-mode and --authorization-webhook-*.',
+  },
+  'authorization-policy-file': {
+    group: 'Authorization',
+    type: 'string',
+    file: 'any',
+    default: '',
+    help: 'File with the policies of mode ABAC, one JSON object a line.',
+  },
+  'authorization-webhook-config-file': {
+    group: 'Authorization',
+    type: 'string',
+    file: 'any',
+    default: '',
+    help: 'Kubeconfig of the webhook that mode Webhook asks.',
+  },
+  'authorization-webhook-version': {
+    group: 'Authorization',
+    type: 'string',
+    default: 'v1beta1',
+    help: 'The version of SubjectAccessReview that the webhook is sent and expected to answer: v1 or v1beta1.',
+  },
+  'authorization-webhook-cache-authorized-ttl': {
+    group: 'Authorization',
+    type: 'duration',
+    default: '5m0s',
+    help: 'How long the webhook’s answers that allow are kept.',
+  },
+  'authorization-webhook-cache-unauthorized-ttl': {
+    group: 'Authorization',
+    type: 'duration',
+    default: '30s',
+    help: 'How long the webhook’s other answers are kept.',
+  },
+} as const satisfies FlagTable;
+
+/** Authorization: the authorizers, asked in order. */
+export const authorizationFeature: Feature<typeof authorizationFlags, AuthorizationSettings> = {
+  flags: authorizationFlags,
+  settings: authorizationSettings,
+};
+
+type Values = FlagValues<typeof authorizationFlags>;
+
+/**
+ * What the flags come to. Throws FlagError, mostly in upstream's words, for what contradicts, and
+ * for a file of authorizers where the release that is emulated has none.
+ */
+function authorizationSettings(
+  values: Values,
+  { specifiedFlags, gates }: CommandLine,
+): AuthorizationSettings {
+  const policyFile = values['authorization-policy-file'];
+  const policy = policyFile === '' ? {} : { policyFile };
+  const configFile = values['authorization-config'];
+  if (configFile !== '') {
+    if (!gates.enabled('StructuredAuthorizationConfiguration')) {
+      throw new FlagError(
+        '--authorization-config cannot be used without enabling StructuredAuthorizationConfiguration feature flag',
+      );
+    }
+    refuseBesideFile(specifiedFlags);
+    return { authorizationModes: [], authorization: { configFile, ...policy } };
+  }
+  const authorizationModes = modesOf(values['authorization-mode']);
+  checkFiles(values, new Set(authorizationModes));
+  const webhook = webhookOf(values);
+  const authorization = { ...policy, ...(webhook === undefined ? {} : { webhook }) };
+  const isEmpty = Object.keys(authorization).length === 0;
+  return { authorizationModes, ...(isEmpty ? {} : { authorization }) };
+}
+
+function refuseBesideFile(specifiedFlags: ReadonlySet<string>): void {
+  const clash = [...specifiedFlags].find(
+    (name) => name === 'authorization-mode' || name.startsWith('authorization-webhook-'),
+  );
+  if (clash === undefined) return;
+  throw new FlagError(
+    '--authorization-config can not be specified when --authorization-mode or --authorization-webhook-* flags are defined',
+  );
+}
+
+function modesOf(names: readonly string[]): readonly AuthorizerType[] {
+  if (names.length === 0) throw new FlagError('at least one authorization-mode must be passed');
+  const modes = names.map((value) => {
+    const mode = authorizerTypes.find((one) => one === value);
+    if (mode !== undefined) return mode;
+    throw new FlagError(`authorization-mode ${JSON.stringify(value)} is not a valid mode`);
+  });
+  if (new Set(modes).size === modes.length) return modes;
+  const shown = modes.map((mode) => JSON.stringify(mode)).join(' ');
+  throw new FlagError(`authorization-mode [${shown}] has mode specified more than once`);
+}
+
+function checkFiles(values: Values, modes: ReadonlySet<AuthorizerType>): void {
+  const hasPolicies = values['authorization-policy-file'] !== '';
+  const hasWebhook = values['authorization-webhook-config-file'] !== '';
+  if (modes.has('ABAC') && !hasPolicies) {
+    throw new FlagError("authorization-mode ABAC's authorization policy file not passed");
+  }
+  if (modes.has('Webhook') && !hasWebhook) {
+    throw new FlagError("authorization-mode Webhook's authorization config file not passed");
+  }
+  if (hasPolicies && !modes.has('ABAC')) {
+    throw new FlagError('cannot specify --authorization-policy-file without mode ABAC');
+  }
+  if (hasWebhook && !modes.has('Webhook')) {
+    throw new FlagError('cannot specify --authorization-webhook-config-file without mode Webhook');
+  }
+}
+
+function webhookOf(values: Values): NonNullable<AuthorizationSettings['authorization']>['webhook'] {
+  const configFile = values['authorization-webhook-config-file'];
+  if (configFile === '') return undefined;
+  return {
+    configFile,
+    version: versionOf(values['authorization-webhook-version']),
+    authorizedTtlMs: values['authorization-webhook-cache-authorized-ttl'],
+    unauthorizedTtlMs: values['authorization-webhook-cache-unauthorized-ttl'],
+  };
+}
+
+function versionOf(name: string): AccessReviewVersion {
+  const version = accessReviewVersions.find((one) => one === name);
+  if (version !== undefined) return version;
+  const supported = accessReviewVersions.map((one) => JSON.stringify(one)).join(', ');
+  throw new FlagError(
+    `unsupported webhook authorizer version ${JSON.stringify(name)}, supported versions are ${supported}`,
+  );
+}

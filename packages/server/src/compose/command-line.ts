@@ -1,0 +1,197 @@
+import { join } from 'node:path';
+import { dialectOf } from '@wheelhouse/machinery';
+import { admissionFeature } from './admission/settings.ts';
+import { aggregationFeature } from './aggregation/settings.ts';
+import { apiFeature, readDialect, readGates } from './apis/settings.ts';
+import { auditFeature } from './audit/settings.ts';
+import { authenticationFeature } from './authentication/settings.ts';
+import { authorizationFeature } from './authorization/settings.ts';
+import type { FeatureSettings, ServerConfig } from './config.ts';
+import { consoleFeature } from './console.ts';
+import { controllerFeature } from './controllers/settings.ts';
+import { encryptionFeature } from './encryption/settings.ts';
+import type { CommandLine } from './feature.ts';
+import type { NamedFile } from './flags/flag-files.ts';
+import {
+  checkPairs,
+  type FlagDefinition,
+  type FlagTable,
+  type FlagValues,
+  joinFlagTables,
+  parseFlags,
+} from './flags/flags.ts';
+import { healthFeature } from './health/settings.ts';
+import { limitFeature } from './limits/settings.ts';
+import { nodeFeature } from './nodes.ts';
+import { type LogSettings, logFeature, metricFeature } from './observability/settings.ts';
+import { serviceAccountFeature } from './service-accounts/settings.ts';
+import { serviceNetworkFeature } from './service-network/settings.ts';
+import { servingFeature } from './serving/settings.ts';
+import { storageFeature } from './storage/settings.ts';
+
+/** What users configure, by folder. `settingsOf` says what becomes of the flags of each. */
+const features = [
+  servingFeature,
+  limitFeature,
+  healthFeature,
+  apiFeature,
+  metricFeature,
+  logFeature,
+  consoleFeature,
+  serviceNetworkFeature,
+  nodeFeature,
+  storageFeature,
+  encryptionFeature,
+  controllerFeature,
+  authenticationFeature,
+  serviceAccountFeature,
+  authorizationFeature,
+  admissionFeature,
+  aggregationFeature,
+  auditFeature,
+] as const;
+
+/** The groups of flags in the order of `--help`. */
+const flagGroups = [
+  'Secure serving',
+  'Generic',
+  'Metrics',
+  'Storage',
+  'Leader election',
+  'Authentication',
+  'Controllers',
+  'Admission',
+  'Authorization',
+  'Aggregation',
+  'Auditing',
+  'Misc',
+  'Logs',
+];
+
+type Intersection<Union> = (Union extends unknown ? (one: Union) => void : never) extends (
+  all: infer All,
+) => void
+  ? All
+  : never;
+
+type ServerFlags = Intersection<(typeof features)[number]['flags']>;
+
+type Values = FlagValues<ServerFlags>;
+
+/**
+ * Every flag of `wheelhouse serve` with its default and help, in the order of `--help`; names and
+ * defaults are upstream's where upstream has the flag. A flag exists only once the server acts on
+ * it: one accepted and ignored would mislead. One whose effect has no counterpart in this process
+ * (`only`) can be given the value that says what is done anyway, so that upstream's manifests start;
+ * any other stops the start and says why.
+ */
+export const serverFlags = joinFlagTables(
+  features.map(({ flags }) => flags),
+  flagGroups,
+) as ServerFlags & FlagTable;
+
+/** What the command line asks for, checked: the server's configuration but for its host ports. */
+export interface ServerOptions extends LogSettings {
+  readonly config: Omit<ServerConfig, 'clock' | 'logger'>;
+  readonly dataDir: string;
+  /** Where the administrator's kubeconfig is written. */
+  readonly adminKubeconfig: string;
+  /** The files that flags name, for `checkFiles`. */
+  readonly files: readonly NamedFile[];
+  /** What the user should know of the flags given (VER-5, VER-7), for the log. */
+  readonly warnings: readonly string[];
+}
+
+export type OptionsOutcome =
+  | { readonly kind: 'options'; readonly options: ServerOptions }
+  | { readonly kind: 'help' }
+  | { readonly kind: 'version'; readonly form: 'line' | 'raw' };
+
+/** Options from the arguments behind `serve`. Throws FlagError, one line, for what is wrong. */
+export function readOptions(args: readonly string[]): OptionsOutcome {
+  const parsed = parseFlags<ServerFlags & FlagTable>(serverFlags, args);
+  if (parsed.help) return { kind: 'help' };
+  if (parsed.version !== undefined) return { kind: 'version', form: parsed.version };
+  const { specifiedFlags } = parsed;
+  const values = placed(parsed.values, specifiedFlags);
+  checkPairs(serverFlags, values);
+  const { gates, warnings } = readGates(values);
+  const messages: string[] = [...parsed.warnings, ...warnings];
+  const dialect = dialectOf(readDialect(values));
+  const warn = (message: string) => void messages.push(message);
+  const line: CommandLine = { dialect, gates, specifiedFlags, warn };
+  const config = { ...settingsOf(values, line), flags: shownFlags(values) };
+  const options: ServerOptions = {
+    ...logFeature.settings(values, line),
+    config: Object.freeze(config),
+    dataDir: values['data-dir'],
+    adminKubeconfig: values['admin-kubeconfig'] || join(values['data-dir'], 'admin.kubeconfig'),
+    files: filesOf(values),
+    warnings: messages,
+  };
+  return { kind: 'options', options: Object.freeze(options) };
+}
+
+/** What the flags of each feature become. */
+function settingsOf(values: Values, line: CommandLine): FeatureSettings {
+  return {
+    ...apiFeature.settings(values, line),
+    ...servingFeature.settings(values, line),
+    ...limitFeature.settings(values, line),
+    ...healthFeature.settings(values, line),
+    ...metricFeature.settings(values, line),
+    ...consoleFeature.settings(values, line),
+    ...serviceNetworkFeature.settings(values, line),
+    ...nodeFeature.settings(values, line),
+    ...storageFeature.settings(values, line),
+    ...encryptionFeature.settings(values, line),
+    ...controllerFeature.settings(values, line),
+    ...authenticationFeature.settings(values, line),
+    ...serviceAccountFeature.settings(values, line),
+    ...authorizationFeature.settings(values, line),
+    ...admissionFeature.settings(values, line),
+    ...aggregationFeature.settings(values, line),
+    ...auditFeature.settings(values, line),
+  };
+}
+
+/** What `/flagz` shows: every flag with its value, in the form of a command line. */
+function shownFlags(values: Values): ReadonlyMap<string, string> {
+  return new Map(
+    Object.entries(values).map(([name, value]) => [name, shownValue(name, value)] as const),
+  );
+}
+
+function shownValue(name: string, value: Values[keyof Values]): string {
+  const type = (serverFlags as FlagTable)[name]?.type;
+  if (value instanceof Map) return [...value].map(([key, text]) => `${key}=${text}`).join(',');
+  if (Array.isArray(value)) return `[${value.join(',')}]`;
+  return type === 'duration' ? `${Number(value) / 1000}s` : String(value);
+}
+
+/**
+ * The values with the place of the data: with upstream's flags alone, which name etcd and a directory
+ * for certificates, nothing is written anywhere else (PLANE-1).
+ */
+function placed(values: Values, specifiedFlags: ReadonlySet<string>): Values {
+  const isElsewhere = specifiedFlags.has('etcd-servers') || values['storage-backend'] === 'etcd3';
+  if (specifiedFlags.has('data-dir') || !isElsewhere || values['cert-dir'] === '') return values;
+  return { ...values, 'data-dir': join(values['cert-dir'], values['data-dir']) };
+}
+
+/** The files of flags with `file`, and those that are named within values. */
+function filesOf(values: Values): readonly NamedFile[] {
+  const pathsOf = (flag: string): readonly string[] => {
+    const value = values[flag as keyof Values] as string | readonly string[];
+    return (typeof value === 'string' ? [value] : value).filter((path) => path !== '');
+  };
+  const named = Object.entries<FlagDefinition>(serverFlags).flatMap(([flag, definition]) => {
+    const { file: content, keyOf } = definition;
+    if (content === undefined) return [];
+    const [certificate] = keyOf === undefined ? [] : pathsOf(keyOf);
+    const pair =
+      certificate === undefined ? {} : { keyOf: { path: certificate, name: `--${keyOf}` } };
+    return pathsOf(flag).map((path) => ({ flag, path, content, ...pair }));
+  });
+  return [...named, ...(servingFeature.files?.(values) ?? [])];
+}

@@ -1,0 +1,91 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { getRawAsset, isSea } from 'node:sea';
+import { fileURLToPath } from 'node:url';
+import { type FileSource, loadStaticFiles, type StaticFiles } from '@wheelhouse/console';
+import type { Exchange, Logger } from '@wheelhouse/machinery';
+import type { Feature } from './feature.ts';
+import type { FlagTable } from './flags/flags.ts';
+
+/** The build's word for the folder of the server's bundle; absent in the library and the sources. */
+declare const bundleDirectory: string | undefined;
+
+/** The web console. */
+export interface ConsoleSettings {
+  /** The folder of the console's built files; when absent there is none (CLIENT-4). */
+  readonly console?: { readonly directory: string };
+}
+
+/** Flags of the web console. */
+const consoleFlags = {
+  'web-console': {
+    group: 'Generic',
+    after: 'dialect',
+    type: 'bool',
+    default: 'true',
+    stage: 'own',
+    help: "Serve a web console at /console/: files without data, which anybody may load; what it shows it asks of the API with its user's own credential.",
+  },
+} as const satisfies FlagTable;
+
+/** The web console: files that the browser runs as a client of the API. */
+export const consoleFeature: Feature<typeof consoleFlags, ConsoleSettings> = {
+  flags: consoleFlags,
+  settings: (values) =>
+    values['web-console'] ? { console: { directory: consoleDirectory() } } : {},
+};
+
+/** Takes its requests before any gate: what it answers is the same for everybody. */
+export interface ConsoleFiles {
+  /** Whether a URL, as received, is the console's. */
+  takes(url: string): boolean;
+  /** Rejects when the files cannot be read. */
+  answer(exchange: Exchange): Promise<void>;
+}
+
+const root = '/console';
+
+/** Beside the library, beside the folder of its chunks, and where the sources' own build is. */
+const builtAt = ['console', '../console', '../../dist/console'];
+
+/** Where the build puts the console's files. */
+function consoleDirectory(): string {
+  if (typeof bundleDirectory === 'string') return join(bundleDirectory, 'console');
+  const places = builtAt.map((place) => fileURLToPath(new URL(place, import.meta.url)));
+  const found = places.find((place) => existsSync(join(place, 'index.html')));
+  return found ?? places[places.length - 1]!;
+}
+
+/** What the single executable carries (`scripts/executable.mjs`). */
+const assetSource: FileSource = {
+  names: async () => JSON.parse(asset('console.json').toString('utf8')) as string[],
+  read: async (name) => asset(`console/${name}`),
+};
+
+/** A copy: memory that belongs to the program file must not be changed. */
+const asset = (name: string): Buffer =>
+  Buffer.from(new Uint8Array(getRawAsset(name) as ArrayBuffer));
+
+/** The console's files, read when they are first asked for; undefined when it is off. */
+export function openConsole({
+  console,
+  logger,
+}: ConsoleSettings & { readonly logger: Logger }): ConsoleFiles | undefined {
+  if (console === undefined) return undefined;
+  const { directory } = console;
+  let files: Promise<StaticFiles> | undefined;
+  const open = async (): Promise<StaticFiles> => {
+    const { createStaticFiles, folderSource } = await loadStaticFiles();
+    const onFault = (error: unknown) => logger.error('cannot read the console', { error });
+    const source = isSea() ? assetSource : folderSource(directory);
+    return createStaticFiles({ source, onFault });
+  };
+  return {
+    takes: (url) =>
+      url.startsWith(root) && (url.length === root.length || '/?'.includes(url[root.length] ?? '')),
+    async answer(exchange) {
+      files ??= open();
+      return (await files).answer(exchange);
+    },
+  };
+}

@@ -1,0 +1,206 @@
+import { defaultFlowObjects, type ResourceDef } from '@wheelhouse/kinds';
+import type { Dialect, MaybePromise } from '@wheelhouse/machinery';
+import type { FlowDefs } from '../../controllers/flow-control/flow-defaults.ts';
+import { createInside } from '../../controllers/inside.ts';
+import type { FlowControl } from '../../gates/flowcontrol/contract.ts';
+import { dumpLevels } from '../../gates/flowcontrol/dump.ts';
+import { FairFlowControl, type FlowSettings } from '../../gates/flowcontrol/fair-flow-control.ts';
+import { createFlowMetrics } from '../../gates/flowcontrol/flow-metrics.ts';
+import { limitInFlight } from '../../gates/flowcontrol/in-flight.ts';
+import { KindUsage } from '../../gates/flowcontrol/kind-usage.ts';
+import { readLevel, readSchema } from '../../gates/flowcontrol/settings.ts';
+import { serverContext } from '../../registry/server-context.ts';
+import type { ListResult } from '../../watchcache/contract.ts';
+import type { Api } from '../api.ts';
+import type { ServerConfig } from '../config.ts';
+import { type Background, beginAfter } from '../health/begin-after.ts';
+import type { Metrics } from '../observability/metrics.ts';
+
+interface FlowControlOptions {
+  readonly config: ServerConfig;
+  readonly dialect: Dialect;
+  readonly api: Api;
+  readonly metrics: Metrics;
+}
+
+/**
+ * Makes the gate that decides who runs when not all can (OPS-3), with its metrics and debug paths.
+ * Limits of zero or infinity count for nothing; where nothing is left of both, nothing is limited.
+ */
+export function createFlowControl(options: FlowControlOptions): FlowControl | FairFlowControl {
+  const { config, dialect, api, metrics } = options;
+  const { limits, clock, flowControl } = config;
+  const { readsInFlightMax: readOnlyMax, writesInFlightMax: mutatingMax } = limits;
+  const seatsTotal = [readOnlyMax, mutatingMax]
+    .filter(Number.isFinite)
+    .reduce((sum, one) => sum + one, 0);
+  if (flowControl?.type === 'max-in-flight' || seatsTotal <= 0) {
+    return limitInFlight({ readOnlyMax, mutatingMax });
+  }
+  const flowMetrics = createFlowMetrics(metrics.registry);
+  const kinds = new KindUsage(clock.monotonic());
+  const lookAtKinds = kinds.measureIn(metrics.registry);
+  const fair = new FairFlowControl({
+    clock,
+    seatsTotal,
+    requestTimeoutMs: limits.requestTimeoutMs,
+    defaults: defaultSettings(dialect),
+    countObjects: objectCounter(api),
+    watches: api.watches,
+    seriesOf: flowMetrics.seriesOf,
+    levelSeriesOf: flowMetrics.levelSeriesOf,
+    kinds,
+  });
+  metrics.lookAt(() => {
+    flowMetrics.look(fair.levels);
+    const waiting = [...fair.levels.all()].reduce((sum, { set }) => sum + set.room, 0);
+    lookAtKinds(clock.monotonic(), { readOnly: readOnlyMax, mutating: mutatingMax, waiting });
+  });
+  const wallMs = (monotonicMs: number) => clock.now() - clock.monotonic() + monotonicMs;
+  api.debugPages.push((request) => dumpLevels(fair.levels, request, wallMs));
+  return fair;
+}
+
+function defaultSettings(dialect: Dialect): FlowSettings {
+  const { levels, schemas } = defaultFlowObjects(dialect);
+  return {
+    levels: levels.flatMap((object) => readLevel(object) ?? []),
+    schemas: schemas.map(readSchema),
+  };
+}
+
+interface CountedKind {
+  readonly group: string;
+  readonly version: string;
+  readonly resource: string;
+}
+
+/** How many objects a list may go over, where that is known without waiting. */
+function objectCounter(api: Api): (kind: CountedKind) => number | undefined {
+  const all = {
+    namespace: '',
+    resourceVersion: '0',
+    resourceVersionMatch: undefined,
+    limit: undefined,
+    continueToken: undefined,
+    filter: undefined,
+  };
+  return ({ group, version, resource }) => {
+    const def = api.catalogue.snapshot().find(group, version, resource)?.def;
+    if (def === undefined || def.isComputed === true || def.isVirtual === true) return undefined;
+    try {
+      const list: MaybePromise<ListResult> = api.registry.caches.of(def).list(all);
+      if (!(list instanceof Promise)) return list.count;
+      // It is being loaded; whether that goes well is told to who asked for the list.
+      list.catch(() => {});
+      return undefined;
+    } catch {
+      return undefined;
+    }
+  };
+}
+
+/** As upstream calls those who read the objects and those who keep them. */
+const consumer = 'api-priority-and-fairness-config-consumer-v1';
+const producer = 'api-priority-and-fairness-config-producer-v1';
+
+interface FlowObjectOptions {
+  readonly config: ServerConfig;
+  readonly dialect: Dialect;
+  readonly api: Api;
+  readonly flowControl: FlowControl | FairFlowControl;
+}
+
+/** Creates the default objects that are absent, where objects rule. */
+export async function createFlowObjects(options: FlowObjectOptions): Promise<void> {
+  const { config, dialect, api } = options;
+  const defs = followedDefs(options);
+  if (defs === undefined) return;
+  const { registry } = api;
+  const { clock, logger } = config;
+  const { createFlowDefaults } = await import('../../controllers/flow-control/flow-defaults.ts');
+  const inside = createInside({ registry, controller: producer, user: serverContext.user });
+  await createFlowDefaults({ defs, dialect, caches: registry.caches, inside, clock, logger });
+}
+
+/**
+ * What must work before requests are told apart and weighed as they should be, by the names of the
+ * reference's checks (HEALTH-2).
+ */
+export function flowHooks(
+  options: FlowObjectOptions,
+): readonly (readonly [name: string, run: () => Promise<void>])[] {
+  const { api, flowControl } = options;
+  const countsObjects = async () => {
+    await api.informersReady();
+    const namespaces = { group: '', version: 'v1', resource: 'namespaces' };
+    if (objectCounter(api)(namespaces) === undefined) throw new Error('objects are not counted');
+  };
+  const counts = ['storage-object-count-tracker-hook', countsObjects] as const;
+  if (!(flowControl instanceof FairFlowControl)) return [counts];
+  const { caches } = api.registry;
+  const followsObjects = async () => {
+    const defs: readonly ResourceDef[] = Object.values(followedDefs(options) ?? {});
+    await Promise.all(defs.map((def) => caches.of(def).ready()));
+  };
+  const hasSeats = async () => {
+    const seats = [...flowControl.levels.all()].reduce((sum, { current }) => sum + current, 0);
+    if (seats <= 0) throw new Error('no priority level has seats');
+  };
+  return [
+    ['priority-and-fairness-config-consumer', followsObjects],
+    ['priority-and-fairness-filter', hasSeats],
+    counts,
+  ];
+}
+
+/** Once the server is ready, its objects are kept and rule, in every server of a store. */
+export function followFlowObjects(ready: Promise<void>, options: FlowObjectOptions): Background {
+  const { config, dialect, api, flowControl: fair } = options;
+  const { clock, logger, controllersPauseMs } = config;
+  // The controllers go first: as long as nothing is stored, the defaults rule as they are.
+  const pauseMs = controllersPauseMs === undefined ? undefined : controllersPauseMs * 4;
+  const defs = followedDefs(options);
+  if (!(fair instanceof FairFlowControl) || defs === undefined) return { close: async () => {} };
+  const { registry } = api;
+  const { user } = serverContext;
+  const tools = { defs, caches: registry.caches, clock, logger, queues: api.queues };
+  return beginAfter(ready, { clock, logger, pauseMs }, async () => {
+    const [{ startFlowDefaults }, { startFlowConfiguration }] = await Promise.all([
+      import('../../controllers/flow-control/flow-defaults.ts'),
+      import('../../controllers/flow-control/flow-configuration.ts'),
+    ]);
+    const inside = (controller: string) => createInside({ registry, controller, user });
+    const started = await Promise.all([
+      startFlowDefaults({ ...tools, dialect, inside: inside(producer) }),
+      startFlowConfiguration({
+        ...tools,
+        inside: inside(consumer),
+        configure: (settings) => fair.configure(settings),
+        defaultLevels: new Set(defaultSettings(dialect).levels.map(({ name }) => name)),
+      }),
+    ]);
+    return {
+      async close() {
+        await Promise.all(started.map((one) => one.close()));
+      },
+    };
+  });
+}
+
+/** The kinds of the objects that rule; undefined where none do, or none are served. */
+function followedDefs({
+  config,
+  dialect,
+  api,
+  flowControl,
+}: FlowObjectOptions): FlowDefs | undefined {
+  const { flowControl: chosen } = config;
+  const isIgnored = chosen?.type === 'priority-and-fairness' && chosen.objects === 'ignored';
+  if (!(flowControl instanceof FairFlowControl) || isIgnored) return undefined;
+  const snapshot = api.catalogue.snapshot();
+  const group = dialect.group('flowcontrol.apiserver');
+  const levels = snapshot.builtin(group, 'prioritylevelconfigurations');
+  const schemas = snapshot.builtin(group, 'flowschemas');
+  return levels === undefined || schemas === undefined ? undefined : { levels, schemas };
+}

@@ -1,0 +1,292 @@
+import { readFileSync } from 'node:fs';
+import { loadYaml } from '@wheelhouse/codec';
+import type { CatalogueSnapshot, ResourceDef } from '@wheelhouse/kinds';
+import {
+  type AllowedLabels,
+  type Clock,
+  type Counter,
+  createMetricRegistry,
+  dialectOf,
+  type MetricRegistry,
+} from '@wheelhouse/machinery';
+import { meteredStore, type Store } from '@wheelhouse/store';
+import { createQueueMeters, type QueueMeters } from '../../controllers/queue-metrics.ts';
+import type { PlainAnswer } from '../../endpoints/call.ts';
+import type { FlowControl } from '../../gates/flowcontrol/contract.ts';
+import { createRequestMetrics, type RequestMetrics } from '../../observe/request-metrics.ts';
+import type { CachePool } from '../../registry/cache-pool.ts';
+import { type CacheMeter, createCacheMeters } from '../../watchcache/cache-meter.ts';
+import { defaultGates } from '../apis/feature-gates.ts';
+import { apiRelease } from '../apis/version.ts';
+import type { ServerConfig } from '../config.ts';
+import { FlagError } from '../flags/flags.ts';
+import { sizeLook, storeObservers, typeOf } from '../storage/store-metrics.ts';
+import { addProcessMetrics } from './process-metrics.ts';
+import { checkLabelKey } from './settings.ts';
+
+/** The numbers of a server and what `/metrics` answers (OPS-1). */
+export interface Metrics {
+  /** For parts that are loaded only when they are asked for. */
+  readonly registry: MetricRegistry;
+  /** The store, with its operations measured. */
+  measured(store: Store): Store;
+  requests(snapshot: () => CatalogueSnapshot): RequestMetrics;
+  countInFlight(flowControl: Pick<FlowControl, 'inFlight' | 'inQueue'>): void;
+  /** Has `look` called before the metrics are shown. */
+  lookAt(look: () => void): void;
+  countObjects(api: {
+    readonly catalogue: { snapshot(): CatalogueSnapshot };
+    readonly registry: { readonly caches: CachePool };
+  }): void;
+  /** What counts in the queues of controllers; to be asked for once. */
+  queues(): QueueMeters;
+  /** Counts what the watch cache of a kind does. */
+  cacheMeter(def: ResourceDef): CacheMeter;
+  /** Shows the size of the store. */
+  measureSize(store: Pick<Store, 'sizeBytes'>): void;
+  /** Shows another registry at a path of its own. */
+  serveAt(path: string, other: MetricRegistry): void;
+  /** The paths there are. */
+  paths(): readonly string[];
+  /** Undefined when `path` is none of them. */
+  answer(path: string): Promise<PlainAnswer> | undefined;
+}
+
+/** What is looked up when somebody asks, rather than counted as it happens. */
+type Look = () => void | Promise<void>;
+
+export function createMetrics(options: {
+  readonly config: ServerConfig;
+  readonly kinds: readonly ResourceDef[];
+  readonly allowedLabels?: AllowedLabels;
+}): Metrics {
+  const { config, kinds } = options;
+  const { clock, logger } = config;
+  let unexpected: Counter | undefined;
+  const registry = createMetricRegistry({
+    ...(config.metrics === undefined ? {} : { disabled: config.metrics.disabled }),
+    ...(options.allowedLabels === undefined ? {} : { allowed: options.allowedLabels }),
+    onUnexpected: () => unexpected?.add(1),
+    release: `${apiRelease.major}.${apiRelease.minor}`,
+    hidden: config.hiddenMetrics ?? 'hidden',
+    onDeprecated: ({ name, from }) => logger.warn('a metric is deprecated', { name, from }),
+  });
+  unexpected = registry
+    .counter({
+      name: 'cardinality_enforcement_unexpected_categorizations_total',
+      help: 'Values of labels that are not among those allowed.',
+      stability: 'ALPHA',
+      labels: [],
+    })
+    .of();
+  const looks: Look[] = [addProcessMetrics(registry, clock)];
+  looks.push(registeredLook(registry, new Set(config.metrics?.disabled)));
+  addFeatures(registry, config.featureGates ?? defaultGates);
+  const now = () => clock.monotonic();
+  const others = new Map<string, MetricRegistry>();
+  const cacheMeters = createCacheMeters(registry);
+  looks.push(cacheMeters.look);
+  return {
+    registry,
+    measured: (store) => meteredStore(store, { now, ...storeObservers(registry, kinds) }),
+    queues() {
+      const meters = createQueueMeters(registry, now);
+      looks.push(meters.look);
+      return meters;
+    },
+    cacheMeter: (def) => cacheMeters.of(typeOf(def)),
+    requests: (snapshot) => {
+      const knownUsers = namedUsers(config);
+      return createRequestMetrics({ registry, snapshot, now, knownUsers });
+    },
+    countInFlight: (flowControl) => looks.push(inFlightLook(registry, flowControl)),
+    lookAt: (look) => looks.push(look),
+    countObjects(api) {
+      const { store } = config;
+      if (store.type !== 'etcd') looks.push(objectsLook(registry, api));
+      else if (store.countMetricMs > 0) {
+        looks.push(atMostEvery(store.countMetricMs, clock, objectsLook(registry, api)));
+      }
+    },
+    measureSize(measured) {
+      const { store } = config;
+      if (store.type !== 'etcd') looks.push(sizeLook(registry, measured));
+      else if (store.sizeMetricMs > 0) {
+        looks.push(atMostEvery(store.sizeMetricMs, clock, sizeLook(registry, measured)));
+      }
+    },
+    serveAt: (path, other) => void others.set(path, other),
+    paths: () => ['/metrics', ...others.keys()],
+    answer(path) {
+      if (path === '/metrics') return answerOf(registry, looks);
+      const other = others.get(path);
+      return other === undefined ? undefined : answerOf(other, []);
+    },
+  };
+}
+
+/** Users that upstream tells apart in its count of requests. */
+function namedUsers({ dialect }: ServerConfig): readonly string[] {
+  const namespace = dialectOf(dialect).systemNamespace('system');
+  const account = `system:serviceaccount:${namespace}:default`;
+  return ['admin', 'client', 'kube_proxy', 'kubelet', account];
+}
+
+async function answerOf(registry: MetricRegistry, looks: readonly Look[]): Promise<PlainAnswer> {
+  await Promise.all(looks.map((look) => look()));
+  const headers = { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' };
+  return { status: 200, headers, body: registry.render() };
+}
+
+/** How many metrics there are, and how many of them are not shown. */
+function registeredLook(registry: MetricRegistry, names: ReadonlySet<string>): Look {
+  const registered = registry.counter({
+    name: 'registered_metrics_total',
+    help: 'Metrics that there are, by how stable they are and since when they are deprecated.',
+    stability: 'BETA',
+    labels: ['stability_level', 'deprecated_version'],
+  });
+  const hidden = registry.counter({
+    name: 'hidden_metrics_total',
+    help: 'Metrics that are not shown since they are deprecated.',
+    stability: 'BETA',
+    labels: [],
+  });
+  const disabled = registry.counter({
+    name: 'disabled_metrics_total',
+    help: 'Metrics that the configuration disables.',
+    stability: 'BETA',
+    labels: [],
+  });
+  return () => {
+    registered.clear();
+    hidden.clear();
+    disabled.clear();
+    hidden.of().add(0);
+    disabled.of().add(0);
+    for (const { definition, isHidden } of registry.definitions()) {
+      if (names.has(definition.name)) disabled.of().add(1);
+      const { stability, deprecatedFrom: from } = definition;
+      if (isHidden) hidden.of().add(1);
+      else registered.of(stability, from === undefined ? '' : `${from}.0`).add(1);
+    }
+  };
+}
+
+/** Which features are on, and how far each has come (VER-5). */
+function addFeatures(registry: MetricRegistry, gates: typeof defaultGates): void {
+  const family = registry.gauge({
+    name: 'kubernetes_feature_enabled',
+    help: 'This metric records the data about the stage and enablement of a k8s feature.',
+    stability: 'BETA',
+    labels: ['name', 'stage'],
+  });
+  for (const { name, stage, on } of gates.all()) {
+    family.of(name, stage === 'GA' ? '' : stage).set(on ? 1 : 0);
+  }
+}
+
+function inFlightLook(
+  registry: MetricRegistry,
+  flowControl: Parameters<Metrics['countInFlight']>[0],
+): Look {
+  const inFlight = registry.gauge({
+    name: 'apiserver_current_inflight_requests',
+    help: 'Number of currently used inflight request limit of this apiserver per request kind.',
+    stability: 'STABLE',
+    labels: ['request_kind'],
+  });
+  const inQueue = registry.gauge({
+    name: 'apiserver_current_inqueue_requests',
+    help: 'Number of requests that wait for their turn, per request kind.',
+    stability: 'ALPHA',
+    labels: ['request_kind'],
+  });
+  return () => {
+    for (const kind of ['readOnly', 'mutating'] as const) {
+      inFlight.of(kind).set(flowControl.inFlight[kind]);
+      inQueue.of(kind).set(flowControl.inQueue[kind]);
+    }
+  };
+}
+
+function objectsLook(registry: MetricRegistry, api: Parameters<Metrics['countObjects']>[0]): Look {
+  const family = registry.gauge({
+    name: 'apiserver_storage_objects',
+    help: 'Number of stored objects at the time of last check split by kind. In case of a fetching error, the value will be -1.',
+    stability: 'STABLE',
+    labels: ['resource'],
+  });
+  const countOf = async (def: ResourceDef): Promise<number> => {
+    const list = await api.registry.caches.of(def).list({
+      namespace: '',
+      resourceVersion: '0',
+      resourceVersionMatch: undefined,
+      limit: undefined,
+      continueToken: undefined,
+      filter: undefined,
+    });
+    return list.count;
+  };
+  return async () => {
+    // Two groups may share the objects of one prefix; they are counted under the first.
+    const stored = new Map<string, ResourceDef>();
+    for (const def of api.catalogue.snapshot().defs) {
+      const { prefix } = def.storage;
+      const isStored = def.isVirtual !== true && def.isComputed !== true;
+      if (isStored && !stored.has(prefix)) stored.set(prefix, def);
+    }
+    const all = [...stored.values()];
+    const counts = await Promise.all(all.map((def) => countOf(def).catch(() => -1)));
+    family.clear();
+    all.forEach((def, index) => {
+      family.of(typeOf(def)).set(counts[index] ?? -1);
+    });
+  };
+}
+
+/** Looks again only when the last look is that old. */
+function atMostEvery(periodMs: number, clock: Pick<Clock, 'monotonic'>, look: Look): Look {
+  let lastMs: number | undefined;
+  return () => {
+    const nowMs = clock.monotonic();
+    if (lastMs !== undefined && nowMs - lastMs < periodMs) return undefined;
+    lastMs = nowMs;
+    return look();
+  };
+}
+
+/** The values that labels may have. Rejects with a FlagError for a file that says no such thing. */
+export async function readAllowedLabels(config: ServerConfig): Promise<AllowedLabels> {
+  const { labels } = config.metrics ?? {};
+  if (labels === undefined) return new Map();
+  const pairs = 'pairs' in labels ? labels.pairs : await pairsOf(labels.file);
+  const allowed = new Map<string, Map<string, ReadonlySet<string>>>();
+  for (const [key, values] of pairs) {
+    const [metric = '', label = ''] = key.split(',');
+    const ofMetric = allowed.get(metric) ?? new Map<string, ReadonlySet<string>>();
+    allowed.set(metric, ofMetric.set(label, new Set(values.split(','))));
+  }
+  return allowed;
+}
+
+async function pairsOf(file: string): Promise<ReadonlyMap<string, string>> {
+  const wrong = (what: string) => new FlagError(`--allow-metric-labels-manifest: ${file}: ${what}`);
+  const { decodeYaml } = await loadYaml();
+  let value: unknown;
+  try {
+    ({ value } = await decodeYaml(readFileSync(file)));
+  } catch (error) {
+    throw wrong(error instanceof Error ? error.message : String(error));
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw wrong('is no map of texts');
+  }
+  const pairs = new Map<string, string>();
+  for (const [key, texts] of Object.entries(value)) {
+    checkLabelKey(key);
+    if (typeof texts !== 'string') throw wrong(`${key} is no text`);
+    pairs.set(key, texts);
+  }
+  return pairs;
+}

@@ -1,0 +1,177 @@
+import { readdir, readFile } from 'node:fs/promises';
+import type { Clock, Counter, Gauge, MetricRegistry } from '@wheelhouse/machinery';
+import { apiRelease, versionDocument } from '../apis/version.ts';
+
+/**
+ * Adds what the host's kernel knows of the process, where it tells that as files below `/proc`; the
+ * function brings it up to date.
+ */
+function addHostMetrics(registry: MetricRegistry): () => Promise<void> {
+  const families = createFamilies(registry);
+  const received = counterUpTo(() => families.received.of());
+  const sent = counterUpTo(() => families.sent.of());
+  const gauge = (family: { of(): Gauge }, value: number | undefined): void => {
+    if (value !== undefined && Number.isFinite(value)) family.of().set(value);
+  };
+  return async () => {
+    const [descriptors, limits, stat, network] = await Promise.all([
+      readdir('/proc/self/fd').catch(() => undefined),
+      textOf('/proc/self/limits'),
+      textOf('/proc/self/stat'),
+      textOf('/proc/self/net/dev'),
+    ]);
+    // One of them is the folder, while it is read.
+    gauge(families.openFiles, descriptors === undefined ? undefined : descriptors.length - 1);
+    gauge(families.filesMax, limitOf(limits, 'Max open files'));
+    gauge(families.virtual, virtualBytes(stat));
+    gauge(families.virtualMax, limitOf(limits, 'Max address space'));
+    const traffic = trafficOf(network);
+    if (traffic === undefined) return;
+    received(traffic.received);
+    sent(traffic.sent);
+  };
+}
+
+/** What a limit is where there is none: the largest there can be. */
+const unlimited = 2 ** 64;
+
+function createFamilies(registry: MetricRegistry) {
+  const of = (name: string, help: string) =>
+    ({ name: `process_${name}`, help, stability: 'ALPHA', labels: [] }) as const;
+  return {
+    openFiles: registry.gauge(of('open_fds', 'File descriptors that the process has open.')),
+    filesMax: registry.gauge(of('max_fds', 'File descriptors that it may have open.')),
+    virtual: registry.gauge(of('virtual_memory_bytes', 'Bytes of its address space.')),
+    virtualMax: registry.gauge(
+      of('virtual_memory_max_bytes', 'Bytes that its address space may have.'),
+    ),
+    received: registry.counter(
+      of('network_receive_bytes_total', 'Bytes that its network interfaces have received.'),
+    ),
+    sent: registry.counter(
+      of('network_transmit_bytes_total', 'Bytes that its network interfaces have sent.'),
+    ),
+  };
+}
+
+/** Counts up to what somebody else has counted. */
+function counterUpTo(counter: () => Counter): (total: number) => void {
+  let counted = 0;
+  return (total) => {
+    counter().add(total - counted);
+    counted = total;
+  };
+}
+
+/** Undefined where there is no such file. */
+async function textOf(file: string): Promise<string | undefined> {
+  return readFile(file, 'utf8').catch(() => undefined);
+}
+
+/** The soft limit of a line such as `Max open files  1024  4096  files`. */
+export function limitOf(text: string | undefined, name: string): number | undefined {
+  const line = text?.split('\n').find((one) => one.startsWith(name));
+  const soft = line?.slice(name.length).trim().split(/\s+/, 1)[0];
+  if (soft === undefined) return undefined;
+  return soft === 'unlimited' ? unlimited : Number(soft);
+}
+
+/** The size is the 23rd member; the 2nd is a name in parentheses, which may hold spaces. */
+function virtualBytes(stat: string | undefined): number | undefined {
+  const rest = stat?.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return rest?.[20] === undefined ? undefined : Number(rest[20]);
+}
+
+/** Sums over all interfaces: the first number of each line is received, the ninth sent. */
+function trafficOf(text: string | undefined): { received: number; sent: number } | undefined {
+  if (text === undefined) return undefined;
+  const sums = { received: 0, sent: 0 };
+  for (const line of text.split('\n').slice(2)) {
+    const numbers = line.split(':')[1]?.trim().split(/\s+/).map(Number) ?? [];
+    sums.received += numbers[0] ?? 0;
+    sums.sent += numbers[8] ?? 0;
+  }
+  return sums;
+}
+
+/** Adds the process's own numbers to the registry; the function brings them up to date. */
+export function addProcessMetrics(registry: MetricRegistry, clock: Clock): () => Promise<void> {
+  const gauge = (name: string, help: string) =>
+    registry.gauge({ name, help, stability: 'ALPHA', labels: [] }).of();
+  const cpu = registry
+    .counter({
+      name: 'process_cpu_seconds_total',
+      help: 'Total user and system CPU time spent in seconds.',
+      stability: 'ALPHA',
+      labels: [],
+    })
+    .of();
+  const resident = gauge('process_resident_memory_bytes', 'Resident memory size in bytes.');
+  const heap = gauge('nodejs_heap_size_used_bytes', 'Used size of the heap in bytes.');
+  addStartTime(registry, clock);
+  const lookAtHost = addHostMetrics(registry);
+  const build = buildInfo();
+  registry
+    .gauge({
+      name: 'kubernetes_build_info',
+      help: "A metric with a constant '1' value labeled by major, minor and git version of the API served.",
+      stability: 'ALPHA',
+      labels: buildLabels,
+    })
+    .of(...buildLabels.map((label) => build[label]))
+    .set(1);
+  let counted = 0;
+  return () => {
+    const { user, system } = process.cpuUsage();
+    const seconds = (user + system) / 1_000_000;
+    cpu.add(seconds - counted);
+    counted = seconds;
+    const { rss, heapUsed } = process.memoryUsage();
+    resident.set(rss);
+    heap.set(heapUsed);
+    return lookAtHost();
+  };
+}
+
+const buildLabels = [
+  'build_date',
+  'compiler',
+  'git_commit',
+  'git_tree_state',
+  'git_version',
+  'go_version',
+  'major',
+  'minor',
+  'platform',
+] as const;
+
+/** What `/version` says, as labels. */
+function buildInfo(): Readonly<Record<(typeof buildLabels)[number], string>> {
+  const { major, minor, patch } = apiRelease;
+  const document = versionDocument();
+  const text = (member: string) => String(document[member] ?? '');
+  return {
+    build_date: text('buildDate'),
+    compiler: text('compiler'),
+    git_commit: text('gitCommit'),
+    git_tree_state: text('gitTreeState'),
+    git_version: `v${major}.${minor}.${patch}`,
+    go_version: text('goVersion'),
+    major,
+    minor,
+    platform: text('platform'),
+  };
+}
+
+/** Adds when the process began. */
+export function addStartTime(registry: MetricRegistry, clock: Clock): void {
+  registry
+    .gauge({
+      name: 'process_start_time_seconds',
+      help: 'Start time of the process since unix epoch in seconds.',
+      stability: 'ALPHA',
+      labels: [],
+    })
+    .of()
+    .set(clock.now() / 1000 - process.uptime());
+}

@@ -1,0 +1,317 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pemBlocks } from '@wheelhouse/codec';
+import { objectsAt } from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  type Dialect,
+  internalError,
+  type Logger,
+  type MetricRegistry,
+} from '@wheelhouse/machinery';
+import type { Catalogue } from '../../catalogue/catalogue.ts';
+import type { Authenticator, TokenIssuer } from '../../gates/authn/contract.ts';
+import type { ExternalSigner } from '../../gates/authn/external-signer.ts';
+import { createLegacyTokenAuthenticator, signLegacyToken } from '../../gates/authn/legacy-token.ts';
+import { createServiceAccountAuthenticator } from '../../gates/authn/service-account.ts';
+import {
+  newTokenId,
+  readSigningKey,
+  readVerificationKey,
+  type SigningKey,
+  signClaims,
+  type TokenKey,
+  type TokenKeys,
+  tokenPayload,
+} from '../../gates/authn/service-account-token.ts';
+import type { CachePool } from '../../registry/cache-pool.ts';
+import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
+import { defaultGates } from '../apis/feature-gates.ts';
+import type { ServerConfig } from '../config.ts';
+import { writeFileAtomically } from '../files/followed-files.ts';
+import { projectedSeconds, yearSeconds } from './settings.ts';
+
+/** Issues and accepts service account tokens, with one set of keys (AUTHN-6). */
+export interface ServiceAccountTokens {
+  readonly issuer: TokenIssuer;
+  readonly authenticator: Authenticator;
+  /** What verifies them, the signing key's public half first. */
+  readonly keys: TokenKeys;
+}
+
+/** Reads the keys, or makes one (ECDSA, `sa.key` beside the certificates) and keeps it. */
+export function createServiceAccountTokens(options: {
+  readonly config: ServerConfig;
+  readonly dialect: Dialect;
+  readonly catalogue: Catalogue;
+  readonly caches: CachePool;
+  readonly registry: MetricRegistry;
+  /** As the configuration says when absent. */
+  readonly signingKey?: SigningKey | undefined;
+  /** Signs in place of a key of this server's own, and keeps the keys. */
+  readonly signer?: ExternalSigner | undefined;
+  /** Hears of each use of a token that stands in a Secret. */
+  readonly onLegacyUse?: ((secret: ApiObject) => void) | undefined;
+}): ServiceAccountTokens {
+  const { config, dialect, catalogue, caches } = options;
+  const uses = countedUses(options.registry);
+  const { clock } = config;
+  const { issuer, issuers, audiences, lookup } = accountSettings(config, dialect);
+  const { keys, ...signing } =
+    options.signer === undefined
+      ? ownSigning(config, options.signingKey)
+      : externalSigning(options.signer, config.logger);
+  const { labelDomain } = dialect;
+  const objects = tokenObjects({ catalogue, caches });
+  const judging = { keys, audiences, lookup, objects };
+  const legacyForm = { issuer: `${dialect.productName}/serviceaccount`, labelDomain };
+  return {
+    keys,
+    issuer: tokenIssuer({ config, ...signing, issuer, audiences, legacyForm, labelDomain }),
+    authenticator: inTurn([
+      createServiceAccountAuthenticator({
+        ...judging,
+        features: config.featureGates ?? defaultGates,
+        issuers,
+        labelDomain,
+        clock,
+        used: uses.valid,
+        stale: {
+          annotation: `${dialect.group('authentication')}/stale-token`,
+          used: uses.stale,
+        },
+      }),
+      createLegacyTokenAuthenticator({
+        ...judging,
+        form: legacyForm,
+        auditAnnotation: `${dialect.group('authentication')}/legacy-token`,
+        used: uses.legacy,
+        invalidLabel: dialect.label('legacy-token-invalid-since'),
+        onUse: options.onLegacyUse,
+      }),
+    ]),
+  };
+}
+
+/** How tokens are signed. */
+interface Signing {
+  readonly keys: TokenKeys;
+  /** Signs the tokens of Secrets, which never expire; undefined where nobody does. */
+  readonly legacyKey: SigningKey | undefined;
+  readonly sign: (payload: object) => Promise<string>;
+  /** The longest lifetime that is extended for pods; as long as usual when absent. */
+  readonly extensionSecondsMax?: number;
+  readonly maxSeconds: number | undefined;
+}
+
+function ownSigning(config: ServerConfig, key = signingKey(config)): Signing {
+  const keys: readonly TokenKey[] = [key, ...verificationKeys(config)];
+  return {
+    keys: { current: () => keys },
+    legacyKey: key,
+    sign: async (payload) => signClaims(key, payload),
+    maxSeconds: config.serviceAccounts?.maxSeconds,
+  };
+}
+
+function externalSigning(signer: ExternalSigner, logger: Logger): Signing {
+  const { maxSeconds } = signer;
+  return {
+    keys: signer,
+    legacyKey: undefined,
+    maxSeconds,
+    extensionSecondsMax: maxSeconds,
+    async sign(payload) {
+      try {
+        return await signer.sign(payload);
+      } catch (error) {
+        logger.error('a token was not signed', { error: failureText(error) });
+        const reason = error instanceof Error ? error.message : String(error);
+        throw internalError(`failed to generate token: ${reason}`, error);
+      }
+    },
+  };
+}
+
+function failureText(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { cause, message } = error;
+  return cause instanceof Error ? `${message}: ${cause.message}` : message;
+}
+
+/** Signs with one key what accounts and Secrets ask for. */
+function tokenIssuer(
+  options: Omit<Signing, 'keys'> & {
+    readonly config: ServerConfig;
+    readonly issuer: string;
+    readonly audiences: readonly string[];
+    readonly legacyForm: Parameters<typeof signLegacyToken>[2];
+    readonly labelDomain: string;
+  },
+): TokenIssuer {
+  const { config, legacyKey, issuer, audiences, legacyForm, labelDomain } = options;
+  const { clock } = config;
+  const { extension = 'on' } = config.serviceAccounts ?? {};
+  const hasIds = (config.featureGates ?? defaultGates).enabled('ServiceAccountTokenJTI');
+  const { maxSeconds = Number.POSITIVE_INFINITY } = options;
+  const { extensionSecondsMax = yearSeconds } = options;
+  return {
+    ...(legacyKey === undefined
+      ? {}
+      : { issueLegacy: (request) => signLegacyToken(legacyKey, request, legacyForm) }),
+    async issue(request) {
+      const nowSeconds = Math.floor(clock.now() / 1000);
+      const { bound } = request;
+      const boundTo = (resource: string) =>
+        bound?.resource === resource ? { name: bound.name, uid: bound.uid } : undefined;
+      const named = request.audiences.length > 0 ? request.audiences : audiences;
+      const seconds = Math.min(request.expirationSeconds, maxSeconds);
+      const isExtended =
+        bound?.resource === 'pods' &&
+        seconds === projectedSeconds &&
+        extension === 'on' &&
+        named.every((one) => audiences.includes(one));
+      const due = nowSeconds + seconds;
+      const claims = {
+        audiences: named,
+        issuer,
+        notBefore: nowSeconds,
+        expires: isExtended ? nowSeconds + Math.min(yearSeconds, extensionSecondsMax) : due,
+        warnAfter: isExtended ? due : undefined,
+        tokenId: hasIds ? newTokenId() : '',
+        namespace: request.namespace,
+        serviceAccount: request.serviceAccount,
+        pod: boundTo('pods'),
+        secret: boundTo('secrets'),
+        node: boundTo('nodes') ?? bound?.node,
+      };
+      const token = await options.sign(tokenPayload(claims, labelDomain));
+      return {
+        token,
+        credentialId: hasIds ? `JTI=${claims.tokenId}` : undefined,
+        audiences: named,
+        expirationSeconds: seconds,
+        expiresMs: due * 1000,
+      };
+    },
+  };
+}
+
+/** How often tokens of accounts were used, under upstream's names (OPS-1). */
+function countedUses(registry: MetricRegistry) {
+  const counter = (name: string, help: string) =>
+    registry.counter({ name: `serviceaccount_${name}`, help, stability: 'ALPHA', labels: [] }).of();
+  return {
+    valid: counter('valid_tokens_total', 'Uses of tokens that were issued for a time.'),
+    stale: counter('stale_tokens_total', 'Uses of tokens that should have been replaced.'),
+    legacy: {
+      all: counter('legacy_tokens_total', 'Uses of tokens that stand in Secrets.'),
+      automatic: counter(
+        'legacy_auto_token_uses_total',
+        'Uses of tokens in Secrets that a controller made for their accounts.',
+      ),
+      manual: counter(
+        'legacy_manual_token_uses_total',
+        'Uses of tokens in Secrets that somebody made by hand.',
+      ),
+      invalid: counter(
+        'invalid_legacy_auto_token_uses_total',
+        'Uses of tokens whose Secrets are labeled as invalid, which are refused.',
+      ),
+    },
+  };
+}
+
+/** The objects tokens depend on, as new as the store has them. */
+function tokenObjects({ catalogue, caches }: { catalogue: Catalogue; caches: CachePool }) {
+  type Resource = 'serviceaccounts' | 'pods' | 'secrets' | 'nodes';
+  type Place = { readonly namespace: string; readonly name: string };
+  const entryOf = async (resource: Resource, at: Place) => {
+    const def = catalogue.snapshot().builtin('', resource);
+    if (def === undefined) return undefined;
+    const entry = await caches.of(def).get(objectKey(at.namespace, at.name), undefined);
+    return entry === undefined || entry.index.deleting ? undefined : entry;
+  };
+  return {
+    uidOf: async (resource: Resource, at: Place) => (await entryOf(resource, at))?.index.uid,
+    async secretAt(at: Place) {
+      const entry = await entryOf('secrets', at);
+      return entry === undefined ? undefined : decodeEntry(entry);
+    },
+    async isNamed(secretName: string, at: Place) {
+      const entry = await entryOf('serviceaccounts', at);
+      if (entry === undefined) return false;
+      return objectsAt(decodeEntry(entry), 'secrets').some(({ name }) => name === secretName);
+    },
+  };
+}
+
+/** The first to know a token decides, whether it is good or bad. */
+function inTurn([first, second]: readonly [Authenticator, Authenticator]): Authenticator {
+  return {
+    name: first.name,
+    authenticate: (credentials) =>
+      first.authenticate(credentials) ?? second.authenticate(credentials),
+    reviewToken: async (token, audiences) =>
+      (await first.reviewToken?.(token, audiences)) ?? second.reviewToken?.(token, audiences),
+  };
+}
+
+/** What service account tokens name; the audiences are also those of the server itself. */
+export function accountSettings(config: ServerConfig, dialect: Dialect) {
+  const { serviceAccounts } = config;
+  const issuer = serviceAccounts?.issuer ?? `https://${dialect.productName}.default.svc`;
+  const issuers = serviceAccounts?.acceptedIssuers ?? [issuer];
+  return {
+    issuer,
+    issuers,
+    audiences: serviceAccounts?.audiences ?? issuers,
+    lookup: serviceAccounts?.lookup ?? ('required' as const),
+  };
+}
+
+function verificationKeys(config: ServerConfig): readonly TokenKey[] {
+  const files = config.serviceAccounts?.keyFiles ?? [];
+  return files.flatMap((file) => keyBlocks(readFileSync(file, 'utf8')).map(readVerificationKey));
+}
+
+function keyBlocks(text: string): readonly string[] {
+  // Some programs write the curve ahead of its key.
+  const blocks = pemBlocks(text).filter(({ type }) => type !== 'EC PARAMETERS');
+  return blocks.map((block) => block.text);
+}
+
+function signingKey(config: ServerConfig): SigningKey {
+  const keyFile = config.serviceAccounts?.signingKeyFile;
+  if (keyFile !== undefined) return readSigningKey(lastBlock(readFileSync(keyFile, 'utf8')));
+  const { tls } = config.listen;
+  if (tls !== 'plaintext' && 'keyFile' in tls) return servingKey(tls.keyFile);
+  if (tls === 'plaintext' || !('certDir' in tls)) return readSigningKey(newKeyPem());
+  const path = join(tls.certDir, 'sa.key');
+  try {
+    return readSigningKey(readFileSync(path, 'utf8'));
+  } catch {
+    const pem = newKeyPem();
+    writeFileAtomically({ path, text: pem, mode: 0o600 });
+    return readSigningKey(pem);
+  }
+}
+
+/** The serving key signs too where none is given for it, unless tokens cannot be signed with it. */
+function servingKey(file: string): SigningKey {
+  try {
+    return readSigningKey(lastBlock(readFileSync(file, 'utf8')));
+  } catch {
+    return readSigningKey(newKeyPem());
+  }
+}
+
+function lastBlock(text: string): string {
+  return keyBlocks(text).at(-1) ?? text;
+}
+
+function newKeyPem(): string {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  return privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+}

@@ -1,0 +1,110 @@
+import { readServiceRanges, type ServiceRangeTexts } from '@wheelhouse/kinds';
+import type { Feature } from '../feature.ts';
+import { FlagError, type FlagTable } from '../flags/flags.ts';
+
+/** What Services are given, and the server's own Service. */
+export interface ServiceNetworkSettings {
+  /** What Services are given addresses and node ports from; the usual ranges when absent. */
+  readonly serviceRanges?: ServiceRangeTexts;
+  /** The Service by which programs inside find the server. */
+  readonly ownService?: {
+    readonly endpoints: 'kept' | 'left alone';
+    /** Makes it one of type NodePort. */
+    readonly nodePort?: number;
+  };
+}
+
+/** Flags of the addresses and ports of Services. */
+export const serviceNetworkFlags = {
+  'service-cluster-ip-range': {
+    group: 'Generic',
+    after: 'web-console',
+    type: 'list',
+    repeated: 'last',
+    default: '10.0.0.0/24',
+    help: 'CIDR block that Services are given addresses from; two, of different families, for two addresses each.',
+  },
+  'service-node-port-range': {
+    group: 'Generic',
+    type: 'string',
+    default: '30000-32767',
+    help: 'Ports of nodes that Services are given, both ends included. A change leaves the ports of older Services as they are.',
+  },
+  'endpoint-reconciler-type': {
+    group: 'Misc',
+    type: 'string',
+    default: 'lease',
+    help: 'Who stands in the endpoints of the server’s own Service: lease for the servers that run, none for leaving the endpoints alone.',
+  },
+  'kubernetes-service-node-port': {
+    group: 'Misc',
+    type: 'int',
+    default: '0',
+    help: 'Make the server’s own Service one of type NodePort, on this port. ClusterIP when 0.',
+  },
+  'apiserver-count': {
+    group: 'Misc',
+    after: 'peer-advertise-port',
+    type: 'int',
+    default: '1',
+    deprecated: 'apiserver-count is deprecated and will be removed in a future version.',
+    help: 'How many servers there are. They are counted by their leases.',
+  },
+} as const satisfies FlagTable;
+
+/** Addresses and ports of Services, and the Service of the server itself. */
+export const serviceNetworkFeature: Feature<typeof serviceNetworkFlags, ServiceNetworkSettings> = {
+  flags: serviceNetworkFlags,
+  settings(values, { gates }) {
+    const isUnlimited =
+      gates.enabled('MultiCIDRServiceAllocator') && gates.enabled('DisableAllocatorDualWrite');
+    const serviceRanges: ServiceRangeTexts = {
+      ...(isUnlimited ? { sizes: 'any' } : {}),
+      clusterIps: values['service-cluster-ip-range'],
+      nodePorts: values['service-node-port-range'],
+    };
+    const ranges = readServiceRanges(serviceRanges);
+    if ('error' in ranges) throw new FlagError(ranges.error);
+    const nodePort = values['kubernetes-service-node-port'];
+    checkNodePort(nodePort, ranges.nodePorts);
+    const count = values['apiserver-count'];
+    if (count <= 0) {
+      throw new FlagError(
+        `--apiserver-count should be a positive number, but value '${count}' provided`,
+      );
+    }
+    return {
+      serviceRanges,
+      ownService: {
+        endpoints: endpointsOf(values['endpoint-reconciler-type']),
+        ...(nodePort === 0 ? {} : { nodePort }),
+      },
+    };
+  },
+};
+
+const endpointReconcilers = ['lease', 'none', 'master-count'];
+
+function endpointsOf(type: string): 'kept' | 'left alone' {
+  if (type === 'lease') return 'kept';
+  if (type === 'none') return 'left alone';
+  if (endpointReconcilers.includes(type)) {
+    throw new FlagError(
+      `--endpoint-reconciler-type=${type}: servers are counted by their leases here, use lease`,
+    );
+  }
+  throw new FlagError(`unknown endpoint reconciler type: ${type}`);
+}
+
+function checkNodePort(
+  port: number,
+  range: { readonly text: string; keyOfPort(port: number): string | undefined },
+): void {
+  if (port < 0 || port > 65_535) {
+    throw new FlagError(
+      `--kubernetes-service-node-port ${port} must be between 0 and 65535, inclusive. If 0, the Kubernetes master service will be of type ClusterIP`,
+    );
+  }
+  if (port === 0 || range.keyOfPort(port) !== undefined) return;
+  throw new FlagError(`kubernetes service node port range ${range.text} doesn't contain ${port}`);
+}

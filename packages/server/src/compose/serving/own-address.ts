@@ -1,0 +1,62 @@
+import { isIP } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import { defaultServiceRanges, readServiceRanges } from '@wheelhouse/kinds';
+import { parseIpAddress, specialRanges } from '@wheelhouse/machinery';
+import type { ServerConfig } from '../config.ts';
+
+/** The address that the server reports to clients (API-11, AUTHN-6). */
+export interface ReportedAddress {
+  /** `host:port` in the form that URLs use. */
+  text(): string;
+  /** Sets the actual port, which port 0 leaves open until the server listens. */
+  listensOn(port: number): void;
+}
+
+/** The advertised or listening address; one of the machine's addresses for a wildcard. */
+export function createReportedAddress(config: ServerConfig): ReportedAddress {
+  const { host, port } = config.listen;
+  const isAny = host === '0.0.0.0' || host === '::';
+  const family = host === '::' ? 'IPv6' : 'IPv4';
+  const said = config.advertiseAddress ?? (isAny ? reachableAddress(config, family) : host) ?? host;
+  const shown = said.includes(':') ? `[${said}]` : said;
+  let listened = port;
+  const { externalHost } = config;
+  const reportedHost = externalHost === undefined ? shown : hostOf(externalHost);
+  return {
+    text: () => (reportedHost === undefined ? String(externalHost) : `${reportedHost}:${listened}`),
+    listensOn(actual) {
+      listened = actual;
+    },
+  };
+}
+
+/** The host in the form that precedes a port; undefined when `text` already has a port. */
+function hostOf(text: string): string | undefined {
+  if (isIP(text) === 6) return `[${text}]`;
+  return /:\d*$/.test(text) ? undefined : text;
+}
+
+/** Where others reach this server, if it is to be in its own Service's endpoints. */
+export function ownAddress(config: ServerConfig): string | undefined {
+  const ranges = readServiceRanges(config.serviceRanges ?? defaultServiceRanges);
+  if (config.listen.tls === 'plaintext' || 'error' in ranges) return undefined;
+  return reachableAddress(config, ranges.addresses[0].family);
+}
+
+/** What was advertised or is listened on, else any address of this machine but loopback's. */
+export function reachableAddress(
+  config: ServerConfig,
+  family: 'IPv4' | 'IPv6',
+): string | undefined {
+  const said = [config.advertiseAddress, config.listen.host];
+  const own = Object.values(networkInterfaces())
+    .flatMap((addresses) => addresses ?? [])
+    .filter((address) => address.family === family)
+    .map(({ address }) => address);
+  return [...said, ...own].find((text) => text !== undefined && isReachable(text));
+}
+
+function isReachable(text: string): boolean {
+  const address = parseIpAddress(text);
+  return address !== undefined && !Object.values(specialRanges).some((within) => within(address));
+}
