@@ -2,15 +2,23 @@ const { readFileSync } = require('node:fs');
 const { createRequire } = require('node:module');
 const { dirname } = require('node:path');
 const vm = require('node:vm');
+const { keptCode } = require('./kept-code.js');
 
 /**
- * Runs a bundle, which is one function in ASCII, with the machine code the build kept beside it
- * (`<path>.cache`): reading that is several times quicker than compiling the source. V8 itself
- * refuses the code of another version; then, and without the file, the source is compiled.
+ * Runs a bundle, which is one function in ASCII, with the machine code that the build has made of
+ * it (`<path>.cache`) or that an earlier start has kept: reading that is several times quicker than
+ * compiling the source. V8 itself refuses the code of another version; then, and without the files,
+ * the source is compiled.
+ * @returns what the bundle exports, the script, and, if it was compiled, `keepCode`, which keeps the
+ *   machine code that there is when it is called
  */
 exports.loadBundle = function loadBundle(path) {
-  const source = readFileSync(path, 'latin1');
-  return runBundle({ source, code: codeFor(path), path, require: createRequire(path) });
+  const bytes = readFileSync(path);
+  const bundle = { source: bytes.latin1Slice(), path, require: createRequire(path) };
+  const kept = keptCode({ path, bytes });
+  const script = compile({ ...bundle, code: kept.read() ?? builtCode(path) });
+  if (script.cachedDataRejected === false) return run(script, bundle);
+  return { ...run(script, bundle), keepCode: () => kept.write(script.createCachedData()) };
 };
 
 /**
@@ -19,16 +27,19 @@ exports.loadBundle = function loadBundle(path) {
  * @param bundle.path names it in stack traces; its folder is what the bundle takes for its own
  * @param bundle.require loads what is not in the bundle
  */
-function runBundle({ source, code, path, require }) {
-  const script = new vm.Script(source, { filename: path, cachedData: code });
+exports.runBundle = (bundle) => run(compile(bundle), bundle);
+
+function compile({ source, code, path }) {
+  return new vm.Script(source, { filename: path, cachedData: code });
+}
+
+function run(script, { path, require }) {
   const module = { exports: {} };
-  const run = script.runInThisContext();
-  run(module.exports, require, module, path, dirname(path));
+  script.runInThisContext()(module.exports, require, module, path, dirname(path));
   return { exports: module.exports, script };
 }
-exports.runBundle = runBundle;
 
-function codeFor(path) {
+function builtCode(path) {
   try {
     return readFileSync(`${path}.cache`);
   } catch {

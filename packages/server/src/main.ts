@@ -27,11 +27,17 @@ Usage:
 
 `;
 
+/** What a launcher is to be told of. */
+export interface Launcher {
+  /** Called once, when the server is ready; must not throw. */
+  readonly onReady?: () => void;
+}
+
 /** Runs the program's command line; gives the exit code once there is nothing more to do. */
-export async function main(args: readonly string[]): Promise<number> {
+export async function main(args: readonly string[], launcher: Launcher = {}): Promise<number> {
   const [command, ...rest] = args;
   try {
-    if (command === 'serve') return await serve(rest);
+    if (command === 'serve') return await serve(rest, launcher);
     if (command === 'backup') return await backup(rest);
     if (command === 'restore') return await restore(rest);
     if (command === 'convert') return await convert(rest);
@@ -49,7 +55,7 @@ export async function main(args: readonly string[]): Promise<number> {
   }
 }
 
-async function serve(args: readonly string[]): Promise<number> {
+async function serve(args: readonly string[], launcher: Launcher = {}): Promise<number> {
   const outcome = readOptions(args);
   if (outcome.kind === 'version') return printVersion(outcome.form);
   if (outcome.kind === 'help') {
@@ -66,6 +72,7 @@ async function serve(args: readonly string[]): Promise<number> {
   surviveFaults();
   await Promise.race([running.ready, stopSignal]);
   logger.info('ready', { url: running.url, uptimeMs: Math.round(process.uptime() * 1000) });
+  launcher.onReady?.();
   await stopSignal;
   await running.stop();
   logger.info('stopped');

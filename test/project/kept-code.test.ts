@@ -1,0 +1,183 @@
+import { spawn } from 'node:child_process';
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, expect, test } from 'vitest';
+import { buildPrograms, startProcess } from '../support/program.ts';
+
+/** Machine code that a start of an installed package keeps for later ones. */
+
+const launchers = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'bin');
+const folders: string[] = [];
+afterEach(() => {
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+});
+
+/** A program whose server is ready at once and stops after its code has been kept. */
+const bundleOf = (text: string) =>
+  `(function (exports) {
+  const answer = () => ${JSON.stringify(text)};
+  exports.main = async (args, { onReady } = {}) => {
+    process.stdout.write(answer());
+    onReady?.();
+    if (onReady) await new Promise((resolve) => setTimeout(resolve, 1500));
+    return 0;
+  };
+})`;
+
+function install(text = 'one') {
+  const folder = mkdtempSync(join(tmpdir(), 'wheelhouse-kept-'));
+  folders.push(folder);
+  cpSync(launchers, join(folder, 'bin'), { recursive: true });
+  mkdirSync(join(folder, 'dist'));
+  const bundle = join(folder, 'dist', 'wheelhouse.cjs');
+  writeFileSync(bundle, bundleOf(text));
+  const kept = (place = 'dist') => {
+    const names = readdirSync(join(folder, place)).filter((name) => name !== 'wheelhouse.cjs');
+    return names.map((name) => join(folder, place, name));
+  };
+  return { folder, bundle, kept };
+}
+
+type Installed = ReturnType<typeof install>;
+
+/** Runs node to its end, with a cache folder of the installation's own. */
+function node(
+  { folder }: Installed,
+  args: readonly string[],
+  more: Readonly<Record<string, string>> = {},
+): Promise<string> {
+  const env = { ...process.env, XDG_CACHE_HOME: join(folder, 'user-cache'), ...more };
+  const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (bytes: Buffer) => {
+      output += bytes.toString();
+    });
+  }
+  return new Promise((resolve) => child.on('close', (code) => resolve(`${output} ${code}`)));
+}
+
+const serve = (installed: Installed, env?: Readonly<Record<string, string>>) =>
+  node(installed, [join(installed.folder, 'bin', 'wheelhouse.js'), 'serve'], env);
+
+/** Whether a start finds code that V8 takes. */
+async function isTaken(installed: Installed): Promise<boolean> {
+  const script = `const { loadBundle } = require(${JSON.stringify(join(installed.folder, 'bin', 'load-bundle.js'))});
+    process.stdout.write(String(loadBundle(${JSON.stringify(installed.bundle)}).keepCode === undefined));`;
+  return (await node(installed, ['-e', script])) === 'true 0';
+}
+
+test('the first server keeps its code beside the bundle, for its user alone', async () => {
+  const installed = install();
+  expect(await isTaken(installed)).toBe(false);
+  expect(await serve(installed)).toBe('one 0');
+  const [file = '', ...others] = installed.kept();
+  expect(others).toEqual([]);
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  expect(await isTaken(installed)).toBe(true);
+  const { mtimeMs } = statSync(file);
+  expect(await serve(installed)).toBe('one 0');
+  expect(statSync(file).mtimeMs).toBe(mtimeMs);
+});
+
+test('code is kept in the cache folder of the user where the bundle is not to be written', async () => {
+  const installed = install();
+  expect(await serve(installed)).toBe('one 0');
+  const [file = ''] = installed.kept();
+  rmSync(file);
+  mkdirSync(join(file, 'in-the-way'), { recursive: true });
+  expect(await serve(installed)).toBe('one 0');
+  const own = installed.kept('user-cache/wheelhouse');
+  expect(own.map((path) => statSync(path).mode & 0o777)).toEqual([0o600]);
+  expect(statSync(join(installed.folder, 'user-cache', 'wheelhouse')).mode & 0o777).toBe(0o700);
+  expect(await isTaken(installed)).toBe(true);
+});
+
+test('code that is broken, of another bundle, or writable by others is replaced', async () => {
+  const installed = install();
+  await serve(installed);
+  const [file = ''] = installed.kept();
+  const whole = readFileSync(file);
+  const spoilt = Buffer.from(whole);
+  spoilt[whole.length - 100] = (spoilt[whole.length - 100] ?? 0) ^ 1;
+  const spoil: readonly (() => void)[] = [
+    () => writeFileSync(file, spoilt),
+    () => writeFileSync(file, whole.subarray(0, 1000)),
+    () => writeFileSync(file, ''),
+    () => chmodSync(file, 0o622),
+    () => writeFileSync(installed.bundle, bundleOf('two')),
+  ];
+  for (const change of spoil) {
+    change();
+    expect(await isTaken(installed)).toBe(false);
+    expect(await serve(installed)).toMatch(/^(one|two) 0$/);
+    expect(await isTaken(installed)).toBe(true);
+  }
+  expect(await serve(installed)).toBe('two 0');
+  expect(installed.kept()).toEqual([file]);
+});
+
+test('servers that start at once leave one whole file', async () => {
+  const installed = install();
+  const all = await Promise.all(Array.from({ length: 4 }, () => serve(installed)));
+  expect(all).toEqual(Array.from({ length: 4 }, () => 'one 0'));
+  expect(installed.kept()).toHaveLength(1);
+  expect(await isTaken(installed)).toBe(true);
+});
+
+test('a server that can keep nothing, or is told not to, runs as ever', async () => {
+  const installed = install();
+  expect(await serve(installed, { NODE_DISABLE_COMPILE_CACHE: '1' })).toBe('one 0');
+  expect(installed.kept()).toEqual([]);
+  await serve(installed);
+  const [file = ''] = installed.kept();
+  rmSync(file);
+  mkdirSync(join(file, 'in-the-way'), { recursive: true });
+  writeFileSync(join(installed.folder, 'user-cache'), 'not a folder');
+  expect(await serve(installed)).toBe('one 0');
+  const launcher = join(installed.folder, 'bin', 'wheelhouse.js');
+  expect(await node(installed, [launcher, 'version'])).toBe('one 0');
+});
+
+test('only a few files stay of other releases and other flags of V8', async () => {
+  const installed = install();
+  for (let at = 0; at < 8; at += 1) {
+    writeFileSync(`${installed.bundle}.${at}.abc${at}.cache`, 'old');
+  }
+  await serve(installed);
+  expect(installed.kept()).toHaveLength(4);
+  expect(await isTaken(installed)).toBe(true);
+});
+
+test('the server itself starts from the code that it has kept', { timeout: 60_000 }, async () => {
+  const programs = await buildPrograms();
+  const installed = install();
+  cpSync(join(dirname(programs.console), 'wheelhouse.cjs'), installed.bundle);
+  symlinkSync(join(launchers, '..', 'node_modules'), join(installed.folder, 'node_modules'));
+  const launcher = { wheelhouse: join(installed.folder, 'bin', 'wheelhouse.js') };
+  try {
+    const server = await startProcess(launcher);
+    const isKept = () => installed.kept().map((path) => /\.cache$/.test(path));
+    await expect.poll(isKept, { timeout: 20_000 }).toEqual([true]);
+    await server.remove();
+    expect(await isTaken(installed)).toBe(true);
+    const again = await startProcess(launcher);
+    expect(again.url).toMatch(/^https:/);
+    await again.remove();
+  } finally {
+    programs.remove();
+  }
+});
