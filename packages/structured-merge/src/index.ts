@@ -27,7 +27,7 @@ export {
   parseJsonPatch,
 } from './patch/json-patch.ts';
 export { mergePatchBetween, mergePatchOfThree } from './patch/merge-diff.ts';
-export { applyMergePatch, withoutNulls } from './patch/merge-patch.ts';
+export { applyMergePatch, mergePatchSteps, withoutNulls } from './patch/merge-patch.ts';
 export { PatchError } from './patch/patch-error.ts';
 export { patchesConflict } from './patch/strategic-conflict.ts';
 export {
@@ -36,4 +36,4 @@ export {
   type ThreeWays,
 } from './patch/strategic-diff.ts';
 export { StrategicMergeError } from './patch/strategic-error.ts';
-export { spentPatch, strategicMerge } from './patch/strategic-merge.ts';
+export { spentPatchSteps, strategicMerge, strategicMergeSteps } from './patch/strategic-merge.ts';

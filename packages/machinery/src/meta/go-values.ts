@@ -1,4 +1,4 @@
-import { isObject, type JsonValue } from '../base/json.ts';
+import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import { goFloat } from './field-error.ts';
 
 /** Where UTF-8 sorts differently from UTF-16: surrogates come after the rest of the first plane. */
@@ -34,34 +34,98 @@ export const goEscapes: Readonly<Record<string, string>> = {
 const goScalar = (value: JsonValue): string =>
   typeof value === 'number' && !Number.isSafeInteger(value) ? goFloat(value) : String(value);
 
+/** Characters that are printed of one value: no answer shows more of it (TRUST-3). */
+const printedMax = 64 * 1024;
+
+/** How Go prints JSON values with one of its verbs. */
+interface PrintRules {
+  readonly scalar: (value: JsonValue | undefined) => string;
+  readonly list: readonly [begin: string, separator: string];
+  readonly map: readonly [begin: string, separator: string];
+  readonly name: (name: string) => string;
+  readonly end: { readonly list: string; readonly map: string };
+}
+
+/** Prints a value; what comes after `printedMax` characters is left out. */
+function printed(value: JsonValue | undefined, rules: PrintRules): string {
+  let text = '';
+  const add = (part: JsonValue | undefined): void => {
+    if (text.length > printedMax) return;
+    if (Array.isArray(part)) addList(part);
+    else if (isObject(part)) addMap(part);
+    else text += rules.scalar(part);
+  };
+  const addList = (items: readonly JsonValue[]) => {
+    const [begin, separator] = rules.list;
+    text += begin;
+    for (let at = 0; at < items.length && text.length <= printedMax; at += 1) {
+      if (at > 0) text += separator;
+      add(items[at]);
+    }
+    text += rules.end.list;
+  };
+  const addMap = (members: JsonObject) => {
+    const [begin, separator] = rules.map;
+    text += begin;
+    let isFirst = true;
+    for (const name of Object.keys(members).sort(compareText)) {
+      if (text.length > printedMax) break;
+      if (!isFirst) text += separator;
+      isFirst = false;
+      text += `${rules.name(name)}:`;
+      add(members[name]);
+    }
+    text += rules.end.map;
+  };
+  add(value);
+  return text;
+}
+
+const bracketed: Omit<PrintRules, 'scalar'> = {
+  list: ['[', ' '],
+  map: ['map[', ' '],
+  name: (name) => name,
+  end: { list: ']', map: ']' },
+};
+
+const plainRules: PrintRules = {
+  ...bracketed,
+  scalar: (value) => (value === null || value === undefined ? '<nil>' : goScalar(value)),
+};
+
 /** How Go prints a JSON value with `%v`. */
 export function goPlain(value: JsonValue | undefined): string {
-  if (value === null || value === undefined) return '<nil>';
-  if (Array.isArray(value)) return `[${value.map(goPlain).join(' ')}]`;
-  if (!isObject(value)) return goScalar(value);
-  const names = Object.keys(value).sort(compareText);
-  return `map[${names.map((name) => `${name}:${goPlain(value[name])}`).join(' ')}]`;
+  return printed(value, plainRules);
 }
+
+const textRules: PrintRules = {
+  ...bracketed,
+  scalar(value) {
+    if (typeof value === 'string') return value;
+    if (value === null || value === undefined) return '%!s(<nil>)';
+    return `%!s(${goTypeName(value)}=${goScalar(value)})`;
+  },
+};
 
 /** How Go prints a JSON value with `%s`, which is for texts: `%!s(int64=5)`. */
 export function goText(value: JsonValue): string {
-  if (typeof value === 'string') return value;
-  if (value === null) return '%!s(<nil>)';
-  if (Array.isArray(value)) return `[${value.map(goText).join(' ')}]`;
-  if (!isObject(value)) return `%!s(${goTypeName(value)}=${goScalar(value)})`;
-  const names = Object.keys(value).sort(compareText);
-  return `map[${names.map((name) => `${name}:${goText(value[name] ?? null)}`).join(' ')}]`;
+  return printed(value, textRules);
 }
+
+const syntaxRules: PrintRules = {
+  scalar(value) {
+    if (value === null || value === undefined) return 'interface {}(nil)';
+    return typeof value === 'string' ? JSON.stringify(value) : goScalar(value);
+  },
+  list: ['[]interface {}{', ', '],
+  map: ['map[string]interface {}{', ', '],
+  name: (name) => JSON.stringify(name),
+  end: { list: '}', map: '}' },
+};
 
 /** How Go prints a JSON value with `%#v`. */
 export function goSyntax(value: JsonValue | undefined): string {
-  if (value === null || value === undefined) return 'interface {}(nil)';
-  if (typeof value === 'string') return JSON.stringify(value);
-  if (Array.isArray(value)) return `[]interface {}{${value.map(goSyntax).join(', ')}}`;
-  if (!isObject(value)) return goScalar(value);
-  const names = Object.keys(value).sort(compareText);
-  const members = names.map((name) => `${JSON.stringify(name)}:${goSyntax(value[name])}`);
-  return `map[string]interface {}{${members.join(', ')}}`;
+  return printed(value, syntaxRules);
 }
 
 /** Go's name of a JSON value's type. */

@@ -42,7 +42,7 @@ import {
   updateManagers,
   type VersionedSet,
 } from './updater.ts';
-import { validateTyped } from './validate-typed.ts';
+import { validateTyped, validateTypedSteps } from './validate-typed.ts';
 import { resourceType, type ValueType } from './value-type.ts';
 import { zeroObject } from './zero-object.ts';
 
@@ -334,13 +334,13 @@ export function* applySteps(kind: TrackedKind, apply: AppliedPatch): Generator<v
   forgetElements();
   checkPatch(kind, patch);
   const applied = typedObject(kind, patch);
-  explaining(
+  yield* explainingSteps(
     () => `failed to create typed patch object (${describe(patch)})`,
     () => checkTyped(applied.type, apply),
   );
   yield;
   if (apply.size === 'large') yield* readOwners(live?.metadata.managedFields);
-  const before = ownersForApply(kind, apply);
+  const before = yield* ownersForApply(kind, apply);
   yield;
   const merged = yield* mergeApplied(kind, { apply, before, applied, force: apply.force });
   yield;
@@ -351,9 +351,14 @@ export function* applySteps(kind: TrackedKind, apply: AppliedPatch): Generator<v
 }
 
 /** Throws a TypedError for a body that does not fit, once undeclared members have been reported. */
-function checkTyped(type: ValueType, { patch, onUndeclared }: AppliedPatch): void {
+function* checkTyped(
+  type: ValueType,
+  { patch, onUndeclared, size }: AppliedPatch,
+): Generator<void, void> {
   try {
-    validateTyped(type, patch, { allowDuplicates: false });
+    const options = { allowDuplicates: false };
+    if (size === 'large') yield* validateTypedSteps(type, patch, options);
+    else validateTyped(type, patch, options);
   } catch (error) {
     if (onUndeclared === undefined) throw error;
     const undeclared = undeclaredIn(type, patch);
@@ -390,22 +395,13 @@ export function describe(object: JsonObject): string {
   return `${place}; ${describeKind(object)}`;
 }
 
-/**
- * Runs a step; an object that does not fit its schema is what some client sent, and so a 400, with
- * the words of upstream's unnamed 500.
- */
-function explaining<T>(what: () => string, step: () => T): T {
-  try {
-    return step();
-  } catch (error) {
-    throw explained(what, error);
-  }
-}
-
 const explained = (what: () => string, error: unknown): unknown =>
   error instanceof TypedError ? badRequest(`${what()}: ${error.message}`) : error;
 
-/** The same for work in steps. */
+/**
+ * Runs work in steps; an object that does not fit its schema is what some client sent, and so a 400,
+ * with the words of upstream's unnamed 500.
+ */
 function* explainingSteps<T>(
   what: () => string,
   steps: () => Generator<void, T>,
@@ -418,7 +414,10 @@ function* explainingSteps<T>(
 }
 
 /** The stored owners; whatever is in an object that has none belongs to a manager made up for it. */
-function ownersForApply(kind: TrackedKind, { live, nowMs }: AppliedPatch): Managed {
+function* ownersForApply(
+  kind: TrackedKind,
+  { live, nowMs, size }: AppliedPatch,
+): Generator<void, Managed> {
   if (live === undefined) return noManaged;
   let managed: Managed;
   try {
@@ -429,16 +428,11 @@ function ownersForApply(kind: TrackedKind, { live, nowMs }: AppliedPatch): Manag
     throw new StatusError({ code: 500, reason: '', message, cause: error });
   }
   if (managed.managers.size > 0) return managed;
-  return explaining(
+  const write = { live: undefined, object: live, manager: beforeFirstApply, nowMs };
+  const sized = size === undefined ? write : { ...write, size };
+  return yield* explainingSteps(
     () => 'failed to create manager for existing fields',
-    () =>
-      inOnePiece(
-        takeChanges(
-          kind,
-          { live: undefined, object: live, manager: beforeFirstApply, nowMs },
-          noManaged,
-        ),
-      ),
+    () => takeChanges(kind, sized, noManaged),
   );
 }
 

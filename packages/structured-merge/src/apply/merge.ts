@@ -3,7 +3,9 @@ import {
   type JsonObject,
   type JsonValue,
   jsonEqual,
+  jsonEqualSteps,
   member,
+  Stride,
   setMember,
 } from '@wheelhouse/machinery';
 import { itemElement } from './list-items.ts';
@@ -35,6 +37,62 @@ export function merge(type: ValueType, live: JsonValue, applied: JsonValue): Jso
   const merged = mergeAt(type, { left: live, right: applied }, place);
   if (place.problems.length > 0) throw new TypedError(place.problems);
   return merged;
+}
+
+/** `merge` in steps, for large objects. */
+export function* mergeSteps(
+  type: ValueType,
+  live: JsonValue,
+  applied: JsonValue,
+): Generator<void, JsonValue | undefined> {
+  const place = rootPlace();
+  const stride = new Stride();
+  const merged = yield* mergeAtSteps(type, { left: live, right: applied }, { place, stride });
+  if (place.problems.length > 0) throw new TypedError(place.problems);
+  return merged;
+}
+
+/** Where a walk that pauses is. */
+interface Walk {
+  readonly place: Place;
+  readonly stride: Stride;
+}
+
+/** Whether both sides are light, so that they are merged in one piece. */
+function areLight({ left, right }: Sides, stride: Stride): boolean {
+  return stride.weigh(right) === 'light' && stride.weigh(left) === 'light';
+}
+
+function* mergeAtSteps(
+  type: ValueType,
+  sides: Sides,
+  walk: Walk,
+): Generator<void, JsonValue | undefined> {
+  if (areLight(sides, walk.stride)) return mergeAt(type, sides, walk.place);
+  const leftType = fitting(type, sides.left);
+  if (sides.right === undefined) return yield* mergeKindSteps(leftType, sides, walk);
+  const rightType = fitting(type, sides.right);
+  if (sides.left !== undefined && leftType !== rightType) {
+    yield* mergeKindSteps(leftType, sides, walk);
+  }
+  return yield* mergeKindSteps(rightType, sides, walk);
+}
+
+function* mergeKindSteps(
+  type: ValueType,
+  sides: Sides,
+  walk: Walk,
+): Generator<void, JsonValue | undefined> {
+  const { map, scalar, list } = type;
+  if (map !== undefined) {
+    return map.atomic ? yield* preferredWholeSteps(sides) : yield* mergeMapsSteps(map, sides, walk);
+  }
+  if (scalar === undefined && list !== undefined) {
+    return list.atomic
+      ? yield* preferredWholeSteps(sides)
+      : yield* mergeListsSteps(list, sides, walk);
+  }
+  return mergeKind(type, sides, walk.place);
 }
 
 function mergeAt(type: ValueType, sides: Sides, place: Place): JsonValue | undefined {
@@ -80,11 +138,56 @@ function mergeMaps(map: MapShape, sides: Sides, place: Place): JsonValue | undef
     const value = mergeMember(map, { name, left: before, right: right[name] }, place);
     if (value === before) continue;
     merged ??= { ...left };
-    if (value === undefined) delete merged[name];
-    else setMember(merged, name, value);
+    putMember(merged, name, value);
   }
   if (merged === undefined) return left;
   return isEmptyObject(merged) ? undefined : merged;
+}
+
+function putMember(object: JsonObject, name: string, value: JsonValue | undefined): void {
+  if (value === undefined) delete object[name];
+  else setMember(object, name, value);
+}
+
+/** `mergeMaps` in steps, of a map that is not atomic. */
+function* mergeMapsSteps(
+  map: MapShape,
+  sides: Sides,
+  walk: Walk,
+): Generator<void, JsonValue | undefined> {
+  const left = isObject(sides.left) ? sides.left : undefined;
+  const right = isObject(sides.right) ? sides.right : undefined;
+  if (isEmptyObject(left) && isEmptyObject(right)) return preferred(sides);
+  if (right === undefined) return left;
+  let merged: JsonObject | undefined = left === undefined ? {} : undefined;
+  for (const name of Object.keys(right)) {
+    if (walk.stride.isOver) yield;
+    const before = left === undefined ? undefined : member(left, name);
+    const given = right[name];
+    if (before === undefined && given === undefined) continue;
+    const type = memberType(map, name);
+    const there = belowField(walk.place, name);
+    let value: JsonValue | undefined;
+    if (type === undefined) complain(there, 'field not declared in schema');
+    else {
+      const member = { left: before, right: given };
+      const below: Walk = { place: there, stride: walk.stride };
+      value = areLight(member, walk.stride)
+        ? mergeAt(type, member, there)
+        : yield* mergeAtSteps(type, member, below);
+    }
+    if (value === before) continue;
+    merged ??= { ...left };
+    putMember(merged, name, value);
+  }
+  if (merged === undefined) return left;
+  return isEmptyObject(merged) ? undefined : merged;
+}
+
+/** `preferredWhole` in steps. */
+function* preferredWholeSteps(sides: Sides): Generator<void, JsonValue | undefined> {
+  const { left, right } = sides;
+  return left !== undefined && (yield* jsonEqualSteps(left, right)) ? left : preferred(sides);
 }
 
 /** The given value, or the live one itself where they are equal: what is shared is not compared. */
@@ -121,11 +224,45 @@ function mergeLists(list: ListShape, sides: Sides, place: Place): JsonValue | un
   return items.length > 0 ? items : undefined;
 }
 
+/** `mergeLists` in steps, of a list that is not atomic. */
+function* mergeListsSteps(
+  list: ListShape,
+  sides: Sides,
+  walk: Walk,
+): Generator<void, JsonValue | undefined> {
+  const left = Array.isArray(sides.left) ? sides.left : [];
+  const right = Array.isArray(sides.right) ? sides.right : [];
+  if (left.length === 0 && right.length === 0) return preferred(sides);
+  if (right.length === 0) return sides.left;
+  const { place, stride } = walk;
+  const problemsBefore = place.problems.length;
+  const applied = yield* indexItemsSteps(list, right, { place, stride, allowDuplicates: false });
+  const present = yield* indexItemsSteps(list, left, { place, stride, allowDuplicates: true });
+  if (place.problems.length > problemsBefore) return undefined;
+  const type = list.element.get();
+  const items: JsonValue[] = [];
+  for (const { element, left: one, right: other } of interleaved({
+    present,
+    applied,
+    live: left,
+  })) {
+    const item = { left: one, right: other };
+    const there = below(place, element);
+    const merged = areLight(item, stride)
+      ? mergeAt(type, item, there)
+      : yield* mergeAtSteps(type, item, { place: there, stride });
+    if (merged !== undefined) items.push(merged);
+    if (stride.isOver) yield;
+  }
+  if (items.length === left.length && items.every((item, at) => item === left[at])) return left;
+  return items.length > 0 ? items : undefined;
+}
+
 interface IndexedItems {
   /** Steps in list order; duplicates stand for each of their items. */
-  readonly order: readonly PathElement[];
+  readonly order: PathElement[];
   /** Items by step; null stands for several that are the same, which are not merged into. */
-  readonly byElement: ReadonlyMap<PathElement, JsonValue>;
+  readonly byElement: Map<PathElement, JsonValue>;
 }
 
 function indexItems(
@@ -133,23 +270,48 @@ function indexItems(
   items: readonly JsonValue[],
   { place, allowDuplicates }: { place: Place; allowDuplicates: boolean },
 ): IndexedItems {
-  const order: PathElement[] = [];
-  const byElement = new Map<PathElement, JsonValue>();
+  const found = noItems();
   for (const [index, item] of items.entries()) {
-    const element = itemElement(list, item);
-    if (typeof element !== 'string') {
-      complain(place, `element ${index}: ${element.why}`);
-      continue;
-    }
-    const again = byElement.has(element);
-    if (again && !allowDuplicates) {
-      complain(place, `duplicate entries for key ${showElement(element)}`);
-      continue;
-    }
-    byElement.set(element, again ? null : item);
-    order.push(element);
+    addItem(found, { list, index, item }, { place, allowDuplicates });
   }
-  return { order, byElement };
+  return found;
+}
+
+const noItems = (): IndexedItems => ({ order: [], byElement: new Map() });
+
+function addItem(
+  { order, byElement }: IndexedItems,
+  of: { readonly list: ListShape; readonly index: number; readonly item: JsonValue },
+  { place, allowDuplicates }: { place: Place; allowDuplicates: boolean },
+): void {
+  const element = itemElement(of.list, of.item);
+  if (typeof element !== 'string') {
+    complain(place, `element ${of.index}: ${element.why}`);
+    return;
+  }
+  const again = byElement.has(element);
+  if (again && !allowDuplicates) {
+    complain(place, `duplicate entries for key ${showElement(element)}`);
+    return;
+  }
+  byElement.set(element, again ? null : of.item);
+  order.push(element);
+}
+
+/** `indexItems` in steps. */
+function* indexItemsSteps(
+  list: ListShape,
+  items: readonly JsonValue[],
+  options: { place: Place; stride: Stride; allowDuplicates: boolean },
+): Generator<void, IndexedItems> {
+  const { stride } = options;
+  const found = noItems();
+  for (const [index, item] of items.entries()) {
+    addItem(found, { list, index, item }, options);
+    stride.count();
+    if (stride.isOver) yield;
+  }
+  return found;
 }
 
 /**
@@ -162,21 +324,39 @@ function interleave(
   lists: { present: IndexedItems; applied: IndexedItems; live: readonly JsonValue[] },
   place: Place,
 ): JsonValue[] {
-  const { present, applied, live } = lists;
   const type = list.element.get();
   const out: JsonValue[] = [];
+  for (const { element, left, right } of interleaved(lists)) {
+    const item = mergeAt(type, { left, right }, below(place, element));
+    if (item !== undefined) out.push(item);
+  }
+  return out;
+}
+
+/** What becomes one item of a merged list. */
+interface ItemSides extends Sides {
+  readonly element: PathElement;
+}
+
+/** The items of a merged list in their order. */
+function* interleaved(lists: {
+  present: IndexedItems;
+  applied: IndexedItems;
+  live: readonly JsonValue[];
+}): Generator<ItemSides> {
+  const { present, applied, live } = lists;
   const taken = new Set<PathElement>();
   const shared = applied.order.filter((element) => present.byElement.has(element));
   let nextShared = 0;
-  const take = (element: PathElement, left: JsonValue | undefined) => {
-    const right = applied.byElement.get(element);
-    const item = mergeAt(type, { left, right }, below(place, element));
-    if (item !== undefined) out.push(item);
-  };
+  const sidesOf = (element: PathElement, left: JsonValue | undefined): ItemSides => ({
+    element,
+    left,
+    right: applied.byElement.get(element),
+  });
   const takeGiven = (element: PathElement) => {
     taken.add(element);
-    take(element, present.byElement.get(element));
     if (shared[nextShared] === element) nextShared += 1;
+    return sidesOf(element, present.byElement.get(element));
   };
   let leftAt = 0;
   let rightAt = 0;
@@ -184,23 +364,22 @@ function interleave(
     const left = present.order[leftAt];
     const right = applied.order[rightAt];
     if (left !== undefined && left === right) {
-      takeGiven(left);
+      yield takeGiven(left);
       leftAt += 1;
       rightAt += 1;
     } else if (left !== undefined && !applied.byElement.has(left)) {
-      take(left, live[leftAt]);
+      yield sidesOf(left, live[leftAt]);
       leftAt += 1;
     } else if (left !== undefined && right !== undefined && waits(left, shared[nextShared])) {
       leftAt += 1;
     } else {
       if (left !== undefined && taken.has(left)) leftAt += 1;
       if (right !== undefined) {
-        takeGiven(right);
+        yield takeGiven(right);
         rightAt += 1;
       }
     }
   }
-  return out;
 }
 
 /** A shared item that is not the next one of the given order: it is taken in its turn there. */

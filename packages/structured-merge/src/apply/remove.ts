@@ -1,4 +1,10 @@
-import { isObject, type JsonObject, type JsonValue, setMember } from '@wheelhouse/machinery';
+import {
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  Stride,
+  setMember,
+} from '@wheelhouse/machinery';
 import { emptySet, type FieldSet } from './field-set.ts';
 import { itemElement } from './list-items.ts';
 import { fieldElement } from './path-element.ts';
@@ -18,6 +24,70 @@ type Mode = 'remove' | 'extract';
  */
 export function removeItems(type: ValueType, value: JsonValue, paths: FieldSet): JsonValue {
   return walk(type, value, { paths, mode: 'remove' });
+}
+
+/** `removeItems` in steps, for large values. */
+export function* removeItemsSteps(
+  type: ValueType,
+  value: JsonValue,
+  paths: FieldSet,
+): Generator<void, JsonValue> {
+  return yield* walkSteps(type, value, { paths, stride: new Stride() });
+}
+
+function* walkSteps(
+  type: ValueType,
+  value: JsonValue,
+  at: { readonly paths: FieldSet; readonly stride: Stride },
+): Generator<void, JsonValue> {
+  const { paths, stride } = at;
+  const { map, scalar, list } = fitting(type, value);
+  const isMap = map !== undefined && !map.atomic && isObject(value);
+  const isList = map === undefined && scalar === undefined && list?.atomic === false;
+  const isHeavy = stride.weigh(value) === 'heavy';
+  if (isHeavy && isMap) {
+    const kept: JsonObject = {};
+    let count = 0;
+    for (const name of Object.keys(value)) {
+      const part = value[name];
+      if (part === undefined) continue;
+      const of = { type: memberType(map, name), value: part, element: fieldElement(name) };
+      const left = yield* pickSteps(of, at);
+      if (left !== undefined) setMember(kept, name, left);
+      if (left !== undefined) count += 1;
+    }
+    return count > 0 ? kept : null;
+  }
+  if (!isHeavy || !isList || !Array.isArray(value)) {
+    return walk(type, value, { paths, mode: 'remove' });
+  }
+  const inner = list.element.get();
+  const kept: JsonValue[] = [];
+  for (const item of value) {
+    const element = itemElement(list, item);
+    if (typeof element !== 'string') continue;
+    const left = yield* pickSteps({ type: inner, value: item, element }, at);
+    if (left !== undefined) kept.push(left);
+  }
+  return kept.length > 0 ? kept : null;
+}
+
+/** `pick` in steps. */
+function* pickSteps(
+  of: {
+    readonly type: ValueType | undefined;
+    readonly value: JsonValue;
+    readonly element: string;
+  },
+  { paths, stride }: { readonly paths: FieldSet; readonly stride: Stride },
+): Generator<void, JsonValue | undefined> {
+  const { type, value, element } = of;
+  const isLight = stride.weigh(value) === 'light';
+  if (stride.isOver) yield;
+  const node = paths.get(element);
+  const goesOn = type !== undefined && node?.children !== undefined && !node.member;
+  if (!isLight && goesOn) return yield* walkSteps(type, value, { paths: node.children, stride });
+  return pick(type, value, { picking: { paths, mode: 'remove' }, element });
 }
 
 interface Picking {

@@ -1,4 +1,4 @@
-import { type ApiObject, atPace } from '@wheelhouse/machinery';
+import { type ApiObject, atPace, inOnePiece, type JsonObject } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
 import { annotation, listMap, mapOf, object, text } from './apply-script.fixture.ts';
 import {
@@ -129,4 +129,41 @@ test('TRUST-2: an apply of many fields takes many steps, with the same outcome',
   for (; step.done !== true; step = work.next()) turns += 1;
   expect(step.value).toEqual(whole);
   expect(turns).toBeGreaterThan((3 * 2_000 * 2) / 250);
+});
+
+test('TRUST-2: large applies in steps give up fields and refuse misfits as small ones do', () => {
+  const items = (count: number, more: (index: number) => JsonObject = () => ({})) =>
+    Array.from({ length: count }, (_, index) => ({
+      name: `i${index}`,
+      value: 'x',
+      ...more(index),
+    }));
+  const data = Object.fromEntries(Array.from({ length: 900 }, (_, index) => [`k${index}`, 'v']));
+  const wide = { ...thing('z'), data, items: items(900) };
+  const base = { manager: 'second', nowMs, force: true } as const;
+  const live = applyPatch(kind, { ...base, live: stored(), patch: wide });
+  const patches: JsonObject[] = [
+    { ...thing('z'), data: { k7: 'v' }, items: items(300) },
+    { ...wide, data: { ...data, k1: 'w' }, items: items(900).reverse() },
+    { ...wide, items: items(900, (index) => ({ odd: index })) },
+    { ...wide, items: items(900, (index) => (index === 800 ? { name: 'i1' } : {})) },
+    { ...wide, items: items(900, (index) => (index === 800 ? { value: { a: 1 } } : {})) },
+    { ...wide, data: [data] },
+    { ...wide, items: items(900).map(({ value }) => ({ value })) },
+    wide,
+  ];
+  const outcome = (run: () => unknown) => {
+    try {
+      return JSON.stringify(run());
+    } catch (error) {
+      return String(error);
+    }
+  };
+  for (const patch of patches) {
+    const apply = { ...base, live: structuredClone(live), patch };
+    const large = { ...apply, size: 'large' } as const;
+    expect(outcome(() => inOnePiece(applySteps(kind, large)))).toBe(
+      outcome(() => applyPatch(kind, apply)),
+    );
+  }
 });

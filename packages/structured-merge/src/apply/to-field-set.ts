@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
+import { isObject, type JsonObject, type JsonValue, Stride } from '@wheelhouse/machinery';
 import {
   emptySet,
   type FieldNode,
@@ -25,6 +25,47 @@ export function toFieldSet(type: ValueType, value: JsonValue): FieldSet {
   return nodeFor(type, value)?.children ?? emptySet;
 }
 
+/** `toFieldSet` in steps, for large values. */
+export function* toFieldSetSteps(type: ValueType, value: JsonValue): Generator<void, FieldSet> {
+  const node = yield* nodeForSteps(type, value, new Stride());
+  return node?.children ?? emptySet;
+}
+
+function* nodeForSteps(
+  type: ValueType,
+  value: JsonValue,
+  stride: Stride,
+): Generator<void, FieldNode | undefined> {
+  if (stride.weigh(value) === 'light') return nodeFor(type, value);
+  const { map, scalar, list } = fitting(type, value);
+  if (map !== undefined && !map.atomic && isObject(value)) {
+    const set: GrowingFieldSet = new Map();
+    for (const name of Object.keys(value)) {
+      const part = value[name];
+      const inner = memberType(map, name);
+      if (part === undefined || inner === undefined) continue;
+      const isLight = stride.weigh(part) === 'light';
+      const below = isLight ? nodeFor(inner, part) : yield* nodeForSteps(inner, part, stride);
+      addMember(set, map, { name, value: part, below });
+      if (stride.isOver) yield;
+    }
+    return nodeOf(false, set);
+  }
+  const isItems = map === undefined && scalar === undefined && list?.atomic === false;
+  if (!isItems || !Array.isArray(value)) return nodeFor(type, value);
+  const set: GrowingFieldSet = new Map();
+  const inner = list.element.get();
+  for (const item of value) {
+    const element = itemElement(list, item);
+    if (typeof element !== 'string') continue;
+    const isLight = stride.weigh(item) === 'light';
+    const below = isLight ? nodeFor(inner, item) : yield* nodeForSteps(inner, item, stride);
+    set.set(element, set.has(element) ? leafNode : asMember(below));
+    if (stride.isOver) yield;
+  }
+  return nodeOf(false, set);
+}
+
 function nodeFor(type: ValueType, value: JsonValue): FieldNode | undefined {
   const { map, scalar, list } = fitting(type, value);
   if (map !== undefined) {
@@ -43,12 +84,23 @@ function membersSet(map: MapShape, object: JsonObject): FieldSet {
     const value = object[name];
     const type = memberType(map, name);
     if (value === undefined || type === undefined) continue;
-    const below = nodeFor(type, value);
-    const member = isEmptyMember(value) || !map.fields.has(name);
-    const node = member ? asMember(below) : below;
-    if (node !== undefined) set.set(fieldElement(name), node);
+    addMember(set, map, { name, value, below: nodeFor(type, value) });
   }
   return set;
+}
+
+function addMember(
+  set: GrowingFieldSet,
+  map: MapShape,
+  of: {
+    readonly name: string;
+    readonly value: JsonValue;
+    readonly below: FieldNode | undefined;
+  },
+): void {
+  const isMember = isEmptyMember(of.value) || !map.fields.has(of.name);
+  const node = isMember ? asMember(of.below) : of.below;
+  if (node !== undefined) set.set(fieldElement(of.name), node);
 }
 
 /** Null, or an object without members. */

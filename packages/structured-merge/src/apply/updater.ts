@@ -1,4 +1,4 @@
-import { type JsonValue, jsonEqual } from '@wheelhouse/machinery';
+import { type JsonValue, jsonEqual, jsonEqualSteps } from '@wheelhouse/machinery';
 import { type Comparison, compare, filterComparison } from './compare.ts';
 import { compareSteps } from './compare-steps.ts';
 import {
@@ -12,12 +12,12 @@ import {
   pathsOf,
   union,
 } from './field-set.ts';
-import { merge } from './merge.ts';
+import { merge, mergeSteps } from './merge.ts';
 import { withNamedFields } from './named-fields.ts';
 import type { FieldPath } from './path-element.ts';
 import { reconcileSet } from './reconcile.ts';
-import { removeItems } from './remove.ts';
-import { toFieldSet } from './to-field-set.ts';
+import { removeItemsSteps } from './remove.ts';
+import { toFieldSet, toFieldSetSteps } from './to-field-set.ts';
 import type { ValueType } from './value-type.ts';
 
 /** What one manager owns, in terms of one API version. */
@@ -117,11 +117,19 @@ export function* applyConfiguration(
   const { live, applied, manager, force, size } = write;
   const { apiVersion } = applied;
   const managers = reconcileManagers(port, live, write.managers);
-  const value = merge(live.type, live.value, applied.value) ?? null;
+  const mergedValue =
+    size === 'large'
+      ? yield* mergeSteps(live.type, live.value, applied.value)
+      : merge(live.type, live.value, applied.value);
+  const value = mergedValue ?? null;
   yield;
   const merged: TypedObject = { value, type: live.type, apiVersion: live.apiVersion };
   const last = managers.get(manager);
-  const named = filterSet(toFieldSet(applied.type, applied.value), port.filterFor(apiVersion));
+  const whole =
+    size === 'large'
+      ? yield* toFieldSetSteps(applied.type, applied.value)
+      : toFieldSet(applied.type, applied.value);
+  const named = filterSet(whole, port.filterFor(apiVersion));
   managers.set(manager, { set: named, apiVersion, applied: true });
   yield;
   const pruning = last === undefined ? undefined : { managers, manager, last };
@@ -129,7 +137,10 @@ export function* applyConfiguration(
   yield;
   const moved = yield* moveOwnership(port, { live, object, managers, manager, size }, { force });
   yield;
-  const same = jsonEqual(live.value, object.value);
+  const same =
+    size === 'large'
+      ? yield* jsonEqualSteps(live.value, object.value)
+      : jsonEqual(live.value, object.value);
   return { object: same ? undefined : object, managers: moved.managers };
 }
 
@@ -185,7 +196,10 @@ function* moveOwnership(
       continue;
     }
     yield;
-    const differences = comparisonFor(port, change, { comparisons, version: owned.apiVersion });
+    const differences = yield* comparisonFor(port, change, {
+      comparisons,
+      version: owned.apiVersion,
+    });
     if (differences === undefined) continue;
     const { removed, modified, added } = differences;
     yield;
@@ -201,20 +215,22 @@ function* moveOwnership(
 }
 
 /** The change in terms of another version, worked out once; undefined: there is no such version. */
-function comparisonFor(
+function* comparisonFor(
   port: UpdaterPort,
-  { live, object }: Change,
+  { live, object, size }: Change,
   { comparisons, version }: { comparisons: Map<string, Comparison>; version: string },
-): Comparison | undefined {
+): Generator<void, Comparison | undefined> {
   const cachedComparison = comparisons.get(version);
   if (cachedComparison !== undefined) return cachedComparison;
   const before = port.convert(live, version);
   const after = before === undefined ? undefined : port.convert(object, version);
   if (before === undefined || after === undefined) return undefined;
-  const found = filterComparison(
-    compare(before.type, before.value, after.value),
-    port.filterFor(version),
-  );
+  yield;
+  const differing =
+    size === 'large'
+      ? yield* compareSteps(before.type, before.value, after.value)
+      : compare(before.type, before.value, after.value);
+  const found = filterComparison(differing, port.filterFor(version));
   comparisons.set(version, found);
   return found;
 }
@@ -237,7 +253,7 @@ function* prune(
   if (last.set.size === 0 || nothingGivenUp(last, now, apiVersion)) return merged;
   const whole = port.convert(merged, last.apiVersion);
   if (whole === undefined) return merged;
-  const bare = removeFrom(whole, withNamedFields(last.set, whole.type));
+  const bare = yield* removeFrom(whole, withNamedFields(last.set, whole.type));
   yield;
   const kept = yield* addBackOwned(port, { whole, bare }, managers);
   yield;
@@ -251,10 +267,9 @@ function nothingGivenUp(last: VersionedSet, now: FieldSet, apiVersion: string): 
   return last.apiVersion === apiVersion && containsSet(now, last.set);
 }
 
-const removeFrom = (object: TypedObject, paths: FieldSet): TypedObject => ({
-  ...object,
-  value: removeItems(object.type, object.value, paths),
-});
+function* removeFrom(object: TypedObject, paths: FieldSet): Generator<void, TypedObject> {
+  return { ...object, value: yield* removeItemsSteps(object.type, object.value, paths) };
+}
 
 /** The object before pruning, and what pruning has left of it so far. */
 interface Halves {
@@ -288,23 +303,24 @@ function* addBackOwned(
   return current.bare;
 }
 
-const namedSetOf = ({ type, value }: TypedObject): FieldSet =>
-  withNamedFields(toFieldSet(type, value), type);
+function* namedSetOf({ type, value }: TypedObject): Generator<void, FieldSet> {
+  return withNamedFields(yield* toFieldSetSteps(type, value), type);
+}
 
 function* keepOwned(
   whole: TypedObject,
   bare: TypedObject,
   owned: FieldSet,
 ): Generator<void, TypedObject> {
-  const present = namedSetOf(bare);
+  const present = yield* namedSetOf(bare);
   yield;
   const keep = union(present, withNamedFields(owned, whole.type));
   yield;
-  const all = namedSetOf(whole);
+  const all = yield* namedSetOf(whole);
   yield;
   const unowned = difference(all, keep);
   yield;
-  return removeFrom(whole, unowned);
+  return yield* removeFrom(whole, unowned);
 }
 
 /** Brings back what went along but had never been the applier's own: dangling items. */
@@ -316,11 +332,13 @@ function* addBackUnowned(
   const { whole } = halves;
   const bare = port.convert(halves.bare, last.apiVersion);
   if (bare === undefined) return whole;
-  const all = namedSetOf(whole);
+  const all = yield* namedSetOf(whole);
   yield;
-  const left = withNamedFields(toFieldSet(bare.type, bare.value), whole.type);
+  const left = withNamedFields(yield* toFieldSetSteps(bare.type, bare.value), whole.type);
   yield;
   const gone = difference(all, left);
   yield;
-  return removeFrom(whole, intersection(gone, withNamedFields(last.set, whole.type)));
+  const dangling = intersection(gone, withNamedFields(last.set, whole.type));
+  yield;
+  return yield* removeFrom(whole, dangling);
 }

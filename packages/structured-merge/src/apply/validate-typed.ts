@@ -1,6 +1,14 @@
-import { goPlain, goSyntax, goTypeName, isObject, type JsonValue } from '@wheelhouse/machinery';
+import {
+  goPlain,
+  goSyntax,
+  goTypeName,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  Stride,
+} from '@wheelhouse/machinery';
 import { itemElement } from './list-items.ts';
-import { showElement } from './path-element.ts';
+import { type PathElement, showElement } from './path-element.ts';
 import { below, belowField, complain, type Place, rootPlace } from './place.ts';
 import { TypedError } from './typed-errors.ts';
 import {
@@ -22,6 +30,75 @@ export function validateTyped(type: ValueType, value: JsonValue, options: Valida
   const place = rootPlace();
   validateValue(type, value, { allowDuplicates: options.allowDuplicates, place });
   if (place.problems.length > 0) throw new TypedError(place.problems);
+}
+
+/** `validateTyped` in steps, for large values. */
+export function* validateTypedSteps(
+  type: ValueType,
+  value: JsonValue,
+  options: ValidationOptions,
+): Generator<void, void> {
+  const place = rootPlace();
+  const walk: Walk = { allowDuplicates: options.allowDuplicates, place };
+  yield* validateValueSteps(type, value, { walk, stride: new Stride() });
+  if (place.problems.length > 0) throw new TypedError(place.problems);
+}
+
+/** A walk that pauses. */
+interface Stepping {
+  readonly walk: Walk;
+  readonly stride: Stride;
+}
+
+function* validateValueSteps(
+  type: ValueType,
+  value: JsonValue,
+  at: Stepping,
+): Generator<void, void> {
+  const { map, scalar, list } = fitting(type, value);
+  const { walk, stride } = at;
+  if (stride.isOver) yield;
+  if (stride.weigh(value) === 'light') validateValue(type, value, walk);
+  else if (map !== undefined && isObject(value)) yield* validateMapSteps(map, value, at);
+  else if (scalar === undefined && list !== undefined && Array.isArray(value)) {
+    yield* validateListSteps(list, value, at);
+  } else validateValue(type, value, walk);
+}
+
+function* validateMapSteps(map: MapShape, value: JsonObject, at: Stepping): Generator<void, void> {
+  const { walk, stride } = at;
+  for (const name of Object.keys(value)) {
+    const item = value[name];
+    if (item === undefined) continue;
+    const type = memberType(map, name);
+    if (type === undefined) {
+      complain(belowField(walk.place, name), 'field not declared in schema');
+      return;
+    }
+    stride.count();
+    if (stride.isOver) yield;
+    if (isFineScalar(type, item)) continue;
+    const there = into(walk, belowField(walk.place, name));
+    yield* validateValueSteps(type, item, { walk: there, stride });
+  }
+}
+
+function* validateListSteps(
+  list: ListShape,
+  items: readonly JsonValue[],
+  at: Stepping,
+): Generator<void, void> {
+  const { walk, stride } = at;
+  const type = list.element.get();
+  const seen = new Set<string>();
+  for (const [index, item] of items.entries()) {
+    const element = list.atomic ? `i:${index}` : itemOf(list, { index, item, seen }, walk);
+    if (element === undefined) return;
+    const there = into(walk, below(walk.place, element));
+    if (stride.weigh(item) === 'light') validateValue(type, item, there);
+    else yield* validateValueSteps(type, item, { walk: there, stride });
+    if (stride.isOver) yield;
+  }
 }
 
 interface Walk extends ValidationOptions {
@@ -87,17 +164,29 @@ function validateItems(list: ListShape, items: readonly JsonValue[], walk: Walk)
   const type = list.element.get();
   const seen = new Set<string>();
   for (const [index, item] of items.entries()) {
-    const element = itemElement(list, item);
-    if (typeof element !== 'string') {
-      complain(walk.place, `element ${index}: ${element.why}`);
-      return;
-    }
-    if (seen.has(element) && !walk.allowDuplicates) {
-      complain(walk.place, `duplicate entries for key ${showElement(element)}`);
-    }
-    seen.add(element);
+    const element = itemOf(list, { index, item, seen }, walk);
+    if (element === undefined) return;
     validateValue(type, item, into(walk, below(walk.place, element)));
   }
+}
+
+/** The step to an item of a set or list map, which may be there already; undefined where there is none. */
+function itemOf(
+  list: ListShape,
+  of: { readonly index: number; readonly item: JsonValue; readonly seen: Set<string> },
+  walk: Walk,
+): PathElement | undefined {
+  const { index, item, seen } = of;
+  const element = itemElement(list, item);
+  if (typeof element !== 'string') {
+    complain(walk.place, `element ${index}: ${element.why}`);
+    return undefined;
+  }
+  if (seen.has(element) && !walk.allowDuplicates) {
+    complain(walk.place, `duplicate entries for key ${showElement(element)}`);
+  }
+  seen.add(element);
+  return element;
 }
 
 /** Why a value is no such scalar; undefined when it is one, or null. */

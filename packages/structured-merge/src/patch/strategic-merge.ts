@@ -1,10 +1,12 @@
 import {
-  cloneJson,
+  cloneJsonSteps,
+  inOnePiece,
   isObject,
   type JsonObject,
   type JsonValue,
   jsonEqual,
   member,
+  Stride,
   setMember,
 } from '@wheelhouse/machinery';
 import type { Schema } from '@wheelhouse/schema';
@@ -39,12 +41,27 @@ import { identityOfItem, inOrder, isDeletion } from './strategic-order.ts';
  */
 type Into = 'object' | 'patch' | 'object-spending';
 
+/** A merge, which pauses where it has visited many values. */
+interface Merging {
+  readonly into: Into;
+  readonly stride: Stride;
+}
+
 /**
  * Applies a strategic merge patch to an object of a built-in kind (PATCH-3). Neither argument
  * changes; the result shares parts with both. Throws StrategicMergeError.
  */
 export function strategicMerge(schema: Schema, object: JsonObject, patch: JsonObject): JsonObject {
-  return mergeInto('object', schema, object, patch);
+  return inOnePiece(strategicMergeSteps(schema, object, patch));
+}
+
+/** `strategicMerge` in steps. */
+export function strategicMergeSteps(
+  schema: Schema,
+  object: JsonObject,
+  patch: JsonObject,
+): Generator<void, JsonObject> {
+  return mergeInto({ into: 'object', stride: new Stride() }, schema, object, patch);
 }
 
 /**
@@ -52,9 +69,13 @@ export function strategicMerge(schema: Schema, object: JsonObject, patch: JsonOb
  * sent, where what comes of it is refused. For example nothing of `$retainKeys` or of an ordered list.
  * Throws StrategicMergeError.
  */
-export function spentPatch(schema: Schema, object: JsonObject, patch: JsonObject): JsonObject {
-  const left = cloneJson(patch);
-  mergeInto('object-spending', schema, object, left);
+export function* spentPatchSteps(
+  schema: Schema,
+  object: JsonObject,
+  patch: JsonObject,
+): Generator<void, JsonObject> {
+  const left = yield* cloneJsonSteps(patch);
+  yield* mergeInto({ into: 'object-spending', stride: new Stride() }, schema, object, left);
   return left;
 }
 
@@ -63,10 +84,16 @@ export function spentPatch(schema: Schema, object: JsonObject, patch: JsonObject
  * same order of a list that they both order. Throws StrategicMergeError.
  */
 export function combinePatches(schema: Schema, first: JsonObject, second: JsonObject): JsonObject {
-  return mergeInto('patch', schema, first, second);
+  return inOnePiece(mergeInto({ into: 'patch', stride: new Stride() }, schema, first, second));
 }
 
-function mergeInto(into: Into, schema: Schema, object: JsonObject, patch: JsonObject): JsonObject {
+function* mergeInto(
+  merging: Merging,
+  schema: Schema,
+  object: JsonObject,
+  patch: JsonObject,
+): Generator<void, JsonObject> {
+  const { into, stride } = merging;
   const directive = member(patch, directiveMember);
   const rest: JsonObject = into === 'object-spending' ? patch : { ...patch };
   if (directive !== undefined) return followDirective(directive, rest);
@@ -76,16 +103,19 @@ function mergeInto(into: Into, schema: Schema, object: JsonObject, patch: JsonOb
   for (const name of Object.keys(rest)) {
     if (!name.startsWith(elementOrderPrefix)) continue;
     if (into === 'patch') copyOrder(merged, rest, name);
-    mergeOrderedList(into, schema, { merged, rest, name });
+    yield* mergeOrderedList(merging, schema, { merged, rest, name });
   }
   for (const name of Object.keys(rest)) {
     const value = rest[name];
     if (value === undefined) continue;
-    if (!name.startsWith(deleteListPrefix)) mergeMember(into, schema, { merged, name, value });
-    else if (into === 'patch') setMember(merged, name, value);
+    stride.count();
+    if (stride.isOver) yield;
+    if (!name.startsWith(deleteListPrefix)) {
+      yield* mergeMember(merging, schema, { merged, name, value });
+    } else if (into === 'patch') setMember(merged, name, value);
     else {
       const field = fieldBehind(name, deleteListPrefix);
-      deleteFromList(into, schema, { merged, name: field, value });
+      yield* deleteFromList(merging, schema, { merged, name: field, value });
     }
   }
   return merged;
@@ -143,7 +173,12 @@ interface MemberChange {
   readonly value: JsonValue;
 }
 
-function mergeMember(into: Into, schema: Schema, { merged, name, value }: MemberChange): void {
+function* mergeMember(
+  merging: Merging,
+  schema: Schema,
+  { merged, name, value }: MemberChange,
+): Generator<void, void> {
+  const { into } = merging;
   if (value === null) {
     delete merged[name];
     if (into === 'patch') setMember(merged, name, null);
@@ -153,26 +188,33 @@ function mergeMember(into: Into, schema: Schema, { merged, name, value }: Member
   if (isObject(present) && isObject(value)) {
     const field = mergingOf(schema, name);
     const replaced = field.strategy === 'replace';
-    setMember(merged, name, replaced ? value : mergeInto(into, field.schema, present, value));
+    const made = replaced ? value : yield* mergeInto(merging, field.schema, present, value);
+    setMember(merged, name, made);
   } else if (Array.isArray(present) && Array.isArray(value)) {
     const field = listMergingOf(schema, name);
-    const list = field.strategy === 'merge' ? mergeLists(into, field, present, value) : value;
+    const isMerged = field.strategy === 'merge';
+    const list = isMerged ? yield* mergeLists(merging, field, present, value) : value;
     setMember(merged, name, list);
-  } else {
-    const bare = withoutDirectives(value, { into, dropNulls: into !== 'patch' });
+  } else if (typeof value !== 'object') setMember(merged, name, value);
+  else {
+    const bare = yield* withoutDirectives(value, { merging, dropNulls: into !== 'patch' });
     if (bare === undefined) delete merged[name];
     else setMember(merged, name, bare);
   }
 }
 
-function deleteFromList(into: Into, schema: Schema, { merged, name, value }: MemberChange): void {
+function* deleteFromList(
+  merging: Merging,
+  schema: Schema,
+  { merged, name, value }: MemberChange,
+): Generator<void, void> {
   const present = member(merged, name);
   if (value === null) delete merged[name];
   if (value === null || !Array.isArray(present) || !Array.isArray(value)) return;
   const field = listMergingOf(schema, name);
   if (present.length === 0 && value.length === 0) return;
   if (itemKind([present, value]) === 'map') {
-    setMember(merged, name, mergeLists(into, field, present, value));
+    setMember(merged, name, yield* mergeLists(merging, field, present, value));
     return;
   }
   const gone = new Set(value);
@@ -187,20 +229,28 @@ function deleteFromList(into: Into, schema: Schema, { merged, name, value }: Mem
  * What a value that merges into nothing becomes: without parts that are directives themselves, and
  * in objects without nulls. Undefined when the value is a directive as a whole.
  */
-function withoutDirectives(
+function* withoutDirectives(
   value: JsonValue,
-  options: { readonly into: Into; readonly dropNulls: boolean },
-): JsonValue | undefined {
+  options: { readonly merging: Merging; readonly dropNulls: boolean },
+): Generator<void, JsonValue | undefined> {
+  const { into, stride } = options.merging;
   if (Array.isArray(value)) {
-    const items = value.map((item) => withoutDirectives(item, options));
-    return items.filter((item) => item !== undefined);
+    const items: JsonValue[] = [];
+    for (const item of value) {
+      const kept = yield* withoutDirectives(item, options);
+      if (kept !== undefined) items.push(kept);
+    }
+    return items;
   }
+  stride.count();
+  if (stride.isOver) yield;
   if (!isObject(value)) return value;
-  const bare: JsonObject = options.into === 'object-spending' ? value : { ...value };
+  const bare: JsonObject = into === 'object-spending' ? value : { ...value };
   if (options.dropNulls) leaveOutNulls(bare);
   if (Object.hasOwn(bare, directiveMember)) return undefined;
   for (const [name, item] of Object.entries(bare)) {
-    const kept = item === undefined ? undefined : withoutDirectives(item, options);
+    if (typeof item !== 'object' && item !== undefined) continue;
+    const kept = item === undefined ? undefined : yield* withoutDirectives(item, options);
     if (kept === undefined) delete bare[name];
     else setMember(bare, name, kept);
   }
@@ -236,12 +286,12 @@ function kindOfItem(item: JsonValue): ItemKind {
 }
 
 /** Merges lists whose strategy is merge, and puts them in order. */
-function mergeLists(
-  into: Into,
+function* mergeLists(
+  merging: Merging,
   field: FieldMerging,
   live: JsonValue[],
   patch: JsonValue[],
-): JsonValue[] {
+): Generator<void, JsonValue[]> {
   if (live.length === 0 && patch.length === 0) return live;
   if (itemKind([live, patch]) !== 'map') {
     const merged = [...new Set([...live, ...patch])];
@@ -250,7 +300,8 @@ function mergeLists(
   const { mergeKey, schema } = field;
   if (mergeKey === '') throw noKeyDeclared(goKindOf(schema));
   const { kept, patchItems } = followItemDirectives(live, patch, mergeKey);
-  const merged = mergeItems(into, field, { live: kept, patchItems });
+  const merged = yield* mergeItems(merging, field, { live: kept, patchItems });
+  yield;
   return inOrder(merged, patchItems, { live: kept, mergeKey });
 }
 
@@ -288,27 +339,31 @@ function requiredKey(item: JsonObject, mergeKey: string): JsonValue {
   return key;
 }
 
-function mergeItems(
-  into: Into,
+function* mergeItems(
+  merging: Merging,
   { schema, mergeKey }: FieldMerging,
   {
     live,
     patchItems,
   }: { readonly live: readonly JsonValue[]; readonly patchItems: readonly JsonValue[] },
-): JsonValue[] {
+): Generator<void, JsonValue[]> {
+  const { stride } = merging;
   const merged = [...live];
   const places = new Map<JsonValue, number>();
   for (const [index, item] of merged.entries()) {
     const key = isObject(item) ? member(item, mergeKey) : undefined;
     if (key !== undefined && !places.has(key)) places.set(key, index);
   }
+  yield;
   for (const item of patchItems) {
     if (!isObject(item)) continue;
+    stride.count();
+    if (stride.isOver) yield;
     const key = requiredKey(item, mergeKey);
     const place = places.get(key);
     const present = place === undefined ? undefined : merged[place];
     if (place !== undefined && isObject(present)) {
-      merged[place] = mergeInto(into, schema, present, item);
+      merged[place] = yield* mergeInto(merging, schema, present, item);
     } else {
       places.set(key, merged.length);
       merged.push(item);
@@ -325,20 +380,25 @@ interface OrderedList {
 }
 
 /** Merges the list a `$setElementOrder/…` is about, and orders it so. */
-function mergeOrderedList(into: Into, schema: Schema, { merged, rest, name }: OrderedList): void {
+function* mergeOrderedList(
+  merging: Merging,
+  schema: Schema,
+  { merged, rest, name }: OrderedList,
+): Generator<void, void> {
   const order = rest[name];
   delete rest[name];
   if (!Array.isArray(order)) throw badType('[]', order);
   const field = fieldBehind(name, elementOrderPrefix);
   const live = listMember(merged, field);
   const patchItems = listMember(rest, field);
-  const merging = listMergingOf(schema, field);
-  checkOrder(patchItems, order, merging.mergeKey);
+  const fieldMerging = listMergingOf(schema, field);
+  const { mergeKey } = fieldMerging;
+  checkOrder(patchItems, order, mergeKey);
   if (live === undefined && patchItems === undefined) return;
-  const list = mergeForOrder(into, merging, { live, patchItems });
+  const list = yield* mergeForOrder(merging, fieldMerging, { live, patchItems });
   itemKind([live ?? [], patchItems ?? []]);
-  const { mergeKey } = merging;
-  const before = patchItems === undefined ? live : freedPlaces(merging, live, patchItems);
+  yield;
+  const before = patchItems === undefined ? live : freedPlaces(fieldMerging, live, patchItems);
   setMember(merged, field, inOrder(list, order, { live: before ?? [], mergeKey }));
   delete rest[field];
 }
@@ -370,18 +430,19 @@ function listMember(object: JsonObject, name: string): JsonValue[] | undefined {
   return list;
 }
 
-function mergeForOrder(
-  into: Into,
+function* mergeForOrder(
+  merging: Merging,
   field: FieldMerging,
   lists: { readonly live: JsonValue[] | undefined; readonly patchItems: JsonValue[] | undefined },
-): JsonValue[] {
+): Generator<void, JsonValue[]> {
   const { live, patchItems } = lists;
   if (patchItems === undefined) return live ?? [];
   if (live === undefined) {
-    const bare = withoutDirectives(patchItems, { into, dropNulls: false });
+    const bare = yield* withoutDirectives(patchItems, { merging, dropNulls: false });
     return Array.isArray(bare) ? bare : [];
   }
-  return field.strategy === 'merge' ? mergeLists(into, field, live, patchItems) : patchItems;
+  const isMerged = field.strategy === 'merge';
+  return isMerged ? yield* mergeLists(merging, field, live, patchItems) : patchItems;
 }
 
 /** Items of a patch must be in the order its directive names; deletions may be anywhere. */

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { memberPlaces } from '@wheelhouse/codec';
-import { BoundedTexts, badRequest, shortened, shownPathMax } from '@wheelhouse/machinery';
+import { BoundedTexts, shortened, shownPathMax } from '@wheelhouse/machinery';
 import { type FoundPaths, maxDepth } from '@wheelhouse/schema';
 import type { FieldValidation } from '../../request/options.ts';
 import type { ApiCall } from '../call.ts';
@@ -128,10 +128,6 @@ function inTextOrder(found: readonly Complaint[], bytes: Buffer): Complaint[] {
   };
   return [...found].sort((one, other) => placeOf(one) - placeOf(other));
 }
-
-/** The refusal of unknown and duplicate fields: a 400 for every verb, in the words of `fail` (FV-2). */
-export const failStrictly = (fail: (message: string) => Error) => (message: string) =>
-  badRequest(fail(message).message);
 
 /** `Ignore` drops complaints, `Warn` gives a header for each, `Strict` refuses (FV-2). */
 export function reportComplaints(

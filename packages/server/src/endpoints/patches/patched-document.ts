@@ -1,4 +1,4 @@
-import { encodeJson } from '@wheelhouse/codec';
+import { encodeJsonSteps } from '@wheelhouse/codec';
 import {
   type ApiObject,
   invalid,
@@ -8,15 +8,17 @@ import {
   type JsonValue,
   member,
   parseApiVersion,
+  Stride,
   setMember,
   shownApiVersion,
+  sortSteps,
   textOf,
 } from '@wheelhouse/machinery';
 import { resolved, type Schema } from '@wheelhouse/schema';
 import { namelessBody } from '../../registry/object-meta.ts';
 import type { FieldValidation } from '../../request/options.ts';
 import { misfitKind, typeProblem } from '../body/decode-object.ts';
-import { Complaints, failStrictly, reportComplaints } from '../body/field-validation.ts';
+import { Complaints, reportComplaints } from '../body/field-validation.ts';
 import type { ApiCall } from '../call.ts';
 
 /** The patches by what is done with them (PATCH-5). */
@@ -25,17 +27,19 @@ export type PatchType = 'json' | 'merge' | 'strategic' | 'apply';
 interface KindOptions {
   readonly fieldValidation: FieldValidation;
   readonly fail: (why: string) => Error;
+  /** The same of unknown and duplicate fields. */
+  readonly failStrictly: (why: string) => Error;
 }
 
 /**
  * Refuses a patched document that says it is something else than what was patched; `fail` makes the
  * 422 of one that cannot be decoded. A typed one may say nothing.
  */
-export function checkPatchedKind(
+export function* checkPatchedKind(
   call: ApiCall,
   patched: JsonObject,
   options: KindOptions & { readonly current: ApiObject },
-): void {
+): Generator<void, void> {
   const { current, fail } = options;
   if (patched['kind'] === current.kind && patched['apiVersion'] === current.apiVersion) return;
   const unreadable = typeProblem(patched);
@@ -52,8 +56,9 @@ export function checkPatchedKind(
   const kind = (patched['kind'] ?? '') as string;
   const apiVersion = (patched['apiVersion'] ?? '') as string;
   if (kind === '') {
-    const sorted = inPatchedOrder(patched, { schema: undefined, type: 'merge', patch: {} });
-    throw fail(`Object 'Kind' is missing in '${encodeJson(sorted).toString('utf8')}'`);
+    const sorted = yield* inPatchedOrder(patched, { schema: undefined, type: 'merge', patch: {} });
+    const text = (yield* encodeJsonSteps(sorted)).toString('utf8');
+    throw fail(`Object 'Kind' is missing in '${text}'`);
   }
   if (apiVersion === '') throw fail("Object 'apiVersion' is missing");
   const { group = '' } = parseApiVersion(apiVersion) ?? {};
@@ -70,8 +75,8 @@ function complainOfAll(call: ApiCall, patched: JsonObject, options: KindOptions)
   const complaints = new Complaints();
   const names = Object.keys(patched).filter((name) => name !== 'apiVersion' && name !== 'kind');
   for (const name of names.sort()) complaints.unknown(name);
-  const { fieldValidation, fail } = options;
-  reportComplaints(call, { complaints, fieldValidation, fail: failStrictly(fail) });
+  const { fieldValidation, failStrictly } = options;
+  reportComplaints(call, { complaints, fieldValidation, fail: failStrictly });
 }
 
 /**
@@ -79,38 +84,59 @@ function complainOfAll(call: ApiCall, patched: JsonObject, options: KindOptions)
  * by name, and so are maps and what a merge patch put there; what an operation put there is in its own
  * order, and the rest of a built-in kind in the order of its declaration.
  */
-export function inPatchedOrder(
+export function* inPatchedOrder(
   document: JsonValue,
   { schema, type, patch }: { schema: Schema | undefined; type: PatchType; patch: JsonValue },
-): JsonValue {
-  return ordered(document, schema, type === 'json' ? touchedBy(patch) : patch);
+): Generator<void, JsonValue> {
+  const touched = type === 'json' ? touchedBy(patch) : patch;
+  return yield* ordered(document, { schema, touched, stride: new Stride() });
 }
 
-function ordered(
+function* ordered(
   value: JsonValue,
-  schema: Schema | undefined,
-  touched: JsonValue | undefined,
-): JsonValue {
-  if (touched === asGiven) return value;
+  of: {
+    readonly schema: Schema | undefined;
+    readonly touched: JsonValue | undefined;
+    readonly stride: Stride;
+  },
+): Generator<void, JsonValue> {
+  const { schema, touched, stride } = of;
+  stride.count();
+  if (stride.isOver) yield;
+  if (touched === asGiven || typeof value !== 'object' || value === null) return value;
   const isPutThere = touched !== undefined && !isObject(touched);
   const at = schema === undefined || isPutThere ? undefined : resolved(schema);
   const inside = (name: string) => (isObject(touched) ? member(touched, name) : undefined);
   if (Array.isArray(value)) {
-    return value.map((item, index) => ordered(item, at?.items, inside(String(index))));
+    const items: JsonValue[] = [];
+    for (const [index, item] of value.entries()) {
+      const next = { schema: at?.items, touched: inside(String(index)), stride };
+      items.push(yield* ordered(item, next));
+    }
+    return items;
   }
-  if (!isObject(value)) return value;
   const result: JsonObject = {};
   const declared = isObject(touched) ? undefined : at?.properties;
-  for (const name of namesOf(value, declared)) {
+  for (const name of yield* namesOf(value, declared)) {
     const child = at?.properties?.get(name)?.schema ?? at?.additionalProperties;
-    setMember(result, name, ordered(member(value, name) ?? null, child, inside(name)));
+    const next = { schema: child, touched: inside(name), stride };
+    setMember(result, name, yield* ordered(member(value, name) ?? null, next));
   }
   return result;
 }
 
-function namesOf(value: JsonObject, declared: Schema['properties']): readonly string[] {
+/** More names than these are sorted in steps. */
+const manyNames = 1024;
+
+function* namesOf(
+  value: JsonObject,
+  declared: Schema['properties'],
+): Generator<void, readonly string[]> {
   const names = Object.keys(value).filter((name) => value[name] !== undefined);
-  if (declared === undefined) return names.sort();
+  if (declared === undefined) {
+    if (names.length <= manyNames) return names.sort();
+    return yield* sortSteps(names, (one, other) => (one < other ? -1 : 1));
+  }
   const present = new Set(names);
   const declaredNames = [...declared.keys()].filter((name) => present.has(name));
   return [...declaredNames, ...names.filter((name) => !declared.has(name)).sort()];

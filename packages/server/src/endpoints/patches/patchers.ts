@@ -1,7 +1,7 @@
 import {
   decodeJson,
   decodeJsonSteps,
-  encodeJson,
+  encodeJsonSteps,
   JsonError,
   TooManyValues,
 } from '@wheelhouse/codec';
@@ -9,10 +9,9 @@ import {
   type ApiObject,
   atPace,
   badRequest,
-  cloneJson,
+  cloneJsonSteps,
   goPlain,
   goValue,
-  inOnePiece,
   inSlices,
   invalid,
   invalidObject,
@@ -26,18 +25,18 @@ import {
 } from '@wheelhouse/machinery';
 import { exceedsDepth } from '@wheelhouse/schema';
 import {
-  applyMergePatch,
   jsonPatchWork,
+  mergePatchSteps,
   PatchError,
   parseJsonPatch,
   StrategicMergeError,
-  spentPatch,
-  strategicMerge,
+  spentPatchSteps,
+  strategicMergeSteps,
 } from '@wheelhouse/structured-merge';
 import { type ObjectSize, shapeSteps, sizeAt } from '../../answer/shape-object.ts';
 import type { FieldValidation } from '../../request/options.ts';
 import { bodyLimits } from '../body/body.ts';
-import { Complaints, failStrictly, reportComplaints } from '../body/field-validation.ts';
+import { Complaints, reportComplaints } from '../body/field-validation.ts';
 import type { ApiCall } from '../call.ts';
 import type { PatchChange } from './apply.ts';
 import { checkPatchedKind, inPatchedOrder, type PatchType } from './patched-document.ts';
@@ -98,31 +97,60 @@ function* shapedSteps(
   const { value, duplicates } = of.decodedPatch;
   const { type } = patch;
   const { fieldValidation } = patch.options;
-  if (!isObject(patched)) throw refused(patched, 'the patched document is not an object');
+  if (!isObject(patched)) {
+    const shown = (yield* encodeJsonSteps(patched)).toString('utf8');
+    throw refusedAs(shown, 'the patched document is not an object');
+  }
   const isStrategic = type === 'strategic';
   const complaints = new Complaints();
   complainOfPatch(complaints, { ...patch, value, duplicates });
   const { schema, decode } = call.target.version;
   // A custom kind's decoder changes what it is given.
   const isKept = decode === undefined || type === 'json';
-  const kept = decode !== undefined && isKept ? cloneJson(patched) : patched;
-  const shown = () => {
+  const kept = decode !== undefined && isKept ? yield* cloneJsonSteps(patched) : patched;
+  function* refusal({ message, isStrict }: Unfit): Generator<void, StatusError> {
+    const refused = yield* isStrategic ? refusedPatch(message) : refusedDocument(message);
+    return isStrict ? badRequest(refused.message) : refused;
+  }
+  function* refusedPatch(message: string): Generator<void, StatusError> {
+    const spent = yield* spentPatchSteps(schema, live, isObject(value) ? value : {});
+    return refusedAs(goPlain(spent), message);
+  }
+  function* refusedDocument(message: string): Generator<void, StatusError> {
     const order = { schema: decode === undefined ? schema : undefined, type, patch: value };
-    if (isKept) return inPatchedOrder(kept, order);
-    const again = inOnePiece(changeOf(call, { type, value })(cloneJson(live)));
-    return inPatchedOrder(again, order);
-  };
-  const spent = () => spentPatch(schema, live, isObject(value) ? value : {});
-  const fail = (message: string) =>
-    isStrategic ? refusedAs(goPlain(spent()), message) : refused(shown(), message);
+    const again = isKept
+      ? kept
+      : yield* changeOf(call, { type, value })(yield* cloneJsonSteps(live));
+    const shown = yield* encodeJsonSteps(yield* inPatchedOrder(again, order));
+    return refusedAs(shown.toString('utf8'), message);
+  }
   const source = isStrategic ? 'map' : 'patched';
-  if (!isStrategic) checkPatchedKind(call, patched, { current, fieldValidation, fail });
-  const object = yield* shapeSteps(call.target, patched, { complaints, fail, source, size });
-  // Where nothing was said of them, and a strategic merge may say what it likes.
-  object.apiVersion = current.apiVersion;
-  object.kind = current.kind;
-  reportComplaints(call, { complaints, fieldValidation, fail: failStrictly(fail) });
-  return object;
+  const fail = (message: string) => new Unfit(message);
+  const failStrictly = (message: string) => new Unfit(message, { isStrict: true });
+  try {
+    if (!isStrategic)
+      yield* checkPatchedKind(call, patched, { current, fieldValidation, fail, failStrictly });
+    const object = yield* shapeSteps(call.target, patched, { complaints, fail, source, size });
+    // Where nothing was said of them, and a strategic merge may say what it likes.
+    object.apiVersion = current.apiVersion;
+    object.kind = current.kind;
+    reportComplaints(call, { complaints, fieldValidation, fail: failStrictly });
+    return object;
+  } catch (error) {
+    if (!(error instanceof Unfit)) throw error;
+    throw yield* refusal(error);
+  }
+}
+
+/** A patched document does not fit its kind: what a client is told of it shows the document. */
+class Unfit extends Error {
+  /** Whether the document is refused for unknown and duplicate fields: a 400 for every verb (FV-2). */
+  readonly isStrict: boolean;
+
+  constructor(message: string, { isStrict = false }: { readonly isStrict?: boolean } = {}) {
+    super(message);
+    this.isStrict = isStrict;
+  }
 }
 
 /** Changes an object in steps, and throws an error of a patch where it does not fit. */
@@ -181,17 +209,15 @@ function changeOf(
   return function* (current) {
     yield;
     return type === 'merge'
-      ? applyMergePatch(current, patch)
-      : strategicMerge(schema, current, patch);
+      ? yield* mergePatchSteps(current, patch)
+      : yield* strategicMergeSteps(schema, current, patch);
   };
 }
 
-/** 422 naming the whole patched document, as upstream does for one it cannot decode. */
-function refused(patched: JsonValue, message: string): StatusError {
-  return refusedAs(encodeJson(patched).toString('utf8'), message);
-}
-
-/** 422 that shows the document as given; of a strategic merge patch, that is the patch. */
+/**
+ * 422 that shows the whole patched document, as upstream does for one it cannot decode; of a
+ * strategic merge patch, the patch.
+ */
 function refusedAs(shown: string, message: string): StatusError {
   return invalidObject({ group: '', kind: '' }, '', [invalid('patch', shown, message)]);
 }
