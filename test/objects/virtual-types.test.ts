@@ -348,7 +348,7 @@ describe('what needs a node', () => {
     await server.post('/api/v1/nodes', node);
     expect(await told('p/exec')).toEqual([500, '', unknown]);
     await server.patch('/api/v1/nodes/a-node/status', { status: { addresses } }, 'merge');
-    expect((await told('p/exec')).slice(0, 2)).toEqual([503, 'ServiceUnavailable']);
+    expect(await told('p/exec')).toEqual([400, 'BadRequest', 'Upgrade request required']);
   });
 
   test('API-1: which container of several is meant has to be said', async () => {

@@ -31,7 +31,7 @@ import { type AskServer, DiscoveryFollower } from './discovery-follower.ts';
 import { type DocumentQuery, fetchDocument } from './fetch-document.ts';
 import { MergedOpenApi } from './merged-openapi.ts';
 import { answerText } from './plain-answer.ts';
-import { Relay, type RelaySettings } from './relay.ts';
+import { aggregatedManner, Relay, type RelaySettings } from './relay.ts';
 import type { ClientCertificate, Transport } from './transport.ts';
 import { createTransports, type Transports } from './transports.ts';
 
@@ -318,7 +318,8 @@ export class Aggregation implements AggregationPort {
       answerText(call, unavailable);
       return;
     }
-    await new Relay({ call, transport, settings, place }).run();
+    const manner = aggregatedManner(call, { settings, place });
+    await new Relay({ call, transport, manner }).run();
   }
 
   #fetch(

@@ -84,6 +84,18 @@ export function forwardedHeaders(
   return Object.assign(headers, identityHeaders(about));
 }
 
+/** What of a request's headers goes on to a server that learns nothing of the user. */
+export function anonymousHeaders(
+  exchange: Pick<Exchange, 'headerLines' | 'remoteAddress'>,
+  { host }: { readonly host: string },
+): OutgoingHeaders {
+  const headers = endToEnd(exchange.headerLines());
+  const clients = headers['x-forwarded-for'] ?? [];
+  headers['x-forwarded-for'] = [[...clients, exchange.remoteAddress].join(', ')];
+  headers['host'] = [host];
+  return headers;
+}
+
 function endToEnd(lines: readonly string[]): OutgoingHeaders {
   const headers = emptyHeaders();
   const connection: string[] = [];

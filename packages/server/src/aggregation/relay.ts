@@ -6,14 +6,21 @@ import {
   contained,
   isLongRunning,
   listen,
+  type ResponseHeaders,
   type ResponseStream,
+  type StatusError,
   type TakenConnection,
   type Timer,
 } from '@wheelhouse/machinery';
 import type { AuthorizedCall } from '../endpoints/call.ts';
 import type { RequestInfo } from '../request/request-info.ts';
 import { answerText } from './plain-answer.ts';
-import { answeredHeaders, forwardedHeaders, wantedProtocol } from './proxy-headers.ts';
+import {
+  answeredHeaders,
+  forwardedHeaders,
+  type OutgoingHeaders,
+  wantedProtocol,
+} from './proxy-headers.ts';
 import { hostPort, type RemoteAnswer, type RemoteRequest, type Transport } from './transport.ts';
 
 /** The other side of a connection that goes on in another protocol. */
@@ -72,6 +79,12 @@ function joinConnections(client: TakenConnection, server: UpgradedConnection): J
   };
 }
 
+/** Whether the connection of a request is made, with TLS. */
+function isConnected({ socket }: ClientRequest): boolean {
+  if (socket === null || socket.connecting) return false;
+  return !('secureConnecting' in socket) || socket.secureConnecting !== true;
+}
+
 function destroySoon(socket: Duplex): void {
   if (socket.destroyed) return;
   socket.end(contained({ where: 'aggregation' }, () => socket.destroy()));
@@ -122,19 +135,78 @@ export interface RelaySettings {
   readonly redirects: 'refused' | 'passed';
 }
 
-export interface RelayedCall {
-  readonly call: AuthorizedCall;
-  readonly transport: Transport;
-  readonly settings: RelaySettings;
-  /** Who answers for the Service. */
+/** Where a request goes, and what becomes of it and of its answer on the way. */
+export interface RelayManner {
   readonly place: { readonly host: string; readonly port: number };
+  /** Path and query, escaped. */
+  readonly target: string;
+  /** The method, where it is not the client's. */
+  readonly method?: 'GET';
+  /** Whether the client's body and its wish for another protocol are passed on. */
+  readonly passes: 'everything' | 'nothing';
+  /** Ends a connection that is not made in time, in milliseconds; no limit when absent. */
+  readonly connectTimeoutMs?: number;
+  /** Those of the request, but for what concerns its connection. */
+  headers(): OutgoingHeaders;
+  /** Those of the answer to the client; `lines` are the other server's. */
+  answered(lines: readonly string[]): ResponseHeaders;
+  /** Whether an answer of this status that leads elsewhere is refused. */
+  readonly redirects: 'refused' | 'passed';
+  /**
+   * Gives the error to answer the client with; undefined when it has been answered. `reached` says
+   * whether the other server was, so that `text` is about what it did.
+   */
+  refuse(problem: { readonly text: string; readonly reached: boolean }): StatusError | undefined;
+  /** Takes an answer that is not to be passed on, and gives the error to answer with instead. */
+  replace?(incoming: IncomingMessage): Promise<StatusError> | undefined;
+}
+
+/** What a relay needs of a request. */
+export type RelayedRequest = Pick<
+  AuthorizedCall,
+  'exchange' | 'info' | 'context' | 'deadline' | 'baseHeaders'
+> & { readonly audit?: AuthorizedCall['audit'] | undefined };
+
+export interface RelayedCall {
+  readonly call: RelayedRequest;
+  readonly transport: Transport;
+  readonly manner: RelayManner;
+}
+
+/** Passes a request on as an aggregator does: with its path, and with who asks. */
+export function aggregatedManner(
+  call: AuthorizedCall,
+  { settings, place }: { readonly settings: RelaySettings; readonly place: RelayManner['place'] },
+): RelayManner {
+  const { exchange, info, user, baseHeaders } = call;
+  const target = requestTarget(info);
+  return {
+    place,
+    target,
+    passes: 'everything',
+    redirects: settings.redirects,
+    headers: () =>
+      forwardedHeaders(exchange, {
+        user,
+        tellsUid: settings.tellsUid,
+        host: hostPort(place),
+        path: target.split('?', 1)[0] ?? '',
+        auditId: baseHeaders['audit-id'] ?? '',
+        via: settings.via,
+      }),
+    answered: (lines) => answeredHeaders(lines, baseHeaders),
+    refuse({ text, reached }) {
+      answerText(call, { status: 503, text: reached ? text : `${unreachable}: ${text}` });
+      return undefined;
+    },
+  };
 }
 
 /** What a server serves is told at once, or not at all. */
 const discoveryTimeoutMs = 5_000;
 
 const unreachable = 'error trying to reach service';
-const brokenAnswer = `${unreachable}: net/http: HTTP/1.x transport connection broken`;
+const brokenAnswer = 'net/http: HTTP/1.x transport connection broken';
 
 /** Asked again as often as a connection that was kept turns out to have been closed. */
 const repeatable = new Set(['GET', 'HEAD', 'OPTIONS']);
@@ -160,11 +232,13 @@ export class Relay implements RemoteAnswer {
   #isLate = false;
   #whenOver: (() => void)[] = [];
   #resolve: () => void = () => {};
+  #reject: (error: unknown) => void = () => {};
 
   constructor(call: RelayedCall) {
     this.#call = call;
     this.#isLong = isLongRunning(call.call.info);
-    this.#protocol = wantedProtocol(call.call.exchange);
+    this.#protocol =
+      call.manner.passes === 'everything' ? wantedProtocol(call.call.exchange) : undefined;
   }
 
   /**
@@ -173,13 +247,14 @@ export class Relay implements RemoteAnswer {
    */
   run(): Promise<void> {
     const { exchange } = this.#call.call;
-    const outcome = new Promise<void>((resolve) => {
+    const outcome = new Promise<void>((resolve, reject) => {
       this.#resolve = resolve;
+      this.#reject = reject;
     });
     exchange.onAbort(() => this.#end('cut'));
     if (this.#state === 'over') return outcome;
     this.#setTimer();
-    this.#body = exchange.bodyStream();
+    if (this.#call.manner.passes === 'everything') this.#body = exchange.bodyStream();
     this.#ask();
     return outcome;
   }
@@ -190,9 +265,11 @@ export class Relay implements RemoteAnswer {
       return;
     }
     const status = incoming.statusCode ?? 0;
-    if (status < 200) this.#refuse(503, brokenAnswer);
+    const replaced = this.#call.manner.replace?.(incoming);
+    if (replaced !== undefined) this.#replace(replaced);
+    else if (status < 200) this.#refuse({ text: brokenAnswer, reached: false });
     else if (this.#protocol !== undefined && status < 400) {
-      this.#refuse(503, `invalid upgrade response: status code ${status}`);
+      this.#refuse({ text: `invalid upgrade response: status code ${status}`, reached: true });
     } else if (this.#isRefusedRedirect(incoming)) this.#refuseRedirect();
     else this.#pass(incoming, status);
   }
@@ -206,17 +283,19 @@ export class Relay implements RemoteAnswer {
     if (this.#protocol === undefined) {
       socket.destroy();
       const spoken = JSON.stringify(incoming.headers.upgrade ?? '');
-      this.#refuse(503, `backend tried to switch protocol ${spoken} when "" was requested`);
+      const text = `backend tried to switch protocol ${spoken} when "" was requested`;
+      this.#refuse({ text, reached: true });
       return;
     }
     const taken = exchange.takeOver();
     if (taken === undefined) {
       socket.destroy();
-      this.#refuse(503, 'request connection cannot be hijacked');
+      this.#refuse({ text: 'request connection cannot be hijacked', reached: true });
       return;
     }
     this.#state = 'over';
     this.#timer?.stop();
+    for (const tell of this.#whenOver.splice(0)) tell();
     const recorded = audit?.streaming(101);
     const joined = joinConnections(taken, { answer: incoming, socket, head });
     const shutdown = context.onShutdown(joined.close);
@@ -236,7 +315,7 @@ export class Relay implements RemoteAnswer {
     }
     const why = this.#isLate ? 'context deadline exceeded' : goNetworkError(error);
     call.context.logger.debug(2, 'another server could not be asked', { error: why });
-    this.#refuse(503, `${unreachable}: ${why}`);
+    this.#refuse({ text: why, reached: false });
   }
 
   #mayRepeat(error: Error): boolean {
@@ -256,10 +335,11 @@ export class Relay implements RemoteAnswer {
       // A user's name may hold what no header can.
       const isHeader = (error as { code?: unknown }).code === 'ERR_INVALID_CHAR';
       if (!isHeader) throw error;
-      this.#refuse(503, `${unreachable}: net/http: invalid header field value`);
+      this.#refuse({ text: 'net/http: invalid header field value', reached: false });
       return;
     }
     this.#outgoing = outgoing;
+    this.#limitConnecting(outgoing);
     if (body === undefined) {
       outgoing.end();
       return;
@@ -273,18 +353,19 @@ export class Relay implements RemoteAnswer {
     });
   }
 
-  #request(): RemoteRequest {
-    const { call, settings, place } = this.#call;
-    const { exchange, info, user, baseHeaders } = call;
-    const target = requestTarget(info);
-    const headers = forwardedHeaders(exchange, {
-      user,
-      tellsUid: settings.tellsUid,
-      host: hostPort(place),
-      path: target.split('?', 1)[0] ?? '',
-      auditId: baseHeaders['audit-id'] ?? '',
-      via: settings.via,
+  #limitConnecting(outgoing: ClientRequest): void {
+    const { manner, call } = this.#call;
+    if (manner.connectTimeoutMs === undefined) return;
+    const limit = call.context.clock.after(manner.connectTimeoutMs, () => {
+      if (isConnected(outgoing)) return;
+      outgoing.destroy(Object.assign(new Error('i/o timeout'), { code: 'ETIMEDOUT' }));
     });
+    this.#whenOver.push(() => limit.stop());
+  }
+
+  #request(): RemoteRequest {
+    const { call, manner } = this.#call;
+    const headers = manner.headers();
     if (this.#protocol !== undefined) {
       headers['connection'] = ['Upgrade'];
       headers['upgrade'] = [this.#protocol];
@@ -292,7 +373,8 @@ export class Relay implements RemoteAnswer {
       // Node does not think of it where a method has no body as a rule.
       headers['transfer-encoding'] = ['chunked'];
     }
-    return { method: exchange.method, ...place, target, headers };
+    const { place, target, method = call.exchange.method } = manner;
+    return { method, ...place, target, headers };
   }
 
   #setTimer(): void {
@@ -315,7 +397,7 @@ export class Relay implements RemoteAnswer {
   #isRefusedRedirect(incoming: IncomingMessage): boolean {
     const status = incoming.statusCode ?? 0;
     const leads = status >= 300 && status <= 399 && (incoming.headers.location ?? '') !== '';
-    return leads && this.#call.settings.redirects === 'refused';
+    return leads && this.#call.manner.redirects === 'refused';
   }
 
   #refuseRedirect(): void {
@@ -327,17 +409,27 @@ export class Relay implements RemoteAnswer {
     this.#resolve();
   }
 
-  #refuse(status: number, text: string): void {
+  #refuse(problem: { readonly text: string; readonly reached: boolean }): void {
     this.#release();
-    answerText(this.#call.call, { status, text });
-    this.#resolve();
+    const { call, manner } = this.#call;
+    const error = call.exchange.aborted ? undefined : manner.refuse(problem);
+    if (error === undefined) this.#resolve();
+    else this.#reject(error);
+  }
+
+  #replace(answer: Promise<StatusError>): void {
+    answer.then((error) => {
+      if (this.#state === 'over') return;
+      this.#release();
+      this.#reject(error);
+    }, this.#reject);
   }
 
   #pass(incoming: IncomingMessage, status: number): void {
-    const { exchange, baseHeaders, info, context, audit } = this.#call.call;
+    const { exchange, info, context, audit } = this.#call.call;
     this.#state = 'answering';
     this.#incoming = incoming;
-    const headers = answeredHeaders(incoming.rawHeaders, baseHeaders);
+    const headers = this.#call.manner.answered(incoming.rawHeaders);
     const stream = exchange.stream({ status, headers });
     this.#stream = stream;
     stream.onDrain(() => incoming.resume());

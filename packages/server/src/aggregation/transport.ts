@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import https from 'node:https';
-import { isIPv6 } from 'node:net';
+import { isIP, isIPv6 } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { checkServerIdentity, type PeerCertificate, type TLSSocket } from 'node:tls';
 import { ConnectionError } from '@wheelhouse/client';
@@ -17,7 +17,8 @@ export interface ClientCertificate {
 
 /** What is trusted and shown in a connection; undefined certificates: none, or the host's own. */
 export interface TransportSettings {
-  readonly serverName: string;
+  /** The name that certificates must be of; that of each request's host when absent. */
+  readonly serverName?: string;
   readonly caPem: string | undefined;
   readonly verifies: boolean;
   readonly certificate: ClientCertificate | undefined;
@@ -96,8 +97,11 @@ export function createTransport(settings: TransportSettings): Transport {
     fault: faultOf(settings),
     open(request, answer) {
       const { headers, target, ...rest } = request;
+      // TLS names hosts, not addresses; the certificate is judged by the address all the same.
+      const ofHost = { servername: isIP(request.host) === 0 ? request.host : '' };
       const outgoing = https.request({
         ...rest,
+        ...(settings.serverName === undefined ? ofHost : {}),
         agent: headers['upgrade'] === undefined ? agent : single,
         path: target,
         headers,
@@ -160,7 +164,7 @@ function listenForAnswer(
 function tlsOptions(settings: TransportSettings): https.AgentOptions {
   const { caPem, certificate, serverName, verifies } = settings;
   return {
-    servername: serverName,
+    ...(serverName === undefined ? {} : { servername: serverName }),
     minVersion: 'TLSv1.2',
     ...trustIn(caPem),
     ...(certificate === undefined

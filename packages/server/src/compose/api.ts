@@ -48,6 +48,7 @@ import { componentStatuses } from './health/component-statuses.ts';
 import { type DebugPage, debugAnswer } from './health/debug-pages.ts';
 import type { Health } from './health/health.ts';
 import { createShutdownSignal, type ShutdownSignal } from './health/shutdown-signal.ts';
+import { createKubeletPort } from './nodes/kubelets.ts';
 import type { Metrics } from './observability/metrics.ts';
 import { createZPages } from './observability/pages.ts';
 import {
@@ -211,6 +212,8 @@ function createEndpoints(options: {
   const { address } = options;
   const jwksUri = config.serviceAccounts?.jwksUri;
   const pages = createZPages(config);
+  const kubelets = createKubeletPort(config);
+  options.shutdown.subscribe(kubelets.close);
   const discovery = createIssuerDiscovery({
     issuer: accountSettings(config, dialect).issuer,
     jwksUri: () => jwksUri ?? `https://${address.text()}${issuerDiscoveryPaths.keys}`,
@@ -235,7 +238,7 @@ function createEndpoints(options: {
     metrics: countingWatches(metrics.requests(catalogue.snapshot), options.watches),
     encodings: createEncodings({ dialect, cbor: config.cborServed === true ? 'served' : 'off' }),
     address: address.text,
-    kubeletAddressTypes: config.kubeletAddressTypes,
+    kubelets,
     aggregation: options.aggregation.slot,
     version: versionDocument(config.emulatedMinor),
     reviews: authorization,

@@ -22,7 +22,7 @@ import {
 } from './flags/flags.ts';
 import { healthFeature } from './health/settings.ts';
 import { limitFeature } from './limits/settings.ts';
-import { nodeFeature } from './nodes.ts';
+import { nodeFeature } from './nodes/settings.ts';
 import { type LogSettings, logFeature, metricFeature } from './observability/settings.ts';
 import { serviceAccountFeature } from './service-accounts/settings.ts';
 import { serviceNetworkFeature } from './service-network/settings.ts';

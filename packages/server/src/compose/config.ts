@@ -14,7 +14,7 @@ import type { ControllerSettings } from './controllers/settings.ts';
 import type { EncryptionSettings } from './encryption/settings.ts';
 import type { HealthSettings } from './health/settings.ts';
 import type { LimitSettings } from './limits/settings.ts';
-import type { NodeSettings } from './nodes.ts';
+import type { NodeSettings } from './nodes/settings.ts';
 import type { MetricSettings } from './observability/settings.ts';
 import type { ServiceAccountSettings } from './service-accounts/settings.ts';
 import type { ServiceNetworkSettings } from './service-network/settings.ts';

@@ -50,8 +50,7 @@ export interface EndpointContext {
   readonly encodings: Encodings;
   /** Other servers that answer for group versions (ADM-4). */
   readonly aggregation: AggregationSlot;
-  /** Types of addresses by which nodes could be reached; any when absent. */
-  readonly kubeletAddressTypes?: readonly string[] | undefined;
+  readonly kubelets: KubeletPort;
   /** `host:port` that discovery tells clients. */
   readonly address: () => string;
   /** What `/version` answers. */
@@ -72,6 +71,26 @@ export interface EndpointContext {
 export interface AggregationPort {
   /** False: the request is this server's own to answer. */
   serve(call: AuthorizedCall): Promise<boolean>;
+}
+
+/** Reaches the kubelets of nodes. */
+export interface KubeletPort {
+  /** Types of addresses by which a node is reached, the preferred one first. */
+  readonly addressTypes: readonly string[];
+  /** The port of kubelets whose nodes name none. */
+  readonly port: number;
+  /** Joins the client's connection to one into a container. Rejects with a StatusError. */
+  stream(call: ApiCall, request: KubeletRequest): Promise<void>;
+  /** Answers with a container's log. Rejects with a StatusError. */
+  log(call: ApiCall, request: KubeletRequest): Promise<void>;
+}
+
+export interface KubeletRequest {
+  readonly place: { readonly host: string; readonly port: number };
+  /** Path and query, escaped. */
+  readonly target: string;
+  /** Of the kubelet's certificate. */
+  readonly verification: 'as configured' | 'skipped';
 }
 
 /** Undefined while this server answers everything itself, so that a request pays one look. */

@@ -2,7 +2,7 @@ import type { Clock, Logger } from '@wheelhouse/machinery';
 import type { ClientCertificate } from '../../aggregation/transport.ts';
 import { followFile, type ReloadOutcome, readKeyPair } from '../files/followed-files.ts';
 
-/** Who this server is to the servers it passes requests on to; follows its files. */
+/** Who this server is to the servers and kubelets it passes requests on to; follows its files. */
 export interface ProxyCertificate {
   current(): ClientCertificate;
   close(): void;
@@ -25,7 +25,8 @@ export function openProxyCertificate(
   };
   const observe = (outcome: ReloadOutcome) => {
     if (outcome.status === 'success') return;
-    logger.warn('the proxy client certificate was not read again', {
+    logger.warn('a client certificate was not read again', {
+      file: files.certFile,
       error: String(outcome.error),
     });
   };

@@ -42,16 +42,17 @@ const alwaysOn = names(`
   AllowOverwriteTerminationGracePeriodSeconds AppArmor AppArmorFields BtreeWatchCache
   ConsistentListFromCache EfficientWatchResumption ElasticIndexedJob JobPodFailurePolicy
   PDBUnhealthyPodEvictionPolicy PersistentVolumeLastPhaseTransitionTime PodDisruptionConditions
-  PodSchedulingReadiness PortForwardWebsockets RemainingItemCount ResilientWatchCacheInitialization
+  PodSchedulingReadiness RemainingItemCount ResilientWatchCacheInitialization
   RetryGenerateName SeparateCacheWatchRPC StorageNamespaceIndex
-  TranslateStreamCloseWebsocketRequests WatchBookmark
+  WatchBookmark
 `);
 
 /** What this server never does. */
 const alwaysOff = names(`
   APIServerTracing APIServingWithRoutine ConcurrentWatchObjectDecode ContextualLogging
   InPlacePodVerticalScalingAllocatedStatus LoggingAlphaOptions LoggingBetaOptions
-  PodLogsQuerySplitStreams ResourceHealthStatus UnauthenticatedHTTP2DOSMitigation
+  PodLogsQuerySplitStreams PortForwardWebsockets ResourceHealthStatus
+  TranslateStreamCloseWebsocketRequests UnauthenticatedHTTP2DOSMitigation
   UnknownVersionInteroperabilityProxy UserNamespacesPodSecurityStandards
   WatchCacheInitializationPostStartHook WatchFromStorageWithoutResourceVersion
 `);

@@ -1,4 +1,4 @@
-import { objectsAt, schemaOf, textAt } from '@wheelhouse/kinds';
+import { listAt, numberAt, objectsAt, schemaOf, textAt } from '@wheelhouse/kinds';
 import {
   type ApiObject,
   badRequest,
@@ -8,10 +8,11 @@ import {
   invalidObject,
   isObject,
   type JsonObject,
+  member,
   notFound,
   parseGoTime,
   StatusError,
-  serviceUnavailable,
+  textsOf,
 } from '@wheelhouse/machinery';
 import { resolved } from '@wheelhouse/schema';
 import { answerHeaders } from '../../answer/respond.ts';
@@ -23,7 +24,7 @@ import {
   optionalText,
   parseCreateOptions,
 } from '../../request/options.ts';
-import type { ApiCall } from '../call.ts';
+import type { ApiCall, KubeletRequest } from '../call.ts';
 import { writeContext } from '../write-context.ts';
 
 /** Judges what is asked of a pod's log, as upstream does before it looks for the pod. Throws 400, 422. */
@@ -54,20 +55,43 @@ function atLeast(
   return value === undefined || value >= least ? [] : [invalid(name, value, detail)];
 }
 
-/**
- * GET of `log`, as far as a control plane without nodes can answer: what is wrong with the question
- * is told as upstream does, a Pod that was given no node has said nothing yet, and of one that runs
- * somewhere nothing can be had here.
- */
+/** GET of `log`: the log of a container, as its node's kubelet has it; empty without a node. */
 export async function podLogEndpoint(call: ApiCall): Promise<void> {
-  const { exchange, info, target } = call;
+  const { exchange, info, target, context } = call;
   checkLogOptions(info.query, target.name);
   const spec = await podSpec(call);
-  checkContainer(spec, { pod: target.name, container: info.query.get('container') ?? '' });
+  const wanted = info.query.get('container') ?? '';
+  const container = containerOf(spec, { pod: target.name, container: wanted });
   const node = textAt(spec, 'nodeName');
-  if (node !== '') throw await unreachable(call, node);
-  const { 'content-type': _, ...headers } = answerHeaders(call, '');
-  exchange.send({ status: 204, headers, body: Buffer.alloc(0) });
+  if (node === '') {
+    const { 'content-type': _, ...headers } = answerHeaders(call, '');
+    exchange.send({ status: 204, headers, body: Buffer.alloc(0) });
+    return;
+  }
+  const skips = isTrue(info.query.get('insecureSkipTLSVerifyBackend') ?? 'false');
+  await context.kubelets.log(call, {
+    place: await kubeletOf(call, node),
+    target: `/containerLogs/${target.namespace}/${target.name}/${container}${logQuery(info.query)}`,
+    verification: skips ? 'skipped' : 'as configured',
+  });
+}
+
+/** The options of a log as its kubelet takes them. */
+function logQuery(query: URLSearchParams): string {
+  const params = new URLSearchParams();
+  for (const name of ['follow', 'previous', 'timestamps']) {
+    if (isTrue(query.get(name) ?? 'false')) params.set(name, 'true');
+  }
+  for (const name of ['limitBytes', 'sinceSeconds', 'sinceTime', 'tailLines']) {
+    const value = optionalText(query, name);
+    if (value !== undefined) params.set(name, value);
+  }
+  return queryText(params);
+}
+
+function queryText(params: URLSearchParams): string {
+  params.sort();
+  return params.size === 0 ? '' : `?${params}`;
 }
 
 async function podSpec({ context, target }: ApiCall): Promise<JsonObject> {
@@ -78,21 +102,39 @@ async function podSpec({ context, target }: ApiCall): Promise<JsonObject> {
   return isObject(spec) ? spec : {};
 }
 
-/**
- * What only a node could answer: streams into a container. Whether the request would be let through is
- * judged all the same (ADM-2), and what is wrong with it told as upstream does.
- */
+/** A stream into a container, or to its ports, which its node's kubelet has. */
 export async function podStreamEndpoint(call: ApiCall): Promise<void> {
-  const { target } = call;
+  const { target, context } = call;
   const object = await admitStream(call);
   const spec = await podSpec(call);
+  const path = [target.namespace, target.name];
   // A forwarded port is the pod's, not a container's.
   if (target.subresource !== 'portforward') {
-    checkContainer(spec, { pod: target.name, container: textAt(object, 'container') });
+    const wanted = { pod: target.name, container: textAt(object, 'container') };
+    path.push(containerOf(spec, wanted));
   }
   const node = textAt(spec, 'nodeName');
   if (node === '') throw badRequest(`pod ${target.name} does not have a host assigned`);
-  throw await unreachable(call, node);
+  const operation = target.subresource === 'portforward' ? 'portForward' : target.subresource;
+  await context.kubelets.stream(call, {
+    place: await kubeletOf(call, node),
+    target: `/${operation}/${path.join('/')}${streamQuery(object)}`,
+    verification: 'as configured',
+  });
+}
+
+/** Names of a kubelet's parameters, by the options that they stand for. */
+const streamFlags = { stdin: 'input', stdout: 'output', stderr: 'error', tty: 'tty' } as const;
+
+function streamQuery(object: JsonObject): string {
+  const params = new URLSearchParams();
+  for (const [option, name] of Object.entries(streamFlags)) {
+    if (member(object, option) === true) params.set(name, '1');
+  }
+  for (const one of textsOf(member(object, 'command'))) params.append('command', one);
+  const ports = listAt(object, 'ports');
+  if (ports.length > 0) params.set('port', ports.join(','));
+  return queryText(params);
 }
 
 /** Has a connection judged (ADM-2); gives its options. Rejects with a StatusError. */
@@ -126,42 +168,46 @@ function streamOptions({ target, info }: ApiCall): ApiObject {
 
 const isNamed = (wanted: string) => (one: { readonly name: string }) => one.name === wanted;
 
-/** Why a node is unreachable: it is absent, has no address, or is not this control plane's. */
-export async function unreachable({ context }: ApiCall, name: string): Promise<StatusError> {
+/** Where a node's kubelet listens. Throws 404, and 500 for a node without a fitting address. */
+export async function kubeletOf(
+  { context }: ApiCall,
+  name: string,
+): Promise<KubeletRequest['place']> {
   const nodes = context.catalogue.snapshot().builtin('', 'nodes');
   const entry =
     nodes && (await context.registry.caches.of(nodes).get(objectKey('', name), undefined));
-  if (entry === undefined) return notFound({ group: '', resource: 'nodes' }, name);
-  const { status } = decodeEntry(entry);
-  const addresses = isObject(status) ? objectsAt(status, 'addresses') : [];
-  const nodeAddresses = addresses.map((one) => ({
+  if (entry === undefined) throw notFound({ group: '', resource: 'nodes' }, name);
+  const node = decodeEntry(entry);
+  const addresses = objectsAt(node, 'status', 'addresses').map((one) => ({
     type: textAt(one, 'type'),
     text: textAt(one, 'address'),
   }));
-  const { kubeletAddressTypes } = context;
-  if (nodeAddresses.some(({ type }) => kubeletAddressTypes?.includes(type) ?? true))
-    return noNode();
-  const listed = nodeAddresses.map(({ type, text }) => `{${type} ${text}}`).join(' ');
+  const { addressTypes, port } = context.kubelets;
+  const host = addressTypes
+    .map((wanted) => addresses.find(({ type }) => type === wanted))
+    .find((found) => found !== undefined)?.text;
+  if (host !== undefined) {
+    const ownPort = numberAt(node, 'status', 'daemonEndpoints', 'kubeletEndpoint', 'Port') ?? 0;
+    return { host, port: ownPort > 0 ? ownPort : port };
+  }
+  const listed = addresses.map(({ type, text }) => `{${type} ${text}}`).join(' ');
   const message = `no preferred addresses found; known addresses: [${listed}]`;
-  return new StatusError({ code: 500, reason: '', message });
+  throw new StatusError({ code: 500, reason: '', message });
 }
 
-/** What is told of a place that only a node could lead to. */
-export const noNode = (): StatusError =>
-  serviceUnavailable('this control plane has no nodes: nothing runs that could be reached');
-
-function checkContainer(
+/** The container that is asked for, or the only one. Throws 400 when there is none such. */
+function containerOf(
   spec: JsonObject,
-  { pod, container }: { pod: string; container: string },
-): void {
+  { pod, container }: { readonly pod: string; readonly container: string },
+): string {
   const lists = ['initContainers', 'containers', 'ephemeralContainers'];
   const all = lists.flatMap((list) => objectsAt(spec, list).map((one) => textAt(one, 'name')));
   if (container !== '') {
-    if (!all.includes(container))
-      throw badRequest(`container ${container} is not valid for pod ${pod}`);
-    return;
+    if (all.includes(container)) return container;
+    throw badRequest(`container ${container} is not valid for pod ${pod}`);
   }
-  if (objectsAt(spec, 'containers').length === 1) return;
+  const [only, ...others] = objectsAt(spec, 'containers').map((one) => textAt(one, 'name'));
+  if (only !== undefined && others.length === 0) return only;
   const choices = `[${all.join(' ')}]`;
   throw badRequest(`a container name must be specified for pod ${pod}, choose one of: ${choices}`);
 }

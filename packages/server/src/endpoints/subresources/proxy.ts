@@ -9,11 +9,11 @@ import {
 } from '@wheelhouse/machinery';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import type { ApiCall } from '../call.ts';
-import { admitStream, noNode, unreachable } from './pod-log.ts';
+import { admitStream, kubeletOf } from './pod-log.ts';
 
 /**
- * The `proxy` of a Pod, a Service or a Node: nothing runs here that a request could be passed on to,
- * and it is never one about the object itself. Whether it would be let through is judged all the same
+ * The `proxy` of a Pod, a Service or a Node: this server passes no request on to one, and it is never
+ * one about the object itself. Whether it would be let through is judged all the same
  * (ADM-2), and what is wrong with it told as upstream does (404, 400, 503).
  */
 export async function proxyEndpoint(call: ApiCall): Promise<void> {
@@ -24,9 +24,16 @@ export async function proxyEndpoint(call: ApiCall): Promise<void> {
   if (place === undefined) {
     throw badRequest(`invalid ${kind} request ${JSON.stringify(target.name)}`);
   }
-  if (kind === 'node') throw await unreachable(call, place.name);
+  if (kind === 'node') {
+    await kubeletOf(call, place.name);
+    throw unsupported();
+  }
   throw await (kind === 'service' ? serviceFault(call, place) : podFault(call, place));
 }
+
+/** The answer where a request could be passed on. */
+const unsupported = (): StatusError =>
+  serviceUnavailable('this control plane passes no requests on to nodes, Pods, or Services');
 
 interface Place {
   readonly name: string;
@@ -57,7 +64,7 @@ async function objectOf(
 
 async function podFault(call: ApiCall, { name }: Place): Promise<StatusError> {
   const pod = await objectOf(call, { resource: 'pods', name });
-  return textAt(pod, 'status', 'podIP') === '' ? badRequest('address not allowed') : noNode();
+  return textAt(pod, 'status', 'podIP') === '' ? badRequest('address not allowed') : unsupported();
 }
 
 /** A port may be told by its number; endpoints know it by its name. */
@@ -77,7 +84,7 @@ async function serviceFault(call: ApiCall, { name, port }: Place): Promise<Statu
   }
   const endpoints = await objectOf(call, { resource: 'endpoints', name });
   const subsets = objectsAt(endpoints, 'subsets');
-  if (subsets.some((subset) => isAble(subset, portName))) return noNode();
+  if (subsets.some((subset) => isAble(subset, portName))) return unsupported();
   const shownName = subsets.length === 0 ? name : call.target.name;
   return serviceUnavailable(`no endpoints available for service ${JSON.stringify(shownName)}`);
 }

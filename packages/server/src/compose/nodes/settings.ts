@@ -1,10 +1,21 @@
-import type { Feature } from './feature.ts';
-import { FlagError, type FlagTable } from './flags/flags.ts';
+import type { Feature } from '../feature.ts';
+import { FlagError, type FlagTable } from '../flags/flags.ts';
 
-/** What is said of nodes, which this control plane connects to none of. */
+/** How nodes are reached. */
 export interface NodeSettings {
-  /** Types of addresses by which nodes could be reached; any when absent. */
-  readonly kubeletAddressTypes?: readonly string[];
+  /** How kubelets are reached for logs and streams; without certificates when absent. */
+  readonly kubelets?: KubeletSettings;
+}
+
+/** Who kubelets are to the server, and who it is to them. */
+export interface KubeletSettings {
+  /** Types of addresses by which a node is reached, the preferred one first. */
+  readonly addressTypes?: readonly string[];
+  /** The port of kubelets whose nodes name none; 10250 when absent. */
+  readonly port?: number;
+  readonly certificate?: { readonly certFile: string; readonly keyFile: string };
+  /** The authorities of kubelets' certificates, which are not verified when this is absent. */
+  readonly caFile?: string;
 }
 
 /** Flags of connections to nodes and clouds. */
@@ -14,14 +25,14 @@ const nodeFlags = {
     after: 'kubernetes-service-node-port',
     type: 'list',
     default: 'Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP',
-    help: 'Types of addresses by which a node could be reached. What needs a node that has none of them is answered 500, all else about running containers 503: this control plane connects to no kubelet.',
+    help: 'Types of addresses by which nodes are reached for logs, exec, attach, and port-forward; the first that a node has is taken.',
   },
   'kubelet-client-certificate': {
     group: 'Misc',
     type: 'string',
     file: 'certificates',
     default: '',
-    help: 'File of the client certificate for kubelets. This control plane connects to none: the file is checked.',
+    help: 'File of the client certificate for kubelets.',
   },
   'kubelet-client-key': {
     group: 'Misc',
@@ -29,20 +40,20 @@ const nodeFlags = {
     file: 'private key',
     keyOf: 'kubelet-client-certificate',
     default: '',
-    help: 'File of the key of --kubelet-client-certificate, checked as that is.',
+    help: 'File of the key of --kubelet-client-certificate.',
   },
   'kubelet-certificate-authority': {
     group: 'Misc',
     type: 'string',
     file: 'certificates',
     default: '',
-    help: 'File of the authorities of kubelets’ certificates. This control plane connects to none: the file is checked.',
+    help: 'File of the authorities of kubelets’ certificates. When empty, their certificates are not verified.',
   },
   'kubelet-timeout': {
     group: 'Misc',
     type: 'duration',
     default: '5s',
-    help: 'How long a kubelet may take to answer. This control plane asks none, so that nothing takes longer.',
+    help: 'Without effect, as upstream: logs and streams last as long as they are wanted.',
   },
   'egress-selector-config-file': {
     group: 'Misc',
@@ -73,18 +84,18 @@ const nodeFlags = {
     type: 'int',
     default: '10250',
     deprecated: 'kubelet-port is deprecated and will be removed.',
-    help: 'The port of kubelets, which this control plane does not connect to.',
+    help: 'The port of kubelets whose nodes name none.',
   },
   'kubelet-read-only-port': {
     group: 'Misc',
     type: 'int',
     default: '10255',
     deprecated: 'kubelet-read-only-port is deprecated and will be removed.',
-    help: 'Another port of kubelets, which this control plane does not connect to.',
+    help: 'Another port of kubelets. Without effect, as upstream.',
   },
 } as const satisfies FlagTable;
 
-/** Nodes and clouds, as far as a control plane without them has settings. */
+/** Connections to nodes, and clouds as far as a control plane without them has settings. */
 export const nodeFeature: Feature<typeof nodeFlags, NodeSettings> = {
   flags: nodeFlags,
   settings(values) {
@@ -95,6 +106,16 @@ export const nodeFeature: Feature<typeof nodeFlags, NodeSettings> = {
     for (const name of ['kubelet-port', 'kubelet-read-only-port'] as const) {
       if (values[name] < 0) throw new FlagError(`--${name} must not be negative`);
     }
-    return { kubeletAddressTypes: values['kubelet-preferred-address-types'] };
+    const certFile = values['kubelet-client-certificate'];
+    const keyFile = values['kubelet-client-key'];
+    const caFile = values['kubelet-certificate-authority'];
+    return {
+      kubelets: {
+        addressTypes: values['kubelet-preferred-address-types'],
+        port: values['kubelet-port'],
+        ...(certFile === '' ? {} : { certificate: { certFile, keyFile } }),
+        ...(caFile === '' ? {} : { caFile }),
+      },
+    };
   },
 };

@@ -1,0 +1,173 @@
+import type { IncomingMessage } from 'node:http';
+import {
+  badRequest,
+  internalError,
+  listen,
+  StatusError,
+  type StatusReason,
+} from '@wheelhouse/machinery';
+import { answerHeaders } from '../answer/respond.ts';
+import type { ApiCall, KubeletPort, KubeletRequest } from '../endpoints/call.ts';
+import { anonymousHeaders, wantedProtocol } from './proxy-headers.ts';
+import { Relay, type RelayManner } from './relay.ts';
+import { type ClientCertificate, createTransport, hostPort, type Transport } from './transport.ts';
+
+const connectTimeoutMs = 30_000;
+/** Of the text by which a kubelet refuses, bytes. */
+const refusalBytesMax = 50_000;
+
+/** Who kubelets are to this server, and who it is to them; both may change. */
+export interface KubeletTrust {
+  /** The authorities of kubelets' certificates, in PEM; every certificate is trusted without. */
+  readonly caPem: () => string | undefined;
+  readonly certificate: () => ClientCertificate | undefined;
+}
+
+/**
+ * Passes streams into containers, and their logs, on to the kubelets of nodes, over HTTPS. Streams go
+ * on in the protocol that the client asked for (SPDY or WebSocket), byte by byte.
+ */
+export class Kubelets implements Pick<KubeletPort, 'stream' | 'log'> {
+  readonly #trust: KubeletTrust;
+  /** That for all requests, and that for those that ask for no verification. */
+  readonly #transports = new Map<string, Transport>();
+
+  constructor(trust: KubeletTrust) {
+    this.#trust = trust;
+  }
+
+  /** Joins the client's connection to the kubelet's. Rejects with a StatusError. */
+  async stream(call: ApiCall, request: KubeletRequest): Promise<void> {
+    if (wantedProtocol(call.exchange) === undefined) throw badRequest('Upgrade request required');
+    const { place, target } = request;
+    await this.#relay(call, request, {
+      place,
+      target,
+      passes: 'everything',
+      redirects: 'passed',
+      connectTimeoutMs,
+      headers: () => anonymousHeaders(call.exchange, { host: hostPort(place) }),
+      answered: () => answerHeaders(call, 'text/plain; charset=utf-8'),
+      refuse: ({ text, reached }) => failure(reached ? text : `error dialing backend: ${text}`),
+    });
+  }
+
+  /** Answers with a log, as it comes. Rejects with a StatusError. */
+  async log(call: ApiCall, request: KubeletRequest): Promise<void> {
+    const { place, target } = request;
+    const url = `https://${hostPort(place)}${target}`;
+    await this.#relay(call, request, {
+      place,
+      target,
+      method: 'GET',
+      passes: 'nothing',
+      redirects: 'passed',
+      connectTimeoutMs,
+      headers: () => ({ host: [hostPort(place)] }),
+      answered: () => answerHeaders(call, 'text/plain'),
+      refuse: ({ text }) => failure(`Get ${JSON.stringify(url)}: ${text}`),
+      replace: (incoming) => refusalOf(incoming, { name: call.target.name, url }),
+    });
+  }
+
+  close(): void {
+    for (const transport of this.#transports.values()) transport.retire();
+    this.#transports.clear();
+  }
+
+  async #relay(call: ApiCall, request: KubeletRequest, manner: RelayManner): Promise<void> {
+    const transport = this.#transport(request.verification);
+    if (transport.fault !== undefined) throw failure(transport.fault);
+    await new Relay({ call, transport, manner }).run();
+  }
+
+  #transport(verification: KubeletRequest['verification']): Transport {
+    const caPem = verification === 'skipped' ? undefined : this.#trust.caPem();
+    const certificate = this.#trust.certificate();
+    const key = JSON.stringify([caPem, certificate?.certificatePem]);
+    const cached = this.#transports.get(key);
+    if (cached !== undefined) return cached;
+    const made = createTransport({ caPem, verifies: caPem !== undefined, certificate });
+    // The first of three is of a certificate or of authorities that have changed.
+    if (this.#transports.size >= 2) this.close();
+    this.#transports.set(key, made);
+    return made;
+  }
+}
+
+const failure = (message: string) => new StatusError({ code: 500, reason: '', message });
+
+/** What a kubelet says in place of a log, as an error; undefined for a log. */
+function refusalOf(
+  incoming: IncomingMessage,
+  { name, url }: { readonly name: string; readonly url: string },
+): Promise<StatusError> | undefined {
+  const status = incoming.statusCode ?? 0;
+  if (status >= 200 && status <= 206) return undefined;
+  return refusalText(incoming).then((text) => {
+    if (status >= 300 && status < 400) {
+      return failure(`Get ${JSON.stringify(url)}: redirects forbidden`);
+    }
+    if (status === 500) return internalError(text);
+    if (status === 400) return badRequest(text);
+    return otherRefusal({ status, text, name });
+  });
+}
+
+const refusals: Readonly<Record<number, readonly [StatusReason, string]>> = {
+  401: ['Unauthorized', 'the server has asked for the client to provide credentials'],
+  404: ['NotFound', 'the server could not find the requested resource'],
+  503: ['ServiceUnavailable', 'the server is currently unable to handle the request'],
+};
+
+function otherRefusal({
+  status,
+  text,
+  name,
+}: {
+  readonly status: number;
+  readonly text: string;
+  readonly name: string;
+}): StatusError {
+  const [reason, message] = refusals[status] ?? unnamedRefusal(status, text);
+  const details = { kind: 'pods/log', name };
+  return new StatusError({
+    code: status,
+    reason,
+    message: `${message} ( pods/log ${name})`,
+    details,
+  });
+}
+
+function unnamedRefusal(status: number, text: string): readonly [StatusReason | '', string] {
+  if (status === 403) return ['Forbidden', text];
+  if (status > 500) {
+    const shown = JSON.stringify(text);
+    const message = `an error on the server (${shown}) has prevented the request from succeeding`;
+    return ['InternalError', message];
+  }
+  const message = `the server responded with the status code ${status} but did not return more information`;
+  return ['', message];
+}
+
+/** The first bytes of an answer. */
+function refusalText(incoming: IncomingMessage): Promise<string> {
+  return new Promise((resolve) => {
+    const pieces: Buffer[] = [];
+    let length = 0;
+    const done = () => resolve(Buffer.concat(pieces).toString('utf8', 0, refusalBytesMax));
+    listen(
+      incoming,
+      { where: 'aggregation', end: done },
+      {
+        data(piece: Buffer) {
+          pieces.push(piece);
+          length += piece.length;
+          if (length >= refusalBytesMax) done();
+        },
+        end: done,
+        close: done,
+      },
+    );
+  });
+}

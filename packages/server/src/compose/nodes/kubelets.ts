@@ -1,0 +1,73 @@
+import { background } from '@wheelhouse/machinery';
+import type { Kubelets, KubeletTrust } from '../../aggregation/kubelets.ts';
+import type { KubeletPort } from '../../endpoints/call.ts';
+import { openProxyCertificate } from '../aggregation/proxy-certificate.ts';
+import type { ServerConfig } from '../config.ts';
+import { followCertificates, readConfigurationFile } from '../files/followed-files.ts';
+
+const defaults = {
+  addressTypes: ['Hostname', 'InternalDNS', 'InternalIP', 'ExternalDNS', 'ExternalIP'],
+  port: 10_250,
+};
+
+/**
+ * Makes what reaches kubelets, loaded with the first request for one. It follows the files of its
+ * certificates until it is closed. Throws, naming the file, when one cannot be read at the start.
+ */
+export function createKubeletPort(
+  config: Pick<ServerConfig, 'kubelets' | 'clock' | 'logger'>,
+): KubeletPort & { close(): void } {
+  const { addressTypes, port } = { ...defaults, ...config.kubelets };
+  const trust = openTrust(config);
+  let loading: Promise<Kubelets> | undefined;
+  const load = () => {
+    loading ??= import('../../aggregation/kubelets.ts').then(
+      (loaded) => new loaded.Kubelets(trust),
+    );
+    return loading;
+  };
+  return {
+    addressTypes,
+    port,
+    stream: async (call, request) => (await load()).stream(call, request),
+    log: async (call, request) => (await load()).log(call, request),
+    close() {
+      trust.close();
+      if (loading === undefined) return;
+      background(
+        { where: 'aggregation' },
+        loading.then((kubelets) => kubelets.close()),
+      );
+    },
+  };
+}
+
+function openTrust({
+  kubelets,
+  clock,
+  logger,
+}: Pick<ServerConfig, 'kubelets' | 'clock' | 'logger'>): KubeletTrust & { close(): void } {
+  const { certificate: files, caFile } = kubelets ?? {};
+  const certificate = files && openProxyCertificate(files, { clock, logger, changed: () => {} });
+  let caPem = caFile === undefined ? undefined : readConfigurationFile(caFile);
+  const followed =
+    caFile === undefined || caPem === undefined
+      ? undefined
+      : followCertificates({
+          file: caFile,
+          text: caPem,
+          load: (text) => {
+            caPem = text;
+          },
+          clock,
+          logger,
+        });
+  return {
+    caPem: () => caPem,
+    certificate: () => certificate?.current(),
+    close() {
+      certificate?.close();
+      followed?.stop();
+    },
+  };
+}

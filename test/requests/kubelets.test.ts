@@ -1,0 +1,376 @@
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
+import https from 'node:https';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Duplex } from 'node:stream';
+import { readOptions } from '@wheelhouse/server/testing';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import {
+  adminToken,
+  type ConfigChange,
+  eventually,
+  startTestServer,
+  type TestServer,
+} from '../support/harness.ts';
+import { type PlayedKubelet, startKubelet } from '../support/kubelet.ts';
+
+const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-kubelets-'));
+let kubelet: PlayedKubelet;
+let other: PlayedKubelet;
+const undo: (() => Promise<void>)[] = [];
+
+beforeAll(async () => {
+  [kubelet, other] = await Promise.all([startKubelet(), startKubelet()]);
+});
+beforeEach(() => {
+  kubelet.requests.length = 0;
+  kubelet.answer = (_, response) => void response.end('a line\n');
+});
+afterEach(async () => {
+  for (const one of undo.splice(0).reverse()) await one();
+});
+afterAll(async () => {
+  await Promise.all([kubelet.stop(), other.stop()]);
+  rmSync(directory, { recursive: true, force: true });
+});
+
+function file(name: string, text: string): string {
+  const path = join(directory, name);
+  // A server that follows the file must never see a part of it.
+  writeFileSync(`${path}.new`, text);
+  renameSync(`${path}.new`, path);
+  return path;
+}
+
+const pods = '/api/v1/namespaces/default/pods';
+
+/** A server with a Pod `p` of two containers on a node whose kubelet listens where it is said. */
+async function withPod(
+  change: ConfigChange = {},
+  node: { readonly port?: number; readonly addresses?: object[] } = {},
+): Promise<TestServer> {
+  const server = await startTestServer(change);
+  undo.push(() => server.stop());
+  const { port = kubelet.port } = node;
+  const { addresses = [{ type: 'InternalIP', address: '127.0.0.1' }] } = node;
+  const daemonEndpoints = { kubeletEndpoint: { Port: port } };
+  const made = [
+    await server.post('/api/v1/nodes', {
+      apiVersion: 'v1',
+      kind: 'Node',
+      metadata: { name: 'n' },
+      status: { addresses, daemonEndpoints },
+    }),
+    await server.post(pods, {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'p' },
+      spec: { nodeName: 'n', containers: ['a', 'b'].map((name) => ({ name, image: 'x:1' })) },
+    }),
+  ];
+  expect(made.map(({ status }) => status)).toEqual([201, 201]);
+  return server;
+}
+
+/** A request over HTTP/1.1. */
+function http1(server: TestServer, path: string, headers: Readonly<Record<string, string>> = {}) {
+  const all = { authorization: `Bearer ${adminToken}`, ...headers };
+  const request = https.request(new URL(path, server.url), {
+    headers: all,
+    rejectUnauthorized: false,
+  });
+  request.on('error', () => {});
+  return request;
+}
+
+/** Asks for another protocol; gives the socket, or the answer that refuses it. */
+function upgraded(server: TestServer, path: string, protocol = 'SPDY/3.1') {
+  const request = http1(server, path, { connection: 'Upgrade', upgrade: protocol });
+  return new Promise<
+    | { readonly socket: Duplex; readonly text: () => string }
+    | { readonly status: number; readonly body: string }
+  >((resolve, reject) => {
+    request.on('upgrade', (answer, socket, head) => {
+      expect(answer.headers.upgrade).toBe(protocol);
+      let text = head.toString();
+      socket.on('data', (piece: Buffer) => {
+        text += piece;
+      });
+      resolve({ socket, text: () => text });
+    });
+    request.on('response', async (answer) => {
+      let body = '';
+      for await (const piece of answer) body += piece;
+      resolve({ status: answer.statusCode ?? 0, body });
+    });
+    request.on('error', reject);
+    request.end();
+  });
+}
+
+/** Plays a protocol in which all that is said comes back. */
+function echo(to: PlayedKubelet): void {
+  to.upgrade = (request, socket, head) => {
+    const lines = [
+      'HTTP/1.1 101 Switching Protocols',
+      'Connection: Upgrade',
+      `Upgrade: ${request.headers.upgrade}`,
+    ];
+    socket.write(`${lines.join('\r\n')}\r\n\r\nhello;`);
+    if (head.length > 0) socket.write(head);
+    socket.on('data', (piece: Buffer) => socket.write(piece));
+    socket.on('end', () => socket.end());
+  };
+}
+
+describe('logs', () => {
+  test('API-1: a log comes from the kubelet of the node, piece by piece', async () => {
+    const server = await withPod();
+    const query =
+      'container=a&follow=true&previous=false&timestamps=1&tailLines=5&limitBytes=9&sinceSeconds=60&pretty=true';
+    let more = (_text: string) => {};
+    let isGone = false;
+    kubelet.answer = (request, response) => {
+      response.writeHead(200, { 'content-type': 'application/x-log', 'x-kubelet': 'yes' });
+      response.write('one\n');
+      more = (text) => void response.write(text);
+      request.on('close', () => {
+        isGone = true;
+      });
+    };
+    const request = http1(server, `${pods}/p/log?${query}`, { cookie: 'secret=1' });
+    const answer = await new Promise<IncomingMessage>((resolve) => {
+      request.on('response', resolve);
+      request.end();
+    });
+    let text = '';
+    answer.on('data', (piece: Buffer) => {
+      text += piece;
+    });
+    answer.on('error', () => {});
+    await eventually(async () => text === 'one\n', 'the first line');
+    more('two\n');
+    await eventually(async () => text === 'one\ntwo\n', 'the second line');
+    expect(answer.statusCode).toBe(200);
+    expect(answer.headers['content-type']).toBe('text/plain');
+    expect(answer.headers['x-kubelet']).toBeUndefined();
+    expect(kubelet.requests).toEqual([
+      'GET /containerLogs/default/p/a?follow=true&limitBytes=9&sinceSeconds=60&tailLines=5&timestamps=true',
+    ]);
+    expect(kubelet.headers.authorization).toBeUndefined();
+    expect(kubelet.headers.cookie).toBeUndefined();
+    request.destroy();
+    await eventually(async () => isGone, 'the end of the request at the kubelet');
+  });
+
+  test('API-1: a log that ends is whole, and one that breaks off is seen to', async () => {
+    const server = await withPod();
+    expect((await server.get(`${pods}/p/log?container=b`)).text).toBe('a line\n');
+    kubelet.answer = (_, response) => {
+      response.writeHead(200, { 'content-length': '100' });
+      response.write('half', () => response.destroy());
+    };
+    const request = http1(server, `${pods}/p/log?container=b`);
+    const cut = new Promise((resolve) => {
+      request.on('response', (answer) => answer.on('error', resolve).resume());
+      request.end();
+    });
+    expect(await cut).toMatchObject({ code: 'ECONNRESET' });
+  });
+
+  test.each<[number, string, string, string]>([
+    [400, 'no container', 'BadRequest', 'no container'],
+    [500, 'broken', 'InternalError', 'Internal error occurred: broken'],
+    [
+      401,
+      'x',
+      'Unauthorized',
+      'the server has asked for the client to provide credentials ( pods/log p)',
+    ],
+    [403, 'not you', 'Forbidden', 'not you ( pods/log p)'],
+    [404, 'x', 'NotFound', 'the server could not find the requested resource ( pods/log p)'],
+    [
+      502,
+      'x',
+      'InternalError',
+      'an error on the server ("x") has prevented the request from succeeding ( pods/log p)',
+    ],
+    [
+      418,
+      'x',
+      '',
+      'the server responded with the status code 418 but did not return more information ( pods/log p)',
+    ],
+  ])('API-1: a kubelet that answers %i is told of', async (status, text, reason, message) => {
+    const server = await withPod();
+    kubelet.answer = (_, response) => void response.writeHead(status).end(text);
+    const answer = await server.get(`${pods}/p/log?container=a`);
+    expect([answer.status, answer.body.reason ?? '', answer.body.message]).toEqual([
+      status,
+      reason,
+      message,
+    ]);
+  });
+
+  test('API-1: a kubelet that leads elsewhere is not followed, long refusals are cut', async () => {
+    const server = await withPod();
+    kubelet.answer = (_, response) => void response.writeHead(302, { location: '/else' }).end();
+    const moved = await server.get(`${pods}/p/log?container=a`);
+    expect(moved.status).toBe(500);
+    expect(moved.body.message).toContain('redirects forbidden');
+    expect(kubelet.requests).toHaveLength(1);
+    kubelet.answer = (_, response) => void response.writeHead(400).end('x'.repeat(1_000_000));
+    const long = await server.get(`${pods}/p/log?container=a`);
+    expect(long.status).toBe(400);
+    expect(long.text.length).toBeLessThan(60_000);
+  });
+});
+
+describe('streams', () => {
+  const cases = [
+    [
+      'exec',
+      'command=sh&command=-c%20x&container=a&stdin=true&stdout=1&stderr=false&tty=true',
+      'GET /exec/default/p/a?command=sh&command=-c+x&input=1&output=1&tty=1',
+    ],
+    ['attach', 'container=b&stderr=true', 'GET /attach/default/p/b?error=1'],
+    ['portforward', 'ports=80&ports=443', 'GET /portForward/default/p?port=80%2C443'],
+  ] as const;
+  test.each(cases)('API-1: %s is passed on byte by byte', async (operation, query, request) => {
+    const server = await withPod();
+    echo(kubelet);
+    for (const protocol of ['SPDY/3.1', 'websocket']) {
+      kubelet.requests.length = 0;
+      const opened = await upgraded(server, `${pods}/p/${operation}?${query}`, protocol);
+      if (!('socket' in opened)) throw new Error(JSON.stringify(opened));
+      opened.socket.write('one;');
+      await eventually(async () => opened.text() === 'hello;one;', 'the echo');
+      expect(kubelet.requests).toEqual([request]);
+      expect(kubelet.headers.authorization).toBeUndefined();
+      expect(kubelet.headers['x-remote-user']).toBeUndefined();
+      expect(kubelet.headers['x-forwarded-for']).toBe('127.0.0.1');
+      const closed = new Promise((resolve) => opened.socket.on('close', resolve));
+      opened.socket.end();
+      await closed;
+    }
+  });
+
+  test('API-1: a client that asks for no other protocol gets a 400', async () => {
+    const server = await withPod();
+    const answer = await server.get(`${pods}/p/exec?container=a&command=x`);
+    expect([answer.status, answer.body.message]).toEqual([400, 'Upgrade request required']);
+    expect(kubelet.requests).toEqual([]);
+  });
+
+  test('API-1: a kubelet that refuses is passed on, a milder answer is a 500', async () => {
+    const server = await withPod();
+    kubelet.upgrade = (_, socket) =>
+      void socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno');
+    expect(await upgraded(server, `${pods}/p/exec?container=a`)).toEqual({
+      status: 403,
+      body: 'no',
+    });
+    kubelet.upgrade = (_, socket) =>
+      void socket.end('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
+    expect(await upgraded(server, `${pods}/p/exec?container=a`)).toMatchObject({
+      status: 500,
+      body: expect.stringContaining('invalid upgrade response: status code 200'),
+    });
+  });
+
+  test('API-1: a server that stops ends the streams through it', async () => {
+    const server = await withPod();
+    echo(kubelet);
+    const opened = await upgraded(server, `${pods}/p/attach?container=a`);
+    if (!('socket' in opened)) throw new Error(JSON.stringify(opened));
+    const closed = new Promise((resolve) => opened.socket.on('close', resolve));
+    undo.length = 0;
+    await server.stop();
+    await closed;
+  });
+});
+
+describe('the way to a node', () => {
+  test('API-1: a kubelet that cannot be reached is told of', async () => {
+    const gone = await startKubelet();
+    await gone.stop();
+    const server = await withPod({}, { port: gone.port });
+    const refused = `dial tcp 127.0.0.1:${gone.port}: connect: connection refused`;
+    const log = await server.get(`${pods}/p/log?container=a`);
+    expect(log.status).toBe(500);
+    expect(log.body.message).toBe(
+      `Get "https://127.0.0.1:${gone.port}/containerLogs/default/p/a": ${refused}`,
+    );
+    expect(await upgraded(server, `${pods}/p/exec?container=a`)).toMatchObject({
+      status: 500,
+      body: expect.stringContaining(`error dialing backend: ${refused}`),
+    });
+  });
+
+  test('API-1: the preferred type of address is taken, and the default port', async () => {
+    const addresses = [
+      { type: 'ExternalIP', address: '192.0.2.1' },
+      { type: 'InternalIP', address: '127.0.0.1' },
+    ];
+    const kubelets = { addressTypes: ['InternalIP', 'ExternalIP'], port: kubelet.port };
+    const server = await withPod({ kubelets }, { port: 0, addresses });
+    expect((await server.get(`${pods}/p/log?container=a`)).text).toBe('a line\n');
+  });
+
+  test('API-1: certificates are verified by the authorities that are configured', async () => {
+    const caFile = file('ca.pem', other.caPem);
+    const server = await withPod({ kubelets: { caFile } });
+    const log = (query = '') => server.get(`${pods}/p/log?container=a${query}`);
+    const refused = await log();
+    expect(refused.status).toBe(500);
+    expect(refused.body.message).toContain('x509: certificate signed by unknown authority');
+    expect((await log('&insecureSkipTLSVerifyBackend=true')).text).toBe('a line\n');
+    file('ca.pem', kubelet.caPem);
+    await eventually(async () => (await log()).status === 200, 'the new authority');
+    echo(kubelet);
+    expect(await upgraded(server, `${pods}/p/exec?container=a`)).toHaveProperty('socket');
+  });
+
+  test('API-1: the client certificate is shown, and read again when it changes', async () => {
+    const certFile = file('client.pem', kubelet.pair.certificatePem);
+    const keyFile = file('client.key', kubelet.pair.keyPem);
+    const server = await withPod({ kubelets: { certificate: { certFile, keyFile } } });
+    const log = () => server.get(`${pods}/p/log?container=a`);
+    expect((await log()).status).toBe(200);
+    expect(kubelet.client).toBe('wheelhouse');
+    const without = await withPod();
+    await without.get(`${pods}/p/log?container=a`);
+    expect(kubelet.client).toBe('');
+  });
+
+  test('API-1: files that cannot be used end the start', async () => {
+    const certFile = file('bad.pem', 'none');
+    const certificate = { certFile, keyFile: certFile };
+    await expect(startTestServer({ kubelets: { certificate } })).rejects.toThrow(certFile);
+    const caFile = join(directory, 'absent.pem');
+    await expect(startTestServer({ kubelets: { caFile } })).rejects.toThrow(caFile);
+  });
+
+  test('API-1: the flags name certificates, addresses, and the port', () => {
+    const read = (...args: string[]) => {
+      const outcome = readOptions(args);
+      return outcome.kind === 'options' ? outcome.options.config.kubelets : undefined;
+    };
+    expect(
+      read(
+        '--kubelet-client-certificate=c.pem',
+        '--kubelet-client-key=k.pem',
+        '--kubelet-certificate-authority=ca.pem',
+        '--kubelet-preferred-address-types=InternalIP',
+        '--kubelet-port=1',
+      ),
+    ).toEqual({
+      addressTypes: ['InternalIP'],
+      port: 1,
+      certificate: { certFile: 'c.pem', keyFile: 'k.pem' },
+      caFile: 'ca.pem',
+    });
+    expect(() => read('--kubelet-client-key=k.pem')).toThrow('must be given together');
+  });
+});

@@ -1,0 +1,84 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import https from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Duplex } from 'node:stream';
+import type { TLSSocket } from 'node:tls';
+import { systemClock } from '@wheelhouse/machinery';
+import { ensureServingCertificates } from '@wheelhouse/server/testing';
+
+/** A played kubelet: a server over TLS on loopback that answers as a test says. */
+export interface PlayedKubelet {
+  readonly port: number;
+  /** The authority of its certificate, in PEM. */
+  readonly caPem: string;
+  /** Its own key pair, which serves as one of a client too. */
+  readonly pair: { readonly certificatePem: string; readonly keyPem: string };
+  /** What was asked for, as `GET /containerLogs/default/p/c?follow=true`. */
+  readonly requests: string[];
+  /** The headers of the last request. */
+  readonly headers: IncomingMessage['headers'];
+  /** The common name of the client certificate that was shown last; empty when none was. */
+  readonly client: string;
+  answer: (request: IncomingMessage, response: ServerResponse) => void;
+  upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+  stop(): Promise<void>;
+}
+
+/** Starts a kubelet whose certificate is for 127.0.0.1. */
+export async function startKubelet(): Promise<PlayedKubelet> {
+  const certDir = mkdtempSync(join(tmpdir(), 'wheelhouse-kubelet-'));
+  const made = ensureServingCertificates({ certDir, hosts: ['127.0.0.1'], clock: systemClock });
+  const sockets = new Set<TLSSocket>();
+  const requests: string[] = [];
+  let headers: IncomingMessage['headers'] = {};
+  let client = '';
+  const note = (request: IncomingMessage) => {
+    requests.push(`${request.method} ${request.url}`);
+    ({ headers } = request);
+  };
+  const server = https.createServer({
+    cert: made.certificatePem,
+    key: made.keyPem,
+    requestCert: true,
+    rejectUnauthorized: false,
+  });
+  server.on('secureConnection', (socket) => {
+    sockets.add(socket);
+    client = String(socket.getPeerCertificate().subject?.CN ?? '');
+    socket.on('error', () => {});
+    socket.on('close', () => sockets.delete(socket));
+  });
+  server.on('request', (request, response) => {
+    note(request);
+    kubelet.answer(request, response);
+  });
+  server.on('upgrade', (request, socket, head) => {
+    note(request);
+    socket.on('error', () => {});
+    kubelet.upgrade(request, socket, head);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const kubelet: PlayedKubelet = {
+    port: (server.address() as AddressInfo).port,
+    caPem: made.caPem,
+    pair: made,
+    requests,
+    get headers() {
+      return headers;
+    },
+    get client() {
+      return client;
+    },
+    answer: (_, response) => void response.end('a line\n'),
+    upgrade: (_, socket) => void socket.destroy(),
+    async stop() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+      rmSync(certDir, { recursive: true, force: true });
+    },
+  };
+  return kubelet;
+}
