@@ -21,6 +21,7 @@ import (
 // the server through KUBEBUILDER_ASSETS.
 func startManager(t *testing.T) client.Client {
 	t.Helper()
+	// #region environment
 	environment := &envtest.Environment{
 		CRDDirectoryPaths:     []string{filepath.Join("..", "crd")},
 		ErrorIfCRDPathMissing: true,
@@ -34,6 +35,7 @@ func startManager(t *testing.T) client.Client {
 			t.Error(err)
 		}
 	})
+	// #endregion environment
 	manager, err := ctrl.NewManager(config, ctrl.Options{
 		Metrics: metricsserver.Options{BindAddress: "0"},
 	})

@@ -16,6 +16,7 @@ BOATS = {"group": "harbor.example.com", "version": "v1", "plural": "boats"}
 PATIENCE_SECONDS = 30
 
 
+# region server
 class Server:
     """A Wheelhouse that keeps its objects in memory, on a free port of loopback.
 
@@ -75,6 +76,7 @@ class Server:
         self._process.wait(PATIENCE_SECONDS)
         self._log.close()
         self._directory.cleanup()
+# endregion server
 
 
 def boat(name, crew):
@@ -120,6 +122,7 @@ class BoatTest(unittest.TestCase):
         self.addCleanup(namespaces.delete_namespace, self.namespace)
         self.scope = {**BOATS, "namespace": self.namespace}
 
+    # region watch
     def test_a_watch_sees_every_change(self):
         start = self.boats.list_namespaced_custom_object(**self.scope)["metadata"]
         self.boats.create_namespaced_custom_object(**self.scope, body=boat("elisa", ["ann"]))
@@ -141,6 +144,7 @@ class BoatTest(unittest.TestCase):
             seen,
             [("ADDED", ["ann"]), ("MODIFIED", ["ann", "bob"]), ("DELETED", ["ann", "bob"])],
         )
+    # endregion watch
 
     def test_the_older_of_two_writers_is_told(self):
         body = boat("elisa", ["ann"])

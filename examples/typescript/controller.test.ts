@@ -8,11 +8,13 @@ import { useControlPlane } from 'wheelhouse/node-test';
 import type { ConfigMap } from 'wheelhouse/types/core/v1';
 import { type Boat, BoatController } from './controller.ts';
 
+// #region fixture
 // One control plane for this file, with the custom kind, and a new namespace for each test.
 const fixture = useControlPlane({
   flags: ['--dialect=kubernetes'],
   crds: [fileURLToPath(new URL('../crd', import.meta.url))],
 });
+// #endregion fixture
 
 let controller: BoatController;
 
@@ -78,6 +80,7 @@ test('the list follows the boat, and goes with it', async () => {
   await until<ConfigMap>(crewList('elisa'), (list) => list === undefined);
 });
 
+// #region fault
 test('a failed write is tried again', async () => {
   const { plane, namespace } = fixture;
   const fault = plane.faults.add({ effect: 'refuse', kind: 'ConfigMap', verb: 'patch', times: 2 });
@@ -86,6 +89,7 @@ test('a failed write is tried again', async () => {
   assert.equal(fault.hits, 2);
   assert.equal(plane.recorded({ kind: 'ConfigMap', namespace, fault: 'refuse' }).length, 2);
 });
+// #endregion fault
 
 test('a boat without a crew is rejected', async () => {
   const refused = fixture.plane.client.create(boat('empty', []));

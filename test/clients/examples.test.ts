@@ -71,6 +71,28 @@ test('CLIENT-2: the example in Python', { timeout: patienceMs }, async ({ skip }
   expect(code).toBe(0);
 });
 
+const started = () => ({ WHEELHOUSE: `${process.execPath} ${programs.wheelhouse}` });
+
+test('PLANE-1: the helper in Rust', { timeout: patienceMs }, async ({ skip }) => {
+  if (!succeeds(['rustc', '--version'])) return skip('no rustc');
+  const compile = ['rustc', '--edition', '2021', '--test', 'plane.rs', '-o', 'plane'] as const;
+  expect(await run('rust', [...compile])).toEqual({ code: 0, output: expect.any(String) });
+  const { code, output } = await run('rust', [join(folder, 'rust', 'plane')], started());
+  expect(output).toMatch(/test result: ok\. 1 passed; 0 failed/);
+  expect(code).toBe(0);
+  const broken = await run('rust', [join(folder, 'rust', 'plane')], { WHEELHOUSE: 'false' });
+  expect(broken.output).toContain('the server did not start');
+});
+
+test('PLANE-1: the helper in Java', { timeout: patienceMs }, async ({ skip }) => {
+  if (!succeeds(['javac', '-version'])) return skip('no JDK');
+  const { code, output } = await run('java', ['java', 'Plane.java'], started());
+  expect(output).toContain('"server": "https://127.0.0.1:');
+  expect(code).toBe(0);
+  const broken = await run('java', ['java', 'Plane.java'], { WHEELHOUSE: 'false' });
+  expect(broken.output).toContain('the server did not start');
+});
+
 test('PLANE-1: the example in Go', { timeout: 2 * patienceMs }, async ({ skip }) => {
   const offline = { GOFLAGS: '-mod=mod', GOPROXY: 'off', GOSUMDB: 'off', GOTOOLCHAIN: 'local' };
   if (!succeeds(['go', 'version'])) return skip('no go');

@@ -1,0 +1,168 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { silentLogger, systemClock } from '@wheelhouse/machinery';
+import {
+  type RunningServer,
+  readOptions,
+  type ServerConfig,
+  startServer,
+} from '@wheelhouse/server/testing';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { parse } from 'yaml';
+
+/** `examples/monitoring` names metrics that a running server has. */
+
+const read = (name: string): string =>
+  readFileSync(
+    fileURLToPath(new URL(`../../examples/monitoring/${name}`, import.meta.url)),
+    'utf8',
+  );
+
+interface Rule {
+  readonly alert: string;
+  readonly expr: string;
+  readonly labels: { readonly severity: string };
+  readonly annotations: { readonly summary: string; readonly description: string };
+}
+interface Panel {
+  readonly id: number;
+  readonly title: string;
+  readonly gridPos: { readonly x: number; readonly y: number };
+  readonly targets: readonly { readonly expr: string }[];
+}
+
+type OnMetrics = NonNullable<NonNullable<ServerConfig['embedding']>['onMetrics']>;
+
+const rules: readonly Rule[] = parse(read('alerts.yaml')).groups.flatMap(
+  (group: { rules: readonly Rule[] }) => group.rules,
+);
+const panels: readonly Panel[] = JSON.parse(read('dashboard.json')).panels;
+
+/** Metrics of an expression, with the labels that it selects or groups by. */
+function metricsOf(expression: string): Map<string, Set<string>> {
+  const found = new Map<string, Set<string>>();
+  for (const [, name = '', selected = ''] of expression.matchAll(/\b([a-z][a-z_]+)\{([^}]*)\}/g)) {
+    const labels = [...selected.matchAll(/(\w+)(?:=|!=|=~|!~)"/g)].map(([, label = '']) => label);
+    const grouped = [...expression.matchAll(/by \(([^)]*)\)/g)].flatMap(([, list = '']) =>
+      list.split(',').map((label) => label.trim()),
+    );
+    found.set(name, new Set([...labels, ...grouped]));
+  }
+  return found;
+}
+
+/** Prometheus adds these itself. */
+const ofPrometheus = new Set(['job', 'instance']);
+
+const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-monitoring-'));
+const adminToken = 'monitoring';
+let server: RunningServer;
+let text: string;
+let registered: readonly string[];
+
+/** Sends a request and returns the text of its answer. */
+async function send(path: string, body?: unknown, token = adminToken): Promise<string> {
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+  const content = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) };
+  return (await fetch(`${server.url}${path}`, { headers, ...content })).text();
+}
+
+beforeAll(async () => {
+  const flags = [`--data-dir=${directory}`, '--authorization-mode=RBAC', '--plain-http-port=0'];
+  const outcome = readOptions(flags);
+  if (outcome.kind !== 'options') throw new Error('no options');
+  const { config } = outcome.options;
+  let registries: Parameters<OnMetrics>[0] = [];
+  const onMetrics: OnMetrics = (all) => {
+    registries = all;
+  };
+  server = await startServer({
+    ...config,
+    authentication: { ...config.authentication, adminToken },
+    clock: systemClock,
+    logger: silentLogger,
+    embedding: { onMetrics },
+  });
+  await server.ready;
+  // An anonymous request waits in line like most users', the administrator's does not.
+  await fetch(`${server.url}/version`);
+  // A request that fails, a watch, and a webhook that cannot be reached give the rest a value.
+  await send('/api/v1/namespaces', undefined, 'wrong');
+  const rule = { apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'] };
+  const webhook = {
+    name: 'none.example.com',
+    clientConfig: { url: 'https://127.0.0.1:1' },
+    rules: [{ ...rule, operations: ['CREATE'] }],
+    failurePolicy: 'Ignore',
+    sideEffects: 'None',
+    admissionReviewVersions: ['v1'],
+  };
+  const metadata = { name: 'none' };
+  const configurations = '/apis/admissionregistration.svc.io/v1/validatingwebhookconfigurations';
+  await send(configurations, { metadata, webhooks: [webhook] });
+  await send('/api/v1/namespaces/default/configmaps', { metadata });
+  await send('/api/v1/namespaces/default/configmaps?watch=true&timeoutSeconds=1');
+  text = await send('/metrics');
+  registered = registries.flatMap((registry) =>
+    [...registry.definitions()].map(({ definition }) => definition.name),
+  );
+});
+afterAll(async () => {
+  await server?.stop();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+/** Counters without a line before the first failure. */
+const beforeFirstFailure = new Set([
+  'apiserver_flowcontrol_rejected_requests_total',
+  'apiserver_audit_error_total',
+  'apiserver_contained_faults_total',
+  'wheelhouse_memory_budget_shed_total',
+]);
+
+function problemsOf(expression: string): string[] {
+  return [...metricsOf(expression)].flatMap(([name, labels]) => {
+    if (name === 'up') return [];
+    const base = name.replace(/_bucket$/, '');
+    if (!registered.includes(base)) return [`no ${name}`];
+    if (beforeFirstFailure.has(name)) return [];
+    const lines = text.split('\n').filter((line) => line.startsWith(`${name}{`));
+    if (lines.length === 0) return new RegExp(`^${name} `, 'm').test(text) ? [] : [`no ${name}`];
+    const missing = [...labels].filter(
+      (label) => !ofPrometheus.has(label) && !lines.some((line) => line.includes(`${label}="`)),
+    );
+    return missing.map((label) => `${name} has no label ${label}`);
+  });
+}
+
+test('OPS-1: a running server has every metric that the alerts name', () => {
+  expect(rules.length).toBeGreaterThan(8);
+  for (const { alert, expr, labels, annotations } of rules) {
+    expect(metricsOf(expr).size, alert).toBeGreaterThan(0);
+    expect(problemsOf(expr), alert).toEqual([]);
+    expect(labels.severity, alert).toMatch(/^(critical|warning)$/);
+    expect(annotations.summary && annotations.description, alert).toBeTruthy();
+  }
+  expect(new Set(rules.map(({ alert }) => alert)).size).toBe(rules.length);
+});
+
+test('OPS-1: a running server has every metric that the dashboard shows', () => {
+  expect(panels.length).toBeGreaterThan(10);
+  for (const { title, targets } of panels) {
+    for (const { expr } of targets) {
+      expect(metricsOf(expr).size, title).toBeGreaterThan(0);
+      expect(problemsOf(expr), title).toEqual([]);
+    }
+  }
+  expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
+  expect(new Set(panels.map(({ gridPos: { x, y } }) => `${x} ${y}`)).size).toBe(panels.length);
+});
+
+test('the scrape configuration parses and reads the rules', () => {
+  const document = parse(read('prometheus.yaml'));
+  expect(document.rule_files).toEqual(['alerts.yaml']);
+  expect(document.scrape_configs[0].job_name).toBe('wheelhouse');
+  for (const { expr } of rules) expect(expr).toContain('job="wheelhouse"');
+});
