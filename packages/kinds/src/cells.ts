@@ -1,4 +1,4 @@
-import { humanDuration, isObject, type JsonValue } from '@wheelhouse/machinery';
+import { humanDuration, isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
 import type { ColumnDef } from './resource-def.ts';
 
 /** Cells and columns that many kinds print alike. */
@@ -44,17 +44,17 @@ export function sizeAt(object: JsonValue, ...names: readonly string[]): number {
 }
 
 /** A printer column; `priority` 1 shows it in wide output only. */
-export function column(
+export function column<O = JsonObject>(
   name: string,
-  cell: ColumnDef['cell'],
+  cell: ColumnDef<O>['cell'],
   more: { type?: string; format?: string; priority?: number; description?: string } = {},
-): ColumnDef {
+): ColumnDef<O> {
   const { type = 'string', format = '', priority = 0, description = '' } = more;
   return { name, type, format, description, priority, cell };
 }
 
 /** A column of numbers that upstream's definition calls text. */
-export const calledText = (shown: ColumnDef): ColumnDef => ({ ...shown, type: 'string' });
+export const calledText = <O>(shown: ColumnDef<O>): ColumnDef<O> => ({ ...shown, type: 'string' });
 
 /** Labels in one line, in the order of their names. */
 export function labelsText(labels: JsonValue | undefined): string {

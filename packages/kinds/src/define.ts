@@ -1,4 +1,5 @@
 import {
+  type ApiObject,
   apiVersionOf,
   type Dialect,
   foregroundFinalizer,
@@ -11,6 +12,7 @@ import { gatedFieldsOf } from './features/gated-tables.ts';
 import { builtinBehavior } from './kind-behavior.ts';
 import {
   type ApiVerb,
+  type ColumnDef,
   type ResourceDef,
   type StorageDef,
   type Strategy,
@@ -20,15 +22,23 @@ import {
 } from './resource-def.ts';
 import { currentMinor, lifeMembers, lifeOf } from './rules/life.ts';
 import { schemaOf } from './schema-of.ts';
+import type { Stored } from './stored.ts';
 import { withGeneration, withStatus } from './with-status.ts';
 
 /** One API version of a built-in kind; what is not said is derived from the facts. */
-export interface VersionOptions extends Omit<Partial<VersionDef>, 'version' | 'schema'> {
+export interface VersionOptions<O = ApiObject>
+  extends Omit<
+    Partial<VersionDef>,
+    'version' | 'schema' | 'columns' | 'storedColumns' | 'defaults'
+  > {
   readonly version: string;
+  readonly columns?: readonly ColumnDef<O>[];
+  readonly storedColumns?: readonly ColumnDef<O>[];
+  readonly defaults?: (object: O) => void;
 }
 
 /** What a kind's file says about it; see `ResourceDef` for the meaning of the members. */
-export interface KindOptions {
+export interface KindOptions<O = ApiObject> {
   readonly dialect: Dialect;
   /** Which features are on; those of the current release by default when absent. */
   readonly features?: Features;
@@ -41,9 +51,9 @@ export interface KindOptions {
   readonly categories?: readonly string[];
   readonly verbs?: readonly ApiVerb[];
   /** Preferred first. The first served one is stored unless `storage` says otherwise. */
-  readonly versions: readonly VersionOptions[];
-  readonly storage?: Partial<StorageDef>;
-  readonly strategy: Partial<Strategy> & Pick<Strategy, 'validateName'>;
+  readonly versions: readonly VersionOptions<O>[];
+  readonly storage?: Partial<StorageDef<O>>;
+  readonly strategy: Partial<Strategy<O>> & Pick<Strategy, 'validateName'>;
   readonly subresources?: readonly SubresourceDef[];
   readonly example?: ResourceDef['example'];
   /** For kinds with a status: what may come with a create stays (Node). */
@@ -52,8 +62,16 @@ export interface KindOptions {
   readonly generation?: boolean;
 }
 
-/** Completes a kind's declaration into the entry of the catalogue. */
-export function defineKind(options: KindOptions): ResourceDef {
+/** An object of a type of `gen/types` as it is stored; any object where the type is not stated. */
+type ObjectOf<K> = ApiObject extends K ? ApiObject : Stored<K>;
+
+/**
+ * Completes a kind's declaration into the entry of the catalogue. Its functions take objects as
+ * `Stored` describes them, because the decoder of the kind's own schema has made every object that
+ * reaches them.
+ */
+export function defineKind<K = ApiObject>(declaration: KindOptions<ObjectOf<K>>): ResourceDef {
+  const options = declaration as KindOptions;
   const { dialect, facts, kind, resource } = options;
   const group = dialect.group(groupStems[facts] ?? facts);
   const stored = options.versions[0]?.version ?? 'v1';

@@ -107,16 +107,16 @@ export interface VersionDef {
 }
 
 /** What is stored; two groups may share it (core and `events` Event). */
-export interface StorageDef {
+export interface StorageDef<O = ApiObject> {
   /** Keys are `<prefix><namespace>/<name>` or `<prefix><name>`, prefix ending in `/`. */
   readonly prefix: string;
   /** Full apiVersion and kind of the stored form. */
   readonly apiVersion: string;
   readonly kind: string;
   /** Reads selectable fields off the stored form, keyed by their label in the *storage* version. */
-  readonly fieldsOf?: (object: ApiObject) => Readonly<Record<string, string>>;
+  readonly fieldsOf?: (object: O) => Readonly<Record<string, string>>;
   /** Fills in place what objects stored by earlier releases lack beyond their version's defaults. */
-  readonly complete?: (object: ApiObject) => void;
+  readonly complete?: (object: O) => void;
 }
 
 export interface SubresourceDef {
@@ -133,13 +133,14 @@ export function subresourcesOf(def: ResourceDef, version: string): readonly Subr
   return def.subresources.filter(({ versions }) => versions?.includes(version) ?? true);
 }
 
-export interface ColumnDef {
+export interface ColumnDef<O = JsonObject> {
   readonly name: string;
   readonly type: string;
   readonly format: string;
   readonly description: string;
   readonly priority: number;
-  readonly cell: (object: JsonObject, nowMs: number) => JsonObject[string];
+  /** A method, so that a column of one kind's objects is a column. */
+  cell(object: O, nowMs: number): JsonObject[string];
 }
 
 /** What a strategy's functions learn about the request. */
@@ -161,7 +162,7 @@ export interface StrategyContext {
  * against the schema. `prepare…` functions change the object in place; `validate…` only look.
  * All are called inside the guaranteed-update loop and so may run twice.
  */
-export interface Strategy {
+export interface Strategy<O = ApiObject> {
   /** Judges `metadata.name`; messages for a 422. */
   readonly validateName: (name: string) => readonly string[];
   /** Of a new object, what is wrong with its metadata is told only when nothing else is wrong. */
@@ -173,28 +174,24 @@ export interface Strategy {
    */
   readonly allocate?: (
     context: StrategyContext,
-    object: ApiObject,
-    old: ApiObject | undefined,
+    object: O,
+    old: O | undefined,
   ) => Promise<Allocation>;
-  readonly prepareForCreate?: (context: StrategyContext, object: ApiObject) => void;
-  readonly validateCreate?: (context: StrategyContext, object: ApiObject) => readonly FieldError[];
-  readonly prepareForUpdate?: (context: StrategyContext, object: ApiObject, old: ApiObject) => void;
-  readonly validateUpdate?: (
-    context: StrategyContext,
-    object: ApiObject,
-    old: ApiObject,
-  ) => readonly FieldError[];
+  readonly prepareForCreate?: (context: StrategyContext, object: O) => void;
+  readonly validateCreate?: (context: StrategyContext, object: O) => readonly FieldError[];
+  readonly prepareForUpdate?: (context: StrategyContext, object: O, old: O) => void;
+  readonly validateUpdate?: (context: StrategyContext, object: O, old: O) => readonly FieldError[];
   /**
    * What `validateCreate` and `validateUpdate` find, in steps, for objects on which the work pauses.
    * @param old undefined: the object is new
    */
   readonly validateInSteps?: (
     context: StrategyContext,
-    object: ApiObject,
-    old: ApiObject | undefined,
+    object: O,
+    old: O | undefined,
   ) => Generator<void, readonly FieldError[]>;
   /** Warnings sent with an accepted write. */
-  readonly warnings?: (object: ApiObject, old: ApiObject | undefined) => readonly string[];
+  readonly warnings?: (object: O, old: O | undefined) => readonly string[];
   /**
    * How upstream judges the metadata of a change once more, beside the two times it does for all
    * kinds, by sub-resource; absent: once, as a change. Messages hide it, since they tell nothing
@@ -222,13 +219,13 @@ export interface Strategy {
    */
   readonly beforeDelete?: (
     context: StrategyContext,
-    object: ApiObject,
+    object: O,
   ) => 'proceed' | 'finalize' | 'marked';
   /**
    * Whether an object marked for deletion may go once `metadata.finalizers` is empty; absent: yes.
    * (A Namespace also waits for `spec.finalizers`.)
    */
-  readonly mayRemove?: (object: ApiObject) => boolean;
+  readonly mayRemove?: (object: O) => boolean;
   /**
    * What a deletion without a policy does with dependents (DEL-5). `unsupported`: the kind never has
    * any, and the garbage collector's finalizers are not set whatever is asked. Absent: `Background`.
@@ -237,7 +234,7 @@ export interface Strategy {
   /** Warning sent with a deletion that names no policy. */
   readonly unsaidPropagationWarning?: string;
   /** Default `gracePeriodSeconds` of a graceful kind (Pod); absent: deletion is immediate. */
-  readonly gracePeriod?: (object: ApiObject) => number;
+  readonly gracePeriod?: (object: O) => number;
   /** Fields of the object, as `a.b.c`, that a write through each endpoint may not own (SSA-10). */
   readonly resetFields?: Readonly<Record<string, readonly string[]>>;
   /**
@@ -248,7 +245,7 @@ export interface Strategy {
   /** What a selector of a field that is none is told, where that is not said as of other kinds. */
   readonly unknownFieldMessage?: (label: string) => string;
   /** Called with the last stored form of an object that has been removed, before the answer. */
-  readonly afterRemoval?: (object: ApiObject) => Promise<void>;
+  readonly afterRemoval?: (object: O) => Promise<void>;
 }
 
 /** What became of the write that something was allocated for. */

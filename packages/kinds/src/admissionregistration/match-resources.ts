@@ -4,7 +4,6 @@ import {
   duplicate,
   type FieldError,
   type JsonObject,
-  type LabelSelector,
   notSupported,
   pathSegment,
   repeats,
@@ -38,7 +37,7 @@ export function validateMatchResources(match: JsonObject, path: string): FieldEr
     errors.push(notSupported(`${path}.matchPolicy`, policy, policies));
   }
   for (const name of ['namespaceSelector', 'objectSelector']) {
-    const selector = objectAt(match, name) as unknown as LabelSelector | undefined;
+    const selector = objectAt(match, name);
     if (selector === undefined) errors.push(required(`${path}.${name}`));
     appendAll(errors, validateLabelSelector(selector, `${path}.${name}`));
   }

@@ -10,8 +10,13 @@ import {
 } from '@wheelhouse/machinery';
 import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
+import type {
+  MutatingAdmissionPolicy,
+  Mutation,
+} from '../gen/types/admissionregistration/v1alpha1.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { ensure, fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import {
   type AdmissionKindOptions,
   checkedExpression,
@@ -45,17 +50,17 @@ function validateOperations(match: JsonObject | undefined, path: string): FieldE
 }
 
 function validatePolicy(
-  object: JsonObject,
+  object: Stored<MutatingAdmissionPolicy>,
   options: { readonly check: ExpressionChecker | undefined; readonly old?: JsonObject },
 ): FieldError[] {
   const spec = ensure(object, 'spec');
   const scope = policyScope(spec, options.check);
-  const mutations = objectsAt(spec, 'mutations');
+  const mutations = spec.mutations ?? [];
   const field = 'spec.reinvocationPolicy';
-  const policy = textAt(spec, 'reinvocationPolicy');
+  const policy = spec.reinvocationPolicy ?? '';
   return [
     ...validatePolicyBasis(object, { ...options, scope }),
-    ...validateOperations(objectAt(spec, 'matchConstraints'), 'spec.matchConstraints'),
+    ...validateOperations(spec.matchConstraints, 'spec.matchConstraints'),
     ...(mutations.length === 0
       ? [required('spec.mutations', 'mutations must contain at least one item')]
       : mutations.flatMap((one, index) =>
@@ -68,8 +73,12 @@ function validatePolicy(
   ];
 }
 
-function validateMutation(mutation: JsonObject, path: string, scope: PolicyScope): FieldError[] {
-  const type = textAt(mutation, 'patchType');
+function validateMutation(
+  mutation: Stored<Mutation>,
+  path: string,
+  scope: PolicyScope,
+): FieldError[] {
+  const type = mutation.patchType ?? '';
   const field = `${path}.patchType`;
   if (type === '') return [required(field)];
   const own = Object.hasOwn(patchTypes, type) ? patchTypes[type] : undefined;
@@ -104,7 +113,7 @@ function validatePatch(
 
 function mutatingAdmissionPolicy(dialect: Dialect, options: AdmissionKindOptions): ResourceDef {
   const { checkExpression: check } = options;
-  return defineKind({
+  return defineKind<MutatingAdmissionPolicy>({
     dialect,
     facts: 'admissionregistration',
     kind: 'MutatingAdmissionPolicy',
@@ -121,7 +130,7 @@ function mutatingAdmissionPolicy(dialect: Dialect, options: AdmissionKindOptions
         },
         columns: [
           nameColumn,
-          column('Mutations', (object) => listAt(object, 'spec', 'mutations').length, {
+          column('Mutations', (object) => (object.spec?.mutations ?? []).length, {
             type: 'integer',
             description: 'Number of mutations.',
           }),

@@ -6,7 +6,6 @@ import {
   type FieldError,
   forbiddenField,
   type JsonObject,
-  type LabelSelector,
   notSupported,
   pathSegment,
   required,
@@ -97,7 +96,7 @@ export function validateBindingBasis(object: JsonObject): FieldError[] {
 function validateParamRef(reference: JsonObject | undefined, path: string): FieldError[] {
   if (reference === undefined) return [];
   const name = textAt(reference, 'name');
-  const selector = objectAt(reference, 'selector') as unknown as LabelSelector | undefined;
+  const selector = objectAt(reference, 'selector');
   const exclusive = 'name and selector are mutually exclusive';
   const errors = name === '' ? [] : breaks(`${path}.name`, name, pathSegment);
   if (name !== '' && selector !== undefined) {

@@ -13,9 +13,23 @@ import {
   qualifiedName,
   required,
 } from '@wheelhouse/machinery';
-import { at, column, listAt, textAt } from '../cells.ts';
+import { at, column, textAt } from '../cells.ts';
+import type {
+  AuditAnnotation,
+  MatchResources,
+  ParamKind,
+  ValidatingAdmissionPolicy,
+  ValidatingAdmissionPolicySpec,
+  Validation,
+  Variable,
+} from '../gen/types/admissionregistration/v1.ts';
+import type {
+  MutatingAdmissionPolicy,
+  MutatingAdmissionPolicySpec,
+} from '../gen/types/admissionregistration/v1alpha1.ts';
 import { same } from '../rules/checks.ts';
 import { objectAt, objectsAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import {
   checkedExpression,
   type ExpressionChecker,
@@ -56,41 +70,47 @@ export interface PolicyScope {
 }
 
 /** All that is wrong with a ValidatingAdmissionPolicy but for its metadata. */
-export function validatePolicy(object: JsonObject, options: PolicyOptions = {}): FieldError[] {
-  const spec = objectAt(object, 'spec') ?? {};
+export function validatePolicy(
+  object: Stored<ValidatingAdmissionPolicy>,
+  options: PolicyOptions = {},
+): FieldError[] {
+  const spec = object.spec ?? {};
   const scope = policyScope(spec, options.check);
   return [
     ...validatePolicyBasis(object, { ...options, scope }),
-    ...validateChecks(spec, textAt(object, 'metadata', 'name'), scope),
+    ...validateChecks(spec, object.metadata.name ?? '', scope),
   ];
 }
 
 /** What the expressions of a policy are judged by. */
-export function policyScope(spec: JsonObject, check: ExpressionChecker | undefined): PolicyScope {
-  const params = objectAt(spec, 'paramKind') !== undefined;
-  const list = objectsAt(spec, 'variables').map((one) => ({
-    name: textAt(one, 'name'),
-    expression: textAt(one, 'expression'),
+export function policyScope(
+  spec: Stored<ValidatingAdmissionPolicySpec | MutatingAdmissionPolicySpec>,
+  check: ExpressionChecker | undefined,
+): PolicyScope {
+  const params = spec.paramKind !== undefined;
+  const list = (spec.variables ?? []).map((one) => ({
+    name: one.name ?? '',
+    expression: one.expression ?? '',
   }));
   return { check, params, variables: list.length > 0, own: { list } };
 }
 
 /** What is wrong with a policy of either sort, but for what it does with requests. */
 export function validatePolicyBasis(
-  object: JsonObject,
+  object: Stored<ValidatingAdmissionPolicy | MutatingAdmissionPolicy>,
   { scope, old }: PolicyOptions & { readonly scope: PolicyScope },
 ): FieldError[] {
-  const spec = objectAt(object, 'spec') ?? {};
-  const conditions = objectsAt(spec, 'matchConditions');
+  const spec = object.spec ?? {};
+  const conditions = spec.matchConditions ?? [];
   const { list } = scope.own;
   const judgedBy = (one: JsonObject) => [at(one, 'spec', 'paramKind') ?? null, conditionsOf(one)];
   const areOld = old !== undefined && same(judgedBy(object), judgedBy(old));
   return [
     ...validateFailurePolicy(spec),
-    ...validateParamKind(objectAt(spec, 'paramKind'), 'spec.paramKind'),
-    ...validateConstraints(objectAt(spec, 'matchConstraints'), 'spec.matchConstraints'),
+    ...validateParamKind(spec.paramKind, 'spec.paramKind'),
+    ...validateConstraints(spec.matchConstraints, 'spec.matchConstraints'),
     ...(areOld ? [] : validateMatchConditions(conditions, 'spec.matchConditions', scope)),
-    ...objectsAt(spec, 'variables').flatMap((variable, before) =>
+    ...(spec.variables ?? []).flatMap((variable, before) =>
       validateVariable(variable, `spec.variables[${before}]`, {
         ...scope,
         own: { list, before },
@@ -101,24 +121,26 @@ export function validatePolicyBasis(
 
 const conditionsOf = (object: JsonObject) => [...objectsAt(object, 'spec', 'matchConditions')];
 
-function validateFailurePolicy(spec: JsonObject): FieldError[] {
-  const policy = at(spec, 'failurePolicy');
+function validateFailurePolicy(
+  spec: Stored<ValidatingAdmissionPolicySpec | MutatingAdmissionPolicySpec>,
+): FieldError[] {
+  const policy = spec.failurePolicy;
   const field = 'spec.failurePolicy';
   if (policy === undefined) return [required(field)];
   if (failurePolicies.includes(String(policy))) return [];
   return [notSupported(field, policy, failurePolicies)];
 }
 
-function validateParamKind(kind: JsonObject | undefined, path: string): FieldError[] {
+function validateParamKind(kind: Stored<ParamKind> | undefined, path: string): FieldError[] {
   if (kind === undefined) return [];
-  const name = textAt(kind, 'kind');
+  const name = kind.kind ?? '';
   const field = `${path}.kind`;
   const messages = dns1035Label(name.toLowerCase());
   const mixed = 'may have mixed case, but should otherwise match: ';
   const wrong =
     messages.length === 0 ? [] : [invalid(field, name, `${mixed}${messages.join(',')}`)];
   return [
-    ...validateApiVersion(textAt(kind, 'apiVersion'), `${path}.apiVersion`),
+    ...validateApiVersion(kind.apiVersion ?? '', `${path}.apiVersion`),
     ...(name === '' ? [required(field)] : wrong),
   ];
 }
@@ -141,9 +163,12 @@ function validateApiVersion(text: string, field: string): FieldError[] {
   ];
 }
 
-function validateConstraints(match: JsonObject | undefined, path: string): FieldError[] {
+function validateConstraints(
+  match: Stored<MatchResources> | undefined,
+  path: string,
+): FieldError[] {
   if (match === undefined) return [required(path)];
-  const hasRule = listAt(match, 'resourceRules').length > 0;
+  const hasRule = (match.resourceRules ?? []).length > 0;
   return [
     ...validateMatchResources(match, path),
     ...(hasRule ? [] : [required(`${path}.resourceRules`)]),
@@ -158,14 +183,18 @@ const reserved = new Set(
 
 const isIdentifier = (name: string) => /^[_a-zA-Z][_a-zA-Z0-9]*$/.test(name) && !reserved.has(name);
 
-function validateVariable(variable: JsonObject, path: string, scope: PolicyScope): FieldError[] {
-  const name = textAt(variable, 'name');
+function validateVariable(
+  variable: Stored<Variable>,
+  path: string,
+  scope: PolicyScope,
+): FieldError[] {
+  const name = variable.name ?? '';
   const errors: FieldError[] = [];
   if (name.trim() === '') errors.push(required(`${path}.name`, 'name is not specified'));
   else if (!isIdentifier(name)) {
     errors.push(invalid(`${path}.name`, name, 'name is not a valid CEL identifier'));
   }
-  const expression = textAt(variable, 'expression');
+  const expression = variable.expression ?? '';
   const field = `${path}.expression`;
   if (expression.trim() === '') {
     return [...errors, required(field, 'expression is not specified')];
@@ -175,9 +204,13 @@ function validateVariable(variable: JsonObject, path: string, scope: PolicyScope
   return [...errors, ...checkedExpression(expression, use)];
 }
 
-function validateChecks(spec: JsonObject, name: string, scope: PolicyScope): FieldError[] {
-  const validations = objectsAt(spec, 'validations');
-  const annotations = objectsAt(spec, 'auditAnnotations');
+function validateChecks(
+  spec: Stored<ValidatingAdmissionPolicySpec>,
+  name: string,
+  scope: PolicyScope,
+): FieldError[] {
+  const validations = spec.validations ?? [];
+  const annotations = spec.auditAnnotations ?? [];
   if (validations.length === 0 && annotations.length === 0) {
     const detail = 'validations or auditAnnotations must contain at least one item';
     return [required('spec.validations', detail), required('spec.auditAnnotations', detail)];
@@ -191,13 +224,13 @@ function validateChecks(spec: JsonObject, name: string, scope: PolicyScope): Fie
 }
 
 function validateValidation(
-  validation: JsonObject,
+  validation: Stored<Validation>,
   path: string,
   scope: PolicyScope,
 ): FieldError[] {
-  const reason = at(validation, 'reason');
+  const reason = validation.reason;
   const isKnown = reason === undefined || reasons.includes(String(reason));
-  const expression = textAt(validation, 'expression');
+  const expression = validation.expression ?? '';
   const field = `${path}.expression`;
   const { check, own } = scope;
   const use = { field, check, variables: namesFor(scope), wanted: ['bool'], own };
@@ -206,17 +239,17 @@ function validateValidation(
       ? [required(field, 'expression is not specified')]
       : checkedExpression(expression, use)),
     ...validateMessageExpression(validation, `${path}.messageExpression`, scope),
-    ...validateMessage(textAt(validation, 'message'), `${path}.message`),
+    ...validateMessage(validation.message ?? '', `${path}.message`),
     ...(isKnown ? [] : [notSupported(`${path}.reason`, reason, reasons)]),
   ];
 }
 
 function validateMessageExpression(
-  validation: JsonObject,
+  validation: Stored<Validation>,
   field: string,
   scope: PolicyScope,
 ): FieldError[] {
-  const expression = textAt(validation, 'messageExpression');
+  const expression = validation.messageExpression ?? '';
   if (expression === '') return [];
   if (expression.trim() === '') {
     return [invalid(field, expression, 'must be non-empty if specified')];
@@ -241,7 +274,7 @@ function validateMessage(message: string, field: string): FieldError[] {
 }
 
 function validateAnnotations(
-  annotations: readonly JsonObject[],
+  annotations: readonly Stored<AuditAnnotation>[],
   name: string,
   scope: PolicyScope,
 ): FieldError[] {
@@ -254,7 +287,7 @@ function validateAnnotations(
   }
   annotations.forEach((annotation, index) => {
     const at = `${path}[${index}]`;
-    const key = textAt(annotation, 'key');
+    const key = annotation.key ?? '';
     appendAll(errors, validateAnnotation(annotation, at, { name, scope }));
     if (keys.has(key)) errors.push(duplicate(`${at}.key`, key));
     keys.add(key);
@@ -263,7 +296,7 @@ function validateAnnotations(
 }
 
 /** The list as Go prints it. */
-function goAnnotations(annotations: readonly JsonObject[]): string {
+function goAnnotations(annotations: readonly Stored<AuditAnnotation>[]): string {
   const type = 'admissionregistration.AuditAnnotation';
   const shown = goItems(annotations, (one) => {
     const [key, expression] = [textAt(one, 'key'), textAt(one, 'valueExpression')];
@@ -273,12 +306,12 @@ function goAnnotations(annotations: readonly JsonObject[]): string {
 }
 
 function validateAnnotation(
-  annotation: JsonObject,
+  annotation: Stored<AuditAnnotation>,
   path: string,
   { name, scope }: { name: string; scope: PolicyScope },
 ): FieldError[] {
-  const key = textAt(annotation, 'key');
-  const written = textAt(annotation, 'valueExpression');
+  const key = annotation.key ?? '';
+  const written = annotation.valueExpression ?? '';
   const expression = written.trim();
   const field = `${path}.valueExpression`;
   const errors =

@@ -1,14 +1,14 @@
-import { type FieldError, invalid, type JsonObject, required } from '@wheelhouse/machinery';
-import { textAt } from '../cells.ts';
-import { objectsAt } from '../rules/fill.ts';
+import { type FieldError, invalid, required } from '@wheelhouse/machinery';
+import type { ValidatingAdmissionPolicy } from '../gen/types/admissionregistration/v1.ts';
+import type { Stored } from '../stored.ts';
 
 /** What is wrong with what a policy's status tells of the types of its expressions. */
-export function validateTypeChecking(object: JsonObject): FieldError[] {
+export function validateTypeChecking(object: Stored<ValidatingAdmissionPolicy>): FieldError[] {
   const path = 'status.typeChecking.expressionWarnings';
-  const warnings = objectsAt(object, 'status', 'typeChecking', 'expressionWarnings');
+  const warnings = object.status?.typeChecking?.expressionWarnings ?? [];
   return warnings.flatMap((one, index) => [
-    ...(textAt(one, 'warning') === '' ? [required(`${path}[${index}].warning`)] : []),
-    ...validateFieldRef(textAt(one, 'fieldRef').trim(), `${path}[${index}].fieldRef`),
+    ...((one.warning ?? '') === '' ? [required(`${path}[${index}].warning`)] : []),
+    ...validateFieldRef((one.fieldRef ?? '').trim(), `${path}[${index}].fieldRef`),
   ]);
 }
 

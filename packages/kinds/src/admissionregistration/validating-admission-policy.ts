@@ -1,15 +1,17 @@
-import { type Dialect, dnsSubdomain, type JsonObject } from '@wheelhouse/machinery';
+import { type Dialect, dnsSubdomain } from '@wheelhouse/machinery';
 import { ageColumn, column, listAt, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
+import type { ValidatingAdmissionPolicy } from '../gen/types/admissionregistration/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { validateConditions } from '../rules/conditions.ts';
-import { ensure, fillAbsent, objectsAt } from '../rules/fill.ts';
+import { ensure, fillAbsent } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import type { AdmissionKindOptions } from './expressions.ts';
 import { fillMatchResources, matchOf } from './match-resources.ts';
 import { paramKindColumn, validatePolicy } from './policy-rules.ts';
 import { validateTypeChecking } from './type-warnings.ts';
 
-function fillDefaults(object: JsonObject): void {
+function fillDefaults(object: Stored<ValidatingAdmissionPolicy>): void {
   fillAbsent(ensure(object, 'spec'), { failurePolicy: 'Fail' });
   fillMatchResources(matchOf(object, 'matchConstraints'));
 }
@@ -24,7 +26,7 @@ export function validatingAdmissionPolicy(
     type: 'integer',
     description: 'Number of validations.',
   });
-  return defineKind({
+  return defineKind<ValidatingAdmissionPolicy>({
     dialect,
     facts: 'admissionregistration',
     kind: 'ValidatingAdmissionPolicy',
@@ -50,7 +52,7 @@ export function validatingAdmissionPolicy(
         context.subresource === 'status'
           ? [
               ...validateTypeChecking(object),
-              ...validateConditions(objectsAt(object, 'status', 'conditions'), 'status.conditions'),
+              ...validateConditions(object.status?.conditions ?? [], 'status.conditions'),
             ]
           : validatePolicy(object, { check, old }),
     },

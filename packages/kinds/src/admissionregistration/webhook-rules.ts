@@ -7,7 +7,6 @@ import {
   invalidGo,
   type JsonObject,
   type JsonValue,
-  type LabelSelector,
   notSupported,
   repeats,
   required,
@@ -137,7 +136,7 @@ function validateTimeout(webhook: JsonObject, path: string): FieldError[] {
 
 function validateSelectors(webhook: JsonObject, path: string): FieldError[] {
   return ['namespaceSelector', 'objectSelector'].flatMap((name) => {
-    const selector = objectAt(webhook, name) as unknown as LabelSelector | undefined;
+    const selector = objectAt(webhook, name);
     return validateLabelSelector(selector, `${path}.${name}`);
   });
 }

@@ -1,5 +1,4 @@
 import {
-  type ApiObject,
   appendAll,
   type Dialect,
   dns1035Label,
@@ -7,15 +6,16 @@ import {
   type FieldError,
   formatTime,
   invalid,
-  type JsonObject,
   notSupported,
   pathSegment,
   required,
 } from '@wheelhouse/machinery';
-import { ageColumn, at, column, nameColumn, numberAt, textAt } from '../cells.ts';
+import { ageColumn, column, nameColumn, numberAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
+import type { APIService, APIServiceSpec } from '../gen/types/apiregistration/v1.ts';
 import type { ResourceDef, StrategyContext } from '../resource-def.ts';
-import { fill, objectAt, objectsAt } from '../rules/fill.ts';
+import { fill } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 
 /** The condition that says whether a group version can be asked. */
 export const availableCondition = 'Available';
@@ -23,10 +23,10 @@ export const availableCondition = 'Available';
 const groupPriorityMax = 20_000;
 const versionPriorityMax = 1000;
 
-function validateService(spec: JsonObject): FieldError[] {
-  const service = objectAt(spec, 'service');
-  const bundle = textAt(spec, 'caBundle');
-  const isInsecure = at(spec, 'insecureSkipTLSVerify') === true;
+function validateService(spec: Stored<APIServiceSpec>): FieldError[] {
+  const service = spec.service;
+  const bundle = spec.caBundle ?? '';
+  const isInsecure = spec.insecureSkipTLSVerify === true;
   const errors: FieldError[] = [];
   if (service === undefined) {
     if (bundle !== '') {
@@ -39,10 +39,10 @@ function validateService(spec: JsonObject): FieldError[] {
     }
     return errors;
   }
-  for (const name of ['namespace', 'name']) {
-    if (textAt(service, name) === '') errors.push(required(`spec.service.${name}`));
+  for (const name of ['namespace', 'name'] as const) {
+    if ((service[name] ?? '') === '') errors.push(required(`spec.service.${name}`));
   }
-  const port = numberAt(service, 'port');
+  const port = service.port ?? 0;
   if (port < 1 || port > 65_535) {
     const detail = 'port is not valid: must be between 1 and 65535, inclusive';
     errors.push(invalid('spec.service.port', port, detail));
@@ -54,9 +54,9 @@ function validateService(spec: JsonObject): FieldError[] {
   return errors;
 }
 
-function validateSpec(object: JsonObject): FieldError[] {
-  const spec = objectAt(object, 'spec') ?? {};
-  const [group, version] = [textAt(spec, 'group'), textAt(spec, 'version')];
+function validateSpec(object: Stored<APIService>): FieldError[] {
+  const spec = object.spec ?? {};
+  const [group, version] = [spec.group ?? '', spec.version ?? ''];
   const errors: FieldError[] = [];
   if (group === '' && version !== 'v1') {
     const detail = 'only v1 may have an empty group and it better be legacy kube';
@@ -82,21 +82,21 @@ function validateSpec(object: JsonObject): FieldError[] {
 }
 
 /** The name says which group version it is about. */
-function validateName(object: JsonObject): FieldError[] {
-  const name = textAt(object, 'metadata', 'name');
-  const wanted = `${textAt(object, 'spec', 'version')}.${textAt(object, 'spec', 'group')}`;
+function validateName(object: Stored<APIService>): FieldError[] {
+  const name = object.metadata.name ?? '';
+  const wanted = `${object.spec?.version ?? ''}.${object.spec?.group ?? ''}`;
   if (name === '' || name === wanted || pathSegment(name).length > 0) return [];
   const detail = `must be \`spec.version+"."+spec.group\`: ${JSON.stringify(wanted)}`;
   return [invalid('metadata.name', name, detail)];
 }
 
-const validate = (object: JsonObject) => [...validateName(object), ...validateSpec(object)];
+const validate = (object: Stored<APIService>) => [...validateName(object), ...validateSpec(object)];
 
 const conditionStatuses = ['True', 'False', 'Unknown'];
 
-function validateStatus(object: JsonObject): FieldError[] {
-  return objectsAt(object, 'status', 'conditions').flatMap((condition, index) => {
-    const status = textAt(condition, 'status');
+function validateStatus(object: Stored<APIService>): FieldError[] {
+  return (object.status?.conditions ?? []).flatMap((condition, index) => {
+    const status = condition.status ?? '';
     if (conditionStatuses.includes(status)) return [];
     return [notSupported(`status.conditions[${index}].status`, status, conditionStatuses)];
   });
@@ -110,15 +110,19 @@ export const localVerdict = {
 } as const;
 
 /** A local group version is there at once; of another, somebody must look. */
-function prepareForCreate(context: StrategyContext, object: ApiObject): void {
-  if (objectAt(object, 'spec', 'service') !== undefined) return;
+function prepareForCreate(context: StrategyContext, object: Stored<APIService>): void {
+  if (object.spec?.service !== undefined) return;
   const lastTransitionTime = formatTime(context.nowMs);
   const condition = { type: availableCondition, lastTransitionTime, ...localVerdict };
-  object['status'] = { conditions: [condition] };
+  object.status = { conditions: [condition] };
 }
 
 /** Of metadata, a write to status moves only who owns what. */
-function prepareForUpdate(context: StrategyContext, object: ApiObject, old: ApiObject): void {
+function prepareForUpdate(
+  context: StrategyContext,
+  object: Stored<APIService>,
+  old: Stored<APIService>,
+): void {
   if (context.subresource !== 'status') return;
   for (const name of ['labels', 'annotations', 'finalizers', 'ownerReferences'] as const) {
     if (old.metadata[name] === undefined) delete object.metadata[name];
@@ -126,24 +130,24 @@ function prepareForUpdate(context: StrategyContext, object: ApiObject, old: ApiO
   }
 }
 
-function serviceCell(object: JsonObject): string {
-  const service = objectAt(object, 'spec', 'service');
+function serviceCell(object: Stored<APIService>): string {
+  const service = object.spec?.service;
   if (service === undefined) return 'Local';
-  return `${textAt(service, 'namespace')}/${textAt(service, 'name')}`;
+  return `${service.namespace ?? ''}/${service.name ?? ''}`;
 }
 
-function availableCell(object: JsonObject): string {
-  const condition = objectsAt(object, 'status', 'conditions').find(
-    (one) => textAt(one, 'type') === availableCondition,
+function availableCell(object: Stored<APIService>): string {
+  const condition = (object.status?.conditions ?? []).find(
+    (one) => (one.type ?? '') === availableCondition,
   );
   if (condition === undefined) return 'Unknown';
-  const [status, reason] = [textAt(condition, 'status'), textAt(condition, 'reason')];
+  const [status, reason] = [condition.status ?? '', condition.reason ?? ''];
   return status === 'True' || reason === '' ? status : `${status} (${reason})`;
 }
 
 /** APIService: which server answers for a group version. */
 export function apiService(dialect: Dialect): ResourceDef {
-  return defineKind({
+  return defineKind<APIService>({
     dialect,
     facts: 'apiregistration',
     kind: 'APIService',
@@ -153,7 +157,7 @@ export function apiService(dialect: Dialect): ResourceDef {
     versions: [
       {
         version: 'v1',
-        defaults: (object) => fill(objectAt(object, 'spec', 'service'), { port: 443 }),
+        defaults: (object) => fill(object.spec?.service, { port: 443 }),
         columns: [
           nameColumn,
           column('Service', serviceCell, { description: 'Who answers; Local for this server.' }),

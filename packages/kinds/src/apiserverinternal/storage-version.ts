@@ -10,10 +10,15 @@ import {
   repeats,
   required,
 } from '@wheelhouse/machinery';
-import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
+import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
+import type {
+  ServerStorageVersion,
+  StorageVersion,
+  StorageVersionCondition,
+} from '../gen/types/apiserverinternal/v1alpha1.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { objectsAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 
 /** `group.resource`, `core` for the group without a name. */
 function validateName(name: string): readonly string[] {
@@ -36,10 +41,10 @@ function apiVersionProblem(apiVersion: string): string | undefined {
   return problems.length === 0 ? undefined : problems.join(',');
 }
 
-function validateServer(server: JsonObject, path: string): FieldError[] {
-  const encoding = textAt(server, 'encodingVersion');
-  const [decodable, served] = ['decodableVersions', 'servedVersions'].map((member) =>
-    listAt(server, member).map(String),
+function validateServer(server: Stored<ServerStorageVersion>, path: string): FieldError[] {
+  const encoding = server.encodingVersion ?? '';
+  const [decodable, served] = (['decodableVersions', 'servedVersions'] as const).map((member) =>
+    (server[member] ?? []).map(String),
   );
   const wrong = (field: string, apiVersion: string) => {
     const problem = apiVersionProblem(apiVersion);
@@ -50,7 +55,7 @@ function validateServer(server: JsonObject, path: string): FieldError[] {
   const lacksServed = (version: string) =>
     `individual served version : ${version} must be included in decodableVersions : [${decodable?.join(' ')}]`;
   return [
-    ...breaks(`${path}.apiServerID`, textAt(server, 'apiServerID'), dnsSubdomain),
+    ...breaks(`${path}.apiServerID`, server.apiServerID ?? '', dnsSubdomain),
     ...wrong(`${path}.encodingVersion`, encoding),
     ...(decodable ?? []).flatMap((one, index) => wrong(`${path}.decodableVersions[${index}]`, one)),
     ...(decodableSet.has(encoding)
@@ -64,9 +69,12 @@ function validateServer(server: JsonObject, path: string): FieldError[] {
   ];
 }
 
-function validateCommon(object: JsonObject, encodings: readonly string[]): FieldError[] {
+function validateCommon(
+  object: Stored<StorageVersion>,
+  encodings: readonly string[],
+): FieldError[] {
   const path = 'status.commonEncodingVersion';
-  const common = at(object, 'status', 'commonEncodingVersion');
+  const common = object.status?.commonEncodingVersion;
   const [first] = encodings;
   const agreed = new Set(encodings).size === 1 ? first : undefined;
   if (common === agreed) return [];
@@ -79,30 +87,30 @@ function validateCommon(object: JsonObject, encodings: readonly string[]): Field
   return [invalid(path, common ?? null, `${which} encoding version is ${agreed}`)];
 }
 
-function validateStatus(object: JsonObject): FieldError[] {
-  const servers = objectsAt(object, 'status', 'storageVersions');
+function validateStatus(object: Stored<StorageVersion>): FieldError[] {
+  const servers = object.status?.storageVersions ?? [];
   const path = 'status.storageVersions';
-  const isRepeated = repeats(servers.map((one) => textAt(one, 'apiServerID')));
-  const conditions = objectsAt(object, 'status', 'conditions');
-  const sameType = repeats(conditions.map((one) => textAt(one, 'type')));
-  const needed = (condition: JsonObject, member: string, field: string) =>
+  const isRepeated = repeats(servers.map((one) => one.apiServerID ?? ''));
+  const conditions = object.status?.conditions ?? [];
+  const sameType = repeats(conditions.map((one) => one.type ?? ''));
+  const needed = (condition: Stored<StorageVersionCondition>, member: string, field: string) =>
     textAt(condition, member) === ''
       ? [required(`${field}.${member}`, `${member} cannot be empty`)]
       : [];
   return [
     ...servers.flatMap((server, index) => {
       const field = `${path}[${index}]`;
-      const id = textAt(server, 'apiServerID');
+      const id = server.apiServerID ?? '';
       const repeated = isRepeated[index] === true ? [duplicate(`${field}.apiServerID`, id)] : [];
       return [...repeated, ...validateServer(server, field)];
     }),
     ...validateCommon(
       object,
-      servers.map((one) => textAt(one, 'encodingVersion')),
+      servers.map((one) => one.encodingVersion ?? ''),
     ),
     ...conditions.flatMap((condition, index) => {
       const field = `status[${index}]`;
-      const type = textAt(condition, 'type');
+      const type = condition.type ?? '';
       const detail = 'the type of the condition is not unique';
       return [
         ...(sameType[index] === true ? [invalid(`${field}.type`, type, detail)] : []),
@@ -137,7 +145,7 @@ export function storageVersion(dialect: Dialect): ResourceDef {
     column('StorageVersions', serverVersions, { description: 'What each server stores.' }),
     ageColumn,
   ];
-  return defineKind({
+  return defineKind<StorageVersion>({
     dialect,
     facts: 'apiserverinternal',
     kind: 'StorageVersion',

@@ -4,20 +4,21 @@ import {
   type FieldError,
   invalidGo,
   isObject,
-  type JsonObject,
   type JsonValue,
   required,
   showValue,
 } from '@wheelhouse/machinery';
 import { ageColumn, calledText, column, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
+import type { ControllerRevision } from '../gen/types/apps/v1.ts';
 import { noneNegative } from '../pod/fields.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { same } from '../rules/checks.ts';
-import { objectsAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import { countColumn } from './workload.ts';
 
-const validate = (object: JsonObject): FieldError[] => noneNegative(object, '', 'revision');
+const validate = (object: Stored<ControllerRevision>): FieldError[] =>
+  noneNegative(object, '', 'revision');
 
 /** The state itself is looked at only when it is new. */
 function validateData(data: JsonValue | undefined): FieldError[] {
@@ -34,20 +35,18 @@ function dataKept(data: JsonValue | undefined, old: JsonValue | undefined): Fiel
   return [invalidGo('data', () => value, 'field is immutable')];
 }
 
-function controller(object: JsonObject): string {
-  const owner = objectsAt(object, 'metadata', 'ownerReferences').find(
-    (one) => one['controller'] === true,
-  );
+function controller(object: Stored<ControllerRevision>): string {
+  const owner = (object.metadata.ownerReferences ?? []).find((one) => one.controller === true);
   if (owner === undefined) return '<none>';
-  const [group = ''] = String(owner['apiVersion']).split('/');
-  const kind = String(owner['kind']).toLowerCase();
-  const qualified = String(owner['apiVersion']).includes('/') ? `${kind}.${group}` : kind;
-  return `${qualified}/${String(owner['name'])}`;
+  const [group = ''] = String(owner.apiVersion).split('/');
+  const kind = String(owner.kind).toLowerCase();
+  const qualified = String(owner.apiVersion).includes('/') ? `${kind}.${group}` : kind;
+  return `${qualified}/${String(owner.name)}`;
 }
 
 /** ControllerRevision: a kept state of a controller's template. */
 export function controllerRevision(dialect: Dialect): ResourceDef {
-  return defineKind({
+  return defineKind<ControllerRevision>({
     dialect,
     facts: 'apps',
     kind: 'ControllerRevision',
@@ -67,11 +66,8 @@ export function controllerRevision(dialect: Dialect): ResourceDef {
     strategy: {
       metadataTold: { '': ['change', 'whole'] },
       validateName: dnsSubdomain,
-      validateCreate: (_, object) => [...validate(object), ...validateData(object['data'])],
-      validateUpdate: (_, object, old) => [
-        ...validate(object),
-        ...dataKept(object['data'], old['data']),
-      ],
+      validateCreate: (_, object) => [...validate(object), ...validateData(object.data)],
+      validateUpdate: (_, object, old) => [...validate(object), ...dataKept(object.data, old.data)],
     },
     example: () => ({
       apiVersion: 'apps/v1',

@@ -15,6 +15,7 @@ import {
 import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
+import type { DaemonSet, DaemonSetSpec, RollingUpdateDaemonSet } from '../gen/types/apps/v1.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
 import { templateOf } from '../pod/disabled.ts';
 import { noneNegative, notSupportedGo } from '../pod/fields.ts';
@@ -34,6 +35,7 @@ import { templateWarnings } from '../pod/warnings.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { same, sortedKeys } from '../rules/checks.ts';
 import { ensure, fill, fillAbsent, objectAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import {
   countColumn,
   exampleTemplate,
@@ -67,7 +69,7 @@ export function fillDaemonSet(object: JsonObject): void {
   fillPodSpec(objectAt(spec, 'template', 'spec'));
 }
 
-function validateRolling(rolling: JsonObject): FieldError[] {
+function validateRolling(rolling: Stored<RollingUpdateDaemonSet>): FieldError[] {
   const path = 'spec.updateStrategy.rollingUpdate';
   const { maxUnavailable, maxSurge } = rolling;
   const errors = [
@@ -86,24 +88,24 @@ function validateRolling(rolling: JsonObject): FieldError[] {
   return errors;
 }
 
-function validateStrategy(spec: JsonObject): FieldError[] {
+function validateStrategy(spec: Stored<DaemonSetSpec>): FieldError[] {
   const strategy = ensure(spec, 'updateStrategy');
   const path = 'spec.updateStrategy';
-  const type = textAt(strategy, 'type');
+  const type = strategy.type ?? '';
   if (type === 'OnDelete') return [];
   if (type === 'RollingUpdate') {
-    const rolling = objectAt(strategy, 'rollingUpdate');
+    const rolling = strategy.rollingUpdate;
     return rolling === undefined ? [required(`${path}.rollingUpdate`)] : validateRolling(rolling);
   }
   const shown = goStrategy('apps.DaemonSetUpdateStrategy', type, '*apps.RollingUpdateDaemonSet');
   return [notSupportedGo(path, shown, ['RollingUpdate', 'OnDelete'])];
 }
 
-function validate(object: JsonObject, rules: PodRules): FieldError[] {
+function validate(object: Stored<DaemonSet>, rules: PodRules): FieldError[] {
   const spec = ensure(object, 'spec');
   const path = 'spec.template';
   const template = ensure(spec, 'template');
-  const selector = objectAt(spec, 'selector');
+  const selector = spec.selector ?? undefined;
   const errors = validateLabelSelector(selector as LabelSelector | undefined, 'spec.selector');
   if (errors.length === 0) appendAll(errors, validateSelected(object, path));
   if (selectsAll(selector)) {
@@ -132,22 +134,22 @@ const counts = [
   'collisionCount',
 ];
 
-const validateStatus = (object: JsonObject, old: JsonObject): FieldError[] => [
-  ...noneNegative(objectAt(object, 'status') ?? {}, 'status', ...counts),
+const validateStatus = (object: Stored<DaemonSet>, old: Stored<DaemonSet>): FieldError[] => [
+  ...noneNegative(object.status ?? {}, 'status', ...counts),
   ...notDecremented(object, old, 'collisionCount'),
 ];
 
-const templateGeneration = (object: ApiObject): number =>
+const templateGeneration = (object: Stored<DaemonSet>): number =>
   Number.parseInt(object.metadata.annotations?.[templateGenerationAnnotation] ?? '', 10) || 0;
 
-function countTemplate(object: ApiObject, generation: number): void {
+function countTemplate(object: Stored<DaemonSet>, generation: number): void {
   const annotations = { ...object.metadata.annotations };
   annotations[templateGenerationAnnotation] = String(generation);
   object.metadata.annotations = annotations;
 }
 
-function countChange(object: ApiObject, old: ApiObject): void {
-  const template = (one: ApiObject) => objectAt(one, 'spec', 'template');
+function countChange(object: Stored<DaemonSet>, old: Stored<DaemonSet>): void {
+  const template = (one: Stored<DaemonSet>) => one.spec?.template ?? undefined;
   const isChanged = !same(template(object), template(old));
   countTemplate(object, templateGeneration(old) + (isChanged ? 1 : 0));
 }
@@ -166,8 +168,8 @@ function checkCount({ metadata }: ApiObject): void {
   );
 }
 
-function nodeSelector(object: JsonObject): string {
-  const selector = objectAt(object, 'spec', 'template', 'spec', 'nodeSelector');
+function nodeSelector(object: Stored<DaemonSet>): string {
+  const selector = object.spec?.template?.spec?.nodeSelector;
   const parts = sortedKeys(selector).map((key) => `${key}=${textAt(selector, key)}`);
   return parts.length === 0 ? '<none>' : parts.join(',');
 }
@@ -177,7 +179,7 @@ export function daemonSet(dialect: Dialect, features: Features = defaultFeatures
   const count = (name: string, member: string, description: string) =>
     countColumn(name, ['status', member], description);
   const leaveOld = leavingOldInitContainers(dialect, ['spec', 'template'], fillDefaults);
-  return defineKind({
+  return defineKind<DaemonSet>({
     dialect,
     features,
     facts: 'apps',

@@ -1,16 +1,15 @@
 import {
-  type ApiObject,
   type Dialect,
   dnsSubdomain,
   type FieldError,
   forbiddenField,
   invalid,
   invalidGo,
-  type JsonObject,
 } from '@wheelhouse/machinery';
-import { ageColumn, at, calledText, nameColumn, numberAt, textAt } from '../cells.ts';
+import { ageColumn, calledText, nameColumn } from '../cells.ts';
 import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
+import type { Deployment, DeploymentSpec, RollingUpdateDeployment } from '../gen/types/apps/v1.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
 import { templateOf } from '../pod/disabled.ts';
 import { noneNegative, notSupportedGo } from '../pod/fields.ts';
@@ -27,7 +26,8 @@ import {
 import { nameWarnings, templateWarnings } from '../pod/warnings.ts';
 import type { ResourceDef, StrategyContext } from '../resource-def.ts';
 import { sameOrEmpty } from '../rules/checks.ts';
-import { ensure, fill, fillAbsent, objectAt } from '../rules/fill.ts';
+import { ensure, fill, fillAbsent } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import {
   countColumn,
   exampleTemplate,
@@ -39,18 +39,18 @@ import {
   wideColumns,
 } from './workload.ts';
 
-function fillDefaults(object: JsonObject): void {
+function fillDefaults(object: Stored<Deployment>): void {
   const spec = ensure(object, 'spec');
   fill(spec, { replicas: 1, revisionHistoryLimit: 10, progressDeadlineSeconds: 600 });
   const strategy = ensure(spec, 'strategy');
   fill(strategy, { type: 'RollingUpdate' });
-  if (strategy['type'] === 'RollingUpdate') {
+  if (strategy.type === 'RollingUpdate') {
     fillAbsent(ensure(strategy, 'rollingUpdate'), { maxUnavailable: '25%', maxSurge: '25%' });
   }
-  fillPodSpec(objectAt(spec, 'template', 'spec'));
+  fillPodSpec(spec.template?.spec);
 }
 
-function validateRolling(rolling: JsonObject): FieldError[] {
+function validateRolling(rolling: Stored<RollingUpdateDeployment>): FieldError[] {
   const path = 'spec.strategy.rollingUpdate';
   const { maxUnavailable, maxSurge } = rolling;
   const field = `${path}.maxUnavailable`;
@@ -65,10 +65,10 @@ function validateRolling(rolling: JsonObject): FieldError[] {
   return [...errors, ...notOverHundred(maxUnavailable, field)];
 }
 
-function validateStrategy(spec: JsonObject): FieldError[] {
+function validateStrategy(spec: Stored<DeploymentSpec>): FieldError[] {
   const strategy = ensure(spec, 'strategy');
-  const rolling = objectAt(strategy, 'rollingUpdate');
-  const type = textAt(strategy, 'type');
+  const rolling = strategy.rollingUpdate;
+  const type = strategy.type ?? '';
   if (type === 'RollingUpdate') return rolling === undefined ? [] : validateRolling(rolling);
   if (type === 'Recreate') {
     const detail = "may not be specified when strategy `type` is 'Recreate'";
@@ -79,14 +79,14 @@ function validateStrategy(spec: JsonObject): FieldError[] {
 }
 
 /** A way back that is still asked for by annotation, as the first versions had a field for it. */
-function validateRollback(object: JsonObject): FieldError[] {
-  const text = textAt(object, 'metadata', 'annotations', 'deprecated.deployment.rollback.to');
+function validateRollback(object: Stored<Deployment>): FieldError[] {
+  const text = object.metadata.annotations?.['deprecated.deployment.rollback.to'] ?? '';
   return /^[+-]?\d+$/.test(text)
     ? noneNegative({ version: Number(text) }, 'spec.rollback', 'version')
     : [];
 }
 
-function validate(object: JsonObject, rules: PodRules): FieldError[] {
+function validate(object: Stored<Deployment>, rules: PodRules): FieldError[] {
   const spec = ensure(object, 'spec');
   const errors = [
     ...noneNegative(spec, 'spec', 'replicas'),
@@ -98,8 +98,8 @@ function validate(object: JsonObject, rules: PodRules): FieldError[] {
     ...validateRollback(object),
     ...noneNegative(spec, 'spec', 'progressDeadlineSeconds'),
   ];
-  const deadline = at(spec, 'progressDeadlineSeconds');
-  if (typeof deadline === 'number' && deadline <= numberAt(spec, 'minReadySeconds')) {
+  const deadline = spec.progressDeadlineSeconds;
+  if (typeof deadline === 'number' && deadline <= (spec.minReadySeconds ?? 0)) {
     const detail = 'must be greater than minReadySeconds';
     errors.push(invalid('spec.progressDeadlineSeconds', deadline, detail));
   }
@@ -115,13 +115,17 @@ const counts = [
   'collisionCount',
 ];
 
-const validateStatus = (object: JsonObject, old: JsonObject): FieldError[] => [
+const validateStatus = (object: Stored<Deployment>, old: Stored<Deployment>): FieldError[] => [
   ...validateCounts(object, counts, parts),
   ...notDecremented(object, old, 'collisionCount'),
 ];
 
 /** Its annotations go to the ReplicaSets it makes, so a change of them is one of what is wanted. */
-function prepareUpdate(context: StrategyContext, object: ApiObject, old: ApiObject): void {
+function prepareUpdate(
+  context: StrategyContext,
+  object: Stored<Deployment>,
+  old: Stored<Deployment>,
+): void {
   if (context.subresource === 'status') {
     const { labels } = old.metadata;
     if (labels === undefined) delete object.metadata.labels;
@@ -134,7 +138,7 @@ function prepareUpdate(context: StrategyContext, object: ApiObject, old: ApiObje
 
 /** Deployment: keeps replicas of a pod running and replaces them gradually. */
 export function deployment(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
-  return defineKind({
+  return defineKind<Deployment>({
     dialect,
     features,
     facts: 'apps',

@@ -1,20 +1,22 @@
 import type { Dialect, FieldError, JsonObject } from '@wheelhouse/machinery';
 import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
+import type { ReplicaSet } from '../gen/types/apps/v1.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
 import { noneNegative } from '../pod/fields.ts';
 import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
 import type { PodRules } from '../pod/rules.ts';
 import { selectorKept, validateSelector, validateTemplate } from '../pod/template.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { ensure, fill, objectAt } from '../rules/fill.ts';
+import { ensure, fill } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import { replicaColumns, replicaStrategy } from './replicas.ts';
 import { exampleTemplate, wideColumns } from './workload.ts';
 
-function fillDefaults(object: JsonObject): void {
+function fillDefaults(object: Stored<ReplicaSet>): void {
   const spec = ensure(object, 'spec');
   fill(spec, { replicas: 1 });
-  fillPodSpec(objectAt(spec, 'template', 'spec'));
+  fillPodSpec(spec.template?.spec);
 }
 
 function validate(object: JsonObject, rules: PodRules): FieldError[] {
@@ -30,7 +32,7 @@ function validate(object: JsonObject, rules: PodRules): FieldError[] {
 
 /** ReplicaSet: keeps replicas of one pod template running. */
 export function replicaSet(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
-  return defineKind({
+  return defineKind<ReplicaSet>({
     dialect,
     features,
     facts: 'apps',

@@ -1,5 +1,4 @@
 import {
-  type ApiObject,
   appendAll,
   type Dialect,
   dnsLabel,
@@ -7,13 +6,13 @@ import {
   forbiddenField,
   invalid,
   invalidGo,
-  type JsonObject,
   notSupported,
   required,
 } from '@wheelhouse/machinery';
-import { ageColumn, nameColumn, numberAt, textAt } from '../cells.ts';
+import { ageColumn, nameColumn } from '../cells.ts';
 import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
+import type { StatefulSet, StatefulSetSpec } from '../gen/types/apps/v1.ts';
 import { fillPodSpec, fillResources } from '../pod/defaults.ts';
 import { templateOf } from '../pod/disabled.ts';
 import { noneNegative } from '../pod/fields.ts';
@@ -33,42 +32,43 @@ import {
 import { claimWarnings, templateWarnings } from '../pod/warnings.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { sameOrEmpty } from '../rules/checks.ts';
-import { ensure, fill, fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
+import { ensure, fill, fillAbsent } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import { exampleTemplate, readyColumn, validateCounts, wideColumns } from './workload.ts';
 
-function fillDefaults(object: JsonObject, features: Features): void {
+function fillDefaults(object: Stored<StatefulSet>, features: Features): void {
   const spec = ensure(object, 'spec');
   fill(spec, { podManagementPolicy: 'OrderedReady', replicas: 1, revisionHistoryLimit: 10 });
   const strategy = ensure(spec, 'updateStrategy');
-  if ((strategy['type'] ?? '') === '') {
-    strategy['type'] = 'RollingUpdate';
+  if ((strategy.type ?? '') === '') {
+    strategy.type = 'RollingUpdate';
     ensure(strategy, 'rollingUpdate');
   }
-  if (strategy['type'] === 'RollingUpdate') {
-    fill(objectAt(strategy, 'rollingUpdate'), { partition: 0 });
+  if (strategy.type === 'RollingUpdate') {
+    fill(strategy.rollingUpdate, { partition: 0 });
     if (features.enabled('MaxUnavailableStatefulSet')) {
-      fillAbsent(objectAt(strategy, 'rollingUpdate'), { maxUnavailable: 1 });
+      fillAbsent(strategy.rollingUpdate, { maxUnavailable: 1 });
     }
   }
   fill(ensure(spec, 'persistentVolumeClaimRetentionPolicy'), {
     whenDeleted: 'Retain',
     whenScaled: 'Retain',
   });
-  fillPodSpec(objectAt(spec, 'template', 'spec'));
-  for (const claim of objectsAt(spec, 'volumeClaimTemplates')) {
+  fillPodSpec(spec.template?.spec);
+  for (const claim of spec.volumeClaimTemplates ?? []) {
     const wanted = ensure(claim, 'spec');
     fillAbsent(wanted, { volumeMode: 'Filesystem' });
-    fillResources(objectAt(wanted, 'resources'));
+    fillResources(wanted.resources);
     fill(ensure(claim, 'status'), { phase: 'Pending' });
-    claim['apiVersion'] = 'v1';
-    claim['kind'] = 'PersistentVolumeClaim';
+    claim.apiVersion = 'v1';
+    claim.kind = 'PersistentVolumeClaim';
   }
 }
 
 const policies = ['OrderedReady', 'Parallel'];
 
-function validatePolicy(spec: JsonObject): FieldError[] {
-  const policy = textAt(spec, 'podManagementPolicy');
+function validatePolicy(spec: Stored<StatefulSetSpec>): FieldError[] {
+  const policy = spec.podManagementPolicy ?? '';
   if (policy === '') return [required('spec.podManagementPolicy')];
   if (policies.includes(policy)) return [];
   return [invalid('spec.podManagementPolicy', policy, "must be 'OrderedReady' or 'Parallel'")];
@@ -76,18 +76,18 @@ function validatePolicy(spec: JsonObject): FieldError[] {
 
 const settingsType = '*apps.RollingUpdateStatefulSetStrategy';
 
-function validateStrategy(spec: JsonObject): FieldError[] {
+function validateStrategy(spec: Stored<StatefulSetSpec>): FieldError[] {
   const path = 'spec.updateStrategy';
   const strategy = ensure(spec, 'updateStrategy');
-  const rolling = objectAt(strategy, 'rollingUpdate');
-  const type = textAt(strategy, 'type');
+  const rolling = strategy.rollingUpdate;
+  const type = strategy.type ?? '';
   if (type === '') return [required(path)];
   if (type === 'RollingUpdate') {
     return rolling === undefined ? [] : noneNegative(rolling, `${path}.rollingUpdate`, 'partition');
   }
   if (type === 'OnDelete') {
     if (rolling === undefined) return [];
-    const partition = numberAt(rolling, 'partition');
+    const partition = rolling.partition ?? 0;
     const shown = `${settingsType.slice(1)}{Partition:${partition}, MaxUnavailable:(*intstr.IntOrString)(nil)}`;
     const detail = "only allowed for updateStrategy 'RollingUpdate'";
     return [invalidGo(`${path}.rollingUpdate`, () => shown, detail)];
@@ -96,13 +96,13 @@ function validateStrategy(spec: JsonObject): FieldError[] {
   return [invalidGo(path, () => shown, "must be 'RollingUpdate' or 'OnDelete'")];
 }
 
-function validateRetention(spec: JsonObject): FieldError[] {
+function validateRetention(spec: Stored<StatefulSetSpec>): FieldError[] {
   const path = 'spec.persistentVolumeClaimRetentionPolicy';
-  const policy = objectAt(spec, 'persistentVolumeClaimRetentionPolicy');
+  const policy = spec.persistentVolumeClaimRetentionPolicy;
   const allowed = ['Retain', 'Delete'];
   if (policy === undefined) return [];
-  return ['whenDeleted', 'whenScaled'].flatMap((name) => {
-    const value = textAt(policy, name);
+  return (['whenDeleted', 'whenScaled'] as const).flatMap((name) => {
+    const value = policy[name] ?? '';
     return allowed.includes(value) ? [] : [notSupported(`${path}.${name}`, value, allowed)];
   });
 }
@@ -111,10 +111,10 @@ function validateRetention(spec: JsonObject): FieldError[] {
  * Of the template only its labels, its annotations and what would end its pods: upstream does not
  * look at the pods' spec, whose mounts name claims that do not stand among its volumes.
  */
-function validateOwnTemplate(object: JsonObject, rules: PodRules): FieldError[] {
+function validateOwnTemplate(object: Stored<StatefulSet>, rules: PodRules): FieldError[] {
   const path = 'spec.template';
   const template = ensure(ensure(object, 'spec'), 'template');
-  const selector = objectAt(object, 'spec', 'selector');
+  const selector = object.spec?.selector ?? undefined;
   const endless = validateEndless(template, path, 'StatefulSet');
   if (!isReadable(selector)) {
     return [invalidGo('spec.selector', () => goSelector(selector), ''), ...endless];
@@ -126,9 +126,9 @@ function validateOwnTemplate(object: JsonObject, rules: PodRules): FieldError[] 
   ];
 }
 
-function validate(object: JsonObject, rules: PodRules): FieldError[] {
+function validate(object: Stored<StatefulSet>, rules: PodRules): FieldError[] {
   const spec = ensure(object, 'spec');
-  const ordinals = objectAt(spec, 'ordinals');
+  const ordinals = spec.ordinals;
   return [
     ...validatePolicy(spec),
     ...validateStrategy(spec),
@@ -150,8 +150,8 @@ const mutable = [
   'minReadySeconds',
 ];
 
-function fixedFieldsKept(object: JsonObject, old: JsonObject): FieldError[] {
-  const strip = (spec: JsonObject) =>
+function fixedFieldsKept(object: Stored<StatefulSet>, old: Stored<StatefulSet>): FieldError[] {
+  const strip = (spec: Stored<StatefulSetSpec>) =>
     Object.fromEntries(Object.entries(spec).filter(([name]) => !mutable.includes(name)));
   if (sameOrEmpty(strip(ensure(object, 'spec')), strip(ensure(old, 'spec')))) return [];
   const detail =
@@ -163,7 +163,7 @@ function fixedFieldsKept(object: JsonObject, old: JsonObject): FieldError[] {
 const parts = ['readyReplicas', 'currentReplicas', 'updatedReplicas', 'availableReplicas'];
 const counts = ['replicas', ...parts, 'observedGeneration', 'collisionCount'];
 
-function validateStatus(object: JsonObject, old: JsonObject): FieldError[] {
+function validateStatus(object: Stored<StatefulSet>, old: Stored<StatefulSet>): FieldError[] {
   const limits = { availableOf: 'status.readyReplicas' };
   return [
     ...validateCounts(object, counts, parts, limits),
@@ -172,23 +172,23 @@ function validateStatus(object: JsonObject, old: JsonObject): FieldError[] {
 }
 
 function warnings(
-  object: ApiObject,
-  old: ApiObject | undefined,
+  object: Stored<StatefulSet>,
+  old: Stored<StatefulSet> | undefined,
   dialect: Dialect,
 ): readonly string[] {
   const found = templateWarnings(object, old, { path: ['spec', 'template'], dialect });
   // Upstream's path of a claim is another one when a set is changed.
   const member = old === undefined ? '' : '.Spec';
-  objectsAt(object, 'spec', 'volumeClaimTemplates').forEach((claim, index) => {
+  (object.spec?.volumeClaimTemplates ?? []).forEach((claim, index) => {
     const path = `spec.volumeClaimTemplates[${index}]${member}`;
-    appendAll(found, claimWarnings(objectAt(claim, 'spec'), path));
+    appendAll(found, claimWarnings(claim.spec, path));
   });
   return found;
 }
 
 /** StatefulSet: replicas with names and storage of their own. */
 export function statefulSet(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
-  return defineKind({
+  return defineKind<StatefulSet>({
     dialect,
     features,
     facts: 'apps',

@@ -4,14 +4,15 @@ import {
   invalidGo,
   type JsonObject,
   type JsonValue,
-  type LabelSelector,
 } from '@wheelhouse/machinery';
 import { at, column, numberAt, textAt } from '../cells.ts';
+import type { LabelSelector as LabelSelectorType } from '../gen/types/meta/v1.ts';
 import { negative, noneNegative } from '../pod/fields.ts';
 import { goIntOrString } from '../pod/go-text.ts';
 import type { ColumnDef } from '../resource-def.ts';
 import { sortedKeys } from '../rules/checks.ts';
 import { objectAt, objectsAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 
 /** What the controllers of pods share. */
 
@@ -62,12 +63,12 @@ export function validateCounts(
 }
 
 /** A label selector in one line, as a printer shows it. */
-export function selectorText(selector: JsonObject | undefined): string {
+export function selectorText(selector: Stored<LabelSelectorType> | undefined): string {
   if (selector === undefined) return '<none>';
-  const { matchExpressions = [] } = selector as unknown as LabelSelector;
-  const labels = objectAt(selector, 'matchLabels');
+  const { matchExpressions = [] } = selector;
+  const labels = selector.matchLabels;
   const parts = sortedKeys(labels).map((key) => ({ key, text: `${key}=${textAt(labels, key)}` }));
-  for (const { key, operator, values = [] } of matchExpressions) {
+  for (const { key = '', operator = '', values = [] } of matchExpressions) {
     const list = `(${[...values].sort().join(',')})`;
     const exists = operator === 'Exists' ? key : `!${key}`;
     const isListed = operator === 'In' || operator === 'NotIn';

@@ -16,10 +16,19 @@ import {
   required,
 } from '@wheelhouse/machinery';
 import { at, numberAt, textAt } from '../cells.ts';
+import type {
+  HorizontalPodAutoscaler,
+  HorizontalPodAutoscalerBehavior,
+  HorizontalPodAutoscalerSpec,
+  HPAScalingPolicy,
+  HPAScalingRules,
+  MetricSpec,
+} from '../gen/types/autoscaling/v2.ts';
 import { notNegative } from '../pod/fields.ts';
 import { goQuantity } from '../pod/go-text.ts';
 import { validateResourceName } from '../pod/validation/resources.ts';
-import { objectAt, objectsAt } from '../rules/fill.ts';
+import { objectAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 
 const periodSecondsMax = 1800;
 const windowSecondsMax = 3600;
@@ -32,27 +41,30 @@ interface AutoscalerRules {
 }
 
 /** All that is wrong with a HorizontalPodAutoscaler but for its metadata. */
-export function validateAutoscaler(object: JsonObject, rules: AutoscalerRules): FieldError[] {
-  const spec = objectAt(object, 'spec') ?? {};
+export function validateAutoscaler(
+  object: Stored<HorizontalPodAutoscaler>,
+  rules: AutoscalerRules,
+): FieldError[] {
+  const spec = object.spec ?? {};
   return [
     ...validateReplicas(spec, rules.least),
-    ...validateReference(objectAt(spec, 'scaleTargetRef') ?? {}, 'spec.scaleTargetRef'),
+    ...validateReference(spec.scaleTargetRef ?? {}, 'spec.scaleTargetRef'),
     ...validateMetrics(spec, rules),
-    ...validateBehavior(objectAt(spec, 'behavior'), 'spec.behavior'),
+    ...validateBehavior(spec.behavior, 'spec.behavior'),
   ];
 }
 
 /** `status`, as the controller writes it. */
-export function validateAutoscalerStatus(object: JsonObject): FieldError[] {
-  const status = objectAt(object, 'status') ?? {};
+export function validateAutoscalerStatus(object: Stored<HorizontalPodAutoscaler>): FieldError[] {
+  const status = object.status ?? {};
   return ['currentReplicas', 'desiredReplicas'].flatMap((name) =>
     notNegative(status, `status.${name}`),
   );
 }
 
-function validateReplicas(spec: JsonObject, least: number): FieldError[] {
-  const fewest = at(spec, 'minReplicas');
-  const [min, max] = [numberAt(spec, 'minReplicas'), numberAt(spec, 'maxReplicas')];
+function validateReplicas(spec: Stored<HorizontalPodAutoscalerSpec>, least: number): FieldError[] {
+  const fewest = spec.minReplicas;
+  const [min, max] = [spec.minReplicas ?? 0, spec.maxReplicas ?? 0];
   const errors: FieldError[] = [];
   if (fewest !== undefined && min < least) {
     errors.push(invalid('spec.minReplicas', min, `must be greater than or equal to ${least}`));
@@ -74,13 +86,16 @@ function validateReference(reference: JsonObject, path: string): FieldError[] {
   });
 }
 
-function validateMetrics(spec: JsonObject, rules: AutoscalerRules): FieldError[] {
-  const metrics = objectsAt(spec, 'metrics');
+function validateMetrics(
+  spec: Stored<HorizontalPodAutoscalerSpec>,
+  rules: AutoscalerRules,
+): FieldError[] {
+  const metrics = spec.metrics ?? [];
   const errors = metrics.flatMap((metric, index) =>
     validateMetric(metric, `spec.metrics[${index}]`, rules.dialect),
   );
   const wakes = metrics.some(({ type }) => type === 'Object' || type === 'External');
-  if (at(spec, 'minReplicas') !== 0 || wakes) return errors;
+  if (spec.minReplicas !== 0 || wakes) return errors;
   const detail =
     'must specify at least one Object or External metric to support scaling to zero replicas';
   return [...errors, forbiddenField('spec.metrics', detail)];
@@ -125,8 +140,8 @@ const metricTypes = Object.values(sources)
   .map(({ type }) => type)
   .sort();
 
-function validateMetric(metric: JsonObject, path: string, dialect: Dialect): FieldError[] {
-  const type = textAt(metric, 'type');
+function validateMetric(metric: Stored<MetricSpec>, path: string, dialect: Dialect): FieldError[] {
+  const type = metric.type ?? '';
   const present = Object.keys(sources).filter((name) => objectAt(metric, name) !== undefined);
   const expected = Object.keys(sources).find((name) => sources[name]?.type === type);
   const unknown = notSupported(`${path}.type`, type, metricTypes);
@@ -245,21 +260,24 @@ function validateIdentifier(source: JsonObject, path: string): FieldError[] {
     : breaks(field, name, pathSegment);
 }
 
-function validateBehavior(behavior: JsonObject | undefined, path: string): FieldError[] {
-  return ['scaleUp', 'scaleDown'].flatMap((name) => {
-    const rules = objectAt(behavior, name);
+function validateBehavior(
+  behavior: Stored<HorizontalPodAutoscalerBehavior> | undefined,
+  path: string,
+): FieldError[] {
+  return (['scaleUp', 'scaleDown'] as const).flatMap((name) => {
+    const rules = behavior?.[name];
     return rules === undefined ? [] : validateScaling(rules, `${path}.${name}`);
   });
 }
 
-function validateScaling(rules: JsonObject, path: string): FieldError[] {
+function validateScaling(rules: Stored<HPAScalingRules>, path: string): FieldError[] {
   const errors = validateWindow(rules, `${path}.stabilizationWindowSeconds`);
-  const select = at(rules, 'selectPolicy');
+  const select = rules.selectPolicy;
   const selectPolicies = ['Disabled', 'Max', 'Min'];
   if (select !== undefined && !selectPolicies.includes(String(select))) {
     errors.push(notSupported(`${path}.selectPolicy`, select, selectPolicies));
   }
-  const policies = objectsAt(rules, 'policies');
+  const policies = rules.policies ?? [];
   if (policies.length === 0) {
     errors.push(required(`${path}.policies`, 'must specify at least one Policy'));
   }
@@ -269,16 +287,16 @@ function validateScaling(rules: JsonObject, path: string): FieldError[] {
   ];
 }
 
-function validateWindow(rules: JsonObject, field: string): FieldError[] {
-  const seconds = numberAt(rules, 'stabilizationWindowSeconds');
+function validateWindow(rules: Stored<HPAScalingRules>, field: string): FieldError[] {
+  const seconds = rules.stabilizationWindowSeconds ?? 0;
   if (seconds < 0) return [invalid(field, seconds, 'must be greater than or equal to zero')];
   if (seconds <= windowSecondsMax) return [];
   return [invalid(field, seconds, `must be less than or equal to ${windowSecondsMax}`)];
 }
 
-function validatePolicy(policy: JsonObject, path: string): FieldError[] {
-  const type = textAt(policy, 'type');
-  const [value, period] = [numberAt(policy, 'value'), numberAt(policy, 'periodSeconds')];
+function validatePolicy(policy: Stored<HPAScalingPolicy>, path: string): FieldError[] {
+  const type = policy.type ?? '';
+  const [value, period] = [policy.value ?? 0, policy.periodSeconds ?? 0];
   const errors: FieldError[] = [];
   if (type !== 'Pods' && type !== 'Percent') {
     errors.push(notSupported(`${path}.type`, type, ['Percent', 'Pods']));

@@ -3,8 +3,10 @@ import { countColumn } from '../apps/workload.ts';
 import { ageColumn, at, calledText, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
+import type { HorizontalPodAutoscaler } from '../gen/types/autoscaling/v2.ts';
 import type { ColumnDef, ResourceDef } from '../resource-def.ts';
 import { ensure, objectAt, objectsAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import { validateAutoscaler, validateAutoscalerStatus } from './autoscaler-rules.ts';
 import { dropAnnotations, fromFirstVersion, toFirstVersion } from './kept-in-annotations.ts';
 import { targetsOf } from './metric-targets.ts';
@@ -15,9 +17,9 @@ const standardMetric = (): JsonObject => ({
   resource: { name: 'cpu', target: { type: 'Utilization', averageUtilization: 80 } },
 });
 
-function fillDefaults(object: JsonObject): void {
+function fillDefaults(object: Stored<HorizontalPodAutoscaler>): void {
   const spec = ensure(object, 'spec');
-  if (at(spec, 'minReplicas') === undefined) spec['minReplicas'] = 1;
+  if (spec.minReplicas === undefined) spec.minReplicas = 1;
   fillMetrics(object);
 }
 
@@ -78,7 +80,7 @@ export function horizontalPodAutoscaler(
     fillMetrics(object);
     return object;
   };
-  return defineKind({
+  return defineKind<HorizontalPodAutoscaler>({
     dialect,
     features,
     facts: 'autoscaling',
@@ -92,7 +94,7 @@ export function horizontalPodAutoscaler(
         version: 'v2',
         defaults: (object) => {
           // Older versions, which begin with these defaults, have annotations to read.
-          if (['', 'autoscaling/v2'].includes(textAt(object, 'apiVersion'))) {
+          if (['', 'autoscaling/v2'].includes(object.apiVersion)) {
             dropAnnotations(object as ApiObject, dialect);
           }
           fillDefaults(object);
@@ -105,7 +107,7 @@ export function horizontalPodAutoscaler(
         // writers of an object that has gone to the stored form and back.
         defaults: (object) => {
           const spec = ensure(object, 'spec');
-          if (at(spec, 'minReplicas') === undefined) spec['minReplicas'] = 1;
+          if (spec.minReplicas === undefined) spec.minReplicas = 1;
           toFirstVersion(toStorage(object as ApiObject), dialect);
         },
         toStorage,
@@ -121,7 +123,7 @@ export function horizontalPodAutoscaler(
       validateUpdate: (context, object, old) => {
         if (context.subresource === 'status') return validateAutoscalerStatus(object);
         // One that was let down to none before that was refused may stay there.
-        const least = at(old, 'spec', 'minReplicas') === 0 ? 0 : usualLeast;
+        const least = old.spec?.minReplicas === 0 ? 0 : usualLeast;
         return validateAutoscaler(object, { least, dialect });
       },
     },

@@ -10,6 +10,7 @@ import {
 } from '@wheelhouse/machinery';
 import { ageColumn, column, nameColumn, numberAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
+import type { Scale } from '../gen/types/autoscaling/v1.ts';
 import type { ColumnDef, ResourceDef } from '../resource-def.ts';
 import { objectAt } from '../rules/fill.ts';
 
@@ -31,7 +32,7 @@ const columns: readonly ColumnDef[] = [
  * sub-resource.
  */
 export function scale(dialect: Dialect): ResourceDef {
-  return defineKind({
+  return defineKind<Scale>({
     dialect,
     facts: 'autoscaling',
     kind: 'Scale',

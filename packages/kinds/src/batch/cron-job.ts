@@ -1,11 +1,9 @@
 import {
-  type ApiObject,
   type Dialect,
   dnsSubdomain,
   type FieldError,
   invalid,
   invalidGo,
-  type JsonObject,
   notSupported,
   required,
 } from '@wheelhouse/machinery';
@@ -13,8 +11,9 @@ import { selectorText, wideColumns } from '../apps/workload.ts';
 import { age, ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
+import type { CronJob, CronJobSpec, JobSpec } from '../gen/types/batch/v1.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
-import { isSet, noneNegative, oneOf, optionalText } from '../pod/fields.ts';
+import { noneNegative, oneOf } from '../pod/fields.ts';
 import { goSelector } from '../pod/go-text.ts';
 import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
 import type { PodRules } from '../pod/rules.ts';
@@ -22,6 +21,7 @@ import { templateRules } from '../pod/template.ts';
 import { nameWarnings, templateWarnings } from '../pod/warnings.ts';
 import type { ColumnDef, ResourceDef } from '../resource-def.ts';
 import { ensure, fill, objectAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import { validateJobSpec } from './job-validation.ts';
 import { scheduleProblem, zoneProblem } from './schedule.ts';
 import { isTimeZone } from './time-zones.ts';
@@ -29,7 +29,7 @@ import { isTimeZone } from './time-zones.ts';
 /** Room for the suffix of the jobs' names. */
 const nameLengthMax = 52;
 
-function fillDefaults(object: JsonObject): void {
+function fillDefaults(object: Stored<CronJob>): void {
   const spec = ensure(object, 'spec');
   fill(spec, {
     concurrencyPolicy: 'Allow',
@@ -37,21 +37,24 @@ function fillDefaults(object: JsonObject): void {
     successfulJobsHistoryLimit: 3,
     failedJobsHistoryLimit: 1,
   });
-  fillPodSpec(objectAt(spec, 'jobTemplate', 'spec', 'template', 'spec'));
+  fillPodSpec(spec.jobTemplate?.spec?.template?.spec);
 }
 
 /** A schedule may name a time zone only if it did when there was no field for that yet. */
-function validateSchedule(spec: JsonObject, old: JsonObject | undefined): FieldError[] {
-  const schedule = textAt(spec, 'schedule');
+function validateSchedule(
+  spec: Stored<CronJobSpec>,
+  old: Stored<CronJobSpec> | undefined,
+): FieldError[] {
+  const schedule = spec.schedule ?? '';
   const field = 'spec.schedule';
   if (schedule === '') return [required(field)];
   const problem = scheduleProblem(schedule);
   const errors = problem === undefined ? [] : [invalid(field, schedule, problem)];
   if (!schedule.includes('TZ')) return errors;
-  if (!textAt(old, 'schedule').includes('TZ')) {
+  if (!(old?.schedule ?? '').includes('TZ')) {
     const detail = 'cannot use TZ or CRON_TZ in schedule, use timeZone field instead';
     errors.push(invalid(field, schedule, detail));
-  } else if (isSet(spec, 'timeZone')) {
+  } else if (spec.timeZone != null) {
     const detail = 'cannot use both timeZone field and TZ or CRON_TZ in schedule';
     errors.push(invalid(field, schedule, detail));
   }
@@ -76,11 +79,15 @@ function validateTimeZone(zone: string): FieldError[] {
   return [...errors, ...refuse(zoneProblem(zone))];
 }
 
-function validate(object: JsonObject, old: JsonObject | undefined, rules: PodRules): FieldError[] {
+function validate(
+  object: Stored<CronJob>,
+  old: Stored<CronJob> | undefined,
+  rules: PodRules,
+): FieldError[] {
   const spec = ensure(object, 'spec');
-  const before = objectAt(old, 'spec');
-  const zone = optionalText(spec, 'timeZone');
-  const isNewZone = zone !== undefined && zone !== optionalText(before, 'timeZone');
+  const before = old?.spec;
+  const zone = spec.timeZone;
+  const isNewZone = zone !== undefined && zone !== before?.timeZone;
   return [
     ...validateSchedule(spec, before),
     ...noneNegative(spec, 'spec', 'startingDeadlineSeconds'),
@@ -92,23 +99,23 @@ function validate(object: JsonObject, old: JsonObject | undefined, rules: PodRul
   ];
 }
 
-function validateJobTemplate(spec: JsonObject, rules: PodRules): FieldError[] {
+function validateJobTemplate(spec: Stored<JobSpec>, rules: PodRules): FieldError[] {
   const path = 'spec.jobTemplate.spec';
   const errors = validateJobSpec(spec, path, rules);
-  const selector = objectAt(spec, 'selector');
+  const selector = spec.selector;
   if (selector !== undefined) {
     const detail = '`selector` will be auto-generated';
     errors.push(invalidGo(`${path}.selector`, () => goSelector(selector), detail));
   }
-  if (spec['manualSelector'] === true) {
+  if (spec.manualSelector === true) {
     errors.push(notSupported(`${path}.manualSelector`, true, ['nil', 'false']));
   }
   return errors;
 }
 
 /** Only when it is made is a CronJob's name told to be too long: older ones must stay changeable. */
-function validateName(object: JsonObject): FieldError[] {
-  const name = textAt(object, 'metadata', 'name');
+function validateName(object: Stored<CronJob>): FieldError[] {
+  const name = object.metadata.name ?? '';
   if (name.length <= nameLengthMax) return [];
   return [invalid('metadata.name', name, `must be no more than ${nameLengthMax} characters`)];
 }
@@ -120,9 +127,13 @@ const zoneInside = ({ labelDomain }: Dialect) =>
   'cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see ' +
   `https://${labelDomain}/docs/concepts/workloads/controllers/cron-jobs/ for more details`;
 
-function warnings(object: ApiObject, old: ApiObject | undefined, dialect: Dialect): string[] {
+function warnings(
+  object: Stored<CronJob>,
+  old: Stored<CronJob> | undefined,
+  dialect: Dialect,
+): string[] {
   const isChange = old !== undefined;
-  const schedule = textAt(object, 'spec', 'schedule');
+  const schedule = object.spec?.schedule ?? '';
   return [
     ...nameWarnings(object, old),
     ...templateWarnings(object, old, { path: templatePath, dialect }),
@@ -168,7 +179,7 @@ const columns: readonly ColumnDef[] = [
 
 /** CronJob: makes Jobs on a schedule. */
 export function cronJob(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
-  return defineKind({
+  return defineKind<CronJob>({
     dialect,
     features,
     facts: 'batch',

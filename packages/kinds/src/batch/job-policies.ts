@@ -14,9 +14,15 @@ import {
   tooLong,
   tooMany,
 } from '@wheelhouse/machinery';
-import { listAt, textAt } from '../cells.ts';
-import { intAt, invalidUnshown, noneNegative, optionalText } from '../pod/fields.ts';
-import { objectAt, objectsAt } from '../rules/fill.ts';
+import type {
+  JobSpec,
+  PodFailurePolicyOnExitCodesRequirement,
+  PodFailurePolicyOnPodConditionsPattern,
+  PodFailurePolicyRule,
+  SuccessPolicyRule,
+} from '../gen/types/batch/v1.ts';
+import { intAt, invalidUnshown, noneNegative } from '../pod/fields.ts';
+import type { Stored } from '../stored.ts';
 import { countIndexes } from './indexes.ts';
 
 /** When a Job is given up early, and when it has done enough. */
@@ -34,12 +40,12 @@ const validValues = (values: readonly string[]) =>
   `valid values: [${values.map((value) => JSON.stringify(value)).join(' ')}]`;
 
 /** Rules for pods that fail. */
-export function validateFailurePolicy(spec: JsonObject, path: string): FieldError[] {
-  const policy = objectAt(spec, 'podFailurePolicy');
+export function validateFailurePolicy(spec: Stored<JobSpec>, path: string): FieldError[] {
+  const policy = spec.podFailurePolicy;
   if (policy === undefined) return [];
-  const rules = objectsAt(policy, 'rules');
-  const names = ['containers', 'initContainers'].flatMap((member) =>
-    objectsAt(spec, 'template', 'spec', member).map((container) => textAt(container, 'name')),
+  const rules = policy.rules ?? [];
+  const names = (['containers', 'initContainers'] as const).flatMap((member) =>
+    (spec.template?.spec?.[member] ?? []).map((container) => container.name ?? ''),
   );
   const errors = rules.length > rulesMax ? [tooMany(`${path}.rules`, rules.length, rulesMax)] : [];
   return [
@@ -51,13 +57,13 @@ export function validateFailurePolicy(spec: JsonObject, path: string): FieldErro
 }
 
 function validateFailureRule(
-  rule: JsonObject,
+  rule: Stored<PodFailurePolicyRule>,
   path: string,
   of: { spec: JsonObject; names: readonly string[] },
 ): FieldError[] {
-  const codes = objectAt(rule, 'onExitCodes');
-  const patterns = objectsAt(rule, 'onPodConditions');
-  const errors = validateAction(textAt(rule, 'action'), `${path}.action`, of.spec);
+  const codes = rule.onExitCodes;
+  const patterns = rule.onPodConditions ?? [];
+  const errors = validateAction(rule.action ?? '', `${path}.action`, of.spec);
   if (codes !== undefined) {
     appendAll(errors, validateExitCodes(codes, `${path}.onExitCodes`, of.names));
   }
@@ -81,12 +87,15 @@ function validateAction(action: string, field: string, spec: JsonObject): FieldE
   return [invalid(field, action, 'requires the backoffLimitPerIndex to be set')];
 }
 
-function validatePatterns(patterns: readonly JsonObject[], path: string): FieldError[] {
+function validatePatterns(
+  patterns: readonly Stored<PodFailurePolicyOnPodConditionsPattern>[],
+  path: string,
+): FieldError[] {
   const errors = patterns.length > patternsMax ? [tooMany(path, patterns.length, patternsMax)] : [];
   patterns.forEach((pattern, index) => {
     const field = `${path}[${index}]`;
-    const status = textAt(pattern, 'status');
-    appendAll(errors, breaks(`${field}.type`, textAt(pattern, 'type'), qualifiedName));
+    const status = pattern.status ?? '';
+    appendAll(errors, breaks(`${field}.type`, pattern.type ?? '', qualifiedName));
     if (status === '') errors.push(required(`${field}.status`, validValues(statuses)));
     else if (!statuses.includes(status)) {
       errors.push(notSupported(`${field}.status`, status, statuses));
@@ -96,12 +105,12 @@ function validatePatterns(patterns: readonly JsonObject[], path: string): FieldE
 }
 
 function validateExitCodes(
-  codes: JsonObject,
+  codes: Stored<PodFailurePolicyOnExitCodesRequirement>,
   path: string,
   names: readonly string[],
 ): FieldError[] {
-  const operator = textAt(codes, 'operator');
-  const container = optionalText(codes, 'containerName');
+  const operator = codes.operator ?? '';
+  const container = codes.containerName;
   const field = `${path}.operator`;
   const errors: FieldError[] = [];
   if (operator === '') errors.push(required(field, validValues(operators)));
@@ -110,9 +119,9 @@ function validateExitCodes(
     const detail = 'must be one of the container or initContainer names in the pod template';
     errors.push(invalid(`${path}.containerName`, container, detail));
   }
-  const values = listAt(codes, 'values').map(Number);
+  const values = (codes.values ?? []).map(Number);
   const place = `${path}.values`;
-  if (!Array.isArray(codes['values'])) {
+  if (!Array.isArray(codes.values)) {
     return [...errors, invalidGo(place, () => '[]int32(nil)', 'at least one value is required')];
   }
   return [...errors, ...validateValues(values, place, operator)];
@@ -136,13 +145,13 @@ function validateValues(values: readonly number[], path: string, operator: strin
 }
 
 /** Rules by which a Job has done enough before all its pods have. */
-export function validateSuccessPolicy(spec: JsonObject, path: string): FieldError[] {
-  const policy = objectAt(spec, 'successPolicy');
+export function validateSuccessPolicy(spec: Stored<JobSpec>, path: string): FieldError[] {
+  const policy = spec.successPolicy;
   if (policy === undefined) return [];
-  if (textAt(spec, 'completionMode') !== 'Indexed') {
+  if ((spec.completionMode ?? '') !== 'Indexed') {
     return [invalid(path, policy, 'requires indexed completion mode')];
   }
-  const rules = objectsAt(policy, 'rules');
+  const rules = policy.rules ?? [];
   const field = `${path}.rules`;
   const errors: FieldError[] = [];
   if (rules.length === 0) {
@@ -151,16 +160,20 @@ export function validateSuccessPolicy(spec: JsonObject, path: string): FieldErro
   }
   if (rules.length > rulesMax) errors.push(tooMany(field, rules.length, rulesMax));
   // Without completions there is nothing to measure by, and that is told elsewhere.
-  const completions = intAt(spec, 'completions') ?? 0;
+  const completions = spec.completions ?? 0;
   return [
     ...errors,
     ...rules.flatMap((rule, index) => validateSuccessRule(rule, `${field}[${index}]`, completions)),
   ];
 }
 
-function validateSuccessRule(rule: JsonObject, path: string, completions: number): FieldError[] {
-  const indexes = optionalText(rule, 'succeededIndexes');
-  const count = intAt(rule, 'succeededCount');
+function validateSuccessRule(
+  rule: Stored<SuccessPolicyRule>,
+  path: string,
+  completions: number,
+): FieldError[] {
+  const indexes = rule.succeededIndexes;
+  const count = rule.succeededCount;
   const errors: FieldError[] = [];
   if (indexes === undefined && count === undefined) {
     const detail = 'at least one of succeededCount or succeededIndexes must be specified';

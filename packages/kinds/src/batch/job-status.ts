@@ -1,5 +1,4 @@
 import {
-  type ApiObject,
   duplicate,
   type FieldError,
   goQuoted,
@@ -9,6 +8,7 @@ import {
   required,
 } from '@wheelhouse/machinery';
 import { at, numberAt, textAt } from '../cells.ts';
+import type { Job } from '../gen/types/batch/v1.ts';
 import {
   intAt,
   invalidUnshown,
@@ -20,6 +20,7 @@ import {
 import { goStructs } from '../pod/go-text.ts';
 import { sameOrEmpty } from '../rules/checks.ts';
 import { objectAt, objectsAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import { countIndexes, firstShared } from './indexes.ts';
 
 /**
@@ -41,11 +42,11 @@ const has = (status: JsonObject, type: string): boolean =>
 const isFinished = (status: JsonObject) => has(status, 'Complete') || has(status, 'Failed');
 
 /** What whoever runs a Job's pods may say of it. */
-export function validateJobStatus(object: ApiObject, before: ApiObject): FieldError[] {
+export function validateJobStatus(object: Stored<Job>, before: Stored<Job>): FieldError[] {
   const change: Change = {
-    spec: objectAt(object, 'spec') ?? {},
-    status: objectAt(object, 'status') ?? {},
-    old: objectAt(before, 'status') ?? {},
+    spec: object.spec ?? {},
+    status: object.status ?? {},
+    old: before.status ?? {},
   };
   return [
     ...validateCounts(change.status),

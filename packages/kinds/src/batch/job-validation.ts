@@ -1,5 +1,4 @@
 import {
-  type ApiObject,
   appendAll,
   cloneJson,
   type Dialect,
@@ -9,15 +8,15 @@ import {
   invalid,
   invalidGo,
   type JsonObject,
-  type LabelSelector,
   notSupported,
   required,
   selects,
   tooLong,
   validateLabelSelector,
 } from '@wheelhouse/machinery';
-import { at, numberAt, textAt } from '../cells.ts';
-import { intAt, isSet, noneNegative, oneOfIfSet, optionalText } from '../pod/fields.ts';
+import type { Job, JobSpec } from '../gen/types/batch/v1.ts';
+import type { PodTemplateSpec } from '../gen/types/core/v1.ts';
+import { noneNegative, oneOfIfSet } from '../pod/fields.ts';
 import { goSelector, goStringMap } from '../pod/go-text.ts';
 import type { PodRules } from '../pod/rules.ts';
 import {
@@ -28,11 +27,12 @@ import {
 } from '../pod/template.ts';
 import { nameWarnings, templateWarnings } from '../pod/warnings.ts';
 import { keyed, sameOrEmpty } from '../rules/checks.ts';
-import { ensure, objectAt } from '../rules/fill.ts';
+import { ensure } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import { validateFailurePolicy, validateSuccessPolicy } from './job-policies.ts';
 
 /** The labels by which a Job finds its pods, the older ones first. */
-export function ownLabels(object: ApiObject, dialect: Dialect): Readonly<Record<string, string>> {
+export function ownLabels(object: Stored<Job>, dialect: Dialect): Readonly<Record<string, string>> {
   const { uid = '', name = '' } = object.metadata;
   return {
     'controller-uid': uid,
@@ -43,7 +43,7 @@ export function ownLabels(object: ApiObject, dialect: Dialect): Readonly<Record<
 }
 
 /** Judges a Job by itself. */
-export function validateJob(object: ApiObject, rules: PodRules): FieldError[] {
+export function validateJob(object: Stored<Job>, rules: PodRules): FieldError[] {
   const spec = ensure(object, 'spec');
   return [
     ...validateGenerated(object, rules.dialect),
@@ -53,11 +53,11 @@ export function validateJob(object: ApiObject, rules: PodRules): FieldError[] {
 }
 
 /** With a generated selector the labels must be the generated ones too. */
-function validateGenerated(object: ApiObject, dialect: Dialect): FieldError[] {
-  const selector = objectAt(object, 'spec', 'selector');
-  if (at(object, 'spec', 'manualSelector') === true || selector === undefined) return [];
+function validateGenerated(object: Stored<Job>, dialect: Dialect): FieldError[] {
+  const selector = object.spec?.selector;
+  if (object.spec?.manualSelector === true || selector === undefined) return [];
   const path = 'spec.template.metadata';
-  const labels = objectAt(object, 'spec', 'template', 'metadata', 'labels');
+  const labels = object.spec?.template?.metadata?.labels;
   const expected = ownLabels(object, dialect);
   const errors = Object.entries(expected).flatMap(([key, value]) => {
     const detail = `must be '${value}'`;
@@ -66,7 +66,7 @@ function validateGenerated(object: ApiObject, dialect: Dialect): FieldError[] {
     if (labelValue === undefined) return [required(field, detail)];
     return labelValue === value ? [] : [invalidGo(field, () => goStringMap(labels), detail)];
   });
-  if (isReadable(selector) && !selects(selector as unknown as LabelSelector, expected)) {
+  if (isReadable(selector) && !selects(selector, expected)) {
     errors.push(
       invalidGo('spec.selector', () => goSelector(selector), '`selector` not auto-generated'),
     );
@@ -74,22 +74,22 @@ function validateGenerated(object: ApiObject, dialect: Dialect): FieldError[] {
   return errors;
 }
 
-function validateOwnSpec(object: ApiObject, rules: PodRules): FieldError[] {
+function validateOwnSpec(object: Stored<Job>, rules: PodRules): FieldError[] {
   const spec = ensure(object, 'spec');
-  const selector = objectAt(spec, 'selector');
+  const selector = spec.selector;
   return [
     ...validateJobSpec(spec, 'spec', rules),
     ...(selector === undefined
       ? [required('spec.selector')]
-      : validateLabelSelector(selector as unknown as LabelSelector, 'spec.selector')),
+      : validateLabelSelector(selector, 'spec.selector')),
     ...(isReadable(selector) ? validateSelected(object, 'spec.template') : []),
   ];
 }
 
 /** Pods of an indexed Job are called after their index, which must leave a hostname. */
-function validateHostnames(name: string, spec: JsonObject): FieldError[] {
-  const completions = intAt(spec, 'completions') ?? 0;
-  if (textAt(spec, 'completionMode') !== 'Indexed' || completions <= 0) return [];
+function validateHostnames(name: string, spec: Stored<JobSpec>): FieldError[] {
+  const completions = spec.completions ?? 0;
+  if ((spec.completionMode ?? '') !== 'Indexed' || completions <= 0) return [];
   const longest = `${name}-${completions - 1}`;
   if (dnsLabel(longest).length === 0) return [];
   const detail = `will not able to create pod with invalid DNS label: ${longest}`;
@@ -107,10 +107,14 @@ const counts = [
 ];
 
 /** The spec of a Job, or of the Jobs that a CronJob makes. */
-export function validateJobSpec(spec: JsonObject, path: string, rules: PodRules): FieldError[] {
-  const mode = optionalText(spec, 'completionMode');
+export function validateJobSpec(
+  spec: Stored<JobSpec>,
+  path: string,
+  rules: PodRules,
+): FieldError[] {
+  const mode = spec.completionMode;
   const errors = noneNegative(spec, path, ...counts);
-  if (isSet(spec, 'maxFailedIndexes') && !isSet(spec, 'backoffLimitPerIndex')) {
+  if (spec.maxFailedIndexes != null && !(spec.backoffLimitPerIndex != null)) {
     const detail = 'when maxFailedIndexes is specified';
     errors.push(required(`${path}.backoffLimitPerIndex`, detail));
   }
@@ -132,8 +136,8 @@ const managerLengthMax = 63;
 const pathFormat = "[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+";
 
 /** Who makes the Job's pods: `domain/path`. */
-function validateManager(spec: JsonObject, field: string): FieldError[] {
-  const manager = optionalText(spec, 'managedBy');
+function validateManager(spec: Stored<JobSpec>, field: string): FieldError[] {
+  const manager = spec.managedBy;
   if (manager === undefined) return [];
   const slash = manager.indexOf('/');
   const [host, path] = [manager.slice(0, Math.max(slash, 0)), manager.slice(slash + 1)];
@@ -162,10 +166,10 @@ const manyCompletions = 100_000;
 const parallelismMaxOfMany = 10_000;
 const failedIndexesMaxOfMany = 10_000;
 
-function validateIndexed(spec: JsonObject, path: string): FieldError[] {
-  const completions = intAt(spec, 'completions');
-  const parallelism = intAt(spec, 'parallelism') ?? 0;
-  const failed = intAt(spec, 'maxFailedIndexes');
+function validateIndexed(spec: Stored<JobSpec>, path: string): FieldError[] {
+  const completions = spec.completions;
+  const parallelism = spec.parallelism ?? 0;
+  const failed = spec.maxFailedIndexes;
   const errors: FieldError[] = [];
   if (completions === undefined) {
     errors.push(required(`${path}.completions`, 'when completion mode is Indexed'));
@@ -183,7 +187,7 @@ function validateIndexed(spec: JsonObject, path: string): FieldError[] {
     errors.push(invalid(`${path}.maxFailedIndexes`, failed, detail));
   }
   const isMany = completions !== undefined && completions > manyCompletions;
-  if (!isMany || !isSet(spec, 'backoffLimitPerIndex')) return errors;
+  if (!isMany || !(spec.backoffLimitPerIndex != null)) return errors;
   return [...errors, ...validateMany({ parallelism, failed }, path)];
 }
 
@@ -207,28 +211,28 @@ function validateMany(
   return errors;
 }
 
-function refuseIndexed(spec: JsonObject, path: string): FieldError[] {
-  return ['backoffLimitPerIndex', 'maxFailedIndexes'].flatMap((name) => {
-    const value = intAt(spec, name);
+function refuseIndexed(spec: Stored<JobSpec>, path: string): FieldError[] {
+  return (['backoffLimitPerIndex', 'maxFailedIndexes'] as const).flatMap((name) => {
+    const value = spec[name];
     if (value === undefined) return [];
     return [invalid(`${path}.${name}`, value, 'requires indexed completion mode')];
   });
 }
 
-function validateReplacement(spec: JsonObject, path: string): FieldError[] {
-  const allowed = isSet(spec, 'podFailurePolicy') ? ['Failed'] : ['Failed', 'TerminatingOrFailed'];
+function validateReplacement(spec: Stored<JobSpec>, path: string): FieldError[] {
+  const allowed = spec.podFailurePolicy != null ? ['Failed'] : ['Failed', 'TerminatingOrFailed'];
   return oneOfIfSet(spec, path, 'podReplacementPolicy', allowed);
 }
 
 /** Pods that restart always never end, and a Job wants an end. */
-function validateRestart(spec: JsonObject, field: string): FieldError[] {
-  const policy = textAt(spec, 'template', 'spec', 'restartPolicy');
+function validateRestart(spec: Stored<JobSpec>, field: string): FieldError[] {
+  const policy = spec.template?.spec?.restartPolicy ?? '';
   const allowed = ['OnFailure', 'Never'];
   if (policy === 'Always' || policy === '') {
     return [required(field, 'valid values: "OnFailure", "Never"')];
   }
   if (!allowed.includes(policy)) return [notSupported(field, policy, allowed)];
-  if (!isSet(spec, 'podFailurePolicy') || policy === 'Never') return [];
+  if (!(spec.podFailurePolicy != null) || policy === 'Never') return [];
   const detail = 'only "Never" is supported when podFailurePolicy is specified';
   return [invalid(field, policy, detail)];
 }
@@ -239,12 +243,12 @@ const fixed = [
   'backoffLimitPerIndex',
   'managedBy',
   'successPolicy',
-];
+] as const;
 
 /** Judges a change of a Job: once as a whole, as upstream does, then as a change. */
 export function validateJobUpdate(
-  object: ApiObject,
-  old: ApiObject,
+  object: Stored<Job>,
+  old: Stored<Job>,
   rules: PodRules,
 ): FieldError[] {
   const [spec, before] = [ensure(object, 'spec'), ensure(old, 'spec')];
@@ -254,58 +258,64 @@ export function validateJobUpdate(
     ...validateCompletions(spec, before),
     ...selectorKept(object, old),
     ...validateTemplateChange(spec, old),
-    ...fixed.flatMap((name) => kept(`spec.${name}`, spec, before)),
+    ...fixed.flatMap((name) => kept(name, spec, before)),
   ];
 }
 
-function kept(field: string, spec: JsonObject, old: JsonObject): FieldError[] {
-  const name = field.slice('spec.'.length);
+function kept(
+  name: 'completions' | (typeof fixed)[number],
+  spec: Stored<JobSpec>,
+  old: Stored<JobSpec>,
+): FieldError[] {
   if (sameOrEmpty(spec[name], old[name])) return [];
-  return [invalid(field, spec[name] ?? 'null', 'field is immutable')];
+  return [invalid(`spec.${name}`, spec[name] ?? 'null', 'field is immutable')];
 }
 
 /** An indexed Job may be made larger or smaller, all its pods running at once. */
-function validateCompletions(spec: JsonObject, old: JsonObject): FieldError[] {
-  if (textAt(spec, 'completionMode') !== 'Indexed') return kept('spec.completions', spec, old);
-  const completions = intAt(spec, 'completions');
-  if (completions === undefined || completions === intAt(old, 'completions')) return [];
-  if (completions === intAt(spec, 'parallelism')) return [];
+function validateCompletions(spec: Stored<JobSpec>, old: Stored<JobSpec>): FieldError[] {
+  if ((spec.completionMode ?? '') !== 'Indexed') return kept('completions', spec, old);
+  const completions = spec.completions;
+  if (completions === undefined || completions === old.completions) return [];
+  if (completions === spec.parallelism) return [];
   const detail = 'can only be modified in tandem with spec.parallelism';
   return [invalid('spec.completions', completions, detail)];
 }
 
 /** Until a suspended Job starts, where its pods are to run may still be changed. */
-function validateTemplateChange(spec: JsonObject, old: ApiObject): FieldError[] {
+function validateTemplateChange(spec: Stored<JobSpec>, old: Stored<Job>): FieldError[] {
   const before = ensure(old, 'spec');
   const template = ensure(spec, 'template');
-  const isWaiting = before['suspend'] === true && at(old, 'status', 'startTime') === undefined;
+  const isWaiting = before.suspend === true && old.status?.startTime === undefined;
   const expected = cloneJson(ensure(before, 'template'));
   if (isWaiting) takeDirectives(expected, template);
   if (sameTemplate(template, expected)) return [];
   return [invalid('spec.template', template, 'field is immutable')];
 }
 
-const sameTemplate = (one: JsonObject, other: JsonObject) =>
-  ['metadata', 'spec'].every((part) => {
-    const [left, right] = [objectAt(one, part) ?? {}, objectAt(other, part) ?? {}];
+const sameTemplate = (one: Stored<PodTemplateSpec>, other: Stored<PodTemplateSpec>) =>
+  (['metadata', 'spec'] as const).every((part) => {
+    const left: JsonObject = one[part] ?? {};
+    const right: JsonObject = other[part] ?? {};
     const names = new Set([...Object.keys(left), ...Object.keys(right)]);
     return [...names].every((name) => sameOrEmpty(left[name], right[name]));
   });
 
-function takeDirectives(into: JsonObject, from: JsonObject): void {
+function takeDirectives(into: Stored<PodTemplateSpec>, from: Stored<PodTemplateSpec>): void {
   const [spec, fromSpec] = [ensure(into, 'spec'), ensure(from, 'spec')];
-  for (const name of ['nodeSelector', 'tolerations', 'schedulingGates'])
-    spec[name] = fromSpec[name];
-  const [metadata, fromMetadata] = [ensure(into, 'metadata'), objectAt(from, 'metadata')];
-  for (const name of ['annotations', 'labels']) metadata[name] = fromMetadata?.[name];
-  const affinity = objectAt(fromSpec, 'affinity');
-  if (affinity === undefined && objectAt(spec, 'affinity') === undefined) return;
-  const kept = { ...objectAt(spec, 'affinity') };
-  const node = affinity?.['nodeAffinity'];
-  if (node === undefined) delete kept['nodeAffinity'];
-  else kept['nodeAffinity'] = node;
-  if (Object.keys(kept).length === 0 && affinity === undefined) delete spec['affinity'];
-  else spec['affinity'] = kept;
+  spec.nodeSelector = fromSpec.nodeSelector;
+  spec.tolerations = fromSpec.tolerations;
+  spec.schedulingGates = fromSpec.schedulingGates;
+  const [metadata, fromMetadata] = [ensure(into, 'metadata'), from.metadata];
+  metadata.annotations = fromMetadata?.annotations;
+  metadata.labels = fromMetadata?.labels;
+  const affinity = fromSpec.affinity;
+  if (affinity === undefined && spec.affinity === undefined) return;
+  const kept = { ...spec.affinity };
+  const node = affinity?.nodeAffinity;
+  if (node === undefined) delete kept.nodeAffinity;
+  else kept.nodeAffinity = node;
+  if (Object.keys(kept).length === 0 && affinity === undefined) delete spec.affinity;
+  else spec.affinity = kept;
 }
 
 const indexedAdvice =
@@ -314,15 +324,15 @@ const indexedAdvice =
 
 /** What is accepted of a Job but hardly meant. */
 export function jobWarnings(
-  object: ApiObject,
-  old: ApiObject | undefined,
+  object: Stored<Job>,
+  old: Stored<Job> | undefined,
   dialect: Dialect,
 ): string[] {
   if (old !== undefined && old.metadata.generation === object.metadata.generation) return [];
   const isLarge =
-    textAt(object, 'spec', 'completionMode') === 'Indexed' &&
-    numberAt(object, 'spec', 'completions') > manyCompletions &&
-    numberAt(object, 'spec', 'parallelism') > parallelismMaxOfMany;
+    (object.spec?.completionMode ?? '') === 'Indexed' &&
+    (object.spec?.completions ?? 0) > manyCompletions &&
+    (object.spec?.parallelism ?? 0) > parallelismMaxOfMany;
   return [
     ...nameWarnings(object, old),
     ...(isLarge ? [`spec: ${indexedAdvice}`] : []),

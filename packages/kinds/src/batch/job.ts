@@ -7,48 +7,49 @@ import {
   randomUuid,
 } from '@wheelhouse/machinery';
 import { selectorText, wideColumns } from '../apps/workload.ts';
-import { age, ageColumn, at, column, nameColumn, numberAt, textAt } from '../cells.ts';
+import { age, ageColumn, column, nameColumn, numberAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
+import type { Job } from '../gen/types/batch/v1.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
 import { templateOf } from '../pod/disabled.ts';
 import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
 import { templateRules } from '../pod/template.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { ensure, fill, fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
+import { ensure, fill, fillAbsent } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import { validateJobStatus } from './job-status.ts';
 import { jobWarnings, ownLabels, validateJob, validateJobUpdate } from './job-validation.ts';
 
-function fillDefaults(object: JsonObject): void {
+function fillDefaults(object: Stored<Job>): void {
   const spec = ensure(object, 'spec');
-  if (spec['completions'] === undefined && spec['parallelism'] === undefined) {
-    spec['completions'] = 1;
+  if (spec.completions === undefined && spec.parallelism === undefined) {
+    spec.completions = 1;
   }
-  const hasPolicy = spec['podFailurePolicy'] !== undefined;
+  const hasPolicy = spec.podFailurePolicy !== undefined;
   fillAbsent(spec, {
     parallelism: 1,
-    backoffLimit: spec['backoffLimitPerIndex'] === undefined ? 6 : 2147483647,
+    backoffLimit: spec.backoffLimitPerIndex === undefined ? 6 : 2147483647,
     completionMode: 'NonIndexed',
     suspend: false,
     manualSelector: false,
     podReplacementPolicy: hasPolicy ? 'Failed' : 'TerminatingOrFailed',
   });
-  for (const rule of objectsAt(spec, 'podFailurePolicy', 'rules')) {
-    for (const pattern of objectsAt(rule, 'onPodConditions')) fill(pattern, { status: 'True' });
+  for (const rule of spec.podFailurePolicy?.rules ?? []) {
+    for (const pattern of rule.onPodConditions ?? []) fill(pattern, { status: 'True' });
   }
   labelLikePods(object);
-  fillPodSpec(objectAt(spec, 'template', 'spec'));
+  fillPodSpec(spec.template?.spec);
 }
 
 /** A Job without labels has those of its pods: the very same ones, until it is prepared. */
-function labelLikePods(object: JsonObject): void {
+function labelLikePods(object: Stored<Job>): void {
   const labels = templateLabels(object);
   const metadata = ensure(object, 'metadata');
-  if (metadata['labels'] === undefined && labels !== undefined) metadata['labels'] = labels;
+  if (metadata.labels === undefined && labels !== undefined) metadata.labels = labels;
 }
 
-const templateLabels = (object: JsonObject) =>
-  objectAt(object, 'spec', 'template', 'metadata', 'labels');
+const templateLabels = (object: Stored<Job>) => object.spec?.template?.metadata?.labels;
 
 /** From here on the labels of a Job and those of its pods change by themselves. */
 function partLabels({ metadata }: ApiObject, labels: JsonObject | undefined): void {
@@ -56,9 +57,9 @@ function partLabels({ metadata }: ApiObject, labels: JsonObject | undefined): vo
 }
 
 /** Unless the writer chose, a Job selects its pods by its own uid. */
-function generateSelector(object: ApiObject, dialect: Dialect): void {
+function generateSelector(object: Stored<Job>, dialect: Dialect): void {
   const spec = ensure(object, 'spec');
-  if (spec['manualSelector'] === true) return;
+  if (spec.manualSelector === true) return;
   object.metadata.uid ??= randomUuid();
   const expected = ownLabels(object, dialect);
   const labels = ensure(ensure(ensure(spec, 'template'), 'metadata'), 'labels');
@@ -71,34 +72,34 @@ function generateSelector(object: ApiObject, dialect: Dialect): void {
 }
 
 /** What a new Job gets of labels that were its pods' goes to both, as upstream has them. */
-function prepareLabels(object: ApiObject, dialect: Dialect): void {
+function prepareLabels(object: Stored<Job>, dialect: Dialect): void {
   generateSelector(object, dialect);
   partLabels(object, templateLabels(object));
 }
 
-function completions(object: JsonObject): string {
-  const done = numberAt(object, 'status', 'succeeded');
-  const wanted = at(object, 'spec', 'completions');
-  if (wanted !== undefined) return `${done}/${numberAt(object, 'spec', 'completions')}`;
-  const parallel = numberAt(object, 'spec', 'parallelism');
+function completions(object: Stored<Job>): string {
+  const done = object.status?.succeeded ?? 0;
+  const wanted = object.spec?.completions;
+  if (wanted !== undefined) return `${done}/${object.spec?.completions ?? 0}`;
+  const parallel = object.spec?.parallelism ?? 0;
   return parallel > 1 ? `${done}/1 of ${parallel}` : `${done}/1`;
 }
 
-function duration(object: JsonObject, nowMs: number): string {
-  const start = textAt(object, 'status', 'startTime');
-  const end = textAt(object, 'status', 'completionTime');
+function duration(object: Stored<Job>, nowMs: number): string {
+  const start = object.status?.startTime ?? '';
+  const end = object.status?.completionTime ?? '';
   if (start === '') return '';
   return end === '' ? age(start, nowMs) : humanDuration(Date.parse(end) - Date.parse(start));
 }
 
-function state(object: JsonObject): string {
+function state(object: Stored<Job>): string {
   const has = (type: string) =>
-    objectsAt(object, 'status', 'conditions').some(
-      (one) => textAt(one, 'type') === type && textAt(one, 'status') === 'True',
+    (object.status?.conditions ?? []).some(
+      (one) => (one.type ?? '') === type && (one.status ?? '') === 'True',
     );
   if (has('Complete')) return 'Complete';
   if (has('Failed')) return 'Failed';
-  if (at(object, 'metadata', 'deletionTimestamp') !== undefined) return 'Terminating';
+  if (object.metadata.deletionTimestamp !== undefined) return 'Terminating';
   if (has('Suspended')) return 'Suspended';
   return has('FailureTarget') ? 'FailureTarget' : 'Running';
 }
@@ -109,7 +110,7 @@ const fieldsOf = (object: JsonObject) => ({
 
 /** Job: pods that run until enough of them have succeeded. */
 export function job(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
-  return defineKind({
+  return defineKind<Job>({
     dialect,
     features,
     facts: 'batch',
@@ -128,7 +129,7 @@ export function job(dialect: Dialect, features: Features = defaultFeatures): Res
           column('Duration', duration, { description: 'Time it took, or has taken.' }),
           ageColumn,
           ...wideColumns().slice(0, 2),
-          column('Selector', (object) => selectorText(objectAt(object, 'spec', 'selector')), {
+          column('Selector', (object) => selectorText(object.spec?.selector), {
             priority: 1,
             description: 'Selector of the pods.',
           }),

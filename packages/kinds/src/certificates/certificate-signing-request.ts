@@ -14,11 +14,16 @@ import {
   repeats,
   required,
 } from '@wheelhouse/machinery';
-import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
+import { ageColumn, at, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
+import type {
+  CertificateSigningRequest,
+  CertificateSigningRequestSpec,
+} from '../gen/types/certificates/v1.ts';
 import type { ResourceDef, Strategy, StrategyContext } from '../resource-def.ts';
 import { same } from '../rules/checks.ts';
-import { ensure, objectsAt } from '../rules/fill.ts';
+import { ensure } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import { certificateRequestProblem } from './certificate-request.ts';
 import { conditionsOf, validateDecisions, validateStatus } from './certificate-status.ts';
 import { signerNameProblems } from './signer-name.ts';
@@ -50,30 +55,30 @@ const usages: readonly string[] = [
 ];
 
 /** Who asks is what authentication found, whatever the request says. */
-function stampRequester(context: StrategyContext, object: ApiObject): void {
+function stampRequester(context: StrategyContext, object: Stored<CertificateSigningRequest>): void {
   const { name, uid, groups, extra } = context.user;
   const spec = ensure(object, 'spec');
-  for (const member of ['username', 'uid', 'groups', 'extra']) delete spec[member];
-  spec['username'] = name;
-  if (uid !== '') spec['uid'] = uid;
-  if (groups.length > 0) spec['groups'] = [...groups];
+  for (const member of ['username', 'uid', 'groups', 'extra'] as const) delete spec[member];
+  spec.username = name;
+  if (uid !== '') spec.uid = uid;
+  if (groups.length > 0) spec.groups = [...groups];
   const entries = Object.entries(extra);
   if (entries.length > 0) {
-    spec['extra'] = Object.fromEntries(entries.map(([key, values]) => [key, [...values]]));
+    spec.extra = Object.fromEntries(entries.map(([key, values]) => [key, [...values]]));
   }
-  object['status'] = {};
+  object.status = {};
 }
 
-function validate(object: JsonObject, dialect: Dialect): FieldError[] {
+function validate(object: Stored<CertificateSigningRequest>, dialect: Dialect): FieldError[] {
   const spec = ensure(object, 'spec');
   const errors: FieldError[] = [];
-  const request = Buffer.from(textAt(spec, 'request'), 'base64');
+  const request = Buffer.from(spec.request ?? '', 'base64');
   const problem = certificateRequestProblem(request);
   if (problem !== undefined)
     errors.push(invalidGo('spec.request', () => goBytes(request), problem));
   appendAll(errors, validateUsages(spec));
-  appendAll(errors, validateSigner(textAt(spec, 'signerName'), dialect));
-  const seconds = at(spec, 'expirationSeconds');
+  appendAll(errors, validateSigner(spec.signerName ?? '', dialect));
+  const seconds = spec.expirationSeconds;
   if (typeof seconds === 'number' && seconds < 600) {
     const detail = 'may not specify a duration less than 600 seconds (10 minutes)';
     errors.push(invalid('spec.expirationSeconds', seconds, detail));
@@ -87,8 +92,8 @@ function goBytes(bytes: Buffer): string {
   return `[]byte{${Array.from(bytes, (byte) => `0x${byte.toString(16)}`).join(', ')}}`;
 }
 
-function validateUsages(spec: JsonObject): FieldError[] {
-  const specUsages = listAt(spec, 'usages');
+function validateUsages(spec: Stored<CertificateSigningRequestSpec>): FieldError[] {
+  const specUsages = spec.usages ?? [];
   if (specUsages.length === 0) return [required('spec.usages')];
   const unknown = specUsages.flatMap((usage, index) =>
     typeof usage === 'string' && usages.includes(usage)
@@ -111,42 +116,51 @@ function validateSigner(name: string, dialect: Dialect): FieldError[] {
 }
 
 /** A request says the same for ever; each sub-resource moves its own part of the status. */
-function keepOthers(context: StrategyContext, object: ApiObject, old: ApiObject): void {
-  object['spec'] = structuredClone(old['spec'] ?? {});
-  if (context.subresource === '') object['status'] = structuredClone(old['status'] ?? {});
+function keepOthers(
+  context: StrategyContext,
+  object: Stored<CertificateSigningRequest>,
+  old: Stored<CertificateSigningRequest>,
+): void {
+  object.spec = structuredClone(old.spec ?? {});
+  if (context.subresource === '') object.status = structuredClone(old.status ?? {});
   if (context.subresource === 'approval') {
-    const status: JsonObject = structuredClone((old['status'] ?? {}) as JsonObject);
-    const conditions = at(object, 'status', 'conditions');
+    const status: JsonObject = structuredClone((old.status ?? {}) as JsonObject);
+    const conditions = object.status?.conditions;
     if (conditions === undefined) delete status['conditions'];
     else status['conditions'] = conditions;
-    object['status'] = status;
+    object.status = status;
   }
   stampConditions(context, object, old);
 }
 
-function stampConditions(context: StrategyContext, object: ApiObject, old: ApiObject): void {
+function stampConditions(
+  context: StrategyContext,
+  object: Stored<CertificateSigningRequest>,
+  old: Stored<CertificateSigningRequest>,
+): void {
   const now = formatTime(context.nowMs);
-  for (const condition of objectsAt(object, 'status', 'conditions')) {
-    const before = conditionOf(old, textAt(condition, 'type'));
-    if (typeof condition['lastUpdateTime'] !== 'string') condition['lastUpdateTime'] = now;
-    if (typeof condition['lastTransitionTime'] === 'string') continue;
-    const isSame = before !== undefined && same(before['status'], condition['status']);
-    const kept = isSame ? before['lastTransitionTime'] : undefined;
-    condition['lastTransitionTime'] = kept ?? now;
+  for (const condition of object.status?.conditions ?? []) {
+    const before = conditionOf(old, condition.type ?? '');
+    if (typeof condition.lastUpdateTime !== 'string') condition.lastUpdateTime = now;
+    if (typeof condition.lastTransitionTime === 'string') continue;
+    const isSame = before !== undefined && same(before.status, condition.status);
+    const kept = isSame ? before.lastTransitionTime : undefined;
+    condition.lastTransitionTime = kept ?? now;
   }
 }
 
-const conditionOf = (object: JsonObject, type: string) => conditionsOf(object, type)[0];
+const conditionOf = (object: Stored<CertificateSigningRequest>, type: string) =>
+  conditionsOf(object, type)[0];
 
-function conditionCell(object: JsonObject): string {
+function conditionCell(object: Stored<CertificateSigningRequest>): string {
   const has = (type: string) => conditionOf(object, type) !== undefined;
   const decided = has('Denied') ? 'Denied' : has('Approved') ? 'Approved' : 'Pending';
-  const isIssued = textAt(object, 'status', 'certificate') !== '';
+  const isIssued = (object.status?.certificate ?? '') !== '';
   return `${decided}${has('Failed') ? ',Failed' : ''}${isIssued ? ',Issued' : ''}`;
 }
 
-function durationCell(object: JsonObject): string {
-  const seconds = at(object, 'spec', 'expirationSeconds');
+function durationCell(object: Stored<CertificateSigningRequest>): string {
+  const seconds = object.spec?.expirationSeconds;
   return typeof seconds === 'number' ? humanDuration(seconds * 1000) : '<none>';
 }
 
@@ -200,10 +214,10 @@ export function certificateSigningRequest(
   dialect: Dialect,
   options?: CertificateOptions,
 ): ResourceDef {
-  const text = (name: string, cell: (object: JsonObject) => string, description: string) =>
+  const text = <O = JsonObject>(name: string, cell: (object: O) => string, description: string) =>
     column(name, cell, { description });
-  const judge = (object: ApiObject) => validate(object, dialect);
-  return defineKind({
+  const judge = (object: Stored<CertificateSigningRequest>) => validate(object, dialect);
+  return defineKind<CertificateSigningRequest>({
     dialect,
     facts: 'certificates',
     kind: 'CertificateSigningRequest',
@@ -224,7 +238,7 @@ export function certificateSigningRequest(
       },
     ],
     storage: {
-      fieldsOf: (object) => ({ 'spec.signerName': textAt(object, 'spec', 'signerName') }),
+      fieldsOf: (object) => ({ 'spec.signerName': object.spec?.signerName ?? '' }),
     },
     strategy: {
       metadataTold: {

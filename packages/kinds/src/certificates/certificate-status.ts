@@ -11,8 +11,12 @@ import {
   required,
 } from '@wheelhouse/machinery';
 import { textAt } from '../cells.ts';
+import type {
+  CertificateSigningRequest,
+  CertificateSigningRequestCondition,
+} from '../gen/types/certificates/v1.ts';
 import { same } from '../rules/checks.ts';
-import { objectsAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 
 const field = 'status.conditions';
 const decisions = ['Approved', 'Denied'];
@@ -22,18 +26,28 @@ const opposite = new Map([
 ]);
 const final = [...decisions, 'Failed'];
 
-const allConditions = (object: JsonObject) => objectsAt(object, 'status', 'conditions');
+const allConditions = (object: Stored<CertificateSigningRequest>) =>
+  object.status?.conditions ?? [];
 
 /** The conditions of a type; there is one at most, but in objects of old. */
-export const conditionsOf = (object: JsonObject, type: string): readonly JsonObject[] =>
-  allConditions(object).filter((one) => textAt(one, 'type') === type);
+export const conditionsOf = (
+  object: Stored<CertificateSigningRequest>,
+  type: string,
+): readonly Stored<CertificateSigningRequestCondition>[] =>
+  allConditions(object).filter((one) => one.type === type);
 
 /** What is wrong with the status by itself; faults that the old one had already are let be. */
-export function validateStatus(object: JsonObject, old: JsonObject): FieldError[] {
+export function validateStatus(
+  object: Stored<CertificateSigningRequest>,
+  old: Stored<CertificateSigningRequest>,
+): FieldError[] {
   return [...validateConditions(object, old), ...validateCertificate(object, old)];
 }
 
-function validateConditions(object: JsonObject, old: JsonObject): FieldError[] {
+function validateConditions(
+  object: Stored<CertificateSigningRequest>,
+  old: Stored<CertificateSigningRequest>,
+): FieldError[] {
   const before = allConditions(old).map((one) => textAt(one, 'type'));
   const mayContradict = decisions.every((type) => before.includes(type));
   const mayRepeat = new Set(before).size < before.length;
@@ -64,10 +78,13 @@ function validateState(condition: JsonObject, path: string): FieldError[] {
   return allowed.includes(state) ? [] : [notSupported(path, state, allowed)];
 }
 
-const certificateOf = (object: JsonObject) =>
-  Buffer.from(textAt(object, 'status', 'certificate'), 'base64').toString('latin1');
+const certificateOf = (object: Stored<CertificateSigningRequest>) =>
+  Buffer.from(object.status?.certificate ?? '', 'base64').toString('latin1');
 
-function validateCertificate(object: JsonObject, old: JsonObject): FieldError[] {
+function validateCertificate(
+  object: Stored<CertificateSigningRequest>,
+  old: Stored<CertificateSigningRequest>,
+): FieldError[] {
   const [text, before] = [certificateOf(object), certificateOf(old)];
   if (text === before || certificateProblem(before) !== undefined) return [];
   const problem = certificateProblem(text);
@@ -104,13 +121,14 @@ function isCertificate(pem: string): boolean {
 
 /** Decisions are made through `approval` alone, certificates given through `status`, and both once. */
 export function validateDecisions(
-  object: JsonObject,
-  old: JsonObject,
+  object: Stored<CertificateSigningRequest>,
+  old: Stored<CertificateSigningRequest>,
   subresource: string,
 ): FieldError[] {
   const forbid = (what: string, type: string) =>
     forbiddenField(field, `updates may not ${what} a condition of type ${JSON.stringify(type)}`);
-  const count = (one: JsonObject, type: string) => conditionsOf(one, type).length;
+  const count = (one: Stored<CertificateSigningRequest>, type: string) =>
+    conditionsOf(one, type).length;
   const removed = final.filter((type) => count(object, type) < count(old, type));
   const changed = decisions.filter(
     (type) =>
@@ -127,7 +145,11 @@ export function validateDecisions(
   ];
 }
 
-function certificateKept(object: JsonObject, old: JsonObject, subresource: string): FieldError[] {
+function certificateKept(
+  object: Stored<CertificateSigningRequest>,
+  old: Stored<CertificateSigningRequest>,
+  subresource: string,
+): FieldError[] {
   const before = certificateOf(old);
   if (certificateOf(object) === before) return [];
   const path = 'status.certificate';

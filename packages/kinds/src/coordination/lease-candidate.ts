@@ -3,13 +3,14 @@ import {
   type Dialect,
   type FieldError,
   invalid,
-  type JsonObject,
   required,
 } from '@wheelhouse/machinery';
 import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
+import type { LeaseCandidate } from '../gen/types/coordination/v1alpha2.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { immutable } from '../rules/checks.ts';
+import type { Stored } from '../stored.ts';
 import {
   compareSemanticVersions,
   parseSemanticVersion,
@@ -19,7 +20,7 @@ import { oldestEmulationVersion, validateLeaseStrategy } from './strategy.ts';
 
 const notSemantic = 'must be a valid semantic version';
 
-function validate(object: JsonObject): FieldError[] {
+function validate(object: Stored<LeaseCandidate>): FieldError[] {
   const member = (name: string) => textAt(object, 'spec', name);
   const [binary, emulated] = [member('binaryVersion'), member('emulationVersion')];
   const binaryVersion = parseSemanticVersion(binary);
@@ -60,7 +61,7 @@ function validateStrategy(strategy: string, emulated: SemanticVersion | undefine
 export function leaseCandidate(dialect: Dialect): ResourceDef {
   const text = (name: string, member: string, description: string) =>
     column(name, (object) => textAt(object, 'spec', member), { description });
-  return defineKind({
+  return defineKind<LeaseCandidate>({
     dialect,
     facts: 'coordination',
     kind: 'LeaseCandidate',
@@ -83,11 +84,7 @@ export function leaseCandidate(dialect: Dialect): ResourceDef {
       validateCreate: (_, object) => validate(object),
       validateUpdate: (_, object, old) => [
         ...validate(object),
-        ...immutable(
-          'spec.leaseName',
-          textAt(object, 'spec', 'leaseName'),
-          textAt(old, 'spec', 'leaseName'),
-        ),
+        ...immutable('spec.leaseName', object.spec?.leaseName ?? '', old.spec?.leaseName ?? ''),
       ],
       allowCreateOnUpdate: true,
       allowUnconditionalUpdate: false,

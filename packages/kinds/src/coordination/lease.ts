@@ -1,5 +1,4 @@
 import {
-  type ApiObject,
   appendAll,
   type Dialect,
   dnsSubdomain,
@@ -10,21 +9,12 @@ import {
 import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
+import type { Lease } from '../gen/types/coordination/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
+import type { Stored } from '../stored.ts';
 import { validateLeaseStrategy } from './strategy.ts';
 
-interface Lease extends ApiObject {
-  spec?: {
-    holderIdentity?: string;
-    leaseDurationSeconds?: number;
-    leaseTransitions?: number;
-    /** With `preferredHolder`: alpha in 1.32 (CoordinatedLeaderElection), dropped while it is off. */
-    strategy?: string;
-    preferredHolder?: string;
-  };
-}
-
-function validate(object: Lease): FieldError[] {
+function validate(object: Stored<Lease>): FieldError[] {
   const { leaseDurationSeconds = 1, leaseTransitions = 0 } = object.spec ?? {};
   const errors: FieldError[] = [];
   if (leaseDurationSeconds <= 0) {
@@ -51,7 +41,7 @@ export function lease(dialect: Dialect, features: Features = defaultFeatures): R
   const holderColumn = column('Holder', (object) => textAt(object, 'spec', 'holderIdentity'), {
     description: 'Identity of the holder.',
   });
-  return defineKind({
+  return defineKind<Lease>({
     dialect,
     features,
     facts: 'coordination',
@@ -61,8 +51,8 @@ export function lease(dialect: Dialect, features: Features = defaultFeatures): R
     versions: [{ version: 'v1', columns: [nameColumn, holderColumn, ageColumn] }],
     strategy: {
       validateName: dnsSubdomain,
-      validateCreate: (_, object) => validate(object as Lease),
-      validateUpdate: (_, object) => validate(object as Lease),
+      validateCreate: (_, object) => validate(object),
+      validateUpdate: (_, object) => validate(object),
       allowCreateOnUpdate: true,
       allowUnconditionalUpdate: false,
     },

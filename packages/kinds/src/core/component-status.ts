@@ -1,13 +1,15 @@
 import { type Dialect, type JsonObject, pathSegment } from '@wheelhouse/machinery';
 import { column, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
+import type { ComponentStatus } from '../gen/types/core/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { objectsAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 
 const healthy = (object: JsonObject): JsonObject | undefined =>
   objectsAt(object, 'conditions').find((one) => textAt(one, 'type') === 'Healthy');
 
-function statusCell(object: JsonObject): string {
+function statusCell(object: Stored<ComponentStatus>): string {
   const status = textAt(healthy(object), 'status');
   if (status === 'True') return 'Healthy';
   return status === 'False' ? 'Unhealthy' : 'Unknown';
@@ -18,7 +20,7 @@ const text = (name: string, member: string, description: string) =>
 
 /** ComponentStatus: how the parts of the control plane are; made when asked for, never stored. */
 export function componentStatus(dialect: Dialect): ResourceDef {
-  const def = defineKind({
+  const def = defineKind<ComponentStatus>({
     dialect,
     facts: 'core',
     kind: 'ComponentStatus',

@@ -1,5 +1,4 @@
 import {
-  type ApiObject,
   appendAll,
   breaks,
   configMapKey,
@@ -12,14 +11,10 @@ import {
 } from '@wheelhouse/machinery';
 import { ageColumn, column, nameColumn, sizeAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
+import type { ConfigMap, Secret } from '../gen/types/core/v1.ts';
 import type { ColumnDef, ResourceDef } from '../resource-def.ts';
 import { keyed, sameOrEmpty, sortedKeys } from '../rules/checks.ts';
-
-interface ConfigMap extends ApiObject {
-  immutable?: boolean;
-  data?: { [key: string]: string };
-  binaryData?: { [key: string]: string };
-}
+import type { Stored } from '../stored.ts';
 
 /** What the values of a ConfigMap or Secret may add up to, in bytes. */
 export const dataBytesMax = 1024 * 1024;
@@ -31,21 +26,21 @@ export function decodedLength(base64: string): number {
 
 /** `immutable: true` holds the data and itself for good; shared with Secret. */
 export function validateFrozen(
-  object: ApiObject,
-  old: ApiObject,
-  fields: readonly string[],
+  object: Stored<ConfigMap> | Stored<Secret>,
+  old: Stored<ConfigMap> | Stored<Secret>,
 ): FieldError[] {
-  if (old['immutable'] !== true) return [];
+  if (old.immutable !== true) return [];
   const detail = 'field is immutable when `immutable` is set';
-  const errors = object['immutable'] === true ? [] : [forbiddenField('immutable', detail)];
-  for (const field of fields) {
-    if (!sameOrEmpty(object[field], old[field])) errors.push(forbiddenField(field, detail));
-  }
+  const errors = object.immutable === true ? [] : [forbiddenField('immutable', detail)];
+  if (!sameOrEmpty(object.data, old.data)) errors.push(forbiddenField('data', detail));
+  const binary = (one: Stored<ConfigMap | Secret>) =>
+    'binaryData' in one ? one.binaryData : undefined;
+  if (!sameOrEmpty(binary(object), binary(old))) errors.push(forbiddenField('binaryData', detail));
   return errors;
 }
 
 /** No key can be wrong, or be in both maps, and the texts are small enough whatever they hold. */
-function isSurelyFine({ data, binaryData }: ConfigMap): boolean {
+function isSurelyFine({ data, binaryData }: Stored<ConfigMap>): boolean {
   if (binaryData !== undefined) return false;
   let length = 0;
   for (const key in data) {
@@ -55,7 +50,7 @@ function isSurelyFine({ data, binaryData }: ConfigMap): boolean {
   return length * 3 <= dataBytesMax;
 }
 
-function validate(object: ConfigMap): FieldError[] {
+function validate(object: Stored<ConfigMap>): FieldError[] {
   const errors: FieldError[] = [];
   if (isSurelyFine(object)) return errors;
   const { data = {}, binaryData = {} } = object;
@@ -86,7 +81,7 @@ export const dataColumn: ColumnDef = column(
 
 /** ConfigMap: named texts and bytes, at most 1 MiB together. */
 export function configMap(dialect: Dialect): ResourceDef {
-  return defineKind({
+  return defineKind<ConfigMap>({
     dialect,
     facts: 'core',
     kind: 'ConfigMap',
@@ -97,11 +92,8 @@ export function configMap(dialect: Dialect): ResourceDef {
     strategy: {
       metadataTold: { '': ['change', 'whole'] },
       validateName: dnsSubdomain,
-      validateCreate: (_, object) => validate(object as ConfigMap),
-      validateUpdate: (_, object, old) => [
-        ...validateFrozen(object, old, ['data', 'binaryData']),
-        ...validate(object as ConfigMap),
-      ],
+      validateCreate: (_, object) => validate(object),
+      validateUpdate: (_, object, old) => [...validateFrozen(object, old), ...validate(object)],
     },
     example: () => ({
       apiVersion: 'v1',

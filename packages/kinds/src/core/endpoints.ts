@@ -10,18 +10,20 @@ import {
 } from '@wheelhouse/machinery';
 import { ageColumn, at, column, listAt, nameColumn, numberAt, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
+import type { EndpointPort, EndpointSubset, Endpoints } from '../gen/types/core/v1.ts';
 import { oneOf, portNumber } from '../pod/fields.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { fill, objectsAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import { nonSpecialIp, validIp } from './addresses.ts';
 
-function fillDefaults(object: JsonObject): void {
-  for (const subset of objectsAt(object, 'subsets')) {
-    for (const port of objectsAt(subset, 'ports')) fill(port, { protocol: 'TCP' });
+function fillDefaults(object: Stored<Endpoints>): void {
+  for (const subset of object.subsets ?? []) {
+    for (const port of subset.ports ?? []) fill(port, { protocol: 'TCP' });
   }
 }
 
-function validateSubset(subset: JsonObject, path: string): FieldError[] {
+function validateSubset(subset: Stored<EndpointSubset>, path: string): FieldError[] {
   const lists = ['addresses', 'notReadyAddresses'];
   const errors = lists.flatMap((name) =>
     objectsAt(subset, name).flatMap((address, index) =>
@@ -31,7 +33,7 @@ function validateSubset(subset: JsonObject, path: string): FieldError[] {
   if (lists.every((name) => listAt(subset, name).length === 0)) {
     errors.push(required(path, 'must specify `addresses` or `notReadyAddresses`'));
   }
-  const ports = objectsAt(subset, 'ports');
+  const ports = subset.ports ?? [];
   return [
     ...errors,
     ...ports.flatMap((port, index) =>
@@ -53,17 +55,17 @@ function validateAddress(address: JsonObject, path: string): FieldError[] {
 }
 
 function validatePort(
-  port: JsonObject,
+  port: Stored<EndpointPort>,
   path: string,
   options: { readonly mustHaveName: boolean },
 ): FieldError[] {
-  const name = textAt(port, 'name');
-  const application = at(port, 'appProtocol');
+  const name = port.name ?? '';
+  const application = port.appProtocol;
   const field = `${path}.name`;
   const unnamed = options.mustHaveName ? [required(field)] : [];
   return [
     ...(name === '' ? unnamed : breaks(field, name, dnsLabel)),
-    ...portNumber(`${path}.port`, numberAt(port, 'port')),
+    ...portNumber(`${path}.port`, port.port ?? 0),
     ...oneOf(port, `${path}.protocol`, ['SCTP', 'TCP', 'UDP']),
     ...(typeof application === 'string'
       ? breaks(`${path}.appProtocol`, application, qualifiedName)
@@ -71,10 +73,8 @@ function validatePort(
   ];
 }
 
-const validate = (object: JsonObject) =>
-  objectsAt(object, 'subsets').flatMap((subset, index) =>
-    validateSubset(subset, `subsets[${index}]`),
-  );
+const validate = (object: Stored<Endpoints>) =>
+  (object.subsets ?? []).flatMap((subset, index) => validateSubset(subset, `subsets[${index}]`));
 
 /** At most three addresses, then how many more there are. */
 function addresses(object: JsonObject): string {
@@ -94,7 +94,7 @@ function addresses(object: JsonObject): string {
 export function endpoints(dialect: Dialect): ResourceDef {
   const endpointsColumn = column('Endpoints', addresses, { description: 'Addresses and ports.' });
   return {
-    ...defineKind({
+    ...defineKind<Endpoints>({
       dialect,
       facts: 'core',
       kind: 'Endpoints',

@@ -13,7 +13,9 @@ import {
 } from '@wheelhouse/machinery';
 import { age, column, nameColumn, numberAt, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
+import type { Event } from '../gen/types/core/v1.ts';
 import type { ColumnDef, ResourceDef, StorageDef } from '../resource-def.ts';
+import type { Stored } from '../stored.ts';
 
 /**
  * Events live once, in the form of core `v1`; the `events` group shows the same objects in another
@@ -165,9 +167,9 @@ export const eventColumns: readonly ColumnDef[] = [
 
 /** The old view of Events, with its lenient rules. */
 export function coreEvent(dialect: Dialect): ResourceDef {
-  const validate = (object: JsonObject) =>
+  const validate = (object: Stored<Event>) =>
     validateEvent(object, { dialect, controllerField: 'reportingComponent' });
-  return defineKind({
+  return defineKind<Event>({
     dialect,
     facts: 'core',
     kind: 'Event',

@@ -6,12 +6,11 @@ import {
   forbiddenField,
   invalid,
   invalidGo,
-  type JsonObject,
   type Quantity,
   qualifiedName,
   required,
 } from '@wheelhouse/machinery';
-import { at, textAt } from '../cells.ts';
+import type { LimitRange, LimitRangeItem } from '../gen/types/core/v1.ts';
 import { goQuantity } from '../pod/go-text.ts';
 import {
   mayOvercommit,
@@ -20,7 +19,8 @@ import {
   validateResourceName,
 } from '../pod/validation/resources.ts';
 import { keyed } from '../rules/checks.ts';
-import { objectAt, objectsAt } from '../rules/fill.ts';
+import { objectAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 
 const standardTypes = ['Pod', 'Container', 'PersistentVolumeClaim'];
 const billion = 1_000_000_000n;
@@ -39,11 +39,11 @@ interface Limits {
 }
 
 /** All that is wrong with a LimitRange but for its metadata. */
-export function validateLimitRange(object: JsonObject, dialect: Dialect): FieldError[] {
+export function validateLimitRange(object: Stored<LimitRange>, dialect: Dialect): FieldError[] {
   const types = new Set<string>();
-  return objectsAt(object, 'spec', 'limits').flatMap((limit, index) => {
+  return (object.spec?.limits ?? []).flatMap((limit, index) => {
     const path = `spec.limits[${index}]`;
-    const type = textAt(limit, 'type');
+    const type = limit.type ?? '';
     const errors = validateType(type, `${path}.type`);
     if (types.has(type)) errors.push(duplicate(`${path}.type`, type));
     types.add(type);
@@ -57,8 +57,12 @@ function validateType(type: string, field: string): FieldError[] {
   return [invalid(field, type, 'must be a standard limit type or fully qualified')];
 }
 
-function validateLimit(limit: JsonObject, path: string, dialect: Dialect): FieldError[] {
-  const type = textAt(limit, 'type');
+function validateLimit(
+  limit: Stored<LimitRangeItem>,
+  path: string,
+  dialect: Dialect,
+): FieldError[] {
+  const type = limit.type ?? '';
   const isPod = type === 'Pod';
   const of = (name: string) => quantitiesOf(objectAt(limit, name));
   const none: Amounts = new Map();
@@ -88,15 +92,15 @@ function validateLimit(limit: JsonObject, path: string, dialect: Dialect): Field
   ];
 }
 
-function refuseDefaults(limit: JsonObject, path: string): FieldError[] {
-  return ['default', 'defaultRequest']
-    .filter((name) => quantitiesOf(objectAt(limit, name)).size > 0)
+function refuseDefaults(limit: Stored<LimitRangeItem>, path: string): FieldError[] {
+  return (['default', 'defaultRequest'] as const)
+    .filter((name) => quantitiesOf(limit[name]).size > 0)
     .map((name) => forbiddenField(`${path}.${name}`, "may not be specified when `type` is 'Pod'"));
 }
 
-function validateStorage(limit: JsonObject, path: string): FieldError[] {
-  const isBound = ['min', 'max'].some((name) => at(limit, name, 'storage') !== undefined);
-  if (textAt(limit, 'type') !== 'PersistentVolumeClaim' || isBound) return [];
+function validateStorage(limit: Stored<LimitRangeItem>, path: string): FieldError[] {
+  const isBound = (['min', 'max'] as const).some((name) => limit[name]?.['storage'] !== undefined);
+  if ((limit.type ?? '') !== 'PersistentVolumeClaim' || isBound) return [];
   const detail = 'either minimum or maximum storage value is required, but neither was provided';
   return [required(`${path}.limits`, detail)];
 }

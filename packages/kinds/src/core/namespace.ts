@@ -7,15 +7,12 @@ import {
   invalid,
   qualifiedName,
 } from '@wheelhouse/machinery';
-import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
+import { ageColumn, column, nameColumn } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
+import type { Namespace } from '../gen/types/core/v1.ts';
 import type { ResourceDef, StrategyContext } from '../resource-def.ts';
 import { ensure, fill } from '../rules/fill.ts';
-
-interface Namespace extends ApiObject {
-  spec?: { finalizers?: string[] };
-  status?: { phase?: string };
-}
+import type { Stored } from '../stored.ts';
 
 /** Lets selectors name a namespace by its name; never absent, whatever the writer does. */
 function setNameLabel(object: ApiObject, dialect: Dialect): void {
@@ -24,7 +21,7 @@ function setNameLabel(object: ApiObject, dialect: Dialect): void {
   metadata.labels = { ...metadata.labels, [dialect.label('metadata.name')]: metadata.name };
 }
 
-function prepareForCreate(object: Namespace, dialect: Dialect): void {
+function prepareForCreate(object: Stored<Namespace>, dialect: Dialect): void {
   object.status = { phase: 'Active' };
   const finalizers = object.spec?.finalizers ?? [];
   const own = dialect.productName;
@@ -36,7 +33,11 @@ function prepareForCreate(object: Namespace, dialect: Dialect): void {
 }
 
 /** Only `finalize` changes spec. */
-function prepareForUpdate(context: StrategyContext, object: Namespace, old: Namespace): void {
+function prepareForUpdate(
+  context: StrategyContext,
+  object: Stored<Namespace>,
+  old: Stored<Namespace>,
+): void {
   if (context.subresource === 'finalize') return;
   if (old.spec === undefined) delete object.spec;
   else object.spec = old.spec;
@@ -45,7 +46,7 @@ function prepareForUpdate(context: StrategyContext, object: Namespace, old: Name
 const garbageCollectorFinalizers = new Set(['orphan', 'foregroundDeletion']);
 
 function validateFinalizers(
-  object: Namespace,
+  object: Stored<Namespace>,
   dialect: Dialect,
   fieldOf: (index: number) => string,
 ): FieldError[] {
@@ -61,7 +62,7 @@ function validateFinalizers(
 
 const finalizerAt = (index: number) => `spec.finalizers[${index}]`;
 
-function validateStatus(object: Namespace): FieldError[] {
+function validateStatus(object: Stored<Namespace>): FieldError[] {
   const deleting = object.metadata.deletionTimestamp !== undefined;
   const phase = object.status?.phase ?? '';
   // Upstream capitalises it.
@@ -81,7 +82,7 @@ function validateStatus(object: Namespace): FieldError[] {
  * namespace controller sees to once nothing is left in it (DEL-4).
  */
 export function namespace(dialect: Dialect): ResourceDef {
-  return defineKind({
+  return defineKind<Namespace>({
     dialect,
     facts: 'core',
     kind: 'Namespace',
@@ -98,35 +99,34 @@ export function namespace(dialect: Dialect): ResourceDef {
         },
         columns: [
           nameColumn,
-          column('Status', (object) => textAt(object, 'status', 'phase'), {
+          column('Status', (object) => object.status?.phase ?? '', {
             description: 'Active, or Terminating.',
           }),
           ageColumn,
         ],
       },
     ],
-    storage: { fieldsOf: (object) => ({ 'status.phase': textAt(object, 'status', 'phase') }) },
+    storage: { fieldsOf: (object) => ({ 'status.phase': object.status?.phase ?? '' }) },
     subresources: [{ name: 'finalize', verbs: ['update'] }, statusSubresource],
     strategy: {
       metadataTold: { '': ['whole', 'change'] },
       validateName: dnsLabel,
-      prepareForCreate: (_, object) => prepareForCreate(object as Namespace, dialect),
+      prepareForCreate: (_, object) => prepareForCreate(object, dialect),
       prepareForUpdate,
-      validateCreate: (_, object) =>
-        validateFinalizers(object as Namespace, dialect, () => 'spec.finalizers'),
+      validateCreate: (_, object) => validateFinalizers(object, dialect, () => 'spec.finalizers'),
       validateUpdate: (context, object) => {
-        if (context.subresource === 'status') return validateStatus(object as Namespace);
+        if (context.subresource === 'status') return validateStatus(object);
         if (context.subresource === 'finalize')
-          return validateFinalizers(object as Namespace, dialect, finalizerAt);
+          return validateFinalizers(object, dialect, finalizerAt);
         return [];
       },
       hasStatus: true,
       deleteAnswers: 'object',
       beforeDelete: (_, object) => {
-        (object as Namespace).status = { ...(object as Namespace).status, phase: 'Terminating' };
+        object.status = { ...object.status, phase: 'Terminating' };
         return 'finalize';
       },
-      mayRemove: (object) => ((object as Namespace).spec?.finalizers ?? []).length === 0,
+      mayRemove: (object) => (object.spec?.finalizers ?? []).length === 0,
     },
     example: () => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'example' } }),
   });

@@ -15,29 +15,31 @@ import {
   repeats,
   required,
 } from '@wheelhouse/machinery';
-import { at, listAt, textAt } from '../cells.ts';
+import { textAt } from '../cells.ts';
+import type { Node } from '../gen/types/core/v1.ts';
 import { validateEffect } from '../pod/validation/placement.ts';
 import { quantitiesOf, validateAmount } from '../pod/validation/resources.ts';
 import { goStrings } from '../rules/checks.ts';
-import { objectAt, objectsAt } from '../rules/fill.ts';
+import { objectAt } from '../rules/fill.ts';
 import { annotatedAvoidance, annotatedList, oldAnnotations } from '../rules/old-annotations.ts';
+import type { Stored } from '../stored.ts';
 import { validCidr } from './addresses.ts';
 import { isDualStack } from './service/cluster-ips.ts';
 
 /** All that is wrong with a new Node but for its metadata. */
-export function validateNode(object: JsonObject, dialect: Dialect): FieldError[] {
+export function validateNode(object: Stored<Node>, dialect: Dialect): FieldError[] {
   return [
     ...validateOldAnnotations(object, dialect),
     ...validateNodeTaints(object),
     ...validateResources(object, dialect),
-    ...validatePodCidrs(listAt(object, 'spec', 'podCIDRs').map(String)),
+    ...validatePodCidrs((object.spec?.podCIDRs ?? []).map(String)),
   ];
 }
 
 /** A changed Node, whichever end-point it came through. */
 export function validateNodeUpdate(
-  object: JsonObject,
-  old: JsonObject,
+  object: Stored<Node>,
+  old: Stored<Node>,
   dialect: Dialect,
 ): FieldError[] {
   return [
@@ -47,18 +49,18 @@ export function validateNodeUpdate(
     ...podCidrsKept(object, old),
     ...providerKept(object, old),
     ...validateNodeTaints(object),
-    ...(at(object, 'spec', 'externalID') === at(old, 'spec', 'externalID')
+    ...(object.spec?.externalID === old.spec?.externalID
       ? []
       : [forbiddenField('spec.externalID', 'may not be updated')]),
   ];
 }
 
 /** Upstream names the metadata, though taints stand in the spec. */
-const validateNodeTaints = (object: JsonObject): FieldError[] =>
-  validateTaints(objectsAt(object, 'spec', 'taints'), 'metadata.taints');
+const validateNodeTaints = (object: Stored<Node>): FieldError[] =>
+  validateTaints(object.spec?.taints ?? [], 'metadata.taints');
 
 /** What held taints, and pods to be avoided, before there were fields for it. */
-function validateOldAnnotations(object: JsonObject, dialect: Dialect): FieldError[] {
+function validateOldAnnotations(object: Stored<Node>, dialect: Dialect): FieldError[] {
   const path = 'metadata.annotations';
   const { taints, avoidPods } = oldAnnotations(dialect);
   const [taintsText, avoidText] = [taints, avoidPods].map((key) =>
@@ -130,9 +132,9 @@ function repeatedTaint(
   return { type: 'FieldValueDuplicate', field, message: `Duplicate value: ${shown}: ${detail}` };
 }
 
-function validateResources(object: JsonObject, dialect: Dialect): FieldError[] {
-  return ['capacity', 'allocatable'].flatMap((list) =>
-    [...quantitiesOf(objectAt(object, 'status', list))].flatMap(([name, quantity]) =>
+function validateResources(object: Stored<Node>, dialect: Dialect): FieldError[] {
+  return (['capacity', 'allocatable'] as const).flatMap((list) =>
+    [...quantitiesOf(object.status?.[list])].flatMap(([name, quantity]) =>
       validateAmount({ name, quantity }, `status.${list}.${name}`, dialect),
     ),
   );
@@ -160,12 +162,10 @@ function validatePodCidrs(cidrs: readonly string[]): FieldError[] {
   return errors;
 }
 
-function validateAddresses(object: JsonObject): FieldError[] {
+function validateAddresses(object: Stored<Node>): FieldError[] {
   const seen = new Set<string>();
-  return objectsAt(object, 'status', 'addresses').flatMap((one, index) => {
-    const [type, address] = [textAt(one, 'type'), textAt(one, 'address')].map((text) =>
-      JSON.stringify(text),
-    );
+  return (object.status?.addresses ?? []).flatMap((one, index) => {
+    const [type, address] = [one.type ?? '', one.address ?? ''].map((text) => JSON.stringify(text));
     const identity = `${type} ${address}`;
     const isRepeated = seen.has(identity);
     seen.add(identity);
@@ -175,8 +175,8 @@ function validateAddresses(object: JsonObject): FieldError[] {
   });
 }
 
-function podCidrsKept(object: JsonObject, old: JsonObject): FieldError[] {
-  const [now, before] = [listAt(object, 'spec', 'podCIDRs'), listAt(old, 'spec', 'podCIDRs')];
+function podCidrsKept(object: Stored<Node>, old: Stored<Node>): FieldError[] {
+  const [now, before] = [object.spec?.podCIDRs ?? [], old.spec?.podCIDRs ?? []];
   const refused = forbiddenField(
     'spec.podCIDRs',
     'node updates may not change podCIDR except from "" to valid',
@@ -186,28 +186,28 @@ function podCidrsKept(object: JsonObject, old: JsonObject): FieldError[] {
   return before.filter((cidr, index) => cidr !== now[index]).map(() => refused);
 }
 
-function providerKept(object: JsonObject, old: JsonObject): FieldError[] {
-  const before = textAt(old, 'spec', 'providerID');
-  if (before === '' || textAt(object, 'spec', 'providerID') === before) return [];
+function providerKept(object: Stored<Node>, old: Stored<Node>): FieldError[] {
+  const before = old.spec?.providerID ?? '';
+  if (before === '' || (object.spec?.providerID ?? '') === before) return [];
   const detail = 'node updates may not change providerID except from "" to valid';
   return [forbiddenField('spec.providerID', detail)];
 }
 
 /** `podCIDR` is the first of `podCIDRs`; who writes the older one alone means both. */
-export function syncPodCidrs(object: JsonObject): void {
-  const spec = objectAt(object, 'spec');
+export function syncPodCidrs(object: Stored<Node>): void {
+  const spec = object.spec;
   if (spec === undefined) return;
-  const single = textAt(spec, 'podCIDR');
-  const [first] = listAt(spec, 'podCIDRs');
-  if (single !== '' && single !== first) spec['podCIDRs'] = [single];
-  else if (single === '' && first !== undefined) spec['podCIDR'] = first;
+  const single = spec.podCIDR ?? '';
+  const [first] = spec.podCIDRs ?? [];
+  if (single !== '' && single !== first) spec.podCIDRs = [single];
+  else if (single === '' && first !== undefined) spec.podCIDR = first;
 }
 
 /** Settings by reference are gone since long: a node that still has them keeps them. */
-export function dropNodeConfig(object: JsonObject, old?: JsonObject): void {
-  if (at(old, 'spec', 'configSource') === undefined) {
-    delete objectAt(object, 'spec')?.['configSource'];
+export function dropNodeConfig(object: Stored<Node>, old?: Stored<Node>): void {
+  if (old?.spec?.configSource === undefined) {
+    delete object.spec?.configSource;
   }
-  if (at(old, 'status', 'config') === undefined) delete objectAt(object, 'status')?.['config'];
-  if (old === undefined) delete objectAt(object, 'status')?.['features'];
+  if (old?.status?.config === undefined) delete object.status?.config;
+  if (old === undefined) delete object.status?.features;
 }

@@ -2,20 +2,22 @@ import { type Dialect, dnsSubdomain, type JsonObject } from '@wheelhouse/machine
 import { ageColumn, at, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
+import type { Node } from '../gen/types/core/v1.ts';
 import type { ColumnDef, ResourceDef } from '../resource-def.ts';
 import { sortedKeys } from '../rules/checks.ts';
 import { fillAmounts, objectAt, objectsAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import { dropNodeConfig, syncPodCidrs, validateNode, validateNodeUpdate } from './node-rules.ts';
 
 /** What can be allocated is all there is, unless said otherwise. */
-function fillDefaults(object: JsonObject): void {
+function fillDefaults(object: Stored<Node>): void {
   syncPodCidrs(object);
-  const status = objectAt(object, 'status');
-  const capacity = objectAt(status, 'capacity');
+  const status = object.status;
+  const capacity = status?.capacity;
   fillAmounts(capacity);
-  fillAmounts(objectAt(status, 'allocatable'));
-  if (status !== undefined && capacity !== undefined && status['allocatable'] === undefined) {
-    status['allocatable'] = { ...capacity };
+  fillAmounts(status?.allocatable);
+  if (status !== undefined && capacity !== undefined && status.allocatable === undefined) {
+    status.allocatable = { ...capacity };
   }
 }
 
@@ -74,13 +76,13 @@ function columns(dialect: Dialect): readonly ColumnDef[] {
   ];
 }
 
-function deprecatedFields(object: JsonObject, dialect: Dialect): string[] {
+function deprecatedFields(object: Stored<Node>, dialect: Dialect): string[] {
   const unused = `this field is deprecated, and is unused by ${titled(dialect.productName)}`;
   return [
-    ...(objectAt(object, 'spec', 'configSource') === undefined
+    ...(object.spec?.configSource === undefined
       ? []
       : ['spec.configSource: the feature is removed']),
-    ...(textAt(object, 'spec', 'externalID') === '' ? [] : [`spec.externalID: ${unused}`]),
+    ...((object.spec?.externalID ?? '') === '' ? [] : [`spec.externalID: ${unused}`]),
   ];
 }
 
@@ -89,7 +91,7 @@ const titled = (name: string) => name.charAt(0).toUpperCase() + name.slice(1);
 
 /** Node: a machine; its agent registers it together with its status. */
 export function node(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
-  return defineKind({
+  return defineKind<Node>({
     dialect,
     features,
     facts: 'core',
@@ -101,7 +103,7 @@ export function node(dialect: Dialect, features: Features = defaultFeatures): Re
     storage: {
       prefix: '/registry/minions/',
       fieldsOf: (object) => ({
-        'spec.unschedulable': String(at(object, 'spec', 'unschedulable') === true),
+        'spec.unschedulable': String(object.spec?.unschedulable === true),
       }),
     },
     keepsStatusOnCreate: true,

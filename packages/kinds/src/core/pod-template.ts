@@ -1,17 +1,19 @@
-import { type Dialect, dnsSubdomain, type JsonObject } from '@wheelhouse/machinery';
+import { type Dialect, dnsSubdomain } from '@wheelhouse/machinery';
 import { exampleTemplate } from '../apps/workload.ts';
-import { at, column, labelsText, nameColumn, textAt } from '../cells.ts';
+import { column, labelsText, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
+import type { PodTemplate } from '../gen/types/core/v1.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
 import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
 import type { PodRules } from '../pod/rules.ts';
 import { templateRules, validatePodTemplate } from '../pod/template.ts';
 import { templateWarnings } from '../pod/warnings.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { ensure, objectAt, objectsAt } from '../rules/fill.ts';
+import { ensure, objectsAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 
-const validate = (object: JsonObject, rules: PodRules) =>
+const validate = (object: Stored<PodTemplate>, rules: PodRules) =>
   validatePodTemplate(ensure(object, 'template'), 'template', rules);
 
 /** PodTemplate: a pod to be made by somebody. */
@@ -20,7 +22,7 @@ export function podTemplate(dialect: Dialect, features: Features = defaultFeatur
     objectsAt(object, 'template', 'spec', 'containers')
       .map((one) => textAt(one, member))
       .join(',');
-  return defineKind({
+  return defineKind<PodTemplate>({
     dialect,
     features,
     facts: 'core',
@@ -31,19 +33,15 @@ export function podTemplate(dialect: Dialect, features: Features = defaultFeatur
       {
         version: 'v1',
         defaults: leavingOldInitContainers(dialect, ['template'], (object) =>
-          fillPodSpec(objectAt(object, 'template', 'spec')),
+          fillPodSpec(object.template?.spec),
         ),
         columns: [
           nameColumn,
           column('Containers', list('name'), { description: 'Names of the containers.' }),
           column('Images', list('image'), { description: 'Images of the containers.' }),
-          column(
-            'Pod Labels',
-            (object) => labelsText(at(object, 'template', 'metadata', 'labels')),
-            {
-              description: 'Labels of the pods.',
-            },
-          ),
+          column('Pod Labels', (object) => labelsText(object.template?.metadata?.labels), {
+            description: 'Labels of the pods.',
+          }),
         ],
       },
     ],
@@ -53,7 +51,7 @@ export function podTemplate(dialect: Dialect, features: Features = defaultFeatur
       validateCreate: (_, object) =>
         validate(object, templateRules({ dialect, features }, undefined)),
       validateUpdate: (_, object, old) =>
-        validate(object, templateRules({ dialect, features }, objectAt(old, 'template'))),
+        validate(object, templateRules({ dialect, features }, old.template)),
       warnings: (object, old) => templateWarnings(object, old, { path: ['template'], dialect }),
       deleteAnswers: 'object',
     },

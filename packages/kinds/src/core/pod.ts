@@ -2,6 +2,7 @@ import { type Dialect, dnsSubdomain, type JsonObject } from '@wheelhouse/machine
 import { at, numberAt, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
+import type { Pod } from '../gen/types/core/v1.ts';
 import {
   fillAddresses,
   fillHostPorts,
@@ -15,14 +16,15 @@ import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
 import { preparePod, preparePodUpdate } from '../pod/prepare.ts';
 import { newPodWarnings, validateNewPod, validatePodChange } from '../pod/strategy.ts';
 import type { ResourceDef, SubresourceDef } from '../resource-def.ts';
-import { ensure, fill, objectAt } from '../rules/fill.ts';
+import { ensure, fill } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import { podColumns, podRowConditions } from './pod-columns.ts';
 
-function fillDefaults(object: JsonObject, features: Features): void {
+function fillDefaults(object: Stored<Pod>, features: Features): void {
   const spec = ensure(object, 'spec');
   requestsFromLimits(spec);
   if (features.enabled('PodLevelResources')) {
-    fillResources(objectAt(spec, 'resources'));
+    fillResources(spec.resources);
     fillPodRequests(spec);
   }
   if (features.enabled('InPlacePodVerticalScaling')) fillResizePolicies(spec);
@@ -32,7 +34,7 @@ function fillDefaults(object: JsonObject, features: Features): void {
   if (numberAt(spec, grace) < 0) spec[grace] = 1;
   fill(spec, { enableServiceLinks: true });
   fillHostPorts(spec);
-  fillAddresses(objectAt(object, 'status'));
+  fillAddresses(object.status);
 }
 
 function fieldsOf(object: JsonObject): Record<string, string> {
@@ -83,7 +85,7 @@ function subresourcesOf(features: Features): readonly SubresourceDef[] {
 
 /** Pod: containers that run together. Deletion leaves it time to end. */
 export function pod(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
-  return defineKind({
+  return defineKind<Pod>({
     dialect,
     features,
     facts: 'core',

@@ -8,9 +8,10 @@ import {
 } from '@wheelhouse/machinery';
 import { replicaColumns, replicaStrategy } from '../apps/replicas.ts';
 import { exampleTemplate, wideColumns } from '../apps/workload.ts';
-import { at, column, labelsText, numberAt } from '../cells.ts';
+import { column, labelsText } from '../cells.ts';
 import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
+import type { ReplicationController } from '../gen/types/core/v1.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
 import { noneNegative } from '../pod/fields.ts';
 import { goStringMap } from '../pod/go-text.ts';
@@ -20,22 +21,23 @@ import { validateEndless, validatePodTemplate } from '../pod/template.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { sameOrEmpty, sortedKeys } from '../rules/checks.ts';
 import { ensure, fill, objectAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 
 /** What a `status.replicas` selector selects on. */
-const replicaFields = (object: JsonObject): Record<string, string> => ({
-  'status.replicas': String(numberAt(object, 'status', 'replicas')),
+const replicaFields = (object: Stored<ReplicationController>): Record<string, string> => ({
+  'status.replicas': String(object.status?.replicas ?? 0),
 });
 
 /** Labels and selector are those of the template unless said otherwise. */
-function fillDefaults(object: JsonObject): void {
+function fillDefaults(object: Stored<ReplicationController>): void {
   const spec = ensure(object, 'spec');
   fill(spec, { replicas: 1 });
-  const labels = objectAt(spec, 'template', 'metadata', 'labels');
+  const labels = spec.template?.metadata?.labels;
   if (labels !== undefined) {
     fill(spec, { selector: { ...labels } });
     fill(ensure(object, 'metadata'), { labels: { ...labels } });
   }
-  fillPodSpec(objectAt(spec, 'template', 'spec'));
+  fillPodSpec(spec.template?.spec);
 }
 
 function validate(object: JsonObject, rules: PodRules): FieldError[] {
@@ -89,7 +91,7 @@ export function replicationController(
   dialect: Dialect,
   features: Features = defaultFeatures,
 ): ResourceDef {
-  return defineKind({
+  return defineKind<ReplicationController>({
     dialect,
     features,
     facts: 'core',
@@ -105,7 +107,7 @@ export function replicationController(
         columns: [
           ...replicaColumns,
           ...wideColumns().slice(0, 2),
-          column('Selector', (object) => labelsText(at(object, 'spec', 'selector')), {
+          column('Selector', (object) => labelsText(object.spec?.selector), {
             priority: 1,
             description: 'Selector of the pods.',
           }),

@@ -9,6 +9,11 @@ import {
   required,
 } from '@wheelhouse/machinery';
 import { listAt, textAt } from '../cells.ts';
+import type {
+  ResourceQuota,
+  ResourceQuotaSpec,
+  ScopedResourceSelectorRequirement,
+} from '../gen/types/core/v1.ts';
 import {
   isStandardForQuota,
   quantitiesOf,
@@ -16,7 +21,8 @@ import {
   validateQuotaResourceName,
 } from '../pod/validation/resources.ts';
 import { goList, goStrings, keyed, sortedKeys } from '../rules/checks.ts';
-import { objectAt, objectsAt } from '../rules/fill.ts';
+import { objectsAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 
 /** Scopes that a quota may be narrowed to. */
 const podScopes = [
@@ -44,35 +50,35 @@ function fitsScope(scope: string, resource: string): boolean {
 }
 
 /** All that is wrong with a ResourceQuota but for its metadata. */
-export function validateQuota(object: JsonObject, dialect: Dialect): FieldError[] {
+export function validateQuota(object: Stored<ResourceQuota>, dialect: Dialect): FieldError[] {
   return [...validateSpec(object, dialect), ...validateQuotaStatus(object, dialect)];
 }
 
 /** An update may not widen or narrow what a quota is about. */
 export function validateQuotaUpdate(
-  object: JsonObject,
-  old: JsonObject,
+  object: Stored<ResourceQuota>,
+  old: Stored<ResourceQuota>,
   dialect: Dialect,
 ): FieldError[] {
   const errors = validateSpec(object, dialect);
-  const of = (one: JsonObject) => new Set(listAt(one, 'spec', 'scopes').map(String));
+  const of = (one: Stored<ResourceQuota>) => new Set((one.spec?.scopes ?? []).map(String));
   const [now, before] = [of(object), of(old)];
   if (now.size === before.size && [...now].every((scope) => before.has(scope))) return errors;
-  const shown = goScopes(objectAt(object, 'spec'));
+  const shown = goScopes(object.spec);
   return [...errors, invalidGo('spec.scopes', () => shown, 'field is immutable')];
 }
 
 /** `status`, as the controller writes it. */
-export function validateQuotaStatus(object: JsonObject, dialect: Dialect): FieldError[] {
-  return ['hard', 'used'].flatMap((name) =>
-    validateAmounts(objectAt(object, 'status', name), `status.${name}`, dialect),
+export function validateQuotaStatus(object: Stored<ResourceQuota>, dialect: Dialect): FieldError[] {
+  return (['hard', 'used'] as const).flatMap((name) =>
+    validateAmounts(object.status?.[name], `status.${name}`, dialect),
   );
 }
 
-function validateSpec(object: JsonObject, dialect: Dialect): FieldError[] {
-  const spec = objectAt(object, 'spec') ?? {};
+function validateSpec(object: Stored<ResourceQuota>, dialect: Dialect): FieldError[] {
+  const spec = object.spec ?? {};
   return [
-    ...validateAmounts(objectAt(spec, 'hard'), 'spec.hard', dialect),
+    ...validateAmounts(spec.hard, 'spec.hard', dialect),
     ...validateScopes(spec),
     ...validateScopeSelector(spec),
   ];
@@ -92,8 +98,8 @@ function validateAmounts(
   });
 }
 
-const goScopes = (spec: JsonObject | undefined): string => {
-  const list = listAt(spec, 'scopes').map(String);
+const goScopes = (spec: Stored<ResourceQuotaSpec> | undefined): string => {
+  const list = (spec?.scopes ?? []).map(String);
   return goList('core.ResourceQuotaScope', list.length === 0 ? undefined : list);
 };
 
@@ -101,8 +107,8 @@ const goScopes = (spec: JsonObject | undefined): string => {
  * How many standard resources of the quota each scope cannot count, each a complaint, as long as
  * the complaints are not too many together.
  */
-function misfitCounter(spec: JsonObject): (scope: string) => number {
-  const standard = sortedKeys(objectAt(spec, 'hard')).filter(isStandardForQuota);
+function misfitCounter(spec: Stored<ResourceQuotaSpec>): (scope: string) => number {
+  const standard = sortedKeys(spec.hard).filter(isStandardForQuota);
   const counts = new Map(
     [...scopes].map((scope) => [scope, standard.filter((name) => !fitsScope(scope, name)).length]),
   );
@@ -114,8 +120,8 @@ function misfitCounter(spec: JsonObject): (scope: string) => number {
   };
 }
 
-function validateScopes(spec: JsonObject): FieldError[] {
-  const specScopes = listAt(spec, 'scopes').map(String);
+function validateScopes(spec: Stored<ResourceQuotaSpec>): FieldError[] {
+  const specScopes = (spec.scopes ?? []).map(String);
   const refuse = (detail: string) => invalidGo('spec.scopes', () => goScopes(spec), detail);
   const misfits = misfitCounter(spec);
   const errors = specScopes.flatMap((scope) => [
@@ -132,13 +138,13 @@ const conflicting = (scopeNames: readonly string[]) =>
 
 const selectorPath = 'spec.scopeSelector.matchExpressions';
 
-function validateScopeSelector(spec: JsonObject): FieldError[] {
-  const selector = objectAt(spec, 'scopeSelector');
+function validateScopeSelector(spec: Stored<ResourceQuotaSpec>): FieldError[] {
+  const selector = spec.scopeSelector;
   if (selector === undefined) return [];
-  const expressions = objectsAt(selector, 'matchExpressions');
+  const expressions = selector.matchExpressions ?? [];
   const misfits = misfitCounter(spec);
   const errors = expressions.flatMap((one) => validateExpression(one, { misfits, selector }));
-  const selectedScopes = expressions.map((one) => textAt(one, 'scopeName'));
+  const selectedScopes = expressions.map((one) => one.scopeName ?? '');
   const refused = conflicting(selectedScopes).map(() =>
     invalidGo(selectorPath, () => goScopes(spec), 'conflicting scopes'),
   );
@@ -146,11 +152,11 @@ function validateScopeSelector(spec: JsonObject): FieldError[] {
 }
 
 function validateExpression(
-  expression: JsonObject,
+  expression: Stored<ScopedResourceSelectorRequirement>,
   of: { misfits: (scope: string) => number; selector: JsonObject },
 ): FieldError[] {
-  const scope = textAt(expression, 'scopeName');
-  const operator = textAt(expression, 'operator');
+  const scope = expression.scopeName ?? '';
+  const operator = expression.operator ?? '';
   const errors: FieldError[] = [];
   if (!scopes.has(scope)) {
     errors.push(invalid(`${selectorPath}.scopeName`, scope, 'unsupported scope'));
@@ -169,8 +175,11 @@ function validateExpression(
   return [...errors, ...validateValues(expression, operator)];
 }
 
-function validateValues(expression: JsonObject, operator: string): FieldError[] {
-  const values = listAt(expression, 'values').map(String);
+function validateValues(
+  expression: Stored<ScopedResourceSelectorRequirement>,
+  operator: string,
+): FieldError[] {
+  const values = (expression.values ?? []).map(String);
   const field = `${selectorPath}.values`;
   switch (operator) {
     case 'In':

@@ -1,20 +1,22 @@
-import { type Dialect, dnsSubdomain, type JsonObject } from '@wheelhouse/machinery';
+import { type Dialect, dnsSubdomain } from '@wheelhouse/machinery';
 import { ageColumn, at, column, nameColumn } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
+import type { ResourceQuota } from '../gen/types/core/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { sortedKeys } from '../rules/checks.ts';
-import { fillAmounts, objectAt } from '../rules/fill.ts';
+import { fillAmounts } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import { validateQuota, validateQuotaStatus, validateQuotaUpdate } from './resource-quota-rules.ts';
 
-function fillDefaults(object: JsonObject): void {
-  fillAmounts(objectAt(object, 'spec', 'hard'));
-  fillAmounts(objectAt(object, 'status', 'hard'));
-  fillAmounts(objectAt(object, 'status', 'used'));
+function fillDefaults(object: Stored<ResourceQuota>): void {
+  fillAmounts(object.spec?.hard);
+  fillAmounts(object.status?.hard);
+  fillAmounts(object.status?.used);
 }
 
 /** `used/hard` of each resource of a sort. */
-function usage(object: JsonObject, options: { limits: boolean }): string {
-  const hard = objectAt(object, 'status', 'hard');
+function usage(object: Stored<ResourceQuota>, options: { limits: boolean }): string {
+  const hard = object.status?.hard;
   return sortedKeys(hard)
     .filter((name) => name.startsWith('limits.') === options.limits)
     .map((name) => `${name}: ${at(object, 'status', 'used', name) ?? '0'}/${hard?.[name]}`)
@@ -23,7 +25,7 @@ function usage(object: JsonObject, options: { limits: boolean }): string {
 
 /** ResourceQuota: how much a namespace may use. */
 export function resourceQuota(dialect: Dialect): ResourceDef {
-  return defineKind({
+  return defineKind<ResourceQuota>({
     dialect,
     facts: 'core',
     kind: 'ResourceQuota',

@@ -1,6 +1,5 @@
 import { parseExactJson } from '@wheelhouse/codec';
 import {
-  type ApiObject,
   appendAll,
   breaks,
   configMapKey,
@@ -16,22 +15,15 @@ import {
 } from '@wheelhouse/machinery';
 import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
+import type { Secret } from '../gen/types/core/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { immutable, keyed, sortedKeys } from '../rules/checks.ts';
+import type { Stored } from '../stored.ts';
 import { dataBytesMax, dataColumn, decodedLength, validateFrozen } from './config-map.ts';
 import { keyPairProblem } from './key-pair.ts';
 
-interface Secret extends ApiObject {
-  type?: string;
-  immutable?: boolean;
-  /** Values in base64. */
-  data?: { [key: string]: string };
-  /** Values in clear, only ever in requests. */
-  stringData?: { [key: string]: string };
-}
-
 /** Folds `stringData` into `data`, over keys of the same name, and sets the type. */
-function fillDefaults(object: Secret): void {
+function fillDefaults(object: Stored<Secret>): void {
   const { stringData } = object;
   if (stringData !== undefined && stringData !== null) {
     const data = object.data ?? {};
@@ -44,9 +36,9 @@ function fillDefaults(object: Secret): void {
   if ((object.type ?? '') === '') object.type = 'Opaque';
 }
 
-const has = (object: Secret, key: string) => Object.hasOwn(object.data ?? {}, key);
+const has = (object: Stored<Secret>, key: string) => Object.hasOwn(object.data ?? {}, key);
 
-function requiredKeys(object: Secret, keys: readonly string[]): FieldError[] {
+function requiredKeys(object: Stored<Secret>, keys: readonly string[]): FieldError[] {
   return keys.filter((key) => !has(object, key)).map((key) => required(keyed('data', key)));
 }
 
@@ -62,7 +54,7 @@ function jsonObjectProblem(text: string): string | undefined {
 }
 
 /** The content itself never shows up in a message. */
-function validateJsonKey(object: Secret, key: string): FieldError[] {
+function validateJsonKey(object: Stored<Secret>, key: string): FieldError[] {
   if (!has(object, key)) return [required(keyed('data', key))];
   // Go's decoder reads bytes, and complains of one of them.
   const bytes = Buffer.from(object.data?.[key] ?? '', 'base64').toString('latin1');
@@ -71,7 +63,7 @@ function validateJsonKey(object: Secret, key: string): FieldError[] {
   return [invalid(keyed('data', key), '<secret contents redacted>', problem)];
 }
 
-function validateType(object: Secret, dialect: Dialect): FieldError[] {
+function validateType(object: Stored<Secret>, dialect: Dialect): FieldError[] {
   const serviceAccountName = dialect.label('service-account.name');
   switch (object.type) {
     case dialect.label('service-account-token'): {
@@ -97,7 +89,7 @@ function validateType(object: Secret, dialect: Dialect): FieldError[] {
   }
 }
 
-function validate(object: Secret, dialect: Dialect): FieldError[] {
+function validate(object: Stored<Secret>, dialect: Dialect): FieldError[] {
   const errors: FieldError[] = [];
   let total = 0;
   for (const key of sortedKeys(object.data)) {
@@ -108,7 +100,7 @@ function validate(object: Secret, dialect: Dialect): FieldError[] {
   return [...errors, ...validateType(object, dialect)];
 }
 
-function pairWarnings({ type, data = {} }: Secret, dialect: Dialect): string[] {
+function pairWarnings({ type, data = {} }: Stored<Secret>, dialect: Dialect): string[] {
   if (type !== dialect.label('tls')) return [];
   const [certificate, key] = ['tls.crt', 'tls.key'].map((name) =>
     Buffer.from((Object.hasOwn(data, name) ? data[name] : undefined) ?? '', 'base64').toString(),
@@ -122,7 +114,7 @@ export function secret(dialect: Dialect): ResourceDef {
   const typeColumn = column('Type', (object) => textAt(object, 'type'), {
     description: 'What the secret is for.',
   });
-  return defineKind({
+  return defineKind<Secret>({
     dialect,
     facts: 'core',
     kind: 'Secret',
@@ -131,21 +123,21 @@ export function secret(dialect: Dialect): ResourceDef {
     versions: [
       {
         version: 'v1',
-        defaults: (object) => fillDefaults(object as Secret),
+        defaults: (object) => fillDefaults(object),
         columns: [nameColumn, typeColumn, dataColumn, ageColumn],
       },
     ],
-    storage: { fieldsOf: (object) => ({ type: textAt(object, 'type') }) },
+    storage: { fieldsOf: (object) => ({ type: object.type ?? '' }) },
     strategy: {
       metadataTold: { '': ['change', 'whole'] },
       validateName: dnsSubdomain,
-      validateCreate: (_, object) => validate(object as Secret, dialect),
+      validateCreate: (_, object) => validate(object, dialect),
       validateUpdate: (_, object, old) => [
-        ...immutable('type', object['type'], old['type']),
-        ...validateFrozen(object, old, ['data']),
-        ...validate(object as Secret, dialect),
+        ...immutable('type', object.type, old.type),
+        ...validateFrozen(object, old),
+        ...validate(object, dialect),
       ],
-      warnings: (object) => pairWarnings(object as Secret, dialect),
+      warnings: (object) => pairWarnings(object, dialect),
     },
     example: () => ({
       apiVersion: 'v1',

@@ -1,19 +1,17 @@
-import { type ApiObject, type Dialect, dnsSubdomain } from '@wheelhouse/machinery';
+import { type Dialect, dnsSubdomain } from '@wheelhouse/machinery';
 import { ageColumn, column, listAt, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
+import type { ServiceAccount } from '../gen/types/core/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
-
-interface ServiceAccount extends ApiObject {
-  secrets?: { name?: string }[];
-}
+import type { Stored } from '../stored.ts';
 
 /** References to secrets are by name alone, in the account's own namespace. */
-function keepNamesOnly(object: ServiceAccount): void {
+function keepNamesOnly(object: Stored<ServiceAccount>): void {
   if (object.secrets === undefined) return;
   object.secrets = object.secrets.map(({ name }) => (name === undefined ? {} : { name }));
 }
 
-const isAnnotated = (object: ApiObject | undefined, key: string) =>
+const isAnnotated = (object: Stored<ServiceAccount> | undefined, key: string) =>
   Object.hasOwn(object?.metadata.annotations ?? {}, key);
 
 /** ServiceAccount: an identity for processes; `token` issues credentials for it. */
@@ -22,7 +20,7 @@ export function serviceAccount(dialect: Dialect): ResourceDef {
   const secretsColumn = column('Secrets', (object) => listAt(object, 'secrets').length, {
     description: 'Number of secrets listed.',
   });
-  return defineKind({
+  return defineKind<ServiceAccount>({
     dialect,
     facts: 'core',
     kind: 'ServiceAccount',
@@ -40,8 +38,8 @@ export function serviceAccount(dialect: Dialect): ResourceDef {
     strategy: {
       metadataTold: { '': ['change', 'whole'] },
       validateName: dnsSubdomain,
-      prepareForCreate: (_, object) => keepNamesOnly(object as ServiceAccount),
-      prepareForUpdate: (_, object) => keepNamesOnly(object as ServiceAccount),
+      prepareForCreate: (_, object) => keepNamesOnly(object),
+      prepareForUpdate: (_, object) => keepNamesOnly(object),
       deleteAnswers: 'object',
       warnings: (object, old) =>
         isAnnotated(object, enforcing) && !isAnnotated(old, enforcing)

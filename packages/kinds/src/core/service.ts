@@ -1,10 +1,12 @@
-import { type ApiObject, type Dialect, dns1035Label, type JsonObject } from '@wheelhouse/machinery';
+import { type Dialect, dns1035Label, type JsonObject } from '@wheelhouse/machinery';
 import { ageColumn, column, listAt, nameColumn, numberAt, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
+import type { Service } from '../gen/types/core/v1.ts';
 import type { ColumnDef, ResourceDef, Strategy } from '../resource-def.ts';
 import { sortedKeys } from '../rules/checks.ts';
 import { ensure, fill, fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import type { Family } from './service/cluster-ips.ts';
 import { completeService } from './service/complete.ts';
 import { validateServiceStatus } from './service/load-balancer-status.ts';
@@ -13,7 +15,7 @@ import { dropTypeDependent } from './service/transitions.ts';
 import { validateService, validateServiceUpdate } from './service/validation.ts';
 import { serviceWarnings } from './service/warnings.ts';
 
-function fillDefaults(object: ApiObject, features: Features): void {
+function fillDefaults(object: Stored<Service>, features: Features): void {
   const { spec } = asService(object);
   const members: JsonObject = spec;
   fill(members, { sessionAffinity: 'None', type: 'ClusterIP' });
@@ -32,13 +34,13 @@ function fillDefaults(object: ApiObject, features: Features): void {
   if (spec.type !== 'LoadBalancer') return;
   fill(members, { allocateLoadBalancerNodePorts: true });
   if (!features.enabled('LoadBalancerIPMode')) return;
-  for (const one of objectsAt(object, 'status', 'loadBalancer', 'ingress')) {
-    if (textAt(one, 'ip') !== '') fillAbsent(one, { ipMode: 'VIP' });
+  for (const one of object.status?.loadBalancer?.ingress ?? []) {
+    if ((one.ip ?? '') !== '') fillAbsent(one, { ipMode: 'VIP' });
   }
 }
 
 /** Upstream keeps it from whoever reads such a Service; what it does not know it must yet refuse. */
-function dropInsidePolicy(object: ApiObject): void {
+function dropInsidePolicy(object: Stored<Service>): void {
   const { spec } = asService(object);
   const isNamed = spec.type === 'ExternalName';
   if (isNamed && isKnownPolicy(spec.internalTrafficPolicy)) delete spec.internalTrafficPolicy;
@@ -105,7 +107,7 @@ export interface ServiceOptions {
 /** Service: a name and address for a changing set of pods. */
 export function service(dialect: Dialect, options: ServiceOptions = {}): ResourceDef {
   const { allocate, afterRemoval, primaryFamily = 'IPv4', features = defaultFeatures } = options;
-  return defineKind({
+  return defineKind<Service>({
     dialect,
     features,
     facts: 'core',
@@ -118,8 +120,8 @@ export function service(dialect: Dialect, options: ServiceOptions = {}): Resourc
     storage: {
       prefix: '/registry/services/specs/',
       fieldsOf: (object) => ({
-        'spec.clusterIP': textAt(object, 'spec', 'clusterIP'),
-        'spec.type': textAt(object, 'spec', 'type'),
+        'spec.clusterIP': object.spec?.clusterIP ?? '',
+        'spec.type': object.spec?.type ?? '',
       }),
       complete: (object) => completeService(object, primaryFamily),
     },

@@ -6,7 +6,6 @@ import {
   duplicate,
   type FieldError,
   invalid,
-  type JsonObject,
   type JsonValue,
   labelValue,
   notSupported,
@@ -15,11 +14,12 @@ import {
   required,
   tooMany,
 } from '@wheelhouse/machinery';
-import { at, listAt, sizeAt, textAt } from '../cells.ts';
+import { sizeAt } from '../cells.ts';
 import { nonSpecialIp } from '../core/addresses.ts';
+import type { Endpoint, EndpointPort, EndpointSlice } from '../gen/types/discovery/v1.ts';
 import { oneOf } from '../pod/fields.ts';
 import { validateLabels } from '../pod/template.ts';
-import { objectAt, objectsAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 
 const endpointsMax = 1000;
 const portsMax = 20000;
@@ -28,24 +28,24 @@ const topologyLabelsMax = 16;
 const zoneHintsMax = 8;
 
 /** All that is wrong with an EndpointSlice but for its metadata. */
-export function validateEndpointSlice(object: JsonObject): FieldError[] {
+export function validateEndpointSlice(object: Stored<EndpointSlice>): FieldError[] {
   return [
     ...oneOf(object, 'addressType', ['FQDN', 'IPv4', 'IPv6']),
     ...validateEndpoints(object),
-    ...validatePorts(objectsAt(object, 'ports')),
+    ...validatePorts(object.ports ?? []),
   ];
 }
 
-function validateEndpoints(object: JsonObject): FieldError[] {
-  const endpoints = objectsAt(object, 'endpoints');
+function validateEndpoints(object: Stored<EndpointSlice>): FieldError[] {
+  const endpoints = object.endpoints ?? [];
   if (endpoints.length > endpointsMax) {
     return [tooMany('endpoints', endpoints.length, endpointsMax)];
   }
-  const addressType = textAt(object, 'addressType');
+  const addressType = object.addressType ?? '';
   return endpoints.flatMap((endpoint, index) => {
     const path = `endpoints[${index}]`;
-    const nodeName = at(endpoint, 'nodeName');
-    const hostname = at(endpoint, 'hostname');
+    const nodeName = endpoint.nodeName;
+    const hostname = endpoint.hostname;
     return [
       ...validateAddresses(endpoint, `${path}.addresses`, addressType),
       ...optionalName(nodeName, `${path}.nodeName`, dnsSubdomain),
@@ -59,8 +59,8 @@ function validateEndpoints(object: JsonObject): FieldError[] {
 const optionalName = (value: JsonValue | undefined, field: string, rule: typeof dnsLabel) =>
   typeof value === 'string' ? breaks(field, value, rule) : [];
 
-function validateAddresses(endpoint: JsonObject, path: string, type: string): FieldError[] {
-  const addresses = listAt(endpoint, 'addresses').map(String);
+function validateAddresses(endpoint: Stored<Endpoint>, path: string, type: string): FieldError[] {
+  const addresses = (endpoint.addresses ?? []).map(String);
   const errors: FieldError[] = [];
   if (addresses.length === 0) errors.push(required(path, 'must contain at least 1 address'));
   if (addresses.length > addressesMax) {
@@ -98,20 +98,20 @@ const addressRules: Readonly<Record<string, AddressRule>> = {
   },
 };
 
-function validateTopology(endpoint: JsonObject, path: string): FieldError[] {
+function validateTopology(endpoint: Stored<Endpoint>, path: string): FieldError[] {
   const size = sizeAt(endpoint, 'deprecatedTopology');
   return [
     ...(size > topologyLabelsMax ? [tooMany(path, size, topologyLabelsMax)] : []),
-    ...validateLabels(objectAt(endpoint, 'deprecatedTopology'), path),
+    ...validateLabels(endpoint.deprecatedTopology, path),
   ];
 }
 
-function validateHints(endpoint: JsonObject, path: string): FieldError[] {
-  const zones = objectsAt(endpoint, 'hints', 'forZones');
+function validateHints(endpoint: Stored<Endpoint>, path: string): FieldError[] {
+  const zones = endpoint.hints?.forZones ?? [];
   if (zones.length > zoneHintsMax) return [tooMany(path, zones.length, zoneHintsMax)];
   const names = new Set<string>();
   return zones.flatMap((zone, index) => {
-    const name = textAt(zone, 'name');
+    const name = zone.name ?? '';
     const field = `${path}[${index}].name`;
     const repeated = names.has(name) ? [duplicate(field, name)] : [];
     names.add(name);
@@ -119,25 +119,25 @@ function validateHints(endpoint: JsonObject, path: string): FieldError[] {
   });
 }
 
-function validatePorts(ports: readonly JsonObject[]): FieldError[] {
+function validatePorts(ports: readonly Stored<EndpointPort>[]): FieldError[] {
   if (ports.length > portsMax) return [tooMany('ports', ports.length, portsMax)];
   const names = new Set<string>();
   return ports.flatMap((port, index) => {
     const path = `ports[${index}]`;
-    const name = textAt(port, 'name');
+    const name = port.name ?? '';
     const errors = name === '' ? [] : breaks(`${path}.name`, name, dnsLabel);
     if (names.has(name)) errors.push(duplicate(`${path}.name`, name));
     names.add(name);
     return [
       ...errors,
       ...protocolRule(port, `${path}.protocol`),
-      ...optionalName(at(port, 'appProtocol'), `${path}.appProtocol`, qualifiedName),
+      ...optionalName(port.appProtocol, `${path}.appProtocol`, qualifiedName),
     ];
   });
 }
 
-function protocolRule(port: JsonObject, field: string): FieldError[] {
-  const protocol = at(port, 'protocol');
+function protocolRule(port: Stored<EndpointPort>, field: string): FieldError[] {
+  const protocol = port.protocol;
   if (protocol === undefined) return [required(field)];
   const allowed = ['SCTP', 'TCP', 'UDP'];
   return allowed.includes(String(protocol)) ? [] : [notSupported(field, protocol, allowed)];

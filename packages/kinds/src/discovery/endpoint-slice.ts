@@ -1,15 +1,17 @@
-import { type ApiObject, type Dialect, dnsSubdomain, type JsonObject } from '@wheelhouse/machinery';
+import { type Dialect, dnsSubdomain } from '@wheelhouse/machinery';
 import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
+import type { Endpoint, EndpointSlice } from '../gen/types/discovery/v1.ts';
 import type { ColumnDef, ResourceDef, StrategyContext } from '../resource-def.ts';
 import { immutable, sameOrEmpty } from '../rules/checks.ts';
-import { fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
+import { fillAbsent, objectsAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import { validateEndpointSlice } from './endpoint-slice-rules.ts';
 
-function fillDefaults(object: JsonObject): void {
-  for (const port of objectsAt(object, 'ports')) {
-    if (port['name'] === undefined) port['name'] = '';
+function fillDefaults(object: Stored<EndpointSlice>): void {
+  for (const port of object.ports ?? []) {
+    if (port.name === undefined) port.name = '';
     fillAbsent(port, { protocol: 'TCP' });
   }
 }
@@ -53,38 +55,40 @@ const columns: readonly ColumnDef[] = [
  */
 function dropTopology(
   context: StrategyContext,
-  object: ApiObject,
-  old: ApiObject | undefined,
+  object: Stored<EndpointSlice>,
+  old: Stored<EndpointSlice> | undefined,
   nodeLabel: string,
 ): void {
   if (context.version === 'v1beta1') return;
-  if (old !== undefined && sameOrEmpty(object['endpoints'], old['endpoints'])) return;
-  const topologyOf = (endpoint: JsonObject) => objectAt(endpoint, 'deprecatedTopology');
+  if (old !== undefined && sameOrEmpty(object.endpoints, old.endpoints)) return;
+  const topologyOf = (endpoint: Stored<Endpoint>) => endpoint.deprecatedTopology;
   const oldNodes = new Set(
-    objectsAt(old, 'endpoints').map((endpoint) => textAt(topologyOf(endpoint), nodeLabel)),
+    (old?.endpoints ?? []).map((endpoint) => textAt(topologyOf(endpoint), nodeLabel)),
   );
-  for (const endpoint of objectsAt(object, 'endpoints')) {
+  for (const endpoint of object.endpoints ?? []) {
     const node = textAt(topologyOf(endpoint), nodeLabel);
-    if (endpoint['nodeName'] === undefined && node !== '' && oldNodes.has(node)) {
-      endpoint['nodeName'] = node;
+    if (endpoint.nodeName === undefined && node !== '' && oldNodes.has(node)) {
+      endpoint.nodeName = node;
     }
-    delete endpoint['deprecatedTopology'];
+    delete endpoint.deprecatedTopology;
   }
 }
 
 /** Counts a change of labels too, and of what is then not taken. */
-function countGeneration(object: ApiObject, old: ApiObject): void {
+function countGeneration(object: Stored<EndpointSlice>, old: Stored<EndpointSlice>): void {
   const { labels, generation = 0 } = old.metadata;
   const isSame =
     sameOrEmpty(object.metadata.labels, labels) &&
-    ['addressType', 'endpoints', 'ports'].every((name) => sameOrEmpty(object[name], old[name]));
+    (['addressType', 'endpoints', 'ports'] as const).every((name) =>
+      sameOrEmpty(object[name], old[name]),
+    );
   if (!isSame) object.metadata.generation = generation + 1;
 }
 
 /** EndpointSlice: some of the addresses behind a Service. */
 export function endpointSlice(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
   const nodeLabel = dialect.label('hostname');
-  return defineKind({
+  return defineKind<EndpointSlice>({
     dialect,
     features,
     facts: 'discovery',
@@ -110,10 +114,10 @@ export function endpointSlice(dialect: Dialect, features: Features = defaultFeat
       validateCreate: (_, object) => validateEndpointSlice(object),
       validateUpdate: (_, object, old) => [
         ...validateEndpointSlice(object),
-        ...immutable('addressType', object['addressType'], old['addressType']),
+        ...immutable('addressType', object.addressType, old.addressType),
       ],
       warnings: (object, old) =>
-        old === undefined && textAt(object, 'addressType') === 'FQDN'
+        old === undefined && (object.addressType ?? '') === 'FQDN'
           ? ['spec.addressType: FQDN endpoints are deprecated']
           : [],
     },

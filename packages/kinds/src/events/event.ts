@@ -24,8 +24,10 @@ import {
   validateEvent,
 } from '../core/event.ts';
 import { defineKind } from '../define.ts';
+import type { Event } from '../gen/types/core/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { sameOrEmpty } from '../rules/checks.ts';
+import type { Stored } from '../stored.ts';
 
 /** Names in the `events` group and in the stored core form, in the latter's order. */
 const renamed: readonly (readonly [string, string])[] = [
@@ -70,23 +72,23 @@ function fromStorage(object: ApiObject): ApiObject {
   return event;
 }
 
-function validateSeries(event: JsonObject): FieldError[] {
-  if (isUnset(event['series'])) return [];
+function validateSeries(event: Stored<Event>): FieldError[] {
+  if (isUnset(event.series)) return [];
   const errors: FieldError[] = [];
-  if (numberAt(event, 'series', 'count') < 2) {
+  if ((event.series?.count ?? 0) < 2) {
     errors.push(invalid('series.count', '', 'should be at least 2'));
   }
-  if (isUnset(at(event, 'series', 'lastObservedTime'))) {
+  if (isUnset(event.series?.lastObservedTime)) {
     errors.push(required('series.lastObservedTime'));
   }
   return errors;
 }
 
 /** New Events must say when and of what type they are, and leave the old fields alone (EVENT-1). */
-function validateCreate(event: JsonObject): FieldError[] {
+function validateCreate(event: Stored<Event>): FieldError[] {
   const errors = validateSeries(event);
-  if (isUnset(event['eventTime'])) errors.push(required('eventTime'));
-  const type = textAt(event, 'type');
+  if (isUnset(event.eventTime)) errors.push(required('eventTime'));
+  const type = event.type ?? '';
   if (type !== 'Normal' && type !== 'Warning') {
     errors.push(invalid('type', '', `has invalid value: ${type}`));
   }
@@ -122,7 +124,10 @@ function time(value: JsonValue | undefined): string {
 }
 
 /** What an update may not change, and how upstream shows it; the reason is asked for twice. */
-const fixedFields: readonly (readonly [string, (value: JsonValue | undefined) => string])[] = [
+const fixedFields: readonly (readonly [
+  keyof Stored<Event>,
+  (value: JsonValue | undefined) => string,
+])[] = [
   ['involvedObject', reference],
   ['reason', word],
   ['message', word],
@@ -139,8 +144,8 @@ const fixedFields: readonly (readonly [string, (value: JsonValue | undefined) =>
   ['reportingInstance', word],
 ];
 
-function validateUpdate(event: JsonObject, old: JsonObject): FieldError[] {
-  const series = sameOrEmpty(event['series'], old['series']) ? [] : validateSeries(event);
+function validateUpdate(event: Stored<Event>, old: Stored<Event>): FieldError[] {
+  const series = sameOrEmpty(event.series, old.series) ? [] : validateSeries(event);
   const fixed = fixedFields.flatMap(([field, shown]) => {
     if (sameOrEmpty(event[field], old[field])) return [];
     const name = field === 'reportingComponent' ? 'reportingController' : field;
@@ -151,7 +156,7 @@ function validateUpdate(event: JsonObject, old: JsonObject): FieldError[] {
 
 /** The current view of Events, with its strict rules. Messages name fields as the stored form does. */
 export function event(dialect: Dialect): ResourceDef {
-  const validate = (object: JsonObject) =>
+  const validate = (object: Stored<Event>) =>
     validateEvent(object, { dialect, controllerField: 'reportingController' });
   const metaRules: MetaRules = {
     namespaced: true,
@@ -159,7 +164,7 @@ export function event(dialect: Dialect): ResourceDef {
     path: 'metadata',
     standardFinalizers: new Set([orphanFinalizer, foregroundFinalizer, dialect.productName]),
   };
-  return defineKind({
+  return defineKind<Event>({
     dialect,
     facts: 'events',
     kind: 'Event',

@@ -6,8 +6,8 @@ import {
   type JsonObject,
   jsonEqual,
 } from '@wheelhouse/machinery';
-import { textAt } from '../cells.ts';
-import { objectAt } from '../rules/fill.ts';
+import type { FlowSchema, PriorityLevelConfiguration } from '../gen/types/flowcontrol/v1.ts';
+import type { Stored } from '../stored.ts';
 
 /**
  * The levels and schemas every server has, by upstream's names and numbers (OPS-3). Mandatory ones
@@ -174,13 +174,13 @@ function specsOf(dialect: Dialect): ReadonlyMap<string, JsonObject> {
  * `exempt`, what it has of its own may be chosen.
  */
 export function validateMandatory(
-  object: JsonObject,
+  object: Stored<FlowSchema | PriorityLevelConfiguration>,
   { dialect, kind }: { readonly dialect: Dialect; readonly kind: string },
 ): FieldError[] {
-  const name = textAt(object, 'metadata', 'name');
+  const name = object.metadata.name ?? '';
   const fixed = specsOf(dialect).get(`${kind}/${name}`);
   if (fixed === undefined) return [];
-  const spec = objectAt(object, 'spec') ?? {};
+  const spec = object.spec ?? {};
   const own = fixed['exempt'];
   const compared = own === undefined ? spec : { ...spec, exempt: own };
   if (jsonEqual(compared, fixed)) return [];

@@ -12,34 +12,44 @@ import {
   notSupported,
   required,
 } from '@wheelhouse/machinery';
-import { at, listAt, numberAt, textAt } from '../cells.ts';
+import { listAt, textAt } from '../cells.ts';
+import type {
+  FlowSchema,
+  FlowSchemaSpec,
+  NonResourcePolicyRule,
+  PolicyRulesWithSubjects,
+  PriorityLevelConfiguration,
+  ResourcePolicyRule,
+  Subject,
+} from '../gen/types/flowcontrol/v1.ts';
 import { goStrings } from '../rules/checks.ts';
-import { objectAt, objectsAt } from '../rules/fill.ts';
+import { objectAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import { validateMandatory } from './default-objects.ts';
 
 const precedenceMax = 10000;
 const methods = ['ByNamespace', 'ByUser'];
 
 /** All that is wrong with a FlowSchema but for its metadata. */
-export function validateFlowSchema(object: JsonObject, dialect: Dialect): FieldError[] {
-  const spec = objectAt(object, 'spec') ?? {};
+export function validateFlowSchema(object: Stored<FlowSchema>, dialect: Dialect): FieldError[] {
+  const spec = object.spec ?? {};
   return [
-    ...validatePrecedence(spec, textAt(object, 'metadata', 'name')),
+    ...validatePrecedence(spec, object.metadata.name ?? ''),
     ...validateMethod(spec),
     ...validateLevel(spec),
-    ...objectsAt(spec, 'rules').flatMap((rule, index) =>
-      validateRule(rule, `spec.rules[${index}]`),
-    ),
+    ...(spec.rules ?? []).flatMap((rule, index) => validateRule(rule, `spec.rules[${index}]`)),
     ...validateMandatory(object, { dialect, kind: 'FlowSchema' }),
     ...validateFlowConditions(object),
   ];
 }
 
 /** Conditions of this group's kinds: each type once, and named. */
-export function validateFlowConditions(object: JsonObject): FieldError[] {
+export function validateFlowConditions(
+  object: Stored<FlowSchema | PriorityLevelConfiguration>,
+): FieldError[] {
   const types = new Set<string>();
-  return objectsAt(object, 'status', 'conditions').flatMap((condition, index) => {
-    const type = textAt(condition, 'type');
+  return (object.status?.conditions ?? []).flatMap((condition, index) => {
+    const type = condition.type ?? '';
     const field = `status.conditions[${index}].type`;
     const repeated = types.has(type) ? [duplicate(field, type)] : [];
     types.add(type);
@@ -47,8 +57,8 @@ export function validateFlowConditions(object: JsonObject): FieldError[] {
   });
 }
 
-function validatePrecedence(spec: JsonObject, name: string): FieldError[] {
-  const precedence = numberAt(spec, 'matchingPrecedence');
+function validatePrecedence(spec: Stored<FlowSchemaSpec>, name: string): FieldError[] {
+  const precedence = spec.matchingPrecedence ?? 0;
   const refuse = (detail: string) => [invalid('spec.matchingPrecedence', precedence, detail)];
   if (precedence <= 0) return refuse('must be a positive value');
   if (precedence > precedenceMax) return refuse(`must not be greater than ${precedenceMax}`);
@@ -56,35 +66,32 @@ function validatePrecedence(spec: JsonObject, name: string): FieldError[] {
   return refuse("only the schema named 'exempt' may have matchingPrecedence 1");
 }
 
-function validateMethod(spec: JsonObject): FieldError[] {
-  const method = objectAt(spec, 'distinguisherMethod');
-  const type = textAt(method, 'type');
+function validateMethod(spec: Stored<FlowSchemaSpec>): FieldError[] {
+  const method = spec.distinguisherMethod;
+  const type = method?.type ?? '';
   if (method === undefined || methods.includes(type)) return [];
   const shown = `flowcontrol.FlowDistinguisherMethod{Type:${JSON.stringify(type)}}`;
   const error = notSupported('spec.distinguisherMethod.type', type, methods);
   return [{ ...error, message: error.message.replace(JSON.stringify(type), () => shown) }];
 }
 
-function validateLevel(spec: JsonObject): FieldError[] {
-  const name = textAt(spec, 'priorityLevelConfiguration', 'name');
+function validateLevel(spec: Stored<FlowSchemaSpec>): FieldError[] {
+  const name = spec.priorityLevelConfiguration?.name ?? '';
   const field = 'spec.priorityLevelConfiguration.name';
   return name === ''
     ? [required(field, 'must reference a priority level')]
     : breaks(field, name, dnsSubdomain);
 }
 
-function validateRule(rule: JsonObject, path: string): FieldError[] {
-  const subjects = objectsAt(rule, 'subjects');
+function validateRule(rule: Stored<PolicyRulesWithSubjects>, path: string): FieldError[] {
+  const subjects = rule.subjects ?? [];
   const errors = subjects.flatMap((subject, index) =>
     validateSubject(subject, `${path}.subjects[${index}]`),
   );
   if (subjects.length === 0) {
     errors.push(required(`${path}.subjects`, 'subjects must contain at least one value'));
   }
-  const [resources, others] = [
-    objectsAt(rule, 'resourceRules'),
-    objectsAt(rule, 'nonResourceRules'),
-  ];
+  const [resources, others] = [rule.resourceRules ?? [], rule.nonResourceRules ?? []];
   if (resources.length === 0 && others.length === 0) {
     const detail = 'at least one of resourceRules and nonResourceRules has to be non-empty';
     errors.push(required(path, detail));
@@ -103,8 +110,8 @@ const subjectMembers: Readonly<Record<string, string>> = {
   Group: 'group',
 };
 
-function validateSubject(subject: JsonObject, path: string): FieldError[] {
-  const kind = textAt(subject, 'kind');
+function validateSubject(subject: Stored<Subject>, path: string): FieldError[] {
+  const kind = subject.kind ?? '';
   const own = Object.hasOwn(subjectMembers, kind) ? subjectMembers[kind] : undefined;
   if (own === undefined) {
     return [notSupported(`${path}.kind`, kind, Object.keys(subjectMembers).sort())];
@@ -150,8 +157,11 @@ const verbs = [
   'watch',
 ];
 
-function validateVerbs(rule: JsonObject, path: string): FieldError[] {
-  const ruleVerbs = listAt(rule, 'verbs').map(String);
+function validateVerbs(
+  rule: Stored<ResourcePolicyRule | NonResourcePolicyRule>,
+  path: string,
+): FieldError[] {
+  const ruleVerbs = (rule.verbs ?? []).map(String);
   const field = `${path}.verbs`;
   if (ruleVerbs.length === 0) return [required(field, 'verbs must contain at least one value')];
   if (ruleVerbs.includes('*')) return alone(ruleVerbs, field, 'verbs');
@@ -167,7 +177,7 @@ function alone(values: readonly string[], field: string, what: string): FieldErr
   return [invalidGo(field, () => goStrings(values), detail)];
 }
 
-function validateResources(rule: JsonObject, path: string): FieldError[] {
+function validateResources(rule: Stored<ResourcePolicyRule>, path: string): FieldError[] {
   const list = (name: string, what: string, one: string) => {
     const values = listAt(rule, name).map(String);
     const detail = `resource rules must supply at least one ${one}`;
@@ -182,9 +192,9 @@ function validateResources(rule: JsonObject, path: string): FieldError[] {
   ];
 }
 
-function validateNamespaces(rule: JsonObject, field: string): FieldError[] {
-  const namespaces = listAt(rule, 'namespaces').map(String);
-  if (namespaces.length === 0 && at(rule, 'clusterScope') !== true) {
+function validateNamespaces(rule: Stored<ResourcePolicyRule>, field: string): FieldError[] {
+  const namespaces = (rule.namespaces ?? []).map(String);
+  if (namespaces.length === 0 && rule.clusterScope !== true) {
     const detail = 'resource rules that are not cluster scoped must supply at least one namespace';
     return [required(field, detail)];
   }
@@ -195,8 +205,8 @@ function validateNamespaces(rule: JsonObject, field: string): FieldError[] {
   );
 }
 
-function validateUrls(rule: JsonObject, path: string): FieldError[] {
-  const urls = listAt(rule, 'nonResourceURLs').map(String);
+function validateUrls(rule: Stored<NonResourcePolicyRule>, path: string): FieldError[] {
+  const urls = (rule.nonResourceURLs ?? []).map(String);
   const field = `${path}.nonResourceURLs`;
   const errors = validateVerbs(rule, path);
   if (urls.length === 0) {

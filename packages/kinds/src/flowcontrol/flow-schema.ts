@@ -1,13 +1,15 @@
 import { type Dialect, dnsSubdomain, type JsonObject } from '@wheelhouse/machinery';
 import { ageColumn, column, nameColumn, numberAt, textAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
+import type { FlowSchema } from '../gen/types/flowcontrol/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { ensure, objectsAt } from '../rules/fill.ts';
+import { ensure } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import { validateFlowConditions, validateFlowSchema } from './flow-schema-rules.ts';
 
-function fillDefaults(object: JsonObject): void {
+function fillDefaults(object: Stored<FlowSchema>): void {
   const spec = ensure(object, 'spec');
-  if (numberAt(spec, 'matchingPrecedence') === 0) spec['matchingPrecedence'] = 1000;
+  if ((spec.matchingPrecedence ?? 0) === 0) spec.matchingPrecedence = 1000;
 }
 
 /** As they are tried. */
@@ -17,16 +19,14 @@ function inOrderOfMatching(one: JsonObject, other: JsonObject): number {
   return textAt(one, 'metadata', 'name') < textAt(other, 'metadata', 'name') ? -1 : 1;
 }
 
-function missing(object: JsonObject): string {
-  const dangling = objectsAt(object, 'status', 'conditions').find(
-    (one) => textAt(one, 'type') === 'Dangling',
-  );
-  return textAt(dangling, 'status') || '?';
+function missing(object: Stored<FlowSchema>): string {
+  const dangling = (object.status?.conditions ?? []).find((one) => (one.type ?? '') === 'Dangling');
+  return (dangling?.status ?? '') || '?';
 }
 
 /** FlowSchema: which requests belong to which priority level (OPS-3). */
 export function flowSchema(dialect: Dialect): ResourceDef {
-  return defineKind({
+  return defineKind<FlowSchema>({
     dialect,
     facts: 'flowcontrol',
     kind: 'FlowSchema',
@@ -39,17 +39,15 @@ export function flowSchema(dialect: Dialect): ResourceDef {
         rowOrder: inOrderOfMatching,
         columns: [
           nameColumn,
-          column(
-            'PriorityLevel',
-            (object) => textAt(object, 'spec', 'priorityLevelConfiguration', 'name'),
-            { description: 'Level of the requests.' },
-          ),
-          column('MatchingPrecedence', (object) => numberAt(object, 'spec', 'matchingPrecedence'), {
+          column('PriorityLevel', (object) => object.spec?.priorityLevelConfiguration?.name ?? '', {
+            description: 'Level of the requests.',
+          }),
+          column('MatchingPrecedence', (object) => object.spec?.matchingPrecedence ?? 0, {
             description: 'Lower is tried first.',
           }),
           column(
             'DistinguisherMethod',
-            (object) => textAt(object, 'spec', 'distinguisherMethod', 'type') || '<none>',
+            (object) => (object.spec?.distinguisherMethod?.type ?? '') || '<none>',
             { description: 'How flows are told apart.' },
           ),
           ageColumn,

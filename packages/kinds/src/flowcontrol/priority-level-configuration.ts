@@ -1,22 +1,23 @@
-import { type Dialect, dnsSubdomain, type JsonObject } from '@wheelhouse/machinery';
-import { ageColumn, at, column, nameColumn, textAt } from '../cells.ts';
+import { type Dialect, dnsSubdomain } from '@wheelhouse/machinery';
+import { ageColumn, at, column, nameColumn } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
+import type { PriorityLevelConfiguration } from '../gen/types/flowcontrol/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { ensure, fill, objectAt } from '../rules/fill.ts';
+import { ensure, fill } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import { validateFlowConditions } from './flow-schema-rules.ts';
 import { validatePriorityLevel } from './priority-level-rules.ts';
 
-function fillDefaults(object: JsonObject): void {
+function fillDefaults(object: Stored<PriorityLevelConfiguration>): void {
   const spec = ensure(object, 'spec');
-  fill(objectAt(spec, 'exempt'), { nominalConcurrencyShares: 0, lendablePercent: 0 });
-  const limited = objectAt(spec, 'limited');
+  fill(spec.exempt, { nominalConcurrencyShares: 0, lendablePercent: 0 });
+  const limited = spec.limited;
   fill(limited, { nominalConcurrencyShares: 30, lendablePercent: 0 });
-  const queuing = objectAt(limited, 'limitResponse', 'queuing');
+  const queuing = limited?.limitResponse?.queuing;
   if (queuing === undefined) return;
-  const standard = { queues: 64, handSize: 8, queueLengthLimit: 50 };
-  for (const [name, value] of Object.entries(standard)) {
-    if (queuing[name] === undefined || queuing[name] === 0) queuing[name] = value;
-  }
+  queuing.queues ||= 64;
+  queuing.handSize ||= 8;
+  queuing.queueLengthLimit ||= 50;
 }
 
 const limitColumn = (name: string, path: readonly string[], description: string) =>
@@ -26,7 +27,7 @@ const limitColumn = (name: string, path: readonly string[], description: string)
 export function priorityLevelConfiguration(dialect: Dialect): ResourceDef {
   const queuing = (name: string, member: string, description: string) =>
     limitColumn(name, ['limitResponse', 'queuing', member], description);
-  return defineKind({
+  return defineKind<PriorityLevelConfiguration>({
     dialect,
     facts: 'flowcontrol',
     kind: 'PriorityLevelConfiguration',
@@ -38,7 +39,7 @@ export function priorityLevelConfiguration(dialect: Dialect): ResourceDef {
         defaults: fillDefaults,
         columns: [
           nameColumn,
-          column('Type', (object) => textAt(object, 'spec', 'type'), {
+          column('Type', (object) => object.spec?.type ?? '', {
             description: 'Exempt or Limited.',
           }),
           limitColumn(

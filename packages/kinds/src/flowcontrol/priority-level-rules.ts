@@ -3,12 +3,19 @@ import {
   type FieldError,
   forbiddenField,
   invalid,
-  type JsonObject,
   notSupported,
   required,
 } from '@wheelhouse/machinery';
-import { at, numberAt, textAt } from '../cells.ts';
-import { objectAt } from '../rules/fill.ts';
+import { numberAt } from '../cells.ts';
+import type {
+  ExemptPriorityLevelConfiguration,
+  LimitedPriorityLevelConfiguration,
+  LimitResponse,
+  PriorityLevelConfiguration,
+  PriorityLevelConfigurationSpec,
+  QueuingConfiguration,
+} from '../gen/types/flowcontrol/v1.ts';
+import type { Stored } from '../stored.ts';
 import { validateMandatory } from './default-objects.ts';
 import { validateFlowConditions } from './flow-schema-rules.ts';
 
@@ -17,10 +24,13 @@ const queuesMax = 10_000_000;
 const hashBits = 60;
 
 /** All that is wrong with a PriorityLevelConfiguration but for its metadata. */
-export function validatePriorityLevel(object: JsonObject, dialect: Dialect): FieldError[] {
-  const spec = objectAt(object, 'spec') ?? {};
-  const type = textAt(spec, 'type');
-  const isExempt = textAt(object, 'metadata', 'name') === 'exempt';
+export function validatePriorityLevel(
+  object: Stored<PriorityLevelConfiguration>,
+  dialect: Dialect,
+): FieldError[] {
+  const spec = object.spec ?? {};
+  const type = spec.type ?? '';
+  const isExempt = (object.metadata.name ?? '') === 'exempt';
   const errors: FieldError[] = [];
   if (isExempt !== (type === 'Exempt')) {
     const detail = "type must be 'Exempt' if and only if name is 'exempt'";
@@ -34,8 +44,8 @@ export function validatePriorityLevel(object: JsonObject, dialect: Dialect): Fie
   ];
 }
 
-function validateType(spec: JsonObject, type: string): FieldError[] {
-  const [exempt, limited] = [objectAt(spec, 'exempt'), objectAt(spec, 'limited')];
+function validateType(spec: Stored<PriorityLevelConfigurationSpec>, type: string): FieldError[] {
+  const [exempt, limited] = [spec.exempt, spec.limited];
   switch (type) {
     case 'Exempt': {
       const refused = forbiddenField('spec.limited', 'must be nil if the type is not Limited');
@@ -57,50 +67,59 @@ function validateType(spec: JsonObject, type: string): FieldError[] {
   }
 }
 
-function validateShares(level: JsonObject, path: string): FieldError[] {
+function validateShares(
+  level: Stored<ExemptPriorityLevelConfiguration>,
+  path: string,
+): FieldError[] {
   return [...validateNominal(level, path), ...validateLendable(level, path)];
 }
 
-function validateNominal(level: JsonObject, path: string): FieldError[] {
-  const shares = numberAt(level, 'nominalConcurrencyShares');
+function validateNominal(
+  level: Stored<ExemptPriorityLevelConfiguration | LimitedPriorityLevelConfiguration>,
+  path: string,
+): FieldError[] {
+  const shares = level.nominalConcurrencyShares ?? 0;
   if (shares >= 0) return [];
   const detail = 'must be a non-negative integer';
   return [invalid(`${path}.nominalConcurrencyShares`, shares, detail)];
 }
 
-function validateLendable(level: JsonObject, path: string): FieldError[] {
-  const percent = numberAt(level, 'lendablePercent');
+function validateLendable(
+  level: Stored<ExemptPriorityLevelConfiguration | LimitedPriorityLevelConfiguration>,
+  path: string,
+): FieldError[] {
+  const percent = level.lendablePercent ?? 0;
   if (percent >= 0 && percent <= 100) return [];
   return [invalid(`${path}.lendablePercent`, percent, 'must be between 0 and 100, inclusive')];
 }
 
-function validateLimited(level: JsonObject): FieldError[] {
+function validateLimited(level: Stored<LimitedPriorityLevelConfiguration>): FieldError[] {
   const path = 'spec.limited';
-  const borrowing = numberAt(level, 'borrowingLimitPercent');
+  const borrowing = level.borrowingLimitPercent ?? 0;
   const detail = 'if specified, must be a non-negative integer';
   return [
     ...validateNominal(level, path),
-    ...validateResponse(objectAt(level, 'limitResponse') ?? {}, `${path}.limitResponse`),
+    ...validateResponse(level.limitResponse ?? {}, `${path}.limitResponse`),
     ...validateLendable(level, path),
     ...(borrowing < 0 ? [invalid(`${path}.borrowingLimitPercent`, borrowing, detail)] : []),
   ];
 }
 
-function validateResponse(response: JsonObject, path: string): FieldError[] {
-  const type = textAt(response, 'type');
-  const queuing = objectAt(response, 'queuing');
+function validateResponse(response: Stored<LimitResponse>, path: string): FieldError[] {
+  const type = response.type ?? '';
+  const queuing = response.queuing;
   const field = `${path}.queuing`;
   if (type === 'Queue') {
     const detail = 'must not be empty if limited.limitResponse.type is Limited';
     return queuing === undefined ? [required(field, detail)] : validateQueuing(queuing, field);
   }
   if (type !== 'Reject') return [notSupported(`${path}.type`, type, ['Queue', 'Reject'])];
-  if (at(response, 'queuing') === undefined) return [];
+  if (response.queuing === undefined) return [];
   const detail = 'must be nil if limited.limitResponse.type is not Limited';
   return [forbiddenField(field, detail)];
 }
 
-function validateQueuing(queuing: JsonObject, path: string): FieldError[] {
+function validateQueuing(queuing: Stored<QueuingConfiguration>, path: string): FieldError[] {
   const count = (name: string) => numberAt(queuing, name);
   const [length, queues, hand] = [count('queueLengthLimit'), count('queues'), count('handSize')];
   const errors: FieldError[] = [];

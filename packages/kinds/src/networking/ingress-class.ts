@@ -7,36 +7,40 @@ import {
   domainPrefixedPath,
   type FieldError,
   forbiddenField,
-  type JsonObject,
   notSupported,
   required,
   tooLong,
 } from '@wheelhouse/machinery';
-import { ageColumn, at, column, nameColumn, textAt } from '../cells.ts';
+import { ageColumn, column, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
+import type { IngressClass, IngressClassParametersReference } from '../gen/types/networking/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { immutable } from '../rules/checks.ts';
-import { fillAbsent, objectAt } from '../rules/fill.ts';
+import { fillAbsent } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import { validateTypedReference } from './ingress-rules.ts';
 
 const controllerBytesMax = 250;
 
-function validate(object: JsonObject): FieldError[] {
-  const controller = textAt(object, 'spec', 'controller');
+function validate(object: Stored<IngressClass>): FieldError[] {
+  const controller = object.spec?.controller ?? '';
   const field = 'spec.controller';
   const isLong = Buffer.byteLength(controller) > controllerBytesMax;
   return [
     ...(isLong ? [tooLong(field, controllerBytesMax)] : []),
     ...domainPrefixedPath(field, controller),
-    ...validateParameters(objectAt(object, 'spec', 'parameters'), 'spec.parameters'),
+    ...validateParameters(object.spec?.parameters, 'spec.parameters'),
   ];
 }
 
-function validateParameters(parameters: JsonObject | undefined, path: string): FieldError[] {
+function validateParameters(
+  parameters: Stored<IngressClassParametersReference> | undefined,
+  path: string,
+): FieldError[] {
   if (parameters === undefined) return [];
   const errors = validateTypedReference(parameters, path);
-  const scope = at(parameters, 'scope');
-  const namespace = at(parameters, 'namespace');
+  const scope = parameters.scope;
+  const namespace = parameters.namespace;
   const field = `${path}.namespace`;
   if (scope === undefined) errors.push(required(`${path}.scope`));
   else if (scope !== 'Cluster' && scope !== 'Namespace') {
@@ -50,16 +54,16 @@ function validateParameters(parameters: JsonObject | undefined, path: string): F
   return errors;
 }
 
-function parameters(object: JsonObject): string {
-  const kind = textAt(object, 'spec', 'parameters', 'kind');
+function parameters(object: Stored<IngressClass>): string {
+  const kind = object.spec?.parameters?.kind ?? '';
   if (kind === '') return '<none>';
-  const group = textAt(object, 'spec', 'parameters', 'apiGroup');
-  return `${group === '' ? kind : `${kind}.${group}`}/${textAt(object, 'spec', 'parameters', 'name')}`;
+  const group = object.spec?.parameters?.apiGroup ?? '';
+  return `${group === '' ? kind : `${kind}.${group}`}/${object.spec?.parameters?.name ?? ''}`;
 }
 
 /** IngressClass: which controller serves which Ingresses. */
 export function ingressClass(dialect: Dialect): ResourceDef {
-  return defineKind({
+  return defineKind<IngressClass>({
     dialect,
     facts: 'networking',
     kind: 'IngressClass',
@@ -68,11 +72,10 @@ export function ingressClass(dialect: Dialect): ResourceDef {
     versions: [
       {
         version: 'v1',
-        defaults: (object) =>
-          fillAbsent(objectAt(object, 'spec', 'parameters'), { scope: 'Cluster' }),
+        defaults: (object) => fillAbsent(object.spec?.parameters, { scope: 'Cluster' }),
         columns: [
           nameColumn,
-          column('Controller', (object) => textAt(object, 'spec', 'controller'), {
+          column('Controller', (object) => object.spec?.controller ?? '', {
             description: 'Who serves it.',
           }),
           column('Parameters', parameters, { description: 'Its further settings.' }),
@@ -86,11 +89,7 @@ export function ingressClass(dialect: Dialect): ResourceDef {
       validateName: dnsSubdomain,
       validateCreate: (_, object) => validate(object),
       validateUpdate: (_, object, old) => [
-        ...immutable(
-          'spec.controller',
-          textAt(object, 'spec', 'controller'),
-          textAt(old, 'spec', 'controller'),
-        ),
+        ...immutable('spec.controller', object.spec?.controller ?? '', old.spec?.controller ?? ''),
         ...validate(object),
       ],
     },

@@ -1,5 +1,4 @@
 import {
-  type ApiObject,
   appendAll,
   breaks,
   type Dialect,
@@ -8,7 +7,6 @@ import {
   type FieldError,
   invalid,
   invalidGo,
-  type JsonObject,
   notSupported,
   parseIpAddress,
   pathSegment,
@@ -16,12 +14,21 @@ import {
   required,
   wildcardSubdomain,
 } from '@wheelhouse/machinery';
-import { at, listAt, numberAt, textAt } from '../cells.ts';
 import { validIp } from '../core/addresses.ts';
 import { validateBalancerHost } from '../core/service/load-balancer-status.ts';
+import type { TypedLocalObjectReference } from '../gen/types/core/v1.ts';
+import type {
+  HTTPIngressPath,
+  Ingress,
+  IngressBackend,
+  IngressClassParametersReference,
+  IngressRule,
+  IngressServiceBackend,
+  IngressTLS,
+} from '../gen/types/networking/v1.ts';
 import { portNumber } from '../pod/fields.ts';
 import { goList } from '../rules/checks.ts';
-import { objectAt, objectsAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 
 const pathTypes = ['Exact', 'ImplementationSpecific', 'Prefix'];
 /** What a path may not contain, and how it may not end, where the server compares it. */
@@ -37,11 +44,11 @@ interface Tolerated {
 const nothing: Tolerated = { secretNames: false, wildcardRules: false };
 
 /** A new Ingress; class and annotation of the same meaning must agree. */
-export function validateNewIngress(object: ApiObject, dialect: Dialect): FieldError[] {
+export function validateNewIngress(object: Stored<Ingress>, dialect: Dialect): FieldError[] {
   const errors = validateSpec(object, nothing);
   const annotation = dialect.label('ingress.class');
   const annotations = object.metadata.annotations ?? {};
-  const className = at(object, 'spec', 'ingressClassName');
+  const className = object.spec?.ingressClassName;
   if (className === undefined || !Object.hasOwn(annotations, annotation)) return errors;
   if (annotations[annotation] === className) return errors;
   const detail = 'must match `ingressClassName` when both are specified';
@@ -50,41 +57,39 @@ export function validateNewIngress(object: ApiObject, dialect: Dialect): FieldEr
 
 /** What a new Ingress is warned of: a class that the annotation alone names. */
 export function ingressWarnings(
-  object: ApiObject,
-  old: ApiObject | undefined,
+  object: Stored<Ingress>,
+  old: Stored<Ingress> | undefined,
   dialect: Dialect,
 ): readonly string[] {
   const annotation = dialect.label('ingress.class');
   const isNamed = Object.hasOwn(object.metadata.annotations ?? {}, annotation);
   if (old !== undefined || !isNamed) return [];
-  if (at(object, 'spec', 'ingressClassName') !== undefined) return [];
+  if (object.spec?.ingressClassName !== undefined) return [];
   const name = JSON.stringify(annotation);
   return [`annotation ${name} is deprecated, please use 'spec.ingressClassName' instead`];
 }
 
 /** A changed Ingress, which may keep faults it had before they were looked for. */
-export function validateIngressChange(object: JsonObject, old: JsonObject): FieldError[] {
-  const secretNames = objectsAt(old, 'spec', 'tls').some(
-    (tls) => validateSecretName(tls, '').length > 0,
-  );
-  const wildcardRules = objectsAt(old, 'spec', 'rules').some(
-    (rule) => textAt(rule, 'host').includes('*') && validateRuleValue(rule, '').length > 0,
+export function validateIngressChange(object: Stored<Ingress>, old: Stored<Ingress>): FieldError[] {
+  const secretNames = (old.spec?.tls ?? []).some((tls) => validateSecretName(tls, '').length > 0);
+  const wildcardRules = (old.spec?.rules ?? []).some(
+    (rule) => (rule.host ?? '').includes('*') && validateRuleValue(rule, '').length > 0,
   );
   return validateSpec(object, { secretNames, wildcardRules });
 }
 
 /** `status.loadBalancer` of an Ingress. */
-export function validateIngressStatus(object: JsonObject): FieldError[] {
-  return objectsAt(object, 'status', 'loadBalancer', 'ingress').flatMap((one, index) => {
+export function validateIngressStatus(object: Stored<Ingress>): FieldError[] {
+  return (object.status?.loadBalancer?.ingress ?? []).flatMap((one, index) => {
     const path = `status.loadBalancer.ingress[${index}]`;
-    const ip = textAt(one, 'ip');
+    const ip = one.ip ?? '';
     return [...(ip === '' ? [] : validIp(`${path}.ip`, ip)), ...validateBalancerHost(one, path)];
   });
 }
 
-function validateSpec(object: JsonObject, tolerated: Tolerated): FieldError[] {
-  const rules = objectsAt(object, 'spec', 'rules');
-  const fallback = objectAt(object, 'spec', 'defaultBackend');
+function validateSpec(object: Stored<Ingress>, tolerated: Tolerated): FieldError[] {
+  const rules = object.spec?.rules ?? [];
+  const fallback = object.spec?.defaultBackend;
   const errors: FieldError[] = [];
   if (rules.length === 0 && fallback === undefined) {
     const detail = 'either `defaultBackend` or `rules` must be specified';
@@ -94,10 +99,10 @@ function validateSpec(object: JsonObject, tolerated: Tolerated): FieldError[] {
   rules.forEach((rule, index) => {
     appendAll(errors, validateRule(rule, `spec.rules[${index}]`, tolerated));
   });
-  objectsAt(object, 'spec', 'tls').forEach((tls, index) => {
+  (object.spec?.tls ?? []).forEach((tls, index) => {
     appendAll(errors, validateTls(tls, `spec.tls[${index}]`, tolerated));
   });
-  const className = at(object, 'spec', 'ingressClassName');
+  const className = object.spec?.ingressClassName;
   if (typeof className === 'string') {
     appendAll(errors, breaks('spec.ingressClassName', className, dnsSubdomain));
   }
@@ -106,8 +111,8 @@ function validateSpec(object: JsonObject, tolerated: Tolerated): FieldError[] {
 
 const hostRule = (host: string) => (host.includes('*') ? wildcardSubdomain : dnsSubdomain);
 
-function validateRule(rule: JsonObject, path: string, tolerated: Tolerated): FieldError[] {
-  const host = textAt(rule, 'host');
+function validateRule(rule: Stored<IngressRule>, path: string, tolerated: Tolerated): FieldError[] {
+  const host = rule.host ?? '';
   const errors: FieldError[] = [];
   if (host !== '') {
     if (parseIpAddress(host) !== undefined) {
@@ -119,25 +124,25 @@ function validateRule(rule: JsonObject, path: string, tolerated: Tolerated): Fie
   return [...errors, ...validateRuleValue(rule, path)];
 }
 
-function validateRuleValue(rule: JsonObject, path: string): FieldError[] {
-  const http = objectAt(rule, 'http');
+function validateRuleValue(rule: Stored<IngressRule>, path: string): FieldError[] {
+  const http = rule.http;
   if (http === undefined) return [];
-  const paths = objectsAt(http, 'paths');
+  const paths = http.paths ?? [];
   if (paths.length === 0) return [required(`${path}.http.paths`)];
   return paths.flatMap((one, index) => validatePath(one, `${path}.http.paths[${index}]`));
 }
 
-function validatePath(rule: JsonObject, path: string): FieldError[] {
-  if ((at(rule, 'pathType') ?? null) === null) {
+function validatePath(rule: Stored<HTTPIngressPath>, path: string): FieldError[] {
+  if ((rule.pathType ?? null) === null) {
     return [required(`${path}.pathType`, 'pathType must be specified')];
   }
-  const backend = objectAt(rule, 'backend') ?? {};
+  const backend = rule.backend ?? {};
   return [...validatePathText(rule, path), ...validateBackend(backend, `${path}.backend`)];
 }
 
-function validatePathText(rule: JsonObject, path: string): FieldError[] {
-  const type = textAt(rule, 'pathType');
-  const value = textAt(rule, 'path');
+function validatePathText(rule: Stored<HTTPIngressPath>, path: string): FieldError[] {
+  const type = rule.pathType ?? '';
+  const value = rule.path ?? '';
   const field = `${path}.path`;
   const relative = value.startsWith('/') ? [] : [invalid(field, value, 'must be an absolute path')];
   switch (type) {
@@ -159,9 +164,9 @@ function validatePathText(rule: JsonObject, path: string): FieldError[] {
   }
 }
 
-function validateBackend(backend: JsonObject, path: string): FieldError[] {
-  const service = objectAt(backend, 'service');
-  const resource = objectAt(backend, 'resource');
+function validateBackend(backend: Stored<IngressBackend>, path: string): FieldError[] {
+  const service = backend.service;
+  const resource = backend.resource;
   if (resource !== undefined && service !== undefined) {
     return [invalid(path, '', 'cannot set both resource and service backends')];
   }
@@ -169,7 +174,7 @@ function validateBackend(backend: JsonObject, path: string): FieldError[] {
   if (service === undefined) {
     return [invalid(path, '', 'resource or service backend is required')];
   }
-  const name = textAt(service, 'name');
+  const name = service.name ?? '';
   const field = `${path}.service.name`;
   return [
     ...(name === '' ? [required(field)] : breaks(field, name, dns1035Label)),
@@ -177,9 +182,9 @@ function validateBackend(backend: JsonObject, path: string): FieldError[] {
   ];
 }
 
-function validateBackendPort(service: JsonObject, path: string): FieldError[] {
-  const name = textAt(service, 'port', 'name');
-  const number = numberAt(service, 'port', 'number');
+function validateBackendPort(service: Stored<IngressServiceBackend>, path: string): FieldError[] {
+  const name = service.port?.name ?? '';
+  const number = service.port?.number ?? 0;
   if (name !== '' && number !== 0) {
     return [invalid(path, '', 'cannot set both port name & port number')];
   }
@@ -189,11 +194,14 @@ function validateBackendPort(service: JsonObject, path: string): FieldError[] {
 }
 
 /** A reference to an object of any kind in the same namespace. */
-export function validateTypedReference(reference: JsonObject, path: string): FieldError[] {
-  const group = at(reference, 'apiGroup');
+export function validateTypedReference(
+  reference: Stored<TypedLocalObjectReference | IngressClassParametersReference>,
+  path: string,
+): FieldError[] {
+  const group = reference.apiGroup;
   const errors = typeof group === 'string' ? breaks(`${path}.apiGroup`, group, dnsSubdomain) : [];
-  for (const name of ['kind', 'name']) {
-    const value = textAt(reference, name);
+  for (const name of ['kind', 'name'] as const) {
+    const value = reference[name] ?? '';
     const field = `${path}.${name}`;
     if (value === '') errors.push(required(field, `${name} is required`));
     else appendAll(errors, breaks(field, value, pathSegment));
@@ -201,14 +209,14 @@ export function validateTypedReference(reference: JsonObject, path: string): Fie
   return errors;
 }
 
-function validateTls(tls: JsonObject, path: string, tolerated: Tolerated): FieldError[] {
-  const errors = listAt(tls, 'hosts').flatMap((host, index) =>
+function validateTls(tls: Stored<IngressTLS>, path: string, tolerated: Tolerated): FieldError[] {
+  const errors = (tls.hosts ?? []).flatMap((host, index) =>
     breaks(`${path}.hosts[${index}]`, String(host), hostRule(String(host))),
   );
   return tolerated.secretNames ? errors : [...errors, ...validateSecretName(tls, path)];
 }
 
-function validateSecretName(tls: JsonObject, path: string): FieldError[] {
-  const name = textAt(tls, 'secretName');
+function validateSecretName(tls: Stored<IngressTLS>, path: string): FieldError[] {
+  const name = tls.secretName ?? '';
   return name === '' ? [] : breaks(`${path}.secretName`, name, dnsSubdomain);
 }

@@ -1,8 +1,9 @@
-import { type Dialect, dnsSubdomain, type JsonObject } from '@wheelhouse/machinery';
-import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
+import { type Dialect, dnsSubdomain } from '@wheelhouse/machinery';
+import { ageColumn, column, nameColumn } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
+import type { Ingress } from '../gen/types/networking/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { objectsAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import {
   ingressWarnings,
   validateIngressChange,
@@ -10,25 +11,25 @@ import {
   validateNewIngress,
 } from './ingress-rules.ts';
 
-function hosts(object: JsonObject): string {
-  const all = objectsAt(object, 'spec', 'rules')
-    .map((rule) => textAt(rule, 'host'))
+function hosts(object: Stored<Ingress>): string {
+  const all = (object.spec?.rules ?? [])
+    .map((rule) => rule.host ?? '')
     .filter((host) => host !== '');
   if (all.length === 0) return '*';
   const shown = all.slice(0, 3).join(',');
   return all.length > 3 ? `${shown} + ${all.length - 3} more...` : shown;
 }
 
-function addresses(object: JsonObject): string {
-  const all = objectsAt(object, 'status', 'loadBalancer', 'ingress')
-    .map((one) => textAt(one, 'ip') || textAt(one, 'hostname'))
+function addresses(object: Stored<Ingress>): string {
+  const all = (object.status?.loadBalancer?.ingress ?? [])
+    .map((one) => (one.ip ?? '') || (one.hostname ?? ''))
     .filter((address) => address !== '');
   return [...new Set(all)].sort().join(',');
 }
 
 /** Ingress: how HTTP comes in from outside. */
 export function ingress(dialect: Dialect): ResourceDef {
-  return defineKind({
+  return defineKind<Ingress>({
     dialect,
     facts: 'networking',
     kind: 'Ingress',
@@ -40,16 +41,14 @@ export function ingress(dialect: Dialect): ResourceDef {
         version: 'v1',
         columns: [
           nameColumn,
-          column('Class', (object) => textAt(object, 'spec', 'ingressClassName') || '<none>', {
+          column('Class', (object) => (object.spec?.ingressClassName ?? '') || '<none>', {
             description: 'Which controller serves it.',
           }),
           column('Hosts', hosts, { description: 'Hosts it serves.' }),
           column('Address', addresses, { description: 'Where it is reached.' }),
-          column(
-            'Ports',
-            (object) => (listAt(object, 'spec', 'tls').length > 0 ? '80, 443' : '80'),
-            { description: 'Ports it is reached on.' },
-          ),
+          column('Ports', (object) => ((object.spec?.tls ?? []).length > 0 ? '80, 443' : '80'), {
+            description: 'Ports it is reached on.',
+          }),
           ageColumn,
         ],
       },

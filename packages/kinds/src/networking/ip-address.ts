@@ -15,9 +15,10 @@ import {
 } from '@wheelhouse/machinery';
 import { at, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
+import type { IPAddress } from '../gen/types/networking/v1beta1.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { sameOrEmpty } from '../rules/checks.ts';
-import { objectAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 
 /** Labels of the IPAddresses that the allocator of Services makes. */
 export function addressLabels(dialect: Dialect): {
@@ -43,8 +44,8 @@ const validateName: NameRule = (name) => {
   return isCanonical ? [] : ['must be a canonical format IP address'];
 };
 
-function validate(object: JsonObject): FieldError[] {
-  const parent = objectAt(object, 'spec', 'parentRef');
+function validate(object: Stored<IPAddress>): FieldError[] {
+  const parent = object.spec?.parentRef ?? undefined;
   const path = 'spec.parentRef';
   if (parent === undefined) return [required(path)];
   const member = (name: string) => textAt(parent, name);
@@ -60,12 +61,12 @@ function validate(object: JsonObject): FieldError[] {
   ];
 }
 
-function validateKept(object: JsonObject, old: JsonObject): FieldError[] {
-  const parent = objectAt(object, 'spec', 'parentRef');
-  if (sameOrEmpty(parent, objectAt(old, 'spec', 'parentRef'))) return [];
+function validateKept(object: Stored<IPAddress>, old: Stored<IPAddress>): FieldError[] {
+  const parent = object.spec?.parentRef ?? undefined;
+  if (sameOrEmpty(parent, old.spec?.parentRef ?? undefined)) return [];
   const shown = () => {
-    const members = ['group', 'resource', 'namespace', 'name'].map(
-      (name) => `${name[0]?.toUpperCase()}${name.slice(1)}:${goQuoted(textAt(parent, name))}`,
+    const members = (['group', 'resource', 'namespace', 'name'] as const).map(
+      (name) => `${name[0]?.toUpperCase()}${name.slice(1)}:${goQuoted(parent?.[name] ?? '')}`,
     );
     return `networking.ParentReference{${members.join(', ')}}`;
   };
@@ -84,7 +85,7 @@ function parentOf(object: JsonObject): string {
 /** IPAddress: an address in use, and by whom. */
 export function ipAddress(dialect: Dialect): ResourceDef {
   const columns = [nameColumn, column('ParentRef', parentOf, { description: 'Who holds it.' })];
-  return defineKind({
+  return defineKind<IPAddress>({
     dialect,
     facts: 'networking',
     kind: 'IPAddress',

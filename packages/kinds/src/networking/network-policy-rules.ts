@@ -7,7 +7,6 @@ import {
   invalid,
   invalidGo,
   type JsonObject,
-  type LabelSelector,
   notSupported,
   parseIpBlock,
   portName,
@@ -16,16 +15,18 @@ import {
 } from '@wheelhouse/machinery';
 import { at, listAt, numberAt, textAt } from '../cells.ts';
 import { validCidr } from '../core/addresses.ts';
+import type { NetworkPolicy, NetworkPolicySpec } from '../gen/types/networking/v1.ts';
 import { portNumber } from '../pod/fields.ts';
 import { goList } from '../rules/checks.ts';
 import { objectAt, objectsAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 
 const protocols = ['TCP', 'UDP', 'SCTP'];
 const policyTypes = ['Ingress', 'Egress'];
 
 /** All that is wrong with a NetworkPolicy but for its metadata. */
-export function validateNetworkPolicy(object: JsonObject): FieldError[] {
-  const spec = objectAt(object, 'spec') ?? {};
+export function validateNetworkPolicy(object: Stored<NetworkPolicy>): FieldError[] {
+  const spec = object.spec ?? {};
   return [
     ...validateSelector(spec, 'spec', 'podSelector'),
     ...validateRules(spec, { direction: 'ingress', peers: 'from' }),
@@ -35,12 +36,12 @@ export function validateNetworkPolicy(object: JsonObject): FieldError[] {
 }
 
 function validateSelector(holder: JsonObject, path: string, name: string): FieldError[] {
-  const selector = objectAt(holder, name) as unknown as LabelSelector | undefined;
+  const selector = objectAt(holder, name);
   return validateLabelSelector(selector, `${path}.${name}`);
 }
 
 function validateRules(
-  spec: JsonObject,
+  spec: Stored<NetworkPolicySpec>,
   names: { readonly direction: string; readonly peers: string },
 ): FieldError[] {
   return objectsAt(spec, names.direction).flatMap((rule, index) => {
@@ -114,8 +115,8 @@ function validateBlock(block: JsonObject, path: string): FieldError[] {
   });
 }
 
-function validateTypes(spec: JsonObject): FieldError[] {
-  const types = listAt(spec, 'policyTypes').map(String);
+function validateTypes(spec: Stored<NetworkPolicySpec>): FieldError[] {
+  const types = (spec.policyTypes ?? []).map(String);
   if (types.length > policyTypes.length) {
     const detail = 'may not specify more than two policyTypes';
     return [invalidGo('spec.policyTypes', () => goList('networking.PolicyType', types), detail)];

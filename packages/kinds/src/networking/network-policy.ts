@@ -1,22 +1,24 @@
-import { type Dialect, dnsSubdomain, type JsonObject } from '@wheelhouse/machinery';
+import { type Dialect, dnsSubdomain } from '@wheelhouse/machinery';
 import { selectorText } from '../apps/workload.ts';
-import { ageColumn, column, listAt, nameColumn } from '../cells.ts';
+import { ageColumn, column, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
+import type { NetworkPolicy } from '../gen/types/networking/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { toldTwice } from '../rules/checks.ts';
-import { ensure, fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
+import { ensure, fillAbsent, objectAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import { validateNetworkPolicy } from './network-policy-rules.ts';
 
 /** Without a word on it a policy is about what comes in, and about what goes out if it has rules. */
-function fillDefaults(object: JsonObject): void {
+function fillDefaults(object: Stored<NetworkPolicy>): void {
   const spec = ensure(object, 'spec');
-  for (const direction of ['ingress', 'egress']) {
-    for (const rule of objectsAt(spec, direction)) {
-      for (const port of objectsAt(rule, 'ports')) fillAbsent(port, { protocol: 'TCP' });
+  for (const direction of ['ingress', 'egress'] as const) {
+    for (const rule of spec[direction] ?? []) {
+      for (const port of rule.ports ?? []) fillAbsent(port, { protocol: 'TCP' });
     }
   }
-  if (listAt(spec, 'policyTypes').length > 0) return;
-  spec['policyTypes'] = listAt(spec, 'egress').length > 0 ? ['Ingress', 'Egress'] : ['Ingress'];
+  if ((spec.policyTypes ?? []).length > 0) return;
+  spec.policyTypes = (spec.egress ?? []).length > 0 ? ['Ingress', 'Egress'] : ['Ingress'];
 }
 
 /** NetworkPolicy: who may talk to whom. */
@@ -26,7 +28,7 @@ export function networkPolicy(dialect: Dialect): ResourceDef {
     (object) => selectorText(objectAt(object, 'spec', 'podSelector')),
     { description: 'Pods it is about.' },
   );
-  return defineKind({
+  return defineKind<NetworkPolicy>({
     dialect,
     facts: 'networking',
     kind: 'NetworkPolicy',

@@ -16,9 +16,11 @@ import {
 } from '@wheelhouse/machinery';
 import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
+import type { ServiceCIDR } from '../gen/types/networking/v1beta1.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { goStrings, same } from '../rules/checks.ts';
 import { objectsAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 
 const field = 'spec.cidrs';
 const cidrsMax = 2;
@@ -34,7 +36,7 @@ export function isReady(object: ApiObject): boolean {
   return ready === undefined || textAt(ready, 'status') === 'True';
 }
 
-function validate(object: JsonObject): FieldError[] {
+function validate(object: Stored<ServiceCIDR>): FieldError[] {
   const cidrs = cidrsOf(object);
   const shown = () => `networking.ServiceCIDRSpec{CIDRs:${goStrings(cidrs)}}`;
   if (cidrs.length === 0) return [required(field, 'at least one CIDR required')];
@@ -91,7 +93,7 @@ export function serviceCidr(dialect: Dialect): ResourceDef {
     column('CIDRs', (object) => cidrsOf(object).join(','), { description: 'The ranges.' }),
     ageColumn,
   ];
-  return defineKind({
+  return defineKind<ServiceCIDR>({
     dialect,
     facts: 'networking',
     kind: 'ServiceCIDR',

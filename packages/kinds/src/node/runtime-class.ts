@@ -4,11 +4,12 @@ import {
   dnsLabel,
   dnsSubdomain,
   type FieldError,
-  type JsonObject,
 } from '@wheelhouse/machinery';
-import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
+import { ageColumn, column, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import { defaultFeatures } from '../features/features.ts';
+import type { Toleration } from '../gen/types/core/v1.ts';
+import type { RuntimeClass } from '../gen/types/node/v1.ts';
 import { newPodRules } from '../pod/rules.ts';
 import { validateLabels } from '../pod/template.ts';
 import { validateTolerations } from '../pod/validation/placement.ts';
@@ -16,28 +17,28 @@ import { validateResources } from '../pod/validation/resources.ts';
 import { nodeLabelMessage } from '../pod/warnings.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { immutable, sortedKeys } from '../rules/checks.ts';
-import { objectAt, objectsAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 
-function validate(object: JsonObject, dialect: Dialect): FieldError[] {
-  const scheduling = objectAt(object, 'scheduling');
-  const overhead = objectAt(object, 'overhead', 'podFixed');
+function validate(object: Stored<RuntimeClass>, dialect: Dialect): FieldError[] {
+  const scheduling = object.scheduling;
+  const overhead = object.overhead?.podFixed;
   const rules = newPodRules({ dialect, features: defaultFeatures });
   return [
-    ...breaks('handler', textAt(object, 'handler'), dnsLabel),
+    ...breaks('handler', object.handler ?? '', dnsLabel),
     ...(overhead === undefined ? [] : validateResources({ limits: overhead }, 'overhead', rules)),
-    ...validateLabels(objectAt(scheduling, 'nodeSelector'), 'scheduling.nodeSelector'),
-    ...validateUniqueTolerations(objectsAt(scheduling, 'tolerations')),
+    ...validateLabels(scheduling?.nodeSelector, 'scheduling.nodeSelector'),
+    ...validateUniqueTolerations(scheduling?.tolerations ?? []),
   ];
 }
 
 /** Upstream says the last name of the path twice for what is wrong within one. */
-function validateUniqueTolerations(tolerations: readonly JsonObject[]): FieldError[] {
+function validateUniqueTolerations(tolerations: readonly Stored<Toleration>[]): FieldError[] {
   const path = 'scheduling.tolerations';
   const seen = new Set<string>();
   const errors = validateTolerations(tolerations, `${path}.tolerations`);
   tolerations.forEach((toleration, index) => {
-    const [key, operator, value, effect] = ['key', 'operator', 'value', 'effect'].map((name) =>
-      JSON.stringify(textAt(toleration, name)),
+    const [key, operator, value, effect] = (['key', 'operator', 'value', 'effect'] as const).map(
+      (name) => JSON.stringify(toleration[name] ?? ''),
     );
     const shown = `Key:${key}, Operator:${operator}, Value:${value}, Effect:${effect}`;
     if (seen.has(shown)) {
@@ -49,8 +50,8 @@ function validateUniqueTolerations(tolerations: readonly JsonObject[]): FieldErr
   return errors;
 }
 
-function nodeLabelWarnings(object: JsonObject, dialect: Dialect): string[] {
-  return sortedKeys(objectAt(object, 'scheduling', 'nodeSelector')).flatMap((label) => {
+function nodeLabelWarnings(object: Stored<RuntimeClass>, dialect: Dialect): string[] {
+  return sortedKeys(object.scheduling?.nodeSelector).flatMap((label) => {
     const message = nodeLabelMessage(label, dialect);
     return message === undefined ? [] : [`scheduling.nodeSelector: ${message}`];
   });
@@ -58,7 +59,7 @@ function nodeLabelWarnings(object: JsonObject, dialect: Dialect): string[] {
 
 /** RuntimeClass: a way to run containers. */
 export function runtimeClass(dialect: Dialect): ResourceDef {
-  return defineKind({
+  return defineKind<RuntimeClass>({
     dialect,
     facts: 'node',
     kind: 'RuntimeClass',
@@ -69,7 +70,7 @@ export function runtimeClass(dialect: Dialect): ResourceDef {
         version: 'v1',
         columns: [
           nameColumn,
-          column('Handler', (object) => textAt(object, 'handler'), {
+          column('Handler', (object) => object.handler ?? '', {
             description: 'Configuration of the container runtime.',
           }),
           ageColumn,
@@ -82,7 +83,7 @@ export function runtimeClass(dialect: Dialect): ResourceDef {
       validateCreate: (_, object) => validate(object, dialect),
       validateUpdate: (_, object, old) => [
         ...validate(object, dialect),
-        ...immutable('handler', textAt(object, 'handler'), textAt(old, 'handler')),
+        ...immutable('handler', object.handler ?? '', old.handler ?? ''),
       ],
       warnings: (object) => nodeLabelWarnings(object, dialect),
       allowCreateOnUpdate: true,

@@ -10,8 +10,10 @@ import {
 } from '@wheelhouse/machinery';
 import { at, column, listAt, nameColumn, numberAt, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
+import type { PodSecurityPolicy, PodSecurityPolicySpec } from '../gen/types/policy/v1beta1.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { ensure, fill, objectAt, objectsAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 
 /** Kinds that no current version is left of. */
 export function endedKinds(dialect: Dialect): readonly ResourceDef[] {
@@ -71,7 +73,7 @@ function validateRanges(options: JsonObject, path: string): FieldError[] {
   });
 }
 
-function validateStrategy(spec: JsonObject, name: string): FieldError[] {
+function validateStrategy(spec: Stored<PodSecurityPolicySpec>, name: string): FieldError[] {
   const options = objectAt(spec, name);
   if (options === undefined && name === 'runAsGroup') return [];
   const path = `spec.${name}`;
@@ -81,15 +83,15 @@ function validateStrategy(spec: JsonObject, name: string): FieldError[] {
   return [...errors, ...validateRanges(options ?? {}, path)];
 }
 
-function validateCapabilities(spec: JsonObject): FieldError[] {
-  const dropped = listAt(spec, 'requiredDropCapabilities');
+function validateCapabilities(spec: Stored<PodSecurityPolicySpec>): FieldError[] {
+  const dropped = spec.requiredDropCapabilities ?? [];
   const errors: FieldError[] = [];
-  if (dropped.length > 0 && listAt(spec, 'allowedCapabilities').includes('*')) {
+  if (dropped.length > 0 && (spec.allowedCapabilities ?? []).includes('*')) {
     const detail = 'must be empty when all capabilities are allowed by a wildcard';
     errors.push(invalid('requiredDropCapabilities', [...dropped], detail));
   }
-  for (const field of ['defaultAddCapabilities', 'allowedCapabilities']) {
-    for (const capability of listAt(spec, field)) {
+  for (const field of ['defaultAddCapabilities', 'allowedCapabilities'] as const) {
+    for (const capability of spec[field] ?? []) {
       if (!dropped.includes(capability)) continue;
       const detail = 'capability is also listed in requiredDropCapabilities';
       errors.push(invalid(field, capability, detail));
@@ -98,10 +100,10 @@ function validateCapabilities(spec: JsonObject): FieldError[] {
   return errors;
 }
 
-function validatePaths(spec: JsonObject): FieldError[] {
-  return objectsAt(spec, 'allowedHostPaths').flatMap((path, index) => {
+function validatePaths(spec: Stored<PodSecurityPolicySpec>): FieldError[] {
+  return (spec.allowedHostPaths ?? []).flatMap((path, index) => {
     const field = `spec.allowedHostPaths[${index}]`;
-    const prefix = textAt(path, 'pathPrefix');
+    const prefix = path.pathPrefix ?? '';
     if (prefix === '') return [required(field, 'is required')];
     return prefix.split('/').includes('..')
       ? [invalid(field, prefix, "must not contain '..'")]
@@ -109,18 +111,18 @@ function validatePaths(spec: JsonObject): FieldError[] {
   });
 }
 
-function validate(object: JsonObject): FieldError[] {
+function validate(object: Stored<PodSecurityPolicy>): FieldError[] {
   const spec = ensure(object, 'spec');
   const errors = ['runAsUser', 'runAsGroup', 'seLinux', 'supplementalGroups', 'fsGroup'].flatMap(
     (name) => validateStrategy(spec, name),
   );
-  for (const type of listAt(spec, 'volumes')) {
+  for (const type of spec.volumes ?? []) {
     if (typeof type === 'string' && volumeTypes.includes(type)) continue;
     errors.push(notSupported('spec.volumes', type, volumeTypes));
   }
   appendAll(errors, validateCapabilities(spec));
-  const mayEscalate = at(spec, 'defaultAllowPrivilegeEscalation');
-  if (mayEscalate === true && at(spec, 'allowPrivilegeEscalation') === false) {
+  const mayEscalate = spec.defaultAllowPrivilegeEscalation;
+  if (mayEscalate === true && spec.allowPrivilegeEscalation === false) {
     const field = 'spec.defaultAllowPrivilegeEscalation';
     const detail =
       'Cannot set DefaultAllowPrivilegeEscalation to true without also setting AllowPrivilegeEscalation to true';
@@ -137,7 +139,7 @@ const listText = (name: string, member: string, description: string) =>
 
 /** PodSecurityPolicy: what pods might ask for, until admission by levels took its place. */
 function podSecurityPolicy(dialect: Dialect): ResourceDef {
-  return defineKind({
+  return defineKind<PodSecurityPolicy>({
     dialect,
     facts: 'policy',
     kind: 'PodSecurityPolicy',
@@ -150,7 +152,7 @@ function podSecurityPolicy(dialect: Dialect): ResourceDef {
         defaults: (object) => fill(ensure(object, 'spec'), { allowPrivilegeEscalation: true }),
         columns: [
           nameColumn,
-          column('Priv', (object) => String(at(object, 'spec', 'privileged') ?? false), {
+          column('Priv', (object) => String(object.spec?.privileged ?? false), {
             description: 'Whether pods may be privileged.',
           }),
           listText('Caps', 'allowedCapabilities', 'Capabilities that may be added.'),
@@ -159,7 +161,7 @@ function podSecurityPolicy(dialect: Dialect): ResourceDef {
           specText('FsGroup', ['fsGroup', 'rule'], 'Rule of the group of volumes.'),
           specText('Supgroup', ['supplementalGroups', 'rule'], 'Rule of further groups.'),
           column('ReadOnlyRootFs', (object) =>
-            String(at(object, 'spec', 'readOnlyRootFilesystem') ?? false),
+            String(object.spec?.readOnlyRootFilesystem ?? false),
           ),
           listText('Volumes', 'volumes', 'Types of volumes that may be used.'),
         ],

@@ -1,6 +1,8 @@
-import { type JsonObject, strictEnvironmentName } from '@wheelhouse/machinery';
-import { listAt, numberAt, textAt } from '../cells.ts';
+import { strictEnvironmentName } from '@wheelhouse/machinery';
+import { numberAt, textAt } from '../cells.ts';
+import type { Pod, PodSpec, PodTemplateSpec, VolumeProjection } from '../gen/types/core/v1.ts';
 import { objectAt, objectsAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import { annotationsOf, isSet, plainPath } from './fields.ts';
 import { type Allowances, newlyAllowed, type PodPorts } from './rules.ts';
 import { validateAffinity } from './validation/affinity.ts';
@@ -11,8 +13,11 @@ import { validateSysctls } from './validation/security.ts';
 import { eachContainer } from './visit.ts';
 
 /** What a holder of a pod's metadata and spec already breaks, and an update of it may go on to. */
-export function allowancesOf(old: JsonObject | undefined, ports: PodPorts): Allowances {
-  const spec = objectAt(old, 'spec') ?? {};
+export function allowancesOf(
+  old: Stored<PodTemplateSpec | Pod> | undefined,
+  ports: PodPorts,
+): Allowances {
+  const spec = old?.spec ?? {};
   const { dialect, features } = ports;
   const allow = newlyAllowed(features);
   const rules = { ...ports, allow };
@@ -22,9 +27,9 @@ export function allowancesOf(old: JsonObject | undefined, ports: PodPorts): Allo
     eachContainer(spec, '').flatMap(({ container, path }) =>
       validateResources(objectAt(container, 'resources'), path, rules),
     );
-  const isPlain = (source: JsonObject) => {
-    const token = objectAt(source, 'serviceAccountToken');
-    return token === undefined || plainPath('', textAt(token, 'path')).length === 0;
+  const isPlain = (source: Stored<VolumeProjection>) => {
+    const token = source.serviceAccountToken;
+    return token === undefined || plainPath('', token.path ?? '').length === 0;
   };
   return {
     indivisibleHugePages:
@@ -32,17 +37,17 @@ export function allowancesOf(old: JsonObject | undefined, ports: PodPorts): Allo
     affinityLabelValues: validateAffinity(spec, '', rules).some(({ field }) =>
       /\.matchExpressions\[\d+\]\.values\[/.test(field),
     ),
-    spreadSelectors: objectsAt(spec, 'topologySpreadConstraints').some(
+    spreadSelectors: (spec.topologySpreadConstraints ?? []).some(
       (constraint) => validateSpreadSelector(constraint, '').length > 0,
     ),
-    tokenPaths: objectsAt(spec, 'volumes').some(
-      (volume) => !objectsAt(volume, 'projected', 'sources').every(isPlain),
+    tokenPaths: (spec.volumes ?? []).some(
+      (volume) => !(volume.projected?.sources ?? []).every(isPlain),
     ),
     hostSysctls: has(validateSysctls(spec, '', rules), "may not be specified when 'host"),
     deletionCost: allow.deletionCost || !isDeletionCost(annotationsOf(old), dialect),
     relaxedSearches:
       allow.relaxedSearches ||
-      listAt(spec, 'dnsConfig', 'searches').some((one) => one === '.' || `${one}`.includes('_')),
+      (spec.dnsConfig?.searches ?? []).some((one) => one === '.' || `${one}`.includes('_')),
     relaxedVariables:
       allow.relaxedVariables ||
       eachContainer(spec, '').some(({ container }) =>
@@ -63,7 +68,7 @@ export function allowancesOf(old: JsonObject | undefined, ports: PodPorts): Allo
   };
 }
 
-const usesHugePages = (spec: JsonObject): boolean =>
+const usesHugePages = (spec: Stored<PodSpec>): boolean =>
   eachContainer(spec, '').some(({ container }) =>
     ['limits', 'requests'].some((kind) =>
       Object.keys(objectAt(container, 'resources', kind) ?? {}).some((name) =>

@@ -14,8 +14,15 @@ import {
   required,
 } from '@wheelhouse/machinery';
 import { at, textAt } from '../cells.ts';
+import type { HorizontalPodAutoscalerStatus } from '../gen/types/autoscaling/v2.ts';
+import type { CronJobSpec } from '../gen/types/batch/v1.ts';
+import type { EndpointPort, PodSecurityContext, SecurityContext } from '../gen/types/core/v1.ts';
+import type { EndpointSlice } from '../gen/types/discovery/v1.ts';
+import type { PodDisruptionBudgetStatus } from '../gen/types/policy/v1.ts';
+import type { VolumeNodeResources } from '../gen/types/storage/v1.ts';
 import { sortedKeys } from '../rules/checks.ts';
 import { objectAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 
 /** Rules for single fields, as pods and what makes pods have them. */
 
@@ -58,7 +65,11 @@ export function optionalText(object: JsonObject | undefined, name: string): stri
 const under = (path: string, name: string) => (path === '' ? name : `${path}.${name}`);
 
 /** The member at the end of `field` must hold one of `allowed`; empty counts as missing. */
-export function oneOf(object: JsonObject, field: string, allowed: readonly string[]): FieldError[] {
+export function oneOf(
+  object: Stored<CronJobSpec | EndpointSlice | EndpointPort>,
+  field: string,
+  allowed: readonly string[],
+): FieldError[] {
   const dot = field.lastIndexOf('.');
   return choice(object, field.slice(0, Math.max(dot, 0)), field.slice(dot + 1), allowed);
 }
@@ -89,7 +100,10 @@ export function oneOfIfSet(
 }
 
 /** The number at the end of `field` must not be negative, when there is one. */
-export function notNegative(object: JsonObject, field: string): FieldError[] {
+export function notNegative(
+  object: Stored<HorizontalPodAutoscalerStatus | PodDisruptionBudgetStatus | VolumeNodeResources>,
+  field: string,
+): FieldError[] {
   const dot = field.lastIndexOf('.');
   return noneNegative(object, field.slice(0, Math.max(dot, 0)), field.slice(dot + 1));
 }
@@ -213,13 +227,17 @@ export function validateAnnotations(
 const highestId = 2 ** 31 - 1;
 
 /** User and group numbers that are given. */
-export function validateIds(object: JsonObject, path: string, names: readonly string[]) {
+export function validateIds(
+  object: Stored<PodSecurityContext | SecurityContext>,
+  path: string,
+  names: readonly string[],
+) {
   return names.flatMap((name) => within(object, path, name, [0, highestId]));
 }
 
 /** Numbers of groups in a list. */
-export function validateGroupIds(object: JsonObject, path: string): FieldError[] {
-  const list = at(object, 'supplementalGroups');
+export function validateGroupIds(object: Stored<PodSecurityContext>, path: string): FieldError[] {
+  const list = object.supplementalGroups;
   if (!Array.isArray(list)) return [];
   return list.flatMap((id, index) =>
     inRange(Number(id), 0, highestId).map((message) =>

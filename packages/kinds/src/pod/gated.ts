@@ -1,7 +1,9 @@
 import { type FieldError, invalidGo, type JsonObject } from '@wheelhouse/machinery';
 import { listAt } from '../cells.ts';
+import type { PodSpec } from '../gen/types/core/v1.ts';
 import { same, sameOrEmpty } from '../rules/checks.ts';
-import { objectAt, objectsAt } from '../rules/fill.ts';
+import { objectsAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import { goNodeSelectorTerm, goStringMap, goStructs } from './go-text.ts';
 
 /** While gates keep a pod from being put anywhere, the nodes it may go to may be narrowed. */
@@ -10,9 +12,9 @@ const must = 'requiredDuringSchedulingIgnoredDuringExecution';
 const termsPath = `spec.affinity.nodeAffinity.${must}.nodeSelectorTerms`;
 
 /** Complains of a change that does more than narrow. */
-export function validateNodeSelection(spec: JsonObject, old: JsonObject): FieldError[] {
-  const before = objectAt(old, 'nodeSelector') ?? {};
-  const now = objectAt(spec, 'nodeSelector');
+export function validateNodeSelection(spec: Stored<PodSpec>, old: Stored<PodSpec>): FieldError[] {
+  const before = old.nodeSelector ?? {};
+  const now = spec.nodeSelector;
   const isNarrowed = Object.keys(before).every((key) => now?.[key] === before[key]);
   const detail = 'only additions to spec.nodeSelector are allowed (no mutations or deletions)';
   return [
@@ -21,7 +23,7 @@ export function validateNodeSelection(spec: JsonObject, old: JsonObject): FieldE
   ];
 }
 
-const termsOf = (spec: JsonObject) =>
+const termsOf = (spec: Stored<PodSpec>) =>
   objectsAt(spec, 'affinity', 'nodeAffinity', must, 'nodeSelectorTerms');
 
 function validateTerms(terms: readonly JsonObject[], old: readonly JsonObject[]): FieldError[] {
@@ -51,16 +53,16 @@ function isNarrowedTerm(term: JsonObject, old: JsonObject): boolean {
 }
 
 /** Puts back the old node affinity, so that what else changed of the affinity shows. */
-export function keepNodeAffinity(spec: JsonObject, old: JsonObject): void {
-  const before = objectAt(old, 'affinity', 'nodeAffinity');
-  const affinity = objectAt(spec, 'affinity');
-  if (sameOrEmpty(objectAt(affinity, 'nodeAffinity'), before)) return;
+export function keepNodeAffinity(spec: Stored<PodSpec>, old: Stored<PodSpec>): void {
+  const before = old.affinity?.nodeAffinity;
+  const affinity = spec.affinity;
+  if (sameOrEmpty(affinity?.nodeAffinity, before)) return;
   if (affinity === undefined) {
-    spec['affinity'] = { nodeAffinity: before };
+    spec.affinity = { nodeAffinity: before };
     return;
   }
-  const others = ['podAffinity', 'podAntiAffinity'].some((name) => affinity[name] !== undefined);
-  if (old['affinity'] === undefined && !others) delete spec['affinity'];
-  else if (before === undefined) delete affinity['nodeAffinity'];
-  else affinity['nodeAffinity'] = before;
+  const others = affinity.podAffinity !== undefined || affinity.podAntiAffinity !== undefined;
+  if (old.affinity === undefined && !others) delete spec.affinity;
+  else if (before === undefined) delete affinity.nodeAffinity;
+  else affinity.nodeAffinity = before;
 }

@@ -1,7 +1,9 @@
 import { goItems, goQuoted, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
 import { textAt } from '../cells.ts';
+import type { LabelSelector } from '../gen/types/meta/v1.ts';
 import { goStrings, sortedKeys } from '../rules/checks.ts';
-import { objectAt, objectsAt } from '../rules/fill.ts';
+import { objectsAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import { textsAt } from './fields.ts';
 
 /** Values as Go prints them with `%#v`, which is how upstream shows what is more than a scalar. */
@@ -30,12 +32,12 @@ const requirement = (type: string) => (one: JsonObject) =>
   `Operator:${goQuoted(textAt(one, 'operator'))}, Values:${goTexts(one, 'values')}}`;
 
 /** A label selector. */
-export function goSelector(selector: JsonObject | undefined): string {
+export function goSelector(selector: Stored<LabelSelector> | undefined): string {
   if (selector === undefined) return '"null"';
   const type = 'v1.LabelSelectorRequirement';
-  const expressions = objectsAt(selector, 'matchExpressions');
+  const expressions = selector.matchExpressions ?? [];
   const shown = goStructs(type, expressions, requirement(type));
-  const labels = goStringMap(objectAt(selector, 'matchLabels'));
+  const labels = goStringMap(selector.matchLabels);
   return `v1.LabelSelector{MatchLabels:${labels}, MatchExpressions:${shown}}`;
 }
 

@@ -6,11 +6,11 @@ import { objectAt } from '../rules/fill.ts';
  * before there was a member for them: upstream drops them wherever it meets them. `path` leads to
  * the template in an object that has one, and is empty for a pod itself.
  */
-export function leavingOldInitContainers(
+export function leavingOldInitContainers<O extends JsonObject>(
   dialect: Dialect,
   path: readonly string[],
-  defaults: (object: JsonObject) => void,
-): (object: JsonObject) => void {
+  defaults: (object: O) => void,
+): (object: O) => void {
   const keys = ['alpha', 'beta'].flatMap((stage) =>
     ['init-containers', 'init-container-statuses'].map((name) =>
       dialect.label(name, `pod.${stage}`),

@@ -7,9 +7,11 @@ import {
   setMember,
 } from '@wheelhouse/machinery';
 import { textAt } from '../cells.ts';
+import type { Pod, PodCondition, PodStatus } from '../gen/types/core/v1.ts';
 import type { StrategyContext } from '../resource-def.ts';
 import { keyed, same, sameOrEmpty } from '../rules/checks.ts';
-import { ensure, objectAt, objectsAt } from '../rules/fill.ts';
+import { ensure, objectAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import { fillAddresses } from './defaults.ts';
 import { annotationsOf, optionalText } from './fields.ts';
 import { qualityOfService } from './quality.ts';
@@ -20,13 +22,13 @@ import { eachContainer } from './visit.ts';
 import { useAppArmor } from './warnings.ts';
 
 /** A Pod begins pending, in the class that its containers' demands make it. */
-export function preparePod(context: StrategyContext, object: ApiObject, dialect: Dialect): void {
+export function preparePod(context: StrategyContext, object: Stored<Pod>, dialect: Dialect): void {
   const spec = ensure(object, 'spec');
   // The server computes the class only where the writer has named none.
-  const quality = textAt(object, 'status', 'qosClass') || qualityOfService(spec);
+  const quality = (object.status?.qosClass ?? '') || qualityOfService(spec);
   const status: JsonObject = { phase: 'Pending', qosClass: quality };
-  object['status'] = status;
-  if (objectsAt(spec, 'schedulingGates').length > 0) {
+  object.status = status;
+  if ((spec.schedulingGates ?? []).length > 0) {
     status['conditions'] = [
       {
         type: 'PodScheduled',
@@ -38,7 +40,7 @@ export function preparePod(context: StrategyContext, object: ApiObject, dialect:
       },
     ];
   }
-  mergeLabelKeys(spec, objectAt(object, 'metadata', 'labels') ?? {});
+  mergeLabelKeys(spec, object.metadata.labels ?? {});
   for (const key of agreeOnProfiles(object, dialect)) {
     context.warn?.(`${keyed('metadata.annotations', key)}: ${useAppArmor}`);
   }
@@ -49,11 +51,11 @@ export function preparePod(context: StrategyContext, object: ApiObject, dialect:
  * the other way round, for nodes that know only the annotations. Gives the annotations that should
  * have been fields.
  */
-function agreeOnProfiles(object: ApiObject, dialect: Dialect): string[] {
+function agreeOnProfiles(object: Stored<Pod>, dialect: Dialect): string[] {
   const spec = ensure(object, 'spec');
   const annotations = annotationsOf(object);
-  if (textAt(spec, 'os', 'name') === 'windows') return [];
-  const ofPod = objectAt(spec, 'securityContext', 'appArmorProfile');
+  if ((spec.os?.name ?? '') === 'windows') return [];
+  const ofPod = spec.securityContext?.appArmorProfile;
   return eachContainer(spec, '').flatMap(({ container }) => {
     const key = appArmorPrefix(dialect) + textAt(container, 'name');
     const annotation = optionalText(annotations, key);
@@ -103,10 +105,10 @@ function profileOf(annotation: string): JsonObject | undefined {
  */
 export function preparePodUpdate(
   context: StrategyContext,
-  object: ApiObject,
-  old: ApiObject,
+  object: Stored<Pod>,
+  old: Stored<Pod>,
 ): void {
-  const before = objectAt(old, 'spec');
+  const before = old.spec;
   switch (context.subresource) {
     case 'status':
       prepareStatus(object, old);
@@ -115,8 +117,8 @@ export function preparePodUpdate(
       markScheduled(ensure(object, 'status'), context.nowMs);
       return;
     case 'ephemeralcontainers': {
-      const added = objectAt(object, 'spec')?.['ephemeralContainers'];
-      object['spec'] = { ...structuredClone(before), ephemeralContainers: added };
+      const added = object.spec?.ephemeralContainers;
+      object.spec = { ...structuredClone(before), ephemeralContainers: added };
       keepMetadata(object, old);
       break;
     }
@@ -129,58 +131,54 @@ export function preparePodUpdate(
 }
 
 /** Of a resize only what containers ask for counts; a change of that is proposed to the node. */
-function prepareResize(object: ApiObject, old: ApiObject): void {
-  const wanted = new Map(
-    objectsAt(object, 'spec', 'containers').map((one) => [textAt(one, 'name'), one]),
-  );
-  const [spec, status] = [cloneJson(objectAt(old, 'spec') ?? {}), objectAt(old, 'status') ?? {}];
+function prepareResize(object: Stored<Pod>, old: Stored<Pod>): void {
+  const wanted = new Map((object.spec?.containers ?? []).map((one) => [one.name ?? '', one]));
+  const [spec, status] = [cloneJson(old.spec ?? {}), old.status ?? {}];
   let isResized = false;
-  for (const container of objectsAt(spec, 'containers')) {
-    const now = wanted.get(textAt(container, 'name'));
+  for (const container of spec.containers ?? []) {
+    const now = wanted.get(container.name ?? '');
     if (now === undefined) continue;
-    const before = objectAt(container, 'resources');
-    isResized ||=
-      objectAt(now, 'resources', 'requests') !== undefined &&
-      !sameOrEmpty(before, objectAt(now, 'resources'));
-    for (const name of ['resources', 'resizePolicy']) {
-      if (now[name] === undefined) delete container[name];
-      else container[name] = now[name];
-    }
+    const before = container.resources;
+    isResized ||= now.resources?.requests !== undefined && !sameOrEmpty(before, now.resources);
+    if (now.resources === undefined) delete container.resources;
+    else container.resources = now.resources;
+    if (now.resizePolicy === undefined) delete container.resizePolicy;
+    else container.resizePolicy = now.resizePolicy;
   }
-  object['spec'] = spec;
-  object['status'] = { ...cloneJson(status), ...(isResized ? { resize: 'Proposed' } : {}) };
+  object.spec = spec;
+  object.status = { ...cloneJson(status), ...(isResized ? { resize: 'Proposed' } : {}) };
 }
 
 /** A pod that has its node is scheduled. */
-function markScheduled(status: JsonObject, nowMs: number): void {
-  const conditions = objectsAt(status, 'conditions');
-  const before = conditions.find((one) => textAt(one, 'type') === 'PodScheduled');
-  if (before?.['status'] === 'True') return;
+function markScheduled(status: Stored<PodStatus>, nowMs: number): void {
+  const conditions = status.conditions ?? [];
+  const before = conditions.find((one) => (one.type ?? '') === 'PodScheduled');
+  if (before?.status === 'True') return;
   const scheduled = { type: 'PodScheduled', status: 'True', lastTransitionTime: formatTime(nowMs) };
-  const isAt = (one: JsonObject) => (one === before ? scheduled : one);
-  status['conditions'] = [...conditions.map(isAt), ...(before === undefined ? [scheduled] : [])];
+  const isAt = (one: Stored<PodCondition>) => (one === before ? scheduled : one);
+  status.conditions = [...conditions.map(isAt), ...(before === undefined ? [scheduled] : [])];
 }
 
 /** A node that does not know of the class does not take it away; owners and end are not its affair. */
-function prepareStatus(object: ApiObject, old: ApiObject): void {
+function prepareStatus(object: Stored<Pod>, old: Stored<Pod>): void {
   const status = ensure(object, 'status');
-  if (textAt(status, 'qosClass') === '') {
-    const quality = optionalText(objectAt(old, 'status'), 'qosClass');
-    if (quality !== undefined) status['qosClass'] = quality;
+  if ((status.qosClass ?? '') === '') {
+    const quality = old.status?.qosClass;
+    if (quality !== undefined) status.qosClass = quality;
   }
   fillAddresses(status);
   keepOwners(object, old);
   if (old.metadata.deletionTimestamp === undefined) delete object.metadata.deletionTimestamp;
 }
 
-function keepOwners(object: ApiObject, old: ApiObject): void {
+function keepOwners(object: Stored<Pod>, old: Stored<Pod>): void {
   const { ownerReferences } = old.metadata;
   if (ownerReferences === undefined) delete object.metadata.ownerReferences;
   else object.metadata.ownerReferences = structuredClone(ownerReferences);
 }
 
 /** Such an endpoint changes no metadata, not even who is told to own what it writes. */
-function keepMetadata(object: ApiObject, old: ApiObject): void {
+function keepMetadata(object: Stored<Pod>, old: Stored<Pod>): void {
   const { resourceVersion } = object.metadata;
   object.metadata = { ...structuredClone(old.metadata) };
   if (resourceVersion !== undefined) object.metadata.resourceVersion = resourceVersion;

@@ -1,6 +1,8 @@
 import { firstByName, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
 import { textAt } from '../cells.ts';
+import type { PodSpec } from '../gen/types/core/v1.ts';
 import { objectAt, objectsAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 
 /** Where volumes of a pod name a Secret of the pod's own namespace. */
 const secretSources: readonly (readonly string[])[] = [
@@ -17,9 +19,9 @@ const secretSources: readonly (readonly string[])[] = [
 ];
 
 /** The containers of a pod's spec: those that prepare, those that run, those added later. */
-export function containersOf(spec: JsonObject | undefined): readonly JsonObject[] {
-  return ['initContainers', 'containers', 'ephemeralContainers'].flatMap((member) =>
-    objectsAt(spec, member),
+export function containersOf(spec: Stored<PodSpec> | undefined): readonly JsonObject[] {
+  return (['initContainers', 'containers', 'ephemeralContainers'] as const).flatMap(
+    (member) => spec?.[member] ?? [],
   );
 }
 

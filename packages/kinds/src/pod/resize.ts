@@ -1,13 +1,13 @@
 import {
-  type ApiObject,
   cloneJson,
   type FieldError,
   forbiddenField,
   invalid,
   type JsonObject,
 } from '@wheelhouse/machinery';
-import { textAt } from '../cells.ts';
-import { ensure, objectAt, objectsAt } from '../rules/fill.ts';
+import type { Pod, PodSpec } from '../gen/types/core/v1.ts';
+import { ensure, objectAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import { statesPodAmounts } from './amounts.ts';
 import { goDifference } from './difference.ts';
 import { annotationsOf } from './fields.ts';
@@ -19,16 +19,20 @@ import { mirrorAnnotation } from './validation/annotations.ts';
 const resizable = ['cpu', 'memory'];
 
 /** Judges a change through `resize`, which has changed what containers ask for and no more. */
-export function validateResize(object: ApiObject, old: ApiObject, ports: PodPorts): FieldError[] {
+export function validateResize(
+  object: Stored<Pod>,
+  old: Stored<Pod>,
+  ports: PodPorts,
+): FieldError[] {
   const [spec, before] = [ensure(object, 'spec'), ensure(old, 'spec')];
   const errors = validatePod(object, changeRules(object, old, ports));
   const refusal = unresizable(object, old, ports);
   // A path without a name, as upstream writes one.
   if (refusal !== undefined) return [forbiddenField('[]', refusal)];
-  const quality = textAt(old, 'status', 'qosClass') || qualityOfService(before);
+  const quality = (old.status?.qosClass ?? '') || qualityOfService(before);
   if (qualityOfService(spec) !== quality) {
     const detail = 'Pod QOS Class may not change as a result of resizing';
-    errors.push(invalid('spec', textAt(object, 'status', 'qosClass'), detail));
+    errors.push(invalid('spec', object.status?.qosClass ?? '', detail));
   }
   if (!isSupported(old)) {
     errors.push(forbiddenField('spec', 'Pod running on node without support for resize'));
@@ -37,32 +41,34 @@ export function validateResize(object: ApiObject, old: ApiObject, ports: PodPort
 }
 
 /** Why a pod cannot be resized whatever is asked; undefined for one that can. */
-function unresizable(object: ApiObject, old: ApiObject, { dialect }: PodPorts): string | undefined {
-  if ([object, old].some((pod) => statesPodAmounts(objectAt(pod, 'spec')))) {
+function unresizable(
+  object: Stored<Pod>,
+  old: Stored<Pod>,
+  { dialect }: PodPorts,
+): string | undefined {
+  if ([object, old].some(({ spec }) => statesPodAmounts(spec))) {
     return 'pods with pod-level resources cannot be resized';
   }
   if (Object.hasOwn(annotationsOf(old), mirrorAnnotation(dialect))) {
     return 'static pods cannot be resized';
   }
-  return textAt(old, 'spec', 'os', 'name') === 'windows'
-    ? 'windows pods cannot be resized'
-    : undefined;
+  return (old.spec?.os?.name ?? '') === 'windows' ? 'windows pods cannot be resized' : undefined;
 }
 
 /** Nodes that can resize say of containers that run what they have. */
-function isSupported(pod: ApiObject): boolean {
-  const running = objectsAt(pod, 'status', 'containerStatuses').find(
-    (one) => objectAt(one, 'state', 'running') !== undefined,
+function isSupported(pod: Stored<Pod>): boolean {
+  const running = (pod.status?.containerStatuses ?? []).find(
+    (one) => one.state?.running !== undefined,
   );
-  return running === undefined || objectAt(running, 'resources') !== undefined;
+  return running === undefined || running.resources !== undefined;
 }
 
 const kinds = ['requests', 'limits'];
 
 /** What a container asks for may change, but not go. */
-function validateKept(spec: JsonObject, old: JsonObject): FieldError[] {
-  const now = objectsAt(spec, 'containers');
-  return objectsAt(old, 'containers').flatMap((before, index) =>
+function validateKept(spec: Stored<PodSpec>, old: Stored<PodSpec>): FieldError[] {
+  const now = spec.containers ?? [];
+  return (old.containers ?? []).flatMap((before, index) =>
     kinds.flatMap((kind) => {
       const left = objectAt(now[index], 'resources', kind) ?? {};
       const names = Object.keys(objectAt(before, 'resources', kind) ?? {});
@@ -74,11 +80,11 @@ function validateKept(spec: JsonObject, old: JsonObject): FieldError[] {
 }
 
 /** With cpu, memory, and policies put back as they were, nothing may differ. */
-function validateMutable(spec: JsonObject, old: JsonObject): FieldError[] {
+function validateMutable(spec: Stored<PodSpec>, old: Stored<PodSpec>): FieldError[] {
   const rest = cloneJson(spec);
-  const before = objectsAt(old, 'containers');
-  objectsAt(rest, 'containers').forEach((container, index) => {
-    const resources = objectAt(before[index], 'resources');
+  const before = old.containers ?? [];
+  (rest.containers ?? []).forEach((container, index) => {
+    const resources = before[index]?.resources;
     const kept: JsonObject = {};
     for (const kind of kinds) {
       const had = objectAt(resources, kind);
@@ -90,12 +96,12 @@ function validateMutable(spec: JsonObject, old: JsonObject): FieldError[] {
       }
       kept[kind] = amounts;
     }
-    if (container['resources'] !== undefined || resources !== undefined) {
-      container['resources'] = kept;
+    if (container.resources !== undefined || resources !== undefined) {
+      container.resources = kept;
     }
-    const policy = before[index]?.['resizePolicy'];
-    if (policy === undefined) delete container['resizePolicy'];
-    else container['resizePolicy'] = policy;
+    const policy = before[index]?.resizePolicy;
+    if (policy === undefined) delete container.resizePolicy;
+    else container.resizePolicy = policy;
   });
   if (sameOrEmptyDeep(rest, old)) return [];
   const difference = goDifference('core.PodSpec', old, rest);

@@ -1,5 +1,4 @@
 import {
-  type ApiObject,
   breaks,
   dnsSubdomain,
   type FieldError,
@@ -14,8 +13,9 @@ import {
   repeats,
 } from '@wheelhouse/machinery';
 import { numberAt, textAt } from '../cells.ts';
-
+import type { Pod, PodSpec, PodStatus } from '../gen/types/core/v1.ts';
 import { objectAt, objectsAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import { annotationsOf, validateIp } from './fields.ts';
 import { goStructs } from './go-text.ts';
 import { newlyAllowed, type PodPorts } from './rules.ts';
@@ -25,13 +25,13 @@ import { validateClaimStatuses, validateGiven } from './validation/container-sta
 
 /** What a node may say of a pod that it runs. */
 export function validatePodStatus(
-  object: ApiObject,
-  old: ApiObject,
+  object: Stored<Pod>,
+  old: Stored<Pod>,
   ports: PodPorts,
 ): FieldError[] {
-  const [status, before] = [objectAt(object, 'status') ?? {}, objectAt(old, 'status') ?? {}];
-  const spec = objectAt(old, 'spec') ?? {};
-  const policy = textAt(spec, 'restartPolicy');
+  const [status, before] = [object.status ?? {}, old.status ?? {}];
+  const spec = old.spec ?? {};
+  const policy = spec.restartPolicy ?? '';
   const restarting = restartable(spec);
   // The rest of what may be kept is about the spec, which stays as it is.
   const allowed = newlyAllowed(ports.features);
@@ -61,31 +61,31 @@ export function validatePodStatus(
 const ownConditions = new Set(['PodScheduled', 'Ready', 'Initialized']);
 
 /** Upstream says `metadata` where `status` is meant. */
-function validateConditions(status: JsonObject): FieldError[] {
-  return objectsAt(status, 'conditions').flatMap((condition, index) => {
-    const type = textAt(condition, 'type');
+function validateConditions(status: Stored<PodStatus>): FieldError[] {
+  return (status.conditions ?? []).flatMap((condition, index) => {
+    const type = condition.type ?? '';
     if (ownConditions.has(type)) return [];
     return breaks(`metadata.conditions[${index}].Type`, type, qualifiedName);
   });
 }
 
-function validateNomination(status: JsonObject, old: JsonObject): FieldError[] {
-  const name = textAt(status, 'nominatedNodeName');
-  if (name === '' || name === textAt(old, 'nominatedNodeName')) return [];
+function validateNomination(status: Stored<PodStatus>, old: Stored<PodStatus>): FieldError[] {
+  const name = status.nominatedNodeName ?? '';
+  if (name === '' || name === (old.nominatedNodeName ?? '')) return [];
   return breaks('status.nominatedNodeName', name, dnsSubdomain);
 }
 
-function validateQuality(status: JsonObject, old: JsonObject): FieldError[] {
-  const quality = textAt(status, 'qosClass');
-  if (quality === textAt(old, 'qosClass')) return [];
+function validateQuality(status: Stored<PodStatus>, old: Stored<PodStatus>): FieldError[] {
+  const quality = status.qosClass ?? '';
+  if (quality === (old.qosClass ?? '')) return [];
   return [invalid('status.qosClass', quality, 'field is immutable')];
 }
 
-const restartable = (spec: JsonObject): ReadonlySet<string> =>
+const restartable = (spec: Stored<PodSpec>): ReadonlySet<string> =>
   new Set(
-    objectsAt(spec, 'initContainers')
-      .filter((container) => textAt(container, 'restartPolicy') === 'Always')
-      .map((container) => textAt(container, 'name')),
+    (spec.initContainers ?? [])
+      .filter((container) => (container.restartPolicy ?? '') === 'Always')
+      .map((container) => container.name ?? ''),
   );
 
 /** What has ended for good stays ended. */
@@ -124,11 +124,11 @@ interface AddressList {
   readonly type: string;
 }
 
-const addressesOf = (status: JsonObject, list: string) =>
+const addressesOf = (status: Stored<PodStatus>, list: string) =>
   objectsAt(status, list).map((one) => textAt(one, 'ip'));
 
 /** One address of each family at most. */
-function validateAddresses(status: JsonObject, { list, type }: AddressList): FieldError[] {
+function validateAddresses(status: Stored<PodStatus>, { list, type }: AddressList): FieldError[] {
   const addresses = addressesOf(status, list);
   const field = `status.${list}`;
   const errors = addresses.flatMap((one, index) => validateIp(`${field}[${index}]`, one));
@@ -168,11 +168,11 @@ const duplicateGo = (field: string, goText: string): FieldError => ({
   message: `Duplicate value: ${goText}`,
 });
 
-function validateHostAddresses(status: JsonObject): FieldError[] {
+function validateHostAddresses(status: Stored<PodStatus>): FieldError[] {
   const [first] = addressesOf(status, 'hostIPs');
   if (first === undefined) return [];
   const detail = 'must be equal to `hostIP`';
-  const differs = textAt(status, 'hostIP') !== first;
+  const differs = (status.hostIP ?? '') !== first;
   return [
     ...(differs ? [invalid('status.hostIPs[0].ip', first, detail)] : []),
     ...validateAddresses(status, { list: 'hostIPs', type: 'HostIP' }),

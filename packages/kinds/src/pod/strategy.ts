@@ -5,8 +5,9 @@ import {
   type FieldError,
   forbiddenField,
 } from '@wheelhouse/machinery';
-import { listAt, textAt } from '../cells.ts';
+import type { Pod } from '../gen/types/core/v1.ts';
 import { ensure } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import { annotationsOf } from './fields.ts';
 import { validateResize } from './resize.ts';
 import { newlyAllowed, type PodPorts } from './rules.ts';
@@ -16,7 +17,7 @@ import { validateProfileAgreement } from './validation/annotations.ts';
 import { podWarnings } from './warnings.ts';
 
 /** Judges a Pod that is to be made. */
-export function validateNewPod(object: ApiObject, ports: PodPorts): FieldError[] {
+export function validateNewPod(object: Stored<Pod>, ports: PodPorts): FieldError[] {
   const { dialect } = ports;
   const spec = ensure(object, 'spec');
   const errors = validatePod(object, {
@@ -24,10 +25,10 @@ export function validateNewPod(object: ApiObject, ports: PodPorts): FieldError[]
     pod: object,
     allow: newlyAllowed(ports.features),
   });
-  if (listAt(spec, 'ephemeralContainers').length > 0) {
+  if ((spec.ephemeralContainers ?? []).length > 0) {
     errors.push(forbiddenField('spec.ephemeralContainers', 'cannot be set on create'));
   }
-  if (textAt(spec, 'nodeName') !== '' && listAt(spec, 'schedulingGates').length > 0) {
+  if ((spec.nodeName ?? '') !== '' && (spec.schedulingGates ?? []).length > 0) {
     const detail = 'cannot be set until all schedulingGates have been cleared';
     errors.push(forbiddenField('spec.nodeName', detail));
   }
@@ -60,7 +61,7 @@ export function validatePodChange(change: {
 }
 
 /** What is accepted of a new Pod but hardly meant. Changes are not looked at: programs make them. */
-export function newPodWarnings(object: ApiObject, dialect: Dialect): string[] {
+export function newPodWarnings(object: Stored<Pod>, dialect: Dialect): string[] {
   const messages = dnsLabel(object.metadata.name ?? '');
   const named =
     "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; " +

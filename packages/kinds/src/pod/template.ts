@@ -5,14 +5,18 @@ import {
   invalidGo,
   isEmptySelector,
   type JsonObject,
-  type LabelSelector,
   required,
   selects,
   validateLabelSelector,
 } from '@wheelhouse/machinery';
-import { at, listAt, textAt } from '../cells.ts';
+import { at } from '../cells.ts';
+import type { DaemonSet, Deployment, StatefulSet } from '../gen/types/apps/v1.ts';
+import type { Job } from '../gen/types/batch/v1.ts';
+import type { PodTemplateSpec } from '../gen/types/core/v1.ts';
+import type { LabelSelector as LabelSelectorType } from '../gen/types/meta/v1.ts';
 import { sameOrEmpty } from '../rules/checks.ts';
 import { ensure, objectAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import { allowancesOf } from './allowances.ts';
 import { annotationsOf, validateAnnotations, validateLabels } from './fields.ts';
 import { goSelector, goStringMap } from './go-text.ts';
@@ -25,7 +29,7 @@ export { validateLabels } from './fields.ts';
 /** The rules of a template; of one that replaces `old`, what that broke already is let pass. */
 export function templateRules(
   { dialect, features }: PodPorts,
-  old: JsonObject | undefined,
+  old: Stored<PodTemplateSpec> | undefined,
 ): PodRules {
   const ports = { dialect, features };
   const allow = old === undefined ? newlyAllowed(features) : allowancesOf(old, ports);
@@ -36,7 +40,7 @@ export function templateRules(
 export function validateSelector(object: JsonObject, kindWord: string): FieldError[] {
   const selector = objectAt(object, 'spec', 'selector');
   if (selector === undefined) return [required('spec.selector')];
-  const errors = validateLabelSelector(selector as unknown as LabelSelector, 'spec.selector');
+  const errors = validateLabelSelector(selector, 'spec.selector');
   if (selectsAll(selector)) {
     const detail = `empty selector is invalid for ${kindWord}`;
     errors.push(invalidGo('spec.selector', () => goSelector(selector), detail));
@@ -45,19 +49,22 @@ export function validateSelector(object: JsonObject, kindWord: string): FieldErr
 }
 
 /** A selector that may not change once set. */
-export function selectorKept(object: JsonObject, old: JsonObject): FieldError[] {
-  const selector = objectAt(object, 'spec', 'selector');
-  if (sameOrEmpty(selector, objectAt(old, 'spec', 'selector'))) return [];
+export function selectorKept(
+  object: Stored<DaemonSet | Deployment | Job>,
+  old: Stored<DaemonSet | Deployment | Job>,
+): FieldError[] {
+  const selector = object.spec?.selector ?? undefined;
+  if (sameOrEmpty(selector, old.spec?.selector ?? undefined)) return [];
   return [invalidGo('spec.selector', () => goSelector(selector), 'field is immutable')];
 }
 
 /** Whether a selector can be read at all; what is wrong with it is told elsewhere. */
-export const isReadable = (selector: JsonObject | undefined): boolean =>
-  validateLabelSelector(selector as unknown as LabelSelector, '').length === 0;
+export const isReadable = (selector: Stored<LabelSelectorType> | undefined): boolean =>
+  validateLabelSelector(selector, '').length === 0;
 
 /** Whether a selector is there and selects everything. */
-export const selectsAll = (selector: JsonObject | undefined): boolean =>
-  selector !== undefined && isEmptySelector(selector as unknown as LabelSelector);
+export const selectsAll = (selector: Stored<LabelSelectorType> | undefined): boolean =>
+  selector !== undefined && isEmptySelector(selector);
 
 /**
  * The template's labels must be such that its controller finds the pods again; without a selector
@@ -67,23 +74,22 @@ export function validateSelected(object: JsonObject, path: string): FieldError[]
   const selector = objectAt(object, 'spec', 'selector');
   const labels = objectAt(object, 'spec', 'template', 'metadata', 'labels');
   const templateLabels = (labels ?? {}) as Readonly<Record<string, string>>;
-  if (selector !== undefined && selects(selector as unknown as LabelSelector, templateLabels))
-    return [];
+  if (selector !== undefined && selects(selector, templateLabels)) return [];
   const detail = '`selector` does not match template `labels`';
   return [invalidGo(`${path}.metadata.labels`, () => goStringMap(labels), detail)];
 }
 
 /** Labels and annotations of a template: all that upstream judges of a StatefulSet's. */
 export function validateTemplateMetadata(
-  template: JsonObject,
+  template: Stored<PodTemplateSpec>,
   path: string,
   rules: PodRules,
 ): FieldError[] {
   const annotations = annotationsOf(template);
   const field = `${path}.annotations`;
-  const spec = objectAt(template, 'spec') ?? {};
+  const spec = template.spec ?? {};
   return [
-    ...validateLabels(objectAt(template, 'metadata', 'labels'), `${path}.labels`),
+    ...validateLabels(template.metadata?.labels, `${path}.labels`),
     ...validateAnnotations(annotations, field),
     ...validatePodAnnotations(annotations, spec, { path: field, rules }),
   ];
@@ -91,7 +97,7 @@ export function validateTemplateMetadata(
 
 /** A pod's template at `path`, wherever it stands. */
 export function validatePodTemplate(
-  template: JsonObject,
+  template: Stored<PodTemplateSpec>,
   path: string,
   rules: PodRules,
 ): FieldError[] {
@@ -105,7 +111,7 @@ export function validatePodTemplate(
       dialect: rules.dialect,
     }),
   ];
-  if (listAt(spec, 'ephemeralContainers').length > 0) {
+  if ((spec.ephemeralContainers ?? []).length > 0) {
     const detail = 'ephemeral containers not allowed in pod template';
     errors.push(forbiddenField(`${field}.ephemeralContainers`, detail));
   }
@@ -114,18 +120,18 @@ export function validatePodTemplate(
 
 /** What those ask of their pods who replace any that ends: to restart always, and to have no end. */
 export function validateEndless(
-  template: JsonObject,
+  template: Stored<PodTemplateSpec>,
   path: string,
   controller: string,
 ): FieldError[] {
-  const policy = textAt(template, 'spec', 'restartPolicy');
+  const policy = template.spec?.restartPolicy ?? '';
   const errors: FieldError[] = [];
   if (policy !== 'Always') {
     const field = `${path}.spec.restartPolicy`;
     const message = `Unsupported value: ${JSON.stringify(policy)}: supported values: "Always"`;
     errors.push({ type: 'FieldValueNotSupported', field, message });
   }
-  if (at(template, 'spec', 'activeDeadlineSeconds') !== undefined) {
+  if (template.spec?.activeDeadlineSeconds !== undefined) {
     const detail = `activeDeadlineSeconds in ${controller} is not Supported`;
     errors.push(forbiddenField(`${path}.spec.activeDeadlineSeconds`, detail));
   }
@@ -155,7 +161,11 @@ export function validateTemplate(
 }
 
 /** Complains of a whole number that may only grow. */
-export function notDecremented(object: JsonObject, old: JsonObject, name: string): FieldError[] {
+export function notDecremented(
+  object: Stored<DaemonSet | Deployment | StatefulSet>,
+  old: Stored<DaemonSet | Deployment | StatefulSet>,
+  name: string,
+): FieldError[] {
   const before = at(old, 'status', name);
   const now = at(object, 'status', name);
   if (before === undefined || (now !== undefined && Number(now) >= Number(before))) return [];

@@ -1,5 +1,4 @@
 import {
-  type ApiObject,
   appendAll,
   cloneJson,
   type FieldError,
@@ -13,11 +12,13 @@ import {
   required,
 } from '@wheelhouse/machinery';
 import { at, listAt, numberAt, textAt } from '../cells.ts';
+import type { Pod, PodSpec, Toleration } from '../gen/types/core/v1.ts';
 import { same, sameOrEmpty } from '../rules/checks.ts';
-import { ensure, objectAt, objectsAt } from '../rules/fill.ts';
+import { ensure, objectsAt, wholeNumber } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import { allowancesOf } from './allowances.ts';
 import { goDifference } from './difference.ts';
-import { annotationsOf, intAt, isSet } from './fields.ts';
+import { annotationsOf } from './fields.ts';
 import { keepNodeAffinity, validateNodeSelection } from './gated.ts';
 import type { PodPorts, PodRules } from './rules.ts';
 import {
@@ -32,15 +33,15 @@ import { validatePodSpec } from './validation/validate.ts';
 const annotationsPath = 'metadata.annotations';
 
 /** What is judged of a Pod at its creation and at each change of it but of its status. */
-export function validatePod(object: ApiObject, rules: PodRules): FieldError[] {
+export function validatePod(object: Stored<Pod>, rules: PodRules): FieldError[] {
   const spec = ensure(object, 'spec');
   const where = { path: annotationsPath, rules };
   return [
     ...validatePodAnnotations(annotationsOf(object), spec, where),
     ...validatePodSpec(spec, 'spec', rules),
     ...refuseTokens(spec),
-    ...['containers', 'initContainers'].flatMap((member) =>
-      objectsAt(spec, member).flatMap((container, index) =>
+    ...(['containers', 'initContainers'] as const).flatMap((member) =>
+      (spec[member] ?? []).flatMap((container, index) =>
         validateImageSpacing(container, `spec.${member}[${index}]`),
       ),
     ),
@@ -48,18 +49,18 @@ export function validatePod(object: ApiObject, rules: PodRules): FieldError[] {
 }
 
 /** A token needs an account that it is for. */
-function refuseTokens(spec: JsonObject): FieldError[] {
-  if (textAt(spec, 'serviceAccountName') !== '') return [];
-  return objectsAt(spec, 'volumes').flatMap((volume, index) =>
-    objectsAt(volume, 'projected', 'sources').flatMap((source, number) => {
-      if (!isSet(source, 'serviceAccountToken')) return [];
+function refuseTokens(spec: Stored<PodSpec>): FieldError[] {
+  if ((spec.serviceAccountName ?? '') !== '') return [];
+  return (spec.volumes ?? []).flatMap((volume, index) =>
+    (volume.projected?.sources ?? []).flatMap((source, number) => {
+      if (!(source.serviceAccountToken != null)) return [];
       const field = `spec.volumes[${index}].projected.sources[${number}].serviceAccountToken`;
       return [forbiddenField(field, 'must not be specified when serviceAccountName is not set')];
     }),
   );
 }
 
-export const changeRules = (object: ApiObject, old: ApiObject, ports: PodPorts): PodRules => ({
+export const changeRules = (object: Stored<Pod>, old: Stored<Pod>, ports: PodPorts): PodRules => ({
   ...ports,
   pod: object,
   allow: allowancesOf(old, ports),
@@ -67,8 +68,8 @@ export const changeRules = (object: ApiObject, old: ApiObject, ports: PodPorts):
 
 /** What of a Pod may change: images, the deadline, tolerations that are added, gates that go. */
 export function validatePodUpdate(
-  object: ApiObject,
-  old: ApiObject,
+  object: Stored<Pod>,
+  old: Stored<Pod>,
   ports: PodPorts,
 ): FieldError[] {
   const [spec, before] = [ensure(object, 'spec'), ensure(old, 'spec')];
@@ -93,8 +94,8 @@ export function validatePodUpdate(
 
 /** Changes of annotations, then the rules of those there are, as both endpoints judge them. */
 export function validateAnnotationUpdate(
-  object: ApiObject,
-  old: ApiObject,
+  object: Stored<Pod>,
+  old: Stored<Pod>,
   rules: PodRules,
 ): FieldError[] {
   const [annotations, before] = [annotationsOf(object), annotationsOf(old)];
@@ -106,7 +107,7 @@ export function validateAnnotationUpdate(
   ];
 }
 
-function validateImages(spec: JsonObject, member: string): FieldError[] {
+function validateImages(spec: Stored<PodSpec>, member: string): FieldError[] {
   return objectsAt(spec, member).flatMap((container, index) => {
     const field = `spec.${member}[${index}]`;
     const missing = textAt(container, 'image') === '' ? [required(`${field}.image`)] : [];
@@ -118,12 +119,12 @@ const secondsMax = 2 ** 31 - 1;
 
 /** A deadline may be set and come nearer, but not go. */
 function validateDeadline(
-  spec: JsonObject,
-  old: JsonObject,
+  spec: Stored<PodSpec>,
+  old: Stored<PodSpec>,
 ): { errors: FieldError[]; isLast: boolean } {
   const field = 'spec.activeDeadlineSeconds';
-  const now = intAt(spec, 'activeDeadlineSeconds');
-  const before = intAt(old, 'activeDeadlineSeconds');
+  const now = wholeNumber(spec.activeDeadlineSeconds);
+  const before = wholeNumber(old.activeDeadlineSeconds);
   const refuse = (detail: string, isLast: boolean) => ({
     errors: [invalid(field, now ?? 'null', detail)],
     isLast,
@@ -139,10 +140,10 @@ function validateDeadline(
   return refuse('must be less than or equal to previous value', true);
 }
 
-function validateAddedTolerations(spec: JsonObject, old: JsonObject): FieldError[] {
-  const tolerations = objectsAt(spec, 'tolerations');
+function validateAddedTolerations(spec: Stored<PodSpec>, old: Stored<PodSpec>): FieldError[] {
+  const tolerations = spec.tolerations ?? [];
   const kept = new Set(tolerations.map(untimedIdentity));
-  if (!objectsAt(old, 'tolerations').every((one) => kept.has(untimedIdentity(one)))) {
+  if (!(old.tolerations ?? []).every((one) => kept.has(untimedIdentity(one)))) {
     const detail = 'existing toleration can not be modified except its tolerationSeconds';
     return [forbiddenField('spec.tolerations', detail)];
   }
@@ -150,15 +151,15 @@ function validateAddedTolerations(spec: JsonObject, old: JsonObject): FieldError
 }
 
 /** Equal for tolerations that differ in their time at most; what is absent and empty are one. */
-function untimedIdentity(toleration: JsonObject): string {
+function untimedIdentity(toleration: Stored<Toleration>): string {
   const names = ['key', 'operator', 'value', 'effect'];
   return JSON.stringify(names.map((name) => textAt(toleration, name)));
 }
 
-function validateGoneGates(spec: JsonObject, old: JsonObject): FieldError[] {
-  const before = new Set(objectsAt(old, 'schedulingGates').map((gate) => textAt(gate, 'name')));
-  return objectsAt(spec, 'schedulingGates').flatMap((gate, index) => {
-    const name = textAt(gate, 'name');
+function validateGoneGates(spec: Stored<PodSpec>, old: Stored<PodSpec>): FieldError[] {
+  const before = new Set((old.schedulingGates ?? []).map((gate) => gate.name ?? ''));
+  return (spec.schedulingGates ?? []).flatMap((gate, index) => {
+    const name = gate.name ?? '';
     if (before.has(name)) return [];
     const detail = `only deletion is allowed, but found new scheduling gate '${name}'`;
     return [forbiddenField(`spec.schedulingGates[${index}].name`, detail)];
@@ -172,12 +173,12 @@ const mutableFields =
   '(allow it to be set to 1 if it was previously negative)';
 
 /** With what may change put back as it was, nothing else may differ. */
-function validateRest(spec: JsonObject, old: JsonObject): FieldError[] {
+function validateRest(spec: Stored<PodSpec>, old: Stored<PodSpec>): FieldError[] {
   const rest = withMutableOf(spec, old);
   const errors: FieldError[] = [];
-  if (listAt(old, 'schedulingGates').length > 0) {
+  if ((old.schedulingGates ?? []).length > 0) {
     appendAll(errors, validateNodeSelection(rest, old));
-    rest['nodeSelector'] = old['nodeSelector'];
+    rest.nodeSelector = old.nodeSelector;
     keepNodeAffinity(rest, old);
   }
   if (sameOrEmptyDeep(rest, old)) return errors;
@@ -185,17 +186,17 @@ function validateRest(spec: JsonObject, old: JsonObject): FieldError[] {
   return [...errors, forbiddenField('spec', `${mutableFields}\n${difference}`)];
 }
 
-function withMutableOf(spec: JsonObject, old: JsonObject): JsonObject {
+function withMutableOf(spec: Stored<PodSpec>, old: Stored<PodSpec>): Stored<PodSpec> {
   const rest = cloneJson(spec);
-  for (const member of ['containers', 'initContainers']) {
-    const before = objectsAt(old, member);
-    objectsAt(rest, member).forEach((container, index) => {
-      container['image'] = before[index]?.['image'];
+  for (const member of ['containers', 'initContainers'] as const) {
+    const before = old[member] ?? [];
+    (rest[member] ?? []).forEach((container, index) => {
+      container.image = before[index]?.image;
     });
   }
-  for (const member of ['activeDeadlineSeconds', 'schedulingGates', 'tolerations']) {
-    rest[member] = old[member];
-  }
+  rest.activeDeadlineSeconds = old.activeDeadlineSeconds;
+  rest.schedulingGates = old.schedulingGates;
+  rest.tolerations = old.tolerations;
   const grace = 'terminationGracePeriodSeconds';
   if (numberAt(old, grace) < 0 && rest[grace] === 1) rest[grace] = old[grace];
   return rest;
@@ -225,8 +226,8 @@ function sameOrEmptyIn(left: JsonValue | undefined, right: JsonValue | undefined
 
 /** Containers may be added to a pod that runs; those added before stay as they are. */
 export function validateAddedContainers(
-  object: ApiObject,
-  old: ApiObject,
+  object: Stored<Pod>,
+  old: Stored<Pod>,
   ports: PodPorts,
 ): FieldError[] {
   const mirror = mirrorAnnotation(ports.dialect);
@@ -236,11 +237,11 @@ export function validateAddedContainers(
   }
   const rules = changeRules(object, old, ports);
   const errors = [...validatePod(object, rules), ...validateAnnotationUpdate(object, old, rules)];
-  const containers = objectsAt(object, 'spec', 'ephemeralContainers');
+  const containers = object.spec?.ephemeralContainers ?? [];
   const added = firstByName(containers, (one) => textAt(one, 'name'));
-  for (const before of objectsAt(old, 'spec', 'ephemeralContainers')) {
-    const name = JSON.stringify(textAt(before, 'name'));
-    const now = added.get(textAt(before, 'name'));
+  for (const before of old.spec?.ephemeralContainers ?? []) {
+    const name = JSON.stringify(before.name ?? '');
+    const now = added.get(before.name ?? '');
     const refuse = (what: string) =>
       errors.push(
         forbiddenField('spec.ephemeralContainers', `existing ephemeral containers ${name} ${what}`),

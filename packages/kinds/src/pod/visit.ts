@@ -1,5 +1,7 @@
 import type { JsonObject } from '@wheelhouse/machinery';
+import type { PodSpec } from '../gen/types/core/v1.ts';
 import { objectsAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 
 /** Where containers of a spec stand, in the order in which upstream walks them. */
 const members = ['initContainers', 'containers', 'ephemeralContainers'];
@@ -11,7 +13,7 @@ export interface PlacedContainer {
 }
 
 /** Every container of a spec with its path, those that prepare first. */
-export function eachContainer(spec: JsonObject | undefined, path: string): PlacedContainer[] {
+export function eachContainer(spec: Stored<PodSpec> | undefined, path: string): PlacedContainer[] {
   return members.flatMap((member) =>
     objectsAt(spec, member).map((container, index) => ({
       container,

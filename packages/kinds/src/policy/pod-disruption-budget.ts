@@ -3,8 +3,6 @@ import {
   type Dialect,
   type FieldError,
   invalid,
-  type JsonObject,
-  type LabelSelector,
   notSupported,
   pathSegment,
   validateLabelSelector,
@@ -12,12 +10,14 @@ import {
 import { countColumn, notOverHundred, validateIntOrPercent } from '../apps/workload.ts';
 import { ageColumn, at, column, nameColumn } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
+import type { PodDisruptionBudget } from '../gen/types/policy/v1.ts';
 import { notNegative } from '../pod/fields.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { validateConditions } from '../rules/conditions.ts';
-import { ensure, objectAt, objectsAt } from '../rules/fill.ts';
+import { ensure } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 
-function validate(object: JsonObject): FieldError[] {
+function validate(object: Stored<PodDisruptionBudget>): FieldError[] {
   const spec = ensure(object, 'spec');
   const { minAvailable, maxUnavailable, unhealthyPodEvictionPolicy: policy } = spec;
   const errors: FieldError[] = [];
@@ -29,7 +29,7 @@ function validate(object: JsonObject): FieldError[] {
     appendAll(errors, validateIntOrPercent(value, `spec.${name}`));
     appendAll(errors, notOverHundred(value, `spec.${name}`));
   }
-  const selector = objectAt(spec, 'selector') as unknown as LabelSelector | undefined;
+  const selector = spec.selector;
   appendAll(errors, validateLabelSelector(selector, 'spec.selector'));
   const policies = ['AlwaysAllow', 'IfHealthyBudget'];
   if (policy !== undefined && !policies.includes(String(policy))) {
@@ -40,10 +40,10 @@ function validate(object: JsonObject): FieldError[] {
 
 const counts = ['disruptionsAllowed', 'currentHealthy', 'desiredHealthy', 'expectedPods'];
 
-function validateStatus(object: JsonObject): FieldError[] {
-  const status = objectAt(object, 'status') ?? {};
+function validateStatus(object: Stored<PodDisruptionBudget>): FieldError[] {
+  const status = object.status ?? {};
   return [
-    ...validateConditions(objectsAt(status, 'conditions'), 'status.conditions'),
+    ...validateConditions(status.conditions ?? [], 'status.conditions'),
     ...counts.flatMap((name) => notNegative(status, `status.${name}`)),
   ];
 }
@@ -53,7 +53,7 @@ const limitColumn = (name: string, member: string, description: string) =>
 
 /** PodDisruptionBudget: how many pods may be evicted at a time. */
 export function podDisruptionBudget(dialect: Dialect): ResourceDef {
-  return defineKind({
+  return defineKind<PodDisruptionBudget>({
     dialect,
     facts: 'policy',
     kind: 'PodDisruptionBudget',

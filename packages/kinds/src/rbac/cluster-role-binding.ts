@@ -1,12 +1,13 @@
 import type { Dialect } from '@wheelhouse/machinery';
 import { defineKind } from '../define.ts';
+import type { ClusterRoleBinding } from '../gen/types/rbac/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { type BindingLike, bindingColumns, bindingStrategy, fillBinding } from './subjects.ts';
 
 /** ClusterRoleBinding: grants a ClusterRole everywhere. */
 export function clusterRoleBinding(dialect: Dialect): ResourceDef {
   const group = dialect.group('rbac.authorization');
-  return defineKind({
+  return defineKind<ClusterRoleBinding>({
     dialect,
     facts: 'rbac',
     kind: 'ClusterRoleBinding',

@@ -2,22 +2,19 @@ import {
   type Dialect,
   type FieldError,
   invalid,
-  type LabelSelector,
   pathSegment,
   required,
   validateLabelSelector,
 } from '@wheelhouse/machinery';
 import { createdAtColumn, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
+import type { ClusterRole } from '../gen/types/rbac/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { toldTwice } from '../rules/checks.ts';
-import { type RoleLike, validateRules } from './rules.ts';
+import type { Stored } from '../stored.ts';
+import { validateRules } from './rules.ts';
 
-interface ClusterRole extends RoleLike {
-  aggregationRule?: { clusterRoleSelectors?: (LabelSelector & RoleLike['metadata'])[] };
-}
-
-function validateAggregation(object: ClusterRole): FieldError[] {
+function validateAggregation(object: Stored<ClusterRole>): FieldError[] {
   if (object.aggregationRule === undefined || object.aggregationRule === null) return [];
   const path = 'aggregationRule.clusterRoleSelectors';
   const selectors = object.aggregationRule.clusterRoleSelectors ?? [];
@@ -35,11 +32,11 @@ function validateAggregation(object: ClusterRole): FieldError[] {
 
 /** ClusterRole: rules for all namespaces, cluster-wide resources and paths. */
 export function clusterRole(dialect: Dialect): ResourceDef {
-  const validate = (object: RoleLike) => [
+  const validate = (object: Stored<ClusterRole>) => [
     ...validateRules(object, { namespaced: false }),
-    ...validateAggregation(object as ClusterRole),
+    ...validateAggregation(object),
   ];
-  return defineKind({
+  return defineKind<ClusterRole>({
     dialect,
     facts: 'rbac',
     kind: 'ClusterRole',

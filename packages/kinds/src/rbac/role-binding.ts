@@ -1,12 +1,13 @@
 import type { Dialect } from '@wheelhouse/machinery';
 import { defineKind } from '../define.ts';
+import type { RoleBinding } from '../gen/types/rbac/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { type BindingLike, bindingColumns, bindingStrategy, fillBinding } from './subjects.ts';
 
 /** RoleBinding: grants a Role of its namespace, or a ClusterRole within its namespace (RBAC-1). */
 export function roleBinding(dialect: Dialect): ResourceDef {
   const group = dialect.group('rbac.authorization');
-  return defineKind({
+  return defineKind<RoleBinding>({
     dialect,
     facts: 'rbac',
     kind: 'RoleBinding',

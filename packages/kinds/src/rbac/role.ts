@@ -1,14 +1,16 @@
 import { type Dialect, pathSegment } from '@wheelhouse/machinery';
 import { createdAtColumn, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
+import type { Role } from '../gen/types/rbac/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { toldTwice } from '../rules/checks.ts';
-import { type RoleLike, validateRules } from './rules.ts';
+import type { Stored } from '../stored.ts';
+import { validateRules } from './rules.ts';
 
 /** Role: rules for resources of its own namespace. */
 export function role(dialect: Dialect): ResourceDef {
-  const validate = (object: RoleLike) => validateRules(object, { namespaced: true });
-  return defineKind({
+  const validate = (object: Stored<Role>) => validateRules(object, { namespaced: true });
+  return defineKind<Role>({
     dialect,
     facts: 'rbac',
     kind: 'Role',

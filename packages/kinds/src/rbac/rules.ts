@@ -1,30 +1,20 @@
-import { type ApiObject, type FieldError, invalidGo, required } from '@wheelhouse/machinery';
+import { type FieldError, invalidGo, required } from '@wheelhouse/machinery';
+import type { ClusterRole, PolicyRule, Role } from '../gen/types/rbac/v1.ts';
 import { goStrings, items } from '../rules/checks.ts';
-
-/** One rule of a Role or ClusterRole. */
-export interface PolicyRule {
-  verbs?: string[] | null;
-  apiGroups?: string[];
-  resources?: string[];
-  resourceNames?: string[];
-  nonResourceURLs?: string[];
-  [member: string]: string[] | null | undefined;
-}
-
-/** What Role and ClusterRole share. */
-export interface RoleLike extends ApiObject {
-  rules?: PolicyRule[] | null;
-}
+import type { Stored } from '../stored.ts';
 
 /** The rules of a role; those of a namespaced one cannot name paths (RBAC-3). */
-export function validateRules(object: RoleLike, options: { namespaced: boolean }): FieldError[] {
+export function validateRules(
+  object: Stored<Role | ClusterRole>,
+  options: { namespaced: boolean },
+): FieldError[] {
   return items(object.rules).flatMap((rule, index) =>
     validateRule(rule, { ...options, path: `rules[${index}]` }),
   );
 }
 
 function validateRule(
-  rule: PolicyRule,
+  rule: Stored<PolicyRule>,
   options: { namespaced: boolean; path: string },
 ): FieldError[] {
   const { namespaced, path } = options;

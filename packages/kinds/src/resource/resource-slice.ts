@@ -11,14 +11,16 @@ import {
   required,
   tooLong,
 } from '@wheelhouse/machinery';
-import { ageColumn, at, column, nameColumn, numberAt, textAt } from '../cells.ts';
+import { ageColumn, at, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind, type VersionOptions } from '../define.ts';
+import type { ResourceSlice, ResourceSliceSpec } from '../gen/types/resource/v1beta1.ts';
 import { driverName } from '../pod/driver-name.ts';
 import { goNodeSelectorTerm } from '../pod/go-text.ts';
 import { validateNodeSelector } from '../pod/validation/affinity.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { immutable } from '../rules/checks.ts';
 import { objectAt, objectsAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import { poolName, qualifiedDeviceName, validateItems } from './device-rules.ts';
 
 const devicesMax = 128;
@@ -92,10 +94,10 @@ function validateDevice(device: JsonObject, path: string): FieldError[] {
   ];
 }
 
-function validatePlace(spec: JsonObject): FieldError[] {
-  const [nodeName, selector] = [textAt(spec, 'nodeName'), objectAt(spec, 'nodeSelector')];
-  const terms = objectsAt(selector, 'nodeSelectorTerms');
-  const isEverywhere = at(spec, 'allNodes') === true;
+function validatePlace(spec: Stored<ResourceSliceSpec>): FieldError[] {
+  const [nodeName, selector] = [spec.nodeName ?? '', spec.nodeSelector];
+  const terms = selector?.nodeSelectorTerms ?? [];
+  const isEverywhere = spec.allNodes === true;
   const places = [nodeName !== '', selector !== undefined, isEverywhere].filter(Boolean).length;
   const path = 'spec.nodeSelector';
   const detail = 'exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required';
@@ -111,15 +113,16 @@ function validatePlace(spec: JsonObject): FieldError[] {
   ];
 }
 
-function validate(object: JsonObject, old?: JsonObject): FieldError[] {
-  const spec = objectAt(object, 'spec') ?? {};
-  const text = (of: JsonObject | undefined, ...path: string[]) => textAt(of, 'spec', ...path);
+function validate(object: Stored<ResourceSlice>, old?: Stored<ResourceSlice>): FieldError[] {
+  const spec = object.spec ?? {};
+  const text = (of: Stored<ResourceSlice> | undefined, ...path: string[]) =>
+    textAt(of, 'spec', ...path);
   const kept = (...path: string[]) =>
     old === undefined
       ? []
       : immutable(`spec.${path.join('.')}`, text(object, ...path), text(old, ...path));
-  const slices = numberAt(spec, 'pool', 'resourceSliceCount');
-  const generation = numberAt(spec, 'pool', 'generation');
+  const slices = Number(spec.pool?.resourceSliceCount ?? 0);
+  const generation = Number(spec.pool?.generation ?? 0);
   const negative = 'must be greater than or equal to zero';
   return [
     ...driverName(text(object, 'driver'), 'spec.driver'),
@@ -132,7 +135,7 @@ function validate(object: JsonObject, old?: JsonObject): FieldError[] {
     ...kept('driver'),
     ...kept('nodeName'),
     ...validatePlace(spec),
-    ...validateItems(objectsAt(spec, 'devices'), 'spec.devices', {
+    ...validateItems(spec.devices ?? [], 'spec.devices', {
       max: devicesMax,
       item: validateDevice,
       key: (device) => textAt(device, 'name'),
@@ -176,7 +179,7 @@ export function resourceSlice(dialect: Dialect): ResourceDef {
     text('Pool', ['spec', 'pool', 'name'], 'What they belong to.'),
     ageColumn,
   ];
-  return defineKind({
+  return defineKind<ResourceSlice>({
     dialect,
     facts: 'resource',
     kind: 'ResourceSlice',
@@ -188,8 +191,8 @@ export function resourceSlice(dialect: Dialect): ResourceDef {
     ],
     storage: {
       fieldsOf: (object) => ({
-        'spec.nodeName': textAt(object, 'spec', 'nodeName'),
-        'spec.driver': textAt(object, 'spec', 'driver'),
+        'spec.nodeName': object.spec?.nodeName ?? '',
+        'spec.driver': object.spec?.driver ?? '',
       }),
     },
     generation: true,

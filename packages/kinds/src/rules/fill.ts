@@ -46,11 +46,20 @@ export function objectsAt(
 /** Whether the member of a name is a list, be it an empty one. */
 export const isList = (object: JsonObject, name: string): boolean => Array.isArray(object[name]);
 
+/** What a member holds if it is an object: any object where its type is not stated. */
+type ObjectMember<M> = string extends M ? JsonObject : NonNullable<M>;
+
 /** The object member of a name, made when it is absent. */
-export function ensure(object: JsonObject, name: string): JsonObject {
+export function ensure<O extends object, Name extends keyof O>(
+  object: O,
+  name: Name,
+): ObjectMember<O[Name]> {
   const present = object[name];
-  if (isObject(present)) return present;
-  const made: JsonObject = {};
-  object[name] = made;
-  return made;
+  const member = isObject(present) ? present : {};
+  if (member !== present) object[name] = member as O[Name];
+  return member as ObjectMember<O[Name]>;
 }
+
+/** The whole number of a 64-bit member, which can be beyond what a `number` holds exactly. */
+export const wholeNumber = (value: number | bigint | null | undefined): number | undefined =>
+  value === null || value === undefined ? undefined : Number(value);

@@ -3,15 +3,16 @@ import {
   dnsSubdomain,
   type FieldError,
   forbiddenField,
-  type JsonObject,
   notSupported,
   required,
 } from '@wheelhouse/machinery';
-import { ageColumn, at, column, nameColumn, numberAt, textAt } from '../cells.ts';
+import { ageColumn, column, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
+import type { PriorityClass } from '../gen/types/scheduling/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { immutable } from '../rules/checks.ts';
 import { fillAbsent } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 
 const userPriorityMax = 1_000_000_000;
 const systemClasses = new Map([
@@ -20,20 +21,20 @@ const systemClasses = new Map([
 ]);
 
 /** Why an object may not have the name of one of the system's own classes. */
-function systemFault(object: JsonObject, name: string): string | undefined {
+function systemFault(object: Stored<PriorityClass>, name: string): string | undefined {
   const value = systemClasses.get(name);
   if (value === undefined) return `${name} is not a known system priority class`;
-  if (numberAt(object, 'value') !== value) {
+  if ((object.value ?? 0) !== value) {
     return `value of ${name} PriorityClass must be ${value}`;
   }
-  if (at(object, 'globalDefault') !== true) return undefined;
+  if (object.globalDefault !== true) return undefined;
   return `globalDefault of ${name} PriorityClass must be false`;
 }
 
-function validate(object: JsonObject): FieldError[] {
+function validate(object: Stored<PriorityClass>): FieldError[] {
   const errors: FieldError[] = [];
-  const name = textAt(object, 'metadata', 'name');
-  const value = numberAt(object, 'value');
+  const name = object.metadata.name ?? '';
+  const value = object.value ?? 0;
   const reserved = name.startsWith('system-') ? systemFault(object, name) : undefined;
   if (reserved !== undefined) {
     const detail = `priority class names with 'system-' prefix are reserved for system use only. error: ${reserved}`;
@@ -43,7 +44,7 @@ function validate(object: JsonObject): FieldError[] {
     const detail = `maximum allowed value of a user defined priority is ${userPriorityMax}`;
     errors.push(forbiddenField('value', detail));
   }
-  const policy = textAt(object, 'preemptionPolicy');
+  const policy = object.preemptionPolicy ?? '';
   const policies = ['PreemptLowerPriority', 'Never'];
   if (policy === '') errors.push(required('preemptionPolicy'));
   else if (!policies.includes(policy)) {
@@ -52,9 +53,9 @@ function validate(object: JsonObject): FieldError[] {
   return errors;
 }
 
-function kept(object: JsonObject, old: JsonObject): FieldError[] {
+function kept(object: Stored<PriorityClass>, old: Stored<PriorityClass>): FieldError[] {
   const errors =
-    numberAt(object, 'value') === numberAt(old, 'value')
+    (object.value ?? 0) === (old.value ?? 0)
       ? []
       : [forbiddenField('value', 'may not be changed in an update.')];
   const policy = 'preemptionPolicy';
@@ -63,7 +64,7 @@ function kept(object: JsonObject, old: JsonObject): FieldError[] {
 
 /** PriorityClass: a name for a priority of pods. */
 export function priorityClass(dialect: Dialect): ResourceDef {
-  return defineKind({
+  return defineKind<PriorityClass>({
     dialect,
     facts: 'scheduling',
     kind: 'PriorityClass',
@@ -76,16 +77,16 @@ export function priorityClass(dialect: Dialect): ResourceDef {
         defaults: (object) => fillAbsent(object, { preemptionPolicy: 'PreemptLowerPriority' }),
         columns: [
           nameColumn,
-          column('Value', (object) => numberAt(object, 'value'), {
+          column('Value', (object) => object.value ?? 0, {
             type: 'integer',
             description: 'The priority; higher goes first.',
           }),
-          column('Global-Default', (object) => at(object, 'globalDefault') === true, {
+          column('Global-Default', (object) => object.globalDefault === true, {
             type: 'boolean',
             description: 'Whether pods without a class have it.',
           }),
           ageColumn,
-          column('PreemptionPolicy', (object) => textAt(object, 'preemptionPolicy'), {
+          column('PreemptionPolicy', (object) => object.preemptionPolicy ?? '', {
             description: 'Whether others are evicted for it.',
           }),
         ],

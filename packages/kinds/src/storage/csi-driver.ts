@@ -16,6 +16,7 @@ import {
 import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
+import type { CSIDriver } from '../gen/types/storage/v1.ts';
 import type { ColumnDef, ResourceDef } from '../resource-def.ts';
 import { goList, immutable, sameOrEmpty } from '../rules/checks.ts';
 
@@ -155,7 +156,7 @@ const columns: readonly ColumnDef[] = [
 
 /** CSIDriver: what a storage driver needs and can do (CSI-1, CSI-2). */
 export function csiDriver(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
-  return defineKind({
+  return defineKind<CSIDriver>({
     dialect,
     features,
     facts: 'storage',

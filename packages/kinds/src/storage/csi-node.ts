@@ -9,25 +9,26 @@ import {
   qualifiedName,
   required,
 } from '@wheelhouse/machinery';
-import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
+import { ageColumn, column, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
+import type { CSINode, CSINodeDriver } from '../gen/types/storage/v1.ts';
 import { driverName } from '../pod/driver-name.ts';
 import { notNegative } from '../pod/fields.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { sameOrEmpty, toldTwice } from '../rules/checks.ts';
-import { objectAt, objectsAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 
 const nodeIdLengthMax = 256;
 
-function validate(object: JsonObject): FieldError[] {
+function validate(object: Stored<CSINode>): FieldError[] {
   const seen = new Set<string>();
-  return objectsAt(object, 'spec', 'drivers').flatMap((driver, index) => {
+  return (object.spec?.drivers ?? []).flatMap((driver, index) => {
     const path = `spec.drivers[${index}]`;
-    const name = textAt(driver, 'name');
+    const name = driver.name ?? '';
     const errors = [
       ...driverName(name, `${path}.name`),
-      ...validateNodeId(textAt(driver, 'nodeID'), `${path}.nodeID`),
-      ...notNegative(objectAt(driver, 'allocatable') ?? {}, `${path}.allocatable.count`),
+      ...validateNodeId(driver.nodeID ?? '', `${path}.nodeID`),
+      ...notNegative(driver.allocatable ?? {}, `${path}.allocatable.count`),
     ];
     if (seen.has(name)) errors.push(duplicate(`${path}.name`, name));
     seen.add(name);
@@ -41,8 +42,8 @@ function validateNodeId(id: string, field: string): FieldError[] {
   return [invalid(field, id, `must be ${nodeIdLengthMax} characters or less`)];
 }
 
-function validateTopologyKeys(driver: JsonObject, path: string): FieldError[] {
-  const keys = listAt(driver, 'topologyKeys').map(String);
+function validateTopologyKeys(driver: Stored<CSINodeDriver>, path: string): FieldError[] {
+  const keys = (driver.topologyKeys ?? []).map(String);
   const seen = new Set<string>();
   return keys.flatMap((key) => {
     const errors = key === '' ? [required(path)] : [];
@@ -53,16 +54,16 @@ function validateTopologyKeys(driver: JsonObject, path: string): FieldError[] {
 }
 
 /** A driver's entry is written once. */
-function kept(object: JsonObject, old: JsonObject): FieldError[] {
+function kept(object: Stored<CSINode>, old: Stored<CSINode>): FieldError[] {
   const now = new Map<string, JsonObject[]>();
-  for (const driver of objectsAt(object, 'spec', 'drivers')) {
-    const name = textAt(driver, 'name');
+  for (const driver of object.spec?.drivers ?? []) {
+    const name = driver.name ?? '';
     const equallyNamed = now.get(name);
     if (equallyNamed === undefined) now.set(name, [driver]);
     else equallyNamed.push(driver);
   }
-  return objectsAt(old, 'spec', 'drivers').flatMap((before) => {
-    const changed = now.get(textAt(before, 'name')) ?? [];
+  return (old.spec?.drivers ?? []).flatMap((before) => {
+    const changed = now.get(before.name ?? '') ?? [];
     return changed
       .filter((one) => !sameOrEmpty(one, before))
       .map((one) => invalid('CSINodeDriver', one, 'field is immutable'));
@@ -71,7 +72,7 @@ function kept(object: JsonObject, old: JsonObject): FieldError[] {
 
 /** CSINode: the storage drivers on a node. */
 export function csiNode(dialect: Dialect): ResourceDef {
-  return defineKind({
+  return defineKind<CSINode>({
     dialect,
     facts: 'storage',
     kind: 'CSINode',
@@ -82,7 +83,7 @@ export function csiNode(dialect: Dialect): ResourceDef {
         version: 'v1',
         columns: [
           nameColumn,
-          column('Drivers', (object) => listAt(object, 'spec', 'drivers').length, {
+          column('Drivers', (object) => (object.spec?.drivers ?? []).length, {
             type: 'integer',
             description: 'Number of drivers.',
           }),

@@ -1,26 +1,26 @@
 import {
-  type ApiObject,
   breaks,
   type Dialect,
   dnsSubdomain,
   type FieldError,
   invalid,
   invalidGo,
-  type LabelSelector,
   parseQuantity,
   validateLabelSelector,
 } from '@wheelhouse/machinery';
 import { at, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
+import type { CSIStorageCapacity } from '../gen/types/storage/v1.ts';
 import { goSelector } from '../pod/go-text.ts';
 import { nodeLabelMessage, nodeTermWarnings } from '../pod/warnings.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { immutable, sameThere, sortedKeys } from '../rules/checks.ts';
 import { objectAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 
-function validate(object: ApiObject): FieldError[] {
-  const className = textAt(object, 'storageClassName');
-  const topology = objectAt(object, 'nodeTopology') as unknown as LabelSelector | undefined;
+function validate(object: Stored<CSIStorageCapacity>): FieldError[] {
+  const className = object.storageClassName ?? '';
+  const topology = object.nodeTopology;
   return [
     ...validateLabelSelector(topology, 'nodeTopology'),
     ...breaks('storageClassName', className, dnsSubdomain),
@@ -28,14 +28,14 @@ function validate(object: ApiObject): FieldError[] {
   ];
 }
 
-function notNegativeQuantity(object: ApiObject, field: string): FieldError[] {
+function notNegativeQuantity(object: Stored<CSIStorageCapacity>, field: string): FieldError[] {
   const value = at(object, field);
   const quantity = parseQuantity(String(value ?? '0'));
   if ('error' in quantity || quantity.nano >= 0n) return [];
   return [invalid(field, quantity.text, 'must be greater than or equal to 0')];
 }
 
-function topologyWarnings(object: ApiObject, dialect: Dialect): string[] {
+function topologyWarnings(object: Stored<CSIStorageCapacity>, dialect: Dialect): string[] {
   const path = 'nodeTopology';
   const labels = sortedKeys(objectAt(object, path, 'matchLabels'));
   return [
@@ -47,7 +47,7 @@ function topologyWarnings(object: ApiObject, dialect: Dialect): string[] {
   ];
 }
 
-function kept(object: ApiObject, old: ApiObject): FieldError[] {
+function kept(object: Stored<CSIStorageCapacity>, old: Stored<CSIStorageCapacity>): FieldError[] {
   const topology = 'nodeTopology';
   const shown = goSelector(objectAt(object, topology));
   const className = 'storageClassName';
@@ -61,7 +61,7 @@ function kept(object: ApiObject, old: ApiObject): FieldError[] {
 
 /** CSIStorageCapacity: how much a driver can still make of a class of storage somewhere. */
 export function csiStorageCapacity(dialect: Dialect): ResourceDef {
-  return defineKind({
+  return defineKind<CSIStorageCapacity>({
     dialect,
     facts: 'storage',
     kind: 'CSIStorageCapacity',

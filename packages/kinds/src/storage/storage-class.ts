@@ -14,37 +14,51 @@ import {
   required,
   tooLong,
 } from '@wheelhouse/machinery';
-import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
+import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
+import type {
+  TopologySelectorLabelRequirement,
+  TopologySelectorTerm,
+} from '../gen/types/core/v1.ts';
+import type { StorageClass } from '../gen/types/storage/v1.ts';
 import { nodeLabelMessage } from '../pod/warnings.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { immutable, sameOrEmpty, sameThere, sortedKeys } from '../rules/checks.ts';
-import { fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
+import { fillAbsent } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 
-const fillDefaults = (object: JsonObject) =>
+const fillDefaults = (object: Stored<StorageClass>) =>
   fillAbsent(object, { reclaimPolicy: 'Delete', volumeBindingMode: 'Immediate' });
 
 const parametersMax = 512;
 const parametersBytesMax = 256 * 1024;
 
-function validate(object: JsonObject): FieldError[] {
-  const provisioner = textAt(object, 'provisioner');
+function validate(object: Stored<StorageClass>): FieldError[] {
+  const provisioner = object.provisioner ?? '';
   return [
     ...(provisioner === ''
       ? [required('provisioner')]
       : breaks('provisioner', provisioner.toLowerCase(), qualifiedName)),
-    ...validateParameters(objectAt(object, 'parameters')),
+    ...validateParameters(object.parameters),
     ...knownIfSaid(object, 'reclaimPolicy', ['Delete', 'Retain']),
     ...validateEnum(object, 'volumeBindingMode', ['Immediate', 'WaitForFirstConsumer']),
-    ...validateTopologies(objectsAt(object, 'allowedTopologies')),
+    ...validateTopologies(object.allowedTopologies ?? []),
   ];
 }
 
-function knownIfSaid(object: JsonObject, field: string, allowed: readonly string[]): FieldError[] {
+function knownIfSaid(
+  object: Stored<StorageClass>,
+  field: string,
+  allowed: readonly string[],
+): FieldError[] {
   return textAt(object, field) === '' ? [] : validateEnum(object, field, allowed);
 }
 
-function validateEnum(object: JsonObject, field: string, allowed: readonly string[]): FieldError[] {
+function validateEnum(
+  object: Stored<StorageClass>,
+  field: string,
+  allowed: readonly string[],
+): FieldError[] {
   const value = textAt(object, field);
   return allowed.includes(value) ? [] : [notSupported(field, value, allowed)];
 }
@@ -64,15 +78,15 @@ export function validateParameters(parameters: JsonObject | undefined): FieldErr
 }
 
 /** Terms that select topology; no two may be the same. */
-export function validateTopologies(terms: readonly JsonObject[]): FieldError[] {
+export function validateTopologies(terms: readonly Stored<TopologySelectorTerm>[]): FieldError[] {
   // Upstream begins with as many terms that select nothing, and complains once of each equal term.
   const seen = new Map([['[]', terms.length]]);
   let pairs = 0;
   return terms.flatMap((term, index) => {
     const path = `allowedTopologies[${index}].matchLabelExpressions`;
-    const expressions = objectsAt(term, 'matchLabelExpressions');
+    const expressions = term.matchLabelExpressions ?? [];
     const shape = new Map(
-      expressions.map((one) => [textAt(one, 'key'), listAt(one, 'values').map(String).sort()]),
+      expressions.map((one) => [one.key ?? '', (one.values ?? []).map(String).sort()]),
     );
     const errors = validateExpressions(expressions, path);
     const identity = JSON.stringify([...shape].sort());
@@ -85,12 +99,15 @@ export function validateTopologies(terms: readonly JsonObject[]): FieldError[] {
   });
 }
 
-function validateExpressions(expressions: readonly JsonObject[], path: string): FieldError[] {
+function validateExpressions(
+  expressions: readonly Stored<TopologySelectorLabelRequirement>[],
+  path: string,
+): FieldError[] {
   const keys = new Set<string>();
   return expressions.flatMap((expression, index) => {
     const at = `${path}[${index}]`;
-    const key = textAt(expression, 'key');
-    const values = listAt(expression, 'values').map(String);
+    const key = expression.key ?? '';
+    const values = (expression.values ?? []).map(String);
     const seen = new Set<string>();
     const errors = values.length === 0 ? [required(`${at}.values`)] : [];
     values.forEach((value, place) => {
@@ -104,23 +121,22 @@ function validateExpressions(expressions: readonly JsonObject[], path: string): 
   });
 }
 
-function kept(object: JsonObject, old: JsonObject): FieldError[] {
+function kept(object: Stored<StorageClass>, old: Stored<StorageClass>): FieldError[] {
   const errors: FieldError[] = [];
-  const same = (field: string) => sameOrEmpty(object[field], old[field]);
   const forbid = (field: string) =>
     errors.push(forbiddenField(field, `updates to ${field} are forbidden.`));
-  if (!sameThere(object['parameters'], old['parameters'])) forbid('parameters');
-  for (const field of ['provisioner', 'reclaimPolicy']) {
-    if (!same(field)) forbid(field);
+  if (!sameThere(object.parameters, old.parameters)) forbid('parameters');
+  for (const field of ['provisioner', 'reclaimPolicy'] as const) {
+    if (!sameOrEmpty(object[field], old[field])) forbid(field);
   }
   const mode = 'volumeBindingMode';
   return [...errors, ...immutable(mode, object[mode], old[mode])];
 }
 
-function topologyWarnings(object: JsonObject, dialect: Dialect): string[] {
-  return objectsAt(object, 'allowedTopologies').flatMap((term, index) =>
-    objectsAt(term, 'matchLabelExpressions').flatMap((expression, number) => {
-      const message = nodeLabelMessage(textAt(expression, 'key'), dialect);
+function topologyWarnings(object: Stored<StorageClass>, dialect: Dialect): string[] {
+  return (object.allowedTopologies ?? []).flatMap((term, index) =>
+    (term.matchLabelExpressions ?? []).flatMap((expression, number) => {
+      const message = nodeLabelMessage(expression.key ?? '', dialect);
       const field = `allowedTopologies[${index}].matchLabelExpressions[${number}].key`;
       return message === undefined ? [] : [`${field}: ${message}`];
     }),
@@ -136,7 +152,7 @@ export function storageClass(dialect: Dialect): ResourceDef {
     marks.some((mark) => textAt(object, 'metadata', 'annotations', mark) === 'true');
   const text = (name: string, member: string, description: string) =>
     column(name, (object) => textAt(object, member), { description });
-  return defineKind({
+  return defineKind<StorageClass>({
     dialect,
     facts: 'storage',
     kind: 'StorageClass',
@@ -156,7 +172,7 @@ export function storageClass(dialect: Dialect): ResourceDef {
           text('Provisioner', 'provisioner', 'Who makes the volumes.'),
           text('ReclaimPolicy', 'reclaimPolicy', 'What becomes of released volumes.'),
           text('VolumeBindingMode', 'volumeBindingMode', 'When volumes are made.'),
-          column('AllowVolumeExpansion', (object) => at(object, 'allowVolumeExpansion') === true, {
+          column('AllowVolumeExpansion', (object) => object.allowVolumeExpansion === true, {
             description: 'Whether volumes can grow.',
           }),
           ageColumn,

@@ -4,37 +4,38 @@ import {
   dnsSubdomain,
   type FieldError,
   forbiddenField,
-  type JsonObject,
   required,
   tooLong,
 } from '@wheelhouse/machinery';
-import { ageColumn, at, column, nameColumn, textAt } from '../cells.ts';
+import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { validateInlineVolume } from '../core/storage/persistent-volume-rules.ts';
 import { defineKind, statusSubresource } from '../define.ts';
+import type { VolumeAttachment, VolumeAttachmentStatus } from '../gen/types/storage/v1.ts';
 import { fillDrivers } from '../pod/defaults.ts';
 import { driverName } from '../pod/driver-name.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { immutable, sortedKeys, toldTwice } from '../rules/checks.ts';
-import { fillAmounts, objectAt } from '../rules/fill.ts';
+import { fillAmounts } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 
 const metadataBytesMax = 256 * 1024;
 const messageBytesMax = 1024;
 const exactlyOne = 'must specify exactly one of inlineVolumeSpec and persistentVolumeName';
 
-function validate(object: JsonObject, dialect: Dialect): FieldError[] {
-  const nodeName = textAt(object, 'spec', 'nodeName');
+function validate(object: Stored<VolumeAttachment>, dialect: Dialect): FieldError[] {
+  const nodeName = object.spec?.nodeName ?? '';
   return [
-    ...(textAt(object, 'spec', 'attacher') === '' ? [required('spec.attacher')] : []),
+    ...((object.spec?.attacher ?? '') === '' ? [required('spec.attacher')] : []),
     ...validateSource(object, dialect),
     ...breaks('spec.nodeName', nodeName, dnsSubdomain),
-    ...validateStatus(objectAt(object, 'status')),
+    ...validateStatus(object.status),
   ];
 }
 
-function validateSource(object: JsonObject, dialect: Dialect): FieldError[] {
+function validateSource(object: Stored<VolumeAttachment>, dialect: Dialect): FieldError[] {
   const path = 'spec.source';
-  const name = at(object, 'spec', 'source', 'persistentVolumeName');
-  const inline = objectAt(object, 'spec', 'source', 'inlineVolumeSpec');
+  const name = object.spec?.source?.persistentVolumeName;
+  const inline = object.spec?.source?.inlineVolumeSpec;
   if (name === undefined && inline === undefined) return [required(path, exactlyOne)];
   if (name !== undefined && inline !== undefined) return [forbiddenField(path, exactlyOne)];
   if (inline !== undefined)
@@ -43,8 +44,8 @@ function validateSource(object: JsonObject, dialect: Dialect): FieldError[] {
   return name === '' ? [required(`${path}.persistentVolumeName`, detail)] : [];
 }
 
-function validateStatus(status: JsonObject | undefined): FieldError[] {
-  const metadata = objectAt(status, 'attachmentMetadata');
+function validateStatus(status: Stored<VolumeAttachmentStatus> | undefined): FieldError[] {
+  const metadata = status?.attachmentMetadata;
   const bytes = sortedKeys(metadata).reduce(
     (sum, name) => sum + Buffer.byteLength(name) + Buffer.byteLength(textAt(metadata, name)),
     0,
@@ -61,10 +62,10 @@ function validateStatus(status: JsonObject | undefined): FieldError[] {
 }
 
 /** What only a new object is held to. */
-function validateNew(object: JsonObject): FieldError[] {
-  const name = at(object, 'spec', 'source', 'persistentVolumeName');
+function validateNew(object: Stored<VolumeAttachment>): FieldError[] {
+  const name = object.spec?.source?.persistentVolumeName;
   return [
-    ...driverName(textAt(object, 'spec', 'attacher'), 'spec.attacher'),
+    ...driverName(object.spec?.attacher ?? '', 'spec.attacher'),
     ...(typeof name === 'string'
       ? breaks('spec.source.persistentVolumeName', name, dnsSubdomain)
       : []),
@@ -75,7 +76,7 @@ function validateNew(object: JsonObject): FieldError[] {
 export function volumeAttachment(dialect: Dialect): ResourceDef {
   const text = (name: string, path: readonly string[], description: string) =>
     column(name, (object) => textAt(object, ...path), { description });
-  return defineKind({
+  return defineKind<VolumeAttachment>({
     dialect,
     facts: 'storage',
     kind: 'VolumeAttachment',
@@ -85,17 +86,17 @@ export function volumeAttachment(dialect: Dialect): ResourceDef {
       {
         version: 'v1',
         defaults: (object) => {
-          const inline = objectAt(object, 'spec', 'source', 'inlineVolumeSpec');
+          const inline = object.spec?.source?.inlineVolumeSpec;
           if (inline === undefined) return;
           fillDrivers(inline);
-          fillAmounts(objectAt(inline, 'capacity'));
+          fillAmounts(inline.capacity);
         },
         columns: [
           nameColumn,
           { ...text('Attacher', ['spec', 'attacher'], 'Driver that attaches it.'), format: 'name' },
           text('PV', ['spec', 'source', 'persistentVolumeName'], 'The volume.'),
           text('Node', ['spec', 'nodeName'], 'The node.'),
-          column('Attached', (object) => at(object, 'status', 'attached') === true, {
+          column('Attached', (object) => object.status?.attached === true, {
             type: 'boolean',
             description: 'Whether it is.',
           }),
@@ -111,7 +112,7 @@ export function volumeAttachment(dialect: Dialect): ResourceDef {
       validateCreate: (_, object) => [...validate(object, dialect), ...validateNew(object)],
       validateUpdate: (_, object, old) => [
         ...toldTwice(validate(object, dialect)),
-        ...immutable('spec', at(object, 'spec'), at(old, 'spec')),
+        ...immutable('spec', object.spec, old.spec),
       ],
       allowUnconditionalUpdate: false,
       deleteAnswers: 'object',

@@ -8,14 +8,15 @@ import {
 } from '@wheelhouse/machinery';
 import { column, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
+import type { StorageVersionMigration } from '../gen/types/storagemigration/v1alpha1.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { validateConditions } from '../rules/conditions.ts';
-import { objectsAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 
 const members = ['group', 'version', 'resource'] as const;
 const memberOf = (object: JsonObject, member: string) => textAt(object, 'spec', 'resource', member);
 
-function validate(object: JsonObject): FieldError[] {
+function validate(object: Stored<StorageVersionMigration>): FieldError[] {
   return (['resource', 'version'] as const).flatMap((member) =>
     memberOf(object, member) === ''
       ? [required(`spec.resource.${member}`, `${member} is required`)]
@@ -24,7 +25,10 @@ function validate(object: JsonObject): FieldError[] {
 }
 
 /** Upstream names what may not change without the path to it. */
-function validateKept(object: JsonObject, old: JsonObject): FieldError[] {
+function validateKept(
+  object: Stored<StorageVersionMigration>,
+  old: Stored<StorageVersionMigration>,
+): FieldError[] {
   return members.flatMap((member) => {
     const value = memberOf(object, member);
     const isKept = value === memberOf(old, member);
@@ -32,14 +36,17 @@ function validateKept(object: JsonObject, old: JsonObject): FieldError[] {
   });
 }
 
-const conditionsOf = (object: JsonObject) => objectsAt(object, 'status', 'conditions');
+const conditionsOf = (object: Stored<StorageVersionMigration>) => object.status?.conditions ?? [];
 
-function isTrue(object: JsonObject, type: string): boolean {
-  const found = conditionsOf(object).find((one) => textAt(one, 'type') === type);
-  return found !== undefined && textAt(found, 'status') === 'True';
+function isTrue(object: Stored<StorageVersionMigration>, type: string): boolean {
+  const found = conditionsOf(object).find((one) => (one.type ?? '') === type);
+  return found !== undefined && (found.status ?? '') === 'True';
 }
 
-function validateRevision(object: JsonObject, old: JsonObject): FieldError[] {
+function validateRevision(
+  object: Stored<StorageVersionMigration>,
+  old: Stored<StorageVersionMigration>,
+): FieldError[] {
   const path = 'status.resourceVersion';
   const [text, before] = [object, old].map((one) => textAt(one, 'status', 'resourceVersion'));
   const value = text ?? '';
@@ -55,7 +62,10 @@ function validateRevision(object: JsonObject, old: JsonObject): FieldError[] {
   ];
 }
 
-function validateStatus(object: JsonObject, old: JsonObject): FieldError[] {
+function validateStatus(
+  object: Stored<StorageVersionMigration>,
+  old: Stored<StorageVersionMigration>,
+): FieldError[] {
   const path = 'status.conditions';
   const [succeeded, failed, running] = ['Succeeded', 'Failed', 'Running'].map((type) =>
     isTrue(object, type),
@@ -64,7 +74,7 @@ function validateStatus(object: JsonObject, old: JsonObject): FieldError[] {
   // They have a time of their last update, and none of their last transition.
   const conditions = conditionsOf(object).map((condition) => ({
     ...condition,
-    lastTransitionTime: textAt(condition, 'lastUpdateTime'),
+    lastTransitionTime: condition.lastUpdateTime ?? '',
   }));
   return [
     ...validateRevision(object, old),
@@ -92,7 +102,7 @@ export function storageVersionMigration(dialect: Dialect): ResourceDef {
   const resource = (object: JsonObject) =>
     ['resource', 'version', 'group'].map((member) => memberOf(object, member)).join('.');
   const shown = column('Resource', resource, { description: 'What is rewritten.' });
-  const def = defineKind({
+  const def = defineKind<StorageVersionMigration>({
     dialect,
     facts: 'storagemigration',
     kind: 'StorageVersionMigration',

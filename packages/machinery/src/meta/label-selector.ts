@@ -9,14 +9,14 @@ import {
 
 /** The selector that stands in objects (`meta.v1.LabelSelector`). */
 export interface LabelSelector {
-  matchLabels?: { [key: string]: string };
-  matchExpressions?: LabelSelectorRequirement[];
+  readonly matchLabels?: Readonly<Record<string, string>> | undefined;
+  readonly matchExpressions?: readonly LabelSelectorRequirement[] | undefined;
 }
 
 interface LabelSelectorRequirement {
-  key: string;
-  operator: string;
-  values?: string[];
+  readonly key?: string | undefined;
+  readonly operator?: string | undefined;
+  readonly values?: readonly string[] | undefined;
 }
 
 /** Judges a selector at `path`; an absent one is right. One above `selectorTermsMax` is not. */
@@ -101,7 +101,7 @@ export function compileLabelSelector(selector: LabelSelector): LabelSelection {
       operator: '=' as const,
       values: [value],
     })),
-    ...matchExpressions.flatMap(({ key, operator, values = [] }) => {
+    ...matchExpressions.flatMap(({ key = '', operator = '', values = [] }) => {
       const selectionOperator = Object.hasOwn(operators, operator)
         ? operators[operator]
         : undefined;

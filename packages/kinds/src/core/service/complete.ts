@@ -1,4 +1,5 @@
-import type { ApiObject } from '@wheelhouse/machinery';
+import type { Service } from '../../gen/types/core/v1.ts';
+import type { Stored } from '../../stored.ts';
 import { type Family, familyOf } from './cluster-ips.ts';
 import { asService, isExternalName, needsClusterIp, noAddress, type ServiceSpec } from './spec.ts';
 
@@ -9,7 +10,7 @@ import { asService, isExternalName, needsClusterIp, noAddress, type ServiceSpec 
  *
  * @param primary the family of addresses for Services that ask for none
  */
-export function completeService(object: ApiObject, primary: Family): void {
+export function completeService(object: Stored<Service>, primary: Family): void {
   const { spec } = asService(object);
   const { clusterIP = '', clusterIPs = [] } = spec;
   if (clusterIP !== '' && clusterIPs.length === 0) spec.clusterIPs = [clusterIP];

@@ -11,7 +11,9 @@ import {
 } from '@wheelhouse/machinery';
 import { textAt } from '../../cells.ts';
 import type { Features } from '../../features/features.ts';
+import type { IngressLoadBalancerIngress } from '../../gen/types/networking/v1.ts';
 import { objectsAt } from '../../rules/fill.ts';
+import type { Stored } from '../../stored.ts';
 import { validIp } from '../addresses.ts';
 import type { Service } from './spec.ts';
 
@@ -44,8 +46,11 @@ function validateIngress(ingress: JsonObject, path: string, features: Features):
 }
 
 /** The hostname of a load balancer, here and in an Ingress. */
-export function validateBalancerHost(ingress: JsonObject, path: string): FieldError[] {
-  const host = textAt(ingress, 'hostname');
+export function validateBalancerHost(
+  ingress: Stored<IngressLoadBalancerIngress>,
+  path: string,
+): FieldError[] {
+  const host = ingress.hostname ?? '';
   if (host === '') return [];
   const field = `${path}.hostname`;
   const errors = breaks(field, host, dnsSubdomain);

@@ -11,19 +11,25 @@ import {
   invalid,
   type JsonObject,
   type JsonValue,
-  type LabelSelector,
   notSupported,
   parseQuantity,
   qualifiedName,
   required,
   validateLabelSelector,
 } from '@wheelhouse/machinery';
-import { at, listAt, textAt } from '../../cells.ts';
+import { at, textAt } from '../../cells.ts';
 import type { Features } from '../../features/features.ts';
+import type {
+  PersistentVolumeClaim,
+  PersistentVolumeClaimSpec,
+  TypedLocalObjectReference,
+  TypedObjectReference,
+} from '../../gen/types/core/v1.ts';
 import { goDifference } from '../../pod/difference.ts';
 import { isNative } from '../../pod/validation/resources.ts';
 import { immutable, keyed, sameOrEmpty, sortedKeys, toldTwice } from '../../rules/checks.ts';
-import { ensure, objectAt } from '../../rules/fill.ts';
+import { ensure } from '../../rules/fill.ts';
+import type { Stored } from '../../stored.ts';
 import { basicQuantity, knownAccessModes, knownVolumeMode, positiveQuantity } from './volumes.ts';
 
 const claimKind = 'PersistentVolumeClaim';
@@ -35,45 +41,45 @@ interface ClaimTolerance {
 
 /** The spec of a claim at `path`, of its own or within a template. */
 export function validateClaimSpec(
-  spec: JsonObject,
+  spec: Stored<PersistentVolumeClaimSpec>,
   path: string,
   tolerance: ClaimTolerance = { groups: 'judged' },
 ): FieldError[] {
-  const selector = objectAt(spec, 'selector') as unknown as LabelSelector | undefined;
+  const selector = spec.selector;
   const modes = `${path}.accessModes`;
   const noMode = required(modes, 'at least 1 access mode is required');
   return [
-    ...(listAt(spec, 'accessModes').length === 0 ? [noMode] : []),
+    ...((spec.accessModes ?? []).length === 0 ? [noMode] : []),
     ...validateLabelSelector(selector, `${path}.selector`),
     ...knownAccessModes(spec, modes),
     ...validateRequest(spec, keyed(`${path}.resources`, 'storage')),
     ...validateClassName(spec, `${path}.storageClassName`),
     ...knownVolumeMode(spec, `${path}.volumeMode`),
-    ...validateDataSource(objectAt(spec, 'dataSource'), `${path}.dataSource`, tolerance),
-    ...validateDataSource(objectAt(spec, 'dataSourceRef'), `${path}.dataSourceRef`, tolerance),
+    ...validateDataSource(spec.dataSource, `${path}.dataSource`, tolerance),
+    ...validateDataSource(spec.dataSourceRef, `${path}.dataSourceRef`, tolerance),
     ...sourcesAgree(spec, path),
   ];
 }
 
-function validateRequest(spec: JsonObject, field: string): FieldError[] {
-  const wanted = at(spec, 'resources', 'requests', 'storage');
+function validateRequest(spec: Stored<PersistentVolumeClaimSpec>, field: string): FieldError[] {
+  const wanted = spec.resources?.requests?.['storage'];
   return wanted === undefined ? [required(field)] : positiveQuantity(wanted, field);
 }
 
-function validateClassName(spec: JsonObject, field: string): FieldError[] {
-  const name = textAt(spec, 'storageClassName');
+function validateClassName(spec: Stored<PersistentVolumeClaimSpec>, field: string): FieldError[] {
+  const name = spec.storageClassName ?? '';
   return name === '' ? [] : breaks(field, name, dnsSubdomain);
 }
 
 function validateDataSource(
-  source: JsonObject | undefined,
+  source: Stored<TypedLocalObjectReference | TypedObjectReference> | undefined,
   path: string,
   { groups }: ClaimTolerance,
 ): FieldError[] {
   if (source === undefined) return [];
-  const [kind, group] = [textAt(source, 'kind'), textAt(source, 'apiGroup')];
-  const errors = ['name', 'kind']
-    .filter((name) => textAt(source, name) === '')
+  const [kind, group] = [source.kind ?? '', source.apiGroup ?? ''];
+  const errors = (['name', 'kind'] as const)
+    .filter((name) => (source[name] ?? '') === '')
     .map((name) => required(`${path}.${name}`));
   if (group !== '') {
     if (groups === 'judged') appendAll(errors, breaks(`${path}.apiGroup`, group, dnsSubdomain));
@@ -89,10 +95,10 @@ function validateDataSource(
 
 const sourceParts = ['apiGroup', 'kind', 'name'] as const;
 
-function sourcesAgree(spec: JsonObject, path: string): FieldError[] {
-  const [plain, any] = [objectAt(spec, 'dataSource'), objectAt(spec, 'dataSourceRef')];
+function sourcesAgree(spec: Stored<PersistentVolumeClaimSpec>, path: string): FieldError[] {
+  const [plain, any] = [spec.dataSource, spec.dataSourceRef];
   if (plain === undefined || any === undefined) return [];
-  if (textAt(any, 'namespace') !== '') {
+  if ((any.namespace ?? '') !== '') {
     const detail = 'may not be specified when dataSourceRef.namespace is specified';
     return [invalid(path, `${path}.dataSource`, detail)];
   }
@@ -105,37 +111,40 @@ function sourcesAgree(spec: JsonObject, path: string): FieldError[] {
  * dropped from it. A source in another namespace is behind a gate that is off, and dropped whole.
  */
 export function settleDataSources(
-  object: JsonObject,
-  old: JsonObject | undefined,
+  object: Stored<PersistentVolumeClaim>,
+  old: Stored<PersistentVolumeClaim> | undefined,
   { dialect, features }: ClaimPorts,
 ) {
   const spec = ensure(object, 'spec');
-  const before = objectAt(old, 'spec', 'dataSourceRef');
-  const isInUse = before ?? objectAt(old, 'spec', 'dataSource');
-  const any = objectAt(spec, 'dataSourceRef');
-  const plain = objectAt(spec, 'dataSource');
+  const before = old?.spec?.dataSourceRef;
+  const isInUse = before ?? old?.spec?.dataSource;
+  const any = spec.dataSourceRef;
+  const plain = spec.dataSource;
   if (plain !== undefined && any === undefined && isInUse === undefined) {
-    if (!isOldSource(plain, dialect)) delete spec['dataSource'];
+    if (!isOldSource(plain, dialect)) delete spec.dataSource;
   }
   completeDataSources(object, features);
 }
 
 /** Says in both of a claim's data sources what only one says, where both can say it. */
-export function completeDataSources(object: JsonObject, features: Features): void {
+export function completeDataSources(
+  object: Stored<PersistentVolumeClaim>,
+  features: Features,
+): void {
   if (!features.enabled('AnyVolumeDataSource')) return;
   const spec = ensure(object, 'spec');
-  const any = objectAt(spec, 'dataSourceRef');
-  const kept = objectAt(spec, 'dataSource');
-  if (kept !== undefined && any === undefined) spec['dataSourceRef'] = cloneJson(kept);
-  if (kept === undefined && any !== undefined && textAt(any, 'namespace') === '') {
+  const any = spec.dataSourceRef;
+  const kept = spec.dataSource;
+  if (kept !== undefined && any === undefined) spec.dataSourceRef = cloneJson(kept);
+  if (kept === undefined && any !== undefined && (any.namespace ?? '') === '') {
     const parts = sourceParts.filter((part) => any[part] !== undefined);
-    spec['dataSource'] = Object.fromEntries(parts.map((part) => [part, any[part]]));
+    spec.dataSource = Object.fromEntries(parts.map((part) => [part, any[part]]));
   }
 }
 
 /** A claim, or a snapshot of one. */
-function isOldSource(source: JsonObject, dialect: Dialect): boolean {
-  const [kind, group] = [textAt(source, 'kind'), textAt(source, 'apiGroup')];
+function isOldSource(source: Stored<TypedLocalObjectReference>, dialect: Dialect): boolean {
+  const [kind, group] = [source.kind ?? '', source.apiGroup ?? ''];
   if (kind === claimKind) return group === '';
   return kind === 'VolumeSnapshot' && group === dialect.group('snapshot.storage');
 }
@@ -152,25 +161,26 @@ const frozen =
 
 /** What an update may not do, after all that is wrong with the new claim. */
 export function validateClaimUpdate(
-  object: ApiObject,
-  old: ApiObject,
+  object: Stored<PersistentVolumeClaim>,
+  old: Stored<PersistentVolumeClaim>,
   ports: ClaimPorts,
 ): FieldError[] {
   const { dialect } = ports;
-  const namedGroup = ['dataSource', 'dataSourceRef'].some(
-    (source) => typeof at(old, 'spec', source, 'apiGroup') === 'string',
+  const namedGroup = (['dataSource', 'dataSourceRef'] as const).some(
+    (source) => typeof old.spec?.[source]?.apiGroup === 'string',
   );
   const groups = namedGroup ? 'taken' : 'judged';
-  const errors = toldTwice(validateClaimSpec(objectAt(object, 'spec') ?? {}, 'spec', { groups }));
+  const errors = toldTwice(validateClaimSpec(object.spec ?? {}, 'spec', { groups }));
   const [now, before] = [cloneJson(ensure(object, 'spec')), cloneJson(ensure(old, 'spec'))];
-  if (textAt(before, 'volumeName') === '') before['volumeName'] = now['volumeName'];
+  if ((before.volumeName ?? '') === '') before.volumeName = now.volumeName;
   appendAll(errors, settleClass({ object, old, now, before, dialect }));
-  const requests = objectAt(now, 'resources', 'requests');
-  const size = at(old, 'spec', 'resources', 'requests', 'storage');
-  if (textAt(object, 'status', 'phase') === 'Bound' && requests !== undefined) {
-    requests['storage'] = size;
+  const requests = now.resources?.requests;
+  const size = old.spec?.resources?.requests?.['storage'];
+  if ((object.status?.phase ?? '') === 'Bound' && requests !== undefined) {
+    if (size === undefined) delete requests['storage'];
+    else requests['storage'] = size;
   }
-  now['volumeAttributesClassName'] = before['volumeAttributesClassName'];
+  now.volumeAttributesClassName = before.volumeAttributesClassName;
   if (!sameOrEmpty(now, before)) {
     const difference = goDifference('core.PersistentVolumeClaimSpec', before, now);
     errors.push(forbiddenField('spec', `${frozen}\n${difference}`));
@@ -178,8 +188,12 @@ export function validateClaimUpdate(
   return [...errors, ...validateSize(object, old), ...keptMembers(object, old, ports)];
 }
 
-function keptMembers(object: ApiObject, old: ApiObject, { features }: ClaimPorts): FieldError[] {
-  const of = (one: ApiObject, name: string) => at(one, 'spec', name);
+function keptMembers(
+  object: Stored<PersistentVolumeClaim>,
+  old: Stored<PersistentVolumeClaim>,
+  { features }: ClaimPorts,
+): FieldError[] {
+  const of = (one: Stored<PersistentVolumeClaim>, name: string) => at(one, 'spec', name);
   const errors = immutable('volumeMode', of(object, 'volumeMode'), of(old, 'volumeMode'));
   const name = 'volumeAttributesClassName';
   if (sameOrEmpty(of(object, name), of(old, name))) return errors;
@@ -195,8 +209,11 @@ function keptMembers(object: ApiObject, old: ApiObject, { features }: ClaimPorts
 }
 
 /** A claim shrinks at most to what it has; until then, it may ask for less than it did. */
-function validateSize(object: ApiObject, old: ApiObject): FieldError[] {
-  const size = (one: ApiObject, ...path: string[]) => {
+function validateSize(
+  object: Stored<PersistentVolumeClaim>,
+  old: Stored<PersistentVolumeClaim>,
+): FieldError[] {
+  const size = (one: Stored<PersistentVolumeClaim>, ...path: string[]) => {
     const quantity = parseQuantity(String(at(one, ...path) ?? '0'));
     return 'error' in quantity ? 0n : quantity.nano;
   };
@@ -243,17 +260,20 @@ const growing = [
 ];
 
 /** `status` of a claim: sizes are sizes, and states of growing those there are. */
-export function validateClaimStatus(object: JsonObject, dialect: Dialect): FieldError[] {
-  const status = objectAt(object, 'status') ?? {};
-  const capacity = objectAt(status, 'capacity');
-  const noMode = listAt(object, 'spec', 'accessModes').length === 0;
+export function validateClaimStatus(
+  object: Stored<PersistentVolumeClaim>,
+  dialect: Dialect,
+): FieldError[] {
+  const status = object.status ?? {};
+  const capacity = status.capacity;
+  const noMode = (object.spec?.accessModes ?? []).length === 0;
   return [
     ...(noMode ? [required('Spec.accessModes')] : []),
     ...sortedKeys(capacity).flatMap((name) =>
       basicQuantity(capacity?.[name], keyed('status.capacity', name)),
     ),
-    ...validateStates(objectAt(status, 'allocatedResourceStatuses'), dialect),
-    ...validateAllocated(objectAt(status, 'allocatedResources'), dialect),
+    ...validateStates(status.allocatedResourceStatuses, dialect),
+    ...validateAllocated(status.allocatedResources, dialect),
   ];
 }
 

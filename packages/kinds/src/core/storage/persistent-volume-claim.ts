@@ -2,9 +2,11 @@ import { type Dialect, dnsSubdomain, type JsonObject } from '@wheelhouse/machine
 import { ageColumn, at, column, listAt, nameColumn, textAt } from '../../cells.ts';
 import { defineKind } from '../../define.ts';
 import { defaultFeatures, type Features } from '../../features/features.ts';
+import type { PersistentVolumeClaim } from '../../gen/types/core/v1.ts';
 import { fillResources } from '../../pod/defaults.ts';
 import type { ColumnDef, ResourceDef } from '../../resource-def.ts';
-import { ensure, fill, fillAbsent, fillAmounts, objectAt } from '../../rules/fill.ts';
+import { ensure, fill, fillAbsent, fillAmounts } from '../../rules/fill.ts';
+import type { Stored } from '../../stored.ts';
 import {
   type ClaimPorts,
   completeDataSources,
@@ -16,17 +18,21 @@ import {
 import { volumeClaimWarnings } from './volume-warnings.ts';
 import { accessModesText, quantityText, storageClassColumn } from './volumes.ts';
 
-function fillDefaults(object: JsonObject): void {
+function fillDefaults(object: Stored<PersistentVolumeClaim>): void {
   const [spec, status] = [ensure(object, 'spec'), ensure(object, 'status')];
   fillAbsent(spec, { volumeMode: 'Filesystem' });
   fill(status, { phase: 'Pending' });
-  fillResources(objectAt(spec, 'resources'));
-  fillAmounts(objectAt(status, 'capacity'));
+  fillResources(spec.resources);
+  fillAmounts(status.capacity);
 }
 
 const isBound = (object: JsonObject) => textAt(object, 'spec', 'volumeName') !== '';
 
-function prepare(object: JsonObject, ports: ClaimPorts, old?: JsonObject): void {
+function prepare(
+  object: Stored<PersistentVolumeClaim>,
+  ports: ClaimPorts,
+  old?: Stored<PersistentVolumeClaim>,
+): void {
   settleDataSources(object, old, ports);
 }
 
@@ -71,7 +77,7 @@ export function persistentVolumeClaim(
   dialect: Dialect,
   features: Features = defaultFeatures,
 ): ResourceDef {
-  return defineKind({
+  return defineKind<PersistentVolumeClaim>({
     dialect,
     features,
     facts: 'core',
@@ -92,7 +98,7 @@ export function persistentVolumeClaim(
       validateName: dnsSubdomain,
       hasStatus: true,
       prepareForCreate: (_, object) => {
-        object['status'] = { phase: 'Pending' };
+        object.status = { phase: 'Pending' };
         prepare(object, { dialect, features });
       },
       prepareForUpdate: (context, object, old) => {

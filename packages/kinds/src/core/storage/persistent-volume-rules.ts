@@ -10,27 +10,32 @@ import {
   forbiddenField,
   goItems,
   type JsonObject,
-  type JsonValue,
   notSupported,
   required,
 } from '@wheelhouse/machinery';
-import { at, listAt, sizeAt, textAt } from '../../cells.ts';
+import { at, sizeAt } from '../../cells.ts';
+import type {
+  PersistentVolume,
+  PersistentVolumeSpec,
+  VolumeNodeAffinity,
+} from '../../gen/types/core/v1.ts';
 import { goDifference } from '../../pod/difference.ts';
 import { goQuantity } from '../../pod/go-text.ts';
 import { validateNodeSelector } from '../../pod/validation/affinity.ts';
 import { immutable, keyed, sameOrEmpty, sortedKeys, toldTwice } from '../../rules/checks.ts';
-import { objectAt, objectsAt } from '../../rules/fill.ts';
+import { objectAt } from '../../rules/fill.ts';
+import type { Stored } from '../../stored.ts';
 import { validateVolumeSource, volumeSources } from './persistent-volume-sources.ts';
 import { basicQuantity, knownAccessModes, knownVolumeMode, positiveQuantity } from './volumes.ts';
 
 const policies = ['Delete', 'Recycle', 'Retain'];
 
 /** All that is wrong with a PersistentVolume but for its metadata. */
-export function validateVolume(object: ApiObject, dialect: Dialect): FieldError[] {
-  const spec = objectAt(object, 'spec') ?? {};
+export function validateVolume(object: Stored<PersistentVolume>, dialect: Dialect): FieldError[] {
+  const spec = object.spec ?? {};
   const volume = object.metadata.name ?? '';
   return [
-    ...(listAt(spec, 'accessModes').length === 0 ? [required('spec.accessModes')] : []),
+    ...((spec.accessModes ?? []).length === 0 ? [required('spec.accessModes')] : []),
     ...knownAccessModes(spec, 'spec.accessModes'),
     ...validateCapacity(spec),
     ...validateReclaimPolicy(spec),
@@ -69,16 +74,16 @@ function validateMountOptions({ metadata, ...object }: ApiObject, dialect: Diale
 
 /** A volume within a VolumeAttachment: what belongs to a claim has no place there. */
 export function validateInlineVolume(
-  spec: JsonObject,
+  spec: Stored<PersistentVolumeSpec>,
   path: string,
   dialect: Dialect,
 ): FieldError[] {
   const refuse = (name: string) =>
     forbiddenField(`${path}.${name}`, 'may not be specified in the context of inline volumes');
-  const mode = at(spec, 'volumeMode');
+  const mode = spec.volumeMode;
   const refused = (name: string) => (at(spec, name) === undefined ? [] : [refuse(name)]);
   const noDriver = required(`${path}.csi`, 'has to be specified in the context of inline volumes');
-  const policy = textAt(spec, 'persistentVolumeReclaimPolicy');
+  const policy = spec.persistentVolumeReclaimPolicy ?? '';
   const retained = forbiddenField(
     `${path}.persistentVolumeReclaimPolicy`,
     'may only be Retain in the context of inline volumes',
@@ -86,13 +91,13 @@ export function validateInlineVolume(
   return [
     ...refused('claimRef'),
     ...(sizeAt(spec, 'capacity') > 0 ? [refuse('capacity')] : []),
-    ...(objectAt(spec, 'csi') === undefined ? [noDriver] : []),
-    ...(listAt(spec, 'accessModes').length === 0 ? [required(`${path}.accessModes`)] : []),
+    ...(spec.csi === undefined ? [noDriver] : []),
+    ...((spec.accessModes ?? []).length === 0 ? [required(`${path}.accessModes`)] : []),
     ...knownAccessModes(spec, `${path}.accessModes`),
     ...(policy === '' || policy === 'Retain' ? [] : [retained]),
     ...refused('nodeAffinity'),
     ...validateVolumeSource(spec, path, { volume: '', dialect }),
-    ...(textAt(spec, 'storageClassName') === '' ? [] : [refuse('storageClassName')]),
+    ...((spec.storageClassName ?? '') === '' ? [] : [refuse('storageClassName')]),
     ...(mode === undefined || mode === 'Filesystem'
       ? []
       : [
@@ -104,8 +109,8 @@ export function validateInlineVolume(
   ];
 }
 
-function validateCapacity(spec: JsonObject): FieldError[] {
-  const capacity = objectAt(spec, 'capacity');
+function validateCapacity(spec: Stored<PersistentVolumeSpec>): FieldError[] {
+  const capacity = spec.capacity;
   const names = sortedKeys(capacity);
   const errors: FieldError[] = [];
   if (names.length === 0) errors.push(required('spec.capacity'));
@@ -131,42 +136,42 @@ function goResources(list: JsonObject | undefined): string {
   return `core.ResourceList{${goItems(sortedKeys(list), entry)}}`;
 }
 
-function validateReclaimPolicy(spec: JsonObject): FieldError[] {
-  const policy = textAt(spec, 'persistentVolumeReclaimPolicy');
+function validateReclaimPolicy(spec: Stored<PersistentVolumeSpec>): FieldError[] {
+  const policy = spec.persistentVolumeReclaimPolicy ?? '';
   if (policy === '' || policies.includes(policy)) return [];
   return [notSupported('spec.persistentVolumeReclaimPolicy', policy, policies)];
 }
 
-function validateNodeAffinity(spec: JsonObject): FieldError[] {
-  const affinity = objectAt(spec, 'nodeAffinity');
+function validateNodeAffinity(spec: Stored<PersistentVolumeSpec>): FieldError[] {
+  const affinity = spec.nodeAffinity;
   if (affinity === undefined) return [];
-  const wanted = objectAt(affinity, 'required');
+  const wanted = affinity.required;
   const field = 'spec.nodeAffinity.required';
   if (wanted === undefined) return [required(field, 'must specify required node constraints')];
   return validateNodeSelector(wanted, field);
 }
 
-function validateRest(spec: JsonObject): FieldError[] {
+function validateRest(spec: Stored<PersistentVolumeSpec>): FieldError[] {
   const errors: FieldError[] = [];
-  const policy = textAt(spec, 'persistentVolumeReclaimPolicy');
-  const isRoot = posix.normalize(textAt(spec, 'hostPath', 'path')) === '/';
+  const policy = spec.persistentVolumeReclaimPolicy ?? '';
+  const isRoot = posix.normalize(spec.hostPath?.path ?? '') === '/';
   if (policy === 'Recycle' && isRoot) {
     const detail = "may not be 'recycle' for a hostPath mount of '/'";
     errors.push(forbiddenField('spec.persistentVolumeReclaimPolicy', detail));
   }
-  const className = textAt(spec, 'storageClassName');
+  const className = spec.storageClassName ?? '';
   if (className !== '') appendAll(errors, breaks('spec.storageClassName', className, dnsSubdomain));
   return [...errors, ...knownVolumeMode(spec, 'spec.volumeMode')];
 }
 
 /** What an update may not do, after all that is wrong with the new volume. */
 export function validateVolumeUpdate(
-  object: ApiObject,
-  old: ApiObject,
+  object: Stored<PersistentVolume>,
+  old: Stored<PersistentVolume>,
   dialect: Dialect,
 ): FieldError[] {
-  const spec = objectAt(object, 'spec') ?? {};
-  const before = objectAt(old, 'spec') ?? {};
+  const spec = object.spec ?? {};
+  const before = old.spec ?? {};
   const errors = toldTwice(validateVolume(object, dialect));
   const [now, then] = [sourceOf(withoutNewSecrets(spec, before)), sourceOf(before)];
   if (!sameOrEmpty(now, then)) {
@@ -174,9 +179,9 @@ export function validateVolumeUpdate(
     const detail = `spec.persistentvolumesource is immutable after creation\n${difference}`;
     errors.push(forbiddenField('spec.persistentvolumesource', detail));
   }
-  appendAll(errors, immutable('volumeMode', spec['volumeMode'], before['volumeMode']));
-  const affinity = objectAt(before, 'nodeAffinity');
-  if (affinity !== undefined && !isSameAffinity(spec['nodeAffinity'], affinity, dialect)) {
+  appendAll(errors, immutable('volumeMode', spec.volumeMode, before.volumeMode));
+  const affinity = before.nodeAffinity;
+  if (affinity !== undefined && !isSameAffinity(spec.nodeAffinity, affinity, dialect)) {
     appendAll(errors, affinityKept(spec));
   }
   return errors;
@@ -184,21 +189,21 @@ export function validateVolumeUpdate(
 
 /** Equal, but that a node's label may get the name it has now in place of its older one. */
 function isSameAffinity(
-  affinity: JsonValue | undefined,
-  before: JsonObject,
+  affinity: Stored<VolumeNodeAffinity> | undefined,
+  before: Stored<VolumeNodeAffinity>,
   dialect: Dialect,
 ): boolean {
   const renamed = cloneJson(before);
-  const termsOf = (holder: JsonValue | undefined) =>
-    objectsAt(holder, 'required', 'nodeSelectorTerms');
+  const termsOf = (holder: Stored<VolumeNodeAffinity> | undefined) =>
+    holder?.required?.nodeSelectorTerms ?? [];
   const termsNow = termsOf(affinity);
   for (const [index, term] of termsOf(renamed).entries()) {
-    for (const list of ['matchExpressions', 'matchFields']) {
-      const requirementsNow = objectsAt(termsNow[index], list);
-      for (const [at, requirement] of objectsAt(term, list).entries()) {
-        const newer = newerLabel(textAt(requirement, 'key'), dialect);
-        const key = requirementsNow[at]?.['key'];
-        if (newer !== undefined && key === newer) requirement['key'] = newer;
+    for (const list of ['matchExpressions', 'matchFields'] as const) {
+      const requirementsNow = termsNow[index]?.[list] ?? [];
+      for (const [at, requirement] of (term[list] ?? []).entries()) {
+        const newer = newerLabel(requirement.key ?? '', dialect);
+        const key = requirementsNow[at]?.key;
+        if (newer !== undefined && key === newer) requirement.key = newer;
       }
     }
   }
@@ -217,10 +222,10 @@ function newerLabel(name: string, { label }: Dialect): string | undefined {
   return names.find(([older]) => older === name)?.[1];
 }
 
-function affinityKept(spec: JsonObject): FieldError[] {
+function affinityKept(spec: Stored<PersistentVolumeSpec>): FieldError[] {
   const detail = 'field is immutable, except for updating from beta label to GA';
   // Upstream shows where the rest is in its memory.
-  const shown = at(spec, 'nodeAffinity') === undefined ? '"null"' : 'core.VolumeNodeAffinity{…}';
+  const shown = spec.nodeAffinity === undefined ? '"null"' : 'core.VolumeNodeAffinity{…}';
   const message = `Invalid value: ${shown}: ${detail}`;
   return [{ type: 'FieldValueInvalid', field: 'nodeAffinity', message }];
 }
@@ -233,12 +238,15 @@ const sourceOf = (spec: JsonObject): JsonObject =>
   );
 
 /** The secrets for growing a volume may be named later. */
-function withoutNewSecrets(spec: JsonObject, before: JsonObject): JsonObject {
-  const driver = objectAt(spec, 'csi');
-  if (driver === undefined || objectAt(before, 'csi') === undefined) return spec;
-  const later = ['controllerExpandSecretRef', 'nodeExpandSecretRef'].filter(
-    (name) => at(before, 'csi', name) === undefined,
-  );
-  const kept = Object.entries(driver).filter(([name]) => !later.includes(name));
-  return { ...spec, csi: Object.fromEntries(kept) };
+function withoutNewSecrets(
+  spec: Stored<PersistentVolumeSpec>,
+  before: Stored<PersistentVolumeSpec>,
+): JsonObject {
+  const driver = spec.csi;
+  if (driver === undefined || before.csi === undefined) return spec;
+  const csi = { ...driver };
+  for (const name of ['controllerExpandSecretRef', 'nodeExpandSecretRef'] as const) {
+    if (before.csi[name] === undefined) delete csi[name];
+  }
+  return { ...spec, csi };
 }

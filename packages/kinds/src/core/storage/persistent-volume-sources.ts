@@ -11,11 +11,13 @@ import {
 } from '@wheelhouse/machinery';
 import { at, textAt } from '../../cells.ts';
 import { defaultFeatures } from '../../features/features.ts';
+import type { PersistentVolumeSpec } from '../../gen/types/core/v1.ts';
 import { driverName } from '../../pod/driver-name.ts';
 import { isSet, needed, noBacksteps } from '../../pod/fields.ts';
 import { newPodRules } from '../../pod/rules.ts';
 import { persistentIscsi, sourceRule } from '../../pod/validation/volume-sources.ts';
 import { objectAt } from '../../rules/fill.ts';
+import type { Stored } from '../../stored.ts';
 
 interface SourceContext {
   /** The volume's name. */
@@ -138,7 +140,7 @@ export const volumeSources: readonly string[] = Object.keys(sources);
 
 /** Exactly one source, and that one as its driver wants it. */
 export function validateVolumeSource(
-  spec: JsonObject,
+  spec: Stored<PersistentVolumeSpec>,
   path: string,
   context: SourceContext,
 ): FieldError[] {
@@ -153,8 +155,8 @@ export function validateVolumeSource(
     }
     const inner = name === 'gcePersistentDisk' ? 'persistentDisk' : name;
     const errors = sources[name]?.(source, `${path}.${inner}`, context) ?? [];
-    if (name !== 'local' || objectAt(spec, 'nodeAffinity', 'required') !== undefined) return errors;
-    if (objectAt(spec, 'nodeAffinity') !== undefined) return errors;
+    if (name !== 'local' || spec.nodeAffinity?.required !== undefined) return errors;
+    if (spec.nodeAffinity !== undefined) return errors;
     return [...errors, required(`${path}.nodeAffinity`, 'Local volume requires node affinity')];
   });
 }

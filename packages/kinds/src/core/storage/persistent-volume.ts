@@ -2,28 +2,34 @@ import { type Dialect, dnsSubdomain, formatTime, type JsonObject } from '@wheelh
 import { ageColumn, at, column, listAt, nameColumn, textAt } from '../../cells.ts';
 import { defineKind } from '../../define.ts';
 import { defaultFeatures, type Features } from '../../features/features.ts';
+import type { PersistentVolume } from '../../gen/types/core/v1.ts';
 import { fillDrivers } from '../../pod/defaults.ts';
 import type { ColumnDef, ResourceDef } from '../../resource-def.ts';
-import { ensure, fill, fillAbsent, fillAmounts, objectAt } from '../../rules/fill.ts';
+import { ensure, fill, fillAbsent, fillAmounts } from '../../rules/fill.ts';
+import type { Stored } from '../../stored.ts';
 import { validateVolume, validateVolumeUpdate } from './persistent-volume-rules.ts';
 import { volumeWarnings } from './volume-warnings.ts';
 import { accessModesText, quantityText, storageClassColumn } from './volumes.ts';
 
-function fillDefaults(object: JsonObject): void {
+function fillDefaults(object: Stored<PersistentVolume>): void {
   const spec = ensure(object, 'spec');
   fill(spec, { persistentVolumeReclaimPolicy: 'Retain' });
   fillAbsent(spec, { volumeMode: 'Filesystem' });
   fill(ensure(object, 'status'), { phase: 'Pending' });
   fillDrivers(spec);
-  fillAmounts(objectAt(spec, 'capacity'));
+  fillAmounts(spec.capacity);
 }
 
 /** Sets the time of the last phase transition: the one the client sent, or else now. */
-function settlePhaseTime(object: JsonObject, old: JsonObject, nowMs: number): void {
+function settlePhaseTime(
+  object: Stored<PersistentVolume>,
+  old: Stored<PersistentVolume>,
+  nowMs: number,
+): void {
   const name = 'lastPhaseTransitionTime';
   const status = ensure(object, 'status');
-  const [transitionTime, before] = [at(status, name), at(old, 'status', name)];
-  if (textAt(status, 'phase') === textAt(old, 'status', 'phase')) {
+  const [transitionTime, before] = [status[name], old.status?.[name]];
+  if ((status.phase ?? '') === (old.status?.phase ?? '')) {
     if (transitionTime === undefined && before !== undefined) status[name] = before;
   } else if (transitionTime === undefined || transitionTime === before)
     status[name] = formatTime(nowMs);
@@ -79,7 +85,7 @@ export function persistentVolume(
   dialect: Dialect,
   features: Features = defaultFeatures,
 ): ResourceDef {
-  return defineKind({
+  return defineKind<PersistentVolume>({
     dialect,
     features,
     facts: 'core',
@@ -99,7 +105,7 @@ export function persistentVolume(
       validateName: dnsSubdomain,
       hasStatus: true,
       prepareForCreate: ({ nowMs }, object) => {
-        object['status'] = { phase: 'Pending', lastPhaseTransitionTime: formatTime(nowMs) };
+        object.status = { phase: 'Pending', lastPhaseTransitionTime: formatTime(nowMs) };
       },
       prepareForUpdate: (context, object, old) => {
         if (context.subresource === 'status') settlePhaseTime(object, old, context.nowMs);

@@ -1,8 +1,13 @@
-import type { ApiObject, Dialect, JsonObject } from '@wheelhouse/machinery';
-import { textAt } from '../../cells.ts';
+import type { Dialect } from '@wheelhouse/machinery';
+import type {
+  PersistentVolume,
+  PersistentVolumeClaim,
+  PersistentVolumeSpec,
+} from '../../gen/types/core/v1.ts';
 import { claimWarnings, nodeTermWarnings } from '../../pod/warnings.ts';
 import { keyed } from '../../rules/checks.ts';
-import { objectAt, objectsAt } from '../../rules/fill.ts';
+import { objectAt } from '../../rules/fill.ts';
+import type { Stored } from '../../stored.ts';
 
 /** Sources whose drivers have gone, in upstream's order, with how it writes their member. */
 const deprecatedSources: readonly (readonly [member: string, shown: string, message: string])[] = [
@@ -20,38 +25,45 @@ const recycleDeprecated =
   'The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic ' +
   'provisioning.';
 
-function annotationWarning(object: ApiObject, name: string, message: string): string[] {
+function annotationWarning(
+  object: Stored<PersistentVolume | PersistentVolumeClaim>,
+  name: string,
+  message: string,
+): string[] {
   const annotations = object.metadata.annotations ?? {};
   const path = keyed('metadata.annotations', name);
   return Object.hasOwn(annotations, name) ? [`${path}: ${message}`] : [];
 }
 
 /** What is accepted of a PersistentVolume, but deprecated. */
-export function volumeWarnings(object: ApiObject, dialect: Dialect): string[] {
-  const spec = objectAt(object, 'spec') ?? {};
+export function volumeWarnings(object: Stored<PersistentVolume>, dialect: Dialect): string[] {
+  const spec = object.spec ?? {};
   const terms = 'spec.nodeAffinity.required.nodeSelectorTerms';
-  const recycles = textAt(spec, 'persistentVolumeReclaimPolicy') === 'Recycle';
+  const recycles = (spec.persistentVolumeReclaimPolicy ?? '') === 'Recycle';
   return [
     ...annotationWarning(object, dialect.label('storage-class', 'volume.beta'), useClassName),
     ...annotationWarning(object, dialect.label('mount-options', 'volume.beta'), useMountOptions),
     ...(recycles ? [`spec.persistentVolumeReclaimPolicy: ${recycleDeprecated}`] : []),
-    ...objectsAt(spec, 'nodeAffinity', 'required', 'nodeSelectorTerms').flatMap((term, index) =>
+    ...(spec.nodeAffinity?.required?.nodeSelectorTerms ?? []).flatMap((term, index) =>
       nodeTermWarnings(term, `${terms}[${index}]`, dialect),
     ),
     ...sourceWarnings(spec),
   ];
 }
 
-function sourceWarnings(spec: JsonObject): string[] {
+function sourceWarnings(spec: Stored<PersistentVolumeSpec>): string[] {
   return deprecatedSources
     .filter(([member]) => objectAt(spec, member) !== undefined)
     .map(([, shown, message]) => `spec.${shown}: ${message}`);
 }
 
 /** What is accepted of a PersistentVolumeClaim, but deprecated or hardly meant. */
-export function volumeClaimWarnings(object: ApiObject, dialect: Dialect): string[] {
+export function volumeClaimWarnings(
+  object: Stored<PersistentVolumeClaim>,
+  dialect: Dialect,
+): string[] {
   return [
     ...annotationWarning(object, dialect.label('storage-class', 'volume.beta'), useClassName),
-    ...claimWarnings(objectAt(object, 'spec'), 'spec'),
+    ...claimWarnings(object.spec, 'spec'),
   ];
 }

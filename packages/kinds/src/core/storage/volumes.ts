@@ -8,8 +8,10 @@ import {
   notSupported,
   parseQuantity,
 } from '@wheelhouse/machinery';
-import { at, column, listAt, textAt } from '../../cells.ts';
+import { at, column, textAt } from '../../cells.ts';
+import type { PersistentVolumeClaimSpec, PersistentVolumeSpec } from '../../gen/types/core/v1.ts';
 import type { ColumnDef } from '../../resource-def.ts';
+import type { Stored } from '../../stored.ts';
 
 /** What claims and volumes share. */
 
@@ -31,8 +33,11 @@ export function accessModesText(list: readonly JsonValue[]): string {
 const modeNames = ['ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOnce', 'ReadWriteOncePod'];
 
 /** Access modes that there are; the one for a single pod stands alone. */
-export function knownAccessModes(spec: JsonObject, field: string): FieldError[] {
-  const list = listAt(spec, 'accessModes').map(String);
+export function knownAccessModes(
+  spec: Stored<PersistentVolumeClaimSpec | PersistentVolumeSpec>,
+  field: string,
+): FieldError[] {
+  const list = (spec.accessModes ?? []).map(String);
   const errors = list
     .filter((mode) => !modeNames.includes(mode))
     .map((mode) => notSupported(field, mode, modeNames));
@@ -44,8 +49,11 @@ export function knownAccessModes(spec: JsonObject, field: string): FieldError[] 
 }
 
 /** Validates an optional volume mode: `Filesystem` or `Block`. */
-export function knownVolumeMode(spec: JsonObject, field: string): FieldError[] {
-  const mode = spec['volumeMode'];
+export function knownVolumeMode(
+  spec: Stored<PersistentVolumeClaimSpec | PersistentVolumeSpec>,
+  field: string,
+): FieldError[] {
+  const mode = spec.volumeMode;
   const supportedModes = ['Block', 'Filesystem'];
   if (mode === undefined || mode === null || supportedModes.includes(String(mode))) return [];
   return [notSupported(field, mode, supportedModes)];

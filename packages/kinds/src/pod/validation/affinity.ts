@@ -12,8 +12,15 @@ import {
   validateLabelSelector,
 } from '@wheelhouse/machinery';
 import { textAt } from '../../cells.ts';
+import type {
+  NodeAffinity,
+  PodAffinity,
+  PodAntiAffinity,
+  PodSpec,
+} from '../../gen/types/core/v1.ts';
 import { sortedKeys } from '../../rules/checks.ts';
 import { objectAt, objectsAt } from '../../rules/fill.ts';
+import type { Stored } from '../../stored.ts';
 import { intAt, textsAt } from '../fields.ts';
 import type { PodRules } from '../rules.ts';
 
@@ -21,18 +28,25 @@ const must = 'requiredDuringSchedulingIgnoredDuringExecution';
 const should = 'preferredDuringSchedulingIgnoredDuringExecution';
 
 /** Which nodes a pod wants, and which pods it wants to be near to or far from. */
-export function validateAffinity(spec: JsonObject, path: string, rules: PodRules): FieldError[] {
-  const affinity = objectAt(spec, 'affinity');
+export function validateAffinity(
+  spec: Stored<PodSpec>,
+  path: string,
+  rules: PodRules,
+): FieldError[] {
+  const affinity = spec.affinity;
   if (affinity === undefined) return [];
   return [
-    ...validateNodeAffinity(objectAt(affinity, 'nodeAffinity'), `${path}.nodeAffinity`),
-    ...['podAffinity', 'podAntiAffinity'].flatMap((name) =>
-      validatePodAffinity(objectAt(affinity, name), `${path}.${name}`, rules),
+    ...validateNodeAffinity(affinity.nodeAffinity, `${path}.nodeAffinity`),
+    ...(['podAffinity', 'podAntiAffinity'] as const).flatMap((name) =>
+      validatePodAffinity(affinity[name], `${path}.${name}`, rules),
     ),
   ];
 }
 
-function validateNodeAffinity(affinity: JsonObject | undefined, path: string): FieldError[] {
+function validateNodeAffinity(
+  affinity: Stored<NodeAffinity> | undefined,
+  path: string,
+): FieldError[] {
   if (affinity === undefined) return [];
   const wanted = objectAt(affinity, must);
   return [
@@ -127,7 +141,7 @@ function validateNodeField(requirement: JsonObject, path: string): FieldError[] 
 }
 
 function validatePodAffinity(
-  affinity: JsonObject | undefined,
+  affinity: Stored<PodAffinity | PodAntiAffinity> | undefined,
   path: string,
   rules: PodRules,
 ): FieldError[] {
@@ -222,9 +236,9 @@ function doubledKeys(
 }
 
 /** Adds to each term what its label keys mean for a pod with these labels. */
-export function mergeLabelKeys(spec: JsonObject, labels: JsonObject): void {
-  for (const name of ['podAffinity', 'podAntiAffinity']) {
-    const affinity = objectAt(spec, 'affinity', name);
+export function mergeLabelKeys(spec: Stored<PodSpec>, labels: JsonObject): void {
+  for (const name of ['podAffinity', 'podAntiAffinity'] as const) {
+    const affinity = spec.affinity?.[name];
     const weighted = objectsAt(affinity, should).map((one) => objectAt(one, 'podAffinityTerm'));
     for (const term of [...weighted, ...objectsAt(affinity, must)]) {
       const selector = objectAt(term, 'labelSelector');

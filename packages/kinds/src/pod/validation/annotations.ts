@@ -7,9 +7,11 @@ import {
   type JsonObject,
 } from '@wheelhouse/machinery';
 import { textAt } from '../../cells.ts';
+import type { PodSpec } from '../../gen/types/core/v1.ts';
 import { keyed, sortedKeys } from '../../rules/checks.ts';
 import { objectAt } from '../../rules/fill.ts';
 import { annotatedList, oldAnnotations } from '../../rules/old-annotations.ts';
+import type { Stored } from '../../stored.ts';
 import { descendingPath, optionalText } from '../fields.ts';
 import type { PodRules } from '../rules.ts';
 import { eachContainer } from '../visit.ts';
@@ -37,7 +39,7 @@ export const seccompAnnotations = (dialect: Dialect) => ({
 /** Rules for the annotations at `path`, which may speak of the spec. */
 export function validatePodAnnotations(
   annotations: JsonObject,
-  spec: JsonObject,
+  spec: Stored<PodSpec>,
   at: { path: string; rules: PodRules },
 ): FieldError[] {
   const { path, rules } = at;
@@ -45,7 +47,7 @@ export function validatePodAnnotations(
   if (keys.length === 0) return [];
   const mirror = mirrorAnnotation(rules.dialect);
   const errors: FieldError[] = [];
-  if (Object.hasOwn(annotations, mirror) && textAt(spec, 'nodeName') === '') {
+  if (Object.hasOwn(annotations, mirror) && (spec.nodeName ?? '') === '') {
     const detail = 'must set spec.nodeName if mirror pod annotation is set';
     errors.push(invalid(keyed(path, mirror), textAt(annotations, mirror), detail));
   }
@@ -105,7 +107,7 @@ function validateSeccompText(profile: string, field: string): FieldError[] {
 
 function validateAppArmorAnnotations(
   annotations: JsonObject,
-  spec: JsonObject,
+  spec: Stored<PodSpec>,
   { path, rules }: { path: string; rules: PodRules },
 ): FieldError[] {
   const prefix = appArmorPrefix(rules.dialect);
@@ -189,31 +191,29 @@ function validateAgreement(
 /** A profile that is given both ways must be the same one. */
 export function validateProfileAgreement(
   annotations: JsonObject,
-  spec: JsonObject,
+  spec: Stored<PodSpec>,
   { path, dialect }: { path: string; dialect: Dialect },
 ): FieldError[] {
   if (sortedKeys(annotations).length === 0) return [];
   const containers = eachContainer(spec, path);
   const { pod, containerPrefix } = seccompAnnotations(dialect);
-  const context = objectAt(spec, 'securityContext');
-  const errors = validateAgreement(
-    optionalText(annotations, pod),
-    objectAt(context, 'seccompProfile'),
-    { path: `${path}.securityContext.seccompProfile`, words: seccompWords },
-  );
+  const context = spec.securityContext;
+  const errors = validateAgreement(optionalText(annotations, pod), context?.seccompProfile, {
+    path: `${path}.securityContext.seccompProfile`,
+    words: seccompWords,
+  });
   for (const { container, path: field } of containers) {
     const annotation = optionalText(annotations, containerPrefix + textAt(container, 'name'));
     const profile = objectAt(container, 'securityContext', 'seccompProfile');
     const at = { path: `${field}.securityContext.seccompProfile`, words: seccompWords };
     appendAll(errors, validateAgreement(annotation, profile, at));
   }
-  if (textAt(spec, 'os', 'name') === 'windows') return errors;
+  if ((spec.os?.name ?? '') === 'windows') return errors;
   const prefix = appArmorPrefix(dialect);
   for (const { container, path: field } of containers) {
     const annotation = optionalText(annotations, prefix + textAt(container, 'name'));
     const profile =
-      objectAt(container, 'securityContext', 'appArmorProfile') ??
-      objectAt(context, 'appArmorProfile');
+      objectAt(container, 'securityContext', 'appArmorProfile') ?? context?.appArmorProfile;
     const at = { path: `${field}.securityContext.appArmorProfile`, words: appArmorWords };
     appendAll(errors, validateAgreement(annotation, profile, at));
   }

@@ -10,13 +10,14 @@ import {
   notSupported,
 } from '@wheelhouse/machinery';
 import { at, listAt, numberAt, textAt } from '../../cells.ts';
-
+import type { PodSpec, PodStatus } from '../../gen/types/core/v1.ts';
 import { objectAt, objectsAt } from '../../rules/fill.ts';
+import type { Stored } from '../../stored.ts';
 
 /** What the status of a pod says of its claims, its containers' users and what they were given. */
-export function validateGiven(status: JsonObject, spec: JsonObject): FieldError[] {
-  const windows = textAt(spec, 'os', 'name') === 'windows';
-  const linux = textAt(spec, 'os', 'name') === 'linux' || objectAt(spec, 'os') === undefined;
+export function validateGiven(status: Stored<PodStatus>, spec: Stored<PodSpec>): FieldError[] {
+  const windows = (spec.os?.name ?? '') === 'windows';
+  const linux = (spec.os?.name ?? '') === 'linux' || spec.os === undefined;
   const lists = ['containerStatuses', 'initContainerStatuses', 'ephemeralContainerStatuses'];
   const users = lists.flatMap((list) =>
     objectsAt(status, list).flatMap((one, index) => {
@@ -31,28 +32,31 @@ export function validateGiven(status: JsonObject, spec: JsonObject): FieldError[
     ...users,
     ...validateAllocated(status, spec, { list: 'containerStatuses', of: 'containers' }),
     ...validateAllocated(status, spec, { list: 'initContainerStatuses', of: 'initContainers' }),
-    ...objectsAt(status, 'ephemeralContainerStatuses').flatMap((one, index) => {
+    ...(status.ephemeralContainerStatuses ?? []).flatMap((one, index) => {
       const field = `status.ephemeralContainerStatuses[${index}].allocatedResourcesStatus`;
-      const isEmpty = listAt(one, 'allocatedResourcesStatus').length === 0;
+      const isEmpty = (one.allocatedResourcesStatus ?? []).length === 0;
       return isEmpty ? [] : [forbiddenField(field, 'must not be specified in container status')];
     }),
   ];
 }
 
 /** Statuses name each claim once, by its name in the spec. */
-export function validateClaimStatuses(status: JsonObject, spec: JsonObject): FieldError[] {
-  const claimNames = new Set(objectsAt(spec, 'resourceClaims').map((one) => textAt(one, 'name')));
+export function validateClaimStatuses(
+  status: Stored<PodStatus>,
+  spec: Stored<PodSpec>,
+): FieldError[] {
+  const claimNames = new Set((spec.resourceClaims ?? []).map((one) => one.name ?? ''));
   const seen = new Set<string>();
-  return objectsAt(status, 'resourceClaimStatuses').flatMap((one, index) => {
+  return (status.resourceClaimStatuses ?? []).flatMap((one, index) => {
     const field = `status.resourceClaimStatuses[${index}].name`;
-    const name = textAt(one, 'name');
+    const name = one.name ?? '';
     const detail = 'must match the name of an entry in `spec.resourceClaims`';
     const errors = claimNames.has(name)
       ? []
       : [invalidGo(field, () => JSON.stringify(name), detail)];
     if (seen.has(name)) errors.push(duplicate(field, name));
     seen.add(name);
-    const made = at(one, 'resourceClaimName');
+    const made = one.resourceClaimName;
     return typeof made === 'string' ? [...errors, ...breaks(field, made, dnsSubdomain)] : errors;
   });
 }
@@ -72,8 +76,8 @@ function validateUser(user: JsonObject, path: string): FieldError[] {
 }
 
 function validateAllocated(
-  status: JsonObject,
-  spec: JsonObject,
+  status: Stored<PodStatus>,
+  spec: Stored<PodSpec>,
   { list, of }: { readonly list: string; readonly of: string },
 ): FieldError[] {
   const named = new Map(objectsAt(spec, of).map((one) => [textAt(one, 'name'), one]));

@@ -11,16 +11,10 @@ import {
   required,
 } from '@wheelhouse/machinery';
 import { listAt, textAt } from '../../cells.ts';
+import type { Container, EphemeralContainer, PodSpec } from '../../gen/types/core/v1.ts';
 import { objectAt, objectsAt } from '../../rules/fill.ts';
-import {
-  choice,
-  intAt,
-  isSet,
-  notFoundValue,
-  optionalText,
-  pullPolicies,
-  refuseSet,
-} from '../fields.ts';
+import type { Stored } from '../../stored.ts';
+import { choice, intAt, isSet, notFoundValue, pullPolicies, refuseSet } from '../fields.ts';
 import type { PodRules } from '../rules.ts';
 import { validateEnvironment, validateEnvironmentSources } from './environment.ts';
 import { hostPortConflicts, validatePorts } from './ports.ts';
@@ -42,7 +36,7 @@ interface Surroundings {
 
 /** All containers of a spec: those that run, those that prepare, those added later. */
 export function validateContainers(
-  spec: JsonObject,
+  spec: Stored<PodSpec>,
   path: string,
   { rules, volumes }: Pick<Surroundings, 'rules' | 'volumes'>,
 ): FieldError[] {
@@ -58,16 +52,20 @@ export function validateContainers(
 
 const messagePolicies = ['File', 'FallbackToLogsOnError'];
 
-function validateCommon(container: JsonObject, path: string, around: Surroundings): FieldError[] {
-  const name = textAt(container, 'name');
+function validateCommon(
+  container: Stored<Container | EphemeralContainer>,
+  path: string,
+  around: Surroundings,
+): FieldError[] {
+  const name = container.name ?? '';
   const { rules, volumes } = around;
   return [
     ...(name === '' ? [required(`${path}.name`)] : breaks(`${path}.name`, name, dnsLabel)),
-    ...(textAt(container, 'image') === '' ? [required(`${path}.image`)] : []),
+    ...((container.image ?? '') === '' ? [required(`${path}.image`)] : []),
     ...choice(container, path, 'terminationMessagePolicy', messagePolicies),
-    ...validatePorts(objectsAt(container, 'ports'), `${path}.ports`),
-    ...validateEnvironment(objectsAt(container, 'env'), `${path}.env`, rules),
-    ...validateEnvironmentSources(objectsAt(container, 'envFrom'), `${path}.envFrom`, rules),
+    ...validatePorts(container.ports ?? [], `${path}.ports`),
+    ...validateEnvironment(container.env ?? [], `${path}.env`, rules),
+    ...validateEnvironmentSources(container.envFrom ?? [], `${path}.envFrom`, rules),
     ...validateMounts(container, `${path}.volumeMounts`, volumes),
     ...validateDevices(container, `${path}.volumeDevices`, volumes),
     ...choice(container, path, 'imagePullPolicy', pullPolicies),
@@ -89,19 +87,23 @@ interface LiveSurroundings extends Surroundings {
   readonly graceSeconds: number | undefined;
 }
 
-function validateRunning(spec: JsonObject, path: string, around: LiveSurroundings): FieldError[] {
-  const containers = objectsAt(spec, 'containers');
+function validateRunning(
+  spec: Stored<PodSpec>,
+  path: string,
+  around: LiveSurroundings,
+): FieldError[] {
+  const containers = spec.containers ?? [];
   if (containers.length === 0) return [required(path)];
   const names = new Set<string>();
   const errors = containers.flatMap((container, index) => {
     const field = `${path}[${index}]`;
-    const name = textAt(container, 'name');
+    const name = container.name ?? '';
     const found = validateCommon(container, field, around);
     if (names.has(name)) found.push(duplicate(`${field}.name`, name));
     names.add(name);
     appendAll(found, validateLiveChecks(container, field, around));
-    const policies = objectsAt(container, 'resizePolicy');
-    const podPolicy = textAt(spec, 'restartPolicy');
+    const policies = container.resizePolicy ?? [];
+    const podPolicy = spec.restartPolicy ?? '';
     appendAll(found, validateResizePolicy(policies, `${field}.resizePolicy`, podPolicy));
     const why = 'may not be set for non-init containers';
     appendAll(found, refuseSet(container, ['restartPolicy'], { path: field, why }));
@@ -112,21 +114,25 @@ function validateRunning(spec: JsonObject, path: string, around: LiveSurrounding
 
 const liveChecks = ['lifecycle', 'livenessProbe', 'readinessProbe', 'startupProbe'];
 
-const namesOf = (spec: JsonObject, member: string) =>
+const namesOf = (spec: Stored<PodSpec>, member: string) =>
   objectsAt(spec, member).map((container) => textAt(container, 'name'));
 
-function validatePreparing(spec: JsonObject, path: string, around: LiveSurroundings): FieldError[] {
+function validatePreparing(
+  spec: Stored<PodSpec>,
+  path: string,
+  around: LiveSurroundings,
+): FieldError[] {
   const names = new Set(namesOf(spec, 'containers'));
-  return objectsAt(spec, 'initContainers').flatMap((container, index) => {
+  return (spec.initContainers ?? []).flatMap((container, index) => {
     const field = `${path}[${index}]`;
-    const name = textAt(container, 'name');
-    const restart = optionalText(container, 'restartPolicy');
+    const name = container.name ?? '';
+    const restart = container.restartPolicy;
     const errors = validateCommon(container, field, around);
     if (restart !== undefined && restart !== 'Always') {
       errors.push(notSupported(`${field}.restartPolicy`, restart, ['Always']));
     }
-    const policies = container['resizePolicy'];
-    if (listAt(container, 'resizePolicy').length > 0) {
+    const policies = container.resizePolicy;
+    if ((container.resizePolicy ?? []).length > 0) {
       errors.push(
         invalid(`${field}.resizePolicy`, policies, 'must not be set for init containers'),
       );
@@ -158,15 +164,15 @@ const refusedForAdded = [
   'lifecycle',
 ];
 
-function validateAdded(spec: JsonObject, path: string, around: Surroundings): FieldError[] {
-  const added = objectsAt(spec, 'ephemeralContainers');
+function validateAdded(spec: Stored<PodSpec>, path: string, around: Surroundings): FieldError[] {
+  const added = spec.ephemeralContainers ?? [];
   if (added.length === 0) return [];
   const others = new Set([...namesOf(spec, 'containers'), ...namesOf(spec, 'initContainers')]);
   const names = new Set(others);
   return added.flatMap((container, index) => {
     const field = `${path}[${index}]`;
-    const name = textAt(container, 'name');
-    const target = textAt(container, 'targetContainerName');
+    const name = container.name ?? '';
+    const target = container.targetContainerName ?? '';
     const errors = [
       ...validateCommon(container, field, around),
       ...validateImageSpacing(container, field),
@@ -180,20 +186,20 @@ function validateAdded(spec: JsonObject, path: string, around: Surroundings): Fi
   });
 }
 
-function refuseForAdded(container: JsonObject, path: string): FieldError[] {
+function refuseForAdded(container: Stored<EphemeralContainer>, path: string): FieldError[] {
   const refused = refusedForAdded.filter((name) => holdsSomething(container, name));
   return [
     ...refused.map((name) => forbiddenField(`${path}.${name}`, notForAdded)),
-    ...objectsAt(container, 'volumeMounts').flatMap((mount, index) =>
-      ['subPath', 'subPathExpr']
-        .filter((name) => textAt(mount, name) !== '')
+    ...(container.volumeMounts ?? []).flatMap((mount, index) =>
+      (['subPath', 'subPathExpr'] as const)
+        .filter((name) => (mount[name] ?? '') !== '')
         .map((name) => forbiddenField(`${path}.volumeMounts[${index}].${name}`, notForAdded)),
     ),
   ];
 }
 
 /** Empty lists and an empty `resources` are the same as none. */
-function holdsSomething(container: JsonObject, name: string): boolean {
+function holdsSomething(container: Stored<EphemeralContainer>, name: string): boolean {
   if (name === 'ports') return listAt(container, name).length > 0;
   if (name !== 'resources') return isSet(container, name);
   return Object.keys(objectAt(container, name) ?? {}).length > 0;

@@ -14,7 +14,9 @@ import {
   strictEnvironmentName,
 } from '@wheelhouse/machinery';
 import { at, textAt } from '../../cells.ts';
+import type { EnvFromSource, EnvVar } from '../../gen/types/core/v1.ts';
 import { objectAt } from '../../rules/fill.ts';
+import type { Stored } from '../../stored.ts';
 import type { PodRules } from '../rules.ts';
 
 const variableFields = [
@@ -31,21 +33,21 @@ const variableFields = [
 
 /** The `env` of one container. */
 export function validateEnvironment(
-  variables: readonly JsonObject[],
+  variables: readonly Stored<EnvVar>[],
   path: string,
   { allow }: PodRules,
 ): FieldError[] {
   const rule = allow.relaxedVariables ? environmentName : strictEnvironmentName;
   return variables.flatMap((variable, index) => {
     const field = `${path}[${index}]`;
-    const name = textAt(variable, 'name');
+    const name = variable.name ?? '';
     const errors = name === '' ? [required(`${field}.name`)] : breaks(`${field}.name`, name, rule);
     return [...errors, ...validateValueFrom(variable, `${field}.valueFrom`)];
   });
 }
 
-function validateValueFrom(variable: JsonObject, path: string): FieldError[] {
-  const source = objectAt(variable, 'valueFrom');
+function validateValueFrom(variable: Stored<EnvVar>, path: string): FieldError[] {
+  const source = variable.valueFrom;
   if (source === undefined) return [];
   const errors: FieldError[] = [];
   let count = 0;
@@ -59,7 +61,7 @@ function validateValueFrom(variable: JsonObject, path: string): FieldError[] {
   judge('resourceFieldRef', (part, field) => validateResourceRef(part, field));
   judge('configMapKeyRef', validateKeyRef);
   judge('secretKeyRef', validateKeyRef);
-  const detail = countProblem(count, textAt(variable, 'value') !== '');
+  const detail = countProblem(count, (variable.value ?? '') !== '');
   return detail === undefined ? errors : [...errors, invalid(path, '', detail)];
 }
 
@@ -81,16 +83,16 @@ function validateKeyRef(ref: JsonObject, path: string): FieldError[] {
 
 /** The `envFrom` of one container. */
 export function validateEnvironmentSources(
-  sources: readonly JsonObject[],
+  sources: readonly Stored<EnvFromSource>[],
   path: string,
   { allow }: PodRules,
 ): FieldError[] {
   const rule = allow.relaxedVariables ? environmentName : strictEnvironmentName;
   return sources.flatMap((source, index) => {
     const field = `${path}[${index}]`;
-    const prefix = textAt(source, 'prefix');
+    const prefix = source.prefix ?? '';
     const errors = prefix === '' ? [] : breaks(`${field}.prefix`, prefix, rule);
-    const sourceNames = ['configMapRef', 'secretRef'].filter((name) => objectAt(source, name));
+    const sourceNames = (['configMapRef', 'secretRef'] as const).filter((name) => source[name]);
     for (const name of sourceNames) {
       appendAll(errors, validateNamedSource(textAt(source, name, 'name'), `${field}.${name}.name`));
     }

@@ -4,14 +4,13 @@ import {
   dnsSubdomain,
   type FieldError,
   invalidGo,
-  type JsonObject,
   required,
   underscoreSubdomain,
 } from '@wheelhouse/machinery';
-import { textAt } from '../../cells.ts';
+import type { PodSpec } from '../../gen/types/core/v1.ts';
 import { goStrings } from '../../rules/checks.ts';
-import { objectAt, objectsAt } from '../../rules/fill.ts';
-import { textsAt, validateIp } from '../fields.ts';
+import type { Stored } from '../../stored.ts';
+import { validateIp } from '../fields.ts';
 import type { Allowances, PodRules } from '../rules.ts';
 
 /** How a pod's containers find names. */
@@ -23,13 +22,13 @@ const searchCharactersMax = 2048;
 
 /** `dnsConfig`, of which `dnsPolicy: None` needs at least a nameserver. */
 export function validateDnsConfig(
-  spec: JsonObject,
+  spec: Stored<PodSpec>,
   path: string,
   { allow }: PodRules,
 ): FieldError[] {
-  const config = objectAt(spec, 'dnsConfig');
-  const servers = textsAt(config, 'nameservers');
-  if (textAt(spec, 'dnsPolicy') === 'None') {
+  const config = spec.dnsConfig;
+  const servers = config?.nameservers ?? [];
+  if ((spec.dnsPolicy ?? '') === 'None') {
     if (config === undefined) {
       return [required(path, 'must provide `dnsConfig` when `dnsPolicy` is None')];
     }
@@ -49,9 +48,9 @@ export function validateDnsConfig(
   });
   return [
     ...errors,
-    ...validateSearches(textsAt(config, 'searches'), `${path}.searches`, allow),
-    ...objectsAt(config, 'options').flatMap((option, index) =>
-      textAt(option, 'name') === ''
+    ...validateSearches(config.searches ?? [], `${path}.searches`, allow),
+    ...(config.options ?? []).flatMap((option, index) =>
+      (option.name ?? '') === ''
         ? [required(`${path}.options[${index}]`, 'must not be empty')]
         : [],
     ),
@@ -84,10 +83,10 @@ function validateSearches(
 }
 
 /** Lines that are added to the file of hosts. */
-export function validateHostAliases(spec: JsonObject, path: string): FieldError[] {
-  return objectsAt(spec, 'hostAliases').flatMap((alias, index) => [
-    ...validateIp(`${path}[${index}].ip`, textAt(alias, 'ip')),
-    ...textsAt(alias, 'hostnames').flatMap((name, at) =>
+export function validateHostAliases(spec: Stored<PodSpec>, path: string): FieldError[] {
+  return (spec.hostAliases ?? []).flatMap((alias, index) => [
+    ...validateIp(`${path}[${index}].ip`, alias.ip ?? ''),
+    ...(alias.hostnames ?? []).flatMap((name, at) =>
       breaks(`${path}[${index}].hostnames[${at}]`, name, dnsSubdomain),
     ),
   ]);

@@ -14,9 +14,10 @@ import {
   validateLabelSelector,
 } from '@wheelhouse/machinery';
 import { textAt } from '../../cells.ts';
+import type { PodSpec, TopologySpreadConstraint } from '../../gen/types/core/v1.ts';
 import { sortedKeys } from '../../rules/checks.ts';
-import { objectAt, objectsAt } from '../../rules/fill.ts';
-import { intAt, isSet, notPositive, oneOfIfSet, textsAt } from '../fields.ts';
+import type { Stored } from '../../stored.ts';
+import { isSet, notPositive, oneOfIfSet } from '../fields.ts';
 import type { PodRules } from '../rules.ts';
 
 /** What decides where a pod may be put. */
@@ -69,14 +70,14 @@ const actions = ['DoNotSchedule', 'ScheduleAnyway'];
 const policies = ['Honor', 'Ignore'];
 
 /** How evenly pods of a kind are to be spread. */
-export function validateSpread(spec: JsonObject, path: string, rules: PodRules): FieldError[] {
-  const constraints = objectsAt(spec, 'topologySpreadConstraints');
+export function validateSpread(spec: Stored<PodSpec>, path: string, rules: PodRules): FieldError[] {
+  const constraints = spec.topologySpreadConstraints ?? [];
   const last = new Map(constraints.map((constraint, index) => [pairOf(constraint), index]));
   return constraints.flatMap((constraint, index) => {
     const field = `${path}[${index}]`;
-    const action = textAt(constraint, 'whenUnsatisfiable');
-    const topologyKey = textAt(constraint, 'topologyKey');
-    const skew = intAt(constraint, 'maxSkew') ?? 0;
+    const action = constraint.whenUnsatisfiable ?? '';
+    const topologyKey = constraint.topologyKey ?? '';
+    const skew = constraint.maxSkew ?? 0;
     const errors: FieldError[] = [];
     if (skew <= 0) errors.push(invalid(`${field}.maxSkew`, skew, notPositive));
     if (topologyKey === '') errors.push(required(`${field}.topologyKey`, 'can not be empty'));
@@ -98,17 +99,24 @@ export function validateSpread(spec: JsonObject, path: string, rules: PodRules):
   });
 }
 
-const pairOf = (constraint: JsonObject) =>
-  `{${textAt(constraint, 'topologyKey')}, ${textAt(constraint, 'whenUnsatisfiable')}}`;
+const pairOf = (constraint: Stored<TopologySpreadConstraint>) =>
+  `{${constraint.topologyKey ?? ''}, ${constraint.whenUnsatisfiable ?? ''}}`;
 
 /** The selector of the pods that are counted. */
-export function validateSpreadSelector(constraint: JsonObject, path: string): FieldError[] {
-  const selector = objectAt(constraint, 'labelSelector') as LabelSelector | undefined;
+export function validateSpreadSelector(
+  constraint: Stored<TopologySpreadConstraint>,
+  path: string,
+): FieldError[] {
+  const selector = constraint.labelSelector as LabelSelector | undefined;
   return validateLabelSelector(selector, `${path}.labelSelector`);
 }
 
-function validateMinDomains(constraint: JsonObject, field: string, action: string): FieldError[] {
-  const domains = intAt(constraint, 'minDomains');
+function validateMinDomains(
+  constraint: Stored<TopologySpreadConstraint>,
+  field: string,
+  action: string,
+): FieldError[] {
+  const domains = constraint.minDomains;
   if (domains === undefined) return [];
   const errors = domains <= 0 ? [invalid(field, domains, notPositive)] : [];
   if (action === 'DoNotSchedule') return errors;
@@ -116,13 +124,16 @@ function validateMinDomains(constraint: JsonObject, field: string, action: strin
   return [...errors, invalid(field, domains, detail)];
 }
 
-function validateSpreadKeys(constraint: JsonObject, path: string): FieldError[] {
-  const keys = textsAt(constraint, 'matchLabelKeys');
+function validateSpreadKeys(
+  constraint: Stored<TopologySpreadConstraint>,
+  path: string,
+): FieldError[] {
+  const keys = constraint.matchLabelKeys ?? [];
   if (keys.length === 0) return [];
-  const selector = objectAt(constraint, 'labelSelector');
+  const selector = constraint.labelSelector;
   const selected = new Set([
-    ...sortedKeys(objectAt(selector, 'matchLabels')),
-    ...objectsAt(selector, 'matchExpressions').map((one) => textAt(one, 'key')),
+    ...sortedKeys(selector?.matchLabels),
+    ...(selector?.matchExpressions ?? []).map((one) => one.key ?? ''),
   ]);
   const unset = 'must not be specified when labelSelector is not set';
   const errors = selector === undefined ? [forbiddenField(path, unset)] : [];
@@ -136,10 +147,10 @@ function validateSpreadKeys(constraint: JsonObject, path: string): FieldError[] 
 }
 
 /** Gates that keep a pod from being put anywhere, each once. */
-export function validateSchedulingGates(spec: JsonObject, path: string): FieldError[] {
+export function validateSchedulingGates(spec: Stored<PodSpec>, path: string): FieldError[] {
   const seen = new Set<string>();
-  return objectsAt(spec, 'schedulingGates').flatMap((gate, index) => {
-    const name = textAt(gate, 'name');
+  return (spec.schedulingGates ?? []).flatMap((gate, index) => {
+    const name = gate.name ?? '';
     const field = `${path}[${index}]`;
     const errors = breaks(field, name, qualifiedName);
     if (seen.has(name)) errors.push(duplicate(field, name));

@@ -9,22 +9,24 @@ import {
   required,
 } from '@wheelhouse/machinery';
 import { numberAt, textAt } from '../../cells.ts';
+import type { ContainerPort, PodSpec } from '../../gen/types/core/v1.ts';
 import { objectsAt } from '../../rules/fill.ts';
+import type { Stored } from '../../stored.ts';
 import { choice, isTrue, portNumber } from '../fields.ts';
 import type { PodRules } from '../rules.ts';
 
 const protocols = ['SCTP', 'TCP', 'UDP'];
 
 /** The ports of one container. */
-export function validatePorts(ports: readonly JsonObject[], path: string): FieldError[] {
+export function validatePorts(ports: readonly Stored<ContainerPort>[], path: string): FieldError[] {
   const names = new Set<string>();
   return ports.flatMap((port, index) => {
     const field = `${path}[${index}]`;
-    const errors = validatePortName(textAt(port, 'name'), { field: `${field}.name`, names });
-    const number = numberAt(port, 'containerPort');
+    const errors = validatePortName(port.name ?? '', { field: `${field}.name`, names });
+    const number = port.containerPort ?? 0;
     if (number === 0) errors.push(required(`${field}.containerPort`));
     else appendAll(errors, portNumber(`${field}.containerPort`, number));
-    const hostPort = numberAt(port, 'hostPort');
+    const hostPort = port.hostPort ?? 0;
     if (hostPort !== 0) appendAll(errors, portNumber(`${field}.hostPort`, hostPort));
     appendAll(errors, choice(port, field, 'protocol', protocols));
     return errors;
@@ -60,16 +62,16 @@ export function hostPortConflicts(containers: readonly JsonObject[], path: strin
 
 /** On the host's network a port is the host's. */
 export function validateHostNetworkPorts(
-  spec: JsonObject,
+  spec: Stored<PodSpec>,
   path: string,
   rules: PodRules,
 ): FieldError[] {
   if (!isTrue(spec, 'hostNetwork')) return [];
-  return objectsAt(spec, 'containers').flatMap((container, at) =>
-    objectsAt(container, 'ports').flatMap((port, index) => {
-      const hostPort = numberAt(port, 'hostPort');
+  return (spec.containers ?? []).flatMap((container, at) =>
+    (container.ports ?? []).flatMap((port, index) => {
+      const hostPort = port.hostPort ?? 0;
       const isJudged = rules.pod !== undefined || hostPort !== 0;
-      if (!isJudged || hostPort === numberAt(port, 'containerPort')) return [];
+      if (!isJudged || hostPort === (port.containerPort ?? 0)) return [];
       const detail = 'must match `containerPort` when `hostNetwork` is true';
       return [invalid(`${path}.containers[${at}].ports[${index}].hostPort`, hostPort, detail)];
     }),

@@ -8,7 +8,9 @@ import {
   required,
 } from '@wheelhouse/machinery';
 import { at, listAt, textAt } from '../../cells.ts';
-import { objectAt, objectsAt } from '../../rules/fill.ts';
+import type { Container, LifecycleHandler, Probe } from '../../gen/types/core/v1.ts';
+import { objectAt, objectsAt, wholeNumber } from '../../rules/fill.ts';
+import type { Stored } from '../../stored.ts';
 import { intAt, needed, noneNegative, portNumber, portNumberOrName } from '../fields.ts';
 import type { PodRules } from '../rules.ts';
 
@@ -60,7 +62,7 @@ const sleep =
 
 /** Exactly one of the actions there are. */
 function validateHandler(
-  handler: JsonObject,
+  handler: Stored<LifecycleHandler | Probe>,
   path: string,
   actions: Readonly<Record<string, Rule>>,
 ): FieldError[] {
@@ -86,13 +88,13 @@ const counts = [
   'failureThreshold',
 ];
 
-function validateProbe(probe: JsonObject, path: string): FieldError[] {
+function validateProbe(probe: Stored<Probe>, path: string): FieldError[] {
   const errors = [
     ...validateHandler(probe, path, probeActions),
     ...noneNegative(probe, path, ...counts),
   ];
   const field = `${path}.terminationGracePeriodSeconds`;
-  const grace = intAt(probe, 'terminationGracePeriodSeconds');
+  const grace = wholeNumber(probe.terminationGracePeriodSeconds);
   if (grace !== undefined && grace <= 0) {
     errors.push(invalid(field, grace, 'must be greater than 0'));
   }
@@ -100,26 +102,26 @@ function validateProbe(probe: JsonObject, path: string): FieldError[] {
     if (grace === undefined) return errors;
     return [...errors, invalid(field, grace, 'must not be set for readinessProbes')];
   }
-  const successes = intAt(probe, 'successThreshold') ?? 0;
+  const successes = probe.successThreshold ?? 0;
   if (successes !== 1) errors.push(invalid(`${path}.successThreshold`, successes, 'must be 1'));
   return errors;
 }
 
 /** Hooks and probes of a container that runs as long as its pod does. */
 export function validateLiveChecks(
-  container: JsonObject,
+  container: Stored<Container>,
   path: string,
   { graceSeconds, rules }: { graceSeconds: number | undefined; rules: PodRules },
 ): FieldError[] {
   const errors: FieldError[] = [];
   const hookActions = { exec, httpGet, tcpSocket, sleep: sleep(graceSeconds, rules) };
-  for (const name of ['postStart', 'preStop']) {
-    const hook = objectAt(container, 'lifecycle', name);
+  for (const name of ['postStart', 'preStop'] as const) {
+    const hook = container.lifecycle?.[name];
     if (hook === undefined) continue;
     appendAll(errors, validateHandler(hook, `${path}.lifecycle.${name}`, hookActions));
   }
-  for (const name of ['livenessProbe', 'readinessProbe', 'startupProbe']) {
-    const probe = objectAt(container, name);
+  for (const name of ['livenessProbe', 'readinessProbe', 'startupProbe'] as const) {
+    const probe = container[name];
     if (probe !== undefined) appendAll(errors, validateProbe(probe, `${path}.${name}`));
   }
   return errors;

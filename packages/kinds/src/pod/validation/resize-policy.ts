@@ -3,24 +3,24 @@ import {
   duplicate,
   type FieldError,
   invalid,
-  type JsonObject,
   notSupported,
   required,
 } from '@wheelhouse/machinery';
-import { textAt } from '../../cells.ts';
+import type { ContainerResizePolicy } from '../../gen/types/core/v1.ts';
+import type { Stored } from '../../stored.ts';
 
 const resizable = ['cpu', 'memory'];
 const restartPolicies = ['NotRequired', 'RestartContainer'];
 
 /** The `resizePolicy` of a container: what a change of a resource does to it. */
 export function validateResizePolicy(
-  policies: readonly JsonObject[],
+  policies: readonly Stored<ContainerResizePolicy>[],
   path: string,
   podPolicy: string,
 ): FieldError[] {
   const seen = new Set<string>();
   return policies.flatMap((policy, index) => {
-    const [name, restart] = [textAt(policy, 'resourceName'), textAt(policy, 'restartPolicy')];
+    const [name, restart] = [policy.resourceName ?? '', policy.restartPolicy ?? ''];
     const errors = seen.has(name) ? [duplicate(`${path}[${index}]`, name)] : [];
     seen.add(name);
     appendAll(errors, oneOf(path, name, resizable));

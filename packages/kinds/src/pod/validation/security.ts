@@ -8,14 +8,14 @@ import {
   required,
   tooLong,
 } from '@wheelhouse/machinery';
-import { at, textAt } from '../../cells.ts';
-import { objectAt, objectsAt } from '../../rules/fill.ts';
+import { textAt } from '../../cells.ts';
+import type { PodSpec, SeccompProfile, SecurityContext } from '../../gen/types/core/v1.ts';
+import type { Stored } from '../../stored.ts';
 import {
   descendingPath,
   isTrue,
   oneOfIfSet,
   optionalText,
-  textsAt,
   validateGroupIds,
   validateIds,
 } from '../fields.ts';
@@ -25,10 +25,13 @@ import { validateWindowsOptions } from './windows.ts';
 const profileTypes = ['Localhost', 'RuntimeDefault', 'Unconfined'];
 
 /** The profile that filters system calls. */
-function validateSeccompProfile(profile: JsonObject | undefined, path: string): FieldError[] {
+function validateSeccompProfile(
+  profile: Stored<SeccompProfile> | undefined,
+  path: string,
+): FieldError[] {
   if (profile === undefined) return [];
-  const type = textAt(profile, 'type');
-  const local = optionalText(profile, 'localhostProfile');
+  const type = profile.type ?? '';
+  const local = profile.localhostProfile;
   const field = `${path}.localhostProfile`;
   const errors: FieldError[] = [];
   if (type === '') {
@@ -82,7 +85,7 @@ function validateLocalProfile(local: string | undefined, field: string): FieldEr
 
 /** The security context of one container. */
 export function validateContainerSecurity(
-  context: JsonObject | undefined,
+  context: Stored<SecurityContext> | undefined,
   path: string,
   { hostUsers }: { readonly hostUsers: boolean },
 ): FieldError[] {
@@ -90,18 +93,18 @@ export function validateContainerSecurity(
   return [
     ...validateIds(context, path, ['runAsUser', 'runAsGroup']),
     ...oneOfIfSet(context, path, 'procMount', ['Default', 'Unmasked']),
-    ...(hostUsers && optionalText(context, 'procMount') === 'Unmasked'
+    ...(hostUsers && context.procMount === 'Unmasked'
       ? [invalid(`${path}.procMount`, 'Unmasked', '`hostUsers` must be false to use `Unmasked`')]
       : []),
-    ...validateSeccompProfile(objectAt(context, 'seccompProfile'), `${path}.seccompProfile`),
+    ...validateSeccompProfile(context.seccompProfile, `${path}.seccompProfile`),
     ...validateEscalation(context, path),
-    ...validateWindowsOptions(objectAt(context, 'windowsOptions'), `${path}.windowsOptions`),
-    ...validateAppArmorProfile(objectAt(context, 'appArmorProfile'), `${path}.appArmorProfile`),
+    ...validateWindowsOptions(context.windowsOptions, `${path}.windowsOptions`),
+    ...validateAppArmorProfile(context.appArmorProfile, `${path}.appArmorProfile`),
   ];
 }
 
-function validateEscalation(context: JsonObject, path: string): FieldError[] {
-  if (at(context, 'allowPrivilegeEscalation') !== false) return [];
+function validateEscalation(context: Stored<SecurityContext>, path: string): FieldError[] {
+  if (context.allowPrivilegeEscalation !== false) return [];
   const errors: FieldError[] = [];
   const refuse = (what: string) => {
     errors.push(
@@ -109,15 +112,19 @@ function validateEscalation(context: JsonObject, path: string): FieldError[] {
     );
   };
   if (isTrue(context, 'privileged')) refuse('`privileged` to true');
-  for (const capability of textsAt(context, 'capabilities', 'add')) {
+  for (const capability of context.capabilities?.add ?? []) {
     if (capability === 'CAP_SYS_ADMIN') refuse('`capabilities.Add` CAP_SYS_ADMIN');
   }
   return errors;
 }
 
 /** The security context of a pod; what of it stands beside it in the spec is judged with it. */
-export function validatePodSecurity(spec: JsonObject, path: string, rules: PodRules): FieldError[] {
-  const context = objectAt(spec, 'securityContext');
+export function validatePodSecurity(
+  spec: Stored<PodSpec>,
+  path: string,
+  rules: PodRules,
+): FieldError[] {
+  const context = spec.securityContext;
   if (context === undefined) return [];
   const errors = [
     ...validateIds(context, path, ['fsGroup', 'runAsUser', 'runAsGroup']),
@@ -132,9 +139,9 @@ export function validatePodSecurity(spec: JsonObject, path: string, rules: PodRu
     ...errors,
     ...validateSysctls(spec, `${path}.sysctls`, rules),
     ...oneOfIfSet(context, path, 'fsGroupChangePolicy', fsPolicies),
-    ...validateSeccompProfile(objectAt(context, 'seccompProfile'), `${path}.seccompProfile`),
-    ...validateWindowsOptions(objectAt(context, 'windowsOptions'), `${path}.windowsOptions`),
-    ...validateAppArmorProfile(objectAt(context, 'appArmorProfile'), `${path}.appArmorProfile`),
+    ...validateSeccompProfile(context.seccompProfile, `${path}.seccompProfile`),
+    ...validateWindowsOptions(context.windowsOptions, `${path}.windowsOptions`),
+    ...validateAppArmorProfile(context.appArmorProfile, `${path}.appArmorProfile`),
     ...oneOfIfSet(context, path, 'supplementalGroupsPolicy', ['Merge', 'Strict']),
     ...oneOfIfSet(context, path, 'seLinuxChangePolicy', changePolicies(rules)),
   ];
@@ -144,7 +151,7 @@ const changePolicies = ({ allow }: PodRules) =>
   allow.mountedLabels ? ['MountOption', 'Recursive'] : ['Recursive'];
 
 /** Whether a pod's users are its host's; a pod without any statement shares them. */
-export const sharesUsers = (spec: JsonObject): boolean => at(spec, 'hostUsers') !== false;
+export const sharesUsers = (spec: Stored<PodSpec>): boolean => spec.hostUsers !== false;
 
 /** A pod with users of its own shares no other namespace with its host; two paths are upstream's. */
 export function validateHostUsers(spec: JsonObject, path: string): FieldError[] {
@@ -163,10 +170,14 @@ const isSysctl = (name: string) =>
   name.length <= sysctlLengthMax && name.split(/[./]/).every((part) => sysctlSegment.test(part));
 
 /** Kernel parameters, none of a namespace that the pod shares with its host. */
-export function validateSysctls(spec: JsonObject, path: string, rules: PodRules): FieldError[] {
+export function validateSysctls(
+  spec: Stored<PodSpec>,
+  path: string,
+  rules: PodRules,
+): FieldError[] {
   const names = new Set<string>();
-  return objectsAt(spec, 'securityContext', 'sysctls').flatMap((sysctl, index) => {
-    const name = textAt(sysctl, 'name');
+  return (spec.securityContext?.sysctls ?? []).flatMap((sysctl, index) => {
+    const name = sysctl.name ?? '';
     const field = `${path}[${index}].name`;
     const errors: FieldError[] = [];
     if (name === '') errors.push(required(field));
@@ -183,7 +194,7 @@ export function validateSysctls(spec: JsonObject, path: string, rules: PodRules)
   });
 }
 
-function sharedNamespace(name: string, spec: JsonObject): string | undefined {
+function sharedNamespace(name: string, spec: Stored<PodSpec>): string | undefined {
   const plain = name.replaceAll('/', '.');
   if (plain.startsWith('net.')) return isTrue(spec, 'hostNetwork') ? 'hostNetwork' : undefined;
   const isIpc =

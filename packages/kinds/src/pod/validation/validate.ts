@@ -3,14 +3,14 @@ import {
   dnsLabel,
   dnsSubdomain,
   type FieldError,
-  type JsonObject,
   type NameRule,
   qualifiedName,
   required,
 } from '@wheelhouse/machinery';
 import { textAt } from '../../cells.ts';
-import { objectAt, objectsAt } from '../../rules/fill.ts';
-import { choice, isSet, oneOfIfSet, optionalText, validateLabels, within } from '../fields.ts';
+import type { PodSpec } from '../../gen/types/core/v1.ts';
+import type { Stored } from '../../stored.ts';
+import { choice, oneOfIfSet, validateLabels, within } from '../fields.ts';
 import type { PodRules } from '../rules.ts';
 import { validateAffinity } from './affinity.ts';
 import { validateContainers } from './containers.ts';
@@ -30,11 +30,15 @@ const preemptionPolicies = ['PreemptLowerPriority', 'Never'];
 const deadlineSecondsMax = 2 ** 31 - 1;
 
 /** Rules of a pod's spec at `path` (`spec`, `spec.template.spec`), in upstream's order. */
-export function validatePodSpec(spec: JsonObject, path: string, rules: PodRules): FieldError[] {
+export function validatePodSpec(
+  spec: Stored<PodSpec>,
+  path: string,
+  rules: PodRules,
+): FieldError[] {
   const grace = `${path}.terminationGracePeriodSeconds`;
-  const { errors, volumes } = validateVolumes(objectsAt(spec, 'volumes'), `${path}.volumes`, rules);
+  const { errors, volumes } = validateVolumes(spec.volumes ?? [], `${path}.volumes`, rules);
   return [
-    ...(isSet(spec, 'terminationGracePeriodSeconds') ? [] : [required(grace)]),
+    ...(spec.terminationGracePeriodSeconds != null ? [] : [required(grace)]),
     ...errors,
     ...validateClaims(spec, `${path}.resourceClaims`, rules),
     ...validateContainers(spec, path, { rules, volumes }),
@@ -42,7 +46,7 @@ export function validatePodSpec(spec: JsonObject, path: string, rules: PodRules)
     ...validateHostNetworkPorts(spec, path, rules),
     ...choice(spec, path, 'restartPolicy', restartPolicies),
     ...choice(spec, path, 'dnsPolicy', dnsPolicies),
-    ...validateLabels(objectAt(spec, 'nodeSelector'), `${path}.nodeSelector`),
+    ...validateLabels(spec.nodeSelector, `${path}.nodeSelector`),
     ...validatePodSecurity(spec, `${path}.securityContext`, rules),
     ...validateAffinity(spec, `${path}.affinity`, rules),
     ...validateDnsConfig(spec, `${path}.dnsConfig`, rules),
@@ -58,13 +62,13 @@ export function validatePodSpec(spec: JsonObject, path: string, rules: PodRules)
   ];
 }
 
-function validateReadinessGates(spec: JsonObject, path: string): FieldError[] {
-  return objectsAt(spec, 'readinessGates').flatMap((gate, index) =>
-    breaks(`${path}[${index}].conditionType`, textAt(gate, 'conditionType'), qualifiedName),
+function validateReadinessGates(spec: Stored<PodSpec>, path: string): FieldError[] {
+  return (spec.readinessGates ?? []).flatMap((gate, index) =>
+    breaks(`${path}[${index}].conditionType`, gate.conditionType ?? '', qualifiedName),
   );
 }
 
-function validateReferences(spec: JsonObject, path: string): FieldError[] {
+function validateReferences(spec: Stored<PodSpec>, path: string): FieldError[] {
   const name = (member: string, rule: NameRule) => {
     const value = textAt(spec, member);
     return value === '' ? [] : breaks(`${path}.${member}`, value, rule);
@@ -75,16 +79,16 @@ function validateReferences(spec: JsonObject, path: string): FieldError[] {
     ...within(spec, path, 'activeDeadlineSeconds', [1, deadlineSecondsMax]),
     ...name('hostname', dnsLabel),
     ...name('subdomain', dnsLabel),
-    ...validateTolerations(objectsAt(spec, 'tolerations'), `${path}.tolerations`),
+    ...validateTolerations(spec.tolerations ?? [], `${path}.tolerations`),
     ...validateHostAliases(spec, `${path}.hostAliases`),
     ...name('priorityClassName', dnsSubdomain),
   ];
 }
 
-function validatePriority(spec: JsonObject, path: string): FieldError[] {
-  const runtimeClass = optionalText(spec, 'runtimeClassName');
+function validatePriority(spec: Stored<PodSpec>, path: string): FieldError[] {
+  const runtimeClass = spec.runtimeClassName;
   const field = `${path}.preemptionPolicy`;
-  const isEmpty = optionalText(spec, 'preemptionPolicy') === '';
+  const isEmpty = spec.preemptionPolicy === '';
   return [
     ...(runtimeClass === undefined
       ? []
@@ -96,8 +100,8 @@ function validatePriority(spec: JsonObject, path: string): FieldError[] {
 }
 
 /** What the runtime takes for itself is judged as a container's limits are. */
-function validateOverhead(spec: JsonObject, path: string, rules: PodRules): FieldError[] {
-  const overhead = objectAt(spec, 'overhead');
+function validateOverhead(spec: Stored<PodSpec>, path: string, rules: PodRules): FieldError[] {
+  const overhead = spec.overhead;
   if (overhead === undefined) return [];
   return validateResources({ limits: overhead }, `${path}.overhead`, rules);
 }

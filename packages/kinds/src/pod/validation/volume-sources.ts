@@ -14,8 +14,10 @@ import {
   required,
 } from '@wheelhouse/machinery';
 import { at, listAt, textAt } from '../../cells.ts';
+import type { Volume } from '../../gen/types/core/v1.ts';
 import { goStrings, keyed, sortedKeys } from '../../rules/checks.ts';
 import { objectAt } from '../../rules/fill.ts';
+import type { Stored } from '../../stored.ts';
 import { validateEphemeral } from '../claim-template.ts';
 import { driverName } from '../driver-name.ts';
 import {
@@ -357,7 +359,7 @@ const outerNames: Readonly<Record<string, string>> = {
 
 /** Exactly one source, and that one as its driver wants it. */
 export function validateSource(
-  volume: JsonObject,
+  volume: Stored<Volume>,
   path: string,
   context: { readonly volume: string; readonly rules: PodRules },
 ): FieldError[] {

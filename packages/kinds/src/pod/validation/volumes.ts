@@ -11,15 +11,16 @@ import {
   required,
 } from '@wheelhouse/machinery';
 import { textAt } from '../../cells.ts';
-import { objectAt, objectsAt } from '../../rules/fill.ts';
-import {
-  descendingPath,
-  isTrue,
-  noBacksteps,
-  notFoundValue,
-  oneOfIfSet,
-  optionalText,
-} from '../fields.ts';
+import type {
+  Container,
+  EphemeralContainer,
+  Volume,
+  VolumeDevice,
+  VolumeMount,
+} from '../../gen/types/core/v1.ts';
+import { objectAt } from '../../rules/fill.ts';
+import type { Stored } from '../../stored.ts';
+import { descendingPath, isTrue, noBacksteps, notFoundValue, oneOfIfSet } from '../fields.ts';
 import type { PodRules } from '../rules.ts';
 import { isClaimed, validateSource } from './volume-sources.ts';
 
@@ -28,7 +29,7 @@ export type Volumes = ReadonlyMap<string, JsonObject>;
 
 /** Judges the volumes of a spec, and gives those that are right. */
 export function validateVolumes(
-  volumes: readonly JsonObject[],
+  volumes: readonly Stored<Volume>[],
   path: string,
   rules: PodRules,
 ): { errors: FieldError[]; volumes: Volumes } {
@@ -37,7 +38,7 @@ export function validateVolumes(
   const made = claimsMade(volumes, podName);
   const errors = volumes.flatMap((volume, index) => {
     const field = `${path}[${index}]`;
-    const name = textAt(volume, 'name');
+    const name = volume.name ?? '';
     const found = validateSource(volume, field, { volume: name, rules });
     if (isEphemeral(volume) && podName !== '' && name !== '') {
       appendAll(found, validateClaimName({ podName, name }, field));
@@ -46,7 +47,7 @@ export function validateVolumes(
     else appendAll(found, breaks(`${field}.name`, name, dnsLabel));
     if (sound.has(name)) found.push(duplicate(`${field}.name`, name));
     if (found.length === 0) sound.set(name, volume);
-    const claim = textAt(volume, 'persistentVolumeClaim', 'claimName');
+    const claim = volume.persistentVolumeClaim?.claimName ?? '';
     if (made.has(claim)) {
       const detail = 'must not reference a PVC that gets created for an ephemeral volume';
       found.push(invalid(`${field}.persistentVolumeClaim.claimName`, claim, detail));
@@ -57,15 +58,15 @@ export function validateVolumes(
 }
 
 /** Of several sources the first alone is judged, and this is the last. */
-const isEphemeral = (volume: JsonObject) =>
+const isEphemeral = (volume: Stored<Volume>) =>
   Object.keys(volume).filter((name) => objectAt(volume, name) !== undefined).length === 1 &&
-  objectAt(volume, 'ephemeral') !== undefined;
+  volume.ephemeral !== undefined;
 
 /** Names of the claims that will be made for the pod's ephemeral volumes. */
-function claimsMade(volumes: readonly JsonObject[], podName: string): ReadonlySet<string> {
+function claimsMade(volumes: readonly Stored<Volume>[], podName: string): ReadonlySet<string> {
   if (podName === '') return new Set();
-  const ephemeral = volumes.filter((volume) => objectAt(volume, 'ephemeral') !== undefined);
-  return new Set(ephemeral.map((volume) => `${podName}-${textAt(volume, 'name')}`));
+  const ephemeral = volumes.filter((volume) => volume.ephemeral !== undefined);
+  return new Set(ephemeral.map((volume) => `${podName}-${volume.name ?? ''}`));
 }
 
 function validateClaimName(
@@ -78,24 +79,26 @@ function validateClaimName(
   );
 }
 
-const pairsOf = (list: readonly JsonObject[], member: string): ReadonlyMap<string, string> =>
-  new Map(list.map((one) => [textAt(one, 'name'), textAt(one, member)]));
+const pairsOf = (
+  list: readonly Stored<VolumeDevice | VolumeMount>[],
+  member: string,
+): ReadonlyMap<string, string> => new Map(list.map((one) => [one.name ?? '', textAt(one, member)]));
 
 const holds = (pairs: ReadonlyMap<string, string>, value: string) =>
   pairs.size > 0 && [...pairs.values()].includes(value);
 
 /** What a container mounts, against what its pod has. */
 export function validateMounts(
-  container: JsonObject,
+  container: Stored<Container | EphemeralContainer>,
   path: string,
   volumes: Volumes,
 ): FieldError[] {
-  const devices = pairsOf(objectsAt(container, 'volumeDevices'), 'devicePath');
+  const devices = pairsOf(container.volumeDevices ?? [], 'devicePath');
   const taken = new Set<string>();
-  return objectsAt(container, 'volumeMounts').flatMap((mount, index) => {
+  return (container.volumeMounts ?? []).flatMap((mount, index) => {
     const field = `${path}[${index}]`;
-    const name = textAt(mount, 'name');
-    const mountPath = textAt(mount, 'mountPath');
+    const name = mount.name ?? '';
+    const mountPath = mount.mountPath ?? '';
     const errors: FieldError[] = [];
     if (name === '') errors.push(required(`${field}.name`));
     if (!volumes.has(name)) errors.push(notFoundValue(`${field}.name`, name));
@@ -128,11 +131,11 @@ function refuseSubPaths(mount: JsonObject, field: string): FieldError[] {
 
 /** Upstream tells what is wrong with a path of the list, what is wrong with two of the item. */
 function validateSubPaths(
-  mount: JsonObject,
+  mount: Stored<VolumeMount>,
   { field, path }: { field: string; path: string },
 ): FieldError[] {
-  const subPath = textAt(mount, 'subPath');
-  const expression = textAt(mount, 'subPathExpr');
+  const subPath = mount.subPath ?? '';
+  const expression = mount.subPathExpr ?? '';
   const errors = subPath === '' ? [] : descendingPath(`${path}.subPath`, subPath);
   if (expression === '') return errors;
   if (subPath !== '') {
@@ -144,8 +147,12 @@ function validateSubPaths(
 
 const propagations = ['Bidirectional', 'HostToContainer', 'None'];
 
-function validatePropagation(mount: JsonObject, container: JsonObject, path: string): FieldError[] {
-  const propagation = optionalText(mount, 'mountPropagation');
+function validatePropagation(
+  mount: Stored<VolumeMount>,
+  container: Stored<Container | EphemeralContainer>,
+  path: string,
+): FieldError[] {
+  const propagation = mount.mountPropagation;
   const errors = oneOfIfSet(mount, path, 'mountPropagation', propagations);
   const isPrivileged = isTrue(container, 'securityContext', 'privileged');
   if (propagation === 'Bidirectional' && !isPrivileged) {
@@ -155,11 +162,15 @@ function validatePropagation(mount: JsonObject, container: JsonObject, path: str
   return [...errors, ...validateReadOnly(mount, propagation ?? 'None', path)];
 }
 
-function validateReadOnly(mount: JsonObject, propagation: string, path: string): FieldError[] {
+function validateReadOnly(
+  mount: Stored<VolumeMount>,
+  propagation: string,
+  path: string,
+): FieldError[] {
   const field = `${path}.recursiveReadOnly`;
   const allowed = ['Disabled', 'Enabled', 'IfPossible'];
   const errors = oneOfIfSet(mount, path, 'recursiveReadOnly', allowed);
-  const value = optionalText(mount, 'recursiveReadOnly');
+  const value = mount.recursiveReadOnly;
   if (value !== 'Enabled' && value !== 'IfPossible') return errors;
   if (!isTrue(mount, 'readOnly')) {
     errors.push(forbiddenField(field, 'may only be specified when readOnly is true'));
@@ -173,19 +184,19 @@ function validateReadOnly(mount: JsonObject, propagation: string, path: string):
 
 /** The volumes that a container has as devices, against what its pod has. */
 export function validateDevices(
-  container: JsonObject,
+  container: Stored<Container | EphemeralContainer>,
   path: string,
   volumes: Volumes,
 ): FieldError[] {
-  const mounts = pairsOf(objectsAt(container, 'volumeMounts'), 'mountPath');
+  const mounts = pairsOf(container.volumeMounts ?? [], 'mountPath');
   const taken = { names: new Set<string>(), paths: new Set<string>() };
-  return objectsAt(container, 'volumeDevices').flatMap((device, index) =>
+  return (container.volumeDevices ?? []).flatMap((device, index) =>
     validateDevice(device, `${path}[${index}]`, { mounts, taken, volumes }),
   );
 }
 
 function validateDevice(
-  device: JsonObject,
+  device: Stored<VolumeDevice>,
   field: string,
   among: {
     mounts: ReadonlyMap<string, string>;
@@ -194,7 +205,7 @@ function validateDevice(
   },
 ): FieldError[] {
   const { mounts, taken, volumes } = among;
-  const [name, path] = [textAt(device, 'name'), textAt(device, 'devicePath')];
+  const [name, path] = [device.name ?? '', device.devicePath ?? ''];
   const errors: FieldError[] = [];
   const refuseName = (detail: string) => errors.push(invalid(`${field}.name`, name, detail));
   const refusePath = (detail: string) => errors.push(invalid(`${field}.devicePath`, path, detail));

@@ -9,9 +9,11 @@ import {
   notSupported,
   required,
 } from '@wheelhouse/machinery';
-import { at, listAt, textAt } from '../../cells.ts';
+import { at } from '../../cells.ts';
+import type { PodSpec, WindowsSecurityContextOptions } from '../../gen/types/core/v1.ts';
 import { objectAt } from '../../rules/fill.ts';
-import { isSet, isTrue, optionalText, refuseSet } from '../fields.ts';
+import type { Stored } from '../../stored.ts';
+import { isTrue, refuseSet } from '../fields.ts';
 import { containersOf } from '../references.ts';
 import { eachContainer } from '../visit.ts';
 
@@ -24,16 +26,16 @@ const dnsPart = /^[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?$/;
 
 /** Options for a container on Windows. */
 export function validateWindowsOptions(
-  options: JsonObject | undefined,
+  options: Stored<WindowsSecurityContextOptions> | undefined,
   path: string,
 ): FieldError[] {
   if (options === undefined) return [];
   const errors: FieldError[] = [];
-  const name = optionalText(options, 'gmsaCredentialSpecName');
+  const name = options.gmsaCredentialSpecName;
   if (name !== undefined) {
     appendAll(errors, breaks(`${path}.gmsaCredentialSpecName`, name, dnsSubdomain));
   }
-  const spec = optionalText(options, 'gmsaCredentialSpec');
+  const spec = options.gmsaCredentialSpec;
   const field = `${path}.gmsaCredentialSpec`;
   if (spec === '') {
     errors.push(invalid(field, spec, 'gmsaCredentialSpec cannot be an empty string'));
@@ -41,7 +43,7 @@ export function validateWindowsOptions(
     const detail = `gmsaCredentialSpec size must be under ${specKiBMax} KiB`;
     errors.push(invalid(field, spec, detail));
   }
-  const user = optionalText(options, 'runAsUserName');
+  const user = options.runAsUserName;
   if (user === undefined) return errors;
   const problems = userNameProblems(user).map((detail) =>
     invalid(`${path}.runAsUserName`, user, `runAsUserName${detail}`),
@@ -91,7 +93,7 @@ const hostProcess = (holder: JsonObject): boolean | undefined => {
 };
 
 /** Containers that run as processes of the host: all of a pod's or none, on the host's network. */
-export function validateHostProcesses(spec: JsonObject, path: string): FieldError[] {
+export function validateHostProcesses(spec: Stored<PodSpec>, path: string): FieldError[] {
   const ofPod = hostProcess(spec);
   if (ofPod === undefined && !containersOf(spec).some((one) => hostProcess(one) !== undefined)) {
     return [];
@@ -122,17 +124,17 @@ export function validateHostProcesses(spec: JsonObject, path: string): FieldErro
 const systems = ['linux', 'windows'];
 
 /** The operating system a pod is for, and what may not be said to a pod of that one. */
-export function validateSystem(spec: JsonObject, path: string): FieldError[] {
-  const system = objectAt(spec, 'os');
+export function validateSystem(spec: Stored<PodSpec>, path: string): FieldError[] {
+  const system = spec.os;
   if (system === undefined) return [];
-  const name = textAt(system, 'name');
+  const name = system.name ?? '';
   if (name === '') return [required(`${path}.os.name`, 'cannot be empty')];
   if (name === 'linux') return refuseWindowsOptions(spec, path);
   if (name === 'windows') return refuseLinuxOptions(spec, path);
   return [notSupported(`${path}.os`, name, systems)];
 }
 
-function refuseWindowsOptions(spec: JsonObject, path: string): FieldError[] {
+function refuseWindowsOptions(spec: Stored<PodSpec>, path: string): FieldError[] {
   const why = 'windows options cannot be set for a linux pod';
   const holders = [{ container: spec, path }, ...eachContainer(spec, path)];
   return holders.flatMap(({ container, path: field }) =>
@@ -164,21 +166,21 @@ const containerOnlyLinux = [
   'runAsGroup',
 ];
 
-function refuseLinuxOptions(spec: JsonObject, path: string): FieldError[] {
+function refuseLinuxOptions(spec: Stored<PodSpec>, path: string): FieldError[] {
   const why = 'cannot be set for a windows pod';
-  const context = objectAt(spec, 'securityContext');
+  const context = spec.securityContext;
   const within = { path: `${path}.securityContext`, why };
   const beside = (name: string, is: boolean) =>
     is ? [forbiddenField(`${path}.${name}`, why)] : [];
-  const hasSysctls = listAt(context, 'sysctls').length > 0;
+  const hasSysctls = (context?.sysctls ?? []).length > 0;
   return [
     ...refuseSet(context, ['appArmorProfile', 'seLinuxOptions'], within),
-    ...beside('hostUsers', isSet(spec, 'hostUsers')),
+    ...beside('hostUsers', spec.hostUsers != null),
     ...beside('hostPID', isTrue(spec, 'hostPID')),
     ...beside('hostIPC', isTrue(spec, 'hostIPC')),
     ...refuseSet(context, ['seccompProfile', 'fsGroup', 'fsGroupChangePolicy'], within),
     ...beside('securityContext.sysctls', hasSysctls),
-    ...beside('shareProcessNamespace', isSet(spec, 'shareProcessNamespace')),
+    ...beside('shareProcessNamespace', spec.shareProcessNamespace != null),
     ...refuseSet(context, contextOnlyLinux, within),
     ...eachContainer(spec, path).flatMap(({ container, path: field }) =>
       refuseSet(objectAt(container, 'securityContext'), containerOnlyLinux, {

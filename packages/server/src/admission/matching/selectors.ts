@@ -4,7 +4,6 @@ import {
   isObject,
   type JsonValue,
   type LabelSelection,
-  type LabelSelector,
   notFound,
 } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';
@@ -13,7 +12,7 @@ import type { RequestFacts } from './facts.ts';
 
 /** Reads a selector off an object; an absent one selects everything. */
 export function selectorOf(value: JsonValue | undefined): LabelSelection {
-  return compileLabelSelector(isObject(value) ? (value as unknown as LabelSelector) : {});
+  return compileLabelSelector(isObject(value) ? value : {});
 }
 
 const isEmpty = ({ requirements }: LabelSelection) => requirements.length === 0;

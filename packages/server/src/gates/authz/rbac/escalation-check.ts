@@ -13,7 +13,6 @@ import {
   inSlices,
   isObject,
   type JsonObject,
-  jsonEqual,
   type MaybePromise,
   member,
   notFound,
