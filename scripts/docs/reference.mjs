@@ -3,6 +3,7 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { configurationTables } from './configuration.mjs';
 import { errorTables } from './errors.mjs';
 import { flagTables } from './flags.mjs';
 import { gateTable } from './gates.mjs';
@@ -13,6 +14,7 @@ const generated = join(folder, 'generated');
 
 const tables = {
   flags: flagTables(),
+  configuration: configurationTables(),
   errors: errorTables(),
   'feature-gates': gateTable(),
   metrics: await metricTable(),

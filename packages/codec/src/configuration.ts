@@ -40,6 +40,17 @@ export function optional(schema: Schema): Property {
   return { schema, pointer: true };
 }
 
+/** A kind of configuration file, which the server reads with `decodeConfiguration`. */
+export interface ConfigurationFormat {
+  readonly kind: string;
+  /** The plugin that it configures, where the kind's name does not say so. */
+  readonly of?: string;
+  /** The name of its group ahead of the dialect's domain, as `Dialect.group` takes it. */
+  readonly group: string;
+  /** Types by version. */
+  readonly versions: Readonly<Record<string, Schema>>;
+}
+
 /**
  * Reads a file of configuration, JSON or YAML, as strictly as upstream: what the version's type does
  * not have, and members given twice, are errors. Rejects with ConfigurationError.

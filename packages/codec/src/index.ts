@@ -6,6 +6,7 @@ export { diagnoseCbor } from './cbor/diagnose.ts';
 export { cborListPieces, encodeCbor, encodeCborSteps, isSelfDescribedCbor } from './cbor/encode.ts';
 export {
   ConfigurationError,
+  type ConfigurationFormat,
   decodeConfiguration,
   listType,
   optional,

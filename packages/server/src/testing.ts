@@ -1,5 +1,15 @@
 /** What tests, benchmarks, and the siege need besides the public index. No promise of stability. */
 
+import { eventRateLimitFormat } from './admission/configuration/event-rate-limit.ts';
+import { admissionFormat } from './admission/configuration/file.ts';
+import { podSecurityFormat } from './admission/configuration/pod-security.ts';
+import { podTolerationFormat } from './admission/configuration/pods.ts';
+import { resourceQuotaFormat } from './admission/configuration/resource-quota.ts';
+import { webhookAdmissionFormat } from './admission/configuration/webhooks.ts';
+import { auditPolicyFormat } from './gates/audit/policy-file.ts';
+import { authenticationFormat } from './gates/authn/jwt/configuration.ts';
+import { authorizationFormat } from './gates/authz/authorization-configuration.ts';
+
 export { type Api, createApi } from './compose/api.ts';
 export {
   defaultGates,
@@ -72,3 +82,16 @@ export {
   type ResourceCache,
 } from './watchcache/contract.ts';
 export { createResourceCache } from './watchcache/resource-cache.ts';
+
+/** The formats of the files that flags of the server name, in the order of their page. */
+export const configurationFormats = [
+  admissionFormat,
+  podSecurityFormat,
+  resourceQuotaFormat,
+  eventRateLimitFormat,
+  podTolerationFormat(),
+  webhookAdmissionFormat,
+  authenticationFormat,
+  authorizationFormat,
+  auditPolicyFormat,
+];

@@ -27,7 +27,7 @@ export { convertedStore } from './converted-store.ts';
 export { checkNotHeld } from './embedded/directory-lock.ts';
 export { openEmbeddedStore, type StoreAlarm } from './embedded/embedded-store.ts';
 export { makeRestoredStore } from './embedded/restored-store.ts';
-export { loadEncryptionConfiguration } from './encryption/configuration.ts';
+export { encryptionFormat, loadEncryptionConfiguration } from './encryption/configuration.ts';
 export { type EncryptedStore, encryptedStore } from './encryption/encrypted-store.ts';
 export { type KmsProviders, openKmsProviders } from './encryption/kms-providers.ts';
 export type { KmsMeter } from './encryption/kms-service.ts';

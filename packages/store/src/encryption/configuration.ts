@@ -1,5 +1,6 @@
 import {
   ConfigurationError,
+  type ConfigurationFormat,
   decodeConfiguration,
   listType,
   optional,
@@ -57,6 +58,12 @@ const configurationType = structType('EncryptionConfiguration', {
   ),
 });
 
+export const encryptionFormat = {
+  kind: 'EncryptionConfiguration',
+  group: 'apiserver.config',
+  versions: { v1: configurationType },
+} as const satisfies ConfigurationFormat;
+
 const keyLengths = { aesgcm: [16, 24, 32], aescbc: [16, 24, 32], secretbox: [32] } as const;
 const providerTypes = ['aesgcm', 'aescbc', 'secretbox', 'identity', 'kms'] as const;
 
@@ -70,9 +77,8 @@ export async function loadEncryptionConfiguration(
 ): Promise<readonly EncryptionRule[]> {
   const { dialect } = options;
   const { object } = await decodeConfiguration(text, {
-    kind: 'EncryptionConfiguration',
-    group: dialect.group('apiserver.config'),
-    versions: { v1: configurationType },
+    ...encryptionFormat,
+    group: dialect.group(encryptionFormat.group),
   });
   const rules = objectsOf(member(object, 'resources'));
   const errors = rules.length === 0 ? [atLeastOne('resources', 'resources')] : [];

@@ -1,4 +1,10 @@
-import { decodeConfiguration, listType, structType, textType } from '@wheelhouse/codec';
+import {
+  type ConfigurationFormat,
+  decodeConfiguration,
+  listType,
+  structType,
+  textType,
+} from '@wheelhouse/codec';
 import {
   type Dialect,
   type FieldError,
@@ -33,6 +39,13 @@ const configurationType = structType('Configuration', {
   ),
 });
 
+export const eventRateLimitFormat = {
+  kind: 'Configuration',
+  of: 'EventRateLimit',
+  group: 'eventratelimit.admission',
+  versions: { v1alpha1: configurationType },
+} as const satisfies ConfigurationFormat;
+
 /** Reads the limits of EventRateLimit, of which there must be one. Rejects with ConfigurationError. */
 export async function readEventLimits(
   text: string | undefined,
@@ -56,9 +69,8 @@ export async function readEventLimits(
 
 async function decodeLimits(text: string, dialect: Dialect): Promise<EventLimit[]> {
   const { object } = await decodeConfiguration(text, {
-    kind: 'Configuration',
-    group: dialect.group('eventratelimit.admission'),
-    versions: { v1alpha1: configurationType },
+    ...eventRateLimitFormat,
+    group: dialect.group(eventRateLimitFormat.group),
   });
   return objectsOf(member(object, 'limits')).map((limit) => ({
     type: textOf(member(limit, 'type')) as EventLimit['type'],

@@ -1,5 +1,6 @@
 import {
   ConfigurationError,
+  type ConfigurationFormat,
   decodeConfiguration,
   decodeYaml,
   encodeJson,
@@ -32,6 +33,12 @@ const admissionType = structType('AdmissionConfiguration', {
     }),
   ),
 });
+export const admissionFormat = {
+  kind: 'AdmissionConfiguration',
+  group: 'apiserver.config',
+  versions: { v1: admissionType },
+} as const satisfies ConfigurationFormat;
+
 /** Plugins whose configuration was a whole file once, and the members by which that is told. */
 const wholeFiles = {
   imagePolicy: 'ImagePolicyWebhook',
@@ -52,10 +59,10 @@ export async function readPluginTexts(
   // The first version's group had a name of its own.
   const first = dialect.group('apiserver');
   const { object } = await decodeConfiguration(text, {
-    kind: 'AdmissionConfiguration',
+    ...admissionFormat,
     ...(text.includes(`${first}/`)
       ? { group: first, versions: { v1alpha1: admissionType } }
-      : { group: dialect.group('apiserver.config'), versions: { v1: admissionType } }),
+      : { group: dialect.group(admissionFormat.group) }),
   });
   const texts = new Map<string, string>();
   for (const plugin of objectsOf(member(object, 'plugins'))) {

@@ -1,4 +1,10 @@
-import { decodeConfiguration, listType, structType, textType } from '@wheelhouse/codec';
+import {
+  type ConfigurationFormat,
+  decodeConfiguration,
+  listType,
+  structType,
+  textType,
+} from '@wheelhouse/codec';
 import {
   appendAll,
   type Dialect,
@@ -49,15 +55,20 @@ const configurationType = structType('PodSecurityConfiguration', {
   ),
 });
 
+export const podSecurityFormat = {
+  kind: 'PodSecurityConfiguration',
+  group: 'pod-security.admission.config',
+  versions: { v1: configurationType, v1beta1: configurationType, v1alpha1: configurationType },
+} as const satisfies ConfigurationFormat;
+
 /** Reads the configuration of PodSecurity. Rejects with ConfigurationError. */
 export async function readPodSecurity(
   text: string,
   dialect: Dialect,
 ): Promise<PodSecuritySettings> {
   const { object } = await decodeConfiguration(text, {
-    kind: 'PodSecurityConfiguration',
-    group: dialect.group('pod-security.admission.config'),
-    versions: { v1: configurationType, v1beta1: configurationType, v1alpha1: configurationType },
+    ...podSecurityFormat,
+    group: dialect.group(podSecurityFormat.group),
   });
   const defaults = objectOf(member(object, 'defaults'));
   const exemptions = objectOf(member(object, 'exemptions'));

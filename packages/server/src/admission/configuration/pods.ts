@@ -1,4 +1,10 @@
-import { ConfigurationError, decodeConfiguration, listType, structType } from '@wheelhouse/codec';
+import {
+  ConfigurationError,
+  type ConfigurationFormat,
+  decodeConfiguration,
+  listType,
+  structType,
+} from '@wheelhouse/codec';
 import { schemaOf, validateTolerations } from '@wheelhouse/kinds';
 import { type Dialect, isObject, type JsonObject, member } from '@wheelhouse/machinery';
 import type { Schema } from '@wheelhouse/schema';
@@ -11,19 +17,25 @@ export interface ClusterTolerations {
   readonly allowed: readonly JsonObject[];
 }
 
+export const podTolerationFormat = (): ConfigurationFormat => {
+  const tolerations: Schema = listType(schemaOf('core.v1.Toleration'));
+  const type = structType('Configuration', { default: tolerations, whitelist: tolerations });
+  return {
+    kind: 'Configuration',
+    of: 'PodTolerationRestriction',
+    group: 'podtolerationrestriction.admission',
+    versions: { v1alpha1: type },
+  };
+};
+
 /** Reads the configuration of PodTolerationRestriction. Rejects with ConfigurationError. */
 export async function readClusterTolerations(
   text: string,
   dialect: Dialect,
 ): Promise<ClusterTolerations> {
-  const tolerations: Schema = listType(schemaOf('core.v1.Toleration'));
-  const { object } = await decodeConfiguration(text, {
-    kind: 'Configuration',
-    group: dialect.group('podtolerationrestriction.admission'),
-    versions: {
-      v1alpha1: structType('Configuration', { default: tolerations, whitelist: tolerations }),
-    },
-  });
+  const format = podTolerationFormat();
+  const group = dialect.group(format.group);
+  const { object } = await decodeConfiguration(text, { ...format, group });
   const defaults = objectsOf(member(object, 'default'));
   const allowed = objectsOf(member(object, 'whitelist'));
   const path = 'podtolerationrestriction';

@@ -1,4 +1,10 @@
-import { decodeConfiguration, listType, structType, textType } from '@wheelhouse/codec';
+import {
+  type ConfigurationFormat,
+  decodeConfiguration,
+  listType,
+  structType,
+  textType,
+} from '@wheelhouse/codec';
 import { type Dialect, member, required } from '@wheelhouse/machinery';
 import type { ScopeRequirement } from '../quota/quota-scopes.ts';
 import { objectsOf, refuse, textOf, textsOf } from './file.ts';
@@ -30,6 +36,12 @@ const configurationType = structType('ResourceQuotaConfiguration', {
   ),
 });
 
+export const resourceQuotaFormat = {
+  kind: 'ResourceQuotaConfiguration',
+  group: 'apiserver.config',
+  versions: { v1: configurationType },
+} as const satisfies ConfigurationFormat;
+
 /** Reads the configuration of ResourceQuota, by its name now or earlier. Rejects with ConfigurationError. */
 export async function readLimitedResources(
   text: string,
@@ -44,11 +56,7 @@ export async function readLimitedResources(
           group: dialect.group('resourcequota.admission'),
           versions: { v1beta1: configurationType, v1alpha1: configurationType },
         }
-      : {
-          kind: 'ResourceQuotaConfiguration',
-          group: dialect.group('apiserver.config'),
-          versions: { v1: configurationType },
-        },
+      : { ...resourceQuotaFormat, group: dialect.group(resourceQuotaFormat.group) },
   );
   const limited = objectsOf(member(object, 'limitedResources')).map((one) => ({
     group: textOf(member(one, 'apiGroup')),

@@ -1,5 +1,6 @@
 import {
   ConfigurationError,
+  type ConfigurationFormat,
   decodeConfiguration,
   listType,
   optional,
@@ -48,15 +49,20 @@ const policyType = structType('Policy', {
   omitManagedFields: truthType,
 });
 
+export const auditPolicyFormat = {
+  kind: 'Policy',
+  group: 'audit',
+  versions: { v1: policyType },
+} as const satisfies ConfigurationFormat;
+
 /**
  * Reads an audit policy, YAML or JSON, and judges it by upstream's rules (OPS-2). Rejects with
  * ConfigurationError, all that is wrong in one line.
  */
 export async function loadAuditPolicy(text: string, dialect: Dialect): Promise<Policy> {
   const { object } = await decodeConfiguration(text, {
-    kind: 'Policy',
-    group: dialect.group('audit'),
-    versions: { v1: policyType },
+    ...auditPolicyFormat,
+    group: dialect.group(auditPolicyFormat.group),
   });
   const rules = objectsOf(member(object, 'rules'));
   const errors = [

@@ -1,5 +1,6 @@
 import {
   ConfigurationError,
+  type ConfigurationFormat,
   decodeConfiguration,
   listType,
   optional,
@@ -71,6 +72,12 @@ const configurationType = structType('AuthorizationConfiguration', {
   ),
 });
 
+export const authorizationFormat = {
+  kind: 'AuthorizationConfiguration',
+  group: 'apiserver.config',
+  versions: { v1: configurationType, v1beta1: configurationType, v1alpha1: configurationType },
+} as const satisfies ConfigurationFormat;
+
 /**
  * Reads an AuthorizationConfiguration (AUTHZ-3), YAML or JSON, of any of its versions, and judges it
  * by upstream's rules. Rejects with ConfigurationError, all that is wrong in one line.
@@ -96,15 +103,9 @@ export async function loadAuthorizationConfiguration(
 async function decoded(text: string, dialect: Dialect): Promise<JsonObject> {
   // Nothing at all is upstream's empty configuration, which then has no authorizers.
   if (text === '') return {};
-  const versions = {
-    v1alpha1: configurationType,
-    v1beta1: configurationType,
-    v1: configurationType,
-  };
-  const group = dialect.group('apiserver.config');
-  const kind = 'AuthorizationConfiguration';
+  const group = dialect.group(authorizationFormat.group);
   try {
-    const { object } = await decodeConfiguration(text, { kind, group, versions });
+    const { object } = await decodeConfiguration(text, { ...authorizationFormat, group });
     return object;
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;

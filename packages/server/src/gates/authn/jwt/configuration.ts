@@ -1,4 +1,5 @@
 import {
+  type ConfigurationFormat,
   decodeConfiguration,
   listType,
   optional,
@@ -103,15 +104,20 @@ const fileType = structType('AuthenticationConfiguration', {
   ),
 });
 
+export const authenticationFormat = {
+  kind: 'AuthenticationConfiguration',
+  group: 'apiserver.config',
+  versions: { v1beta1: fileType, v1alpha1: fileType },
+} as const satisfies ConfigurationFormat;
+
 /** Reads the text of a file; rejects with ConfigurationError. What it says is not judged yet. */
 export async function readAuthenticationConfiguration(
   text: string,
   dialect: Dialect,
 ): Promise<AuthenticationConfiguration> {
   const { object } = await decodeConfiguration(text, {
-    kind: 'AuthenticationConfiguration',
-    group: dialect.group('apiserver.config'),
-    versions: { v1alpha1: fileType, v1beta1: fileType },
+    ...authenticationFormat,
+    group: dialect.group(authenticationFormat.group),
   });
   return object as unknown as AuthenticationConfiguration;
 }
