@@ -1,30 +1,3 @@
 /** The API server as a library. */
 
-export { ApiError } from '@wheelhouse/client';
-export { FlagError } from './compose/flags/flags.ts';
-export { startControlPlane } from './plane/control-plane.ts';
-export { FaultRuleError } from './plane/faults.ts';
-export { ManifestError } from './plane/sources.ts';
-export type {
-  CollectionReference,
-  ControlPlane,
-  ControlPlaneOptions,
-  Fault,
-  FaultMatch,
-  FaultRule,
-  ManifestObject,
-  ManifestSource,
-  ObjectReference,
-  PlaneClient,
-  PlaneClock,
-  PlaneFaults,
-  PlaneRequest,
-  PlaneSnapshot,
-  PlaneUser,
-  RecordedFilter,
-  RecordedRequest,
-  RestoredPlane,
-  WatchFilter,
-  WebhookEndpoint,
-  WebhookOptions,
-} from './plane/types.ts';
+export * from './library.ts';

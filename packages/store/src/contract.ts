@@ -78,17 +78,11 @@ export interface RangeResult {
 }
 
 export type StoreEvent =
-  | {
+  | ({
       readonly type: 'put';
-      readonly key: string;
-      readonly value: Buffer;
-      readonly createRevision: Revision;
       readonly revision: Revision;
       readonly hint?: unknown;
-      /** Both as in a record. */
-      readonly unreadable?: string;
-      readonly failure?: 'decoding';
-    }
+    } & Omit<StoredRecord, 'modRevision'>)
   | { readonly type: 'delete'; readonly key: string; readonly revision: Revision };
 
 export interface WatchRequest {

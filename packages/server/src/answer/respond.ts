@@ -179,14 +179,16 @@ export async function sendFailure(
   call.exchange.send({ status: error.code, headers, body });
 }
 
-/** The Status of a success without an object (deletions). */
-export function successStatus(details: StatusDetails, code: number): JsonObject {
-  return {
-    kind: 'Status',
-    apiVersion: 'v1',
-    metadata: {},
-    status: 'Success',
-    details: { ...details } as JsonObject,
-    ...(code === 200 ? {} : { code }),
-  };
+/** The Status of a success without an object: a deletion, a binding, an eviction. */
+export function successStatus({
+  details,
+  ...rest
+}: {
+  readonly details?: StatusDetails;
+  readonly message?: string;
+  /** Absent from the body where it is not given, as after a deletion. */
+  readonly code?: number;
+}): JsonObject {
+  const shown = details === undefined ? {} : { details: { ...details } as JsonObject };
+  return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', ...shown, ...rest };
 }

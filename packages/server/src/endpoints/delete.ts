@@ -43,7 +43,7 @@ async function removeUnreadable(
   if (deleted !== undefined) return answerDeletion(call, deleted, plan.options);
   const { def, name } = target;
   const details = { name, ...(def.group === '' ? {} : { group: def.group }), kind: def.resource };
-  await sendValue(call, { status: 200, value: successStatus(details, 200) });
+  await sendValue(call, { status: 200, value: successStatus({ details }) });
 }
 
 async function authorizeUnreadable(call: ApiCall): Promise<void> {
@@ -80,7 +80,7 @@ async function answerDeletion(
     kind: def.resource,
     uid: entry.index.uid,
   };
-  await sendValue(call, { status: 200, value: successStatus(details, 200) });
+  await sendValue(call, { status: 200, value: successStatus({ details }) });
 }
 
 /** Deletions of one request that run at a time, unless told otherwise. */
@@ -129,7 +129,7 @@ export async function deleteCollectionEndpoint(
     ...(target.def.group === '' ? {} : { group: target.def.group }),
     kind: target.def.resource,
   };
-  await sendValue(call, { status: 200, value: successStatus(details, 200) });
+  await sendValue(call, { status: 200, value: successStatus({ details }) });
 }
 
 async function deleteOne(call: ApiCall, entry: Entry, removal: DeleteOptions): Promise<void> {

@@ -77,15 +77,7 @@ export async function loadSnapshot(
  */
 export function decodeEntry(
   options: LoaderOptions,
-  record: {
-    readonly key: string;
-    readonly value: Buffer;
-    readonly createRevision: Revision;
-    readonly revision: Revision;
-    readonly hint?: unknown;
-    readonly unreadable?: string;
-    readonly failure?: 'decoding';
-  },
+  record: Omit<Extract<StoreEvent, { readonly type: 'put' }>, 'type'>,
   key = keyBelow(options, record.key),
 ): Entry | undefined {
   const { value, createRevision, revision, hint } = record;

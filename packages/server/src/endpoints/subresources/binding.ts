@@ -9,7 +9,7 @@ import {
   notSupported,
   required,
 } from '@wheelhouse/machinery';
-import { sendValue } from '../../answer/respond.ts';
+import { sendValue, successStatus } from '../../answer/respond.ts';
 import { checkPathAgreement, preconditionFailed } from '../../registry/object-meta.ts';
 import { consequentPermit } from '../../registry/permit.ts';
 import { groupResourceOf } from '../../registry/registry.ts';
@@ -66,14 +66,7 @@ async function bind(
     source: 'merged',
     onAbsent: 'refuse',
   });
-  const value: JsonObject = {
-    kind: 'Status',
-    apiVersion: 'v1',
-    metadata: {},
-    status: 'Success',
-    code: 201,
-  };
-  await sendValue(call, { status: 201, value });
+  await sendValue(call, { status: 201, value: successStatus({ code: 201 }) });
 }
 
 /** The node a Binding names. A wrong one is the client's fault: 422, in the place of upstream's 500. */

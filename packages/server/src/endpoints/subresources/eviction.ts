@@ -12,7 +12,7 @@ import {
   notFound,
   StatusError,
 } from '@wheelhouse/machinery';
-import { sendValue } from '../../answer/respond.ts';
+import { sendValue, successStatus } from '../../answer/respond.ts';
 import type { DeleteRequestOptions, WriteContext } from '../../registry/contract.ts';
 import { checkPreconditions } from '../../registry/deletion.ts';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
@@ -60,14 +60,7 @@ export async function evictionEndpoint(call: ApiCall): Promise<void> {
   const removal = parseDeleteOptions(new URLSearchParams(), context.dialect, admitted);
   const writing = writeContext(call, { ...options, dryRun: options.dryRun || removal.dryRun });
   await evict(call, { options: removal, context: writing });
-  const value: JsonObject = {
-    kind: 'Status',
-    apiVersion: 'v1',
-    metadata: {},
-    status: 'Success',
-    code: 201,
-  };
-  await sendValue(call, { status: 201, value });
+  await sendValue(call, { status: 201, value: successStatus({ code: 201 }) });
 }
 
 /** Upstream's checks of the delete options that precede all others. */

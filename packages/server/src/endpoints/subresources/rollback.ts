@@ -10,7 +10,7 @@ import {
   required,
   validateAnnotations,
 } from '@wheelhouse/machinery';
-import { sendValue } from '../../answer/respond.ts';
+import { sendValue, successStatus } from '../../answer/respond.ts';
 import { consequentPermit } from '../../registry/permit.ts';
 import { write } from '../../registry/write.ts';
 import { admitVirtual, virtualRequest } from '../body/virtual-body.ts';
@@ -42,16 +42,9 @@ export async function rollbackEndpoint(call: ApiCall): Promise<void> {
     source: 'merged',
     onAbsent: 'refuse',
   });
-  const value: JsonObject = {
-    kind: 'Status',
-    apiVersion: 'v1',
-    metadata: {},
-    status: 'Success',
-    message: `rollback request for deployment ${JSON.stringify(target.name)} succeeded`,
-    // As it was: the body has another code than the answer.
-    code: 200,
-  };
-  await sendValue(call, { status: 201, value });
+  const message = `rollback request for deployment ${JSON.stringify(target.name)} succeeded`;
+  // As it was: the body has another code than the answer.
+  await sendValue(call, { status: 201, value: successStatus({ message, code: 200 }) });
 }
 
 function checkRollback(rollback: ApiObject): void {
