@@ -23,7 +23,7 @@ const suites = [
 ];
 
 runSuites({
-  name: 'controller-runtime',
+  name: `controller-runtime${process.env.PEERS_SUFFIX ?? ''}`,
   source,
   gopath: source && join(source, '..', '..', '..'),
   suites,

@@ -1,5 +1,7 @@
 import { readOptions } from '@wheelhouse/server/testing';
+import { hasEtcd, startTestEtcd } from '@wheelhouse/store/testing';
 import { afterEach, describe, expect, test } from 'vitest';
+import { onEtcd } from '../storage/etcd-config.ts';
 import { configMap, itemNames, startTestServer, type TestServer } from '../support/harness.ts';
 
 let server: TestServer | undefined;
@@ -46,6 +48,30 @@ describe('reads of any version', () => {
   test('LIST-5: --watch-cache-sizes says so of one resource', async () => {
     const { pageOf } = await started('--watch-cache-sizes=secrets#0,configmaps#100');
     expect([await pageOf('configmaps'), await pageOf('secrets')]).toEqual([2, 1]);
+  });
+});
+
+describe.skipIf(!hasEtcd)('reads of any version on etcd', () => {
+  test('LIST-5: a server without them starts, counts its objects, and reads the newest', async () => {
+    const etcd = await startTestEtcd();
+    try {
+      server = await startTestServer({
+        ...onEtcd(etcd),
+        dialect: 'kubernetes',
+        freshReads: 'all',
+      });
+      expect((await server.get('/readyz')).status).toBe(200);
+      const { text } = await server.get('/healthz/poststarthook/storage-object-count-tracker-hook');
+      expect(text).toBe('ok');
+      const maps = '/api/v1/namespaces/default/configmaps';
+      for (const name of ['a', 'b']) await server.post(maps, configMap(name));
+      const page = await server.get(`${maps}?limit=1&resourceVersion=0`);
+      expect(itemNames(page)).toEqual(['a']);
+    } finally {
+      await server?.stop();
+      server = undefined;
+      await etcd.dispose();
+    }
   });
 });
 

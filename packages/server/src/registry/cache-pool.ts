@@ -98,6 +98,7 @@ function lastingCache(cache: ResourceCache, after: () => ResourceCache | undefin
   return {
     ready: async () => again((one) => one.ready()),
     peek: (key) => live().peek(key),
+    count: () => live().count(),
     get: (key, resourceVersion) => again((one) => one.get(key, resourceVersion)),
     list: (request) => again((one) => one.list(request)),
     watch: async (spec) => again((one) => one.watch(spec)),

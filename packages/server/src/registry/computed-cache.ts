@@ -25,6 +25,7 @@ export function createComputedCache(options: {
   return {
     ready: async () => {},
     peek: () => undefined,
+    count: () => undefined,
     get: async (key) => (await entries()).find((one) => one.key === key),
     async list({ filter }) {
       const all = await entries();

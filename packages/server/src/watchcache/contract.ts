@@ -146,6 +146,8 @@ export interface ResourceCache {
   ready(): Promise<void>;
   /** The cached object, no wait: for callers that need no freshness. */
   peek(key: string): Entry | undefined;
+  /** How many objects are cached, no wait; undefined while they are being loaded. */
+  count(): number | undefined;
   /** By the get table: unset = most recent, `0` = any, otherwise not older than. */
   get(key: string, resourceVersion: string | undefined): MaybePromise<Entry | undefined>;
   list(request: ListRequest): MaybePromise<ListResult>;

@@ -153,6 +153,10 @@ class StoreBackedCache implements ResourceCache {
     return window === undefined ? undefined : orderedMapGet(window.current, key);
   }
 
+  count(): number | undefined {
+    return this.#dispatcher === undefined ? undefined : this.#follower.window?.current.size;
+  }
+
   get(key: string, resourceVersion: string | undefined): MaybePromise<Entry | undefined> {
     return chain(this.#reach(getPoint(this.#wanted(resourceVersion))), () => {
       const { unreadable } = this.#follower;

@@ -77,24 +77,13 @@ interface CountedKind {
 
 /** How many objects a list may go over, where that is known without waiting. */
 function objectCounter(api: Api): (kind: CountedKind) => number | undefined {
-  const all = {
-    namespace: '',
-    resourceVersion: '0',
-    resourceVersionMatch: undefined,
-    limit: undefined,
-    continueToken: undefined,
-    filter: undefined,
-  };
   return ({ group, version, resource }) => {
     const def = api.catalogue.snapshot().find(group, version, resource)?.def;
     if (def === undefined || def.isComputed === true || def.isVirtual === true) return undefined;
     try {
-      const list: MaybePromise<ListResult> = api.registry.caches.of(def).list(all);
-      if (!(list instanceof Promise)) return list.count;
-      // It is being loaded; whether that goes well is told to who asked for the list.
-      list.catch(() => {});
-      return undefined;
+      return api.registry.caches.of(def).count();
     } catch {
+      // The kind or the server is being closed.
       return undefined;
     }
   };
