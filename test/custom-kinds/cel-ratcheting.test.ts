@@ -164,3 +164,18 @@ test('CRD-3: an open object of a known type is compared with another such object
       '!oldSelf.hasValue() || self == oldSelf.value()',
   ]);
 });
+
+test('CRD-3: rules of items where the schema has no list fail whatever list is there', async () => {
+  const items = { type: 'object', properties: { n: { ...integer, ...positive } } };
+  const list = { type: 'array', items };
+  const ruled = { ...items, ...rules({ rule: 'self.n < 10' }) };
+  const change = await madeBefore({
+    schema: { spec: { type: 'object', properties: { list: { type: 'object', items: ruled } } } },
+    before: { spec: { type: 'object', properties: { list } } },
+    object: { spec: { list: [{ n: 1 }] } },
+  });
+  expect(causesOf(await change({ metadata: { labels: { a: 'b' } } }))).toEqual([
+    'spec.list[0]: Invalid value: "object": rule compiler initialization error: ' +
+      'failed to convert to declType for CEL validation rules',
+  ]);
+});

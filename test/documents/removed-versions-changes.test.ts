@@ -185,6 +185,12 @@ describe('release 1.21', () => {
     const labels = { metadata: { labels: { a: 'b' } } };
     await its.server.patch(at, labels, 'merge');
     expect((await read(at)).status).toEqual(before);
+    // Rules are for structural schemas alone.
+    const rules = { 'x-kubernetes-validations': [{ rule: 'has(self.spec)' }] };
+    const ruled = { spec: { validation: { openAPIV3Schema: rules } } };
+    const refused = await its.server.patch(at, ruled, 'merge');
+    expect(refused.status).toBe(422);
+    expect(refused.body.message).toContain('type: Required value: must not be empty at the root');
     const structural = { openAPIV3Schema: { type: 'object', properties: null } };
     const mended = { spec: { preserveUnknownFields: false, validation: structural } };
     expect((await its.server.patch(at, mended, 'merge')).status).toBe(200);

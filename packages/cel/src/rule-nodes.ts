@@ -157,10 +157,13 @@ function nodeAt(
     const node = nodeAt(resolved(property.schema), { isRoot: false, isTyped: true });
     if (node !== undefined) properties.set(member, node);
   }
-  const below = (part: Schema | undefined) =>
-    part === undefined ? undefined : nodeAt(resolved(part), { isRoot: false, isTyped });
-  const additional = below(schemaOfValues(schema));
-  const items = below(schema.items);
+  // Only a list has elements of a type, and only a map has values of one.
+  const below = (part: Schema | undefined, type: 'array' | 'object') =>
+    part === undefined
+      ? undefined
+      : nodeAt(resolved(part), { isRoot: false, isTyped: isTyped && schema.type === type });
+  const additional = below(schemaOfValues(schema), 'object');
+  const items = below(schema.items, 'array');
   const isUntyped = !isTyped && (schema.rules ?? []).length > 0;
   const rules = isUntyped ? [] : rulesOf(schema, self);
   const isEmpty =

@@ -398,9 +398,23 @@ function* schemaErrors(
   return errors;
 }
 
-/** A schema that prunes nothing could have any form before `v1`. */
-function structureOf({ spec }: InternalSpec, options: Options): 'any' | 'structural' {
-  return isLenient(options) && spec.preserveUnknownFields === true ? 'any' : 'structural';
+/** A schema that prunes nothing could have any form before `v1`, unless it uses extensions. */
+function structureOf(internal: InternalSpec, options: Options): 'any' | 'structural' {
+  const prunes = !isLenient(options) || internal.spec.preserveUnknownFields !== true;
+  return prunes || allSchemas(internal).some(hasExtensions) ? 'structural' : 'any';
+}
+
+/** Whether a schema uses what only structural schemas may use. */
+function hasExtensions(schema: SchemaProps): boolean {
+  return [...everySchema(schema)].some(
+    (one) =>
+      one['x-kubernetes-embedded-resource'] === true ||
+      one['x-kubernetes-preserve-unknown-fields'] !== undefined ||
+      one['x-kubernetes-int-or-string'] === true ||
+      (one['x-kubernetes-list-map-keys'] ?? []).length > 0 ||
+      one['x-kubernetes-list-type'] !== undefined ||
+      (one['x-kubernetes-validations'] ?? []).length > 0,
+  );
 }
 
 function* ruleErrors(
