@@ -10,7 +10,7 @@ import { auditPolicyFormat } from './gates/audit/policy-file.ts';
 import { authenticationFormat } from './gates/authn/jwt/configuration.ts';
 import { authorizationFormat } from './gates/authz/authorization-configuration.ts';
 
-export { type Api, createApi } from './compose/api.ts';
+export { type Api, openApi } from './compose/api.ts';
 export {
   defaultGates,
   describeGates,
@@ -37,11 +37,11 @@ export type { ServerConfig } from './compose/config.ts';
 export { startControllers } from './compose/controllers/controllers.ts';
 export type { LeaderElectionSettings } from './compose/controllers/settings.ts';
 export { describeFlags, FlagError, parseFlags } from './compose/flags/flags.ts';
-export { createGates } from './compose/gates.ts';
 export { createHealth } from './compose/health/health.ts';
 export { createMetrics } from './compose/observability/metrics.ts';
+export { OpenParts } from './compose/parts.ts';
 export { type RunningServer, startServer } from './compose/server.ts';
-export { createServiceNumbers } from './compose/service-network/service-numbers.ts';
+export { serviceNumberPort } from './compose/service-network/service-numbers.ts';
 export type { EtcdSettings } from './compose/storage/settings.ts';
 export { createWebhook, type WebhookAttempt } from './compose/webhooks/webhook-client.ts';
 export { webhookInCluster, webhookOfKubeconfig } from './compose/webhooks/webhook-connection.ts';

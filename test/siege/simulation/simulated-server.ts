@@ -15,19 +15,19 @@ import {
   checkExpression,
   checkRules,
   configuredKinds,
-  createApi,
-  createGates,
   createHealth,
   createMetrics,
   createPipeline,
-  createServiceNumbers,
   defaultGates,
   type Gates,
   judgeDefault,
+  OpenParts,
+  openApi,
   readAuthorization,
   readSigningKey,
   type ServerConfig,
   type SigningKey,
+  serviceNumberPort,
   startControllers,
 } from '@wheelhouse/server/testing';
 import type { Loose } from '../../support/harness.ts';
@@ -110,22 +110,25 @@ export class SimulatedServer {
     const config = configOf(clock, backend.kind);
     const dialect = dialectOf(config.dialect);
     const kinds = sharedKinds(config);
-    const metrics = createMetrics({ config, kinds });
+    const metrics = createMetrics({ config });
     const health = createHealth({ clock, logger: silentLogger, livezGracePeriodMs: 0 });
-    const api = createApi({
-      config,
-      dialect,
-      store,
-      health,
-      kinds,
-      metrics,
-      signingKey: sharedSigningKey(),
-    });
-    const authorization = await readAuthorization(config, dialect);
-    const { registry } = metrics;
-    const gates = await createGates({ config, dialect, api, registry, metrics, authorization });
-    startControllers({ config, dialect, api, caPem: undefined, port: 443 });
-    const judges = { ...gates, audit: undefined };
+    const api = await openApi(
+      {
+        config,
+        dialect,
+        store,
+        health,
+        kinds,
+        metrics,
+        authorizers: await readAuthorization(config, dialect),
+        signingKey: sharedSigningKey(),
+      },
+      new OpenParts(),
+    );
+    const { quotaLedger } = api;
+    const tokens = api.tokens.issuer;
+    startControllers({ config, dialect, api, tokens, quotaLedger, caPem: undefined, port: 443 });
+    const judges = { ...api.gates, audit: undefined };
     return new SimulatedServer({ world, clock, store: opened, api, gates: judges });
   }
 
@@ -285,13 +288,13 @@ let kindsOfAll: readonly ResourceDef[] | undefined;
 
 /** Declarations never change, so that all servers of a process can share them. */
 function sharedKinds(config: ServerConfig): readonly ResourceDef[] {
-  kindsOfAll ??= kindsOf(dialectOf(config.dialect), createServiceNumbers(config));
+  kindsOfAll ??= kindsOf(dialectOf(config.dialect), serviceNumberPort(config).options);
   return kindsOfAll;
 }
 
 function kindsOf(
   dialect: Dialect,
-  services: ReturnType<typeof createServiceNumbers>,
+  services: ReturnType<typeof serviceNumberPort>['options'],
 ): readonly ResourceDef[] {
   const all = builtinKinds(dialect, {
     definitions: { checkRules, judgeDefault, checkBundle: () => [] },

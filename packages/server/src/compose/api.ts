@@ -5,21 +5,25 @@ import {
   type NumberClaims,
   type ResourceDef,
 } from '@wheelhouse/kinds';
-import { Deadlines, type Dialect } from '@wheelhouse/machinery';
+import { Deadlines } from '@wheelhouse/machinery';
 import { mappedStore, type Store } from '@wheelhouse/store';
 import { QuotaLedger, type SharedReservations } from '../admission/quota/quota-ledger.ts';
 import { createEncodings } from '../answer/encodings.ts';
 import { type Catalogue, createCatalogue } from '../catalogue/catalogue.ts';
 import { startCustomKinds } from '../controllers/custom-kinds.ts';
 import { createInside } from '../controllers/inside.ts';
-import type { QueueMeters } from '../controllers/queue-metrics.ts';
 import type { EndpointContext } from '../endpoints/call.ts';
+import type { ReviewPort } from '../endpoints/reviews/review-port.ts';
 import { bundleProblems } from '../gates/authn/certificate.ts';
-import type { Authenticator } from '../gates/authn/contract.ts';
 import type { ExternalSigner } from '../gates/authn/external-signer.ts';
+import { createImpersonation } from '../gates/authn/impersonation.ts';
 import type { SigningKey } from '../gates/authn/service-account-token.ts';
+import { createTokenReviewer } from '../gates/authn/token-review.ts';
+import { type Authorization, createAuthorization } from '../gates/authz/authorization.ts';
+import type { Authorizer } from '../gates/authz/contract.ts';
 import type { EscalationPort } from '../gates/authz/rbac/escalation-check.ts';
 import { WatchCounts } from '../gates/flowcontrol/watch-counts.ts';
+import type { Gates } from '../pipeline.ts';
 import { type CachePool, createCachePool } from '../registry/cache-pool.ts';
 import { createComputedCache } from '../registry/computed-cache.ts';
 import { viewStore } from '../registry/conversion/view-store.ts';
@@ -36,21 +40,20 @@ import { createConversions } from './apis/conversion.ts';
 import { defaultGates } from './apis/feature-gates.ts';
 import { measuredRules } from './apis/rule-engine.ts';
 import { versionDocument } from './apis/version.ts';
-import {
-  type AuthorizationSlot,
-  createAuthorizationSlot,
-} from './authorization/authorization-slot.ts';
-import { selectorsOf } from './authorization/configured-authorizers.ts';
+import { type OpenAuthentication, openAuthentication } from './authentication/authentication.ts';
+import { type Authorizers, createAuthorizers } from './authorization/authorizers.ts';
+import { type ConfiguredAuthorizers, selectorsOf } from './authorization/configured-authorizers.ts';
 import type { ServerConfig } from './config.ts';
-import { controllerSelection } from './controllers/controller-selection.ts';
-import { countingWatches } from './controllers/counting-watches.ts';
+import type { Base, ObjectApi, ReadingBase } from './context.ts';
 import { componentStatuses } from './health/component-statuses.ts';
-import { type DebugPage, debugAnswer } from './health/debug-pages.ts';
+import { debugAnswer } from './health/debug-pages.ts';
 import type { Health } from './health/health.ts';
-import { createShutdownSignal, type ShutdownSignal } from './health/shutdown-signal.ts';
+import { createShutdownSignal } from './health/shutdown-signal.ts';
+import { countingWatches } from './limits/counting-watches.ts';
+import { createFlowControl, type FlowGate } from './limits/flow-control.ts';
 import { createKubeletPort } from './nodes/kubelets.ts';
-import type { Metrics } from './observability/metrics.ts';
 import { createZPages } from './observability/pages.ts';
+import { type OpenParts, Port } from './parts.ts';
 import {
   createIssuerDiscovery,
   issuerDiscoveryPaths,
@@ -58,51 +61,37 @@ import {
 import {
   accountSettings,
   createServiceAccountTokens,
+  type ServiceAccountTokens,
 } from './service-accounts/service-account-tokens.ts';
 import { tokenUse } from './service-accounts/token-use.ts';
 import { createReportedAddress, type ReportedAddress } from './serving/own-address.ts';
 import { onlineBackup } from './storage/open-store.ts';
 
-/** The parts that requests work with, wired; shared by endpoints, hooks and controllers. */
-export interface Api {
-  readonly catalogue: Catalogue;
-  readonly registry: Registry;
+/** What requests work with: all there is between the store and the socket. */
+export interface Api extends ObjectApi {
   readonly endpoints: EndpointContext;
-  /** Learns the port, once the server listens, that clients are told of. */
-  readonly listensOn: (port: number) => void;
-  /** Accepts the service account tokens that the endpoints issue. */
-  readonly tokenAuthenticator: Authenticator;
-  /** The watches that stand, for what estimates the work of writes. */
-  readonly watches: WatchCounts;
-  /** Answers debug paths; filled by whoever has something to show there. */
-  readonly debugPages: DebugPage[];
-  /** Filled once the gates exist: asked for verbs behind the request's own. */
-  readonly authorization: AuthorizationSlot;
+  readonly gates: Omit<Gates, 'audit'>;
+  readonly flow: FlowGate;
+  readonly tokens: ServiceAccountTokens;
   readonly aggregation: AggregationHost;
+  readonly address: ReportedAddress;
   /** Between admission, which charges quotas, and the controller that counts. */
   readonly quotaLedger: QuotaLedger;
-  /** Counts what the queues of controllers do. */
-  readonly queues: QueueMeters;
   /** Resolves when the caches that every request needs are loaded. */
   informersReady(): Promise<void>;
   customKindsReady(): Promise<void>;
-  /** Default roles and bindings, when RBAC is on; those in namespaces after `namespaces`. */
-  createDefaultRoles(namespaces: Promise<void>): Promise<void>;
   /** Ends every watch cleanly. */
   endStreams(): void;
-  close(): Promise<void>;
 }
 
-export interface ApiOptions {
-  readonly config: ServerConfig;
-  readonly dialect: Dialect;
+export interface ApiOptions extends Base {
   readonly store: Store;
   readonly health: Health;
   /** The built-in kinds, with what the configuration serves of them. */
   readonly kinds: readonly ResourceDef[];
-  readonly metrics: Metrics;
+  readonly authorizers: ConfiguredAuthorizers;
   /** Absent where nothing is encrypted. */
-  readonly isStale?: ((storeKey: string) => Promise<boolean>) | undefined;
+  readonly isStale?: Registry['isStale'];
   readonly encodeAhead?: Registry['encodeAhead'];
   /** Where other servers charge the same quotas. */
   readonly reservations?: SharedReservations | undefined;
@@ -114,197 +103,88 @@ export interface ApiOptions {
   readonly signer?: ExternalSigner | undefined;
 }
 
-export function createApi(options: ApiOptions): Api {
-  const { config, dialect, store, health, metrics } = options;
+/**
+ * Builds the API in the order of dependencies: what reads objects, who decides about them, the
+ * registry, which writes them, and what requests pass and reach. Rejects when a file or a webhook
+ * that the configuration names cannot be used.
+ * @param parts gets what has to be closed
+ */
+export async function openApi(options: ApiOptions, parts: OpenParts): Promise<Api> {
+  const { config, dialect, metrics } = options;
+  const base = { config, dialect, metrics };
   const catalogue = createCatalogue(options.kinds, { groupOrder: builtinGroupOrder(dialect) });
-  const closed = new Set<string>();
+  const caches = parts.add(createCaches(options));
+  const reading = { ...base, catalogue, caches };
   const queues = metrics.queues();
-  const authorization = createAuthorizationSlot(selectorsOf(config));
+  const authorizers = parts.add(await createAuthorizers(reading, options.authorizers));
+  const authorization = authorizationOf(authorizers.list, config);
+  const closedKinds = new Set<string>();
   const quotaLedger = new QuotaLedger(config.clock, options.reservations);
-  const wired = { ...options, catalogue, closed, quotaLedger };
-  const registry = createRegistry({ ...wired, escalation: authorization });
-  const customKinds = followDefinitions({ ...wired, registry, claims: options.claims, queues });
-  const { caches } = registry;
-  const onLegacyUse = tokenUse(config, { dialect, registry, catalogue });
-  const counted = { registry: metrics.registry, onLegacyUse };
-  const tokens = createServiceAccountTokens({ ...wired, caches, ...counted });
-  const shutdown = createShutdownSignal({
-    clock: config.clock,
-    graceMs: config.traffic?.watchGraceMs,
+  const escalation = { decide: authorization.decide, rules: authorizers.rules };
+  const writing = { ...options, ...reading, closedKinds, escalation, quotaLedger };
+  const registry = createRegistry(writing);
+  const api = { catalogue, registry, queues };
+  const customKinds = parts.add(
+    followDefinitions({ ...reading, api, closedKinds, claims: options.claims }),
+  );
+  const { signer, signingKey } = options;
+  const tokens = createServiceAccountTokens({
+    ...reading,
+    signer,
+    signingKey,
+    onLegacyUse: tokenUse({ config, dialect, api }),
   });
-  const [watches, debugPages] = [new WatchCounts(), []];
+  const authentication = await openAuthentication({ ...reading, tokens }, parts);
+  const watches = new WatchCounts();
+  const flow = parts.add(createFlowControl({ ...reading, watches }));
+  const aggregation = parts.add(createAggregationHost({ ...base, ...api }));
+  const { clock } = config;
+  const shutdown = createShutdownSignal({ clock, graceMs: config.traffic?.watchGraceMs });
+  const kubelets = parts.add(createKubeletPort(config));
+  // Their streams end with the watches.
+  shutdown.subscribe(kubelets.close);
   const address = createReportedAddress(config);
-  const aggregation = createAggregationHost({ ...wired, registry, queues });
-  const parts = {
-    catalogue,
-    registry,
+  const endpoints = createEndpoints({
+    ...options,
+    ...api,
+    reviews: reviewPort(reading, { authorizers, authorization, authentication }),
     authorization,
     tokens,
-    shutdown,
+    flow,
     watches,
-    debugPages,
+    aggregation,
+    kubelets,
+    address,
+    onShutdown: shutdown.subscribe,
+  });
+  return {
+    ...api,
+    endpoints,
+    gates: {
+      authenticate: authentication.authenticate,
+      impersonate: createImpersonation({ authorization, dialect }),
+      flowControl: flow.gate,
+      authorization,
+    },
+    flow,
+    tokens,
     aggregation,
     address,
-  };
-  const endpoints = createEndpoints({ config, dialect, store, health, metrics, ...parts });
-  return {
-    catalogue,
-    registry,
-    endpoints,
-    listensOn: address.listensOn,
-    tokenAuthenticator: tokens.authenticator,
-    authorization,
-    watches,
-    debugPages,
     quotaLedger,
-    queues,
-    aggregation,
-    informersReady: () => registry.caches.of(namespaceDef(catalogue)).ready(),
+    informersReady: () => caches.of(builtin(catalogue, '', 'namespaces')).ready(),
     customKindsReady: () => customKinds.ready,
-    createDefaultRoles: (namespaces) =>
-      createDefaultRoles({ config, registry, catalogue, dialect, namespaces }),
     endStreams: shutdown.fire,
-    async close() {
-      await aggregation.close();
-      await customKinds.close();
-      options.signer?.close();
-      registry.caches.close();
-    },
   };
 }
 
-async function createDefaultRoles(options: {
-  readonly config: ServerConfig;
-  readonly dialect: Dialect;
-  readonly catalogue: Catalogue;
-  readonly registry: Registry;
-  readonly namespaces: Promise<void>;
-}): Promise<void> {
-  const { config, catalogue, ...parts } = options;
-  if (!config.authorizationModes.includes('RBAC')) return;
-  const snapshot = catalogue.snapshot();
-  const { reconcileDefaultRoles } = await import('./authorization/default-roles.ts');
-  const features = config.featureGates ?? defaultGates;
-  const aggregates = controllerSelection(config.controllers ?? ['*'])(
-    'clusterrole-aggregation-controller',
-  );
-  const { logger } = config;
-  await reconcileDefaultRoles({ ...parts, aggregates, logger, features, snapshot });
-}
-
-function createEndpoints(options: {
-  readonly config: ServerConfig;
-  readonly dialect: Dialect;
-  readonly store: Store;
-  readonly health: Health;
-  readonly metrics: Metrics;
-  readonly catalogue: Catalogue;
-  readonly registry: Registry;
-  readonly authorization: AuthorizationSlot;
-  readonly tokens: ReturnType<typeof createServiceAccountTokens>;
-  readonly shutdown: ShutdownSignal;
-  readonly aggregation: AggregationHost;
-  readonly watches: WatchCounts;
-  readonly debugPages: readonly DebugPage[];
-  readonly address: ReportedAddress;
-}): EndpointContext {
-  const { config, dialect, health, metrics, catalogue, authorization } = options;
-  const { address } = options;
-  const jwksUri = config.serviceAccounts?.jwksUri;
-  const pages = createZPages(config);
-  const kubelets = createKubeletPort(config);
-  options.shutdown.subscribe(kubelets.close);
-  const discovery = createIssuerDiscovery({
-    issuer: accountSettings(config, dialect).issuer,
-    jwksUri: () => jwksUri ?? `https://${address.text()}${issuerDiscoveryPaths.keys}`,
-    keys: options.tokens.keys,
-  });
-  return {
-    registry: options.registry,
-    catalogue,
-    dialect,
-    features: config.featureGates ?? defaultGates,
-    clock: config.clock,
-    tap: config.embedding?.tap,
-    logger: config.logger,
-    limits: config.limits,
-    deadlines: new Deadlines(config.clock),
-    compressResponses: config.compressResponses,
-    unreadableDeletion: (config.featureGates ?? defaultGates).enabled(
-      'AllowUnsafeMalformedObjectDeletion',
-    )
-      ? 'allowed'
-      : 'ignored',
-    metrics: countingWatches(metrics.requests(catalogue.snapshot), options.watches),
-    encodings: createEncodings({ dialect, cbor: config.cborServed === true ? 'served' : 'off' }),
-    address: address.text,
-    kubelets,
-    aggregation: options.aggregation.slot,
-    version: versionDocument(config.emulatedMinor),
-    reviews: authorization,
-    tokens: options.tokens.issuer,
-    onShutdown: options.shutdown.subscribe,
-    plainPath: (path, query, accept) =>
-      pages.answer(path, accept) ??
-      metrics.answer(path) ??
-      health.answer(path, query) ??
-      discovery.answer(path) ??
-      debugAnswer(options.debugPages, { path, query }),
-    plainPaths: () => [...metrics.paths(), ...health.paths(), ...discovery.paths, ...pages.paths()],
-    backup: onlineBackup(config, options.store),
-    authorize: async (user, info, verb) =>
-      authorization.authorize(attributesOf(info, user, undefined, verb)),
-  };
-}
-
-/** Serves the custom kinds that definitions declare; `closed` gets those that are going. */
-function followDefinitions(options: {
-  readonly config: ServerConfig;
-  readonly dialect: Dialect;
-  readonly catalogue: Catalogue;
-  readonly closed: Set<string>;
-  readonly registry: Registry;
-  readonly claims: NumberClaims | undefined;
-  readonly metrics: Metrics;
-  readonly queues: QueueMeters;
-}): ReturnType<typeof startCustomKinds> {
-  const { config, dialect, catalogue, registry, claims, queues } = options;
-  const converterFor = createConversions({ ...options, caches: registry.caches });
-  return startCustomKinds({
-    definitions: definitionsDef(catalogue, dialect),
-    catalogue,
-    caches: registry.caches,
-    inside: createInside({ registry, controller: 'customresourcedefinition-controller' }),
-    clock: config.clock,
-    logger: config.logger,
-    deps: customKindDeps(dialect, {
-      compileRules: measuredRules(options.metrics.registry, config.clock),
-      converterFor,
-      features: config.featureGates ?? defaultGates,
-    }),
-    dialect,
-    checkBundle: bundleProblems,
-    cleanupFinalizer: cleanupFinalizerName(dialect),
-    terminating: options.closed,
-    claims,
-    queues,
-  });
-}
-
-function createRegistry(options: {
-  readonly config: ServerConfig;
-  readonly dialect: Dialect;
-  readonly store: Store;
-  readonly catalogue: Catalogue;
-  readonly closed: ReadonlySet<string>;
-  readonly escalation: EscalationPort;
-  readonly quotaLedger: QuotaLedger;
-  readonly metrics: Metrics;
-  readonly isStale?: Registry['isStale'];
-  readonly encodeAhead?: Registry['encodeAhead'];
-}): Registry {
-  const { config, dialect, store, catalogue } = options;
-  const { clock, logger } = config;
+/** The watch caches, each made when it is first asked for. */
+function createCaches({
+  config,
+  dialect,
+  store,
+  metrics,
+}: Base & { readonly store: Store }): CachePool {
+  const { clock, logger, compactionIntervalMs } = config;
   const caches: CachePool = createCachePool((def, forget) => {
     if (def.isComputed === true) {
       const objects = () => componentStatuses({ config, dialect, store });
@@ -321,33 +201,12 @@ function createRegistry(options: {
       indexOf: (object) => indexOf(def.storage, object),
       groupResource: groupResourceOf(def),
       tokenVersion: `${dialect.group('meta')}/v1`,
-      historyMs: config.compactionIntervalMs === 0 ? 300_000 : config.compactionIntervalMs,
+      historyMs: compactionIntervalMs === 0 ? 300_000 : compactionIntervalMs,
       // A view's objects are those of the cache that it is a view of.
-      meter: def.viewOf === undefined ? options.metrics.cacheMeter(def) : undefined,
+      meter: def.viewOf === undefined ? metrics.cacheMeter(def) : undefined,
     });
   });
-  const registry: Registry = {
-    store,
-    clock,
-    caches,
-    decoded: createDecodedObjects({ form: config.sharedObjects ?? 'plain' }),
-    turns: new Turns(clock),
-    isStale: options.isStale,
-    encodeAhead: options.encodeAhead,
-    fieldManager: createFieldManager({ dialect, logger, snapshot: catalogue.snapshot }),
-    admission: createAdmission({
-      config,
-      dialect,
-      catalogue,
-      caches,
-      closed: options.closed,
-      authorization: options.escalation,
-      ledger: options.quotaLedger,
-      metrics: options.metrics.registry,
-      registry: () => registry,
-    }),
-  };
-  return registry;
+  return caches;
 }
 
 /** Whether reads of a kind wait for the store whatever version they would take. */
@@ -373,15 +232,170 @@ function storeFor(
   });
 }
 
-function definitionsDef(catalogue: Catalogue, dialect: Dialect): ResourceDef {
-  const group = dialect.group('apiextensions');
-  const def = catalogue.snapshot().builtin(group, 'customresourcedefinitions');
-  if (def === undefined) throw new Error('the catalogue has no custom resource definitions');
-  return def;
+function authorizationOf(
+  authorizers: () => readonly Authorizer[],
+  { logger }: ServerConfig,
+): Authorization {
+  return createAuthorization({
+    authorizers,
+    onError: ({ authorizer, error }) =>
+      logger.error('an authorizer failed', { authorizer, error: String(error) }),
+  });
 }
 
-function namespaceDef(catalogue: Catalogue): ResourceDef {
-  const def = catalogue.snapshot().builtin('', 'namespaces');
-  if (def === undefined) throw new Error('the catalogue has no namespaces');
+/** What reviews ask of authorization and authentication. */
+function reviewPort(
+  { config, dialect }: Base,
+  gates: {
+    readonly authorizers: Authorizers;
+    readonly authorization: Authorization;
+    readonly authentication: OpenAuthentication;
+  },
+): ReviewPort {
+  const { audiences } = accountSettings(config, dialect);
+  return {
+    decide: gates.authorization.decide,
+    rulesFor: gates.authorizers.rulesFor,
+    reviewToken: createTokenReviewer({ ...gates.authentication, audiences }),
+    selectors: selectorsOf(config),
+  };
+}
+
+function createRegistry(
+  options: ReadingBase &
+    Pick<ApiOptions, 'store' | 'isStale' | 'encodeAhead'> & {
+      readonly closedKinds: ReadonlySet<string>;
+      readonly escalation: EscalationPort;
+      readonly quotaLedger: QuotaLedger;
+    },
+): Registry {
+  const { config, dialect, catalogue, caches, store } = options;
+  const { clock, logger } = config;
+  // Some plugins write.
+  const own = new Port<Registry>('the registry');
+  const registry: Registry = {
+    store,
+    clock,
+    caches,
+    decoded: createDecodedObjects({ form: config.sharedObjects ?? 'plain' }),
+    turns: new Turns(clock),
+    isStale: options.isStale,
+    encodeAhead: options.encodeAhead,
+    fieldManager: createFieldManager({ dialect, logger, snapshot: catalogue.snapshot }),
+    admission: createAdmission({
+      ...options,
+      closed: options.closedKinds,
+      authorization: options.escalation,
+      ledger: options.quotaLedger,
+      registry: own.get,
+    }),
+  };
+  own.connect(registry);
+  return registry;
+}
+
+/** Serves the custom kinds that definitions declare. */
+function followDefinitions(
+  options: ReadingBase & {
+    readonly api: ObjectApi;
+    /** Gets those that are going. */
+    readonly closedKinds: Set<string>;
+    readonly claims: NumberClaims | undefined;
+  },
+): ReturnType<typeof startCustomKinds> {
+  const { config, dialect, metrics, api, claims } = options;
+  const { catalogue, registry, queues } = api;
+  return startCustomKinds({
+    definitions: builtin(catalogue, dialect.group('apiextensions'), 'customresourcedefinitions'),
+    catalogue,
+    caches: registry.caches,
+    inside: createInside({ registry, controller: 'customresourcedefinition-controller' }),
+    clock: config.clock,
+    logger: config.logger,
+    deps: customKindDeps(dialect, {
+      compileRules: measuredRules(metrics.registry, config.clock),
+      converterFor: createConversions(options),
+      features: config.featureGates ?? defaultGates,
+    }),
+    dialect,
+    checkBundle: bundleProblems,
+    cleanupFinalizer: cleanupFinalizerName(dialect),
+    terminating: options.closedKinds,
+    claims,
+    queues,
+  });
+}
+
+/** What endpoints work with, as far as it was built before them. */
+interface EndpointParts extends ApiOptions, ObjectApi {
+  readonly reviews: ReviewPort;
+  readonly authorization: Authorization;
+  readonly tokens: ServiceAccountTokens;
+  readonly flow: FlowGate;
+  readonly watches: WatchCounts;
+  readonly aggregation: AggregationHost;
+  readonly kubelets: EndpointContext['kubelets'];
+  readonly address: ReportedAddress;
+  readonly onShutdown: EndpointContext['onShutdown'];
+}
+
+function createEndpoints(options: EndpointParts): EndpointContext {
+  const { config, dialect, metrics, catalogue, authorization, tokens, address } = options;
+  const features = config.featureGates ?? defaultGates;
+  return {
+    registry: options.registry,
+    catalogue,
+    dialect,
+    features,
+    clock: config.clock,
+    tap: config.embedding?.tap,
+    logger: config.logger,
+    limits: config.limits,
+    deadlines: new Deadlines(config.clock),
+    compressResponses: config.compressResponses,
+    unreadableDeletion: features.enabled('AllowUnsafeMalformedObjectDeletion')
+      ? 'allowed'
+      : 'ignored',
+    metrics: countingWatches(metrics.requests(catalogue.snapshot), options.watches),
+    encodings: createEncodings({ dialect, cbor: config.cborServed === true ? 'served' : 'off' }),
+    address: address.text,
+    kubelets: options.kubelets,
+    aggregation: options.aggregation.slot,
+    version: versionDocument(config.emulatedMinor),
+    reviews: options.reviews,
+    tokens: tokens.issuer,
+    onShutdown: options.onShutdown,
+    ...plainPages(options),
+    backup: onlineBackup(config, options.store),
+    authorize: async (user, info, verb) =>
+      authorization.authorize(attributesOf(info, user, undefined, verb)),
+  };
+}
+
+/** Pages that are no objects: metrics, health, the issuer's keys, and the state of the process. */
+function plainPages(options: EndpointParts): Pick<EndpointContext, 'plainPath' | 'plainPaths'> {
+  const { config, dialect, metrics, health, address, tokens, flow } = options;
+  const pages = createZPages(config);
+  const keysUri = () => `https://${address.text()}${issuerDiscoveryPaths.keys}`;
+  const discovery = createIssuerDiscovery({
+    issuer: accountSettings(config, dialect).issuer,
+    jwksUri: () => config.serviceAccounts?.jwksUri ?? keysUri(),
+    keys: tokens.keys,
+  });
+  const debugPages = flow.debugPage === undefined ? [] : [flow.debugPage];
+  return {
+    plainPath: (path, query, accept) =>
+      pages.answer(path, accept) ??
+      metrics.answer(path) ??
+      health.answer(path, query) ??
+      discovery.answer(path) ??
+      debugAnswer(debugPages, { path, query }),
+    plainPaths: () => [...metrics.paths(), ...health.paths(), ...discovery.paths, ...pages.paths()],
+  };
+}
+
+function builtin(catalogue: Catalogue, group: string, resource: string): ResourceDef {
+  const def = catalogue.snapshot().builtin(group, resource);
+  if (def === undefined) throw new Error(`the catalogue has no ${resource}`);
   return def;
 }

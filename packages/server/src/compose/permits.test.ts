@@ -12,10 +12,12 @@ import { requireTarget } from '../registry/permit.ts';
 import { serverContext } from '../registry/server-context.ts';
 import { write } from '../registry/write.ts';
 import { attributesOf, parseRequest } from '../request/parse-request.ts';
-import { createApi } from './api.ts';
+import { openApi } from './api.ts';
+import { readAuthorization } from './authorization/configured-authorizers.ts';
 import type { ServerConfig } from './config.ts';
 import { createHealth } from './health/health.ts';
 import { createMetrics } from './observability/metrics.ts';
+import { OpenParts } from './parts.ts';
 
 const dialect = dialectOf('svc');
 const closers: (() => unknown)[] = [];
@@ -51,11 +53,14 @@ async function scene() {
   };
   const kinds = builtinKinds(dialect);
   const store = createMemoryStore();
-  const metrics = createMetrics({ config, kinds });
+  const metrics = createMetrics({ config });
   const health = createHealth({ clock, logger: silentLogger, livezGracePeriodMs: 0 });
-  const api = createApi({ config, dialect, store, health, kinds, metrics });
+  const parts = new OpenParts();
+  const authorizers = await readAuthorization(config, dialect);
+  const built = { config, dialect, store, health, kinds, metrics, authorizers };
+  const api = await openApi(built, parts);
   closers.push(
-    () => api.close(),
+    () => parts.close(),
     () => store.close(),
     () => rmSync(certDir, { recursive: true, force: true }),
   );

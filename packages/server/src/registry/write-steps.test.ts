@@ -14,10 +14,12 @@ import { FakeClock } from '@wheelhouse/machinery/testing';
 import type { Store } from '@wheelhouse/store';
 import { createMemoryStore } from '@wheelhouse/store/testing';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createApi } from '../compose/api.ts';
+import { openApi } from '../compose/api.ts';
+import { readAuthorization } from '../compose/authorization/configured-authorizers.ts';
 import type { ServerConfig } from '../compose/config.ts';
 import { createHealth } from '../compose/health/health.ts';
 import { createMetrics } from '../compose/observability/metrics.ts';
+import { OpenParts } from '../compose/parts.ts';
 import type { ObjectView, Target, UpdatePlan, WriteContext } from './contract.ts';
 import { internalPermit } from './permit.ts';
 import type { Registry } from './registry.ts';
@@ -60,7 +62,7 @@ interface Scene {
   close(): Promise<void>;
 }
 
-function openScene(): Scene {
+async function openScene(): Promise<Scene> {
   const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-write-'));
   const clock = new FakeClock();
   const config: ServerConfig = {
@@ -89,8 +91,11 @@ function openScene(): Scene {
   const kinds = builtinKinds(dialect);
   const memory = createMemoryStore();
   const health = createHealth({ clock, logger: silentLogger, livezGracePeriodMs: 0 });
-  const metrics = createMetrics({ config, kinds });
-  const api = createApi({ config, dialect, store: memory, health, kinds, metrics });
+  const metrics = createMetrics({ config });
+  const parts = new OpenParts();
+  const authorizers = await readAuthorization(config, dialect);
+  const built = { config, dialect, store: memory, health, kinds, metrics, authorizers };
+  const api = await openApi(built, parts);
   const def = api.catalogue.snapshot().builtin('apps', 'deployments');
   const version = def?.versions[0];
   if (def === undefined || version === undefined) throw new Error('there are no Deployments');
@@ -124,7 +129,7 @@ function openScene(): Scene {
     subresource: '',
   };
   const close = async () => {
-    await api.close();
+    await parts.close();
     await memory.close();
     rmSync(directory, { recursive: true, force: true });
   };
@@ -154,8 +159,8 @@ function defaulted(object: ApiObject): ApiObject {
 const deployment = (change: JsonObject = {}) => defaulted(bare(change));
 
 let scene: Scene;
-beforeEach(() => {
-  scene = openScene();
+beforeEach(async () => {
+  scene = await openScene();
 });
 afterEach(() => scene.close());
 

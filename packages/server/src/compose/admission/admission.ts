@@ -4,19 +4,20 @@ import { type AdmissionPlugin, admissionChain } from '../../admission/chain.ts';
 import { createChainMeter } from '../../admission/chain-metrics.ts';
 import { closedKinds } from '../../admission/closed-kinds.ts';
 import { createObjectReader } from '../../admission/objects.ts';
-import { admissionPlugins } from '../../admission/plugin-list.ts';
+import { admissionPlugins, needsConfiguration } from '../../admission/plugin-list.ts';
 import type { QuotaLedger } from '../../admission/quota/quota-ledger.ts';
 import type { AdmissionTools, ObjectReader } from '../../admission/tools.ts';
 import type { WebhookPort } from '../../admission/webhooks/port.ts';
 import type { Catalogue } from '../../catalogue/catalogue.ts';
 import { type EscalationPort, escalationCheck } from '../../gates/authz/rbac/escalation-check.ts';
-import type { CachePool } from '../../registry/cache-pool.ts';
 import type { AdmissionPort } from '../../registry/contract.ts';
 import type { Registry } from '../../registry/registry.ts';
 import { defaultGates } from '../apis/feature-gates.ts';
 import { ruleEngineLoader } from '../apis/rule-engine.ts';
 import type { ServerConfig } from '../config.ts';
+import type { ReadingBase } from '../context.ts';
 import type { WebhookCredentials } from '../webhooks/webhook-credentials.ts';
+import type { OpenConfigurations } from './admission-configuration.ts';
 
 /** What calls webhooks, loaded with the first call. */
 export function lazyWebhooks(parts: {
@@ -50,23 +51,21 @@ export function lazyWebhooks(parts: {
  * The chain that writes pass: the plugins of the configuration (ADM-1), and behind them what no
  * administrator can switch off.
  */
-export function createAdmission(options: {
-  readonly config: ServerConfig;
-  readonly dialect: Dialect;
-  readonly catalogue: Catalogue;
-  readonly caches: CachePool;
-  /** Custom kinds that take no new objects any more. */
-  readonly closed: ReadonlySet<string>;
-  readonly authorization: EscalationPort;
-  readonly ledger: QuotaLedger;
-  readonly metrics: MetricRegistry;
-  readonly registry: () => Registry;
-}): AdmissionPort {
+export function createAdmission(
+  options: ReadingBase & {
+    /** Custom kinds that take no new objects any more. */
+    readonly closed: ReadonlySet<string>;
+    readonly authorization: EscalationPort;
+    readonly ledger: QuotaLedger;
+    /** For the few plugins that write. */
+    readonly registry: () => Registry;
+  },
+): AdmissionPort {
   const { config, dialect, catalogue, caches, authorization } = options;
   const { admission = {} } = config;
   const { snapshot } = catalogue;
   const objects = createObjectReader({ dialect, caches, snapshot });
-  const reaching = { clock: config.clock, dialect, objects, registry: options.metrics };
+  const reaching = { clock: config.clock, dialect, objects, registry: options.metrics.registry };
   const tools: AdmissionTools = {
     dialect,
     clock: config.clock,
@@ -88,7 +87,7 @@ export function createAdmission(options: {
     snapshot,
     caches,
     authorize: (attributes) => authorization.decide(attributes),
-    metrics: options.metrics,
+    metrics: options.metrics.registry,
     isOn: (feature) => (config.featureGates ?? defaultGates).enabled(feature),
     webhooks: lazyWebhooks(reaching),
     webhooksOf: (plugin) =>
@@ -105,7 +104,7 @@ export function createAdmission(options: {
     closedKinds(options.closed),
     escalationCheck({ dialect, port: authorization, clock: config.clock }),
   ];
-  const meter = createChainMeter(options.metrics, () => config.clock.monotonic());
+  const meter = createChainMeter(options.metrics.registry, () => config.clock.monotonic());
   return admissionChain(plugins, meter);
 }
 
@@ -138,4 +137,14 @@ function defOfKind(
           served && apiVersionOf({ group: def.group, version }) === apiVersion,
       ),
   );
+}
+
+/** Reads the configurations of plugins; the reader is loaded only where there are any. */
+export async function openConfigurations(config: ServerConfig): Promise<OpenConfigurations> {
+  const { admission = {} } = config;
+  if (admission.configFile === undefined && !needsConfiguration(admission)) {
+    return { configurations: {}, close: () => {} };
+  }
+  const loaded = await import('./admission-configuration.ts');
+  return loaded.openPluginConfigurations(config);
 }

@@ -3,21 +3,17 @@ import {
   type ApiObject,
   appendAll,
   type Counter,
-  type Dialect,
   type Family,
   isObject,
   type Timer,
 } from '@wheelhouse/machinery';
 import type { Aggregation } from '../../aggregation/aggregation.ts';
-import type { Catalogue } from '../../catalogue/catalogue.ts';
-import type { QueueMeters } from '../../controllers/queue-metrics.ts';
 import { listEntries } from '../../controllers/removal.ts';
 import type { AggregationPort, AggregationSlot } from '../../endpoints/call.ts';
 import type { CachePool } from '../../registry/cache-pool.ts';
 import { decodeEntry } from '../../registry/object-codec.ts';
-import type { Registry } from '../../registry/registry.ts';
 import type { Entry, EntryChange } from '../../watchcache/contract.ts';
-import type { ServerConfig } from '../config.ts';
+import type { Base, ObjectApi } from '../context.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { AggregationSources } from './open-aggregation.ts';
 import { openProxyCertificate } from './proxy-certificate.ts';
@@ -92,14 +88,7 @@ export interface AggregationHost {
  * and those that somebody has made by hand. Throws when the certificate to show to other servers
  * cannot be read.
  */
-export function createAggregationHost(options: {
-  readonly config: ServerConfig;
-  readonly dialect: Dialect;
-  readonly catalogue: Catalogue;
-  readonly registry: Registry;
-  readonly metrics: Metrics;
-  readonly queues: QueueMeters;
-}): AggregationHost {
+export function createAggregationHost(options: Base & ObjectApi): AggregationHost {
   const { config, dialect, catalogue, registry, metrics } = options;
   const group = dialect.group('apiregistration');
   const apiServices = catalogue.snapshot().builtin(group, 'apiservices');

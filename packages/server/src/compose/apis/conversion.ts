@@ -1,28 +1,17 @@
 import type { Crd, ObjectConverter } from '@wheelhouse/kinds';
-import { apiVersionOf, type Dialect } from '@wheelhouse/machinery';
+import { apiVersionOf } from '@wheelhouse/machinery';
 import { createObjectReader } from '../../admission/objects.ts';
-import type { Catalogue } from '../../catalogue/catalogue.ts';
-import type { CachePool } from '../../registry/cache-pool.ts';
 import type { ConversionMetrics } from '../../registry/conversion/metrics.ts';
 import { lazyWebhooks } from '../admission/admission.ts';
-import type { ServerConfig } from '../config.ts';
-import type { Metrics } from '../observability/metrics.ts';
+import type { ReadingBase } from '../context.ts';
 
 /** How long a webhook may take for a review, as upstream. */
 const timeoutMs = 30_000;
 /** Largest answer: reviews of lists are of some megabytes, and what they become may be longer. */
 const answerBytesMax = 64 * 1024 * 1024;
 
-interface Parts {
-  readonly config: ServerConfig;
-  readonly dialect: Dialect;
-  readonly catalogue: Catalogue;
-  readonly caches: CachePool;
-  readonly metrics: Metrics;
-}
-
 /** Makes what converts the objects of definitions with a webhook (CRD-4); loaded with the first. */
-export function createConversions(parts: Parts): (crd: Crd) => ObjectConverter {
+export function createConversions(parts: ReadingBase): (crd: Crd) => ObjectConverter {
   const { config, dialect, catalogue, caches } = parts;
   const objects = createObjectReader({ dialect, caches, snapshot: catalogue.snapshot });
   const { registry } = parts.metrics;

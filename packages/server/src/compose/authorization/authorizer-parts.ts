@@ -1,14 +1,13 @@
 import { policyRule } from '@wheelhouse/kinds';
-import { background, type Dialect, type UserInfo } from '@wheelhouse/machinery';
+import { background, type UserInfo } from '@wheelhouse/machinery';
 import type { AuthorizerType } from '../../gates/authz/authorizer-types.ts';
 import type { Authorizer } from '../../gates/authz/contract.ts';
 import { alwaysAllow, alwaysDeny } from '../../gates/authz/fixed.ts';
 import type { EscalationPort } from '../../gates/authz/rbac/escalation-check.ts';
 import type { RulesForUser } from '../../gates/authz/rbac/rbac-authorizer.ts';
 import { createRbacAuthorizer } from '../../gates/authz/rbac/rbac-authorizer.ts';
-import type { Api } from '../api.ts';
 import { defaultGates } from '../apis/feature-gates.ts';
-import type { ServerConfig } from '../config.ts';
+import type { ReadingBase } from '../context.ts';
 import { readConfigurationFile } from '../files/followed-files.ts';
 import { openRbacSource } from './rbac-source.ts';
 
@@ -27,15 +26,9 @@ export interface AuthorizerParts {
   close(): void;
 }
 
-interface PartsOptions {
-  readonly config: ServerConfig;
-  readonly dialect: Dialect;
-  readonly api: Api;
-}
-
 /** Opens what the types need. Rejects when the policy file is missing or malformed. */
 export async function openAuthorizerParts(
-  options: PartsOptions,
+  options: ReadingBase,
   types: ReadonlySet<AuthorizerType>,
 ): Promise<AuthorizerParts> {
   const parts = new Map<AuthorizerType, AuthorizerPart>(fixedParts);
@@ -77,7 +70,7 @@ const fixedParts: readonly (readonly [AuthorizerType, AuthorizerPart])[] = [
 ];
 
 /** The file is read once: upstream follows it no more. */
-async function openAbac({ config, dialect }: PartsOptions): Promise<AuthorizerPart> {
+async function openAbac({ config, dialect }: ReadingBase): Promise<AuthorizerPart> {
   const [{ createAbacAuthorizer }, { parseAbacPolicies }] = await Promise.all([
     import('../../gates/authz/abac/abac-authorizer.ts'),
     import('../../gates/authz/abac/abac-policy.ts'),
@@ -94,13 +87,12 @@ async function openAbac({ config, dialect }: PartsOptions): Promise<AuthorizerPa
 }
 
 /** Loaded only where nodes are told apart: its graph follows every pod. */
-async function openNodeAuthorizer({ config, dialect, api }: PartsOptions) {
+async function openNodeAuthorizer({ config, dialect, catalogue, caches }: ReadingBase) {
   const [{ openNodeGraph }, { createNodeAuthorizer }] = await Promise.all([
     import('./node-source.ts'),
     import('../../gates/authz/node/node-authorizer.ts'),
   ]);
-  const { caches } = api.registry;
-  const snapshot = api.catalogue.snapshot();
+  const snapshot = catalogue.snapshot();
   const { graph, close } = await openNodeGraph({ caches, snapshot, dialect });
   const gates = config.featureGates ?? defaultGates;
   const nodesAndPods = gates.enabled('AuthorizeNodeWithSelectors') ? 'own' : 'any';
@@ -108,10 +100,9 @@ async function openNodeAuthorizer({ config, dialect, api }: PartsOptions) {
 }
 
 /** Also for servers where RBAC does not decide: granting more than one holds is checked there too. */
-function createRbac({ api, dialect }: PartsOptions) {
-  const { caches } = api.registry;
+function createRbac({ catalogue, caches, dialect }: ReadingBase) {
   const open = async () => {
-    const source = await openRbacSource({ caches, snapshot: api.catalogue.snapshot(), dialect });
+    const source = await openRbacSource({ caches, snapshot: catalogue.snapshot(), dialect });
     return { source, authorizer: createRbacAuthorizer({ source, dialect }) };
   };
   let opened: ReturnType<typeof open> | undefined;

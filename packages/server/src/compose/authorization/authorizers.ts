@@ -1,11 +1,9 @@
-import type { Dialect, MetricRegistry } from '@wheelhouse/machinery';
 import type { ReviewPort } from '../../endpoints/reviews/review-port.ts';
 import type { ConfiguredAuthorizer } from '../../gates/authz/authorization-configuration.ts';
 import type { Authorizer } from '../../gates/authz/contract.ts';
 import { createPrivilegedGroupAuthorizer } from '../../gates/authz/fixed.ts';
 import type { EscalationPort } from '../../gates/authz/rbac/escalation-check.ts';
-import type { Api } from '../api.ts';
-import type { ServerConfig } from '../config.ts';
+import type { ReadingBase } from '../context.ts';
 import { createReloadMetrics, followFile } from '../files/followed-files.ts';
 import { type AuthorizationMetrics, createAuthorizationMetrics } from './authorization-metrics.ts';
 import {
@@ -13,14 +11,10 @@ import {
   type AuthorizerParts,
   openAuthorizerParts,
 } from './authorizer-parts.ts';
-import { type AuthorizationSettings, readAuthorizers } from './configured-authorizers.ts';
+import { type ConfiguredAuthorizers, readAuthorizers } from './configured-authorizers.ts';
 
-interface AuthorizersOptions {
-  readonly config: ServerConfig;
-  readonly dialect: Dialect;
-  readonly api: Api;
-  readonly registry: MetricRegistry;
-  readonly authorization: AuthorizationSettings;
+interface AuthorizersOptions extends ReadingBase {
+  readonly configured: ConfiguredAuthorizers;
 }
 
 /** The chain as it is now. */
@@ -46,13 +40,17 @@ interface Chain {
  * AUTHZ-10). Those of a file are exchanged when it changes (AUTHZ-3); a file that is wrong changes
  * nothing. Rejects when one cannot be set up.
  */
-export async function createAuthorizers(options: AuthorizersOptions): Promise<Authorizers> {
-  const { authorizers, file } = options.authorization;
+export async function createAuthorizers(
+  base: ReadingBase,
+  configured: ConfiguredAuthorizers,
+): Promise<Authorizers> {
+  const options = { ...base, configured };
+  const { authorizers, file } = configured;
   const types = new Set(authorizers.map(({ type }) => type));
   const parts = await openAuthorizerParts(options, types);
-  const metrics = createAuthorizationMetrics(options.registry, options.config.clock);
-  const build = (configured: readonly ConfiguredAuthorizer[]) =>
-    buildChain(configured, { ...options, parts, metrics });
+  const meter = createAuthorizationMetrics(base.metrics.registry, base.config.clock);
+  const build = (chosen: readonly ConfiguredAuthorizer[]) =>
+    buildChain(chosen, { ...options, parts, meter });
   let chain: Chain;
   try {
     chain = await build(authorizers);
@@ -88,10 +86,10 @@ async function buildChain(
   configured: readonly ConfiguredAuthorizer[],
   options: AuthorizersOptions & {
     readonly parts: AuthorizerParts;
-    readonly metrics: AuthorizationMetrics;
+    readonly meter: AuthorizationMetrics;
   },
 ): Promise<Chain> {
-  const { parts, metrics } = options;
+  const { parts, meter } = options;
   const chosen: AuthorizerPart[] = [];
   const connected: { retire(): void; close(): void }[] = [];
   const list: Authorizer[] = [createPrivilegedGroupAuthorizer()];
@@ -104,7 +102,7 @@ async function buildChain(
       let part: AuthorizerPart | undefined;
       if (one.type === 'Webhook') {
         const { connectAuthorizer } = await import('./connected-authorizer.ts');
-        const made = await connectAuthorizer(one.webhook, options);
+        const made = await connectAuthorizer(one.webhook, { ...options, metrics: meter });
         connected.push(made);
         part = made;
       } else {
@@ -116,7 +114,7 @@ async function buildChain(
         );
       }
       chosen.push(part);
-      list.push(metrics.measured(part.authorizer, { type, name }));
+      list.push(meter.measured(part.authorizer, { type, name }));
     }
   } catch (error) {
     letGo('close');
@@ -133,18 +131,18 @@ function followAuthorization(
     readonly exchange: (next: Chain) => void;
   },
 ): { stop(): void } {
-  const { config, dialect, registry, file, build, exchange } = options;
+  const { config, dialect, metrics, file, build, exchange } = options;
   const { clock, logger } = config;
-  const count = createReloadMetrics(registry, {
+  const count = createReloadMetrics(metrics.registry, {
     controller: 'authorization_config_controller',
     what: 'authorization configuration',
     clock,
     dialect,
   });
   const requiredTypes = new Set(
-    options.authorization.authorizers.map(({ type }) => type).filter((type) => type !== 'Webhook'),
+    options.configured.authorizers.map(({ type }) => type).filter((type) => type !== 'Webhook'),
   );
-  let loaded = comparable(options.authorization.authorizers);
+  let loaded = comparable(options.configured.authorizers);
   let outdated = false;
   return followFile({
     file: file.path,

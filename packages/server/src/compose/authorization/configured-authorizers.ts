@@ -4,10 +4,12 @@ import type { ConfiguredAuthorizer } from '../../gates/authz/authorization-confi
 import type { AuthorizerType } from '../../gates/authz/authorizer-types.ts';
 import { defaultGates } from '../apis/feature-gates.ts';
 import type { ServerConfig } from '../config.ts';
+import type { Around } from '../context.ts';
+import { controllerSelection } from '../controllers/controller-selection.ts';
 import { readConfigurationFile } from '../files/followed-files.ts';
 
 /** The authorizers a server starts with, and the file to follow when they are a file's. */
-export interface AuthorizationSettings {
+export interface ConfiguredAuthorizers {
   readonly authorizers: readonly ConfiguredAuthorizer[];
   readonly file: { readonly path: string; readonly text: string } | undefined;
 }
@@ -22,7 +24,7 @@ const flagTimeoutMs = 30_000;
 export async function readAuthorization(
   config: ServerConfig,
   dialect: Dialect,
-): Promise<AuthorizationSettings> {
+): Promise<ConfiguredAuthorizers> {
   const path = config.authorization?.configFile;
   if (path === undefined) {
     return { authorizers: config.authorizationModes.map(ofFlags(config)), file: undefined };
@@ -97,4 +99,23 @@ function fileProblem(file: string): string | undefined {
     const why = code === 'ENOENT' ? 'no such file or directory' : String(code);
     return `error loading file: stat ${file}: ${why}`;
   }
+}
+
+/** Default roles and bindings, when RBAC is on; those in namespaces after `namespaces`. */
+export async function createDefaultRoles(
+  { config, dialect, api }: Around,
+  namespaces: Promise<void>,
+): Promise<void> {
+  if (!config.authorizationModes.includes('RBAC')) return;
+  const { reconcileDefaultRoles } = await import('./default-roles.ts');
+  const { controllers = ['*'], featureGates: features = defaultGates, logger } = config;
+  await reconcileDefaultRoles({
+    registry: api.registry,
+    snapshot: api.catalogue.snapshot(),
+    dialect,
+    namespaces,
+    aggregates: controllerSelection(controllers)('clusterrole-aggregation-controller'),
+    logger,
+    features,
+  });
 }

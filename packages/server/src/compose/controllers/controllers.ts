@@ -1,4 +1,5 @@
-import { appendAll, type Dialect, type JsonObject } from '@wheelhouse/machinery';
+import { appendAll, type JsonObject } from '@wheelhouse/machinery';
+import type { QuotaLedger } from '../../admission/quota/quota-ledger.ts';
 import { startApiServices } from '../../controllers/aggregation/api-services.ts';
 import { startEventExpiry } from '../../controllers/event-expiry.ts';
 import { startGarbageCollector } from '../../controllers/garbage-collector.ts';
@@ -24,10 +25,10 @@ import {
   startClaimProtection,
   startVolumeProtection,
 } from '../../controllers/volume-protection.ts';
+import type { TokenIssuer } from '../../gates/authn/contract.ts';
 import { wiredRegistration } from '../aggregation/own-api-services.ts';
-import type { Api } from '../api.ts';
 import { defaultGates } from '../apis/feature-gates.ts';
-import type { ServerConfig } from '../config.ts';
+import type { Around } from '../context.ts';
 import { tokenTracking } from '../health/own-records.ts';
 import { startOwnService } from '../service-network/own-service.ts';
 import { addressKinds } from '../service-network/service-numbers.ts';
@@ -40,11 +41,9 @@ const quotaResyncMs = 300_000;
  * Starts those of `--controllers` that finish what admission begins: they let volumes and claims go
  * when nothing uses them, count what namespaces take up, and protect ranges of addresses.
  */
-function startResourceControllers(options: {
-  readonly config: ServerConfig;
-  readonly dialect: Dialect;
-  readonly api: Api;
-}): { close(): Promise<void> }[] {
+function startResourceControllers(
+  options: Around & Pick<ControllerOptions, 'quotaLedger'>,
+): { close(): Promise<void> }[] {
   const { config, dialect, api } = options;
   const { registry, catalogue } = api;
   const runs = controllerSelection(config.controllers ?? ['*']);
@@ -80,7 +79,7 @@ function startResourceControllers(options: {
         quotas: core('resourcequotas'),
         snapshot: catalogue.snapshot,
         dialect,
-        ledger: api.quotaLedger,
+        ledger: options.quotaLedger,
         resyncMs: quotaResyncMs,
       }),
     );
@@ -95,12 +94,9 @@ function startResourceControllers(options: {
 }
 
 /** Starts the controllers that `--controllers` selects: those of accounts, tokens and trust. */
-function startIdentityControllers(options: {
-  readonly config: ServerConfig;
-  readonly dialect: Dialect;
-  readonly api: Api;
-  readonly caPem: string | undefined;
-}): { close(): Promise<void> }[] {
+function startIdentityControllers(
+  options: Around & Pick<ControllerOptions, 'caPem' | 'tokens'>,
+): { close(): Promise<void> }[] {
   const { config, dialect, api, caPem } = options;
   const { clock, logger } = config;
   const { registry } = api;
@@ -136,7 +132,7 @@ function startIdentityControllers(options: {
       }),
     );
   }
-  const { issueLegacy } = api.endpoints.tokens;
+  const { issueLegacy } = options.tokens;
   if (runs('serviceaccount-token-controller') && issueLegacy !== undefined) {
     started.push(
       startLegacyTokens({
@@ -164,11 +160,7 @@ function startIdentityControllers(options: {
 }
 
 /** Lets everybody read the ConfigMap that newcomers begin with (AUTHN-5). */
-function openClusterInfo(options: {
-  readonly config: ServerConfig;
-  readonly dialect: Dialect;
-  readonly api: Api;
-}): { close(): Promise<void> } {
+function openClusterInfo(options: Around): { close(): Promise<void> } {
   const { config, dialect, api } = options;
   if (!config.authorizationModes.includes('RBAC')) return { close: async () => {} };
   const group = dialect.group('rbac.authorization');
@@ -196,11 +188,7 @@ function openClusterInfo(options: {
 }
 
 /** Starts those of `--controllers` that finish what requests begin: deletions and aggregations. */
-function startFollowUps(options: {
-  readonly config: ServerConfig;
-  readonly dialect: Dialect;
-  readonly api: Api;
-}): { close(): Promise<void> }[] {
+function startFollowUps(options: Around): { close(): Promise<void> }[] {
   const { config, dialect, api } = options;
   const { clock, logger } = config;
   const { catalogue, registry } = api;
@@ -258,18 +246,20 @@ function startFollowUps(options: {
   return started;
 }
 
-/** Starts the loops that keep the API's promises after a request is answered. */
-export function startControllers(options: {
-  readonly config: ServerConfig;
-  readonly dialect: Dialect;
-  readonly api: Api;
+/** What controllers are started with. */
+export interface ControllerOptions extends Around {
+  readonly tokens: Pick<TokenIssuer, 'issueLegacy'>;
+  readonly quotaLedger: QuotaLedger;
   /** The CA to publish; absent when the server has none of its own. */
   readonly caPem: string | undefined;
   /** The port that the server listens on. */
   readonly port: number;
   /** Other servers on the same store. */
   readonly peers?: ServerPeers | undefined;
-}): { close(): Promise<void> } {
+}
+
+/** Starts the loops that keep the API's promises after a request is answered. */
+export function startControllers(options: ControllerOptions): { close(): Promise<void> } {
   const { config, api } = options;
   const { clock, logger } = config;
   const { catalogue, registry } = api;

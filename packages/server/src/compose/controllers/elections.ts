@@ -1,11 +1,10 @@
 import { hostname } from 'node:os';
-import { type Dialect, randomUuid } from '@wheelhouse/machinery';
+import { randomUuid } from '@wheelhouse/machinery';
 import { startCoordinatedElection } from '../../controllers/coordination/coordinated-election.ts';
 import { createInside } from '../../controllers/inside.ts';
 import { startLeaderElection } from '../../controllers/leader-election.ts';
 import { serverContext } from '../../registry/server-context.ts';
-import type { Api } from '../api.ts';
-import type { ServerConfig } from '../config.ts';
+import type { Around } from '../context.ts';
 import type { Background } from '../health/begin-after.ts';
 
 /** As upstream, which has no flags for them. */
@@ -15,11 +14,7 @@ const periods = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodM
  * Elects the holders of Leases among LeaseCandidates, in the one server that leads where there are
  * several. Does nothing when `--runtime-config` does not switch LeaseCandidates on.
  */
-export function startElections(options: {
-  readonly config: ServerConfig;
-  readonly dialect: Dialect;
-  readonly api: Api;
-}): Background {
+export function startElections(options: Around): Background {
   const { config, dialect, api } = options;
   const { clock, logger } = config;
   const { registry, catalogue, queues } = api;

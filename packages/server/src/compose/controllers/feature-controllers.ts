@@ -1,7 +1,5 @@
-import type { Dialect } from '@wheelhouse/machinery';
-import type { Api } from '../api.ts';
 import { defaultGates } from '../apis/feature-gates.ts';
-import type { ServerConfig } from '../config.ts';
+import type { Around } from '../context.ts';
 import { type Background, beginAfter } from '../health/begin-after.ts';
 import type { Hook } from '../health/start-hooks.ts';
 
@@ -17,11 +15,7 @@ export interface FeatureControllers extends Background {
  * Starts what an API server itself does for features that are off by default. The code of each is
  * loaded when its gate is on.
  */
-export async function startFeatures(options: {
-  readonly config: ServerConfig;
-  readonly dialect: Dialect;
-  readonly api: Api;
-}): Promise<FeatureControllers> {
+export async function startFeatures(options: Around): Promise<FeatureControllers> {
   const gates = options.config.featureGates ?? defaultGates;
   const { productName } = options.dialect;
   const hooks: Hook[] = [];

@@ -9,10 +9,12 @@ import { afterEach, expect, test } from 'vitest';
 import { decodeEntry } from '../../registry/object-codec.ts';
 import { serverContext } from '../../registry/server-context.ts';
 import { write } from '../../registry/write.ts';
-import { createApi } from '../api.ts';
+import { openApi } from '../api.ts';
+import { readAuthorization } from '../authorization/configured-authorizers.ts';
 import type { ServerConfig } from '../config.ts';
 import { createHealth } from '../health/health.ts';
 import { createMetrics } from '../observability/metrics.ts';
+import { OpenParts } from '../parts.ts';
 import { controllersAfter } from './led-controllers.ts';
 
 const dialect = dialectOf('svc');
@@ -30,7 +32,7 @@ function newDirectory(): string {
 }
 
 /** The controllers of a server on a memory store, which is ready, and who it tells of itself. */
-function scene(change: Partial<ServerConfig> = {}) {
+async function scene(change: Partial<ServerConfig> = {}) {
   const clock = new FakeClock();
   const config: ServerConfig = {
     dialect: 'svc',
@@ -58,9 +60,12 @@ function scene(change: Partial<ServerConfig> = {}) {
   };
   const kinds = builtinKinds(dialect);
   const store = createMemoryStore();
-  const metrics = createMetrics({ config, kinds });
+  const metrics = createMetrics({ config });
   const health = createHealth({ clock, logger: silentLogger, livezGracePeriodMs: 0 });
-  const api = createApi({ config, dialect, store, health, kinds, metrics });
+  const parts = new OpenParts();
+  const authorizers = await readAuthorization(config, dialect);
+  const built = { config, dialect, store, health, kinds, metrics, authorizers };
+  const api = await openApi(built, parts);
   const told: string[] = [];
   const presence = {
     announce(address: string) {
@@ -74,6 +79,8 @@ function scene(change: Partial<ServerConfig> = {}) {
     config,
     dialect,
     api,
+    tokens: api.tokens.issuer,
+    quotaLedger: api.quotaLedger,
     caPem: undefined,
     port: 6443,
     lease: undefined,
@@ -81,13 +88,13 @@ function scene(change: Partial<ServerConfig> = {}) {
   });
   closers.push(async () => {
     await controllers.close();
-    await api.close();
+    await parts.close();
     await store.close();
   });
   return { clock, api, controllers, told };
 }
 
-type Api = ReturnType<typeof scene>['api'];
+type Api = Awaited<ReturnType<typeof scene>>['api'];
 
 function defOf(api: Api, resource: string, group = '') {
   const def = api.catalogue.snapshot().builtin(group, resource);
@@ -120,7 +127,7 @@ const turns = async (count = 20) => {
 };
 
 test('STORE-2: after a pause they run, tell of their server, and list it and its peers', async () => {
-  const { clock, api, controllers, told } = scene();
+  const { clock, api, controllers, told } = await scene();
   await make(api, namespace('default'), { resource: 'namespaces' });
   await make(api, namespace('a'), { resource: 'namespaces' });
   await turns();
@@ -142,7 +149,7 @@ test('STORE-2: after a pause they run, tell of their server, and list it and its
 });
 
 test('STORE-2: whose Service is nobody’s concern is not told of', async () => {
-  const { clock, api, told } = scene({ controllers: ['serviceaccount-controller'] });
+  const { clock, api, told } = await scene({ controllers: ['serviceaccount-controller'] });
   await make(api, namespace('a'), { resource: 'namespaces' });
   await turns();
   clock.advance(pauseMs);
@@ -151,7 +158,7 @@ test('STORE-2: whose Service is nobody’s concern is not told of', async () => 
 });
 
 test('STORE-2: what is closed before its time starts nothing', async () => {
-  const { clock, api, controllers, told } = scene();
+  const { clock, api, controllers, told } = await scene();
   await make(api, namespace('a'), { resource: 'namespaces' });
   await turns();
   await controllers.close();
@@ -169,7 +176,7 @@ test('STORE-2: among several they run in the server that leads, and each is told
     retryPeriodMs: 2000,
     name: 'lead',
   };
-  const { clock, api, controllers, told } = scene({ leaderElection });
+  const { clock, api, controllers, told } = await scene({ leaderElection });
   const system = dialect.systemNamespace('system');
   for (const name of [system, 'a']) await make(api, namespace(name), { resource: 'namespaces' });
   const group = dialect.group('coordination');

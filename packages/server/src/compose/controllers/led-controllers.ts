@@ -5,10 +5,10 @@ import { type Background, beginAfter } from '../health/begin-after.ts';
 import { ownAddress } from '../serving/own-address.ts';
 import type { Presence } from '../storage/presence.ts';
 import { controllerSelection } from './controller-selection.ts';
-import { startControllers } from './controllers.ts';
+import { type ControllerOptions, startControllers } from './controllers.ts';
 import type { LeaderElectionSettings } from './settings.ts';
 
-type Around = Omit<Parameters<typeof startControllers>[0], 'peers'> & {
+type Around = Omit<ControllerOptions, 'peers'> & {
   /** Where servers on one store tell of themselves. */
   readonly presence: Presence | undefined;
   readonly lease: IdentityLease | undefined;

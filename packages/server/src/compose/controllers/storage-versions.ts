@@ -1,22 +1,17 @@
 import { hostname } from 'node:os';
 import { builtinKinds, loadOlderReleases } from '@wheelhouse/kinds';
-import { apiVersionOf, type Dialect, parseApiVersion } from '@wheelhouse/machinery';
+import { apiVersionOf, parseApiVersion } from '@wheelhouse/machinery';
 import { createInside } from '../../controllers/inside.ts';
 import { serverIdentity } from '../../controllers/server-identity.ts';
 import { recordStorageVersions } from '../../controllers/storage-version-records.ts';
 import { serverContext } from '../../registry/server-context.ts';
-import type { Api } from '../api.ts';
-import type { ServerConfig } from '../config.ts';
+import type { Around } from '../context.ts';
 
 /**
  * Records the versions in which this server stores built-in kinds. Does nothing when
  * `--runtime-config` does not switch StorageVersions on.
  */
-export async function recordOwnStorageVersions(options: {
-  readonly config: ServerConfig;
-  readonly dialect: Dialect;
-  readonly api: Api;
-}): Promise<void> {
+export async function recordOwnStorageVersions(options: Around): Promise<void> {
   const { config, dialect, api } = options;
   const { builtins, builtin } = api.catalogue.snapshot();
   const group = dialect.group('internal.apiserver');

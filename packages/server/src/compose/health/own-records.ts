@@ -1,20 +1,12 @@
 import { hostname } from 'node:os';
-import type { Dialect } from '@wheelhouse/machinery';
 import { IdentityLease } from '../../controllers/identity/identity-lease.ts';
 import type { LegacyTokenTracking } from '../../controllers/identity/legacy-token-tracking.ts';
-import type { Api } from '../api.ts';
 import { defaultGates } from '../apis/feature-gates.ts';
-import type { ServerConfig } from '../config.ts';
+import type { Around } from '../context.ts';
 import { insideAs, runs } from '../service-accounts/token-use.ts';
 
-interface Wiring {
-  readonly config: ServerConfig;
-  readonly dialect: Dialect;
-  readonly api: Api;
-}
-
 /** The Lease of this server; undefined where its gate or `--controllers` turns it off. */
-export function ownLease({ config, dialect, api }: Wiring): IdentityLease | undefined {
+export function ownLease({ config, dialect, api }: Around): IdentityLease | undefined {
   const { clock, logger, featureGates = defaultGates } = config;
   const leases = api.catalogue.snapshot().builtin(dialect.group('coordination'), 'leases');
   const isOn =
@@ -34,7 +26,7 @@ export function ownLease({ config, dialect, api }: Wiring): IdentityLease | unde
 }
 
 /** What tracks legacy tokens works with; undefined where `--controllers` leaves it out. */
-export function tokenTracking({ config, dialect, api }: Wiring): LegacyTokenTracking | undefined {
+export function tokenTracking({ config, dialect, api }: Around): LegacyTokenTracking | undefined {
   const { clock, logger } = config;
   const configMaps = api.catalogue.snapshot().builtin('', 'configmaps');
   const isOn = runs(config, 'legacy-token-tracking-controller');

@@ -6,6 +6,7 @@ import type { FlowControl } from '../../gates/flowcontrol/contract.ts';
 import { CorruptObjectError } from '../../watchcache/store-errors.ts';
 import { createOwnApiServices } from '../aggregation/own-api-services.ts';
 import type { Api } from '../api.ts';
+import { createDefaultRoles } from '../authorization/configured-authorizers.ts';
 import { createSystemNamespaces, createSystemPriorities } from '../bootstrap.ts';
 import type { ServerConfig } from '../config.ts';
 import { createFlowObjects, flowHooks } from '../limits/flow-control.ts';
@@ -30,8 +31,6 @@ export interface StartHooks {
   readonly done: Promise<void>;
   /** Resolves when the hooks have ended, well or not, or have had their head start. */
   readonly headStart: Promise<void>;
-  /** Lets the hooks go on that need the port. */
-  listensOn(port: number): void;
   /** From here on readyz fails, so that no new traffic comes (HEALTH-3). */
   beginShutdown(): void;
 }
@@ -60,14 +59,11 @@ interface StartHookOptions {
 export function runStartHooks(options: StartHookOptions): StartHooks {
   const { dialect, health, config } = options;
   addStoreChecks(options);
-  let listensOn = (_port: number) => {};
-  const listening = new Promise<number>((resolve) => {
-    listensOn = resolve;
-  });
-  if (config.listen.port !== 0) listensOn(config.listen.port);
-  const tasks = startTasks(options, listening);
+  const tasks = startTasks(options);
   const names: Readonly<Record<string, readonly string[]>> = hookNames[dialect.name];
-  const flow = dialect.name === 'kubernetes' ? flowHooks(options) : [];
+  const { flowControl, api } = options;
+  const around = { config, dialect, api, flowControl, informersReady: api.informersReady };
+  const flow = dialect.name === 'kubernetes' ? flowHooks(around) : [];
   const pending = [...Object.entries(tasks), ...flow, ...options.more].map(([task, run]) => {
     const ran = run();
     for (const name of names[task] ?? [task]) addHook(health, name, ran);
@@ -88,7 +84,6 @@ export function runStartHooks(options: StartHookOptions): StartHooks {
   return {
     done,
     headStart: headStart(all(pending.filter(({ task }) => task !== 'service')), config.clock),
-    listensOn,
     beginShutdown: () => {
       shuttingDown = true;
     },
@@ -98,7 +93,7 @@ export function runStartHooks(options: StartHookOptions): StartHooks {
 type TaskName = keyof ReturnType<typeof startTasks>;
 
 /** What there is to do before the server is ready. All of it begins at once. */
-function startTasks(options: StartHookOptions, listening: Promise<number>) {
+function startTasks(options: StartHookOptions) {
   const { api, dialect, config } = options;
   const { clock, storageWaitMs } = config;
   const around = { config, dialect, api };
@@ -114,9 +109,9 @@ function startTasks(options: StartHookOptions, listening: Promise<number>) {
     priorities: () => createSystemPriorities(parts),
     aggregation: () => api.aggregation.start(),
     trust: () => api.aggregation.publishTrust(namespaces()),
-    roles: () => api.createDefaultRoles(namespaces()),
+    roles: () => createDefaultRoles(around, namespaces()),
     flowObjects: () => createFlowObjects({ ...around, flowControl: options.flowControl }),
-    apiServices: () => createOwnApiServices(around),
+    apiServices: () => createOwnApiServices({ ...around, customKindsReady: api.customKindsReady }),
     identityLease: async () => {
       await namespaces();
       await announced(options);
@@ -131,7 +126,7 @@ function startTasks(options: StartHookOptions, listening: Promise<number>) {
     serviceNumbers: () => serviceNumbersRead(options),
     /** The one task that needs the port. */
     service: async () => {
-      const [port] = await Promise.all([listening, namespaces()]);
+      const [port] = await Promise.all([api.address.port, namespaces()]);
       await createOwnService({ ...around, port, peers: options.peers });
     },
   };

@@ -1,5 +1,5 @@
 import { defaultFlowObjects, type ResourceDef } from '@wheelhouse/kinds';
-import type { Dialect, MaybePromise } from '@wheelhouse/machinery';
+import type { Dialect } from '@wheelhouse/machinery';
 import type { FlowDefs } from '../../controllers/flow-control/flow-defaults.ts';
 import { createInside } from '../../controllers/inside.ts';
 import type { FlowControl } from '../../gates/flowcontrol/contract.ts';
@@ -9,33 +9,35 @@ import { createFlowMetrics } from '../../gates/flowcontrol/flow-metrics.ts';
 import { limitInFlight } from '../../gates/flowcontrol/in-flight.ts';
 import { KindUsage } from '../../gates/flowcontrol/kind-usage.ts';
 import { readLevel, readSchema } from '../../gates/flowcontrol/settings.ts';
+import type { WatchCounts } from '../../gates/flowcontrol/watch-counts.ts';
 import { serverContext } from '../../registry/server-context.ts';
-import type { ListResult } from '../../watchcache/contract.ts';
-import type { Api } from '../api.ts';
-import type { ServerConfig } from '../config.ts';
+import type { Around, ReadingBase } from '../context.ts';
 import { type Background, beginAfter } from '../health/begin-after.ts';
-import type { Metrics } from '../observability/metrics.ts';
+import type { DebugPage } from '../health/debug-pages.ts';
 
-interface FlowControlOptions {
-  readonly config: ServerConfig;
-  readonly dialect: Dialect;
-  readonly api: Api;
-  readonly metrics: Metrics;
+/** The gate, what it shows at debug paths, and how many objects lists go over. */
+export interface FlowGate {
+  readonly gate: FlowControl | FairFlowControl;
+  readonly debugPage: DebugPage | undefined;
+  close(): void;
 }
 
 /**
  * Makes the gate that decides who runs when not all can (OPS-3), with its metrics and debug paths.
  * Limits of zero or infinity count for nothing; where nothing is left of both, nothing is limited.
  */
-export function createFlowControl(options: FlowControlOptions): FlowControl | FairFlowControl {
-  const { config, dialect, api, metrics } = options;
+export function createFlowControl(
+  options: ReadingBase & { readonly watches: WatchCounts },
+): FlowGate {
+  const { config, dialect, metrics } = options;
   const { limits, clock, flowControl } = config;
   const { readsInFlightMax: readOnlyMax, writesInFlightMax: mutatingMax } = limits;
   const seatsTotal = [readOnlyMax, mutatingMax]
     .filter(Number.isFinite)
     .reduce((sum, one) => sum + one, 0);
   if (flowControl?.type === 'max-in-flight' || seatsTotal <= 0) {
-    return limitInFlight({ readOnlyMax, mutatingMax });
+    const gate = limitInFlight({ readOnlyMax, mutatingMax });
+    return { gate, debugPage: undefined, close() {} };
   }
   const flowMetrics = createFlowMetrics(metrics.registry);
   const kinds = new KindUsage(clock.monotonic());
@@ -45,8 +47,8 @@ export function createFlowControl(options: FlowControlOptions): FlowControl | Fa
     seatsTotal,
     requestTimeoutMs: limits.requestTimeoutMs,
     defaults: defaultSettings(dialect),
-    countObjects: objectCounter(api),
-    watches: api.watches,
+    countObjects: objectCounter(options),
+    watches: options.watches,
     seriesOf: flowMetrics.seriesOf,
     levelSeriesOf: flowMetrics.levelSeriesOf,
     kinds,
@@ -57,8 +59,11 @@ export function createFlowControl(options: FlowControlOptions): FlowControl | Fa
     lookAtKinds(clock.monotonic(), { readOnly: readOnlyMax, mutating: mutatingMax, waiting });
   });
   const wallMs = (monotonicMs: number) => clock.now() - clock.monotonic() + monotonicMs;
-  api.debugPages.push((request) => dumpLevels(fair.levels, request, wallMs));
-  return fair;
+  return {
+    gate: fair,
+    debugPage: (request) => dumpLevels(fair.levels, request, wallMs),
+    close: () => fair.close(),
+  };
 }
 
 function defaultSettings(dialect: Dialect): FlowSettings {
@@ -76,12 +81,15 @@ interface CountedKind {
 }
 
 /** How many objects a list may go over, where that is known without waiting. */
-function objectCounter(api: Api): (kind: CountedKind) => number | undefined {
+function objectCounter({
+  catalogue,
+  caches,
+}: Pick<ReadingBase, 'catalogue' | 'caches'>): (kind: CountedKind) => number | undefined {
   return ({ group, version, resource }) => {
-    const def = api.catalogue.snapshot().find(group, version, resource)?.def;
+    const def = catalogue.snapshot().find(group, version, resource)?.def;
     if (def === undefined || def.isComputed === true || def.isVirtual === true) return undefined;
     try {
-      return api.registry.caches.of(def).count();
+      return caches.of(def).count();
     } catch {
       // The kind or the server is being closed.
       return undefined;
@@ -93,10 +101,7 @@ function objectCounter(api: Api): (kind: CountedKind) => number | undefined {
 const consumer = 'api-priority-and-fairness-config-consumer-v1';
 const producer = 'api-priority-and-fairness-config-producer-v1';
 
-interface FlowObjectOptions {
-  readonly config: ServerConfig;
-  readonly dialect: Dialect;
-  readonly api: Api;
+interface FlowObjectOptions extends Around {
   readonly flowControl: FlowControl | FairFlowControl;
 }
 
@@ -117,13 +122,17 @@ export async function createFlowObjects(options: FlowObjectOptions): Promise<voi
  * reference's checks (HEALTH-2).
  */
 export function flowHooks(
-  options: FlowObjectOptions,
+  options: FlowObjectOptions & { readonly informersReady: () => Promise<void> },
 ): readonly (readonly [name: string, run: () => Promise<void>])[] {
   const { api, flowControl } = options;
   const countsObjects = async () => {
-    await api.informersReady();
+    await options.informersReady();
     const namespaces = { group: '', version: 'v1', resource: 'namespaces' };
-    if (objectCounter(api)(namespaces) === undefined) throw new Error('objects are not counted');
+    if (
+      objectCounter({ catalogue: api.catalogue, caches: api.registry.caches })(namespaces) ===
+      undefined
+    )
+      throw new Error('objects are not counted');
   };
   const counts = ['storage-object-count-tracker-hook', countsObjects] as const;
   if (!(flowControl instanceof FairFlowControl)) return [counts];

@@ -29,7 +29,7 @@ export interface Metrics {
   /** For parts that are loaded only when they are asked for. */
   readonly registry: MetricRegistry;
   /** The store, with its operations measured. */
-  measured(store: Store): Store;
+  measured(store: Store, kinds: readonly ResourceDef[]): Store;
   requests(snapshot: () => CatalogueSnapshot): RequestMetrics;
   countInFlight(flowControl: Pick<FlowControl, 'inFlight' | 'inQueue'>): void;
   /** Has `look` called before the metrics are shown. */
@@ -57,10 +57,9 @@ type Look = () => void | Promise<void>;
 
 export function createMetrics(options: {
   readonly config: ServerConfig;
-  readonly kinds: readonly ResourceDef[];
   readonly allowedLabels?: AllowedLabels;
 }): Metrics {
-  const { config, kinds } = options;
+  const { config } = options;
   const { clock, logger } = config;
   let unexpected: Counter | undefined;
   const registry = createMetricRegistry({
@@ -88,7 +87,7 @@ export function createMetrics(options: {
   looks.push(cacheMeters.look);
   return {
     registry,
-    measured: (store) => meteredStore(store, { now, ...storeObservers(registry, kinds) }),
+    measured: (store, kinds) => meteredStore(store, { now, ...storeObservers(registry, kinds) }),
     queues() {
       const meters = createQueueMeters(registry, now);
       looks.push(meters.look);

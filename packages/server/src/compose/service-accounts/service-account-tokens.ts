@@ -29,6 +29,7 @@ import type { CachePool } from '../../registry/cache-pool.ts';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import { defaultGates } from '../apis/feature-gates.ts';
 import type { ServerConfig } from '../config.ts';
+import type { Base, ReadingBase } from '../context.ts';
 import { writeFileAtomically } from '../files/followed-files.ts';
 import { projectedSeconds, yearSeconds } from './settings.ts';
 
@@ -41,21 +42,18 @@ export interface ServiceAccountTokens {
 }
 
 /** Reads the keys, or makes one (ECDSA, `sa.key` beside the certificates) and keeps it. */
-export function createServiceAccountTokens(options: {
-  readonly config: ServerConfig;
-  readonly dialect: Dialect;
-  readonly catalogue: Catalogue;
-  readonly caches: CachePool;
-  readonly registry: MetricRegistry;
-  /** As the configuration says when absent. */
-  readonly signingKey?: SigningKey | undefined;
-  /** Signs in place of a key of this server's own, and keeps the keys. */
-  readonly signer?: ExternalSigner | undefined;
-  /** Hears of each use of a token that stands in a Secret. */
-  readonly onLegacyUse?: ((secret: ApiObject) => void) | undefined;
-}): ServiceAccountTokens {
+export function createServiceAccountTokens(
+  options: ReadingBase & {
+    /** As the configuration says when absent. */
+    readonly signingKey?: SigningKey | undefined;
+    /** Signs in place of a key of this server's own, and keeps the keys. */
+    readonly signer?: ExternalSigner | undefined;
+    /** Hears of each use of a token that stands in a Secret. */
+    readonly onLegacyUse?: ((secret: ApiObject) => void) | undefined;
+  },
+): ServiceAccountTokens {
   const { config, dialect, catalogue, caches } = options;
-  const uses = countedUses(options.registry);
+  const uses = countedUses(options.metrics.registry);
   const { clock } = config;
   const { issuer, issuers, audiences, lookup } = accountSettings(config, dialect);
   const { keys, ...signing } =
@@ -314,4 +312,12 @@ function lastBlock(text: string): string {
 function newKeyPem(): string {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   return privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+}
+
+/** Connects to the process that signs tokens, where one does; loaded only then. */
+export async function openSigner({ config, metrics }: Base): Promise<ExternalSigner | undefined> {
+  const endpoint = config.serviceAccounts?.signingEndpoint;
+  if (endpoint === undefined) return undefined;
+  const { openExternalSigner } = await import('./external-signing.ts');
+  return openExternalSigner({ ...config, endpoint }, metrics.registry);
 }

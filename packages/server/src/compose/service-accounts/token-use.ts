@@ -1,5 +1,4 @@
 import type { Dialect } from '@wheelhouse/machinery';
-import type { Catalogue } from '../../catalogue/catalogue.ts';
 import {
   type RecordTokenUse,
   tokenUseRecorder,
@@ -8,27 +7,16 @@ import { createInside, type Inside } from '../../controllers/inside.ts';
 import type { Registry } from '../../registry/registry.ts';
 import { serverContext } from '../../registry/server-context.ts';
 import type { ServerConfig } from '../config.ts';
+import type { Around } from '../context.ts';
 import { type ControllerName, controllerSelection } from '../controllers/controller-selection.ts';
 
 /** What records uses of legacy tokens; undefined where `--controllers` leaves it out. */
-export function tokenUse(
-  config: ServerConfig,
-  {
-    dialect,
-    registry,
-    catalogue,
-  }: {
-    readonly dialect: Dialect;
-    readonly registry: Registry;
-    readonly catalogue: Catalogue;
-  },
-): RecordTokenUse | undefined {
+export function tokenUse({ config, dialect, api }: Around): RecordTokenUse | undefined {
   if (!runs(config, 'legacy-token-tracking-controller')) return undefined;
   const { clock, logger } = config;
-  const secrets = () => catalogue.snapshot().builtin('', 'secrets');
   return tokenUseRecorder({
-    secrets,
-    inside: insideAs({ dialect, registry }),
+    secrets: () => api.catalogue.snapshot().builtin('', 'secrets'),
+    inside: insideAs({ dialect, registry: api.registry }),
     dialect,
     clock,
     logger,

@@ -1,20 +1,15 @@
 import { defaultServiceRanges, readServiceRanges } from '@wheelhouse/kinds';
-import type { Dialect } from '@wheelhouse/machinery';
 import { createInside } from '../../controllers/inside.ts';
 import {
   createDefaultService,
   type ServerPeers,
   startDefaultService,
 } from '../../controllers/services/default-service.ts';
-import type { Api } from '../api.ts';
-import type { ServerConfig } from '../config.ts';
+import type { Around } from '../context.ts';
 import { controllerSelection } from '../controllers/controller-selection.ts';
 import { reachableAddress } from '../serving/own-address.ts';
 
-interface OwnServiceOptions {
-  readonly config: ServerConfig;
-  readonly dialect: Dialect;
-  readonly api: Api;
+interface OwnServiceOptions extends Around {
   /** The port that the server listens on. */
   readonly port: number;
   /** Other servers on the same store. */

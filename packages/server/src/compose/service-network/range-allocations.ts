@@ -79,7 +79,7 @@ const suspectsMax = 10_000;
  * another range, has no such server, and nothing is recorded for it.
  */
 export function rangeRecorder(options: {
-  readonly store: () => Store;
+  readonly store: Store;
   readonly ranges: readonly MappedRange[];
   readonly clock: Clock;
   readonly logger: Logger;
@@ -158,7 +158,7 @@ class RangeRecorder implements NumberRecorder {
     change: (bitmap: Bitmap, bits: readonly number[]) => Bitmap | undefined,
   ): Promise<boolean> {
     if (numbers.length === 0) return true;
-    const store = this.#options.store();
+    const { store } = this.#options;
     const bits = numbers.map((one) => pool.indexOf(one) as number);
     for (let attempt = 1; attempt <= attemptsMax; attempt += 1) {
       const record = await storing(async () => store.get(key));

@@ -13,23 +13,23 @@ import {
   ServiceLedger,
   type ServiceOptions,
 } from '@wheelhouse/kinds';
-import { type Dialect, dialectOf, type MetricRegistry } from '@wheelhouse/machinery';
-import type { Store } from '@wheelhouse/store';
+import type { Dialect, MetricRegistry } from '@wheelhouse/machinery';
 import { createInside } from '../../controllers/inside.ts';
 import {
   type AddressKinds,
   createAddressRecords,
 } from '../../controllers/services/address-records.ts';
 import { serverContext } from '../../registry/server-context.ts';
-import type { ResourceCache } from '../../watchcache/contract.ts';
-import type { Api } from '../api.ts';
 import { defaultGates } from '../apis/feature-gates.ts';
 import type { ServerConfig } from '../config.ts';
+import type { Around, ObjectApi } from '../context.ts';
 import { FlagError } from '../flags/flags.ts';
+import type { Metrics } from '../observability/metrics.ts';
+import { Port } from '../parts.ts';
 import { mappedRanges, rangeRecorder } from './range-allocations.ts';
 
 /** Shows how many addresses and ports Services have, counted when somebody asks (OPS-1). */
-export function serviceNumbersLook(
+function serviceNumbersLook(
   registry: MetricRegistry,
   services: Pick<ServiceNumbers, 'usage'>,
 ): () => Promise<void> {
@@ -63,7 +63,7 @@ export function serviceNumbersLook(
 }
 
 /** Counts allocations of addresses and ports to Services, and failed ones (OPS-1). */
-export function createNumberMeter(registry: MetricRegistry): NumberMeter {
+function createNumberMeter(registry: MetricRegistry): NumberMeter {
   const counter = (name: string, help: string, labels: readonly string[]) =>
     registry.counter({ name: `kube_apiserver_${name}`, help, stability: 'ALPHA', labels });
   const families = (allocator: string, what: string, labels: readonly string[]) => ({
@@ -82,17 +82,9 @@ export function createNumberMeter(registry: MetricRegistry): NumberMeter {
   };
 }
 
-/** Gives Services their addresses and ports, once it has been told where they are kept. */
-export interface ServiceNumbers extends ServiceOptions {
-  /** Must be called before the first request. */
-  readFrom(
-    api: Pick<Api, 'catalogue' | 'registry'>,
-    shared?: {
-      /** Where other servers give numbers too. */
-      readonly claims?: NumberClaims | undefined;
-      readonly meter?: NumberMeter | undefined;
-    },
-  ): void;
+/** Gives Services their addresses and ports. */
+export interface ServiceNumbers extends Pick<ServiceOptions, 'afterRemoval'> {
+  readonly allocate: NonNullable<ServiceOptions['allocate']>;
   /** How much of the ranges is given. Rejects when Services cannot be read. */
   usage(): Promise<{
     readonly addresses: readonly (PoolUsage & { readonly text: string })[];
@@ -105,32 +97,72 @@ interface PoolUsage {
   readonly free: number;
 }
 
-/** Throws FlagError for ranges that cannot be. */
-export function createServiceNumbers(config: ServerConfig): ServiceNumbers {
-  const ranges = readServiceRanges(config.serviceRanges ?? defaultServiceRanges);
-  if ('error' in ranges) throw new FlagError(ranges.error);
-  let services = (): ResourceCache => {
-    throw new Error('nobody said where Services are kept');
+/**
+ * What the kind of Services is made with: numbers are given by what works with the registry, which
+ * is made from the kinds. Throws FlagError for ranges that cannot be.
+ */
+export function serviceNumberPort(
+  config: ServerConfig,
+): Port<ServiceNumbers> & { readonly options: ServiceOptions } {
+  const ranges = rangesOf(config);
+  const port = new Port<ServiceNumbers>('the allocation of Services');
+  const primaryFamily = ranges.addresses[0]?.family;
+  const options: ServiceOptions = {
+    ...(primaryFamily === undefined ? {} : { primaryFamily }),
+    allocate: (...args) => port.get().allocate(...args),
+    ...(recordsNumbers(config)
+      ? { afterRemoval: async (object) => port.get().afterRemoval?.(object) }
+      : {}),
   };
-  let claims: NumberClaims | undefined;
-  let meter: NumberMeter | undefined;
-  let store: Store | undefined;
-  const ledger = new ServiceLedger({ cache: () => services(), clock: config.clock });
-  const slot = recordsSlot(config);
-  const { records } = slot;
-  const late = { claims: () => claims, meter: () => meter };
-  const allocate = allocateService({ ranges, ledger, records, ...late });
+  return Object.assign(port, { options });
+}
+
+function rangesOf({ serviceRanges = defaultServiceRanges }: ServerConfig) {
+  const ranges = readServiceRanges(serviceRanges);
+  if ('error' in ranges) throw new FlagError(ranges.error);
+  return ranges;
+}
+
+/** Whether numbers are recorded outside of Services, as objects or for other servers. */
+function recordsNumbers(config: ServerConfig): boolean {
+  return config.store.type === 'etcd' || recordsAddresses(config);
+}
+
+function recordsAddresses({ featureGates = defaultGates }: ServerConfig): boolean {
+  return featureGates.enabled('MultiCIDRServiceAllocator');
+}
+
+/** Makes what gives the numbers; shown in the metrics. */
+export function createServiceNumbers(
+  options: Around & {
+    readonly metrics: Metrics;
+    /** Where other servers give numbers too. */
+    readonly claims: NumberClaims | undefined;
+  },
+): ServiceNumbers {
+  const { config, api, metrics } = options;
+  const { clock, logger } = config;
+  const ranges = rangesOf(config);
+  const def = api.catalogue.snapshot().builtin('', 'services');
+  if (def === undefined) throw new Error('the catalogue has no services');
+  const services = api.registry.caches.of(def);
+  const ledger = new ServiceLedger({ cache: () => services, clock });
+  const records = recordsAddresses(config) ? addressRecords(options) : undefined;
+  const meter = createNumberMeter(metrics.registry);
+  const allocate = allocateService({
+    ranges,
+    ledger,
+    records,
+    claims: () => options.claims,
+    meter: () => meter,
+  });
   const recorders: NumberRecorder[] = records === undefined ? [] : [addressRecorder(records)];
   if (config.store.type === 'etcd') {
-    const covers = records === undefined ? 'everything' : 'ports';
-    const { clock, logger } = config;
-    const storeOf = () => stored(store);
-    const mapped = mappedRanges(ranges, covers);
-    recorders.push(rangeRecorder({ store: storeOf, ranges: mapped, clock, logger }));
+    const mapped = mappedRanges(ranges, records === undefined ? 'everything' : 'ports');
+    const { store } = api.registry;
+    recorders.push(rangeRecorder({ store, ranges: mapped, clock, logger }));
   }
-  const primaryFamily = ranges.addresses[0]?.family;
-  return {
-    ...(primaryFamily === undefined ? {} : { primaryFamily }),
+  const numbers: ServiceNumbers = {
     allocate: recorders.reduce(recordingNumbers, allocate),
     ...(recorders.length === 0 ? {} : { afterRemoval: releasingNumbers(recorders) }),
     async usage() {
@@ -145,58 +177,25 @@ export function createServiceNumbers(config: ServerConfig): ServiceNumbers {
         nodePorts: usageOf(nodePorts, keys),
       };
     },
-    readFrom: (api, shared = {}) => {
-      const { catalogue, registry } = api;
-      ({ claims, meter } = shared);
-      store = registry.store;
-      slot.fill(api);
-      const def = catalogue.snapshot().builtin('', 'services');
-      if (def === undefined) throw new Error('the catalogue has no services');
-      services = () => registry.caches.of(def);
-    },
   };
+  metrics.lookAt(serviceNumbersLook(metrics.registry, numbers));
+  return numbers;
 }
 
-function stored(store: Store | undefined): Store {
-  if (store === undefined) throw new Error('nobody said where ranges are kept');
-  return store;
-}
-
-/** Where addresses are recorded as objects: a slot for what exists only with the API. */
-function recordsSlot(config: ServerConfig): {
-  readonly records: AddressRecords | undefined;
-  readonly fill: (api: Pick<Api, 'catalogue' | 'registry'>) => void;
-} {
-  const gates = config.featureGates ?? defaultGates;
-  if (!gates.enabled('MultiCIDRServiceAllocator')) return { records: undefined, fill: () => {} };
-  let made: AddressRecords | undefined;
-  const records = (): AddressRecords => {
-    if (made === undefined) throw new Error('nobody said where IPAddresses are kept');
-    return made;
-  };
-  return {
-    records: {
-      caughtUp: () => records().caughtUp(),
-      pools: (family) => records().pools(family),
-      isRecorded: (key) => records().isRecorded(key),
-      record: (ip, owner) => records().record(ip, owner),
-      erase: (ip, owner) => records().erase(ip, owner),
-    },
-    fill: ({ catalogue, registry }) => {
-      const dialect = dialectOf(config.dialect);
-      made = createAddressRecords({
-        kinds: addressKinds(catalogue, dialect),
-        caches: registry.caches,
-        inside: createInside({ registry, controller: 'ipallocator', user: serverContext.user }),
-        dialect,
-        logger: config.logger,
-      });
-    },
-  };
+/** Where addresses are recorded as objects. */
+function addressRecords({ config, dialect, api }: Around): AddressRecords {
+  const { registry, catalogue } = api;
+  return createAddressRecords({
+    kinds: addressKinds(catalogue, dialect),
+    caches: registry.caches,
+    inside: createInside({ registry, controller: 'ipallocator', user: serverContext.user }),
+    dialect,
+    logger: config.logger,
+  });
 }
 
 /** The kinds of the ranges and addresses of Services; throws where they are not loaded. */
-export function addressKinds(catalogue: Api['catalogue'], dialect: Dialect): AddressKinds {
+export function addressKinds(catalogue: ObjectApi['catalogue'], dialect: Dialect): AddressKinds {
   const group = dialect.group('networking');
   const snapshot = catalogue.snapshot();
   const ranges = snapshot.builtin(group, 'servicecidrs');

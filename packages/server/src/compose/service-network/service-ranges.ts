@@ -1,11 +1,9 @@
 import { defaultServiceRanges, readServiceRanges } from '@wheelhouse/kinds';
-import type { Dialect } from '@wheelhouse/machinery';
 import { createInside } from '../../controllers/inside.ts';
 import { startDefaultServiceCidr } from '../../controllers/services/default-service-cidr.ts';
 import { startServiceAddressRepair } from '../../controllers/services/service-address-repair.ts';
 import { serverContext } from '../../registry/server-context.ts';
-import type { Api } from '../api.ts';
-import type { ServerConfig } from '../config.ts';
+import type { Around } from '../context.ts';
 import type { Background } from '../health/begin-after.ts';
 import { addressKinds } from './service-numbers.ts';
 
@@ -16,11 +14,7 @@ export interface ServiceRanges extends Background {
 }
 
 /** Keeps the default ServiceCIDR, and Services and IPAddresses in agreement once it is there. */
-export function startServiceRanges(options: {
-  readonly config: ServerConfig;
-  readonly dialect: Dialect;
-  readonly api: Api;
-}): ServiceRanges {
+export function startServiceRanges(options: Around): ServiceRanges {
   const { config, dialect, api } = options;
   const { registry, catalogue, queues } = api;
   const { clock, logger } = config;

@@ -8,7 +8,9 @@ import type { ServerConfig } from '../config.ts';
 export interface ReportedAddress {
   /** `host:port` in the form that URLs use. */
   text(): string;
-  /** Sets the actual port, which port 0 leaves open until the server listens. */
+  /** The port, which port 0 leaves open until the server listens. */
+  readonly port: Promise<number>;
+  /** Sets the actual port. */
   listensOn(port: number): void;
 }
 
@@ -20,12 +22,19 @@ export function createReportedAddress(config: ServerConfig): ReportedAddress {
   const said = config.advertiseAddress ?? (isAny ? reachableAddress(config, family) : host) ?? host;
   const shown = said.includes(':') ? `[${said}]` : said;
   let listened = port;
+  let resolvePort = (_port: number) => {};
+  const listening = new Promise<number>((resolve) => {
+    resolvePort = resolve;
+  });
+  if (port !== 0) resolvePort(port);
   const { externalHost } = config;
   const reportedHost = externalHost === undefined ? shown : hostOf(externalHost);
   return {
     text: () => (reportedHost === undefined ? String(externalHost) : `${reportedHost}:${listened}`),
+    port: listening,
     listensOn(actual) {
       listened = actual;
+      resolvePort(actual);
     },
   };
 }

@@ -6,7 +6,7 @@ import { dnsSubdomain } from '@wheelhouse/machinery';
 import { bundleCertificates } from '../../gates/authn/certificate.ts';
 import type { HttpServer, ServingTls } from '../../serving/server.ts';
 import type { CertificatePair } from '../../serving/server-names.ts';
-import { ensureServingCertificates } from '../certificates/certificates.ts';
+import { ensureServingCertificates, suppliedPair } from '../certificates/certificates.ts';
 import type { ServerConfig } from '../config.ts';
 import {
   followCertificates,
@@ -137,4 +137,21 @@ function othersIn(config: ServerConfig): Pick<ServingTls, 'clientAuthorities' | 
 function bundleFiles({ authentication }: ServerConfig): readonly string[] {
   const { clientCaFile, requestHeader } = authentication;
   return [clientCaFile, requestHeader?.clientCaFile].filter((file) => file !== undefined);
+}
+
+/** Where a user put a pair into the directory for certificates, that pair is as one of flags. */
+export async function listenSettings(
+  listen: ServerConfig['listen'],
+): Promise<ServerConfig['listen']> {
+  const { tls } = listen;
+  const pair = tls !== 'plaintext' && 'certDir' in tls ? suppliedPair(tls.certDir) : undefined;
+  if (pair === undefined) return listen;
+  const { checkFiles } = await import('../flags/flag-files.ts');
+  const { certFile, keyFile } = pair;
+  const flag = 'cert-dir';
+  checkFiles([
+    { flag, path: certFile, content: 'certificates' },
+    { flag, path: keyFile, content: 'private key', keyOf: { path: certFile, name: certFile } },
+  ]);
+  return { ...listen, tls: pair };
 }

@@ -11,6 +11,7 @@ import type { Registry } from '../../registry/registry.ts';
 import { encodedStore } from '../../registry/stored-encoding.ts';
 import { storedVersions } from '../../registry/stored-version.ts';
 import type { ServerConfig } from '../config.ts';
+import type { Base } from '../context.ts';
 import type { Health } from '../health/health.ts';
 import { rangeAllocation } from '../service-network/range-allocations.ts';
 import { boundedCheck, type OpenedStore } from './opened-store.ts';
@@ -38,7 +39,7 @@ export function onlineBackup(
  * The store with objects in the encodings that the configuration names, above encryption, and in the
  * versions that are stored now.
  */
-export async function encodedObjects<Opened extends OpenedStore & Pick<Registry, 'isStale'>>(
+async function encodedObjects<Opened extends OpenedStore & Pick<Registry, 'isStale'>>(
   opened: Opened,
   { config, kinds }: { readonly config: ServerConfig; readonly kinds: readonly ResourceDef[] },
 ): Promise<Opened & Pick<Registry, 'encodeAhead'>> {
@@ -61,8 +62,21 @@ export async function encodedObjects<Opened extends OpenedStore & Pick<Registry,
   return { ...opened, store: encoded.store, isStale, encodeAhead: encoded.encodeAhead };
 }
 
+/**
+ * Opens the configured store: encrypted, where that is asked for, with objects in the encodings and
+ * versions that are stored now. Rejects when it is locked or damaged; then nothing is left open.
+ */
+export async function openStorage(
+  options: Base & { readonly kinds: readonly ResourceDef[]; readonly health: Health },
+): Promise<OpenedStore & Pick<Registry, 'isStale' | 'encodeAhead'>> {
+  const { config, kinds, metrics } = options;
+  const opened = await openStore(config, kinds);
+  const sealed = await sealedStore(opened, { ...options, registry: metrics.registry });
+  return encodedObjects(sealed, { config, kinds });
+}
+
 /** The store with its values encrypted, where that is asked for; loaded only then (STORE-3). */
-export async function sealedStore(
+async function sealedStore(
   opened: OpenedStore,
   around: {
     readonly config: ServerConfig;
@@ -91,7 +105,7 @@ export async function sealedStore(
 const spaceTimeoutMs = 2000;
 
 /** Opens the configured store for objects of the kinds; its module is loaded only then. */
-export async function openStore(
+async function openStore(
   config: ServerConfig,
   kinds: readonly ResourceDef[],
 ): Promise<OpenedStore> {

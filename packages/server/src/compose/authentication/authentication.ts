@@ -1,0 +1,153 @@
+import { readFileSync } from 'node:fs';
+import type { ApiObject } from '@wheelhouse/machinery';
+import { type Authenticate, createAuthentication } from '../../gates/authn/authentication.ts';
+import { createBootstrapTokenAuthenticator } from '../../gates/authn/bootstrap-token.ts';
+import {
+  type CertificateAuthenticator,
+  createClientCertificateAuthenticator,
+} from '../../gates/authn/client-certificate.ts';
+import type { Authenticator } from '../../gates/authn/contract.ts';
+import { createRequestHeaderAuthenticator } from '../../gates/authn/request-header.ts';
+import { createStaticTokenAuthenticator } from '../../gates/authn/static-token.ts';
+import { parseTokenFile } from '../../gates/authn/token-file.ts';
+import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
+import type { ServerConfig } from '../config.ts';
+import type { Base, ReadingBase } from '../context.ts';
+import { followCertificates, readConfigurationFile } from '../files/followed-files.ts';
+import type { OpenParts } from '../parts.ts';
+import type { ServiceAccountTokens } from '../service-accounts/service-account-tokens.ts';
+import { certificateLifetimes } from '../serving/connection-metrics.ts';
+import { originTest } from '../serving/cross-origin.ts';
+import type { OidcAuthentication } from './oidc.ts';
+
+type AuthenticationOptions = ReadingBase & { readonly tokens: ServiceAccountTokens };
+
+/** Who users are told by. */
+export interface OpenAuthentication {
+  readonly authenticate: Authenticate;
+  /** For reviews of tokens. */
+  readonly authenticators: readonly Authenticator[];
+}
+
+/**
+ * Makes the gate from the configuration. Rejects when a file that it names cannot be used.
+ * @param parts gets what follows files or keeps connections
+ */
+export async function openAuthentication(
+  options: AuthenticationOptions,
+  parts: OpenParts,
+): Promise<OpenAuthentication> {
+  const { config, tokens } = options;
+  const { logger } = config;
+  const oidc = parts.add(await openOidc(options));
+  const webhook = parts.add(await openWebhook(options));
+  const list = [
+    tokens.authenticator,
+    ...(config.embedding?.authenticators ?? []),
+    ...fileAuthenticators(options, parts),
+    ...(oidc === undefined ? [] : [oidc.authenticator]),
+    ...(webhook === undefined ? [] : [webhook.authenticator]),
+  ];
+  const authenticate = createAuthentication({
+    authenticators: list,
+    ...anonymousAccess(config, oidc),
+    onRejected: ({ authenticator, error }) =>
+      logger.debug(3, 'a credential was refused', { authenticator, error: String(error) }),
+  });
+  return { authenticate, authenticators: list };
+}
+
+/** Loaded only when it is asked for, with the libraries it needs. */
+async function openOidc(options: Base): Promise<OidcAuthentication | undefined> {
+  const { oidc, configFile } = options.config.authentication;
+  if (oidc === undefined && configFile === undefined) return undefined;
+  const loaded = await import('./oidc.ts');
+  return loaded.openOidc({ ...options, registry: options.metrics.registry });
+}
+
+/** Loaded only when it is asked for; last, as each token that nobody else knows costs a call. */
+async function openWebhook(options: Base) {
+  const { webhook } = options.config.authentication;
+  if (webhook === undefined) return undefined;
+  const { openWebhookTokens } = await import('./webhook-tokens.ts');
+  return openWebhookTokens({ ...options, registry: options.metrics.registry }, webhook);
+}
+
+/** Who may come without a credential: what the file says, or else the flag. */
+function anonymousAccess(config: ServerConfig, oidc: OidcAuthentication | undefined) {
+  const { enabled, conditions } = oidc?.anonymous ?? {
+    enabled: config.authentication.anonymous,
+    conditions: null,
+  };
+  const paths = (conditions ?? []).map(({ path }) => path);
+  return {
+    anonymous: enabled,
+    anonymousPaths: paths.length === 0 ? undefined : new Set(paths),
+  };
+}
+
+/** Those of certificates and of tokens in files and Secrets. */
+function fileAuthenticators(options: ReadingBase, parts: OpenParts): readonly Authenticator[] {
+  const { config, dialect } = options;
+  const { tokenFile, clientCaFile, adminToken, requestHeader } = config.authentication;
+  const { clock } = config;
+  const list: Authenticator[] = [];
+  const onLifetime = certificateLifetimes(options.metrics.registry);
+  if (requestHeader !== undefined) {
+    const trusting = (bundlePem: string) =>
+      createRequestHeaderAuthenticator({ ...requestHeader, bundlePem, clock, dialect });
+    list.push(followBundle(requestHeader.clientCaFile, { config, trusting, parts }));
+  }
+  if (adminToken !== undefined) {
+    const user = { name: 'system:admin', uid: '', groups: ['system:masters'], extra: {} };
+    const entries = [{ token: adminToken, user }];
+    list.push(createStaticTokenAuthenticator({ name: 'admin', entries }));
+  }
+  if (clientCaFile !== undefined) {
+    const mayUpgradeFrom = originTest(config.traffic?.allowedOrigins ?? []);
+    const about = { clock, dialect, onLifetime, mayUpgradeFrom };
+    const trusting = (bundlePem: string) =>
+      createClientCertificateAuthenticator({ ...about, bundlePem });
+    list.push(followBundle(clientCaFile, { config, trusting, parts }));
+  }
+  if (tokenFile !== undefined) {
+    const text = readFileSync(tokenFile, 'utf8');
+    const warn = (message: string) => config.logger.warn(message);
+    const entries = parseTokenFile({ file: tokenFile, text, warn });
+    list.push(createStaticTokenAuthenticator({ name: 'token-file', entries }));
+  }
+  if (config.authentication.bootstrapTokens === 'on') {
+    list.push(createBootstrapTokenAuthenticator({ dialect, clock, find: secretFinder(options) }));
+  }
+  return list;
+}
+
+/** An authenticator that trusts what a file of authorities holds, now and when it changes. */
+function followBundle(
+  file: string,
+  options: {
+    readonly config: ServerConfig;
+    readonly trusting: (bundlePem: string) => CertificateAuthenticator;
+    readonly parts: OpenParts;
+  },
+): Authenticator {
+  const { clock, logger } = options.config;
+  const text = readConfigurationFile(file);
+  const authenticator = options.trusting(text);
+  const load = (changed: string) => authenticator.trust(changed);
+  const followed = followCertificates({ file, text, load, clock, logger });
+  options.parts.add({ close: followed.stop });
+  return authenticator;
+}
+
+/** Finds Secrets of the system namespace, as new as the store has them. */
+function secretFinder({ dialect, catalogue, caches }: ReadingBase) {
+  const namespace = dialect.systemNamespace('system');
+  return async (name: string): Promise<ApiObject | undefined> => {
+    const def = catalogue.snapshot().builtin('', 'secrets');
+    if (def === undefined) return undefined;
+    const secrets = caches.of(def);
+    const entry = await secrets.get(objectKey(namespace, name), undefined);
+    return entry === undefined ? undefined : decodeEntry(entry);
+  };
+}
