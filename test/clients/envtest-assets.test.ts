@@ -63,6 +63,15 @@ test('PLANE-1: envtest’s programs start this server with envtest’s flags', a
   expect(written.stdout).toBe(`export KUBEBUILDER_ASSETS='${assets.replaceAll("'", "'\\''")}'\n`);
   expect(readdirSync(assets).sort()).toEqual(['etcd', 'kube-apiserver', 'kubectl']);
   expect((await run(programs.wheelhouse, ['envtest-assets', assets])).code).toBe(0);
+  // Before it starts etcd, envtest reads its help and waits for the end of it.
+  for (const flag of ['--help', '-h']) {
+    const help = start('etcd', [flag]);
+    expect(await help.exited).toBe(0);
+    expect(help.output()).toMatch(/^\s*--unsafe-no-fsync\b/m);
+  }
+  const version = start('etcd', ['--version']);
+  expect(await version.exited).toBe(0);
+  expect(version.output()).toMatch(/^etcd Version: 3\.5\.\d+$/m);
   const [etcdPort, port] = [await freePort(), await freePort()];
   const etcdUrl = `http://127.0.0.1:${etcdPort}`;
   const etcdData = join(folder, 'etcd-data');

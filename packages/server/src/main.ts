@@ -87,7 +87,9 @@ async function envtestAssets(args: readonly string[]): Promise<number> {
 
 /** The programs behind what `envtest-assets` writes. */
 async function envtestProgram([program, ...args]: readonly string[]): Promise<number> {
-  const { apiServerFlags, startEtcdStandIn } = await import('./plane/envtest/programs.ts');
+  const { apiServerFlags, etcdAnswer, startEtcdStandIn } = await import(
+    './plane/envtest/programs.ts'
+  );
   if (program === 'kube-apiserver') {
     const { flags, discard } = await apiServerFlags(args);
     try {
@@ -97,6 +99,11 @@ async function envtestProgram([program, ...args]: readonly string[]): Promise<nu
     }
   }
   if (program !== 'etcd') throw new FlagError(`unknown program: ${JSON.stringify(program)}`);
+  const answer = etcdAnswer(args);
+  if (answer !== undefined) {
+    process.stdout.write(answer);
+    return 0;
+  }
   const stopSignal = signalled(silentLogger);
   const standIn = await keptAlive(startEtcdStandIn(args));
   process.stderr.write(`listening at ${standIn.url}; objects are kept by the API server\n`);

@@ -79,6 +79,28 @@ function isStandIn(servers: string): Promise<boolean> {
   });
 }
 
+const etcdVersion = '3.5.21';
+
+const etcdUsage = `Stands in for etcd where a test environment keeps its objects in the API server's memory.
+All other flags of etcd are accepted and ignored.
+
+  --listen-client-urls 'http://127.0.0.1:2379'
+    The address whose health check is answered; of several, the first.
+  --data-dir ''
+    A directory to create. Nothing is written to it.
+  --unsafe-no-fsync 'false'
+    Ignored: nothing is stored.
+`;
+
+/**
+ * What the stand-in prints instead of starting: envtest looks for a flag in the help of etcd before
+ * it starts one. Undefined without `--help` or `--version`.
+ */
+export function etcdAnswer(args: readonly string[]): string | undefined {
+  if (args.some((arg) => ['--help', '-help', '-h'].includes(arg))) return etcdUsage;
+  return args.includes('--version') ? `etcd Version: ${etcdVersion}\n` : undefined;
+}
+
 /**
  * Stands in for etcd where objects are kept in the API server's memory: accepts its flags, answers
  * its health check, and stores nothing. Resolves when it listens; rejects where it cannot.
@@ -119,7 +141,7 @@ const answers: Readonly<Record<string, unknown>> = {
   '/health': { health: 'true', reason: '' },
   '/readyz': { health: 'true' },
   '/livez': { health: 'true' },
-  '/version': { etcdserver: '3.5.21', etcdcluster: '3.5.0' },
+  '/version': { etcdserver: etcdVersion, etcdcluster: '3.5.0' },
 };
 
 function answerAsEtcd(request: IncomingMessage, response: ServerResponse): void {
