@@ -1,5 +1,6 @@
 import java.io.BufferedReader;
 import java.io.IOException;
+import java.io.Writer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -37,7 +38,7 @@ public final class Plane implements AutoCloseable {
       last = line;
       if (line.contains("\"msg\":\"ready\"")) {
         // Reads on, so that a full pipe does not stop the server.
-        Thread reader = new Thread(() -> log.lines().forEach(more -> {}));
+        Thread reader = new Thread(() -> readOn(log));
         reader.setDaemon(true);
         reader.start();
         return plane;
@@ -45,6 +46,14 @@ public final class Plane implements AutoCloseable {
     }
     plane.close();
     throw new IOException("the server did not start: " + last);
+  }
+
+  private static void readOn(BufferedReader log) {
+    try {
+      log.transferTo(Writer.nullWriter());
+    } catch (IOException end) {
+      // The plane is closed.
+    }
   }
 
   /** A kubeconfig of the administrator. */

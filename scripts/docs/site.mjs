@@ -72,6 +72,11 @@ export function siteLink(page, href) {
 /** Links to files of the repository become plain text; `:)` in a text is no picture. */
 function configureMarkdown(markdown) {
   markdown.disable('emoji');
+  // An indented block looks like a fenced one.
+  markdown.renderer.rules.code_block = (tokens, index, options, env, self) => {
+    tokens[index].info = tokens[index].content.startsWith('$ ') ? 'console' : 'sh';
+    return markdown.renderer.rules.fence(tokens, index, options, env, self);
+  };
   markdown.core.ruler.push('site-links', ({ tokens, env }) => {
     const page = env.relativePath ?? '';
     for (const { children } of tokens) {

@@ -88,6 +88,7 @@ test('PLANE-1: the helper in Java', { timeout: patienceMs }, async ({ skip }) =>
   if (!succeeds(['javac', '-version'])) return skip('no JDK');
   const { code, output } = await run('java', ['java', 'Plane.java'], started());
   expect(output).toContain('"server": "https://127.0.0.1:');
+  expect(output).not.toContain('Exception');
   expect(code).toBe(0);
   const broken = await run('java', ['java', 'Plane.java'], { WHEELHOUSE: 'false' });
   expect(broken.output).toContain('the server did not start');

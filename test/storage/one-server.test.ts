@@ -40,6 +40,19 @@ async function start(host: string): Promise<ServerProcess> {
   return started;
 }
 
+test('CLIENT-2: objects of the other dialect are refused, and stay', async () => {
+  const first = await startProcess(programs, { dataDir });
+  processes.add(first);
+  first.child.kill('SIGTERM');
+  await first.exited;
+  const flags = ['--dialect=kubernetes'];
+  const problem = `data directory ${dataDir} holds objects of --dialect=svc: start with it, or give another --data-dir`;
+  await expect(startProcess(programs, { dataDir, flags })).rejects.toThrow(problem);
+  const again = await startProcess(programs, { dataDir });
+  processes.add(again);
+  await again.logged('ready');
+});
+
 test('TRUST-7: servers in two containers do not share a directory, and a crash needs no hand', async ({
   skip,
 }) => {

@@ -1,5 +1,12 @@
+import { dirname } from 'node:path';
 import { builtinKinds, loadOlderReleases, type ResourceDef } from '@wheelhouse/kinds';
-import { badRequest, dialectOf, type MetricRegistry } from '@wheelhouse/machinery';
+import {
+  badRequest,
+  type DialectName,
+  dialectNames,
+  dialectOf,
+  type MetricRegistry,
+} from '@wheelhouse/machinery';
 import {
   loadBackupWriter,
   loadEmbeddedStore,
@@ -123,8 +130,30 @@ async function openStore(
   };
 }
 
+/**
+ * Refuses objects that a server of another dialect has stored, none of which could be decoded.
+ * Throws an error of one line.
+ */
+async function refuseOtherDialect(
+  store: Pick<Store, 'get'>,
+  { dialect, directory }: { readonly dialect: DialectName; readonly directory: string },
+): Promise<void> {
+  // Every server makes its system namespace, at this key in the embedded store.
+  const hasStarted = async (name: DialectName) => {
+    const namespace = dialectOf(name).systemNamespace('system');
+    return (await store.get(`/registry/namespaces/${namespace}`)) !== undefined;
+  };
+  if (await hasStarted(dialect)) return;
+  for (const other of dialectNames) {
+    if (!(await hasStarted(other))) continue;
+    throw new Error(
+      `data directory ${dirname(directory)} holds objects of --dialect=${other}: start with it, or give another --data-dir`,
+    );
+  }
+}
+
 async function openOwnStore(
-  { clock, logger, embedding }: ServerConfig,
+  { clock, logger, embedding, dialect }: ServerConfig,
   chosen: Exclude<ServerConfig['store'], { readonly type: 'etcd' }>,
 ): Promise<Pick<OpenedStore, 'store' | 'space'>> {
   if (chosen.type === 'memory') {
@@ -140,6 +169,10 @@ async function openOwnStore(
     clock,
     logger,
     ...(quotaBytes !== undefined && { quotaBytes }),
+  });
+  await refuseOtherDialect(store, { dialect, directory }).catch(async (error: unknown) => {
+    await store.close();
+    throw error;
   });
   const ping = () => store.checkWritable();
   const words = 'the store takes no new data';
