@@ -35,12 +35,13 @@ export function* yamlPieces(value: JsonValue): Generator<string> {
  * The YAML of an object, of which one member is a list too long to be there at once.
  *
  * @param list.member the list's name
- * @param list.items makes its items, each when the one before it has been written
+ * @param list.items makes its items, each when the one before it has been written; undefined stands
+ *   for work on an item that is not there yet
  */
 export function* yamlListPieces(list: {
   readonly head: JsonObject;
   readonly member: string;
-  readonly items: Iterable<JsonValue>;
+  readonly items: Iterable<JsonValue | undefined>;
 }): Generator<string> {
   const { head, member, items } = list;
   const names = [...Object.keys(head), member].sort(compareNaturally);
@@ -50,9 +51,16 @@ export function* yamlListPieces(list: {
   }
 }
 
-function* listMemberPieces(member: string, items: Iterable<JsonValue>): Generator<string> {
+function* listMemberPieces(
+  member: string,
+  items: Iterable<JsonValue | undefined>,
+): Generator<string> {
   let isEmptyList = true;
   for (const item of items) {
+    if (item === undefined) {
+      yield '';
+      continue;
+    }
     if (isEmptyList) yield `${member}:\n`;
     isEmptyList = false;
     // The item is there: to write it is work of its own.

@@ -35,19 +35,28 @@ const noBytes = Buffer.alloc(0);
  * stands between an item that has been made and the work of writing it.
  *
  * @param list.count how many items there are
+ * @param list.items undefined stands for work on an item that is not there yet
  */
 export function* cborListPieces(list: {
   readonly head: JsonObject;
   readonly member: string;
   readonly count: number;
-  readonly items: Iterable<JsonValue>;
+  readonly items: Iterable<JsonValue | undefined>;
 }): Generator<Buffer> {
   const writer = new Writer();
+  const stride = new Stride();
   writer.raw(selfDescribed);
   writer.listEnding(list);
   for (const item of list.items) {
     yield writer.length < pieceBytes ? noBytes : writer.take();
-    writer.item(item);
+    if (item === undefined) continue;
+    if (stride.weigh(item) === 'light') {
+      writer.item(item);
+      continue;
+    }
+    for (const _ of writer.itemSteps(item, stride)) {
+      yield writer.length < pieceBytes ? noBytes : writer.take();
+    }
   }
   yield writer.take();
 }

@@ -168,7 +168,7 @@ export function totalBytes(pieces: readonly BodyPiece[]): number {
 }
 
 /** A body that has so many empty pieces in a row takes its time to be made: it counts as long. */
-const emptyPiecesMax = 32;
+const emptyPiecesMax = 8;
 
 /**
  * Looks into a body until it is known to be longer than `bytes`. A list when these are all its pieces;

@@ -1,10 +1,12 @@
 import {
   type EncodingDescriptor,
   encodeCbor,
+  encodeCborSteps,
   encodeEnvelope,
   encodeJson,
   indentedPieces,
   loadYaml,
+  parseAhead,
   parseWrittenJson,
 } from '@wheelhouse/codec';
 import { type ResourceDef, schemaOfKind } from '@wheelhouse/kinds';
@@ -160,6 +162,20 @@ export function encodeBytes(form: WrittenForm, json: Buffer): MaybePromise<Respo
   if (encoding.form === 'json') return jsonBody(json, pretty);
   const value = () => parseWrittenJson(json);
   return encoding.form === 'yaml' ? yaml(value) : encoding.encode(value());
+}
+
+/** `encodeBytes` in steps, for a large object. */
+export function* encodeBytesSteps(
+  form: WrittenForm,
+  json: Buffer,
+): Generator<void, MaybePromise<ResponseBody>> {
+  const { encoding, pretty } = form;
+  if (encoding.form === 'json') return jsonBody(json, pretty);
+  yield* parseAhead(json);
+  const value = parseWrittenJson(json);
+  yield;
+  if (encoding.form === 'yaml') return yaml(() => value);
+  return encoding.form === 'cbor' ? yield* encodeCborSteps(value) : encoding.encode(value);
 }
 
 const newline = 0x0a;

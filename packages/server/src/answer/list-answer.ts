@@ -1,8 +1,16 @@
-import { cborListPieces, indentedPieces, loadYaml, parseWrittenText } from '@wheelhouse/codec';
+import {
+  cborListPieces,
+  indentedPieces,
+  loadYaml,
+  parseAhead,
+  parseWrittenJson,
+  parseWrittenText,
+} from '@wheelhouse/codec';
 import {
   type BodyPiece,
   type JsonValue,
   type MaybePromise,
+  pacedBytesMin,
   pieceBytes,
 } from '@wheelhouse/machinery';
 import { encodeContinue } from '@wheelhouse/store';
@@ -120,6 +128,17 @@ function* buffersOf(pieces: Iterable<BodyPiece>): Generator<Buffer> {
   for (const piece of pieces) yield pieceBytes(piece);
 }
 
-function* valuesOf(document: ListDocument): Generator<JsonValue> {
-  for (const entry of document.entries()) yield parseWrittenText(document.itemText(entry));
+/** The items of a list; undefined stands for work on one. */
+function* valuesOf(document: ListDocument): Generator<JsonValue | undefined> {
+  for (const entry of document.entries()) {
+    for (const _ of document.ahead(entry)) yield undefined;
+    const text = document.itemText(entry);
+    if (text.length < pacedBytesMin) {
+      yield parseWrittenText(text);
+      continue;
+    }
+    const bytes = Buffer.from(text);
+    for (const _ of parseAhead(bytes)) yield undefined;
+    yield parseWrittenJson(bytes);
+  }
 }

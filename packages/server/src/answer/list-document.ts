@@ -2,7 +2,7 @@ import { encodeJson, jsonText, parseWrittenText } from '@wheelhouse/codec';
 import { servesStoredForm } from '@wheelhouse/kinds';
 import { apiVersionOf, type BodyPiece, type JsonObject } from '@wheelhouse/machinery';
 import type { ApiCall } from '../endpoints/call.ts';
-import { jsonIn } from '../registry/object-codec.ts';
+import { jsonAhead, jsonIn } from '../registry/object-codec.ts';
 import type { Entry, ListResult } from '../watchcache/contract.ts';
 import { RequestSlices } from './request-slices.ts';
 
@@ -16,11 +16,14 @@ export interface ListDocument {
   entries(): Iterable<Entry>;
   /** One item's JSON. */
   itemText(entry: Entry): string;
+  /** Makes in steps what takes longest of a large item. */
+  ahead(entry: Entry): Generator<void, void>;
   /** The whole as compact JSON, in pieces of at most a millisecond or two of work. */
   jsonPieces(): Iterable<BodyPiece>;
 }
 
 const comma = Buffer.from(',');
+const noBytes = Buffer.alloc(0);
 const footer = Buffer.from(']}\n');
 
 /** The objects of a list themselves, which are in the cache as they are answered in JSON (LIST-1). */
@@ -35,6 +38,7 @@ export function objectList(call: ApiCall, result: ListResult): ListDocument {
     count: result.count,
     entries: () => result.entries(),
     itemText: (entry) => jsonIn(def, version, entry).toString('utf8'),
+    ahead: (entry) => jsonAhead(def, version, entry),
     *jsonPieces() {
       const text = encodeJson(head).toString('utf8');
       yield Buffer.from(`${text.slice(0, -1)},"items":[`);
@@ -48,6 +52,7 @@ function* convertedPieces(call: ApiCall, result: ListResult): Generator<Buffer> 
   const { def, version } = call.target;
   let first = true;
   for (const entry of result.entries()) {
+    for (const _ of jsonAhead(def, version, entry)) yield noBytes;
     if (!first) yield comma;
     first = false;
     yield jsonIn(def, version, entry);
@@ -70,17 +75,22 @@ const pieceUnits = 8 * 1024;
 
 /** A list of what is made of each entry: rows, or metadata alone. */
 export function madeList(
-  list: Pick<ListDocument, 'head' | 'member' | 'count' | 'entries' | 'itemText'>,
+  list: Pick<ListDocument, 'head' | 'member' | 'count' | 'entries' | 'itemText'> &
+    Partial<Pick<ListDocument, 'ahead'>>,
 ): ListDocument {
-  return { ...list, jsonPieces: () => madePieces(list) };
+  const { ahead = nothingAhead } = list;
+  return { ...list, ahead, jsonPieces: () => madePieces({ ...list, ahead }) };
 }
 
+function* nothingAhead(): Generator<void, void> {}
+
 function* madePieces(
-  list: Pick<ListDocument, 'head' | 'member' | 'entries' | 'itemText'>,
+  list: Pick<ListDocument, 'head' | 'member' | 'entries' | 'itemText' | 'ahead'>,
 ): Generator<Buffer> {
   let piece = `${jsonText(list.head).slice(0, -1)},"${list.member}":[`;
   let separator = '';
   for (const entry of list.entries()) {
+    for (const _ of list.ahead(entry)) yield noBytes;
     piece += separator + list.itemText(entry);
     separator = ',';
     if (piece.length < pieceUnits) continue;
@@ -105,6 +115,7 @@ export async function recordList(call: ApiCall, document: ListDocument): Promise
   let units = 0;
   for (const entry of document.entries()) {
     if (slices.over) await slices.pause();
+    for (const _ of document.ahead(entry)) if (slices.over) await slices.pause();
     const text = document.itemText(entry);
     units += text.length;
     if (units > recordedUnitsMax) {

@@ -1,14 +1,16 @@
 import {
   encodeMessage,
+  encodeMessageSteps,
   itemFieldBytes,
   type ListSeal,
+  parseAhead,
   parseWrittenText,
   seal,
   sealedListPieces,
   usualListFields,
 } from '@wheelhouse/codec';
 import { schemaOf } from '@wheelhouse/kinds';
-import { apiVersionOf, type JsonObject } from '@wheelhouse/machinery';
+import { apiVersionOf, type JsonObject, pacedBytesMin } from '@wheelhouse/machinery';
 import type { ApiCall } from '../endpoints/call.ts';
 import { objectIn } from '../registry/object-codec.ts';
 import type { Entry, ListResult } from '../watchcache/contract.ts';
@@ -42,6 +44,19 @@ function makeMessage(
   return message;
 }
 
+/** Makes the message of a large entry in steps, unless it is kept with the entry. */
+export function* messageAhead(call: Addressed, entry: Entry): Generator<void, void> {
+  const memoKey = memoKeyOf(call);
+  if (entry.json.length < pacedBytesMin || entry.memo?.has(memoKey) === true) return;
+  const { def, version } = call.target;
+  yield* parseAhead(entry.json);
+  const object = objectIn(def, version, entry);
+  yield;
+  const message = yield* encodeMessageSteps(version.schema, object);
+  entry.memo ??= new Map();
+  entry.memo.set(memoKey, message);
+}
+
 const versionOf = ({ target }: Addressed) =>
   apiVersionOf({ group: target.def.group, version: target.version.version });
 
@@ -58,6 +73,7 @@ export function protobufList(call: ApiCall, result: ListResult): Promise<Iterabl
   return sealedList(call, {
     seal: { type: { apiVersion, kind: def.listKind }, metadata: metadataOf(listMetadata(result)) },
     entries: () => result.entries(),
+    ahead: (entry) => messageAhead(call, entry),
     messageOf: (entry) => messageOf(call, entry),
   });
 }
@@ -100,6 +116,8 @@ async function sealedList(
   list: {
     readonly seal: Omit<ListSeal, 'itemsBytes'>;
     readonly entries: () => Iterable<Entry>;
+    /** Makes in steps what a message is made of. */
+    readonly ahead?: (entry: Entry) => Iterable<void>;
     readonly messageOf: (entry: Entry) => Buffer;
   },
 ): Promise<Iterable<Buffer>> {
@@ -110,6 +128,7 @@ async function sealedList(
   let itemsBytes = 0;
   for (const entry of entries()) {
     if (slices.over) await slices.pause();
+    for (const _ of list.ahead?.(entry) ?? []) if (slices.over) await slices.pause();
     const message = list.messageOf(entry);
     itemsBytes += itemFieldBytes(message.length);
     keptBytes += message.length;

@@ -1,10 +1,12 @@
 import {
   AccessDenied,
+  atPace,
   type BoundedTexts,
   type Exchange,
   firstPieces,
   type JsonObject,
   omittedText,
+  type Pace,
   type ResponseBody,
   type ResponseHeaders,
   type Status,
@@ -16,13 +18,14 @@ import type { ApiCall } from '../endpoints/call.ts';
 import type { AuditTrail } from '../gates/audit/trail.ts';
 import { flowSchemaHeader, priorityLevelHeader } from '../gates/flowcontrol/contract.ts';
 import { type AnswerAge, entryIn, viewOf } from '../registry/conversion/views.ts';
-import { jsonIn } from '../registry/object-codec.ts';
+import { jsonAhead, jsonIn } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/contract.ts';
 import { sendGzip } from './compression.ts';
-import { encodeBytes, encodeValue } from './encodings.ts';
-import { protobufObject } from './protobuf.ts';
+import { encodeBytes, encodeBytesSteps, encodeValue } from './encodings.ts';
+import { messageAhead, protobufObject } from './protobuf.ts';
 import type { Rendering } from './rendering.ts';
-import { transformFor } from './shapes.ts';
+import { bodyPace } from './request-slices.ts';
+import { type Transform, transformFor } from './shapes.ts';
 
 /** Headers of an API answer: upstream's cache rule, the request's id, its warnings. */
 export function answerHeaders(
@@ -101,12 +104,37 @@ export async function sendEntry(
   const transform = rendering.shape === 'object' ? undefined : transformFor(call, 'object');
   const isProtobuf = rendering.encoding.form === 'protobuf' && transform === undefined;
   call.audit?.responseObject(() => transform?.entry(entry) ?? jsonIn(def, version, entry));
-  const encoded = isProtobuf
-    ? protobufObject(call, entry)
-    : encodeBytes(rendering, transform?.entry(entry) ?? jsonIn(def, version, entry));
+  const pace = bodyPace(call, entry.json.length);
+  const encoded =
+    pace !== undefined
+      ? largeBody(call, { entry, transform, pace })
+      : isProtobuf
+        ? protobufObject(call, entry)
+        : encodeBytes(rendering, transform?.entry(entry) ?? jsonIn(def, version, entry));
   const body = encoded instanceof Promise ? await encoded : encoded;
   const headers = answerHeaders(call, rendering.encoding.mediaType);
   sendBody(call, { status: answer.status, headers, body });
+}
+
+/** A large entry in the request's version and encoding, made in steps (TRUST-2). */
+async function largeBody(
+  call: ApiCall,
+  of: {
+    readonly entry: Entry;
+    readonly transform: Transform | undefined;
+    readonly pace: Pace;
+  },
+): Promise<ResponseBody> {
+  const { entry, transform, pace } = of;
+  const { def, version } = call.target;
+  const { rendering } = call;
+  if (rendering.encoding.form === 'protobuf' && transform === undefined) {
+    await atPace(messageAhead(call, entry), pace);
+    return protobufObject(call, entry);
+  }
+  await atPace(transform?.ahead(entry) ?? jsonAhead(def, version, entry), pace);
+  const json = transform?.entry(entry) ?? jsonIn(def, version, entry);
+  return atPace(encodeBytesSteps(rendering, json), pace);
 }
 
 /** Answers are compressed above this many bytes only (CODEC-7). */

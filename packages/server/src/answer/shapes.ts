@@ -1,4 +1,4 @@
-import { jsonText, parseWrittenText } from '@wheelhouse/codec';
+import { jsonText, parseAhead, parseWrittenJson, parseWrittenText } from '@wheelhouse/codec';
 import {
   fromStorage,
   type ResourceDef,
@@ -10,6 +10,7 @@ import {
   badRequest,
   invalid,
   type JsonObject,
+  pacedBytesMin,
   StatusError,
 } from '@wheelhouse/machinery';
 import type { ApiCall } from '../endpoints/call.ts';
@@ -34,6 +35,8 @@ export interface Transform {
   readonly key: string;
   object(object: JsonObject): JsonObject;
   entry(entry: Entry): Buffer;
+  /** Makes in steps what takes longest of the form of a large entry. */
+  ahead(entry: Entry): Generator<void, void>;
   /** A table's columns, where its objects and entries leave them out. */
   readonly columns?: readonly JsonObject[];
   list(result: ListResult): ListDocument;
@@ -75,6 +78,7 @@ function partialTransform(call: ApiCall, metaVersion: string): Transform {
     key: `partial;${metaVersion}`,
     object: (whole) => partialObject(whole, metaVersion),
     entry: (one) => Buffer.from(partialText(one, served)),
+    *ahead() {},
     list: (result) =>
       madeList({
         head: {
@@ -127,6 +131,7 @@ function tableTransform(
       const text = jsonText(head(metadata)).slice(0, -1);
       return Buffer.from(`${text},"rows":[${rowText(entry, rowOf())}]}`);
     },
+    ahead: rowAhead,
     list(result) {
       const row = rowOf();
       return madeList({
@@ -135,6 +140,7 @@ function tableTransform(
         count: result.count,
         entries: () => rowEntries(call, result),
         itemText: (entry) => rowText(entry, row),
+        ahead: rowAhead,
       });
     },
   };
@@ -195,7 +201,10 @@ function lookAt(entry: Entry, { def, version }: Served): Look {
   let decoded: ApiObject | undefined;
   let shown: ApiObject | undefined;
   const stored = () => {
-    decoded ??= storedObject(version, text, place);
+    decoded ??=
+      entry.json.length < pacedBytesMin
+        ? storedObject(version, text, place)
+        : (parseWrittenJson(entry.json) as ApiObject);
     return decoded;
   };
   const converted = () => {
@@ -203,6 +212,11 @@ function lookAt(entry: Entry, { def, version }: Served): Look {
     return shown;
   };
   return { entry, text, place, stored, converted };
+}
+
+/** Reads the object of a large entry in steps, ahead of its row. */
+function* rowAhead(entry: Entry): Generator<void, void> {
+  if (entry.json.length >= pacedBytesMin) yield* parseAhead(entry.json);
 }
 
 /** An entry's metadata alone (CODEC-6). */

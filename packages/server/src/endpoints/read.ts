@@ -1,8 +1,6 @@
-import { parseAhead } from '@wheelhouse/codec';
-import { atPace, notFound, StatusError } from '@wheelhouse/machinery';
+import { notFound, StatusError } from '@wheelhouse/machinery';
 import { listBody, listShown } from '../answer/list-answer.ts';
 import { objectList, recordList } from '../answer/list-document.ts';
-import { bodyPace } from '../answer/request-slices.ts';
 import { answerHeaders, sendBody, sendEntry, shownCall } from '../answer/respond.ts';
 import { transformFor } from '../answer/shapes.ts';
 import { objectKey } from '../registry/object-codec.ts';
@@ -21,10 +19,6 @@ export async function getEndpoint(call: ApiCall, options: GetOptions): Promise<v
   const found = context.registry.caches.of(target.def).get(key, options.resourceVersion);
   const entry = found instanceof Promise ? await found : found;
   if (entry === undefined) throw notFound(groupResourceOf(target.def), target.name);
-  if (call.rendering.encoding.form !== 'json') {
-    const ahead = atPace(parseAhead(entry.json), bodyPace(call, entry.json.length));
-    if (ahead instanceof Promise) await ahead;
-  }
   await sendEntry(call, { status: 200, entry, age: 'now' });
 }
 

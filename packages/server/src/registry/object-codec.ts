@@ -2,6 +2,7 @@ import {
   encodeJson,
   encodeJsonBriefly,
   encodeJsonSteps,
+  parseAhead,
   parseWrittenJson,
 } from '@wheelhouse/codec';
 import {
@@ -177,6 +178,22 @@ export function jsonIn(def: ResourceDef, version: VersionDef, entry: Entry): Buf
   entry.memo ??= new Map();
   entry.memo.set(memoKey, bytes);
   return bytes;
+}
+
+/** Makes what `jsonIn` returns of a large entry in steps, unless it is kept with the entry. */
+export function* jsonAhead(
+  def: ResourceDef,
+  version: VersionDef,
+  entry: Entry,
+): Generator<void, void> {
+  const memoKey = `${def.group}/${version.version};json`;
+  if (servesStoredForm(def, version) || entry.memo?.has(memoKey) === true) return;
+  yield* parseAhead(entry.json);
+  const object = objectIn(def, version, entry);
+  yield;
+  const bytes = yield* encodeJsonSteps(object);
+  entry.memo ??= new Map();
+  entry.memo.set(memoKey, bytes);
 }
 
 /** A fresh decoded object in a served version. */

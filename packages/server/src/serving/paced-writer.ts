@@ -113,6 +113,8 @@ export class PacedWriter {
         joiner?.flush();
         return { blocks, finished: true };
       }
+      // The slice is over before there is more.
+      if (piece.length === 0) break;
       if (piece.length > room && room < batchBytes) {
         this.#rest = piece;
         break;
@@ -135,12 +137,13 @@ export class PacedWriter {
     return piece.subarray(0, room);
   }
 
+  /** The next piece, or an empty one when the slice is over before there is one. */
   #take(): BodyPiece | undefined {
     for (;;) {
       const next = this.#pieces.next();
       if (next.done === true) return undefined;
       this.#bytes += next.value.length;
-      if (next.value.length > 0) return next.value;
+      if (next.value.length > 0 || this.#slices.over) return next.value;
     }
   }
 }

@@ -8,6 +8,8 @@ import {
   type JsonValue,
   jsonEqual,
   jsonEqualBut,
+  jsonEqualButSteps,
+  jsonEqualSteps,
   StatusError,
 } from '@wheelhouse/machinery';
 import type { FoundPaths, Schema } from '@wheelhouse/schema';
@@ -135,7 +137,7 @@ export function* recordSteps(
       yield* readOwners(live?.metadata.managedFields);
       if (kind.subresource === '') yield* readOwners(object.metadata.managedFields);
     }
-    const before = ownersBefore(kind, update);
+    const before = yield* ownersBefore(kind, update);
     yield;
     const owners = yield* trackUpdate(kind, update, before);
     yield;
@@ -153,13 +155,18 @@ export function* recordSteps(
  * The owners a write starts from: those the request gives, if it gives any that can be read; else
  * the stored ones. `[{}]` resets them, `[]` does not (MF-3); sub-resources cannot give any.
  */
-function ownersBefore(kind: TrackedKind, { live, object }: RecordedUpdate): Managed {
+function* ownersBefore(
+  kind: TrackedKind,
+  { live, object, size }: RecordedUpdate,
+): Generator<void, Managed> {
   const stored = live?.metadata.managedFields;
   const sentEntries: JsonValue | undefined = object.metadata.managedFields;
   if (kind.subresource !== '' || sentEntries === undefined) return decodeOrNone(stored);
   if (Array.isArray(sentEntries) && sentEntries.length === 1 && isEmptyEntry(sentEntries[0]))
     return resetManaged;
-  if (jsonEqual(sentEntries, stored)) return decodeOrNone(stored);
+  const isStored =
+    size === 'large' ? yield* jsonEqualSteps(sentEntries, stored) : jsonEqual(sentEntries, stored);
+  if (isStored) return decodeOrNone(stored);
   const { managers, times } = decodeOrNone(sentEntries);
   // Without the entries themselves: a client may have written them in a form that is not ours.
   return managers.size === 0 ? decodeOrNone(stored) : { managers, times };
@@ -277,9 +284,19 @@ function* storeOwners(options: {
 }): Generator<void, void> {
   const { live, object, owners, before, size } = options;
   const stored = live?.metadata.managedFields;
-  if (live !== undefined && stored !== undefined && isUnchanged(live, object, { owners, before })) {
-    object.metadata.managedFields = stored;
-    return;
+  if (live !== undefined && stored !== undefined) {
+    // Times alone are no change (META-6).
+    const mayBeSame = before.repeated !== true && sameOwners(owners, before);
+    const isSame =
+      mayBeSame &&
+      (size === 'large'
+        ? yield* sameButOwnersSteps(live, object)
+        : isSameButOwners(live, object)) &&
+      (before.entries === stored || sameOwners(owners, decodeOrNone(stored)));
+    if (isSame) {
+      object.metadata.managedFields = stored;
+      return;
+    }
   }
   yield;
   if (size === 'large') {
@@ -290,17 +307,17 @@ function* storeOwners(options: {
   else object.metadata.managedFields = entries;
 }
 
-/** Whether neither the owners nor anything else changed; times alone are no change (META-6). */
-function isUnchanged(
-  live: ApiObject,
-  object: ApiObject,
-  { owners, before }: { owners: Managed; before: Managed },
-): boolean {
-  if (before.repeated === true || !sameOwners(owners, before)) return false;
-  if (!jsonEqualBut(live, object, 'metadata')) return false;
-  if (!jsonEqualBut(live.metadata, object.metadata, 'managedFields')) return false;
-  const stored = live.metadata.managedFields;
-  return before.entries === stored || sameOwners(owners, decodeOrNone(stored));
+/** Whether two objects differ in their owners at most. */
+const isSameButOwners = (one: ApiObject, other: ApiObject): boolean =>
+  jsonEqualBut(one, other, 'metadata') &&
+  jsonEqualBut(one.metadata, other.metadata, 'managedFields');
+
+/** `isSameButOwners` in steps. */
+function* sameButOwnersSteps(one: ApiObject, other: ApiObject): Generator<void, boolean> {
+  return (
+    (yield* jsonEqualButSteps(one, other, 'metadata')) &&
+    (yield* jsonEqualButSteps(one.metadata, other.metadata, 'managedFields'))
+  );
 }
 
 /** An apply: the body merges into the object, and the manager owns exactly what it names. */

@@ -63,12 +63,12 @@ function areLight({ left, right }: Sides, stride: Stride): boolean {
   return stride.weigh(right) === 'light' && stride.weigh(left) === 'light';
 }
 
+/** As `mergeAt`, of sides of which one is heavy. */
 function* mergeAtSteps(
   type: ValueType,
   sides: Sides,
   walk: Walk,
 ): Generator<void, JsonValue | undefined> {
-  if (areLight(sides, walk.stride)) return mergeAt(type, sides, walk.place);
   const leftType = fitting(type, sides.left);
   if (sides.right === undefined) return yield* mergeKindSteps(leftType, sides, walk);
   const rightType = fitting(type, sides.right);

@@ -32,7 +32,9 @@ export function* removeItemsSteps(
   value: JsonValue,
   paths: FieldSet,
 ): Generator<void, JsonValue> {
-  return yield* walkSteps(type, value, { paths, stride: new Stride() });
+  const stride = new Stride();
+  if (stride.weigh(value) === 'light') return removeItems(type, value, paths);
+  return yield* walkSteps(type, value, { paths, stride });
 }
 
 function* walkSteps(
@@ -40,12 +42,11 @@ function* walkSteps(
   value: JsonValue,
   at: { readonly paths: FieldSet; readonly stride: Stride },
 ): Generator<void, JsonValue> {
-  const { paths, stride } = at;
+  const { paths } = at;
   const { map, scalar, list } = fitting(type, value);
   const isMap = map !== undefined && !map.atomic && isObject(value);
   const isList = map === undefined && scalar === undefined && list?.atomic === false;
-  const isHeavy = stride.weigh(value) === 'heavy';
-  if (isHeavy && isMap) {
+  if (isMap) {
     const kept: JsonObject = {};
     let count = 0;
     for (const name of Object.keys(value)) {
@@ -58,7 +59,7 @@ function* walkSteps(
     }
     return count > 0 ? kept : null;
   }
-  if (!isHeavy || !isList || !Array.isArray(value)) {
+  if (!isList || !Array.isArray(value)) {
     return walk(type, value, { paths, mode: 'remove' });
   }
   const inner = list.element.get();

@@ -27,7 +27,9 @@ export function toFieldSet(type: ValueType, value: JsonValue): FieldSet {
 
 /** `toFieldSet` in steps, for large values. */
 export function* toFieldSetSteps(type: ValueType, value: JsonValue): Generator<void, FieldSet> {
-  const node = yield* nodeForSteps(type, value, new Stride());
+  const stride = new Stride();
+  if (stride.weigh(value) === 'light') return toFieldSet(type, value);
+  const node = yield* nodeForSteps(type, value, stride);
   return node?.children ?? emptySet;
 }
 
@@ -36,7 +38,6 @@ function* nodeForSteps(
   value: JsonValue,
   stride: Stride,
 ): Generator<void, FieldNode | undefined> {
-  if (stride.weigh(value) === 'light') return nodeFor(type, value);
   const { map, scalar, list } = fitting(type, value);
   if (map !== undefined && !map.atomic && isObject(value)) {
     const set: GrowingFieldSet = new Map();

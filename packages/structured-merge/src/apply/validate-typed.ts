@@ -56,10 +56,8 @@ function* validateValueSteps(
   at: Stepping,
 ): Generator<void, void> {
   const { map, scalar, list } = fitting(type, value);
-  const { walk, stride } = at;
-  if (stride.isOver) yield;
-  if (stride.weigh(value) === 'light') validateValue(type, value, walk);
-  else if (map !== undefined && isObject(value)) yield* validateMapSteps(map, value, at);
+  const { walk } = at;
+  if (map !== undefined && isObject(value)) yield* validateMapSteps(map, value, at);
   else if (scalar === undefined && list !== undefined && Array.isArray(value)) {
     yield* validateListSteps(list, value, at);
   } else validateValue(type, value, walk);
@@ -75,11 +73,12 @@ function* validateMapSteps(map: MapShape, value: JsonObject, at: Stepping): Gene
       complain(belowField(walk.place, name), 'field not declared in schema');
       return;
     }
-    stride.count();
+    const isLight = stride.weigh(item) === 'light';
     if (stride.isOver) yield;
     if (isFineScalar(type, item)) continue;
     const there = into(walk, belowField(walk.place, name));
-    yield* validateValueSteps(type, item, { walk: there, stride });
+    if (isLight) validateValue(type, item, there);
+    else yield* validateValueSteps(type, item, { walk: there, stride });
   }
 }
 
