@@ -21,20 +21,23 @@ import {
  * anything: what is not structural is left out.
  */
 export function schemaFromOpenApi(props: JsonObject): Schema {
+  const schema = structureFrom(props);
   const items = objectIn(props, 'items');
   const additional = member(props, 'additionalProperties');
   const properties = propertiesFrom(props);
   const validation = validationFrom(props);
-  return {
-    ...structureFrom(props),
-    ...(properties === undefined ? {} : { properties }),
-    ...(isObject(additional) ? { additionalProperties: schemaFromOpenApi(additional) } : {}),
-    ...(additional === true ? { additionalProperties: anySchema } : {}),
-    ...(additional === false ? { additionalProperties: noSchema } : {}),
-    ...(items === undefined ? {} : { items: schemaFromOpenApi(items) }),
-    ...(validation === undefined ? {} : { validation }),
-  };
+  if (properties !== undefined) schema.properties = properties;
+  if (isObject(additional)) schema.additionalProperties = schemaFromOpenApi(additional);
+  else if (typeof additional === 'boolean') {
+    schema.additionalProperties = additional ? anySchema : noSchema;
+  }
+  if (items !== undefined) schema.items = schemaFromOpenApi(items);
+  if (validation !== undefined) schema.validation = validation;
+  return schema;
 }
+
+/** A schema in the making. Members are set one by one: large definitions have ten thousand schemas. */
+type Draft = { -readonly [Name in keyof Schema]: Schema[Name] };
 
 function propertiesFrom(props: JsonObject): ReadonlyMap<string, Property> | undefined {
   const propertySchemas = objectIn(props, 'properties');
@@ -47,40 +50,31 @@ function propertiesFrom(props: JsonObject): ReadonlyMap<string, Property> | unde
   return properties;
 }
 
-function structureFrom(props: JsonObject): Schema {
+function structureFrom(props: JsonObject): Draft {
+  const schema: Draft = {};
   const type = textIn(props, 'type');
-  const listType = textIn(props, 'x-kubernetes-list-type');
-  const mapType = textIn(props, 'x-kubernetes-map-type');
-  const keys = listIn(props, 'x-kubernetes-list-map-keys');
-  const rules = rulesFrom(props);
+  if (type !== undefined) schema.type = type as NonNullable<Schema['type']>;
+  for (const name of ['format', 'title', 'description'] as const) {
+    const text = textIn(props, name);
+    if (text !== undefined) schema[name] = text;
+  }
+  const required = listIn(props, 'required');
+  if (required !== undefined) schema.required = required as string[];
+  if (props['nullable'] === true) schema.nullable = true;
   const standard = member(props, 'default');
-  return {
-    ...(type === undefined ? {} : { type: type as NonNullable<Schema['type']> }),
-    ...textMembers(props),
-    ...(strings(member(props, 'required')) ?? {}),
-    ...(props['nullable'] === true ? { nullable: true } : {}),
-    ...(standard === undefined || standard === null ? {} : { default: standard }),
-    ...(props['x-kubernetes-int-or-string'] === true ? { intOrString: true } : {}),
-    ...(props['x-kubernetes-preserve-unknown-fields'] === true
-      ? { preserveUnknownFields: true }
-      : {}),
-    ...(props['x-kubernetes-embedded-resource'] === true ? { embeddedResource: true } : {}),
-    ...(listType === undefined ? {} : { listType: listType as NonNullable<Schema['listType']> }),
-    ...(keys === undefined ? {} : { listMapKeys: keys as string[] }),
-    ...(mapType === undefined ? {} : { mapType: mapType as NonNullable<Schema['mapType']> }),
-    ...(rules === undefined ? {} : { rules }),
-  };
-}
-
-function textMembers(props: JsonObject): Pick<Schema, 'format' | 'title' | 'description'> {
-  const format = textIn(props, 'format');
-  const title = textIn(props, 'title');
-  const description = textIn(props, 'description');
-  return {
-    ...(format === undefined ? {} : { format }),
-    ...(title === undefined ? {} : { title }),
-    ...(description === undefined ? {} : { description }),
-  };
+  if (standard !== undefined && standard !== null) schema.default = standard;
+  if (props['x-kubernetes-int-or-string'] === true) schema.intOrString = true;
+  if (props['x-kubernetes-preserve-unknown-fields'] === true) schema.preserveUnknownFields = true;
+  if (props['x-kubernetes-embedded-resource'] === true) schema.embeddedResource = true;
+  const listType = textIn(props, 'x-kubernetes-list-type');
+  if (listType !== undefined) schema.listType = listType as NonNullable<Schema['listType']>;
+  const keys = listIn(props, 'x-kubernetes-list-map-keys');
+  if (keys !== undefined) schema.listMapKeys = keys as string[];
+  const mapType = textIn(props, 'x-kubernetes-map-type');
+  if (mapType !== undefined) schema.mapType = mapType as NonNullable<Schema['mapType']>;
+  const rules = rulesFrom(props);
+  if (rules !== undefined) schema.rules = rules;
+  return schema;
 }
 
 function strings(value: JsonValue | undefined): { required: readonly string[] } | undefined {
@@ -109,7 +103,7 @@ const lists = ['allOf', 'anyOf', 'oneOf'] as const;
 function validationFrom(props: JsonObject): ValueValidation | undefined {
   const validation: { -readonly [key in keyof ValueValidation]: ValueValidation[key] } = {};
   for (const name of numbers) {
-    const value = member(props, name);
+    const value = props[name];
     if (typeof value === 'number' || typeof value === 'bigint') validation[name] = Number(value);
   }
   for (const name of flags) if (props[name] === true) validation[name] = true;

@@ -1,6 +1,6 @@
 import type { JsonValue } from '@wheelhouse/machinery';
 import { parseGoDuration, printGoDuration, type Schema } from '@wheelhouse/schema';
-import { decodeJson, encodeJson, JsonError } from '../json.ts';
+import { decodeJson, encodeJson, encodeJsonSteps, JsonError } from '../json.ts';
 import { scanJson } from '../json-scan.ts';
 import type { ValueCodec } from './value-codec.ts';
 import { countValues } from './value-count.ts';
@@ -88,10 +88,19 @@ function fieldsOf(bytes: Buffer, wireTypes: Readonly<Record<number, number>>) {
 
 function message(codec: {
   write: (writer: WireWriter, value: JsonValue | undefined) => void;
+  writeSteps?: ValueCodec['writeSteps'];
   read: (bytes: Buffer) => JsonValue;
 }): ValueCodec {
+  const { writeSteps } = codec;
   return {
     wireType: wireBytes,
+    ...(writeSteps !== undefined && {
+      *writeSteps(writer, value, stride) {
+        const before = writer.length;
+        yield* writeSteps(writer, value, stride);
+        writer.lengthSince(before);
+      },
+    }),
     write(writer, value) {
       const before = writer.length;
       codec.write(writer, value);
@@ -190,6 +199,11 @@ const rawJson = message({
   write(writer, value) {
     if (value === undefined) return;
     writer.bytes(encodeJson(value));
+    writer.key(1, wireBytes);
+  },
+  *writeSteps(writer, value) {
+    if (value === undefined) return;
+    writer.bytes(yield* encodeJsonSteps(value));
     writer.key(1, wireBytes);
   },
   read(bytes) {

@@ -1,4 +1,4 @@
-import { type Dialect, dnsSubdomain, type JsonObject } from '@wheelhouse/machinery';
+import { type Dialect, dnsSubdomain, inOnePiece, type JsonObject } from '@wheelhouse/machinery';
 import { at, numberAt, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
@@ -14,7 +14,7 @@ import {
 } from '../pod/defaults.ts';
 import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
 import { preparePod, preparePodUpdate } from '../pod/prepare.ts';
-import { newPodWarnings, validateNewPod, validatePodChange } from '../pod/strategy.ts';
+import { newPodErrorSteps, newPodWarnings, podChangeErrorSteps } from '../pod/strategy.ts';
 import type { ResourceDef, SubresourceDef } from '../resource-def.ts';
 import { ensure, fill } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
@@ -85,6 +85,7 @@ function subresourcesOf(features: Features): readonly SubresourceDef[] {
 
 /** Pod: containers that run together. Deletion leaves it time to end. */
 export function pod(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
+  const ports = { dialect, features };
   return defineKind<Pod>({
     dialect,
     features,
@@ -110,15 +111,14 @@ export function pod(dialect: Dialect, features: Features = defaultFeatures): Res
       validateName: dnsSubdomain,
       hasStatus: true,
       prepareForCreate: (context, object) => preparePod(context, object, dialect),
-      validateCreate: (_, object) => validateNewPod(object, { dialect, features }),
+      validateCreate: (_, object) => inOnePiece(newPodErrorSteps(object, ports)),
       prepareForUpdate: preparePodUpdate,
-      validateUpdate: (context, object, old) =>
-        validatePodChange({
-          subresource: context.subresource,
-          object,
-          old,
-          ports: { dialect, features },
-        }),
+      validateUpdate: ({ subresource }, object, old) =>
+        inOnePiece(podChangeErrorSteps({ subresource, object, old, ports })),
+      validateInSteps: ({ subresource }, object, old) =>
+        old === undefined
+          ? newPodErrorSteps(object, ports)
+          : podChangeErrorSteps({ subresource, object, old, ports }),
       warnings: (object, old) => (old === undefined ? newPodWarnings(object, dialect) : []),
       resetFields: {
         '': ['status'],

@@ -7,6 +7,9 @@ const capital = (name: string) => name.charAt(0).toUpperCase() + name.slice(1);
 const line = (mark: ' ' | '-' | '+', depth: number, text: string) =>
   `${mark} ${'\t'.repeat(depth)}${text}`;
 
+/** Lines of one list or object that are made: no answer shows more of them. */
+const linesMax = 1000;
+
 /** Lines that lead from `old` to `next`, each member in which they differ with those around it left out. */
 export function goDifference(type: string, old: JsonObject, next: JsonObject): string {
   return `${lines({ head: `${type}{`, old, next, depth: 0 }).join('\n')}\n`;
@@ -40,6 +43,7 @@ function memberLines(
     alike = 0;
   };
   for (const name of names) {
+    if (found.length > linesMax) break;
     if (same(old[name], next[name])) {
       alike += 1;
       continue;
@@ -68,9 +72,12 @@ function valueLines(
   }
   const length = Math.max(old.length, next.length);
   const items = Array.from({ length }, (_, index) => ({ old: old[index], next: next[index] }));
-  const changed = items.flatMap((item) =>
-    same(item.old, item.next) ? [] : valueLines('', { ...item, depth: depth + 1 }),
-  );
+  const changed: string[] = [];
+  for (const item of items) {
+    if (changed.length > linesMax) break;
+    if (same(item.old, item.next)) continue;
+    appendAll(changed, valueLines('', { ...item, depth: depth + 1 }));
+  }
   return [line(' ', depth, `${label}{`), ...changed, line(' ', depth, '},')];
 }
 

@@ -12,15 +12,18 @@ import { annotationsOf } from './fields.ts';
 import { validateResize } from './resize.ts';
 import { newlyAllowed, type PodPorts } from './rules.ts';
 import { validatePodStatus } from './status.ts';
-import { validateAddedContainers, validatePod, validatePodUpdate } from './update.ts';
+import { podErrorSteps, podUpdateErrorSteps, validateAddedContainers } from './update.ts';
 import { validateProfileAgreement } from './validation/annotations.ts';
 import { podWarnings } from './warnings.ts';
 
 /** Judges a Pod that is to be made. */
-export function validateNewPod(object: Stored<Pod>, ports: PodPorts): FieldError[] {
+export function* newPodErrorSteps(
+  object: Stored<Pod>,
+  ports: PodPorts,
+): Generator<void, FieldError[]> {
   const { dialect } = ports;
   const spec = ensure(object, 'spec');
-  const errors = validatePod(object, {
+  const errors = yield* podErrorSteps(object, {
     ...ports,
     pod: object,
     allow: newlyAllowed(ports.features),
@@ -39,16 +42,16 @@ export function validateNewPod(object: Stored<Pod>, ports: PodPorts): FieldError
 }
 
 /** Judges a change of a Pod by the endpoint it came through. */
-export function validatePodChange(change: {
+export function* podChangeErrorSteps(change: {
   subresource: string;
   object: ApiObject;
   old: ApiObject;
   ports: PodPorts;
-}): readonly FieldError[] {
+}): Generator<void, readonly FieldError[]> {
   const { subresource, object, old, ports } = change;
   switch (subresource) {
     case '':
-      return validatePodUpdate(object, old, ports);
+      return yield* podUpdateErrorSteps(object, old, ports);
     case 'status':
       return validatePodStatus(object, old, ports);
     case 'ephemeralcontainers':

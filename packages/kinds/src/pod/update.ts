@@ -4,6 +4,7 @@ import {
   type FieldError,
   firstByName,
   forbiddenField,
+  inOnePiece,
   invalid,
   isObject,
   type JsonObject,
@@ -28,17 +29,25 @@ import {
 } from './validation/annotations.ts';
 import { validateImageSpacing } from './validation/containers.ts';
 import { validateTolerations } from './validation/placement.ts';
-import { validatePodSpec } from './validation/validate.ts';
+import { podSpecErrorSteps } from './validation/validate.ts';
 
 const annotationsPath = 'metadata.annotations';
 
 /** What is judged of a Pod at its creation and at each change of it but of its status. */
 export function validatePod(object: Stored<Pod>, rules: PodRules): FieldError[] {
+  return inOnePiece(podErrorSteps(object, rules));
+}
+
+/** `validatePod` in steps, for pods of many containers. */
+export function* podErrorSteps(
+  object: Stored<Pod>,
+  rules: PodRules,
+): Generator<void, FieldError[]> {
   const spec = ensure(object, 'spec');
   const where = { path: annotationsPath, rules };
   return [
     ...validatePodAnnotations(annotationsOf(object), spec, where),
-    ...validatePodSpec(spec, 'spec', rules),
+    ...(yield* podSpecErrorSteps(spec, 'spec', rules)),
     ...refuseTokens(spec),
     ...(['containers', 'initContainers'] as const).flatMap((member) =>
       (spec[member] ?? []).flatMap((container, index) =>
@@ -67,14 +76,17 @@ export const changeRules = (object: Stored<Pod>, old: Stored<Pod>, ports: PodPor
 });
 
 /** What of a Pod may change: images, the deadline, tolerations that are added, gates that go. */
-export function validatePodUpdate(
+export function* podUpdateErrorSteps(
   object: Stored<Pod>,
   old: Stored<Pod>,
   ports: PodPorts,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const [spec, before] = [ensure(object, 'spec'), ensure(old, 'spec')];
   const rules = changeRules(object, old, ports);
-  const errors = [...validatePod(object, rules), ...validateAnnotationUpdate(object, old, rules)];
+  yield;
+  const ownErrors = yield* podErrorSteps(object, rules);
+  const errors = [...ownErrors, ...validateAnnotationUpdate(object, old, rules)];
+  yield;
   for (const member of ['containers', 'initContainers']) {
     const counts = [spec, before].map((one) => listAt(one, member).length);
     if (counts[0] !== counts[1]) {
@@ -88,7 +100,9 @@ export function validatePodUpdate(
   if (deadline.isLast) return errors;
   appendAll(errors, validateAddedTolerations(spec, before));
   appendAll(errors, validateGoneGates(spec, before));
+  yield;
   if (sameOrEmptyDeep(spec, before)) return errors;
+  yield;
   return [...errors, ...validateRest(spec, before)];
 }
 

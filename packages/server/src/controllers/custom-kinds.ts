@@ -1,3 +1,4 @@
+import { parseAhead } from '@wheelhouse/codec';
 import {
   type Crd,
   type CrdNames,
@@ -14,16 +15,18 @@ import {
   setCondition,
 } from '@wheelhouse/kinds';
 import {
+  atPace,
   type Clock,
   type Dialect,
   formatTime,
   jsonEqual,
   type Logger,
+  Slices,
 } from '@wheelhouse/machinery';
 import { type Catalogue, sharesKeys } from '../catalogue/catalogue.ts';
 import type { CachePool } from '../registry/cache-pool.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
-import type { Entry } from '../watchcache/contract.ts';
+import type { Entry, EntryChange } from '../watchcache/contract.ts';
 import { CorruptObjectError } from '../watchcache/store-errors.ts';
 import type { Inside } from './inside.ts';
 import type { QueueMeters } from './queue-metrics.ts';
@@ -75,6 +78,7 @@ export function startCustomKinds(options: CustomKindsOptions): CustomKinds {
   const current = async (name: string) => {
     await ready;
     await cache.get(name, undefined);
+    await following.idle();
     return crds.get(name);
   };
   const decideNames = async (name: string) => {
@@ -111,14 +115,14 @@ export function startCustomKinds(options: CustomKindsOptions): CustomKinds {
     }
     kinds.replace(crds);
   };
-  const subscription = cache.subscribe((change) => {
+  const following = followInSteps(options, (change) => {
     const name = (change.current ?? change.previous)?.index.name ?? '';
     if (change.current === undefined) crds.delete(name);
     else crds.set(name, decodeEntry(change.current) as Crd);
     refresh();
-    names.add(name);
-    for (const other of waitingForNames(crds)) names.add(other);
+    for (const one of [name, ...waitingForNames(crds)]) names.add(one);
   });
+  const subscription = cache.subscribe(following.take);
   const ready = cache.ready().then(async () => {
     const stored = await storedDefinitions(options);
     for (const [name, crd] of stored) if (!crds.has(name)) crds.set(name, crd);
@@ -133,6 +137,50 @@ export function startCustomKinds(options: CustomKindsOptions): CustomKinds {
       subscription.close();
       await Promise.all([names.close(), removals.close()]);
     },
+  };
+}
+
+/** Bytes of JSON from which on a definition is read in a turn of its own. */
+const largeDefinitionBytes = 131_072;
+
+/**
+ * Hands on changes in their order: at once, but a large definition after it was parsed in steps, in a
+ * turn of the event loop of its own (TRUST-2).
+ */
+function followInSteps(
+  { clock, logger }: Pick<CustomKindsOptions, 'clock' | 'logger'>,
+  apply: (change: EntryChange) => void,
+) {
+  let waiting = 0;
+  let last: Promise<void> = Promise.resolve();
+  const isLarge = (change: EntryChange): change is EntryChange & { readonly current: Entry } =>
+    (change.current?.json.length ?? 0) >= largeDefinitionBytes;
+  const applyInSteps = async (change: EntryChange) => {
+    try {
+      if (isLarge(change)) {
+        const slices = new Slices(clock);
+        await slices.pause();
+        await atPace(parseAhead(change.current.json), slices);
+        await slices.pause();
+      }
+      apply(change);
+    } catch (error) {
+      logger.error('a definition could not be followed', { error: String(error) });
+    } finally {
+      waiting -= 1;
+    }
+  };
+  return {
+    take(change: EntryChange) {
+      if (waiting === 0 && !isLarge(change)) {
+        apply(change);
+        return;
+      }
+      waiting += 1;
+      last = last.then(() => applyInSteps(change));
+    },
+    /** Resolves when every change that was taken has been handed on. */
+    idle: () => last,
   };
 }
 

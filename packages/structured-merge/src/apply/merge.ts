@@ -157,9 +157,10 @@ function* mergeMapsSteps(
 ): Generator<void, JsonValue | undefined> {
   const left = isObject(sides.left) ? sides.left : undefined;
   const right = isObject(sides.right) ? sides.right : undefined;
-  if (isEmptyObject(left) && isEmptyObject(right)) return preferred(sides);
+  if (isEmptyObject(right) && isEmptyObject(left)) return preferred(sides);
   if (right === undefined) return left;
   let merged: JsonObject | undefined = left === undefined ? {} : undefined;
+  yield;
   for (const name of Object.keys(right)) {
     if (walk.stride.isOver) yield;
     const before = left === undefined ? undefined : member(left, name);
@@ -177,11 +178,22 @@ function* mergeMapsSteps(
         : yield* mergeAtSteps(type, member, below);
     }
     if (value === before) continue;
-    merged ??= { ...left };
+    merged ??= yield* copyMembers(left, walk.stride);
     putMember(merged, name, value);
   }
   if (merged === undefined) return left;
   return isEmptyObject(merged) ? undefined : merged;
+}
+
+/** A copy of an object that shares its members. A spread of many members takes several milliseconds. */
+function* copyMembers(object: JsonObject | undefined, stride: Stride): Generator<void, JsonObject> {
+  const copy: JsonObject = {};
+  for (const name of object === undefined ? [] : Object.keys(object)) {
+    putMember(copy, name, object?.[name]);
+    stride.count();
+    if (stride.isOver) yield;
+  }
+  return copy;
 }
 
 /** `preferredWhole` in steps. */

@@ -35,17 +35,17 @@ interface Surroundings {
 }
 
 /** All containers of a spec: those that run, those that prepare, those added later. */
-export function validateContainers(
+export function* validateContainers(
   spec: Stored<PodSpec>,
   path: string,
   { rules, volumes }: Pick<Surroundings, 'rules' | 'volumes'>,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const graceSeconds = intAt(spec, 'terminationGracePeriodSeconds');
   const claims = claimNames(spec);
   const around = { rules, volumes, claims, hostUsers: sharesUsers(spec) };
   return [
-    ...validateRunning(spec, `${path}.containers`, { ...around, graceSeconds }),
-    ...validatePreparing(spec, `${path}.initContainers`, { ...around, graceSeconds }),
+    ...(yield* validateRunning(spec, `${path}.containers`, { ...around, graceSeconds })),
+    ...(yield* validatePreparing(spec, `${path}.initContainers`, { ...around, graceSeconds })),
     ...validateAdded(spec, `${path}.ephemeralContainers`, around),
   ];
 }
@@ -87,15 +87,31 @@ interface LiveSurroundings extends Surroundings {
   readonly graceSeconds: number | undefined;
 }
 
-function validateRunning(
+/** Containers that are judged in one step. */
+const containersPerStep = 100;
+
+/** The errors of all containers, in steps. */
+function* eachContainer<Container>(
+  containers: readonly Container[],
+  judge: (container: Container, index: number) => readonly FieldError[],
+): Generator<void, FieldError[]> {
+  const errors: FieldError[] = [];
+  for (const [index, container] of containers.entries()) {
+    if (index % containersPerStep === containersPerStep - 1) yield;
+    appendAll(errors, judge(container, index));
+  }
+  return errors;
+}
+
+function* validateRunning(
   spec: Stored<PodSpec>,
   path: string,
   around: LiveSurroundings,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const containers = spec.containers ?? [];
   if (containers.length === 0) return [required(path)];
   const names = new Set<string>();
-  const errors = containers.flatMap((container, index) => {
+  const errors = yield* eachContainer(containers, (container, index) => {
     const field = `${path}[${index}]`;
     const name = container.name ?? '';
     const found = validateCommon(container, field, around);
@@ -117,13 +133,13 @@ const liveChecks = ['lifecycle', 'livenessProbe', 'readinessProbe', 'startupProb
 const namesOf = (spec: Stored<PodSpec>, member: string) =>
   objectsAt(spec, member).map((container) => textAt(container, 'name'));
 
-function validatePreparing(
+function* validatePreparing(
   spec: Stored<PodSpec>,
   path: string,
   around: LiveSurroundings,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const names = new Set(namesOf(spec, 'containers'));
-  return (spec.initContainers ?? []).flatMap((container, index) => {
+  return yield* eachContainer(spec.initContainers ?? [], (container, index) => {
     const field = `${path}[${index}]`;
     const name = container.name ?? '';
     const restart = container.restartPolicy;

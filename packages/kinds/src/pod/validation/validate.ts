@@ -3,6 +3,7 @@ import {
   dnsLabel,
   dnsSubdomain,
   type FieldError,
+  inOnePiece,
   type NameRule,
   qualifiedName,
   required,
@@ -35,13 +36,22 @@ export function validatePodSpec(
   path: string,
   rules: PodRules,
 ): FieldError[] {
+  return inOnePiece(podSpecErrorSteps(spec, path, rules));
+}
+
+/** `validatePodSpec` in steps, for pods of many containers. */
+export function* podSpecErrorSteps(
+  spec: Stored<PodSpec>,
+  path: string,
+  rules: PodRules,
+): Generator<void, FieldError[]> {
   const grace = `${path}.terminationGracePeriodSeconds`;
   const { errors, volumes } = validateVolumes(spec.volumes ?? [], `${path}.volumes`, rules);
   return [
     ...(spec.terminationGracePeriodSeconds != null ? [] : [required(grace)]),
     ...errors,
     ...validateClaims(spec, `${path}.resourceClaims`, rules),
-    ...validateContainers(spec, path, { rules, volumes }),
+    ...(yield* validateContainers(spec, path, { rules, volumes })),
     ...validatePodResources(spec, `${path}.resources`, rules),
     ...validateHostNetworkPorts(spec, path, rules),
     ...choice(spec, path, 'restartPolicy', restartPolicies),
