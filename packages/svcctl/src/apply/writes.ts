@@ -83,7 +83,7 @@ export async function getOrUndefined(
   path: string,
 ): Promise<JsonObject | undefined> {
   try {
-    return await session.client.get(path);
+    return await session.client.get<JsonObject>(path);
   } catch (error) {
     if (error instanceof ApiError && error.code === 404) return undefined;
     throw error;

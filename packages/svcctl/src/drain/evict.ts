@@ -162,7 +162,7 @@ async function waitUntilGone(removal: Removal, pod: JsonObject, target: Target):
   for (;;) {
     let current: JsonObject | undefined;
     try {
-      current = await session.client.get(targetPath(target));
+      current = await session.client.get<JsonObject>(targetPath(target));
     } catch (error) {
       if (!isNotFound(error)) {
         report(evicts ? 'eviction failed' : 'deletion failed');

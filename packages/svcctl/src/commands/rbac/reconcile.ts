@@ -8,7 +8,7 @@ import {
   jsonEqual,
   parseApiVersion,
 } from '@wheelhouse/machinery';
-import { dryRunOf, dryRunSuffix, objectPath } from '../../apply/writes.ts';
+import { dryRunOf, dryRunSuffix, getOrUndefined, objectPath } from '../../apply/writes.ts';
 import type { Command } from '../../command.ts';
 import { describeError } from '../../errors.ts';
 import { CliError } from '../../io.ts';
@@ -242,7 +242,7 @@ async function carryOut(
   const flag = isBinding ? 'remove-extra-subjects' : 'remove-extra-permissions';
   const removeExtras = session.flags.boolean(flag);
   for (let attempt = 1; attempt <= attemptsMax; attempt++) {
-    const live = await readIfThere(session, path);
+    const live = await getOrUndefined(session, path);
     const result = reconcile({ wanted, live, optOut: autoupdateOf(dialect), removeExtras });
     if (result.isProtected || dryRunOf(session) === 'client') return result;
     try {
@@ -253,15 +253,6 @@ async function carryOut(
     }
   }
   throw new CliError('exceeded maximum attempts');
-}
-
-async function readIfThere(session: Session, path: string): Promise<JsonObject | undefined> {
-  try {
-    return await session.client.get(path);
-  } catch (error) {
-    if (error instanceof ApiError && error.code === 404) return undefined;
-    throw error;
-  }
 }
 
 async function write(
