@@ -57,7 +57,14 @@ export {
   usualListFields,
   watchFrame,
 } from './protobuf/envelope.ts';
-export { ProtobufError, WireReader, WireWriter, wireBytes, wireVarint } from './protobuf/wire.ts';
+export {
+  ProtobufError,
+  WireReader,
+  WireWriter,
+  wireBytes,
+  wireFixed64,
+  wireVarint,
+} from './protobuf/wire.ts';
 export {
   bodyValuesMax,
   checkValues,

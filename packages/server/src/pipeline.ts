@@ -9,6 +9,7 @@ import type { Impersonate } from './gates/authn/impersonation.ts';
 import type { Authorization } from './gates/authz/authorization.ts';
 import type { FlowControl } from './gates/flowcontrol/contract.ts';
 import { createRequestObservers, type RequestObservers } from './observe/request-observers.ts';
+import type { Tracer } from './observe/tracing.ts';
 import { attributesOf, parseRequest } from './request/parse-request.ts';
 import type { RequestInfo } from './request/request-info.ts';
 import {
@@ -36,13 +37,19 @@ interface Pipeline {
   readonly observers: RequestObservers;
 }
 
-/** Makes the function that answers the requests of a server. It never rejects. */
+/**
+ * Makes the function that answers the requests of a server. It never rejects.
+ * @param tracer follows each request in spans, where that is configured
+ */
 export function createPipeline(
   gates: Gates,
   context: EndpointContext,
+  tracer?: Tracer,
 ): (exchange: Exchange) => Promise<void> {
-  const pipeline = { gates, context, observers: createRequestObservers(context, gates.audit) };
-  return (exchange) => serve(exchange, pipeline);
+  const observers = createRequestObservers(context, gates.audit, tracer);
+  const pipeline = { gates, context, observers };
+  if (tracer === undefined) return (exchange) => serve(exchange, pipeline);
+  return (exchange) => tracer.serve(exchange, () => serve(exchange, pipeline));
 }
 
 /**

@@ -42,12 +42,15 @@ export { GrpcChannel } from './etcd/grpc-channel.ts';
 export {
   boolean,
   bytes,
+  chosen,
+  fixed64,
   integer,
   type MessageForm,
   many,
   message,
   nested,
   one,
+  sent,
   text,
 } from './etcd/message.ts';
 export type { Method } from './etcd/protocol.ts';

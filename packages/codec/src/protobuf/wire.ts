@@ -80,6 +80,14 @@ export class WireReader {
     return value;
   }
 
+  /** Eight bytes as an unsigned integer. */
+  fixed64(): bigint {
+    if (this.#at + 8 > this.#end) throw truncated();
+    const value = this.#bytes.readBigUInt64LE(this.#at);
+    this.#at += 8;
+    return value;
+  }
+
   /** A length-delimited value; shares memory with the input. */
   bytes(): Buffer {
     const length = this.#varint32();
@@ -177,6 +185,13 @@ export class WireWriter {
     this.#reserve(8);
     this.#at -= 8;
     this.#bytes.writeDoubleLE(value, this.#at);
+  }
+
+  /** Writes an unsigned integer in eight bytes. */
+  fixed64(value: bigint): void {
+    this.#reserve(8);
+    this.#at -= 8;
+    this.#bytes.writeBigUInt64LE(value, this.#at);
   }
 
   text(value: string): void {

@@ -110,8 +110,8 @@ export interface ApiOptions extends Base {
  * @param parts gets what has to be closed
  */
 export async function openApi(options: ApiOptions, parts: OpenParts): Promise<Api> {
-  const { config, dialect, metrics } = options;
-  const base = { config, dialect, metrics };
+  const { config, dialect, metrics, tracing } = options;
+  const base = { config, dialect, metrics, tracing };
   const catalogue = createCatalogue(options.kinds, { groupOrder: builtinGroupOrder(dialect) });
   const caches = parts.add(createCaches(options));
   const reading = { ...base, catalogue, caches };

@@ -5,12 +5,15 @@ import type { CachePool } from '../registry/cache-pool.ts';
 import type { Registry } from '../registry/registry.ts';
 import type { ServerConfig } from './config.ts';
 import type { Metrics } from './observability/metrics.ts';
+import type { Tracing } from './observability/tracing.ts';
 
 /** What every feature is built with. */
 export interface Base {
   readonly config: ServerConfig;
   readonly dialect: Dialect;
   readonly metrics: Metrics;
+  /** Absent where requests are not traced. */
+  readonly tracing?: Tracing | undefined;
 }
 
 /** What features are built with that read objects. */

@@ -23,6 +23,7 @@ import { createServerMemory } from './limits/memory.ts';
 import { recordFaults } from './observability/faults.ts';
 import { watchEventLoop } from './observability/loop-watchdog.ts';
 import { createMetrics, readAllowedLabels } from './observability/metrics.ts';
+import type { Tracing } from './observability/tracing.ts';
 import { OpenParts } from './parts.ts';
 import { openSigner } from './service-accounts/service-account-tokens.ts';
 import { createServiceNumbers, serviceNumberPort } from './service-network/service-numbers.ts';
@@ -94,7 +95,8 @@ async function build(
   const numbers = serviceNumberPort(config);
   const metrics = createMetrics({ config, allowedLabels: await readAllowedLabels(config) });
   const { registry: metricRegistry, lookAt } = metrics;
-  const base = { config, dialect, metrics };
+  const tracing = parts.add(await openTracing(config));
+  const base = { config, dialect, metrics, tracing };
   const onIssued = certificateMetrics(metricRegistry, dialect.labelDomain);
   const kinds = await servedKinds(config, {
     services: numbers.options,
@@ -104,6 +106,7 @@ async function build(
   const signer = parts.add(await openSigner(base));
   const storage = parts.add(await openStorage({ ...base, kinds, health }));
   const { store, shared, space, isStale, encodeAhead } = storage;
+  const measured = metrics.measured(store, kinds);
   const api = await openApi(
     {
       ...base,
@@ -113,7 +116,7 @@ async function build(
       signer,
       isStale,
       encodeAhead,
-      store: metrics.measured(store, kinds),
+      store: tracing?.store(measured) ?? measured,
       reservations: shared?.reservations,
       claims: shared?.claims,
     },
@@ -159,8 +162,8 @@ async function start(server: BuiltServer, parts: OpenParts): Promise<RunningServ
   });
   features.startAfter(hooks.done);
   await hooks.headStart;
-  const { memory, occupancy, metrics, audit } = server;
-  const answer = createPipeline({ ...api.gates, audit }, api.endpoints);
+  const { memory, occupancy, metrics, audit, tracing } = server;
+  const answer = createPipeline({ ...api.gates, audit }, api.endpoints, tracing?.tracer);
   const on = { answer, registry: metrics.registry, memory: memory.budget, occupancy };
   const http = await listen(config, serving, on);
   http.takeUpgrades();
@@ -222,6 +225,13 @@ function openHealth({ config, metrics }: Base) {
   metrics.serveAt('/metrics/slis', registry);
   config.embedding?.onMetrics?.([metrics.registry, registry]);
   return createHealth({ clock, logger, livezGracePeriodMs, onChecked });
+}
+
+/** Loaded only when it is asked for. */
+async function openTracing(config: ServerConfig): Promise<Tracing | undefined> {
+  if (config.tracing === undefined) return undefined;
+  const loaded = await import('./observability/tracing.ts');
+  return loaded.openTracing(config.tracing, config);
 }
 
 /** Loaded only when it is asked for. */

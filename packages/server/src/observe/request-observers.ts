@@ -72,15 +72,18 @@ export class RequestObservers {
 /**
  * All observers of a server's requests, in the order in which they are called.
  * @param gate undefined where nothing is recorded
+ * @param tracer undefined where requests are not traced
  */
 export function createRequestObservers(
   context: EndpointContext,
   gate: AuditGate | undefined,
+  tracer?: { readonly observer: RequestObserver },
 ): RequestObservers {
   return new RequestObservers([
     deadlineObserver(context),
     attributionObserver,
     ...(gate === undefined ? [] : [auditObserver(gate)]),
+    ...(tracer === undefined ? [] : [tracer.observer]),
     metricsObserver(context),
     logObserver(context),
   ]);

@@ -1,4 +1,4 @@
-import { WireReader, WireWriter, wireBytes, wireVarint } from '@wheelhouse/codec';
+import { WireReader, WireWriter, wireBytes, wireFixed64, wireVarint } from '@wheelhouse/codec';
 
 /**
  * Protobuf messages declared as tables of numbered fields. Only what etcd's protocol needs:
@@ -62,6 +62,15 @@ export const boolean: ValueForm<boolean> = {
   isUnset: (value) => !value,
   write: (writer, value) => writer.boolean(value),
   read: (reader) => reader.boolean(),
+};
+
+/** A 64-bit number of fixed length, such as a time in nanoseconds. */
+export const fixed64: ValueForm<bigint> = {
+  wireType: wireFixed64,
+  unset: 0n,
+  isUnset: (value) => value === 0n,
+  write: (writer, value) => writer.fixed64(value),
+  read: (reader) => reader.fixed64(),
 };
 
 const nothing = Buffer.alloc(0);

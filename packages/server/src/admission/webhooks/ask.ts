@@ -60,15 +60,27 @@ export async function askHook(invocation: Invocation, asking: Asking): Promise<V
 async function post(
   { hook, convertedCall }: Invocation,
   review: Review,
-  { tools }: Asking,
+  { tools, phase }: Asking,
 ): Promise<ReturnType<typeof readAnswer>> {
-  const { request } = convertedCall.call.context;
+  const { target, operation, context } = convertedCall.call;
+  const { request } = context;
   const remainingMs = request?.remainingMs() ?? Number.POSITIVE_INFINITY;
   try {
     const bytes = await tools.webhooks.post({
       address: hook.address,
       body: review.body,
       timeoutMs: Math.max(1, Math.min(hook.timeoutMs, remainingMs)),
+      purpose: {
+        name: `Call ${phase} webhook`,
+        attributes: {
+          configuration: hook.configuration,
+          webhook: hook.name,
+          resource: `${target.def.group}/${target.version.version}, Resource=${target.def.resource}`,
+          subresource: target.subresource,
+          operation,
+          UID: review.uid,
+        },
+      },
       signal: request?.left(),
     });
     return readAnswer(bytes);

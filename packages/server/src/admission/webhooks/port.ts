@@ -26,6 +26,13 @@ export interface WebhookPort {
     readonly timeoutMs: number;
     /** Longer answers are refused; 8 MiB when absent. */
     readonly answerBytesMax?: number;
+    /** More headers. */
+    readonly headers?: Readonly<Record<string, string>>;
+    /** What the call is for, in traces. */
+    readonly purpose?: {
+      readonly name: string;
+      readonly attributes: Readonly<Record<string, string>>;
+    };
     /** Ends the call early. */
     readonly signal: AbortSignal | undefined;
   }): Promise<Buffer>;

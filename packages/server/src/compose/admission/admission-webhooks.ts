@@ -88,6 +88,7 @@ interface Shot {
   /** `host:port` as the configuration names it. */
   readonly named: string;
   readonly body: string;
+  readonly headers: Readonly<Record<string, string>> | undefined;
   readonly signal: AbortSignal;
   readonly answerBytesMax: number;
 }
@@ -104,7 +105,8 @@ export function createAdmissionWebhooks(options: {
 }): WebhookPort {
   const calling: Calling = { ...options, clients: new Map() };
   return {
-    async post({ address, body, timeoutMs, signal, answerBytesMax = usualAnswerBytesMax }) {
+    async post({ address, body, timeoutMs, signal, headers, ...request }) {
+      const { answerBytesMax = usualAnswerBytesMax } = request;
       const ended = new AbortController();
       let isLate = false;
       const timer = options.clock.after(timeoutMs, () => {
@@ -119,7 +121,7 @@ export function createAdmissionWebhooks(options: {
       try {
         const target = await targetOf(address, calling);
         const path = `${target.path}?timeout=${seconds}s`;
-        const shot = { ...target, path, body, signal: ended.signal, answerBytesMax };
+        const shot = { ...target, path, body, headers, signal: ended.signal, answerBytesMax };
         return await persist(calling, shot);
       } catch (error) {
         if (error instanceof WebhookCallError) throw error;
@@ -228,7 +230,7 @@ async function persist(calling: Calling, shot: Shot): Promise<Buffer> {
   }
 }
 
-async function send({ client, path, host, body, signal, answerBytesMax }: Shot) {
+async function send({ client, path, host, body, headers: more, signal, answerBytesMax }: Shot) {
   const {
     status,
     headers,
@@ -239,6 +241,7 @@ async function send({ client, path, host, body, signal, answerBytesMax }: Shot) 
     headers: {
       accept: 'application/json, */*',
       'content-type': 'application/json',
+      ...more,
       ...(host === undefined ? {} : { host }),
     },
     body,

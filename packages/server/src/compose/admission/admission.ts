@@ -16,6 +16,7 @@ import { defaultGates } from '../apis/feature-gates.ts';
 import { ruleEngineLoader } from '../apis/rule-engine.ts';
 import type { ServerConfig } from '../config.ts';
 import type { ReadingBase } from '../context.ts';
+import type { Tracing } from '../observability/tracing.ts';
 import type { WebhookCredentials } from '../webhooks/webhook-credentials.ts';
 import type { OpenConfigurations } from './admission-configuration.ts';
 
@@ -26,6 +27,7 @@ export function lazyWebhooks(parts: {
   readonly objects: ObjectReader;
   readonly credentials?: WebhookCredentials | undefined;
   readonly registry: MetricRegistry;
+  readonly tracing: Tracing | undefined;
 }): WebhookPort {
   const load = async (): Promise<WebhookPort> => {
     const [{ createAdmissionWebhooks }, { createServiceResolver }, { clientMeter }] =
@@ -36,7 +38,8 @@ export function lazyWebhooks(parts: {
       ]);
     const resolve = createServiceResolver(parts);
     const meter = clientMeter(parts.registry, parts.clock);
-    return createAdmissionWebhooks({ ...parts, resolve, meter });
+    const webhooks = createAdmissionWebhooks({ ...parts, resolve, meter });
+    return parts.tracing?.webhooks(webhooks) ?? webhooks;
   };
   let loading: Promise<WebhookPort> | undefined;
   return {
@@ -65,7 +68,9 @@ export function createAdmission(
   const { admission = {} } = config;
   const { snapshot } = catalogue;
   const objects = createObjectReader({ dialect, caches, snapshot });
-  const reaching = { clock: config.clock, dialect, objects, registry: options.metrics.registry };
+  const { tracing, metrics } = options;
+  const { clock } = config;
+  const reaching = { clock, dialect, objects, registry: metrics.registry, tracing };
   const tools: AdmissionTools = {
     dialect,
     clock: config.clock,

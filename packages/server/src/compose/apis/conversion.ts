@@ -12,10 +12,10 @@ const answerBytesMax = 64 * 1024 * 1024;
 
 /** Makes what converts the objects of definitions with a webhook (CRD-4); loaded with the first. */
 export function createConversions(parts: ReadingBase): (crd: Crd) => ObjectConverter {
-  const { config, dialect, catalogue, caches } = parts;
+  const { config, dialect, catalogue, caches, tracing } = parts;
   const objects = createObjectReader({ dialect, caches, snapshot: catalogue.snapshot });
   const { registry } = parts.metrics;
-  const webhooks = lazyWebhooks({ clock: config.clock, dialect, objects, registry });
+  const webhooks = lazyWebhooks({ clock: config.clock, dialect, objects, registry, tracing });
   let metrics: Promise<ConversionMetrics> | undefined;
   const load = async (crd: Crd): Promise<Pick<ObjectConverter, 'convert'>> => {
     metrics ??= import('../../registry/conversion/metrics.ts').then((room) =>

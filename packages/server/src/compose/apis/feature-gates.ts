@@ -49,7 +49,7 @@ const alwaysOn = names(`
 
 /** What this server never does. */
 const alwaysOff = names(`
-  APIServerTracing APIServingWithRoutine ConcurrentWatchObjectDecode ContextualLogging
+  APIServingWithRoutine ConcurrentWatchObjectDecode ContextualLogging
   InPlacePodVerticalScalingAllocatedStatus LoggingAlphaOptions LoggingBetaOptions
   PodLogsQuerySplitStreams PortForwardWebsockets ResourceHealthStatus
   TranslateStreamCloseWebsocketRequests UnauthenticatedHTTP2DOSMitigation

@@ -1,3 +1,4 @@
+import type { FeatureGates } from '../apis/feature-gates.ts';
 import { apiRelease } from '../apis/version.ts';
 import type { Feature } from '../feature.ts';
 import { FlagError, type FlagTable } from '../flags/flags.ts';
@@ -11,11 +12,13 @@ export interface MetricSettings {
     /** `metric,label` with its values, or a file of such pairs. */
     readonly labels?: { readonly pairs: ReadonlyMap<string, string> } | { readonly file: string };
   };
+  /** How requests are traced: a TracingConfiguration; not at all when absent. */
+  readonly tracing?: { readonly file: string };
   /** Metrics that are deprecated for so long that they are not shown by themselves (VER-6). */
   readonly hiddenMetrics?: 'hidden' | 'shown';
 }
 
-/** Flags of metrics and profiles. */
+/** Flags of metrics, profiles, and traces. */
 export const metricFlags = {
   'disabled-metrics': {
     group: 'Metrics',
@@ -65,24 +68,43 @@ export const metricFlags = {
     only: 'this process has no profiles to show',
     help: 'A socket for upstream’s profiles. There are none here.',
   },
+  'tracing-config-file': {
+    group: 'Misc',
+    after: 'egress-selector-config-file',
+    type: 'string',
+    file: 'any',
+    default: '',
+    help: 'File that says to which OpenTelemetry collector spans of which share of requests are sent.',
+  },
 } as const satisfies FlagTable;
 
 const keyForm = /^[a-zA-Z_:][a-zA-Z0-9_:]*,[a-zA-Z_][a-zA-Z0-9_]*$/;
 
-/** Metrics. */
+/** Metrics and traces. */
 export const metricFeature: Feature<typeof metricFlags, MetricSettings> = {
   flags: metricFlags,
-  settings(values) {
+  settings(values, { gates }) {
+    const tracing = tracingOf(values['tracing-config-file'], gates);
     const pairs = values['allow-metric-labels'];
     const file = values['allow-metric-labels-manifest'];
     const disabled = values['disabled-metrics'];
     for (const key of pairs.keys()) checkLabelKey(key);
     const hiddenMetrics = hiddenMetricsOf(values['show-hidden-metrics-for-version']);
-    if (pairs.size === 0 && file === '' && disabled.length === 0) return { hiddenMetrics };
+    if (pairs.size === 0 && file === '' && disabled.length === 0)
+      return { ...tracing, hiddenMetrics };
     const labels = pairs.size > 0 ? { pairs } : file === '' ? undefined : { file };
-    return { hiddenMetrics, metrics: { disabled, ...(labels === undefined ? {} : { labels }) } };
+    const metrics = { disabled, ...(labels === undefined ? {} : { labels }) };
+    return { ...tracing, hiddenMetrics, metrics };
   },
 };
+
+function tracingOf(file: string, gates: FeatureGates): Pick<MetricSettings, 'tracing'> {
+  if (file === '') return {};
+  if (gates.enabled('APIServerTracing')) return { tracing: { file } };
+  throw new FlagError(
+    'APIServerTracing feature is not enabled, but tracing config file was provided',
+  );
+}
 
 /** Throws FlagError for a text that names no label of a metric. */
 export function checkLabelKey(key: string): void {
@@ -108,16 +130,8 @@ export interface LogSettings {
   readonly logFormat: LogFormat;
 }
 
-/** Flags of the log and of traces. */
+/** Flags of the log. */
 export const logFlags = {
-  'tracing-config-file': {
-    group: 'Misc',
-    after: 'egress-selector-config-file',
-    type: 'string',
-    default: '',
-    only: 'this server records no traces',
-    help: 'Where traces of requests are sent. This server records none.',
-  },
   'logging-format': {
     group: 'Logs',
     type: 'string',

@@ -1,0 +1,149 @@
+import { hostname } from 'node:os';
+import {
+  ConfigurationError,
+  decodeConfiguration,
+  optional,
+  structType,
+  textType,
+} from '@wheelhouse/codec';
+import { type Dialect, dialectOf, type MaybePromise, member } from '@wheelhouse/machinery';
+import type { Store } from '@wheelhouse/store';
+import type { WebhookPort } from '../../admission/webhooks/port.ts';
+import { serverIdentity } from '../../controllers/server-identity.ts';
+import { type CollectorAddress, OtlpExporter } from '../../observe/otlp-exporter.ts';
+import { Tracer } from '../../observe/tracing.ts';
+import type { ServerConfig } from '../config.ts';
+import { readConfigurationFile } from '../files/followed-files.ts';
+
+/** Spans of requests, and where they are sent. */
+export interface Tracing {
+  readonly tracer: Tracer;
+  /** The store with its operations as spans of the requests that they are done for. */
+  store(store: Store): Store;
+  /** Webhooks with their calls as spans, and told of the trace. */
+  webhooks(webhooks: WebhookPort): WebhookPort;
+  /** Sends what is left, for a short time. */
+  close(): Promise<void>;
+}
+
+/**
+ * Begins to trace requests as a TracingConfiguration says. Throws, in one line, when the file cannot
+ * be used; a collector that is absent fails nothing.
+ */
+export async function openTracing(
+  { file }: { readonly file: string },
+  config: Pick<ServerConfig, 'clock' | 'logger' | 'dialect' | 'store'>,
+): Promise<Tracing> {
+  const { clock, logger } = config;
+  const dialect = dialectOf(config.dialect);
+  const settings = await readSettings(file, dialect).catch((error: unknown) => {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new Error(`failed to read tracing config: ${file}: ${why}`);
+  });
+  const exporter = new OtlpExporter(settings.collector, {
+    clock,
+    logger,
+    resource: {
+      'service.name': 'apiserver',
+      'service.instance.id': serverIdentity(hostname(), dialect.component('apiserver')),
+    },
+  });
+  const { samplingRate } = settings;
+  const tracer = new Tracer({ clock, samplingRate, onSpan: (span) => exporter.add(span) });
+  const name = config.store.type === 'etcd' ? 'etcd3' : config.store.type;
+  return {
+    tracer,
+    store: (store) => tracedStore(store, { tracer, name }),
+    webhooks: (webhooks) => tracedWebhooks(webhooks, tracer),
+    close: () => exporter.close(),
+  };
+}
+
+const configurationType = structType('TracingConfiguration', {
+  endpoint: optional(textType),
+  samplingRatePerMillion: optional({ type: 'integer', format: 'int32' }),
+});
+const samplingRateMax = 1_000_000;
+
+async function readSettings(
+  file: string,
+  dialect: Dialect,
+): Promise<{ readonly collector: CollectorAddress; readonly samplingRate: number }> {
+  const { object } = await decodeConfiguration(readConfigurationFile(file), {
+    kind: 'TracingConfiguration',
+    group: dialect.group('apiserver.config'),
+    versions: { v1alpha1: configurationType, v1beta1: configurationType },
+  });
+  const rate = member(object, 'samplingRatePerMillion');
+  const samplingRate = typeof rate === 'number' ? rate : 0;
+  const wrong = (field: string, value: unknown, why: string) =>
+    new ConfigurationError(`${field}: Invalid value: ${JSON.stringify(value)}: ${why}`);
+  if (samplingRate < 0) {
+    throw wrong('samplingRatePerMillion', samplingRate, 'sampling rate must be positive');
+  }
+  if (samplingRate > samplingRateMax) {
+    const why = 'sampling rate per million must be less than or equal to one million';
+    throw wrong('samplingRatePerMillion', samplingRate, why);
+  }
+  const endpoint = member(object, 'endpoint');
+  const given = typeof endpoint === 'string' && endpoint !== '' ? endpoint : 'localhost:4317';
+  const collector = collectorAt(given);
+  if (typeof collector === 'string') throw wrong('endpoint', endpoint, collector);
+  return { collector, samplingRate };
+}
+
+/** The address of an endpoint in gRPC's notation, or what is wrong with it. */
+function collectorAt(endpoint: string): CollectorAddress | string {
+  const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(endpoint)?.[1]?.toLowerCase();
+  if (scheme === 'unix') return { socketPath: endpoint.slice('unix://'.length) };
+  if (scheme === 'unix-abstract') {
+    return { socketPath: `\0${endpoint.slice('unix-abstract://'.length)}` };
+  }
+  if (scheme !== undefined && scheme !== 'dns') {
+    return `unsupported scheme: ${scheme}.  Options are none, dns, unix, or unix-abstract.  See https://github.com/grpc/grpc/blob/master/doc/naming.md`;
+  }
+  // `dns://SERVER/HOST:PORT` names who is asked for the address of the host.
+  const address = scheme === undefined ? endpoint : endpoint.replace(/^dns:\/\/[^/]*\/?/i, '');
+  if (URL.canParse(`http://${address}`) && !/[/?#@]/.test(address)) return { address };
+  return 'it is no host and port';
+}
+
+function tracedStore(
+  store: Store,
+  { tracer, name }: { readonly tracer: Tracer; readonly name: string },
+): Store {
+  const within = <T>(operation: string, key: string, work: () => MaybePromise<T>) =>
+    tracer.within({ name: `${operation} ${name}`, attributes: { key } }, work);
+  return {
+    sharing: store.sharing,
+    currentRevision: (prefix) => store.currentRevision(prefix),
+    compactRevision: () => store.compactRevision(),
+    get: (key, at) => store.get(key, at),
+    range: (request) => within('List(recursive=true)', request.prefix, () => store.range(request)),
+    put: (request) => {
+      const operation = request.expect === 0 ? 'Create' : 'GuaranteedUpdate';
+      return within(operation, request.key, () => store.put(request));
+    },
+    delete: (request) => within('Delete', request.key, () => store.delete(request)),
+    watch: (request) => store.watch(request),
+    compact: (revision) => store.compact(revision),
+    ping: () => store.ping(),
+    sizeBytes: () => store.sizeBytes(),
+    snapshot: () => store.snapshot(),
+    close: () => store.close(),
+  };
+}
+
+function tracedWebhooks(webhooks: WebhookPort, tracer: Tracer): WebhookPort {
+  return {
+    post(request) {
+      const { purpose } = request;
+      const send = () =>
+        tracer.within(
+          { name: 'HTTP POST', kind: 'client', attributes: { 'http.method': 'POST' } },
+          () => webhooks.post({ ...request, headers: tracer.headers() }),
+        );
+      return purpose === undefined ? send() : tracer.within(purpose, send);
+    },
+  };
+}

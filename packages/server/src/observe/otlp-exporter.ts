@@ -1,0 +1,166 @@
+import { background, type Clock, type Logger, type Timer } from '@wheelhouse/machinery';
+import {
+  bytes,
+  callUnary,
+  chosen,
+  fixed64,
+  GrpcChannel,
+  integer,
+  many,
+  message,
+  nested,
+  one,
+  sent,
+  text,
+} from '@wheelhouse/store';
+import type { Attributes, FinishedSpan } from './tracing.ts';
+
+/** The part of OpenTelemetry's protocol (OTLP 1.x) that traces of a server need. */
+const value = message({ text: chosen(1, text), integer: chosen(3, integer) });
+const attribute = message({ key: one(1, text), value: one(2, sent(value)) });
+const link = message({ traceId: one(1, bytes), spanId: one(2, bytes) });
+const status = message({ message: one(2, text), code: one(3, integer) });
+const span = message({
+  traceId: one(1, bytes),
+  spanId: one(2, bytes),
+  parentSpanId: one(4, bytes),
+  name: one(5, text),
+  kind: one(6, integer),
+  startNs: one(7, fixed64),
+  endNs: one(8, fixed64),
+  attributes: many(9, nested(attribute)),
+  links: many(13, nested(link)),
+  status: one(15, sent(status)),
+});
+const scopeSpans = message({
+  scope: one(1, nested(message({ name: one(1, text) }))),
+  spans: many(2, nested(span)),
+});
+const resourceSpans = message({
+  resource: one(1, nested(message({ attributes: many(1, nested(attribute)) }))),
+  scopeSpans: many(2, nested(scopeSpans)),
+});
+const exportMethod = {
+  path: '/opentelemetry.proto.collector.trace.v1.TraceService/Export',
+  request: message({ resourceSpans: many(1, nested(resourceSpans)) }),
+  response: message({}),
+};
+
+const kinds = { internal: 1, server: 2, client: 3 } as const;
+const errorCode = 2;
+/** As OpenTelemetry's batch processor: spans that wait, spans of one call, and the time between calls. */
+const limits = { waiting: 2048, batch: 512, everyMs: 5000, callMs: 10_000, complaintMs: 60_000 };
+
+/** Where spans are sent: `host:port`, or the path of a Unix socket. */
+export type CollectorAddress = { readonly address: string } | { readonly socketPath: string };
+
+/**
+ * Sends spans to a collector over gRPC, without TLS, many at a time. Spans that it does not take are
+ * lost, and so are those for which there is no room: a request never waits for its trace.
+ */
+export class OtlpExporter {
+  readonly #options: {
+    readonly clock: Clock;
+    readonly logger: Logger;
+    /** What the spans are of: `service.name` and the like. */
+    readonly resource: Attributes;
+  };
+  readonly #channel: GrpcChannel;
+  #waiting: FinishedSpan[] = [];
+  #lost = 0;
+  #sending: Promise<void> | undefined;
+  #complainedMs = Number.NEGATIVE_INFINITY;
+  readonly #timer: Timer;
+
+  constructor(
+    to: CollectorAddress,
+    options: { readonly clock: Clock; readonly logger: Logger; readonly resource: Attributes },
+  ) {
+    this.#options = options;
+    const { clock } = options;
+    this.#channel =
+      'address' in to
+        ? new GrpcChannel({ origin: `http://${to.address}`, clock })
+        : new GrpcChannel({ origin: 'http://localhost', socketPath: to.socketPath, clock });
+    this.#timer = clock.every(limits.everyMs, () => this.#sendSoon());
+  }
+
+  add(finished: FinishedSpan): void {
+    if (this.#waiting.length >= limits.waiting) {
+      this.#lost += 1;
+      return;
+    }
+    this.#waiting.push(finished);
+    if (this.#waiting.length >= limits.batch) this.#sendSoon();
+  }
+
+  /** Sends what waits, for a limited time, and closes the connection. */
+  async close(): Promise<void> {
+    this.#timer.stop();
+    await this.#sending;
+    await this.#send({ timeoutMs: 1000 });
+    this.#channel.close();
+  }
+
+  #sendSoon(): void {
+    if (this.#sending !== undefined || this.#waiting.length === 0) return;
+    this.#sending = this.#send({ timeoutMs: limits.callMs }).finally(() => {
+      this.#sending = undefined;
+    });
+    background({ where: 'process' }, this.#sending);
+  }
+
+  async #send({ timeoutMs }: { readonly timeoutMs: number }): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting.slice(0, limits.batch);
+      this.#waiting = this.#waiting.slice(limits.batch);
+      const request = requestOf(batch, this.#options.resource);
+      const { clock } = this.#options;
+      try {
+        await callUnary(this.#channel, { method: exportMethod, request, timeoutMs, clock });
+      } catch (error) {
+        this.#lost += batch.length;
+        this.#complain(error);
+        return;
+      }
+    }
+  }
+
+  #complain(error: unknown): void {
+    const { clock, logger } = this.#options;
+    const nowMs = clock.monotonic();
+    if (nowMs - this.#complainedMs < limits.complaintMs) return;
+    this.#complainedMs = nowMs;
+    const why = error instanceof Error ? error.message : String(error);
+    logger.warn('traces were not taken', { error: why, lostSpans: this.#lost });
+    this.#lost = 0;
+  }
+}
+
+function requestOf(batch: readonly FinishedSpan[], resource: Attributes) {
+  return {
+    resourceSpans: [
+      {
+        resource: { attributes: attributesOf(resource) },
+        scopeSpans: [{ scope: { name: 'wheelhouse' }, spans: batch.map(spanOf) }],
+      },
+    ],
+  };
+}
+
+function spanOf({ kind, attributes, link: linked, error, ...rest }: FinishedSpan) {
+  return {
+    ...rest,
+    kind: kinds[kind],
+    attributes: attributesOf(attributes),
+    links: linked === undefined ? [] : [linked],
+    status: error === undefined ? undefined : { message: error, code: errorCode },
+  };
+}
+
+function attributesOf(attributes: Attributes) {
+  return Object.entries(attributes).map(([key, entry]) => ({
+    key,
+    value: typeof entry === 'number' ? { integer: entry } : { text: entry },
+  }));
+}

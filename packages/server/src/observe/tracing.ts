@@ -1,0 +1,311 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { randomBytes } from 'node:crypto';
+import type { Clock, Exchange } from '@wheelhouse/machinery';
+import type { RequestInfo } from '../request/request-info.ts';
+import type { Answered, Authorized, TimedOut } from '../request/request-state.ts';
+import type { RequestObserver } from './request-observers.ts';
+
+/** The values of a span's attributes; texts are cut to a length that no sender exceeds by accident. */
+export type Attributes = Readonly<Record<string, string | number>>;
+
+/** A trace as another program continues it. */
+interface RemoteContext {
+  readonly traceId: Buffer;
+  readonly spanId: Buffer;
+}
+
+/** A span that has ended. Times are nanoseconds since the epoch. */
+export interface FinishedSpan extends RemoteContext {
+  /** Empty for the first of a trace. */
+  readonly parentSpanId: Buffer;
+  readonly name: string;
+  readonly kind: 'internal' | 'server' | 'client';
+  readonly startNs: bigint;
+  readonly endNs: bigint;
+  readonly attributes: Attributes;
+  /** The trace that the client's headers name. */
+  readonly link: RemoteContext | undefined;
+  /** What went wrong; undefined when nothing did. */
+  readonly error: string | undefined;
+}
+
+const noSpan = Buffer.alloc(0);
+
+/** Where the work that runs now belongs. */
+interface Place {
+  readonly traceId: Buffer;
+  readonly isSampled: boolean;
+  /** The span that spans begun now are parts of; changes while the request goes on. */
+  spanId: Buffer;
+}
+
+/** The place of a request itself. */
+interface TracedRequest extends Place {
+  readonly rootId: Buffer;
+  readonly link: RemoteContext | undefined;
+  readonly startMs: number;
+}
+
+/** A span that is to be taken: how it is named, and what is known of it at its end. */
+export interface SpanFacts {
+  readonly name: string;
+  readonly kind?: FinishedSpan['kind'];
+  readonly attributes: Attributes;
+}
+
+/**
+ * Follows requests through the server in spans, of which a share is exported (OPS-1). A client's trace
+ * is linked to, and neither continued nor obeyed: clients are not trusted with what is sampled.
+ */
+export class Tracer {
+  readonly #places = new AsyncLocalStorage<Place>();
+  readonly #requests = new WeakMap<Exchange, TracedRequest>();
+  readonly #clock: Clock;
+  readonly #originMs: number;
+  /** Traces with a number below are sampled; numbers have 63 bits. */
+  readonly #sampledBelow: bigint;
+  readonly #onSpan: (span: FinishedSpan) => void;
+
+  /** @param options.samplingRate the share of requests whose spans are exported, 0 to 1,000,000 */
+  constructor(options: {
+    readonly clock: Clock;
+    readonly samplingRate: number;
+    readonly onSpan: (span: FinishedSpan) => void;
+  }) {
+    this.#clock = options.clock;
+    this.#originMs = options.clock.now() - options.clock.monotonic();
+    this.#sampledBelow = (BigInt(options.samplingRate) << 63n) / 1_000_000n;
+    this.#onSpan = options.onSpan;
+  }
+
+  /** Runs what answers a request, as a trace of its own. */
+  serve<T>(exchange: Exchange, answer: () => T): T {
+    const traceId = randomBytes(16);
+    const isSampled = traceId.readBigUInt64BE(8) >> 1n < this.#sampledBelow;
+    const rootId = randomBytes(8);
+    const request: TracedRequest = {
+      traceId,
+      isSampled,
+      spanId: rootId,
+      rootId,
+      link: isSampled ? remoteContext(exchange.header('traceparent')) : undefined,
+      startMs: this.#clock.monotonic(),
+    };
+    this.#requests.set(exchange, request);
+    return this.#places.run(request, answer);
+  }
+
+  /** Runs work as a part of the request that it is done for; outside of requests just runs it. */
+  async within<T>({ name, kind, attributes }: SpanFacts, work: () => T | Promise<T>): Promise<T> {
+    const place = this.#places.getStore();
+    if (place === undefined) return work();
+    const startMs = this.#clock.monotonic();
+    const own: Place = { ...place, spanId: randomBytes(8) };
+    let error: string | undefined;
+    try {
+      return await this.#places.run(own, work);
+    } catch (failure) {
+      error = failure instanceof Error ? failure.message : String(failure);
+      throw failure;
+    } finally {
+      const parentSpanId = place.spanId;
+      this.#end({
+        place,
+        spanId: own.spanId,
+        parentSpanId,
+        startMs,
+        name,
+        kind,
+        attributes,
+        error,
+      });
+    }
+  }
+
+  /** Headers by which another server continues the trace of the work that runs now. */
+  headers(): Readonly<Record<string, string>> {
+    const place = this.#places.getStore();
+    if (place === undefined) return {};
+    const { traceId, spanId, isSampled } = place;
+    const flags = isSampled ? '01' : '00';
+    return { traceparent: `00-${traceId.toString('hex')}-${spanId.toString('hex')}-${flags}` };
+  }
+
+  /** Follows the gates, the endpoint, and the end of each request. */
+  readonly observer: RequestObserver = {
+    authenticate: ({ exchange, startMs, authenticatedMs: endMs }) => {
+      this.#gate(exchange, { name: 'authentication', startMs, endMs });
+    },
+    admit: ({ exchange, seat, admittedMs: endMs }) => {
+      const startMs = seat.arrivalMs ?? endMs;
+      this.#gate(exchange, { name: 'priorityandfairness', startMs, endMs });
+    },
+    authorize: ({ exchange, info, admittedMs: startMs, authorizedMs: endMs }) => {
+      this.#gate(exchange, { name: 'authorization', startMs, endMs });
+      const request = this.#requests.get(exchange);
+      if (request !== undefined && endpointName(info) !== undefined) {
+        request.spanId = randomBytes(8);
+      }
+    },
+    expire: (state) => this.#over(state),
+    finish: (state) => {
+      if (state.phase === 'answered') this.#over(state);
+    },
+  };
+
+  #gate(
+    exchange: Exchange,
+    times: { readonly name: string; readonly startMs: number; readonly endMs: number },
+  ): void {
+    const place = this.#requests.get(exchange);
+    if (place?.isSampled !== true) return;
+    const spanId = randomBytes(8);
+    this.#end({ ...times, place, spanId, parentSpanId: place.rootId, attributes: {} });
+  }
+
+  #over({ last, failure }: Answered | TimedOut): void {
+    const { exchange, auditId } = last;
+    const place = this.#requests.get(exchange);
+    if (place?.isSampled !== true) return;
+    if (last.phase === 'authorized') this.#endEndpoint(place, last);
+    const { rootId: spanId, startMs, link } = place;
+    const isFault = (exchange.answeredStatus ?? 0) >= 500;
+    this.#end({
+      place,
+      spanId,
+      parentSpanId: noSpan,
+      startMs,
+      name: requestName(exchange, last.phase === 'arrived' ? undefined : last.info),
+      kind: 'server',
+      attributes: requestAttributes(exchange, auditId),
+      link,
+      error: isFault ? (failure?.status.message ?? '') : undefined,
+    });
+  }
+
+  #endEndpoint(place: TracedRequest, last: Authorized): void {
+    const name = endpointName(last.info);
+    if (name === undefined) return;
+    const { spanId, rootId: parentSpanId } = place;
+    const { authorizedMs: startMs } = last;
+    const attributes = endpointAttributes(last);
+    this.#end({ place, spanId, parentSpanId, startMs, name, attributes });
+  }
+
+  #end(span: {
+    readonly place: Place;
+    readonly spanId: Buffer;
+    readonly parentSpanId: Buffer;
+    readonly startMs: number;
+    readonly endMs?: number;
+    readonly name: string;
+    readonly kind?: FinishedSpan['kind'] | undefined;
+    readonly attributes: Attributes;
+    readonly link?: RemoteContext | undefined;
+    readonly error?: string | undefined;
+  }): void {
+    const { place, spanId, parentSpanId, name, kind = 'internal', attributes } = span;
+    if (!place.isSampled) return;
+    this.#onSpan({
+      traceId: place.traceId,
+      spanId,
+      parentSpanId,
+      name,
+      kind,
+      startNs: this.#nanoseconds(span.startMs),
+      endNs: this.#nanoseconds(span.endMs ?? this.#clock.monotonic()),
+      attributes,
+      link: span.link,
+      error: span.error,
+    });
+  }
+
+  #nanoseconds(monotonicMs: number): bigint {
+    const ms = this.#originMs + monotonicMs;
+    const whole = Math.floor(ms);
+    return BigInt(whole) * 1_000_000n + BigInt(Math.round((ms - whole) * 1e6));
+  }
+}
+
+const endpointNames: Readonly<Record<string, string>> = {
+  get: 'Get',
+  list: 'List',
+  watch: 'List',
+  create: 'Create',
+  update: 'Update',
+  patch: 'Patch',
+  delete: 'Delete',
+  deletecollection: 'Delete',
+};
+
+/** The name of the span of what answers a request; undefined where it has none. */
+function endpointName({ isResourceRequest, verb }: RequestInfo): string | undefined {
+  return isResourceRequest ? endpointNames[verb] : undefined;
+}
+
+const parentForm = /^00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$/;
+
+/** Reads a `traceparent` header (W3C Trace Context); undefined for what is none. */
+function remoteContext(header: string | undefined): RemoteContext | undefined {
+  const [, trace = '', span = ''] = parentForm.exec(header ?? '') ?? [];
+  if (/^0*$/.test(trace) || /^0*$/.test(span)) return undefined;
+  return { traceId: Buffer.from(trace, 'hex'), spanId: Buffer.from(span, 'hex') };
+}
+
+/** The method, and for a resource the path with placeholders for names. */
+function requestName({ method }: Exchange, info: RequestInfo | undefined): string {
+  if (info?.isResourceRequest !== true) return method;
+  const { group, version, namespace, resource, name, subresource } = info;
+  const parts = [
+    ...(group === '' ? ['api'] : ['apis', group]),
+    version,
+    ...(namespace === '' ? [] : ['namespaces', '{:namespace}']),
+    resource,
+    ...(name === '' ? [] : ['{:name}']),
+    ...(subresource === '' ? [] : [subresource]),
+  ];
+  return `${method} /${parts.join('/')}`;
+}
+
+const valueLengthMax = 2048;
+const cut = (text: string | undefined) => (text ?? '').slice(0, valueLengthMax);
+
+function requestAttributes(exchange: Exchange, auditId: string): Attributes {
+  const { method, url, httpVersion, remoteAddress, answeredStatus = 0 } = exchange;
+  return {
+    'http.method': method,
+    'http.scheme': exchange.connection.encrypted ? 'https' : 'http',
+    'http.target': cut(url),
+    'http.flavor': httpVersion,
+    'net.host.name': cut(exchange.header('host') ?? exchange.header(':authority')),
+    'net.sock.peer.addr': remoteAddress,
+    'user_agent.original': cut(exchange.header('user-agent')),
+    'http.status_code': answeredStatus,
+    'audit-id': auditId,
+  };
+}
+
+function endpointAttributes({ exchange, info, auditId }: Authorized): Attributes {
+  const path = exchange.url.split('?', 1)[0];
+  return {
+    accept: cut(exchange.header('accept')),
+    'audit-id': auditId,
+    client: exchange.remoteAddress,
+    'api-group': info.group,
+    'api-version': info.version,
+    name: info.name,
+    subresource: info.subresource,
+    namespace: info.namespace,
+    protocol: exchange.httpVersion === '2' ? 'HTTP/2.0' : 'HTTP/1.1',
+    resource: info.resource,
+    scope: scopeOf(info),
+    url: cut(path),
+    'user-agent': cut(exchange.header('user-agent')),
+    verb: info.verb.toUpperCase(),
+  };
+}
+
+function scopeOf({ name, namespace }: RequestInfo): string {
+  if (name !== '') return 'resource';
+  return namespace === '' ? 'cluster' : 'namespace';
+}
