@@ -25,6 +25,30 @@ const pages = [
 ];
 const read = (page: string): string => readFileSync(join(root, page), 'utf8');
 
+/** Everything the repository has in the folders that pages speak of. */
+const folders = ['packages', 'test', 'scripts', 'bench', 'docs', 'bin', 'examples'];
+const filesOf = (folder: string): string[] =>
+  readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
+    const path = `${folder}/${entry.name}`;
+    if (entry.name === 'node_modules' || entry.name === 'dist') return [];
+    return entry.isDirectory() ? [`${path}/`, ...filesOf(path)] : [path];
+  });
+const files = folders.flatMap(filesOf);
+
+/** Other paths in backquotes: of TypeScript and of scripts, or of folders. */
+const otherFiles =
+  /`((?:[\w-]+\/)*[\w-]+(?:\.[\w-]+)*\.(?:ts|tsx|mjs)|(?:src|gates|test)\/[\w/-]*\/)`/g;
+const flag = /`--([a-z][a-z0-9-]+)/g;
+const sources = files
+  .filter((path) => /\.(?:ts|mjs|js|txt)$/.test(path) && !/\/gen\//.test(path))
+  .map((path) => readFileSync(join(root, path), 'utf8'))
+  .join('\n');
+/** A flag is a key of a table, or an argument. */
+const isFlag = (name: string): boolean =>
+  new RegExp(`['"\`]${name}['"\`]|--${name}\\b|^\\s*${name}:`, 'm').test(sources);
+/** Files that pages make up, or have their reader write. */
+const madeUp = new Set(['x.ts', 'x.test.ts', 'plane.mjs', 'greeting.test.mjs']);
+
 /** A path in backquotes that begins at the root of the repository, with the constant in it, if any. */
 const named = /`((?:packages|test|scripts|bench|docs|bin|examples)\/[\w./-]*)(?:#\w+)?`/g;
 const link = /\]\((?!https?:)([^)#\s]+)(?:#[^)]*)?\)/g;
@@ -33,6 +57,19 @@ describe.each(pages)('%s', (page) => {
   test('names files that exist', () => {
     const paths = [...read(page).matchAll(named)].map(([, path = '']) => path);
     expect(paths.filter((path) => !existsSync(join(root, path)))).toEqual([]);
+  });
+
+  test('names files by parts of their paths that exist', () => {
+    const paths = [...read(page).matchAll(otherFiles)].map(([, path = '']) => path);
+    const lost = paths.filter(
+      (path) => !madeUp.has(path) && !files.some((file) => `/${file}`.endsWith(`/${path}`)),
+    );
+    expect(lost).toEqual([]);
+  });
+
+  test('names flags that a program of the repository has', () => {
+    const names = [...read(page).matchAll(flag)].map(([, name = '']) => name);
+    expect(names.filter((name) => !isFlag(name))).toEqual([]);
   });
 
   test('links to files that exist', () => {
