@@ -100,6 +100,8 @@ function isOneText(line: string): boolean {
   return /['"`]/.test(line) && !/^.{100}.*\s(=>|&&|\|\||\?)\s/.test(line);
 }
 
+const uncommented = (text: string): string => text.replace(/^\s*(\/?\*|\/\/).*$/gm, '');
+
 function functionsOf({ tree }: Source): { name: string; lines: number }[] {
   const found: { name: string; lines: number }[] = [];
   const lineOf = (position: number): number => tree.getLineAndCharacterOfPosition(position).line;
@@ -181,6 +183,21 @@ describe('code', () => {
       .filter(({ text }) => [...names].some((name) => text.includes(name)))
       .flatMap(({ path, tree }) => hostUses(tree, names).map((use) => `${path} ${use}`));
     expect(found).toEqual([]);
+  });
+
+  test('decoders word their errors in machinery/src/meta/wording.ts: use problemText', () => {
+    const words = new RegExp(
+      [
+        'cannot unmarshal \\$|strconv\\.\\w+: parsing|illegal base64 data|json parse error: ',
+        'strict decoding error: |cannot be handled as a \\$',
+        'time: (missing unit|unknown unit|invalid duration)',
+      ].join('|'),
+    );
+    const found = written.filter(
+      ({ path, text, isTest }) =>
+        !isTest && !path.endsWith('machinery/src/meta/wording.ts') && words.test(uncommented(text)),
+    );
+    expect(found.map(({ path }) => path)).toEqual([]);
   });
 
   test('names with the vendor label come from dialect.ts: use a Dialect', () => {

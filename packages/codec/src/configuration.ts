@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, member } from '@wheelhouse/machinery';
+import { isObject, type JsonObject, member, problemText } from '@wheelhouse/machinery';
 import {
   DecodeError,
   decodeTyped,
@@ -69,7 +69,7 @@ export async function decodeConfiguration(
     const { value, duplicates, repeated = [] } = await decodeYaml(Buffer.from(text));
     const document = isObject(value) ? value : {};
     const version = versionOf(document, expected);
-    const strict = duplicates.map((path) => `duplicate field ${JSON.stringify(path)}`);
+    const strict = duplicates.map((path) => problemText({ code: 'duplicate field', path }));
     if (repeated.length > 0) strict.push(`yaml: unmarshal errors: ${repeated.join(', ')}`);
     const meta = { apiVersion: textType, kind: textType };
     const type = expected.versions[version] as Schema;
@@ -77,9 +77,9 @@ export async function decodeConfiguration(
     const whole = structType(expected.kind, { ...meta, ...own });
     const unknown = new FoundPaths();
     const object = decodeTyped(whole)(document, unknown);
-    for (const path of unknown.paths) strict.push(`unknown field ${JSON.stringify(path)}`);
+    for (const path of unknown.paths) strict.push(problemText({ code: 'unknown field', path }));
     if (strict.length === 0) return { version, object };
-    throw new ConfigurationError(`strict decoding error: ${strict.join(', ')}`);
+    throw new ConfigurationError(problemText({ code: 'strict', problems: strict }));
   } catch (error) {
     if (error instanceof YamlError || error instanceof DecodeError) {
       throw new ConfigurationError(error.message);

@@ -3,6 +3,7 @@ import {
   type JsonArray,
   type JsonObject,
   type JsonValue,
+  problemText,
   setMember,
 } from '@wheelhouse/machinery';
 import { JsonError } from './json-error.ts';
@@ -310,7 +311,7 @@ function exactNumber(text: string): JsonValue {
   const value = Number(text);
   if (!Number.isFinite(value)) {
     throw new JsonError(
-      `json: cannot unmarshal number ${text.slice(0, 64)} into Go value of type float64`,
+      problemText({ code: 'misfit', what: `number ${text.slice(0, 64)}`, type: 'float64' }),
     );
   }
   if (Number.isSafeInteger(value) || text.length > 20 || /[.eE]/.test(text)) return value;

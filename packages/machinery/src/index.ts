@@ -166,7 +166,6 @@ export {
   goSyntax,
   goText,
   goTypeName,
-  goValue,
 } from './meta/go-values.ts';
 export {
   blockContains,
@@ -280,3 +279,4 @@ export {
   shownApiVersion,
   type UserInfo,
 } from './meta/types.ts';
+export { goValue, type Problem, problemText, typeMetaStruct } from './meta/wording.ts';

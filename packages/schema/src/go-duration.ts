@@ -1,3 +1,5 @@
+import { type Problem, problemText } from '@wheelhouse/machinery';
+
 /** Durations as Go parses and prints them; counted in nanoseconds as bigint. */
 
 const units: Readonly<Record<string, bigint>> = {
@@ -36,18 +38,17 @@ export function parseGoDuration(text: string): bigint | undefined {
 
 /** What Go says of a text that `parseGoDuration` refuses. */
 export function goDurationError(text: string): string {
-  const whole = JSON.stringify(text);
+  const wrong = (problem: Extract<Problem, { code: 'duration' }>['problem']) =>
+    problemText({ code: 'duration', text, problem });
   let rest = text.replace(/^[+-]/, '');
   while (rest !== '' && rest.length <= 200) {
     const [found = '', digits = '', unit = ''] = /^(\d*\.?\d*)([^\d.]*)/.exec(rest) ?? [];
     if (digits === '' || digits === '.') break;
-    if (unit === '') return `time: missing unit in duration ${whole}`;
-    if (!Object.hasOwn(units, unit)) {
-      return `time: unknown unit ${JSON.stringify(unit)} in duration ${whole}`;
-    }
+    if (unit === '') return wrong('no unit');
+    if (!Object.hasOwn(units, unit)) return wrong({ unit });
     rest = rest.slice(found.length);
   }
-  return `time: invalid duration ${whole}`;
+  return wrong('syntax');
 }
 
 /** What Go's `Duration.String()` gives: `1h30m0s`, `1.5s`, `250ms`. */

@@ -60,16 +60,3 @@ export function goBadValue(value: JsonValue | undefined): string {
   if (value === null || value === undefined) return '"null"';
   return typeof value === 'object' ? showHead(value, goSyntax) : showValue(value);
 }
-
-/**
- * The message of a 400 for a body the typed decoder cannot take:
- * `ConfigMap in version "v1" cannot be handled as a ConfigMap: json: cannot …`.
- */
-export function cannotHandle(body: {
-  readonly kind: string;
-  readonly version: string;
-  readonly message: string;
-}): string {
-  const { kind, version, message } = body;
-  return `${kind} in version ${JSON.stringify(version)} cannot be handled as a ${kind}: ${message}`;
-}

@@ -1,5 +1,5 @@
 import { decodeJson, JsonError, syntaxErrorOf } from '@wheelhouse/codec';
-import { goValue, isObject, type JsonValue } from '@wheelhouse/machinery';
+import { goValue, isObject, type JsonValue, problemText } from '@wheelhouse/machinery';
 import type { Revision } from './contract.ts';
 
 /**
@@ -39,7 +39,7 @@ export function decodeContinue(token: string, apiVersion: string): DecodedContin
   const illegal = token.search(/[^A-Za-z0-9_\-\r\n]/);
   if (illegal >= 0 || digits.length % 4 === 1) {
     const at = illegal >= 0 ? illegal : token.length - 1;
-    return refuse(`${head}: illegal base64 data at input byte ${at}`);
+    return refuse(`${head}: ${problemText({ code: 'base64', at })}`);
   }
   const fields = tokenFields(Buffer.from(digits, 'base64url'));
   if (typeof fields === 'string') return refuse(`${head}: ${fields}`);
@@ -86,7 +86,8 @@ function tokenFields(bytes: Buffer): TokenFields | string {
   const fields: TokenFields = { v: '', rv: 0, start: '' };
   if (value === null) return fields;
   if (!isObject(value)) {
-    return `json: cannot unmarshal ${goValue(value)} into Go value of type storage.continueToken`;
+    const type = 'storage.continueToken';
+    return problemText({ code: 'misfit', what: goValue(value), type });
   }
   for (const [name, fieldValue] of Object.entries(value)) {
     const fieldName = name.toLowerCase();
@@ -97,8 +98,9 @@ function tokenFields(bytes: Buffer): TokenFields | string {
       Object.assign(fields, { [fieldName]: fieldName === 'rv' ? Number(fieldValue) : fieldValue });
       continue;
     }
-    const place = `Go struct field continueToken.${fieldName}`;
-    return `json: cannot unmarshal ${what} into ${place} of type ${fieldName === 'rv' ? 'int64' : 'string'}`;
+    const field = `continueToken.${fieldName}`;
+    const type = fieldName === 'rv' ? 'int64' : 'string';
+    return problemText({ code: 'misfit', what, type, field });
   }
   return fields;
 }

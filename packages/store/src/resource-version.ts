@@ -1,3 +1,4 @@
+import { problemText } from '@wheelhouse/machinery';
 import type { Revision } from './contract.ts';
 
 /** A version as a client wrote it, understood, or why not (in upstream's words). */
@@ -15,14 +16,17 @@ const digitsMax = 20;
  */
 export function parseResourceVersion(text: string | undefined): ParsedVersion {
   if (text === undefined || text === '' || text === '0') return { ok: true, revision: 0 };
-  const shown = JSON.stringify(text.slice(0, 128));
-  if (!/^[0-9]+$/.test(text)) {
-    return { ok: false, why: `strconv.ParseUint: parsing ${shown}: invalid syntax` };
-  }
+  if (!/^[0-9]+$/.test(text)) return refused(text, 'syntax');
   const digits = text.replace(/^0+(?=[0-9])/, '');
-  if (digits.length > digitsMax || BigInt(digits) > uint64Max) {
-    return { ok: false, why: `strconv.ParseUint: parsing ${shown}: value out of range` };
-  }
+  if (digits.length > digitsMax || BigInt(digits) > uint64Max) return refused(text, 'range');
   const revision = Number(digits);
   return { ok: true, revision: Number.isSafeInteger(revision) ? revision : Infinity };
+}
+
+function refused(text: string, problem: 'syntax' | 'range'): ParsedVersion {
+  const head = text.slice(0, 128);
+  return {
+    ok: false,
+    why: problemText({ code: 'number', parser: 'ParseUint', text: head, problem }),
+  };
 }

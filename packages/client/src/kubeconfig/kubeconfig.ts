@@ -1,6 +1,12 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { isObject, type JsonObject, type JsonValue, member } from '@wheelhouse/machinery';
+import {
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  member,
+  problemText,
+} from '@wheelhouse/machinery';
 import { parseYaml } from '../yaml.ts';
 
 /** What a member of a kubeconfig must be; a member that is not listed may be anything. */
@@ -125,10 +131,10 @@ function scalarMisfit(
   if (typeof value !== 'string') return `${path} must be a string`;
   if (shape === 'text') return undefined;
   const wrong = value.replace(/[\r\n]/g, '').search(/[^A-Za-z0-9+/=]/);
-  if (wrong >= 0) return `${path}: illegal base64 data at input byte ${wrong}`;
+  if (wrong >= 0) return `${path}: ${problemText({ code: 'base64', at: wrong })}`;
   const isWhole = /^[A-Za-z0-9+/]*={0,2}$/.test(value.replace(/[\r\n]/g, ''));
   const length = value.replace(/[\r\n]/g, '').length;
-  return isWhole && length % 4 === 0 ? undefined : `${path}: illegal base64 data`;
+  return isWhole && length % 4 === 0 ? undefined : `${path}: ${problemText({ code: 'base64' })}`;
 }
 
 function first<T>(

@@ -1,5 +1,11 @@
 import { isUtf8 } from 'node:buffer';
-import { goPlain, type JsonObject, type JsonValue, setMember } from '@wheelhouse/machinery';
+import {
+  goPlain,
+  type JsonObject,
+  type JsonValue,
+  problemText,
+  setMember,
+} from '@wheelhouse/machinery';
 import { base64ErrorAt, type FoundPaths, goType, resolved, type Schema } from '@wheelhouse/schema';
 import { Cursor, floatOf, info, major, majorName } from './cursor.ts';
 import {
@@ -233,7 +239,7 @@ export class Decoder extends Cursor {
     const text = bytes.toString('latin1').replace(/[\r\n]/g, '');
     const at = base64ErrorAt(text);
     if (at !== undefined) {
-      const why = `illegal base64 data at input byte ${at}`;
+      const why = problemText({ code: 'base64', at });
       this.fault = otherFault(`cbor: failed to decode base64 from byte string: ${why}`);
     }
     return text;

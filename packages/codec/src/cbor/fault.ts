@@ -1,3 +1,4 @@
+import { problemText } from '@wheelhouse/machinery';
 import { majorName } from './cursor.ts';
 
 /** What is wrong with an item. Decoding goes on behind it, and the first fault is told. */
@@ -35,7 +36,6 @@ export function within(fault: Fault, field: string): Fault {
 
 export function textOfFault(fault: Fault): string {
   if (fault.kind !== 'misfit') return fault.text;
-  const { item, goType, why, field } = fault;
-  const place = field === undefined ? 'value' : `struct field ${field}`;
-  return `cbor: cannot unmarshal ${item} into Go ${place} of type ${goType}${why}`;
+  const { item: what, goType: type, why, field } = fault;
+  return problemText({ code: 'misfit', format: 'cbor', what, type, field }) + why;
 }

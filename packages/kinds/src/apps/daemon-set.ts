@@ -5,10 +5,10 @@ import {
   type Dialect,
   dnsSubdomain,
   type FieldError,
-  goQuoted,
   invalidGo,
   type JsonObject,
   type LabelSelector,
+  problemText,
   required,
   validateLabelSelector,
 } from '@wheelhouse/machinery';
@@ -161,11 +161,10 @@ function checkCount({ metadata }: ApiObject): void {
   const [, digits] = /^\+?(-?\d{1,100})$/.exec(count) ?? [];
   const number = digits === undefined ? undefined : BigInt(digits);
   if (number !== undefined && BigInt.asIntN(64, number) === number) return;
-  const why = number === undefined ? 'invalid syntax' : 'value out of range';
-  throw badRequest(
-    'DaemonSet in version "v1" cannot be handled as a DaemonSet: ' +
-      `strconv.ParseInt: parsing ${goQuoted(count)}: ${why}`,
-  );
+  const problem = number === undefined ? 'syntax' : 'range';
+  const why = problemText({ code: 'number', parser: 'ParseInt', text: count, problem });
+  const kind = 'DaemonSet';
+  throw badRequest(problemText({ code: 'unfit body', kind, version: 'v1', expected: kind, why }));
 }
 
 function nodeSelector(object: Stored<DaemonSet>): string {

@@ -1,4 +1,4 @@
-import { goQuoted } from '@wheelhouse/machinery';
+import { problemText } from '@wheelhouse/machinery';
 import { goDurationError, parseGoDuration } from '@wheelhouse/schema';
 import { isTimeZone } from './time-zones.ts';
 
@@ -104,10 +104,12 @@ function numberOf(text: string, bounds: FieldBounds): number | string {
 
 /** The number, or what is wrong with it. */
 function integerOf(text: string): number | string {
-  const refused = (why: string) =>
-    `failed to parse int from ${text}: strconv.Atoi: parsing ${goQuoted(text)}: ${why}`;
-  if (!/^[+-]?[0-9]+$/.test(text)) return refused('invalid syntax');
+  const refused = (problem: 'syntax' | 'range') => {
+    const why = problemText({ code: 'number', parser: 'Atoi', text, problem });
+    return `failed to parse int from ${text}: ${why}`;
+  };
+  if (!/^[+-]?[0-9]+$/.test(text)) return refused('syntax');
   const value = BigInt(text.replace('+', ''));
-  if (BigInt.asIntN(64, value) !== value) return refused('value out of range');
+  if (BigInt.asIntN(64, value) !== value) return refused('range');
   return value < 0 ? `negative number (${value}) not allowed: ${text}` : Number(value);
 }

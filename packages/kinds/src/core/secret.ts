@@ -9,6 +9,7 @@ import {
   goValue,
   invalid,
   isObject,
+  problemText,
   required,
   setMember,
   tooLong,
@@ -47,7 +48,8 @@ function jsonObjectProblem(text: string): string | undefined {
   try {
     const { value } = parseExactJson(text, { depthMax: 10_000 });
     if (value === null || isObject(value)) return undefined;
-    return `json: cannot unmarshal ${goValue(value)} into Go value of type map[string]interface {}`;
+    const type = 'map[string]interface {}';
+    return problemText({ code: 'misfit', what: goValue(value), type });
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }

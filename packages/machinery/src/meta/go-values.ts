@@ -137,11 +137,3 @@ export function goTypeName(value: JsonValue | undefined): string {
   if (isObject(value)) return 'map[string]interface {}';
   return Number.isInteger(Number(value)) ? 'int64' : 'float64';
 }
-
-/** What Go calls a JSON value in `cannot unmarshal <this> into`. */
-export function goValue(value: JsonValue): string {
-  if (Array.isArray(value)) return 'array';
-  if (typeof value === 'boolean') return 'bool';
-  if (typeof value === 'bigint') return 'number';
-  return typeof value;
-}

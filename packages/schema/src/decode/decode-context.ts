@@ -1,4 +1,4 @@
-import { goValue, type JsonValue } from '@wheelhouse/machinery';
+import { goValue, type JsonValue, problemText } from '@wheelhouse/machinery';
 import { FoundPaths } from '../found-paths.ts';
 import { cannotConvert, goType } from '../go-wording.ts';
 import type { Schema } from '../schema.ts';
@@ -20,8 +20,8 @@ export interface DecodeContext {
   readonly fields: string[];
   readonly steps: string[];
   struct: string;
-  /** Where errors are said to be, inside of what decodes itself: its own place. */
-  place: string | undefined;
+  /** The field that errors name, inside of what decodes itself: its own. */
+  field: string | undefined;
   /** Levels still allowed below this one. */
   depthLeft: number;
   error: string | undefined;
@@ -41,7 +41,7 @@ export function newContext(options: {
     fields: [],
     steps: [],
     struct: '',
-    place: undefined,
+    field: undefined,
     depthLeft: maxDepth,
     error: undefined,
     unknown: new FoundPaths(),
@@ -70,13 +70,13 @@ export function failType(
   }
   const type = into.type ?? (into.schema === undefined ? 'string' : goType(into.schema));
   const what = into.what ?? goValue(value);
-  const place = isMap ? 'value' : (context.place ?? placeOf(context));
-  context.error = `json: cannot unmarshal ${what} into Go ${place} of type ${type}`;
+  const field = isMap ? '' : (context.field ?? currentField(context));
+  context.error = problemText({ code: 'misfit', what, type, ...(field === '' ? {} : { field }) });
 }
 
-/** Where the decoder stands, as Go says it. */
-export function placeOf({ struct, fields }: DecodeContext): string {
-  return struct === '' ? 'value' : `struct field ${struct}.${fields.join('.')}`;
+/** The field that the decoder is in, by the names of Go's structs; empty outside of fields. */
+export function currentField({ struct, fields }: DecodeContext): string {
+  return struct === '' ? '' : `${struct}.${fields.join('.')}`;
 }
 
 /** Goes one level down; throws when that is too deep. */

@@ -4,6 +4,7 @@ import {
   parseGoTime,
   parseQuantity,
   printGoTime,
+  problemText,
   type Stride,
 } from '@wheelhouse/machinery';
 import { goDurationError, parseGoDuration, printGoDuration } from '../go-duration.ts';
@@ -180,7 +181,7 @@ function bytesDecoder(schema: Schema): Decoder {
     const text = /[\r\n]/.test(value) ? value.replace(/[\r\n]/g, '') : value;
     const at = base64ErrorAt(text);
     const framed = context.source === 'map' ? 'error decoding from json: ' : '';
-    if (at !== undefined) fail(context, `${framed}illegal base64 data at input byte ${at}`);
+    if (at !== undefined) fail(context, framed + problemText({ code: 'base64', at }));
     return text;
   };
 }

@@ -13,6 +13,7 @@ import type { FoundPaths } from '../found-paths.ts';
 import { bareTypeName } from '../go-wording.ts';
 import { anySchema, type Property, resolved, type Schema } from '../schema.ts';
 import {
+  currentField,
   type DecodeContext,
   type DecodeSource,
   descend,
@@ -21,7 +22,6 @@ import {
   failType,
   newContext,
   noteUnknown,
-  placeOf,
 } from './decode-context.ts';
 import { type StepDecoder, scalarWalker, type TypedWalker } from './decode-scalars.ts';
 import { DecodeError } from './depth.ts';
@@ -44,7 +44,7 @@ const walkers = new WeakMap<Schema, TypedWalker>();
  * again, make of a value. Members come out in declaration order; null counts as absent; empty
  * members go where the type says `omitempty`, and stand with their zero value where it does not;
  * times, quantities and durations take their stored form. Throws `DecodeError` with Go's message
- * (see `cannotHandle`) for a value of the wrong type. Made once per schema.
+ * (see `Problem`) for a value of the wrong type. Made once per schema.
  */
 export function decodeTyped(schema: Schema): TypedDecoder {
   const at = resolved(schema);
@@ -548,10 +548,10 @@ function alternativesWalker(schema: Schema): TypedWalker {
     if (chosen !== undefined) {
       // Upstream's own decoders of such members are not strict.
       const unknownBefore = context.unknown.count;
-      const outer = context.place;
-      context.place ??= placeOf(context);
+      const outer = context.field;
+      context.field ??= currentField(context);
       const decoded = chosen.decode(value, context);
-      context.place = outer;
+      context.field = outer;
       context.unknown.rewind(unknownBefore);
       // Neither a schema nor a list of some: that is what upstream makes of it.
       return Array.isArray(decoded) && decoded.length === 0 ? null : decoded;
@@ -563,10 +563,10 @@ function alternativesWalker(schema: Schema): TypedWalker {
     const chosen = Array.isArray(value) ? list : isObject(value) ? object : undefined;
     if (chosen?.decodeSteps === undefined) return decode(value, context);
     const unknownBefore = context.unknown.count;
-    const outer = context.place;
-    context.place ??= placeOf(context);
+    const outer = context.field;
+    context.field ??= currentField(context);
     const decoded = yield* chosen.decodeSteps(value, context, stride);
-    context.place = outer;
+    context.field = outer;
     context.unknown.rewind(unknownBefore);
     return Array.isArray(decoded) && decoded.length === 0 ? null : decoded;
   };

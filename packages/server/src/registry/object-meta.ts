@@ -16,6 +16,7 @@ import {
   type MetaRules,
   modifiedMessage,
   type Pace,
+  problemText,
   randomUuid,
   type StatusError,
   validateObjectMeta,
@@ -205,8 +206,9 @@ export function checkReadable(target: Target, object: ApiObject): void {
   const isNumber = /^\d+$/.test(resourceVersion);
   // Parsing a long text is slow, and no valid version has a thousand leading zeros.
   if (isNumber && resourceVersion.length < 1000 && BigInt(resourceVersion) <= uint64Max) return;
-  const problem = isNumber ? 'value out of range' : 'invalid syntax';
-  const why = `strconv.ParseUint: parsing ${JSON.stringify(resourceVersion)}: ${problem}`;
+  const problem = isNumber ? 'range' : 'syntax';
+  const text = resourceVersion;
+  const why = problemText({ code: 'number', parser: 'ParseUint', text, problem });
   throw invalidMeta(target.def, target.name, [
     invalid('metadata.resourceVersion', resourceVersion, why),
   ]);

@@ -5,6 +5,7 @@ import {
   type JsonValue,
   member,
   parseApiVersion,
+  problemText,
 } from '@wheelhouse/machinery';
 
 /** DeleteOptions as a client sent them: types are checked, values are not. */
@@ -108,11 +109,7 @@ function wrongType(path: string, value: JsonValue, type: string): Error {
   const isNumber = typeof value === 'number' || typeof value === 'bigint';
   const plain = typeof value === 'boolean' ? 'bool' : typeof value;
   const what = Array.isArray(value) ? 'array' : isNumber ? `number ${value}` : plain;
-  const into =
-    path === ''
-      ? `into Go value of type v1.${type}`
-      : `into Go struct field ${kind}.${path} of type ${type}`;
-  return badRequest(
-    `${kind} in version "v1" cannot be handled as a ${kind}: json: cannot unmarshal ${what} ${into}`,
-  );
+  const into = path === '' ? { type: `v1.${type}` } : { type, field: `${kind}.${path}` };
+  const why = problemText({ code: 'misfit', what, ...into });
+  return badRequest(problemText({ code: 'unfit body', kind, version: 'v1', expected: kind, why }));
 }

@@ -8,6 +8,7 @@ import {
   invalidObject,
   type JsonValue,
   notSupported,
+  problemText,
   required,
   validateFieldManager,
 } from '@wheelhouse/machinery';
@@ -334,12 +335,12 @@ const int64Max = 2n ** 63n - 1n;
 export function optionalInteger(query: URLSearchParams, name: string): number | undefined {
   const value = query.get(name);
   if (value === null) return undefined;
-  const complaint = (why: string) =>
-    badRequest(`strconv.ParseInt: parsing ${JSON.stringify(value)}: ${why}`);
-  if (!/^[+-]?\d+$/.test(value)) throw complaint('invalid syntax');
+  const complaint = (problem: 'syntax' | 'range') =>
+    badRequest(problemText({ code: 'number', parser: 'ParseInt', text: value, problem }));
+  if (!/^[+-]?\d+$/.test(value)) throw complaint('syntax');
   const digits = value.replace(/^[+-]/, '');
   const magnitude = digits.length > 400 ? int64Max * 2n : BigInt(digits);
   const isNegative = value.startsWith('-');
-  if (magnitude > int64Max + (isNegative ? 1n : 0n)) throw complaint('value out of range');
+  if (magnitude > int64Max + (isNegative ? 1n : 0n)) throw complaint('range');
   return Number(isNegative ? -magnitude : magnitude);
 }

@@ -1,4 +1,10 @@
-import { compareText, isObject, type JsonValue, sortSteps } from '@wheelhouse/machinery';
+import {
+  compareText,
+  isObject,
+  type JsonValue,
+  problemText,
+  sortSteps,
+} from '@wheelhouse/machinery';
 import { compareValues, showGoValue } from './value-order.ts';
 
 /**
@@ -131,7 +137,7 @@ function readKeys(text: string): readonly (readonly [string, JsonValue])[] {
 
 function parseIndex(text: string): number {
   if (!/^[+-]?\d{1,15}$/.test(text)) {
-    throw new Error(`strconv.Atoi: parsing ${JSON.stringify(text)}: invalid syntax`);
+    throw new Error(problemText({ code: 'number', parser: 'Atoi', text, problem: 'syntax' }));
   }
   return Number(text);
 }

@@ -8,6 +8,7 @@ import {
   type JsonValue,
   jsonEqual,
   member,
+  problemText,
   setMember,
   WorkBudget,
 } from '@wheelhouse/machinery';
@@ -43,8 +44,9 @@ export type JsonPatchRules = 'exact' | 'lenient';
 /** Reads a decoded body as a patch. Throws PatchError: `malformed`, or `too-many` operations. */
 export function parseJsonPatch(body: JsonValue): readonly JsonPatchOperation[] {
   if (!Array.isArray(body)) {
-    const type = 'Go value of type jsonpatch.Patch';
-    throw new PatchError('malformed', `json: cannot unmarshal ${goValue(body)} into ${type}`);
+    const type = 'jsonpatch.Patch';
+    const why = problemText({ code: 'misfit', what: goValue(body), type });
+    throw new PatchError('malformed', why);
   }
   if (body.length > jsonPatchOperationsMax) {
     const message = `The allowed maximum operations in a JSON patch is ${jsonPatchOperationsMax}, got ${body.length}`;
@@ -204,7 +206,7 @@ function indexOf(key: string, rules: JsonPatchRules): number | undefined {
 }
 
 function syntaxError(key: string): string {
-  return `strconv.Atoi: parsing ${JSON.stringify(key)}: invalid syntax`;
+  return problemText({ code: 'number', parser: 'Atoi', text: key, problem: 'syntax' });
 }
 
 /** Index within `length` items, counted from the end when negative. */

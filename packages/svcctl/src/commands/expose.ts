@@ -1,4 +1,10 @@
-import { isObject, type JsonObject, parseApiVersion, setMember } from '@wheelhouse/machinery';
+import {
+  isObject,
+  type JsonObject,
+  parseApiVersion,
+  problemText,
+  setMember,
+} from '@wheelhouse/machinery';
 import { saveConfigFlag } from '../apply/last-applied.ts';
 import { writeFlags } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
@@ -184,7 +190,9 @@ function portsOf(session: Session, object: JsonObject, kind: Kind): JsonObject[]
   const wanted = flags.text('target-port') ?? '';
   return numbers.flatMap((digits, at) => {
     if (!/^[-+]?\d{1,9}$/.test(digits)) {
-      throw new CliError(`strconv.Atoi: parsing ${JSON.stringify(digits)}: invalid syntax`);
+      throw new CliError(
+        problemText({ code: 'number', parser: 'Atoi', text: digits, problem: 'syntax' }),
+      );
     }
     const port = Number(digits);
     const target = /^\d+$/.test(wanted) ? Number(wanted) : wanted;

@@ -1,4 +1,4 @@
-import { type JsonObject, setMember } from '@wheelhouse/machinery';
+import { type JsonObject, problemText, setMember } from '@wheelhouse/machinery';
 import { saveConfigFlag } from '../apply/last-applied.ts';
 import { dryRunOf, writeFlags } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
@@ -92,7 +92,9 @@ function checkFlags(session: Session): void {
 function checkPort({ flags }: Session): void {
   const port = flags.text('port') ?? '';
   if (!/^\d{1,5}$/.test(port)) {
-    throw new CliError(`strconv.Atoi: parsing ${JSON.stringify(port)}: invalid syntax`);
+    throw new CliError(
+      problemText({ code: 'number', parser: 'Atoi', text: port, problem: 'syntax' }),
+    );
   }
 }
 

@@ -1,4 +1,4 @@
-import { compareText, isObject, member } from '@wheelhouse/machinery';
+import { compareText, isObject, member, problemText } from '@wheelhouse/machinery';
 import { sprintf } from './printf.ts';
 import {
   boxedValue,
@@ -266,7 +266,7 @@ function decoded({ value }: GoValue): GoValue {
   const isPadded = text.length % 4 === 0 && /^={0,2}$/.test(text.slice(whole.length));
   if (!isPadded || (whole.length + text.slice(whole.length).length) % 4 !== 0) {
     const at = text.length === whole.length ? whole.length - (whole.length % 4) : whole.length;
-    throw new FunctionError(`base64 decode failed: illegal base64 data at input byte ${at}`);
+    throw new FunctionError(`base64 decode failed: ${problemText({ code: 'base64', at })}`);
   }
   return goText(Buffer.from(text, 'base64').toString());
 }

@@ -1,5 +1,5 @@
 import { JsonError } from '@wheelhouse/codec';
-import { internalError, qualifiedName, StatusError } from '@wheelhouse/machinery';
+import { internalError, problemText, qualifiedName, StatusError } from '@wheelhouse/machinery';
 import { DecodeError } from '@wheelhouse/schema';
 import type { AdmissionTools } from '../tools.ts';
 import { dryRunRefused, HookDenial, HookFailure } from './denial.ts';
@@ -96,7 +96,7 @@ async function post(
 
 function textOf(error: unknown): string {
   if (error instanceof JsonError) {
-    return `couldn't get version/kind; json parse error: ${error.message}`;
+    return problemText({ code: 'no type', why: error.message });
   }
   if (error instanceof DecodeError) return error.message;
   return error instanceof Error ? error.message : String(error);

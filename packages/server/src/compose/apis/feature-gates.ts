@@ -7,6 +7,7 @@ import {
   gateTable,
   releaseName,
 } from '@wheelhouse/kinds';
+import { problemText } from '@wheelhouse/machinery';
 import { FlagError, parseBoolean } from '../flags/flags.ts';
 
 /** Why a gate changes nothing here: what `--help` says of it. */
@@ -143,7 +144,7 @@ function booleanOf(name: string, text: string): boolean {
   try {
     return parseBoolean(text);
   } catch {
-    const reason = `strconv.ParseBool: parsing ${JSON.stringify(text)}: invalid syntax`;
+    const reason = problemText({ code: 'number', parser: 'ParseBool', text, problem: 'syntax' });
     throw new FlagError(`invalid value of ${name}=${text}, err: ${reason}`);
   }
 }

@@ -4,7 +4,7 @@ import {
   type ResourceDef,
   type VersionDef,
 } from '@wheelhouse/kinds';
-import type { Dialect } from '@wheelhouse/machinery';
+import { type Dialect, problemText } from '@wheelhouse/machinery';
 import { FlagError, parseBoolean } from '../flags/flags.ts';
 import type { FeatureGates } from './feature-gates.ts';
 
@@ -63,7 +63,7 @@ function booleanOf(key: string, text: string): boolean {
     return parseBoolean(text);
   } catch {
     if (wholeKeys.has(key)) throw new FlagError(`invalid value ${key}=${text}`);
-    const reason = `strconv.ParseBool: parsing ${JSON.stringify(text)}: invalid syntax`;
+    const reason = problemText({ code: 'number', parser: 'ParseBool', text, problem: 'syntax' });
     throw new FlagError(`invalid value of ${key}: ${text}, err: ${reason}`);
   }
 }

@@ -20,8 +20,10 @@ import {
   type JsonValue,
   pacedBytesMin,
   parseApiVersion,
+  problemText,
   shownApiVersion,
   textOf,
+  typeMetaStruct,
 } from '@wheelhouse/machinery';
 import { shapeSteps } from '../../answer/shape-object.ts';
 import type { Target } from '../../registry/contract.ts';
@@ -95,7 +97,7 @@ function malformed(error: unknown): string {
   if (error instanceof YamlError) return error.message;
   if (error instanceof ProtobufError || error instanceof CborError) return error.message;
   if (!(error instanceof JsonError) || error instanceof TooManyValues) throw error;
-  return `couldn't get version/kind; json parse error: ${error.message}`;
+  return problemText({ code: 'no type', why: error.message });
 }
 
 /**
@@ -149,18 +151,17 @@ function objectOf(target: Target, body: DecodedBody): JsonObject {
   return (body.value ?? {}) as JsonObject;
 }
 
-const metaStruct =
-  'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; ' +
-  'Kind string "json:\\"kind,omitempty\\"" }';
-
 /** Why a body's type cannot be told, in upstream's words; `null` is an empty object there. */
 export function typeProblem(value: JsonValue): string | undefined {
-  const frame = "couldn't get version/kind; json parse error: json: cannot unmarshal";
+  const misfit = (what: string, into: { readonly type: string; readonly field?: string }) => {
+    const why = problemText({ code: 'misfit', what, ...into });
+    return problemText({ code: 'no type', why });
+  };
   if (value === null) return undefined;
-  if (!isObject(value)) return `${frame} ${goValue(value)} into Go value of type ${metaStruct}`;
+  if (!isObject(value)) return misfit(goValue(value), { type: typeMetaStruct });
   for (const [field, type] of typeMembers(value)) {
     if (typeof type === 'string' || type === null) continue;
-    return `${frame} ${goValue(type)} into Go struct field .${field} of type string`;
+    return misfit(goValue(type), { type: 'string', field: `.${field}` });
   }
   const { apiVersion } = statedType(value);
   if (apiVersion === '' || parseApiVersion(apiVersion) !== undefined) return undefined;
@@ -220,10 +221,9 @@ function checkExactType(target: Target, value: JsonObject, body: DecodedBody): v
     throw unrecognized(target, body.bytes, `Object 'Kind' is missing in '${wholeText(body)}'`);
   }
   if (apiVersion === '' && body.cbor !== undefined) {
-    throw badRequest(
-      `${kind} in version "" cannot be handled as a ${target.def.kind}: ` +
-        `Object 'apiVersion' is missing in '${wholeText(body)}'`,
-    );
+    const why = `Object 'apiVersion' is missing in '${wholeText(body)}'`;
+    const expected = target.def.kind;
+    throw badRequest(problemText({ code: 'unfit body', kind, version: '', expected, why }));
   }
   if (apiVersion !== expectedVersion(target)) throw otherVersion(target, apiVersion);
   if (kind === target.def.kind) return;
@@ -284,10 +284,14 @@ function cannotHandle(target: Target, value: JsonObject, message: string): Error
   const { def, version } = target;
   const stated = def.behavior.bodies === 'typed' ? statedType(value) : exactType(value);
   const statedVersion = parseApiVersion(stated.apiVersion);
-  const inVersion = JSON.stringify(statedVersion?.version || version.version);
-  const kind = stated.kind || def.kind;
   return badRequest(
-    `${kind} in version ${inVersion} cannot be handled as a ${def.kind}: ${message}`,
+    problemText({
+      code: 'unfit body',
+      kind: stated.kind || def.kind,
+      version: statedVersion?.version || version.version,
+      expected: def.kind,
+      why: message,
+    }),
   );
 }
 

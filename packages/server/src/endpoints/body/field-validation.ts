@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { memberPlaces } from '@wheelhouse/codec';
-import { BoundedTexts, shortened, shownPathMax } from '@wheelhouse/machinery';
+import { BoundedTexts, problemText, shortened, shownPathMax } from '@wheelhouse/machinery';
 import { type FoundPaths, maxDepth } from '@wheelhouse/schema';
 import type { FieldValidation } from '../../request/options.ts';
 import type { ApiCall } from '../call.ts';
@@ -87,7 +87,7 @@ export class Complaints {
     const texts = new BoundedTexts('error');
     if (this.#repeated.length > 0) texts.add(repeatedText(this.#repeated));
     this.#addTo(texts);
-    return `strict decoding error: ${texts.list.join(', ')}`;
+    return problemText({ code: 'strict', problems: texts.list });
   }
 
   #addTo(texts: BoundedTexts): void {
@@ -98,7 +98,7 @@ export class Complaints {
 
 /** How a YAML decoder words keys given twice, as one error. */
 export function repeatedText(lines: readonly string[]): string {
-  return `yaml: unmarshal errors:${lines.map((line) => `\n  ${line}`).join('')}`;
+  return problemText({ code: 'repeated keys', lines });
 }
 
 const isWithin = (path: string, outer: string) =>

@@ -17,6 +17,7 @@ import {
   isObject,
   type JsonObject,
   type MaybePromise,
+  problemText,
   shortened,
   shownApiVersion,
   shownPathMax,
@@ -54,10 +55,9 @@ export function applyBody(bytes: Buffer, reading: Reading): MaybePromise<ApplyBo
 
 function bodyOf({ value, repeated }: DecodedJson): ApplyBody {
   if (value !== null && !isObject(value)) {
-    throw badRequest(
-      'error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal ' +
-        `${goValue(value)} into Go value of type map[string]interface {}`,
-    );
+    const type = 'map[string]interface {}';
+    const why = problemText({ code: 'misfit', what: goValue(value), type });
+    throw badRequest(`error decoding YAML: error unmarshaling JSON: while decoding JSON: ${why}`);
   }
   return { value: sameVersion(value ?? {}), repeated: repeated ?? [] };
 }

@@ -21,6 +21,7 @@ import {
   member,
   type Pace,
   pacedBytesMin,
+  problemText,
   StatusError,
 } from '@wheelhouse/machinery';
 import { exceedsDepth } from '@wheelhouse/schema';
@@ -309,32 +310,29 @@ function* patchBodySteps(
 
 const noMergePatch = 'Invalid JSON Patch';
 
-const cannotBe = (value: JsonValue, goType: string) =>
-  `json: cannot unmarshal ${goValue(value)} into Go ${goType}`;
+const cannotBe = (value: JsonValue, type: string, field?: string) =>
+  problemText({ code: 'misfit', what: goValue(value), type, field });
 
 function misfitMap(value: JsonValue): string | undefined {
   if (value === null || isObject(value)) return undefined;
-  return cannotBe(value, 'value of type map[string]interface {}');
+  return cannotBe(value, 'map[string]interface {}');
 }
 
 function misfitOperations(value: JsonValue, isChecked: boolean): string | undefined {
   if (value === null) return undefined;
   if (!Array.isArray(value)) {
-    return cannotBe(
-      value,
-      `value of type ${isChecked ? '[]handlers.jsonPatchOp' : 'jsonpatch.Patch'}`,
-    );
+    return cannotBe(value, isChecked ? '[]handlers.jsonPatchOp' : 'jsonpatch.Patch');
   }
   for (const operation of value) {
     if (operation === null) continue;
     if (!isObject(operation)) {
       const goType = isChecked ? 'handlers.jsonPatchOp' : 'jsonpatch.Operation';
-      return cannotBe(operation, `value of type ${goType}`);
+      return cannotBe(operation, goType);
     }
     for (const name of isChecked ? ['op', 'path', 'from'] : []) {
       const text = member(operation, name) ?? null;
       if (text === null || typeof text === 'string') continue;
-      return cannotBe(text, `struct field jsonPatchOp.${name} of type string`);
+      return cannotBe(text, 'string', `jsonPatchOp.${name}`);
     }
   }
   return undefined;

@@ -5,7 +5,6 @@ import {
   type FieldError,
   invalidObject,
   isObject,
-  type JsonObject,
   notSupported,
   required,
 } from '@wheelhouse/machinery';

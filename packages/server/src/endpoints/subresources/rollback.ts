@@ -6,7 +6,6 @@ import {
   invalid,
   invalidObject,
   isObject,
-  type JsonObject,
   required,
   validateAnnotations,
 } from '@wheelhouse/machinery';

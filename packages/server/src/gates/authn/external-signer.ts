@@ -1,6 +1,13 @@
 import { createPublicKey } from 'node:crypto';
 import { decodeJson } from '@wheelhouse/codec';
-import { background, type Clock, isObject, type Logger, type Timer } from '@wheelhouse/machinery';
+import {
+  background,
+  type Clock,
+  isObject,
+  type Logger,
+  problemText,
+  type Timer,
+} from '@wheelhouse/machinery';
 import {
   boolean,
   bytes,
@@ -202,7 +209,7 @@ export class ExternalSigner implements TokenKeys {
     const header = headerOf(text);
     if (header === undefined) throw refuse('it is no JSON object in base64url');
     const unknown = Object.keys(header).find((name) => !['alg', 'kid', 'typ'].includes(name));
-    if (unknown !== undefined) throw refuse(`unknown field ${JSON.stringify(unknown)}`);
+    if (unknown !== undefined) throw refuse(problemText({ code: 'unknown field', path: unknown }));
     const { alg, kid, typ } = header;
     if (typ !== 'JWT') throw refuse('bad type');
     if (typeof kid !== 'string' || kid === '') throw refuse('key id missing');

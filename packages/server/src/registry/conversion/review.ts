@@ -6,8 +6,10 @@ import {
   type JsonValue,
   member,
   parseApiVersion,
+  problemText,
   randomUuid,
   textOf,
+  typeMetaStruct,
 } from '@wheelhouse/machinery';
 import { maxDepth } from '@wheelhouse/schema';
 
@@ -50,11 +52,8 @@ export function readConversionAnswer(bytes: Buffer): JsonObject {
   if (bytes.length === 0) throw new Error('0-length response with status code: 200');
   const value = parsed(bytes);
   if (isObject(value)) return value;
-  throw new Error(
-    "couldn't get version/kind; json parse error: json: cannot unmarshal " +
-      `${goValue(value)} into Go value of type struct ` +
-      '{ APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }',
-  );
+  const why = problemText({ code: 'misfit', what: goValue(value), type: typeMetaStruct });
+  throw new Error(problemText({ code: 'no type', why }));
 }
 
 /** Of an answer: each object in it may nest as deep as one in a request. */
@@ -65,7 +64,7 @@ function parsed(bytes: Buffer): JsonValue {
     return decodeJson(bytes, answerLimits).value;
   } catch (error) {
     if (!(error instanceof JsonError)) throw error;
-    throw new Error(`couldn't get version/kind; json parse error: ${error.message}`);
+    throw new Error(problemText({ code: 'no type', why: error.message }));
   }
 }
 

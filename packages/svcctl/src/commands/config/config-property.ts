@@ -1,5 +1,5 @@
 import { kubeconfigShape, type Shape } from '@wheelhouse/client';
-import { isObject, type JsonObject, member, setMember } from '@wheelhouse/machinery';
+import { isObject, type JsonObject, member, problemText, setMember } from '@wheelhouse/machinery';
 import type { Command } from '../../command.ts';
 import { CliError } from '../../io.ts';
 import {
@@ -100,11 +100,13 @@ function convert(session: Session, shape: Shape, value: string): string | boolea
   if (shape === 'boolean') {
     if (['1', 't', 'T', 'TRUE', 'true', 'True'].includes(value)) return true;
     if (['0', 'f', 'F', 'FALSE', 'false', 'False'].includes(value)) return false;
-    throw new CliError(`strconv.ParseBool: parsing ${JSON.stringify(value)}: invalid syntax`);
+    throw new CliError(
+      problemText({ code: 'number', parser: 'ParseBool', text: value, problem: 'syntax' }),
+    );
   }
   if (session.flags.boolean('set-raw-bytes')) return Buffer.from(value).toString('base64');
   if (Buffer.from(value, 'base64').toString('base64') === value) return value;
-  throw new CliError('error decoding input value: illegal base64 data');
+  throw new CliError(`error decoding input value: ${problemText({ code: 'base64' })}`);
 }
 
 function setAt(body: JsonObject, path: readonly string[], value: string | boolean): void {

@@ -1,4 +1,4 @@
-import { dnsSubdomain, type JsonObject, portName } from '@wheelhouse/machinery';
+import { dnsSubdomain, type JsonObject, portName, problemText } from '@wheelhouse/machinery';
 import type { Command } from '../../command.ts';
 import { createFlags, createObject, metadataIn, onlyName } from '../../create-object.ts';
 import type { FlagSpec } from '../../flags.ts';
@@ -51,11 +51,15 @@ function createService(
 function portsOf(pair: string): { readonly port: number; readonly targetPort: number | string } {
   const [first = '', target] = pair.split(':');
   if (!/^\d+$/.test(first)) {
-    throw new CliError(`strconv.ParseUint: parsing ${JSON.stringify(first)}: invalid syntax`);
+    throw new CliError(
+      problemText({ code: 'number', parser: 'ParseUint', text: first, problem: 'syntax' }),
+    );
   }
   const port = Number(first);
   if (port > 65_535) {
-    throw new CliError(`strconv.ParseUint: parsing ${JSON.stringify(first)}: value out of range`);
+    throw new CliError(
+      problemText({ code: 'number', parser: 'ParseUint', text: first, problem: 'range' }),
+    );
   }
   if (target === undefined) return { port, targetPort: port };
   if (!/^[-+]?\d+$/.test(target)) {

@@ -4,6 +4,7 @@ import {
   type JsonObject,
   type JsonValue,
   member,
+  problemText,
   type UserInfo,
 } from '@wheelhouse/machinery';
 import {
@@ -195,5 +196,5 @@ function textClaim(claims: JsonObject, claim: string, what: string): string {
 }
 
 function cannotRead(value: JsonValue, type: string): string {
-  return `json: cannot unmarshal ${goValue(value)} into Go value of type ${type}`;
+  return problemText({ code: 'misfit', what: goValue(value), type });
 }

@@ -6,6 +6,7 @@ import {
   type JsonValue,
   member,
   parseApiVersion,
+  problemText,
 } from '@wheelhouse/machinery';
 import { decodeTyped } from '@wheelhouse/schema';
 
@@ -121,7 +122,7 @@ function readPolicy(
 function metaText(value: JsonObject, name: string): string {
   const found: JsonValue = member(value, name) ?? '';
   if (typeof found === 'string') return found;
-  throw new Error(`couldn't get version/kind; json parse error: .${name} is not a string`);
+  throw new Error(problemText({ code: 'no type', why: `.${name} is not a string` }));
 }
 
 function fromVersioned(spec: JsonObject): AbacPolicy {
