@@ -13,6 +13,8 @@ export default defineConfig({
     isolate: false,
     poolOptions: { forks: { minForks: 3, maxForks: 3 } },
     testTimeout: 30_000,
+    // A condition that a test waits for holds late on a busy machine; only the test's own timeout ends it.
+    expect: { poll: { timeout: 25_000 } },
     hookTimeout: 30_000,
     teardownTimeout: 5_000,
   },

@@ -1,10 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { builtinKinds } from '@wheelhouse/kinds';
-import { dialectOf, silentLogger } from '@wheelhouse/machinery';
-import { FakeClock } from '@wheelhouse/machinery/testing';
-import { createMemoryStore } from '@wheelhouse/store/testing';
 import { afterEach, expect, test } from 'vitest';
 import { createAuthorization } from '../gates/authz/authorization.ts';
 import { alwaysAllow } from '../gates/authz/fixed.ts';
@@ -12,62 +5,25 @@ import { requireTarget } from '../registry/permit.ts';
 import { serverContext } from '../registry/server-context.ts';
 import { write } from '../registry/write.ts';
 import { attributesOf, parseRequest } from '../request/parse-request.ts';
-import { openApi } from './api.ts';
-import { readAuthorization } from './authorization/configured-authorizers.ts';
-import type { ServerConfig } from './config.ts';
-import { createHealth } from './health/health.ts';
-import { createMetrics } from './observability/metrics.ts';
-import { OpenParts } from './parts.ts';
+import { openTestApi } from './testing.ts';
 
-const dialect = dialectOf('svc');
-const closers: (() => unknown)[] = [];
+const closers: (() => Promise<void>)[] = [];
 afterEach(async () => {
   for (const close of closers.splice(0)) await close();
 });
 
 /** The registry of a server on a memory store, and a ConfigMap in it. */
 async function scene() {
-  const certDir = mkdtempSync(join(tmpdir(), 'wheelhouse-permits-'));
-  const clock = new FakeClock();
-  const config: ServerConfig = {
-    dialect: 'svc',
-    listen: { host: '192.0.2.1', port: 0, tls: { certDir } },
-    store: { type: 'memory' },
-    compactionIntervalMs: 0,
-    eventTtlMs: 0,
-    authorizationModes: ['AlwaysAllow'],
-    controllers: [],
-    livezGracePeriodMs: 0,
-    shutdownDelayMs: 0,
-    compressResponses: false,
-    authentication: { anonymous: true },
-    limits: {
-      bodyBytesMax: 1000,
-      requestTimeoutMs: 1000,
-      minRequestTimeoutMs: 1000,
-      readsInFlightMax: 1,
-      writesInFlightMax: 1,
-    },
-    clock,
-    logger: silentLogger,
+  const { api, def: defOf, close } = await openTestApi();
+  closers.push(close);
+  const def = defOf('configmaps');
+  const target = {
+    def,
+    version: def.versions[0]!,
+    namespace: 'default',
+    name: '',
+    subresource: '',
   };
-  const kinds = builtinKinds(dialect);
-  const store = createMemoryStore();
-  const metrics = createMetrics({ config });
-  const health = createHealth({ clock, logger: silentLogger, livezGracePeriodMs: 0 });
-  const parts = new OpenParts();
-  const authorizers = await readAuthorization(config, dialect);
-  const built = { config, dialect, store, health, kinds, metrics, authorizers };
-  const api = await openApi(built, parts);
-  closers.push(
-    () => parts.close(),
-    () => store.close(),
-    () => rmSync(certDir, { recursive: true, force: true }),
-  );
-  const def = api.catalogue.snapshot().builtin('', 'configmaps');
-  const version = def?.versions[0];
-  if (def === undefined || version === undefined) throw new Error('there are no ConfigMaps');
-  const target = { def, version, namespace: 'default', name: '', subresource: '' };
   const object = map('one');
   const { registry } = api;
   const plan = { admission: 'judged', target, context: serverContext } as const;

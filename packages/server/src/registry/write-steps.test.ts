@@ -1,25 +1,7 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { builtinKinds } from '@wheelhouse/kinds';
-import {
-  type ApiObject,
-  cloneJson,
-  dialectOf,
-  isObject,
-  type JsonObject,
-  silentLogger,
-} from '@wheelhouse/machinery';
-import { FakeClock } from '@wheelhouse/machinery/testing';
+import { type ApiObject, cloneJson, isObject, type JsonObject } from '@wheelhouse/machinery';
 import type { Store } from '@wheelhouse/store';
-import { createMemoryStore } from '@wheelhouse/store/testing';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { openApi } from '../compose/api.ts';
-import { readAuthorization } from '../compose/authorization/configured-authorizers.ts';
-import type { ServerConfig } from '../compose/config.ts';
-import { createHealth } from '../compose/health/health.ts';
-import { createMetrics } from '../compose/observability/metrics.ts';
-import { OpenParts } from '../compose/parts.ts';
+import { openTestApi } from '../compose/testing.ts';
 import type { ObjectView, Target, UpdatePlan, WriteContext } from './contract.ts';
 import { internalPermit } from './permit.ts';
 import type { Registry } from './registry.ts';
@@ -27,7 +9,6 @@ import { write } from './write.ts';
 
 /** The steps of every kind of write, as the ports of the registry see them. */
 
-const dialect = dialectOf('kubernetes');
 const user = { name: 'admin', uid: '', groups: ['system:masters'], extra: {} };
 const context: WriteContext = {
   permit: internalPermit('test'),
@@ -63,42 +44,18 @@ interface Scene {
 }
 
 async function openScene(): Promise<Scene> {
-  const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-write-'));
-  const clock = new FakeClock();
-  const config: ServerConfig = {
+  const {
+    api,
+    store: memory,
+    def: defOf,
+    close,
+  } = await openTestApi({
     dialect: 'kubernetes',
-    listen: { host: '192.0.2.1', port: 0, tls: { certDir: directory } },
-    store: { type: 'memory' },
     sharedObjects: 'frozen',
-    compactionIntervalMs: 0,
-    eventTtlMs: 0,
-    authorizationModes: ['AlwaysAllow'],
     admission: { disabled: ['NamespaceLifecycle'] },
-    livezGracePeriodMs: 0,
-    shutdownDelayMs: 0,
-    compressResponses: false,
-    authentication: { anonymous: true },
-    limits: {
-      bodyBytesMax: 1000,
-      requestTimeoutMs: 1000,
-      minRequestTimeoutMs: 1000,
-      readsInFlightMax: 1,
-      writesInFlightMax: 1,
-    },
-    clock,
-    logger: silentLogger,
-  };
-  const kinds = builtinKinds(dialect);
-  const memory = createMemoryStore();
-  const health = createHealth({ clock, logger: silentLogger, livezGracePeriodMs: 0 });
-  const metrics = createMetrics({ config });
-  const parts = new OpenParts();
-  const authorizers = await readAuthorization(config, dialect);
-  const built = { config, dialect, store: memory, health, kinds, metrics, authorizers };
-  const api = await openApi(built, parts);
-  const def = api.catalogue.snapshot().builtin('apps', 'deployments');
-  const version = def?.versions[0];
-  if (def === undefined || version === undefined) throw new Error('there are no Deployments');
+  });
+  const def = defOf('deployments', 'apps');
+  const version = def.versions[0]!;
   const { caches } = api.registry;
   const store = traced<Store>(memory, { put: 'store', delete: 'store' });
   const registry: Registry = {
@@ -127,11 +84,6 @@ async function openScene(): Promise<Scene> {
     namespace: 'default',
     name: 'web',
     subresource: '',
-  };
-  const close = async () => {
-    await parts.close();
-    await memory.close();
-    rmSync(directory, { recursive: true, force: true });
   };
   return { registry, store, target, close };
 }
