@@ -1,0 +1,43 @@
+import { describe, expect, test } from 'vitest';
+import { admissionCall, dialect } from '../testing.ts';
+import { factsOf, isExempt, showKind } from './facts.ts';
+
+describe('ADM-2: the facts of a write', () => {
+  test('name the kind that a sub-resource takes', () => {
+    const scale = admissionCall({
+      resource: 'deployments.apps',
+      subresource: 'scale',
+      name: 'web',
+    });
+    expect(factsOf(scale)).toMatchObject({
+      resource: { group: 'apps', version: 'v1', resource: 'deployments' },
+      kind: { group: 'autoscaling', version: 'v1', kind: 'Scale' },
+      subresource: 'scale',
+      name: 'web',
+      namespace: 'default',
+    });
+    const status = admissionCall({ resource: 'deployments.apps', subresource: 'status' });
+    expect(factsOf(status).kind).toEqual({ group: 'apps', version: 'v1', kind: 'Deployment' });
+  });
+
+  test('put a Namespace into itself, and a node into none', () => {
+    expect(factsOf(admissionCall({ resource: 'namespaces', name: 'team' })).namespace).toBe('team');
+    expect(factsOf(admissionCall({ resource: 'nodes', name: 'n' })).namespace).toBe('');
+  });
+});
+
+test.each([
+  ['validatingwebhookconfigurations.admissionregistration', true],
+  ['mutatingwebhookconfigurations.admissionregistration', true],
+  ['validatingadmissionpolicies.admissionregistration', true],
+  ['validatingadmissionpolicybindings.admissionregistration', true],
+  ['configmaps', false],
+])('ADM-2: a write of %s is exempt from webhooks: %s', (resource, expected) => {
+  expect(isExempt(admissionCall({ resource, name: 'one' }), dialect)).toBe(expected);
+});
+
+test('a kind is shown with its group and version', () => {
+  expect(showKind({ group: 'apps', version: 'v1', kind: 'Deployment' })).toBe(
+    'apps/v1, Kind=Deployment',
+  );
+});

@@ -1,0 +1,168 @@
+import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
+import { describe, expect, test } from 'vitest';
+import { dialect } from '../testing.ts';
+import { quotaEvaluator, scopesOf } from './quota-usage.ts';
+
+const nowMs = Date.UTC(2030, 0, 1);
+const evaluator = (resource: string, group = '') => quotaEvaluator({ group, resource }, dialect);
+
+/** The usage of an object as text, by name. */
+function usage(resource: string, object: ApiObject, group = ''): Record<string, string> {
+  const amounts = evaluator(resource, group).usage(object, nowMs);
+  return Object.fromEntries([...amounts].map(([name, { text }]) => [name, text]));
+}
+
+const object = (spec: JsonObject, more: JsonObject = {}): ApiObject => ({
+  apiVersion: 'v1',
+  kind: 'Any',
+  metadata: { name: 'one', namespace: 'default' },
+  spec,
+  ...more,
+});
+
+const container = (name: string, resources: JsonObject) => ({ name, resources });
+const cpu = (request: string, limit?: string): JsonObject => ({
+  requests: { cpu: request },
+  ...(limit === undefined ? {} : { limits: { cpu: limit } }),
+});
+
+describe('ADM-1: the usage of a Pod', () => {
+  const pod = (spec: JsonObject, more: JsonObject = {}) => usage('pods', object(spec, more));
+
+  test('is the sum of its containers or the largest init container, and its overhead', () => {
+    const spec = {
+      containers: [container('a', cpu('100m', '200m')), container('b', cpu('150m', '1'))],
+      initContainers: [container('i', cpu('500m'))],
+      overhead: { cpu: '10m' },
+    };
+    expect(pod(spec)).toMatchObject({
+      'count/pods': '1',
+      pods: '1',
+      cpu: '510m',
+      'requests.cpu': '510m',
+      'limits.cpu': '1210m',
+    });
+  });
+
+  test('has no overhead on limits that it does not state', () => {
+    const spec = { containers: [container('a', cpu('1'))], overhead: { cpu: '1', memory: '1Mi' } };
+    expect(pod(spec)).not.toHaveProperty(['limits.cpu']);
+    expect(pod(spec)).toMatchObject({ cpu: '2', memory: '1Mi' });
+  });
+
+  test('counts devices by their requests, and huge pages twice', () => {
+    const requests = { 'example.com/gpu': '2', 'hugepages-2Mi': '4Mi' };
+    const spec = { containers: [container('a', { requests })] };
+    expect(pod(spec)).toEqual({
+      'count/pods': '1',
+      pods: '1',
+      'requests.example.com/gpu': '2',
+      'hugepages-2Mi': '4Mi',
+      'requests.hugepages-2Mi': '4Mi',
+    });
+  });
+
+  test.each(['Failed', 'Succeeded'])('is its place alone when it has %s', (phase) => {
+    const spec = { containers: [container('a', cpu('1'))] };
+    expect(pod(spec, { status: { phase } })).toEqual({ 'count/pods': '1' });
+    expect(pod(spec, { status: { phase: 'Running' } })).toHaveProperty('cpu');
+  });
+
+  test('is its place alone once it overstays its deletion', () => {
+    const spec = { containers: [container('a', cpu('1'))] };
+    const deletedAgo = (ms: number) => ({
+      metadata: {
+        name: 'one',
+        deletionTimestamp: new Date(nowMs - ms).toISOString(),
+        deletionGracePeriodSeconds: 30,
+      },
+    });
+    expect(pod(spec, deletedAgo(30_000))).toHaveProperty('cpu');
+    expect(pod(spec, deletedAgo(30_001))).toEqual({ 'count/pods': '1' });
+  });
+
+  test('must state what a quota counts, for every container', () => {
+    const { missing } = evaluator('pods');
+    const spec = {
+      containers: [container('b', cpu('1')), container('a', {})],
+      initContainers: [container('i', {})],
+    };
+    const names = ['requests.memory', 'pods', 'requests.cpu'];
+    expect(missing(object(spec), names)).toBe(
+      'must specify requests.cpu for: a,i; requests.memory for: a,b,i',
+    );
+    expect(missing(object({ containers: [container('b', cpu('1'))] }), ['cpu'])).toBeUndefined();
+    expect(missing(object(spec), ['pods', 'requests.ephemeral-storage'])).toBeUndefined();
+  });
+
+  test.each<[string, JsonObject, boolean]>([
+    ['Terminating', { activeDeadlineSeconds: 0 }, true],
+    ['Terminating', {}, false],
+    ['NotTerminating', {}, true],
+    ['NotTerminating', { activeDeadlineSeconds: 5 }, false],
+    ['BestEffort', { containers: [container('a', {})] }, true],
+    ['BestEffort', { containers: [container('a', cpu('1'))] }, false],
+    ['NotBestEffort', { containers: [container('a', cpu('1'))] }, true],
+    ['OfTheFuture', {}, false],
+  ])('scope %s of %j: %s', (scopeName, spec, expected) => {
+    const requirement = { scopeName, operator: 'Exists', values: [] };
+    expect(evaluator('pods').matchesScope(object(spec), requirement)).toBe(expected);
+  });
+});
+
+describe('ADM-1: the usage of a Service', () => {
+  const ports = [{ port: 80, nodePort: 30000 }, { port: 443 }];
+  test.each<[JsonObject, [string, string]]>([
+    [{ type: 'ClusterIP', ports }, ['0', '0']],
+    [{ type: 'NodePort', ports }, ['0', '2']],
+    [{ type: 'LoadBalancer', ports }, ['1', '2']],
+    [{ type: 'LoadBalancer', ports, allocateLoadBalancerNodePorts: false }, ['1', '1']],
+  ])('%j', (spec, [balancers, nodePorts]) => {
+    expect(usage('services', object(spec))).toEqual({
+      'count/services': '1',
+      services: '1',
+      'services.loadbalancers': balancers,
+      'services.nodeports': nodePorts,
+    });
+  });
+});
+
+describe('ADM-1: the usage of a claim', () => {
+  const storage = (size: string, more: JsonObject = {}) =>
+    object({ resources: { requests: { storage: size } }, ...more });
+
+  test('counts once more against the class that it names', () => {
+    const suffix = `.storageclass.${dialect.group('storage')}`;
+    expect(usage('persistentvolumeclaims', storage('2Gi', { storageClassName: 'fast' }))).toEqual({
+      'count/persistentvolumeclaims': '1',
+      persistentvolumeclaims: '1',
+      'requests.storage': '2Gi',
+      [`fast${suffix}/persistentvolumeclaims`]: '1',
+      [`fast${suffix}/requests.storage`]: '2Gi',
+    });
+  });
+
+  test('matches the names of any class', () => {
+    const suffix = `.storageclass.${dialect.group('storage')}`;
+    const names = ['pods', 'requests.storage', `slow${suffix}/requests.storage`];
+    expect(evaluator('persistentvolumeclaims').matching(names)).toEqual(names.slice(1));
+  });
+});
+
+describe('ADM-1: the usage of other objects', () => {
+  test('is their number, by both names where there are two', () => {
+    expect(usage('secrets', object({}))).toEqual({ 'count/secrets': '1', secrets: '1' });
+    expect(usage('deployments', object({}), 'apps')).toEqual({ 'count/deployments.apps': '1' });
+    const names = ['secrets', 'count/secrets', 'pods'];
+    expect(evaluator('secrets').matching(names)).toEqual(names.slice(0, 2));
+  });
+});
+
+test('ADM-1: the scopes of a quota, both ways of stating them', () => {
+  const matchExpressions = [{ scopeName: 'PriorityClass', operator: 'In', values: ['high'] }];
+  const spec = { scopes: ['BestEffort'], scopeSelector: { matchExpressions } };
+  expect(scopesOf(object(spec))).toEqual([
+    { scopeName: 'BestEffort', operator: 'Exists', values: [] },
+    ...matchExpressions,
+  ]);
+});

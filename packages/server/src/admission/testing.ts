@@ -1,0 +1,137 @@
+import { builtinKinds, type ResourceDef } from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  createMetricRegistry,
+  type Dialect,
+  dialectOf,
+  type UserInfo,
+} from '@wheelhouse/machinery';
+import { FakeClock } from '@wheelhouse/machinery/testing';
+import { createCatalogue } from '../catalogue/catalogue.ts';
+import type { AdmissionCall, WriteContext } from '../registry/contract.ts';
+import { serverContext } from '../registry/server-context.ts';
+import { QuotaLedger } from './quota/quota-ledger.ts';
+import type { AdmissionTools } from './tools.ts';
+
+/** Helpers of this folder's tests; not for the server. */
+
+const { origin: _, ...clientContext } = serverContext;
+
+export const dialect: Dialect = dialectOf('svc');
+const { snapshot } = createCatalogue(builtinKinds(dialect));
+
+/** A built-in kind, by its resource and the stem of its group; throws where there is none. */
+export function builtinKind(resource: string, stem = ''): ResourceDef {
+  const found = snapshot().builtin(stem === '' ? '' : dialect.group(stem), resource);
+  if (found === undefined) throw new Error(`there is no resource ${resource} in "${stem}"`);
+  return found;
+}
+
+/** A write as a test states it; what it leaves out is a CREATE by an ordinary user. */
+export interface WriteFixture {
+  /** `pods`, or `leases.coordination` with the stem of the group. */
+  readonly resource: string;
+  readonly operation?: AdmissionCall['operation'];
+  readonly subresource?: string;
+  /** `default` for namespaced kinds. */
+  readonly namespace?: string;
+  /** The object's own name when absent. */
+  readonly name?: string;
+  readonly object?: ApiObject;
+  readonly old?: ApiObject;
+  readonly user?: Partial<UserInfo>;
+  readonly context?: Partial<WriteContext>;
+}
+
+/** The call that admission plugins see of a write. */
+export function admissionCall(write: WriteFixture): AdmissionCall {
+  const { operation = 'CREATE', subresource = '', object, old } = write;
+  const [resource = '', stem = ''] = write.resource.split('.');
+  const def = builtinKind(resource, stem);
+  const version = def.versions.find(({ served }) => served);
+  if (version === undefined) throw new Error(`${write.resource} is not served`);
+  const namespace = write.namespace ?? (def.scope === 'Namespaced' ? 'default' : '');
+  const name = write.name ?? (object ?? old)?.metadata.name ?? '';
+  const user = { name: 'ada', uid: '', groups: [], extra: {}, ...write.user };
+  return {
+    operation,
+    target: { def, version, namespace, name, subresource },
+    context: { ...clientContext, user, ...write.context },
+    name,
+    object,
+    old,
+    attempt: 1,
+  };
+}
+
+/** Objects by resource, which is named as in `ObjectReader`. */
+export type StoredObjects = Readonly<Record<string, readonly ApiObject[]>>;
+
+/**
+ * What plugins work with, over objects in memory. Authorization allows everything and all features
+ * are off; `change` replaces parts. Parts that need a running server throw when they are used.
+ */
+export function admissionTools(
+  stored: StoredObjects = {},
+  change: Partial<AdmissionTools> = {},
+): AdmissionTools {
+  const clock = new FakeClock();
+  const absent = (part: string): never => {
+    throw new Error(`this test has no ${part}`);
+  };
+  const tools: AdmissionTools = {
+    dialect,
+    clock,
+    objects: {
+      get: async (resource, { namespace, name }) =>
+        (stored[resource] ?? []).find(
+          ({ metadata }) => metadata.name === name && (metadata.namespace ?? '') === namespace,
+        ),
+      list: async (resource, namespace) =>
+        (stored[resource] ?? []).filter(
+          ({ metadata }) => namespace === '' || metadata.namespace === namespace,
+        ),
+    },
+    settings: { notReadyTolerationSeconds: 300, unreachableTolerationSeconds: 300 },
+    configurations: {},
+    decide: async () => ({ allowed: true, reason: '' }),
+    kindOf: (resource) => snapshot().builtin('', resource),
+    builtin: (stem, resource) => snapshot().builtin(dialect.group(stem), resource),
+    defOfKind: (apiVersion, kind) =>
+      snapshot().defs.find(
+        (def) =>
+          def.kind === kind &&
+          def.versions.some(
+            ({ version }) =>
+              apiVersion === (def.group === '' ? version : `${def.group}/${version}`),
+          ),
+      ),
+    ledger: new QuotaLedger(clock),
+    snapshot,
+    authorize: () => ({ decision: 'allow', reason: '' }),
+    metrics: createMetricRegistry({ release: '1.32', hidden: 'hidden' }),
+    isOn: () => false,
+    webhooks: { post: async () => absent('webhooks') },
+    webhooksOf: () => absent('webhooks'),
+    log: () => {},
+    registry: () => absent('registry'),
+    get caches() {
+      return absent('watch caches');
+    },
+  };
+  return Object.defineProperties(tools, Object.getOwnPropertyDescriptors(change));
+}
+
+/** The message of what a plugin refuses a call with, without the frame; undefined: it admits it. */
+export async function refusalOf(
+  run: ((call: AdmissionCall) => Promise<void> | undefined) | undefined,
+  call: AdmissionCall,
+): Promise<string | undefined> {
+  try {
+    await run?.(call);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
+    return error.message.replace(/^\S+ "[^"]*" is forbidden: /, '');
+  }
+}
