@@ -40,7 +40,10 @@ export function parseSelectors(options: ListOptions): Selectors {
  * field that the kind does not offer in this version, and for a field selector that contradicts the
  * path.
  */
-export function selectionOf(call: ApiCall, { labels, fields }: Selectors): Selection {
+export function selectionOf(
+  call: Pick<ApiCall, 'info' | 'target'>,
+  { labels, fields }: Selectors,
+): Selection {
   const plan = fieldPlanOf(call, fields);
   const hasLabels = labels.requirements.length > 0;
   const { test, name } = plan;
@@ -83,7 +86,7 @@ interface FieldPlan {
 const noFields: FieldPlan = { test: undefined, name: undefined, isNameOnly: false };
 
 function fieldPlanOf(
-  { info, target }: ApiCall,
+  { info, target }: Pick<ApiCall, 'info' | 'target'>,
   requirements: readonly FieldRequirement[],
 ): FieldPlan {
   const plan = requirements.length === 0 ? noFields : sharedPlan(target, requirements);

@@ -51,7 +51,7 @@ describe('ADM-2: the namespace selector', () => {
     expect(await selects({ resource: 'nodes', name: 'n' })).toBe(true);
   });
 
-  test('looks at the new labels of a Namespace, at the stored ones of one that is deleted', async () => {
+  test('looks at the new labels of a Namespace unless it is deleted', async () => {
     const change = {
       resource: 'namespaces',
       name: 'default',

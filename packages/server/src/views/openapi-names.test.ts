@@ -1,0 +1,46 @@
+import { dialectOf } from '@wheelhouse/machinery';
+import { expect, test } from 'vitest';
+import {
+  customDefinitionName,
+  definitionName,
+  factsOfGroup,
+  groupOfFacts,
+  operationGroup,
+} from './openapi-names.ts';
+
+const dialect = dialectOf('kubernetes');
+
+test.each([
+  ['core.v1.Pod', 'io.k8s.api.core.v1.Pod'],
+  ['meta.v1.ObjectMeta', 'io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta'],
+  ['resource.Quantity', 'io.k8s.apimachinery.pkg.api.resource.Quantity'],
+  ['resource.v1beta1.ResourceSlice', 'io.k8s.api.resource.v1beta1.ResourceSlice'],
+  ['intstr.IntOrString', 'io.k8s.apimachinery.pkg.util.intstr.IntOrString'],
+  ['version.Info', 'io.k8s.apimachinery.pkg.version.Info'],
+  [
+    'apiregistration.v1.APIService',
+    'io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIService',
+  ],
+])('API-12: %s is named %s', (type, name) => {
+  expect(definitionName(dialect, type)).toBe(name);
+});
+
+test('API-12: a custom kind is named by its group from the end', () => {
+  expect(customDefinitionName('stable.example.com', 'v1', 'Tab')).toBe('com.example.stable.v1.Tab');
+});
+
+test('API-12: groups and their facts name each other', () => {
+  const group = groupOfFacts(dialect, 'rbac');
+  expect(group).toBe('rbac.authorization.k8s.io');
+  expect(factsOfGroup(dialect, group)).toBe('rbac');
+  expect(factsOfGroup(dialect, 'example.com')).toBeUndefined();
+});
+
+test.each([
+  ['', 'Core'],
+  ['apps', 'Apps'],
+  ['rbac.authorization.k8s.io', 'RbacAuthorization'],
+  ['my-team.example.com', 'MyTeamExampleCom'],
+])('API-12: operations of group "%s" are those of %s', (group, name) => {
+  expect(operationGroup(dialect, group)).toBe(name);
+});

@@ -1,0 +1,89 @@
+import { builtinKinds } from '@wheelhouse/kinds';
+import { dialectOf } from '@wheelhouse/machinery';
+import { describe, expect, test } from 'vitest';
+import { type Route, routesOf } from './openapi-routes.ts';
+
+const dialect = dialectOf('kubernetes');
+const kinds = builtinKinds(dialect);
+
+function routes(group: string, resource: string): Route[] {
+  const def = kinds.find((one) => one.group === group && one.resource === resource);
+  const version = def?.versions.find(({ served }) => served);
+  if (def === undefined || version === undefined) throw new Error(resource);
+  return routesOf(dialect, def, version);
+}
+const maps = routes('', 'configmaps');
+const pods = routes('', 'pods');
+const ids = (list: readonly Route[], path: string) =>
+  list.filter((one) => one.path === path).map((one) => one.operationId);
+const byId = (list: readonly Route[], id: string) => list.find((one) => one.operationId === id);
+
+describe('API-12: the operations of a kind', () => {
+  test('of a namespace are on a collection and on objects', () => {
+    const collection = '/api/v1/namespaces/{namespace}/configmaps';
+    expect(ids(maps, collection)).toEqual([
+      'listCoreV1NamespacedConfigMap',
+      'createCoreV1NamespacedConfigMap',
+      'deleteCoreV1CollectionNamespacedConfigMap',
+    ]);
+    expect(ids(maps, `${collection}/{name}`).sort()).toEqual([
+      'deleteCoreV1NamespacedConfigMap',
+      'patchCoreV1NamespacedConfigMap',
+      'readCoreV1NamespacedConfigMap',
+      'replaceCoreV1NamespacedConfigMap',
+    ]);
+    expect(ids(maps, '/api/v1/configmaps')).toEqual(['listCoreV1ConfigMapForAllNamespaces']);
+  });
+
+  test('of the cluster have no list for all namespaces', () => {
+    const nodes = routes('', 'nodes');
+    expect(ids(nodes, '/api/v1/nodes')[0]).toBe('listCoreV1Node');
+    expect(nodes.some(({ operationId }) => operationId.includes('ForAllNamespaces'))).toBe(false);
+  });
+
+  test('have unique names', () => {
+    for (const list of [maps, pods, routes('apps', 'deployments')]) {
+      const all = list.map(({ operationId }) => operationId);
+      expect(new Set(all).size).toBe(all.length);
+    }
+  });
+
+  test('answer with their statuses', () => {
+    const codes = (id: string) => byId(maps, id)?.responses.map(([code]) => code);
+    expect(codes('createCoreV1NamespacedConfigMap')).toEqual([200, 201, 202]);
+    expect(codes('replaceCoreV1NamespacedConfigMap')).toEqual([200, 201]);
+    expect(codes('patchCoreV1NamespacedConfigMap')).toEqual([200, 201]);
+    expect(codes('deleteCoreV1NamespacedConfigMap')).toEqual([200, 202]);
+  });
+
+  test('that are only created have no others', () => {
+    const reviews = routes('authorization.k8s.io', 'selfsubjectaccessreviews');
+    expect(reviews.map(({ method }) => method)).toEqual(['post']);
+  });
+});
+
+describe('API-12: the operations of sub-resources', () => {
+  const pod = '/api/v1/namespaces/{namespace}/pods/{name}';
+
+  test('pass all methods through a proxy, on its path and below', () => {
+    const methods = (path: string) =>
+      pods.filter((one) => one.path === path).map((one) => one.method);
+    const all = ['delete', 'get', 'head', 'options', 'patch', 'post', 'put'];
+    expect(methods(`${pod}/proxy`).sort()).toEqual(all);
+    expect(methods(`${pod}/proxy/{path}`).sort()).toEqual(all);
+    expect(byId(pods, 'connectCoreV1HeadNamespacedPodProxyWithPath')).toBeDefined();
+  });
+
+  test('take and give a kind of their own', () => {
+    const eviction = byId(pods, 'createCoreV1NamespacedPodEviction');
+    expect(eviction?.body?.schema).toEqual({ type: 'policy.v1.Eviction' });
+    const scale = byId(routes('apps', 'deployments'), 'replaceAppsV1NamespacedDeploymentScale');
+    expect(scale?.responses[0]).toEqual([200, { type: 'autoscaling.v1.Scale' }]);
+  });
+
+  test('give a log as text', () => {
+    const log = byId(pods, 'readCoreV1NamespacedPodLog');
+    expect(log?.responses).toEqual([[200, 'text']]);
+    expect(log?.produces[0]).toBe('text/plain');
+  });
+});
