@@ -87,6 +87,9 @@ class EventExpiry {
       .sort((a, b) => a[1] - b[1]);
     this.#due.clear();
     for (const [key, atMs] of [...earlier, ...later]) this.#due.set(key, atMs);
+    // A timer that runs is for what has changed since, which falls due later.
+    this.#timer?.stop();
+    this.#timer = undefined;
     this.#schedule();
   }
 

@@ -32,6 +32,8 @@ async function scene(change: Partial<ServerConfig> = {}) {
     config,
     dialect,
     api,
+    tokens: api.tokens.issuer,
+    quotaLedger: api.quotaLedger,
     caPem: undefined,
     port: 6443,
     lease: undefined,

@@ -1,0 +1,133 @@
+import { type ApiObject, type OwnerReference, silentLogger } from '@wheelhouse/machinery';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { openTestApi, type TestApi } from '../compose/testing.ts';
+import { decodeEntry, objectKey } from '../registry/object-codec.ts';
+import { startGarbageCollector } from './garbage-collector.ts';
+import { createInside, type Inside } from './inside.ts';
+
+let server: TestApi;
+let inside: Inside;
+let collector: { close(): Promise<void> };
+
+beforeEach(async () => {
+  server = await openTestApi({ admission: { disabled: ['NamespaceLifecycle'] } });
+  const { api, clock } = server;
+  inside = createInside({ registry: api.registry, controller: 'test' });
+  const { caches } = api.registry;
+  const options = { catalogue: api.catalogue, caches, inside, clock, logger: silentLogger };
+  collector = startGarbageCollector(options);
+});
+afterEach(async () => {
+  await collector.close();
+  await server.close();
+});
+
+/** A ConfigMap as it is stored now. */
+async function read(name: string, namespace = 'default'): Promise<ApiObject | undefined> {
+  const cache = server.api.registry.caches.of(server.def('configmaps'));
+  const entry = await cache.get(objectKey(namespace, name), undefined);
+  return entry === undefined ? undefined : decodeEntry(entry);
+}
+
+async function create(
+  name: string,
+  metadata: Partial<ApiObject['metadata']> = {},
+): Promise<OwnerReference> {
+  const object = {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name, namespace: 'default', ...metadata },
+  };
+  await server.create(object, { resource: 'configmaps' });
+  const uid = (await read(name, metadata.namespace))?.metadata.uid ?? '';
+  return { apiVersion: 'v1', kind: 'ConfigMap', name, uid };
+}
+
+const ownedBy = (...ownerReferences: OwnerReference[]) => ({ ownerReferences });
+const remove = (name: string, propagationPolicy: 'Background' | 'Foreground' | 'Orphan') =>
+  inside.remove(
+    { def: server.def('configmaps'), namespace: 'default', name },
+    { propagationPolicy },
+  );
+const exists = (name: string) => async () => (await read(name)) !== undefined;
+const owners = (name: string) => async () =>
+  (await read(name))?.metadata.ownerReferences?.map((one) => one.name) ?? [];
+
+/** Moves the clock while a condition is waited for: what must be looked at again waits for that. */
+const passing =
+  <T>(look: () => Promise<T>) =>
+  () => {
+    server.clock.advance(100);
+    return look();
+  };
+
+describe('DEL-5: the garbage collector', () => {
+  test('removes the objects of an owner that is gone, and theirs', async () => {
+    const top = await create('top');
+    const middle = await create('middle', ownedBy(top));
+    await create('bottom', ownedBy(middle));
+    await remove('top', 'Background');
+    await expect.poll(exists('middle')).toBe(false);
+    await expect.poll(exists('bottom')).toBe(false);
+  });
+
+  test('keeps an object with another owner, without the reference', async () => {
+    const [one, two] = [await create('one'), await create('two')];
+    await create('shared', ownedBy(one, two));
+    await remove('one', 'Background');
+    await expect.poll(owners('shared')).toEqual(['two']);
+  });
+
+  test('takes an owner for gone that has another uid, or is in another namespace', async () => {
+    const far = await create('far', { namespace: 'other' });
+    const old = { ...(await create('again')), uid: 'of-the-one-before' };
+    await create('of-far', ownedBy(far));
+    await create('of-old', ownedBy(old));
+    await expect.poll(exists('of-far')).toBe(false);
+    await expect.poll(exists('of-old')).toBe(false);
+  });
+
+  test('leaves an object alone whose owner is of an unknown kind', async () => {
+    const [one, gone] = [await create('one'), await create('gone')];
+    const unknown = { apiVersion: 'example.com/v1', kind: 'Tab', name: 'tab', uid: '1' };
+    await create('of-unknown', ownedBy(unknown, gone));
+    await create('of-known', ownedBy(one, gone));
+    await remove('gone', 'Background');
+    // Both are looked at when `gone` goes, in the order in which they were created.
+    await expect.poll(owners('of-known')).toEqual(['one']);
+    expect(await owners('of-unknown')()).toEqual(['tab', 'gone']);
+  });
+
+  test('takes the references to an orphaning owner away before it lets go of it', async () => {
+    const top = await create('top');
+    await create('left', ownedBy(top));
+    await remove('top', 'Orphan');
+    await expect.poll(passing(exists('top'))).toBe(false);
+    expect(await owners('left')()).toEqual([]);
+  });
+
+  test('keeps an owner in the foreground until what blocks it is gone', async () => {
+    const top = await create('top');
+    const finalizers = ['example.com/hold'];
+    const blocking = ownedBy({ ...top, blockOwnerDeletion: true });
+    await create('held', { ...blocking, finalizers });
+    await remove('top', 'Foreground');
+    const isDeleting = async () => (await read('held'))?.metadata.deletionTimestamp !== undefined;
+    await expect.poll(passing(isDeleting)).toBe(true);
+    expect(await exists('top')()).toBe(true);
+    const at = { def: server.def('configmaps'), namespace: 'default', name: 'held' };
+    await inside.change(at, (object) => {
+      delete object.metadata.finalizers;
+      return object;
+    });
+    await expect.poll(passing(exists('top'))).toBe(false);
+  });
+
+  test('does not wait in the foreground for what does not block', async () => {
+    const top = await create('top');
+    await create('held', { ...ownedBy(top), finalizers: ['example.com/hold'] });
+    await remove('top', 'Foreground');
+    await expect.poll(passing(exists('top'))).toBe(false);
+    expect((await read('held'))?.metadata.deletionTimestamp).toBeDefined();
+  });
+});

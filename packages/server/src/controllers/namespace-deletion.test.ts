@@ -1,0 +1,127 @@
+import { type ApiObject, isObject, silentLogger } from '@wheelhouse/machinery';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { openTestApi, type TestApi } from '../compose/testing.ts';
+import { decodeEntry, objectKey } from '../registry/object-codec.ts';
+import { createInside, type Inside } from './inside.ts';
+import { startNamespaceDeletion } from './namespace-deletion.ts';
+
+let server: TestApi;
+let inside: Inside;
+let controller: { close(): Promise<void> };
+
+beforeEach(async () => {
+  server = await openTestApi({ admission: { disabled: ['NamespaceLifecycle'] } });
+  const { api, clock, dialect } = server;
+  inside = createInside({ registry: api.registry, controller: 'test' });
+  controller = startNamespaceDeletion({
+    catalogue: api.catalogue,
+    caches: api.registry.caches,
+    inside,
+    clock,
+    logger: silentLogger,
+    namespaces: server.def('namespaces'),
+    finalizer: dialect.productName,
+  });
+  await server.create(
+    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'team' } },
+    { resource: 'namespaces' },
+  );
+});
+afterEach(async () => {
+  await controller.close();
+  await server.close();
+});
+
+async function read(
+  resource: string,
+  name: string,
+  namespace = '',
+): Promise<ApiObject | undefined> {
+  const cache = server.api.registry.caches.of(server.def(resource));
+  const entry = await cache.get(objectKey(namespace, name), undefined);
+  return entry === undefined ? undefined : decodeEntry(entry);
+}
+
+const createMap = (name: string, finalizers: string[] = []) =>
+  server.create(
+    { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace: 'team', finalizers } },
+    { resource: 'configmaps' },
+  );
+const removeNamespace = () =>
+  inside.remove({ def: server.def('namespaces'), namespace: '', name: 'team' });
+const exists = (resource: string, name: string, namespace?: string) => async () =>
+  (await read(resource, name, namespace)) !== undefined;
+
+/** The status and message of a condition of the namespace. */
+async function condition(type: string): Promise<readonly unknown[]> {
+  const status = (await read('namespaces', 'team'))?.['status'];
+  const conditions = isObject(status) ? status['conditions'] : undefined;
+  const list = Array.isArray(conditions) ? conditions.filter(isObject) : [];
+  const found = list.find((one) => one['type'] === type);
+  return [found?.['status'], found?.['message'], found?.['lastTransitionTime']];
+}
+
+describe('DEL-4: a namespace that is deleted', () => {
+  test('goes when all its content has gone', async () => {
+    await createMap('one');
+    await createMap('two');
+    await removeNamespace();
+    await expect.poll(exists('namespaces', 'team')).toBe(false);
+    expect(await exists('configmaps', 'one', 'team')()).toBe(false);
+  });
+
+  test('reports what finalizers hold, and goes once they let go', async () => {
+    await createMap('held', ['example.com/hold']);
+    await removeNamespace();
+    const remaining = async () => (await condition('NamespaceContentRemaining')).slice(0, 2);
+    const message = 'Some resources are remaining: configmaps. has 1 resource instances';
+    await expect.poll(remaining).toEqual(['True', message]);
+    expect((await condition('NamespaceFinalizersRemaining')).slice(0, 2)).toEqual([
+      'True',
+      'Some content in the namespace has finalizers remaining: ' +
+        'example.com/hold in 1 resource instances',
+    ]);
+    const at = { def: server.def('configmaps'), namespace: 'team', name: 'held' };
+    await inside.change(at, (object) => {
+      delete object.metadata.finalizers;
+      return object;
+    });
+    await expect
+      .poll(() => {
+        server.clock.advance(1000);
+        return exists('namespaces', 'team')();
+      })
+      .toBe(false);
+  });
+
+  test('keeps the time at which a condition came to be as it is', async () => {
+    await createMap('held', ['example.com/hold']);
+    await removeNamespace();
+    await expect.poll(() => condition('NamespaceContentRemaining')).toContain('True');
+    const before = await condition('NamespaceContentRemaining');
+    const revision = async () => (await read('namespaces', 'team'))?.metadata.resourceVersion;
+    await createMap('another', ['example.com/hold']);
+    const first = await revision();
+    await expect
+      .poll(() => {
+        server.clock.advance(1000);
+        return revision();
+      })
+      .not.toBe(first);
+    const after = await condition('NamespaceContentRemaining');
+    expect(after[1]).toContain('has 2 resource instances');
+    expect(after[2]).toBe(before[2]);
+  });
+
+  test('leaves nothing behind that a late create stored', async () => {
+    await removeNamespace();
+    await expect.poll(exists('namespaces', 'team')).toBe(false);
+    await createMap('late');
+    await expect
+      .poll(() => {
+        server.clock.advance(10_000);
+        return exists('configmaps', 'late', 'team')();
+      })
+      .toBe(false);
+  });
+});

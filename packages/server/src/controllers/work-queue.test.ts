@@ -1,0 +1,103 @@
+import { silentLogger } from '@wheelhouse/machinery';
+import { FakeClock } from '@wheelhouse/machinery/testing';
+import { describe, expect, test } from 'vitest';
+import { createWorkQueue } from './work-queue.ts';
+
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+
+/** A queue whose tasks run until the test ends them. */
+function scene(workers = 2) {
+  const clock = new FakeClock();
+  const begun: string[] = [];
+  const running = new Map<string, { end(): void; fail(): void }>();
+  const run = (key: string) =>
+    new Promise<void>((resolve, reject) => {
+      begun.push(key);
+      running.set(key, { end: resolve, fail: () => reject(new Error(key)) });
+    });
+  const options = { name: 'test', clock, logger: silentLogger, run, workers };
+  const queue = createWorkQueue(options);
+  const end = async (key: string, how: 'end' | 'fail' = 'end') => {
+    running.get(key)?.[how]();
+    await settle();
+  };
+  return { clock, queue, begun, end };
+}
+
+describe('a work queue', () => {
+  test('runs each key once, and as many at a time as there are workers', async () => {
+    const { queue, begun, end } = scene(2);
+    for (const key of ['a', 'b', 'c', 'c']) queue.add(key);
+    expect(begun).toEqual(['a', 'b']);
+    await end('a');
+    expect(begun).toEqual(['a', 'b', 'c']);
+  });
+
+  test('runs a key once more that is added while it runs, never twice at a time', async () => {
+    const { queue, begun, end } = scene(2);
+    queue.add('a');
+    queue.add('a');
+    queue.add('a');
+    expect(begun).toEqual(['a']);
+    await end('a');
+    expect(begun).toEqual(['a', 'a']);
+    await end('a');
+    expect(begun).toEqual(['a', 'a']);
+  });
+
+  test('tries a key again that failed, after twice the time each time', async () => {
+    const { clock, queue, begun, end } = scene();
+    queue.add('a');
+    for (const delayMs of [5, 10, 20]) {
+      const count = begun.length;
+      await end('a', 'fail');
+      clock.advance(delayMs - 1);
+      expect(begun).toHaveLength(count);
+      clock.advance(1);
+      expect(begun).toHaveLength(count + 1);
+    }
+    await end('a');
+    queue.add('a');
+    await end('a', 'fail');
+    clock.advance(5);
+    expect(begun).toHaveLength(6);
+  });
+
+  test('waits a minute at most', async () => {
+    const { clock, queue, begun, end } = scene();
+    queue.add('a');
+    for (let failures = 0; failures < 20; failures += 1) {
+      await end('a', 'fail');
+      clock.advance(60_000);
+    }
+    expect(begun).toHaveLength(21);
+  });
+
+  test('runs a delayed key at its time, or sooner when it is added', async () => {
+    const { clock, queue, begun } = scene();
+    queue.addAfter('late', 100);
+    queue.addAfter('now', 100);
+    queue.add('now');
+    expect(begun).toEqual(['now']);
+    clock.advance(100);
+    expect(begun).toEqual(['now', 'late']);
+  });
+
+  test('starts nothing once it is closed, and ends when what runs has ended', async () => {
+    const { clock, queue, begun, end } = scene(1);
+    queue.add('a');
+    queue.add('b');
+    queue.addAfter('c', 10);
+    let isClosed = false;
+    const closing = queue.close().then(() => {
+      isClosed = true;
+    });
+    queue.add('d');
+    clock.advance(10);
+    await settle();
+    expect(isClosed).toBe(false);
+    await end('a');
+    await closing;
+    expect(begun).toEqual(['a']);
+  });
+});
