@@ -446,7 +446,8 @@ describe('the configuration', () => {
         )?.[1] ?? 0,
       );
     plugin.state.healthz = 'sealed';
-    configFile(rule(kms(), { identity: {} }), 'followed.json');
+    // The clock shortens this as well: the plugin has seconds, not a fraction of one.
+    configFile(rule(kms({ timeout: '200s' }), { identity: {} }), 'followed.json');
     await eventually(async () => plugin.count('Status') > 0, 'the check');
     await eventually(async () => {
       clock.skip(5_000);
