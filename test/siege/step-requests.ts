@@ -10,6 +10,7 @@ import { dialectOf, isObject, type JsonObject, type JsonValue } from '@wheelhous
 import { forms, methods, placeOf } from './growth-forms.ts';
 import { definitions } from './growth-requests.ts';
 import { collectionsOf, filled, variants } from './growth-shapes.ts';
+import { policy, policyBinding, ruledDefinition, stepDefinition } from './step-definitions.ts';
 
 /** One request as it is sent. */
 export interface StepRequest {
@@ -20,7 +21,12 @@ export interface StepRequest {
   readonly body?: Buffer;
   /** Sent as this user, who has no permissions but those granted here. */
   readonly user?: string;
+  /** The body names `versionPlace`, which stands for the version of the object made before. */
+  readonly isVersioned?: true;
 }
+
+/** As long as a resourceVersion may be, so that it can be put in its place. */
+export const versionPlace = '"0000000000"';
 
 /** A request whose steps are measured, with what has to be there before it and goes after it. */
 export interface StepCase {
@@ -47,7 +53,10 @@ const namespace = '/api/v1/namespaces/default';
 const maps = `${namespace}/configmaps`;
 const pods = `${namespace}/pods`;
 const rbac = '/apis/rbac.authorization.svc.io/v1/namespaces/default';
+const podTemplates = `${namespace}/podtemplates`;
+const secrets = `${namespace}/secrets`;
 const customs = '/apis/steps.io/v1/namespaces/default/steps';
+const ruled = '/apis/ruled.io/v1/namespaces/default/ruleds';
 
 /** Bytes of the largest body, with some room; and the values that fit. */
 const bodyBytes = 3_100_000;
@@ -120,6 +129,26 @@ const shapes: readonly Shape[] = [
       }),
   },
   {
+    name: 'a PodTemplate of many variables',
+    collection: podTemplates,
+    kind: 'PodTemplate',
+    object: (name, value) => ({
+      apiVersion: 'v1',
+      kind: 'PodTemplate',
+      metadata: { name },
+      template: {
+        spec: {
+          containers: [
+            {
+              ...container(0),
+              env: repeated(30_000, (index) => ({ name: `v${index}`, value })),
+            },
+          ],
+        },
+      },
+    }),
+  },
+  {
     name: 'a custom object of many items',
     collection: customs,
     kind: '',
@@ -134,49 +163,7 @@ const shapes: readonly Shape[] = [
   },
 ];
 
-/** The kind of the custom objects above: keyed items with defaults and rules. */
-export const stepDefinition: JsonObject = {
-  metadata: { name: 'steps.steps.io' },
-  spec: {
-    group: 'steps.io',
-    scope: 'Namespaced',
-    names: { plural: 'steps', singular: 'step', kind: 'Step', listKind: 'StepList' },
-    versions: [
-      {
-        name: 'v1',
-        served: true,
-        storage: true,
-        schema: {
-          openAPIV3Schema: {
-            type: 'object',
-            properties: {
-              spec: {
-                type: 'object',
-                properties: {
-                  items: {
-                    type: 'array',
-                    'x-kubernetes-list-type': 'map',
-                    'x-kubernetes-list-map-keys': ['name'],
-                    items: {
-                      type: 'object',
-                      required: ['name'],
-                      properties: {
-                        name: { type: 'string', maxLength: 63 },
-                        value: { type: 'string', pattern: '^[a-z]*$' },
-                        on: { type: 'boolean' },
-                        mode: { type: 'string', default: 'plain' },
-                      },
-                    },
-                  },
-                },
-              },
-            },
-          },
-        },
-      },
-    ],
-  },
-};
+const admission = '/apis/admissionregistration.svc.io/v1';
 
 const encodings: Readonly<Record<string, (object: JsonObject, kind: string) => Buffer>> = {
   'application/json': (object) => Buffer.from(JSON.stringify(object)),
@@ -251,8 +238,8 @@ function writesOf(shape: Shape): readonly StepCase[] {
     ['apply in YAML to', 'PATCH', 'application/apply-patch+yaml', 'b'],
   ];
   const replaced = changes
-    // Custom kinds take no strategic patches, and no replacement without a resourceVersion.
-    .filter(([name]) => kind !== '' || !/^strategic|^replace/.test(name))
+    // Custom kinds take no strategic patches.
+    .filter(([name]) => kind !== '' || !name.startsWith('strategic'))
     .map(([what, method, type, value]): StepCase => {
       const isYaml = what.includes('YAML');
       return {
@@ -262,17 +249,89 @@ function writesOf(shape: Shape): readonly StepCase[] {
           const path = `${collection}/${name}`;
           const encoding = isYaml ? 'application/yaml' : json;
           const next = fitting(object(name, value), encoding, scale);
-          const body = encodings[encoding]?.(next, kind) ?? Buffer.alloc(0);
+          const isVersioned = kind === '' && method === 'PUT';
+          const versioned = isVersioned ? withVersion(next) : next;
+          const body = encodings[encoding]?.(versioned, kind) ?? Buffer.alloc(0);
           const query = type.includes('apply') ? '?fieldManager=steps&force=true' : '';
           return {
             before: [post(collection, fitting(object(name, 'a'), json, scale))],
-            request: { method, path: `${path}${query}`, type, body },
+            request: {
+              method,
+              path: `${path}${query}`,
+              type,
+              body,
+              ...(isVersioned ? { isVersioned } : {}),
+            },
             after: [remove(path)],
           };
         },
       };
     });
-  return [...creates, ...replaced];
+  return [...creates, ...replaced, ...removalsOf(shape), misfit(shape)];
+}
+
+const withVersion = (object: JsonObject): JsonObject => ({
+  ...object,
+  metadata: {
+    ...(object['metadata'] as JsonObject),
+    resourceVersion: versionPlace.slice(1, -1),
+  },
+});
+
+/** Deletions: of an object that goes, of one that a finalizer keeps, and of all. */
+function removalsOf({ name: what, collection, object }: Shape): readonly StepCase[] {
+  const kept = (name: string): JsonObject => {
+    const made = object(name, 'a');
+    const metadata = { ...(made['metadata'] as JsonObject), finalizers: ['steps.io/kept'] };
+    return { ...made, metadata };
+  };
+  const plain = (name: string) => object(name, 'a');
+  const free = (path: string): StepRequest => ({
+    method: 'PATCH',
+    path,
+    type: 'application/merge-patch+json',
+    body: bodyOf({ metadata: { finalizers: null } }),
+  });
+  const ways = [
+    ['delete', plain, (path: string) => remove(path), () => []],
+    ['delete and keep', kept, (path: string) => remove(path), (path: string) => [free(path)]],
+    ['delete all of', plain, () => remove(collection), () => []],
+  ] as const;
+  return ways.map(
+    ([verb, make, request, after]): StepCase => ({
+      name: `${verb} ${what}`,
+      make: (id, scale) => {
+        const path = `${collection}/o${id}`;
+        return {
+          before: [post(collection, fitting(make(`o${id}`), json, scale))],
+          request: request(path),
+          after: [...after(path)],
+        };
+      },
+    }),
+  );
+}
+
+/** A merge patch whose outcome does not fit its kind: the refusal shows the document. */
+function misfit({ name: what, collection, object }: Shape): StepCase {
+  return {
+    name: `merge patch that does not fit ${what}`,
+    make: (id, scale) => {
+      const path = `${collection}/o${id}`;
+      const next = fitting(object(`o${id}`, 'b'), json, scale);
+      const patch = { ...next, metadata: { labels: { a: 7 } } };
+      return {
+        before: [post(collection, fitting(object(`o${id}`, 'a'), json, scale))],
+        request: {
+          method: 'PATCH',
+          path,
+          type: 'application/merge-patch+json',
+          body: bodyOf(patch),
+        },
+        after: [remove(path)],
+      };
+    },
+  };
 }
 
 const tableOf = 'application/json;as=Table;v=v1;g=meta.svc.io,application/json';
@@ -287,24 +346,30 @@ function readsOf(shape: Shape): readonly StepCase[] {
     ...(kind === '' ? [] : [dialect.protobufMediaType]),
   ];
   const reads = [...accepts.map((accept) => [accept, ''] as const), [json, '?pretty=1'] as const];
-  return ['get', 'list'].flatMap((verb) =>
-    reads.map(
-      ([accept, query]): StepCase => ({
-        name: `${verb} ${shape.name}, ${accept.split(',')[0]}${query}`,
-        make: (id, scale) => {
-          const path = `${collection}/o${id}`;
-          return {
-            before: [post(collection, fitting(object(`o${id}`, 'a'), json, scale))],
-            request: {
-              method: 'GET',
-              path: `${verb === 'get' ? path : collection}${query}`,
-              accept,
-            },
-            after: [remove(path)],
-          };
-        },
-      }),
-    ),
+  const watches = accepts
+    .filter((accept) => !accept.includes('yaml'))
+    .map((accept) => [accept, '?watch=1&timeoutSeconds=1'] as const);
+  const all = [
+    ...reads.map((read) => ['get', ...read] as const),
+    ...reads.map((read) => ['list', ...read] as const),
+    ...watches.map((watch) => ['watch', ...watch] as const),
+  ];
+  return all.map(
+    ([verb, accept, query]): StepCase => ({
+      name: `${verb} ${shape.name}, ${accept.split(',')[0]}${verb === 'watch' ? '' : query}`,
+      make: (id, scale) => {
+        const path = `${collection}/o${id}`;
+        return {
+          before: [post(collection, fitting(object(`o${id}`, 'a'), json, scale))],
+          request: {
+            method: 'GET',
+            path: `${verb === 'get' ? path : collection}${query}`,
+            accept,
+          },
+          after: [remove(path)],
+        };
+      },
+    }),
   );
 }
 
@@ -420,6 +485,106 @@ const definition: StepCase = {
   },
 };
 
+/** What else is done with a definition of 1.5 MB. */
+function definitionCases(): readonly StepCase[] {
+  const pluralOf = (id: string) => `w${id.replace('-', 'x')}`;
+  const pathOf = (id: string) => `${definitions}/${pluralOf(id)}.wide.io`;
+  const about = (id: string, request: StepRequest) => ({
+    before: [post(definitions, wideDefinition(pluralOf(id)))],
+    request,
+    after: [remove(pathOf(id))],
+  });
+  const typed = (id: string, value?: JsonObject): JsonObject => ({
+    apiVersion: 'apiextensions.svc.io/v1',
+    kind: 'CustomResourceDefinition',
+    ...wideDefinition(pluralOf(id)),
+    ...value,
+  });
+  const reads = [json, 'application/yaml', 'application/cbor', tableOf, dialect.protobufMediaType];
+  return [
+    {
+      name: 'replace a definition of 1.5 MB',
+      make: (id) => {
+        const body = bodyOf(withVersion(typed(id)));
+        return about(id, { method: 'PUT', path: pathOf(id), type: json, body, isVersioned: true });
+      },
+    },
+    {
+      name: 'apply a definition of 1.5 MB',
+      make: (id) => ({
+        request: {
+          method: 'PATCH',
+          path: `${pathOf(id)}?fieldManager=steps&force=true`,
+          type: 'application/apply-patch+yaml',
+          body: bodyOf(typed(id)),
+        },
+        after: [remove(pathOf(id))],
+      }),
+    },
+    {
+      name: 'apply to a definition of 1.5 MB',
+      make: (id) =>
+        about(id, {
+          method: 'PATCH',
+          path: `${pathOf(id)}?fieldManager=steps&force=true`,
+          type: 'application/apply-patch+yaml',
+          body: bodyOf(typed(id)),
+        }),
+    },
+    ...reads.map(
+      (accept): StepCase => ({
+        name: `get a definition of 1.5 MB, ${accept.split(',')[0]}`,
+        make: (id) => about(id, { method: 'GET', path: pathOf(id), accept }),
+      }),
+    ),
+  ];
+}
+
+/** Unknown members everywhere, which are refused by name. */
+const unknownFields: StepCase = {
+  name: 'create a PodTemplate of many unknown fields, strictly',
+  make: (id, scale) => ({
+    request: {
+      ...post(podTemplates, {
+        metadata: { name: `o${id}` },
+        template: {
+          spec: {
+            containers: repeated(Math.floor(14_000 * scale), (index) => ({
+              name: `c${index}`,
+              odd: { a: index },
+            })),
+          },
+        },
+      }),
+      path: `${podTemplates}?fieldValidation=Strict`,
+    },
+  }),
+};
+
+const celRules: StepCase = {
+  name: 'create a custom object that rules in CEL judge item by item',
+  make: (id) => ({
+    request: post(ruled, {
+      apiVersion: 'ruled.io/v1',
+      kind: 'Ruled',
+      metadata: { name: `o${id}` },
+      spec: { items: repeated(4_000, (index) => ({ name: `i${index}` })) },
+    }),
+    after: [remove(`${ruled}/o${id}`)],
+  }),
+};
+
+const celPolicy: StepCase = {
+  name: 'create a Secret that an admission policy judges key by key',
+  make: (id, scale) => ({
+    request: post(secrets, {
+      metadata: { name: `o${id}` },
+      data: keys(Math.floor(16_000 * scale), 'YQ=='),
+    }),
+    after: [remove(`${secrets}/o${id}`)],
+  }),
+};
+
 const document = (path: string, accept = json): StepCase => ({
   name: `the first ${path}, ${accept}`,
   isCold: true,
@@ -427,7 +592,12 @@ const document = (path: string, accept = json): StepCase => ({
 });
 
 /** What the requests need to be there. */
-export const preparations: readonly StepRequest[] = [post(definitions, stepDefinition)];
+export const preparations: readonly StepRequest[] = [
+  post(definitions, stepDefinition),
+  post(definitions, ruledDefinition),
+  post(`${admission}/validatingadmissionpolicies`, policy),
+  post(`${admission}/validatingadmissionpolicybindings`, policyBinding),
+];
 
 /** Requests that are known to take long steps, in the order of the table. */
 export const namedSteps: readonly StepCase[] = [
@@ -444,6 +614,10 @@ export const namedSteps: readonly StepCase[] = [
   escalation,
   document('/openapi/v2'),
   document('/openapi/v3/api/v1'),
+  unknownFields,
+  celRules,
+  celPolicy,
+  ...definitionCases(),
   ...shapes.flatMap(writesOf),
   ...shapes.flatMap(readsOf),
 ];

@@ -196,6 +196,7 @@ export interface SchemaPlace {
 /** Walks a schema with its place in the definition, what is inside of another first. */
 export function* placesOf(at: SchemaPlace): Generator<SchemaPlace> {
   const schema = resolved(at.schema);
+  if (!hasRules(schema)) return;
   // A type of map that is not known, which other rules refuse, counts as one without old members.
   const isOdd = !['atomic', 'granular'].includes(schema.mapType ?? 'granular');
   const inside = isOdd ? (at.uncorrelatable ?? at.path) : at.uncorrelatable;
@@ -217,6 +218,26 @@ export function* placesOf(at: SchemaPlace): Generator<SchemaPlace> {
     yield* placesOf({ ...below, schema: schema.items, path, uncorrelatable });
   }
   yield { ...at, schema };
+}
+
+/** Which schemas have rules, or parts that have: most of a large definition has none. */
+const withRules = new WeakMap<Schema, boolean>();
+
+function hasRules(schema: Schema): boolean {
+  const plain = resolved(schema);
+  const before = withRules.get(plain);
+  if (before !== undefined) return before;
+  const { rules = [], items, additionalProperties, properties } = plain;
+  let found =
+    rules.length > 0 ||
+    (items !== undefined && hasRules(items)) ||
+    (additionalProperties !== undefined && hasRules(additionalProperties));
+  for (const property of properties?.values() ?? []) {
+    if (found) break;
+    found = hasRules(property.schema);
+  }
+  withRules.set(plain, found);
+  return found;
 }
 
 /** How many values of its parts a schema allows, by how many there are of its own. */

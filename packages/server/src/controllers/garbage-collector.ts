@@ -7,7 +7,7 @@ import {
 } from '@wheelhouse/machinery';
 import type { CachePool } from '../registry/cache-pool.ts';
 import { followBeside } from '../registry/follow.ts';
-import { decodeEntry, objectKey } from '../registry/object-codec.ts';
+import { decodeEntry, decodeMetadata, objectKey } from '../registry/object-codec.ts';
 import type { Entry, ResourceCache } from '../watchcache/contract.ts';
 import type { Inside, ObjectAt } from './inside.ts';
 import type { QueueMeters } from './queue-metrics.ts';
@@ -171,7 +171,7 @@ type Collector = Parameters<typeof startGarbageCollector>[0] & { readonly graph:
 async function collect(collector: Collector, { def, key }: Located): Promise<boolean> {
   const entry = collector.caches.of(def).peek(key);
   if (entry === undefined) return false;
-  const { metadata } = decodeEntry(entry);
+  const metadata = decodeMetadata(entry);
   const finalizers = metadata.finalizers ?? [];
   const at: ObjectAt = { def, namespace: entry.index.namespace, name: entry.index.name };
   if (entry.index.deleting) {

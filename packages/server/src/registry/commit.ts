@@ -13,6 +13,7 @@ import {
   jsonEqual,
   jsonEqualBut,
   jsonEqualButSteps,
+  jsonEqualSteps,
   type ManagedFieldsEntry,
   type MaybePromise,
   type Pace,
@@ -176,8 +177,9 @@ export async function commitDeletion(
 ): Promise<Outcome> {
   const { target, context, current, object, old, pace } = commit;
   const { strategy } = target.def;
-  const isChanged = !jsonEqual(object, old);
-  if (pace?.over) await pace.pause();
+  const compared =
+    pace === undefined ? jsonEqual(object, old) : atPace(jsonEqualSteps(object, old), pace);
+  const isChanged = !(compared instanceof Promise ? await compared : compared);
   const mark = { target, context, current, object, pace, purpose: 'removal' } as const;
   if (!isFinalized(strategy, object)) {
     return isChanged ? replace(registry, mark) : written(current, 'unchanged');

@@ -4,6 +4,7 @@ import {
   encodeJsonSteps,
   parseAhead,
   parseWrittenJson,
+  parseWrittenText,
 } from '@wheelhouse/codec';
 import {
   asApiObject,
@@ -26,7 +27,7 @@ import {
 } from '@wheelhouse/machinery';
 import type { StoredRecord } from '@wheelhouse/store';
 import type { Entry, EntryIndex } from '../watchcache/contract.ts';
-import { makeEntry } from '../watchcache/entry.ts';
+import { makeEntry, metadataPlace } from '../watchcache/entry.ts';
 import { problemOf } from '../watchcache/loader.ts';
 import { corruptObject } from '../watchcache/store-errors.ts';
 
@@ -38,6 +39,14 @@ import { corruptObject } from '../watchcache/store-errors.ts';
 /** A deep copy that shares nothing with the entry. */
 export function decodeEntry(entry: Entry): ApiObject {
   return parseWrittenJson(entry.json) as ApiObject;
+}
+
+/** An entry's metadata without the owners of fields, read on its own: most of an object is not. */
+export function decodeMetadata(entry: Entry): ApiObject['metadata'] {
+  const text = entry.json.toString('utf8');
+  const { start, end, managedStart, managedEnd } = metadataPlace(text);
+  const shown = text.slice(start, managedStart) + text.slice(managedEnd, end);
+  return parseWrittenText(shown) as ApiObject['metadata'];
 }
 
 /** Canonical bytes of an object in its storage version. */

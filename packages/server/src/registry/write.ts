@@ -21,7 +21,7 @@ import {
   paceFor,
   StatusError,
 } from '@wheelhouse/machinery';
-import { DecodeError, decodeTyped, settleEmpty } from '@wheelhouse/schema';
+import { DecodeError, decodeTyped, decodeTypedSteps, settleEmpty } from '@wheelhouse/schema';
 import type { Entry } from '../watchcache/contract.ts';
 import {
   commitChange,
@@ -155,7 +155,8 @@ async function attempt(registry: Registry, plan: WritePlan, start: Start): Promi
   // Transform.
   const transformed = transform(plan, before, { number, pace });
   const made = transformed instanceof Promise ? await transformed : transformed;
-  const object = typedForm(target, context, made);
+  const formed = typedForm(target, context, { object: made, pace });
+  const object = formed instanceof Promise ? await formed : formed;
   // An apply may name its object by uid alone: its absence is a conflict before the name is missed.
   if (source === 'merged' && before === undefined) checkNoUid(plan, object);
   checkPathAgreement(target, object);
@@ -374,14 +375,21 @@ function transform(
 function typedForm(
   { def, version }: Target,
   { origin }: WriteContext,
-  object: ApiObject,
-): ApiObject {
+  { object, pace }: { readonly object: ApiObject; readonly pace: Pace | undefined },
+): MaybePromise<ApiObject> {
   if (origin !== 'server' || def.behavior.serverObjects === 'bare') return object;
+  const asGiven = (error: unknown): ApiObject => {
+    if (error instanceof DecodeError) return object;
+    throw error;
+  };
+  if (pace !== undefined) {
+    const decoded = atPace(decodeTypedSteps(version.schema, object), pace);
+    return Promise.resolve(decoded as MaybePromise<ApiObject>).catch(asGiven);
+  }
   try {
     return decodeTyped(version.schema)(object) as ApiObject;
   } catch (error) {
-    if (error instanceof DecodeError) return object;
-    throw error;
+    return asGiven(error);
   }
 }
 
