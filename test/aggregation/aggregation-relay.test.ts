@@ -2,8 +2,10 @@ import http from 'node:http';
 import http2 from 'node:http2';
 import https from 'node:https';
 import type { Duplex } from 'node:stream';
+import { systemClock } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { adminToken, eventually, startTestServer, type TestServer } from '../support/harness.ts';
+import { skippingClock } from '../support/skipping-clock.ts';
 import {
   apiServices,
   type ExtensionServer,
@@ -17,11 +19,20 @@ import {
 const group = 'metrics.example.com';
 const things = `/apis/${group}/v1/namespaces/default/things`;
 
+/** The time that a request has unless it lasts as long as its client likes. */
+const requestTimeoutMs = 60_000;
+const clock = skippingClock();
+
 let server: TestServer;
 let extension: ExtensionServer;
 beforeAll(async () => {
   extension = await startExtensionServer();
-  server = await startTestServer({ limits: { requestTimeoutMs: 1500 } });
+  server = await startTestServer({
+    clock,
+    // Connections do not notice that the clock is moved ahead.
+    embedding: { connectionClock: systemClock },
+    limits: { requestTimeoutMs },
+  });
   await leadHere(server, 'ext');
   await handOver(server, extension, { group });
 });
@@ -82,12 +93,17 @@ test('ADM-4: a watch comes piece by piece, and ends for both when the client goe
 test('ADM-4: a watch outlives other requests’ time, and ends when its server ends it', async () => {
   let end = () => {};
   extension.answer = ({ response }) => {
+    if (extension.got.length > 1) return;
     response.writeHead(200);
     response.write('{"type":"ADDED","object":{}}\n');
     end = () => response.end('{"type":"DELETED","object":{}}\n');
   };
   const watch = await server.watch(`${things}?watch=1`);
-  await new Promise((resolve) => setTimeout(resolve, 1800));
+  await watch.until((events) => events.length === 1);
+  const other = server.get(`${things}/other`);
+  await eventually(async () => extension.got.length === 2, 'a request beside the watch');
+  clock.skip(requestTimeoutMs);
+  expect((await other).status).toBe(504);
   end();
   await watch.ended;
   expect(watch.events.map(({ type }) => type)).toEqual(['ADDED', 'DELETED']);
@@ -171,7 +187,10 @@ test.each(['1.1', '2'])(
 
 test('ADM-4: a request without an answer in its time is answered 504', async () => {
   extension.answer = () => true;
-  const answer = await server.get(things);
+  const pending = server.get(things);
+  await eventually(async () => extension.got.length === 1, 'the request to be passed on');
+  clock.skip(requestTimeoutMs);
+  const answer = await pending;
   expect(answer.status).toBe(504);
   expect(answer.body).toMatchObject({
     kind: 'Status',
@@ -182,15 +201,16 @@ test('ADM-4: a request without an answer in its time is answered 504', async () 
 
 test('ADM-4: an answer that stops half-way is cut off, not ended as if it were whole', async () => {
   for (const stop of ['reset', 'stall'] as const) {
+    let cut = () => {};
     extension.answer = ({ response }) => {
       response.writeHead(200, { 'content-type': 'application/json' });
       response.write('{"items":[');
-      if (stop === 'reset') setTimeout(() => response.destroy(), 50);
+      cut = () => response.destroy();
     };
     const request = http1(things);
     const outcome = await new Promise<string>((resolve) => {
       request.on('response', (answer) => {
-        answer.on('data', () => {});
+        answer.once('data', () => (stop === 'reset' ? cut() : clock.skip(requestTimeoutMs)));
         answer.on('end', () => resolve('whole'));
         answer.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? ''));
       });

@@ -297,7 +297,7 @@ describe('OPS-3: overload', () => {
   test('OPS-3: a request that has waited a quarter of its time is 429', async () => {
     const held = holdSeat(server, user);
     await untilLevel(server, 'narrow', { executing: 1, waiting: 0 });
-    const late = await server.get(`${configMaps}?timeout=80ms`, as(user));
+    const late = await server.get(`${configMaps}?timeout=4s`, as(user));
     expect(late.status).toBe(429);
     expect(late.headers['retry-after']).toMatch(/^\d+$/);
     const reason = { priority_level: 'narrow', flow_schema: 'narrow', reason: 'time-out' };

@@ -1,4 +1,5 @@
 import http2 from 'node:http2';
+import { systemClock } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { sample } from '../operations/metric-samples.ts';
 import {
@@ -8,6 +9,7 @@ import {
   startTestServer,
   type TestServer,
 } from '../support/harness.ts';
+import { skippingClock } from '../support/skipping-clock.ts';
 
 const objects = 160;
 const path = '/api/v1/namespaces/default/configmaps';
@@ -29,9 +31,16 @@ const encodings = [
   ['a table in YAML', '?includeObject=Object', `application/yaml;as=Table;${meta}`],
 ] as const;
 
+const clock = skippingClock();
 let server: TestServer;
 beforeAll(async () => {
-  server = await startTestServer({ cborServed: true, compressResponses: true });
+  server = await startTestServer({
+    clock,
+    // Connections do not notice that the clock is moved ahead.
+    embedding: { connectionClock: systemClock },
+    cborServed: true,
+    compressResponses: true,
+  });
   const lines = 'a: line of a file that is some 40 bytes\n'.repeat(25);
   const data = Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`key-${n}`, lines]));
   const names = Array.from({ length: objects }, (_, n) => `c${n}`);
@@ -151,9 +160,10 @@ test.each(watchEncodings)(
 );
 
 test('TRUST-3: an answer that is not out at its deadline is cut off, and leaves its seat', async () => {
-  const slow = list('?timeout=1s', { accept: 'application/yaml' });
+  const slow = list('?timeout=20s', { accept: 'application/yaml' });
   expect(await slow.answered).toBe(200);
   expect(await seatsTaken()).toBe(1);
+  clock.skip(20_000);
   await eventually(async () => (await seatsTaken()) === 0, 'the seat to be left');
   await slow.read();
   expect(slow.stream.rstCode).not.toBe(0);

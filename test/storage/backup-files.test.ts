@@ -10,6 +10,7 @@ import {
 } from 'node:fs';
 import { connect } from 'node:http2';
 import { join } from 'node:path';
+import { systemClock } from '@wheelhouse/machinery';
 import { hasEtcd, startTestEtcd } from '@wheelhouse/store/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { mustCreate } from '../authentication/token-users.ts';
@@ -20,6 +21,7 @@ import {
   startTestServer,
   type TestServer,
 } from '../support/harness.ts';
+import { skippingClock } from '../support/skipping-clock.ts';
 import {
   type BackupBench,
   createBackupBench,
@@ -246,7 +248,8 @@ describe('a full disk', () => {
 });
 
 test('STORE-5: a reader that stops is cut off, and the server goes on', async () => {
-  const slow = await bench.serve('slow', { limits: { requestTimeoutMs: 2000 } });
+  const clock = skippingClock();
+  const slow = await bench.serve('slow', { clock, embedding: { connectionClock: systemClock } });
   const data = { filling: 'x'.repeat(1_000_000) };
   for (let i = 0; i < 12; i++) {
     await mustCreate(slow, `${core}/configmaps`, configMap(`c${i}`, { data }));
@@ -263,6 +266,8 @@ test('STORE-5: a reader that stops is cut off, and the server goes on', async ()
   });
   stream.once('response', () => stream.pause());
   await new Promise((resolve) => stream.once('response', resolve));
+  // The time of a request on this server.
+  clock.skip(60_000);
   await eventually(async () => (stream.rstCode ?? 0) !== 0, 'the answer to be cut off');
   stream.on('data', (chunk: Buffer) => {
     received += chunk.length;
