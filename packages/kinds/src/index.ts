@@ -129,6 +129,7 @@ export { same } from './rules/checks.ts';
 export { ensure, objectAt, objectsAt } from './rules/fill.ts';
 export { currentMinor, releaseName } from './rules/life.ts';
 export { schemaOf } from './schema-of.ts';
+export type { Stored } from './stored.ts';
 export {
   asApiObject,
   fromStorage,

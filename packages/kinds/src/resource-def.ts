@@ -97,9 +97,9 @@ export interface VersionDef {
   readonly fromStorage?: (object: ApiObject) => ApiObject;
   readonly columns?: readonly ColumnDef[];
   /** What a row says of its object beside the cells; told off the stored form. Absent: nothing. */
-  readonly rowConditions?: (object: JsonObject) => readonly JsonObject[];
+  rowConditions?(object: JsonObject): readonly JsonObject[];
   /** In which order a list's rows stand, where that is not the order of the list. */
-  readonly rowOrder?: (one: JsonObject, other: JsonObject) => number;
+  rowOrder?(one: JsonObject, other: JsonObject): number;
   /** Custom kinds: a column may show who wrote which field; others need not be told. */
   readonly showsManagedFields?: true;
   /** The same columns, where they can be told off the stored form: rows are then not converted. */

@@ -3,19 +3,19 @@ import {
   breaks,
   duplicate,
   type FieldError,
-  type JsonObject,
   qualifiedName,
   required,
   tooMany,
 } from '@wheelhouse/machinery';
-import { textAt } from '../cells.ts';
+import type { MatchCondition } from '../gen/types/admissionregistration/v1alpha1.ts';
+import type { Stored } from '../stored.ts';
 import { checkedExpression, type ExpressionChecker, namesFor } from './expressions.ts';
 
 const conditionsMax = 64;
 
 /** Conditions under which a webhook or policy is asked at all: named, each name once. */
 export function validateMatchConditions(
-  conditions: readonly JsonObject[],
+  conditions: readonly Stored<MatchCondition | MatchCondition>[],
   path: string,
   options: { readonly check?: ExpressionChecker | undefined; readonly params?: boolean } = {},
 ): FieldError[] {
@@ -25,8 +25,8 @@ export function validateMatchConditions(
     conditions.length > conditionsMax ? [tooMany(path, conditions.length, conditionsMax)] : [];
   conditions.forEach((condition, index) => {
     const at = `${path}[${index}]`;
-    const name = textAt(condition, 'name');
-    const expression = textAt(condition, 'expression').trim();
+    const name = condition.name ?? '';
+    const expression = (condition.expression ?? '').trim();
     const field = `${at}.expression`;
     if (expression === '') errors.push(required(field));
     else {

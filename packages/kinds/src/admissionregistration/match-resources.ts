@@ -10,8 +10,12 @@ import {
   required,
   validateLabelSelector,
 } from '@wheelhouse/machinery';
-import { at, listAt } from '../cells.ts';
+import type {
+  MatchResources,
+  NamedRuleWithOperations,
+} from '../gen/types/admissionregistration/v1.ts';
 import { fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import { validateOperationRule } from './operation-rules.ts';
 
 /** What policies and their bindings say of the objects they are about. */
@@ -19,7 +23,7 @@ import { validateOperationRule } from './operation-rules.ts';
 const ruleLists = ['resourceRules', 'excludeResourceRules'];
 
 /** Fills the defaults of a `MatchResources`. */
-export function fillMatchResources(match: JsonObject | undefined): void {
+export function fillMatchResources(match: Stored<MatchResources> | undefined): void {
   if (match === undefined) return;
   fillAbsent(match, { matchPolicy: 'Equivalent', namespaceSelector: {}, objectSelector: {} });
   for (const name of ruleLists) {
@@ -28,16 +32,16 @@ export function fillMatchResources(match: JsonObject | undefined): void {
 }
 
 /** Judges the `MatchResources` at a path. */
-export function validateMatchResources(match: JsonObject, path: string): FieldError[] {
-  const policy = at(match, 'matchPolicy');
+export function validateMatchResources(match: Stored<MatchResources>, path: string): FieldError[] {
+  const policy = match.matchPolicy;
   const policies = ['Equivalent', 'Exact'];
   const errors: FieldError[] = [];
   if (policy === undefined) errors.push(required(`${path}.matchPolicy`));
   else if (!policies.includes(String(policy))) {
     errors.push(notSupported(`${path}.matchPolicy`, policy, policies));
   }
-  for (const name of ['namespaceSelector', 'objectSelector']) {
-    const selector = objectAt(match, name);
+  for (const name of ['namespaceSelector', 'objectSelector'] as const) {
+    const selector = match[name];
     if (selector === undefined) errors.push(required(`${path}.${name}`));
     appendAll(errors, validateLabelSelector(selector, `${path}.${name}`));
   }
@@ -51,8 +55,8 @@ export function validateMatchResources(match: JsonObject, path: string): FieldEr
   ];
 }
 
-function validateNamedRule(rule: JsonObject, path: string): FieldError[] {
-  const names = listAt(rule, 'resourceNames').map(String);
+function validateNamedRule(rule: Stored<NamedRuleWithOperations>, path: string): FieldError[] {
+  const names = (rule.resourceNames ?? []).map(String);
   const isRepeated = repeats(names);
   const errors = names.flatMap((name, index) => {
     const field = `${path}.resourceNames[${index}]`;

@@ -8,9 +8,10 @@ import {
   notSupported,
   required,
 } from '@wheelhouse/machinery';
-import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
+import { ageColumn, column, listAt, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import type {
+  JSONPatch,
   MutatingAdmissionPolicy,
   Mutation,
 } from '../gen/types/admissionregistration/v1alpha1.ts';
@@ -51,7 +52,10 @@ function validateOperations(match: JsonObject | undefined, path: string): FieldE
 
 function validatePolicy(
   object: Stored<MutatingAdmissionPolicy>,
-  options: { readonly check: ExpressionChecker | undefined; readonly old?: JsonObject },
+  options: {
+    readonly check: ExpressionChecker | undefined;
+    readonly old?: Stored<MutatingAdmissionPolicy>;
+  },
 ): FieldError[] {
   const spec = ensure(object, 'spec');
   const scope = policyScope(spec, options.check);
@@ -99,12 +103,12 @@ function validateMutation(
 }
 
 function validatePatch(
-  patch: JsonObject,
+  patch: Stored<JSONPatch>,
   field: string,
   { wanted }: { readonly wanted: string },
   scope: PolicyScope,
 ): FieldError[] {
-  const expression = textAt(patch, 'expression');
+  const expression = patch.expression ?? '';
   if (expression.trim() === '') return [required(field)];
   const { check, own } = scope;
   const use = { field, check, variables: namesFor(scope), wanted: [wanted], own, patches: true };

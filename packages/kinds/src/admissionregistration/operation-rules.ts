@@ -1,13 +1,11 @@
-import {
-  type FieldError,
-  invalid,
-  invalidGo,
-  type JsonObject,
-  notSupported,
-  required,
-} from '@wheelhouse/machinery';
-import { at, listAt } from '../cells.ts';
+import { type FieldError, invalid, invalidGo, notSupported, required } from '@wheelhouse/machinery';
+import { listAt } from '../cells.ts';
+import type {
+  NamedRuleWithOperations,
+  RuleWithOperations,
+} from '../gen/types/admissionregistration/v1.ts';
 import { goList, goStrings } from '../rules/checks.ts';
+import type { Stored } from '../stored.ts';
 
 /** Which operations on which resources a webhook or policy is about. */
 
@@ -15,8 +13,11 @@ const operations = ['*', 'CONNECT', 'CREATE', 'DELETE', 'UPDATE'];
 const scopes = ['*', 'Cluster', 'Namespaced'];
 
 /** One rule with its operations. */
-export function validateOperationRule(rule: JsonObject, path: string): FieldError[] {
-  const ruleOperations = listAt(rule, 'operations').map(String);
+export function validateOperationRule(
+  rule: Stored<RuleWithOperations | NamedRuleWithOperations>,
+  path: string,
+): FieldError[] {
+  const ruleOperations = (rule.operations ?? []).map(String);
   const field = `${path}.operations`;
   const errors = ruleOperations.length === 0 ? [required(field)] : [];
   if (ruleOperations.length > 1 && ruleOperations.includes('*')) {
@@ -28,21 +29,25 @@ export function validateOperationRule(rule: JsonObject, path: string): FieldErro
     if (operations.includes(operation)) return;
     errors.push(notSupported(`${field}[${index}]`, operation, operations));
   });
-  const scope = at(rule, 'scope');
+  const scope = rule.scope;
   const isKnown = scope === undefined || scopes.includes(String(scope));
   return [
     ...errors,
     ...validateNames(rule, `${path}.apiGroups`, 'API groups'),
     ...validateNames(rule, `${path}.apiVersions`, 'API versions'),
-    ...listAt(rule, 'apiVersions').flatMap((version, index) =>
+    ...(rule.apiVersions ?? []).flatMap((version, index) =>
       version === '' ? [required(`${path}.apiVersions[${index}]`)] : [],
     ),
-    ...validateResources(listAt(rule, 'resources').map(String), `${path}.resources`),
+    ...validateResources((rule.resources ?? []).map(String), `${path}.resources`),
     ...(isKnown ? [] : [notSupported(`${path}.scope`, scope, scopes)]),
   ];
 }
 
-function validateNames(rule: JsonObject, field: string, what: string): FieldError[] {
+function validateNames(
+  rule: Stored<RuleWithOperations | NamedRuleWithOperations>,
+  field: string,
+  what: string,
+): FieldError[] {
   const values = listAt(rule, field.slice(field.lastIndexOf('.') + 1)).map(String);
   if (values.length === 0) return [required(field)];
   if (values.length === 1 || !values.includes('*')) return [];

@@ -11,11 +11,17 @@ import {
   required,
   validateLabelSelector,
 } from '@wheelhouse/machinery';
-import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
+import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
+import type {
+  ParamRef,
+  ValidatingAdmissionPolicyBinding,
+} from '../gen/types/admissionregistration/v1.ts';
+import type { LabelSelector } from '../gen/types/meta/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { sortedKeys } from '../rules/checks.ts';
-import { ensure, fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
+import { ensure, fillAbsent, objectAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import { fillMatchResources, matchOf, validateMatchResources } from './match-resources.ts';
 
 /** What one sort of binding has of its own. */
@@ -93,10 +99,10 @@ export function validateBindingBasis(object: JsonObject): FieldError[] {
   ];
 }
 
-function validateParamRef(reference: JsonObject | undefined, path: string): FieldError[] {
+function validateParamRef(reference: Stored<ParamRef> | undefined, path: string): FieldError[] {
   if (reference === undefined) return [];
-  const name = textAt(reference, 'name');
-  const selector = objectAt(reference, 'selector');
+  const name = reference.name ?? '';
+  const selector = reference.selector;
   const exclusive = 'name and selector are mutually exclusive';
   const errors = name === '' ? [] : breaks(`${path}.name`, name, pathSegment);
   if (name !== '' && selector !== undefined) {
@@ -112,30 +118,30 @@ function validateParamRef(reference: JsonObject | undefined, path: string): Fiel
   return [...errors, ...validateMissingAction(reference, `${path}.parameterNotFoundAction`)];
 }
 
-function validateMissingAction(reference: JsonObject, field: string): FieldError[] {
-  const action = textAt(reference, 'parameterNotFoundAction');
+function validateMissingAction(reference: Stored<ParamRef>, field: string): FieldError[] {
+  const action = reference.parameterNotFoundAction ?? '';
   if (action === '') return [required(field)];
   const allowed = ['Deny', 'Allow'];
   return allowed.includes(action) ? [] : [notSupported(field, action, allowed)];
 }
 
 /** Which parameters a binding names, in its cell. */
-function paramCell(object: JsonObject): string {
-  const ref = objectAt(object, 'spec', 'paramRef');
+function paramCell(object: Stored<ValidatingAdmissionPolicyBinding>): string {
+  const ref = object.spec?.paramRef;
   if (ref === undefined) return '<unset>';
-  const [name, namespace] = [textAt(ref, 'name'), textAt(ref, 'namespace')];
+  const [name, namespace] = [ref.name ?? '', ref.namespace ?? ''];
   if (name !== '') return `${namespace || '*'}/${name}`;
-  const selector = objectAt(ref, 'selector');
+  const selector = ref.selector;
   return selector === undefined ? '<unset>' : selectorFields(selector);
 }
 
 /** A selector with the names of its fields, which is how upstream prints one here. */
-function selectorFields(selector: JsonObject): string {
-  const labels = objectAt(selector, 'matchLabels');
+function selectorFields(selector: Stored<LabelSelector>): string {
+  const labels = selector.matchLabels;
   const pairs = sortedKeys(labels).map((key) => `${key}: ${textAt(labels, key)},`);
-  const requirements = objectsAt(selector, 'matchExpressions').map((one) => {
-    const values = listAt(one, 'values').join(' ');
-    const [key, operator] = [textAt(one, 'key'), textAt(one, 'operator')];
+  const requirements = (selector.matchExpressions ?? []).map((one) => {
+    const values = (one.values ?? []).join(' ');
+    const [key, operator] = [one.key ?? '', one.operator ?? ''];
     return `LabelSelectorRequirement{Key:${key},Operator:${operator},Values:[${values}],},`;
   });
   return (

@@ -8,12 +8,11 @@ import {
   goItems,
   invalid,
   invalidGo,
-  type JsonObject,
   notSupported,
   qualifiedName,
   required,
 } from '@wheelhouse/machinery';
-import { at, column, textAt } from '../cells.ts';
+import { column, textAt } from '../cells.ts';
 import type {
   AuditAnnotation,
   MatchResources,
@@ -28,7 +27,7 @@ import type {
   MutatingAdmissionPolicySpec,
 } from '../gen/types/admissionregistration/v1alpha1.ts';
 import { same } from '../rules/checks.ts';
-import { objectAt, objectsAt } from '../rules/fill.ts';
+import { objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import {
   checkedExpression,
@@ -57,7 +56,7 @@ export const paramKindColumn = column(
 interface PolicyOptions {
   readonly check?: ExpressionChecker | undefined;
   /** Absent for a create. */
-  readonly old?: JsonObject;
+  readonly old?: Stored<ValidatingAdmissionPolicy | MutatingAdmissionPolicy>;
 }
 
 /** What the expressions of one policy are judged by. */
@@ -103,7 +102,10 @@ export function validatePolicyBasis(
   const spec = object.spec ?? {};
   const conditions = spec.matchConditions ?? [];
   const { list } = scope.own;
-  const judgedBy = (one: JsonObject) => [at(one, 'spec', 'paramKind') ?? null, conditionsOf(one)];
+  const judgedBy = (one: Stored<ValidatingAdmissionPolicy | MutatingAdmissionPolicy>) => [
+    one.spec?.paramKind ?? null,
+    conditionsOf(one),
+  ];
   const areOld = old !== undefined && same(judgedBy(object), judgedBy(old));
   return [
     ...validateFailurePolicy(spec),
@@ -119,7 +121,9 @@ export function validatePolicyBasis(
   ];
 }
 
-const conditionsOf = (object: JsonObject) => [...objectsAt(object, 'spec', 'matchConditions')];
+const conditionsOf = (object: Stored<ValidatingAdmissionPolicy | MutatingAdmissionPolicy>) => [
+  ...(object.spec?.matchConditions ?? []),
+];
 
 function validateFailurePolicy(
   spec: Stored<ValidatingAdmissionPolicySpec | MutatingAdmissionPolicySpec>,

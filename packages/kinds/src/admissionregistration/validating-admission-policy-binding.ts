@@ -8,10 +8,11 @@ import {
   repeats,
   required,
 } from '@wheelhouse/machinery';
-import { listAt } from '../cells.ts';
+import type { ValidatingAdmissionPolicyBindingSpec } from '../gen/types/admissionregistration/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { goList } from '../rules/checks.ts';
 import { ensure } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import { bindingKind, validateBindingBasis } from './policy-binding.ts';
 
 const actions = ['Audit', 'Deny', 'Warn'];
@@ -20,8 +21,8 @@ function validate(object: JsonObject): FieldError[] {
   return [...validateBindingBasis(object), ...validateActions(ensure(object, 'spec'))];
 }
 
-function validateActions(spec: JsonObject): FieldError[] {
-  const specActions = listAt(spec, 'validationActions').map(String);
+function validateActions(spec: Stored<ValidatingAdmissionPolicyBindingSpec>): FieldError[] {
+  const specActions = (spec.validationActions ?? []).map(String);
   const field = 'spec.validationActions';
   if (specActions.length === 0)
     return [required(field, 'at least one validation action is required')];

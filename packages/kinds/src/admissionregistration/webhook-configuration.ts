@@ -1,21 +1,26 @@
 import { type Dialect, dnsSubdomain, type JsonObject } from '@wheelhouse/machinery';
 import { ageColumn, column, listAt, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
+import type { ValidatingWebhookConfiguration } from '../gen/types/admissionregistration/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
+import { fillAbsent } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import type { AdmissionKindOptions } from './expressions.ts';
 import { validateWebhooks } from './webhook-rules.ts';
 
 /** What the two kinds of webhook configuration share. */
 
-function fillDefaults(object: JsonObject, options: { mutating: boolean }): void {
-  for (const webhook of objectsAt(object, 'webhooks')) {
+function fillDefaults(
+  object: Stored<ValidatingWebhookConfiguration>,
+  options: { mutating: boolean },
+): void {
+  for (const webhook of object.webhooks ?? []) {
     fillAbsent(webhook, { failurePolicy: 'Fail', matchPolicy: 'Equivalent', timeoutSeconds: 10 });
     fillAbsent(webhook, { namespaceSelector: {}, objectSelector: {} });
     if (options.mutating) fillAbsent(webhook, { reinvocationPolicy: 'Never' });
-    const service = objectAt(webhook, 'clientConfig', 'service');
+    const service = webhook.clientConfig?.service;
     fillAbsent(service, { port: 443 });
-    for (const rule of objectsAt(webhook, 'rules')) fillAbsent(rule, { scope: '*' });
+    for (const rule of webhook.rules ?? []) fillAbsent(rule, { scope: '*' });
   }
 }
 

@@ -5,16 +5,21 @@ import {
   type FieldError,
   invalid,
   invalidGo,
-  type JsonObject,
   type JsonValue,
   notSupported,
   repeats,
   required,
   validateLabelSelector,
 } from '@wheelhouse/machinery';
-import { at, listAt, numberAt, textAt } from '../cells.ts';
+import { at } from '../cells.ts';
+import type {
+  ValidatingWebhook,
+  ValidatingWebhookConfiguration,
+  WebhookClientConfig,
+} from '../gen/types/admissionregistration/v1.ts';
 import { goStrings, same } from '../rules/checks.ts';
-import { objectAt, objectsAt } from '../rules/fill.ts';
+import { objectsAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import { webhookServiceErrors, webhookUrlErrors } from '../webhook-client.ts';
 import type { ExpressionChecker } from './expressions.ts';
 import { validateMatchConditions } from './match-conditions.ts';
@@ -35,18 +40,18 @@ interface Tolerated {
 
 /** All that is wrong with the webhooks of a configuration; `old` is absent for a create. */
 export function validateWebhooks(
-  object: JsonObject,
+  object: Stored<ValidatingWebhookConfiguration>,
   options: {
     readonly mutating: boolean;
-    readonly old?: JsonObject;
+    readonly old?: Stored<ValidatingWebhookConfiguration>;
     readonly check?: ExpressionChecker | undefined;
   },
 ): FieldError[] {
   const tolerated = toleratedOf(object, options.old);
   const names = new Set<string>();
-  return objectsAt(object, 'webhooks').flatMap((webhook, index) => {
+  return (object.webhooks ?? []).flatMap((webhook, index) => {
     const path = `webhooks[${index}]`;
-    const name = textAt(webhook, 'name');
+    const name = webhook.name ?? '';
     const errors = [
       ...validateWebhook(webhook, path, { ...options, tolerated }),
       ...validateVersions(webhook, `${path}.admissionReviewVersions`, tolerated),
@@ -59,15 +64,18 @@ export function validateWebhooks(
   });
 }
 
-function toleratedOf(object: JsonObject, old: JsonObject | undefined): Tolerated {
-  const webhooks = objectsAt(old, 'webhooks');
-  const conditionsOf = (one: JsonObject) =>
+function toleratedOf(
+  object: Stored<ValidatingWebhookConfiguration>,
+  old: Stored<ValidatingWebhookConfiguration> | undefined,
+): Tolerated {
+  const webhooks = old?.webhooks ?? [];
+  const conditionsOf = (one: Stored<ValidatingWebhook | ValidatingWebhookConfiguration>) =>
     objectsAt(one, 'webhooks').map((webhook) => webhook['matchConditions'] ?? null);
-  const names = webhooks.map((webhook) => textAt(webhook, 'name'));
+  const names = webhooks.map((webhook) => webhook.name ?? '');
   return {
-    sideEffects: webhooks.some((webhook) => !quiet.includes(textAt(webhook, 'sideEffects'))),
+    sideEffects: webhooks.some((webhook) => !quiet.includes(webhook.sideEffects ?? '')),
     reviewVersions: webhooks.some((webhook) => {
-      const versions = listAt(webhook, 'admissionReviewVersions').map(String);
+      const versions = (webhook.admissionReviewVersions ?? []).map(String);
       return versions.length > 0 && !versions.some((one) => reviewVersions.includes(one));
     }),
     repeatedNames: new Set(names).size < names.length,
@@ -76,7 +84,7 @@ function toleratedOf(object: JsonObject, old: JsonObject | undefined): Tolerated
 }
 
 function validateWebhook(
-  webhook: JsonObject,
+  webhook: Stored<ValidatingWebhook>,
   path: string,
   options: {
     readonly mutating: boolean;
@@ -84,15 +92,15 @@ function validateWebhook(
     readonly check?: ExpressionChecker | undefined;
   },
 ): FieldError[] {
-  const conditions = objectsAt(webhook, 'matchConditions');
+  const conditions = webhook.matchConditions ?? [];
   const validateEnum = (name: string, allowed: readonly string[]): FieldError[] => {
     const value = at(webhook, name);
     if (value === undefined || allowed.includes(String(value))) return [];
     return [notSupported(`${path}.${name}`, value, allowed)];
   };
   return [
-    ...validateName(textAt(webhook, 'name'), `${path}.name`),
-    ...objectsAt(webhook, 'rules').flatMap((rule, index) =>
+    ...validateName(webhook.name ?? '', `${path}.name`),
+    ...(webhook.rules ?? []).flatMap((rule, index) =>
       validateOperationRule(rule, `${path}.rules[${index}]`),
     ),
     ...validateEnum('failurePolicy', ['Fail', 'Ignore']),
@@ -101,7 +109,7 @@ function validateWebhook(
     ...validateTimeout(webhook, path),
     ...validateSelectors(webhook, path),
     ...(options.mutating ? validateEnum('reinvocationPolicy', ['IfNeeded', 'Never']) : []),
-    ...validateClient(objectAt(webhook, 'clientConfig') ?? {}, `${path}.clientConfig`),
+    ...validateClient(webhook.clientConfig ?? {}, `${path}.clientConfig`),
     ...(options.tolerated.conditions
       ? []
       : validateMatchConditions(conditions, `${path}.matchConditions`, { check: options.check })),
@@ -117,32 +125,40 @@ function validateName(name: string, field: string): FieldError[] {
   return [invalid(field, name, detail)];
 }
 
-function validateEffects(webhook: JsonObject, path: string, tolerated: Tolerated): FieldError[] {
+function validateEffects(
+  webhook: Stored<ValidatingWebhook>,
+  path: string,
+  tolerated: Tolerated,
+): FieldError[] {
   const field = `${path}.sideEffects`;
   const allowed = tolerated.sideEffects ? allEffects : quiet;
-  const value: JsonValue | undefined = at(webhook, 'sideEffects');
+  const value: JsonValue | undefined = webhook.sideEffects;
   if (value === undefined || value === null) {
     return [required(field, `must specify one of ${allowed.join(', ')}`)];
   }
   return allowed.includes(String(value)) ? [] : [notSupported(field, value, allowed)];
 }
 
-function validateTimeout(webhook: JsonObject, path: string): FieldError[] {
-  const seconds = numberAt(webhook, 'timeoutSeconds');
-  if (at(webhook, 'timeoutSeconds') === undefined || (seconds >= 1 && seconds <= 30)) return [];
+function validateTimeout(webhook: Stored<ValidatingWebhook>, path: string): FieldError[] {
+  const seconds = webhook.timeoutSeconds ?? 0;
+  if (webhook.timeoutSeconds === undefined || (seconds >= 1 && seconds <= 30)) return [];
   const detail = 'the timeout value must be between 1 and 30 seconds';
   return [invalid(`${path}.timeoutSeconds`, seconds, detail)];
 }
 
-function validateSelectors(webhook: JsonObject, path: string): FieldError[] {
-  return ['namespaceSelector', 'objectSelector'].flatMap((name) => {
-    const selector = objectAt(webhook, name);
+function validateSelectors(webhook: Stored<ValidatingWebhook>, path: string): FieldError[] {
+  return (['namespaceSelector', 'objectSelector'] as const).flatMap((name) => {
+    const selector = webhook[name];
     return validateLabelSelector(selector, `${path}.${name}`);
   });
 }
 
-function validateVersions(webhook: JsonObject, field: string, tolerated: Tolerated): FieldError[] {
-  const versions = listAt(webhook, 'admissionReviewVersions').map(String);
+function validateVersions(
+  webhook: Stored<ValidatingWebhook>,
+  field: string,
+  tolerated: Tolerated,
+): FieldError[] {
+  const versions = (webhook.admissionReviewVersions ?? []).map(String);
   if (versions.length === 0) {
     return [required(field, `must specify one of ${reviewVersions.join(', ')}`)];
   }
@@ -158,19 +174,19 @@ function validateVersions(webhook: JsonObject, field: string, tolerated: Tolerat
   return [...errors, invalidGo(field, () => goStrings(versions), detail)];
 }
 
-function validateClient(client: JsonObject, path: string): FieldError[] {
-  const url = at(client, 'url');
-  const service = objectAt(client, 'service');
+function validateClient(client: Stored<WebhookClientConfig>, path: string): FieldError[] {
+  const url = client.url;
+  const service = client.service;
   if ((url === undefined) === (service === undefined)) {
     return [required(path, 'exactly one of url or service is required')];
   }
   if (service === undefined) return webhookUrlErrors(String(url), `${path}.url`);
   // Upstream hands name and namespace over in the wrong order, so the fields are swapped.
   const reference = {
-    name: textAt(service, 'namespace'),
-    namespace: textAt(service, 'name'),
-    path: textAt(service, 'path'),
-    port: at(service, 'port') === undefined ? 443 : numberAt(service, 'port'),
+    name: service.namespace ?? '',
+    namespace: service.name ?? '',
+    path: service.path ?? '',
+    port: service.port === undefined ? 443 : (service.port ?? 0),
   };
   return webhookServiceErrors(reference, `${path}.service`);
 }

@@ -6,11 +6,10 @@ import {
   duplicate,
   type FieldError,
   invalid,
-  type JsonObject,
   repeats,
   required,
 } from '@wheelhouse/machinery';
-import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
+import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import type {
   ServerStorageVersion,
@@ -126,9 +125,9 @@ function validateStatus(object: Stored<StorageVersion>): FieldError[] {
 const shownServersMax = 3;
 
 /** Which server stores what, the first few of them. */
-function serverVersions(object: JsonObject): string {
-  const all = listAt(object, 'status', 'storageVersions').map(
-    (one) => `${textAt(one, 'apiServerID')}=${textAt(one, 'encodingVersion')}`,
+function serverVersions(object: Stored<StorageVersion>): string {
+  const all = (object.status?.storageVersions ?? []).map(
+    (one) => `${one?.apiServerID ?? ''}=${one?.encodingVersion ?? ''}`,
   );
   const shown = all.slice(0, shownServersMax).join(',');
   const more = all.length - shownServersMax;
@@ -137,8 +136,8 @@ function serverVersions(object: JsonObject): string {
 
 /** StorageVersion: in which version each server stores the objects of a resource. */
 export function storageVersion(dialect: Dialect): ResourceDef {
-  const common = (object: JsonObject) =>
-    textAt(object, 'status', 'commonEncodingVersion') || '<unset>';
+  const common = (object: Stored<StorageVersion>) =>
+    (object.status?.commonEncodingVersion ?? '') || '<unset>';
   const columns = [
     nameColumn,
     column('CommonEncodingVersion', common, { description: 'What all servers store.' }),

@@ -1,4 +1,4 @@
-import type { Dialect, FieldError, JsonObject } from '@wheelhouse/machinery';
+import type { Dialect, FieldError } from '@wheelhouse/machinery';
 import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { ReplicaSet } from '../gen/types/apps/v1.ts';
@@ -19,7 +19,7 @@ function fillDefaults(object: Stored<ReplicaSet>): void {
   fillPodSpec(spec.template?.spec);
 }
 
-function validate(object: JsonObject, rules: PodRules): FieldError[] {
+function validate(object: Stored<ReplicaSet>, rules: PodRules): FieldError[] {
   const spec = ensure(object, 'spec');
   return [
     ...noneNegative(spec, 'spec', 'replicas'),

@@ -1,10 +1,4 @@
-import {
-  type ApiObject,
-  type Dialect,
-  dnsSubdomain,
-  type FieldError,
-  type JsonObject,
-} from '@wheelhouse/machinery';
+import { type ApiObject, type Dialect, dnsSubdomain, type FieldError } from '@wheelhouse/machinery';
 import { ageColumn, nameColumn } from '../cells.ts';
 import type { Features } from '../features/features.ts';
 import { templateOf } from '../pod/disabled.ts';
@@ -35,7 +29,7 @@ export const replicaColumns: readonly ColumnDef[] = [
 export function replicaStrategy(
   { dialect, features }: { readonly dialect: Dialect; readonly features: Features },
   own: {
-    readonly validate: (object: JsonObject, rules: PodRules) => FieldError[];
+    readonly validate: (object: ApiObject, rules: PodRules) => FieldError[];
     readonly changed?: (object: ApiObject, old: ApiObject) => readonly FieldError[];
   },
 ) {

@@ -6,7 +6,7 @@ import {
   type JsonValue,
 } from '@wheelhouse/machinery';
 import { at, column, numberAt, textAt } from '../cells.ts';
-import type { LabelSelector as LabelSelectorType } from '../gen/types/meta/v1.ts';
+import type { LabelSelector } from '../gen/types/meta/v1.ts';
 import { negative, noneNegative } from '../pod/fields.ts';
 import { goIntOrString } from '../pod/go-text.ts';
 import type { ColumnDef } from '../resource-def.ts';
@@ -63,7 +63,7 @@ export function validateCounts(
 }
 
 /** A label selector in one line, as a printer shows it. */
-export function selectorText(selector: Stored<LabelSelectorType> | undefined): string {
+export function selectorText(selector: Stored<LabelSelector> | undefined): string {
   if (selector === undefined) return '<none>';
   const { matchExpressions = [] } = selector;
   const labels = selector.matchLabels;

@@ -17,6 +17,8 @@ import {
 } from '@wheelhouse/machinery';
 import { at, numberAt, textAt } from '../cells.ts';
 import type {
+  ContainerResourceMetricSource,
+  CrossVersionObjectReference,
   HorizontalPodAutoscaler,
   HorizontalPodAutoscalerBehavior,
   HorizontalPodAutoscalerSpec,
@@ -78,9 +80,12 @@ function validateReplicas(spec: Stored<HorizontalPodAutoscalerSpec>, least: numb
 }
 
 /** Kind and name of an object in the same namespace. */
-function validateReference(reference: JsonObject, path: string): FieldError[] {
-  return ['kind', 'name'].flatMap((name) => {
-    const value = textAt(reference, name);
+function validateReference(
+  reference: Stored<CrossVersionObjectReference>,
+  path: string,
+): FieldError[] {
+  return (['kind', 'name'] as const).flatMap((name) => {
+    const value = reference[name] ?? '';
     const field = `${path}.${name}`;
     return value === '' ? [required(field)] : breaks(field, value, pathSegment);
   });
@@ -187,11 +192,11 @@ function validateExternal(source: JsonObject, path: string): FieldError[] {
 }
 
 function validateContainerResource(
-  source: JsonObject,
+  source: Stored<ContainerResourceMetricSource>,
   path: string,
   dialect: Dialect,
 ): FieldError[] {
-  const [name, container] = [textAt(source, 'name'), textAt(source, 'container')];
+  const [name, container] = [source.name ?? '', source.container ?? ''];
   return [
     ...(name === ''
       ? [required(`${path}.name`, 'must specify a resource name')]

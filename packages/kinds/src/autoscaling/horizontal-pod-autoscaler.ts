@@ -1,6 +1,6 @@
 import { type ApiObject, type Dialect, dnsSubdomain, type JsonObject } from '@wheelhouse/machinery';
 import { countColumn } from '../apps/workload.ts';
-import { ageColumn, at, calledText, column, nameColumn, textAt } from '../cells.ts';
+import { ageColumn, at, calledText, column, nameColumn } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { HorizontalPodAutoscaler } from '../gen/types/autoscaling/v2.ts';
@@ -50,9 +50,9 @@ function fillRules(rules: JsonObject, defaults: JsonObject): void {
   }
 }
 
-function reference(object: JsonObject): string {
-  const ref = objectAt(object, 'spec', 'scaleTargetRef');
-  return `${textAt(ref, 'kind')}/${textAt(ref, 'name')}`;
+function reference(object: Stored<HorizontalPodAutoscaler>): string {
+  const ref = object.spec?.scaleTargetRef ?? undefined;
+  return `${ref?.kind ?? ''}/${ref?.name ?? ''}`;
 }
 
 function columns(targets: ColumnDef['cell']): readonly ColumnDef[] {

@@ -7,8 +7,14 @@ import {
 } from '@wheelhouse/machinery';
 import { DecodeError, decodeTyped } from '@wheelhouse/schema';
 import { at, textAt } from '../cells.ts';
+import type {
+  HorizontalPodAutoscaler,
+  HorizontalPodAutoscalerBehavior,
+  MetricSpec,
+} from '../gen/types/autoscaling/v2.ts';
 import { ensure, objectAt, objectsAt } from '../rules/fill.ts';
 import { schemaOf } from '../schema-of.ts';
+import type { Stored } from '../stored.ts';
 import { metricFromOlder, metricToOlder, statusFromOlder, statusToOlder } from './older-metrics.ts';
 
 /**
@@ -64,7 +70,7 @@ const shaped = (type: string, items: readonly JsonObject[]): JsonObject[] =>
   items.map((item) => decodeTyped(schemaOf(`autoscaling.v1.${type}`))(item));
 
 /** Upstream writes a type of its own here, which has Go's names and leaves out no member. */
-function behaviorText(behavior: JsonObject): JsonValue {
+function behaviorText(behavior: Stored<HorizontalPodAutoscalerBehavior>): JsonValue {
   return capitalized(behavior, ['scaleUp', 'scaleDown'], rulesText);
 }
 
@@ -103,11 +109,11 @@ function behaviorFrom(value: JsonValue): JsonValue {
   );
 }
 
-function behaviorToAnnotation(object: ApiObject, dialect: Dialect): void {
-  const spec = objectAt(object, 'spec');
-  const behavior = objectAt(spec, 'behavior');
+function behaviorToAnnotation(object: Stored<HorizontalPodAutoscaler>, dialect: Dialect): void {
+  const spec = object.spec;
+  const behavior = spec?.behavior;
   if (spec === undefined || behavior === undefined) return;
-  delete spec['behavior'];
+  delete spec.behavior;
   annotate(object, keyOf(dialect, 'behavior'), behaviorText(behavior));
 }
 
@@ -118,8 +124,8 @@ function behaviorFromAnnotation(object: ApiObject, dialect: Dialect): void {
   if (Object.keys(behavior).length > 0) ensure(object, 'spec')['behavior'] = behavior;
 }
 
-function cpuShare(metric: JsonObject, value: 'target' | 'current'): JsonValue | undefined {
-  if (metric['type'] !== 'Resource' || textAt(metric, 'resource', 'name') !== 'cpu') {
+function cpuShare(metric: Stored<MetricSpec>, value: 'target' | 'current'): JsonValue | undefined {
+  if (metric.type !== 'Resource' || (metric.resource?.name ?? '') !== 'cpu') {
     return undefined;
   }
   return at(metric, 'resource', value, 'averageUtilization');

@@ -1,6 +1,12 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import { at, textAt } from '../cells.ts';
-import { objectAt, objectsAt } from '../rules/fill.ts';
+import type {
+  HorizontalPodAutoscaler,
+  MetricSpec,
+  MetricStatus,
+} from '../gen/types/autoscaling/v2.ts';
+import { objectAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 
 const shownMax = 2;
 const unknown = '<unknown>';
@@ -15,17 +21,17 @@ const members: Readonly<Record<string, string>> = {
 };
 
 /** Of each metric what is measured and what is wanted; at most two, then how many more there are. */
-export function targetsOf(object: JsonObject): string {
-  const metrics = objectsAt(object, 'spec', 'metrics');
+export function targetsOf(object: Stored<HorizontalPodAutoscaler>): string {
+  const metrics = object.spec?.metrics ?? [];
   if (metrics.length === 0) return '<none>';
-  const measured = objectsAt(object, 'status', 'currentMetrics');
+  const measured = object.status?.currentMetrics ?? [];
   const parts = metrics.slice(0, shownMax).map((metric, index) => part(metric, measured[index]));
   const more = metrics.length - shownMax;
   return more > 0 ? `${parts.join(', ')} + ${more} more...` : parts.join(', ');
 }
 
-function part(metric: JsonObject, measured: JsonObject | undefined): string {
-  const type = textAt(metric, 'type');
+function part(metric: Stored<MetricSpec>, measured: Stored<MetricStatus> | undefined): string {
+  const type = metric.type ?? '';
   const member = Object.hasOwn(members, type) ? members[type]! : '';
   const wanted = objectAt(metric, member, 'target');
   if (wanted === undefined) return '<unknown type>';

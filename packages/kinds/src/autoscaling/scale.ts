@@ -1,5 +1,4 @@
 import {
-  type ApiObject,
   type Dialect,
   dnsSubdomain,
   type FieldError,
@@ -12,7 +11,7 @@ import { ageColumn, column, nameColumn, numberAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import type { Scale } from '../gen/types/autoscaling/v1.ts';
 import type { ColumnDef, ResourceDef } from '../resource-def.ts';
-import { objectAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 
 const columns: readonly ColumnDef[] = [
   { ...nameColumn, format: '' },
@@ -45,8 +44,8 @@ export function scale(dialect: Dialect): ResourceDef {
 }
 
 /** Judges a Scale that a client sent. */
-export function validateScale(object: ApiObject, dialect: Dialect): FieldError[] {
-  const replicas = objectAt(object, 'spec')?.['replicas'];
+export function validateScale(object: Stored<Scale>, dialect: Dialect): FieldError[] {
+  const replicas = object.spec?.replicas;
   const errors = validateObjectMeta(object.metadata, {
     namespaced: true,
     validateName: dnsSubdomain,

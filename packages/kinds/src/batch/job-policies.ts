@@ -80,7 +80,11 @@ function validateFailureRule(
   return errors;
 }
 
-function validateAction(action: string, field: string, spec: JsonObject): FieldError[] {
+function validateAction(
+  action: string,
+  field: string,
+  spec: Stored<PodFailurePolicyRule>,
+): FieldError[] {
   if (action === '') return [required(field, validValues(actions))];
   if (!actions.includes(action)) return [notSupported(field, action, actions)];
   if (action !== 'FailIndex' || intAt(spec, 'backoffLimitPerIndex') !== undefined) return [];

@@ -8,7 +8,7 @@ import {
   required,
 } from '@wheelhouse/machinery';
 import { at, numberAt, textAt } from '../cells.ts';
-import type { Job } from '../gen/types/batch/v1.ts';
+import type { Job, JobStatus, UncountedTerminatedPods } from '../gen/types/batch/v1.ts';
 import {
   intAt,
   invalidUnshown,
@@ -19,7 +19,7 @@ import {
 } from '../pod/fields.ts';
 import { goStructs } from '../pod/go-text.ts';
 import { sameOrEmpty } from '../rules/checks.ts';
-import { objectAt, objectsAt } from '../rules/fill.ts';
+import { objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { countIndexes, firstShared } from './indexes.ts';
 
@@ -35,9 +35,9 @@ interface Change {
 
 const conditionsPath = 'status.conditions';
 
-const has = (status: JsonObject, type: string): boolean =>
-  objectsAt(status, 'conditions').some(
-    (one) => textAt(one, 'type') === type && textAt(one, 'status') === 'True',
+const has = (status: Stored<JobStatus>, type: string): boolean =>
+  (status.conditions ?? []).some(
+    (one) => (one.type ?? '') === type && (one.status ?? '') === 'True',
   );
 const isFinished = (status: JsonObject) => has(status, 'Complete') || has(status, 'Failed');
 
@@ -60,19 +60,19 @@ export function validateJobStatus(object: Stored<Job>, before: Stored<Job>): Fie
 }
 
 /** As Go prints it with `%#v`. */
-function goUncounted(uncounted: JsonObject | undefined): string {
+function goUncounted(uncounted: Stored<UncountedTerminatedPods> | undefined): string {
   const list = (name: string) => goStructs('types.UID', textsAt(uncounted, name), goQuoted);
   return `batch.UncountedTerminatedPods{Succeeded:${list('succeeded')}, Failed:${list('failed')}}`;
 }
 
-function validateCounts(status: JsonObject): FieldError[] {
+function validateCounts(status: Stored<JobStatus>): FieldError[] {
   const counts = ['active', 'succeeded', 'failed', 'ready', 'terminating'];
   const path = 'status.uncountedTerminatedPods';
   const seen = new Set<string>();
   return [
     ...noneNegative(status, 'status', ...counts),
-    ...['succeeded', 'failed'].flatMap((name) =>
-      textsAt(status, 'uncountedTerminatedPods', name).flatMap((uid, index) => {
+    ...(['succeeded', 'failed'] as const).flatMap((name) =>
+      (status.uncountedTerminatedPods?.[name] ?? []).flatMap((uid, index) => {
         const field = `${path}.${name}[${index}]`;
         if (uid === '') return [invalid(field, uid, 'must not be empty')];
         if (seen.has(uid)) return [duplicate(field, uid)];

@@ -7,7 +7,7 @@ import {
   randomUuid,
 } from '@wheelhouse/machinery';
 import { selectorText, wideColumns } from '../apps/workload.ts';
-import { age, ageColumn, column, nameColumn, numberAt } from '../cells.ts';
+import { age, ageColumn, column, nameColumn } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { Job } from '../gen/types/batch/v1.ts';
@@ -104,8 +104,8 @@ function state(object: Stored<Job>): string {
   return has('FailureTarget') ? 'FailureTarget' : 'Running';
 }
 
-const fieldsOf = (object: JsonObject) => ({
-  'status.successful': String(numberAt(object, 'status', 'succeeded')),
+const fieldsOf = (object: Stored<Job>) => ({
+  'status.successful': String(object.status?.succeeded ?? 0),
 });
 
 /** Job: pods that run until enough of them have succeeded. */

@@ -1,5 +1,4 @@
 import {
-  type ApiObject,
   appendAll,
   type Dialect,
   duplicate,
@@ -14,7 +13,7 @@ import {
   repeats,
   required,
 } from '@wheelhouse/machinery';
-import { ageColumn, at, column, nameColumn, textAt } from '../cells.ts';
+import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import type {
   CertificateSigningRequest,
@@ -199,12 +198,15 @@ export interface CertificateOptions {
 }
 
 /** What a change issues; undefined where it issues nothing of a requested duration. */
-function issuedBy(object: ApiObject, old: ApiObject | undefined): IssuedCertificate | undefined {
-  const requestedSeconds = at(old, 'spec', 'expirationSeconds');
-  const certificate = textAt(object, 'status', 'certificate');
+function issuedBy(
+  object: Stored<CertificateSigningRequest>,
+  old: Stored<CertificateSigningRequest> | undefined,
+): IssuedCertificate | undefined {
+  const requestedSeconds = old?.spec?.expirationSeconds;
+  const certificate = object.status?.certificate ?? '';
   if (typeof requestedSeconds !== 'number' || certificate === '') return undefined;
-  if (textAt(old, 'status', 'certificate') !== '') return undefined;
-  const signerName = textAt(old, 'spec', 'signerName');
+  if ((old?.status?.certificate ?? '') !== '') return undefined;
+  const signerName = old?.spec?.signerName ?? '';
   const pem = Buffer.from(certificate, 'base64').toString('latin1');
   return { signerName, requestedSeconds, certificate: pem };
 }

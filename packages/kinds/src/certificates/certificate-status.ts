@@ -6,11 +6,9 @@ import {
   type FieldError,
   forbiddenField,
   invalid,
-  type JsonObject,
   notSupported,
   required,
 } from '@wheelhouse/machinery';
-import { textAt } from '../cells.ts';
 import type {
   CertificateSigningRequest,
   CertificateSigningRequestCondition,
@@ -48,13 +46,13 @@ function validateConditions(
   object: Stored<CertificateSigningRequest>,
   old: Stored<CertificateSigningRequest>,
 ): FieldError[] {
-  const before = allConditions(old).map((one) => textAt(one, 'type'));
+  const before = allConditions(old).map((one) => one.type ?? '');
   const mayContradict = decisions.every((type) => before.includes(type));
   const mayRepeat = new Set(before).size < before.length;
   const seen = new Set<string>();
   return allConditions(object).flatMap((condition, index) => {
     const path = `${field}[${index}]`;
-    const type = textAt(condition, 'type');
+    const type = condition.type ?? '';
     const errors: FieldError[] = [];
     if (type === '' && !before.includes('')) errors.push(required(`${path}.type`));
     appendAll(errors, validateState(condition, `${path}.status`));
@@ -69,12 +67,13 @@ function validateConditions(
   });
 }
 
-function validateState(condition: JsonObject, path: string): FieldError[] {
-  const state = textAt(condition, 'status');
+function validateState(
+  condition: Stored<CertificateSigningRequestCondition>,
+  path: string,
+): FieldError[] {
+  const state = condition.status ?? '';
   if (state === '') return [required(path)];
-  const allowed = final.includes(textAt(condition, 'type'))
-    ? ['True']
-    : ['False', 'True', 'Unknown'];
+  const allowed = final.includes(condition.type ?? '') ? ['True'] : ['False', 'True', 'Unknown'];
   return allowed.includes(state) ? [] : [notSupported(path, state, allowed)];
 }
 

@@ -4,14 +4,15 @@ import {
   dnsSubdomain,
   type FieldError,
   invalid,
-  type JsonObject,
   pathSegment,
   tooLong,
 } from '@wheelhouse/machinery';
-import { column, nameColumn, textAt } from '../cells.ts';
+import { column, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
+import type { ClusterTrustBundle } from '../gen/types/certificates/v1alpha1.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { immutable } from '../rules/checks.ts';
+import type { Stored } from '../stored.ts';
 import { signerNameProblems } from './signer-name.ts';
 
 const bundleBytesMax = 1024 * 1024;
@@ -70,11 +71,11 @@ function validateBundle(bundle: string): FieldError[] {
     .map((same) => fault(`duplicate trust anchor (indices [${same.join(' ')}])`));
 }
 
-const signerOf = (object: JsonObject) => textAt(object, 'spec', 'signerName');
-const bundleOf = (object: JsonObject) => textAt(object, 'spec', 'trustBundle');
+const signerOf = (object: Stored<ClusterTrustBundle>) => object.spec?.signerName ?? '';
+const bundleOf = (object: Stored<ClusterTrustBundle>) => object.spec?.trustBundle ?? '';
 
-function validateNames(object: JsonObject): FieldError[] {
-  const [name, signer] = [textAt(object, 'metadata', 'name'), signerOf(object)];
+function validateNames(object: Stored<ClusterTrustBundle>): FieldError[] {
+  const [name, signer] = [object.metadata.name ?? '', signerOf(object)];
   return [
     ...trustBundleNameProblems(name, signer).map((detail) =>
       invalid('metadata.name', name, detail),

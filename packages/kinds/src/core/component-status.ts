@@ -1,22 +1,23 @@
-import { type Dialect, type JsonObject, pathSegment } from '@wheelhouse/machinery';
-import { column, nameColumn, textAt } from '../cells.ts';
+import { type Dialect, pathSegment } from '@wheelhouse/machinery';
+import { column, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
-import type { ComponentStatus } from '../gen/types/core/v1.ts';
+import type { ComponentCondition, ComponentStatus } from '../gen/types/core/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
-const healthy = (object: JsonObject): JsonObject | undefined =>
-  objectsAt(object, 'conditions').find((one) => textAt(one, 'type') === 'Healthy');
+const healthy = (object: Stored<ComponentStatus>): Stored<ComponentCondition> | undefined =>
+  (object.conditions ?? []).find((one) => (one.type ?? '') === 'Healthy');
 
 function statusCell(object: Stored<ComponentStatus>): string {
-  const status = textAt(healthy(object), 'status');
+  const status = healthy(object)?.status ?? '';
   if (status === 'True') return 'Healthy';
   return status === 'False' ? 'Unhealthy' : 'Unknown';
 }
 
-const text = (name: string, member: string, description: string) =>
-  column(name, (object) => textAt(healthy(object), member), { description });
+const text = (name: string, member: 'message' | 'error', description: string) =>
+  column<Stored<ComponentStatus>>(name, (object) => healthy(object)?.[member] ?? '', {
+    description,
+  });
 
 /** ComponentStatus: how the parts of the control plane are; made when asked for, never stored. */
 export function componentStatus(dialect: Dialect): ResourceDef {

@@ -4,13 +4,17 @@ import {
   dnsLabel,
   dnsSubdomain,
   type FieldError,
-  type JsonObject,
   qualifiedName,
   required,
 } from '@wheelhouse/machinery';
-import { ageColumn, at, column, listAt, nameColumn, numberAt, textAt } from '../cells.ts';
+import { ageColumn, column, listAt, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
-import type { EndpointPort, EndpointSubset, Endpoints } from '../gen/types/core/v1.ts';
+import type {
+  EndpointAddress,
+  EndpointPort,
+  EndpointSubset,
+  Endpoints,
+} from '../gen/types/core/v1.ts';
 import { oneOf, portNumber } from '../pod/fields.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { fill, objectsAt } from '../rules/fill.ts';
@@ -42,10 +46,10 @@ function validateSubset(subset: Stored<EndpointSubset>, path: string): FieldErro
   ];
 }
 
-function validateAddress(address: JsonObject, path: string): FieldError[] {
-  const ip = textAt(address, 'ip');
-  const hostname = textAt(address, 'hostname');
-  const nodeName = at(address, 'nodeName');
+function validateAddress(address: Stored<EndpointAddress>, path: string): FieldError[] {
+  const ip = address.ip ?? '';
+  const hostname = address.hostname ?? '';
+  const nodeName = address.nodeName;
   return [
     ...validIp(`${path}.ip`, ip),
     ...(hostname === '' ? [] : breaks(`${path}.hostname`, hostname, dnsLabel)),
@@ -77,11 +81,11 @@ const validate = (object: Stored<Endpoints>) =>
   (object.subsets ?? []).flatMap((subset, index) => validateSubset(subset, `subsets[${index}]`));
 
 /** At most three addresses, then how many more there are. */
-function addresses(object: JsonObject): string {
-  const subsets = objectsAt(object, 'subsets');
+function addresses(object: Stored<Endpoints>): string {
+  const subsets = object.subsets ?? [];
   const all = subsets.flatMap((subset) => {
-    const ips = objectsAt(subset, 'addresses').map((one) => textAt(one, 'ip'));
-    const ports = objectsAt(subset, 'ports').map((one) => numberAt(one, 'port'));
+    const ips = (subset.addresses ?? []).map((one) => one.ip ?? '');
+    const ports = (subset.ports ?? []).map((one) => one.port ?? 0);
     if (ports.length === 0) return ips;
     return ports.flatMap((port) => ips.map((ip) => `${ip.includes(':') ? `[${ip}]` : ip}:${port}`));
   });

@@ -5,13 +5,12 @@ import {
   dnsSubdomain,
   type FieldError,
   invalid,
-  type JsonObject,
   type JsonValue,
   pathSegment,
   qualifiedName,
   required,
 } from '@wheelhouse/machinery';
-import { age, column, nameColumn, numberAt, textAt } from '../cells.ts';
+import { age, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import type { Event } from '../gen/types/core/v1.ts';
 import type { ColumnDef, ResourceDef, StorageDef } from '../resource-def.ts';
@@ -74,13 +73,13 @@ export const isUnset = (value: JsonValue | undefined): boolean =>
  * asked. `controllerField` is the name of the reporting controller in the request's version.
  */
 export function validateEvent(
-  event: JsonObject,
+  event: Stored<Event>,
   options: { dialect: Dialect; controllerField: string },
 ): FieldError[] {
-  const namespace = textAt(event, 'metadata', 'namespace');
-  const regarding = textAt(event, 'involvedObject', 'namespace');
+  const namespace = event.metadata.namespace ?? '';
+  const regarding = event.involvedObject?.namespace ?? '';
   const errors: FieldError[] = [];
-  const isNew = !isUnset(event['eventTime']);
+  const isNew = !isUnset(event.eventTime);
   const clusterWide = isNew
     ? ['default', options.dialect.systemNamespace('system')]
     : ['', 'default'];
@@ -94,17 +93,17 @@ export function validateEvent(
   return [...errors, ...breaks('namespace', namespace, dnsSubdomain)];
 }
 
-function validateNewFields(event: JsonObject, controllerField: string): FieldError[] {
-  const controller = textAt(event, 'reportingComponent');
+function validateNewFields(event: Stored<Event>, controllerField: string): FieldError[] {
+  const controller = event.reportingComponent ?? '';
   const errors: FieldError[] = [];
   if (controller === '') errors.push(required(controllerField));
   appendAll(errors, breaks(controllerField, controller, qualifiedName));
-  for (const name of ['reportingInstance', 'action', 'reason']) {
-    const value = textAt(event, name);
+  for (const name of ['reportingInstance', 'action', 'reason'] as const) {
+    const value = event[name] ?? '';
     if (value === '') errors.push(required(name));
     appendAll(errors, tooManyCharacters(name, value, wordLengthMax));
   }
-  return [...errors, ...tooManyCharacters('message', textAt(event, 'message'), noteLengthMax)];
+  return [...errors, ...tooManyCharacters('message', event.message ?? '', noteLengthMax)];
 }
 
 function tooManyCharacters(field: string, value: string, max: number): FieldError[] {
@@ -112,31 +111,31 @@ function tooManyCharacters(field: string, value: string, max: number): FieldErro
   return [invalid(field, '', `can have at most ${max} characters`)];
 }
 
-const firstSeen = (event: JsonObject, nowMs: number) =>
-  age(textAt(event, 'firstTimestamp') || textAt(event, 'eventTime'), nowMs);
+const firstSeen = (event: Stored<Event>, nowMs: number) =>
+  age((event.firstTimestamp ?? '') || (event.eventTime ?? ''), nowMs);
 
-function lastSeen(event: JsonObject, nowMs: number): string {
-  if (hasSeries(event)) return age(textAt(event, 'series', 'lastObservedTime'), nowMs);
-  const last = textAt(event, 'lastTimestamp');
+function lastSeen(event: Stored<Event>, nowMs: number): string {
+  if (hasSeries(event)) return age(event.series?.lastObservedTime ?? '', nowMs);
+  const last = event.lastTimestamp ?? '';
   return last === '' ? firstSeen(event, nowMs) : age(last, nowMs);
 }
 
-const hasSeries = (event: JsonObject) => !isUnset(event['series']);
+const hasSeries = (event: Stored<Event>) => !isUnset(event.series);
 
-function target(event: JsonObject): string {
-  const kind = textAt(event, 'involvedObject', 'kind').toLowerCase();
-  const name = textAt(event, 'involvedObject', 'name');
+function target(event: Stored<Event>): string {
+  const kind = (event.involvedObject?.kind ?? '').toLowerCase();
+  const name = event.involvedObject?.name ?? '';
   return name === '' ? kind : `${kind}/${name}`;
 }
 
-function source(event: JsonObject): string {
-  const component = textAt(event, 'source', 'component') || textAt(event, 'reportingComponent');
-  const host = textAt(event, 'source', 'host') || textAt(event, 'reportingInstance');
+function source(event: Stored<Event>): string {
+  const component = (event.source?.component ?? '') || (event.reportingComponent ?? '');
+  const host = (event.source?.host ?? '') || (event.reportingInstance ?? '');
   return host === '' ? component : `${component}, ${host}`;
 }
 
-function count(event: JsonObject): number {
-  return hasSeries(event) ? numberAt(event, 'series', 'count') : numberAt(event, 'count') || 1;
+function count(event: Stored<Event>): number {
+  return hasSeries(event) ? (event.series?.count ?? 0) : (event.count ?? 0) || 1;
 }
 
 /** Columns over the stored form. */

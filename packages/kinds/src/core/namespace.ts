@@ -1,5 +1,4 @@
 import {
-  type ApiObject,
   breaks,
   type Dialect,
   dnsLabel,
@@ -15,7 +14,7 @@ import { ensure, fill } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
 /** Lets selectors name a namespace by its name; never absent, whatever the writer does. */
-function setNameLabel(object: ApiObject, dialect: Dialect): void {
+function setNameLabel(object: Stored<Namespace>, dialect: Dialect): void {
   const { metadata } = object;
   if (metadata.name === undefined || metadata.name === '') return;
   metadata.labels = { ...metadata.labels, [dialect.label('metadata.name')]: metadata.name };

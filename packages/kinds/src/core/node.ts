@@ -1,11 +1,11 @@
-import { type Dialect, dnsSubdomain, type JsonObject } from '@wheelhouse/machinery';
-import { ageColumn, at, column, nameColumn, textAt } from '../cells.ts';
+import { type Dialect, dnsSubdomain } from '@wheelhouse/machinery';
+import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { Node } from '../gen/types/core/v1.ts';
 import type { ColumnDef, ResourceDef } from '../resource-def.ts';
 import { sortedKeys } from '../rules/checks.ts';
-import { fillAmounts, objectAt, objectsAt } from '../rules/fill.ts';
+import { fillAmounts } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { dropNodeConfig, syncPodCidrs, validateNode, validateNodeUpdate } from './node-rules.ts';
 
@@ -21,19 +21,19 @@ function fillDefaults(object: Stored<Node>): void {
   }
 }
 
-function readiness(object: JsonObject): string {
-  const ready = objectsAt(object, 'status', 'conditions').find(
-    (condition) => textAt(condition, 'type') === 'Ready',
+function readiness(object: Stored<Node>): string {
+  const ready = (object.status?.conditions ?? []).find(
+    (condition) => (condition.type ?? '') === 'Ready',
   );
   const state =
-    ready === undefined ? 'Unknown' : textAt(ready, 'status') === 'True' ? 'Ready' : 'NotReady';
-  return at(object, 'spec', 'unschedulable') === true ? `${state},SchedulingDisabled` : state;
+    ready === undefined ? 'Unknown' : (ready.status ?? '') === 'True' ? 'Ready' : 'NotReady';
+  return object.spec?.unschedulable === true ? `${state},SchedulingDisabled` : state;
 }
 
 /** Roles are labels by convention: `node-role.<domain>/<role>` or `<domain>/role: <role>`. */
-function roles(object: JsonObject, dialect: Dialect): string {
+function roles(object: Stored<Node>, dialect: Dialect): string {
   const prefix = dialect.label('', 'node-role');
-  const labels = objectAt(object, 'metadata', 'labels');
+  const labels = object.metadata.labels;
   const found = sortedKeys(labels).flatMap((key) => {
     const value = textAt(labels, key);
     if (key.startsWith(prefix)) return key === prefix ? [] : [key.slice(prefix.length)];
@@ -42,11 +42,9 @@ function roles(object: JsonObject, dialect: Dialect): string {
   return found.length === 0 ? '<none>' : [...new Set(found)].sort().join(',');
 }
 
-function addressOf(object: JsonObject, type: string): string {
-  const address = objectsAt(object, 'status', 'addresses').find(
-    (one) => textAt(one, 'type') === type,
-  );
-  return textAt(address, 'address') || '<none>';
+function addressOf(object: Stored<Node>, type: string): string {
+  const address = (object.status?.addresses ?? []).find((one) => (one.type ?? '') === type);
+  return (address?.address ?? '') || '<none>';
 }
 
 function columns(dialect: Dialect): readonly ColumnDef[] {
@@ -56,14 +54,16 @@ function columns(dialect: Dialect): readonly ColumnDef[] {
       description,
     });
   const address = (name: string, type: string) =>
-    column(name, (object) => addressOf(object, type), {
+    column<Stored<Node>>(name, (object) => addressOf(object, type), {
       priority: 1,
       description: `First address of type ${type}.`,
     });
   return [
     nameColumn,
     column('Status', readiness, { description: 'Whether it takes pods.' }),
-    column('Roles', (object) => roles(object, dialect), { description: 'Roles by its labels.' }),
+    column<Stored<Node>>('Roles', (object) => roles(object, dialect), {
+      description: 'Roles by its labels.',
+    }),
     ageColumn,
     column('Version', (object) => textAt(object, 'status', 'nodeInfo', 'kubeletVersion'), {
       description: 'Version of the node agent.',

@@ -1,7 +1,15 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import { age, ageColumn, at, column, nameColumn, numberAt, textAt } from '../cells.ts';
+import type {
+  Container,
+  ContainerStateTerminated,
+  ContainerStatus,
+  Pod,
+  PodCondition,
+  PodStatus,
+} from '../gen/types/core/v1.ts';
 import type { ColumnDef } from '../resource-def.ts';
-import { objectAt, objectsAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 
 /** What a table shows of a pod: how far its containers are says more than its phase. */
 
@@ -19,7 +27,10 @@ interface Progress {
 
 const noRestarts: Restarts = { count: 0, lastEnd: '' };
 
-function withRestarts({ count, lastEnd }: Restarts, status: JsonObject): Restarts {
+function withRestarts(
+  { count, lastEnd }: Restarts,
+  status: Stored<PodStatus | ContainerStatus>,
+): Restarts {
   const end = textAt(status, 'lastState', 'terminated', 'finishedAt');
   return {
     count: count + numberAt(status, 'restartCount'),
@@ -28,69 +39,70 @@ function withRestarts({ count, lastEnd }: Restarts, status: JsonObject): Restart
 }
 
 /** Why a container ended, in the words of who ran it or by its code. */
-function endReason(ended: JsonObject): string {
-  const signal = numberAt(ended, 'signal');
-  const code = signal === 0 ? `ExitCode:${numberAt(ended, 'exitCode')}` : `Signal:${signal}`;
-  return textAt(ended, 'reason') || code;
+function endReason(ended: Stored<ContainerStateTerminated>): string {
+  const signal = ended.signal ?? 0;
+  const code = signal === 0 ? `ExitCode:${ended.exitCode ?? 0}` : `Signal:${signal}`;
+  return (ended.reason ?? '') || code;
 }
 
-const isSidecar = (container: JsonObject | undefined) =>
-  textAt(container, 'restartPolicy') === 'Always';
+const isSidecar = (container: Stored<Container> | undefined) =>
+  (container?.restartPolicy ?? '') === 'Always';
 
 /** What the pod says of itself, before its containers are looked at. */
-function ownReason(object: JsonObject): string {
+function ownReason(object: Stored<Pod>): string {
   const gated = 'SchedulingGated';
-  const isGated = objectsAt(object, 'status', 'conditions').some(
-    (one) => textAt(one, 'type') === 'PodScheduled' && textAt(one, 'reason') === gated,
+  const isGated = (object.status?.conditions ?? []).some(
+    (one) => (one.type ?? '') === 'PodScheduled' && (one.reason ?? '') === gated,
   );
   if (isGated) return gated;
-  return textAt(object, 'status', 'reason') || textAt(object, 'status', 'phase');
+  return (object.status?.reason ?? '') || (object.status?.phase ?? '');
 }
 
-const isTrue = (condition: JsonObject) => textAt(condition, 'status') === 'True';
+const isTrue = (condition: Stored<PodCondition>) => (condition.status ?? '') === 'True';
 
-const hasCondition = (object: JsonObject, type: string) =>
-  objectsAt(object, 'status', 'conditions').some(
-    (one) => textAt(one, 'type') === type && isTrue(one),
-  );
+const hasCondition = (object: Stored<Pod>, type: string) =>
+  (object.status?.conditions ?? []).some((one) => (one.type ?? '') === type && isTrue(one));
 
 /** Where an init container stands: past its work, running beside the others, or in the way. */
-function initReason(status: JsonObject, options: { sidecar: boolean; place: string }): string {
-  const ended = objectAt(status, 'state', 'terminated');
-  if (ended !== undefined && numberAt(ended, 'exitCode') === 0) return '';
-  if (options.sidecar && at(status, 'started') === true) return '';
+function initReason(
+  status: Stored<ContainerStatus>,
+  options: { sidecar: boolean; place: string },
+): string {
+  const ended = status.state?.terminated;
+  if (ended !== undefined && (ended.exitCode ?? 0) === 0) return '';
+  if (options.sidecar && status.started === true) return '';
   if (ended !== undefined) return `Init:${endReason(ended)}`;
-  const waiting = textAt(status, 'state', 'waiting', 'reason');
+  const waiting = status.state?.waiting?.reason ?? '';
   return waiting === '' || waiting === 'PodInitializing'
     ? `Init:${options.place}`
     : `Init:${waiting}`;
 }
 
 /** As far as the init containers are; `reason` is empty when none is in the way. */
-function initProgress(object: JsonObject): Progress & { readonly ofSidecars: Restarts } {
-  const specs = objectsAt(object, 'spec', 'initContainers');
-  const sidecars = new Set(specs.filter(isSidecar).map((one) => textAt(one, 'name')));
+function initProgress(object: Stored<Pod>): Progress & { readonly ofSidecars: Restarts } {
+  const specs = object.spec?.initContainers ?? [];
+  const sidecars = new Set(specs.filter(isSidecar).map((one) => one.name ?? ''));
   let [restarts, ofSidecars, ready] = [noRestarts, noRestarts, 0];
-  for (const [index, status] of objectsAt(object, 'status', 'initContainerStatuses').entries()) {
-    const sidecar = sidecars.has(textAt(status, 'name'));
+  for (const [index, status] of (object.status?.initContainerStatuses ?? []).entries()) {
+    const sidecar = sidecars.has(status.name ?? '');
     restarts = withRestarts(restarts, status);
     if (sidecar) ofSidecars = withRestarts(ofSidecars, status);
     const reason = initReason(status, { sidecar, place: `${index}/${specs.length}` });
     if (reason !== '') return { ready, reason, restarts, ofSidecars };
-    const hasEnded = at(status, 'state', 'terminated') !== undefined;
-    if (sidecar && !hasEnded && at(status, 'ready') === true) ready += 1;
+    const hasEnded = status.state?.terminated !== undefined;
+    if (sidecar && !hasEnded && status.ready === true) ready += 1;
   }
   return { ready, reason: '', restarts, ofSidecars };
 }
 
-function containerReason(status: JsonObject): string {
-  const waiting = textAt(status, 'state', 'waiting', 'reason');
+function containerReason(status: Stored<ContainerStatus>): string {
+  const waiting = status.state?.waiting?.reason ?? '';
   if (waiting !== '') return waiting;
-  const ended = objectAt(status, 'state', 'terminated');
+  const ended = status.state?.terminated;
   return ended === undefined ? '' : endReason(ended);
 }
 
-function progress(object: JsonObject): Progress {
+function progress(object: Stored<Pod>): Progress {
   const init = initProgress(object);
   let reason = init.reason || ownReason(object);
   let { ready, restarts } = init;
@@ -98,7 +110,7 @@ function progress(object: JsonObject): Progress {
     return { ready, reason, restarts };
   restarts = init.ofSidecars;
   let isAnyRunning = false;
-  for (const status of [...objectsAt(object, 'status', 'containerStatuses')].reverse()) {
+  for (const status of [...(object.status?.containerStatuses ?? [])].reverse()) {
     restarts = withRestarts(restarts, status);
     const own = containerReason(status);
     if (own !== '') reason = own;
@@ -113,35 +125,35 @@ function progress(object: JsonObject): Progress {
   return { ready, reason, restarts };
 }
 
-function readyCell(object: JsonObject): string {
-  const sidecars = objectsAt(object, 'spec', 'initContainers').filter(isSidecar).length;
-  const all = objectsAt(object, 'spec', 'containers').length + sidecars;
+function readyCell(object: Stored<Pod>): string {
+  const sidecars = (object.spec?.initContainers ?? []).filter(isSidecar).length;
+  const all = (object.spec?.containers ?? []).length + sidecars;
   return `${progress(object).ready}/${all}`;
 }
 
-function statusCell(object: JsonObject): string {
+function statusCell(object: Stored<Pod>): string {
   const { reason } = progress(object);
-  if (at(object, 'metadata', 'deletionTimestamp') === undefined) return reason;
-  if (textAt(object, 'status', 'reason') === 'NodeLost') return 'Unknown';
-  return endings.has(textAt(object, 'status', 'phase')) ? reason : 'Terminating';
+  if (object.metadata.deletionTimestamp === undefined) return reason;
+  if ((object.status?.reason ?? '') === 'NodeLost') return 'Unknown';
+  return endings.has(object.status?.phase ?? '') ? reason : 'Terminating';
 }
 
-function restartsCell(object: JsonObject, nowMs: number): string {
+function restartsCell(object: Stored<Pod>, nowMs: number): string {
   const { count, lastEnd } = progress(object).restarts;
   return count === 0 || lastEnd === '' ? String(count) : `${count} (${age(lastEnd, nowMs)} ago)`;
 }
 
-function gatesCell(object: JsonObject): string {
-  const gates = objectsAt(object, 'spec', 'readinessGates');
+function gatesCell(object: Stored<Pod>): string {
+  const gates = object.spec?.readinessGates ?? [];
   if (gates.length === 0) return '<none>';
-  const conditions = objectsAt(object, 'status', 'conditions').filter(isTrue);
-  const types = new Set(conditions.map((one) => textAt(one, 'type')));
-  const met = gates.filter((gate) => types.has(textAt(gate, 'conditionType')));
+  const conditions = (object.status?.conditions ?? []).filter(isTrue);
+  const types = new Set(conditions.map((one) => one.type ?? ''));
+  const met = gates.filter((gate) => types.has(gate.conditionType ?? ''));
   return `${met.length}/${gates.length}`;
 }
 
-const firstAddress = (object: JsonObject) =>
-  textAt(objectsAt(object, 'status', 'podIPs')[0], 'ip') || '<none>';
+const firstAddress = (object: Stored<Pod>) =>
+  ((object.status?.podIPs ?? [])[0]?.ip ?? '') || '<none>';
 
 export const podColumns: readonly ColumnDef[] = [
   nameColumn,
@@ -171,8 +183,8 @@ const endings: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** A condition of a row by which clients leave out pods that have ended. */
-export function podRowConditions(object: JsonObject): readonly JsonObject[] {
-  const phase = textAt(object, 'status', 'phase');
+export function podRowConditions(object: Stored<Pod>): readonly JsonObject[] {
+  const phase = object.status?.phase ?? '';
   const message = endings.get(phase);
   return message === undefined
     ? []

@@ -1,4 +1,4 @@
-import { type Dialect, dnsSubdomain, inOnePiece, type JsonObject } from '@wheelhouse/machinery';
+import { type Dialect, dnsSubdomain, inOnePiece } from '@wheelhouse/machinery';
 import { at, numberAt, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
@@ -37,18 +37,18 @@ function fillDefaults(object: Stored<Pod>, features: Features): void {
   fillAddresses(object.status);
 }
 
-function fieldsOf(object: JsonObject): Record<string, string> {
+function fieldsOf(object: Stored<Pod>): Record<string, string> {
   return {
-    'spec.nodeName': textAt(object, 'spec', 'nodeName'),
-    'spec.restartPolicy': textAt(object, 'spec', 'restartPolicy'),
-    'spec.schedulerName': textAt(object, 'spec', 'schedulerName'),
-    'spec.serviceAccountName': textAt(object, 'spec', 'serviceAccountName'),
-    'spec.hostNetwork': String(at(object, 'spec', 'hostNetwork') === true),
-    'status.phase': textAt(object, 'status', 'phase'),
-    'status.podIP': textAt(object, 'status', 'podIP'),
+    'spec.nodeName': object.spec?.nodeName ?? '',
+    'spec.restartPolicy': object.spec?.restartPolicy ?? '',
+    'spec.schedulerName': object.spec?.schedulerName ?? '',
+    'spec.serviceAccountName': object.spec?.serviceAccountName ?? '',
+    'spec.hostNetwork': String(object.spec?.hostNetwork === true),
+    'status.phase': object.status?.phase ?? '',
+    'status.podIP': object.status?.podIP ?? '',
     // A label that upstream takes, and has no value for.
     'status.podIPs': '',
-    'status.nominatedNodeName': textAt(object, 'status', 'nominatedNodeName'),
+    'status.nominatedNodeName': object.status?.nominatedNodeName ?? '',
   };
 }
 

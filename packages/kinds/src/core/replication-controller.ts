@@ -71,7 +71,7 @@ function validate(object: JsonObject, rules: PodRules): FieldError[] {
 function keptForOthers(object: ApiObject, old: ApiObject, dialect: Dialect): FieldError[] {
   const prefix = dialect.label('', 'non-convertible').slice(0, -1);
   const annotations = old.metadata.annotations ?? {};
-  const selector = (one: ApiObject) => objectAt(one, 'spec', 'selector');
+  const selector = (one: Stored<ReplicationController>) => one.spec?.selector;
   return sortedKeys(annotations).flatMap((key) => {
     const [, broken = '', ...more] = key.split('/');
     if (!key.startsWith(prefix) || !key.includes('/') || more.length > 0) return [];

@@ -13,6 +13,7 @@ import type {
   ResourceQuota,
   ResourceQuotaSpec,
   ScopedResourceSelectorRequirement,
+  ScopeSelector,
 } from '../gen/types/core/v1.ts';
 import {
   isStandardForQuota,
@@ -21,7 +22,6 @@ import {
   validateQuotaResourceName,
 } from '../pod/validation/resources.ts';
 import { goList, goStrings, keyed, sortedKeys } from '../rules/checks.ts';
-import { objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
 /** Scopes that a quota may be narrowed to. */
@@ -199,9 +199,9 @@ function validateValues(
   }
 }
 
-function goScopeSelector(selector: JsonObject): string {
+function goScopeSelector(selector: Stored<ScopeSelector>): string {
   const type = 'core.ScopedResourceSelectorRequirement';
-  const shown = goItems(objectsAt(selector, 'matchExpressions'), (one) => {
+  const shown = goItems(selector.matchExpressions ?? [], (one) => {
     const values = listAt(one, 'values').map(String);
     const list = goList('string', values.length === 0 ? undefined : values);
     const [name, operator] = [textAt(one, 'scopeName'), textAt(one, 'operator')];

@@ -1,11 +1,11 @@
 import { type Dialect, dns1035Label, type JsonObject } from '@wheelhouse/machinery';
-import { ageColumn, column, listAt, nameColumn, numberAt, textAt } from '../cells.ts';
+import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { Service } from '../gen/types/core/v1.ts';
 import type { ColumnDef, ResourceDef, Strategy } from '../resource-def.ts';
 import { sortedKeys } from '../rules/checks.ts';
-import { ensure, fill, fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
+import { ensure, fill, fillAbsent } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import type { Family } from './service/cluster-ips.ts';
 import { completeService } from './service/complete.ts';
@@ -48,24 +48,24 @@ function dropInsidePolicy(object: Stored<Service>): void {
 
 const isKnownPolicy = (policy: string | undefined) => policy === 'Cluster' || policy === 'Local';
 
-function ports(object: JsonObject): string {
-  const shown = objectsAt(object, 'spec', 'ports').map((port) => {
-    const node = numberAt(port, 'nodePort');
-    const number = numberAt(port, 'port');
+function ports(object: Stored<Service>): string {
+  const shown = (object.spec?.ports ?? []).map((port) => {
+    const node = port.nodePort ?? 0;
+    const number = port.port ?? 0;
     const whole = node === 0 ? `${number}` : `${number}:${node}`;
-    return `${whole}/${textAt(port, 'protocol')}`;
+    return `${whole}/${port.protocol ?? ''}`;
   });
   return shown.length === 0 ? '<none>' : shown.join(',');
 }
 
-function externalAddress(object: JsonObject): string {
-  const ips = listAt(object, 'spec', 'externalIPs').map(String);
-  switch (textAt(object, 'spec', 'type')) {
+function externalAddress(object: Stored<Service>): string {
+  const ips = (object.spec?.externalIPs ?? []).map(String);
+  switch (object.spec?.type ?? '') {
     case 'ExternalName':
-      return textAt(object, 'spec', 'externalName');
+      return object.spec?.externalName ?? '';
     case 'LoadBalancer': {
-      const ingressAddresses = objectsAt(object, 'status', 'loadBalancer', 'ingress').map(
-        (one) => textAt(one, 'ip') || textAt(one, 'hostname'),
+      const ingressAddresses = (object.status?.loadBalancer?.ingress ?? []).map(
+        (one) => (one.ip ?? '') || (one.hostname ?? ''),
       );
       const all = [...ingressAddresses, ...ips];
       return all.length === 0 ? '<pending>' : all.join(',');
@@ -75,8 +75,8 @@ function externalAddress(object: JsonObject): string {
   }
 }
 
-function selector(object: JsonObject): string {
-  const map = objectAt(object, 'spec', 'selector');
+function selector(object: Stored<Service>): string {
+  const map = object.spec?.selector;
   const parts = sortedKeys(map).map((key) => `${key}=${textAt(map, key)}`);
   return parts.length === 0 ? '<none>' : parts.join(',');
 }

@@ -15,7 +15,7 @@ import {
   required,
   validateObjectMeta,
 } from '@wheelhouse/machinery';
-import { at, numberAt, textAt } from '../cells.ts';
+import { at, textAt } from '../cells.ts';
 import {
   eventColumns,
   eventStorage,
@@ -93,10 +93,10 @@ function validateCreate(event: Stored<Event>): FieldError[] {
     errors.push(invalid('type', '', `has invalid value: ${type}`));
   }
   const refuse = (field: string) => errors.push(invalid(field, '', 'needs to be unset'));
-  if (!isUnset(event['firstTimestamp'])) refuse('firstTimestamp');
-  if (!isUnset(event['lastTimestamp'])) refuse('lastTimestamp');
-  if (numberAt(event, 'count') !== 0) refuse('count');
-  const sourceText = textAt(event, 'source', 'component') + textAt(event, 'source', 'host');
+  if (!isUnset(event.firstTimestamp)) refuse('firstTimestamp');
+  if (!isUnset(event.lastTimestamp)) refuse('lastTimestamp');
+  if ((event.count ?? 0) !== 0) refuse('count');
+  const sourceText = (event.source?.component ?? '') + (event.source?.host ?? '');
   if (sourceText !== '') refuse('source');
   return errors;
 }

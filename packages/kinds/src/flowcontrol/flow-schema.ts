@@ -1,5 +1,5 @@
-import { type Dialect, dnsSubdomain, type JsonObject } from '@wheelhouse/machinery';
-import { ageColumn, column, nameColumn, numberAt, textAt } from '../cells.ts';
+import { type Dialect, dnsSubdomain } from '@wheelhouse/machinery';
+import { ageColumn, column, nameColumn, numberAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import type { FlowSchema } from '../gen/types/flowcontrol/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
@@ -13,10 +13,10 @@ function fillDefaults(object: Stored<FlowSchema>): void {
 }
 
 /** As they are tried. */
-function inOrderOfMatching(one: JsonObject, other: JsonObject): number {
+function inOrderOfMatching(one: Stored<FlowSchema>, other: Stored<FlowSchema>): number {
   const [first, second] = [one, other].map((each) => numberAt(each, 'spec', 'matchingPrecedence'));
   if (first !== second) return first! - second!;
-  return textAt(one, 'metadata', 'name') < textAt(other, 'metadata', 'name') ? -1 : 1;
+  return (one.metadata.name ?? '') < (other.metadata.name ?? '') ? -1 : 1;
 }
 
 function missing(object: Stored<FlowSchema>): string {

@@ -6,14 +6,13 @@ import {
   formatAsRead,
   goQuoted,
   invalidGo,
-  type JsonObject,
   type NameRule,
   parseIpAddress,
   pathSegment,
   required,
   strictAddressProblem,
 } from '@wheelhouse/machinery';
-import { at, column, nameColumn, textAt } from '../cells.ts';
+import { column, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import type { IPAddress } from '../gen/types/networking/v1beta1.ts';
 import type { ResourceDef } from '../resource-def.ts';
@@ -74,12 +73,12 @@ function validateKept(object: Stored<IPAddress>, old: Stored<IPAddress>): FieldE
 }
 
 /** Who holds an address: `services/default/example`. */
-function parentOf(object: JsonObject): string {
-  const parent = at(object, 'spec', 'parentRef');
+function parentOf(object: Stored<IPAddress>): string {
+  const parent = object.spec?.parentRef;
   if (parent === undefined) return '<none>';
-  const [group, namespace] = [textAt(parent, 'group'), textAt(parent, 'namespace')];
-  const resource = `${textAt(parent, 'resource')}${group === '' ? '' : `.${group}`}`.toLowerCase();
-  return [resource, ...(namespace === '' ? [] : [namespace]), textAt(parent, 'name')].join('/');
+  const [group, namespace] = [parent?.group ?? '', parent?.namespace ?? ''];
+  const resource = `${parent?.resource ?? ''}${group === '' ? '' : `.${group}`}`.toLowerCase();
+  return [resource, ...(namespace === '' ? [] : [namespace]), parent?.name ?? ''].join('/');
 }
 
 /** IPAddress: an address in use, and by whom. */

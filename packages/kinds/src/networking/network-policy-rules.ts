@@ -6,16 +6,20 @@ import {
   forbiddenField,
   invalid,
   invalidGo,
-  type JsonObject,
   notSupported,
   parseIpBlock,
   portName,
   required,
   validateLabelSelector,
 } from '@wheelhouse/machinery';
-import { at, listAt, numberAt, textAt } from '../cells.ts';
 import { validCidr } from '../core/addresses.ts';
-import type { NetworkPolicy, NetworkPolicySpec } from '../gen/types/networking/v1.ts';
+import type {
+  IPBlock,
+  NetworkPolicy,
+  NetworkPolicyPeer,
+  NetworkPolicyPort,
+  NetworkPolicySpec,
+} from '../gen/types/networking/v1.ts';
 import { portNumber } from '../pod/fields.ts';
 import { goList } from '../rules/checks.ts';
 import { objectAt, objectsAt } from '../rules/fill.ts';
@@ -35,7 +39,11 @@ export function validateNetworkPolicy(object: Stored<NetworkPolicy>): FieldError
   ];
 }
 
-function validateSelector(holder: JsonObject, path: string, name: string): FieldError[] {
+function validateSelector(
+  holder: Stored<NetworkPolicySpec | NetworkPolicyPeer>,
+  path: string,
+  name: string,
+): FieldError[] {
   const selector = objectAt(holder, name);
   return validateLabelSelector(selector, `${path}.${name}`);
 }
@@ -55,17 +63,17 @@ function validateRules(
   });
 }
 
-function validatePort(port: JsonObject, path: string): FieldError[] {
-  const protocol = at(port, 'protocol');
+function validatePort(port: Stored<NetworkPolicyPort>, path: string): FieldError[] {
+  const protocol = port.protocol;
   const isKnown = protocol === undefined || protocols.includes(String(protocol));
   const errors = isKnown ? [] : [notSupported(`${path}.protocol`, protocol, protocols)];
   return [...errors, ...validateRange(port, path)];
 }
 
-function validateRange(port: JsonObject, path: string): FieldError[] {
-  const first = at(port, 'port');
-  const last = at(port, 'endPort');
-  const end = numberAt(port, 'endPort');
+function validateRange(port: Stored<NetworkPolicyPort>, path: string): FieldError[] {
+  const first = port.port;
+  const last = port.endPort;
+  const end = port.endPort ?? 0;
   const refuse = (detail: string) =>
     last === undefined ? [] : [invalid(`${path}.endPort`, end, detail)];
   if (first === undefined) return refuse('may not be specified when `port` is not specified');
@@ -73,7 +81,7 @@ function validateRange(port: JsonObject, path: string): FieldError[] {
     const named = refuse('may not be specified when `port` is non-numeric');
     return [...named, ...breaks(`${path}.port`, first, portName)];
   }
-  const start = numberAt(port, 'port');
+  const start = first;
   return [
     ...portNumber(`${path}.port`, start),
     // Upstream shows the port.
@@ -84,10 +92,10 @@ function validateRange(port: JsonObject, path: string): FieldError[] {
   ];
 }
 
-function validatePeer(peer: JsonObject, path: string): FieldError[] {
-  const block = objectAt(peer, 'ipBlock');
-  const selectors = ['podSelector', 'namespaceSelector'].filter(
-    (name) => objectAt(peer, name) !== undefined,
+function validatePeer(peer: Stored<NetworkPolicyPeer>, path: string): FieldError[] {
+  const block = peer.ipBlock;
+  const selectors = (['podSelector', 'namespaceSelector'] as const).filter(
+    (name) => peer[name] !== undefined,
   );
   const errors = selectors.flatMap((name) => validateSelector(peer, path, name));
   if (block !== undefined) appendAll(errors, validateBlock(block, `${path}.ipBlock`));
@@ -100,12 +108,12 @@ function validatePeer(peer: JsonObject, path: string): FieldError[] {
   return errors;
 }
 
-function validateBlock(block: JsonObject, path: string): FieldError[] {
-  const cidr = textAt(block, 'cidr');
+function validateBlock(block: Stored<IPBlock>, path: string): FieldError[] {
+  const cidr = block.cidr ?? '';
   if (cidr === '') return [required(`${path}.cidr`)];
   const whole = parseIpBlock(cidr);
   if (whole === undefined) return validCidr(`${path}.cidr`, cidr);
-  return listAt(block, 'except').flatMap((value, index) => {
+  return (block.except ?? []).flatMap((value, index) => {
     const field = `${path}.except[${index}]`;
     const text = String(value);
     const part = parseIpBlock(text);

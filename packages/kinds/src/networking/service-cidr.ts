@@ -1,5 +1,4 @@
 import {
-  type ApiObject,
   type Dialect,
   dnsSubdomain,
   type FieldError,
@@ -8,32 +7,30 @@ import {
   type IpBlock,
   invalid,
   invalidGo,
-  type JsonObject,
   parseIpAddress,
   parseIpBlock,
   required,
   strictAddressProblem,
 } from '@wheelhouse/machinery';
-import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
+import { ageColumn, column, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import type { ServiceCIDR } from '../gen/types/networking/v1beta1.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { goStrings, same } from '../rules/checks.ts';
-import { objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 
 const field = 'spec.cidrs';
 const cidrsMax = 2;
 
 /** The blocks of a ServiceCIDR, as text. */
-export const cidrsOf = (object: JsonObject): readonly string[] =>
-  listAt(object, 'spec', 'cidrs').map(String);
+export const cidrsOf = (object: Stored<ServiceCIDR>): readonly string[] =>
+  (object.spec?.cidrs ?? []).map(String);
 
 /** Whether addresses of a ServiceCIDR may be given: nobody says that they may not. */
-export function isReady(object: ApiObject): boolean {
+export function isReady(object: Stored<ServiceCIDR>): boolean {
   if (object.metadata.deletionTimestamp !== undefined) return false;
-  const ready = objectsAt(object, 'status', 'conditions').find(({ type }) => type === 'Ready');
-  return ready === undefined || textAt(ready, 'status') === 'True';
+  const ready = (object.status?.conditions ?? []).find(({ type }) => type === 'Ready');
+  return ready === undefined || (ready.status ?? '') === 'True';
 }
 
 function validate(object: Stored<ServiceCIDR>): FieldError[] {
@@ -90,7 +87,9 @@ function prefixProblem(text: string): string | undefined {
 export function serviceCidr(dialect: Dialect): ResourceDef {
   const columns = [
     nameColumn,
-    column('CIDRs', (object) => cidrsOf(object).join(','), { description: 'The ranges.' }),
+    column<Stored<ServiceCIDR>>('CIDRs', (object) => cidrsOf(object).join(','), {
+      description: 'The ranges.',
+    }),
     ageColumn,
   ];
   return defineKind<ServiceCIDR>({

@@ -1,10 +1,10 @@
-import type { Dialect, JsonObject } from '@wheelhouse/machinery';
+import type { ApiObject, Dialect } from '@wheelhouse/machinery';
 import { eventsGroupLabels, validateEvent } from '../core/event.ts';
 import type { OlderKind } from './contract.ts';
 
 /** Events of `v1beta1`: the current form, with the rules of the core group's. */
 export function olderEvents(dialect: Dialect): readonly OlderKind[] {
-  const judge = (object: JsonObject) =>
+  const judge = (object: ApiObject) =>
     validateEvent(object, { dialect, controllerField: 'reportingController' });
   return [
     {

@@ -3,7 +3,7 @@ import { numberAt, textAt } from '../cells.ts';
 import type { Pod, PodSpec, PodTemplateSpec, VolumeProjection } from '../gen/types/core/v1.ts';
 import { objectAt, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
-import { annotationsOf, isSet, plainPath } from './fields.ts';
+import { annotationsOf, plainPath } from './fields.ts';
 import { type Allowances, newlyAllowed, type PodPorts } from './rules.ts';
 import { validateAffinity } from './validation/affinity.ts';
 import { isDeletionCost } from './validation/annotations.ts';
@@ -63,8 +63,7 @@ export function allowancesOf(
           return sleep !== undefined && numberAt(sleep, 'seconds') === 0;
         }),
       ),
-    mountedLabels:
-      allow.mountedLabels || isSet(objectAt(spec, 'securityContext'), 'seLinuxChangePolicy'),
+    mountedLabels: allow.mountedLabels || spec.securityContext?.seLinuxChangePolicy != null,
   };
 }
 

@@ -1,13 +1,13 @@
 import {
   isObject,
-  type JsonObject,
   type JsonValue,
   parseQuantity,
   type Quantity,
   sumQuantities,
 } from '@wheelhouse/machinery';
-import { textAt } from '../cells.ts';
-import { objectAt, objectsAt } from '../rules/fill.ts';
+import type { Container, PodSpec } from '../gen/types/core/v1.ts';
+import { objectAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 
 /** Amounts by the name of what they are of: `cpu`, `requests.storage`. */
 export type Amounts = ReadonlyMap<string, Quantity>;
@@ -56,7 +56,10 @@ export const podLevelResources: readonly string[] = ['cpu', 'memory'];
  * What a pod asks for: the amounts that it states as a whole, and for the others what its containers
  * ask for together.
  */
-export function podAmounts(spec: JsonObject | undefined, member: 'requests' | 'limits'): Amounts {
+export function podAmounts(
+  spec: Stored<PodSpec> | undefined,
+  member: 'requests' | 'limits',
+): Amounts {
   const amounts = new Map(containerAmounts(spec, member));
   const whole = amountsOf(objectAt(spec, 'resources', member));
   for (const name of podLevelResources) {
@@ -67,9 +70,9 @@ export function podAmounts(spec: JsonObject | undefined, member: 'requests' | 'l
 }
 
 /** Whether a pod states amounts as a whole. */
-export const statesPodAmounts = (spec: JsonObject | undefined): boolean =>
-  ['requests', 'limits'].some(
-    (member) => Object.keys(objectAt(spec, 'resources', member) ?? {}).length > 0,
+export const statesPodAmounts = (spec: Stored<PodSpec> | undefined): boolean =>
+  (['requests', 'limits'] as const).some(
+    (member) => Object.keys(spec?.resources?.[member] ?? {}).length > 0,
   );
 
 /**
@@ -77,17 +80,18 @@ export const statesPodAmounts = (spec: JsonObject | undefined): boolean =>
  * that is more. Containers that prepare and then stay count with both.
  */
 export function containerAmounts(
-  spec: JsonObject | undefined,
+  spec: Stored<PodSpec> | undefined,
   member: 'requests' | 'limits',
 ): Amounts {
-  const amountsIn = (container: JsonObject) => amountsOf(objectAt(container, 'resources', member));
+  const amountsIn = (container: Stored<Container>) =>
+    amountsOf(objectAt(container, 'resources', member));
   const running = new Map<string, Quantity>();
   const staying = new Map<string, Quantity>();
   const preparing = new Map<string, Quantity>();
-  for (const container of objectsAt(spec, 'containers')) addTo(running, amountsIn(container));
-  for (const container of objectsAt(spec, 'initContainers')) {
+  for (const container of spec?.containers ?? []) addTo(running, amountsIn(container));
+  for (const container of spec?.initContainers ?? []) {
     const amounts = amountsIn(container);
-    if (textAt(container, 'restartPolicy') === 'Always') {
+    if ((container.restartPolicy ?? '') === 'Always') {
       addTo(running, amounts);
       addTo(staying, amounts);
       continue;

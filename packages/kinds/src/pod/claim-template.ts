@@ -1,16 +1,21 @@
-import { type FieldError, forbiddenField, type JsonObject, required } from '@wheelhouse/machinery';
+import { type FieldError, forbiddenField, required } from '@wheelhouse/machinery';
 import { validateClaimSpec } from '../core/storage/claim-rules.ts';
-import { objectAt } from '../rules/fill.ts';
+import type { EphemeralVolumeSource } from '../gen/types/core/v1.ts';
+import type { ObjectMeta } from '../gen/types/meta/v1.ts';
+import type { Stored } from '../stored.ts';
 import { isSet, validateAnnotations, validateLabels } from './fields.ts';
 
 /** An `ephemeral` volume: a claim that is made with the pod and goes with it. */
-export function validateEphemeral(source: JsonObject, path: string): FieldError[] {
-  const template = objectAt(source, 'volumeClaimTemplate');
+export function validateEphemeral(
+  source: Stored<EphemeralVolumeSource>,
+  path: string,
+): FieldError[] {
+  const template = source.volumeClaimTemplate;
   const field = `${path}.volumeClaimTemplate`;
   if (template === undefined) return [required(field)];
   return [
-    ...validateTemplateMetadata(objectAt(template, 'metadata'), `${field}.metadata`),
-    ...validateClaimSpec(objectAt(template, 'spec') ?? {}, `${field}.spec`),
+    ...validateTemplateMetadata(template.metadata, `${field}.metadata`),
+    ...validateClaimSpec(template.spec ?? {}, `${field}.spec`),
   ];
 }
 
@@ -19,7 +24,7 @@ const goMember = (name: string) => (name === 'uid' ? 'uID' : name);
 
 /** The metadata of a template of claims may have labels and annotations alone. */
 export function validateTemplateMetadata(
-  metadata: JsonObject | undefined,
+  metadata: Stored<ObjectMeta> | undefined,
   path: string,
 ): FieldError[] {
   if (metadata === undefined) return [];
@@ -27,8 +32,8 @@ export function validateTemplateMetadata(
     (name) => name !== 'labels' && name !== 'annotations' && isSet(metadata, name),
   );
   return [
-    ...validateAnnotations(objectAt(metadata, 'annotations'), `${path}.annotations`),
-    ...validateLabels(objectAt(metadata, 'labels'), `${path}.labels`),
+    ...validateAnnotations(metadata.annotations, `${path}.annotations`),
+    ...validateLabels(metadata.labels, `${path}.labels`),
     ...others.map((name) => forbiddenField(`${path}.${goMember(name)}`, 'cannot be set')),
   ];
 }

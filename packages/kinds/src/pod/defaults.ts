@@ -12,7 +12,7 @@ import type {
   Volume,
   VolumeResourceRequirements,
 } from '../gen/types/core/v1.ts';
-import { ensure, fill, fillAbsent, fillAmounts, objectAt } from '../rules/fill.ts';
+import { ensure, fill, fillAbsent, fillAmounts } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { containerAmounts, podLevelResources } from './amounts.ts';
 import { imageTag } from './validation/image-name.ts';
@@ -166,8 +166,8 @@ export function requestsFromLimits(spec: Stored<PodSpec>): void {
  * A pod that limits itself as a whole asks for what its containers ask for, or else for what its
  * limits are; for pods, after their containers are filled.
  */
-export function fillPodRequests(spec: JsonObject): void {
-  const limits = objectAt(spec, 'resources', 'limits');
+export function fillPodRequests(spec: Stored<PodSpec>): void {
+  const limits = spec.resources?.limits;
   if (limits === undefined || Object.keys(limits).length === 0) return;
   const requests: JsonObject = {};
   for (const [name, sum] of containerAmounts(spec, 'requests')) {

@@ -1,7 +1,9 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import { textAt } from '../cells.ts';
 import type { GatedFields } from '../features/gated-fields.ts';
+import type { PodSpec, Volume } from '../gen/types/core/v1.ts';
 import { objectAt, objectsAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import { isSet } from './fields.ts';
 import { eachContainer } from './visit.ts';
 
@@ -79,11 +81,11 @@ function dropEmptyHandlers(spec: JsonObject | undefined): void {
 }
 
 /** Volumes of images go whole, and with them all that mounts them. */
-function dropImages(spec: JsonObject | undefined): void {
+function dropImages(spec: Stored<PodSpec> | undefined): void {
   if (spec === undefined) return;
-  const isImage = (volume: JsonObject) => isSet(volume, 'image');
-  const volumes = objectsAt(spec, 'volumes');
-  const dropped = new Set(volumes.filter(isImage).map((volume) => textAt(volume, 'name')));
+  const isImage = (volume: Stored<Volume>) => volume.image != null;
+  const volumes = spec.volumes ?? [];
+  const dropped = new Set(volumes.filter(isImage).map((volume) => volume.name ?? ''));
   if (dropped.size === 0) return;
   setList(
     spec,

@@ -1,6 +1,6 @@
 import { type FieldError, invalidGo, type JsonObject } from '@wheelhouse/machinery';
 import { listAt } from '../cells.ts';
-import type { PodSpec } from '../gen/types/core/v1.ts';
+import type { NodeSelectorTerm, PodSpec } from '../gen/types/core/v1.ts';
 import { same, sameOrEmpty } from '../rules/checks.ts';
 import { objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
@@ -43,7 +43,7 @@ function validateTerms(terms: readonly JsonObject[], old: readonly JsonObject[])
 const parts = ['matchExpressions', 'matchFields'];
 
 /** A term without requirements selects nothing, so any that is added would widen it. */
-function isNarrowedTerm(term: JsonObject, old: JsonObject): boolean {
+function isNarrowedTerm(term: Stored<NodeSelectorTerm>, old: Stored<NodeSelectorTerm>): boolean {
   const isEmpty = parts.every((name) => listAt(old, name).length === 0);
   if (isEmpty) return parts.every((name) => listAt(term, name).length === 0);
   return parts.every((name) => {

@@ -1,5 +1,6 @@
 import { goItems, goQuoted, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
 import { textAt } from '../cells.ts';
+import type { NodeSelectorTerm } from '../gen/types/core/v1.ts';
 import type { LabelSelector } from '../gen/types/meta/v1.ts';
 import { goStrings, sortedKeys } from '../rules/checks.ts';
 import { objectsAt } from '../rules/fill.ts';
@@ -42,7 +43,7 @@ export function goSelector(selector: Stored<LabelSelector> | undefined): string 
 }
 
 /** A term that selects nodes. */
-export function goNodeSelectorTerm(term: JsonObject): string {
+export function goNodeSelectorTerm(term: Stored<NodeSelectorTerm>): string {
   const type = 'core.NodeSelectorRequirement';
   const part = (name: string) => goStructs(type, objectsAt(term, name), requirement(type));
   const [expressions, fields] = [part('matchExpressions'), part('matchFields')];

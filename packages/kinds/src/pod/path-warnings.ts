@@ -1,6 +1,8 @@
 import { type JsonObject, listedMax, pairWarningsMax } from '@wheelhouse/machinery';
 import { textAt } from '../cells.ts';
+import type { PodSpec, Volume, VolumeProjection } from '../gen/types/core/v1.ts';
 import { isList, objectAt, objectsAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 
 /** A file of a volume, and what it comes from; empty where the volume has one source only. */
 interface PlacedFile {
@@ -12,8 +14,8 @@ interface PlacedFile {
  * Warnings for volumes made of files two of which would stand at the same path, or one of which would
  * have to be a directory for the other.
  */
-export function pathWarnings(spec: JsonObject): string[] {
-  return objectsAt(spec, 'volumes').flatMap((volume) => [
+export function pathWarnings(spec: Stored<PodSpec>): string[] {
+  return (spec.volumes ?? []).flatMap((volume) => [
     ...mappedWarnings(volume, 'configMap'),
     ...mappedWarnings(volume, 'secret'),
     ...mappedWarnings(volume, 'downwardAPI'),
@@ -23,8 +25,8 @@ export function pathWarnings(spec: JsonObject): string[] {
 
 const quoted = (text: string) => JSON.stringify(text);
 
-const warning = (volume: JsonObject, kind: string, body: string) =>
-  `volume ${quoted(textAt(volume, 'name'))} (${kind}): overlapping paths: ${body}`;
+const warning = (volume: Stored<Volume>, kind: string, body: string) =>
+  `volume ${quoted(volume.name ?? '')} (${kind}): overlapping paths: ${body}`;
 
 /** Where a volume's sources have their names, and what upstream calls them. */
 const named = {
@@ -35,7 +37,7 @@ const named = {
 
 const called = (shown: string, name: string) => `${shown} ${quoted(name)}`;
 
-function mappedWarnings(volume: JsonObject, kind: keyof typeof named): string[] {
+function mappedWarnings(volume: Stored<Volume>, kind: keyof typeof named): string[] {
   const { shown, ofVolume } = named[kind];
   const source = objectAt(volume, kind);
   if (source === undefined) return [];
@@ -46,15 +48,15 @@ function mappedWarnings(volume: JsonObject, kind: keyof typeof named): string[] 
 const filesOf = (holder: JsonObject, source: string): PlacedFile[] =>
   objectsAt(holder, 'items').map((item) => ({ path: textAt(item, 'path'), source }));
 
-function projectedWarnings(volume: JsonObject): string[] {
+function projectedWarnings(volume: Stored<Volume>): string[] {
   const earlierFiles: PlacedFile[] = [];
   // Upstream reuses the files of the previous source for a source that lists none.
   let files: readonly PlacedFile[] = [];
   const warnings: string[] = [];
-  for (const source of objectsAt(volume, 'projected', 'sources')) {
+  for (const source of volume.projected?.sources ?? []) {
     if (warnings.length >= pairWarningsMax) break;
     if (Object.values(source).every((value) => value === null)) {
-      warnings.push(`volume ${quoted(textAt(volume, 'name'))} (Projected) has no sources provided`);
+      warnings.push(`volume ${quoted(volume.name ?? '')} (Projected) has no sources provided`);
       continue;
     }
     files = projectedFiles(source) ?? files;
@@ -64,16 +66,16 @@ function projectedWarnings(volume: JsonObject): string[] {
   return warnings;
 }
 
-function projectedFiles(source: JsonObject): readonly PlacedFile[] | undefined {
+function projectedFiles(source: Stored<VolumeProjection>): readonly PlacedFile[] | undefined {
   for (const kind of ['configMap', 'secret', 'downwardAPI'] as const) {
-    const one = objectAt(source, kind);
+    const one = source[kind];
     if (one === undefined || !isList(one, 'items')) continue;
     const { shown, ofVolume } = named[kind];
     return filesOf(one, ofVolume === undefined ? shown : called(shown, textAt(one, 'name')));
   }
-  const token = objectAt(source, 'serviceAccountToken');
+  const token = source.serviceAccountToken;
   if (token === undefined) return undefined;
-  return [{ path: textAt(token, 'path'), source: 'ServiceAccountToken' }];
+  return [{ path: token.path ?? '', source: 'ServiceAccountToken' }];
 }
 
 /** Warnings about files whose paths overlap `earlierFiles`; adds the files to that list. */

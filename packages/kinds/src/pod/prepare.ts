@@ -7,7 +7,7 @@ import {
   setMember,
 } from '@wheelhouse/machinery';
 import { textAt } from '../cells.ts';
-import type { Pod, PodCondition, PodStatus } from '../gen/types/core/v1.ts';
+import type { Pod, PodCondition, PodStatus, SeccompProfile } from '../gen/types/core/v1.ts';
 import type { StrategyContext } from '../resource-def.ts';
 import { keyed, same, sameOrEmpty } from '../rules/checks.ts';
 import { ensure, objectAt } from '../rules/fill.ts';
@@ -81,11 +81,11 @@ function annotate(
 }
 
 /** The annotation that says what a field does; empty for what is no profile. */
-function annotationOf(profile: JsonObject): string {
-  const type = textAt(profile, 'type');
+function annotationOf(profile: Stored<SeccompProfile>): string {
+  const type = profile.type ?? '';
   if (type === 'Unconfined') return 'unconfined';
   if (type === 'RuntimeDefault') return 'runtime/default';
-  const file = optionalText(profile, 'localhostProfile');
+  const file = profile.localhostProfile;
   return type === 'Localhost' && file !== undefined ? `localhost/${file}` : '';
 }
 

@@ -1,6 +1,7 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import { at } from '../cells.ts';
-import { objectAt, objectsAt } from '../rules/fill.ts';
+import type { PodSpec } from '../gen/types/core/v1.ts';
+import type { Stored } from '../stored.ts';
 
 const counted = ['cpu', 'memory'];
 
@@ -9,11 +10,11 @@ const counted = ['cpu', 'memory'];
  * as much, `BestEffort` when none says anything of either, else `Burstable`. Amounts that a pod states
  * as a whole count in place of its containers'.
  */
-export function qualityOfService(spec: JsonObject): string {
+export function qualityOfService(spec: Stored<PodSpec>): string {
   const containers =
-    objectAt(spec, 'resources') === undefined
-      ? [...objectsAt(spec, 'containers'), ...objectsAt(spec, 'initContainers')]
-      : [{ resources: objectAt(spec, 'resources') ?? {} }];
+    spec.resources === undefined
+      ? [...(spec.containers ?? []), ...(spec.initContainers ?? [])]
+      : [{ resources: spec.resources ?? {} }];
   const amount = (container: JsonObject, kind: 'limits' | 'requests', name: string) => {
     const value = at(container, 'resources', kind, name);
     return value === undefined || value === '0' ? undefined : value;

@@ -1,7 +1,6 @@
-import { firstByName, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
+import { firstByName, type JsonObject } from '@wheelhouse/machinery';
 import { textAt } from '../cells.ts';
-import type { PodSpec } from '../gen/types/core/v1.ts';
-import { objectAt, objectsAt } from '../rules/fill.ts';
+import type { Container, Pod, PodSpec, Volume } from '../gen/types/core/v1.ts';
 import type { Stored } from '../stored.ts';
 
 /** Where volumes of a pod name a Secret of the pod's own namespace. */
@@ -26,11 +25,11 @@ export function containersOf(spec: Stored<PodSpec> | undefined): readonly JsonOb
 }
 
 /** Names of the Secrets that a pod's spec refers to, each once. */
-export function secretNames(spec: JsonObject | undefined): readonly string[] {
+export function secretNames(spec: Stored<PodSpec> | undefined): readonly string[] {
   const names = [
-    ...objectsAt(spec, 'imagePullSecrets').map((one) => textAt(one, 'name')),
+    ...(spec?.imagePullSecrets ?? []).map((one) => one.name ?? ''),
     ...containersOf(spec).flatMap((container) => environmentNames(container, 'secret')),
-    ...objectsAt(spec, 'volumes').flatMap((volume) => [
+    ...(spec?.volumes ?? []).flatMap((volume) => [
       ...secretSources.map((path) => textAt(volume, ...path)),
       ...projectedNames(volume, 'secret'),
     ]),
@@ -39,11 +38,11 @@ export function secretNames(spec: JsonObject | undefined): readonly string[] {
 }
 
 /** Names of the ConfigMaps that a pod's spec refers to, each once. */
-export function configMapNames(spec: JsonObject | undefined): readonly string[] {
+export function configMapNames(spec: Stored<PodSpec> | undefined): readonly string[] {
   const names = [
     ...containersOf(spec).flatMap((container) => environmentNames(container, 'configMap')),
-    ...objectsAt(spec, 'volumes').flatMap((volume) => [
-      textAt(volume, 'configMap', 'name'),
+    ...(spec?.volumes ?? []).flatMap((volume) => [
+      volume.configMap?.name ?? '',
       ...projectedNames(volume, 'configMap'),
     ]),
   ];
@@ -51,39 +50,37 @@ export function configMapNames(spec: JsonObject | undefined): readonly string[] 
 }
 
 /** Names of the claims on volumes, those made for the pod alone included, each once. */
-export function claimNames(pod: JsonObject): readonly string[] {
-  const podName = textAt(pod, 'metadata', 'name');
-  const names = objectsAt(pod, 'spec', 'volumes').map((volume) => {
-    const named = objectAt(volume, 'persistentVolumeClaim');
-    if (named !== undefined) return textAt(named, 'claimName');
-    return objectAt(volume, 'ephemeral') === undefined
-      ? ''
-      : `${podName}-${textAt(volume, 'name')}`;
+export function claimNames(pod: Stored<Pod>): readonly string[] {
+  const podName = pod.metadata.name ?? '';
+  const names = (pod.spec?.volumes ?? []).map((volume) => {
+    const named = volume.persistentVolumeClaim;
+    if (named !== undefined) return named.claimName ?? '';
+    return volume.ephemeral === undefined ? '' : `${podName}-${volume.name ?? ''}`;
   });
   return distinct(names);
 }
 
 /** Names of the claims on devices; one made from a template is known once the status names it. */
-export function resourceClaimNames(pod: JsonObject): readonly string[] {
-  const statuses = objectsAt(pod, 'status', 'resourceClaimStatuses');
+export function resourceClaimNames(pod: Stored<Pod>): readonly string[] {
+  const statuses = pod.status?.resourceClaimStatuses ?? [];
   const made = firstByName(statuses, (one) => textAt(one, 'name'));
-  const names = objectsAt(pod, 'spec', 'resourceClaims').map((claim) => {
-    const own = textAt(claim, 'resourceClaimName');
+  const names = (pod.spec?.resourceClaims ?? []).map((claim) => {
+    const own = claim.resourceClaimName ?? '';
     if (own !== '') return own;
-    return textAt(made.get(textAt(claim, 'name')), 'resourceClaimName');
+    return textAt(made.get(claim.name ?? ''), 'resourceClaimName');
   });
   return distinct(names);
 }
 
-function environmentNames(container: JsonObject, kind: 'secret' | 'configMap'): string[] {
+function environmentNames(container: Stored<Container>, kind: 'secret' | 'configMap'): string[] {
   return [
-    ...objectsAt(container, 'envFrom').map((one) => textAt(one, `${kind}Ref`, 'name')),
-    ...objectsAt(container, 'env').map((one) => textAt(one, 'valueFrom', `${kind}KeyRef`, 'name')),
+    ...(container.envFrom ?? []).map((one) => textAt(one, `${kind}Ref`, 'name')),
+    ...(container.env ?? []).map((one) => textAt(one, 'valueFrom', `${kind}KeyRef`, 'name')),
   ];
 }
 
-function projectedNames(volume: JsonValue, kind: 'secret' | 'configMap'): string[] {
-  return objectsAt(volume, 'projected', 'sources').map((one) => textAt(one, kind, 'name'));
+function projectedNames(volume: Stored<Volume>, kind: 'secret' | 'configMap'): string[] {
+  return (volume?.projected?.sources ?? []).map((one) => textAt(one, kind, 'name'));
 }
 
 function distinct(names: readonly string[]): readonly string[] {

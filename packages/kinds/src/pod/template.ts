@@ -4,7 +4,6 @@ import {
   invalid,
   invalidGo,
   isEmptySelector,
-  type JsonObject,
   required,
   selects,
   validateLabelSelector,
@@ -13,9 +12,9 @@ import { at } from '../cells.ts';
 import type { DaemonSet, Deployment, StatefulSet } from '../gen/types/apps/v1.ts';
 import type { Job } from '../gen/types/batch/v1.ts';
 import type { PodTemplateSpec } from '../gen/types/core/v1.ts';
-import type { LabelSelector as LabelSelectorType } from '../gen/types/meta/v1.ts';
+import type { LabelSelector } from '../gen/types/meta/v1.ts';
 import { sameOrEmpty } from '../rules/checks.ts';
-import { ensure, objectAt } from '../rules/fill.ts';
+import { ensure } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { allowancesOf } from './allowances.ts';
 import { annotationsOf, validateAnnotations, validateLabels } from './fields.ts';
@@ -37,8 +36,11 @@ export function templateRules(
 }
 
 /** `spec.selector` of a workload kind: there, right, and not empty. */
-export function validateSelector(object: JsonObject, kindWord: string): FieldError[] {
-  const selector = objectAt(object, 'spec', 'selector');
+export function validateSelector(
+  object: Stored<Deployment | StatefulSet>,
+  kindWord: string,
+): FieldError[] {
+  const selector = object.spec?.selector ?? undefined;
   if (selector === undefined) return [required('spec.selector')];
   const errors = validateLabelSelector(selector, 'spec.selector');
   if (selectsAll(selector)) {
@@ -59,20 +61,23 @@ export function selectorKept(
 }
 
 /** Whether a selector can be read at all; what is wrong with it is told elsewhere. */
-export const isReadable = (selector: Stored<LabelSelectorType> | undefined): boolean =>
+export const isReadable = (selector: Stored<LabelSelector> | undefined): boolean =>
   validateLabelSelector(selector, '').length === 0;
 
 /** Whether a selector is there and selects everything. */
-export const selectsAll = (selector: Stored<LabelSelectorType> | undefined): boolean =>
+export const selectsAll = (selector: Stored<LabelSelector> | undefined): boolean =>
   selector !== undefined && isEmptySelector(selector);
 
 /**
  * The template's labels must be such that its controller finds the pods again; without a selector
  * it finds none.
  */
-export function validateSelected(object: JsonObject, path: string): FieldError[] {
-  const selector = objectAt(object, 'spec', 'selector');
-  const labels = objectAt(object, 'spec', 'template', 'metadata', 'labels');
+export function validateSelected(
+  object: Stored<Deployment | DaemonSet | StatefulSet | Job>,
+  path: string,
+): FieldError[] {
+  const selector = object.spec?.selector ?? undefined;
+  const labels = object.spec?.template?.metadata?.labels;
   const templateLabels = (labels ?? {}) as Readonly<Record<string, string>>;
   if (selector !== undefined && selects(selector, templateLabels)) return [];
   const detail = '`selector` does not match template `labels`';
@@ -143,13 +148,13 @@ export function validateEndless(
  * run for ever.
  */
 export function validateTemplate(
-  object: JsonObject,
+  object: Stored<Deployment>,
   controller: string,
   rules: PodRules,
 ): FieldError[] {
   const path = 'spec.template';
   const template = ensure(ensure(object, 'spec'), 'template');
-  const selector = objectAt(object, 'spec', 'selector');
+  const selector = object.spec?.selector ?? undefined;
   if (!isReadable(selector)) {
     return [invalidGo('spec.selector', () => goSelector(selector), 'invalid label selector')];
   }

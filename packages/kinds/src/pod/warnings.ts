@@ -8,9 +8,18 @@ import {
   pairWarningsMax,
   parseQuantity,
 } from '@wheelhouse/machinery';
-import { at, numberAt, textAt } from '../cells.ts';
+import { numberAt, textAt } from '../cells.ts';
+import type {
+  ContainerPort,
+  NodeSelectorTerm,
+  PersistentVolumeClaimSpec,
+  Pod,
+  PodSpec,
+  PodTemplateSpec,
+} from '../gen/types/core/v1.ts';
 import { keyed, sortedKeys } from '../rules/checks.ts';
 import { objectAt, objectsAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import { annotationsOf, isSet } from './fields.ts';
 import { pathWarnings } from './path-warnings.ts';
 import { appArmorPrefix, seccompAnnotations } from './validation/annotations.ts';
@@ -20,8 +29,12 @@ import { eachContainer, type PlacedContainer } from './visit.ts';
  * What is accepted but hardly meant, of the pod or template `holder` (its metadata and spec) at
  * `path`, which is empty for a Pod.
  */
-export function podWarnings(holder: JsonObject, path: string, dialect: Dialect): string[] {
-  const spec = objectAt(holder, 'spec');
+export function podWarnings(
+  holder: Stored<Pod> | Stored<PodTemplateSpec>,
+  path: string,
+  dialect: Dialect,
+): string[] {
+  const spec = holder.spec;
   if (spec === undefined) return [];
   const under = path === '' ? '' : `${path}.`;
   const own = `${under}spec`;
@@ -34,7 +47,7 @@ export function podWarnings(holder: JsonObject, path: string, dialect: Dialect):
     ...volumeWarnings(spec, `${own}.volumes`),
     ...pathWarnings(spec),
     ...doubleNames(spec, own),
-    ...fractionWarnings(objectAt(spec, 'overhead'), `${own}.overhead`),
+    ...fractionWarnings(spec.overhead, `${own}.overhead`),
     ...podSeccompWarnings(spec, { annotations, annotationsPath, dialect }),
     ...containers.flatMap((placed) => [
       ...profileWarnings(placed, { spec, annotations, annotationsPath, dialect, path }),
@@ -86,12 +99,12 @@ export const nodeLabelMessage = (label: string, dialect: Dialect): string | unde
 
 /** Warnings for the expressions of a term that selects nodes. */
 export function nodeTermWarnings(
-  term: JsonObject | undefined,
+  term: Stored<NodeSelectorTerm> | undefined,
   field: string,
   dialect: Dialect,
 ): string[] {
-  return objectsAt(term, 'matchExpressions').flatMap((expression, index) => {
-    const key = textAt(expression, 'key');
+  return (term?.matchExpressions ?? []).flatMap((expression, index) => {
+    const key = expression.key ?? '';
     const message = nodeLabelMessage(key, dialect);
     return message === undefined
       ? []
@@ -99,12 +112,12 @@ export function nodeTermWarnings(
   });
 }
 
-function nodeLabelWarnings(spec: JsonObject, path: string, dialect: Dialect): string[] {
+function nodeLabelWarnings(spec: Stored<PodSpec>, path: string, dialect: Dialect): string[] {
   const deprecated = deprecatedLabels(dialect);
-  const nodeAffinity = objectAt(spec, 'affinity', 'nodeAffinity');
+  const nodeAffinity = spec.affinity?.nodeAffinity;
   const affinityPath = `${path}.affinity.nodeAffinity`;
   return [
-    ...sortedKeys(objectAt(spec, 'nodeSelector')).flatMap((key) => {
+    ...sortedKeys(spec.nodeSelector).flatMap((key) => {
       const message = deprecated.get(key);
       return message === undefined ? [] : [`${keyed(`${path}.nodeSelector`, key)}: ${message}`];
     }),
@@ -118,9 +131,9 @@ function nodeLabelWarnings(spec: JsonObject, path: string, dialect: Dialect): st
         dialect,
       ),
     ),
-    ...objectsAt(spec, 'topologySpreadConstraints').flatMap((constraint, index) => {
+    ...(spec.topologySpreadConstraints ?? []).flatMap((constraint, index) => {
       const field = `${path}.topologySpreadConstraints[${index}]`;
-      const key = textAt(constraint, 'topologyKey');
+      const key = constraint.topologyKey ?? '';
       const message = deprecated.get(key);
       return [
         ...(message === undefined ? [] : [`${field}.topologyKey: ${key} is ${message}`]),
@@ -163,26 +176,29 @@ const deprecatedVolumes: readonly (readonly [member: string, shown: string, mess
   ['rbd', 'rbd', 'deprecated in v1.28, non-functional in v1.31+'],
 ];
 
-function volumeWarnings(spec: JsonObject, path: string): string[] {
-  return objectsAt(spec, 'volumes').flatMap((volume, index) => [
+function volumeWarnings(spec: Stored<PodSpec>, path: string): string[] {
+  return (spec.volumes ?? []).flatMap((volume, index) => [
     ...deprecatedVolumes
       .filter(([member]) => isSet(volume, member))
       .map(([, shown, message]) => `${path}[${index}].${shown}: ${message}`),
     ...claimWarnings(
-      objectAt(volume, 'ephemeral', 'volumeClaimTemplate', 'spec'),
+      volume.ephemeral?.volumeClaimTemplate?.spec ?? undefined,
       `${path}[${index}].ephemeral.volumeClaimTemplate.spec`,
     ),
   ]);
 }
 
 /** Warnings for the spec of a claim. */
-export function claimWarnings(spec: JsonObject | undefined, path: string): string[] {
-  return ['requests', 'limits'].flatMap((kind) =>
-    fractionOf(at(spec, 'resources', kind, 'storage'), `${path}.resources.${kind}[storage]`),
+export function claimWarnings(
+  spec: Stored<PersistentVolumeClaimSpec> | undefined,
+  path: string,
+): string[] {
+  return (['requests', 'limits'] as const).flatMap((kind) =>
+    fractionOf(spec?.resources?.[kind]?.['storage'], `${path}.resources.${kind}[storage]`),
   );
 }
 
-function doubleNames(spec: JsonObject, path: string): string[] {
+function doubleNames(spec: Stored<PodSpec>, path: string): string[] {
   const doubles = (list: string, member: string) => {
     const seen = new Set<string>();
     return objectsAt(spec, list).flatMap((one, index) => {
@@ -194,8 +210,8 @@ function doubleNames(spec: JsonObject, path: string): string[] {
       return [`${path}.${list}[${index}].${member}: duplicate ${member} ${JSON.stringify(value)}`];
     });
   };
-  const empty = objectsAt(spec, 'imagePullSecrets').flatMap((one, index) =>
-    textAt(one, 'name') === ''
+  const empty = (spec.imagePullSecrets ?? []).flatMap((one, index) =>
+    (one.name ?? '') === ''
       ? [`${path}.imagePullSecrets[${index}].name: invalid empty name ""`]
       : [],
   );
@@ -229,9 +245,9 @@ interface Annotated {
 
 const useSeccomp = 'non-functional in v1.27+; use the "seccompProfile" field instead';
 
-function podSeccompWarnings(spec: JsonObject, around: Annotated): string[] {
+function podSeccompWarnings(spec: Stored<PodSpec>, around: Annotated): string[] {
   const key = seccompAnnotations(around.dialect).pod;
-  if (objectAt(spec, 'securityContext', 'seccompProfile') !== undefined) return [];
+  if (spec.securityContext?.seccompProfile !== undefined) return [];
   if (!Object.hasOwn(around.annotations, key)) return [];
   return [`${keyed(around.annotationsPath, key)}: ${useSeccomp}`];
 }
@@ -319,10 +335,10 @@ function portWarnings(containers: readonly PlacedContainer[]): string[] {
 }
 
 /** The port as Go prints a struct with `%+v`. */
-function unusedHostIp(port: JsonObject, { field, hostIp }: PlacedPort): string {
+function unusedHostIp(port: Stored<ContainerPort>, { field, hostIp }: PlacedPort): string {
   const shown =
-    `{Name:${textAt(port, 'name')} HostPort:0 ContainerPort:${numberAt(port, 'containerPort')} ` +
-    `Protocol:${textAt(port, 'protocol')} HostIP:${hostIp}}`;
+    `{Name:${port.name ?? ''} HostPort:0 ContainerPort:${port.containerPort ?? 0} ` +
+    `Protocol:${port.protocol ?? ''} HostIP:${hostIp}}`;
   return `${field}: hostIP set without hostPort: ${shown}`;
 }
 
@@ -339,15 +355,15 @@ function overlap(one: PlacedPort, other: PlacedPort): string[] {
   return [`${one.field}: dangerously ambiguous port definition with ${other.field}`];
 }
 
-function graceWarnings(spec: JsonObject, path: string): string[] {
-  if (numberAt(spec, 'terminationGracePeriodSeconds') >= 0) return [];
+function graceWarnings(spec: Stored<PodSpec>, path: string): string[] {
+  if (Number(spec.terminationGracePeriodSeconds ?? 0) >= 0) return [];
   const field = `${path}.terminationGracePeriodSeconds`;
   return [`${field}: must be >= 0; negative values are invalid and will be treated as 1`];
 }
 
-function affinityWarnings(spec: JsonObject, path: string): string[] {
-  return ['podAffinity', 'podAntiAffinity'].flatMap((name) => {
-    const affinity = objectAt(spec, 'affinity', name);
+function affinityWarnings(spec: Stored<PodSpec>, path: string): string[] {
+  return (['podAffinity', 'podAntiAffinity'] as const).flatMap((name) => {
+    const affinity = spec.affinity?.[name];
     return [
       ...objectsAt(affinity, must).flatMap((term, index) =>
         nullSelector(term, `${path}.${name}.${must}[${index}]`),

@@ -10,13 +10,14 @@ import type {
 } from '../admissionregistration/expressions.ts';
 import { ageColumn, at, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
+import type { DeviceClass } from '../gen/types/resource/v1beta1.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { sameOrEmpty } from '../rules/checks.ts';
-import { objectsAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import { validateConfigurations, validateSelectors } from './device-rules.ts';
 
 function validate(
-  object: JsonObject,
+  object: Stored<DeviceClass>,
   old: JsonObject | undefined,
   check: ExpressionChecker | undefined,
 ): FieldError[] {
@@ -26,16 +27,8 @@ function validate(
   };
   const judging = (member: string) => ({ parts: partsOf(member), check }) as const;
   return [
-    ...validateSelectors(
-      objectsAt(object, 'spec', 'selectors'),
-      'spec.selectors',
-      judging('selectors'),
-    ),
-    ...validateConfigurations(
-      objectsAt(object, 'spec', 'config'),
-      'spec.config',
-      judging('config'),
-    ),
+    ...validateSelectors(object.spec?.selectors ?? [], 'spec.selectors', judging('selectors')),
+    ...validateConfigurations(object.spec?.config ?? [], 'spec.config', judging('config')),
   ];
 }
 

@@ -17,9 +17,18 @@ import {
   typeInvalid,
 } from '@wheelhouse/machinery';
 import type { ExpressionChecker } from '../admissionregistration/expressions.ts';
-import { at, listAt, numberAt, textAt } from '../cells.ts';
+import { listAt, textAt } from '../cells.ts';
+import type {
+  DeviceAllocationConfiguration,
+  DeviceClaim,
+  DeviceClaimConfiguration,
+  DeviceClassConfiguration,
+  DeviceConstraint,
+  DeviceRequest,
+  DeviceSelector,
+} from '../gen/types/resource/v1beta1.ts';
 import { driverName } from '../pod/driver-name.ts';
-import { objectAt, objectsAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 
 /** Rules that the kinds of devices share, as of `resource/v1beta1`. */
 
@@ -112,14 +121,14 @@ function validateMatchAttribute(name: string, path: string): FieldError[] {
 
 /** Judges selectors of devices: CEL expressions about `device`. */
 export function validateSelectors(
-  selectors: readonly JsonObject[],
+  selectors: readonly Stored<DeviceSelector>[],
   path: string,
   judging: DeviceJudging,
 ): FieldError[] {
-  const item = (selector: JsonObject, itemPath: string) => {
-    const cel = objectAt(selector, 'cel');
+  const item = (selector: Stored<DeviceSelector>, itemPath: string) => {
+    const cel = selector.cel;
     if (cel === undefined) return [required(`${itemPath}.cel`)];
-    return validateExpression(textAt(cel, 'expression'), `${itemPath}.cel.expression`, judging);
+    return validateExpression(cel.expression ?? '', `${itemPath}.cel.expression`, judging);
   };
   return validateItems(selectors, path, { max: selectorsMax, item });
 }
@@ -147,21 +156,23 @@ export function validateParameters(
 
 /** Judges a configuration of devices: parameters that a driver alone understands. */
 export function validateConfiguration(
-  configuration: JsonObject,
+  configuration: Stored<DeviceClaimConfiguration>,
   path: string,
   { parts }: DeviceJudging,
 ): FieldError[] {
-  const opaque = objectAt(configuration, 'opaque');
+  const opaque = configuration.opaque;
   if (opaque === undefined) return [required(`${path}.opaque`)];
   return [
-    ...driverName(textAt(opaque, 'driver'), `${path}.opaque.driver`),
-    ...validateParameters(at(opaque, 'parameters'), `${path}.opaque.parameters`, parts),
+    ...driverName(opaque.driver ?? '', `${path}.opaque.driver`),
+    ...validateParameters(opaque.parameters, `${path}.opaque.parameters`, parts),
   ];
 }
 
 /** Judges a list of configurations; those of claims and allocations name requests. */
 export function validateConfigurations(
-  configurations: readonly JsonObject[],
+  configurations: readonly Stored<
+    DeviceClaimConfiguration | DeviceClassConfiguration | DeviceAllocationConfiguration
+  >[],
   path: string,
   judging: DeviceJudging & {
     readonly requests?: ReadonlySet<string>;
@@ -204,28 +215,28 @@ function validateReferences(
 }
 
 /** The names of the requests of a claim's `devices`. */
-export const requestNames = (devices: JsonObject | undefined): ReadonlySet<string> =>
-  new Set(objectsAt(devices, 'requests').map((request) => textAt(request, 'name')));
+export const requestNames = (devices: Stored<DeviceClaim> | undefined): ReadonlySet<string> =>
+  new Set((devices?.requests ?? []).map((request) => request.name ?? ''));
 
 /** Judges what a claim asks for, at `spec.devices`. */
 export function validateClaimedDevices(
-  devices: JsonObject | undefined,
+  devices: Stored<DeviceClaim> | undefined,
   path: string,
   judging: DeviceJudging,
 ): FieldError[] {
   const requests = requestNames(devices);
   return [
-    ...validateItems(objectsAt(devices, 'requests'), `${path}.requests`, {
+    ...validateItems(devices?.requests ?? [], `${path}.requests`, {
       max: requestsMax,
       item: (request, itemPath) => validateRequest(request, itemPath, judging),
       key: (request) => textAt(request, 'name'),
       member: 'name',
     }),
-    ...validateItems(objectsAt(devices, 'constraints'), `${path}.constraints`, {
+    ...validateItems(devices?.constraints ?? [], `${path}.constraints`, {
       max: constraintsMax,
       item: (constraint, itemPath) => validateConstraint(constraint, itemPath, requests),
     }),
-    ...validateConfigurations(objectsAt(devices, 'config'), `${path}.config`, {
+    ...validateConfigurations(devices?.config ?? [], `${path}.config`, {
       ...judging,
       requests,
     }),
@@ -234,19 +245,23 @@ export function validateClaimedDevices(
 
 const modes = ['All', 'ExactCount'];
 
-function validateRequest(request: JsonObject, path: string, judging: DeviceJudging): FieldError[] {
-  const className = textAt(request, 'deviceClassName');
+function validateRequest(
+  request: Stored<DeviceRequest>,
+  path: string,
+  judging: DeviceJudging,
+): FieldError[] {
+  const className = request.deviceClassName ?? '';
   const classPath = `${path}.deviceClassName`;
   return [
-    ...breaks(`${path}.name`, textAt(request, 'name'), dnsLabel),
+    ...breaks(`${path}.name`, request.name ?? '', dnsLabel),
     ...(className === '' ? [required(classPath)] : breaks(classPath, className, dnsSubdomain)),
-    ...validateSelectors(objectsAt(request, 'selectors'), `${path}.selectors`, judging),
+    ...validateSelectors(request.selectors ?? [], `${path}.selectors`, judging),
     ...validateMode(request, path),
   ];
 }
 
-function validateMode(request: JsonObject, path: string): FieldError[] {
-  const [mode, count] = [textAt(request, 'allocationMode'), numberAt(request, 'count')];
+function validateMode(request: Stored<DeviceRequest>, path: string): FieldError[] {
+  const [mode, count] = [request.allocationMode ?? '', Number(request.count ?? 0)];
   if (!modes.includes(mode)) return [notSupported(`${path}.allocationMode`, mode, modes)];
   if (mode === 'All' && count !== 0) {
     const detail = "must not be specified when allocationMode is 'All'";
@@ -257,14 +272,14 @@ function validateMode(request: JsonObject, path: string): FieldError[] {
 }
 
 function validateConstraint(
-  constraint: JsonObject,
+  constraint: Stored<DeviceConstraint>,
   path: string,
   requests: ReadonlySet<string>,
 ): FieldError[] {
-  const attribute = at(constraint, 'matchAttribute');
+  const attribute = constraint.matchAttribute;
   const attributePath = `${path}.matchAttribute`;
   return [
-    ...validateReferences(listAt(constraint, 'requests'), `${path}.requests`, requests),
+    ...validateReferences(constraint.requests ?? [], `${path}.requests`, requests),
     ...(typeof attribute === 'string'
       ? validateMatchAttribute(attribute, attributePath)
       : [required(attributePath)]),
@@ -272,10 +287,10 @@ function validateConstraint(
 }
 
 /** Fills the defaults of requests in place. */
-export function fillRequests(devices: JsonObject | undefined): void {
-  for (const request of objectsAt(devices, 'requests')) {
-    if (textAt(request, 'allocationMode') === '') request['allocationMode'] = 'ExactCount';
-    const isExact = textAt(request, 'allocationMode') === 'ExactCount';
-    if (isExact && numberAt(request, 'count') === 0) request['count'] = 1;
+export function fillRequests(devices: Stored<DeviceClaim> | undefined): void {
+  for (const request of devices?.requests ?? []) {
+    if ((request.allocationMode ?? '') === '') request.allocationMode = 'ExactCount';
+    const isExact = (request.allocationMode ?? '') === 'ExactCount';
+    if (isExact && Number(request.count ?? 0) === 0) request.count = 1;
   }
 }

@@ -1,12 +1,13 @@
-import { type Dialect, dnsSubdomain, type JsonObject } from '@wheelhouse/machinery';
+import { type Dialect, dnsSubdomain } from '@wheelhouse/machinery';
 import type { AdmissionKindOptions } from '../admissionregistration/expressions.ts';
 import { ageColumn, at, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import type { Features } from '../features/features.ts';
+import type { ResourceClaimTemplate } from '../gen/types/resource/v1beta1.ts';
 import { validateTemplateMetadata } from '../pod/claim-template.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { immutable } from '../rules/checks.ts';
-import { objectAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import { fillRequests, validateClaimedDevices } from './device-rules.ts';
 
 /** ResourceClaimTemplate: what the claims of pods are made from. */
@@ -16,13 +17,13 @@ export function resourceClaimTemplate(
 ): ResourceDef {
   const check = options.checkExpression;
   const columns = [nameColumn, ageColumn];
-  const devicesOf = (object: JsonObject) => objectAt(object, 'spec', 'spec', 'devices');
-  const defaults = (object: JsonObject) => fillRequests(devicesOf(object));
-  const judge = (object: JsonObject, parts: 'new' | 'stored') => [
-    ...validateTemplateMetadata(objectAt(object, 'spec', 'metadata'), 'spec.metadata'),
+  const devicesOf = (object: Stored<ResourceClaimTemplate>) => object.spec?.spec?.devices;
+  const defaults = (object: Stored<ResourceClaimTemplate>) => fillRequests(devicesOf(object));
+  const judge = (object: Stored<ResourceClaimTemplate>, parts: 'new' | 'stored') => [
+    ...validateTemplateMetadata(object.spec?.metadata, 'spec.metadata'),
     ...validateClaimedDevices(devicesOf(object), 'spec.spec.devices', { parts, check }),
   ];
-  return defineKind({
+  return defineKind<ResourceClaimTemplate>({
     dialect,
     ...(options.features === undefined ? {} : { features: options.features }),
     facts: 'resource',

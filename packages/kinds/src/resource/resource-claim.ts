@@ -7,7 +7,6 @@ import {
   forbiddenField,
   formatIpAddress,
   invalid,
-  type JsonObject,
   notSupported,
   parseIpBlock,
   required,
@@ -15,16 +14,25 @@ import {
   tooMany,
 } from '@wheelhouse/machinery';
 import type { AdmissionKindOptions } from '../admissionregistration/expressions.ts';
-import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
+import { ageColumn, at, column, nameColumn, textAt } from '../cells.ts';
 import { validCidr } from '../core/addresses.ts';
 import { defineKind } from '../define.ts';
 import type { Features } from '../features/features.ts';
+import type {
+  AllocatedDeviceStatus,
+  DeviceAllocationConfiguration,
+  DeviceRequestAllocationResult,
+  NetworkDeviceData,
+  ResourceClaim,
+  ResourceClaimConsumerReference,
+} from '../gen/types/resource/v1beta1.ts';
 import { driverName } from '../pod/driver-name.ts';
 import { validateNodeSelector } from '../pod/validation/affinity.ts';
 import type { ResourceDef, StrategyContext } from '../resource-def.ts';
 import { immutable } from '../rules/checks.ts';
 import { validateConditions } from '../rules/conditions.ts';
-import { objectAt, objectsAt } from '../rules/fill.ts';
+import { objectAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import {
   fillRequests,
   poolName,
@@ -44,19 +52,25 @@ const interfaceNameBytesMax = 256;
 const hardwareAddressBytesMax = 128;
 
 /** A device that is allocated: its driver, pool, and name. */
-const deviceId = (device: JsonObject): string =>
-  ['driver', 'pool', 'device'].map((member) => textAt(device, member)).join('/');
+const deviceId = (device: Stored<AllocatedDeviceStatus | DeviceRequestAllocationResult>): string =>
+  (['driver', 'pool', 'device'] as const).map((member) => device[member] ?? '').join('/');
 
-const allocatedDevices = (object: JsonObject): ReadonlySet<string> =>
-  new Set(objectsAt(object, 'status', 'allocation', 'devices', 'results').map(deviceId));
+const allocatedDevices = (object: Stored<ResourceClaim>): ReadonlySet<string> =>
+  new Set((object.status?.allocation?.devices?.results ?? []).map(deviceId));
 
-function validateConsumer(consumer: JsonObject, path: string): FieldError[] {
-  return ['resource', 'name', 'uid'].flatMap((member) =>
-    textAt(consumer, member) === '' ? [required(`${path}.${member}`)] : [],
+function validateConsumer(
+  consumer: Stored<ResourceClaimConsumerReference>,
+  path: string,
+): FieldError[] {
+  return (['resource', 'name', 'uid'] as const).flatMap((member) =>
+    (consumer[member] ?? '') === '' ? [required(`${path}.${member}`)] : [],
   );
 }
 
-function validateNetworkData(data: JsonObject | undefined, path: string): FieldError[] {
+function validateNetworkData(
+  data: Stored<NetworkDeviceData> | undefined,
+  path: string,
+): FieldError[] {
   if (data === undefined) return [];
   const long = (member: string, max: number) =>
     Buffer.byteLength(textAt(data, member)) > max ? [tooLong(`${path}.${member}`, max)] : [];
@@ -67,7 +81,7 @@ function validateNetworkData(data: JsonObject | undefined, path: string): FieldE
   return [
     ...long('interfaceName', interfaceNameBytesMax),
     ...long('hardwareAddress', hardwareAddressBytesMax),
-    ...validateItems(listAt(data, 'ips').map(String), `${path}.ips`, {
+    ...validateItems((data.ips ?? []).map(String), `${path}.ips`, {
       max: addressesMax,
       item: (text, itemPath) => (parseIpBlock(text) === undefined ? validCidr(itemPath, text) : []),
       key: canonical,
@@ -76,52 +90,52 @@ function validateNetworkData(data: JsonObject | undefined, path: string): FieldE
 }
 
 function validateDeviceStatus(
-  device: JsonObject,
+  device: Stored<AllocatedDeviceStatus>,
   path: string,
   allocated: ReadonlySet<string>,
 ): FieldError[] {
   const id = deviceId(device);
-  const conditions = objectsAt(device, 'conditions');
-  const data = at(device, 'data') ?? undefined;
+  const conditions = device.conditions ?? [];
+  const data = device.data ?? undefined;
   return [
-    ...driverName(textAt(device, 'driver'), `${path}.driver`),
-    ...poolName(textAt(device, 'pool'), `${path}.pool`),
-    ...breaks(`${path}.device`, textAt(device, 'device'), dnsLabel),
+    ...driverName(device.driver ?? '', `${path}.driver`),
+    ...poolName(device.pool ?? '', `${path}.pool`),
+    ...breaks(`${path}.device`, device.device ?? '', dnsLabel),
     ...(allocated.has(id) ? [] : [invalid(path, id, 'must be an allocated device in the claim')]),
     ...(conditions.length > conditionsMax
       ? [tooMany(`${path}.conditions`, conditions.length, conditionsMax)]
       : []),
     ...validateConditions(conditions, `${path}.conditions`),
     ...(data === undefined ? [] : validateParameters(data, `${path}.data`, 'new')),
-    ...validateNetworkData(objectAt(device, 'networkData'), `${path}.networkData`),
+    ...validateNetworkData(device.networkData, `${path}.networkData`),
   ];
 }
 
 const sources = ['FromClaim', 'FromClass'];
 
-function validateAllocation(object: JsonObject): FieldError[] {
-  const allocation = objectAt(object, 'status', 'allocation');
+function validateAllocation(object: Stored<ResourceClaim>): FieldError[] {
+  const allocation = object.status?.allocation;
   const path = 'status.allocation';
-  const requests = requestNames(objectAt(object, 'spec', 'devices'));
-  const source = (configuration: JsonObject, itemPath: string) => {
-    const text = textAt(configuration, 'source');
+  const requests = requestNames(object.spec?.devices);
+  const source = (configuration: Stored<DeviceAllocationConfiguration>, itemPath: string) => {
+    const text = configuration.source ?? '';
     if (text === '') return [required(`${itemPath}.source`)];
     return sources.includes(text) ? [] : [notSupported(`${itemPath}.source`, text, sources)];
   };
-  const result = (one: JsonObject, itemPath: string) => [
-    ...requestReference(textAt(one, 'request'), `${itemPath}.request`, requests),
-    ...driverName(textAt(one, 'driver'), `${itemPath}.driver`),
-    ...poolName(textAt(one, 'pool'), `${itemPath}.pool`),
-    ...breaks(`${itemPath}.device`, textAt(one, 'device'), dnsLabel),
+  const result = (one: Stored<DeviceRequestAllocationResult>, itemPath: string) => [
+    ...requestReference(one.request ?? '', `${itemPath}.request`, requests),
+    ...driverName(one.driver ?? '', `${itemPath}.driver`),
+    ...poolName(one.pool ?? '', `${itemPath}.pool`),
+    ...breaks(`${itemPath}.device`, one.device ?? '', dnsLabel),
   ];
-  const selector = objectAt(allocation, 'nodeSelector');
+  const selector = allocation?.nodeSelector;
   return [
-    ...validateItems(objectsAt(allocation, 'devices', 'results'), `${path}.devices.results`, {
+    ...validateItems(allocation?.devices?.results ?? [], `${path}.devices.results`, {
       max: requestsMax,
       item: result,
     }),
     ...validateConfigurations(
-      objectsAt(allocation, 'devices', 'config'),
+      allocation?.devices?.config ?? [],
       `${path}.devices.config`,
       // Those of the class and of the claim.
       { parts: 'new', check: undefined, requests, max: 2 * requestsMax, more: source },
@@ -130,16 +144,14 @@ function validateAllocation(object: JsonObject): FieldError[] {
   ];
 }
 
-function validateStatus(object: JsonObject, old: JsonObject): FieldError[] {
-  const consumers = objectsAt(object, 'status', 'reservedFor');
+function validateStatus(object: Stored<ResourceClaim>, old: Stored<ResourceClaim>): FieldError[] {
+  const consumers = object.status?.reservedFor ?? [];
   const allocated = allocatedDevices(object);
   const path = 'status.reservedFor';
   const [allocation, before] = [object, old].map((one) => objectAt(one, 'status', 'allocation'));
-  const oldConsumerUids = new Set(
-    objectsAt(old, 'status', 'reservedFor').map((one) => textAt(one, 'uid')),
-  );
-  const isDeleted = at(object, 'metadata', 'deletionTimestamp') !== undefined;
-  const isNew = isDeleted && consumers.some((one) => !oldConsumerUids.has(textAt(one, 'uid')));
+  const oldConsumerUids = new Set((old.status?.reservedFor ?? []).map((one) => one.uid ?? ''));
+  const isDeleted = object.metadata.deletionTimestamp !== undefined;
+  const isNew = isDeleted && consumers.some((one) => !oldConsumerUids.has(one.uid ?? ''));
   const lateDetail =
     'new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set';
   const unallocated = 'may not be specified when `allocated` is not set';
@@ -152,7 +164,7 @@ function validateStatus(object: JsonObject, old: JsonObject): FieldError[] {
       key: (one) => textAt(one, 'uid'),
       member: 'uid',
     }),
-    ...validateItems(objectsAt(object, 'status', 'devices'), 'status.devices', {
+    ...validateItems(object.status?.devices ?? [], 'status.devices', {
       max: Number.POSITIVE_INFINITY,
       item: (device, itemPath) => validateDeviceStatus(device, itemPath, allocated),
       key: deviceId,
@@ -168,24 +180,28 @@ function validateStatus(object: JsonObject, old: JsonObject): FieldError[] {
 }
 
 /** What is told of devices that are no longer allocated goes. */
-function dropDeallocated(context: StrategyContext, object: JsonObject, old: JsonObject): void {
+function dropDeallocated(
+  context: StrategyContext,
+  object: Stored<ResourceClaim>,
+  old: Stored<ResourceClaim>,
+): void {
   if (context.subresource !== 'status') return;
-  const status = objectAt(object, 'status');
-  const devices = objectsAt(status, 'devices');
+  const status = object.status;
+  const devices = status?.devices ?? [];
   if (status === undefined || devices.length === 0) return;
   const kept = allocatedDevices(object);
   const gone = new Set([...allocatedDevices(old)].filter((id) => !kept.has(id)));
   const left = devices.filter((device) => !gone.has(deviceId(device)));
-  if (left.length === 0) delete status['devices'];
-  else status['devices'] = left;
+  if (left.length === 0) delete status.devices;
+  else status.devices = left;
 }
 
 /** How far a claim has come: `allocated,reserved`. */
-function claimState(object: JsonObject): string {
-  const isDeleted = at(object, 'metadata', 'deletionTimestamp') !== undefined;
+function claimState(object: Stored<ResourceClaim>): string {
+  const isDeleted = object.metadata.deletionTimestamp !== undefined;
   const deleted = isDeleted ? ['deleted'] : [];
-  if (at(object, 'status', 'allocation') === undefined) return [...deleted, 'pending'][0] ?? '';
-  const reserved = listAt(object, 'status', 'reservedFor').length > 0 ? ['reserved'] : [];
+  if (object.status?.allocation === undefined) return [...deleted, 'pending'][0] ?? '';
+  const reserved = (object.status?.reservedFor ?? []).length > 0 ? ['reserved'] : [];
   return [...deleted, 'allocated', ...reserved].join(',');
 }
 
@@ -197,9 +213,9 @@ export function resourceClaim(
   const check = options.checkExpression;
   const state = column('State', claimState, { description: 'How far it has come.' });
   const columns = [nameColumn, state, ageColumn];
-  const defaults = (object: JsonObject) => fillRequests(objectAt(object, 'spec', 'devices'));
-  const judge = (object: JsonObject, parts: 'new' | 'stored') =>
-    validateClaimedDevices(objectAt(object, 'spec', 'devices'), 'spec.devices', { parts, check });
+  const defaults = (object: Stored<ResourceClaim>) => fillRequests(object.spec?.devices);
+  const judge = (object: Stored<ResourceClaim>, parts: 'new' | 'stored') =>
+    validateClaimedDevices(object.spec?.devices, 'spec.devices', { parts, check });
   return defineKind({
     dialect,
     ...(options.features === undefined ? {} : { features: options.features }),

@@ -13,13 +13,19 @@ import {
 } from '@wheelhouse/machinery';
 import { ageColumn, at, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind, type VersionOptions } from '../define.ts';
-import type { ResourceSlice, ResourceSliceSpec } from '../gen/types/resource/v1beta1.ts';
+import type {
+  BasicDevice,
+  Device,
+  DeviceAttribute,
+  ResourceSlice,
+  ResourceSliceSpec,
+} from '../gen/types/resource/v1beta1.ts';
 import { driverName } from '../pod/driver-name.ts';
 import { goNodeSelectorTerm } from '../pod/go-text.ts';
 import { validateNodeSelector } from '../pod/validation/affinity.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { immutable } from '../rules/checks.ts';
-import { objectAt, objectsAt } from '../rules/fill.ts';
+import { objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { poolName, qualifiedDeviceName, validateItems } from './device-rules.ts';
 
@@ -35,15 +41,15 @@ const version = new RegExp(
   `^${number}\\.${number}\\.${number}(-${preRelease}(\\.${preRelease})*)?(\\+${build}(\\.${build})*)?$`,
 );
 
-function validateAttribute(attribute: JsonObject, path: string): FieldError[] {
-  const values = ['bool', 'int', 'string', 'version'].filter(
-    (member) => at(attribute, member) !== undefined,
+function validateAttribute(attribute: Stored<DeviceAttribute>, path: string): FieldError[] {
+  const values = (['bool', 'int', 'string', 'version'] as const).filter(
+    (member) => attribute[member] !== undefined,
   );
   const long = (member: string) =>
     textAt(attribute, member).length > valueLengthMax
       ? [tooLong(`${path}.${member}`, valueLengthMax)]
       : [];
-  const text = textAt(attribute, 'version');
+  const text = attribute.version ?? '';
   // The pattern takes long on texts that are too long anyway.
   const isVersion = !values.includes('version') || (text.length <= 1024 && version.test(text));
   const detail = 'must be a string compatible with semver.org spec 2.0.0';
@@ -65,9 +71,9 @@ function shortened(name: string): string {
   return `${name.slice(0, Math.ceil(rest / 2))}...${name.slice(name.length - tail)}`;
 }
 
-function validateBasic(basic: JsonObject, path: string): FieldError[] {
-  const attributes = Object.entries(objectAt(basic, 'attributes') ?? {});
-  const capacity = Object.keys(objectAt(basic, 'capacity') ?? {});
+function validateBasic(basic: Stored<BasicDevice>, path: string): FieldError[] {
+  const attributes = Object.entries(basic.attributes ?? {});
+  const capacity = Object.keys(basic.capacity ?? {});
   const count = attributes.length + capacity.length;
   const detail = `the total number of attributes and capacities must not exceed ${membersMax}`;
   return [
@@ -86,10 +92,10 @@ function validateBasic(basic: JsonObject, path: string): FieldError[] {
   ];
 }
 
-function validateDevice(device: JsonObject, path: string): FieldError[] {
-  const basic = objectAt(device, 'basic');
+function validateDevice(device: Stored<Device>, path: string): FieldError[] {
+  const basic = device.basic;
   return [
-    ...breaks(`${path}.name`, textAt(device, 'name'), dnsLabel),
+    ...breaks(`${path}.name`, device.name ?? '', dnsLabel),
     ...(basic === undefined ? [required(`${path}.basic`)] : validateBasic(basic, `${path}.basic`)),
   ];
 }
@@ -145,12 +151,16 @@ function validate(object: Stored<ResourceSlice>, old?: Stored<ResourceSlice>): F
 }
 
 /** Amounts of a device stood bare in the first version. */
-function eachCapacity(object: JsonObject, change: (value: JsonValue) => JsonValue): void {
-  for (const device of objectsAt(object, 'spec', 'devices')) {
-    const basic = objectAt(device, 'basic');
-    const capacity = objectAt(basic, 'capacity');
-    if (basic === undefined || capacity === undefined) continue;
-    basic['capacity'] = Object.fromEntries(
+function eachCapacity(
+  object: Stored<ResourceSlice>,
+  change: (value: JsonValue) => JsonValue,
+): void {
+  for (const { basic } of object.spec?.devices ?? []) {
+    // In the first version an amount stands where the current one has an object.
+    const holder: JsonObject = basic ?? {};
+    const capacity = objectAt(holder, 'capacity');
+    if (capacity === undefined) continue;
+    holder['capacity'] = Object.fromEntries(
       Object.entries(capacity).map(([name, value]) => [name, change(value ?? '0')]),
     );
   }

@@ -10,7 +10,9 @@ import {
   required,
   tooLong,
 } from '@wheelhouse/machinery';
-import { numberAt, textAt } from '../cells.ts';
+import { textAt } from '../cells.ts';
+import type { Condition } from '../gen/types/meta/v1.ts';
+import type { Stored } from '../stored.ts';
 
 const statuses = ['False', 'True', 'Unknown'];
 const reasonBytesMax = 1024;
@@ -35,20 +37,20 @@ export function validateConditions(conditions: readonly JsonObject[], path: stri
   });
 }
 
-function validateCondition(condition: JsonObject, path: string): FieldError[] {
-  const errors = breaks(`${path}.type`, textAt(condition, 'type'), qualifiedName);
-  const status = textAt(condition, 'status');
+function validateCondition(condition: Stored<Condition>, path: string): FieldError[] {
+  const errors = breaks(`${path}.type`, condition.type ?? '', qualifiedName);
+  const status = condition.status ?? '';
   if (!statuses.includes(status)) errors.push(notSupported(`${path}.status`, status, statuses));
-  const generation = numberAt(condition, 'observedGeneration');
+  const generation = Number(condition.observedGeneration ?? 0);
   if (generation < 0) {
     const detail = 'must be greater than or equal to zero';
     errors.push(invalid(`${path}.observedGeneration`, generation, detail));
   }
-  if (textAt(condition, 'lastTransitionTime') === '') {
+  if ((condition.lastTransitionTime ?? '') === '') {
     errors.push(required(`${path}.lastTransitionTime`, 'must be set'));
   }
-  appendAll(errors, validateReason(textAt(condition, 'reason'), `${path}.reason`));
-  if (Buffer.byteLength(textAt(condition, 'message')) > messageBytesMax) {
+  appendAll(errors, validateReason(condition.reason ?? '', `${path}.reason`));
+  if (Buffer.byteLength(condition.message ?? '') > messageBytesMax) {
     errors.push(tooLong(`${path}.message`, messageBytesMax));
   }
   return errors;

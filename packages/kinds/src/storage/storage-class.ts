@@ -148,7 +148,7 @@ export function storageClass(dialect: Dialect): ResourceDef {
   const marks = ['storageclass', 'storageclass.beta'].map((prefix) =>
     dialect.label('is-default-class', prefix),
   );
-  const isDefault = (object: JsonObject) =>
+  const isDefault = (object: Stored<StorageClass>) =>
     marks.some((mark) => textAt(object, 'metadata', 'annotations', mark) === 'true');
   const text = (name: string, member: string, description: string) =>
     column(name, (object) => textAt(object, member), { description });

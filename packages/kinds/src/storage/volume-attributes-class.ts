@@ -4,22 +4,22 @@ import {
   dnsSubdomain,
   type FieldError,
   forbiddenField,
-  type JsonObject,
   jsonEqual,
   qualifiedName,
   required,
 } from '@wheelhouse/machinery';
-import { ageColumn, at, column, nameColumn, textAt } from '../cells.ts';
+import { ageColumn, column, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
+import type { VolumeAttributesClass } from '../gen/types/storage/v1beta1.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { objectAt } from '../rules/fill.ts';
+import type { Stored } from '../stored.ts';
 import { validateParameters } from './storage-class.ts';
 
-const driverOf = (object: JsonObject) => textAt(object, 'driverName');
+const driverOf = (object: Stored<VolumeAttributesClass>) => object.driverName ?? '';
 
-function validate(object: JsonObject): FieldError[] {
+function validate(object: Stored<VolumeAttributesClass>): FieldError[] {
   const driver = driverOf(object);
-  const parameters = objectAt(object, 'parameters');
+  const parameters = object.parameters;
   const hasNone = parameters === undefined || Object.keys(parameters).length === 0;
   return [
     ...(driver === ''
@@ -30,8 +30,12 @@ function validate(object: JsonObject): FieldError[] {
   ];
 }
 
-function validateKept(object: JsonObject, old: JsonObject): FieldError[] {
-  const [parameters, before] = [object, old].map((one) => at(one, 'parameters') ?? null);
+function validateKept(
+  object: Stored<VolumeAttributesClass>,
+  old: Stored<VolumeAttributesClass>,
+): FieldError[] {
+  const { parameters } = object;
+  const before = old.parameters;
   return [
     ...(driverOf(object) === driverOf(old)
       ? []

@@ -1,4 +1,9 @@
+import type { Stored } from '@wheelhouse/kinds';
 import { at, objectAt, same, textAt } from '@wheelhouse/kinds';
+import type {
+  ValidatingAdmissionPolicy,
+  ValidatingAdmissionPolicyBinding,
+} from '@wheelhouse/kinds/types/admissionregistration/v1';
 import {
   type ApiObject,
   forbiddenField,
@@ -54,23 +59,23 @@ async function policyProblem(
 }
 
 async function bindingProblem(
-  binding: ApiObject,
+  binding: Stored<ValidatingAdmissionPolicyBinding>,
   { target, context }: AdmissionCall,
   tools: AdmissionTools,
 ): Promise<string | undefined> {
-  const paramRef = objectAt(binding, 'spec', 'paramRef');
+  const paramRef = binding.spec?.paramRef;
   if (paramRef === undefined) return undefined;
   const { user } = context;
-  const place = { namespace: '', name: textAt(binding, 'spec', 'policyName') };
+  const place = { namespace: '', name: binding.spec?.policyName ?? '' };
   const policy = await tools.objects.get(policiesOf[target.def.resource] ?? '', place);
-  const [name, namespace] = [textAt(paramRef, 'name'), textAt(paramRef, 'namespace')];
+  const [name, namespace] = [paramRef.name ?? '', paramRef.namespace ?? ''];
   if (await mayRead(policy, { user, tools, name, namespace })) return undefined;
   return `user ${showUser(user)} does not have "get" permission on the object referenced by paramRef`;
 }
 
 /** Whether a user may read the parameters of a policy; of any kind if theirs is unknown. */
 async function mayRead(
-  policy: ApiObject | undefined,
+  policy: Stored<ValidatingAdmissionPolicy> | undefined,
   access: {
     readonly user: UserInfo;
     readonly tools: AdmissionTools;
@@ -79,12 +84,12 @@ async function mayRead(
   },
 ): Promise<boolean> {
   const { user, tools, name, namespace } = access;
-  const apiVersion = textAt(policy, 'spec', 'paramKind', 'apiVersion');
+  const apiVersion = policy?.spec?.paramKind?.apiVersion ?? '';
   const parsed = apiVersion === '' ? undefined : parseApiVersion(apiVersion);
   const def =
     parsed === undefined
       ? undefined
-      : tools.defOfKind(apiVersion, textAt(policy, 'spec', 'paramKind', 'kind'));
+      : tools.defOfKind(apiVersion, policy?.spec?.paramKind?.kind ?? '');
   const { decision } = await tools.authorize({
     user,
     verb: 'get',

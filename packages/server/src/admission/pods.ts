@@ -1,4 +1,6 @@
-import { ensure, objectsAt, textAt } from '@wheelhouse/kinds';
+import type { Stored } from '@wheelhouse/kinds';
+import { ensure } from '@wheelhouse/kinds';
+import type { PodSpec, Toleration } from '@wheelhouse/kinds/types/core/v1';
 import {
   type ApiObject,
   isObject,
@@ -61,30 +63,30 @@ export function mergeTolerations(
 }
 
 /** Whether a toleration bears with all that another bears with. */
-export function includes(wider: JsonObject, one: JsonObject): boolean {
+export function includes(wider: Stored<Toleration>, one: Stored<Toleration>): boolean {
   if (jsonEqual(wider, one)) return true;
-  const [key, effect, operator] = ['key', 'effect', 'operator'].map((name) => textAt(wider, name));
-  if (textAt(one, 'key') !== key && (key !== '' || operator !== 'Exists')) return false;
-  if (textAt(one, 'effect') !== effect && effect !== '') return false;
-  const limit = wider['tolerationSeconds'];
+  const [key, effect, operator] = (['key', 'effect', 'operator'] as const).map(
+    (name) => wider[name] ?? '',
+  );
+  if ((one.key ?? '') !== key && (key !== '' || operator !== 'Exists')) return false;
+  if ((one.effect ?? '') !== effect && effect !== '') return false;
+  const limit = wider.tolerationSeconds;
   if (effect === 'NoExecute' && limit !== undefined && limit !== null) {
-    const seconds = one['tolerationSeconds'];
+    const seconds = one.tolerationSeconds;
     if (seconds === undefined || seconds === null || Number(seconds) > Number(limit)) return false;
   }
   if (operator === 'Exists') return true;
   const isEqual = operator === 'Equal' || operator === '';
-  return (
-    isEqual &&
-    textAt(one, 'operator') === 'Equal' &&
-    textAt(one, 'value') === textAt(wider, 'value')
-  );
+  return isEqual && (one.operator ?? '') === 'Equal' && (one.value ?? '') === (wider.value ?? '');
 }
 
 /** Adds tolerations; one that differs from a present one in its time alone takes its place. */
-export function setTolerations(spec: JsonObject, tolerations: readonly JsonObject[]): void {
-  const identityOf = (one: JsonObject) =>
-    JSON.stringify(['key', 'effect', 'operator', 'value'].map((name) => textAt(one, name)));
-  const list = [...objectsAt(spec, 'tolerations')];
+export function setTolerations(spec: Stored<PodSpec>, tolerations: readonly JsonObject[]): void {
+  const identityOf = (one: Stored<Toleration>) =>
+    JSON.stringify(
+      (['key', 'effect', 'operator', 'value'] as const).map((name) => one[name] ?? ''),
+    );
+  const list = [...(spec.tolerations ?? [])];
   const places = new Map<string, number>();
   list.forEach((one, index) => {
     const identity = identityOf(one);
@@ -95,5 +97,5 @@ export function setTolerations(spec: JsonObject, tolerations: readonly JsonObjec
     if (place === undefined) list.push(toleration);
     else list[place] = toleration;
   }
-  spec['tolerations'] = list;
+  spec.tolerations = list;
 }

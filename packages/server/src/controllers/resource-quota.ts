@@ -1,3 +1,4 @@
+import type { Stored } from '@wheelhouse/kinds';
 import {
   type Amounts,
   type CatalogueSnapshot,
@@ -6,6 +7,7 @@ import {
   type ResourceDef,
   sumAmounts,
 } from '@wheelhouse/kinds';
+import type { ResourceQuota } from '@wheelhouse/kinds/types/core/v1';
 import {
   type ApiObject,
   type Clock,
@@ -226,13 +228,13 @@ async function objectsOf(
 }
 
 function usedOf(
-  quota: ApiObject,
+  quota: Stored<ResourceQuota>,
   counted: {
     readonly filledCounters: readonly (Counter & { readonly objects: readonly Counted[] })[];
     readonly nowMs: number;
   },
 ): JsonObject {
-  const names = Object.keys(objectAt(quota, 'spec', 'hard') ?? {});
+  const names = Object.keys(quota.spec?.hard ?? {});
   const scopes = scopesOf(quota);
   const used: JsonObject = {};
   for (const { evaluator, objects } of counted.filledCounters) {

@@ -1,5 +1,11 @@
-import { objectsAt, type ResourceDef, textAt } from '@wheelhouse/kinds';
-import { type ApiObject, apiVersionOf, formatTime, type JsonObject } from '@wheelhouse/machinery';
+import type { Stored } from '@wheelhouse/kinds';
+import { type ResourceDef, textAt } from '@wheelhouse/kinds';
+import type {
+  ServerStorageVersion,
+  StorageVersion,
+  StorageVersionCondition,
+} from '@wheelhouse/kinds/types/apiserverinternal/v1alpha1';
+import { apiVersionOf, formatTime, type JsonObject } from '@wheelhouse/machinery';
 import type { Inside } from './inside.ts';
 
 /** What one server stores of a resource. */
@@ -57,11 +63,11 @@ function versionsOf({ def, allVersions }: RecordedResource, serverId: string): S
 
 /** The status with what this server says in the place of what it said before. */
 function statusWith(
-  record: ApiObject,
+  record: Stored<StorageVersion>,
   { own, nowMs }: { readonly own: ServerVersions; readonly nowMs: number },
 ): JsonObject {
-  const before = objectsAt(record, 'status', 'storageVersions');
-  const isOwn = (one: JsonObject) => textAt(one, 'apiServerID') === own.apiServerID;
+  const before = record.status?.storageVersions ?? [];
+  const isOwn = (one: Stored<ServerStorageVersion>) => (one.apiServerID ?? '') === own.apiServerID;
   const entry: JsonObject = {
     ...own,
     decodableVersions: [...own.decodableVersions],
@@ -78,7 +84,7 @@ function statusWith(
     reason: isCommon ? 'CommonEncodingVersionSet' : 'CommonEncodingVersionUnset',
     message: isCommon ? 'Common encoding version set' : 'Common encoding version unset',
   };
-  const conditions = conditionsWith(objectsAt(record, 'status', 'conditions'), condition, nowMs);
+  const conditions = conditionsWith(record.status?.conditions ?? [], condition, nowMs);
   return {
     storageVersions: servers,
     ...(isCommon ? { commonEncodingVersion: own.encodingVersion } : {}),
@@ -87,13 +93,13 @@ function statusWith(
 }
 
 function conditionsWith(
-  conditions: readonly JsonObject[],
+  conditions: readonly Stored<StorageVersionCondition>[],
   condition: { readonly type: string; readonly status: string } & JsonObject,
   nowMs: number,
 ): JsonObject[] {
-  const old = conditions.find((one) => one['type'] === condition.type);
-  const isKept = old?.['status'] === condition.status;
-  const since = isKept ? old?.['lastTransitionTime'] : formatTime(nowMs);
+  const old = conditions.find((one) => one.type === condition.type);
+  const isKept = old?.status === condition.status;
+  const since = isKept ? old?.lastTransitionTime : formatTime(nowMs);
   const set = { ...condition, lastTransitionTime: since ?? formatTime(nowMs) };
   return [...conditions.filter((one) => one !== old), set];
 }

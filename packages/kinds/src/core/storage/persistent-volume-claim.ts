@@ -1,5 +1,5 @@
-import { type Dialect, dnsSubdomain, type JsonObject } from '@wheelhouse/machinery';
-import { ageColumn, at, column, listAt, nameColumn, textAt } from '../../cells.ts';
+import { type Dialect, dnsSubdomain } from '@wheelhouse/machinery';
+import { ageColumn, column, listAt, nameColumn, textAt } from '../../cells.ts';
 import { defineKind } from '../../define.ts';
 import { defaultFeatures, type Features } from '../../features/features.ts';
 import type { PersistentVolumeClaim } from '../../gen/types/core/v1.ts';
@@ -26,7 +26,7 @@ function fillDefaults(object: Stored<PersistentVolumeClaim>): void {
   fillAmounts(status.capacity);
 }
 
-const isBound = (object: JsonObject) => textAt(object, 'spec', 'volumeName') !== '';
+const isBound = (object: Stored<PersistentVolumeClaim>) => (object.spec?.volumeName ?? '') !== '';
 
 function prepare(
   object: Stored<PersistentVolumeClaim>,
@@ -36,14 +36,15 @@ function prepare(
   settleDataSources(object, old, ports);
 }
 
-function phase(object: JsonObject): string {
-  const deleting = at(object, 'metadata', 'deletionTimestamp') !== undefined;
-  return deleting ? 'Terminating' : textAt(object, 'status', 'phase');
+function phase(object: Stored<PersistentVolumeClaim>): string {
+  const deleting = object.metadata.deletionTimestamp !== undefined;
+  return deleting ? 'Terminating' : (object.status?.phase ?? '');
 }
 
-const bound = (object: JsonObject, text: string) => (isBound(object) ? text : '');
+const bound = (object: Stored<PersistentVolumeClaim>, text: string) =>
+  isBound(object) ? text : '';
 
-const columnsOf = (dialect: Dialect): readonly ColumnDef[] => [
+const columnsOf = (dialect: Dialect): readonly ColumnDef<Stored<PersistentVolumeClaim>>[] => [
   nameColumn,
   column('Status', phase, { description: 'Pending, Bound or Lost.' }),
   column('Volume', (object) => textAt(object, 'spec', 'volumeName'), {

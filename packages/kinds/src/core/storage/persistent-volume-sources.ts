@@ -11,7 +11,7 @@ import {
 } from '@wheelhouse/machinery';
 import { at, textAt } from '../../cells.ts';
 import { defaultFeatures } from '../../features/features.ts';
-import type { PersistentVolumeSpec } from '../../gen/types/core/v1.ts';
+import type { PersistentVolumeSpec, SecretReference } from '../../gen/types/core/v1.ts';
 import { driverName } from '../../pod/driver-name.ts';
 import { isSet, needed, noBacksteps } from '../../pod/fields.ts';
 import { newPodRules } from '../../pod/rules.ts';
@@ -97,8 +97,8 @@ const csi: Rule = (source, path) => [
   }),
 ];
 
-function validateSecret(reference: JsonObject, path: string): FieldError[] {
-  const [name, namespace] = [textAt(reference, 'name'), textAt(reference, 'namespace')];
+function validateSecret(reference: Stored<SecretReference>, path: string): FieldError[] {
+  const [name, namespace] = [reference.name ?? '', reference.namespace ?? ''];
   const errors =
     name === '' ? [required(`${path}.name`)] : breaks(`${path}.name`, name, dnsSubdomain);
   return [

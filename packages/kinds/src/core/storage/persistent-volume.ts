@@ -1,5 +1,5 @@
-import { type Dialect, dnsSubdomain, formatTime, type JsonObject } from '@wheelhouse/machinery';
-import { ageColumn, at, column, listAt, nameColumn, textAt } from '../../cells.ts';
+import { type Dialect, dnsSubdomain, formatTime } from '@wheelhouse/machinery';
+import { ageColumn, column, listAt, nameColumn, textAt } from '../../cells.ts';
 import { defineKind } from '../../define.ts';
 import { defaultFeatures, type Features } from '../../features/features.ts';
 import type { PersistentVolume } from '../../gen/types/core/v1.ts';
@@ -35,14 +35,14 @@ function settlePhaseTime(
     status[name] = formatTime(nowMs);
 }
 
-function claim(object: JsonObject): string {
-  const name = textAt(object, 'spec', 'claimRef', 'name');
-  return name === '' ? '' : `${textAt(object, 'spec', 'claimRef', 'namespace')}/${name}`;
+function claim(object: Stored<PersistentVolume>): string {
+  const name = object.spec?.claimRef?.name ?? '';
+  return name === '' ? '' : `${object.spec?.claimRef?.namespace ?? ''}/${name}`;
 }
 
-function phase(object: JsonObject): string {
-  const deleting = at(object, 'metadata', 'deletionTimestamp') !== undefined;
-  return deleting ? 'Terminating' : textAt(object, 'status', 'phase');
+function phase(object: Stored<PersistentVolume>): string {
+  const deleting = object.metadata.deletionTimestamp !== undefined;
+  return deleting ? 'Terminating' : (object.status?.phase ?? '');
 }
 
 const specColumn = (name: string, member: string, description: string, empty = '') =>

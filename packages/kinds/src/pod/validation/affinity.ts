@@ -14,10 +14,15 @@ import {
 import { textAt } from '../../cells.ts';
 import type {
   NodeAffinity,
+  NodeSelector,
+  NodeSelectorRequirement,
+  NodeSelectorTerm,
   PodAffinity,
+  PodAffinityTerm,
   PodAntiAffinity,
   PodSpec,
 } from '../../gen/types/core/v1.ts';
+import type { LabelSelector as LabelSelectorType } from '../../gen/types/meta/v1.ts';
 import { sortedKeys } from '../../rules/checks.ts';
 import { objectAt, objectsAt } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
@@ -69,27 +74,30 @@ function validateWeight(term: JsonObject, path: string): FieldError[] {
 }
 
 /** A selector of nodes, of a pod or of a volume: at least one term, each right in itself. */
-export function validateNodeSelector(selector: JsonObject, path: string): FieldError[] {
-  const terms = objectsAt(selector, 'nodeSelectorTerms');
+export function validateNodeSelector(selector: Stored<NodeSelector>, path: string): FieldError[] {
+  const terms = selector.nodeSelectorTerms ?? [];
   const field = `${path}.nodeSelectorTerms`;
   if (terms.length === 0) return [required(field, 'must have at least one node selector term')];
   return terms.flatMap((term, index) => validateNodeTerm(term, `${field}[${index}]`));
 }
 
-function validateNodeTerm(term: JsonObject, path: string): FieldError[] {
+function validateNodeTerm(term: Stored<NodeSelectorTerm>, path: string): FieldError[] {
   return [
-    ...objectsAt(term, 'matchExpressions').flatMap((one, index) =>
+    ...(term.matchExpressions ?? []).flatMap((one, index) =>
       validateNodeExpression(one, `${path}.matchExpressions[${index}]`),
     ),
-    ...objectsAt(term, 'matchFields').flatMap((one, index) =>
+    ...(term.matchFields ?? []).flatMap((one, index) =>
       validateNodeField(one, `${path}.matchFields[${index}]`),
     ),
   ];
 }
 
-function validateNodeExpression(expression: JsonObject, path: string): FieldError[] {
-  const operator = textAt(expression, 'operator');
-  const count = textsAt(expression, 'values').length;
+function validateNodeExpression(
+  expression: Stored<NodeSelectorRequirement>,
+  path: string,
+): FieldError[] {
+  const operator = expression.operator ?? '';
+  const count = (expression.values ?? []).length;
   const field = `${path}.values`;
   const errors: FieldError[] = [];
   switch (operator) {
@@ -115,14 +123,17 @@ function validateNodeExpression(expression: JsonObject, path: string): FieldErro
     default:
       errors.push(invalid(`${path}.operator`, operator, 'not a valid selector operator'));
   }
-  return [...errors, ...breaks(`${path}.key`, textAt(expression, 'key'), qualifiedName)];
+  return [...errors, ...breaks(`${path}.key`, expression.key ?? '', qualifiedName)];
 }
 
 /** Of a node's fields only its name can be selected on. */
-function validateNodeField(requirement: JsonObject, path: string): FieldError[] {
-  const operator = textAt(requirement, 'operator');
-  const values = textsAt(requirement, 'values');
-  const key = textAt(requirement, 'key');
+function validateNodeField(
+  requirement: Stored<NodeSelectorRequirement>,
+  path: string,
+): FieldError[] {
+  const operator = requirement.operator ?? '';
+  const values = requirement.values ?? [];
+  const key = requirement.key ?? '';
   const errors: FieldError[] = [];
   if (operator !== 'In' && operator !== 'NotIn') {
     errors.push(invalid(`${path}.operator`, operator, 'not a valid selector operator'));
@@ -161,14 +172,18 @@ function validatePodAffinity(
   ];
 }
 
-function validatePodTerm(term: JsonObject, path: string, rules: PodRules): FieldError[] {
-  const topologyKey = textAt(term, 'topologyKey');
+function validatePodTerm(
+  term: Stored<PodAffinityTerm>,
+  path: string,
+  rules: PodRules,
+): FieldError[] {
+  const topologyKey = term.topologyKey ?? '';
   const field = `${path}.topologyKey`;
   return [
-    ...['labelSelector', 'namespaceSelector'].flatMap((name) =>
-      validateSelector(objectAt(term, name), `${path}.${name}`, rules),
+    ...(['labelSelector', 'namespaceSelector'] as const).flatMap((name) =>
+      validateSelector(term[name], `${path}.${name}`, rules),
     ),
-    ...textsAt(term, 'namespaces').flatMap((name) => breaks(`${path}.namespace`, name, dnsLabel)),
+    ...(term.namespaces ?? []).flatMap((name) => breaks(`${path}.namespace`, name, dnsLabel)),
     ...validateLabelKeys(term, path),
     ...(topologyKey === '' ? [required(field, 'can not be empty')] : []),
     ...breaks(field, topologyKey, qualifiedName),
@@ -177,7 +192,7 @@ function validatePodTerm(term: JsonObject, path: string, rules: PodRules): Field
 
 /** Values may stay wrong where they were wrong before the rule existed. */
 function validateSelector(
-  selector: JsonObject | undefined,
+  selector: Stored<LabelSelectorType> | undefined,
   path: string,
   rules: PodRules,
 ): FieldError[] {
@@ -186,10 +201,10 @@ function validateSelector(
   return errors.filter(({ field }) => !/\.matchExpressions\[\d+\]\.values\[/.test(field));
 }
 
-function validateLabelKeys(term: JsonObject, path: string): FieldError[] {
-  const selector = objectAt(term, 'labelSelector');
-  const match = textsAt(term, 'matchLabelKeys');
-  const mismatch = textsAt(term, 'mismatchLabelKeys');
+function validateLabelKeys(term: Stored<PodAffinityTerm>, path: string): FieldError[] {
+  const selector = term.labelSelector;
+  const match = term.matchLabelKeys ?? [];
+  const mismatch = term.mismatchLabelKeys ?? [];
   if (match.length === 0 && mismatch.length === 0) return [];
   const errors = [
     ...validateKeys(match, `${path}.matchLabelKeys`, selector),
@@ -208,7 +223,7 @@ function validateLabelKeys(term: JsonObject, path: string): FieldError[] {
 function validateKeys(
   keys: readonly string[],
   path: string,
-  selector: JsonObject | undefined,
+  selector: Stored<LabelSelectorType> | undefined,
 ): FieldError[] {
   if (keys.length === 0) return [];
   if (selector === undefined) {
@@ -220,13 +235,13 @@ function validateKeys(
 /** The server adds each matched key to the selector; a key that was there already is then double. */
 function doubledKeys(
   match: readonly string[],
-  selector: JsonObject | undefined,
+  selector: Stored<LabelSelectorType> | undefined,
   path: string,
 ): FieldError[] {
-  const seen = new Set(sortedKeys(objectAt(selector, 'matchLabels')));
+  const seen = new Set(sortedKeys(selector?.matchLabels));
   const lastIndexes = new Map(match.map((key, index) => [key, index]));
-  return objectsAt(selector, 'matchExpressions').flatMap((expression) => {
-    const key = textAt(expression, 'key');
+  return (selector?.matchExpressions ?? []).flatMap((expression) => {
+    const key = expression.key ?? '';
     const index = seen.has(key) ? lastIndexes.get(key) : undefined;
     seen.add(key);
     if (index === undefined) return [];

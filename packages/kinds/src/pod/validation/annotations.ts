@@ -7,7 +7,7 @@ import {
   type JsonObject,
 } from '@wheelhouse/machinery';
 import { textAt } from '../../cells.ts';
-import type { PodSpec } from '../../gen/types/core/v1.ts';
+import type { PodSpec, SeccompProfile } from '../../gen/types/core/v1.ts';
 import { keyed, sortedKeys } from '../../rules/checks.ts';
 import { objectAt } from '../../rules/fill.ts';
 import { annotatedList, oldAnnotations } from '../../rules/old-annotations.ts';
@@ -170,11 +170,11 @@ const appArmorWords: ProfileWords = {
 
 function validateAgreement(
   annotation: string | undefined,
-  profile: JsonObject | undefined,
+  profile: Stored<SeccompProfile> | undefined,
   { path, words }: { path: string; words: ProfileWords },
 ): FieldError[] {
   if (annotation === undefined || profile === undefined) return [];
-  const type = textAt(profile, 'type');
+  const type = profile.type ?? '';
   const refuse = (name: string, what: string) => [
     forbiddenField(`${path}.${name}`, `${words.word} ${what} in annotation and field must match`),
   ];
@@ -184,7 +184,7 @@ function validateAgreement(
   }
   if (type !== 'Localhost') return [];
   if (!annotation.startsWith(local)) return refuse('type', 'type');
-  const same = annotation.slice(local.length) === optionalText(profile, 'localhostProfile');
+  const same = annotation.slice(local.length) === profile.localhostProfile;
   return same ? [] : refuse('localhostProfile', 'profile');
 }
 

@@ -10,7 +10,7 @@ import {
   notSupported,
 } from '@wheelhouse/machinery';
 import { at, listAt, numberAt, textAt } from '../../cells.ts';
-import type { PodSpec, PodStatus } from '../../gen/types/core/v1.ts';
+import type { ContainerUser, PodSpec, PodStatus } from '../../gen/types/core/v1.ts';
 import { objectAt, objectsAt } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
 
@@ -63,7 +63,7 @@ export function validateClaimStatuses(
 
 const idMax = 2147483647;
 
-function validateUser(user: JsonObject, path: string): FieldError[] {
+function validateUser(user: Stored<ContainerUser>, path: string): FieldError[] {
   const check = (field: string, value: number) =>
     inRange(value, 0, idMax).map((message) => invalidGo(field, () => String(value), message));
   return [

@@ -6,15 +6,14 @@ import {
   type FieldError,
   forbiddenField,
   invalid,
-  type JsonObject,
   notSupported,
   required,
 } from '@wheelhouse/machinery';
 import { listAt, textAt } from '../../cells.ts';
 import type { Container, EphemeralContainer, PodSpec } from '../../gen/types/core/v1.ts';
-import { objectAt, objectsAt } from '../../rules/fill.ts';
+import { objectAt, objectsAt, wholeNumber } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
-import { choice, intAt, isSet, notFoundValue, pullPolicies, refuseSet } from '../fields.ts';
+import { choice, isSet, notFoundValue, pullPolicies, refuseSet } from '../fields.ts';
 import type { PodRules } from '../rules.ts';
 import { validateEnvironment, validateEnvironmentSources } from './environment.ts';
 import { hostPortConflicts, validatePorts } from './ports.ts';
@@ -40,7 +39,7 @@ export function* validateContainers(
   path: string,
   { rules, volumes }: Pick<Surroundings, 'rules' | 'volumes'>,
 ): Generator<void, FieldError[]> {
-  const graceSeconds = intAt(spec, 'terminationGracePeriodSeconds');
+  const graceSeconds = wholeNumber(spec.terminationGracePeriodSeconds);
   const claims = claimNames(spec);
   const around = { rules, volumes, claims, hostUsers: sharesUsers(spec) };
   return [
@@ -69,17 +68,9 @@ function validateCommon(
     ...validateMounts(container, `${path}.volumeMounts`, volumes),
     ...validateDevices(container, `${path}.volumeDevices`, volumes),
     ...choice(container, path, 'imagePullPolicy', pullPolicies),
-    ...validateResources(objectAt(container, 'resources'), `${path}.resources`, rules),
-    ...validateClaimUses(
-      objectAt(container, 'resources'),
-      `${path}.resources.claims`,
-      around.claims,
-    ),
-    ...validateContainerSecurity(
-      objectAt(container, 'securityContext'),
-      `${path}.securityContext`,
-      around,
-    ),
+    ...validateResources(container.resources, `${path}.resources`, rules),
+    ...validateClaimUses(container.resources, `${path}.resources.claims`, around.claims),
+    ...validateContainerSecurity(container.securityContext, `${path}.securityContext`, around),
   ];
 }
 
@@ -222,8 +213,11 @@ function holdsSomething(container: Stored<EphemeralContainer>, name: string): bo
 }
 
 /** Spaces around an image: templates may have them, pods not. */
-export function validateImageSpacing(container: JsonObject, path: string): FieldError[] {
-  const image = textAt(container, 'image');
+export function validateImageSpacing(
+  container: Stored<Container | EphemeralContainer>,
+  path: string,
+): FieldError[] {
+  const image = container.image ?? '';
   if (image.trim() === image) return [];
   return [invalid(`${path}.image`, image, 'must not have leading or trailing whitespace')];
 }

@@ -13,8 +13,14 @@ import {
   required,
   strictEnvironmentName,
 } from '@wheelhouse/machinery';
-import { at, textAt } from '../../cells.ts';
-import type { EnvFromSource, EnvVar } from '../../gen/types/core/v1.ts';
+import { textAt } from '../../cells.ts';
+import type {
+  EnvFromSource,
+  EnvVar,
+  ObjectFieldSelector,
+  ResourceFieldSelector,
+  SecretKeySelector,
+} from '../../gen/types/core/v1.ts';
 import { objectAt } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
 import type { PodRules } from '../rules.ts';
@@ -73,10 +79,10 @@ function countProblem(count: number, hasValue: boolean): string | undefined {
   return count > 1 ? 'may not have more than one field specified at a time' : undefined;
 }
 
-function validateKeyRef(ref: JsonObject, path: string): FieldError[] {
-  const key = textAt(ref, 'key');
+function validateKeyRef(ref: Stored<SecretKeySelector>, path: string): FieldError[] {
+  const key = ref.key ?? '';
   return [
-    ...breaks(`${path}.name`, textAt(ref, 'name'), dnsSubdomain),
+    ...breaks(`${path}.name`, ref.name ?? '', dnsSubdomain),
     ...(key === '' ? [required(`${path}.key`)] : breaks(`${path}.key`, key, configMapKey)),
   ];
 }
@@ -131,12 +137,12 @@ function subscripted(path: string): { path: string; key: string } | undefined {
 
 /** A reference to a field of the pod itself, one of `allowed`. */
 export function validateFieldRef(
-  ref: JsonObject,
+  ref: Stored<ObjectFieldSelector>,
   path: string,
   allowed: readonly string[],
 ): FieldError[] {
-  const version = textAt(ref, 'apiVersion');
-  const fieldPath = textAt(ref, 'fieldPath');
+  const version = ref.apiVersion ?? '';
+  const fieldPath = ref.fieldPath ?? '';
   if (version === '') return [required(`${path}.apiVersion`)];
   if (fieldPath === '') return [required(`${path}.fieldPath`)];
   const parts = subscripted(fieldPath);
@@ -175,13 +181,13 @@ const isHugePages = (resource: string) => /^(?:limits|requests)\.hugepages-/.tes
 
 /** A reference to what a container asks for; a volume must say which container. */
 export function validateResourceRef(
-  ref: JsonObject,
+  ref: Stored<ResourceFieldSelector>,
   path: string,
   options: { inVolume?: boolean } = {},
 ): FieldError[] {
-  const resource = textAt(ref, 'resource');
+  const resource = ref.resource ?? '';
   const errors: FieldError[] = [];
-  if (options.inVolume === true && textAt(ref, 'containerName') === '') {
+  if (options.inVolume === true && (ref.containerName ?? '') === '') {
     errors.push(required(`${path}.containerName`));
   } else if (resource === '') {
     errors.push(required(`${path}.resource`));
@@ -205,12 +211,12 @@ const divisors: readonly { ends: RegExp; allowed: readonly string[]; name: strin
   { ends: /^(?:limits|requests)\.hugepages-/, allowed: byteDivisors, name: 'hugepages' },
 ];
 
-function validateDivisor(ref: JsonObject, path: string): FieldError[] {
-  const divisor = at(ref, 'divisor');
+function validateDivisor(ref: Stored<ResourceFieldSelector>, path: string): FieldError[] {
+  const divisor = ref.divisor;
   if (divisor === undefined || divisor === null) return [];
   const quantity = parseQuantity(String(divisor));
   if ('error' in quantity || quantity.nano === 0n) return [];
-  const resource = textAt(ref, 'resource');
+  const resource = ref.resource ?? '';
   const rule = divisors.find(({ ends }) => ends.test(resource));
   if (rule === undefined || rule.allowed.includes(quantity.text)) return [];
   const values = rule.name === 'cpu' ? '1m and 1' : rule.allowed.join(', ');

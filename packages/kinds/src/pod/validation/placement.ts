@@ -13,11 +13,10 @@ import {
   required,
   validateLabelSelector,
 } from '@wheelhouse/machinery';
-import { textAt } from '../../cells.ts';
-import type { PodSpec, TopologySpreadConstraint } from '../../gen/types/core/v1.ts';
+import type { PodSpec, Toleration, TopologySpreadConstraint } from '../../gen/types/core/v1.ts';
 import { sortedKeys } from '../../rules/checks.ts';
 import type { Stored } from '../../stored.ts';
-import { isSet, notPositive, oneOfIfSet } from '../fields.ts';
+import { notPositive, oneOfIfSet } from '../fields.ts';
 import type { PodRules } from '../rules.ts';
 
 /** What decides where a pod may be put. */
@@ -37,21 +36,21 @@ export function validateTolerations(
   return tolerations.flatMap((one, index) => validateToleration(one, `${path}[${index}]`));
 }
 
-function validateToleration(toleration: JsonObject, path: string): FieldError[] {
-  const key = textAt(toleration, 'key');
-  const operator = textAt(toleration, 'operator');
-  const effect = textAt(toleration, 'effect');
+function validateToleration(toleration: Stored<Toleration>, path: string): FieldError[] {
+  const key = toleration.key ?? '';
+  const operator = toleration.operator ?? '';
+  const effect = toleration.effect ?? '';
   const errors = key === '' ? [] : breaks(`${path}.key`, key, qualifiedName);
   if (key === '' && operator !== 'Exists') {
     const detail =
       'operator must be Exists when `key` is empty, which means "match all values and all keys"';
     errors.push(invalid(`${path}.operator`, operator, detail));
   }
-  if (isSet(toleration, 'tolerationSeconds') && effect !== 'NoExecute') {
+  if (toleration.tolerationSeconds != null && effect !== 'NoExecute') {
     const detail = "effect must be 'NoExecute' when `tolerationSeconds` is set";
     errors.push(invalid(`${path}.effect`, effect, detail));
   }
-  appendAll(errors, validateTolerated(operator, textAt(toleration, 'value'), `${path}.operator`));
+  appendAll(errors, validateTolerated(operator, toleration.value ?? '', `${path}.operator`));
   if (effect !== '') appendAll(errors, validateEffect(effect, `${path}.effect`));
   return errors;
 }

@@ -1,23 +1,24 @@
-import { type FieldError, forbiddenField, invalid, type JsonObject } from '@wheelhouse/machinery';
+import { type FieldError, forbiddenField, invalid } from '@wheelhouse/machinery';
+import type { PodSpec } from '../../gen/types/core/v1.ts';
 import { keyed } from '../../rules/checks.ts';
-import { objectAt, objectsAt } from '../../rules/fill.ts';
+import type { Stored } from '../../stored.ts';
 import { amountsOf, containerAmounts, podLevelResources } from '../amounts.ts';
-import { isSet, notSupportedGo } from '../fields.ts';
+import { notSupportedGo } from '../fields.ts';
 import type { PodRules } from '../rules.ts';
 import { claimNames, validateClaimUses } from './resource-claims.ts';
 import { validateAnyResourceName, validateResources } from './resources.ts';
 
 /** The amounts of a pod as a whole, at `path` (`spec.resources`). */
 export function validatePodResources(
-  spec: JsonObject,
+  spec: Stored<PodSpec>,
   path: string,
   rules: PodRules,
 ): FieldError[] {
-  const resources = objectAt(spec, 'resources');
+  const resources = spec.resources;
   if (resources === undefined || !rules.features.enabled('PodLevelResources')) return [];
   const noClaims = 'claims cannot be set for Resources at pod-level';
   return [
-    ...(isSet(resources, 'claims') ? [forbiddenField(`${path}.claims`, noClaims)] : []),
+    ...(resources.claims != null ? [forbiddenField(`${path}.claims`, noClaims)] : []),
     ...validateResources(resources, path, rules, validatePodResourceName),
     ...validateClaimUses(resources, `${path}.claims`, claimNames(spec)),
     ...validateRequests(spec, `${path}.requests`),
@@ -32,8 +33,8 @@ function validatePodResourceName(name: string, field: string): FieldError[] {
 }
 
 /** A pod asks for at least what its containers ask for together. */
-function validateRequests(spec: JsonObject, path: string): FieldError[] {
-  const whole = amountsOf(objectAt(spec, 'resources', 'requests'));
+function validateRequests(spec: Stored<PodSpec>, path: string): FieldError[] {
+  const whole = amountsOf(spec.resources?.requests);
   return [...containerAmounts(spec, 'requests')].flatMap(([name, sum]) => {
     const request = whole.get(name);
     if (sum.nano <= (request?.nano ?? 0n)) return [];
@@ -43,10 +44,10 @@ function validateRequests(spec: JsonObject, path: string): FieldError[] {
 }
 
 /** No container may take more than its pod may. */
-function validateLimits(spec: JsonObject, path: string): FieldError[] {
-  const whole = amountsOf(objectAt(spec, 'resources', 'limits'));
-  return objectsAt(spec, 'containers').flatMap((container, index) =>
-    [...amountsOf(objectAt(container, 'resources', 'limits'))].flatMap(([name, limit]) => {
+function validateLimits(spec: Stored<PodSpec>, path: string): FieldError[] {
+  const whole = amountsOf(spec.resources?.limits);
+  return (spec.containers ?? []).flatMap((container, index) =>
+    [...amountsOf(container.resources?.limits)].flatMap(([name, limit]) => {
       const most = whole.get(name);
       if (most === undefined || limit.nano <= most.nano) return [];
       const detail = `must be less than or equal to pod limits of ${most.text}`;

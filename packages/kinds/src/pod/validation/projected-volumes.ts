@@ -12,8 +12,18 @@ import {
 import { textAt } from '../../cells.ts';
 import { trustBundleNameProblems } from '../../certificates/cluster-trust-bundle.ts';
 import { signerNameProblems } from '../../certificates/signer-name.ts';
-import { objectAt, objectsAt } from '../../rules/fill.ts';
-import { intAt, needed, optionalText, plainPath } from '../fields.ts';
+import type {
+  ClusterTrustBundleProjection,
+  DownwardAPIVolumeFile,
+  DownwardAPIVolumeSource,
+  KeyToPath,
+  ProjectedVolumeSource,
+  ServiceAccountTokenProjection,
+  VolumeProjection,
+} from '../../gen/types/core/v1.ts';
+import { objectAt, objectsAt, wholeNumber } from '../../rules/fill.ts';
+import type { Stored } from '../../stored.ts';
+import { intAt, needed, plainPath } from '../fields.ts';
 import { goSelector } from '../go-text.ts';
 import type { PodRules } from '../rules.ts';
 import { validateFieldRef, validateResourceRef } from './environment.ts';
@@ -36,10 +46,10 @@ function validateItems(source: JsonObject, path: string): FieldError[] {
   );
 }
 
-function validateItem(item: JsonObject, path: string): FieldError[] {
+function validateItem(item: Stored<KeyToPath>, path: string): FieldError[] {
   return [
     ...needed(item, path, 'key', 'path'),
-    ...plainPath(`${path}.path`, textAt(item, 'path')),
+    ...plainPath(`${path}.path`, item.path ?? ''),
     ...validateMode(item, path, 'mode'),
   ];
 }
@@ -65,20 +75,20 @@ const volumeFields = [
 ];
 
 /** A `downwardAPI` volume; upstream gives its files no index in the path. */
-export function validateDownwardVolume(source: JsonObject, path: string): FieldError[] {
+export function validateDownwardVolume(
+  source: Stored<DownwardAPIVolumeSource>,
+  path: string,
+): FieldError[] {
   return [
     ...validateMode(source, path, 'defaultMode'),
-    ...objectsAt(source, 'items').flatMap((file) => validateDownwardFile(file, path)),
+    ...(source.items ?? []).flatMap((file) => validateDownwardFile(file, path)),
   ];
 }
 
-function validateDownwardFile(file: JsonObject, path: string): FieldError[] {
-  const field = objectAt(file, 'fieldRef');
-  const resource = objectAt(file, 'resourceFieldRef');
-  const errors = [
-    ...needed(file, path, 'path'),
-    ...plainPath(`${path}.path`, textAt(file, 'path')),
-  ];
+function validateDownwardFile(file: Stored<DownwardAPIVolumeFile>, path: string): FieldError[] {
+  const field = file.fieldRef;
+  const resource = file.resourceFieldRef;
+  const errors = [...needed(file, path, 'path'), ...plainPath(`${path}.path`, file.path ?? '')];
   if (field !== undefined) {
     appendAll(errors, validateFieldRef(field, `${path}.fieldRef`, volumeFields));
     if (resource !== undefined) {
@@ -96,13 +106,13 @@ function validateDownwardFile(file: JsonObject, path: string): FieldError[] {
 
 /** A `projected` volume: files of several sources in one place. */
 export function validateProjectedVolume(
-  source: JsonObject,
+  source: Stored<ProjectedVolumeSource>,
   path: string,
   { rules }: { rules: PodRules },
 ): FieldError[] {
   const paths = new Set<string>();
   const errors = validateMode(source, path, 'defaultMode');
-  objectsAt(source, 'sources').forEach((one, index) => {
+  (source.sources ?? []).forEach((one, index) => {
     appendAll(errors, validateProjection(one, { path, index, paths, rules }));
   });
   return errors;
@@ -117,7 +127,10 @@ interface ProjectionPlace {
   readonly rules: PodRules;
 }
 
-function validateProjection(source: JsonObject, place: ProjectionPlace): FieldError[] {
+function validateProjection(
+  source: Stored<VolumeProjection>,
+  place: ProjectionPlace,
+): FieldError[] {
   const own = `${place.path}.sources[${place.index}]`;
   const errors: FieldError[] = [];
   let count = 0;
@@ -170,8 +183,12 @@ function takePath(file: string, place: ProjectionPlace, shown = file): FieldErro
 const tokenSecondsMin = 600;
 const tokenSecondsMax = 2 ** 32;
 
-function validateToken(token: JsonObject, path: string, place: ProjectionPlace): FieldError[] {
-  const seconds = intAt(token, 'expirationSeconds') ?? 0;
+function validateToken(
+  token: Stored<ServiceAccountTokenProjection>,
+  path: string,
+  place: ProjectionPlace,
+): FieldError[] {
+  const seconds = wholeNumber(token.expirationSeconds) ?? 0;
   const field = `${path}.expirationSeconds`;
   const errors: FieldError[] = [];
   if (seconds < tokenSecondsMin) {
@@ -180,7 +197,7 @@ function validateToken(token: JsonObject, path: string, place: ProjectionPlace):
   if (seconds > tokenSecondsMax) {
     errors.push(invalid(field, seconds, 'may not specify a duration larger than 2^32 seconds'));
   }
-  const file = textAt(token, 'path');
+  const file = token.path ?? '';
   const fileField = `${place.path}.path`;
   if (file === '') errors.push(required(fileField));
   else if (!place.rules.allow.tokenPaths) appendAll(errors, plainPath(fileField, file));
@@ -188,8 +205,12 @@ function validateToken(token: JsonObject, path: string, place: ProjectionPlace):
 }
 
 /** Certificates of a bundle by its name, or of all bundles of a signer. */
-function validateTrust(trust: JsonObject, path: string, place: ProjectionPlace): FieldError[] {
-  const file = textAt(trust, 'path');
+function validateTrust(
+  trust: Stored<ClusterTrustBundleProjection>,
+  path: string,
+  place: ProjectionPlace,
+): FieldError[] {
+  const file = trust.path ?? '';
   return [
     ...validateBundleChoice(trust, path),
     ...(file === '' ? [required(`${path}.path`)] : []),
@@ -198,10 +219,13 @@ function validateTrust(trust: JsonObject, path: string, place: ProjectionPlace):
   ];
 }
 
-function validateBundleChoice(trust: JsonObject, path: string): FieldError[] {
-  const name = optionalText(trust, 'name');
-  const signer = optionalText(trust, 'signerName');
-  const selector = objectAt(trust, 'labelSelector');
+function validateBundleChoice(
+  trust: Stored<ClusterTrustBundleProjection>,
+  path: string,
+): FieldError[] {
+  const name = trust.name;
+  const signer = trust.signerName;
+  const selector = trust.labelSelector;
   if (name !== undefined && signer !== undefined) {
     return [invalid(path, trust, 'only one of name and signerName may be used')];
   }

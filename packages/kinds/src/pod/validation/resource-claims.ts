@@ -7,33 +7,31 @@ import {
   type FieldError,
   forbiddenField,
   invalid,
-  type JsonObject,
   required,
 } from '@wheelhouse/machinery';
 import { textAt } from '../../cells.ts';
-import { objectsAt } from '../../rules/fill.ts';
+import type { PodResourceClaim, PodSpec, ResourceRequirements } from '../../gen/types/core/v1.ts';
+import type { Stored } from '../../stored.ts';
 import { annotationsOf, notFoundValue, optionalText } from '../fields.ts';
 import type { PodRules } from '../rules.ts';
 import { mirrorAnnotation } from './annotations.ts';
 
 /** The names of a pod's claims of devices. */
-export const claimNames = (spec: JsonObject): ReadonlySet<string> =>
+export const claimNames = (spec: Stored<PodSpec>): ReadonlySet<string> =>
   new Set(
-    objectsAt(spec, 'resourceClaims')
-      .map((claim) => textAt(claim, 'name'))
-      .filter((name) => name !== ''),
+    (spec.resourceClaims ?? []).map((claim) => claim.name ?? '').filter((name) => name !== ''),
   );
 
 /** The claims of devices of a pod at `path` (`spec.resourceClaims`). */
-export function validateClaims(spec: JsonObject, path: string, rules: PodRules): FieldError[] {
-  const claims = objectsAt(spec, 'resourceClaims');
+export function validateClaims(spec: Stored<PodSpec>, path: string, rules: PodRules): FieldError[] {
+  const claims = spec.resourceClaims ?? [];
   if (rules.pod && Object.hasOwn(annotationsOf(rules.pod), mirrorAnnotation(rules.dialect))) {
     // A path without a name, as upstream writes one.
     return claims.map(() => forbiddenField('[]', 'static pods do not support resource claims'));
   }
   const names = new Set<string>();
   return claims.flatMap((claim, index) => {
-    const name = textAt(claim, 'name');
+    const name = claim.name ?? '';
     const errors: FieldError[] = [];
     if (name === '') errors.push(required(`${path}[${index}].name`));
     else if (names.has(name)) errors.push(duplicate(`${path}[${index}].name`, name));
@@ -45,7 +43,7 @@ export function validateClaims(spec: JsonObject, path: string, rules: PodRules):
 }
 
 /** A claim is one that exists, or one that is made from a template. */
-function validateSourceOf(claim: JsonObject, path: string): FieldError[] {
+function validateSourceOf(claim: Stored<PodResourceClaim>, path: string): FieldError[] {
   const members = ['resourceClaimName', 'resourceClaimTemplateName'];
   const stated = members.filter((member) => optionalText(claim, member) !== undefined);
   const both = 'at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified';
@@ -62,11 +60,11 @@ function validateSourceOf(claim: JsonObject, path: string): FieldError[] {
  * whole or some of its requests.
  */
 export function validateClaimUses(
-  resources: JsonObject | undefined,
+  resources: Stored<ResourceRequirements> | undefined,
   path: string,
   claims: ReadonlySet<string>,
 ): FieldError[] {
-  const uses = objectsAt(resources, 'claims');
+  const uses = resources?.claims ?? [];
   if (uses.length === 0) return [];
   const whole = new Set<string>();
   const parts = new Map<string, Set<string>>();
@@ -74,7 +72,7 @@ export function validateClaimUses(
   const detail = `must be one of the names in pod.spec.resourceClaims${missing === '' ? ' which is empty' : `: ${missing}`}`;
   return uses.flatMap((use, index) => {
     const field = `${path}[${index}]`;
-    const [name, request] = [textAt(use, 'name'), textAt(use, 'request')];
+    const [name, request] = [use.name ?? '', use.request ?? ''];
     if (name === '') return [required(field)];
     const requests = parts.get(name) ?? new Set();
     const errors: FieldError[] = [];

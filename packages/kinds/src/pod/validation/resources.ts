@@ -11,8 +11,9 @@ import {
   qualifiedName,
   required,
 } from '@wheelhouse/machinery';
+import type { ResourceRequirements } from '../../gen/types/core/v1.ts';
 import { keyed, sortedKeys } from '../../rules/checks.ts';
-import { objectAt } from '../../rules/fill.ts';
+import type { Stored } from '../../stored.ts';
 import { negative } from '../fields.ts';
 import { goQuantity } from '../go-text.ts';
 import type { PodRules } from '../rules.ts';
@@ -127,14 +128,14 @@ type NameOfResource = (name: string, field: string, dialect: Dialect) => FieldEr
 
 /** The `limits` and `requests` of a container, or of a pod whose names follow another rule. */
 export function validateResources(
-  resources: JsonObject | undefined,
+  resources: Stored<ResourceRequirements> | undefined,
   path: string,
   podRules: PodRules,
   validateName: NameOfResource = validateResourceName,
 ): FieldError[] {
   const rules = { ...podRules, validateName };
-  const limits = quantitiesOf(objectAt(resources, 'limits'));
-  const requests = quantitiesOf(objectAt(resources, 'requests'));
+  const limits = quantitiesOf(resources?.limits);
+  const requests = quantitiesOf(resources?.requests);
   const errors: FieldError[] = [];
   for (const [name, quantity] of limits) {
     appendAll(errors, validateEntry({ name, quantity }, keyed(`${path}.limits`, name), rules));

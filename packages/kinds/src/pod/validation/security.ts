@@ -3,22 +3,18 @@ import {
   type FieldError,
   forbiddenField,
   invalid,
-  type JsonObject,
   notSupported,
   required,
   tooLong,
 } from '@wheelhouse/machinery';
-import { textAt } from '../../cells.ts';
-import type { PodSpec, SeccompProfile, SecurityContext } from '../../gen/types/core/v1.ts';
+import type {
+  AppArmorProfile,
+  PodSpec,
+  SeccompProfile,
+  SecurityContext,
+} from '../../gen/types/core/v1.ts';
 import type { Stored } from '../../stored.ts';
-import {
-  descendingPath,
-  isTrue,
-  oneOfIfSet,
-  optionalText,
-  validateGroupIds,
-  validateIds,
-} from '../fields.ts';
+import { descendingPath, isTrue, oneOfIfSet, validateGroupIds, validateIds } from '../fields.ts';
 import type { PodRules } from '../rules.ts';
 import { validateWindowsOptions } from './windows.ts';
 
@@ -53,12 +49,12 @@ const localProfileBytesMax = 4095;
 
 /** An AppArmor profile. */
 export function validateAppArmorProfile(
-  profile: JsonObject | undefined,
+  profile: Stored<AppArmorProfile> | undefined,
   path: string,
 ): FieldError[] {
   if (profile === undefined) return [];
-  const type = textAt(profile, 'type');
-  const local = optionalText(profile, 'localhostProfile');
+  const type = profile.type ?? '';
+  const local = profile.localhostProfile;
   const field = `${path}.localhostProfile`;
   if (type === 'Localhost') return validateLocalProfile(local, field);
   if (type === '') {
@@ -154,7 +150,7 @@ const changePolicies = ({ allow }: PodRules) =>
 export const sharesUsers = (spec: Stored<PodSpec>): boolean => spec.hostUsers !== false;
 
 /** A pod with users of its own shares no other namespace with its host; two paths are upstream's. */
-export function validateHostUsers(spec: JsonObject, path: string): FieldError[] {
+export function validateHostUsers(spec: Stored<PodSpec>, path: string): FieldError[] {
   if (sharesUsers(spec)) return [];
   const names = { hostNetwork: 'hostNetwork', hostPID: 'HostPID', hostIPC: 'HostIPC' };
   return Object.entries(names)

@@ -8,7 +8,6 @@ import {
   invalid,
   invalidGo,
   type JsonObject,
-  type JsonValue,
   notSupported,
   parseQuantity,
   required,
@@ -402,5 +401,5 @@ export function sourceRule(name: string): SourceRule | undefined {
 }
 
 /** Whether a volume is made of a claim, and so may be used as a device. */
-export const isClaimed = (volume: JsonValue | undefined): boolean =>
-  ['persistentVolumeClaim', 'ephemeral'].some((name) => at(volume, name) !== undefined);
+export const isClaimed = (volume: Stored<Volume> | undefined): boolean =>
+  (['persistentVolumeClaim', 'ephemeral'] as const).some((name) => volume?.[name] !== undefined);

@@ -121,9 +121,9 @@ export function validateMounts(
 }
 
 /** An image is mounted as a whole. */
-function refuseSubPaths(mount: JsonObject, field: string): FieldError[] {
-  return ['subPath', 'subPathExpr'].flatMap((name) => {
-    const path = textAt(mount, name);
+function refuseSubPaths(mount: Stored<VolumeMount>, field: string): FieldError[] {
+  return (['subPath', 'subPathExpr'] as const).flatMap((name) => {
+    const path = mount[name] ?? '';
     if (path === '') return [];
     return [invalid(`${field}.${name}`, path, 'not allowed in image volume sources')];
   });

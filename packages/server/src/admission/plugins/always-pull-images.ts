@@ -1,5 +1,7 @@
+import type { Stored } from '@wheelhouse/kinds';
 import { containersOf, objectAt, objectsAt, textAt } from '@wheelhouse/kinds';
-import { type ApiObject, notSupported } from '@wheelhouse/machinery';
+import type { Pod } from '@wheelhouse/kinds/types/core/v1';
+import { notSupported } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';
 import type { AdmissionPlugin } from '../chain.ts';
 import { refusal } from '../tools.ts';
@@ -31,7 +33,7 @@ export const alwaysPullImages: AdmissionPlugin = {
 function concerned({ target, operation, object, old }: AdmissionCall) {
   const isPod = target.subresource === '' || target.subresource === 'ephemeralcontainers';
   if (!isPod || operation === 'DELETE' || object === undefined) return [];
-  const containers = (pod: ApiObject | undefined) => containersOf(objectAt(pod, 'spec'));
+  const containers = (pod: Stored<Pod> | undefined) => containersOf(pod?.spec);
   const oldImages = new Set(containers(old).map((one) => textAt(one, 'image')));
   const isNews = containers(object).some((one) => !oldImages.has(textAt(one, 'image')));
   return operation === 'CREATE' || isNews ? containers(object) : [];

@@ -1,5 +1,7 @@
-import { at, listAt, requestedNames, textAt } from '@wheelhouse/kinds';
-import { type ApiObject, jsonEqual } from '@wheelhouse/machinery';
+import type { Stored } from '@wheelhouse/kinds';
+import { requestedNames, textAt } from '@wheelhouse/kinds';
+import type { CertificateSigningRequest } from '@wheelhouse/kinds/types/certificates/v1';
+import { jsonEqual } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';
 import type { AdmissionPlugin } from '../chain.ts';
 import { onlyCollectorsFieldsDiffer } from '../objects.ts';
@@ -25,9 +27,9 @@ export function certificateSigning(tools: AdmissionTools): AdmissionPlugin {
     name: 'CertificateSigning',
     async validate(call) {
       if (call.operation !== 'UPDATE' || call.target.subresource !== 'status') return;
-      const issued = (one: ApiObject | undefined) => ({
-        certificate: at(one, 'status', 'certificate') ?? null,
-        conditions: [...listAt(one, 'status', 'conditions')],
+      const issued = (one: Stored<CertificateSigningRequest> | undefined) => ({
+        certificate: one?.status?.certificate ?? null,
+        conditions: [...(one?.status?.conditions ?? [])],
       });
       if (jsonEqual(issued(call.object), issued(call.old))) return;
       const signer = textAt(call.old, 'spec', 'signerName');

@@ -1,5 +1,5 @@
-import { listAt } from '@wheelhouse/kinds';
-import type { ApiObject } from '@wheelhouse/machinery';
+import type { Stored } from '@wheelhouse/kinds';
+import type { Service } from '@wheelhouse/kinds/types/core/v1';
 import type { AdmissionPlugin } from '../chain.ts';
 import { refusal } from '../tools.ts';
 
@@ -8,7 +8,7 @@ export const denyServiceExternalIps: AdmissionPlugin = {
   name: 'DenyServiceExternalIPs',
   validate(call) {
     if (call.target.subresource !== '' || call.operation === 'DELETE') return undefined;
-    const addresses = (one: ApiObject | undefined) => listAt(one, 'spec', 'externalIPs');
+    const addresses = (one: Stored<Service> | undefined) => one?.spec?.externalIPs ?? [];
     const oldAddresses = new Set(addresses(call.old));
     if (addresses(call.object).every((address) => oldAddresses.has(address))) return undefined;
     throw refusal(call, 'Use of external IPs is denied by admission control');

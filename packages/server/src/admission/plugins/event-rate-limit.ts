@@ -1,5 +1,7 @@
+import type { Stored } from '@wheelhouse/kinds';
 import { textAt } from '@wheelhouse/kinds';
-import { type Clock, type JsonObject, StatusError } from '@wheelhouse/machinery';
+import type { Event } from '@wheelhouse/kinds/types/core/v1';
+import { type Clock, StatusError } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';
 import type { AdmissionPlugin } from '../chain.ts';
 import type { EventLimit } from '../configuration/event-rate-limit.ts';
@@ -54,10 +56,10 @@ function keyOf(type: EventLimit['type'], { target, context, object }: AdmissionC
 
 const involved = ['kind', 'namespace', 'name', 'uid', 'apiVersion'] as const;
 
-function sourceAndObject(event: JsonObject): string {
+function sourceAndObject(event: Stored<Event>): string {
   return [
-    textAt(event, 'source', 'component'),
-    textAt(event, 'source', 'host'),
+    event.source?.component ?? '',
+    event.source?.host ?? '',
     ...involved.map((name) => textAt(event, 'involvedObject', name)),
   ].join('');
 }

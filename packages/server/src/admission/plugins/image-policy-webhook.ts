@@ -1,4 +1,6 @@
-import { objectAt, objectsAt, textAt } from '@wheelhouse/kinds';
+import type { Stored } from '@wheelhouse/kinds';
+import { objectsAt, textAt } from '@wheelhouse/kinds';
+import type { ImageReview } from '@wheelhouse/kinds/types/imagepolicy/v1alpha1';
 import {
   type ApiObject,
   createExpiringCache,
@@ -91,14 +93,14 @@ function reviewSpec(pod: ApiObject, namespace: string, domain: string): JsonObje
   };
 }
 
-function verdictOf(review: JsonObject): Verdict {
-  const status = objectAt(review, 'status');
+function verdictOf(review: Stored<ImageReview>): Verdict {
+  const status = review.status;
   if (status === undefined) throw new Error('it has no status');
   const annotations = member(status, 'auditAnnotations');
   const annotationEntries = Object.entries(isObject(annotations) ? annotations : {});
   return {
-    allowed: status['allowed'] === true,
-    reason: textAt(status, 'reason'),
+    allowed: status.allowed === true,
+    reason: status.reason ?? '',
     auditAnnotations: Object.fromEntries(
       annotationEntries.filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
     ),

@@ -1,3 +1,4 @@
+import type { Stored } from '@wheelhouse/kinds';
 import {
   type Amounts,
   amountsOf,
@@ -7,6 +8,13 @@ import {
   podAmounts,
   textAt,
 } from '@wheelhouse/kinds';
+import type {
+  Container,
+  LimitRange,
+  LimitRangeItem,
+  PersistentVolumeClaim,
+  Pod,
+} from '@wheelhouse/kinds/types/core/v1';
 import { type ApiObject, type JsonObject, type Quantity, WorkBudget } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';
 import type { AdmissionPlugin } from '../chain.ts';
@@ -54,26 +62,26 @@ function together(problems: readonly string[]): string {
   return distinct.length === 1 ? String(distinct[0]) : `[${distinct.join(', ')}]`;
 }
 
-const limitsOf = (range: ApiObject) => objectsAt(range, 'spec', 'limits');
+const limitsOf = (range: Stored<LimitRange>) => range.spec?.limits ?? [];
 
 /** Most comparisons of a container with a limit or a default of one resource in one request. */
 const limitStepsMax = 200_000;
 
 const limitBudget = () => new WorkBudget({ what: 'the check of limits', steps: limitStepsMax });
 
-const countAt = (limit: JsonObject, ...members: readonly string[]) =>
+const countAt = (limit: Stored<LimitRangeItem>, ...members: readonly string[]) =>
   members.reduce((sum, member) => sum + Object.keys(objectAt(limit, member) ?? {}).length, 0);
 
 function setDefaults(
-  pod: ApiObject,
+  pod: Stored<Pod>,
   { range, annotation }: { range: ApiObject; annotation: string },
 ): void {
   const requests: JsonObject = {};
   const limits: JsonObject = {};
   for (const limit of limitsOf(range)) {
-    if (textAt(limit, 'type') !== 'Container') continue;
-    Object.assign(requests, objectAt(limit, 'defaultRequest'));
-    Object.assign(limits, objectAt(limit, 'default'));
+    if ((limit.type ?? '') !== 'Container') continue;
+    Object.assign(requests, limit.defaultRequest);
+    Object.assign(limits, limit.default);
   }
   const said: string[] = [];
   const budget = limitBudget();
@@ -104,14 +112,14 @@ function setDefaults(
 
 /** Sets what is not there; gives its names, sorted. */
 function fillMissing(
-  container: JsonObject,
+  container: Stored<Container>,
   member: 'requests' | 'limits',
   defaults: JsonObject,
 ): readonly string[] {
-  const present = objectAt(container, 'resources', member) ?? {};
+  const present = container.resources?.[member] ?? {};
   const names = Object.keys(defaults).filter((name) => !Object.hasOwn(present, name));
   if (names.length === 0) return [];
-  const added = Object.fromEntries(names.map((name) => [name, defaults[name] ?? '0']));
+  const added = Object.fromEntries(names.map((name) => [name, textAt(defaults, name)]));
   ensure(container, 'resources')[member] = { ...present, ...added };
   return names.sort();
 }
@@ -121,12 +129,12 @@ interface Asked {
   readonly limits: Amounts;
 }
 
-function podProblems(pod: ApiObject, range: ApiObject): readonly string[] {
-  const spec = objectAt(pod, 'spec');
-  const containers = [...objectsAt(spec, 'containers'), ...objectsAt(spec, 'initContainers')];
+function podProblems(pod: Stored<Pod>, range: ApiObject): readonly string[] {
+  const spec = pod.spec;
+  const containers = [...(spec?.containers ?? []), ...(spec?.initContainers ?? [])];
   const budget = limitBudget();
   return limitsOf(range).flatMap((limit) => {
-    switch (textAt(limit, 'type')) {
+    switch (limit.type ?? '') {
       case 'Container':
         budget.spend(containers.length * countAt(limit, 'min', 'max', 'maxLimitRequestRatio'));
         return containers.flatMap((container) => limitProblems(limit, askedBy(container)));
@@ -140,14 +148,14 @@ function podProblems(pod: ApiObject, range: ApiObject): readonly string[] {
   });
 }
 
-function askedBy(container: JsonObject): Asked {
+function askedBy(container: Stored<Container>): Asked {
   const amountsIn = (member: string) => amountsOf(objectAt(container, 'resources', member));
   return { requests: amountsIn('requests'), limits: amountsIn('limits') };
 }
 
 /** Upstream goes through names in no order; here they are sorted. */
 function each(
-  limit: JsonObject,
+  limit: Stored<LimitRangeItem>,
   member: string,
   problem: (name: string, bound: Quantity) => string | undefined,
 ): string[] {
@@ -156,8 +164,8 @@ function each(
     .flatMap(([name, bound]) => problem(name, bound) ?? []);
 }
 
-function limitProblems(limit: JsonObject, amounts: Asked): readonly string[] {
-  const type = textAt(limit, 'type');
+function limitProblems(limit: Stored<LimitRangeItem>, amounts: Asked): readonly string[] {
+  const type = limit.type ?? '';
   const at = (name: string) => ({
     type,
     name,
@@ -171,10 +179,10 @@ function limitProblems(limit: JsonObject, amounts: Asked): readonly string[] {
   ];
 }
 
-function claimProblems(claim: ApiObject, range: ApiObject): readonly string[] {
-  const requests = amountsOf(objectAt(claim, 'spec', 'resources', 'requests'));
+function claimProblems(claim: Stored<PersistentVolumeClaim>, range: ApiObject): readonly string[] {
+  const requests = amountsOf(claim.spec?.resources?.requests);
   return limitsOf(range).flatMap((limit) => {
-    const type = textAt(limit, 'type');
+    const type = limit.type ?? '';
     if (type !== 'PersistentVolumeClaim') return [];
     const at = (name: string) => ({ type, name, request: requests.get(name), limit: undefined });
     return [

@@ -1,3 +1,4 @@
+import type { Stored } from '@wheelhouse/kinds';
 import {
   at,
   claimNames,
@@ -9,6 +10,7 @@ import {
   secretNames,
   textAt,
 } from '@wheelhouse/kinds';
+import type { Node, Pod, Volume } from '@wheelhouse/kinds/types/core/v1';
 import {
   type ApiObject,
   type JsonObject,
@@ -137,20 +139,20 @@ async function checkOwner(
 }
 
 /** The sort of API objects that a pod refers to; undefined when there is none. */
-function referenced(pod: ApiObject): string | undefined {
-  const spec = objectAt(pod, 'spec');
-  const volumes = objectsAt(spec, 'volumes');
+function referenced(pod: Stored<Pod>): string | undefined {
+  const spec = pod.spec;
+  const volumes = spec?.volumes ?? [];
   const projects = (source: string) =>
     volumes.some((volume) =>
-      objectsAt(volume, 'projected', 'sources').some((one) => objectAt(one, source) !== undefined),
+      (volume.projected?.sources ?? []).some((one) => objectAt(one, source) !== undefined),
     );
-  if (textAt(spec, 'serviceAccountName') !== '') return 'a service account';
+  if ((spec?.serviceAccountName ?? '') !== '') return 'a service account';
   if (secretNames(spec).length > 0) return 'secrets';
   if (configMapNames(spec).length > 0) return 'configmaps';
   if (projects('serviceAccountToken')) return 'serviceaccounts (via projected volumes)';
   if (projects('clusterTrustBundle')) return 'clustertrustbundles';
-  if (listAt(spec, 'resourceClaims').length > 0) return 'resourceclaims';
-  if (volumes.some((volume) => objectAt(volume, 'persistentVolumeClaim') !== undefined)) {
+  if ((spec?.resourceClaims ?? []).length > 0) return 'resourceclaims';
+  if (volumes.some((volume) => volume.persistentVolumeClaim !== undefined)) {
     return 'persistentvolumeclaims';
   }
   return undefined;
@@ -167,9 +169,7 @@ const podStatus: Restrict = ({ call, node, refuse }) => {
   if (!jsonEqual(object?.metadata.labels ?? {}, old?.metadata.labels ?? {})) {
     refuse(`node ${quote(node)} cannot update labels through pod status`);
   }
-  const claims = (pod: ApiObject | undefined) => [
-    ...listAt(pod, 'status', 'resourceClaimStatuses'),
-  ];
+  const claims = (pod: Stored<Pod> | undefined) => [...(pod?.status?.resourceClaimStatuses ?? [])];
   if (!jsonEqual(claims(object), claims(old))) {
     refuse(`node ${quote(node)} cannot update resource claim statues`);
   }
@@ -229,7 +229,7 @@ function nodeObject(tools: AdmissionTools): Restrict {
     if (config !== undefined && !jsonEqual(config, at(old, 'spec', 'configSource'))) {
       refuse(`${mayNot} update configSource to a new non-nil configSource`);
     }
-    const taints = (one: ApiObject | undefined) => [...listAt(one, 'spec', 'taints')];
+    const taints = (one: Stored<Node> | undefined) => [...(one?.spec?.taints ?? [])];
     if (!jsonEqual(taints(object), taints(old))) refuse(`${mayNot} modify taints`);
     const owners = (one: ApiObject | undefined) => one?.metadata.ownerReferences ?? [];
     if (!jsonEqual(owners(object), owners(old))) refuse(`${mayNot} modify ownerReferences`);
@@ -269,15 +269,15 @@ function tokenRequest(tools: AdmissionTools): Restrict {
 async function checkAudience(
   tools: AdmissionTools,
   { call, refuse }: Restricted,
-  pod: ApiObject,
+  pod: Stored<Pod>,
 ): Promise<void> {
   const [audience = '', ...more] = listAt(call.object, 'spec', 'audiences').map(String);
   if (more.length > 0) refuse('node may only request 0 or 1 audiences');
   const problems: string[] = [];
-  for (const volume of objectsAt(pod, 'spec', 'volumes')) {
-    const isMounted = objectsAt(volume, 'projected', 'sources').some((source) => {
-      const token = objectAt(source, 'serviceAccountToken');
-      return token !== undefined && textAt(token, 'audience') === audience;
+  for (const volume of pod.spec?.volumes ?? []) {
+    const isMounted = (volume.projected?.sources ?? []).some((source) => {
+      const token = source.serviceAccountToken;
+      return token !== undefined && (token.audience ?? '') === audience;
     });
     if (isMounted) return;
     const driver = await driverOf(tools, pod, volume);
@@ -297,18 +297,18 @@ type Driver = { readonly problem: string } | { readonly audiences: readonly stri
 /** What the driver of a volume asks tokens for; undefined for a volume without one. */
 async function driverOf(
   tools: AdmissionTools,
-  pod: ApiObject,
-  volume: JsonObject,
+  pod: Stored<Pod>,
+  volume: Stored<Volume>,
 ): Promise<Driver | undefined> {
   const { dialect, objects } = tools;
   const problem = (resource: string, name: string) => ({
     problem: `${resource} ${quote(name)} not found`,
   });
   const [claimName = ''] = claimNames({
-    metadata: { name: pod.metadata.name ?? '' },
+    ...pod,
     spec: { volumes: [volume] },
   });
-  let driver = textAt(volume, 'csi', 'driver');
+  let driver = volume.csi?.driver ?? '';
   if (claimName !== '') {
     const namespace = pod.metadata.namespace ?? '';
     const claim = await objects.get('persistentvolumeclaims', { namespace, name: claimName });

@@ -1,13 +1,15 @@
-import { at, textAt } from '@wheelhouse/kinds';
-import { type ApiObject, parseQuantity } from '@wheelhouse/machinery';
+import type { Stored } from '@wheelhouse/kinds';
+import { textAt } from '@wheelhouse/kinds';
+import type { PersistentVolumeClaim } from '@wheelhouse/kinds/types/core/v1';
+import { parseQuantity } from '@wheelhouse/machinery';
 import type { AdmissionPlugin } from '../chain.ts';
 import { type AdmissionTools, refusal } from '../tools.ts';
 
 /** Lets a claim ask for more room only where it is bound and its class can grow volumes (ADM-1). */
 export function persistentVolumeClaimResize(tools: AdmissionTools): AdmissionPlugin {
   const older = tools.dialect.label('storage-class', 'volume.beta');
-  const classOf = (claim: ApiObject) =>
-    claim.metadata.annotations?.[older] ?? textAt(claim, 'spec', 'storageClassName');
+  const classOf = (claim: Stored<PersistentVolumeClaim>) =>
+    claim.metadata.annotations?.[older] ?? claim.spec?.storageClassName ?? '';
   return {
     name: 'PersistentVolumeClaimResize',
     async validate(call) {
@@ -30,8 +32,8 @@ export function persistentVolumeClaimResize(tools: AdmissionTools): AdmissionPlu
   };
 }
 
-function sizeOf(claim: ApiObject): bigint {
-  const storage = at(claim, 'spec', 'resources', 'requests', 'storage');
+function sizeOf(claim: Stored<PersistentVolumeClaim>): bigint {
+  const storage = claim.spec?.resources?.requests?.['storage'];
   const parsed = storage === undefined ? undefined : parseQuantity(String(storage));
   return parsed !== undefined && 'nano' in parsed ? parsed.nano : 0n;
 }

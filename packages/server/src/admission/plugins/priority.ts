@@ -1,4 +1,6 @@
+import type { Stored } from '@wheelhouse/kinds';
 import { numberAt, textAt } from '@wheelhouse/kinds';
+import type { PodSpec } from '@wheelhouse/kinds/types/core/v1';
 import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';
 import type { AdmissionPlugin } from '../chain.ts';
@@ -47,9 +49,9 @@ function keepPriority(spec: JsonObject, old: ApiObject | undefined): void {
 async function setPriority(
   tools: AdmissionTools,
   call: AdmissionCall,
-  spec: JsonObject,
+  spec: Stored<PodSpec>,
 ): Promise<void> {
-  const named = textAt(spec, 'priorityClassName');
+  const named = spec.priorityClassName ?? '';
   const found =
     named === ''
       ? await defaultClass(tools)
@@ -58,26 +60,26 @@ async function setPriority(
     throw refusal(call, `no PriorityClass with name ${named} was found`);
   }
   const name = found?.metadata.name ?? '';
-  if (name !== '') spec['priorityClassName'] = name;
+  if (name !== '') spec.priorityClassName = name;
   const value = numberAt(found, 'value');
-  const podPriority = spec['priority'];
+  const podPriority = spec.priority;
   if (podPriority !== undefined && podPriority !== null && Number(podPriority) !== value) {
     throw refusal(
       call,
       `the integer value of priority (${podPriority}) must not be provided in pod spec; priority admission controller computed ${value} from the given PriorityClass name`,
     );
   }
-  spec['priority'] = value;
+  spec.priority = value;
   const policy = found === undefined ? 'PreemptLowerPriority' : textAt(found, 'preemptionPolicy');
   if (policy === '') return;
-  const givenPolicy = textAt(spec, 'preemptionPolicy');
+  const givenPolicy = spec.preemptionPolicy ?? '';
   if (givenPolicy !== '' && givenPolicy !== policy) {
     throw refusal(
       call,
       `the string value of PreemptionPolicy (${givenPolicy}) must not be provided in pod spec; priority admission controller computed ${policy} from the given PriorityClass name`,
     );
   }
-  spec['preemptionPolicy'] = policy;
+  spec.preemptionPolicy = policy;
 }
 
 /** Of several defaults, which a race may leave, the lowest counts. */

@@ -1,4 +1,6 @@
-import { at, objectAt, objectsAt, textAt } from '@wheelhouse/kinds';
+import type { Stored } from '@wheelhouse/kinds';
+import { objectsAt, textAt } from '@wheelhouse/kinds';
+import type { RuntimeClass } from '@wheelhouse/kinds/types/node/v1';
 import {
   type ApiObject,
   isObject,
@@ -56,9 +58,9 @@ async function classOf(
   throw refusal(call, `pod rejected: RuntimeClass ${JSON.stringify(named)} not found`);
 }
 
-function overheadOf(found: ApiObject | undefined): JsonObject | undefined {
-  if (objectAt(found, 'overhead') === undefined) return undefined;
-  return objectAt(found, 'overhead', 'podFixed') ?? {};
+function overheadOf(found: Stored<RuntimeClass> | undefined): JsonObject | undefined {
+  if (found?.overhead === undefined) return undefined;
+  return found?.overhead?.podFixed ?? {};
 }
 
 function setOverhead(call: AdmissionCall, pod: ApiObject, found: ApiObject): void {
@@ -84,8 +86,8 @@ function nanoOf(value: JsonValue | undefined): bigint | undefined {
   return parsed !== undefined && 'nano' in parsed ? parsed.nano : undefined;
 }
 
-function setScheduling(call: AdmissionCall, pod: ApiObject, found: ApiObject): void {
-  const scheduling = objectAt(found, 'scheduling');
+function setScheduling(call: AdmissionCall, pod: ApiObject, found: Stored<RuntimeClass>): void {
+  const scheduling = found.scheduling;
   if (scheduling === undefined) return;
   const spec = specOf(pod);
   const own = labelsAt(spec, 'nodeSelector');
@@ -99,8 +101,8 @@ function setScheduling(call: AdmissionCall, pod: ApiObject, found: ApiObject): v
   }
   const selector = { ...own, ...added };
   if (Object.keys(selector).length > 0) spec['nodeSelector'] = selector;
-  if (at(scheduling, 'tolerations') === undefined) return;
-  const copies = objectsAt(scheduling, 'tolerations').map((one) => ({ ...one }));
+  if (scheduling.tolerations === undefined) return;
+  const copies = (scheduling.tolerations ?? []).map((one) => ({ ...one }));
   const merged = mergeTolerations(objectsAt(spec, 'tolerations'), copies);
   if (merged.length > 0 || textAt(spec, 'tolerations') !== '') spec['tolerations'] = merged;
 }

@@ -1,4 +1,6 @@
-import { at, ensure, listAt, objectAt, objectsAt, secretNames, textAt } from '@wheelhouse/kinds';
+import type { Stored } from '@wheelhouse/kinds';
+import { at, ensure, objectsAt, secretNames, textAt } from '@wheelhouse/kinds';
+import type { Pod, PodSpec, ServiceAccount } from '@wheelhouse/kinds/types/core/v1';
 import {
   type ApiObject,
   type Dialect,
@@ -77,16 +79,16 @@ function isTrue(text: string | undefined): boolean {
   return text !== undefined && ['1', 't', 'T', 'TRUE', 'true', 'True'].includes(text);
 }
 
-function checkMirror(call: AdmissionCall, pod: ApiObject): void {
-  const spec = objectAt(pod, 'spec');
-  if (textAt(spec, 'serviceAccountName') !== '') {
+function checkMirror(call: AdmissionCall, pod: Stored<Pod>): void {
+  const spec = pod.spec;
+  if ((spec?.serviceAccountName ?? '') !== '') {
     throw refusal(call, 'a mirror pod may not reference service accounts');
   }
   if (secretNames(spec).length > 0) {
     throw refusal(call, 'a mirror pod may not reference secrets');
   }
-  const projects = objectsAt(spec, 'volumes').some((volume) =>
-    objectsAt(volume, 'projected', 'sources').some((one) => isObject(one['serviceAccountToken'])),
+  const projects = (spec?.volumes ?? []).some((volume) =>
+    (volume.projected?.sources ?? []).some((one) => isObject(one.serviceAccountToken)),
   );
   if (projects) {
     throw refusal(call, 'a mirror pod may not use ServiceAccountToken volume projections');
@@ -96,10 +98,10 @@ function checkMirror(call: AdmissionCall, pod: ApiObject): void {
 async function accountOf(
   tools: AdmissionTools,
   call: AdmissionCall,
-  pod: ApiObject,
+  pod: Stored<Pod>,
 ): Promise<ApiObject> {
   const { namespace } = call.target;
-  const name = textAt(pod, 'spec', 'serviceAccountName');
+  const name = pod.spec?.serviceAccountName ?? '';
   const attempts = name === defaultAccount ? defaultAttempts : 1;
   for (let attempt = 1; ; attempt += 1) {
     const found = await tools.objects.get('serviceaccounts', { namespace, name });
@@ -117,24 +119,22 @@ function mountsToken(spec: JsonObject, account: ApiObject): boolean {
   return own !== false;
 }
 
-function mountToken(spec: JsonObject, dialect: Dialect): void {
-  const volumes = listAt(spec, 'volumes');
-  const present = objectsAt(spec, 'volumes').find((one) =>
-    textAt(one, 'name').startsWith(volumeStem),
-  );
-  const name = present === undefined ? generateName(volumeStem) : textAt(present, 'name');
+function mountToken(spec: Stored<PodSpec>, dialect: Dialect): void {
+  const volumes = spec.volumes ?? [];
+  const present = (spec.volumes ?? []).find((one) => (one.name ?? '').startsWith(volumeStem));
+  const name = present === undefined ? generateName(volumeStem) : (present.name ?? '');
   const mountPath = `/var/run/secrets/${dialect.labelDomain}/serviceaccount`;
   let isNeeded = false;
-  for (const member of ['initContainers', 'containers']) {
-    for (const container of objectsAt(spec, member)) {
-      const mounts = listAt(container, 'volumeMounts');
-      if (mounts.some((one) => textAt(one, 'mountPath') === mountPath)) continue;
-      container['volumeMounts'] = [...mounts, { name, readOnly: true, mountPath }];
+  for (const member of ['initContainers', 'containers'] as const) {
+    for (const container of spec[member] ?? []) {
+      const mounts = container.volumeMounts ?? [];
+      if (mounts.some((one) => (one?.mountPath ?? '') === mountPath)) continue;
+      container.volumeMounts = [...mounts, { name, readOnly: true, mountPath }];
       isNeeded = true;
     }
   }
   if (isNeeded && present === undefined) {
-    spec['volumes'] = [...volumes, tokenVolume(name, dialect)];
+    spec.volumes = [...volumes, tokenVolume(name, dialect)];
   }
 }
 
@@ -158,30 +158,30 @@ function tokenVolume(name: string, dialect: Dialect): JsonObject {
   };
 }
 
-function addPullSecrets(spec: JsonObject, account: ApiObject): void {
-  if (listAt(spec, 'imagePullSecrets').length > 0) return;
-  const secrets = objectsAt(account, 'imagePullSecrets');
+function addPullSecrets(spec: Stored<PodSpec>, account: Stored<ServiceAccount>): void {
+  if ((spec.imagePullSecrets ?? []).length > 0) return;
+  const secrets = account.imagePullSecrets ?? [];
   if (secrets.length === 0) return;
-  spec['imagePullSecrets'] = secrets.map((one) => ({ name: textAt(one, 'name') }));
+  spec.imagePullSecrets = secrets.map((one) => ({ name: one.name ?? '' }));
 }
 
 const names = (object: ApiObject, member: string) =>
   new Set(objectsAt(object, member).map((one) => textAt(one, 'name')));
 
 /** Why a pod may not have a Secret that its account does not list; upstream's words. */
-function secretProblem(pod: ApiObject, account: ApiObject): string | undefined {
+function secretProblem(pod: Stored<Pod>, account: ApiObject): string | undefined {
   const mountable = names(account, 'secrets');
   const not = `is not allowed because service account ${account.metadata.name} does not reference`;
-  for (const volume of objectsAt(pod, 'spec', 'volumes')) {
-    if (objectAt(volume, 'secret') === undefined) continue;
-    const secret = textAt(volume, 'secret', 'secretName');
+  for (const volume of pod.spec?.volumes ?? []) {
+    if (volume.secret === undefined) continue;
+    const secret = volume.secret?.secretName ?? '';
     if (mountable.has(secret)) continue;
     return `volume with secret.secretName="${secret}" ${not} that secret`;
   }
   const problem = containerProblem(pod, account, ['initContainers', 'containers']);
   if (problem !== undefined) return problem;
   const pullable = names(account, 'imagePullSecrets');
-  const pulls = objectsAt(pod, 'spec', 'imagePullSecrets').map((one) => textAt(one, 'name'));
+  const pulls = (pod.spec?.imagePullSecrets ?? []).map((one) => one.name ?? '');
   const index = pulls.findIndex((name) => !pullable.has(name));
   if (index < 0) return undefined;
   return `imagePullSecrets[${index}].name="${pulls[index]}" ${not} that imagePullSecret`;
@@ -194,7 +194,7 @@ const containerWords: Readonly<Record<string, string>> = {
 };
 
 function containerProblem(
-  pod: ApiObject,
+  pod: Stored<Pod>,
   account: ApiObject,
   members: readonly string[],
 ): string | undefined {

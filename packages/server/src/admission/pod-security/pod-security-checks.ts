@@ -1,4 +1,6 @@
-import { at, containersOf, listAt, numberAt, objectAt, objectsAt, textAt } from '@wheelhouse/kinds';
+import type { Stored } from '@wheelhouse/kinds';
+import { at, containersOf, listAt, objectAt, objectsAt, textAt } from '@wheelhouse/kinds';
+import type { Container } from '@wheelhouse/kinds/types/core/v1';
 import { type Dialect, isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
 import type { Level, Standard } from './pod-security-policy.ts';
 
@@ -173,10 +175,8 @@ const hostPaths: Judge = ({ spec }) => {
 };
 
 const hostPorts: Judge = (pod) => {
-  const portsOf = (container: JsonObject) =>
-    objectsAt(container, 'ports')
-      .map((port) => numberAt(port, 'hostPort'))
-      .filter((port) => port !== 0);
+  const portsOf = (container: Stored<Container>) =>
+    (container.ports ?? []).map((port) => port.hostPort ?? 0).filter((port) => port !== 0);
   const bad = containersWith(pod, (one) => portsOf(one).length > 0);
   if (bad.length === 0) return undefined;
   const ports = sorted(containersOf(pod.spec).flatMap(portsOf).map(String));
@@ -200,7 +200,7 @@ const allowedCapabilities = new Set([
   'SYS_CHROOT',
 ]);
 
-const capabilitiesOf = (container: JsonObject, member: 'add' | 'drop') =>
+const capabilitiesOf = (container: Stored<Container>, member: 'add' | 'drop') =>
   listAt(container, 'securityContext', 'capabilities', member).map(String);
 
 function addedBeyond(

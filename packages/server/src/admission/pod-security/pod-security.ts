@@ -1,11 +1,7 @@
+import type { Stored } from '@wheelhouse/kinds';
 import { objectAt, objectsAt, textAt } from '@wheelhouse/kinds';
-import {
-  type ApiObject,
-  type FieldError,
-  invalidObject,
-  type JsonObject,
-  jsonEqual,
-} from '@wheelhouse/machinery';
+import type { Pod } from '@wheelhouse/kinds/types/core/v1';
+import { type FieldError, invalidObject, type JsonObject, jsonEqual } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';
 import { groupKindOf } from '../../registry/registry.ts';
 import type { AdmissionPlugin } from '../chain.ts';
@@ -183,20 +179,17 @@ function judgedOf(object: JsonObject): JudgedPod {
 }
 
 /** What may change in a pod that a standard could mind: images, and containers added later. */
-function isNews(pod: ApiObject, old: ApiObject): boolean {
-  const images = (one: ApiObject, member: string) =>
+function isNews(pod: Stored<Pod>, old: Stored<Pod>): boolean {
+  const images = (one: Stored<Pod>, member: string) =>
     objectsAt(one, 'spec', member).map((container) => textAt(container, 'image'));
   const isSame = ['containers', 'initContainers'].every((member) =>
     jsonEqual(images(pod, member), images(old, member)),
   );
   const oldImages = new Map(
-    objectsAt(old, 'spec', 'ephemeralContainers').map((one) => [
-      textAt(one, 'name'),
-      textAt(one, 'image'),
-    ]),
+    (old.spec?.ephemeralContainers ?? []).map((one) => [one.name ?? '', one.image ?? '']),
   );
-  const added = objectsAt(pod, 'spec', 'ephemeralContainers').some(
-    (one) => oldImages.get(textAt(one, 'name')) !== textAt(one, 'image'),
+  const added = (pod.spec?.ephemeralContainers ?? []).some(
+    (one) => oldImages.get(one.name ?? '') !== (one.image ?? ''),
   );
   return !isSame || added;
 }

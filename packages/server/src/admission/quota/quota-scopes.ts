@@ -1,5 +1,6 @@
+import type { Stored } from '@wheelhouse/kinds';
 import { listAt, objectAt, objectsAt } from '@wheelhouse/kinds';
-import type { JsonObject } from '@wheelhouse/machinery';
+import type { PodSpec } from '@wheelhouse/kinds/types/core/v1';
 
 /** What a quota demands of the objects it counts. */
 export interface ScopeRequirement {
@@ -28,7 +29,7 @@ export function selectsPriority(
 }
 
 /** Whether a pod wants to be near, or away from, pods of other namespaces. */
-export function crossesNamespaces(spec: JsonObject): boolean {
+export function crossesNamespaces(spec: Stored<PodSpec>): boolean {
   const required = 'requiredDuringSchedulingIgnoredDuringExecution';
   const preferred = 'preferredDuringSchedulingIgnoredDuringExecution';
   const terms = ['podAffinity', 'podAntiAffinity'].flatMap((member) => [

@@ -1,8 +1,8 @@
+import type { Stored } from '@wheelhouse/kinds';
 import {
   type Amounts,
   amountsOf,
   at,
-  listAt,
   numberAt,
   objectAt,
   objectsAt,
@@ -12,6 +12,7 @@ import {
   sumAmounts,
   textAt,
 } from '@wheelhouse/kinds';
+import type { Pod, ResourceQuota } from '@wheelhouse/kinds/types/core/v1';
 import {
   type ApiObject,
   type Dialect,
@@ -215,16 +216,16 @@ function withOverhead(limits: Amounts, overhead: Amounts): Amounts {
 }
 
 /** A pod that has run its course, or overstays its deletion, takes up nothing but its place. */
-function hasEnded(pod: ApiObject, nowMs: number): boolean {
-  const phase = textAt(pod, 'status', 'phase');
+function hasEnded(pod: Stored<Pod>, nowMs: number): boolean {
+  const phase = pod.status?.phase ?? '';
   if (phase === 'Failed' || phase === 'Succeeded') return true;
   const { deletionTimestamp, deletionGracePeriodSeconds } = pod.metadata;
   if (deletionTimestamp === undefined || deletionGracePeriodSeconds === undefined) return false;
   return nowMs > Date.parse(deletionTimestamp) + deletionGracePeriodSeconds * 1000;
 }
 
-function podMatches(pod: ApiObject, requirement: ScopeRequirement): boolean {
-  const spec: JsonObject = objectAt(pod, 'spec') ?? {};
+function podMatches(pod: Stored<Pod>, requirement: ScopeRequirement): boolean {
+  const spec: JsonObject = pod.spec ?? {};
   const deadline = at(spec, 'activeDeadlineSeconds');
   const isTerminating = deadline !== undefined && deadline !== null && Number(deadline) >= 0;
   switch (requirement.scopeName) {
@@ -246,19 +247,19 @@ function podMatches(pod: ApiObject, requirement: ScopeRequirement): boolean {
 }
 
 /** The scopes of a quota, the two ways of saying them as one. */
-export function scopesOf(quota: ApiObject): readonly ScopeRequirement[] {
-  const plainScopes = listAt(quota, 'spec', 'scopes').map((scope) => ({
+export function scopesOf(quota: Stored<ResourceQuota>): readonly ScopeRequirement[] {
+  const plainScopes = (quota.spec?.scopes ?? []).map((scope) => ({
     scopeName: String(scope),
     operator: 'Exists',
     values: [],
   }));
-  const expressions = objectsAt(quota, 'spec', 'scopeSelector', 'matchExpressions');
+  const expressions = quota.spec?.scopeSelector?.matchExpressions ?? [];
   return [
     ...plainScopes,
     ...expressions.map((one) => ({
-      scopeName: textAt(one, 'scopeName'),
-      operator: textAt(one, 'operator'),
-      values: listAt(one, 'values').map(String),
+      scopeName: one.scopeName ?? '',
+      operator: one.operator ?? '',
+      values: (one.values ?? []).map(String),
     })),
   ];
 }

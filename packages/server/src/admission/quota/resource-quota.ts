@@ -1,4 +1,6 @@
+import type { Stored } from '@wheelhouse/kinds';
 import { type Amounts, amountsOf, objectAt, type ResourceDef } from '@wheelhouse/kinds';
+import type { ResourceQuota } from '@wheelhouse/kinds/types/core/v1';
 import {
   type ApiObject,
   internalError,
@@ -189,9 +191,9 @@ function increase(usage: Amounts, before: Amounts): Amounts {
   return delta;
 }
 
-function checkRoom(call: AdmissionCall, quota: ApiObject, amounts: Amounts): void {
-  const hard = amountsOf(objectAt(quota, 'status', 'hard'));
-  const used = amountsOf(objectAt(quota, 'status', 'used'));
+function checkRoom(call: AdmissionCall, quota: Stored<ResourceQuota>, amounts: Amounts): void {
+  const hard = amountsOf(quota.status?.hard);
+  const used = amountsOf(quota.status?.used);
   const exceeded = [...amounts.keys()]
     .filter((name) => {
       const limit = hard.get(name)?.nano ?? 0n;

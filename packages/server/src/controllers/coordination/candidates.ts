@@ -1,11 +1,12 @@
+import type { Stored } from '@wheelhouse/kinds';
 import {
   compareSemanticVersions,
-  objectAt,
   oldestEmulationVersion,
   parseSemanticVersion,
   type SemanticVersion,
   textAt,
 } from '@wheelhouse/kinds';
+import type { Lease } from '@wheelhouse/kinds/types/coordination/v1';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { decodeEntry } from '../../registry/object-codec.ts';
 import type { Entry } from '../../watchcache/contract.ts';
@@ -118,21 +119,21 @@ function precedes(one: Candidate, other: Candidate): boolean {
 }
 
 /** Whether nobody holds a Lease any more: it was not renewed for its duration. */
-function isExpiredLease(lease: JsonObject, nowMs: number): boolean {
+function isExpiredLease(lease: Stored<Lease>, nowMs: number): boolean {
   const renewedMs = timeOf(lease, 'renewTime');
-  const seconds = objectAt(lease, 'spec')?.['leaseDurationSeconds'];
+  const seconds = lease.spec?.leaseDurationSeconds;
   if (renewedMs === undefined || typeof seconds !== 'number') return true;
   return renewedMs + seconds * 1000 < nowMs;
 }
 
 /** Whether a Lease has no holder, has lost it, or a better one may be found. */
 export function needsElection(
-  lease: JsonObject | undefined,
+  lease: Stored<Lease> | undefined,
   candidates: readonly Candidate[],
   nowMs: number,
 ): boolean {
   if (lease === undefined || isExpiredLease(lease, nowMs)) return true;
-  const holder = textAt(lease, 'spec', 'holderIdentity');
+  const holder = lease.spec?.holderIdentity ?? '';
   if (holder === '') return true;
   // An election from time to time shows which candidates live.
   const halfMs = candidateLifetimeMs / 2;
@@ -180,10 +181,10 @@ export function newLeaseSpec({ strategy, holder, time }: Result): JsonObject {
  * The spec of a Lease after an election: a free one goes to the elected candidate; one that is held
  * names it as preferred, and its holder steps down.
  */
-export function electedSpec(lease: JsonObject, result: Result): JsonObject {
-  const before = objectAt(lease, 'spec') ?? {};
+export function electedSpec(lease: Stored<Lease>, result: Result): JsonObject {
+  const before = lease.spec ?? {};
   const { strategy, holder, nowMs } = result;
-  const current = textAt(lease, 'spec', 'holderIdentity');
+  const current = lease.spec?.holderIdentity ?? '';
   if (holder === undefined) return { ...before, strategy };
   const isFree = current === '' || (current !== holder && isExpiredLease(lease, nowMs));
   if (isFree) {

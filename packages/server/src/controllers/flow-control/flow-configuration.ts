@@ -1,4 +1,6 @@
+import type { Stored } from '@wheelhouse/kinds';
 import { ensure, objectsAt } from '@wheelhouse/kinds';
+import type { FlowSchema } from '@wheelhouse/kinds/types/flowcontrol/v1';
 import {
   type ApiObject,
   type Clock,
@@ -105,13 +107,13 @@ function conditionOf(schema: ApiObject, levels: ReadonlySet<string>): Condition 
     : { status: 'True', reason: 'NotFound', message: `${about} but there is no such object` };
 }
 
-function isTold(schema: ApiObject, { status, reason, message }: Condition): boolean {
-  return objectsAt(schema, 'status', 'conditions').some(
+function isTold(schema: Stored<FlowSchema>, { status, reason, message }: Condition): boolean {
+  return (schema.status?.conditions ?? []).some(
     (one) =>
-      one['type'] === 'Dangling' &&
-      one['status'] === status &&
-      one['reason'] === reason &&
-      one['message'] === message,
+      one.type === 'Dangling' &&
+      one.status === status &&
+      one.reason === reason &&
+      one.message === message,
   );
 }
 

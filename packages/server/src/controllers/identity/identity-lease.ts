@@ -1,4 +1,6 @@
+import type { Stored } from '@wheelhouse/kinds';
 import { objectAt, type ResourceDef } from '@wheelhouse/kinds';
+import type { Lease } from '@wheelhouse/kinds/types/coordination/v1';
 import {
   type ApiObject,
   background,
@@ -124,10 +126,10 @@ const microTime = (ms: number) => printGoTime({ ms, micros: Math.floor((ms % 100
 const identityLabel = (dialect: Dialect) => dialect.label('identity', 'apiserver');
 
 /** Those that say neither when they were renewed nor for how long are nobody's. */
-function isExpired(lease: ApiObject, nowMs: number): boolean {
-  const spec = objectAt(lease, 'spec');
-  const renewedMs = Date.parse(String(spec?.['renewTime'] ?? ''));
-  const seconds = spec?.['leaseDurationSeconds'];
+function isExpired(lease: Stored<Lease>, nowMs: number): boolean {
+  const spec = lease.spec;
+  const renewedMs = Date.parse(String(spec?.renewTime ?? ''));
+  const seconds = spec?.leaseDurationSeconds;
   if (Number.isNaN(renewedMs) || typeof seconds !== 'number') return true;
   return renewedMs + seconds * 1000 < nowMs;
 }

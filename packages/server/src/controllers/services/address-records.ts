@@ -1,3 +1,4 @@
+import type { Stored } from '@wheelhouse/kinds';
 import {
   type AddressOwner,
   type AddressPool,
@@ -8,10 +9,9 @@ import {
   type Family,
   familyOf,
   isReady,
-  objectAt,
   type ResourceDef,
-  textAt,
 } from '@wheelhouse/kinds';
+import type { IPAddress } from '@wheelhouse/kinds/types/networking/v1beta1';
 import {
   type ApiObject,
   type Dialect,
@@ -52,13 +52,13 @@ export function recordOf(ip: string, owner: AddressOwner, dialect: Dialect): Api
 }
 
 /** Whether an IPAddress says that a Service has the address. */
-export function isOwnedBy(record: ApiObject, owner: AddressOwner): boolean {
-  const parent = objectAt(record, 'spec', 'parentRef');
+export function isOwnedBy(record: Stored<IPAddress>, owner: AddressOwner): boolean {
+  const parent = record.spec?.parentRef ?? undefined;
   return (
-    textAt(parent, 'group') === '' &&
-    textAt(parent, 'resource') === 'services' &&
-    textAt(parent, 'namespace') === owner.namespace &&
-    textAt(parent, 'name') === owner.name
+    (parent?.group ?? '') === '' &&
+    (parent?.resource ?? '') === 'services' &&
+    (parent?.namespace ?? '') === owner.namespace &&
+    (parent?.name ?? '') === owner.name
   );
 }
 

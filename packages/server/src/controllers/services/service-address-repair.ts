@@ -1,13 +1,13 @@
+import type { Stored } from '@wheelhouse/kinds';
 import {
   addressesOf,
   addressLabels,
   cidrsOf,
   createWholePool,
   familyOf,
-  objectAt,
   type ResourceDef,
-  textAt,
 } from '@wheelhouse/kinds';
+import type { IPAddress } from '@wheelhouse/kinds/types/networking/v1beta1';
 import {
   type ApiObject,
   type Clock,
@@ -100,10 +100,10 @@ export function startServiceAddressRepair(tools: Tools): { close(): Promise<void
 }
 
 /** The key of the Service that a record names; undefined where it names something else. */
-function parentKey(record: ApiObject): string | undefined {
-  const parent = objectAt(record, 'spec', 'parentRef');
-  if (textAt(parent, 'group') !== '' || textAt(parent, 'resource') !== 'services') return undefined;
-  return objectKey(textAt(parent, 'namespace'), textAt(parent, 'name'));
+function parentKey(record: Stored<IPAddress>): string | undefined {
+  const parent = record.spec?.parentRef ?? undefined;
+  if ((parent?.group ?? '') !== '' || (parent?.resource ?? '') !== 'services') return undefined;
+  return objectKey(parent?.namespace ?? '', parent?.name ?? '');
 }
 
 async function repairService(tools: Tools, key: string): Promise<void> {

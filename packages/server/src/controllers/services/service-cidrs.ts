@@ -1,4 +1,6 @@
-import { addressLabels, cidrsOf, createWholePool, objectsAt, textAt } from '@wheelhouse/kinds';
+import type { Stored } from '@wheelhouse/kinds';
+import { addressLabels, cidrsOf, createWholePool } from '@wheelhouse/kinds';
+import type { ServiceCIDR } from '@wheelhouse/kinds/types/networking/v1beta1';
 import {
   type ApiObject,
   blockContains,
@@ -139,14 +141,14 @@ async function syncRange(
 /** Says whether the range is ready, unless that is said already. */
 async function applyReady(
   { kinds, inside, clock }: Tools,
-  range: ApiObject,
+  range: Stored<ServiceCIDR>,
   ready: Omit<Parameters<typeof readyCondition>[0], 'nowMs'>,
 ): Promise<void> {
-  const said = objectsAt(range, 'status', 'conditions').find(({ type }) => type === 'Ready');
+  const said = (range.status?.conditions ?? []).find(({ type }) => type === 'Ready');
   const isSaid =
     said !== undefined &&
-    textAt(said, 'status') === ready.status &&
-    textAt(said, 'reason') === (ready.reason ?? '');
+    (said.status ?? '') === ready.status &&
+    (said.reason ?? '') === (ready.reason ?? '');
   if (isSaid) return;
   const { apiVersion, kind, metadata } = range;
   const name = metadata.name ?? '';
