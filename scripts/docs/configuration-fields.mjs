@@ -148,6 +148,11 @@ export const fields = {
     'resources[].providers[].kms.endpoint': 'The socket: `unix:///run/kms.sock`.',
     'resources[].providers[].kms.timeout': 'How long a call may take; 3 seconds when absent.',
   },
+  TracingConfiguration: {
+    endpoint:
+      'The collector, which takes OTLP over gRPC: `host:port`, `dns:host:port`, or `unix:///path`. `localhost:4317` when absent.',
+    samplingRatePerMillion: 'Of a million requests, how many are traced; none when absent.',
+  },
   Policy: {
     metadata: 'Ignored.',
     rules:

@@ -6,6 +6,7 @@ import { podSecurityFormat } from './admission/configuration/pod-security.ts';
 import { podTolerationFormat } from './admission/configuration/pods.ts';
 import { resourceQuotaFormat } from './admission/configuration/resource-quota.ts';
 import { webhookAdmissionFormat } from './admission/configuration/webhooks.ts';
+import { tracingFormat } from './compose/observability/tracing.ts';
 import { auditPolicyFormat } from './gates/audit/policy-file.ts';
 import { authenticationFormat } from './gates/authn/jwt/configuration.ts';
 import { authorizationFormat } from './gates/authz/authorization-configuration.ts';
@@ -94,4 +95,5 @@ export const configurationFormats = [
   authenticationFormat,
   authorizationFormat,
   auditPolicyFormat,
+  tracingFormat,
 ];

@@ -1,6 +1,7 @@
 import { hostname } from 'node:os';
 import {
   ConfigurationError,
+  type ConfigurationFormat,
   decodeConfiguration,
   optional,
   structType,
@@ -63,6 +64,12 @@ const configurationType = structType('TracingConfiguration', {
   endpoint: optional(textType),
   samplingRatePerMillion: optional({ type: 'integer', format: 'int32' }),
 });
+export const tracingFormat = {
+  kind: 'TracingConfiguration',
+  group: 'apiserver.config',
+  versions: { v1beta1: configurationType, v1alpha1: configurationType },
+} as const satisfies ConfigurationFormat;
+
 const samplingRateMax = 1_000_000;
 
 async function readSettings(
@@ -70,9 +77,8 @@ async function readSettings(
   dialect: Dialect,
 ): Promise<{ readonly collector: CollectorAddress; readonly samplingRate: number }> {
   const { object } = await decodeConfiguration(readConfigurationFile(file), {
-    kind: 'TracingConfiguration',
-    group: dialect.group('apiserver.config'),
-    versions: { v1alpha1: configurationType, v1beta1: configurationType },
+    ...tracingFormat,
+    group: dialect.group(tracingFormat.group),
   });
   const rate = member(object, 'samplingRatePerMillion');
   const samplingRate = typeof rate === 'number' ? rate : 0;
