@@ -115,16 +115,17 @@ export async function build({ finished = join(root, 'dist'), keepCode = true } =
  */
 function loadInTurn(outdir) {
   const turns = 'let last = Promise.resolve();\n';
-  const inTurn = 'export const inTurn = (load) => (last = last.then(load, load));\n';
+  // No source declares a name with a dollar sign.
+  const inTurn = 'export const $inTurn = (load) => (last = last.then(load, load));\n';
   writeFileSync(join(outdir, 'chunks', 'in-turn.js'), turns + inTurn);
   for (const path of readdirSync(outdir, { recursive: true })) {
     if (!path.endsWith('.js') || path.startsWith('console')) continue;
     const file = join(outdir, path);
     const text = readFileSync(file, 'utf8');
-    const loaded = text.replaceAll(/\bimport\(("[^"]+")\)/g, 'inTurn(()=>import($1))');
+    const loaded = text.replaceAll(/\bimport\(("[^"]+")\)/g, '$$inTurn(()=>import($1))');
     if (loaded === text) continue;
     const from = path.startsWith('chunks') ? './in-turn.js' : './chunks/in-turn.js';
-    writeFileSync(file, `import{inTurn}from${JSON.stringify(from)};${loaded}`);
+    writeFileSync(file, `import{$inTurn}from${JSON.stringify(from)};${loaded}`);
   }
 }
 

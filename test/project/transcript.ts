@@ -106,7 +106,9 @@ export class Transcript {
     if (/^npm start|^npx wheelhouse serve/.test(command)) return this.#serve(command, output);
     const { code, text } = await this.#run(command, output);
     if (output === undefined ? code === 0 : isAsShown(text, output)) return undefined;
-    throw new Error(`$ ${command}\n${text}\nexit ${code}; the page shows:\n${output ?? ''}`);
+    throw new Error(
+      `$ ${command}\n${text.slice(-2000)}\nexit ${code}; the page shows:\n${output ?? ''}`,
+    );
   }
 
   async close(): Promise<void> {
