@@ -236,12 +236,12 @@ describe('VER-7: help and deprecated flags', () => {
   test('VER-7: a gate that cannot take effect is warned of in every release it can be set', () => {
     const warningsOf = (pair: string, emulatedMinor = 32) =>
       readFeatureGates([pair], { emulatedMinor }).warnings;
-    expect(warningsOf('ConsistentListFromCache=false')).toEqual([
-      'Setting feature gate ConsistentListFromCache=false has no effect: in this server it is ' +
+    expect(warningsOf('ResilientWatchCacheInitialization=false')).toEqual([
+      'Setting feature gate ResilientWatchCacheInitialization=false has no effect: in this server it is ' +
         'always on.',
     ]);
     expect(warningsOf('APIListChunking=false', 28)).toHaveLength(1);
-    expect(warningsOf('ConsistentListFromCache=true')).toEqual([]);
+    expect(warningsOf('ResilientWatchCacheInitialization=true')).toEqual([]);
     expect(warningsOf('NodeSwap=false')).toEqual([]);
   });
 

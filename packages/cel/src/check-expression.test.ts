@@ -102,7 +102,7 @@ describe('what expressions about a request may name', () => {
   test('what cannot be made a program is an error of the server', () => {
     expect(expressionProblem("object.a.find('(') == ''", bool)).toEqual({
       detail: expect.stringMatching(/^program instantiation failed: error parsing regexp/),
-      isInternal: true,
+      type: 'internal',
     });
   });
 });

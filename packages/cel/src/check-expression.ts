@@ -1,4 +1,5 @@
 import { type Compiled, compile } from './compile.ts';
+import type { DeclaredSize } from './cost/declared-sizes.ts';
 import { CelCompileError } from './issues.ts';
 import { authorizerTypes } from './library/authorizer.ts';
 import type { Environment } from './types/environment.ts';
@@ -79,6 +80,25 @@ const deviceType = objectType('DRADevice', {
   attributes: mapType(stringType, mapType(stringType, dynType)),
   capacity: mapType(stringType, mapType(stringType, quantityType)),
 });
+
+const sizeOf = (max: number): DeclaredSize => ({ max, jsonBytesMin: 0 });
+
+/** A map by domains of maps by names, as many as a device may have. */
+function memberSizes(member: DeclaredSize): DeclaredSize {
+  const names = { ...sizeOf(32), key: sizeOf(32), item: member, others: member };
+  return { ...sizeOf(32), key: sizeOf(63), item: names };
+}
+
+/** How large what `device` gives can be, which rules of ResourceSlices bound. */
+const deviceSize: DeclaredSize = {
+  ...sizeOf(0),
+  variable: 'device',
+  fields: new Map([
+    ['driver', sizeOf(63)],
+    ['attributes', memberSizes(sizeOf(64))],
+    ['capacity', memberSizes(sizeOf(0))],
+  ]),
+};
 
 const variableTypes: Readonly<Record<string, Type>> = {
   object: dynType,
@@ -169,6 +189,8 @@ export interface ExpressionUse {
   readonly typed?: ReadonlyMap<string, Type>;
   /** It makes a change: objects and operations of patches may be written. */
   readonly patches?: boolean;
+  /** The most it may cost by the estimate, in the units of the run-time limit; anything when absent. */
+  readonly costMax?: number;
 }
 
 /** Types of policies' variables, by the list of them or by the types that they are checked with. */
@@ -249,10 +271,13 @@ function compiledIn(
   }
 }
 
-/** Why an expression cannot be used; `isInternal` where upstream calls it an error of its own. */
+/**
+ * Why an expression cannot be used: upstream calls it invalid, forbidden where it may cost too much, or
+ * an internal error.
+ */
 export interface ExpressionProblem {
   readonly detail: string;
-  readonly isInternal: boolean;
+  readonly type: 'invalid' | 'forbidden' | 'internal';
 }
 
 /** Why an expression cannot be used so; undefined when it can. */
@@ -261,12 +286,13 @@ export function expressionProblem(
   use: ExpressionUse,
 ): ExpressionProblem | undefined {
   const compiled = compileExpression(source, use);
-  if ('problem' in compiled) return { detail: compiled.problem, isInternal: false };
+  if ('problem' in compiled) return { detail: compiled.problem, type: 'invalid' };
   try {
     compiled.program();
-    return undefined;
   } catch (error) {
     if (!(error instanceof CelError)) throw error;
-    return { detail: `program instantiation failed: ${error.message}`, isInternal: true };
+    return { detail: `program instantiation failed: ${error.message}`, type: 'internal' };
   }
+  if (use.costMax === undefined || compiled.costMax(deviceSize) <= use.costMax) return undefined;
+  return { detail: 'too complex, exceeds cost limit', type: 'forbidden' };
 }

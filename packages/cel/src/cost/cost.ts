@@ -159,11 +159,12 @@ class Estimator {
   #declared(path: Path): Range | undefined {
     if (path.length === 0) return undefined;
     let at = this.#self;
+    if (at?.variable !== undefined && at.variable !== path[0]) return undefined;
     for (const step of path.slice(1)) {
       if (at === undefined) return undefined;
       if (step === '@items' || step === '@values') at = at.item;
-      else if (step === '@keys') at = at.item === undefined ? undefined : key;
-      else at = at.fields?.get(step);
+      else if (step === '@keys') at = at.item === undefined ? undefined : (at.key ?? key);
+      else at = at.fields?.get(step) ?? at.others;
     }
     return at === undefined ? undefined : { min: 0, max: at.max };
   }

@@ -8,6 +8,12 @@ export interface DeclaredSize {
   /** Fewest bytes of JSON a value takes. */
   readonly jsonBytesMin: number;
   readonly item?: DeclaredSize | undefined;
+  /** What keys of a map are like; of no size when absent. */
+  readonly key?: DeclaredSize;
+  /** Members of any name that `fields` does not have. */
+  readonly others?: DeclaredSize;
+  /** Of a whole: the variable that it is. Values of loops over calls count as it too when absent. */
+  readonly variable?: string;
   /** Members of an object by their names in expressions. */
   readonly fields?: ReadonlyMap<string, DeclaredSize>;
 }

@@ -8,6 +8,8 @@ export interface ExpressionUse {
   readonly own?: OwnVariables;
   /** It makes a change: objects and operations of patches may be written. */
   readonly patches?: boolean;
+  /** The most it may cost by the estimate; anything when absent. */
+  readonly costMax?: number;
 }
 
 /** A policy's variables, and up to which of them an expression may use. */
@@ -20,7 +22,7 @@ export interface OwnVariables {
 export type ExpressionChecker = (
   source: string,
   use: ExpressionUse,
-) => { readonly detail: string; readonly isInternal: boolean } | undefined;
+) => { readonly detail: string; readonly type: 'invalid' | 'forbidden' | 'internal' } | undefined;
 
 /** What the kinds of this group work with that only a server has. */
 export interface AdmissionKindOptions {
@@ -57,6 +59,10 @@ export function checkedExpression(
 ): FieldError[] {
   const problem = at.check?.(source, at);
   if (problem === undefined) return [];
-  const { detail, isInternal } = problem;
-  return [isInternal ? internal(at.field, detail) : invalid(at.field, at.shown ?? source, detail)];
+  const { detail, type } = problem;
+  return [
+    type === 'internal'
+      ? internal(at.field, detail)
+      : invalid(at.field, at.shown ?? source, detail),
+  ];
 }

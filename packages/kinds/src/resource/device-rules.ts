@@ -4,6 +4,7 @@ import {
   dnsSubdomain,
   duplicate,
   type FieldError,
+  forbiddenField,
   internal,
   invalid,
   isObject,
@@ -36,6 +37,8 @@ const selectorsMax = 32;
 const configurationsMax = 32;
 const constraintsMax = 32;
 const expressionBytesMax = 10 * 1024;
+/** About a tenth of a second for each device that a scheduler looks at. */
+const expressionCostMax = 1_000_000;
 const parametersBytesMax = 10 * 1024;
 const identifierLengthMax = 32;
 const poolNameLengthMax = 253;
@@ -135,10 +138,12 @@ export function validateSelectors(
 
 function validateExpression(source: string, path: string, judging: DeviceJudging): FieldError[] {
   if (Buffer.byteLength(source) > expressionBytesMax) return [tooLong(path, expressionBytesMax)];
-  const problem = judging.check?.(source, { variables: ['device'], wanted: ['bool', 'dyn'] });
+  const use = { variables: ['device'], wanted: ['bool', 'dyn'], costMax: expressionCostMax };
+  const problem = judging.check?.(source, use);
   if (problem === undefined) return [];
-  const { detail, isInternal } = problem;
-  return [isInternal ? internal(path, detail) : invalid(path, source, detail)];
+  const { detail, type } = problem;
+  if (type === 'forbidden') return [forbiddenField(path, detail)];
+  return [type === 'internal' ? internal(path, detail) : invalid(path, source, detail)];
 }
 
 /** Judges raw JSON, which must be an object. */

@@ -184,7 +184,7 @@ function createCaches({
   store,
   metrics,
 }: Base & { readonly store: Store }): CachePool {
-  const { clock, logger, compactionIntervalMs } = config;
+  const { clock, logger, compactionIntervalMs, featureGates: features = defaultGates } = config;
   const caches: CachePool = createCachePool((def, forget) => {
     if (def.isComputed === true) {
       const objects = () => componentStatuses({ config, dialect, store });
@@ -198,6 +198,7 @@ function createCaches({
       clock,
       logger,
       ...(readsAreFresh(config, def) ? { reads: 'fresh' as const } : {}),
+      consistentLists: features.enabled('ConsistentListFromCache') ? 'cache' : 'store',
       indexOf: (object) => indexOf(def.storage, object),
       groupResource: groupResourceOf(def),
       tokenVersion: `${dialect.group('meta')}/v1`,
@@ -270,7 +271,7 @@ function createRegistry(
     },
 ): Registry {
   const { config, dialect, catalogue, caches, store } = options;
-  const { clock, logger } = config;
+  const { clock, logger, featureGates: features = defaultGates } = config;
   // Some plugins write.
   const own = new Port<Registry>('the registry');
   const registry: Registry = {
@@ -278,6 +279,7 @@ function createRegistry(
     clock,
     caches,
     decoded: createDecodedObjects({ form: config.sharedObjects ?? 'plain' }),
+    generatedNames: features.enabled('RetryGenerateName') ? 'retried' : 'once',
     turns: new Turns(clock),
     isStale: options.isStale,
     encodeAhead: options.encodeAhead,

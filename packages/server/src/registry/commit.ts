@@ -87,7 +87,8 @@ export async function commitNew(
   const { stored, mayRename } = commit;
   let outcome = await insert(registry, commit);
   if (!mayRename) return outcome;
-  for (let attempt = 2; outcome.type === 'lost' && attempt <= generatedNameAttempts; attempt += 1) {
+  const attemptsMax = registry.generatedNames === 'once' ? 1 : generatedNameAttempts;
+  for (let attempt = 2; outcome.type === 'lost' && attempt <= attemptsMax; attempt += 1) {
     stored.metadata.name = generateName(stored.metadata.generateName ?? '');
     outcome = await insert(registry, commit);
   }

@@ -24,6 +24,8 @@ export interface Registry {
   readonly decoded: DecodedObjects;
   /** Lets writers that lost a race to each other try again in turn. */
   readonly turns: Turns;
+  /** `once`: a create whose generated name is taken does not try others (RetryGenerateName). */
+  readonly generatedNames?: 'retried' | 'once';
   /**
    * Whether the value of a store's key should be written anew although nothing changes in it: its
    * encryption key is not the newest (STORE-3). Absent where nothing is encrypted.

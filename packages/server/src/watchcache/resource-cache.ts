@@ -75,6 +75,8 @@ export interface ResourceCacheOptions {
   readonly random?: () => number;
   /** `fresh`: reads that would take any version wait for the newest; `cached` when absent. */
   readonly reads?: 'cached' | 'fresh';
+  /** `store`: lists that must be as new as the store are read from it; from the cache when absent. */
+  readonly consistentLists?: 'cache' | 'store';
   readonly meter?: CacheMeter | undefined;
   /** Called when values cannot be had in the form they are wanted in: the cache has ended itself. */
   readonly onGivenUp?: () => void;
@@ -169,6 +171,9 @@ class StoreBackedCache implements ResourceCache {
   list(incoming: ListRequest): MaybePromise<ListResult> {
     const request = this.#taken(incoming);
     const plan = planList(request, this.#options.tokenVersion);
+    if (plan.point.type === 'newest' && this.#options.consistentLists === 'store') {
+      return this.#listFromStore(plan, request);
+    }
     return chain(this.#reach(plan.point), () => {
       if (request.unreadable === undefined) this.#refuseUnreadable(request);
       if (plan.point.type !== 'exact') {
@@ -306,6 +311,15 @@ class StoreBackedCache implements ResourceCache {
     return this.#options.reads === 'fresh'
       ? { ...request, resourceVersion: undefined, resourceVersionMatch: undefined }
       : { ...request, limit: undefined };
+  }
+
+  /** Reads all from the store, whatever the cache has. */
+  async #listFromStore(plan: ListPlan, request: ListRequest): Promise<ListResult> {
+    if (this.#dispatcher === undefined) await this.#ready.promise;
+    const revision = await this.#newest();
+    const snapshot = await this.#historic.at(revision).catch(refuseUnavailable);
+    if (request.unreadable === undefined) this.#refuseUnreadable(request);
+    return this.#answer({ plan, snapshot, revision }, request);
   }
 
   /** Waits until the cache is as new as the point asks for; 504 when it takes too long. */

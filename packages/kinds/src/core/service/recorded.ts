@@ -1,18 +1,24 @@
 import { type ApiObject, serviceUnavailable } from '@wheelhouse/machinery';
 import type { Allocation, Strategy } from '../../resource-def.ts';
 import type { AddressOwner, AddressRecords } from './address-records.ts';
+import type { ServiceLedger } from './ledger.ts';
+import { addressKey } from './pools.ts';
 import { asService, isExternalName, noAddress } from './spec.ts';
 
 type Allocate = NonNullable<Strategy['allocate']>;
 
-const attemptsMax = 32;
+/** After so many numbers of somebody else's the request is given up, as it has taken its time. */
+const conflictsMax = 256;
 
 /** Where numbers of Services are recorded, apart from the Services themselves. */
 export interface NumberRecorder {
   /** The numbers of a Service that are recorded here. */
   numbersOf(object: ApiObject): readonly string[];
-  /** Records all numbers, or none: resolves to false when one of them is taken. */
-  record(numbers: readonly string[], owner: AddressOwner): Promise<boolean>;
+  /**
+   * Records all numbers, or none. Gives those that somebody else has recorded, as the ledger names
+   * them; when there are none, the numbers are recorded.
+   */
+  record(numbers: readonly string[], owner: AddressOwner): Promise<readonly string[]>;
   /** Removes records. Never rejects. */
   erase(numbers: readonly string[], owner: AddressOwner): Promise<void>;
   /** Whether a record says which Service it belongs to. */
@@ -21,26 +27,40 @@ export interface NumberRecorder {
 
 /**
  * Records what `allocate` gives: each number that the Service did not have before. Where somebody
- * else has recorded one of them meanwhile, `allocate` chooses anew, and refuses a number that was
- * asked for by name. Numbers that the Service no longer has are freed once the write is stored.
+ * else has recorded one of them, the ledger holds it until a choice succeeds, so that `allocate`
+ * chooses others, refuses a number that was asked for by name, and finds a range full when it is.
+ * Numbers that the Service no longer has are freed once the write is stored.
  */
-export function recordingNumbers(allocate: Allocate, recorder: NumberRecorder): Allocate {
+export function recordingNumbers(
+  allocate: Allocate,
+  { recorder, ledger }: { readonly recorder: NumberRecorder; readonly ledger: ServiceLedger },
+): Allocate {
   return async (context, object, old) => {
     if (context.subresource !== '' || context.dryRun) return allocate(context, object, old);
     const requested = structuredClone(object.spec);
     const before = old === undefined ? [] : recorder.numbersOf(old);
     const owner = ownerOf(object);
-    for (let attempt = 1; attempt <= attemptsMax; attempt += 1) {
-      if (attempt > 1) object.spec = structuredClone(requested);
-      const allocation = await allocate(context, object, old);
-      const now = recorder.numbersOf(object);
-      const added = now.filter((one) => !before.includes(one));
-      const dropped = before.filter((one) => !now.includes(one));
-      if (await recordOrRefuse(allocation, { recorder, added, owner })) {
-        return recordedAllocation(allocation, { recorder, added, dropped, owner, object });
+    const taken: string[] = [];
+    try {
+      for (;;) {
+        const allocation = await allocate(context, object, old);
+        const now = recorder.numbersOf(object);
+        const added = now.filter((one) => !before.includes(one));
+        const dropped = before.filter((one) => !now.includes(one));
+        const conflicts = await recordOrRefuse(allocation, { recorder, added, owner });
+        if (conflicts.length === 0) {
+          return recordedAllocation(allocation, { recorder, added, dropped, owner, object });
+        }
+        for (const one of conflicts) {
+          taken.push(one);
+          ledger.take(one);
+        }
+        if (taken.length >= conflictsMax) throw contended();
+        object.spec = structuredClone(requested);
       }
+    } finally {
+      ledger.settle(taken, { type: 'refused' });
     }
-    throw serviceUnavailable('others are taking the same addresses or ports: please try again');
   };
 }
 
@@ -50,15 +70,19 @@ interface Change {
   readonly owner: AddressOwner;
 }
 
-/** False, and nothing is allocated any more, when one of the numbers has a record. */
+const contended = () =>
+  serviceUnavailable('others are taking the same addresses or ports: please try again');
+
+/** The numbers that have a record of somebody else's; nothing is allocated any more where there are. */
 async function recordOrRefuse(
   allocation: Allocation,
   { recorder, added, owner }: Change,
-): Promise<boolean> {
+): Promise<readonly string[]> {
   let isRecorded = added.length === 0;
   try {
-    if (!isRecorded) isRecorded = await recorder.record(added, owner);
-    return isRecorded;
+    const conflicts = isRecorded ? [] : await recorder.record(added, owner);
+    isRecorded = conflicts.length === 0;
+    return conflicts;
   } finally {
     if (!isRecorded) await allocation.settle({ type: 'refused' });
   }
@@ -112,10 +136,10 @@ export function addressRecorder(records: AddressRecords): NumberRecorder {
       const done: string[] = [];
       try {
         for (const ip of ips) {
-          if (!(await records.record(ip, owner))) return false;
+          if (!(await records.record(ip, owner))) return [addressKey(ip)];
           done.push(ip);
         }
-        return true;
+        return [];
       } finally {
         if (done.length < ips.length) await erase(done, owner);
       }

@@ -41,10 +41,10 @@ const ofOthers = names(`
 const alwaysOn = names(`
   APIListChunking AdmissionWebhookMatchConditions AggregatedDiscoveryEndpoint
   AllowOverwriteTerminationGracePeriodSeconds AppArmor AppArmorFields BtreeWatchCache
-  ConsistentListFromCache EfficientWatchResumption ElasticIndexedJob JobPodFailurePolicy
+  EfficientWatchResumption ElasticIndexedJob JobPodFailurePolicy
   PDBUnhealthyPodEvictionPolicy PersistentVolumeLastPhaseTransitionTime PodDisruptionConditions
   PodSchedulingReadiness RemainingItemCount ResilientWatchCacheInitialization
-  RetryGenerateName SeparateCacheWatchRPC StorageNamespaceIndex
+  SeparateCacheWatchRPC StorageNamespaceIndex
   WatchBookmark
 `);
 

@@ -101,17 +101,18 @@ class RangeRecorder implements NumberRecorder {
     return numbersIn(asService(object).spec);
   }
 
-  async record(numbers: readonly string[]): Promise<boolean> {
+  async record(numbers: readonly string[]): Promise<readonly string[]> {
     const done: string[] = [];
     let isRecorded = false;
     try {
       for (const range of this.#options.ranges) {
         const own = numbers.filter((one) => range.pool.has(one));
-        if (!(await this.#set(range, own))) return false;
+        const taken = await this.#set(range, own);
+        if (taken.length > 0) return taken;
         appendAll(done, own);
       }
       isRecorded = true;
-      return true;
+      return [];
     } finally {
       if (!isRecorded) await this.erase(done);
     }
@@ -129,15 +130,17 @@ class RangeRecorder implements NumberRecorder {
     }
   }
 
-  /** Sets the bits of numbers; false, and none is set, when one of them is set already. */
-  #set(range: MappedRange, numbers: readonly string[]): Promise<boolean> {
-    return this.#change(range, numbers, (bitmap, bits) => {
-      const isTaken = numbers.filter((one, at) => {
+  /** Sets the bits of numbers; none is set when some are set already, which are given. */
+  async #set(range: MappedRange, numbers: readonly string[]): Promise<readonly string[]> {
+    let taken: readonly string[] = [];
+    await this.#change(range, numbers, (bitmap, bits) => {
+      taken = numbers.filter((one, at) => {
         const isSet = bitmap.has(bits[at] as number);
         return isSet ? !this.#isLeaked(one) : void this.#suspects.delete(one);
       });
-      return isTaken.length > 0 ? undefined : bitmap.with(bits);
+      return taken.length > 0 ? undefined : bitmap.with(bits);
     });
+    return taken;
   }
 
   /** Called for a number whose bit is set, though no Service has it. */

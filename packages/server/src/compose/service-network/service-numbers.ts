@@ -163,7 +163,10 @@ export function createServiceNumbers(
     recorders.push(rangeRecorder({ store, ranges: mapped, clock, logger }));
   }
   const numbers: ServiceNumbers = {
-    allocate: recorders.reduce(recordingNumbers, allocate),
+    allocate: recorders.reduce(
+      (inner, recorder) => recordingNumbers(inner, { recorder, ledger }),
+      allocate,
+    ),
     ...(recorders.length === 0 ? {} : { afterRemoval: releasingNumbers(recorders) }),
     async usage() {
       await ledger.caughtUp();
