@@ -45,14 +45,12 @@ import { type Authorizers, createAuthorizers } from './authorization/authorizers
 import { type ConfiguredAuthorizers, selectorsOf } from './authorization/configured-authorizers.ts';
 import type { ServerConfig } from './config.ts';
 import type { Base, ObjectApi, ReadingBase } from './context.ts';
-import { componentStatuses } from './health/component-statuses.ts';
-import { debugAnswer } from './health/debug-pages.ts';
 import type { Health } from './health/health.ts';
+import { componentStatuses } from './health/health.ts';
 import { createShutdownSignal } from './health/shutdown-signal.ts';
-import { countingWatches } from './limits/counting-watches.ts';
-import { createFlowControl, type FlowGate } from './limits/flow-control.ts';
+import { countingWatches, createFlowControl, type FlowGate } from './limits/flow-control.ts';
 import { createKubeletPort } from './nodes/kubelets.ts';
-import { createZPages } from './observability/pages.ts';
+import { createZPages, debugAnswer } from './observability/pages.ts';
 import { type OpenParts, Port } from './parts.ts';
 import {
   createIssuerDiscovery,

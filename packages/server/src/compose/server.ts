@@ -5,16 +5,14 @@ import { createPipeline } from '../pipeline.ts';
 import type { HttpServer } from '../serving/server.ts';
 import { openConfigurations } from './admission/admission.ts';
 import { type Api, openApi } from './api.ts';
-import { certificateMetrics } from './apis/certificate-metrics.ts';
-import { servedKinds } from './apis/served-kinds.ts';
+import { certificateMetrics, servedKinds } from './apis/served-kinds.ts';
 import {
   type ConfiguredAuthorizers,
   readAuthorization,
 } from './authorization/configured-authorizers.ts';
 import type { ServerConfig } from './config.ts';
 import type { Base } from './context.ts';
-import { startFeatures } from './controllers/feature-controllers.ts';
-import { controllersAfter } from './controllers/led-controllers.ts';
+import { controllersAfter, startFeatures } from './controllers/led-controllers.ts';
 import { createHealth, createHealthMetrics } from './health/health.ts';
 import { ownLease } from './health/own-records.ts';
 import { once, runStartHooks, type StartHooks } from './health/start-hooks.ts';

@@ -1,10 +1,12 @@
+import { pemBlocks, pemBytes, readCertificate } from '@wheelhouse/codec';
 import {
   builtinKinds,
   type CertificateOptions,
+  type IssuedCertificate,
   loadPrivilegedPods,
   type ServiceOptions,
 } from '@wheelhouse/kinds';
-import { dialectOf } from '@wheelhouse/machinery';
+import { dialectOf, type MetricRegistry } from '@wheelhouse/machinery';
 import { bundleProblems } from '../../gates/authn/certificate.ts';
 import type { ServerConfig } from '../config.ts';
 import { emulatedKinds } from './emulation.ts';
@@ -36,4 +38,50 @@ export async function servedKinds(
   if (config.privilegedContainers !== 'refused') return kinds;
   const { withoutPrivileged } = await loadPrivilegedPods();
   return withoutPrivileged(kinds);
+}
+
+const slackMs = 5 * 60_000;
+
+/** Counts certificates that were issued for a requested duration, and those of that duration. */
+export function certificateMetrics(
+  registry: MetricRegistry,
+  signerDomain: string,
+): (issued: IssuedCertificate) => void {
+  const counter = (name: string, help: string) =>
+    registry.counter({
+      name: `apiserver_certificates_registry_csr_${name}`,
+      help,
+      stability: 'ALPHA',
+      labels: ['signerName'],
+    });
+  const requested = counter(
+    'requested_duration_total',
+    'Certificates issued for requests that name a duration; signers of others are one.',
+  );
+  const honored = counter(
+    'honored_duration_total',
+    'Certificates issued for about the duration requested; signers of others are one.',
+  );
+  return (issued) => {
+    const { signerName } = issued;
+    const shown = signerName.startsWith(`${signerDomain}/`) ? signerName : 'other';
+    requested.of(shown).add(1);
+    if (isHonored(issued)) honored.of(shown).add(1);
+  };
+}
+
+/** Whether the certificate is valid for the time that was asked for, give or take a twentieth. */
+function isHonored({ certificate, requestedSeconds }: IssuedCertificate): boolean {
+  const [first] = pemBlocks(certificate).filter(({ type }) => type === 'CERTIFICATE');
+  const der = first === undefined ? undefined : pemBytes(first);
+  if (der === undefined) return false;
+  const wantedMs = requestedSeconds * 1000;
+  try {
+    const { notBeforeMs, notAfterMs } = readCertificate(der);
+    const differenceMs = Math.abs(wantedMs - (notAfterMs - notBeforeMs));
+    return differenceMs < slackMs + wantedMs / 20;
+  } catch {
+    // Of a kind that is not read here: nothing is known of its duration.
+    return false;
+  }
 }

@@ -17,7 +17,7 @@ import { followCertificates, readConfigurationFile } from '../files/followed-fil
 import type { OpenParts } from '../parts.ts';
 import type { ServiceAccountTokens } from '../service-accounts/service-account-tokens.ts';
 import { certificateLifetimes } from '../serving/connection-metrics.ts';
-import { originTest } from '../serving/cross-origin.ts';
+import { originTest } from '../serving/traffic.ts';
 import type { OidcAuthentication } from './oidc.ts';
 
 type AuthenticationOptions = ReadingBase & { readonly tokens: ServiceAccountTokens };

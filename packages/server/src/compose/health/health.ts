@@ -1,47 +1,16 @@
 import {
+  type ApiObject,
   type Clock,
   createMetricRegistry,
+  type Dialect,
   type Logger,
   type MetricRegistry,
 } from '@wheelhouse/machinery';
+import type { Store } from '@wheelhouse/store';
 import { apiRelease } from '../apis/version.ts';
+import type { ServerConfig } from '../config.ts';
+import { runsManager } from '../controllers/controller-selection.ts';
 import { addStartTime } from '../observability/process-metrics.ts';
-
-/** What became of checks of health, in a registry of its own (OPS-1). */
-interface HealthMetrics {
-  readonly registry: MetricRegistry;
-  checked(check: {
-    readonly name: string;
-    readonly endpoint: HealthEndpoint;
-    readonly result: 'success' | 'error';
-  }): void;
-}
-
-/** Shown at `/metrics/slis`, to be asked for more often than all the rest. */
-export function createHealthMetrics(clock: Clock): HealthMetrics {
-  const release = `${apiRelease.major}.${apiRelease.minor}`;
-  const registry = createMetricRegistry({ release, hidden: 'hidden' });
-  const last = registry.gauge({
-    name: 'kubernetes_healthcheck',
-    help: 'Whether a check of health succeeded when it was last made.',
-    stability: 'STABLE',
-    labels: ['name', 'type'],
-  });
-  const total = registry.counter({
-    name: 'kubernetes_healthchecks_total',
-    help: 'Checks of health, by how they ended.',
-    stability: 'STABLE',
-    labels: ['name', 'type', 'status'],
-  });
-  addStartTime(registry, clock);
-  return {
-    registry,
-    checked({ name, endpoint, result }) {
-      last.of(name, endpoint).set(result === 'success' ? 1 : 0);
-      total.of(name, endpoint, result).add(1);
-    },
-  };
-}
 
 /** One named check. It fails by throwing or rejecting; why is for the log and the check's own path. */
 export interface HealthCheck {
@@ -192,4 +161,73 @@ async function failureOf(check: HealthCheck): Promise<Error | undefined> {
   } catch (error) {
     return error instanceof Error ? error : new Error(String(error));
   }
+}
+
+/**
+ * The components that upstream asks, as far as they are here: the store, and the controllers, which
+ * run in this process. A scheduler there is none.
+ */
+export async function componentStatuses(options: {
+  readonly config: Pick<ServerConfig, 'controllers'>;
+  readonly dialect: Dialect;
+  readonly store: Pick<Store, 'ping'>;
+}): Promise<readonly ApiObject[]> {
+  const { config, dialect, store } = options;
+  const hasControllers = runsManager(config.controllers ?? ['*']);
+  const noControllers = hasControllers ? undefined : 'no controllers run in this server';
+  const storeProblem = await store.ping().then(
+    () => undefined,
+    () => 'the store does not answer',
+  );
+  return [
+    statusOf('controller-manager', noControllers),
+    statusOf(`${dialect.storeCheck}-0`, storeProblem),
+    statusOf('scheduler', 'no scheduler runs in this server'),
+  ];
+}
+
+function statusOf(name: string, problem: string | undefined): ApiObject {
+  const status = problem === undefined ? 'True' : 'False';
+  return {
+    apiVersion: 'v1',
+    kind: 'ComponentStatus',
+    metadata: { name, creationTimestamp: null },
+    conditions: [{ type: 'Healthy', status, message: problem ?? 'ok' }],
+  };
+}
+
+/** What became of checks of health, in a registry of its own (OPS-1). */
+interface HealthMetrics {
+  readonly registry: MetricRegistry;
+  checked(check: {
+    readonly name: string;
+    readonly endpoint: HealthEndpoint;
+    readonly result: 'success' | 'error';
+  }): void;
+}
+
+/** Shown at `/metrics/slis`, to be asked for more often than all the rest. */
+export function createHealthMetrics(clock: Clock): HealthMetrics {
+  const release = `${apiRelease.major}.${apiRelease.minor}`;
+  const registry = createMetricRegistry({ release, hidden: 'hidden' });
+  const last = registry.gauge({
+    name: 'kubernetes_healthcheck',
+    help: 'Whether a check of health succeeded when it was last made.',
+    stability: 'STABLE',
+    labels: ['name', 'type'],
+  });
+  const total = registry.counter({
+    name: 'kubernetes_healthchecks_total',
+    help: 'Checks of health, by how they ended.',
+    stability: 'STABLE',
+    labels: ['name', 'type', 'status'],
+  });
+  addStartTime(registry, clock);
+  return {
+    registry,
+    checked({ name, endpoint, result }) {
+      last.of(name, endpoint).set(result === 'success' ? 1 : 0);
+      total.of(name, endpoint, result).add(1);
+    },
+  };
 }

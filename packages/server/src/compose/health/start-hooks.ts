@@ -1,13 +1,24 @@
-import { type Clock, type Dialect, type DialectName, nextTurn } from '@wheelhouse/machinery';
+import type { CatalogueSnapshot, ResourceDef } from '@wheelhouse/kinds';
+import {
+  type ApiObject,
+  type Clock,
+  type Dialect,
+  type DialectName,
+  nextTurn,
+  StatusError,
+} from '@wheelhouse/machinery';
 import type { IdentityLease } from '../../controllers/identity/identity-lease.ts';
 import { createTrackingRecord } from '../../controllers/identity/legacy-token-tracking.ts';
+import { storedVersion } from '../../controllers/inside.ts';
 import type { ServerPeers } from '../../controllers/services/default-service.ts';
 import type { FlowControl } from '../../gates/flowcontrol/contract.ts';
+import type { Registry } from '../../registry/registry.ts';
+import { serverContext } from '../../registry/server-context.ts';
+import { write } from '../../registry/write.ts';
 import { CorruptObjectError } from '../../watchcache/store-errors.ts';
 import { createOwnApiServices } from '../aggregation/own-api-services.ts';
 import type { Api } from '../api.ts';
 import { createDefaultRoles } from '../authorization/configured-authorizers.ts';
-import { createSystemNamespaces, createSystemPriorities } from '../bootstrap.ts';
 import type { ServerConfig } from '../config.ts';
 import { createFlowObjects, flowHooks } from '../limits/flow-control.ts';
 import { createOwnService } from '../service-network/own-service.ts';
@@ -286,4 +297,69 @@ function addHook(health: Health, name: string, task: Promise<unknown>): void {
     },
   };
   health.add(check, { boot: true });
+}
+
+/** Stems of the namespaces that exist from the start besides `default`. */
+const systemNamespaces = ['system', 'public', 'node-lease'];
+
+/** Creates the namespaces every server has; those that are there stay as they are. */
+async function createSystemNamespaces(options: {
+  readonly registry: Registry;
+  readonly snapshot: CatalogueSnapshot;
+  readonly dialect: Dialect;
+}): Promise<void> {
+  const { registry, snapshot, dialect } = options;
+  const def = snapshot.builtin('', 'namespaces');
+  if (def === undefined) throw new Error('the catalogue has no namespaces');
+  const names = ['default', ...systemNamespaces.map((stem) => dialect.systemNamespace(stem))];
+  const cache = registry.caches.of(def);
+  const create = async (name: string) => {
+    if ((await cache.get(name, undefined)) === undefined) {
+      const object = { apiVersion: 'v1', kind: 'Namespace', metadata: { name } };
+      await createUnlessThere(registry, def, object);
+    }
+  };
+  await Promise.all(names.map(create));
+}
+
+async function createUnlessThere(
+  registry: Registry,
+  def: ResourceDef,
+  object: ApiObject,
+): Promise<void> {
+  const name = object.metadata.name ?? '';
+  const target = { def, version: storedVersion(def), namespace: '', name, subresource: '' };
+  try {
+    await write(registry, { operation: 'create', target, object, context: serverContext });
+  } catch (error) {
+    if (!(error instanceof StatusError) || error.reason !== 'AlreadyExists') throw error;
+  }
+}
+
+/** Classes of pods that the system cannot do without, by upstream's names and numbers. */
+const systemPriorities = [
+  ['system-node-critical', 2_000_001_000, 'For pods that must stay on the node they are on.'],
+  ['system-cluster-critical', 2_000_000_000, 'For pods that must run, on whatever node.'],
+] as const;
+
+/** Creates the priority classes every server has (ADM-1); those that are there stay as they are. */
+async function createSystemPriorities(options: {
+  readonly registry: Registry;
+  readonly snapshot: CatalogueSnapshot;
+  readonly dialect: Dialect;
+}): Promise<void> {
+  const { registry, snapshot, dialect } = options;
+  const group = dialect.group('scheduling');
+  const def = snapshot.builtin(group, 'priorityclasses');
+  if (def === undefined) throw new Error('the catalogue has no priority classes');
+  const cache = registry.caches.of(def);
+  const create = async ([name, value, description]: (typeof systemPriorities)[number]) => {
+    if ((await cache.get(name, undefined)) !== undefined) return;
+    const apiVersion = `${group}/v1`;
+    const metadata = { name };
+    const preemptionPolicy = 'PreemptLowerPriority';
+    const object = { apiVersion, kind: 'PriorityClass', metadata, value, description };
+    await createUnlessThere(registry, def, { ...object, preemptionPolicy });
+  };
+  await Promise.all(systemPriorities.map(create));
 }

@@ -10,10 +10,11 @@ import { limitInFlight } from '../../gates/flowcontrol/in-flight.ts';
 import { KindUsage } from '../../gates/flowcontrol/kind-usage.ts';
 import { readLevel, readSchema } from '../../gates/flowcontrol/settings.ts';
 import type { WatchCounts } from '../../gates/flowcontrol/watch-counts.ts';
+import type { RequestMetrics } from '../../observe/request-metrics.ts';
 import { serverContext } from '../../registry/server-context.ts';
 import type { Around, ReadingBase } from '../context.ts';
 import { type Background, beginAfter } from '../health/begin-after.ts';
-import type { DebugPage } from '../health/debug-pages.ts';
+import type { DebugPage } from '../observability/pages.ts';
 
 /** The gate, what it shows at debug paths, and how many objects lists go over. */
 export interface FlowGate {
@@ -201,4 +202,20 @@ function followedDefs({
   const levels = snapshot.builtin(group, 'prioritylevelconfigurations');
   const schemas = snapshot.builtin(group, 'flowschemas');
   return levels === undefined || schemas === undefined ? undefined : { levels, schemas };
+}
+
+/** Counts the watches that stand, besides measuring them. */
+export function countingWatches(requests: RequestMetrics, watches: WatchCounts): RequestMetrics {
+  return {
+    ...requests,
+    longRunning(exchange, info, time) {
+      const over = requests.longRunning(exchange, info, time);
+      if (info.verb !== 'watch') return over;
+      const forget = watches.began(info);
+      return () => {
+        over();
+        forget();
+      };
+    },
+  };
 }

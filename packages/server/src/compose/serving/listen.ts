@@ -7,7 +7,7 @@ import type {
 import { type HttpServer, startHttpServer } from '../../serving/server.ts';
 import type { ServerConfig } from '../config.ts';
 import { openConsole } from '../console.ts';
-import { connectionsWithin } from '../limits/file-limit.ts';
+import { connectionsWithin } from '../limits/memory.ts';
 import { closedConnectionCounter, handshakeCounter } from './connection-metrics.ts';
 import type { OpenServingTls } from './serving-tls.ts';
 import { isAlwaysServed, withFilters } from './traffic.ts';
@@ -29,7 +29,7 @@ export async function listen(
   const { host, port, secure } = config.listen;
   const { goAwayChance } = config.traffic ?? {};
   const webConsole = openConsole(config);
-  const onExchange = await withFilters(config, (exchange) =>
+  const onExchange = withFilters(config, (exchange) =>
     webConsole?.takes(exchange.url) === true ? webConsole.answer(exchange) : on.answer(exchange),
   );
   const server = await startHttpServer({

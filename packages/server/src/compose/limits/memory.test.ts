@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { connectionsWithin } from './file-limit.ts';
+import { connectionsWithin } from './memory.ts';
 
 const limits = (soft: string) =>
   'Limit                     Soft Limit           Hard Limit           Units\n' +
