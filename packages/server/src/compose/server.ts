@@ -1,4 +1,4 @@
-import { dialectOf, LoopOccupancy, systemClock } from '@wheelhouse/machinery';
+import { dialectOf, LoopOccupancy, pause, systemClock } from '@wheelhouse/machinery';
 import type { AuditGate } from '../gates/audit/gate.ts';
 import { createAuditMetrics } from '../gates/audit/metrics.ts';
 import { createPipeline } from '../pipeline.ts';
@@ -205,7 +205,8 @@ async function stopServer(
 ): Promise<void> {
   const { hooks, http, api, controllers, flowObjects, compactor, parts } = running;
   hooks.beginShutdown();
-  await pause(config, config.shutdownDelayMs);
+  const { clock, shutdownDelayMs } = config;
+  if (shutdownDelayMs > 0) await pause(clock, { ms: shutdownDelayMs });
   const timeoutMs = config.limits.requestTimeoutMs;
   if (config.traffic?.whileStopping === 'refuse') {
     await http.turnAway({ refusal: refusalWhileStopping, timeoutMs });
@@ -238,11 +239,4 @@ async function openAudit({ config, metrics }: Base): Promise<AuditGate | undefin
   if (config.audit === undefined) return undefined;
   const loaded = await import('./audit/audit.ts');
   return loaded.openAudit(config.audit, { config, metrics: auditMetrics });
-}
-
-function pause({ clock }: ServerConfig, delayMs: number): Promise<void> {
-  if (delayMs <= 0) return Promise.resolve();
-  return new Promise((resolve) => {
-    clock.after(delayMs, resolve);
-  });
 }

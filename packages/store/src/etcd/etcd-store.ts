@@ -1,4 +1,4 @@
-import { appendAll, type Clock, type Logger, silentLogger } from '@wheelhouse/machinery';
+import { appendAll, type Clock, type Logger, pause, silentLogger } from '@wheelhouse/machinery';
 import {
   type DeleteRequest,
   type PutRequest,
@@ -85,7 +85,7 @@ async function firstRevision(store: Store, options: EtcdStoreOptions): Promise<R
         throw new StoreError({ code: 'unavailable', message, cause: failure });
       }
     }
-    await new Promise<void>((resolve) => clock.after(startRetryMs, resolve));
+    await pause(clock, { ms: startRetryMs });
   }
 }
 

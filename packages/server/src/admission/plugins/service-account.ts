@@ -7,6 +7,7 @@ import {
   generateName,
   isObject,
   type JsonObject,
+  pause,
 } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';
 import type { AdmissionPlugin } from '../chain.ts';
@@ -107,7 +108,7 @@ async function accountOf(
     const found = await tools.objects.get('serviceaccounts', { namespace, name });
     if (found !== undefined) return found;
     if (attempt >= attempts || call.context.expired()) break;
-    await new Promise<void>((resolve) => tools.clock.after(retryMs, resolve));
+    await pause(tools.clock, { ms: retryMs });
   }
   const why = `serviceaccount ${JSON.stringify(name)} not found`;
   throw refusal(call, `error looking up service account ${namespace}/${name}: ${why}`);

@@ -1,5 +1,5 @@
 import type { ResourceDef } from '@wheelhouse/kinds';
-import { type Clock, dialectOf, type MetricRegistry } from '@wheelhouse/machinery';
+import { type Clock, dialectOf, type MetricRegistry, pause } from '@wheelhouse/machinery';
 import {
   type ChooseTransformer,
   chooseTransformers,
@@ -178,7 +178,7 @@ async function healthy(kms: KmsProviders, clock: Clock): Promise<void> {
         throw new UnhealthyProviders(why);
       }
     }
-    await new Promise<void>((resolve) => clock.after(newProviders.everyMs, resolve));
+    await pause(clock, { ms: newProviders.everyMs });
   }
 }
 

@@ -3,6 +3,8 @@
  * `--x=value`, `--x` and `--x=false` for booleans, comma lists, repeated flags. Knows no flag itself.
  */
 
+import { parseGoDuration } from '@wheelhouse/schema';
+
 /** A wrong command line; the message is one line for the user. */
 export class FlagError extends Error {}
 
@@ -305,28 +307,10 @@ function parsePair(item: string): [string, string] {
   return [name, equals < 0 ? 'true' : item.slice(equals + 1).trim()];
 }
 
-const unitMs: Readonly<Record<string, number>> = {
-  ns: 1e-6,
-  us: 1e-3,
-  µs: 1e-3,
-  ms: 1,
-  s: 1000,
-  m: 60_000,
-  h: 3_600_000,
-};
-
 /** Milliseconds of a duration in Go's notation: `1h`, `5m0s`, `300ms`, `1.5h`, `0`. */
 export function parseDuration(text: string): number {
-  const unsigned = text.replace(/^[+-]/, '');
-  if (unsigned === '0') return 0;
-  const part = /(\d+\.?\d*|\.\d+)(ns|us|µs|ms|s|m|h)/y;
-  let total = 0;
-  while (part.lastIndex < unsigned.length) {
-    const match = part.exec(unsigned);
-    if (match === null) break;
-    total += Number(match[1]) * (unitMs[match[2] ?? ''] ?? Number.NaN);
-    if (part.lastIndex === unsigned.length) return text.startsWith('-') ? -total : total;
-  }
+  const nanoseconds = parseGoDuration(text);
+  if (nanoseconds !== undefined) return Number(nanoseconds) / 1e6;
   throw new FlagError(`${JSON.stringify(text)} is not a duration such as 300ms, 5m0s or 1h`);
 }
 
