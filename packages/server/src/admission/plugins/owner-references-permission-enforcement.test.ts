@@ -1,0 +1,93 @@
+import type { ApiObject, OwnerReference } from '@wheelhouse/machinery';
+import { describe, expect, test } from 'vitest';
+import { admissionCall, admissionTools, refusalOf, type WriteFixture } from '../testing.ts';
+import type { Question } from '../tools.ts';
+import { ownerReferencesPermissionEnforcement } from './owner-references-permission-enforcement.ts';
+
+const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web', uid: '1' };
+const blocking = { ...owner, blockOwnerDeletion: true };
+const pod = (...ownerReferences: OwnerReference[]): ApiObject => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name: 'web-1', namespace: 'default', ownerReferences },
+});
+
+/** What refuses a write of a Pod by a user who may do `allowed`, and what was asked about. */
+async function judge(write: Partial<WriteFixture>, ...allowed: string[]) {
+  const asked: string[] = [];
+  const decide = async ({ verb, resource, subresource, namespace, name }: Question) => {
+    const what = [resource, subresource].filter((part) => (part ?? '') !== '').join('/');
+    asked.push(`${verb} ${what} ${namespace}/${name}`);
+    return { allowed: allowed.includes(verb), reason: 'no rule' };
+  };
+  const plugin = ownerReferencesPermissionEnforcement(admissionTools({}, { decide }));
+  const why = await refusalOf(plugin.validate, admissionCall({ resource: 'pods', ...write }));
+  return { why, asked };
+}
+const update = (object: ApiObject, old: ApiObject) =>
+  ({ operation: 'UPDATE', object, old }) as const;
+
+describe('ADM-1: who sets owners', () => {
+  test('is not asked for anything at a create with owners that it does not block', async () => {
+    expect(await judge({ object: pod(owner) })).toEqual({ why: undefined, asked: [] });
+  });
+
+  test('is not asked where owners stay as they are', async () => {
+    expect(await judge(update(pod(blocking), pod(blocking)))).toMatchObject({ asked: [] });
+  });
+
+  test('must be able to delete the object that it changes', async () => {
+    const change = update(pod(owner), pod());
+    expect(await judge(change, 'delete')).toEqual({
+      why: undefined,
+      asked: ['delete pods default/web-1'],
+    });
+    expect((await judge(change)).why).toBe(
+      "cannot set an ownerRef on a resource you can't delete: no rule, <nil>",
+    );
+  });
+
+  test('must be able to change the finalizers of an owner that it blocks', async () => {
+    expect(await judge({ object: pod(blocking) }, 'update')).toEqual({
+      why: undefined,
+      asked: ['update replicasets/finalizers default/web'],
+    });
+    expect((await judge({ object: pod(blocking) })).why).toMatch(
+      /^cannot set blockOwnerDeletion if/,
+    );
+  });
+
+  test('is not asked again about an owner that was blocked before', async () => {
+    const other = { ...blocking, uid: '2', name: 'api' };
+    const { asked } = await judge(update(pod(blocking, other), pod(blocking)), 'delete', 'update');
+    expect(asked).toEqual([
+      'delete pods default/web-1',
+      'update replicasets/finalizers default/api',
+    ]);
+  });
+
+  test('asks about an owner of the cluster without a namespace', async () => {
+    const node = {
+      apiVersion: 'v1',
+      kind: 'Node',
+      name: 'one',
+      uid: '3',
+      blockOwnerDeletion: true,
+    };
+    const { asked } = await judge({ object: pod(node) }, 'update');
+    expect(asked).toEqual(['update nodes/finalizers /one']);
+  });
+
+  test('cannot block an owner of an unknown kind', async () => {
+    const tab = { ...blocking, apiVersion: 'example.com/v1', kind: 'Tab' };
+    expect((await judge({ object: pod(tab) }, 'update')).why).toMatch(
+      /because cannot find RESTMapping for APIVersion example.com\/v1 Kind Tab: no matches/,
+    );
+  });
+
+  test('is not asked when it is the server, or writes the status of a Pod', async () => {
+    const change = update(pod(blocking), pod());
+    expect(await judge({ ...change, subresource: 'status' })).toMatchObject({ asked: [] });
+    expect(await judge({ ...change, context: { origin: 'server' } })).toMatchObject({ asked: [] });
+  });
+});

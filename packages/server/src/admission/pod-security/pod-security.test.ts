@@ -1,0 +1,154 @@
+import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
+import { describe, expect, test } from 'vitest';
+import type { PodSecuritySettings } from '../configuration/pod-security.ts';
+import {
+  admissionCall,
+  admissionTools,
+  dialect,
+  refusalOf,
+  type WriteFixture,
+} from '../testing.ts';
+import { podSecurity } from './pod-security.ts';
+import { openPolicy } from './pod-security-policy.ts';
+
+const namespace = (levels: Readonly<Record<string, string>>): ApiObject => ({
+  apiVersion: 'v1',
+  kind: 'Namespace',
+  metadata: {
+    name: 'default',
+    labels: Object.fromEntries(
+      Object.entries(levels).map(([mode, level]) => [dialect.label(mode, 'pod-security'), level]),
+    ),
+  },
+});
+const pod = (spec: JsonObject = {}, name = 'web'): ApiObject => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name, namespace: 'default' },
+  spec: { containers: [{ name: 'a', image: 'one' }], ...spec },
+});
+const onHost = { hostNetwork: true };
+const none: ReadonlySet<string> = new Set();
+
+interface Scene extends WriteFixture {
+  readonly levels?: Readonly<Record<string, string>>;
+  readonly stored?: readonly ApiObject[];
+  readonly exempt?: Partial<PodSecuritySettings['exemptions']>;
+}
+
+/** What refuses a write, and the warnings that it gets. */
+async function judge({ levels = {}, stored = [], exempt = {}, ...write }: Scene) {
+  const exemptions = { usernames: none, namespaces: none, runtimeClasses: none, ...exempt };
+  const tools = admissionTools(
+    { namespaces: [namespace(levels)], pods: stored },
+    { configurations: { podSecurity: { defaults: openPolicy, exemptions } } },
+  );
+  const warnings: string[] = [];
+  const context = { warn: (text: string) => void warnings.push(text) };
+  const call = admissionCall({ ...write, context });
+  return { why: await refusalOf(podSecurity(tools).validate, call), warnings };
+}
+const violation = 'host namespaces (hostNetwork=true)';
+
+describe('ADM-1: a Pod under Pod Security', () => {
+  const resource = 'pods';
+
+  test('is refused where its namespace enforces a standard that it violates', async () => {
+    const levels = { enforce: 'baseline' };
+    expect(await judge({ resource, levels, object: pod(onHost) })).toEqual({
+      why: `violates PodSecurity "baseline:latest": ${violation}`,
+      warnings: [],
+    });
+    expect(await judge({ resource, levels, object: pod() })).toEqual({
+      why: undefined,
+      warnings: [],
+    });
+  });
+
+  test('gets a warning where that is all that is asked for', async () => {
+    const levels = { warn: 'baseline' };
+    expect(await judge({ resource, levels, object: pod(onHost) })).toEqual({
+      why: undefined,
+      warnings: [`would violate PodSecurity "baseline:latest": ${violation}`],
+    });
+  });
+
+  test.each<[string, Scene['exempt'], JsonObject]>([
+    ['user', { usernames: new Set(['ada']) }, {}],
+    ['namespace', { namespaces: new Set(['default']) }, {}],
+    ['runtime class', { runtimeClasses: new Set(['vm']) }, { runtimeClassName: 'vm' }],
+  ])('passes where its %s is exempt', async (_, exempt, more) => {
+    const object = pod({ ...onHost, ...more });
+    const scene: Scene = { resource, levels: { enforce: 'baseline' }, object };
+    expect((await judge({ ...scene, ...(exempt === undefined ? {} : { exempt }) })).why).toBe(
+      undefined,
+    );
+    expect((await judge(scene)).why).toBeDefined();
+  });
+
+  test('is judged again when an update brings another image or a new container', async () => {
+    const levels = { enforce: 'baseline' };
+    const old = pod(onHost);
+    const update = { resource, levels, operation: 'UPDATE', old } as const;
+    expect((await judge({ ...update, object: pod({ ...onHost, note: 1 }) })).why).toBeUndefined();
+    const image = pod({ ...onHost, containers: [{ name: 'a', image: 'two' }] });
+    expect((await judge({ ...update, object: image })).why).toBeDefined();
+    const debug = pod({ ...onHost, ephemeralContainers: [{ name: 'd', image: 'debug' }] });
+    const added = { ...update, subresource: 'ephemeralcontainers', object: debug };
+    expect((await judge(added)).why).toBeDefined();
+    expect((await judge({ ...update, subresource: 'status', object: image })).why).toBeUndefined();
+  });
+
+  test('is warned of in a template, which is not refused', async () => {
+    const object: ApiObject = {
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { name: 'web', namespace: 'default' },
+      spec: { template: { spec: { containers: [{ name: 'a' }], ...onHost } } },
+    };
+    const levels = { enforce: 'baseline' };
+    expect(await judge({ resource: 'deployments.apps', levels, object })).toEqual({
+      why: undefined,
+      warnings: [`would violate PodSecurity "baseline:latest": ${violation}`],
+    });
+  });
+});
+
+describe('ADM-1: a namespace under Pod Security', () => {
+  const resource = 'namespaces';
+  const update = (from: Scene['levels'] = {}, to: Scene['levels'] = {}) =>
+    ({
+      resource,
+      operation: 'UPDATE',
+      name: 'default',
+      old: namespace(from),
+      object: namespace(to),
+    }) as const;
+
+  test('cannot have labels that nobody can read, unless it had them', async () => {
+    const object = namespace({ enforce: 'none' });
+    expect((await judge({ resource, object })).why).toMatch(/must be one of privileged, baseline/);
+    expect((await judge(update({ enforce: 'none' }, { enforce: 'none' }))).why).toBeUndefined();
+    expect((await judge(update({ enforce: 'none' }, { warn: 'none' }))).why).toBeDefined();
+  });
+
+  test('that comes to demand more warns of Pods that violate it, alike ones together', async () => {
+    const stored = [pod(onHost, 'b'), pod(onHost, 'a'), pod({ hostPID: true }, 'c'), pod({}, 'd')];
+    const { warnings } = await judge({ ...update({}, { enforce: 'baseline' }), stored });
+    expect(warnings).toEqual([
+      'existing pods in namespace "default" violate the new PodSecurity enforce level "baseline:latest"',
+      'a (and 2 other pods): host namespaces',
+    ]);
+  });
+
+  test('that comes to demand less warns of none', async () => {
+    const stored = [pod(onHost)];
+    const less = update({ enforce: 'restricted' }, { enforce: 'baseline' });
+    expect((await judge({ ...less, stored })).warnings).toEqual([]);
+    const older = update(
+      { enforce: 'baseline' },
+      { enforce: 'baseline', 'enforce-version': 'v1.0' },
+    );
+    expect((await judge({ ...older, stored })).warnings).toHaveLength(2);
+  });
+});
