@@ -21,6 +21,7 @@ async function start(options: ControlPlaneOptions = {}) {
     get: (path: string) => calls.get(path, as),
     post: (path: string, body: unknown) => calls.post(path, body, as),
     put: (path: string, body: unknown) => calls.put(path, body, as),
+    merge: (path: string, body: unknown) => calls.patch(path, body, 'merge', as),
     watch: (path: string) => calls.watch(path, as),
   };
 }
@@ -67,6 +68,35 @@ test('PLANE-4: Events and watches run out of their time, connections do not', as
   const isSeen = (all: { object: Loose }[]) =>
     all.some(({ object }) => object.metadata?.name === 'seen');
   await long.until(isSeen, 'the watch with time left');
+});
+
+test('PLANE-4: Leases run out when the clock is advanced, and pass to another holder', async () => {
+  const gate = '--feature-gates=CoordinatedLeaderElection=true';
+  const served = '--runtime-config=coordination.svc.io/v1alpha2=true';
+  const { plane, get, post, merge } = await start({ flags: [gate, served] });
+  const candidates = '/apis/coordination.svc.io/v1alpha2/namespaces/default/leasecandidates';
+  const renewed = () => {
+    const renewTime = new Date(plane.clock.now()).toISOString().replace('Z', '000Z');
+    return { spec: { renewTime } };
+  };
+  const nominate = async (name: string, version: string) => {
+    const own = { leaseName: 'role', binaryVersion: version, emulationVersion: version };
+    const spec = { ...own, strategy: 'OldestEmulationVersion', ...renewed().spec };
+    expect((await post(candidates, { metadata: { name }, spec })).status).toBe(201);
+  };
+  const lease = '/apis/coordination.svc.io/v1/namespaces/default/leases/role';
+  const holder = async () => (await get(lease)).body.spec?.holderIdentity;
+  const patience = { timeout: 10_000 };
+  await nominate('dead', '1.30.0');
+  await nominate('alive', '1.31.0');
+  await expect.poll(holder, patience).toBe('dead');
+  await plane.clock.advance(6000);
+  const pinged = async () => (await get(`${candidates}/alive`)).body.spec.pingTime;
+  await expect.poll(pinged, patience).toBeDefined();
+  await merge(`${candidates}/alive`, renewed());
+  await plane.clock.advance(5100);
+  await merge(`${candidates}/alive`, renewed());
+  await expect.poll(holder, patience).toBe('alive');
 });
 
 test('PLANE-5: faults refuse, throttle, and conflict by user, verb, and kind', async () => {
