@@ -54,6 +54,7 @@ const asFunction = {
   inject: ['scripts/lmdb-package.mjs'],
   define: { 'import.meta.url': 'lmdbPackage.url', bundleDirectory: '__dirname' },
   minifyWhitespace: true,
+  minifySyntax: true,
   lineLimit: 120,
   banner: { js: '(function (exports, require, module, __filename, __dirname) { "use strict";' },
   footer: { js: '})' },
@@ -66,9 +67,15 @@ async function bundleFunction(entryPoint, outfile, options = {}) {
   spellInAscii(outfile);
 }
 
+/** Only svcctl opens WebSockets with it, but client code that the server shares names it. */
+const leftOut = { external: ['ws'] };
+
+const bundleServer = (outfile, options = {}) =>
+  bundleFunction('packages/server/src/main.ts', outfile, { ...leftOut, ...options });
+
 /** Bundles the server with white space, and comments that name the file of each part. */
 export const bundleServerWithComments = (outfile) =>
-  bundleFunction('packages/server/src/main.ts', outfile, { minifyWhitespace: false });
+  bundleServer(outfile, { minifyWhitespace: false, minifySyntax: false });
 
 /** Bundles svcctl into one file as the executable takes it. */
 export const bundleSvcctl = (outfile) => bundleFunction('packages/svcctl/src/main.ts', outfile);
@@ -84,7 +91,7 @@ export async function build({ finished = join(root, 'dist'), keepCode = true } =
   const server = join(outdir, 'wheelhouse.cjs');
   try {
     await Promise.all([
-      bundleFunction('packages/server/src/main.ts', server),
+      bundleServer(server),
       bundle({
         ...shared,
         external: ['lmdb', 'vitest'],

@@ -160,7 +160,7 @@ describe.each(dialectNames)('CLIENT-1: top, logs, cluster-info, dialect %s', (di
   test('CLIENT-1: what only a kubelet could do is told as the server tells it', async () => {
     await startPod('far', { nodeName: 'nowhere' });
     await startPod('near');
-    for (const line of ['exec near -- true', 'attach near', 'cp near:/a b']) {
+    for (const line of ['exec near -- true', 'attach near -q', 'cp near:/a b']) {
       const { code, err } = await ctl(line);
       expect({ line, code, err }).toEqual({
         line,
@@ -174,7 +174,7 @@ describe.each(dialectNames)('CLIENT-1: top, logs, cluster-info, dialect %s', (di
       expect(err).toMatch(/^Error from server \(\w+\): .*nowhere/);
     }
     expect((await ctl('port-forward near 80')).err).toContain('because pod is not running');
-    expect((await ctl('cp a b')).err).toContain('must be a local file specification');
+    expect((await ctl('cp a b')).err).toContain('must be a remote file specification');
     expect((await ctl('cp a')).err).toContain('source and destination are required');
   });
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Clock } from '@wheelhouse/machinery';
 import { writeAdminKubeconfig } from '@wheelhouse/server/testing';
-import { runSvcctl } from '@wheelhouse/svcctl/testing';
+import { type CliIo, runSvcctl } from '@wheelhouse/svcctl/testing';
 import { adminToken, type TestServer } from '../support/harness.ts';
 
 export interface Outcome {
@@ -30,8 +30,8 @@ export interface SvcctlHome {
   clock: Clock | undefined;
   /** More of its environment. */
   env: Readonly<Record<string, string>>;
-  /** Which of its streams are terminals. */
-  terminal: { readonly outIsTerminal?: boolean; readonly errIsTerminal?: boolean };
+  /** Which of its streams are terminals, and what standard input is if it is one. */
+  terminal: Pick<CliIo, 'outIsTerminal' | 'errIsTerminal' | 'terminal'>;
   write(name: string, text: string): string;
   remove(): void;
 }

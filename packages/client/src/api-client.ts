@@ -13,8 +13,10 @@ import {
   type HttpAnswer,
   type HttpClient,
   type HttpStream,
+  type WebSocketRequest,
 } from './http-client.ts';
 import type { ClientConfig } from './kubeconfig/client-config.ts';
+import type { MessageConnection } from './web-socket.ts';
 
 /** As client-go. */
 const retriesMax = 10;
@@ -107,6 +109,8 @@ export interface ApiClient {
   raw(path: string): Promise<string>;
   /** Opens a streamed answer; the caller reads `body`. */
   stream(request: ApiRequest): Promise<HttpStream>;
+  /** Opens a WebSocket in one of the protocols. Rejects with ApiError when the server refuses it. */
+  webSocket(request: WebSocketRequest): Promise<MessageConnection>;
   close(): void;
 }
 
@@ -183,8 +187,16 @@ export function createApiClient(
       for await (const chunk of answer.body) chunks.push(chunk as Buffer);
       throw errorOf(answer.status, Buffer.concat(chunks));
     },
+    webSocket: (request) => http.webSocket(request).catch(throwRefusal),
     close: () => http.close(),
   };
+}
+
+/** Throws ApiError in place of a refusal, and other errors as they are. */
+async function throwRefusal(error: unknown): Promise<never> {
+  const { WebSocketRefused } = await import('./web-socket.ts');
+  if (!(error instanceof WebSocketRefused)) throw error;
+  throw errorOf(error.status, error.body);
 }
 
 function prepared(request: ApiRequest, timeoutMs: number | undefined) {

@@ -10,6 +10,7 @@ import type { Credential } from './credentials/credential.ts';
 import type { ClientConfig, Impersonation } from './kubeconfig/client-config.ts';
 import { NotProcessed, SharedConnection, type SharedSession } from './shared-connection.ts';
 import { SecureTunnelAgent, TunnelAgent } from './tunnel.ts';
+import type { MessageConnection } from './web-socket.ts';
 
 /** How requests reach a server. */
 interface Route {
@@ -168,11 +169,25 @@ export interface HttpStream {
   readonly body: Readable;
 }
 
+export interface WebSocketRequest {
+  /** Path and query, below the server's prefix. */
+  readonly path: string;
+  /** In the order of preference. */
+  readonly protocols: readonly string[];
+  /** Ends the connection when it aborts. */
+  readonly signal?: AbortSignal | undefined;
+}
+
 /** Kept-alive connections to one server: HTTP/1.1, or one of HTTP/2 where that is negotiated. */
 export interface HttpClient {
   request(request: HttpRequest): Promise<HttpAnswer>;
   /** Gives the answer's head as soon as it is there; the caller reads or destroys the body. */
   stream(request: HttpRequest): Promise<HttpStream>;
+  /**
+   * Opens a WebSocket in one of the protocols. Rejects with WebSocketRefused when the server answers
+   * otherwise, and with ConnectionError when the server cannot be asked.
+   */
+  webSocket(request: WebSocketRequest): Promise<MessageConnection>;
   /** Closes idle connections; running requests go on. */
   close(): void;
 }
@@ -225,16 +240,41 @@ export function createHttpClient(config: ClientConfig): HttpClient {
       });
     },
     stream: open,
+    async webSocket({ path, protocols, signal }) {
+      const { openWebSocket, WebSocketRefused } = await import('./web-socket.ts');
+      const source = config.credentials;
+      const url = new URL(base.href.replace(/^http/, 'ws').replace(/\/$/, '') + path);
+      const openAs = (credential: Credential | undefined) =>
+        openWebSocket({
+          url,
+          protocols,
+          signal,
+          agent: connections.routeFor(credential).agent,
+          headers: requestHeaders({ config, own: undefined, credential }),
+        }).catch((error: unknown) => {
+          if (error instanceof WebSocketRefused) throw error;
+          return failed(base)(error);
+        });
+      const credential = await source?.current();
+      try {
+        return await openAs(credential);
+      } catch (error) {
+        const isStale = error instanceof WebSocketRefused && error.status === 401;
+        const renewed = isStale && credential ? await source?.renew(credential) : undefined;
+        if (renewed === undefined || isSame(renewed, credential)) throw error;
+        return openAs(renewed);
+      }
+    },
     close: () => connections.close(),
   };
 }
 
 /** Whether a renewed credential is what was refused already, so that asking again is no use. */
-function isSame(one: Credential, other: Credential): boolean {
+function isSame(one: Credential, other: Credential | undefined): boolean {
   return (
-    one.token === other.token &&
-    one.certificatePem === other.certificatePem &&
-    one.keyPem === other.keyPem
+    one.token === other?.token &&
+    one.certificatePem === other?.certificatePem &&
+    one.keyPem === other?.keyPem
   );
 }
 

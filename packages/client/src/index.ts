@@ -35,4 +35,5 @@ export { goNetworkError } from './network-wording.ts';
 export { listPages } from './pager.ts';
 export { RestMapper, resourcePath } from './rest-mapper.ts';
 export { watchEvents } from './watch-stream.ts';
+export type { MessageConnection } from './web-socket.ts';
 export { parseYaml, parseYamlDocuments, toYaml } from './yaml.ts';

@@ -83,6 +83,13 @@ export function dialectOf(name: DialectName): Dialect {
 /** The names `--dialect` takes. */
 export const dialectNames = Object.keys(tables) as readonly DialectName[];
 
+/** WebSocket protocols of streams into containers, which have one name in both dialects. */
+export const channelProtocols = {
+  /** Can say that standard input has ended. */
+  newest: 'v5.channel.k8s.io',
+  older: 'v4.channel.k8s.io',
+} as const;
+
 /** Media-type groups (`g=`) and apiVersions of `meta` that every dialect understands in requests. */
 export const acceptedMetaGroups: readonly string[] = ['meta.svc.io', 'meta.k8s.io'];
 

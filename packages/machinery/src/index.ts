@@ -124,6 +124,7 @@ export {
 export {
   acceptedDiscoveryGroups,
   acceptedMetaGroups,
+  channelProtocols,
   type Dialect,
   type DialectName,
   dialectNames,

@@ -1,6 +1,6 @@
 import { ApiError, ConnectionError, CredentialError, KubeconfigError } from '@wheelhouse/client';
 import type { JsonObject } from '@wheelhouse/machinery';
-import { CliError, PlainCliError } from './io.ts';
+import { CliError, CommandExit, PlainCliError } from './io.ts';
 import { nameOf, namespaceOf } from './objects.ts';
 
 /** A failure, with what was being done: `error when creating "f.yaml"`. */
@@ -61,6 +61,7 @@ export function rootOf(error: unknown): unknown {
 }
 
 function textOf(error: unknown, doing: string): string {
+  if (error instanceof CommandExit) return error.message;
   if (error instanceof PlainCliError) return `error: ${error.message}`;
   if (error instanceof AggregateError) {
     return error.errors.map((one) => lineOf(one, '')).join('\n');

@@ -1,3 +1,4 @@
+import type { Readable, Writable } from 'node:stream';
 import type { Clock } from '@wheelhouse/machinery';
 
 /** What the command line touches of the outside; a test hands in its own. */
@@ -21,6 +22,20 @@ export interface CliIo {
   status?(text: string): void;
   /** Runs a program on the terminal and gives its exit code (editors, diff). */
   run(command: string, args: readonly string[]): Promise<number>;
+  /** The standard streams as bytes, for what containers read and write; absent: texts alone. */
+  readonly streams?: {
+    readonly input: Readable;
+    readonly output: Writable;
+    readonly error: Writable;
+  };
+  /** The terminal that standard input is; absent where it is none. */
+  readonly terminal?: {
+    size(): { readonly columns: number; readonly rows: number };
+    /** Raw: every key is passed on, and nothing is shown or interrupted by the terminal itself. */
+    setRaw(isRaw: boolean): void;
+    /** Calls `run` when the size changes, until the returned function is called. */
+    onResize(run: () => void): () => void;
+  };
   /** What waits between attempts go by; absent: the host's. */
   readonly clock?: Clock;
   /** Aborts when the user interrupts. */
@@ -40,6 +55,13 @@ export class CliError extends Error {
 
 /** A failure that is told as it is, whatever was being done: a flag's, or that of a whole file. */
 export class PlainCliError extends CliError {}
+
+/** A command in a container failed; svcctl ends with the same exit code. */
+export class CommandExit extends CliError {
+  constructor(exitCode: number) {
+    super(`command terminated with exit code ${exitCode}`, exitCode);
+  }
+}
 
 /** The failure of a command line that cannot be what was meant; refers to the command's help. */
 export function usageError(command: string, message: string): CliError {

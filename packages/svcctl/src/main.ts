@@ -1,5 +1,7 @@
 import { spawn } from 'node:child_process';
 import { homedir } from 'node:os';
+import type { ReadStream, WriteStream } from 'node:tty';
+import { listen } from '@wheelhouse/machinery';
 import type { Command } from './command.ts';
 import { loadCommand } from './commands.ts';
 import { describeError } from './errors.ts';
@@ -114,6 +116,14 @@ function runProgram(command: string, args: readonly string[]): Promise<number> {
   });
 }
 
+function terminalOf(input: ReadStream, output: WriteStream): NonNullable<CliIo['terminal']> {
+  return {
+    size: () => ({ columns: output.columns ?? 80, rows: output.rows ?? 24 }),
+    setRaw: (isRaw) => void input.setRawMode(isRaw),
+    onResize: (run) => listen(output, { where: 'client', end: () => {} }, { resize: run }),
+  };
+}
+
 /** The program: runs the process' own command line on its own terminal. */
 export async function main(): Promise<void> {
   const interrupt = new AbortController();
@@ -130,6 +140,8 @@ export async function main(): Promise<void> {
     line: readLine,
     out: (text) => process.stdout.write(text),
     err: (text) => process.stderr.write(text),
+    streams: { input: process.stdin, output: process.stdout, error: process.stderr },
+    ...(process.stdin.isTTY ? { terminal: terminalOf(process.stdin, process.stdout) } : {}),
     run: runProgram,
     signal: interrupt.signal,
   };

@@ -2,7 +2,7 @@ import type { JsonObject } from '@wheelhouse/machinery';
 import type { Command } from '../command.ts';
 import { describeError } from '../errors.ts';
 import { CliError, usageError } from '../io.ts';
-import { containersOf, podsToRead } from '../logs/pods-to-read.ts';
+import { containerLabels, containersOf, podsToRead } from '../logs/pods-to-read.ts';
 import { listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
 import { targetPath } from '../selection.ts';
 import { serverDialect } from '../server-dialect.ts';
@@ -146,18 +146,6 @@ async function containersToRead(
   }
   if (names.includes(wanted)) return [wanted];
   throw new CliError(`container ${wanted} is not valid for pod ${nameOf(pod)}`);
-}
-
-/** The names of all containers, and what the special ones are. */
-function containerLabels(pod: JsonObject): string[] {
-  const spec = objectAt(pod, 'spec');
-  const labels = (list: string, note: string) =>
-    listAt(spec, list).map((one) => `${textAt(one, 'name')}${note}`);
-  return [
-    ...labels('containers', ''),
-    ...labels('ephemeralContainers', ' (ephem)'),
-    ...labels('initContainers', ' (init)'),
-  ];
 }
 
 async function readLog(

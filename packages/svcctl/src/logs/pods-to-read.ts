@@ -13,6 +13,18 @@ export function containersOf(pod: JsonObject): string[] {
   );
 }
 
+/** The names of all containers, and what the special ones are. */
+export function containerLabels(pod: JsonObject): string[] {
+  const spec = objectAt(pod, 'spec');
+  const labels = (list: string, note: string) =>
+    listAt(spec, list).map((one) => `${textAt(one, 'name')}${note}`);
+  return [
+    ...labels('containers', ''),
+    ...labels('ephemeralContainers', ' (ephem)'),
+    ...labels('initContainers', ' (init)'),
+  ];
+}
+
 /** The Pods that a command line means: one by its name, an object's, or those with labels. */
 export async function podsToRead(
   session: Session,

@@ -1,0 +1,241 @@
+import { createReadStream, createWriteStream } from 'node:fs';
+import { lstat, mkdir, readdir, readlink, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { JsonObject } from '@wheelhouse/machinery';
+import type { Command } from '../../command.ts';
+import { CliError, CommandExit, usageError } from '../../io.ts';
+import { nameOf, namespaceOf } from '../../objects.ts';
+import { targetPath } from '../../selection.ts';
+import type { Session } from '../../session.ts';
+import { carryStreams } from '../../streams/container-stream.ts';
+import { readTar, type TarEntry, tarEnd, tarHeader, tarPadding } from '../../streams/tar.ts';
+import { containerFlag, containerIn, streamPath } from '../../streams/targets.ts';
+import { bytesTo } from './exec.ts';
+
+export const cpCommand: Command = {
+  name: 'cp',
+  summary: 'Copy files and directories to and from containers',
+  usage: 'SOURCE [[NAMESPACE/]POD:]DESTINATION',
+  flags: [containerFlag, { name: 'no-preserve', type: 'boolean', help: 'Leave the owners out' }],
+  async run(session, args) {
+    const [source, target, ...more] = args;
+    if (source === undefined || target === undefined || more.length > 0) {
+      throw usageError('cp', 'source and destination are required');
+    }
+    const [from, to] = [placeOf(source), placeOf(target)];
+    if (from.pod !== '' && to.pod !== '') {
+      throw new CliError('one of src or dest must be a local file specification');
+    }
+    if (from.file === '' || to.file === '') throw new CliError('filepath can not be empty');
+    if (from.pod !== '') {
+      await copyFrom(await containerAt(session, from), session.path(to.file));
+    } else if (to.pod !== '') {
+      await copyTo(await containerAt(session, to), from.file);
+    } else {
+      throw new CliError('one of src or dest must be a remote file specification');
+    }
+    return 0;
+  },
+};
+
+/** A file here, or in a Pod. */
+interface Place {
+  readonly namespace: string;
+  readonly pod: string;
+  readonly file: string;
+}
+
+function placeOf(text: string): Place {
+  const colon = text.indexOf(':');
+  if (colon < 0) return { namespace: '', pod: '', file: text };
+  const file = text.slice(colon + 1);
+  const words = text.slice(0, colon).split('/');
+  const [pod = '', namespace = ''] = words.reverse();
+  if (pod === '' || words.length > 2) {
+    throw new CliError('filespec must match the canonical format: [[namespace/]pod:]file/path');
+  }
+  return { namespace, pod, file };
+}
+
+/** A file in a container. */
+interface ContainerFile {
+  readonly session: Session;
+  readonly pod: JsonObject;
+  readonly container: string;
+  readonly file: string;
+}
+
+async function containerAt(session: Session, place: Place): Promise<ContainerFile> {
+  const resource = await session.resourceOfKind('Pod');
+  const namespace = place.namespace || session.namespace;
+  const target = { resource, namespace, name: place.pod };
+  const pod = await session.client.get(targetPath(target));
+  return { session, pod, container: await containerIn(session, pod), file: place.file };
+}
+
+/** Runs a program in the container. Rejects as carryStreams. */
+async function runThere(
+  { session, pod, container }: ContainerFile,
+  command: readonly string[],
+  streams: { readonly input?: Readable; readonly output: (bytes: Buffer) => Promise<void> },
+): Promise<void> {
+  const streamPathOf = await streamPath(session, pod, {
+    subresource: 'exec',
+    query: [
+      ['container', container],
+      ...command.map((one) => ['command', one] as const),
+      ...(streams.input === undefined ? [] : [['stdin', 'true'] as const]),
+      ['stdout', 'true'],
+      ['stderr', 'true'],
+    ],
+  });
+  await carryStreams(session, streamPathOf, { ...streams, error: bytesTo(session.io, 'error') });
+}
+
+async function copyFrom(from: ContainerFile, target: string): Promise<void> {
+  // Writes wait for the reader, and fail when it has gone.
+  const archive = new TransformStream<Buffer, Buffer>();
+  const writer = archive.writable.getWriter();
+  const packing = async (): Promise<void> => {
+    try {
+      await runThere(from, ['tar', 'cf', '-', from.file], {
+        output: (bytes) => writer.write(bytes),
+      });
+    } finally {
+      // Fails where the reader has gone.
+      await writer.close().catch(() => {});
+    }
+  };
+  const [packed, unpacked] = await Promise.allSettled([
+    packing(),
+    unpack(from, archive.readable, target),
+  ]);
+  // An archive is cut off because the program failed.
+  const failures = [packed, unpacked].filter((one) => one.status === 'rejected');
+  const told = failures.find(({ reason }) => reason instanceof CommandExit) ?? failures.at(-1);
+  if (told !== undefined) throw told.reason;
+}
+
+async function unpack(
+  from: ContainerFile,
+  archive: AsyncIterable<Buffer>,
+  target: string,
+): Promise<void> {
+  const { io } = from.session;
+  const prefix = path.posix.normalize(`/${from.file}`).slice(1).replace(/\/$/, '');
+  const isFolder = (await stat(target).catch(() => undefined))?.isDirectory() === true;
+  let isHintNeeded = true;
+  for await (const { entry, content } of readTar(archive)) {
+    const name = entry.name.replace(/^\.\//, '').replace(/\/$/, '');
+    // Another name means that the archive was tampered with.
+    if (!`${name}/`.startsWith(prefix === '' ? '' : `${prefix}/`)) {
+      throw new CliError('tar contents corrupted');
+    }
+    const rest = name.slice(prefix.length).replace(/^\//, '');
+    const isOnlyFile = rest === '' && entry.type === 'file';
+    const place =
+      isOnlyFile && isFolder
+        ? path.join(target, path.posix.basename(prefix))
+        : path.join(target, rest);
+    if (!isWithin(target, place)) {
+      io.err(`warning: file ${JSON.stringify(place)} is outside target destination, skipping\n`);
+    } else if (entry.type === 'symlink') {
+      const arrow = `${JSON.stringify(place)} -> ${JSON.stringify(entry.link)}`;
+      io.err(`warning: skipping symlink: ${arrow}${isHintNeeded ? hintOf(from) : ''}\n`);
+      isHintNeeded = false;
+    } else if (entry.type === 'directory') {
+      await mkdir(place, { recursive: true });
+    } else if (entry.type === 'file') {
+      await mkdir(path.dirname(place), { recursive: true });
+      await pipeline(content, createWriteStream(place));
+    }
+  }
+}
+
+function hintOf({ pod, file }: ContainerFile): string {
+  const words = [namespaceOf(pod), nameOf(pod), file].map((word) => JSON.stringify(word));
+  const [namespace, name, place] = words;
+  return ` (consider using "svcctl exec -n ${namespace} ${name} -- tar cf - ${place} | tar xf -")`;
+}
+
+function isWithin(folder: string, place: string): boolean {
+  const way = path.relative(folder, place);
+  return way !== '..' && !way.startsWith(`..${path.sep}`) && !path.isAbsolute(way);
+}
+
+async function copyTo(to: ContainerFile, source: string): Promise<void> {
+  const { session } = to;
+  const local = session.path(source);
+  if ((await stat(local).catch(() => undefined)) === undefined) {
+    throw new CliError(`${source} doesn't exist in local filesystem`);
+  }
+  const goal = (await isFolderThere(to))
+    ? path.posix.join(to.file, path.basename(local))
+    : path.posix.normalize(to.file);
+  const plain = session.flags.boolean('no-preserve')
+    ? ['--no-same-permissions', '--no-same-owner']
+    : [];
+  const folder = path.posix.dirname(goal);
+  const archive = Readable.from(packed({ local, name: path.posix.basename(goal) }));
+  try {
+    await runThere(to, ['tar', ...plain, '-xmf', '-', '-C', folder], {
+      input: archive,
+      output: bytesTo(session.io, 'output'),
+    });
+  } catch (error) {
+    throw archive.errored ?? error;
+  }
+}
+
+async function isFolderThere(to: ContainerFile): Promise<boolean> {
+  try {
+    const nowhere = async () => {};
+    await runThere(to, ['test', '-d', to.file], { output: nowhere });
+    return true;
+  } catch (error) {
+    if (error instanceof CommandExit) return false;
+    throw error;
+  }
+}
+
+/** Where a file is, and its name in the archive. */
+interface Packed {
+  readonly local: string;
+  readonly name: string;
+}
+
+async function* packed(file: Packed): AsyncGenerator<Buffer> {
+  yield* entries(file);
+  yield tarEnd;
+}
+
+/** A file, a link, or a folder with what is in it; links are not followed. */
+async function* entries({ local, name }: Packed): AsyncGenerator<Buffer> {
+  const found = await lstat(local);
+  const entry = { name, mode: found.mode & 0o7777, mtime: found.mtimeMs / 1000, size: 0, link: '' };
+  if (found.isDirectory()) {
+    yield tarHeader({ ...entry, type: 'directory' });
+    for (const child of (await readdir(local)).sort()) {
+      yield* entries({ local: path.join(local, child), name: `${name}/${child}` });
+    }
+  } else if (found.isSymbolicLink()) {
+    yield tarHeader({ ...entry, type: 'symlink', link: await readlink(local) });
+  } else if (found.isFile()) {
+    yield tarHeader({ ...entry, type: 'file', size: found.size });
+    yield* contentOf(local, found.size);
+    yield tarPadding(found.size);
+  }
+}
+
+/** So many bytes of a file: one that grows meanwhile must not shift what follows it. */
+async function* contentOf(local: string, size: number): AsyncGenerator<Buffer> {
+  if (size === 0) return;
+  let missing = size;
+  for await (const chunk of createReadStream(local, { end: size - 1 })) {
+    missing -= (chunk as Buffer).length;
+    yield chunk as Buffer;
+  }
+  if (missing > 0) throw new CliError(`${local} became shorter while it was read`);
+}

@@ -1,0 +1,159 @@
+import type { Readable } from 'node:stream';
+import type { JsonObject } from '@wheelhouse/machinery';
+import type { Command } from '../../command.ts';
+import { CliError, type CliIo, usageError } from '../../io.ts';
+import { listAt, nameOf, textAt } from '../../objects.ts';
+import type { Session } from '../../session.ts';
+import { carryStreams, writeAll } from '../../streams/container-stream.ts';
+import {
+  containerFlag,
+  containerIn,
+  onlyPod,
+  type Pairs,
+  patienceFlag,
+  streamPath,
+} from '../../streams/targets.ts';
+
+const streamFlags = [
+  containerFlag,
+  patienceFlag,
+  { name: 'stdin', short: 'i', type: 'boolean', help: 'Pass standard input on' },
+  { name: 'tty', short: 't', type: 'boolean', help: 'Standard input is a terminal' },
+  { name: 'quiet', short: 'q', type: 'boolean', help: 'Print only what the container prints' },
+] as const;
+
+export const execCommand: Command = {
+  name: 'exec',
+  completes: 'pods',
+  summary: 'Execute a command in a container',
+  usage: '(POD | TYPE/NAME) [-c CONTAINER] -- COMMAND [ARGUMENTS...]',
+  flags: streamFlags,
+  async run(session, args) {
+    const [word, ...command] = args;
+    const before = session.flags.wordsBeforeDash;
+    if (word === undefined || before === 0) {
+      throw new CliError('pod, type/name or --filename must be specified');
+    }
+    if (before === undefined && command.length > 0) {
+      throw new CliError(
+        'exec [POD] [COMMAND] is not supported anymore. Use exec [POD] -- [COMMAND] instead\n' +
+          "See 'svcctl exec -h' for help and examples",
+      );
+    }
+    if (command.length === 0) {
+      throw new CliError('you must specify at least one command for the container');
+    }
+    const pod = await onlyPod(session, word);
+    checkRunning(pod, 'exec into');
+    const container = await containerIn(session, pod);
+    const words = command.map((one) => ['command', one] as const);
+    await join(session, {
+      pod,
+      container,
+      subresource: 'exec',
+      words,
+      isTerminal: hasTerminal(session),
+    });
+    return 0;
+  },
+};
+
+export const attachCommand: Command = {
+  name: 'attach',
+  completes: 'pods',
+  summary: 'Attach to a running container',
+  usage: '(POD | TYPE/NAME) [-c CONTAINER]',
+  flags: streamFlags,
+  async run(session, args) {
+    const { flags, io } = session;
+    const [word, ...more] = args;
+    if (word === undefined) throw new CliError('at least 1 argument is required for attach');
+    if (more.length > 0) {
+      throw usageError(
+        'attach',
+        `expected POD, TYPE/NAME, or TYPE NAME, (at most 2 arguments) saw ${args.length}`,
+      );
+    }
+    const pod = await onlyPod(session, word);
+    checkRunning(pod, 'attach');
+    const container = await containerIn(session, pod);
+    const spec = listAt(pod, 'spec', 'containers').find((one) => one['name'] === container);
+    const allocates = spec?.['tty'] === true;
+    if (flags.boolean('tty') && !allocates && !flags.boolean('quiet')) {
+      io.err(`error: Unable to use a TTY - container ${container} did not allocate one\n`);
+    }
+    // The process has a terminal or none, whatever the flags say.
+    const isTerminal = hasTerminal(session, allocates);
+    if (!flags.boolean('quiet')) {
+      io.err("If you don't see a command prompt, try pressing enter.\n");
+    }
+    await join(session, { pod, container, subresource: 'attach', words: [], isTerminal });
+    return 0;
+  },
+};
+
+function checkRunning(pod: JsonObject, doing: string): void {
+  const phase = textAt(pod, 'status', 'phase');
+  if (phase !== 'Succeeded' && phase !== 'Failed') return;
+  const what = doing === 'attach' ? 'attach a container in' : `${doing} a container in`;
+  throw new CliError(`cannot ${what} a completed pod; current phase is ${phase}`);
+}
+
+/** Whether the process gets a terminal: one is wanted, passed on, and there. */
+function hasTerminal({ flags, io }: Session, isWanted = flags.boolean('tty')): boolean {
+  if (!isWanted || !flags.boolean('stdin')) return false;
+  if (io.terminal !== undefined) return true;
+  io.err('Unable to use a TTY - input is not a terminal or the right kind of file\n');
+  return false;
+}
+
+/** Joins the user's streams to those of a process until it ends. */
+async function join(
+  session: Session,
+  stream: {
+    readonly pod: JsonObject;
+    readonly container: string;
+    readonly subresource: string;
+    readonly words: Pairs;
+    readonly isTerminal: boolean;
+  },
+): Promise<void> {
+  const { flags, io } = session;
+  const { pod, container, subresource, words, isTerminal } = stream;
+  const passesInput = flags.boolean('stdin');
+  const query: Pairs = [
+    ['container', container],
+    ...words,
+    ...(passesInput ? [['stdin', 'true'] as const] : []),
+    ['stdout', 'true'],
+    // A terminal has one output for both.
+    isTerminal ? ['tty', 'true'] : ['stderr', 'true'],
+  ];
+  const path = await streamPath(session, pod, { subresource, query });
+  await carryStreams(session, path, {
+    input: passesInput ? await inputOf(io) : undefined,
+    output: bytesTo(io, 'output'),
+    error: bytesTo(io, 'error'),
+    terminal: isTerminal && passesInput ? io.terminal : undefined,
+  });
+  if (isTerminal && passesInput && subresource === 'attach' && !flags.boolean('quiet')) {
+    const again = `svcctl attach ${nameOf(pod)} -c ${container} -i -t`;
+    if (textAt(pod, 'spec', 'restartPolicy') !== 'Always') return;
+    io.out(`Session ended, resume using '${again}' command when the pod is running\n`);
+  }
+}
+
+async function inputOf(io: CliIo): Promise<Readable> {
+  if (io.streams !== undefined) return io.streams.input;
+  const { Readable: Input } = await import('node:stream');
+  return Input.from([Buffer.from(await io.stdin())]);
+}
+
+/** Writes bytes to a standard stream, as they are. */
+export function bytesTo(io: CliIo, name: 'output' | 'error'): (bytes: Buffer) => Promise<void> {
+  const { streams } = io;
+  if (streams !== undefined) return (bytes) => writeAll(streams[name], bytes);
+  const decoder = new TextDecoder();
+  const print = name === 'output' ? io.out : io.err;
+  return async (bytes) => print(decoder.decode(bytes, { stream: true }));
+}

@@ -1,0 +1,283 @@
+import net, { type AddressInfo, type Server, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import {
+  appendAll,
+  channelProtocols,
+  type JsonObject,
+  listen,
+  listenEach,
+  whenAborted,
+} from '@wheelhouse/machinery';
+import type { Command } from '../../command.ts';
+import { describeError } from '../../errors.ts';
+import { CliError, usageError } from '../../io.ts';
+import { listAt, nameOf, textAt } from '../../objects.ts';
+import { objectNamed } from '../../selection.ts';
+import type { Session } from '../../session.ts';
+import { writeAll } from '../../streams/container-stream.ts';
+import { checkStream, onlyPod, patienceFlag, streamPath } from '../../streams/targets.ts';
+
+/** A connection for each port; data and error messages have a channel each. */
+const protocols = [channelProtocols.older];
+const dataChannel = 0;
+const errorChannel = 1;
+const portMax = 65_535;
+
+/** A port of the Pod, and that which leads to it; 0: any. */
+interface Forward {
+  readonly local: number;
+  readonly remote: number;
+}
+
+export const portForwardCommand: Command = {
+  name: 'port-forward',
+  completes: 'pods',
+  summary: 'Forward one or more local ports to a pod',
+  usage: 'TYPE/NAME [LOCAL_PORT:]REMOTE_PORT [...]',
+  flags: [
+    { name: 'address', type: 'list', help: 'Addresses to listen on (localhost)' },
+    patienceFlag,
+  ],
+  async run(session, args) {
+    const [word, ...ports] = args;
+    if (word === undefined || ports.length === 0) {
+      throw usageError('port-forward', 'TYPE/NAME and list of ports are required for port-forward');
+    }
+    for (const port of ports) splitPort(port);
+    const service = await serviceNamed(session, word);
+    const pod = await onlyPod(session, word);
+    const phase = textAt(pod, 'status', 'phase');
+    if (phase !== 'Running') {
+      throw new CliError(
+        `unable to forward port because pod is not running. Current status=${phase}`,
+      );
+    }
+    const forwards = ports.map((port) => forwardOf(port, { pod, service }));
+    const pathTo = (remote: number) =>
+      streamPath(session, pod, { subresource: 'portforward', query: [['ports', `${remote}`]] });
+    for (const { remote } of forwards) await checkStream(session, await pathTo(remote));
+    await serve(session, forwards, pathTo);
+    return 0;
+  },
+};
+
+async function serviceNamed(session: Session, word: string): Promise<JsonObject | undefined> {
+  if (!word.includes('/')) return undefined;
+  const object = await objectNamed(session, word);
+  return object['kind'] === 'Service' ? object : undefined;
+}
+
+function splitPort(text: string): { readonly local: string; readonly remote: string } {
+  const [local = '', remote = local, ...more] = text.split(':');
+  const isPort = (part: string) => /^[a-z0-9-]+$/i.test(part);
+  if (more.length > 0 || (local !== '' && !isPort(local)) || !isPort(remote)) {
+    throw new CliError(`invalid ports ${JSON.stringify(text)}`);
+  }
+  return { local, remote };
+}
+
+/** Finds the numbers of ports that have names, and the Pod's port behind a Service's. */
+function forwardOf(
+  text: string,
+  { pod, service }: { readonly pod: JsonObject; readonly service: JsonObject | undefined },
+): Forward {
+  const { local, remote } = splitPort(text);
+  const offered = service === undefined ? undefined : servicePort(service, remote);
+  const wanted =
+    offered === undefined ? remote : textOfPort(offered['targetPort'], offered['port']);
+  const forward = {
+    remote: isNumber(wanted) ? Number(wanted) : containerPort(pod, wanted),
+    local: isNumber(local) ? Number(local) : 0,
+  };
+  if (local !== '' && !isNumber(local)) {
+    // A name stands for the number on both sides.
+    if (local !== remote) throw new CliError(`invalid ports ${JSON.stringify(text)}`);
+    forward.local = offered === undefined ? forward.remote : Number(offered['port']);
+  }
+  if (forward.remote === 0) throw new CliError('remote port must be > 0');
+  if (Math.max(forward.local, forward.remote) > portMax) {
+    throw new CliError(`invalid ports ${JSON.stringify(text)}`);
+  }
+  return forward;
+}
+
+const isNumber = (text: string) => /^\d+$/.test(text);
+
+/** A Service without a target port leads to the port of the same number. */
+const textOfPort = (target: unknown, port: unknown) =>
+  String(target === undefined || target === 0 ? port : target);
+
+function servicePort(service: JsonObject, wanted: string): JsonObject {
+  const ports = listAt(service, 'spec', 'ports');
+  const found = ports.find((one) =>
+    isNumber(wanted) ? one['port'] === Number(wanted) : one['name'] === wanted,
+  );
+  if (found === undefined) {
+    const what = isNumber(wanted) ? `a service port ${wanted}` : `a named port '${wanted}'`;
+    throw new CliError(`Service '${nameOf(service)}' does not have ${what}`);
+  }
+  if (found['protocol'] === 'UDP') {
+    throw new CliError(`UDP protocol is not supported for ${wanted}`);
+  }
+  return found;
+}
+
+function containerPort(pod: JsonObject, name: string): number {
+  const ports = listAt(pod, 'spec', 'containers').flatMap((one) => listAt(one, 'ports'));
+  const found = ports.find((one) => one['name'] === name);
+  if (found !== undefined) return Number(found['containerPort']);
+  throw new CliError(`Pod '${nameOf(pod)}' does not have a named port '${name}'`);
+}
+
+/** Listens and forwards until the user interrupts. */
+async function serve(
+  session: Session,
+  forwards: readonly Forward[],
+  pathTo: (remote: number) => Promise<string>,
+): Promise<void> {
+  const { io, flags } = session;
+  const addresses = flags.list('address').length === 0 ? ['localhost'] : flags.list('address');
+  const hosts = addresses.flatMap((one) => (one === 'localhost' ? ['127.0.0.1', '::1'] : [one]));
+  const servers: Server[] = [];
+  const connections = new Set<Socket>();
+  const accept = (forward: Forward) => (socket: Socket) => {
+    connections.add(socket);
+    const containment = { where: 'client', end: () => socket.destroy() } as const;
+    listen(socket, containment, { close: () => connections.delete(socket), error: () => {} });
+    return forwardConnection(session, { socket, forward, path: () => pathTo(forward.remote) });
+  };
+  try {
+    for (const wanted of forwards) {
+      const opened = await openPorts(session, { hosts, forward: wanted, accept });
+      appendAll(servers, opened);
+    }
+    await new Promise<void>((resolve) => {
+      whenAborted(io.signal, { where: 'client', end: () => resolve() }, resolve);
+    });
+  } finally {
+    for (const socket of connections) socket.destroy();
+    await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  }
+}
+
+/** Listens at all addresses that there are; rejects when there is none. */
+async function openPorts(
+  session: Session,
+  options: {
+    readonly hosts: readonly string[];
+    readonly forward: Forward;
+    readonly accept: (forward: Forward) => (socket: Socket) => Promise<void>;
+  },
+): Promise<Server[]> {
+  const { io } = session;
+  const { hosts, accept } = options;
+  let { forward } = options;
+  const servers: Server[] = [];
+  for (const host of hosts) {
+    try {
+      const { server, port } = await openPort({ host, forward, accept });
+      servers.push(server);
+      // One number for all addresses where any will do.
+      forward = { ...forward, local: port };
+      const shown = net.isIPv6(host) ? `[${host}]` : host;
+      io.out(`Forwarding from ${shown}:${port} -> ${forward.remote}\n`);
+    } catch (error) {
+      // Many machines lack one family of addresses.
+      if (host === hosts.at(-1) && servers.length > 0) continue;
+      io.err(`Unable to listen on port ${forward.local}: ${(error as Error).message}\n`);
+    }
+  }
+  if (servers.length > 0) return servers;
+  const { local, remote } = forward;
+  throw new CliError(`unable to listen on any of the requested ports: [{${local} ${remote}}]`);
+}
+
+function openPort(options: {
+  readonly host: string;
+  readonly forward: Forward;
+  readonly accept: (forward: Forward) => (socket: Socket) => Promise<void>;
+}): Promise<{ readonly server: Server; readonly port: number }> {
+  const { host, forward, accept } = options;
+  return new Promise((resolve, reject) => {
+    const server = net.createServer({ allowHalfOpen: true, pauseOnConnect: true });
+    listenEach<[Socket]>(server, 'connection', {
+      where: 'client',
+      run: (socket) => accept({ ...forward, local: portOf(server) })(socket),
+      end: (socket) => socket.destroy(),
+    });
+    listen(server, { where: 'client', end: () => server.close() }, { error: reject });
+    server.listen(forward.local, host, () => resolve({ server, port: portOf(server) }));
+  });
+}
+
+const portOf = (server: Server) => (server.address() as AddressInfo).port;
+
+/** Carries one connection to the Pod's port. Never rejects: failures are told, and end it. */
+async function forwardConnection(
+  session: Session,
+  connection: {
+    readonly socket: Socket;
+    readonly forward: Forward;
+    readonly path: () => Promise<string>;
+  },
+): Promise<void> {
+  const { io, client } = session;
+  const { socket, forward, path } = connection;
+  io.out(`Handling connection for ${forward.local}\n`);
+  try {
+    const { messages } = await client.webSocket({
+      path: await path(),
+      protocols,
+      signal: io.signal,
+    });
+    listen(
+      socket,
+      { where: 'client', end: () => messages.destroy() },
+      {
+        close: () => messages.destroy(),
+      },
+    );
+    const sending = sendFrom(socket, messages);
+    const complaint = await receiveTo(socket, messages);
+    socket.end();
+    messages.destroy();
+    await sending;
+    if (complaint === '') return;
+    const { local, remote } = forward;
+    throw new CliError(`an error occurred forwarding ${local} -> ${remote}: ${complaint}`);
+  } catch (error) {
+    socket.destroy();
+    if (!io.signal.aborted) io.err(describeError(error).text);
+  }
+}
+
+/** The protocol cannot say that one direction has ended, so the other decides. Never rejects. */
+async function sendFrom(socket: Socket, messages: Duplex): Promise<void> {
+  try {
+    for await (const chunk of socket.iterator({ destroyOnReturn: false })) {
+      await writeAll(messages, Buffer.concat([Buffer.of(dataChannel), chunk as Buffer]));
+    }
+  } catch {
+    // Either connection has ended.
+  }
+}
+
+/** Returns what the Pod's side complains about. Each channel begins with the port, in two bytes. */
+async function receiveTo(socket: Socket, messages: Duplex): Promise<string> {
+  const begun = new Set<number>();
+  let complaint = '';
+  try {
+    for await (const chunk of messages) {
+      const message = chunk as Buffer;
+      const [channel = -1] = message;
+      const bytes = message.subarray(begun.has(channel) ? 1 : 3);
+      begun.add(channel);
+      if (bytes.length === 0) continue;
+      if (channel === errorChannel) complaint += bytes.toString();
+      else if (channel === dataChannel) await writeAll(socket, bytes);
+    }
+  } catch (error) {
+    if (!socket.destroyed && complaint === '') throw error;
+  }
+  return complaint;
+}

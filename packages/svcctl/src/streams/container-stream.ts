@@ -1,0 +1,137 @@
+import type { Duplex, Readable, Writable } from 'node:stream';
+import { channelProtocols, isObject, type JsonObject } from '@wheelhouse/machinery';
+import { CliError, type CliIo, CommandExit } from '../io.ts';
+import { listAt, textAt } from '../objects.ts';
+import type { Session } from '../session.ts';
+
+/** The first byte of every message says what it is of. */
+const channels = { input: 0, output: 1, error: 2, status: 3, size: 4, close: 255 } as const;
+
+/** The newer one can say that standard input has ended. */
+const protocols = [channelProtocols.newest, channelProtocols.older];
+
+/** What is carried to a process in a container and back. */
+export interface ContainerStreams {
+  /** Read to its end, and destroyed when the process ends first. */
+  readonly input?: Readable | undefined;
+  readonly output: (bytes: Buffer) => Promise<void>;
+  readonly error: (bytes: Buffer) => Promise<void>;
+  /** The user's terminal, whose size the process follows. */
+  readonly terminal?: CliIo['terminal'] | undefined;
+}
+
+/**
+ * Carries the streams of a process in a container until it ends. Rejects with CommandExit when it
+ * fails, with ApiError when the server refuses, and with CliError when the connection breaks off.
+ * @param path of `exec` or `attach`, with its query
+ */
+export async function carryStreams(
+  session: Session,
+  path: string,
+  streams: ContainerStreams,
+): Promise<void> {
+  const { signal } = session.io;
+  const connection = await session.client.webSocket({ path, protocols, signal });
+  const { messages, protocol } = connection;
+  const forget = followSize(messages, streams.terminal);
+  const sending = sendInput(messages, {
+    input: streams.input,
+    endsAloud: protocol === protocols[0],
+  });
+  let status: JsonObject | undefined;
+  try {
+    for await (const chunk of messages) {
+      const message = chunk as Buffer;
+      const bytes = message.subarray(1);
+      if (bytes.length === 0) continue;
+      if (message[0] === channels.output) await streams.output(bytes);
+      else if (message[0] === channels.error) await streams.error(bytes);
+      else if (message[0] === channels.status) status = statusIn(bytes);
+      // Nothing follows the status.
+      if (status !== undefined) break;
+    }
+  } catch (error) {
+    if (signal.aborted) throw error;
+    throw new CliError(`the connection to the container is lost: ${(error as Error).message}`);
+  } finally {
+    forget();
+    streams.input?.destroy();
+    await sending;
+  }
+  if (status === undefined) {
+    throw new CliError('the connection to the container ended before the command did');
+  }
+  checkStatus(status);
+}
+
+/** Sends what is read until either side ends; never rejects, since reading tells of failures. */
+async function sendInput(
+  messages: Duplex,
+  { input, endsAloud }: { readonly input: Readable | undefined; readonly endsAloud: boolean },
+): Promise<void> {
+  if (input === undefined) return;
+  try {
+    for await (const chunk of input) {
+      const bytes = Buffer.from(chunk as Buffer | string);
+      await writeAll(messages, Buffer.concat([Buffer.of(channels.input), bytes]));
+    }
+    if (endsAloud) await writeAll(messages, Buffer.of(channels.close, channels.input));
+  } catch {
+    // The connection has ended, or the process has; else the process would wait for more.
+    messages.destroy(input.errored ?? undefined);
+  }
+}
+
+/** Resolves when a stream has taken the bytes. */
+export function writeAll(stream: Writable, bytes: Buffer): Promise<void> {
+  return new Promise((resolve, reject) => {
+    stream.write(bytes, (error) => (error ? reject(error) : resolve()));
+  });
+}
+
+function followSize(messages: Duplex, terminal: CliIo['terminal'] | undefined): () => void {
+  if (terminal === undefined) return () => {};
+  const send = (): void => {
+    const { columns, rows } = terminal.size();
+    const text = JSON.stringify({ Width: columns, Height: rows });
+    if (messages.writable)
+      messages.write(Buffer.concat([Buffer.of(channels.size), Buffer.from(text)]));
+  };
+  send();
+  terminal.setRaw(true);
+  const stop = terminal.onResize(send);
+  return () => {
+    stop();
+    terminal.setRaw(false);
+  };
+}
+
+function statusIn(bytes: Buffer): JsonObject {
+  const text = bytes.toString();
+  try {
+    const value: unknown = JSON.parse(text);
+    if (isObject(value)) return value;
+  } catch {
+    // As one that is no object.
+  }
+  throw new CliError(`error stream protocol error: ${JSON.stringify(text)} is no status`);
+}
+
+function checkStatus(status: JsonObject): void {
+  if (status['status'] === 'Success') return;
+  if (status['status'] !== 'Failure') {
+    throw new CliError('error stream protocol error: unknown error');
+  }
+  if (status['reason'] !== 'NonZeroExitCode') throw new CliError(textAt(status, 'message'));
+  const cause = listAt(status, 'details', 'causes').find((one) => one['reason'] === 'ExitCode');
+  if (cause === undefined) {
+    throw new CliError('error stream protocol error: no ExitCode cause given');
+  }
+  const code = textAt(cause, 'message');
+  if (!/^\d{1,3}$/.test(code) || Number(code) > 255) {
+    throw new CliError(
+      `error stream protocol error: invalid exit code value ${JSON.stringify(code)}`,
+    );
+  }
+  throw new CommandExit(Number(code));
+}

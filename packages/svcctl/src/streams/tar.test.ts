@@ -1,0 +1,65 @@
+import { describe, expect, test } from 'vitest';
+import { readTar, type TarEntry, tarEnd, tarHeader, tarPadding } from './tar.ts';
+
+const entry = (more: Partial<TarEntry>): TarEntry => ({
+  ...{ name: 'file', type: 'file', mode: 0o644, size: 0, mtime: 1_700_000_000, link: '' },
+  ...more,
+});
+
+function archiveOf(files: readonly { readonly entry: TarEntry; readonly text: string }[]): Buffer {
+  const parts = files.flatMap(({ entry: one, text }) => [
+    tarHeader(one),
+    Buffer.from(text),
+    tarPadding(one.size),
+  ]);
+  return Buffer.concat([...parts, tarEnd, Buffer.alloc(8192)]);
+}
+
+/** Reads an archive that comes in pieces of a size. */
+async function read(archive: Buffer, pieceBytes: number) {
+  async function* pieces() {
+    for (let at = 0; at < archive.length; at += pieceBytes) {
+      yield archive.subarray(at, at + pieceBytes);
+    }
+  }
+  const found: { entry: TarEntry; text: string }[] = [];
+  for await (const { entry: one, content } of readTar(pieces())) {
+    const chunks: Buffer[] = [];
+    if (one.name !== 'skipped') for await (const chunk of content) chunks.push(chunk);
+    found.push({ entry: one, text: Buffer.concat(chunks).toString() });
+  }
+  return found;
+}
+
+describe('tar archives', () => {
+  const files = [
+    { entry: entry({ name: 'a', size: 3, mode: 0o600 }), text: 'one' },
+    { entry: entry({ name: 'skipped', size: 700 }), text: 's'.repeat(700) },
+    { entry: entry({ name: `${'long/'.repeat(60)}größe`, size: 512 }), text: 'x'.repeat(512) },
+    { entry: entry({ name: 'link', type: 'symlink', link: '../'.repeat(50) }), text: '' },
+    { entry: entry({ name: 'n'.repeat(100), size: 0 }), text: '' },
+  ];
+
+  test.each([1, 7, 512, 1_000_000])('are read as written, in pieces of %i bytes', async (size) => {
+    const expected = files.map((one) =>
+      one.entry.name === 'skipped' ? { ...one, text: '' } : one,
+    );
+    expect(await read(archiveOf(files), size)).toEqual(expected);
+  });
+
+  test('of nothing have no entries', async () => {
+    expect(await read(tarEnd, 100)).toEqual([]);
+    expect(await read(Buffer.alloc(0), 100)).toEqual([]);
+  });
+
+  test('that are broken or cut off are refused', async () => {
+    const whole = archiveOf(files);
+    const spoilt = Buffer.from(whole);
+    spoilt[0] = 0x7a;
+    await expect(read(spoilt, 512)).rejects.toThrow('wrong checksum');
+    for (const bytes of [100, 514, 1300]) {
+      await expect(read(whole.subarray(0, bytes), 512)).rejects.toThrow('unexpected end');
+    }
+    await expect(read(Buffer.alloc(512, 1), 512)).rejects.toThrow('wrong checksum');
+  });
+});

@@ -1,0 +1,78 @@
+import { ApiError } from '@wheelhouse/client';
+import type { JsonObject } from '@wheelhouse/machinery';
+import { CliError } from '../io.ts';
+import { containerLabels, containersOf, podsToRead } from '../logs/pods-to-read.ts';
+import { listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
+import { targetPath } from '../selection.ts';
+import { serverDialect } from '../server-dialect.ts';
+import type { Session } from '../session.ts';
+
+export const containerFlag = {
+  name: 'container',
+  short: 'c',
+  type: 'text',
+  help: 'The container',
+} as const;
+export const patienceFlag = {
+  name: 'pod-running-timeout',
+  type: 'duration',
+  help: 'Taken and not needed: pods are not waited for',
+} as const;
+
+/** The Pod that a word names, or the first of an object's. Throws CliError when there is none. */
+export async function onlyPod(session: Session, word: string): Promise<JsonObject> {
+  const [pod] = await podsToRead(session, word);
+  if (pod === undefined) throw new CliError(`${word} has no pods`);
+  return pod;
+}
+
+/** The container that `--container`, the Pod's annotation, or its order names. Throws CliError. */
+export async function containerIn(session: Session, pod: JsonObject): Promise<string> {
+  const { flags, io } = session;
+  const names = containersOf(pod);
+  const flag = flags.text('container') ?? '';
+  if (flag !== '') {
+    if (names.includes(flag)) return flag;
+    throw new CliError(`container ${flag} not found in pod ${nameOf(pod)}`);
+  }
+  const { label, tool } = await serverDialect(session);
+  const annotations = objectAt(pod, 'metadata', 'annotations');
+  const preferred = textAt(annotations, label('default-container', tool));
+  if (preferred !== '') {
+    if (names.includes(preferred)) return preferred;
+    io.err(`Default container name "${preferred}" not found in pod ${nameOf(pod)}\n`);
+  }
+  const [first] = listAt(pod, 'spec', 'containers');
+  const name = textAt(first, 'name');
+  if (names.length > 1 && !flags.boolean('quiet')) {
+    io.err(`Defaulted container "${name}" out of: ${containerLabels(pod).join(', ')}\n`);
+  }
+  return name;
+}
+
+export type Pairs = readonly (readonly [name: string, value: string])[];
+
+/** The path of a stream into a Pod. */
+export async function streamPath(
+  session: Session,
+  pod: JsonObject,
+  { subresource, query }: { readonly subresource: string; readonly query: Pairs },
+): Promise<string> {
+  const resource = await session.resourceOfKind('Pod');
+  const target = { resource, namespace: namespaceOf(pod), name: nameOf(pod) };
+  const parameters = new URLSearchParams(
+    query.map(([name, value]): [string, string] => [name, value]),
+  );
+  return `${targetPath(target, subresource)}?${parameters}`;
+}
+
+/** Rejects with what the server says to a stream that it would refuse; opens none. */
+export async function checkStream(session: Session, path: string): Promise<void> {
+  try {
+    await session.client.send({ method: 'POST', path });
+  } catch (error) {
+    const wantsStream =
+      error instanceof ApiError && /upgrade request required/i.test(error.message);
+    if (!wantsStream) throw error;
+  }
+}

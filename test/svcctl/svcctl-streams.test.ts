@@ -1,0 +1,397 @@
+import { spawnSync } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { eventually, startTestServer, type TestServer } from '../support/harness.ts';
+import { type PlayedKubelet, startKubelet } from '../support/kubelet.ts';
+import { playContainers } from '../support/played-containers.ts';
+import { type SvcctlHome, svcctlFor } from './svcctl-run.ts';
+
+let server: TestServer;
+let kubelet: PlayedKubelet;
+let home: SvcctlHome;
+let played: ReturnType<typeof playContainers>;
+/** What the containers see. */
+const inside = mkdtempSync(join(tmpdir(), 'wheelhouse-inside-'));
+const pods = '/api/v1/namespaces/default/pods';
+
+beforeAll(async () => {
+  [server, kubelet] = await Promise.all([startTestServer(), startKubelet()]);
+  home = svcctlFor(server);
+  played = playContainers(kubelet, inside);
+  const answers = [
+    await server.post('/api/v1/nodes', {
+      metadata: { name: 'n' },
+      status: {
+        addresses: [{ type: 'InternalIP', address: '127.0.0.1' }],
+        daemonEndpoints: { kubeletEndpoint: { Port: kubelet.port } },
+      },
+    }),
+    await makePod('one', { containers: [{ name: 'main', image: 'i', tty: true }] }),
+    await makePod('two', {
+      containers: [
+        { name: 'a', image: 'i', ports: [{ name: 'web', containerPort: 8080 }] },
+        { name: 'b', image: 'i' },
+      ],
+    }),
+    await makePod('away', { nodeName: '', containers: [{ name: 'a', image: 'i' }] }),
+  ];
+  expect(answers.map(({ status }) => status)).toEqual([201, 201, 201, 201]);
+  for (const name of ['one', 'two']) {
+    const running = { status: { phase: 'Running' } };
+    expect((await server.patch(`${pods}/${name}/status`, running, 'merge')).status).toBe(200);
+  }
+});
+afterEach(() => {
+  delete played.failing.status;
+  delete played.failing.isCutOff;
+  home.terminal = {};
+});
+afterAll(async () => {
+  home.remove();
+  await Promise.all([server.stop(), kubelet.stop()]);
+  rmSync(inside, { recursive: true, force: true });
+});
+
+function makePod(name: string, spec: object) {
+  const metadata = { name, labels: { app: name } };
+  return server.post(pods, { metadata, spec: { nodeName: 'n', ...spec } });
+}
+
+const shell = (script: string, ...flags: string[]) => [
+  ...['exec', 'one', ...flags, '--', 'sh', '-c'],
+  script,
+];
+
+describe('exec and attach', () => {
+  test('CLIENT-1: exec prints what the command prints, and ends with its exit code', async () => {
+    expect(await home.run(shell('echo out; echo err >&2'))).toEqual({
+      code: 0,
+      out: 'out\n',
+      err: 'err\n',
+    });
+    expect(kubelet.requests.at(-1)).toMatch(
+      /^GET \/exec\/default\/one\/main\?command=sh&command=-c&.*error=1&output=1$/,
+    );
+    expect(await home.run(shell('exit 3'))).toEqual({
+      code: 3,
+      out: '',
+      err: 'command terminated with exit code 3\n',
+    });
+  });
+
+  test('CLIENT-1: exec passes standard input on, to its end', async () => {
+    const text = 'a line\n'.repeat(100_000);
+    const { code, out } = await home.run(shell('cat; echo end', '-i'), text);
+    expect({ code, isWhole: out === `${text}end\n` }).toEqual({ code: 0, isWhole: true });
+    // A command that ends first does not wait for its input.
+    expect((await home.run(shell('echo done', '-i'), text)).out).toBe('done\n');
+  });
+
+  test('CLIENT-1: exec names the container it chooses, and refuses one that is missing', async () => {
+    const chosen = await home.run('exec two -- echo x');
+    expect(chosen).toEqual({
+      code: 0,
+      out: 'x\n',
+      err: 'Defaulted container "a" out of: a, b\n',
+    });
+    expect((await home.run('exec two -c b -q -- echo x')).err).toBe('');
+    expect(kubelet.requests.at(-1)).toContain('/exec/default/two/b?');
+    const { code, err } = await home.run('exec two -c c -- echo x');
+    expect({ code, err }).toEqual({ code: 1, err: 'error: container c not found in pod two\n' });
+  });
+
+  test('CLIENT-1: a terminal is raw meanwhile, and its size is passed on', async () => {
+    const calls: string[] = [];
+    home.terminal = {
+      terminal: {
+        size: () => ({ columns: 100, rows: 40 }),
+        setRaw: (isRaw) => void calls.push(`raw ${isRaw}`),
+        onResize: () => () => void calls.push('forgotten'),
+      },
+    };
+    const { code, out } = await home.run(shell('cat', '-it'), 'typed');
+    expect({ code, out }).toEqual({ code: 0, out: 'typed' });
+    expect(calls).toEqual(['raw true', 'forgotten', 'raw false']);
+    expect(played.sizes).toEqual([{ Width: 100, Height: 40 }]);
+    expect(kubelet.requests.at(-1)).toContain('tty=1');
+    home.terminal = {};
+    const without = await home.run(shell('cat', '-it'), 'typed');
+    expect(without.err).toContain('Unable to use a TTY - input is not a terminal');
+    expect(kubelet.requests.at(-1)).not.toContain('tty');
+  });
+
+  test('CLIENT-1: attach joins the streams of a container', async () => {
+    const { code, out, err } = await home.run('attach two -c a -i', 'hello');
+    expect({ code, out }).toEqual({ code: 0, out: 'hello' });
+    expect(err).toBe("If you don't see a command prompt, try pressing enter.\n");
+    expect(kubelet.requests.at(-1)).toContain('GET /attach/default/two/a?');
+    expect((await home.run('attach two -c a -i -t', 'x')).err).toContain(
+      'error: Unable to use a TTY - container a did not allocate one\n',
+    );
+    expect((await home.run('attach two -c a -i -t -q', 'x')).err).toBe('');
+  });
+
+  test('CLIENT-1: a kubelet that speaks only the older protocol is understood', async () => {
+    played.protocols = ['v4.channel.k8s.io'];
+    expect((await home.run(shell('echo old'))).out).toBe('old\n');
+    played.protocols = ['v1.channel.k8s.io'];
+    const refused = await home.run(shell('echo none'));
+    expect(refused).toMatchObject({ code: 1, out: '' });
+    expect(refused.err).toMatch(/subprotocol/);
+    played.protocols = ['v5.channel.k8s.io', 'v4.channel.k8s.io'];
+  });
+
+  test.each<[string, Partial<typeof played.failing>, string]>([
+    ['breaks off', { isCutOff: true }, 'the connection to the container'],
+    ['sends no status', { status: 'nonsense' }, 'is no status'],
+    ['sends another object', { status: '{"status":"Maybe"}' }, 'unknown error'],
+    [
+      'sends a failure without a code',
+      { status: '{"status":"Failure","reason":"NonZeroExitCode"}' },
+      'no ExitCode cause given',
+    ],
+    ['fails itself', { status: '{"status":"Failure","message":"no shell"}' }, 'no shell'],
+    [
+      'sends a code that is none',
+      {
+        status: JSON.stringify({
+          status: 'Failure',
+          reason: 'NonZeroExitCode',
+          details: { causes: [{ reason: 'ExitCode', message: '9999' }] },
+        }),
+      },
+      'invalid exit code value "9999"',
+    ],
+  ])('CLIENT-1: exec tells when the kubelet %s', async (_, failing, message) => {
+    Object.assign(played.failing, failing);
+    const { code, out, err } = await home.run(shell('echo before'));
+    expect({ code, out }).toEqual({ code: 1, out: 'before\n' });
+    expect(err).toMatch(/^error: /);
+    expect(err).toContain(message);
+  });
+
+  test('CLIENT-1: what the server refuses is told as it tells it', async () => {
+    expect(await home.run('exec away -- true')).toMatchObject({
+      code: 1,
+      err: 'Error from server (BadRequest): pod away does not have a host assigned\n',
+    });
+    const { code, err } = await home.run('attach nowhere');
+    expect({ code, err }).toEqual({
+      code: 1,
+      err: 'Error from server (NotFound): pods "nowhere" not found\n',
+    });
+  });
+});
+
+/** A server on loopback that answers each connection. */
+async function startEcho() {
+  const echo = createServer((socket) => {
+    socket.on('error', () => {});
+    socket.on('data', (bytes) => socket.write(`echo ${bytes}`));
+  });
+  await new Promise<void>((resolve) => echo.listen(0, '127.0.0.1', resolve));
+  const { port } = echo.address() as AddressInfo;
+  return { port, stop: () => new Promise((resolve) => echo.close(resolve)) };
+}
+
+function ask(port: number, text: string): Promise<string> {
+  const socket = connect(port, '127.0.0.1', () => socket.write(text));
+  return new Promise((resolve, reject) => {
+    socket.on('error', reject);
+    socket.on('close', () => resolve(''));
+    socket.on('data', (bytes) => {
+      resolve(bytes.toString());
+      socket.destroy();
+    });
+  });
+}
+
+describe('port-forward', () => {
+  test('CLIENT-1: local ports lead to those of a pod, until it is interrupted', async () => {
+    const echo = await startEcho();
+    const forwarding = home.start(`port-forward one :${echo.port}`);
+    const port = await eventually(
+      async () => /127\.0\.0\.1:(\d+) -> /.exec(forwarding.out())?.[1],
+      'a line that names the port',
+    );
+    expect(await ask(Number(port), 'a')).toBe('echo a');
+    expect(await Promise.all(['b', 'c'].map((one) => ask(Number(port), one)))).toEqual([
+      'echo b',
+      'echo c',
+    ]);
+    expect(forwarding.out()).toContain(`Handling connection for ${port}\n`);
+    expect(forwarding.err()).toBe('');
+    expect(await forwarding.stop()).toBe(0);
+    await expect(ask(Number(port), 'd')).rejects.toThrow('ECONNREFUSED');
+    await echo.stop();
+  });
+
+  test('CLIENT-1: a port that nobody serves is told, and the next attempt made', async () => {
+    const echo = await startEcho();
+    await echo.stop();
+    const forwarding = home.start(`port-forward pod/one :${echo.port}`);
+    const port = await eventually(
+      async () => /127\.0\.0\.1:(\d+) -> /.exec(forwarding.out())?.[1],
+      'a line that names the port',
+    );
+    expect(await ask(Number(port), 'a')).toBe('');
+    await eventually(
+      async () => /an error occurred forwarding \d+ -> \d+: .*ECONNREFUSED/.test(forwarding.err()),
+      'the complaint',
+    );
+    expect(await ask(Number(port), 'b')).toBe('');
+    expect(await forwarding.stop()).toBe(0);
+  });
+
+  test('CLIENT-1: ports of Services and ports with names are looked up', async () => {
+    await server.post('/api/v1/namespaces/default/services', {
+      metadata: { name: 'front' },
+      spec: {
+        selector: { app: 'two' },
+        ports: [
+          { name: 'http', port: 80, targetPort: 'web' },
+          { name: 'dns', port: 53, protocol: 'UDP' },
+        ],
+      },
+    });
+    for (const [line, target] of [
+      ['port-forward svc/front :http', 8080],
+      ['port-forward svc/front :80', 8080],
+      ['port-forward two :web', 8080],
+    ] as const) {
+      const forwarding = home.start(line);
+      await eventually(async () => forwarding.out().includes(`-> ${target}\n`), line);
+      expect(await forwarding.stop()).toBe(0);
+    }
+  });
+
+  test('CLIENT-1: ports that are none are refused before anything listens', async () => {
+    for (const [line, message] of [
+      ['port-forward svc/front 81', "Service 'front' does not have a service port 81"],
+      ['port-forward svc/front nope', "Service 'front' does not have a named port 'nope'"],
+      ['port-forward svc/front 5353:dns', 'UDP protocol is not supported for dns'],
+      ['port-forward two nope', "Pod 'two' does not have a named port 'nope'"],
+      ['port-forward two 1:2:3', 'invalid ports "1:2:3"'],
+      ['port-forward two 70000', 'invalid ports "70000"'],
+      ['port-forward two 8080:0', 'remote port must be > 0'],
+      ['port-forward away 80', 'pod is not running'],
+    ] as const) {
+      const { code, out, err } = await home.run(line);
+      expect({ line, code, out }).toEqual({ line, code: 1, out: '' });
+      expect(err).toContain(message);
+    }
+    const echo = await startEcho();
+    const taken = await home.run(`port-forward two ${echo.port}:80 --address=127.0.0.1`);
+    expect(taken.code).toBe(1);
+    expect(taken.err).toContain(`Unable to listen on port ${echo.port}: `);
+    expect(taken.err).toContain('unable to listen on any of the requested ports');
+    await echo.stop();
+  });
+});
+
+describe('cp', () => {
+  const long = `${'deep/'.repeat(30)}${'n'.repeat(90)}`;
+  const large = Buffer.alloc(3_000_000, 'wheelhouse');
+
+  test('CLIENT-1: a folder is copied into a container and back', async () => {
+    const source = join(home.folder, 'source');
+    mkdirSync(join(source, long, '..'), { recursive: true });
+    mkdirSync(join(source, 'empty'));
+    writeFileSync(join(source, 'one.txt'), 'one', { mode: 0o640 });
+    writeFileSync(join(source, 'größe.txt'), 'zwei');
+    writeFileSync(join(source, 'zero'), '');
+    writeFileSync(join(source, 'large'), large);
+    writeFileSync(join(source, long), 'far down');
+    symlinkSync('one.txt', join(source, 'link'));
+    expect(await home.run('cp source one:copy')).toEqual({ code: 0, out: '', err: '' });
+    for (const [name, text] of [
+      ['one.txt', 'one'],
+      ['größe.txt', 'zwei'],
+      ['zero', ''],
+      [long, 'far down'],
+      ['link', 'one'],
+    ] as const) {
+      expect(readFileSync(join(inside, 'copy', name), 'utf8')).toBe(text);
+    }
+    expect(readFileSync(join(inside, 'copy', 'large')).equals(large)).toBe(true);
+    expect(statSync(join(inside, 'copy', 'one.txt')).mode & 0o777).toBe(0o640);
+    expect(existsSync(join(inside, 'copy', 'empty'))).toBe(true);
+    const { code, err } = await home.run('cp default/one:copy back');
+    expect({ code, err }).toMatchObject({ code: 0 });
+    expect(err).toMatch(/^warning: skipping symlink: "\S+\/back\/link" -> "one.txt" \(consider /);
+    expect(readFileSync(join(home.folder, 'back', long), 'utf8')).toBe('far down');
+    expect(readFileSync(join(home.folder, 'back', 'größe.txt'), 'utf8')).toBe('zwei');
+    expect(readFileSync(join(home.folder, 'back', 'large')).equals(large)).toBe(true);
+    expect(existsSync(join(home.folder, 'back', 'empty'))).toBe(true);
+  });
+
+  test('CLIENT-1: one file is copied into a folder that there is, on either side', async () => {
+    home.write('single.txt', 'alone');
+    mkdirSync(join(inside, 'there'));
+    expect((await home.run('cp single.txt one:there --no-preserve')).code).toBe(0);
+    expect(readFileSync(join(inside, 'there', 'single.txt'), 'utf8')).toBe('alone');
+    mkdirSync(join(home.folder, 'here'));
+    expect((await home.run('cp one:there/single.txt here')).code).toBe(0);
+    expect(readFileSync(join(home.folder, 'here', 'single.txt'), 'utf8')).toBe('alone');
+    expect((await home.run('cp one:there/single.txt renamed')).code).toBe(0);
+    expect(readFileSync(join(home.folder, 'renamed'), 'utf8')).toBe('alone');
+  });
+
+  test('CLIENT-1: an archive from a container cannot lead out of the destination', async () => {
+    writeFileSync(join(inside, 'evil'), 'outside');
+    mkdirSync(join(inside, 'bin'));
+    const tar = spawnSync('which', ['tar'], { encoding: 'utf8' }).stdout.trim();
+    const fake = `#!/bin/sh\nexec ${tar} -C ${inside} -cPf - --transform "$AS" evil\n`;
+    writeFileSync(join(inside, 'bin', 'tar'), fake, { mode: 0o755 });
+    const { PATH = '' } = process.env;
+    const asking = async (transform: string) => {
+      Object.assign(process.env, { PATH: `${join(inside, 'bin')}:${PATH}`, AS: transform });
+      try {
+        return await home.run('cp one:box target/box');
+      } finally {
+        Object.assign(process.env, { PATH });
+        delete process.env['AS'];
+      }
+    };
+    const escaping = await asking('s,.*,box/../../../evil,');
+    expect(escaping.err).toContain('is outside target destination, skipping');
+    const other = await asking('s,.*,/etc/evil,');
+    expect(other).toMatchObject({ code: 1, err: 'error: tar contents corrupted\n' });
+    expect(existsSync(join(home.folder, 'evil'))).toBe(false);
+  });
+
+  test('CLIENT-1: what cannot be copied is told', async () => {
+    for (const [line, message] of [
+      ['cp missing one:x', "missing doesn't exist in local filesystem"],
+      ['cp one:missing x', 'command terminated with exit code 2'],
+      ['cp a b', 'one of src or dest must be a remote file specification'],
+      ['cp one:a two:b', 'one of src or dest must be a local file specification'],
+      ['cp one: b', 'filepath can not be empty'],
+      ['cp :a b', 'filespec must match the canonical format'],
+      ['cp a/b/c:d e', 'filespec must match the canonical format'],
+      ['cp one:a b -c nope', 'container nope not found in pod one'],
+      ['cp single.txt one:no/such/place', 'command terminated with exit code 2'],
+    ] as const) {
+      const { code, err } = await home.run(line);
+      expect({ line, isFailed: code > 0 }).toEqual({ line, isFailed: true });
+      expect(err).toContain(message);
+    }
+    played.failing.isCutOff = true;
+    const cut = await home.run('cp one:there cut');
+    expect(cut.code).toBe(1);
+    expect(cut.err).toContain('error: the connection to the container');
+  });
+});
