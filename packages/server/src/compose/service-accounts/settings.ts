@@ -88,7 +88,7 @@ const serviceAccountFlags = {
     type: 'string',
     default: '',
     stage: 'alpha',
-    help: 'The path of the Unix socket of a process that signs service account tokens and keeps their keys, or its abstract name behind @. Instead of --service-account-signing-key-file, --service-account-key-file, and --service-account-max-token-expiration. Secrets are given no tokens then. Needs the gate ExternalServiceAccountTokenSigner.',
+    help: 'The path of the Unix socket of a process that signs service account tokens and keeps their keys, or its abstract name behind @ (Node 20 pads that with zeros to its full length, which most programs do not: prefer a path). Instead of --service-account-signing-key-file, --service-account-key-file, and --service-account-max-token-expiration. Secrets are given no tokens then. Needs the gate ExternalServiceAccountTokenSigner.',
   },
 } as const satisfies FlagTable;
 
