@@ -1,3 +1,4 @@
+import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
 import {
   as,
@@ -12,7 +13,6 @@ import {
   configMap,
   eventually,
   freshNamespace,
-  type Loose,
   startTestServer,
   type TestServer,
 } from '../support/harness.ts';
@@ -29,7 +29,7 @@ async function within(
   }
 }
 
-function pod(name: string, spec: Loose = {}): Loose {
+function pod(name: string, spec: object = {}): ApiObject {
   const containers = [{ name: 'main', image: 'x:1' }];
   return { apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec: { containers, ...spec } };
 }
@@ -59,7 +59,7 @@ test('ADM-1: seconds of toleration are as the flags say', async () => {
   const seconds = { notReadyTolerationSeconds: 7, unreachableTolerationSeconds: 8 };
   await within({ disabled, ...seconds }, async (server, core) => {
     const { body } = await server.post(`${core}/pods`, pod('p'));
-    expect(body.spec.tolerations.map((one: Loose) => one.tolerationSeconds)).toEqual([7, 8]);
+    expect(body.spec.tolerations.map((one: JsonObject) => one.tolerationSeconds)).toEqual([7, 8]);
   });
 });
 
@@ -132,7 +132,7 @@ test('ADM-1: ExtendedResourceToleration lets pods onto nodes with what they ask 
       operator: 'Exists',
       effect: 'NoSchedule',
     });
-    const keys = body.spec.tolerations.map((one: Loose) => one.key);
+    const keys = body.spec.tolerations.map((one: JsonObject) => one.key);
     expect(keys).not.toContain('cpu');
   });
 });
@@ -170,7 +170,7 @@ test('ADM-1: PodTolerationRestriction gives what a namespace names and allows', 
     const resources = { requests: { cpu: '1' } };
     const asking = { containers: [{ name: 'main', image: 'x', resources }] };
     const { tolerations } = (await server.post(path, pod('asks', asking))).body.spec;
-    expect(tolerations.map((one: Loose) => one.key)).toEqual([
+    expect(tolerations.map((one: JsonObject) => one.key)).toEqual([
       'own',
       'node.svc.io/memory-pressure',
     ]);

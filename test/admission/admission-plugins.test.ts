@@ -1,3 +1,5 @@
+import type { Container } from '@wheelhouse/kinds/types/core/v1';
+import type { ApiObject } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { mustCreate } from '../authentication/token-users.ts';
 import {
@@ -10,7 +12,7 @@ import {
 
 const classGroup = (stem: string) => `${stem}.svc.io/v1`;
 
-function pod(name: string, spec: Loose = {}, metadata: object = {}): Loose {
+function pod(name: string, spec: object = {}, metadata: object = {}): ApiObject {
   return {
     apiVersion: 'v1',
     kind: 'Pod',
@@ -19,7 +21,7 @@ function pod(name: string, spec: Loose = {}, metadata: object = {}): Loose {
   };
 }
 
-function claim(name: string, spec: object = {}, metadata: object = {}): Loose {
+function claim(name: string, spec: object = {}, metadata: object = {}): ApiObject {
   return {
     apiVersion: 'v1',
     kind: 'PersistentVolumeClaim',
@@ -311,7 +313,7 @@ describe('LimitRanger', () => {
       ],
     };
     const { body } = await server.post(`${core}/pods`, pod('p', spec));
-    expect(body.spec.containers.map((one: Loose) => one.resources)).toEqual([
+    expect(body.spec.containers.map((one: Container) => one.resources)).toEqual([
       { limits: { cpu: '2', memory: '1Gi' }, requests: { cpu: '500m', memory: '1Gi' } },
       { limits: { cpu: '1', memory: '1Gi' }, requests: { cpu: '1', memory: '1Gi' } },
     ]);

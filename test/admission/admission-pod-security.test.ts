@@ -1,6 +1,6 @@
+import type { ApiObject } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
 import { mustCreate } from '../authentication/token-users.ts';
-import type { Loose } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 const server = await withServer();
@@ -22,7 +22,7 @@ async function withPolicy(modes: Record<string, string>): Promise<string> {
   return `/api/v1/namespaces/secure-${count}`;
 }
 
-function pod(name: string, spec: Loose = {}): Loose {
+function pod(name: string, spec: object = {}): ApiObject {
   const containers = [{ name: 'main', image: 'x:1' }];
   return { apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec: { containers, ...spec } };
 }

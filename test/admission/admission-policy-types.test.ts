@@ -1,7 +1,8 @@
+import type { ManagedFieldsEntry } from '@wheelhouse/kinds/types/meta/v1';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { beforeEach, expect, test } from 'vitest';
 import { causesOf, establish } from '../custom-kinds/custom-kinds.ts';
-import { eventually, type Loose } from '../support/harness.ts';
+import { eventually } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import { type PolicyKit, policies, policyKit } from './admission-policies.ts';
 
@@ -213,7 +214,7 @@ test('ADM-3: the controller applies the status', async () => {
   await checked(name);
   const { metadata } = (await server.get(`${policies}/${name}`)).body;
   const manager = 'validatingadmissionpolicy-status-controller';
-  const entry = metadata.managedFields.find((one: Loose) => one.manager === manager);
+  const entry = metadata.managedFields.find((one: ManagedFieldsEntry) => one.manager === manager);
   const fields = { 'f:observedGeneration': {}, 'f:typeChecking': { 'f:expressionWarnings': {} } };
   expect(entry).toMatchObject({
     operation: 'Apply',

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { mustCreate } from '../authentication/token-users.ts';
-import { configMap, eventually, freshNamespace, type Loose } from '../support/harness.ts';
+import { configMap, eventually, freshNamespace } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 const server = await withServer({ controllers: ['resourcequota-controller'] });
 
-function pod(name: string, resources: object = {}, spec: object = {}): Loose {
+function pod(name: string, resources: object = {}, spec: object = {}): object {
   const containers = [{ name: 'main', image: 'x', resources }];
   const metadata = { name };
   return { apiVersion: 'v1', kind: 'Pod', metadata, spec: { containers, ...spec } };

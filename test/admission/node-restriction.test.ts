@@ -1,7 +1,8 @@
+import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import { readFeatureGates } from '@wheelhouse/server/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { as, mustCreate, startWithUsers } from '../authentication/token-users.ts';
-import { freshNamespace, type Loose, type PatchType, type TestServer } from '../support/harness.ts';
+import { freshNamespace, type PatchType, type TestServer } from '../support/harness.ts';
 
 const nodes = ['system:nodes'];
 const n1 = as('system:node:n1');
@@ -51,7 +52,7 @@ const tokenVolumes = ['', 'vault'].map((audience, index) => ({
   projected: { sources: [{ serviceAccountToken: { path: 'token', audience } }] },
 }));
 
-function pod(name: string, spec: object, metadata: object = {}): Loose {
+function pod(name: string, spec: object, metadata: object = {}): ApiObject {
   return {
     apiVersion: 'v1',
     kind: 'Pod',
@@ -80,7 +81,7 @@ const mirrorPod = (name: string, spec: object = {}, metadata: object = {}) =>
     },
   );
 
-async function refused(answer: Promise<{ status: number; body: Loose }>, message: string) {
+async function refused(answer: Promise<{ status: number; body: JsonObject }>, message: string) {
   const { status, body } = await answer;
   expect({ status, message: body?.message }).toEqual({ status: 403, message });
   expect(body.reason).toBe('Forbidden');
@@ -101,7 +102,7 @@ describe('AUTHZ-9: pods of a node', () => {
     );
   });
 
-  const wrong: [string, () => Loose, string][] = [
+  const wrong: [string, () => ApiObject, string][] = [
     [
       'no mirror',
       () => mirrorPod('m', {}, { annotations: {} }),

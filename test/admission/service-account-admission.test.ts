@@ -1,3 +1,4 @@
+import type { ApiObject } from '@wheelhouse/machinery';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { mustCreate } from '../authentication/token-users.ts';
 import { freshNamespace, type Loose } from '../support/harness.ts';
@@ -12,7 +13,7 @@ beforeAll(async () => {
 
 const core = (path: string) => `/api/v1/namespaces/${ns}/${path}`;
 
-function pod(name: string, spec: Loose = {}, metadata: object = {}): Loose {
+function pod(name: string, spec: object = {}, metadata: object = {}): ApiObject {
   return {
     apiVersion: 'v1',
     kind: 'Pod',

@@ -3,13 +3,13 @@ import https from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
+import type { ApiObject } from '@wheelhouse/machinery';
 import { afterEach, expect, test } from 'vitest';
 import { auditFolder } from '../audit/audit-run.ts';
 import {
   adminToken,
   type ConfigChange,
   eventually,
-  type Loose,
   startTestServer,
   type TestServer,
 } from '../support/harness.ts';
@@ -62,7 +62,7 @@ test('ADM-4: after a restart other servers have their part from the first reques
   cleanups.push(() => again.stop());
   expect((await again.get(things)).body).toEqual({ found: true });
   const { body } = await again.get('/apis', { accept });
-  const found = body.items.find((one: Loose) => one.metadata.name === group);
+  const found = body.items.find((one: ApiObject) => one.metadata.name === group);
   expect(found.versions[0]).toMatchObject({ version: 'v1', freshness: 'Current' });
   expect(found.versions[0].resources[0].resource).toBe('things');
 });

@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { JsonObject } from '@wheelhouse/machinery';
 import { systemClock } from '@wheelhouse/machinery';
 import {
   ensureCa,
@@ -11,13 +12,7 @@ import {
 } from '@wheelhouse/server/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { sample } from '../operations/metric-samples.ts';
-import {
-  adminToken,
-  eventually,
-  type Loose,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { adminToken, eventually, startTestServer, type TestServer } from '../support/harness.ts';
 
 /**
  * One Wheelhouse in front of another: the second serves a custom kind, and believes what the first
@@ -314,7 +309,7 @@ describe.skipIf(kubectlPath === undefined)('an unmodified kubectl', () => {
 });
 
 test('ADM-4: who asks is told whole', async () => {
-  const review: Loose = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' };
+  const review: JsonObject = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' };
   const services = '/apis/apiregistration.k8s.io/v1/apiservices';
   const name = 'v1.authentication.k8s.io';
   const { body: widgetsService } = await front.get(`${services}/v1.${group}`);

@@ -1,3 +1,5 @@
+import type { StatusCause } from '@wheelhouse/kinds/types/meta/v1';
+import type { ApiObject } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
 import { eventually, type Loose } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
@@ -7,7 +9,7 @@ const services = `/apis/${group}/v1/apiservices`;
 
 const server = await withServer({ controllers: ['autoregister-controller'] });
 
-const apiService = (spec: object, name = 'v1.metrics.example.com'): Loose => ({
+const apiService = (spec: object, name = 'v1.metrics.example.com'): ApiObject => ({
   apiVersion: `${group}/v1`,
   kind: 'APIService',
   metadata: { name },
@@ -122,7 +124,7 @@ test.each([
 ])('an APIService with %j is invalid', async (spec, fields) => {
   const answer = await server.post(`${services}?dryRun=All`, apiService(spec));
   expect(answer.status).toBe(422);
-  expect(answer.body.details.causes.map((one: Loose) => one.field)).toEqual(fields);
+  expect(answer.body.details.causes.map((one: StatusCause) => one.field)).toEqual(fields);
 });
 
 test('the status takes conditions of the three statuses', async () => {

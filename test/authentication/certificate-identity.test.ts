@@ -2,6 +2,8 @@ import { once } from 'node:events';
 import http2 from 'node:http2';
 import https from 'node:https';
 import { text } from 'node:stream/consumers';
+import type { StatusCause } from '@wheelhouse/kinds/types/meta/v1';
+import type { JsonObject } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Loose, startTestServer, type TestServer } from '../support/harness.ts';
 import {
@@ -45,7 +47,7 @@ function ask(pem: string) {
 }
 
 /** Gets a path with a client certificate for a name of any bytes. */
-async function getAs(name: Buffer, path: string): Promise<{ status: number; body: Loose }> {
+async function getAs(name: Buffer, path: string): Promise<{ status: number; body: JsonObject }> {
   return send(name, { method: 'GET', path });
 }
 
@@ -167,7 +169,9 @@ describe('TRUST-5: a request for a certificate is one block in one encoding', ()
   ])('TRUST-5: with %s it is refused', async (_, pem) => {
     const asked = await ask(pem);
     expect(asked.status, asked.text).toBe(422);
-    expect(asked.body.details.causes.map((one: Loose) => one.field)).toEqual(['spec.request']);
+    expect(asked.body.details.causes.map((one: StatusCause) => one.field)).toEqual([
+      'spec.request',
+    ]);
     expect((await server.get(`${requests}/asked-${count}`)).status).toBe(404);
   });
 

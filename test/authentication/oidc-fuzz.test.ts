@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { ConfigurationError } from '@wheelhouse/codec';
+import type { JsonObject } from '@wheelhouse/machinery';
 import { dialectOf, systemClock } from '@wheelhouse/machinery';
 import {
   readAuthenticationConfiguration,
@@ -218,7 +219,7 @@ const sample = {
 };
 
 /** Changes one place of a value. */
-function disturb(value: Loose, below: (limit: number) => number): Loose {
+function disturb(value: Loose, below: (limit: number) => number): JsonObject {
   const odd: readonly Loose[] = [
     null,
     0,

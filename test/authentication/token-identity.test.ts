@@ -1,7 +1,8 @@
 import { generateKeyPairSync, sign } from 'node:crypto';
+import type { JsonObject } from '@wheelhouse/machinery';
 import { readSigningKey, type SigningKey } from '@wheelhouse/server/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+import { startTestServer, type TestServer } from '../support/harness.ts';
 import { mustCreate, temporaryFile } from './token-users.ts';
 
 const whoAmI = '/apis/authentication.svc.io/v1/selfsubjectreviews';
@@ -117,7 +118,7 @@ describe('TRUST-5: a token has one encoding', () => {
 });
 
 describe('TRUST-5: what a token says has one reading', () => {
-  const claimsOf = (token: string): Loose =>
+  const claimsOf = (token: string): JsonObject =>
     JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString());
   const encode = (text: string) => Buffer.from(text).toString('base64url');
 

@@ -1,6 +1,7 @@
+import type { APIGroup, GroupVersionForDiscovery } from '@wheelhouse/kinds/types/meta/v1';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { bindingOf, mustCreate, rbacPath, startWithUsers } from '../authentication/token-users.ts';
-import { eventually, freshNamespace, type Loose, type TestServer } from '../support/harness.ts';
+import { eventually, freshNamespace, type TestServer } from '../support/harness.ts';
 
 /**
  * What the user-facing roles grant, as release 1.32 of the project defines them; written from its
@@ -113,8 +114,8 @@ afterAll(() => server.stop());
 async function resourcesAsked(): Promise<readonly string[]> {
   const names = new Set(['example.com widgets', 'example.com widgets/status', ' nodes/proxy']);
   const { body } = await server.get('/apis');
-  const versions = body.groups.flatMap((group: Loose) =>
-    group.versions.map((one: Loose) => one.groupVersion),
+  const versions = body.groups.flatMap((group: APIGroup) =>
+    group.versions.map((one: GroupVersionForDiscovery) => one.groupVersion),
   );
   const paths = ['/api/v1', ...versions.map((one: string) => `/apis/${one}`)];
   for (const path of paths) {

@@ -1,3 +1,4 @@
+import type { ApiObject } from '@wheelhouse/machinery';
 import type { ControlPlaneOptions } from '@wheelhouse/server';
 import { type ControlPlane, startControlPlane } from '@wheelhouse/server';
 import { afterEach, expect, test } from 'vitest';
@@ -74,7 +75,7 @@ test('PLANE-3: a restore brings objects back, as changes with growing versions',
   ]);
   const { body } = await get(maps);
   expect(body.metadata.resourceVersion).toBe(restored.resourceVersion);
-  const own = new Map<string, Loose>(body.items.map((one: Loose) => [one.metadata.name, one]));
+  const own = new Map<string, Loose>(body.items.map((one: ApiObject) => [one.metadata.name, one]));
   expect(own.get('own-kept')).toEqual(expect.objectContaining({ metadata: kept.body.metadata }));
   for (const { body: first } of [changed, gone]) {
     const now = own.get(first.metadata.name);

@@ -1,3 +1,4 @@
+import type { ApiObject } from '@wheelhouse/machinery';
 import { type ControlPlane, type ControlPlaneOptions, startControlPlane } from '@wheelhouse/server';
 import { afterEach, expect, test } from 'vitest';
 import { configMap, connect, type Loose } from '../support/harness.ts';
@@ -65,7 +66,7 @@ test('PLANE-4: Events and watches run out of their time, connections do not', as
   await plane.clock.advance(hourMs);
   await expect.poll(async () => (await get(`${events}/happened`)).status).toBe(404);
   await post(maps, configMap('seen'));
-  const isSeen = (all: { object: Loose }[]) =>
+  const isSeen = (all: { object: ApiObject }[]) =>
     all.some(({ object }) => object.metadata?.name === 'seen');
   await long.until(isSeen, 'the watch with time left');
 });

@@ -27,7 +27,7 @@ import {
   withoutManagedFields,
   writeScale,
 } from '@wheelhouse/console/testing';
-import type { JsonValue } from '@wheelhouse/machinery';
+import type { JsonObject, JsonValue } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   bindingOf,
@@ -433,7 +433,7 @@ describe('other actions', () => {
   test('CLIENT-4: who owns an object leads to its owner', async () => {
     const one = await deployed();
     const path = `/api/v1/namespaces/${namespace}/configmaps`;
-    const { uid } = one.object.value.metadata as Loose;
+    const { uid } = one.object.value.metadata as JsonObject;
     const { name } = one.target;
     const ownerReferences = [
       { apiVersion: 'apps/v1', kind: 'Deployment', name, uid, controller: true },

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { freshNamespace, type Loose } from '../support/harness.ts';
+import { freshNamespace } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import { causesOf, definitionOf, definitions, establish } from './custom-kinds.ts';
 
@@ -14,7 +14,7 @@ async function kindWith(spec: object) {
   const schema = { type: 'object', properties: { spec } };
   await establish(server, { group, plural: 'rules', kind: 'Rule', schema });
   const path = `/apis/${group}/v1/namespaces/${await freshNamespace(server)}/rules`;
-  const body = (value: unknown, more: object = {}): Loose => ({
+  const body = (value: unknown, more: object = {}): object => ({
     apiVersion: `${group}/v1`,
     kind: 'Rule',
     metadata: { name: 'one', ...more },

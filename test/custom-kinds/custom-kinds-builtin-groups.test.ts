@@ -1,3 +1,4 @@
+import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { itemNames, type Loose, startTestServer, type TestServer } from '../support/harness.ts';
 import { conditionOf, definitions, establish, untilGone, versionOf } from './custom-kinds.ts';
@@ -50,15 +51,21 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => server.stop());
 
-async function define({ group, plural, kind, version, scope = 'Cluster' }: Named): Promise<Loose> {
+async function define({
+  group,
+  plural,
+  kind,
+  version,
+  scope = 'Cluster',
+}: Named): Promise<JsonObject> {
   const versions = [versionOf(version, anything, { storage: true })];
   const annotations = { 'api-approved.svc.io': 'https://example.com/1' };
   return establish(server, { group, plural, kind, scope, versions, annotations });
 }
 
 interface Documents {
-  readonly groups: Loose;
-  readonly aggregated: Loose;
+  readonly groups: JsonObject;
+  readonly aggregated: JsonObject;
   readonly v2: Loose;
   readonly v3: Loose;
   readonly versions: Loose;
@@ -98,7 +105,7 @@ describe('a definition in a group of the server', () => {
       expect((await server.get(`/apis/${group}/${version}/${plural}`)).status).toBe(404);
     }
     const { body } = await server.get('/apis/apiregistration.svc.io/v1/apiservices');
-    expect(body.items.map((one: Loose) => one.apiVersion ?? body.apiVersion)).not.toContain(
+    expect(body.items.map((one: ApiObject) => one.apiVersion ?? body.apiVersion)).not.toContain(
       'apiregistration.svc.io/v9',
     );
   });

@@ -1,3 +1,4 @@
+import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import { type Logger, silentLogger } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
@@ -29,12 +30,12 @@ const nested = (depth: number, wrap: (inner: object) => object, inner: object): 
 const property = (schema: unknown) => ({ type: 'object', properties: { a: schema } });
 
 /** Refused, or accepted and then served: never a failure of the server. */
-async function settles(body: Loose): Promise<Answer> {
+async function settles(body: ApiObject): Promise<Answer> {
   const answer = await server.post(definitions, body);
   expect([201, 400, 409, 413, 422], answer.text.slice(0, 500)).toContain(answer.status);
   if (answer.status !== 201) return answer;
   const { spec, metadata } = answer.body;
-  const version = spec.versions.find((one: Loose) => one.served)?.name;
+  const version = spec.versions.find((one: JsonObject) => one.served)?.name;
   const path = `/apis/${spec.group}/${version}/${spec.names.plural}`;
   if (version !== undefined) {
     await eventually(async () => (await server.get(path)).status === 200, `${path} to be served`);

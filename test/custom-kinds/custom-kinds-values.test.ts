@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Answer, Loose } from '../support/harness.ts';
+import type { Answer } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import { causesOf, definitions, establish, untilGone, versionOf } from './custom-kinds.ts';
 
@@ -14,7 +14,7 @@ async function kindWith(schema: object, root: object = {}) {
   const whole = { type: 'object', properties: { spec: schema, ...root } };
   await establish(server, { group, plural: 'things', kind: 'Thing', schema: whole });
   const path = `/apis/${group}/v1/namespaces/default/things`;
-  const objectOf = (name: string, spec: unknown, more: object = {}): Loose => ({
+  const objectOf = (name: string, spec: unknown, more: object = {}): object => ({
     apiVersion: `${group}/v1`,
     kind: 'Thing',
     metadata: { name },

@@ -1,3 +1,5 @@
+import type { APIResource, TableColumnDefinition } from '@wheelhouse/kinds/types/meta/v1';
+import type { JsonObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import { eventually, type Loose } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
@@ -316,10 +318,10 @@ describe('subresources', () => {
       expect(subresources.map((one: Loose) => one.subresource)).toEqual(expected);
       const own = { group, version, kind: 'Part' };
       const kinds = { status: own, scale: { group: 'autoscaling', version: 'v1', kind: 'Scale' } };
-      expect(subresources.map((one: Loose) => one.responseKind)).toEqual(
+      expect(subresources.map((one: JsonObject) => one.responseKind)).toEqual(
         expected.map((name) => kinds[name]),
       );
-      const status = resources.find((one: Loose) => one.name === 'parts/status');
+      const status = resources.find((one: APIResource) => one.name === 'parts/status');
       expect(Object.keys(status ?? {})).not.toContain('version');
       for (const name of ['status', 'scale'] as const) {
         const has = (expected as readonly string[]).includes(name);
@@ -391,7 +393,9 @@ describe('subresources', () => {
     const status = { replicas: 1, selector: 'app=a' };
     await server.patch(`${at}/a/status`, { status }, 'merge');
     const { columnDefinitions } = (await server.get(`${at}/a/scale`, table)).body;
-    expect(columnDefinitions.map((one: Loose) => [one.name, one.type, one.format])).toEqual([
+    expect(
+      columnDefinitions.map((one: TableColumnDefinition) => [one.name, one.type, one.format]),
+    ).toEqual([
       ['Name', 'string', 'name'],
       ['Desired', 'integer', ''],
       ['Available', 'integer', ''],

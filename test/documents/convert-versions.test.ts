@@ -1,6 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseYamlDocuments } from '@wheelhouse/client';
+import type { ApiObject } from '@wheelhouse/machinery';
 import { runConvert } from '@wheelhouse/svcctl/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Loose, TestServer } from '../support/harness.ts';
@@ -15,7 +16,7 @@ beforeAll(() => {
 });
 afterAll(() => home.remove());
 
-async function program(object: Loose, ...args: string[]): Promise<Loose> {
+async function program(object: ApiObject, ...args: string[]): Promise<ApiObject> {
   const written: Buffer[] = [];
   async function* input() {
     yield Buffer.from(JSON.stringify(object));
@@ -129,7 +130,7 @@ describe('VER-8: svcctl convert', () => {
     expect(err).toBe(
       'batch.CronJob is not suitable for converting to "apps/v1" in scheme "builtin"\n',
     );
-    const [object] = (await parseYamlDocuments(out)) as Loose[];
+    const [object] = (await parseYamlDocuments(out)) as ApiObject[];
     expect(object).toMatchObject({ kind: 'Deployment', metadata: { name: 'a' } });
   });
 

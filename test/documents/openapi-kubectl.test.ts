@@ -1,3 +1,4 @@
+import type { ApiObject } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   eventually,
@@ -59,12 +60,12 @@ describe.skipIf(!kubectlIsHere)('an unmodified kubectl', () => {
     await server.stop();
   });
 
-  const kubectl = (args: readonly string[], input?: Loose) =>
+  const kubectl = (args: readonly string[], input?: ApiObject) =>
     client.run([`--namespace=${namespace}`, ...args], {
       stdin: input === undefined ? '' : JSON.stringify(input),
     });
 
-  const deployment = (name: string, spec: Loose = {}) => ({
+  const deployment = (name: string, spec: object = {}) => ({
     apiVersion: 'apps/v1',
     kind: 'Deployment',
     metadata: { name },

@@ -1,11 +1,11 @@
 import { exampleAuthority, previewKinds } from '@wheelhouse/kinds/testing';
+import type { ApiObject } from '@wheelhouse/machinery';
 import { dialectOf } from '@wheelhouse/machinery';
 import { readFeatureGates } from '@wheelhouse/server/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
   eventually,
   freshNamespace,
-  type Loose,
   startTestServer,
   type TestServer,
 } from '../support/harness.ts';
@@ -37,7 +37,7 @@ test.each(served)('VER-1: %s %s is there when it is switched on', async (apiVers
   const within = def.scope === 'Namespaced' ? `/namespaces/${namespace}` : '';
   const collection = (of: string) => `/apis/${of}${within}/${def.resource}`;
   const stored = def.storage.apiVersion;
-  const example = def.example?.() as Loose;
+  const example = def.example?.() as ApiObject;
   if (within !== '') example.metadata.namespace = namespace;
   const made = await server.post(collection(stored), example);
   expect(made.status, made.text).toBe(201);
@@ -126,7 +126,7 @@ test('ADM-1: who says whom to trust in a signer’s name must be allowed to atte
   const group = 'certificates.svc.io';
   const path = `/apis/${group}/v1alpha1/clustertrustbundles`;
   const rbac = '/apis/rbac.authorization.svc.io/v1';
-  const role = (name: string, rules: Loose[]) => ({
+  const role = (name: string, rules: object[]) => ({
     apiVersion: 'rbac.authorization.svc.io/v1',
     kind: 'ClusterRole',
     metadata: { name },
@@ -172,7 +172,7 @@ test('ADM-1: who says whom to trust in a signer’s name must be allowed to atte
     return answer.status === 201 ? answer : undefined;
   }, 'the bundle of who may attest');
   const labelled = { ...made.body.metadata, labels: { a: 'b' } };
-  const put = (metadata: Loose) =>
+  const put = (metadata: object) =>
     server.put(`${path}/${named('a')}`, { ...made.body, metadata }, as('bob'));
   expect((await put(labelled)).status).toBe(403);
   const owner = { apiVersion: 'v1', kind: 'Node', name: 'n', uid: 'u' };

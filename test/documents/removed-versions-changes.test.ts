@@ -1,3 +1,5 @@
+import type { StatusCause } from '@wheelhouse/kinds/types/meta/v1';
+import type { ApiObject } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   eventually,
@@ -315,13 +317,15 @@ hp8VqeZtzXZB9Kd5W0oTgA==
   test('VER-2: a request of v1 must say them, and may not be for the legacy signer', async () => {
     const bare = await its.server.post(requests('v1'), request('v1'));
     expect(bare.status).toBe(422);
-    const fields = bare.body.details.causes.map((one: Loose) => one.field);
+    const fields = bare.body.details.causes.map((one: StatusCause) => one.field);
     expect(fields).toEqual(['spec.usages', 'spec.signerName']);
     const usages = ['client auth', 'client auth', 'unheard of'];
     const spec = { signerName: 'svc.io/legacy-unknown', usages };
     const wrong = await its.server.post(requests('v1'), request('v1', spec));
     expect(wrong.status).toBe(422);
-    const causes = wrong.body.details.causes.map((one: Loose) => `${one.field} ${one.reason}`);
+    const causes = wrong.body.details.causes.map(
+      (one: StatusCause) => `${one.field} ${one.reason}`,
+    );
     expect(causes).toEqual([
       'spec.usages[2] FieldValueNotSupported',
       'spec.usages[1] FieldValueDuplicate',
@@ -329,7 +333,7 @@ hp8VqeZtzXZB9Kd5W0oTgA==
     ]);
   });
 
-  const withoutOwners = (body: Loose): Loose => {
+  const withoutOwners = (body: Loose): ApiObject => {
     const { managedFields: _, ...metadata } = body.metadata;
     return { ...body, metadata };
   };

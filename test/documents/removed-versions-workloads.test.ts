@@ -1,6 +1,12 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type {
+  APIGroup,
+  GroupVersionForDiscovery,
+  ManagedFieldsEntry,
+} from '@wheelhouse/kinds/types/meta/v1';
+import type { ApiObject } from '@wheelhouse/machinery';
 import { beforeAll, expect, test } from 'vitest';
 import {
   eventually,
@@ -28,7 +34,7 @@ const at = (groupVersion: string, resource: string, name = '') =>
 const plural = (kind: string) => `${kind.toLowerCase()}s`;
 
 /** A workload that says as little as may be. */
-function small(apiVersion: string, kind: string, spec: object = {}): Loose {
+function small(apiVersion: string, kind: string, spec: object = {}): ApiObject {
   const name = `${kind}-${apiVersion.replaceAll('/', '-')}`.toLowerCase();
   return { apiVersion, kind, metadata: { name }, spec: { template, ...spec } };
 }
@@ -301,7 +307,7 @@ test('VER-2: an apply of another version owns the same fields (SSA-8)', async ()
   );
   const same = await apply('apps/v1', 2, 'new');
   expect(same.status).toBe(200);
-  const owners = same.body.metadata.managedFields.map((one: Loose) => [
+  const owners = same.body.metadata.managedFields.map((one: ManagedFieldsEntry) => [
     one.manager,
     one.apiVersion,
   ]);
@@ -400,8 +406,8 @@ test('VER-2: what came after the release is not served', async () => {
   for (const path of ['networking.svc.io/v1/ingresses', 'discovery.svc.io/v1/endpointslices']) {
     expect((await server.get(`/apis/${path}`)).status).toBe(404);
   }
-  const names = (await server.get('/apis')).body.groups.flatMap((group: Loose) =>
-    group.versions.map((one: Loose) => one.groupVersion),
+  const names = (await server.get('/apis')).body.groups.flatMap((group: APIGroup) =>
+    group.versions.map((one: GroupVersionForDiscovery) => one.groupVersion),
   );
   expect(names).toContain('extensions/v1beta1');
   expect(names).not.toContain('autoscaling/v2');

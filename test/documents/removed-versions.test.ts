@@ -1,11 +1,12 @@
 import type { ResourceDef } from '@wheelhouse/kinds';
+import type { APIResource } from '@wheelhouse/kinds/types/meta/v1';
+import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import { readOptions } from '@wheelhouse/server/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   type Answer,
   eventually,
   freshNamespace,
-  type Loose,
   startTestServer,
   type TestServer,
 } from '../support/harness.ts';
@@ -21,7 +22,7 @@ function expectStatus(answer: Answer, status: number): void {
 }
 
 /** What the server itself goes on to change. */
-function still(object: Loose): Loose {
+function still(object: ApiObject): ApiObject {
   const { resourceVersion: _, managedFields: __, ...metadata } = object.metadata;
   return { ...object, metadata, status: undefined };
 }
@@ -45,7 +46,7 @@ describe.each(releases)('release 1.%i', (minor) => {
   test.each(titled(ofRelease))('VER-2: discovery and OpenAPI have %s', async (_, removed) => {
     const { def } = entryOf(removed);
     const { resources } = (await server.get(`/apis/${removed.groupVersion}`)).body;
-    const found = resources.find((one: Loose) => one.name === def.resource);
+    const found = resources.find((one: APIResource) => one.name === def.resource);
     expect(found?.kind).toBe(removed.kind);
     const document = (await server.get(`/openapi/v3/apis/${removed.groupVersion}`)).body;
     const paths = Object.keys(document.paths);
@@ -75,13 +76,13 @@ describe.each(releases)('release 1.%i', (minor) => {
     expect(still(same.body)).toEqual(still(read));
     const list = (await server.get(collection)).body;
     expect(list).toMatchObject({ apiVersion: removed.groupVersion, kind: def.listKind });
-    expect(list.items.map((one: Loose) => one.metadata.name)).toContain(object.metadata.name);
+    expect(list.items.map((one: ApiObject) => one.metadata.name)).toContain(object.metadata.name);
     if (removed.successor !== '') await throughSuccessor(removed, read);
     expectStatus(await server.remove(path, { propagationPolicy: 'Background' }), 200);
   });
 
   /** What is read and written through the successor is the same object. */
-  async function throughSuccessor(removed: Removed, read: Loose): Promise<void> {
+  async function throughSuccessor(removed: Removed, read: ApiObject): Promise<void> {
     const { def } = entryOf(removed);
     const { name } = read.metadata;
     const path = `${pathOf({ groupVersion: removed.successor, def, namespace })}/${name}`;
@@ -104,7 +105,7 @@ describe.each(releases)('release 1.%i', (minor) => {
     const applied = await server.patch(`${old}?fieldManager=old`, intent, 'apply');
     expectStatus(applied, 200);
     const managers = applied.body.metadata.managedFields;
-    const own = managers.find((one: Loose) => one.manager === 'old');
+    const own = managers.find((one: JsonObject) => one.manager === 'old');
     expect(own).toMatchObject({ apiVersion: removed.groupVersion, operation: 'Apply' });
   }
 });

@@ -1,4 +1,10 @@
 import { builtinKinds } from '@wheelhouse/kinds';
+import type {
+  APIGroup,
+  APIResource,
+  GroupVersionForDiscovery,
+} from '@wheelhouse/kinds/types/meta/v1';
+import type { ApiObject } from '@wheelhouse/machinery';
 import { dialectOf } from '@wheelhouse/machinery';
 import {
   configuredKinds,
@@ -11,7 +17,6 @@ import {
   configMap,
   eventually,
   freshNamespace,
-  type Loose,
   startTestServer,
   type TestServer,
 } from '../support/harness.ts';
@@ -41,8 +46,8 @@ const reviews = (version: string) => `/apis/${identity}/${version}/selfsubjectre
 /** `group/version` of everything discovery tells of, in its order. */
 async function served(server: TestServer): Promise<string[]> {
   const { body } = await server.get('/apis');
-  return body.groups.flatMap((group: Loose) =>
-    group.versions.map((version: Loose) => version.groupVersion),
+  return body.groups.flatMap((group: APIGroup) =>
+    group.versions.map((version: GroupVersionForDiscovery) => version.groupVersion),
   );
 }
 
@@ -169,7 +174,7 @@ describe('VER-1: --runtime-config', () => {
       expect(gone.body.message).toBe('the server could not find the requested resource');
       expect((await server.get('/apis/batch')).status).toBe(404);
       const { body: apps } = await server.get('/apis/apps/v1');
-      const names = apps.resources.map((one: Loose) => one.name);
+      const names = apps.resources.map((one: APIResource) => one.name);
       expect(names).toContain('statefulsets');
       expect(names.filter((name: string) => name.startsWith('deployments'))).toEqual([]);
       expect((await server.get('/apis/apps/v1/deployments')).status).toBe(404);
@@ -182,7 +187,7 @@ describe('VER-1: --runtime-config', () => {
       expect(described.some((path) => path.includes('/statefulsets'))).toBe(true);
       const accept = 'application/json;g=apidiscovery.svc.io;v=v2;as=APIGroupDiscoveryList';
       const list = (await server.get('/apis', { accept })).body;
-      expect(list.items.map((item: Loose) => item.metadata.name)).not.toContain('batch');
+      expect(list.items.map((item: ApiObject) => item.metadata.name)).not.toContain('batch');
     });
   });
 

@@ -1,3 +1,5 @@
+import type { APIResource } from '@wheelhouse/kinds/types/meta/v1';
+import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
 import type { Loose } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
@@ -32,10 +34,10 @@ test('ComponentStatuses tell of the store and of what there is not', async () =>
 
 test('ComponentStatuses are selected, printed and encoded as other objects are', async () => {
   const chosen = await server.get(`${path}?fieldSelector=metadata.name%3Dscheduler`);
-  expect(chosen.body.items.map((one: Loose) => one.metadata.name)).toEqual(['scheduler']);
+  expect(chosen.body.items.map((one: ApiObject) => one.metadata.name)).toEqual(['scheduler']);
   const accept = 'application/json;as=Table;v=v1;g=meta.svc.io';
   const { rows } = (await server.get(path, { accept })).body;
-  expect(rows.map((row: Loose) => row.cells)[2]).toEqual(['store-0', 'Healthy', 'ok', '']);
+  expect(rows.map((row: JsonObject) => row.cells)[2]).toEqual(['store-0', 'Healthy', 'ok', '']);
   const protobuf = await server.get(path, { accept: 'application/vnd.svc.protobuf' });
   expect(protobuf.status).toBe(200);
   expect(protobuf.text).toContain('ComponentStatusList');
@@ -43,7 +45,7 @@ test('ComponentStatuses are selected, printed and encoded as other objects are',
 
 test('ComponentStatuses are only read', async () => {
   const { resources } = (await server.get('/api/v1')).body;
-  const found = resources.find((one: Loose) => one.name === 'componentstatuses');
+  const found = resources.find((one: APIResource) => one.name === 'componentstatuses');
   expect(found).toEqual({
     name: 'componentstatuses',
     singularName: 'componentstatus',

@@ -1,4 +1,5 @@
 import { builtinKinds, type ResourceDef } from '@wheelhouse/kinds';
+import type { ApiObject } from '@wheelhouse/machinery';
 import { dialectOf, type JsonObject } from '@wheelhouse/machinery';
 import { convertObject } from '@wheelhouse/svcctl/testing';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -22,7 +23,7 @@ interface Place {
   readonly collection: string;
   readonly path: string;
   readonly name: string;
-  readonly example: Loose;
+  readonly example: ApiObject;
 }
 
 /** Where a kind's example goes: names that a kind fixes itself stay as they are. */
@@ -46,13 +47,13 @@ function renamespace(example: Loose, to: string): void {
 }
 
 /** By kind, whether a condition shows that the server has written the status it goes on to write. */
-const lastConditions: Readonly<Record<string, (condition: Loose) => boolean>> = {
+const lastConditions: Readonly<Record<string, (condition: JsonObject) => boolean>> = {
   CustomResourceDefinition: ({ type, status }) => type === 'Established' && status === 'True',
   APIService: ({ type, status }) => type === 'Available' && status !== 'Unknown',
 };
 
 /** All but what the server itself goes on to write: the status of a definition. */
-function withoutMoving(def: ResourceDef, object: Loose): Loose {
+function withoutMoving(def: ResourceDef, object: ApiObject): ApiObject {
   if (lastConditions[def.kind] === undefined) return object;
   const { resourceVersion: _, managedFields: __, ...metadata } = object.metadata;
   return { ...object, metadata, status: undefined };
@@ -98,7 +99,7 @@ const checks: Readonly<Record<string, Check>> = {
     const list = await server.get(`${collection}?limit=1&fieldSelector=metadata.name=${name}`);
     expectStatus(list, 200);
     expect(list.body.kind).toBe(def.listKind);
-    expect(list.body.items.map((item: Loose) => item.metadata.name)).toEqual([name]);
+    expect(list.body.items.map((item: ApiObject) => item.metadata.name)).toEqual([name]);
   },
   table: async (def, { path, name }) => {
     const accept = `application/json;as=Table;v=v1;g=${dialect.group('meta')}`;

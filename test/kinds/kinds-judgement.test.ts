@@ -1,3 +1,5 @@
+import type { Container } from '@wheelhouse/kinds/types/core/v1';
+import type { JsonObject } from '@wheelhouse/machinery';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { freshNamespace, type Loose } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
@@ -14,7 +16,7 @@ beforeAll(async () => {
 const at = (group: string, resource: string) => `${group}/namespaces/${namespace}/${resource}`;
 const rbac = '/apis/rbac.authorization.k8s.io/v1';
 const causes = (body: Loose): string[] =>
-  (body.details?.causes ?? []).map((one: Loose) => `${one.field}: ${one.message}`);
+  (body.details?.causes ?? []).map((one: JsonObject) => `${one.field}: ${one.message}`);
 
 describe('lists with nothing in them', () => {
   const role = (name: string) => ({ metadata: { name }, rules: [] });
@@ -161,7 +163,9 @@ describe('words', () => {
       template: { spec: { containers } },
     });
     expect(made.status, made.text).toBe(201);
-    const policies = made.body.template.spec.containers.map((one: Loose) => one.imagePullPolicy);
+    const policies = made.body.template.spec.containers.map(
+      (one: Container) => one.imagePullPolicy,
+    );
     const [always, unlessThere] = ['Always', 'IfNotPresent'];
     expect(policies).toEqual([
       ...[always, always, always, unlessThere, unlessThere, unlessThere, unlessThere],

@@ -1,3 +1,4 @@
+import type { JsonObject } from '@wheelhouse/machinery';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { freshNamespace, type Loose } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
@@ -17,7 +18,7 @@ const storage = '/apis/storage.k8s.io/v1';
 const flow = '/apis/flowcontrol.apiserver.k8s.io/v1';
 const dryRun = '?dryRun=All';
 const causes = (body: Loose): string[] =>
-  (body.details?.causes ?? []).map((one: Loose) => `${one.field}: ${one.message}`);
+  (body.details?.causes ?? []).map((one: JsonObject) => `${one.field}: ${one.message}`);
 const table = { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' };
 const template = {
   metadata: { labels: { app: 'a' } },
@@ -163,7 +164,7 @@ describe('judgement', () => {
 
   test('API-4: options of a mount in an annotation are for some volumes alone', async () => {
     const annotations = { 'volume.beta.kubernetes.io/mount-options': 'ro' };
-    const post = (source: Loose) =>
+    const post = (source: object) =>
       server.post(`/api/v1/persistentvolumes${dryRun}`, {
         metadata: { name: 'a', annotations },
         spec: { capacity: { storage: '1Gi' }, accessModes: ['ReadWriteOnce'], ...source },

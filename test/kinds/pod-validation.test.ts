@@ -1,3 +1,4 @@
+import type { APIResource } from '@wheelhouse/kinds/types/meta/v1';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type Loose, startTestServer } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
@@ -11,7 +12,7 @@ beforeAll(async () => {
   await server.post('/api/v1/namespaces', { metadata: { name: 'pods' } });
 });
 
-const pod = (name: string, spec: Loose = {}, metadata: Loose = {}) => ({
+const pod = (name: string, spec: object = {}, metadata: object = {}) => ({
   apiVersion: 'v1',
   kind: 'Pod',
   metadata: { name, ...metadata },
@@ -339,7 +340,7 @@ describe('sub-resources', () => {
     await made('sized');
     expect((await server.get(`${pods}/sized/resize`)).status).toBe(404);
     const { body } = await server.get('/api/v1');
-    const names = body.resources.map((resource: Loose) => resource.name);
+    const names = body.resources.map((resource: APIResource) => resource.name);
     expect(names).toContain('pods/ephemeralcontainers');
     expect(names).not.toContain('pods/resize');
   });
@@ -347,7 +348,7 @@ describe('sub-resources', () => {
 
 describe('a PodTemplate', () => {
   test('is judged by its own path, a little more loosely', async () => {
-    const template = (name: string, spec: Loose) => ({
+    const template = (name: string, spec: object) => ({
       apiVersion: 'v1',
       kind: 'PodTemplate',
       metadata: { name },

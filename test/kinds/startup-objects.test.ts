@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { ApiObject } from '@wheelhouse/machinery';
 import { beforeAll, expect, test } from 'vitest';
 import type { Loose } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
@@ -9,7 +10,7 @@ import { withServer } from '../support/with-server.ts';
  * `<group>/<version>/<resource>/<namespace>/<name>`: what decides requests, without what differs
  * from server to server (addresses, identities, descriptions, status).
  */
-const expected: Record<string, Loose> = JSON.parse(
+const expected: Record<string, ApiObject> = JSON.parse(
   readFileSync(join(import.meta.dirname, 'startup-objects.json'), 'utf8'),
 );
 
@@ -38,7 +39,7 @@ beforeAll(async () => {
 });
 
 /** The members of an object that `expected` tells of. */
-function decisive({ metadata, aggregationRule, rules, ...object }: Loose): Loose {
+function decisive({ metadata, aggregationRule, rules, ...object }: Loose): ApiObject {
   const { apiVersion: _, kind: _kind, status: _status, description: _text, ...rest } = object;
   const { annotations, labels } = metadata;
   const gathered = aggregationRule === undefined ? { rules } : { aggregationRule };

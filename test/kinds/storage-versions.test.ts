@@ -16,7 +16,9 @@ const runtimeConfig = new Map([['api/all', true]]);
 const server = await withServer({ dialect: 'kubernetes', runtimeConfig, featureGates });
 
 const causesOf = ({ body }: { body: Loose }): string[] =>
-  (body.details?.causes ?? []).map(({ field, message }: Loose) => `${field}: ${message}`).sort();
+  (body.details?.causes ?? [])
+    .map(({ field, message }: JsonObject) => `${field}: ${message}`)
+    .sort();
 const changeStatus = (path: string, status: JsonObject) =>
   server.patch(`${path}/status`, { status }, 'merge');
 

@@ -1,3 +1,5 @@
+import type { StatusCause } from '@wheelhouse/kinds/types/meta/v1';
+import type { JsonObject } from '@wheelhouse/machinery';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Loose } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
@@ -11,19 +13,19 @@ beforeAll(async () => {
   await server.post('/api/v1/namespaces', { metadata: { name: 'work' } });
 });
 
-const template = (spec: Loose = {}) => ({
+const template = (spec: object = {}) => ({
   metadata: { labels: { app: 'a' } },
   spec: { containers: [{ name: 'a', image: 'i:1' }], ...spec },
 });
 
-const workload = (kind: string, name: string, spec: Loose = {}) => ({
+const workload = (kind: string, name: string, spec: object = {}) => ({
   apiVersion: 'apps/v1',
   kind,
   metadata: { name },
   spec: { selector: { matchLabels: { app: 'a' } }, template: template(), ...spec },
 });
 
-const job = (name: string, spec: Loose = {}) => ({
+const job = (name: string, spec: object = {}) => ({
   apiVersion: 'batch/v1',
   kind: 'Job',
   metadata: { name },
@@ -300,7 +302,7 @@ describe('Job and CronJob', () => {
       { status: { completionTime: null, succeeded: 0, conditions: [] } },
       'merge',
     );
-    expect(again.body.details.causes.map(({ message }: Loose) => message)).toEqual([
+    expect(again.body.details.causes.map(({ message }: StatusCause) => message)).toEqual([
       'Invalid value: cannot disable the terminal Complete=True condition',
       'Invalid value: 0: cannot decrease the succeeded counter',
       'Invalid value: cannot disable the SuccessCriteriaMet=True condition',
@@ -308,7 +310,7 @@ describe('Job and CronJob', () => {
   });
 
   test('a CronJob is judged with the Jobs it is to make', async () => {
-    const cronJob = (name: string, spec: Loose, template: Loose = {}) => ({
+    const cronJob = (name: string, spec: Loose, template: JsonObject = {}) => ({
       apiVersion: 'batch/v1',
       kind: 'CronJob',
       metadata: { name },

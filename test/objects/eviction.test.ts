@@ -18,7 +18,7 @@ beforeEach(async () => {
 });
 
 /** A pod that a finalizer keeps, so that what an eviction did to it can be seen. */
-async function makePod(status: Loose): Promise<void> {
+async function makePod(status: object): Promise<void> {
   const metadata = { name: 'p', labels: { app: 'a' }, finalizers: ['example.com/seen'] };
   const spec = { containers: [{ name: 'a', image: 'i:1' }], nodeName: 'n' };
   const answer = await server.post(pods, { metadata, spec });
@@ -27,7 +27,7 @@ async function makePod(status: Loose): Promise<void> {
   expect(patched.status, patched.text).toBe(200);
 }
 
-async function makeBudget(name: string, status: Loose, spec: Loose = {}): Promise<void> {
+async function makeBudget(name: string, status: object, spec: object = {}): Promise<void> {
   const selector = { matchLabels: { app: 'a' } };
   const answer = await server.post(budgets, { metadata: { name }, spec: { selector, ...spec } });
   expect(answer.status, answer.text).toBe(201);

@@ -1,3 +1,4 @@
+import type { JsonObject } from '@wheelhouse/machinery';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { freshNamespace, type Loose } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
@@ -57,7 +58,7 @@ describe('lists', () => {
       ]),
     );
     expect(answer.status).toBe(200);
-    expect(containersOf(answer).map((one: Loose) => [one.name, one.image])).toEqual([
+    expect(containersOf(answer).map((one: JsonObject) => [one.name, one.image])).toEqual([
       ['one', 'i:1'],
       ['two', 'i:3'],
       ['three', 'i:4'],
@@ -66,7 +67,9 @@ describe('lists', () => {
 
   test('PATCH-3: lists without a merge key are replaced', async () => {
     const answer = await send(await made(), patchOf([{ name: 'one', command: ['z'] }]));
-    expect(containersOf(answer).find((one: Loose) => one.name === 'one').command).toEqual(['z']);
+    expect(containersOf(answer).find((one: JsonObject) => one.name === 'one').command).toEqual([
+      'z',
+    ]);
   });
 
   test('PATCH-3: $patch: delete takes an item out', async () => {

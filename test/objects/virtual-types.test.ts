@@ -1,5 +1,6 @@
+import type { APIResource } from '@wheelhouse/kinds/types/meta/v1';
 import { describe, expect, test } from 'vitest';
-import { freshNamespace, type Loose } from '../support/harness.ts';
+import { freshNamespace } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 const server = await withServer();
@@ -45,7 +46,7 @@ test('CODEC-5: what has no columns cannot be had as a table', async () => {
 async function makePod(
   at: string,
   labels: Record<string, string> = {},
-  spec: Loose = {},
+  spec: object = {},
 ): Promise<void> {
   const pod = {
     apiVersion: 'v1',
@@ -313,7 +314,7 @@ describe('what needs a node', () => {
     expect((await server.remove(`${at}/services/s/proxy`)).status).toBe(503);
     const { resources } = (await server.get('/api/v1')).body;
     for (const name of ['nodes/proxy', 'pods/proxy', 'services/proxy']) {
-      const { verbs } = resources.find((one: Loose) => one.name === name);
+      const { verbs } = resources.find((one: APIResource) => one.name === name);
       expect(verbs).toEqual(['create', 'delete', 'get', 'patch', 'update']);
     }
     expect((await server.get(`${at}/services/s`)).body).toEqual(before);

@@ -342,7 +342,7 @@ describe('updates that metadata is wrong with', () => {
     const toldOf = async (path: string) => {
       const refused = await server.patch(path, both, 'merge');
       return refused.body.details.causes
-        .map(({ field }: Loose) => field.replace('metadata.', '')[0])
+        .map(({ field }: { readonly field: string }) => field.replace('metadata.', '')[0])
         .join('');
     };
     await server.post(maps, dataMap(name, {}));

@@ -1,4 +1,5 @@
 import { hostname } from 'node:os';
+import type { ApiObject } from '@wheelhouse/machinery';
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { expect, test } from 'vitest';
 import { eventually, type Loose } from '../support/harness.ts';
@@ -41,7 +42,7 @@ test('PLANE-1: a server has a Lease when it is ready, and renews it', async () =
 });
 
 test('PLANE-1: Leases of servers that are gone are removed, and no others', async () => {
-  const lease = (name: string, more: Loose) => ({
+  const lease = (name: string, more: object) => ({
     apiVersion: 'coordination.k8s.io/v1',
     kind: 'Lease',
     metadata: { name, labels: { 'apiserver.kubernetes.io/identity': 'kube-apiserver' } },
@@ -55,7 +56,7 @@ test('PLANE-1: Leases of servers that are gone are removed, and no others', asyn
   clock.advance(2 * hourMs);
   await eventually(async () => {
     const { body } = await server.get(leases);
-    const names = body.items.map((one: Loose) => one.metadata.name);
+    const names = body.items.map((one: ApiObject) => one.metadata.name);
     return !names.includes('gone') && !names.includes('never') && names.includes('other');
   }, 'expired Leases stay');
   await ownLease();

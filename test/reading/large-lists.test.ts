@@ -1,5 +1,6 @@
+import type { ApiObject } from '@wheelhouse/machinery';
 import { beforeAll, expect, test } from 'vitest';
-import { freshNamespace, type Loose } from '../support/harness.ts';
+import { freshNamespace } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 /**
@@ -207,7 +208,7 @@ test('TRUST-1, TRUST-2: custom objects with 55,000 errors and large enums are ju
   const made = await server.post('/apis/apiextensions.svc.io/v1/customresourcedefinitions', crd);
   expect(made.status, made.text).toBe(201);
   const path = inNamespace('/apis/siege.io/v1/NS/wides?dryRun=All');
-  const wide = (content: object): Loose => ({
+  const wide = (content: object): ApiObject => ({
     apiVersion: 'siege.io/v1',
     kind: 'Wide',
     metadata: { name: 'a' },

@@ -1,5 +1,6 @@
 import https from 'node:https';
 import { gunzipSync } from 'node:zlib';
+import type { ApiObject } from '@wheelhouse/machinery';
 import { beforeAll, expect, test } from 'vitest';
 import { adminToken, configMap, freshNamespace, type Loose } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
@@ -58,7 +59,7 @@ test('API-2: every item of a list and of its pages is what a get answers', async
     const { body } = await server.get(`${path}/${item.metadata.name}`);
     expect({ apiVersion: 'v1', kind: 'ConfigMap', ...item }).toEqual(body);
   }
-  const paged: Loose[] = [];
+  const paged: ApiObject[] = [];
   let token = '';
   do {
     const { body } = await server.get(`${path}?limit=13&continue=${encodeURIComponent(token)}`);
@@ -69,7 +70,7 @@ test('API-2: every item of a list and of its pages is what a get answers', async
 });
 
 test('CODEC-5: a table carries each item, whole or as its metadata', async () => {
-  const items = (await server.get(path)).body.items as Loose[];
+  const items = (await server.get(path)).body.items as ApiObject[];
   const accept = { accept: table };
   const rowsOf = async (query: string) => (await server.get(path + query, accept)).body.rows;
   const whole: Loose[] = await rowsOf('?includeObject=Object');

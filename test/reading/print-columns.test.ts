@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { exampleAuthority } from '@wheelhouse/kinds/testing';
+import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import { readFeatureGates } from '@wheelhouse/server/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Loose, startTestServer, type TestServer } from '../support/harness.ts';
@@ -22,7 +23,7 @@ afterAll(() => server.stop());
 
 const pathTo = (resource: string) => `/${resource.startsWith('v1/') ? 'api' : 'apis'}/${resource}`;
 
-function shownColumn({ name, type, priority }: Loose): string {
+function shownColumn({ name, type, priority }: JsonObject): string {
   return `${name}${type === 'string' ? '' : `:${type}`}${priority === 1 ? '*' : ''}`;
 }
 
@@ -148,6 +149,6 @@ test('CODEC-5: rows of FlowSchemas stand as they are tried, objects by their nam
   const { body } = await server.get(path, { accept: table });
   const names = body.rows.map((row: Loose) => row.cells[0]);
   expect(names.filter((name: string) => name.length === 1)).toEqual(['b', 'c', 'a']);
-  const plain = (await server.get(path)).body.items.map((item: Loose) => item.metadata.name);
+  const plain = (await server.get(path)).body.items.map((item: ApiObject) => item.metadata.name);
   expect(plain.filter((name: string) => name.length === 1)).toEqual(['a', 'b', 'c']);
 });

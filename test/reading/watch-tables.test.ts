@@ -1,3 +1,4 @@
+import type { ApiObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import { configMap, freshNamespace, type Loose } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
@@ -56,7 +57,7 @@ describe('columns', () => {
     );
     await watch.ended;
     expect(watch.events.map(({ type }) => type)).toEqual(['BOOKMARK']);
-    const object: Loose = watch.events[0]?.object;
+    const object: ApiObject = watch.events[0]?.object;
     expect(columnsOf(watch.events)).toEqual(['Name,Data,Age']);
     expect(object.rows).toEqual([
       {

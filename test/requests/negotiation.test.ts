@@ -1,5 +1,6 @@
+import type { TableColumnDefinition } from '@wheelhouse/kinds/types/meta/v1';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { configMap, eventually, freshNamespace, type Loose } from '../support/harness.ts';
+import { configMap, eventually, freshNamespace } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 let namespace: string;
@@ -255,7 +256,9 @@ describe('tables and metadata', () => {
       [read, 3],
       [written, 2],
     ] as const) {
-      const columns = body.columnDefinitions.map((one: Loose) => `${one.name} ${one.type}`);
+      const columns = body.columnDefinitions.map(
+        (one: TableColumnDefinition) => `${one.name} ${one.type}`,
+      );
       expect(columns).toEqual([
         'Name string',
         'Desired integer',

@@ -7,7 +7,6 @@ import {
   connect,
   eventually,
   freshNamespace,
-  type Loose,
   startTestServer,
   type TestServer,
 } from '../support/harness.ts';
@@ -133,7 +132,7 @@ describe.skipIf(!existsSync(library))('a process whose host clock is set', () =>
     const client = connect(server.url);
     try {
       const calls = {
-        post: (path: string, body: unknown, options: Loose = {}) =>
+        post: (path: string, body: unknown, options: object = {}) =>
           client.calls.post(path, body, { token: server.token, ...options }),
       };
       const namespace = await freshNamespace(calls);

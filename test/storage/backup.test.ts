@@ -1,5 +1,6 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { ApiObject } from '@wheelhouse/machinery';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import {
   as,
@@ -9,7 +10,7 @@ import {
   roleOf,
   temporaryFile,
 } from '../authentication/token-users.ts';
-import { configMap, type Loose, type TestServer } from '../support/harness.ts';
+import { configMap, type TestServer } from '../support/harness.ts';
 import { type BackupBench, createBackupBench, succeed, wheelhouse } from './backup-run.ts';
 
 let bench: BackupBench;
@@ -58,7 +59,7 @@ async function fill(server: TestServer): Promise<void> {
 }
 
 /** Every object there is of some kinds, as a client sees it. */
-async function everything(server: TestServer): Promise<Loose[]> {
+async function everything(server: TestServer): Promise<ApiObject[]> {
   const paths = ['/api/v1/configmaps', '/api/v1/secrets', '/api/v1/namespaces', boats];
   paths.push(`${rbacPath}/clusterroles`, '/apis/apiextensions.svc.io/v1/customresourcedefinitions');
   const lists = await Promise.all(paths.map((path) => server.get(path)));
@@ -66,7 +67,7 @@ async function everything(server: TestServer): Promise<Loose[]> {
   return lists.flatMap(({ body }) => body.items);
 }
 
-async function backedUp(): Promise<{ file: string; objects: Loose[]; newest: number }> {
+async function backedUp(): Promise<{ file: string; objects: ApiObject[]; newest: number }> {
   const server = await bench.serve('old');
   await fill(server);
   const objects = await everything(server);
@@ -131,7 +132,7 @@ describe('whole', () => {
     const restored = await bench.serve('new');
     const { items } = (await restored.get(`${core}/configmaps`)).body;
     const count = (side: string, i: number) =>
-      Number(items.find((one: Loose) => one.metadata.name === `${side}-${i}`).data.n);
+      Number(items.find((one: ApiObject) => one.metadata.name === `${side}-${i}`).data.n);
     const left = Array.from({ length: pairs }, (_, i) => count('left', i));
     const right = Array.from({ length: pairs }, (_, i) => count('right', i));
     // One writer: of all that it writes, a moment has just the first part.

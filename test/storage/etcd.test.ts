@@ -1,3 +1,4 @@
+import type { ApiObject } from '@wheelhouse/machinery';
 import { silentLogger } from '@wheelhouse/machinery';
 import { startControlPlane } from '@wheelhouse/server';
 import { hasEtcd, startTestEtcd, type TestEtcd } from '@wheelhouse/store/testing';
@@ -164,7 +165,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     const [one, other] = await Promise.all([startTestServer(shared), startTestServer(shared)]);
     for (const server of [one, other]) {
       const { body } = await server.get('/api/v1/namespaces');
-      expect(body.items.map((item: Loose) => item.metadata.name).sort()).toEqual([
+      expect(body.items.map((item: ApiObject) => item.metadata.name).sort()).toEqual([
         'default',
         'svc-node-lease',
         'svc-public',

@@ -2,6 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gunzipSync } from 'node:zlib';
+import type { ApiObject } from '@wheelhouse/machinery';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Loose, TestServer } from '../support/harness.ts';
 import { type BackupBench, createBackupBench, succeed, wheelhouse } from './backup-run.ts';
@@ -19,7 +20,7 @@ afterEach(() => bench.dispose());
 const unpacked = (commit: string, name: string): Buffer =>
   gunzipSync(readFileSync(join(folder, commit, `${name}.gz`)));
 
-function oldDirectory(commit: string): { path: string; objects: Record<string, Loose[]> } {
+function oldDirectory(commit: string): { path: string; objects: Record<string, ApiObject[]> } {
   const path = bench.at('data');
   mkdirSync(join(path, 'store'), { recursive: true });
   writeFileSync(join(path, 'store', 'data.mdb'), unpacked(commit, 'data.mdb'));

@@ -1,11 +1,7 @@
+import type { ManagedFieldsEntry } from '@wheelhouse/kinds/types/meta/v1';
 import { dialectNames, dialectOf } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import {
-  freshNamespace,
-  type Loose,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
 import { replaceIn, type SvcctlHome, svcctlFor } from './svcctl-run.ts';
 
 describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
@@ -42,7 +38,9 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
     const owners = async () => {
       const { managedFields } = (await server.get(`/api/v1/namespaces/${namespace}/configmaps/x`))
         .body.metadata;
-      return managedFields.map(({ manager, operation }: Loose) => `${manager} ${operation}`).sort();
+      return managedFields
+        .map(({ manager, operation }: ManagedFieldsEntry) => `${manager} ${operation}`)
+        .sort();
     };
     await ctl('apply --client-side -f -', map('x', { a: '1', b: '2' }));
     expect(await owners()).toEqual(['svcctl-client-side-apply Update']);

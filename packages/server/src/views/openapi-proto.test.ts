@@ -1,4 +1,4 @@
-import type { JsonValue } from '@wheelhouse/machinery';
+import type { JsonObject, JsonValue } from '@wheelhouse/machinery';
 import protobuf from 'protobufjs';
 import { describe, expect, test } from 'vitest';
 import { openApiProto } from './openapi-proto.ts';
@@ -22,7 +22,7 @@ message Schema {
   repeated NamedAny extension = 31;
 }`;
 
-function schemaOf(schema: JsonValue): Loose {
+function schemaOf(schema: JsonValue): JsonObject {
   const bytes = openApiProto(openApiV2Shapes, { definitions: { one: schema } });
   const type = protobuf.parse(text).root.lookupType('Document');
   const read = type.toObject(type.decode(bytes), { longs: Number });
