@@ -1,13 +1,13 @@
 import { type JsonObject, labelValue, qualifiedName } from '@wheelhouse/machinery';
-import { changeObject } from '../apply/change-object.ts';
-import { writeFlags, writeQuery } from '../apply/writes.ts';
-import type { Command } from '../command.ts';
-import { describeErrors } from '../errors.ts';
-import { CliError, usageError } from '../io.ts';
-import { listAt, nameOf, objectAt } from '../objects.ts';
-import { outputFlags, reportObject } from '../output/output.ts';
-import { fetchTarget, selectTargets, type Target } from '../selection.ts';
-import type { Session } from '../session.ts';
+import { changeObject } from '../../apply/change-object.ts';
+import { writeFlags, writeQuery } from '../../apply/writes.ts';
+import type { Command } from '../../command.ts';
+import { describeErrors } from '../../errors.ts';
+import { CliError, usageError } from '../../io.ts';
+import { listAt, nameOf, objectAt } from '../../objects.ts';
+import { outputFlags, reportObject } from '../../output/output.ts';
+import { fetchTarget, selectTargets, type Target } from '../../selection.ts';
+import type { Session } from '../../session.ts';
 
 export const taintCommand: Command = {
   name: 'taint',

@@ -1,14 +1,14 @@
 import { ApiError } from '@wheelhouse/client';
 import type { JsonObject } from '@wheelhouse/machinery';
-import type { Command } from '../command.ts';
-import { describeErrors } from '../errors.ts';
-import type { FlagSpec } from '../flags.ts';
-import { CliError } from '../io.ts';
-import { hasManifests, manifestFlags } from '../manifests.ts';
-import { listAt, nameOf, objectAt } from '../objects.ts';
-import { outputFlags, reportObject } from '../output/output.ts';
-import { fetchTarget, selectTargets, type Target, targetPath } from '../selection.ts';
-import type { Session } from '../session.ts';
+import type { Command } from '../../command.ts';
+import { describeErrors } from '../../errors.ts';
+import type { FlagSpec } from '../../flags.ts';
+import { CliError } from '../../io.ts';
+import { hasManifests, manifestFlags } from '../../manifests.ts';
+import { listAt, nameOf, objectAt } from '../../objects.ts';
+import { outputFlags, reportObject } from '../../output/output.ts';
+import { fetchTarget, selectTargets, type Target, targetPath } from '../../selection.ts';
+import type { Session } from '../../session.ts';
 
 const flags: readonly FlagSpec[] = [
   ...manifestFlags,

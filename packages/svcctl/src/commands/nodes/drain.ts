@@ -1,16 +1,16 @@
 import { ApiError } from '@wheelhouse/client';
 import { appendAll, type JsonObject, parseLabelSelector } from '@wheelhouse/machinery';
-import { changeObject } from '../apply/change-object.ts';
-import { dryRunOf, dryRunQuery, dryRunSuffix, writeFlags } from '../apply/writes.ts';
-import type { Command } from '../command.ts';
-import { removePods } from '../drain/evict.ts';
-import { podsToDrain } from '../drain/pods-to-drain.ts';
-import type { FlagSpec } from '../flags.ts';
-import { CliError, usageError } from '../io.ts';
-import { nameOf, namespaceOf, objectAt } from '../objects.ts';
-import { withProgress } from '../progress.ts';
-import { fetchTarget, selectTargets } from '../selection.ts';
-import type { Session } from '../session.ts';
+import { changeObject } from '../../apply/change-object.ts';
+import { dryRunOf, dryRunQuery, dryRunSuffix, writeFlags } from '../../apply/writes.ts';
+import type { Command } from '../../command.ts';
+import { removePods } from '../../drain/evict.ts';
+import { podsToDrain } from '../../drain/pods-to-drain.ts';
+import type { FlagSpec } from '../../flags.ts';
+import { CliError, usageError } from '../../io.ts';
+import { nameOf, namespaceOf, objectAt } from '../../objects.ts';
+import { withProgress } from '../../progress.ts';
+import { fetchTarget, selectTargets } from '../../selection.ts';
+import type { Session } from '../../session.ts';
 
 const nodeFlags: readonly FlagSpec[] = [
   ...writeFlags.filter((flag) => flag.name === 'dry-run'),

@@ -1,12 +1,12 @@
 import { type JsonObject, parseQuantity } from '@wheelhouse/machinery';
-import type { Command } from '../command.ts';
-import type { FlagSpec } from '../flags.ts';
-import { CliError, usageError } from '../io.ts';
-import { listAt, nameOf, namespaceOf, objectAt } from '../objects.ts';
-import { alignLines } from '../output/table.ts';
-import { listObjects, type Target, targetPath } from '../selection.ts';
-import { serverDialect } from '../server-dialect.ts';
-import type { Session } from '../session.ts';
+import type { Command } from '../../command.ts';
+import type { FlagSpec } from '../../flags.ts';
+import { CliError, usageError } from '../../io.ts';
+import { listAt, nameOf, namespaceOf, objectAt } from '../../objects.ts';
+import { alignLines } from '../../output/table.ts';
+import { listObjects, type Target, targetPath } from '../../selection.ts';
+import { serverDialect } from '../../server-dialect.ts';
+import type { Session } from '../../session.ts';
 
 const topFlags: readonly FlagSpec[] = [
   { name: 'selector', short: 'l', type: 'text', help: 'Label selector' },
