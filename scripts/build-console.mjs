@@ -2,7 +2,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
+import { brotliCompressSync, constants } from 'node:zlib';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const sources = join(root, 'packages', 'console', 'src', 'browser');
@@ -103,6 +103,5 @@ export async function buildConsole(outdir) {
 function write(path, contents) {
   const size = { [constants.BROTLI_PARAM_SIZE_HINT]: contents.length };
   writeFileSync(path, contents);
-  writeFileSync(`${path}.gz`, gzipSync(contents, { level: 9 }));
   writeFileSync(`${path}.br`, brotliCompressSync(contents, { params: size }));
 }

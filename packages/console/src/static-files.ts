@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
 import { type Exchange, type ResponseHeaders, takesCoding } from '@wheelhouse/machinery';
 
 /** Where the console is served: the folder's own URL ends in a slash. */
@@ -41,11 +43,15 @@ const types: ReadonlyMap<string, string> = new Map([
   ['.txt', 'text/plain; charset=utf-8'],
 ]);
 
-/** What the build puts beside a file: the same, compressed. In the order of preference. */
-const codings = [
-  { coding: 'br', suffix: '.br' },
-  { coding: 'gzip', suffix: '.gz' },
-] as const;
+/** How files are compressed, in the order of preference. */
+const codings = ['br', 'gzip'] as const;
+
+/**
+ * Ends the name of what the build puts beside a file: the same, compressed with Brotli. The gzip form
+ * is made in memory, because few clients ask for it and the package would carry it for all.
+ */
+const brotliSuffix = '.br';
+const gzipped = promisify(gzip);
 
 /** One file in one encoding. */
 interface Form {
@@ -135,13 +141,14 @@ async function load(
 ): Promise<StaticFile | undefined> {
   const type = types.get(extname(name));
   if (type === undefined) return undefined;
+  const plain = await source.read(name);
   const encoded = new Map<string, Form>();
-  for (const { coding, suffix } of codings) {
-    if (!names.has(name + suffix)) continue;
-    encoded.set(coding, formOf(await source.read(name + suffix)));
+  if (names.has(name + brotliSuffix)) {
+    encoded.set('br', formOf(await source.read(name + brotliSuffix)));
+    encoded.set('gzip', formOf(await gzipped(plain)));
   }
   const caching = /-[A-Z0-9]{8}\.\w+$/.test(name) ? 'forever' : 'asked each time';
-  return { type, caching, plain: formOf(await source.read(name)), encoded };
+  return { type, caching, plain: formOf(plain), encoded };
 }
 
 function formOf(body: Buffer): Form {
@@ -151,8 +158,8 @@ function formOf(body: Buffer): Form {
 function sendFile(exchange: Exchange, file: StaticFile): void {
   const accepted = exchange.header('accept-encoding') ?? '';
   const coding = codings.find(
-    (candidate) => file.encoded.has(candidate.coding) && takesCoding(accepted, candidate.coding),
-  )?.coding;
+    (candidate) => file.encoded.has(candidate) && takesCoding(accepted, candidate),
+  );
   const form = (coding && file.encoded.get(coding)) ?? file.plain;
   const headers = {
     ...securityHeaders,
