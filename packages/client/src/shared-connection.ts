@@ -176,7 +176,7 @@ export class SharedSession {
             resolve({
               status: Number(received[':status']),
               headers: received,
-              body: stream as unknown as Readable,
+              body: stream as Readable,
             }),
           error: (error: NodeJS.ErrnoException) => reject(callError(error, stream.rstCode)),
           close: () => {

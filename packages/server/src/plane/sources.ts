@@ -203,7 +203,7 @@ function manifestsOf(value: unknown, place: Place): Manifest[] {
       message: `is not an object of the API: it has no ${name}`,
     });
   }
-  return [{ object: value as unknown as ManifestObject, place: placeOf(place) }];
+  return [{ object: value as ManifestObject, place: placeOf(place) }];
 }
 
 function isList(value: JsonObject): value is JsonObject & { items: JsonValue[] } {

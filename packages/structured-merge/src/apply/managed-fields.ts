@@ -121,7 +121,7 @@ function decodeEntry(
   into.managers.set(identity, { set, apiVersion, applied: operation === 'Apply' });
   const time = text(entry['time']);
   if (time !== '') into.times.set(identity, time);
-  into.written.set(identity, entry as unknown as ManagedFieldsEntry);
+  into.written.set(identity, entry as ManagedFieldsEntry);
 }
 
 /**
@@ -142,7 +142,7 @@ export function encodeManaged(
     byIdentity.set(identity, entry);
   }
   if (entries.length > 1) entries.sort(compareEntries);
-  const list: JsonValue = entries as unknown as JsonValue[];
+  const list: JsonValue = entries;
   const value: Managed = { managers, times, entries: list, written: byIdentity };
   Object.defineProperty(list, meaning, { value });
   return entries;
@@ -181,7 +181,7 @@ function encodeEntry(
   entry['fieldsType'] = 'FieldsV1';
   entry['fieldsV1'] = fieldsV1;
   if (subresource !== undefined) entry['subresource'] = subresource;
-  return entry as unknown as ManagedFieldsEntry;
+  return entry as ManagedFieldsEntry;
 }
 
 /** Whole seconds since the epoch; 0 for no time, as upstream counts. */

@@ -163,7 +163,7 @@ function streamOptions({ target, info }: ApiCall): ApiObject {
     if (type === 'array') parameters[name] = isCount ? values.map(Number) : values;
     else parameters[name] = type === 'boolean' ? isTrue(first) : first;
   }
-  return { kind, apiVersion: 'v1', ...parameters } as unknown as ApiObject;
+  return { kind, apiVersion: 'v1', ...parameters } as ApiObject;
 }
 
 const isNamed = (wanted: string) => (one: { readonly name: string }) => one.name === wanted;
