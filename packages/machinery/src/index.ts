@@ -14,6 +14,7 @@ export {
   systemClock,
   type Timer,
 } from './base/clock.ts';
+export { errorText } from './base/error-text.ts';
 export {
   BodyAborted,
   type BodyPiece,

@@ -1,4 +1,10 @@
-import { holdProcess, type Logger, silentLogger, systemClock } from '@wheelhouse/machinery';
+import {
+  errorText,
+  holdProcess,
+  type Logger,
+  silentLogger,
+  systemClock,
+} from '@wheelhouse/machinery';
 import { loadConvertProgram } from '@wheelhouse/svcctl';
 import { apiRelease, versionDocument } from './compose/apis/version.ts';
 import { writeAdminKubeconfig } from './compose/authentication/admin-kubeconfig.ts';
@@ -201,6 +207,6 @@ function printVersion(form: 'line' | 'raw' = 'line'): number {
 }
 
 function firstLine(error: unknown): string {
-  const text = error instanceof Error ? error.message : String(error);
+  const text = errorText(error);
   return text.split('\n', 1)[0] ?? '';
 }

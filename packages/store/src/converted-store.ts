@@ -1,4 +1,5 @@
 import type { MaybePromise } from '@wheelhouse/machinery';
+import { errorText } from '@wheelhouse/machinery';
 import { type Store, type StoredRecord, StoreError, type StoreEvent } from './contract.ts';
 import { EventLine } from './event-line.ts';
 
@@ -60,7 +61,7 @@ async function converting<T>(work: () => MaybePromise<T>): Promise<T> {
 }
 
 function conversionError(cause: unknown): StoreError {
-  const message = cause instanceof Error ? cause.message : String(cause);
+  const message = errorText(cause);
   return new StoreError({ code: 'unavailable', message, cause });
 }
 

@@ -1,4 +1,5 @@
 import type { MaybePromise } from '@wheelhouse/machinery';
+import { errorText } from '@wheelhouse/machinery';
 import {
   type Revision,
   StoreError,
@@ -124,6 +125,6 @@ export class EventLine {
 
 function endOf(error: unknown): StoreError {
   if (error instanceof StoreError) return error;
-  const message = error instanceof Error ? error.message : String(error);
+  const message = errorText(error);
   return new StoreError({ code: 'unavailable', message, cause: error });
 }

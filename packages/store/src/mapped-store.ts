@@ -1,4 +1,4 @@
-import { nextTurn } from '@wheelhouse/machinery';
+import { errorText, nextTurn } from '@wheelhouse/machinery';
 import type { PutRequest, Store, StoredRecord, StoreEvent } from './contract.ts';
 
 /** How the values of a store differ from what its user reads and writes. */
@@ -41,7 +41,7 @@ export function mappedStore(store: Store, form: ValueForm): Store {
     try {
       return { value: read(value, key) };
     } catch (error) {
-      const unreadable = error instanceof Error ? error.message : String(error);
+      const unreadable = errorText(error);
       return { value, unreadable, failure: 'decoding' };
     }
   };

@@ -1,5 +1,6 @@
 import { ApiError, ConnectionError, CredentialError, KubeconfigError } from '@wheelhouse/client';
 import type { JsonObject } from '@wheelhouse/machinery';
+import { errorText } from '@wheelhouse/machinery';
 import { CliError, CommandExit, PlainCliError } from './io.ts';
 import { nameOf, namespaceOf } from './objects.ts';
 
@@ -80,7 +81,7 @@ function textOf(error: unknown, doing: string): string {
   if (error instanceof Error && error.name === 'TimeoutError') {
     return `Unable to connect to the server: ${tooLong}`;
   }
-  return `error: ${doing}${error instanceof Error ? error.message : String(error)}`;
+  return `error: ${doing}${errorText(error)}`;
 }
 
 /** Go's words for an answer that did not come in time. */

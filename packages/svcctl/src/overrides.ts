@@ -1,4 +1,5 @@
 import type { JsonObject, JsonValue } from '@wheelhouse/machinery';
+import { errorText } from '@wheelhouse/machinery';
 import { patchedHere } from './apply/local-patch.ts';
 import type { FlagSpec } from './flags.ts';
 import { CliError } from './io.ts';
@@ -26,6 +27,6 @@ function parsed(text: string): JsonValue {
     const value: JsonValue = JSON.parse(text);
     return value;
   } catch (error) {
-    throw new CliError(`--overrides: ${error instanceof Error ? error.message : String(error)}`);
+    throw new CliError(`--overrides: ${errorText(error)}`);
   }
 }

@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module';
 import type { WorkBudget } from '@wheelhouse/machinery';
+import { errorText } from '@wheelhouse/machinery';
 import type { BaseBlock, Constructed } from 'asn1js';
 
 /** One element of DER: its tag byte, its content, the whole with its header, and what it holds. */
@@ -81,7 +82,7 @@ function parsed(view: Uint8Array): ReturnType<typeof import('asn1js').fromBER> {
     });
   } catch (error) {
     // It also decodes texts, and throws what its host does at those that it cannot.
-    throw new DerError(`not ASN.1: ${error instanceof Error ? error.message : String(error)}`);
+    throw new DerError(`not ASN.1: ${errorText(error)}`);
   }
 }
 

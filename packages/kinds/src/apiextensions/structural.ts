@@ -1,5 +1,6 @@
 import {
   appendAll,
+  errorText,
   type FieldError,
   forbiddenField,
   invalid,
@@ -214,7 +215,7 @@ function patternError(pattern: string | undefined): string | undefined {
   try {
     return new Pattern(pattern) && undefined;
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return errorText(error);
   }
 }
 

@@ -5,6 +5,7 @@ import {
   configMapKey,
   type Dialect,
   dnsSubdomain,
+  errorText,
   type FieldError,
   goValue,
   invalid,
@@ -51,7 +52,7 @@ function jsonObjectProblem(text: string): string | undefined {
     const type = 'map[string]interface {}';
     return problemText({ code: 'misfit', what: goValue(value), type });
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return errorText(error);
   }
 }
 

@@ -1,4 +1,4 @@
-import { type ApiObject, notFound } from '@wheelhouse/machinery';
+import { type ApiObject, errorText, notFound } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../registry/contract.ts';
 import { serverContext } from '../registry/server-context.ts';
 import { write } from '../registry/write.ts';
@@ -44,6 +44,6 @@ async function create(tools: AdmissionTools, call: AdmissionCall): Promise<void>
   } catch (error) {
     const reason = (error as { reason?: unknown }).reason;
     if (reason === 'AlreadyExists') return;
-    throw refusal(call, error instanceof Error ? error.message : String(error));
+    throw refusal(call, errorText(error));
   }
 }

@@ -2,6 +2,7 @@ import { availableCondition, localVerdict } from '@wheelhouse/kinds';
 import {
   type ApiObject,
   type Clock,
+  errorText,
   formatTime,
   isObject,
   type JsonObject,
@@ -234,7 +235,7 @@ function unknown(reason: string, place: ServicePlace, error: unknown): Verdict {
   return { status: 'Unknown', reason, message };
 }
 
-const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
+const textOf = (error: unknown) => errorText(error);
 
 const objects = (value: JsonValue | undefined): readonly JsonObject[] =>
   Array.isArray(value) ? value.filter(isObject) : [];

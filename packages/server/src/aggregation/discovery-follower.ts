@@ -1,4 +1,5 @@
 import type { Clock, Dialect, JsonObject, Logger, UserInfo } from '@wheelhouse/machinery';
+import { errorText } from '@wheelhouse/machinery';
 import type { QueueMeters } from '../controllers/queue-metrics.ts';
 import { createWorkQueue, type WorkQueue } from '../controllers/work-queue.ts';
 import { discoveryPathOf, type RemoteApi } from './api-service.ts';
@@ -121,7 +122,7 @@ export class DiscoveryFollower {
       entry = { version: api.version, ...found, freshness: 'Current' };
       one.failures = 0;
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = errorText(error);
       this.#options.logger.debug(2, 'discovery of another server failed', { name, error: why });
       entry = { version: api.version, freshness: 'Stale' };
       one.failures += 1;

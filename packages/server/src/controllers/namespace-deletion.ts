@@ -2,6 +2,7 @@ import type { CatalogueSnapshot, ResourceDef } from '@wheelhouse/kinds';
 import {
   type ApiObject,
   type Clock,
+  errorText,
   formatTime,
   isObject,
   type JsonObject,
@@ -119,7 +120,7 @@ async function removeContent(options: Options, namespace: string): Promise<Remai
     try {
       await removeEntries({ ...options, at: { def, namespace } });
     } catch (error) {
-      failures.push(error instanceof Error ? error.message : String(error));
+      failures.push(errorText(error));
     }
     for (const entry of await listEntries(options.caches, { def, namespace })) {
       // With the dot also where the group is empty: so upstream writes it.

@@ -1,4 +1,5 @@
 import type { Clock, Logger, Timer } from '@wheelhouse/machinery';
+import { errorText } from '@wheelhouse/machinery';
 import type { QueueMeters, QueueState } from './queue-metrics.ts';
 
 /**
@@ -24,7 +25,7 @@ const firstRetryMs = 5;
 const lastRetryMs = 60_000;
 
 function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return errorText(error);
 }
 
 interface Running {

@@ -1,4 +1,4 @@
-import { background, type Clock, type Logger, type Timer } from '@wheelhouse/machinery';
+import { background, type Clock, errorText, type Logger, type Timer } from '@wheelhouse/machinery';
 import {
   bytes,
   callUnary,
@@ -131,7 +131,7 @@ export class OtlpExporter {
     const nowMs = clock.monotonic();
     if (nowMs - this.#complainedMs < limits.complaintMs) return;
     this.#complainedMs = nowMs;
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorText(error);
     logger.warn('traces were not taken', { error: why, lostSpans: this.#lost });
     this.#lost = 0;
   }

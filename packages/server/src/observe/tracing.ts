@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomBytes } from 'node:crypto';
 import type { Clock, Exchange } from '@wheelhouse/machinery';
+import { errorText } from '@wheelhouse/machinery';
 import type { RequestInfo } from '../request/request-info.ts';
 import type { Answered, Authorized, TimedOut } from '../request/request-state.ts';
 import type { RequestObserver } from './request-observers.ts';
@@ -105,7 +106,7 @@ export class Tracer {
     try {
       return await this.#places.run(own, work);
     } catch (failure) {
-      error = failure instanceof Error ? failure.message : String(failure);
+      error = errorText(failure);
       throw failure;
     } finally {
       const parentSpanId = place.spanId;

@@ -1,4 +1,4 @@
-import { type Dialect, isObject, pause, programClock } from '@wheelhouse/machinery';
+import { type Dialect, errorText, isObject, pause, programClock } from '@wheelhouse/machinery';
 import { type KindFinder, objectPath, referenceOf, UnknownKind } from './plane-client.ts';
 import { isDefinition, type Manifest, ManifestError, otherDialect } from './sources.ts';
 import type { ManifestObject, PlaneClient } from './types.ts';
@@ -88,7 +88,7 @@ function refused(failed: {
   readonly dialect: Dialect;
 }): ManifestError {
   const { object, place, cause, dialect } = failed;
-  const why = cause instanceof Error ? cause.message : String(cause);
+  const why = errorText(cause);
   const hint = cause instanceof UnknownKind ? otherDialect(object, dialect) : '';
   const message = `${object.kind} ${object.metadata?.name ?? ''} cannot be applied: ${why}${hint}`;
   return new ManifestError({ ...placeParts(place), message, cause });

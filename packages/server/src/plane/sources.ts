@@ -6,6 +6,7 @@ import {
   type Dialect,
   dialectNames,
   dialectOf,
+  errorText,
   isObject,
   type JsonObject,
   type JsonValue,
@@ -187,7 +188,7 @@ function parseFailure(failed: {
   first: number;
 }): ManifestError {
   const { cause, file, first } = failed;
-  const said = cause instanceof Error ? cause.message : String(cause);
+  const said = errorText(cause);
   const [, line = '1'] = /\bline (\d+)/.exec(said) ?? [];
   const message = `cannot be parsed: ${said.replace(/^(yaml: )?(line \d+: )?/, '')}`;
   return new ManifestError({ message, file, line: first + Number(line) - 1, cause });

@@ -1,5 +1,6 @@
 import {
   type ApiObject,
+  errorText,
   type Logger,
   nextTurn,
   type OrderedMap,
@@ -91,7 +92,7 @@ export function decodeEntry(
     const index = options.indexOf(JSON.parse(value.toString('utf8')) as ApiObject);
     return makeEntry({ key, stored: value, revision, createRevision, index });
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorText(error);
     return lose(options, { key, storeKey: record.key, problem: undecodable(revision, why) });
   }
 }

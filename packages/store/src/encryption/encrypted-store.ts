@@ -1,4 +1,5 @@
 import type { MaybePromise } from '@wheelhouse/machinery';
+import { errorText } from '@wheelhouse/machinery';
 import {
   type Store,
   type StoredRecord,
@@ -177,7 +178,7 @@ class SealingStore implements EncryptedStore {
 
   #seal(value: Buffer, key: string): MaybePromise<Buffer> {
     const failed = (error: unknown): never => {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = errorText(error);
       throw new StoreError({ code: 'not-sealed', message: why, cause: error });
     };
     try {
@@ -212,7 +213,7 @@ class SealingStore implements EncryptedStore {
     };
     const failed = (error: unknown) => {
       this.#unreadable.add(key);
-      const why = error instanceof Error ? error.message : String(error);
+      const why = errorText(error);
       return { value: stored, unreadable: why };
     };
     try {

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { errorText } from '@wheelhouse/machinery';
 import { type KmsOptions, KmsV1Service } from './kms-service.ts';
 import { aesCbc, aesGcm, type KmsSettings } from './providers.ts';
 import type { Cipher, Opened, Prefixed, Transformer } from './transformer.ts';
@@ -75,7 +76,7 @@ export class KmsV1Provider {
 
   #section<T>(name: string, call: Promise<T>): Promise<T> {
     return call.catch((error: unknown) => {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = errorText(error);
       throw new Error(
         `failed to perform ${name} section of the healthz check for KMS Provider ${this.#settings.name}, error: ${why}`,
         { cause: error },

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { background, randomUuid, type Timer } from '@wheelhouse/machinery';
+import { background, errorText, randomUuid, type Timer } from '@wheelhouse/machinery';
 import {
   checkKeySource,
   cipherOf,
@@ -268,7 +268,7 @@ export class KmsV2Provider {
   }
 }
 
-const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
+const textOf = (error: unknown) => errorText(error);
 const causeOf = (error: unknown) => (error instanceof Error ? error.cause : undefined);
 
 /** Names of keys may be secret: messages and metrics have their digests. */

@@ -1,4 +1,5 @@
 import type { MaybePromise } from '@wheelhouse/machinery';
+import { errorText } from '@wheelhouse/machinery';
 import { CallError, statusName } from '../etcd/errors.ts';
 
 /**
@@ -94,7 +95,7 @@ function openWith(opening: Opening, index: number): MaybePromise<Opened> {
     return index === 0 ? opened : { ...opened, isStale: true };
   };
   const next = (error: unknown): MaybePromise<Opened> => {
-    if (prefix !== '') problems.push(error instanceof Error ? error.message : String(error));
+    if (prefix !== '') problems.push(errorText(error));
     return openWith(opening, index + 1);
   };
   const run = () => transformer.open(stored.subarray(begin.length), context);

@@ -1,3 +1,4 @@
+import { errorText } from '@wheelhouse/machinery';
 import { StoreError } from '../contract.ts';
 
 /** Codes of gRPC that are told apart here. */
@@ -57,7 +58,7 @@ export class CallError extends Error {
 
 /** What a call fails with that there was no connection for. */
 export function notConnected(cause: unknown): CallError {
-  const why = cause instanceof Error ? cause.message : String(cause);
+  const why = errorText(cause);
   const details = `there is no connection: ${why}`;
   return new CallError({ code: statusCode.unavailable, details, reach: 'unsent' });
 }

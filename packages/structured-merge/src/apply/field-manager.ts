@@ -1,6 +1,7 @@
 import {
   type ApiObject,
   badRequest,
+  errorText,
   formatTime,
   inOnePiece,
   isObject,
@@ -440,7 +441,7 @@ function* ownersForApply(
   try {
     managed = decodeManaged(live.metadata.managedFields);
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorText(error);
     const message = `failed to decode managed fields: ${why}`;
     throw new StatusError({ code: 500, reason: '', message, cause: error });
   }

@@ -1,5 +1,6 @@
 import { ApiError } from '@wheelhouse/client';
 import type { JsonObject } from '@wheelhouse/machinery';
+import { errorText } from '@wheelhouse/machinery';
 import {
   type FieldPath,
   fieldElement,
@@ -41,7 +42,7 @@ export async function migrateToServerSide(session: Session, applied: Applied): P
   const warn = (what: string, error: unknown) =>
     session.io.err(
       `Warning: ${what}. This is non-fatal and will be retried next time you apply. ` +
-        `Error: ${error instanceof Error ? error.message : String(error)}\n`,
+        `Error: ${errorText(error)}\n`,
     );
   let kept: JsonObject;
   try {

@@ -1,6 +1,6 @@
 import { ApiError, type ApiResource } from '@wheelhouse/client';
 import { parseWrittenText } from '@wheelhouse/codec';
-import { isObject, type JsonObject } from '@wheelhouse/machinery';
+import { errorText, isObject, type JsonObject } from '@wheelhouse/machinery';
 import { withoutNulls } from '@wheelhouse/structured-merge';
 import { waitForDeletion } from '../commands/delete.ts';
 import { deleteOptions } from '../delete-options.ts';
@@ -174,7 +174,7 @@ async function patchFor(at: Applying, live: JsonObject) {
       `modified:\n${shown(notedText(wanted))}`,
       `current:\n${shown(notedText(live))}`,
     ];
-    const message = error instanceof Error ? error.message : String(error);
+    const message = errorText(error);
     throw new CliError(`creating patch with:\n${documents.join('\n')}\nfor:: ${message}`);
   }
 }

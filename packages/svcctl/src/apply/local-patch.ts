@@ -2,6 +2,7 @@ import { loadKindSchema } from '@wheelhouse/kinds';
 import {
   dialectNames,
   dialectOf,
+  errorText,
   isObject,
   type JsonObject,
   type JsonValue,
@@ -33,7 +34,7 @@ export async function patchedHere(
   try {
     result = await applied(object, { type, patch });
   } catch (error) {
-    throw new CliError(`${what}: ${error instanceof Error ? error.message : String(error)}`);
+    throw new CliError(`${what}: ${errorText(error)}`);
   }
   if (isObject(result)) return result;
   throw new CliError(`${what}: no object is left`);

@@ -10,7 +10,13 @@ import {
   openEnvelope,
 } from '@wheelhouse/codec';
 import { schemaOf, schemaOfKind } from '@wheelhouse/kinds';
-import { type Dialect, isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
+import {
+  type Dialect,
+  errorText,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+} from '@wheelhouse/machinery';
 import { decodeTyped, maxDepth, type Schema } from '@wheelhouse/schema';
 import { sortMaps } from '../apply/sorted-maps.ts';
 import { printJson } from '../output/pretty-json.ts';
@@ -192,5 +198,5 @@ function converted(
 }
 
 function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return errorText(error);
 }

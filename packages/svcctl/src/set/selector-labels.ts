@@ -1,4 +1,4 @@
-import { type JsonObject, parseLabelSelector, setMember } from '@wheelhouse/machinery';
+import { errorText, type JsonObject, parseLabelSelector, setMember } from '@wheelhouse/machinery';
 import { CliError } from '../io.ts';
 
 /** The labels that a selector asks for. Throws CliError where it asks for anything else. */
@@ -6,7 +6,7 @@ export function matchedLabels(text: string): JsonObject {
   try {
     parseLabelSelector(text);
   } catch (error) {
-    throw new CliError(error instanceof Error ? error.message : String(error));
+    throw new CliError(errorText(error));
   }
   const labels: JsonObject = {};
   for (const pair of text.split(',').filter((part) => part.trim() !== '')) {

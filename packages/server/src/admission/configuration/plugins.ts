@@ -1,4 +1,5 @@
 import type { Dialect, Webhook } from '@wheelhouse/machinery';
+import { errorText } from '@wheelhouse/machinery';
 import { type EventLimit, readEventLimits } from './event-rate-limit.ts';
 import type { PluginTexts } from './file.ts';
 import { type ImagePolicySettings, readImagePolicy } from './image-policy.ts';
@@ -76,7 +77,7 @@ export async function readConfigurations(
     try {
       all = { ...all, ...(await read(texts.get(name), dialect)) };
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = errorText(error);
       throw new Error(`couldn't init admission plugin ${JSON.stringify(name)}: ${why}`);
     }
   }

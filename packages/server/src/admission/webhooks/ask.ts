@@ -1,5 +1,11 @@
 import { JsonError } from '@wheelhouse/codec';
-import { internalError, problemText, qualifiedName, StatusError } from '@wheelhouse/machinery';
+import {
+  errorText,
+  internalError,
+  problemText,
+  qualifiedName,
+  StatusError,
+} from '@wheelhouse/machinery';
 import { DecodeError } from '@wheelhouse/schema';
 import type { AdmissionTools } from '../tools.ts';
 import { dryRunRefused, HookDenial, HookFailure } from './denial.ts';
@@ -99,7 +105,7 @@ function textOf(error: unknown): string {
     return problemText({ code: 'no type', why: error.message });
   }
   if (error instanceof DecodeError) return error.message;
-  return error instanceof Error ? error.message : String(error);
+  return errorText(error);
 }
 
 /** What an outcome counts as; undefined outcome: the hook had nothing against it. */

@@ -1,5 +1,11 @@
 import { encodeJson } from '@wheelhouse/codec';
-import { type ApiObject, type JsonObject, jsonEqual, timedOut } from '@wheelhouse/machinery';
+import {
+  type ApiObject,
+  errorText,
+  type JsonObject,
+  jsonEqual,
+  timedOut,
+} from '@wheelhouse/machinery';
 import { decodeManaged } from '@wheelhouse/structured-merge';
 import type { AdmissionCall } from '../../registry/contract.ts';
 import { convertTo } from '../matching/versioned.ts';
@@ -130,7 +136,7 @@ function keepOwnersReadable(
   } catch (error) {
     if (owners === undefined) delete object.metadata.managedFields;
     else object.metadata.managedFields = owners;
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorText(error);
     context.warn(
       '.metadata.managedFields was in an invalid state after admission; this could be caused by ' +
         `an outdated mutating admission controller; please fix your requests: ${why}`,

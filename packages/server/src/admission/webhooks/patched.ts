@@ -2,6 +2,7 @@ import { decodeJson } from '@wheelhouse/codec';
 import {
   type ApiObject,
   type Clock,
+  errorText,
   inSlices,
   internalError,
   isObject,
@@ -60,7 +61,7 @@ function readPatch(
     const { value } = decodeJson(patch);
     return { value, operations: parseJsonPatch(value) };
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorText(error);
     throw new HookFailure(name, {
       why: `received undecodable patch in webhook response: ${why}`,
       code: 503,

@@ -1,5 +1,6 @@
 import {
   type Dialect,
+  errorText,
   forbidden,
   internalError,
   type MaybePromise,
@@ -73,7 +74,7 @@ function askedOf(
     return Promise.all([object, old]).then((both) => withObjects(...both));
   } catch (error) {
     if (error instanceof StatusError) throw error;
-    throw internalError(error instanceof Error ? error.message : String(error), error);
+    throw internalError(errorText(error), error);
   }
 }
 

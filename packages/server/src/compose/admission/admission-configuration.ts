@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { dirname, isAbsolute, resolve } from 'node:path';
-import { dialectOf } from '@wheelhouse/machinery';
+import { dialectOf, errorText } from '@wheelhouse/machinery';
 import { readPluginTexts } from '../../admission/configuration/file.ts';
 import {
   type PluginConfigurations,
@@ -64,7 +64,7 @@ async function textsOf(file: string, config: ServerConfig): Promise<ReadonlyMap<
   try {
     return await readPluginTexts(text, { dialect: dialectOf(config.dialect), readFile });
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorText(error);
     throw new Error(`failed to read plugin config: ${why}`);
   }
 }
@@ -73,7 +73,7 @@ function read(path: string, what: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorText(error);
     throw new Error(`unable to read ${what} from ${JSON.stringify(path)} [${why}]`);
   }
 }

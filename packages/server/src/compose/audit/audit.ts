@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { dialectOf } from '@wheelhouse/machinery';
+import { dialectOf, errorText } from '@wheelhouse/machinery';
 import { batchingSink } from '../../gates/audit/batch-sink.ts';
 import { type AuditGate, createAuditGate } from '../../gates/audit/gate.ts';
 import { createLogSink, type LineWriter } from '../../gates/audit/log-sink.ts';
@@ -56,7 +56,7 @@ async function readPolicy(file: string, config: ServerConfig): Promise<DecideAud
   try {
     text = readFileSync(file, 'utf8');
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorText(error);
     throw new Error(
       `loading audit policy file: failed to read file path ${JSON.stringify(file)}: ${why}`,
     );
@@ -64,7 +64,7 @@ async function readPolicy(file: string, config: ServerConfig): Promise<DecideAud
   try {
     return auditPolicy(await loadAuditPolicy(text, dialectOf(config.dialect)));
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorText(error);
     throw new Error(`loading audit policy file: ${why}: from file ${file}`);
   }
 }
@@ -85,7 +85,7 @@ function openLog(
   try {
     return openRotatingFile({ settings, clock, onProblem });
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorText(error);
     throw new Error(`the audit log ${settings.path} cannot be written: ${why}`);
   }
 }

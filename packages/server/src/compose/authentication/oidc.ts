@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import {
   type Dialect,
+  errorText,
   type FieldError,
   forbiddenField,
   type JsonValue,
@@ -257,5 +258,5 @@ function inContext<Result>(what: string, run: () => Result): Result {
 }
 
 function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return errorText(error);
 }

@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs';
 import type { Dialect } from '@wheelhouse/machinery';
+import { errorText } from '@wheelhouse/machinery';
 import type { ConfiguredAuthorizer } from '../../gates/authz/authorization-configuration.ts';
 import type { AuthorizerType } from '../../gates/authz/authorizer-types.ts';
 import { defaultGates } from '../apis/feature-gates.ts';
@@ -33,7 +34,7 @@ export async function readAuthorization(
   try {
     text = readConfigurationFile(path);
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorText(error);
     throw new Error(`failed to load AuthorizationConfiguration from file: ${why}`);
   }
   const requiredTypes = new Set<AuthorizerType>();

@@ -1,5 +1,11 @@
 import type { ResourceDef } from '@wheelhouse/kinds';
-import { type Clock, dialectOf, type MetricRegistry, pause } from '@wheelhouse/machinery';
+import {
+  type Clock,
+  dialectOf,
+  errorText,
+  type MetricRegistry,
+  pause,
+} from '@wheelhouse/machinery';
 import {
   type ChooseTransformer,
   chooseTransformers,
@@ -107,7 +113,7 @@ async function parsing<T>(file: string, work: () => T | Promise<T>): Promise<T> 
   }
 }
 
-const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
+const textOf = (error: unknown) => errorText(error);
 
 /** Returns what reads a configuration and connects to its KMS plugins. */
 function createReader(options: {

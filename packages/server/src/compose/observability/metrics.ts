@@ -7,6 +7,7 @@ import {
   type Counter,
   createMetricRegistry,
   dialectOf,
+  errorText,
   type MetricRegistry,
 } from '@wheelhouse/machinery';
 import { meteredStore, type Store } from '@wheelhouse/store';
@@ -276,7 +277,7 @@ async function pairsOf(file: string): Promise<ReadonlyMap<string, string>> {
   try {
     ({ value } = await decodeYaml(readFileSync(file)));
   } catch (error) {
-    throw wrong(error instanceof Error ? error.message : String(error));
+    throw wrong(errorText(error));
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw wrong('is no map of texts');

@@ -7,7 +7,13 @@ import {
   structType,
   textType,
 } from '@wheelhouse/codec';
-import { type Dialect, dialectOf, type MaybePromise, member } from '@wheelhouse/machinery';
+import {
+  type Dialect,
+  dialectOf,
+  errorText,
+  type MaybePromise,
+  member,
+} from '@wheelhouse/machinery';
 import type { Store } from '@wheelhouse/store';
 import type { WebhookPort } from '../../admission/webhooks/port.ts';
 import { serverIdentity } from '../../controllers/server-identity.ts';
@@ -38,7 +44,7 @@ export async function openTracing(
   const { clock, logger } = config;
   const dialect = dialectOf(config.dialect);
   const settings = await readSettings(file, dialect).catch((error: unknown) => {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorText(error);
     throw new Error(`failed to read tracing config: ${file}: ${why}`);
   });
   const exporter = new OtlpExporter(settings.collector, {

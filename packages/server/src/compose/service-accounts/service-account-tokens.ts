@@ -6,6 +6,7 @@ import { objectsAt } from '@wheelhouse/kinds';
 import {
   type ApiObject,
   type Dialect,
+  errorText,
   internalError,
   type Logger,
   type MetricRegistry,
@@ -125,7 +126,7 @@ function externalSigning(signer: ExternalSigner, logger: Logger): Signing {
         return await signer.sign(payload);
       } catch (error) {
         logger.error('a token was not signed', { error: failureText(error) });
-        const reason = error instanceof Error ? error.message : String(error);
+        const reason = errorText(error);
         throw internalError(`failed to generate token: ${reason}`, error);
       }
     },

@@ -1,4 +1,5 @@
 import type { Exchange, OnExchange, ResponseHeaders } from '@wheelhouse/machinery';
+import { errorText } from '@wheelhouse/machinery';
 import { Pattern } from '@wheelhouse/schema';
 import { auditIdOf } from '../../request/request-state.ts';
 import type { ServerConfig } from '../config.ts';
@@ -90,7 +91,7 @@ function readPattern(pattern: string): (origin: string) => boolean {
   try {
     compiled = new Pattern(pattern);
   } catch (error) {
-    throw wrong(error instanceof Error ? error.message : String(error));
+    throw wrong(errorText(error));
   }
   if (/\^|\/\//.test(pattern) && /[$:]/.test(pattern)) return (origin) => compiled.test(origin);
   throw wrong('regular expression does not pin to start/end of host in the origin header');

@@ -1,4 +1,5 @@
 import type { Dialect } from '@wheelhouse/machinery';
+import { errorText } from '@wheelhouse/machinery';
 import { addressOf } from '@wheelhouse/store';
 import type { Feature } from '../feature.ts';
 import { FlagError, type FlagTable, type FlagValues, oneOf } from '../flags/flags.ts';
@@ -329,7 +330,7 @@ function checkServers(
     try {
       addressOf(server, options);
     } catch (error) {
-      throw new FlagError(error instanceof Error ? error.message : String(error));
+      throw new FlagError(errorText(error));
     }
   }
 }

@@ -8,6 +8,7 @@ import {
 import { decodeJson } from '@wheelhouse/codec';
 import {
   type Clock,
+  errorText,
   isObject,
   type JsonObject,
   parseGoUrl,
@@ -297,7 +298,7 @@ function understood<T>(answer: Buffer, read: (answer: JsonObject) => T): T {
     if (!isObject(value)) throw new Error('it is no object');
     return read(value);
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorText(error);
     const message = `the webhook's answer cannot be understood: ${why}`;
     throw new AttemptError(message, { outcome: 'error', cause: error });
   }

@@ -7,6 +7,7 @@ import {
   textMember,
 } from '@wheelhouse/client';
 import type { Dialect } from '@wheelhouse/machinery';
+import { errorText } from '@wheelhouse/machinery';
 import { hostRoots } from '../files/followed-files.ts';
 
 /**
@@ -27,7 +28,7 @@ export async function webhookOfKubeconfig(file: string): Promise<ClientConfig> {
     }
     return withHostRoots(client);
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorText(error);
     throw new Error(`webhook kubeconfig ${file}: ${why}`, { cause: error });
   }
 }

@@ -1,4 +1,5 @@
 import type { Logger, MaybePromise } from '@wheelhouse/machinery';
+import { errorText } from '@wheelhouse/machinery';
 import { type AuditEvent, legacyLine } from './event.ts';
 import type { AuditMetrics } from './metrics.ts';
 
@@ -29,7 +30,7 @@ export function createTellLoss(metrics: AuditMetrics, logger: Logger): TellLoss 
     logger.error('audit events were lost', {
       plugin,
       count: events.length,
-      error: error instanceof Error ? error.message : String(error),
+      error: errorText(error),
       events: events.slice(0, namedMax).map(legacyLine),
     });
   };

@@ -3,6 +3,7 @@ import {
   background,
   type Clock,
   type Dialect,
+  errorText,
   isObject,
   type JsonObject,
   type JsonValue,
@@ -192,7 +193,7 @@ export class AuditTrail {
   /** The server failed in a way that nobody foresaw, which is the last of the request's stages. */
   panicked(error: unknown): void {
     this.#isHeld = true;
-    const message = `APIServer panic'd: ${error instanceof Error ? error.message : String(error)}`;
+    const message = `APIServer panic'd: ${errorText(error)}`;
     const failure = { status: 'Failure', reason: 'InternalError', code: 500 } as const;
     this.#responseStatus = { metadata: {}, ...failure, message };
     background({ where: 'audit' }, this.#process('Panic'));

@@ -3,6 +3,7 @@ import { decodeJson } from '@wheelhouse/codec';
 import {
   background,
   type Clock,
+  errorText,
   isObject,
   type Logger,
   problemText,
@@ -335,5 +336,5 @@ function codeOf(error: unknown): string {
 export function detailsOf(error: unknown): string {
   if (!(error instanceof SignerError) || error.cause === undefined) return String(error);
   const { cause, message: summary } = error;
-  return `${summary}: ${cause instanceof Error ? cause.message : String(cause)}`;
+  return `${summary}: ${errorText(cause)}`;
 }

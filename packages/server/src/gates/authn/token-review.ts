@@ -1,4 +1,5 @@
 import type { UserInfo } from '@wheelhouse/machinery';
+import { errorText } from '@wheelhouse/machinery';
 import { withAuthenticatedGroup } from './authentication.ts';
 import type { Authenticator, Credentials, TokenVerdict } from './contract.ts';
 
@@ -35,7 +36,7 @@ export function createTokenReviewer(options: {
         if (verdict === undefined) continue;
         return { verdict: { ...verdict, user: withAuthenticatedGroup(verdict.user) }, error: '' };
       } catch (error) {
-        errors.push(error instanceof Error ? error.message : String(error));
+        errors.push(errorText(error));
       }
     }
     return { verdict: undefined, error: joined(errors) };

@@ -4,6 +4,7 @@ import {
   type Clock,
   createExpiringCache,
   type Dialect,
+  errorText,
   isObject,
   type JsonObject,
   type LabelOperator,
@@ -219,7 +220,7 @@ export function createWebhookAuthorizer(
       try {
         if (matches?.(spec) === false) return { decision: 'no-opinion', reason: '' };
       } catch (error) {
-        return failed(error, error instanceof Error ? error.message : String(error));
+        return failed(error, errorText(error));
       }
       return cache.get(keyOf(spec)) ?? ask(spec, attributes);
     },

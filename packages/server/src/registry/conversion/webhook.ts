@@ -3,6 +3,7 @@ import type { ObjectConverter } from '@wheelhouse/kinds';
 import {
   type ApiObject,
   type Clock,
+  errorText,
   isObject,
   type JsonObject,
   type JsonValue,
@@ -168,7 +169,7 @@ async function ask(
   }
 }
 
-const textOfError = (error: unknown) => (error instanceof Error ? error.message : String(error));
+const textOfError = (error: unknown) => errorText(error);
 
 /** The objects of an answer, if they are those that were asked for, with their own metadata. */
 function judged(

@@ -1,4 +1,11 @@
-import { background, isObject, type Logger, member, type Timer } from '@wheelhouse/machinery';
+import {
+  background,
+  errorText,
+  isObject,
+  type Logger,
+  member,
+  type Timer,
+} from '@wheelhouse/machinery';
 import { FetchError, fetchText, httpsUrl, type ProviderAccess } from './fetch.ts';
 import { isSigned, type ProviderKey, readKeySet } from './keys.ts';
 import { JwtError, type UnverifiedToken } from './token.ts';
@@ -202,5 +209,5 @@ export class Provider {
 }
 
 function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return errorText(error);
 }

@@ -1,6 +1,7 @@
 import { decodeJson, structType, textType, truthType } from '@wheelhouse/codec';
 import {
   type Dialect,
+  errorText,
   isObject,
   type JsonObject,
   type JsonValue,
@@ -53,7 +54,7 @@ export function parseAbacPolicies(options: {
       hasOldForm ||= form === 'old';
       policies.push(policy);
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = errorText(error);
       throw new AbacPolicyError(
         `error reading policy file ${file}, line ${index + 1}: ${line}: ${why}`,
       );

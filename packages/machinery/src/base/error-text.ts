@@ -1,0 +1,11 @@
+/**
+ * What a person reads of something that was thrown: its message, or the value as text. It does not
+ * ask for an `Error` of this realm, since programs such as jest run code in another.
+ */
+export function errorText(thrown: unknown): string {
+  const message =
+    typeof thrown === 'object' && thrown !== null && 'message' in thrown
+      ? thrown.message
+      : undefined;
+  return typeof message === 'string' ? message : String(thrown);
+}
