@@ -94,7 +94,7 @@ export function horizontalPodAutoscaler(
         version: 'v2',
         defaults: (object) => {
           // Older versions, which begin with these defaults, have annotations to read.
-          if (['', 'autoscaling/v2'].includes(object.apiVersion)) {
+          if (['', 'autoscaling/v2'].includes(object.apiVersion ?? '')) {
             dropAnnotations(object as ApiObject, dialect);
           }
           fillDefaults(object);

@@ -41,19 +41,29 @@ export async function follow(
 
 /**
  * The same for who does not wait for the present ones to be told, and may close before: nothing is
- * told from then on. `failed` gets the error of a cache that could not be listed.
+ * told from then on. `listed` is called when the present ones have been told, and `failed` gets the
+ * error of a cache that could not be listed.
  */
 export function followBeside(
   cache: ResourceCache,
-  options: { readonly tell: Tell; readonly failed?: (error: unknown) => void },
+  options: {
+    readonly tell: Tell;
+    readonly listed?: () => void;
+    readonly failed?: (error: unknown) => void;
+  },
 ): { close(): void } {
   let isClosed = false;
   const following = follow(cache, (key, current, previous) => {
     if (!isClosed) options.tell(key, current, previous);
   });
-  following.catch((error: unknown) => {
-    if (!isClosed) options.failed?.(error);
-  });
+  following.then(
+    () => {
+      if (!isClosed) options.listed?.();
+    },
+    (error: unknown) => {
+      if (!isClosed) options.failed?.(error);
+    },
+  );
   return {
     close() {
       isClosed = true;

@@ -4,6 +4,8 @@ import type { Entry, EntryIndex } from './contract.ts';
 
 const metadataStart = Buffer.from('"metadata":{');
 const versionStart = Buffer.from('"resourceVersion":"');
+const emptyName = Buffer.from('"name":""');
+const closingBrace = 0x7d;
 const quote = 0x22;
 const comma = 0x2c;
 const backslash = 0x5c;
@@ -54,11 +56,15 @@ function withVersion(json: Buffer, cut: { before: number; after: number }, revis
 /**
  * What a GET answers, made from what is stored: `"resourceVersion":"N",` goes in right behind
  * `"metadata":{`. `stored` is canonical JSON (`{"apiVersion":…,"kind":…,"metadata":{…`) whose
- * metadata is not empty and has no version of its own; throws when it has no metadata.
+ * metadata has no version of its own; throws when it has no metadata. Empty metadata, which only
+ * other programs store, gets an empty name, as the version ends with a comma.
  */
 export function spliceRevision(stored: Buffer, revision: Revision): Buffer {
   const offset = versionOffset(stored);
-  return withVersion(stored, { before: offset, after: offset }, revision);
+  const cut = { before: offset, after: offset };
+  if (stored[offset] !== closingBrace) return withVersion(stored, cut, revision);
+  const named = Buffer.concat([stored.subarray(0, offset), emptyName, stored.subarray(offset)]);
+  return withVersion(named, cut, revision);
 }
 
 /** Puts another version in the place of the one `spliceRevision` put in. */

@@ -6,7 +6,7 @@ import { WireReader, WireWriter, wireBytes, wireFixed64, wireVarint } from '@whe
  */
 
 /** How one kind of value is written; a value that `isUnset` is left out, as proto3 has it. */
-interface ValueForm<Value> {
+export interface ValueForm<Value> {
   readonly wireType: number;
   readonly unset: Value;
   isUnset(value: Value): boolean;

@@ -71,6 +71,8 @@ class CoordinatedElection {
   readonly #candidates = new Map<string, Map<string, Candidate>>();
   readonly #queue: ReturnType<typeof createWorkQueue>;
   readonly #following: readonly { close(): void }[];
+  /** Whether all stored candidates are known. Nobody is elected before, as the best may be missing. */
+  #isListed = false;
 
   constructor(options: CoordinatedElectionOptions) {
     this.#options = options;
@@ -88,6 +90,10 @@ class CoordinatedElection {
     this.#following = [
       followBeside(caches.of(options.candidates), {
         tell: (key, current, previous) => this.#note(key, current, previous),
+        listed: () => {
+          this.#isListed = true;
+          for (const leaseKey of this.#candidates.keys()) this.#queue.add(leaseKey);
+        },
         failed,
       }),
       followBeside(caches.of(options.leases), { tell: (key) => this.#lookSoon(key), failed }),
@@ -110,12 +116,12 @@ class CoordinatedElection {
     if (siblings.size === 0) this.#candidates.delete(leaseKey);
     else this.#candidates.set(leaseKey, siblings);
     // A ping is no news: the controller has sent it.
-    if (after === undefined || !isUnanswered(after)) this.#queue.add(leaseKey);
+    if (this.#isListed && (after === undefined || !isUnanswered(after))) this.#queue.add(leaseKey);
   }
 
   /** Leases without candidates are none of the controller's business. */
   #lookSoon(leaseKey: string): void {
-    if (this.#candidates.has(leaseKey)) this.#queue.add(leaseKey);
+    if (this.#isListed && this.#candidates.has(leaseKey)) this.#queue.add(leaseKey);
   }
 
   async #look(leaseKey: string): Promise<void> {
