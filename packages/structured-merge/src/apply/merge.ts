@@ -164,14 +164,14 @@ function* mergeMapsSteps(
   for (const name of Object.keys(right)) {
     if (walk.stride.isOver) yield;
     const before = left === undefined ? undefined : member(left, name);
-    const given = right[name];
-    if (before === undefined && given === undefined) continue;
+    const after = right[name];
+    if (before === undefined && after === undefined) continue;
     const type = memberType(map, name);
     const there = belowField(walk.place, name);
     let value: JsonValue | undefined;
     if (type === undefined) complain(there, 'field not declared in schema');
     else {
-      const member = { left: before, right: given };
+      const member = { left: before, right: after };
       const below: Walk = { place: there, stride: walk.stride };
       value = areLight(member, walk.stride)
         ? mergeAt(type, member, there)

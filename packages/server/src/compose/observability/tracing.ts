@@ -98,8 +98,8 @@ async function readSettings(
     throw wrong('samplingRatePerMillion', samplingRate, why);
   }
   const endpoint = member(object, 'endpoint');
-  const given = typeof endpoint === 'string' && endpoint !== '' ? endpoint : 'localhost:4317';
-  const collector = collectorAt(given);
+  const address = typeof endpoint === 'string' && endpoint !== '' ? endpoint : 'localhost:4317';
+  const collector = collectorAt(address);
   if (typeof collector === 'string') throw wrong('endpoint', endpoint, collector);
   return { collector, samplingRate };
 }

@@ -114,8 +114,8 @@ async function copyFrom(from: ContainerFile, target: string): Promise<void> {
   ]);
   // An archive is cut off because the program failed.
   const failures = [packed, unpacked].filter((one) => one.status === 'rejected');
-  const told = failures.find(({ reason }) => reason instanceof CommandExit) ?? failures.at(-1);
-  if (told !== undefined) throw told.reason;
+  const first = failures.find(({ reason }) => reason instanceof CommandExit) ?? failures.at(-1);
+  if (first !== undefined) throw first.reason;
 }
 
 async function unpack(
