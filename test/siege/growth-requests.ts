@@ -281,6 +281,28 @@ export const plainCases: readonly PlainCase[] = [
       body: `a: &a ${'x'.repeat(900)}\ndata:\n${'  *a : b\n'.repeat(count)}`,
     }),
   },
+  {
+    name: 'a policy with many variables and checks that use them',
+    scale: 2,
+    make: (count) => ({
+      method: 'POST',
+      path: `/apis/admissionregistration.svc.io/v1/validatingadmissionpolicies${dry}`,
+      type: json,
+      body: JSON.stringify({
+        metadata: { name: 'growth.svc.io' },
+        spec: {
+          failurePolicy: 'Ignore',
+          matchConstraints: {
+            resourceRules: [
+              { apiGroups: [''], apiVersions: ['v1'], operations: ['*'], resources: ['pods'] },
+            ],
+          },
+          variables: repeated(count, (index) => ({ name: `v${index}`, expression: '1' })),
+          validations: repeated(count, (index) => ({ expression: `variables.v${index} == 1` })),
+        },
+      }),
+    }),
+  },
   ...customCases,
 ];
 

@@ -153,6 +153,24 @@ describe('variables of a policy', () => {
     expect(inPolicy(source)).toContain(wanted);
   });
 
+  test('of two with one name, the later is meant from its place on', () => {
+    const list = [
+      { name: 'a', expression: '1' },
+      { name: 'b', expression: 'true' },
+      { name: 'a', expression: "'text'" },
+    ];
+    const problemAt = (source: string, before: number) =>
+      problemOf(source, {
+        variables: [...always, 'variables'],
+        own: { list, before },
+        wanted: ['bool'],
+      });
+    expect(problemAt('variables.a == 1', 2)).toBeUndefined();
+    expect(problemAt("variables.a == 'x'", 3)).toBeUndefined();
+    expect(problemAt("variables.a == 'x'", 2)).toContain('found no matching overload');
+    expect(problemAt('variables.a == 1', 0)).toContain("undefined field 'a'");
+  });
+
   test('are known from where they stand on', () => {
     expect(inPolicy('variables.number', 0)).toContain("undefined field 'number'");
     expect(inPolicy('variables.number', 1)).toBeUndefined();

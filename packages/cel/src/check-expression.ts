@@ -14,6 +14,7 @@ import {
   mapType,
   stringType,
   type Type,
+  type TypesByName,
   timestampType,
 } from './types/types.ts';
 import { CelError, showWholeType } from './values.ts';
@@ -149,7 +150,7 @@ function functionsOfPatches(): Functions {
  */
 function requestEnvironment(use: {
   readonly names: readonly string[];
-  readonly variables: ReadonlyMap<string, Type>;
+  readonly variables: TypesByName;
   /** Types of a kind that it is checked by; the request's own resource is not known then. */
   readonly typed: ReadonlyMap<string, Type>;
   /** It makes a change: objects and operations of patches may be written. */
@@ -193,9 +194,6 @@ export interface ExpressionUse {
   readonly costMax?: number;
 }
 
-/** Types of policies' variables, by the list of them or by the types that they are checked with. */
-const typesOfLists = new WeakMap<object, readonly Type[]>();
-
 /** Types that upstream declares as they are; all others but lists and maps are of any type. */
 const declared = new Set(
   'any bool bytes double duration int null string timestamp uint'.split(' '),
@@ -207,38 +205,57 @@ function declaredType(type: Type): Type {
   return { name: type.name, args: type.args.map(declaredType) };
 }
 
-/** The types that a policy's variables have, in their order; dyn for those that do not compile. */
-function typesOf(list: readonly PolicyVariable[], use: ExpressionUse): readonly Type[] {
+/** A policy's variables by name, each with the places where it is declared, in ascending order. */
+type Declarations = Map<string, { readonly place: number; readonly type: Type }[]>;
+
+/** Declarations of policies, by the list of variables or by the types that they are checked with. */
+const declarationsOfLists = new WeakMap<object, Declarations>();
+
+/** The variables of a policy with the types they have; dyn for those that do not compile. */
+function declarationsOf(list: readonly PolicyVariable[], use: ExpressionUse): Declarations {
   const key = use.typed ?? list;
-  const cachedTypes = typesOfLists.get(key);
-  if (cachedTypes !== undefined) return cachedTypes;
+  const cached = declarationsOfLists.get(key);
+  if (cached !== undefined) return cached;
   const names = [...new Set([...use.variables, 'authorizer'])];
-  const types: Type[] = [];
-  const fields = new Map<string, Type>();
-  for (const { name, expression } of list) {
+  const declarations: Declarations = new Map();
+  for (const [place, { name, expression }] of list.entries()) {
+    // One without an expression is no variable at all.
+    if (expression.trim() === '') continue;
     const compiled = compiledIn(
       expression,
       { ...use, variables: names, wanted: [], patches: false },
-      fields,
+      declaredBefore(declarations, place),
     );
     const type = 'problem' in compiled ? dynType : declaredType(compiled.type);
-    types.push(type);
-    fields.set(name, type);
+    const places = declarations.get(name);
+    if (places === undefined) declarations.set(name, [{ place, type }]);
+    else places.push({ place, type });
   }
-  typesOfLists.set(key, types);
-  return types;
+  declarationsOfLists.set(key, declarations);
+  return declarations;
 }
 
-function fieldsFor(use: ExpressionUse): ReadonlyMap<string, Type> {
+/** What an expression at a place may use: of each name, the last declaration before the place. */
+function declaredBefore(declarations: Declarations, before: number): TypesByName {
+  return {
+    get(name) {
+      const places = declarations.get(name) ?? [];
+      let low = 0;
+      let high = places.length;
+      while (low < high) {
+        const middle = (low + high) >>> 1;
+        if ((places[middle]?.place ?? before) < before) low = middle + 1;
+        else high = middle;
+      }
+      return places[low - 1]?.type;
+    },
+  };
+}
+
+function fieldsFor(use: ExpressionUse): TypesByName {
   const { list, before } = use.own ?? { list: [] };
   if (list.length === 0) return new Map();
-  const types = typesOf(list, use);
-  const fields = new Map<string, Type>();
-  list.slice(0, before ?? list.length).forEach(({ name, expression }, index) => {
-    // One without an expression is no variable at all.
-    if (expression.trim() !== '') fields.set(name, types[index] ?? dynType);
-  });
-  return fields;
+  return declaredBefore(declarationsOf(list, use), before ?? list.length);
 }
 
 /** An expression compiled for its use, or why it cannot be, in upstream's words. */
@@ -252,7 +269,7 @@ export function compileExpression(
 function compiledIn(
   source: string,
   use: ExpressionUse,
-  variables: ReadonlyMap<string, Type>,
+  variables: TypesByName,
 ): Compiled | { readonly problem: string } {
   const { typed = new Map<string, Type>(), patches = false } = use;
   const environment = requestEnvironment({ names: use.variables, variables, typed, patches });

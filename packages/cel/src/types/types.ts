@@ -4,8 +4,11 @@ export interface Type {
   readonly args: readonly Type[];
   readonly isParameter?: true;
   /** Members of an object type, by their names in expressions. */
-  readonly fields?: ReadonlyMap<string, Type>;
+  readonly fields?: TypesByName;
 }
+
+/** Types looked up by name: a map, or a part of one. */
+export type TypesByName = Pick<ReadonlyMap<string, Type>, 'get'>;
 
 const simple = (name: string): Type => ({ name, args: [] });
 
