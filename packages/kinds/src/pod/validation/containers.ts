@@ -19,7 +19,7 @@ import { validateEnvironment, validateEnvironmentSources } from './environment.t
 import { hostPortConflicts, validatePorts } from './ports.ts';
 import { validateLiveChecks } from './probes.ts';
 import { validateResizePolicy } from './resize-policy.ts';
-import { claimNames, validateClaimUses } from './resource-claims.ts';
+import { type ClaimNames, claimNames, validateClaimUses } from './resource-claims.ts';
 import { validateResources } from './resources.ts';
 import { sharesUsers, validateContainerSecurity } from './security.ts';
 import { type Volumes, validateDevices, validateMounts } from './volumes.ts';
@@ -28,8 +28,7 @@ import { type Volumes, validateDevices, validateMounts } from './volumes.ts';
 interface Surroundings {
   readonly rules: PodRules;
   readonly volumes: Volumes;
-  /** The names of the pod's claims of devices. */
-  readonly claims: ReadonlySet<string>;
+  readonly claims: ClaimNames;
   readonly hostUsers: boolean;
 }
 

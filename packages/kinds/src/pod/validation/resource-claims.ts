@@ -17,10 +17,24 @@ import type { PodRules } from '../rules.ts';
 import { mirrorAnnotation } from './annotations.ts';
 
 /** The names of a pod's claims of devices. */
-export const claimNames = (spec: Stored<PodSpec>): ReadonlySet<string> =>
-  new Set(
-    (spec.resourceClaims ?? []).map((claim) => claim.name ?? '').filter((name) => name !== ''),
-  );
+export interface ClaimNames {
+  has(name: string): boolean;
+  /** Why any other name is refused. The text lists all names, so all containers share one copy. */
+  readonly absence: string;
+}
+
+export function claimNames(spec: Stored<PodSpec>): ClaimNames {
+  const claims = spec.resourceClaims ?? [];
+  const names = new Set(claims.map((claim) => claim.name ?? '').filter((name) => name !== ''));
+  let absence: string | undefined;
+  return {
+    has: (name) => names.has(name),
+    get absence() {
+      absence ??= `must be one of the names in pod.spec.resourceClaims${names.size === 0 ? ' which is empty' : `: ${[...names].sort().join(', ')}`}`;
+      return absence;
+    },
+  };
+}
 
 /** The claims of devices of a pod at `path` (`spec.resourceClaims`). */
 export function validateClaims(spec: Stored<PodSpec>, path: string, rules: PodRules): FieldError[] {
@@ -62,14 +76,12 @@ function validateSourceOf(claim: Stored<PodResourceClaim>, path: string): FieldE
 export function validateClaimUses(
   resources: Stored<ResourceRequirements> | undefined,
   path: string,
-  claims: ReadonlySet<string>,
+  claims: ClaimNames,
 ): FieldError[] {
   const uses = resources?.claims ?? [];
   if (uses.length === 0) return [];
   const whole = new Set<string>();
   const parts = new Map<string, Set<string>>();
-  const missing = [...claims].sort().join(', ');
-  const detail = `must be one of the names in pod.spec.resourceClaims${missing === '' ? ' which is empty' : `: ${missing}`}`;
   return uses.flatMap((use, index) => {
     const field = `${path}[${index}]`;
     const [name, request] = [use.name ?? '', use.request ?? ''];
@@ -87,7 +99,7 @@ export function validateClaimUses(
     }
     if (!claims.has(name)) {
       const { message, ...found } = notFoundValue(field, name);
-      errors.push({ ...found, message: `${message}: ${detail}` });
+      errors.push({ ...found, message: `${message}: ${claims.absence}` });
     }
     return errors;
   });
