@@ -60,13 +60,13 @@ class PieceParser {
       else if (code === 0x2c) {
         if (this.#comma(at)) yield;
       } else if (code === 0x7d || code === 0x5d) {
-        const isLast = this.#open.length === 1;
+        const root = this.#open.length === 1 ? this.#open[0] : undefined;
         const closed = this.#close(at, code === 0x5d);
-        if (isLast) return this.#whole(closed, at);
+        if (root !== undefined) return this.#whole(closed, { start: root.start, end: at });
         if (closed !== undefined) yield;
       }
     }
-    return this.#open.length > 0 ? undefined : this.#whole(undefined, text.length);
+    return this.#open.length > 0 ? undefined : this.#wholeAtOnce();
   }
 
   #begin(at: number, isList: boolean): void {
@@ -169,24 +169,34 @@ class PieceParser {
 
   /** The name of the member whose value begins at `start`; of an item, an empty one. */
   #nameOf(parent: Frame, start: number): string {
-    const head = this.#text.slice(parent.memberStart, start).trim();
-    if (parent.isList) {
-      if (head !== '') throw new SyntaxError();
+    const { isList, memberStart } = parent;
+    if (isList) {
+      this.#mustBeBlank(memberStart, start);
       return '';
     }
-    const name: unknown = head.endsWith(':') ? JSON.parse(head.slice(0, -1)) : undefined;
+    const head = this.#text.slice(memberStart, start);
+    const colon = head.lastIndexOf(':');
+    if (colon < 0) throw new SyntaxError();
+    this.#mustBeBlank(memberStart + colon + 1, start);
+    const name: unknown = JSON.parse(head.slice(0, colon));
     if (typeof name !== 'string') throw new SyntaxError();
     return name;
   }
 
-  /** What was parsed on its own, or else the whole text at once; `end` is where its value ends. */
-  #whole(container: JsonObject | JsonArray | undefined, end: number): ParsedPieces {
-    if (container === undefined) {
-      const value = JSON.parse(this.#text) as JsonValue;
-      return { value, members: countMembers(value) };
-    }
+  /** The root as it was parsed from its brackets at `start` and `end`, or else all at once. */
+  #whole(
+    container: JsonObject | JsonArray | undefined,
+    { start, end }: { readonly start: number; readonly end: number },
+  ): ParsedPieces {
+    if (container === undefined) return this.#wholeAtOnce();
+    this.#mustBeBlank(0, start);
     this.#mustBeBlank(end + 1, this.#text.length);
     return { value: container, members: this.#members };
+  }
+
+  #wholeAtOnce(): ParsedPieces {
+    const value = JSON.parse(this.#text) as JsonValue;
+    return { value, members: countMembers(value) };
   }
 
   #mustBeBlank(from: number, to: number): void {

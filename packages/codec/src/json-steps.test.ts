@@ -7,6 +7,7 @@ import {
   decodeJsonSteps,
   encodeJson,
   encodeJsonSteps,
+  JsonError,
   parseAhead,
   parseWrittenJson,
 } from './json.ts';
@@ -44,8 +45,8 @@ test('TRUST-2: random texts, valid or not, decode in steps as they do at once', 
     fc.property(
       fc.array(fc.json({ maxDepth: 4 }), { minLength: 1, maxLength: 5 }),
       fc.constantFrom('[@]', '{"a":[@],"b":{"c":@}}', '[{"a":@,"a":@}]', ' [ [ @ ] , @ ] '),
-      fc.nat(),
-      fc.constantFrom('', ',', '}', ']', '"', '1e999', ' '),
+      fc.oneof(fc.nat(), fc.nat(12)),
+      fc.constantFrom('', ',', ':', '}', ']', '"', '1e999', ' ', '\u00a0'),
       (texts, frame, place, insertion) => {
         const items = texts.join(',');
         const count = Math.ceil(30_000 / items.length);
@@ -58,6 +59,24 @@ test('TRUST-2: random texts, valid or not, decode in steps as they do at once', 
     ),
     { numRuns: 60 },
   );
+});
+
+test('CODEC-2: text around a large value is refused as it is around a small one', () => {
+  const list = `[${'1,'.repeat(30_000)}0]`;
+  const around = ['x', '1e999', 'true ', '"a"', '\u00a0', '\ufeff', ':'];
+  for (const text of around.flatMap((odd) => [
+    `${odd}${list}`,
+    `${list}${odd}`,
+    `[${odd}${list}]`,
+    `[${list}${odd}]`,
+    `{${odd}"a":${list}}`,
+    `{"a":${odd}${list}}`,
+    `{"a"${odd}:${list}}`,
+  ])) {
+    const refusal = outcomeOf(() => decodeJson(Buffer.from(text), limits));
+    expect(refusal).toBeInstanceOf(JsonError);
+    expect(outcomeOf(() => stepped(text).decoded)).toEqual(refusal);
+  }
 });
 
 const outcomeOf = (decode: () => DecodedJson): unknown => {
