@@ -73,7 +73,9 @@ function query([value]: readonly Value[]): Value {
     const name = decoded(at < 0 ? pair : pair.slice(0, at));
     const item = decoded(at < 0 ? '' : pair.slice(at + 1));
     if (name === undefined || item === undefined) continue;
-    valuesByName.set(name, [...(valuesByName.get(name) ?? []), item]);
+    const values = valuesByName.get(name);
+    if (values === undefined) valuesByName.set(name, [item]);
+    else values.push(item);
   }
   const entries = [...valuesByName].map(
     ([name, items]) => [`s${name}`, [name, new List(items)] as const] as const,

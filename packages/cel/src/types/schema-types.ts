@@ -84,8 +84,8 @@ const withMeta = new WeakMap<Schema, Schema>();
 export function seen(schema: Schema): Schema {
   const plain = resolved(schema);
   if (plain.embeddedResource !== true) return plain;
-  const cachedType = withMeta.get(plain);
-  if (cachedType !== undefined) return cachedType;
+  const cachedSchema = withMeta.get(plain);
+  if (cachedSchema !== undefined) return cachedSchema;
   const made = withTypeMeta(plain);
   withMeta.set(plain, made);
   return made;

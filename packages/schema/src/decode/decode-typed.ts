@@ -145,7 +145,7 @@ function settleIn(schema: Schema, value: JsonValue | undefined): void {
   }
 }
 
-/** Whether the order in which unknown members are listed takes another look: that of the input. */
+/** Whether listing unknown members in the order of the input takes a second pass. */
 const looksAgain = ({ unknown, source }: DecodeContext) => unknown.count > 1 && source !== 'map';
 
 /** Adds what was unknown, in upstream's order: a map has none but the names' own. */
