@@ -180,6 +180,14 @@ export {
   parseIpBlock,
   specialRanges,
 } from './meta/ip-address.ts';
+export {
+  type JsonPath,
+  JsonPathError,
+  type JsonPathMode,
+  type JsonPathStep,
+  parseJsonPath,
+  valuesAtJsonPath,
+} from './meta/jsonpath.ts';
 export type { LabelOperator, LabelRequirement } from './meta/label-matcher.ts';
 export {
   compileLabelSelector,

@@ -101,8 +101,8 @@ function sortRows<T>(
   options: { readonly path: string; readonly objectOf: (row: T) => JsonObject },
 ): T[] {
   const text = options.path.replace(/^\{(.*)\}$/, '$1');
-  const steps = parsePath(text.startsWith('.') ? text : `.${text}`);
-  const keyed = rows.map((row) => ({ row, key: selectPath(steps, options.objectOf(row))[0] }));
+  const path = parsePath(text.startsWith('.') ? text : `.${text}`);
+  const keyed = rows.map((row) => ({ row, key: selectPath(path, options.objectOf(row))[0] }));
   if (rows.length > 0 && keyed.every(({ key }) => key === undefined)) {
     throw new CliError(`couldn't find any field with path "{${text}}" in the list of objects`);
   }

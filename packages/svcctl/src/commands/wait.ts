@@ -84,11 +84,11 @@ function jsonpathCondition(text: string): Condition {
   const path = (end < 0 ? quoted : quoted.slice(0, end)).replace(/^\{(.*)\}$/, '$1');
   const rest = end < 0 ? '' : quoted.slice(end);
   const value = rest.startsWith('=') ? rest.slice(1).replace(/^['"](.*)['"]$/, '$1') : undefined;
-  const steps = parsePath(path);
+  const parsed = parsePath(path);
   return {
     type: 'test',
     test: (object) => {
-      const found = selectPath(steps, object);
+      const found = selectPath(parsed, object);
       return value === undefined ? found.length > 0 : found.some((one) => showValue(one) === value);
     },
   };

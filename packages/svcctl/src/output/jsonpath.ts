@@ -1,4 +1,11 @@
-import { isObject, type JsonValue, member } from '@wheelhouse/machinery';
+import {
+  isObject,
+  type JsonPath,
+  JsonPathError,
+  type JsonValue,
+  parseJsonPath,
+  valuesAtJsonPath,
+} from '@wheelhouse/machinery';
 import { CliError } from '../io.ts';
 import { compactJson } from './pretty-json.ts';
 
@@ -10,28 +17,19 @@ export type Template = readonly Node[];
 
 type Node =
   | { readonly type: 'text'; readonly text: string }
-  | { readonly type: 'path'; readonly steps: readonly Step[] }
-  | { readonly type: 'range'; readonly steps: readonly Step[]; readonly body: Template };
+  | { readonly type: 'path'; readonly path: JsonPath }
+  | { readonly type: 'range'; readonly path: JsonPath; readonly body: Template };
 
-type Step =
-  | { readonly type: 'member'; readonly name: string }
-  | { readonly type: 'descend'; readonly name: string }
-  | { readonly type: 'index'; readonly index: number }
-  | { readonly type: 'slice'; readonly from: number; readonly to: number | undefined }
-  | { readonly type: 'all' }
-  | { readonly type: 'filter'; readonly filter: Filter };
-
-interface Filter {
-  readonly steps: readonly Step[];
-  readonly operator: string;
-  readonly value: string | number | boolean | undefined;
+interface OpenRange {
+  readonly nodes: Node[];
+  readonly path: JsonPath;
 }
 
 const depthMax = 64;
 
 /** Reads a template; throws CliError. */
 export function parseTemplate(source: string): Template {
-  const stack: { nodes: Node[]; steps: readonly Step[] }[] = [{ nodes: [], steps: [] }];
+  const stack: OpenRange[] = [{ nodes: [], path: parsePath('') }];
   for (let at = 0; at < source.length; ) {
     const open = source.indexOf('{', at);
     if (open !== at) {
@@ -48,18 +46,18 @@ export function parseTemplate(source: string): Template {
   return stack[0]!.nodes;
 }
 
-function parseAction(inside: string, stack: { nodes: Node[]; steps: readonly Step[] }[]): void {
+function parseAction(inside: string, stack: OpenRange[]): void {
   if (inside === 'end') {
     const ended = stack.length > 1 ? stack.pop() : undefined;
     if (ended === undefined) throw new CliError('not in range, nothing to end');
-    stack.at(-1)!.nodes.push({ type: 'range', steps: ended.steps, body: ended.nodes });
+    stack.at(-1)!.nodes.push({ type: 'range', path: ended.path, body: ended.nodes });
   } else if (/^range[^\w-]/.test(inside)) {
     if (stack.length > depthMax) throw new CliError('nested too deeply');
-    stack.push({ nodes: [], steps: parsePath(inside.slice('range'.length).trim()) });
+    stack.push({ nodes: [], path: parsePath(inside.slice('range'.length).trim()) });
   } else if (inside.startsWith('"') || inside.startsWith("'")) {
     stack.at(-1)!.nodes.push({ type: 'text', text: unquote(inside) });
   } else {
-    stack.at(-1)!.nodes.push({ type: 'path', steps: parsePath(inside) });
+    stack.at(-1)!.nodes.push({ type: 'path', path: parsePath(inside) });
   }
 }
 
@@ -86,150 +84,18 @@ function unquote(text: string): string {
   );
 }
 
-/** Reads one path, with or without `$` and the first dot. */
-export function parsePath(source: string): readonly Step[] {
-  const steps: Step[] = [];
-  let at = source.startsWith('$') || source.startsWith('@') ? 1 : 0;
-  while (at < source.length) {
-    const character = source[at]!;
-    if (character === '[') {
-      const close = closingBracket(source, at);
-      steps.push(parseBracket(source.slice(at + 1, close).trim()));
-      at = close + 1;
-      continue;
-    }
-    const descend = source.startsWith('..', at);
-    if (descend) at += 2;
-    else if (character === '.') at += 1;
-    const { name, end } = readName(source, at);
-    at = end;
-    if (name === '*') steps.push({ type: 'all' });
-    else if (name !== '') steps.push({ type: descend ? 'descend' : 'member', name });
-    else if (at < source.length && source[at] !== '[') {
-      throw new CliError(`unrecognized path ${JSON.stringify(source)}`);
-    }
+/** Parses one path, with or without `$` and the first dot; throws CliError. */
+export function parsePath(source: string): JsonPath {
+  try {
+    return parseJsonPath(source, 'relaxed');
+  } catch (error) {
+    throw error instanceof JsonPathError ? new CliError(error.message) : error;
   }
-  return steps;
-}
-
-function readName(source: string, start: number): { name: string; end: number } {
-  let name = '';
-  let at = start;
-  for (; at < source.length && source[at] !== '.' && source[at] !== '['; at++) {
-    if (source[at] === '\\') at += 1;
-    name += source[at] ?? '';
-  }
-  return { name, end: at };
-}
-
-function closingBracket(source: string, open: number): number {
-  let depth = 0;
-  let quote = '';
-  for (let at = open; at < source.length; at++) {
-    const character = source[at]!;
-    if (quote !== '') {
-      if (character === quote) quote = '';
-    } else if (character === '"' || character === "'") quote = character;
-    else if (character === '[') depth += 1;
-    else if (character === ']') {
-      depth -= 1;
-      if (depth === 0) return at;
-    }
-  }
-  throw new CliError('unterminated array');
-}
-
-function parseBracket(inside: string): Step {
-  if (inside === '*') return { type: 'all' };
-  if (inside.startsWith('?(') && inside.endsWith(')')) {
-    return { type: 'filter', filter: parseFilter(inside.slice(2, -1).trim()) };
-  }
-  if (inside.startsWith("'") || inside.startsWith('"')) {
-    return { type: 'member', name: unquote(inside) };
-  }
-  const slice = /^(-?\d*):(-?\d*)$/.exec(inside);
-  if (slice !== null) {
-    const to = slice[2] === '' ? undefined : Number(slice[2]);
-    return { type: 'slice', from: Number(slice[1] ?? 0), to };
-  }
-  if (!/^-?\d+$/.test(inside)) throw new CliError(`invalid array index ${inside}`);
-  return { type: 'index', index: Number(inside) };
-}
-
-function parseFilter(text: string): Filter {
-  for (const operator of ['==', '!=', '<=', '>=', '<', '>']) {
-    const at = text.indexOf(operator);
-    if (at < 0) continue;
-    const value = parseLiteral(text.slice(at + operator.length).trim());
-    return { steps: parsePath(text.slice(0, at).trim()), operator, value };
-  }
-  return { steps: parsePath(text), operator: '', value: undefined };
-}
-
-function parseLiteral(text: string): string | number | boolean {
-  if (text.startsWith('"') || text.startsWith("'")) return unquote(text);
-  if (text === 'true' || text === 'false') return text === 'true';
-  const number = Number(text);
-  return Number.isNaN(number) ? text : number;
 }
 
 /** All values a path leads to. */
-export function selectPath(steps: readonly Step[], root: JsonValue): JsonValue[] {
-  let values: JsonValue[] = [root];
-  for (const step of steps) values = values.flatMap((value) => applyStep(step, value));
-  return values;
-}
-
-function applyStep(step: Step, value: JsonValue): JsonValue[] {
-  switch (step.type) {
-    case 'member': {
-      const found = isObject(value) ? member(value, step.name) : undefined;
-      return found === undefined ? [] : [found];
-    }
-    case 'descend':
-      return descend(step.name, value);
-    case 'all':
-      if (Array.isArray(value)) return value;
-      return isObject(value) ? Object.values(value).filter((one) => one !== undefined) : [];
-    case 'index': {
-      const found = Array.isArray(value) ? value.at(step.index) : undefined;
-      return found === undefined ? [] : [found];
-    }
-    case 'slice':
-      return Array.isArray(value) ? value.slice(step.from, step.to) : [];
-    case 'filter':
-      return Array.isArray(value) ? value.filter((one) => passes(step.filter, one)) : [];
-  }
-}
-
-function descend(name: string, value: JsonValue): JsonValue[] {
-  if (Array.isArray(value)) return value.flatMap((one) => descend(name, one));
-  if (!isObject(value)) return [];
-  const own = member(value, name);
-  const below = Object.values(value).flatMap((one) =>
-    one === undefined ? [] : descend(name, one),
-  );
-  return own === undefined ? below : [own, ...below];
-}
-
-function passes(filter: Filter, value: JsonValue): boolean {
-  const [found] = selectPath(filter.steps, value);
-  if (filter.operator === '') return found !== undefined;
-  if (found === undefined || found === null || filter.value === undefined) return false;
-  switch (filter.operator) {
-    case '==':
-      return found === filter.value;
-    case '!=':
-      return found !== filter.value;
-    case '<':
-      return found < filter.value;
-    case '<=':
-      return found <= filter.value;
-    case '>':
-      return found > filter.value;
-    default:
-      return found >= filter.value;
-  }
+export function selectPath(path: JsonPath, root: JsonValue): readonly JsonValue[] {
+  return valuesAtJsonPath(path, root) ?? [];
 }
 
 /** Fills a template from a value. */
@@ -237,7 +103,7 @@ export function renderTemplate(template: Template, value: JsonValue): string {
   return template
     .map((node) => {
       if (node.type === 'text') return node.text;
-      const found = selectPath(node.steps, value);
+      const found = selectPath(node.path, value);
       if (node.type === 'path') return found.map(showValue).join(' ');
       return found.map((one) => renderTemplate(node.body, one)).join('');
     })
@@ -248,7 +114,7 @@ export function renderTemplate(template: Template, value: JsonValue): string {
 export function valuesOfTemplate(template: Template, value: JsonValue): JsonValue[] {
   return template.flatMap((node) => {
     if (node.type === 'text') return [];
-    const found = selectPath(node.steps, value);
+    const found = selectPath(node.path, value);
     if (node.type === 'path') return found;
     return found.flatMap((one) => valuesOfTemplate(node.body, one));
   });
@@ -258,11 +124,13 @@ export function valuesOfTemplate(template: Template, value: JsonValue): JsonValu
 export function missingKey(template: Template, value: JsonValue): string | undefined {
   for (const node of template) {
     if (node.type === 'text') continue;
-    let values: JsonValue[] = [value];
-    for (const step of node.steps) {
-      const lacking = values.some((one) => isObject(one) && applyStep(step, one).length === 0);
-      if (step.type === 'member' && lacking) return step.name;
-      values = values.flatMap((one) => applyStep(step, one));
+    let values: readonly JsonValue[] = [value];
+    for (const [at, step] of node.path.steps.entries()) {
+      const next = (one: JsonValue) => selectPath({ ...node.path, steps: [step] }, one);
+      const isMissing = values.some((one) => isObject(one) && next(one).length === 0);
+      const isDescent = node.path.steps[at - 1]?.kind === 'descend';
+      if (step.kind === 'member' && isMissing && !isDescent) return step.name;
+      values = values.flatMap(next);
     }
     if (node.type !== 'range') continue;
     const missing = values

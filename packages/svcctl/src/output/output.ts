@@ -246,13 +246,13 @@ function columnsPrinter(session: Session, spec: string): Printer {
         `unexpected custom-columns spec: ${column}, expected <header>:<json-path-expr>`,
       );
     }
-    const path = column.slice(colon + 1).replace(/^\{(.*)\}$/, '$1');
-    return { header: column.slice(0, colon), steps: parsePath(path) };
+    const written = column.slice(colon + 1).replace(/^\{(.*)\}$/, '$1');
+    return { header: column.slice(0, colon), path: parsePath(written) };
   });
   return (object) => {
     const rows = itemsOf(object).map((item) =>
-      columns.map(({ steps }) => {
-        const values = selectPath(steps, item);
+      columns.map(({ path }) => {
+        const values = selectPath(path, item);
         return values.length === 0 ? '<none>' : values.map(plain).join(',');
       }),
     );

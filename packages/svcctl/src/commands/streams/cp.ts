@@ -10,7 +10,7 @@ import { nameOf, namespaceOf } from '../../objects.ts';
 import { targetPath } from '../../selection.ts';
 import type { Session } from '../../session.ts';
 import { carryStreams } from '../../streams/container-stream.ts';
-import { readTar, type TarEntry, tarEnd, tarHeader, tarPadding } from '../../streams/tar.ts';
+import { readTar, tarEnd, tarHeader, tarPadding } from '../../streams/tar.ts';
 import { containerFlag, containerIn, streamPath } from '../../streams/targets.ts';
 import { bytesTo } from './exec.ts';
 

@@ -1,0 +1,268 @@
+import { isObject, type JsonValue, member } from '../base/json.ts';
+import { appendAll } from '../base/lists.ts';
+import { type FilterTest, filterOf } from './jsonpath-filter.ts';
+
+/** A path that cannot be parsed; the message says why. */
+export class JsonPathError extends Error {}
+
+/**
+ * How exactly a path is read. `strict`: as printer columns and selectable fields of definitions
+ * have it. `relaxed`: as people type it; the first dot may be absent, either quotes surround the
+ * name of a member literally, and slices may reach beyond their lists.
+ */
+export type JsonPathMode = 'strict' | 'relaxed';
+
+/** One step of a path, from each value to those it leads to. */
+export type JsonPathStep =
+  | { readonly kind: 'member'; readonly name: string }
+  | { readonly kind: 'slice'; readonly slice: Slice }
+  | { readonly kind: 'all' }
+  /** The value and every value inside it that holds others. */
+  | { readonly kind: 'descend' }
+  | { readonly kind: 'union'; readonly paths: readonly (readonly JsonPathStep[])[] }
+  | { readonly kind: 'filter'; readonly test: FilterTest };
+
+type Steps = readonly JsonPathStep[];
+
+/** A parsed path. */
+export interface JsonPath {
+  readonly mode: JsonPathMode;
+  readonly steps: Steps;
+}
+
+interface Slice {
+  readonly start: number;
+  /** Absent: to the end, or where `isOne` is set one item. */
+  readonly end: number | undefined;
+  readonly step: number;
+  readonly isOne: boolean;
+}
+
+interface Position {
+  readonly mode: JsonPathMode;
+  /** How many brackets surround what is parsed. */
+  readonly depth: number;
+}
+
+const sliceForm = /^(-?\d*)(:-?\d*)?(:-?\d*)?$/;
+/** What ends a name: the next step, or what stands between steps. */
+const nameForm = /^(?:[^.[\]\\,$@{}\s]|\\.)*/;
+const between = /^[ @$]+/;
+const depthMax = 64;
+/** The most values that a strict path leads to: repeated steps could make any number of them. */
+const strictValuesMax = 10_000;
+
+/**
+ * Parses a JSONPath: `.spec.a`, `.items[-1:]`, `.conditions[?(@.type=="Ready")].status`,
+ * `..name`, `['a','b']`.
+ * @throws JsonPathError for a path that is malformed or nested too deeply.
+ */
+export function parseJsonPath(text: string, mode: JsonPathMode = 'strict'): JsonPath {
+  return { mode, steps: text === '.' ? [] : parse(text, { mode, depth: 0 }) };
+}
+
+/**
+ * Returns the values that a path leads to. Undefined where a strict path leads out of a list,
+ * compares what cannot be compared, or leads to too many values; a relaxed path leads to none there.
+ */
+export function valuesAtJsonPath(
+  { steps, mode }: JsonPath,
+  value: JsonValue,
+): readonly JsonValue[] | undefined {
+  return valuesAt(steps, value, mode);
+}
+
+function parse(path: string, { mode, depth }: Position): Steps {
+  if (depth > depthMax) throw new JsonPathError('nested too deeply');
+  const steps: JsonPathStep[] = [];
+  let rest = path.replace(between, '');
+  if (mode === 'relaxed' && rest !== '' && !/^[.[]/.test(rest)) rest = `.${rest}`;
+  while (rest !== '') {
+    const found = rest.startsWith('[') ? bracketStep(rest, { mode, depth }) : dotStep(rest, mode);
+    if (found === undefined) throw new JsonPathError(`unrecognized path ${JSON.stringify(path)}`);
+    appendAll(steps, found.steps);
+    rest = rest.slice(found.length).replace(between, '');
+  }
+  return steps;
+}
+
+interface Found {
+  readonly steps: Steps;
+  readonly length: number;
+}
+
+function dotStep(text: string, mode: JsonPathMode): Found | undefined {
+  if (!text.startsWith('.')) return undefined;
+  if (text.startsWith('..')) return { steps: [{ kind: 'descend' }], length: descentLength(text) };
+  if (text.startsWith('.*')) return { steps: [{ kind: 'all' }], length: 2 };
+  const [written = ''] = nameForm.exec(text.slice(1)) ?? [];
+  const name = written.replace(/\\(.)/g, '$1');
+  const steps: Steps = name === '' && mode === 'relaxed' ? [] : [{ kind: 'member', name }];
+  return { steps, length: written.length + 1 };
+}
+
+/** The second dot is the next step's, if that is a name. */
+const descentLength = (text: string) => (text[2] === '[' || text.length === 2 ? 2 : 1);
+
+function bracketStep(text: string, position: Position): Found {
+  const end = closing(text);
+  if (end === undefined) throw new JsonPathError('unterminated array');
+  const inner = text.slice(1, end).trim();
+  const parts = inner.startsWith('?') ? [inner] : partsOf(inner, position.mode);
+  const paths = parts.map((part) => innerPath(part.trim(), position));
+  const [only = []] = paths;
+  return { steps: paths.length === 1 ? only : [{ kind: 'union', paths }], length: end + 1 };
+}
+
+/** What the commas between brackets separate; in a relaxed path a quoted comma does not. */
+function partsOf(inner: string, mode: JsonPathMode): readonly string[] {
+  if (mode === 'strict') return inner.split(',');
+  return inner.match(/(?:'[^']*'|"[^"]*"|[^,])+/g) ?? [inner];
+}
+
+/** Where the bracket closes that the text begins with, quoted text aside. */
+function closing(text: string): number | undefined {
+  let depth = 0;
+  let quote = '';
+  for (let at = 0; at < text.length; at += 1) {
+    const character = text.charAt(at);
+    if (quote !== '') quote = character === quote ? '' : quote;
+    else if (character === "'" || character === '"') quote = character;
+    else if (character === '[') depth += 1;
+    else if (character === ']') {
+      depth -= 1;
+      if (depth === 0) return at;
+    }
+  }
+  return undefined;
+}
+
+function innerPath(inner: string, { mode, depth }: Position): Steps {
+  if (inner === '*') return [{ kind: 'all' }];
+  if (inner.startsWith('?')) return [{ kind: 'filter', test: filterStep(inner, { mode, depth }) }];
+  const slice = sliceForm.exec(inner);
+  if (slice !== null && inner !== '') return [{ kind: 'slice', slice: sliceOf(slice) }];
+  const quoted = (mode === 'strict' ? /^'([^']*)'$/ : /^(['"])(.*)\1$/).exec(inner)?.at(-1);
+  if (quoted === undefined) throw new JsonPathError(`invalid array index ${inner}`);
+  // As upstream reads it: a dot separates names here as well, unless it is escaped.
+  if (mode === 'strict') return parse(`.${quoted}`, { mode, depth: depth + 1 });
+  return [{ kind: 'member', name: quoted.replace(/\\(.)/g, '$1') }];
+}
+
+function filterStep(inner: string, { mode, depth }: Position): FilterTest {
+  const isRelaxed = mode === 'relaxed';
+  const test = filterOf(inner, {
+    isRelaxed,
+    read: (path) => {
+      const steps = parse(path, { mode, depth: depth + 1 });
+      return (value) => valuesAt(steps, value, mode);
+    },
+  });
+  if (test === undefined) throw new JsonPathError(`invalid array index ${inner}`);
+  return test;
+}
+
+function sliceOf([, first = '', second, third]: RegExpExecArray): Slice {
+  const number = (text: string | undefined) =>
+    text === undefined || text === '' || text === ':' ? undefined : Number(text.replace(':', ''));
+  return {
+    start: number(first) ?? 0,
+    end: number(second),
+    step: number(third) ?? 1,
+    isOne: second === undefined,
+  };
+}
+
+function valuesAt(
+  steps: Steps,
+  value: JsonValue,
+  mode: JsonPathMode,
+): readonly JsonValue[] | undefined {
+  let values: readonly JsonValue[] = [value];
+  for (const step of steps) {
+    const next: JsonValue[] = [];
+    for (const one of values) {
+      const found = take(step, one, mode);
+      if (found === undefined && mode === 'strict') return undefined;
+      appendAll(next, found ?? []);
+      if (mode === 'strict' && next.length > strictValuesMax) return undefined;
+    }
+    values = next;
+  }
+  return values;
+}
+
+function take(
+  step: JsonPathStep,
+  value: JsonValue,
+  mode: JsonPathMode,
+): readonly JsonValue[] | undefined {
+  switch (step.kind) {
+    case 'member':
+      return own(value, step.name);
+    case 'all':
+      return contents(value);
+    case 'descend':
+      return descended(value);
+    case 'slice':
+      return Array.isArray(value) ? sliced(value, step.slice, mode) : [];
+    case 'union':
+      return unionOf(step.paths, value, mode);
+    case 'filter':
+      return filtered(step.test, value, mode);
+  }
+}
+
+function own(value: JsonValue, name: string): readonly JsonValue[] {
+  const found = isObject(value) ? member(value, name) : undefined;
+  return found === undefined ? [] : [found];
+}
+
+function contents(value: JsonValue): readonly JsonValue[] {
+  if (Array.isArray(value)) return value;
+  return isObject(value) ? Object.values(value).filter((one) => one !== undefined) : [];
+}
+
+function descended(value: JsonValue): JsonValue[] {
+  const inside = contents(value);
+  return inside.length === 0 ? [] : [value, ...inside.flatMap(descended)];
+}
+
+function sliced(
+  list: readonly JsonValue[],
+  slice: Slice,
+  mode: JsonPathMode,
+): readonly JsonValue[] | undefined {
+  const { length } = list;
+  const fromEnd = (at: number) => (at < 0 ? at + length : at);
+  const start = fromEnd(slice.start);
+  const end = slice.isOne ? start + 1 : fromEnd(slice.end ?? length);
+  if (start === end) return [];
+  const fits = start >= 0 && start < length && end <= length && start <= end;
+  if (slice.step < 1 || (!fits && (mode === 'strict' || slice.isOne))) return undefined;
+  const [from, to] = fits ? [start, end] : [slice.start, slice.end];
+  return list.slice(from, to).filter((_, index) => index % slice.step === 0);
+}
+
+function unionOf(
+  paths: readonly Steps[],
+  value: JsonValue,
+  mode: JsonPathMode,
+): readonly JsonValue[] | undefined {
+  const all = paths.map((path) => valuesAt(path, value, mode));
+  return all.some((one) => one === undefined) ? undefined : all.flatMap((one) => one ?? []);
+}
+
+function filtered(
+  test: FilterTest,
+  value: JsonValue,
+  mode: JsonPathMode,
+): readonly JsonValue[] | undefined {
+  const kept: JsonValue[] = [];
+  for (const item of Array.isArray(value) ? value : []) {
+    const verdict = test(item);
+    if (verdict === undefined && mode === 'strict') return undefined;
+    if (verdict === true) kept.push(item);
+  }
+  return kept;
+}
