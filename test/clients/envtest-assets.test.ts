@@ -1,9 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { X509Certificate } from 'node:crypto';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { get } from 'node:https';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { connect } from 'node:tls';
 import { issueCertificate } from '@wheelhouse/server/testing';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../support/harness.ts';
@@ -11,6 +13,8 @@ import { buildPrograms, type Programs, run } from '../support/program.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'wheelhouse-assets-'));
 const assets = join(folder, "the user's assets");
+/** Where the programs must not write either. */
+const home = mkdtempSync(join(tmpdir(), 'wheelhouse-home-'));
 const dayMs = 86_400_000;
 const children: ChildProcess[] = [];
 let programs: Programs;
@@ -23,7 +27,7 @@ afterEach(() => {
 });
 afterAll(() => {
   programs?.remove();
-  rmSync(folder, { recursive: true, force: true });
+  for (const path of [folder, home]) rmSync(path, { recursive: true, force: true });
 });
 
 function certificate(commonName: string, usage: 'ca' | 'server' | 'client', more: object = {}) {
@@ -41,11 +45,23 @@ function freePort(): Promise<number> {
   });
 }
 
+/** The certificate that a server shows, in DER. */
+function servedCertificate(port: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false }, () => {
+      resolve(socket.getPeerCertificate().raw);
+      socket.destroy();
+    });
+    socket.on('error', reject);
+  });
+}
+
 /** Starts one of the written programs, in a directory where it must not leave anything. */
 function start(name: string, args: readonly string[]) {
   const cwd = join(folder, 'cwd');
   mkdirSync(cwd, { recursive: true });
-  const child = spawn(join(assets, name), args, { cwd, stdio: ['ignore', 'pipe', 'pipe'] });
+  const env = { ...process.env, HOME: home };
+  const child = spawn(join(assets, name), args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
   children.push(child);
   let output = '';
   child.stderr.on('data', (bytes: Buffer) => {
@@ -104,6 +120,7 @@ test('PLANE-1: envtest’s programs start this server with envtest’s flags', a
   const adminKey = file('admin.key', admin.keyPem);
   const adminCertificate = file('admin.crt', admin.certificatePem);
   const signer = file('sa-signer.key', serving.keyPem);
+  const provided = readdirSync(certDir);
   const apiServer = start('kube-apiserver', [
     '--advertise-address=127.0.0.1',
     '--allow-privileged=true',
@@ -138,10 +155,14 @@ test('PLANE-1: envtest’s programs start this server with envtest’s flags', a
   expect(kubectl.output()).toContain('namespace/made-by-kubectl');
   expect(readdirSync(apiServer.cwd)).toEqual([]);
   expect(existsSync(etcdData)).toBe(true);
+  expect(await servedCertificate(port)).toEqual(new X509Certificate(serving.certificatePem).raw);
   apiServer.child.kill('SIGTERM');
   expect(await apiServer.exited).toBe(0);
   etcd.child.kill('SIGTERM');
   expect(await etcd.exited).toBe(0);
+  // Only what the server keeps for itself is new.
+  expect(readdirSync(certDir)).toEqual([...provided, 'wheelhouse']);
+  expect(readdirSync(home)).toEqual([]);
 }, 120_000);
 
 test('PLANE-1: what envtest-assets and its programs cannot do they say', async () => {

@@ -100,6 +100,19 @@ test('PLANE-4: Leases run out when the clock is advanced, and pass to another ho
   await expect.poll(holder, patience).toBe('alive');
 });
 
+test('PLANE-4: the timeout of a request passes when the clock is advanced', async () => {
+  const { plane, get } = await start();
+  plane.faults.add({ effect: 'delay', delayMs: 30_000, kind: 'ConfigMap', times: 1 });
+  const answer = get(`${maps}?timeout=10s`);
+  await expect.poll(() => plane.recorded({ fault: 'delay' }).length).toBe(1);
+  await plane.clock.advance(9000);
+  expect(plane.recorded({ fault: 'delay' })).toMatchObject([{ status: undefined }]);
+  await plane.clock.advance(1000);
+  expect((await answer).body).toMatchObject({ code: 504, reason: 'Timeout' });
+  await plane.clock.advance(30_000);
+  expect((await get(maps)).status).toBe(200);
+});
+
 test('PLANE-5: faults refuse, throttle, and conflict by user, verb, and kind', async () => {
   const { plane, get, post, put } = await start();
   const { body: map } = await post(maps, configMap('a'));
@@ -119,6 +132,30 @@ test('PLANE-5: faults refuse, throttle, and conflict by user, verb, and kind', a
   expect(await client.list(namespaces)).not.toHaveLength(0);
   plane.faults.clear();
   expect((await get(`${maps}/a`)).status).toBe(200);
+});
+
+test('PLANE-5: a fault applies where user, verb, and kind all match, and nowhere else', async () => {
+  const { plane, calls, get, post } = await start();
+  await post(maps, configMap('a'));
+  const { token } = plane.user('someone', ['system:masters']);
+  const fault = plane.faults.add({
+    effect: 'throttle',
+    user: 'someone',
+    verb: ['get', 'list'],
+    kind: 'ConfigMap',
+    retryAfterSeconds: 7,
+  });
+  expect((await get(`${maps}/a`)).status).toBe(200);
+  const asSomeone = (path: string) => calls.get(path, { token });
+  expect((await asSomeone('/api/v1/namespaces/default/secrets')).status).toBe(200);
+  expect((await calls.remove(`${maps}/b`, undefined, { token })).status).toBe(404);
+  expect(fault.hits).toBe(0);
+  for (const path of [maps, `${maps}/a`]) {
+    const { body, headers } = await asSomeone(path);
+    expect(body).toMatchObject({ code: 429, reason: 'TooManyRequests' });
+    expect(headers['retry-after']).toBe('7');
+  }
+  expect(fault.hits).toBe(2);
 });
 
 test('PLANE-5: a delay lasts until the clock has moved that far', async () => {

@@ -180,3 +180,24 @@ test('ADM-1: who says whom to trust in a signer’s name must be allowed to atte
   expect(collected.status, collected.text).toBe(200);
   expect((await server.post(path, bundle('free', ''), as('bob'))).status).not.toBe(403);
 });
+
+test('PLANE-8: every type and field of every preview kind has a description', async () => {
+  const index = await server.get('/openapi/v3');
+  const bare = new Set<string>();
+  for (const name of Object.keys(index.body.paths)) {
+    const { body } = await server.get(`/openapi/v3/${name}`);
+    const schemas: Readonly<Record<string, DescribedSchema>> = body.components?.schemas ?? {};
+    for (const [type, schema] of Object.entries(schemas)) {
+      if (!schema.description) bare.add(type);
+      for (const [field, { description }] of Object.entries(schema.properties ?? {})) {
+        if (!description) bare.add(`${type}.${field}`);
+      }
+    }
+  }
+  expect([...bare]).toEqual([]);
+});
+
+interface DescribedSchema {
+  readonly description?: string;
+  readonly properties?: Readonly<Record<string, DescribedSchema>>;
+}
