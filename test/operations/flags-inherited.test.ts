@@ -72,7 +72,7 @@ describe('flags of upstream’s process', () => {
       '--storage-initialization-timeout can not be negative value',
     ],
     ['--delete-collection-workers=0', '--delete-collection-workers must be greater than 0'],
-    ['--max-connection-bytes-per-sec=5', 'there are no streams into containers'],
+    ['--max-connection-bytes-per-sec=5', 'streams into containers have no bound on their speed'],
     ['--permit-port-sharing', 'this runtime cannot share a port (SO_REUSEPORT)'],
     ['--peer-ca-file=/ca.crt', 'requests are not passed on to other servers'],
     ['--egress-selector-config-file=/e.yaml', 'connections go out directly'],

@@ -107,8 +107,8 @@ export const limitFlags = {
     after: 'debug-socket-path',
     type: 'int',
     default: '0',
-    only: 'there are no streams into containers that could be slowed down',
-    help: 'Bound on the streams into containers, of which this control plane has none.',
+    only: 'streams into containers have no bound on their speed',
+    help: 'Limit on the bytes per second of a stream into a container. Streams have none here.',
   },
 } as const satisfies FlagTable;
 
