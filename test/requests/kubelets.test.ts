@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import https from 'node:https';
@@ -235,7 +236,7 @@ describe('streams', () => {
       'GET /exec/default/p/a?command=sh&command=-c+x&input=1&output=1&tty=1',
     ],
     ['attach', 'container=b&stderr=true', 'GET /attach/default/p/b?error=1'],
-    ['portforward', 'ports=80&ports=443', 'GET /portForward/default/p?port=80%2C443'],
+    ['portforward', 'ports=80&ports=443,8080', 'GET /portForward/default/p?port=80%2C443%2C8080'],
   ] as const;
   test.each(cases)('API-1: %s is passed on byte by byte', async (operation, query, request) => {
     const server = await withPod();
@@ -254,6 +255,18 @@ describe('streams', () => {
       opened.socket.end();
       await closed;
     }
+  });
+
+  test.each([
+    ['http', 'strconv.ParseUint: parsing "http": invalid syntax'],
+    ['80,', 'strconv.ParseUint: parsing "": invalid syntax'],
+    ['-1', 'strconv.ParseUint: parsing "-1": invalid syntax'],
+    ['65536', 'strconv.ParseUint: parsing "65536": value out of range'],
+  ])('API-1: a port "%s" to forward is a 400', async (port, why) => {
+    const server = await withPod();
+    const answer = await server.get(`${pods}/p/portforward?ports=${port}`);
+    expect([answer.status, answer.body.message]).toEqual([400, `cannot convert to []int32: ${why}`]);
+    expect(kubelet.requests).toEqual([]);
   });
 
   test('API-1: a client that asks for no other protocol gets a 400', async () => {
@@ -333,15 +346,23 @@ describe('the way to a node', () => {
   });
 
   test('API-1: the client certificate is shown, and read again when it changes', async () => {
+    const fingerprint = ({ pair }: PlayedKubelet) =>
+      new X509Certificate(pair.certificatePem).fingerprint256;
     const certFile = file('client.pem', kubelet.pair.certificatePem);
     const keyFile = file('client.key', kubelet.pair.keyPem);
     const server = await withPod({ kubelets: { certificate: { certFile, keyFile } } });
     const log = () => server.get(`${pods}/p/log?container=a`);
     expect((await log()).status).toBe(200);
-    expect(kubelet.client).toBe('wheelhouse');
+    expect(kubelet.clientFingerprint).toBe(fingerprint(kubelet));
+    file('client.key', other.pair.keyPem);
+    file('client.pem', other.pair.certificatePem);
+    await eventually(async () => {
+      expect((await log()).status).toBe(200);
+      return kubelet.clientFingerprint === fingerprint(other);
+    }, 'the new certificate');
     const without = await withPod();
     await without.get(`${pods}/p/log?container=a`);
-    expect(kubelet.client).toBe('');
+    expect(kubelet.clientFingerprint).toBe('');
   });
 
   test('API-1: files that cannot be used end the start', async () => {

@@ -20,8 +20,8 @@ export interface PlayedKubelet {
   readonly requests: string[];
   /** The headers of the last request. */
   readonly headers: IncomingMessage['headers'];
-  /** The common name of the client certificate that was shown last; empty when none was. */
-  readonly client: string;
+  /** The SHA-256 fingerprint of the last client certificate; empty for a client without one. */
+  readonly clientFingerprint: string;
   answer: (request: IncomingMessage, response: ServerResponse) => void;
   upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
   stop(): Promise<void>;
@@ -34,7 +34,7 @@ export async function startKubelet(): Promise<PlayedKubelet> {
   const sockets = new Set<TLSSocket>();
   const requests: string[] = [];
   let headers: IncomingMessage['headers'] = {};
-  let client = '';
+  let clientFingerprint = '';
   const note = (request: IncomingMessage) => {
     requests.push(`${request.method} ${request.url}`);
     ({ headers } = request);
@@ -47,7 +47,7 @@ export async function startKubelet(): Promise<PlayedKubelet> {
   });
   server.on('secureConnection', (socket) => {
     sockets.add(socket);
-    client = String(socket.getPeerCertificate().subject?.CN ?? '');
+    clientFingerprint = socket.getPeerCertificate().fingerprint256 ?? '';
     socket.on('error', () => {});
     socket.on('close', () => sockets.delete(socket));
   });
@@ -69,8 +69,8 @@ export async function startKubelet(): Promise<PlayedKubelet> {
     get headers() {
       return headers;
     },
-    get client() {
-      return client;
+    get clientFingerprint() {
+      return clientFingerprint;
     },
     answer: (_, response) => void response.end('a line\n'),
     upgrade: (_, socket) => void socket.destroy(),

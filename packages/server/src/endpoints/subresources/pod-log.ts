@@ -11,6 +11,7 @@ import {
   member,
   notFound,
   parseGoTime,
+  problemText,
   StatusError,
   textsOf,
 } from '@wheelhouse/machinery';
@@ -150,7 +151,7 @@ export async function admitStream(call: ApiCall): Promise<ApiObject & JsonObject
   return object;
 }
 
-/** The options of a stream, read from the query, as an object of their own kind. */
+/** The options of a stream, read from the query, as an object of their own kind. Throws 400. */
 function streamOptions({ target, info }: ApiCall): ApiObject {
   const { kind = '' } = target.def.subresources.find(isNamed(target.subresource))?.kind ?? {};
   const parameters: JsonObject = {};
@@ -159,11 +160,23 @@ function streamOptions({ target, info }: ApiCall): ApiObject {
     const [first] = values;
     if (first === undefined) continue;
     const { type, items } = resolved(schema);
-    const isCount = items !== undefined && resolved(items).type === 'integer';
-    if (type === 'array') parameters[name] = isCount ? values.map(Number) : values;
+    const isPorts = items !== undefined && resolved(items).type === 'integer';
+    if (type === 'array') parameters[name] = isPorts ? values.flatMap(portsOf) : values;
     else parameters[name] = type === 'boolean' ? isTrue(first) : first;
   }
   return { kind, apiVersion: 'v1', ...parameters } as ApiObject;
+}
+
+/** The ports of a list with commas, which are all the numbers that streams take. Throws 400. */
+function portsOf(list: string): number[] {
+  return list.split(',').map((text) => {
+    const isNumber = /^\d+$/.test(text);
+    const port = Number(text);
+    if (isNumber && port < 2 ** 16) return port;
+    const problem = isNumber ? 'range' : 'syntax';
+    const why = problemText({ code: 'number', parser: 'ParseUint', text, problem });
+    throw badRequest(`cannot convert to []int32: ${why}`);
+  });
 }
 
 const isNamed = (wanted: string) => (one: { readonly name: string }) => one.name === wanted;
