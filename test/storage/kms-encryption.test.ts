@@ -466,4 +466,16 @@ describe('the configuration', () => {
     expect(written.body.metadata.resourceVersion).not.toBe(made.body.metadata.resourceVersion);
     expect((await server.get('/healthz/kms-providers')).status).toBe(200);
   });
+
+  test('STORE-3: a server that stops leaves the plugins of a file that it is checking', async () => {
+    const file = configFile(rule({ identity: {} }), 'followed.json');
+    const clock = quickClock(20);
+    const server = await serverOf([], { clock, encryption: { file, reload: 'automatic' } });
+    plugin.state.healthz = 'sealed';
+    configFile(rule(kms({ timeout: '200s' })), 'followed.json');
+    await eventually(async () => plugin.count('Status') > 0, 'the check');
+    expect(plugin.connections).toBe(1);
+    await server.stop();
+    await eventually(async () => plugin.connections === 0, 'the end of the connection');
+  });
 });

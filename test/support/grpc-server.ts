@@ -44,6 +44,10 @@ export async function startGrpcServer(
   const address = server.address();
   return {
     port: typeof address === 'object' ? (address?.port ?? 0) : 0,
+    /** How many clients are connected now. */
+    get connections() {
+      return sessions.size;
+    },
     async stop() {
       for (const session of sessions) session.destroy();
       await new Promise<void>((resolve) => server.close(() => resolve()));

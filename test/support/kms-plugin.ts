@@ -84,6 +84,10 @@ export async function startKmsPlugin(path: string) {
     state,
     calls,
     count: (method: string) => calls.filter((one) => one.endsWith(`/${method}`)).length,
+    /** How many servers are connected now. */
+    get connections() {
+      return server.connections;
+    },
     stop: () => server.stop(),
     async start() {
       server = await listening();

@@ -68,21 +68,26 @@ export async function openEncryption(
   const checks = kmsChecks(() => current.kms, { reload });
   if (reload === 'off') return { store: sealed, checks, stop: () => first.kms.close() };
   const { clock } = config;
-  const old = new Set<KmsProviders>();
+  /** The providers in use, those of a new file that are being checked, and old ones in their grace. */
+  const connected = new Set([first.kms]);
+  const disconnect = (kms: KmsProviders) => {
+    connected.delete(kms);
+    kms.close();
+  };
+  const stopping = new AbortController();
   const load = async (changed: string) => {
     const next = await read(changed, file);
-    await healthy(next.kms, clock).catch((error: unknown) => {
-      next.kms.close();
+    connected.add(next.kms);
+    try {
+      await becomeHealthy(next.kms, { clock, signal: stopping.signal });
+    } catch (error) {
+      disconnect(next.kms);
       throw error;
-    });
+    }
     const { kms } = current;
     current = next;
     sealed.change(next.choose);
-    old.add(kms);
-    clock.after(kms.graceMs, () => {
-      old.delete(kms);
-      kms.close();
-    });
+    clock.after(kms.graceMs, () => disconnect(kms));
   };
   const followed = followFile({
     file,
@@ -94,7 +99,8 @@ export async function openEncryption(
   });
   const stop = () => {
     followed.stop();
-    for (const kms of [current.kms, ...old]) kms.close();
+    stopping.abort();
+    for (const kms of connected) kms.close();
   };
   return { store: sealed, checks: [...checks, reloadHook], stop };
 }
@@ -109,11 +115,9 @@ async function parsing<T>(file: string, work: () => T | Promise<T>): Promise<T> 
   try {
     return await work();
   } catch (error) {
-    throw new Error(`error while parsing file: ${file}: ${textOf(error)}`);
+    throw new Error(`error while parsing file: ${file}: ${errorText(error)}`);
   }
 }
-
-const textOf = (error: unknown) => errorText(error);
 
 /** Returns what reads a configuration and connects to its KMS plugins. */
 function createReader(options: {
@@ -129,14 +133,14 @@ function createReader(options: {
   const meter = createKmsMeter(registry, { clock, dialect });
   const v1 = (config.featureGates ?? defaultGates).enabled('KMSv1') ? 'allowed' : 'refused';
   const onFailed = (provider: string, error: unknown) =>
-    logger.error('a KMS plugin has failed its check', { name: provider, error: textOf(error) });
+    logger.error('a KMS plugin has failed its check', { name: provider, error: errorText(error) });
   return async (text, file) => {
     const rules = await parsing(file, () => loadEncryptionConfiguration(text, { dialect, reload }));
     try {
       const kms = await openKmsProviders(rules, { clock, meter, onFailed, onRecovered, v1 });
       return { choose: chooseTransformers(rules, { observed, kms: kms.of }), kms };
     } catch (error) {
-      throw new Error(`error while building transformers: ${textOf(error)}`);
+      throw new Error(`error while building transformers: ${errorText(error)}`);
     }
   };
 }
@@ -159,7 +163,7 @@ function kmsChecks(
 async function checkAll({ checks }: KmsProviders): Promise<void> {
   const outcomes = await Promise.allSettled(checks.map((check) => check()));
   const problems = outcomes.flatMap((outcome, index) =>
-    outcome.status === 'rejected' ? [`kms-provider-${index}: ${textOf(outcome.reason)}`] : [],
+    outcome.status === 'rejected' ? [`kms-provider-${index}: ${errorText(outcome.reason)}`] : [],
   );
   if (problems.length > 0) {
     throw new Error(problems.length === 1 ? problems[0] : `[${problems.join(', ')}]`);
@@ -172,19 +176,24 @@ class UnhealthyProviders extends Error {}
 /** How often, and for how long at least, the plugins of a new configuration are checked. */
 const newProviders = { everyMs: 100, graceMs: 10_000 };
 
-/** Resolves when all plugins are well; rejects when they are not in time. */
-async function healthy(kms: KmsProviders, clock: Clock): Promise<void> {
+/** Resolves when all plugins are well. Rejects when they are not in time, or the signal aborts. */
+async function becomeHealthy(
+  kms: KmsProviders,
+  { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
+): Promise<void> {
   const deadlineMs = clock.monotonic() + Math.max(newProviders.graceMs, kms.graceMs);
   for (;;) {
-    try {
-      return await checkAll(kms);
-    } catch (error) {
-      if (clock.monotonic() >= deadlineMs) {
-        const why = `health check for new transformers failed: ${textOf(error)}`;
-        throw new UnhealthyProviders(why);
-      }
+    const error = await checkAll(kms).then(
+      () => undefined,
+      (reason: unknown) => reason,
+    );
+    signal.throwIfAborted();
+    if (error === undefined) return;
+    if (clock.monotonic() >= deadlineMs) {
+      const why = `health check for new transformers failed: ${errorText(error)}`;
+      throw new UnhealthyProviders(why);
     }
-    await pause(clock, { ms: newProviders.everyMs });
+    await pause(clock, { ms: newProviders.everyMs, signal, where: 'store' });
   }
 }
 
@@ -203,7 +212,7 @@ function reloadObserver(
     reloads(outcome.status);
     if (outcome.status === 'success') logger.info('the encryption keys have changed');
     else {
-      const error = textOf(outcome.error);
+      const error = errorText(outcome.error);
       logger.error('the encryption configuration cannot be reloaded', { file, error });
     }
   };

@@ -216,9 +216,10 @@ export function readConfigurationFile(file: string): string {
 
 /**
  * Follows a file of configuration: each second by what the file system says of it, each minute by
- * its text. A new text is given to `load`; when that throws, what was loaded before stays, and
- * `observe` hears of it. `text` is what is loaded already. A text that was refused is left until it
- * changes, unless `isTemporary` says of the error that it may pass: then it is tried each minute.
+ * its text. A new text is given to `load`; when that throws, what was loaded before stays. `observe`
+ * is called with each outcome, until `stop`. `text` is what is loaded already. A text that was refused
+ * is left until it changes, unless `isTemporary` says of the error that it may pass: then it is tried
+ * each minute.
  */
 export function followFile(options: {
   readonly file: string;
@@ -255,7 +256,7 @@ export function followFile(options: {
       if (text === lastText || stopped) return;
       await loadText(text);
     } catch (error) {
-      observe({ status: 'failure', error });
+      if (!stopped) observe({ status: 'failure', error });
     }
   };
   const lookOnce = (): Promise<void> => {
