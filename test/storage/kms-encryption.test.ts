@@ -376,6 +376,34 @@ describe('KMS v1', () => {
     expect(refused.body.message).toContain('code = Unavailable desc = the vault is sealed');
   });
 
+  test('STORE-3: a plugin is asked for a bounded number of keys at a time', async () => {
+    const names = Array.from({ length: 150 }, (_, index) => `s${index}`);
+    const server = await serverOf(rule(kms(v1)), { featureGates: gates });
+    for (const name of names) {
+      expect((await server.post(`${core}/secrets`, secret(name))).status).toBe(201);
+    }
+    await server.stop();
+    let release = () => {};
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    plugin.state.pace = (method) => (method === 'Decrypt' ? released : Promise.resolve());
+    const patient = { ...v1, timeout: '60s' };
+    const starting = serverOf(rule(kms(patient)), { featureGates: gates });
+    const listing = starting.then((again) => again.get(`${core}/secrets`));
+    await eventually(async () => plugin.count('Decrypt') >= 64, 'as many calls as there may be');
+    release();
+    expect((await listing).body.items).toHaveLength(names.length);
+    expect(plugin.count('Version')).toBe(2);
+    // A health check may make one more.
+    expect(plugin.mostRunning).toBeLessThanOrEqual(65);
+    await (await starting).stop();
+
+    await plugin.stop();
+    const alone = await serverOf(rule(kms({ ...v1, timeout: '500ms' })), { featureGates: gates });
+    expect((await alone.get(`${core}/secrets`)).status).toBe(500);
+  });
+
   test('STORE-3: without its gate it ends the start, and so does a wrong version', async () => {
     await expect(serverOf(rule(kms(v1)))).rejects.toThrow(
       'error while building transformers: KMSv1 is deprecated and will only receive security updates going forward. Use KMSv2 instead. Set --feature-gates=KMSv1=true',

@@ -18,6 +18,8 @@ export interface KmsPluginState {
   ciphertext: Buffer | undefined;
   /** The status that calls of a method fail with. */
   failures: Map<string, number>;
+  /** A call of a method is answered when this resolves. */
+  pace: (method: string) => Promise<void>;
 }
 
 const annotation = nested(message({ key: one(1, text), value: one(2, bytes) }));
@@ -71,12 +73,19 @@ export async function startKmsPlugin(path: string) {
     plaintext: undefined,
     ciphertext: undefined,
     failures: new Map(),
+    pace: () => Promise.resolve(),
   };
+  let running = 0;
+  let mostRunning = 0;
   /** The calls so far, as `/v2.KeyManagementService/Status`. */
   const calls: string[] = [];
   const listening = () =>
-    startGrpcServer(path.replace(/^@/, '\0'), (call) => {
+    startGrpcServer(path.replace(/^@/, '\0'), async (call) => {
       calls.push(call.path);
+      running += 1;
+      mostRunning = Math.max(mostRunning, running);
+      await state.pace(call.method);
+      running -= 1;
       return answerTo(call, state);
     });
   let server = await listening();
@@ -84,6 +93,10 @@ export async function startKmsPlugin(path: string) {
     state,
     calls,
     count: (method: string) => calls.filter((one) => one.endsWith(`/${method}`)).length,
+    /** How many calls there were at a time at most. */
+    get mostRunning() {
+      return mostRunning;
+    },
     /** How many servers are connected now. */
     get connections() {
       return server.connections;

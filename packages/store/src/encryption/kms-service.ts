@@ -161,14 +161,14 @@ const versionOfV1 = 'v1beta1';
 /** The calls of KMS v1, whose version is asked for before the first of them. */
 export class KmsV1Service {
   readonly #connection: KmsConnection;
-  #hasVersion = false;
+  #version: Promise<void> | undefined;
 
   constructor(settings: KmsSettings, options: KmsOptions) {
     this.#connection = new KmsConnection(settings, options);
   }
 
   async encrypt(plaintext: Buffer): Promise<Buffer> {
-    await this.#checkVersion();
+    await this.#versionChecked();
     const { Encrypt } = methods.v1;
     const request = { version: versionOfV1, plaintext };
     const path = pathOf(versionOfV1, 'Encrypt');
@@ -176,7 +176,7 @@ export class KmsV1Service {
   }
 
   async decrypt(ciphertext: Buffer): Promise<Buffer> {
-    await this.#checkVersion();
+    await this.#versionChecked();
     const { Decrypt } = methods.v1;
     const request = { version: versionOfV1, ciphertext };
     const path = pathOf(versionOfV1, 'Decrypt');
@@ -187,8 +187,16 @@ export class KmsV1Service {
     this.#connection.close();
   }
 
+  /** Resolves once the plugin has said that it has the version; a check that failed is repeated. */
+  #versionChecked(): Promise<void> {
+    this.#version ??= this.#checkVersion().catch((error: unknown) => {
+      this.#version = undefined;
+      throw error;
+    });
+    return this.#version;
+  }
+
   async #checkVersion(): Promise<void> {
-    if (this.#hasVersion) return;
     const path = pathOf(versionOfV1, 'Version');
     const { version } = await this.#connection.call(path, methods.v1.Version, {
       version: versionOfV1,
@@ -198,6 +206,5 @@ export class KmsV1Service {
         `KMS provider api version ${version} is not supported, only ${versionOfV1} is supported now`,
       );
     }
-    this.#hasVersion = true;
   }
 }

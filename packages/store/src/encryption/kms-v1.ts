@@ -1,11 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { errorText } from '@wheelhouse/machinery';
+import { CallError, statusCode } from '../etcd/errors.ts';
+import { PluginCheck } from './kms-check.ts';
 import { type KmsOptions, KmsV1Service } from './kms-service.ts';
 import { aesCbc, aesGcm, type KmsSettings } from './providers.ts';
 import type { Cipher, Opened, Prefixed, Transformer } from './transformer.ts';
 
-const checkTtlMs = { passed: 20_000, failed: 3_000 };
 const keyBytes = 32;
+/** Calls to decrypt at a time: the timeout of a call must not pass while others are answered. */
+const decryptionsMax = 64;
 
 /**
  * A provider of KMS v1 (STORE-3), for which the plugin is called with each write: the value is sealed
@@ -18,14 +21,17 @@ export class KmsV1Provider {
   readonly #service: KmsV1Service;
   /** Ciphers by their encrypted keys; the one used last is the last. */
   readonly #ciphers = new Map<string, Cipher>();
-  #lastCheck: { readonly atMs: number; readonly error: Error | undefined } | undefined;
-  #checking: Promise<void> | undefined;
-  #hasFailedReads = false;
+  readonly #check: PluginCheck;
+  /** Calls to decrypt under way, and those that wait for one to end. */
+  #decrypting = 0;
+  readonly #waiting: { readonly begin: () => void; readonly fail: (error: unknown) => void }[] = [];
 
   constructor(settings: KmsSettings, options: KmsOptions) {
     this.#settings = settings;
     this.#options = options;
     this.#service = new KmsV1Service(settings, options);
+    const { clock, onRecovered } = options;
+    this.#check = new PluginCheck({ clock, run: () => this.#roundTrip(), onRecovered });
     const transformer: Transformer = {
       seal: (value, context) => this.#seal(value, context),
       open: (stored, context) => this.#open(stored, context),
@@ -38,40 +44,22 @@ export class KmsV1Provider {
   }
 
   /** Encrypts and decrypts something, unless that was done just now. Rejects when that fails. */
-  async check(): Promise<void> {
-    this.#checking ??= this.#checkNow().finally(() => {
-      this.#checking = undefined;
-    });
-    return this.#checking;
+  check(): Promise<void> {
+    return this.#check.check();
   }
 
   close(): void {
     this.#service.close();
   }
 
-  async #checkNow(): Promise<void> {
-    const { clock, onFailed, onRecovered } = this.#options;
-    const last = this.#lastCheck;
-    if (last !== undefined) {
-      const ttlMs = last.error === undefined ? checkTtlMs.passed : checkTtlMs.failed;
-      if (clock.monotonic() - last.atMs < ttlMs) {
-        if (last.error !== undefined) throw last.error;
-        return;
-      }
-    }
+  async #roundTrip(): Promise<void> {
     try {
       const sealed = await this.#section('encrypt', this.#service.encrypt(Buffer.from('ping')));
       await this.#section('decrypt', this.#service.decrypt(sealed));
     } catch (error) {
-      const failure = error instanceof Error ? error : new Error(String(error));
-      this.#lastCheck = { atMs: clock.monotonic(), error: failure };
-      onFailed(this.#settings.name, failure);
-      throw failure;
+      this.#options.onFailed(this.#settings.name, error);
+      throw error;
     }
-    this.#lastCheck = { atMs: clock.monotonic(), error: undefined };
-    if (!this.#hasFailedReads) return;
-    this.#hasFailedReads = false;
-    onRecovered();
   }
 
   #section<T>(name: string, call: Promise<T>): Promise<T> {
@@ -109,16 +97,41 @@ export class KmsV1Provider {
     }
     const encrypted = stored.subarray(2, end);
     const value = stored.subarray(end);
-    const cached = this.#ciphers.get(encrypted.toString('base64'));
+    const cached = this.#cached(encrypted.toString('base64'));
     if (cached !== undefined) return cached.open(value, context);
     if (this.#settings.cacheSize > 0) meter.cacheMissed();
-    return this.#service.decrypt(encrypted).then(
+    return this.#decrypt(encrypted).then(
       (key) => this.#cipherOf(key, encrypted).open(value, context),
       (error: unknown) => {
-        this.#hasFailedReads = true;
+        this.#check.readFailed();
         throw error;
       },
     );
+  }
+
+  /** Has the plugin decrypt a key, when it is its turn: a page of a list has many keys. */
+  async #decrypt(encrypted: Buffer): Promise<Buffer> {
+    if (this.#decrypting < decryptionsMax) this.#decrypting += 1;
+    else await new Promise<void>((begin, fail) => this.#waiting.push({ begin, fail }));
+    try {
+      return await this.#service.decrypt(encrypted);
+    } catch (error) {
+      // Those behind it would each wait for the whole timeout too.
+      if (isUnreachable(error)) for (const one of this.#waiting.splice(0)) one.fail(error);
+      throw error;
+    } finally {
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#decrypting -= 1;
+      else next.begin();
+    }
+  }
+
+  #cached(name: string): Cipher | undefined {
+    const cipher = this.#ciphers.get(name);
+    if (cipher === undefined) return undefined;
+    this.#ciphers.delete(name);
+    this.#ciphers.set(name, cipher);
+    return cipher;
   }
 
   #cipherOf(key: Buffer, encrypted: Buffer): Cipher {
@@ -136,6 +149,12 @@ export class KmsV1Provider {
     this.#options.meter.filled(this.#ciphers.size / cacheSize);
     return cipher;
   }
+}
+
+function isUnreachable(error: unknown): boolean {
+  const call = error instanceof Error ? error.cause : undefined;
+  if (!(call instanceof CallError)) return false;
+  return call.code === statusCode.unavailable || call.code === statusCode.deadlineExceeded;
 }
 
 /** Seals with AES-GCM, and opens what releases before 1.25 sealed with AES-CBC too. */

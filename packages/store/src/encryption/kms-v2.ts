@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { background, errorText, randomUuid, type Timer } from '@wheelhouse/machinery';
+import { PluginCheck } from './kms-check.ts';
 import {
   checkKeySource,
   cipherOf,
@@ -16,8 +17,6 @@ import { type KmsOptions, KmsV2Service } from './kms-service.ts';
 import type { KmsSettings } from './providers.ts';
 import type { Cipher, Opened, Prefixed, Transformer } from './transformer.ts';
 
-/** How long the outcome of a check is good for, by what it was. */
-const checkTtlMs = { passed: 20_000, failed: 3_000 };
 /** How often the server itself checks a plugin, by the outcome of its last check. */
 const probeMs = { passed: 60_000, failed: 10_000 };
 /** How long values are sealed with a key after the last check that passed. */
@@ -39,7 +38,7 @@ interface WriteKey {
  * A provider of KMS v2 (STORE-3): a plugin encrypts a random seed, from which the key of each value is
  * derived, so that the plugin is called when its key changes, and once for each seed that values were
  * sealed with before. It seals for three minutes after the last check that passed, and opens with
- * cached keys for as long as the server runs.
+ * cached seeds whether the plugin answers or not.
  */
 export class KmsV2Provider {
   readonly prefixed: Prefixed;
@@ -47,13 +46,11 @@ export class KmsV2Provider {
   readonly #options: KmsOptions;
   readonly #service: KmsV2Service;
   readonly #keys: KeyCache;
+  readonly #check: PluginCheck;
   /** Calls to decrypt under way, by the digest of the source. */
   readonly #decrypting = new Map<string, Promise<Cipher>>();
   #writeKey: WriteKey | undefined;
   #version = '';
-  #lastCheck: { readonly atMs: number; readonly error: Error | undefined } | undefined;
-  #checking: Promise<void> | undefined;
-  #hasFailedReads = false;
   #timer: Timer | undefined;
   #closed = false;
 
@@ -61,7 +58,8 @@ export class KmsV2Provider {
     this.#settings = settings;
     this.#options = options;
     this.#service = new KmsV2Service(settings, options);
-    const { clock, meter } = options;
+    const { clock, meter, onRecovered } = options;
+    this.#check = new PluginCheck({ clock, run: () => this.#askStatus(), onRecovered });
     this.#keys = new KeyCache({
       now: () => clock.monotonic(),
       onSize: (keys) => meter.cached(settings.name, keys),
@@ -79,11 +77,8 @@ export class KmsV2Provider {
   }
 
   /** Asks the plugin how it is, unless that was done just now. Rejects when it is not well. */
-  async check(): Promise<void> {
-    this.#checking ??= this.#checkNow().finally(() => {
-      this.#checking = undefined;
-    });
-    return this.#checking;
+  check(): Promise<void> {
+    return this.#check.check();
   }
 
   close(): void {
@@ -106,35 +101,12 @@ export class KmsV2Provider {
     );
   }
 
-  async #checkNow(): Promise<void> {
-    const { clock } = this.#options;
-    const last = this.#lastCheck;
-    if (last !== undefined) {
-      const ttlMs = last.error === undefined ? checkTtlMs.passed : checkTtlMs.failed;
-      if (clock.monotonic() - last.atMs < ttlMs) {
-        if (last.error !== undefined) throw last.error;
-        return;
-      }
-    }
-    try {
-      await this.#askStatus();
-    } catch (error) {
-      const failure = error instanceof Error ? error : new Error(String(error));
-      this.#lastCheck = { atMs: clock.monotonic(), error: failure };
-      throw failure;
-    }
-    this.#lastCheck = { atMs: clock.monotonic(), error: undefined };
-    if (!this.#hasFailedReads) return;
-    this.#hasFailedReads = false;
-    this.#options.onRecovered();
-  }
-
   async #askStatus(): Promise<void> {
     const { name } = this.#settings;
     const { meter } = this.#options;
     const { version, healthz, keyId } = await this.#service.status().catch((error: unknown) => {
       const what = `failed to perform status section of the healthz check for KMS Provider ${name}`;
-      throw new Error(`${what}, error: ${textOf(error)}`, { cause: error });
+      throw new Error(`${what}, error: ${errorText(error)}`, { cause: error });
     });
     const problems: string[] = [];
     if (healthz !== 'ok') problems.push(`got unexpected healthz status: ${healthz}`);
@@ -181,7 +153,7 @@ export class KmsV2Provider {
         return undefined;
       }
     } catch (error) {
-      problem = textOf(error);
+      problem = errorText(error);
     }
     const before = digestOf(current?.source.keyId ?? '');
     return `failed to rotate DEK uid="${uid}", errGen=${problem ?? '<nil>'}, statusKeyIDHash="${digestOf(keyId)}", encryptKeyIDHash="${digestOf(encryptedWith)}", stateKeyIDHash="${before}"`;
@@ -193,7 +165,7 @@ export class KmsV2Provider {
     const seed = randomSeed();
     meter.keyMade((clock.monotonic() - beganMs) / 1000);
     const answer = await this.#service.encrypt({ plaintext: seed, uid }).catch((error: unknown) => {
-      throw new Error(`failed to encrypt DEK, error: ${textOf(error)}`, { cause: error });
+      throw new Error(`failed to encrypt DEK, error: ${errorText(error)}`, { cause: error });
     });
     const { ciphertext, keyId, annotations } = answer;
     const dekSourceType = dekSourceTypes.seed;
@@ -205,10 +177,9 @@ export class KmsV2Provider {
   #currentKey(): WriteKey {
     const key = this.#writeKey;
     if (key !== undefined) return key;
-    this.#hasFailedReads = true;
-    throw new Error(
-      `KMS provider ${this.#settings.name} has no key: ${textOf(this.#lastCheck?.error ?? 'its plugin has not answered yet')}`,
-    );
+    this.#check.readFailed();
+    const why = this.#check.lastError?.message ?? 'its plugin has not answered yet';
+    throw new Error(`KMS provider ${this.#settings.name} has no key: ${why}`);
   }
 
   #seal(value: Buffer, context: string): Buffer {
@@ -262,13 +233,14 @@ export class KmsV2Provider {
       this.#keys.set(digest, cipher);
       return cipher;
     } catch (error) {
-      this.#hasFailedReads = true;
-      throw new Error(`failed to decrypt DEK, error: ${textOf(error)}`, { cause: causeOf(error) });
+      this.#check.readFailed();
+      throw new Error(`failed to decrypt DEK, error: ${errorText(error)}`, {
+        cause: causeOf(error),
+      });
     }
   }
 }
 
-const textOf = (error: unknown) => errorText(error);
 const causeOf = (error: unknown) => (error instanceof Error ? error.cause : undefined);
 
 /** Names of keys may be secret: messages and metrics have their digests. */
