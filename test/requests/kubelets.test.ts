@@ -265,7 +265,10 @@ describe('streams', () => {
   ])('API-1: a port "%s" to forward is a 400', async (port, why) => {
     const server = await withPod();
     const answer = await server.get(`${pods}/p/portforward?ports=${port}`);
-    expect([answer.status, answer.body.message]).toEqual([400, `cannot convert to []int32: ${why}`]);
+    expect([answer.status, answer.body.message]).toEqual([
+      400,
+      `cannot convert to []int32: ${why}`,
+    ]);
     expect(kubelet.requests).toEqual([]);
   });
 
