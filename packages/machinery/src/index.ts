@@ -14,6 +14,13 @@ export {
   systemClock,
   type Timer,
 } from './base/clock.ts';
+export {
+  booleanOf,
+  type CommandLine,
+  FlagError,
+  type FlagForm,
+  parseCommandLine,
+} from './base/command-line.ts';
 export { errorText } from './base/error-text.ts';
 export {
   BodyAborted,

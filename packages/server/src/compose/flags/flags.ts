@@ -3,10 +3,10 @@
  * `--x=value`, `--x` and `--x=false` for booleans, comma lists, repeated flags. Knows no flag itself.
  */
 
+import { booleanOf, FlagError, type FlagForm, parseCommandLine } from '@wheelhouse/machinery';
 import { parseGoDuration } from '@wheelhouse/schema';
 
-/** A wrong command line; the message is one line for the user. */
-export class FlagError extends Error {}
+export { FlagError } from '@wheelhouse/machinery';
 
 export type FlagType =
   | 'string'
@@ -96,19 +96,17 @@ export function parseFlags<Table extends FlagTable>(
   table: Table,
   args: readonly string[],
 ): ParsedFlags<Table> {
-  const texts = new Map<string, string[]>();
-  const seen: { help: boolean; version: 'line' | 'raw' | undefined } = {
-    help: false,
-    version: undefined,
-  };
-  let rest: readonly string[] = args;
-  while (rest.length > 0) {
-    const taken = takeFlag(table, rest);
-    rest = rest.slice(taken.used);
-    if (taken.name === 'help') seen.help = true;
-    else if (taken.name === 'version') seen.version = readVersion(taken.text);
-    else texts.set(taken.name, [...(texts.get(taken.name) ?? []), taken.text]);
-  }
+  const {
+    values: texts,
+    words,
+    wordsBeforeDash,
+  } = parseCommandLine(args, formsOf(table), {
+    normalized: (name) => name.replaceAll('_', '-'),
+  });
+  const word = wordsBeforeDash === 0 ? '--' : words[0];
+  if (word !== undefined) throw new FlagError(`unknown argument: ${JSON.stringify(word)}`);
+  const help = texts.has('help');
+  const version = readVersion(texts.get('version')?.at(-1) ?? 'false');
   const values: Record<string, unknown> = {};
   const warnings: string[] = [];
   for (const [name, definition] of Object.entries(table)) {
@@ -123,7 +121,19 @@ export function parseFlags<Table extends FlagTable>(
     }
   }
   const specifiedFlags = new Set(texts.keys());
-  return { values: values as FlagValues<Table>, specifiedFlags, warnings, ...seen };
+  specifiedFlags.delete('help');
+  specifiedFlags.delete('version');
+  return { values: values as FlagValues<Table>, specifiedFlags, warnings, help, version };
+}
+
+function formsOf(table: FlagTable): readonly FlagForm[] {
+  const forms = Object.entries(table).map(([name, { type, shorthand }]) => ({
+    name,
+    ...(shorthand === undefined ? {} : { short: shorthand }),
+    ...(type === 'bool' ? { bare: 'true' } : {}),
+  }));
+  const help = { name: 'help', short: 'h', bare: 'true' };
+  return [...forms, help, { name: 'version', bare: 'true' }];
 }
 
 function defaultTexts(definition: FlagDefinition): string[] {
@@ -184,52 +194,6 @@ function isPlural(definition: FlagDefinition): boolean {
   return ['list', 'each', 'map', 'pairs'].includes(definition.type);
 }
 
-interface Taken {
-  readonly name: string;
-  readonly text: string;
-  /** Arguments used up. */
-  readonly used: number;
-}
-
-function takeFlag(table: FlagTable, args: readonly string[]): Taken {
-  const [arg = '', next] = args;
-  if (!arg.startsWith('-') || arg === '-' || arg === '--') {
-    throw new FlagError(`unknown argument: ${JSON.stringify(arg)}`);
-  }
-  if (!arg.startsWith('--')) return takeShorthand(table, args);
-  const equals = arg.indexOf('=');
-  const name = (equals < 0 ? arg.slice(2) : arg.slice(2, equals)).replaceAll('_', '-');
-  if (name === 'help' || name === 'version') {
-    return { name, text: equals < 0 ? 'true' : arg.slice(equals + 1), used: 1 };
-  }
-  const definition = Object.hasOwn(table, name) ? table[name] : undefined;
-  if (definition === undefined) throw new FlagError(`unknown flag: --${name}`);
-  if (equals >= 0) return { name, text: arg.slice(equals + 1), used: 1 };
-  if (definition.type === 'bool') return { name, text: 'true', used: 1 };
-  if (next === undefined) throw new FlagError(`flag needs an argument: --${name}`);
-  return { name, text: next, used: 2 };
-}
-
-/** `-v 4`, `-v=4`, `-v4`, `-h`. */
-function takeShorthand(table: FlagTable, args: readonly string[]): Taken {
-  const [arg = '', next] = args;
-  const letter = arg.charAt(1);
-  if (letter === 'h') return { name: 'help', text: '', used: 1 };
-  const entry = Object.entries(table).find(([, { shorthand }]) => shorthand === letter);
-  if (entry === undefined) {
-    throw new FlagError(`unknown shorthand flag: ${quote(letter)} in ${arg}`);
-  }
-  const [name] = entry;
-  const attached = arg.slice(2).replace(/^=/, '');
-  if (attached !== '') return { name, text: attached, used: 1 };
-  if (next === undefined) throw new FlagError(`flag needs an argument: ${quote(letter)} in ${arg}`);
-  return { name, text: next, used: 2 };
-}
-
-function quote(letter: string): string {
-  return `'${letter}'`;
-}
-
 function readValue(options: {
   name: string;
   definition: FlagDefinition;
@@ -282,14 +246,11 @@ function parseFloatingPoint(text: string): number {
   throw new FlagError(`${JSON.stringify(text)} is not a number`);
 }
 
-const trueTexts = new Set(['1', 't', 'T', 'TRUE', 'true', 'True']);
-const falseTexts = new Set(['0', 'f', 'F', 'FALSE', 'false', 'False']);
-
 /** What upstream takes for a boolean. */
 export function parseBoolean(text: string): boolean {
-  if (trueTexts.has(text)) return true;
-  if (falseTexts.has(text)) return false;
-  throw new FlagError(`${JSON.stringify(text)} is not a boolean`);
+  const value = booleanOf(text);
+  if (value === undefined) throw new FlagError(`${JSON.stringify(text)} is not a boolean`);
+  return value;
 }
 
 /** `a=b`, where b may be anything. */

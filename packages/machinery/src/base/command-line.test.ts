@@ -1,0 +1,51 @@
+import { describe, expect, test } from 'vitest';
+import { booleanOf, type FlagForm, parseCommandLine } from './command-line.ts';
+
+const forms: readonly FlagForm[] = [
+  { name: 'name', short: 'n' },
+  { name: 'stdin', short: 'i', bare: 'true' },
+  { name: 'tty', short: 't', bare: 'true' },
+  { name: 'dry-run', bare: 'client' },
+];
+
+describe('a command line', () => {
+  const rows: readonly (readonly [string, Record<string, readonly string[]>, string[]])[] = [
+    ['', {}, []],
+    ['get --name a b', { name: ['a'] }, ['get', 'b']],
+    ['--name=a --name b -nc -n=d -n e', { name: ['a', 'b', 'c', 'd', 'e'] }, []],
+    ['-it', { stdin: ['true'], tty: ['true'] }, []],
+    ['-it=false', { stdin: ['true'], tty: ['false'] }, []],
+    ['-in x', { stdin: ['true'], name: ['x'] }, []],
+    ['--dry-run server', { 'dry-run': ['client'] }, ['server']],
+    ['--dry-run=server -', { 'dry-run': ['server'] }, ['-']],
+    ['a -- --name -x', {}, ['a', '--name', '-x']],
+    ['--name --tty', { name: ['--tty'] }, []],
+  ];
+  test.each(rows)('%s', (line, values, words) => {
+    const parsed = parseCommandLine(line.split(' ').filter(Boolean), forms);
+    expect(Object.fromEntries(parsed.values)).toEqual(values);
+    expect(parsed.words).toEqual(words);
+  });
+
+  test('counts the words before a dash', () => {
+    expect(parseCommandLine(['a', '--', 'b'], forms).wordsBeforeDash).toBe(1);
+    expect(parseCommandLine(['a', 'b'], forms).wordsBeforeDash).toBeUndefined();
+  });
+
+  test.each([
+    ['--other', 'unknown flag: --other'],
+    ['--constructor', 'unknown flag: --constructor'],
+    ['-ix', "unknown shorthand flag: 'x' in -ix"],
+    ['--name', 'flag needs an argument: --name'],
+    ['-in', "flag needs an argument: 'n' in -in"],
+  ])('%s is refused', (line, message) => {
+    expect(() => parseCommandLine(line.split(' '), forms)).toThrow(message);
+  });
+});
+
+test('booleans as Go writes them', () => {
+  expect(['1', 'T', 'True', 'yes', '0', 'FALSE', ''].map(booleanOf)).toEqual([
+    ...[true, true, true, undefined],
+    ...[false, false, undefined],
+  ]);
+});

@@ -1,0 +1,104 @@
+import { appendAll } from './lists.ts';
+
+/** A wrong command line; the message is one line for the user. */
+export class FlagError extends Error {}
+
+/** How a flag is written: `--name VALUE`, `--name=VALUE`, `-n VALUE`, `-n=VALUE`, or `-nVALUE`. */
+export interface FlagForm {
+  readonly name: string;
+  readonly short?: string;
+  /**
+   * The value of the flag where it is written without one. Flags without this take the next
+   * argument; the letters of those that have it may stand together: `-it`.
+   */
+  readonly bare?: string;
+}
+
+export interface CommandLine {
+  /** The values of each flag in order, by the flag's long name. */
+  readonly values: ReadonlyMap<string, readonly string[]>;
+  /** The arguments that are neither flags nor their values. */
+  readonly words: readonly string[];
+  /** How many words stand before `--`, which ends the flags; undefined for a line without it. */
+  readonly wordsBeforeDash: number | undefined;
+}
+
+interface Parse {
+  readonly values: Map<string, string[]>;
+  /** The arguments that are not parsed yet, last first. */
+  readonly queue: string[];
+}
+
+/**
+ * Separates arguments into flags and words in the manner of Go's pflag.
+ * @throws FlagError, in pflag's words, for an unknown flag and for one without its value.
+ */
+export function parseCommandLine(
+  args: readonly string[],
+  forms: readonly FlagForm[],
+  options: { readonly normalized?: (name: string) => string } = {},
+): CommandLine {
+  const byName = new Map(forms.map((form) => [form.name, form]));
+  const byShort = new Map(forms.map((form) => [form.short, form]));
+  const parse: Parse = { values: new Map(), queue: [...args].reverse() };
+  const words: string[] = [];
+  let wordsBeforeDash: number | undefined;
+  for (let arg = parse.queue.pop(); arg !== undefined; arg = parse.queue.pop()) {
+    if (arg === '--') {
+      wordsBeforeDash = words.length;
+      appendAll(words, parse.queue.splice(0).reverse());
+    } else if (arg.startsWith('--')) {
+      const equals = arg.indexOf('=');
+      const written = equals < 0 ? arg.slice(2) : arg.slice(2, equals);
+      const name = options.normalized?.(written) ?? written;
+      const form = byName.get(name);
+      if (form === undefined) throw new FlagError(`unknown flag: --${name}`);
+      const value = equals < 0 ? form.bare : arg.slice(equals + 1);
+      add(parse, form, value ?? nextValue(parse, `--${name}`));
+    } else if (arg.startsWith('-') && arg !== '-') {
+      addShort(parse, arg, byShort);
+    } else {
+      words.push(arg);
+    }
+  }
+  return { values: parse.values, words, wordsBeforeDash };
+}
+
+function add({ values }: Parse, { name }: FlagForm, value: string): void {
+  const earlier = values.get(name);
+  if (earlier === undefined) values.set(name, [value]);
+  else earlier.push(value);
+}
+
+function nextValue({ queue }: Parse, shown: string): string {
+  const value = queue.pop();
+  if (value === undefined) throw new FlagError(`flag needs an argument: ${shown}`);
+  return value;
+}
+
+function addShort(
+  parse: Parse,
+  arg: string,
+  byShort: ReadonlyMap<string | undefined, FlagForm>,
+): void {
+  for (let at = 1; at < arg.length; at++) {
+    const letter = arg.charAt(at);
+    const form = byShort.get(letter);
+    if (form === undefined) throw new FlagError(`unknown shorthand flag: '${letter}' in ${arg}`);
+    if (form.bare !== undefined && arg[at + 1] !== '=') {
+      add(parse, form, form.bare);
+      continue;
+    }
+    const attached = arg.slice(at + 1).replace(/^=/, '');
+    add(parse, form, attached === '' ? nextValue(parse, `'${letter}' in ${arg}`) : attached);
+    return;
+  }
+}
+
+const booleans: ReadonlyMap<string, boolean> = new Map([
+  ...['1', 't', 'T', 'TRUE', 'true', 'True'].map((text) => [text, true] as const),
+  ...['0', 'f', 'F', 'FALSE', 'false', 'False'].map((text) => [text, false] as const),
+]);
+
+/** The boolean that a flag's value is; undefined for any other text. */
+export const booleanOf = (text: string): boolean | undefined => booleans.get(text);
