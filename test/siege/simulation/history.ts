@@ -27,7 +27,8 @@ interface Stage {
   readonly servers: SimulatedServer[];
   readonly clients: readonly SimulatedClient[];
   readonly informers: readonly Informer[];
-  crashes: number;
+  /** The newest revision at each crash. */
+  readonly crashes: number[];
 }
 
 const drainStepsMax = 400;
@@ -97,7 +98,7 @@ function reportOf({ world, truth, clients, informers, crashes }: Stage): History
     writes: truth.revision,
     answers: clients.reduce((sum, one) => sum + one.answers, 0),
     lost: clients.reduce((sum, one) => sum + one.unanswered, 0),
-    crashes,
+    crashes: crashes.length,
     events: informers.reduce((sum, one) => sum + one.events, 0),
   };
 }
@@ -122,7 +123,7 @@ async function openStage(world: World): Promise<Stage> {
     informer('maps-of-a', '/api/v1/namespaces/a/configmaps', `${maps}a/`),
     informer('namespaces', '/api/v1/namespaces', '/registry/namespaces/'),
   ];
-  return { world, backend, truth, servers, clients, informers, crashes: 0 };
+  return { world, backend, truth, servers, clients, informers, crashes: [] };
 }
 
 async function createNamespaces(stage: Stage): Promise<void> {
@@ -175,9 +176,9 @@ async function act(stage: Stage): Promise<void> {
 }
 
 async function crashAndRestart(stage: Stage): Promise<void> {
-  const { world, backend, servers } = stage;
+  const { world, backend, truth, servers } = stage;
   const at = world.random.below(servers.length);
-  stage.crashes += 1;
+  stage.crashes.push(truth.revision);
   world.note(`server ${at} crashes`);
   await servers[at]?.crash();
   await world.settle();
@@ -223,23 +224,26 @@ async function deliverAll(world: World): Promise<void> {
 }
 
 /** When everything has come to rest: nothing is missed, doubled, or left behind. */
-function checkAll({ truth, informers, clients }: Stage): void {
-  for (const informer of informers) informer.check();
-  for (const client of clients) client.check();
-  checkPromises(truth);
+function checkAll(stage: Stage): void {
+  for (const informer of stage.informers) informer.check();
+  for (const client of stage.clients) client.check();
+  checkPromises(stage);
 }
 
 /** What controllers have promised. */
-function checkPromises(truth: Truth): void {
+function checkPromises({ truth, crashes }: Stage): void {
   const maps = truth.collection('/registry/configmaps/', truth.revision);
   const uids = new Set([...maps.values()].map(({ object }) => object.metadata.uid));
   for (const [key, { object }] of maps) {
     const { namespace, finalizers = [], ownerReferences = [], deletionTimestamp } = object.metadata;
-    const isThere = truth.standing(`/registry/namespaces/${namespace}`) !== undefined;
+    const removal = truth.removal(`/registry/namespaces/${namespace}`);
+    // A killed server forgets that creates may overtake the deletion of a namespace.
+    const isForgotten = crashes.some((revision) => revision >= (removal ?? Infinity));
     const isHeld = finalizers.length > 0;
     const isGoing = deletionTimestamp !== undefined;
     // A create that overtakes the deletion of its namespace may bring finalizers along.
-    demand(isThere || (isHeld && isGoing), () => `${key} has outlived its namespace`);
+    const mayStay = removal === undefined || isForgotten || (isHeld && isGoing);
+    demand(mayStay, () => `${key} has outlived its namespace`);
     demand(isHeld || !isGoing, () => `${key} is deleted and does not go`);
     const absent = ownerReferences.filter(({ uid }: { uid: string }) => !uids.has(uid));
     const isOrphan = ownerReferences.length > 0 && absent.length === ownerReferences.length;

@@ -83,6 +83,12 @@ export class Truth {
     return event?.object === undefined ? undefined : event;
   }
 
+  /** The revision that removed what stood at a key; undefined where something stands or never did. */
+  removal(key: string): number | undefined {
+    const event = this.#newest.get(key);
+    return event?.object === undefined ? event?.revision : undefined;
+  }
+
   /** All states of a key from one revision to another, the one at the beginning included. */
   states(key: string, from: number, to: number): (TruthEvent | undefined)[] {
     const found: (TruthEvent | undefined)[] = [];

@@ -8,15 +8,25 @@ import { startNamespaceDeletion } from './namespace-deletion.ts';
 let server: TestApi;
 let inside: Inside;
 let controller: { close(): Promise<void> };
+/** How many of the controller's next deletions of ConfigMaps fail. */
+let refusals = 0;
 
 beforeEach(async () => {
   server = await openTestApi({ admission: { disabled: ['NamespaceLifecycle'] } });
   const { api, clock, dialect } = server;
   inside = createInside({ registry: api.registry, controller: 'test' });
+  refusals = 0;
+  const refusing: Inside = {
+    ...inside,
+    async remove(at, options) {
+      if (at.def.resource === 'configmaps' && refusals-- > 0) throw new Error('the disk fails');
+      return inside.remove(at, options);
+    },
+  };
   controller = startNamespaceDeletion({
     catalogue: api.catalogue,
     caches: api.registry.caches,
-    inside,
+    inside: refusing,
     clock,
     logger: silentLogger,
     namespaces: server.def('namespaces'),
@@ -123,5 +133,19 @@ describe('DEL-4: a namespace that is deleted', () => {
         return exists('configmaps', 'late', 'team')();
       })
       .toBe(false);
+  });
+
+  test('tries again when it cannot remove what a late create stored', async () => {
+    await removeNamespace();
+    await expect.poll(exists('namespaces', 'team')).toBe(false);
+    await createMap('late');
+    refusals = 5;
+    await expect
+      .poll(() => {
+        server.clock.advance(10_000);
+        return exists('configmaps', 'late', 'team')();
+      })
+      .toBe(false);
+    expect(refusals).toBeLessThanOrEqual(0);
   });
 });

@@ -51,7 +51,8 @@ export function startNamespaceDeletion(options: {
       gone.delete(name);
       return;
     }
-    await removeContent(options, name);
+    const { failures } = await removeContent(options, name);
+    if (failures.length > 0) throw new Error(failures[0]);
     if (clock.monotonic() >= untilMs) gone.delete(name);
     else queue.addAfter(name, lateWritesMs);
   };

@@ -4,6 +4,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   writeFileSync,
 } from 'node:fs';
@@ -195,4 +196,17 @@ describe('the end of a log', () => {
       expect(() => open(copy)).toThrow(/damaged.*is missing/);
     }
   });
+});
+
+test('STORE-1: a reopened log syncs its names before it acknowledges a write', async () => {
+  const directory = await fresh();
+  const elsewhere = `${directory}.elsewhere`;
+  const log = open(directory);
+  // A process that was killed may have renamed a spare to a segment without syncing the name.
+  renameSync(directory, elsewhere);
+  await expect(write(log, 'one', Buffer.from('1'))).rejects.toMatchObject({ code: 'disk-failed' });
+  renameSync(elsewhere, directory);
+  await write(log, 'one', Buffer.from('1'));
+  renameSync(directory, elsewhere);
+  await write(log, 'two', Buffer.from('2'));
 });

@@ -54,8 +54,11 @@ export class RecordLog {
   readonly #segments: Segment[];
   #turn: Promise<unknown> = Promise.resolve();
   #marking: Timer | undefined;
-  /** A segment has been added whose name a power loss could still take. */
-  #isNameNew = false;
+  /**
+   * A power loss could still take the name of a segment: one has been added, or a process that was
+   * killed may have added one.
+   */
+  #isNameUnsynced = true;
   #isClosed = false;
   #readers = 0;
   #state: LogState;
@@ -213,8 +216,8 @@ export class RecordLog {
       active.failures = 0;
       await this.#roll(bytes, purpose);
     }
-    if (this.#isNameNew) await syncDirectory(this.#directory);
-    this.#isNameNew = false;
+    if (this.#isNameUnsynced) await syncDirectory(this.#directory);
+    this.#isNameUnsynced = false;
     return this.#active;
   }
 
@@ -239,7 +242,7 @@ export class RecordLog {
         throw error;
       }
     }
-    this.#isNameNew = true;
+    this.#isNameUnsynced = true;
     this.#segments.push(new Segment({ path, descriptor: spare.descriptor, header }));
   }
 
