@@ -1,4 +1,4 @@
-// Bundles the web console: what a browser loads of it, each file compressed beforehand.
+// Bundles the web console: what a browser loads of it, each file compressed.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -48,7 +48,7 @@ function licensesOf(inputs) {
 }
 
 /**
- * Writes the console's files into a folder. All but the page have a hash of their contents in their
+ * Writes the console's files into a folder, compressed (`index.html.br`). All but the page have a hash of their contents in their
  * names, so that browsers may keep them for good. Throws, having printed why, when the sources do
  * not bundle.
  */
@@ -83,7 +83,11 @@ export async function buildConsole(outdir) {
   );
   if (foreign.length > 0) throw new Error(`no browser has ${foreign[0].path}`);
   mkdirSync(outdir, { recursive: true });
-  write(join(outdir, 'licenses.txt'), Buffer.from(licensesOf(metafile.inputs)));
+  const licenses = join(outdir, 'licenses.txt');
+  const texts = Buffer.from(licensesOf(metafile.inputs));
+  write(licenses, texts);
+  // People read it in the package as well.
+  writeFileSync(licenses, texts);
   for (const { path, contents } of outputFiles) write(path, contents);
   const names = new Map(
     Object.entries(metafile.outputs)
@@ -102,6 +106,5 @@ export async function buildConsole(outdir) {
 
 function write(path, contents) {
   const size = { [constants.BROTLI_PARAM_SIZE_HINT]: contents.length };
-  writeFileSync(path, contents);
   writeFileSync(`${path}.br`, brotliCompressSync(contents, { params: size }));
 }

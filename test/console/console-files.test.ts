@@ -239,7 +239,7 @@ describe('the rest of the server', () => {
     } finally {
       programs.remove();
     }
-  }, 60_000);
+  }, 180_000);
 
   test('CLIENT-4: behind svcctl proxy, under any prefix, nobody need sign in', async () => {
     const home = svcctlFor(server);
@@ -308,7 +308,7 @@ describe('the rest of the server', () => {
     const textOf = (name: string): string => {
       if (seen.has(name)) return '';
       seen.add(name);
-      const text = readFileSync(join(built.directory, name), 'utf8');
+      const text = builtText(name);
       const imported = [...text.matchAll(/(?:from|import)"\.\/([^"]+)"/g)];
       return text + imported.map((found) => textOf(found[1] ?? '')).join('');
     };
@@ -319,8 +319,10 @@ describe('the rest of the server', () => {
   });
 
   test('CLIENT-4: the browser is given no code that is node’s', async () => {
-    for (const name of readdirSync(built.directory).filter((file) => file.endsWith('.js'))) {
-      const code = readFileSync(join(built.directory, name), 'utf8');
+    const scripts = readdirSync(built.directory).filter((file) => file.endsWith('.js.br'));
+    expect(scripts.length).toBeGreaterThan(5);
+    for (const name of scripts) {
+      const code = builtText(name.slice(0, -'.br'.length));
       expect(code, name).not.toMatch(/\bBuffer\.|\brequire\(|from"node:|process\.(?!env)/);
       expect(code, name).not.toMatch(/\binnerHTML\b|\beval\(|new Function\(/);
     }
@@ -345,6 +347,10 @@ describe('the rest of the server', () => {
     expect(faults).toMatchObject([{ code: 'ENOENT' }]);
   });
 });
+
+/** A file of the build, which compresses all of them. */
+const builtText = (name: string): string =>
+  brotliDecompressSync(readFileSync(join(built.directory, `${name}.br`))).toString();
 
 /** The bytes as they come, which the test server's own client takes for text. */
 async function rawGet(

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
+import { brotliDecompress, gzip } from 'node:zlib';
 import { type Exchange, type ResponseHeaders, takesCoding } from '@wheelhouse/machinery';
 
 /** Where the console is served: the folder's own URL ends in a slash. */
@@ -47,11 +47,12 @@ const types: ReadonlyMap<string, string> = new Map([
 const codings = ['br', 'gzip'] as const;
 
 /**
- * Ends the name of what the build puts beside a file: the same, compressed with Brotli. The gzip form
- * is made in memory, because few clients ask for it and the package would carry it for all.
+ * Ends the names of files, for the build compresses them with Brotli. The other forms are made in
+ * memory, because few clients ask for them and the package would carry them for all.
  */
 const brotliSuffix = '.br';
 const gzipped = promisify(gzip);
+const unpacked = promisify(brotliDecompress);
 
 /** One file in one encoding. */
 interface Form {
@@ -68,15 +69,15 @@ interface StaticFile {
   readonly encoded: ReadonlyMap<string, Form>;
 }
 
-/** The console's files, held in memory from the first request on. */
+/** The console's files, each held in memory from the first request for it on. */
 export interface StaticFiles {
   /** Answers a request for `consolePath` or below, whatever its method. Never rejects. */
   answer(exchange: Exchange): Promise<void>;
 }
 
-/** Where the console's files come from. */
+/** Where the console's files come from, compressed as the build leaves them. */
 export interface FileSource {
-  /** The names of all files. Rejects when they cannot be read. */
+  /** The names of all files, `index.html.br`. Rejects when they cannot be read. */
   names(): Promise<readonly string[]>;
   /** The contents of one of them. */
   read(name: string): Promise<Buffer>;
@@ -106,8 +107,8 @@ export function createStaticFiles(options: {
   const fileOf = async (name: string): Promise<StaticFile | undefined> => {
     names ??= source.names().then((found) => new Set(found));
     const present = await names;
-    if (!present.has(name)) return undefined;
-    const file = files.get(name) ?? load(source, name, present);
+    if (!present.has(name + brotliSuffix)) return undefined;
+    const file = files.get(name) ?? load(source, name);
     files.set(name, file);
     return file;
   };
@@ -133,20 +134,16 @@ export function createStaticFiles(options: {
   };
 }
 
-/** Undefined for what is no file of the console's own, such as the compressed form of one. */
-async function load(
-  source: FileSource,
-  name: string,
-  names: ReadonlySet<string>,
-): Promise<StaticFile | undefined> {
+/** Undefined for what is no file of the console's own. */
+async function load(source: FileSource, name: string): Promise<StaticFile | undefined> {
   const type = types.get(extname(name));
   if (type === undefined) return undefined;
-  const plain = await source.read(name);
-  const encoded = new Map<string, Form>();
-  if (names.has(name + brotliSuffix)) {
-    encoded.set('br', formOf(await source.read(name + brotliSuffix)));
-    encoded.set('gzip', formOf(await gzipped(plain)));
-  }
+  const packed = await source.read(name + brotliSuffix);
+  const plain = await unpacked(packed);
+  const encoded = new Map([
+    ['br', formOf(packed)],
+    ['gzip', formOf(await gzipped(plain))],
+  ]);
   const caching = /-[A-Z0-9]{8}\.\w+$/.test(name) ? 'forever' : 'asked each time';
   return { type, caching, plain: formOf(plain), encoded };
 }
