@@ -12,10 +12,10 @@ export default defineConfig({
     // Files share their process's modules: loading the server anew for each was a quarter of the work.
     isolate: false,
     poolOptions: { forks: { minForks: 3, maxForks: 3 } },
-    testTimeout: 30_000,
+    testTimeout: 60_000,
     // A condition that a test waits for holds late on a busy machine; only the test's own timeout ends it.
-    expect: { poll: { timeout: 25_000 } },
-    hookTimeout: 30_000,
+    expect: { poll: { timeout: 50_000 } },
+    hookTimeout: 60_000,
     teardownTimeout: 5_000,
   },
 });

@@ -192,7 +192,7 @@ describe.skipIf(!kubectlIsHere)('kubectl', () => {
     try {
       await kubectl('create', '-f', configMap());
       await kubectl('delete', 'cm', 'c');
-      await expect.poll(() => watch.output.stdout, { timeout: 10_000 }).toMatch(/DELETED +c +1 /);
+      await expect.poll(() => watch.output.stdout).toMatch(/DELETED +c +1 /);
       expect(watch.output.stdout).toMatch(/^EVENT +NAME +DATA +AGE\nADDED +c +1 +\d+s\n/);
     } finally {
       watch.kill();

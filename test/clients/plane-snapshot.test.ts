@@ -159,7 +159,7 @@ test('PLANE-3: what follows the objects follows a restore: roles, quotas, addres
     spec: { hard: { 'count/secrets': '1' } },
   });
   await expect
-    .poll(async () => (await get(quota)).body.status?.used, { timeout: 5000 })
+    .poll(async () => (await get(quota)).body.status?.used)
     .toEqual({ 'count/secrets': '0' });
   const snapshot = await plane.snapshot();
   const service = (name: string) => ({

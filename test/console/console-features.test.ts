@@ -55,7 +55,7 @@ const count = (selector: string) => `document.querySelectorAll(${quoted(selector
 async function judged(name: string): Promise<void> {
   await screen.picture(name);
   // A page that is judged while it changes may show faults; those of its own stay.
-  const judging = { timeout: 10_000, message: name };
+  const judging = { message: name };
   await expect.poll(() => accessibilityFaults(screen), judging).toEqual([]);
 }
 

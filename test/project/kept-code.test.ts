@@ -171,7 +171,7 @@ test('the server itself starts from the code that it has kept', { timeout: 60_00
   try {
     const server = await startProcess(launcher);
     const isKept = () => installed.kept().map((path) => /\.cache$/.test(path));
-    await expect.poll(isKept, { timeout: 20_000 }).toEqual([true]);
+    await expect.poll(isKept).toEqual([true]);
     await server.remove();
     expect(await isTaken(installed)).toBe(true);
     const again = await startProcess(launcher);

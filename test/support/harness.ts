@@ -207,7 +207,7 @@ function answerOf(head: http2.IncomingHttpHeaders, bytes: Buffer): Answer {
   return { status: Number(head[':status']), headers: head, warnings, text, body };
 }
 
-const patienceMs = 10_000;
+const patienceMs = 50_000;
 
 function collect(stream: http2.ClientHttp2Stream): Promise<TestWatch> {
   const events: TestWatch['events'] = [];

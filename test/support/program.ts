@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
-const patienceMs = 20_000;
+const patienceMs = 50_000;
 
 /** The programs as users have them: bundled from the sources at hand, with their launchers. */
 export interface Programs {

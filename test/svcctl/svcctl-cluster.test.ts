@@ -52,7 +52,7 @@ describe.each(dialectNames)('CLIENT-1: top, logs, cluster-info, dialect %s', (di
     });
     expect(answer.status, answer.text).toBe(201);
     const path = `/apis/${metrics}/v1beta1/${resource}`;
-    await expect.poll(async () => (await server.get(path)).status, { timeout: 10_000 }).toBe(200);
+    await expect.poll(async () => (await server.get(path)).status).toBe(200);
   }
 
   beforeAll(async () => {

@@ -141,13 +141,10 @@ test('STORE-2: among several they run in the server that leads, and each is told
   expect(await hasAccount(server, 'a')).toBe(false);
   // The other one is not heard of any more.
   await expect
-    .poll(
-      async () => {
-        clock.advance(2000);
-        return hasAccount(server, 'a');
-      },
-      { timeout: 10_000 },
-    )
+    .poll(async () => {
+      clock.advance(2000);
+      return hasAccount(server, 'a');
+    })
     .toBe(true);
   await controllers.close();
   const held = await api.registry.caches.of(def('leases', group)).get(`${system}/lead`, undefined);
