@@ -62,7 +62,7 @@ class Server:
                 readyz = {"auth_settings": ["BearerToken"], "_request_timeout": 5}
                 self.api.call_api("/readyz", "GET", **readyz)
                 return
-            except Exception as error:  # Whatever the client makes of a server that still starts.
+            except Exception as error:  # Whatever the client raises while the server starts.
                 if self._process.poll() is not None or time.monotonic() > deadline:
                     self._log.seek(0)
                     raise RuntimeError("no server:\n" + self._log.read()) from error
@@ -146,7 +146,7 @@ class BoatTest(unittest.TestCase):
         )
     # endregion watch
 
-    def test_the_older_of_two_writers_is_told(self):
+    def test_a_stale_write_is_a_conflict(self):
         body = boat("elisa", ["ann"])
         first = self.boats.create_namespaced_custom_object(**self.scope, body=body)
         newer = {**first, "spec": {"crew": ["bob"]}}

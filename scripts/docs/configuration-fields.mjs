@@ -18,7 +18,7 @@ export const fields = {
     'plugins[].configuration': 'The configuration itself, in place of `path`.',
   },
   PodSecurityConfiguration: {
-    defaults: 'What holds for namespaces without labels of Pod Security.',
+    defaults: 'Levels for namespaces without Pod Security labels.',
     'defaults.enforce':
       'The level that Pods must meet: `privileged`, `baseline`, or `restricted`. `privileged` when empty.',
     'defaults.enforce-version':
@@ -27,7 +27,7 @@ export const fields = {
     'defaults.warn-version': 'The release of `warn`.',
     'defaults.audit': 'The level below which the audit event has an annotation.',
     'defaults.audit-version': 'The release of `audit`.',
-    exemptions: 'What no level applies to.',
+    exemptions: 'Requests that no level applies to.',
     'exemptions.namespaces': 'Namespaces whose Pods are exempt.',
     'exemptions.runtimeClasses': 'Runtime classes whose Pods are exempt.',
     'exemptions.usernames': 'Users whose writes are exempt.',
@@ -59,7 +59,7 @@ export const fields = {
       'A kubeconfig with the credentials for webhooks, by their address; an absolute path.',
   },
   AuthenticationConfiguration: {
-    jwt: 'Issuers of tokens. An empty list recognizes none.',
+    jwt: 'Issuers of tokens. An empty list accepts none.',
     'jwt[].issuer': 'Who issues the tokens.',
     'jwt[].issuer.url': 'The https URL of the issuer; tokens carry it as `iss`.',
     'jwt[].issuer.discoveryURL': 'Where the issuer describes itself, if not at its URL.',
@@ -94,13 +94,13 @@ export const fields = {
     'jwt[].userValidationRules': 'Conditions on the user that the mappings give.',
     'jwt[].userValidationRules[].expression': 'A CEL expression over `user`, which must be true.',
     'jwt[].userValidationRules[].message': 'The error when the expression is false.',
-    anonymous: 'Who may come without a credential. Excludes `--anonymous-auth`.',
-    'anonymous.enabled': 'Whether anybody may.',
-    'anonymous.conditions': 'Where; everywhere when empty.',
-    'anonymous.conditions[].path': 'A path that anonymous requests may have.',
+    anonymous: 'Whether requests need a credential. Cannot be combined with `--anonymous-auth`.',
+    'anonymous.enabled': 'Whether requests without a credential are accepted.',
+    'anonymous.conditions': 'The paths that accept them; all paths when empty.',
+    'anonymous.conditions[].path': 'A path, matched exactly.',
   },
   AuthorizationConfiguration: {
-    authorizers: 'The authorizers in the order in which they are asked; at least one.',
+    authorizers: 'The authorizers, in the order in which the server asks them; at least one.',
     'authorizers[].type': '`RBAC`, `Node`, `ABAC`, `AlwaysAllow`, `AlwaysDeny`, or `Webhook`.',
     'authorizers[].name':
       'The name of a webhook in metrics; of other types their type in lower case.',
@@ -128,7 +128,7 @@ export const fields = {
   EncryptionConfiguration: {
     resources: 'Rules; the first that names a resource applies.',
     'resources[].resources':
-      'Resources as `secrets`, `deployments.apps`, `*.apps`, `*.`, or `*.*`.',
+      'Resources, such as `secrets`, `deployments.apps`, `*.apps`, `*.`, or `*.*`.',
     'resources[].providers': 'The first encrypts, all decrypt. Each entry names one provider.',
     ...Object.fromEntries(
       ['aesgcm', 'aescbc', 'secretbox'].flatMap((name) => [
@@ -151,7 +151,7 @@ export const fields = {
   TracingConfiguration: {
     endpoint:
       'The collector, which takes OTLP over gRPC: `host:port`, `dns:host:port`, or `unix:///path`. `localhost:4317` when absent.',
-    samplingRatePerMillion: 'Of a million requests, how many are traced; none when absent.',
+    samplingRatePerMillion: 'How many of a million requests are traced; none when absent.',
   },
   Policy: {
     metadata: 'Ignored.',
@@ -162,14 +162,14 @@ export const fields = {
     'rules[].users': 'Users; any when empty.',
     'rules[].userGroups': 'Groups; any when empty.',
     'rules[].verbs': 'Verbs; any when empty.',
-    'rules[].resources': 'Resources; any when empty. Excludes `nonResourceURLs`.',
+    'rules[].resources': 'Resources; any when empty. Cannot be combined with `nonResourceURLs`.',
     'rules[].resources[].group': 'The group; empty for the core group.',
     'rules[].resources[].resources':
-      'Resources as `pods`, `pods/status`, `pods/*`, `*/scale`, or `*`.',
+      'Resources, such as `pods`, `pods/status`, `pods/*`, `*/scale`, or `*`.',
     'rules[].resources[].resourceNames': 'Names of objects; any when empty.',
     'rules[].namespaces':
-      'Namespaces; the empty text stands for objects without one. Any when empty.',
-    'rules[].nonResourceURLs': 'Paths as `/metrics`, `/healthz*`, or `*`.',
+      'Namespaces; the empty string stands for objects without one. Any when empty.',
+    'rules[].nonResourceURLs': 'Paths, such as `/metrics`, `/healthz*`, or `*`.',
     'rules[].omitStages':
       'Stages without events: `RequestReceived`, `ResponseStarted`, `ResponseComplete`, `Panic`.',
     'rules[].omitManagedFields': 'Whether bodies lack managed fields; as below when absent.',
