@@ -10,9 +10,13 @@ export const deletionFlags: readonly FlagSpec[] = [
     name: 'cascade',
     type: 'text',
     bare: 'background',
-    help: 'background, orphan or foreground: what becomes of dependents',
+    help: 'background, orphan or foreground: what happens to dependents',
   },
-  { name: 'grace-period', type: 'integer', help: 'Seconds given to end; negative: the default' },
+  {
+    name: 'grace-period',
+    type: 'integer',
+    help: 'Seconds to terminate gracefully; negative: the default',
+  },
   { name: 'timeout', type: 'duration', help: 'How long to wait; 0: as long as it takes' },
   { name: 'wait', type: 'boolean', help: 'Wait until the objects are gone (default)' },
 ];

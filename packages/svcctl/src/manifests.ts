@@ -18,7 +18,7 @@ import type { Session } from './session.ts';
 export const manifestFlags: readonly FlagSpec[] = [
   { name: 'filename', short: 'f', type: 'list', help: 'File or folder of objects, - for stdin' },
   { name: 'kustomize', short: 'k', type: 'text', help: 'Folder of a kustomization to build' },
-  { name: 'recursive', short: 'R', type: 'boolean', help: 'Also the folders of a folder' },
+  { name: 'recursive', short: 'R', type: 'boolean', help: 'Read folders recursively' },
 ];
 
 /** Whether objects are given by files or by a kustomization. */

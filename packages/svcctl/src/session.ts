@@ -42,7 +42,7 @@ export const globalFlags: readonly FlagSpec[] = [
   { name: 'as-uid', type: 'text', help: 'UID to impersonate' },
   { name: 'username', type: 'text', help: 'User name for basic authentication' },
   { name: 'password', type: 'text', help: 'Password for basic authentication' },
-  { name: 'request-timeout', type: 'text', help: 'How long to wait for an answer; 0: for ever' },
+  { name: 'request-timeout', type: 'text', help: 'How long to wait for an answer; 0: forever' },
   { name: 'warnings-as-errors', type: 'boolean', help: 'Fail when the server warns' },
   { name: 'v', short: 'v', type: 'text', help: 'Verbosity: 6 logs requests' },
   { name: 'help', short: 'h', type: 'boolean', help: 'Show help' },

@@ -10,7 +10,7 @@ import type { Session } from '../session.ts';
 export const saveConfigFlag: FlagSpec = {
   name: 'save-config',
   type: 'boolean',
-  help: 'Note the object in its annotation, for a later apply --client-side',
+  help: 'Save the object in its annotation, for a later apply --client-side',
 };
 
 /** The annotation by which a client-side apply knows what it wrote last, in the server's dialect. */

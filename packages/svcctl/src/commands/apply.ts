@@ -143,7 +143,7 @@ export const applyFlags: readonly FlagSpec[] = [
   ...writeFlags,
   { name: 'server-side', type: 'boolean', help: 'Apply on the server (default)' },
   { name: 'client-side', type: 'boolean', help: 'Apply by the last-applied annotation' },
-  { name: 'force-conflicts', type: 'boolean', help: 'Take fields other managers own' },
+  { name: 'force-conflicts', type: 'boolean', help: 'Take over fields that other managers own' },
 ];
 
 export const applyCommand: Command = {
@@ -154,15 +154,24 @@ export const applyCommand: Command = {
     ...applyFlags,
     ...outputFlags,
     ...deletionFlags,
-    { name: 'force', type: 'boolean', help: 'Make anew what cannot be patched' },
+    { name: 'force', type: 'boolean', help: 'Delete and create objects that cannot be patched' },
     {
       name: 'overwrite',
       type: 'boolean',
-      help: 'Set what others have changed since, too (default)',
+      help: 'Overwrite what others have changed since (default)',
     },
-    { name: 'selector', short: 'l', type: 'text', help: 'Only objects with such labels' },
+    {
+      name: 'selector',
+      short: 'l',
+      type: 'text',
+      help: 'Only objects that this label selector matches',
+    },
     { name: 'subresource', type: 'text', help: 'Sub-resource to apply: status, scale' },
-    { name: 'prune', type: 'boolean', help: 'Delete applied objects that are no longer given' },
+    {
+      name: 'prune',
+      type: 'boolean',
+      help: 'Delete applied objects that are missing from the input',
+    },
     { name: 'all', type: 'boolean', help: 'Prune without a selector' },
     { name: 'prune-allowlist', type: 'list', help: 'Kinds to prune: GROUP/VERSION/KIND' },
   ],

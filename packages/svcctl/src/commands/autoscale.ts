@@ -26,10 +26,14 @@ export const autoscaleCommand: Command = {
     ...outputFlags,
     ...writeFlags.filter((flag) => flag.name !== 'validate'),
     saveConfigFlag,
-    { name: 'min', type: 'integer', help: 'The least number of Pods' },
-    { name: 'max', type: 'integer', help: 'The greatest number of Pods; required' },
-    { name: 'cpu-percent', type: 'integer', help: 'Average use of the requested CPU to aim at' },
-    { name: 'name', type: 'text', help: "Name of the autoscaler; the object's own" },
+    { name: 'min', type: 'integer', help: 'Minimum number of Pods' },
+    { name: 'max', type: 'integer', help: 'Maximum number of Pods; required' },
+    {
+      name: 'cpu-percent',
+      type: 'integer',
+      help: 'Target average CPU utilization, in percent of the requests',
+    },
+    { name: 'name', type: 'text', help: "Name of the autoscaler; default: the object's" },
   ],
   async run(session, args) {
     const range = rangeOf(session);

@@ -21,7 +21,7 @@ interface Conversion {
  */
 export const convertCommand: Command = {
   name: 'convert',
-  summary: 'Write objects from files in another version',
+  summary: 'Convert objects in files to another version',
   usage: '-f FILENAME',
   flags: [
     ...manifestFlags,

@@ -31,9 +31,9 @@ export const deleteCommand: Command = {
     ...deletionFlags,
     { name: 'now', type: 'boolean', help: 'Same as --grace-period=1' },
     { name: 'force', type: 'boolean', help: 'Same as --grace-period=0' },
-    { name: 'ignore-not-found', type: 'boolean', help: 'Absent objects are no error' },
+    { name: 'ignore-not-found', type: 'boolean', help: 'Ignore objects that do not exist' },
     { name: 'interactive', short: 'i', type: 'boolean', help: 'Ask before anything is deleted' },
-    { name: 'raw', type: 'text', help: 'Path to delete as it is, with the file as its options' },
+    { name: 'raw', type: 'text', help: 'Raw path to delete, with the file as DeleteOptions' },
     { name: 'output', short: 'o', type: 'text', help: 'name: print TYPE/NAME only' },
   ],
   async run(session, args) {

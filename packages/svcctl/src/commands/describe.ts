@@ -19,7 +19,7 @@ export const describeCommand: Command = {
   usage: '(TYPE [NAME | -l label] | TYPE/NAME ... | -f FILENAME)',
   flags: [
     ...selectionFlags,
-    { name: 'chunk-size', type: 'text', help: 'Objects a page of a list holds' },
+    { name: 'chunk-size', type: 'text', help: 'Objects per page of a list' },
     { name: 'show-events', type: 'boolean', help: 'Show the events of the objects (default)' },
   ],
   async run(session, args) {

@@ -18,8 +18,8 @@ export const eventsCommand: Command = {
     { name: 'for', type: 'text', help: 'Only events of this object: TYPE/NAME' },
     { name: 'types', type: 'list', help: 'Only events of these types: Normal, Warning' },
     { name: 'watch', short: 'w', type: 'boolean', help: 'List, then watch for more' },
-    { name: 'no-headers', type: 'boolean', help: 'Leave the heading out' },
-    { name: 'chunk-size', type: 'text', help: 'Objects a page of a list holds' },
+    { name: 'no-headers', type: 'boolean', help: 'Omit the headers' },
+    { name: 'chunk-size', type: 'text', help: 'Objects per page of a list' },
   ],
   async run(session) {
     const { flags, io } = session;

@@ -126,11 +126,11 @@ function wrapped(text: string, indent: string): string[] {
 export const explainCommand: Command = {
   name: 'explain',
   completes: 'types',
-  summary: 'Tell the fields of a kind, from the schema of the server',
+  summary: "Explain the fields of a kind, from the server's schema",
   usage: 'TYPE[.FIELD ...]',
   flags: [
-    { name: 'recursive', type: 'boolean', help: 'The names of all fields, level by level' },
-    { name: 'api-version', type: 'text', help: 'Use this apiVersion of the kind' },
+    { name: 'recursive', type: 'boolean', help: 'Print the names of all fields, recursively' },
+    { name: 'api-version', type: 'text', help: 'Explain this apiVersion of the kind' },
   ],
   async run(session, args) {
     const [word, ...more] = args;

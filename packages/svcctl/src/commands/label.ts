@@ -19,10 +19,10 @@ const flags = [
   ...writeFlags,
   ...outputFlags,
   { name: 'all', type: 'boolean', help: 'All objects of the types' },
-  { name: 'overwrite', type: 'boolean', help: 'Allow to change existing values' },
-  { name: 'list', type: 'boolean', help: 'Show them instead of changing any' },
-  { name: 'local', type: 'boolean', help: 'Change the files of -f, asking no server' },
-  { name: 'resource-version', type: 'text', help: 'Only if this is the current version' },
+  { name: 'overwrite', type: 'boolean', help: 'Allow changes of existing values' },
+  { name: 'list', type: 'boolean', help: 'List the variables instead of changing any' },
+  { name: 'local', type: 'boolean', help: 'Change the files of -f; contact no server' },
+  { name: 'resource-version', type: 'text', help: 'Only if this is the current resourceVersion' },
 ] as const;
 
 /** The two commands are one, over two maps of the metadata. */

@@ -24,7 +24,7 @@ const outputFlag: FlagSpec = { name: 'output', short: 'o', type: 'text', help: '
 const viewCommand: Command = {
   name: 'view-last-applied',
   completes: 'objects',
-  summary: 'View the configuration that was applied last, by the annotation',
+  summary: 'View the last applied configuration, from the annotation',
   usage: '(TYPE [NAME | -l label] | TYPE/NAME | -f FILENAME)',
   flags: [
     ...selectionFlags,
@@ -59,7 +59,7 @@ const viewCommand: Command = {
 
 const setCommand: Command = {
   name: 'set-last-applied',
-  summary: 'Note a file as what was applied last, without changing anything else',
+  summary: 'Save a file as the last applied configuration, changing nothing else',
   usage: '-f FILENAME',
   flags: [
     ...manifestFlags,
@@ -68,7 +68,7 @@ const setCommand: Command = {
     {
       name: 'create-annotation',
       type: 'boolean',
-      help: 'Also where no configuration was noted before',
+      help: 'Create the annotation if the object has none',
     },
   ],
   run: (session) =>
@@ -116,7 +116,7 @@ const heading = `# Please edit the 'last-applied-configuration' annotations belo
 const editCommand: Command = {
   name: 'edit-last-applied',
   completes: 'objects',
-  summary: 'Edit the configuration that was applied last, and nothing else of the object',
+  summary: 'Edit the last applied configuration only',
   usage: '(TYPE NAME | TYPE/NAME | -f FILENAME)',
   flags: [...selectionFlags, ...writeFlags, ...outputFlags],
   async run(session, args) {

@@ -7,6 +7,7 @@ import { listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
 import { targetPath } from '../selection.ts';
 import { serverDialect } from '../server-dialect.ts';
 import type { Session } from '../session.ts';
+import { containerFlag, patienceFlag } from '../streams/targets.ts';
 
 const usage = '[-f] [-p] (POD | TYPE/NAME) [-c CONTAINER]';
 
@@ -16,34 +17,42 @@ export const logsCommand: Command = {
   summary: 'Print the logs for a container in a pod',
   usage,
   flags: [
-    { name: 'container', short: 'c', type: 'text', help: 'The container' },
+    containerFlag,
     { name: 'all-containers', type: 'boolean', help: 'All containers of the pods' },
-    { name: 'all-pods', type: 'boolean', help: 'All pods of the object, each line with its own' },
-    { name: 'follow', short: 'f', type: 'boolean', help: 'Go on with what is logged' },
+    {
+      name: 'all-pods',
+      type: 'boolean',
+      help: 'All pods of the object, with each line prefixed by its pod',
+    },
+    { name: 'follow', short: 'f', type: 'boolean', help: 'Follow the log' },
     {
       name: 'previous',
       short: 'p',
       type: 'boolean',
-      help: 'Of the container before the last start',
+      help: 'The log of the previous container',
     },
-    { name: 'timestamps', type: 'boolean', help: 'The time before each line' },
-    { name: 'prefix', type: 'boolean', help: 'The pod and container before each line' },
+    { name: 'timestamps', type: 'boolean', help: 'Prefix each line with its time' },
+    { name: 'prefix', type: 'boolean', help: 'Prefix each line with its pod and container' },
     { name: 'selector', short: 'l', type: 'text', help: 'Label selector of pods' },
     { name: 'since', type: 'duration', help: 'Only lines newer than this: 5m' },
     { name: 'since-time', type: 'text', help: 'Only lines after this time (RFC 3339)' },
-    { name: 'tail', type: 'integer', help: 'The last lines; -1: all, which is 10 with a selector' },
-    { name: 'limit-bytes', type: 'integer', help: 'Most bytes to read' },
     {
-      name: 'pod-running-timeout',
-      type: 'duration',
-      help: 'Taken and not needed: pods are not waited for',
+      name: 'tail',
+      type: 'integer',
+      help: 'Number of last lines; -1: all. Default: all, or 10 with a selector',
     },
-    { name: 'ignore-errors', type: 'boolean', help: 'Go on with other logs when one fails' },
-    { name: 'max-log-requests', type: 'integer', help: 'Most logs to follow at once (5)' },
+    { name: 'limit-bytes', type: 'integer', help: 'Maximum number of bytes to read' },
+    patienceFlag,
+    { name: 'ignore-errors', type: 'boolean', help: 'Continue with other logs when one fails' },
+    {
+      name: 'max-log-requests',
+      type: 'integer',
+      help: 'Maximum number of logs to follow at once (5)',
+    },
     {
       name: 'insecure-skip-tls-verify-backend',
       type: 'boolean',
-      help: "Don't have the server check the kubelet's certificate",
+      help: "Skip the server's check of the kubelet's certificate",
     },
   ],
   async run(session, args) {

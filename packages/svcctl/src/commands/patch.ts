@@ -32,7 +32,7 @@ export const patchCommand: Command = {
     { name: 'patch-file', type: 'text', help: 'A file with the patch' },
     { name: 'type', type: 'text', help: 'json, merge or strategic (default)' },
     { name: 'subresource', type: 'text', help: 'Sub-resource to patch: status, scale' },
-    { name: 'local', type: 'boolean', help: 'Patch the files of -f, asking no server' },
+    { name: 'local', type: 'boolean', help: 'Patch the files of -f; contact no server' },
   ],
   async run(session, args) {
     const type = typeOf(session);

@@ -25,8 +25,8 @@ export const replaceCommand: Command = {
     ...outputFlags,
     ...deletionFlags,
     saveConfigFlag,
-    { name: 'force', type: 'boolean', help: 'Delete it and create it anew' },
-    { name: 'raw', type: 'text', help: 'Path to put the file to as it is' },
+    { name: 'force', type: 'boolean', help: 'Delete the object and create it again' },
+    { name: 'raw', type: 'text', help: 'Raw path to PUT the file to' },
     { name: 'subresource', type: 'text', help: 'Sub-resource to replace: status, scale' },
   ],
   async run(session) {

@@ -25,7 +25,11 @@ export const runCommand: Command = {
     { name: 'labels', short: 'l', type: 'text', help: 'KEY=VALUE,… instead of run=NAME' },
     { name: 'annotations', type: 'list', help: 'KEY=VALUE; repeatable' },
     { name: 'restart', type: 'text', help: 'Always (default), OnFailure or Never' },
-    { name: 'command', type: 'boolean', help: 'What follows -- is the command, not its arguments' },
+    {
+      name: 'command',
+      type: 'boolean',
+      help: 'Use what follows -- as the command instead of its arguments',
+    },
     { name: 'expose', type: 'boolean', help: 'Create a ClusterIP service as well' },
     { name: 'privileged', type: 'boolean', help: 'Run the container in privileged mode' },
     { name: 'stdin', short: 'i', type: 'boolean', help: 'Keep standard input open' },

@@ -27,9 +27,13 @@ export const scaleCommand: Command = {
     ...writeFlags.filter((flag) => flag.name !== 'validate'),
     ...outputFlags,
     { name: 'all', type: 'boolean', help: 'All objects of the types' },
-    { name: 'replicas', type: 'text', help: 'The new number; required' },
-    { name: 'current-replicas', type: 'text', help: 'Only if this is the number now' },
-    { name: 'resource-version', type: 'text', help: 'Only if this is the current version' },
+    { name: 'replicas', type: 'text', help: 'The new number of replicas; required' },
+    {
+      name: 'current-replicas',
+      type: 'text',
+      help: 'Only if this is the current number of replicas',
+    },
+    { name: 'resource-version', type: 'text', help: 'Only if this is the current resourceVersion' },
   ],
   async run(session, args) {
     const replicas = session.flags.integer('replicas') ?? -1;

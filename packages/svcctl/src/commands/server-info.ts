@@ -10,11 +10,15 @@ export const apiResourcesCommand: Command = {
   summary: 'Print the supported API resources on the server',
   flags: [
     { name: 'api-group', type: 'text', help: 'Only this group; empty for the core group' },
-    { name: 'namespaced', type: 'boolean', help: 'Only namespaced ones, or only the others' },
+    {
+      name: 'namespaced',
+      type: 'boolean',
+      help: 'Only namespaced resources (false: only the others)',
+    },
     { name: 'verbs', type: 'list', help: 'Only those that support the verbs' },
     { name: 'categories', type: 'list', help: 'Only those in the categories' },
     { name: 'output', short: 'o', type: 'text', help: 'wide or name' },
-    { name: 'no-headers', type: 'boolean', help: 'Leave the heading out' },
+    { name: 'no-headers', type: 'boolean', help: 'Omit the headers' },
     { name: 'sort-by', type: 'text', help: 'name or kind' },
   ],
   async run(session) {
@@ -79,7 +83,7 @@ export const versionCommand: Command = {
   name: 'version',
   summary: 'Print the client and server versions',
   flags: [
-    { name: 'client', type: 'boolean', help: 'Only the client, asking no server' },
+    { name: 'client', type: 'boolean', help: "Print the client's version only; contact no server" },
     { name: 'output', short: 'o', type: 'text', help: 'json or yaml' },
   ],
   async run(session) {

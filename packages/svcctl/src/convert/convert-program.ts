@@ -7,7 +7,7 @@ import { type ConvertForm, type ConvertOptions, convertForms, convertObject } fr
 export const convertFlags: readonly FlagSpec[] = [
   { name: 'from', type: 'text', help: 'Form of the input: json, yaml, protobuf, cbor' },
   { name: 'to', type: 'text', help: 'Form of the output: json, yaml, protobuf, cbor' },
-  { name: 'dialect', type: 'text', help: 'Names of groups: svc (default) or kubernetes' },
+  { name: 'dialect', type: 'text', help: 'Dialect of group names: svc (default) or kubernetes' },
   { name: 'output-version', type: 'text', help: 'apiVersion of the output, of the same group' },
   { name: 'help', short: 'h', type: 'boolean', help: 'Show help' },
 ];

@@ -31,11 +31,11 @@ export const outputFlags: readonly FlagSpec[] = [
     type: 'text',
     help: 'json, yaml, name, go-template=…, jsonpath=… (or …-file=…); get: wide, custom-columns=… too',
   },
-  { name: 'template', type: 'text', help: 'The template, or the file of one, that -o asks for' },
+  { name: 'template', type: 'text', help: 'The template, or its file, for -o' },
   {
     name: 'allow-missing-template-keys',
     type: 'boolean',
-    help: 'A field that a template names and an object has not is no error (default)',
+    help: 'Ignore fields that a template names and an object lacks (default)',
   },
   { name: 'show-managed-fields', type: 'boolean', help: 'Keep managedFields in json and yaml' },
 ];

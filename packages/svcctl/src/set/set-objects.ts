@@ -17,7 +17,7 @@ export const setFlags: readonly FlagSpec[] = [
   ...writeFlags.filter((flag) => flag.name !== 'validate'),
   { name: 'selector', short: 'l', type: 'text', help: 'Label selector' },
   { name: 'all', type: 'boolean', help: 'All objects of the types' },
-  { name: 'local', type: 'boolean', help: 'Change the files of -f, asking no server' },
+  { name: 'local', type: 'boolean', help: 'Change the files of -f; contact no server' },
 ];
 
 /** An object of the server or, with `--local`, of a file. */

@@ -16,7 +16,7 @@ export const containerFlag = {
 export const patienceFlag = {
   name: 'pod-running-timeout',
   type: 'duration',
-  help: 'Taken and not needed: pods are not waited for',
+  help: 'Accepted and ignored: svcctl does not wait for pods',
 } as const;
 
 /** The Pod that a word names, or the first of an object's. Throws CliError when there is none. */

@@ -11,7 +11,7 @@ import { readContents } from './config-view.ts';
 const embedFlag: FlagSpec = {
   name: 'embed-certs',
   type: 'boolean',
-  help: "Store the files' contents instead of their paths",
+  help: 'Store the contents of the files instead of their paths',
 };
 
 /** Sets a member, or takes it away when its value is empty. */
@@ -66,7 +66,10 @@ export const setClusterCommand: Command = {
   completes: 'clusters',
   summary: 'Set a cluster entry in kubeconfig',
   usage: 'NAME [--server=…] [--certificate-authority=…] [--insecure-skip-tls-verify]',
-  flags: [embedFlag, { name: 'proxy-url', type: 'text', help: 'Proxy to reach the server by' }],
+  flags: [
+    embedFlag,
+    { name: 'proxy-url', type: 'text', help: 'Proxy through which to reach the server' },
+  ],
   async run(session, args) {
     const { flags } = session;
     const name = onlyEntryName(args, 'cluster');
@@ -107,12 +110,16 @@ export const setCredentialsCommand: Command = {
     embedFlag,
     { name: 'auth-provider', type: 'text', help: 'Auth provider of the entry' },
     { name: 'auth-provider-arg', type: 'list', help: 'KEY=VALUE for it, KEY- to remove' },
-    { name: 'exec-command', type: 'text', help: 'Program that gives credentials' },
-    { name: 'exec-api-version', type: 'text', help: 'Version the program speaks' },
+    { name: 'exec-command', type: 'text', help: 'Program that provides credentials' },
+    { name: 'exec-api-version', type: 'text', help: 'API version that the program speaks' },
     { name: 'exec-arg', type: 'list', help: 'Arguments of the program' },
     { name: 'exec-env', type: 'list', help: 'NAME=VALUE for its environment, NAME- to remove' },
     { name: 'exec-interactive-mode', type: 'text', help: 'Never, IfAvailable or Always' },
-    { name: 'exec-provide-cluster-info', type: 'boolean', help: 'Tell it of the cluster' },
+    {
+      name: 'exec-provide-cluster-info',
+      type: 'boolean',
+      help: 'Pass it information about the cluster',
+    },
   ],
   async run(session, args) {
     const name = onlyEntryName(args, 'user');

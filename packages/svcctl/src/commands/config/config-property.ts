@@ -80,7 +80,7 @@ export const setCommand: Command = {
     {
       name: 'set-raw-bytes',
       type: 'boolean',
-      help: 'The value of a member of bytes is these themselves, not their base64',
+      help: 'Values of byte fields are raw bytes, not base64',
     },
   ],
   async run(session, args) {

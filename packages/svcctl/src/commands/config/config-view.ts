@@ -17,7 +17,7 @@ export const viewCommand: Command = {
     ...outputFlags,
     { name: 'raw', type: 'boolean', help: 'Show certificate data and secrets' },
     { name: 'minify', type: 'boolean', help: 'Only what the current context uses' },
-    { name: 'flatten', type: 'boolean', help: 'Put the contents of files in place of their paths' },
+    { name: 'flatten', type: 'boolean', help: 'Replace paths of files by their contents' },
   ],
   async run(session, args) {
     exactly(0, args);
@@ -130,7 +130,7 @@ export const getContextsCommand: Command = {
   summary: 'Describe one or many contexts',
   usage: '[(-o|--output=)name] [CONTEXT_NAME…]',
   flags: [
-    { name: 'no-headers', type: 'boolean', help: 'Leave the heading out' },
+    { name: 'no-headers', type: 'boolean', help: 'Omit the headers' },
     { name: 'output', short: 'o', type: 'text', help: 'name' },
   ],
   async run(session, args) {

@@ -33,7 +33,7 @@ const tokenCommand: Command = {
   flags: [
     ...outputFlags,
     { name: 'audience', type: 'list', help: 'Audience of the token; repeatable' },
-    { name: 'duration', type: 'text', help: 'How long the token should be good: 1h' },
+    { name: 'duration', type: 'text', help: 'Lifetime of the token: 1h' },
     { name: 'bound-object-kind', type: 'text', help: 'Kind of the object it lives with' },
     { name: 'bound-object-name', type: 'text', help: 'Name of the object it lives with' },
     { name: 'bound-object-uid', type: 'text', help: 'UID of the object it lives with' },

@@ -18,7 +18,7 @@ export const createIngressCommand: Command = {
       type: 'list',
       help: 'HOST/PATH=SERVICE:PORT[,tls[=SECRET]]; PATH* for a prefix',
     },
-    { name: 'default-backend', type: 'text', help: 'SERVICE:PORT for all other requests' },
+    { name: 'default-backend', type: 'text', help: 'SERVICE:PORT of the default backend' },
     { name: 'annotation', type: 'list', help: 'KEY=VALUE' },
   ],
   async run(session, args) {

@@ -62,7 +62,7 @@ const priorityClassCommand: Command = {
   flags: [
     ...createFlags,
     { name: 'value', type: 'integer', help: 'The priority' },
-    { name: 'global-default', type: 'boolean', help: 'Whether Pods without a class have it' },
+    { name: 'global-default', type: 'boolean', help: 'Whether it applies to Pods without a class' },
     { name: 'description', type: 'text', help: 'When to use the class' },
     { name: 'preemption-policy', type: 'text', help: 'PreemptLowerPriority (default) or Never' },
   ],

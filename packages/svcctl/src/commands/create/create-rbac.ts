@@ -250,7 +250,7 @@ async function bindingOf(
 
 const roleCommand: Command = {
   name: 'role',
-  summary: 'Create a role with single rule',
+  summary: 'Create a role with a single rule',
   usage: 'NAME --verb=VERB --resource=TYPE',
   flags: roleFlags,
   async run(session, args) {
@@ -267,7 +267,7 @@ const clusterRoleCommand: Command = {
   flags: [
     ...roleFlags,
     { name: 'non-resource-url', type: 'list', help: 'Paths the rule applies to' },
-    { name: 'aggregation-rule', type: 'list', help: 'KEY=VALUE labels of roles to add up' },
+    { name: 'aggregation-rule', type: 'list', help: 'KEY=VALUE labels of roles to aggregate' },
   ],
   async run(session, args) {
     const metadata = { name: onlyName(args) };

@@ -102,9 +102,9 @@ const dockerCommand: Command = {
   flags: [
     ...createFlags,
     hashFlag,
-    { name: 'docker-username', type: 'text', help: 'User name at the registry' },
-    { name: 'docker-password', type: 'text', help: 'Password at the registry' },
-    { name: 'docker-email', type: 'text', help: 'Email address at the registry' },
+    { name: 'docker-username', type: 'text', help: 'User name for the registry' },
+    { name: 'docker-password', type: 'text', help: 'Password for the registry' },
+    { name: 'docker-email', type: 'text', help: 'Email address for the registry' },
     { name: 'docker-server', type: 'text', help: 'The registry' },
     { name: 'from-file', type: 'list', help: `[${dockerKey}=]FILE` },
   ],

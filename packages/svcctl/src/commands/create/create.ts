@@ -67,8 +67,13 @@ export const createCommand: Command = {
   flags: [
     ...manifestFlags,
     ...createFlags,
-    { name: 'selector', short: 'l', type: 'text', help: 'Only objects with such labels' },
-    { name: 'raw', type: 'text', help: 'Path to send the file to as it is' },
+    {
+      name: 'selector',
+      short: 'l',
+      type: 'text',
+      help: 'Only objects that this label selector matches',
+    },
+    { name: 'raw', type: 'text', help: 'Raw path to POST the file to' },
   ],
   subcommands: [
     namespaceCommand,

@@ -13,7 +13,7 @@ import type { Session } from '../../session.ts';
 const flags: readonly FlagSpec[] = [
   ...manifestFlags,
   ...outputFlags,
-  { name: 'force', type: 'boolean', help: 'Write it even if it is decided so already' },
+  { name: 'force', type: 'boolean', help: 'Write even if the decision stands already' },
 ];
 
 /** A decision on a request, and the one that excludes it. */

@@ -14,7 +14,12 @@ import type { Session } from '../../session.ts';
 
 const nodeFlags: readonly FlagSpec[] = [
   ...writeFlags.filter((flag) => flag.name === 'dry-run'),
-  { name: 'selector', short: 'l', type: 'text', help: 'Only nodes with such labels' },
+  {
+    name: 'selector',
+    short: 'l',
+    type: 'text',
+    help: 'Only nodes that this label selector matches',
+  },
 ];
 
 export const cordonCommand: Command = {
@@ -42,23 +47,31 @@ export const drainCommand: Command = {
   usage: 'NODE',
   flags: [
     ...nodeFlags,
-    { name: 'force', type: 'boolean', help: 'Also Pods that declare no controller' },
-    { name: 'ignore-daemonsets', type: 'boolean', help: 'Leave Pods of DaemonSets alone' },
-    { name: 'delete-emptydir-data', type: 'boolean', help: 'Also Pods with emptyDir volumes' },
-    { name: 'grace-period', type: 'integer', help: 'Seconds for Pods to end; negative: their own' },
-    { name: 'timeout', type: 'duration', help: 'How long to wait before giving up; 0: for ever' },
-    { name: 'pod-selector', type: 'text', help: 'Only Pods with such labels' },
+    { name: 'force', type: 'boolean', help: 'Remove Pods that have no controller, too' },
+    { name: 'ignore-daemonsets', type: 'boolean', help: 'Ignore Pods of DaemonSets' },
+    {
+      name: 'delete-emptydir-data',
+      type: 'boolean',
+      help: 'Remove Pods with emptyDir volumes, too',
+    },
+    {
+      name: 'grace-period',
+      type: 'integer',
+      help: 'Seconds that Pods have to terminate; negative: as they specify',
+    },
+    { name: 'timeout', type: 'duration', help: 'How long to wait before giving up; 0: forever' },
+    { name: 'pod-selector', type: 'text', help: 'Only Pods that this label selector matches' },
     {
       name: 'disable-eviction',
       type: 'boolean',
-      help: 'Delete instead of evicting, whatever PodDisruptionBudgets say',
+      help: 'Delete instead of evicting, ignoring PodDisruptionBudgets',
     },
     {
       name: 'skip-wait-for-delete-timeout',
       type: 'integer',
-      help: 'Do not wait for Pods that have been deleted for more than so many seconds',
+      help: 'Do not wait for Pods that were deleted more than this many seconds ago',
     },
-    { name: 'chunk-size', type: 'text', help: 'Objects a page of a list holds' },
+    { name: 'chunk-size', type: 'text', help: 'Objects per page of a list' },
   ],
   async run(session, args) {
     checkPodSelector(session);

@@ -17,9 +17,14 @@ export const taintCommand: Command = {
   flags: [
     ...writeFlags,
     ...outputFlags,
-    { name: 'selector', short: 'l', type: 'text', help: 'Only nodes with such labels' },
+    {
+      name: 'selector',
+      short: 'l',
+      type: 'text',
+      help: 'Only nodes that this label selector matches',
+    },
     { name: 'all', type: 'boolean', help: 'All nodes' },
-    { name: 'overwrite', type: 'boolean', help: 'Allow to change existing taints' },
+    { name: 'overwrite', type: 'boolean', help: 'Allow changes of existing taints' },
   ],
   async run(session, args) {
     const { words, changes } = splitArguments(args);

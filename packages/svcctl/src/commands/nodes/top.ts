@@ -11,7 +11,7 @@ import type { Session } from '../../session.ts';
 const topFlags: readonly FlagSpec[] = [
   { name: 'selector', short: 'l', type: 'text', help: 'Label selector' },
   { name: 'sort-by', type: 'text', help: 'cpu or memory' },
-  { name: 'no-headers', type: 'boolean', help: 'Leave the heading out' },
+  { name: 'no-headers', type: 'boolean', help: 'Omit the headers' },
 ];
 
 const nodeCommand: Command = {
@@ -25,7 +25,7 @@ const nodeCommand: Command = {
     {
       name: 'show-capacity',
       type: 'boolean',
-      help: 'Percent of the capacity, not the allocatable',
+      help: 'Percent of capacity instead of allocatable',
     },
   ],
   async run(session, args) {
@@ -67,7 +67,7 @@ const podCommand: Command = {
     { name: 'field-selector', type: 'text', help: 'Field selector' },
     { name: 'all-namespaces', short: 'A', type: 'boolean', help: 'Across all namespaces' },
     { name: 'containers', type: 'boolean', help: 'The usage of each container' },
-    { name: 'sum', type: 'boolean', help: 'The sum of all as the last line' },
+    { name: 'sum', type: 'boolean', help: 'Print the sum as the last line' },
   ],
   async run(session, args) {
     const { flags } = session;

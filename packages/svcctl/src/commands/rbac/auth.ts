@@ -34,10 +34,15 @@ const canICommand: Command = {
   usage: 'VERB [TYPE | TYPE/NAME | NONRESOURCEURL]',
   flags: [
     { name: 'all-namespaces', short: 'A', type: 'boolean', help: 'In all namespaces' },
-    { name: 'quiet', short: 'q', type: 'boolean', help: 'Only the exit code' },
+    {
+      name: 'quiet',
+      short: 'q',
+      type: 'boolean',
+      help: 'Print nothing; the exit code is the answer',
+    },
     { name: 'list', type: 'boolean', help: 'Print all allowed actions' },
     { name: 'subresource', type: 'text', help: 'Sub-resource such as log or scale' },
-    { name: 'no-headers', type: 'boolean', help: 'Leave the heading out' },
+    { name: 'no-headers', type: 'boolean', help: 'Omit the headers' },
   ],
   async run(session, args) {
     const { flags } = session;
@@ -152,7 +157,7 @@ async function listRules(session: Session): Promise<number> {
 
 const whoamiCommand: Command = {
   name: 'whoami',
-  summary: 'Show who the server takes you for',
+  summary: 'Show who you are to the server',
   flags: outputFlags,
   async run(session, args) {
     if (args.length > 0) throw new CliError(`unexpected arguments: ${args.join(' ')}`);

@@ -180,9 +180,18 @@ export const statusCommand: Command = {
   usage: '(TYPE NAME | TYPE/NAME)',
   flags: [
     ...workloadFlags,
-    { name: 'watch', short: 'w', type: 'boolean', help: 'Wait till it is done (default)' },
-    { name: 'revision', type: 'integer', help: 'Fail unless it is of this revision; 0: any' },
-    { name: 'timeout', type: 'duration', help: 'How long to wait; 0: for ever' },
+    {
+      name: 'watch',
+      short: 'w',
+      type: 'boolean',
+      help: 'Wait until the rollout is complete (default)',
+    },
+    {
+      name: 'revision',
+      type: 'integer',
+      help: 'Fail unless the rollout is at this revision; 0: any',
+    },
+    { name: 'timeout', type: 'duration', help: 'How long to wait; 0: forever' },
   ],
   async run(session, args) {
     const revision = session.flags.integer('revision') ?? 0;

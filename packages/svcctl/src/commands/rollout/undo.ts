@@ -35,7 +35,11 @@ export const undoCommand: Command = {
     ...workloadFlags,
     ...outputFlags,
     ...writeFlags.filter((flag) => flag.name === 'dry-run'),
-    { name: 'to-revision', type: 'integer', help: 'The revision to return to; 0: the one before' },
+    {
+      name: 'to-revision',
+      type: 'integer',
+      help: 'The revision to return to; 0: the previous one',
+    },
   ],
   async run(session, args) {
     const { found, failures } = await findWorkloads(session, args);

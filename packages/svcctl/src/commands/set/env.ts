@@ -162,14 +162,19 @@ export const envCommand: Command = {
   usage: 'RESOURCE/NAME KEY_1=VAL_1 ... KEY_N- ... [-]',
   flags: [
     ...setFlags,
-    { name: 'containers', short: 'c', type: 'text', help: 'Names of containers; * is any text' },
+    {
+      name: 'containers',
+      short: 'c',
+      type: 'text',
+      help: 'Names of containers; * matches any text',
+    },
     { name: 'from', type: 'text', help: 'A config map or secret to take variables from' },
     { name: 'prefix', type: 'text', help: 'Prepended to the names of variables' },
     { name: 'env', short: 'e', type: 'list', help: 'KEY=VALUE' },
     { name: 'keys', type: 'list', help: 'Only these keys of --from' },
     { name: 'list', type: 'boolean', help: 'Show the variables, with the changes' },
     { name: 'resolve', type: 'boolean', help: 'Show the values that variables refer to' },
-    { name: 'overwrite', type: 'boolean', help: 'Allow to change variables (default)' },
+    { name: 'overwrite', type: 'boolean', help: 'Allow changes of existing variables (default)' },
   ],
   async run(session, args) {
     const { words, specs } = splitArguments(args);

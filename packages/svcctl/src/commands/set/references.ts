@@ -33,7 +33,7 @@ export const selectorCommand: Command = {
   usage: '(-f FILENAME | TYPE NAME) EXPRESSIONS',
   flags: [
     ...setFlags,
-    { name: 'resource-version', type: 'text', help: 'Only if this is the current version' },
+    { name: 'resource-version', type: 'text', help: 'Only if this is the current resourceVersion' },
   ],
   async run(session, args) {
     const text = args.at(-1);

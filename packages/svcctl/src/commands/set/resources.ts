@@ -12,7 +12,12 @@ export const resourcesCommand: Command = {
   usage: '(-f FILENAME | TYPE NAME) [--limits=LIMITS] [--requests=REQUESTS]',
   flags: [
     ...setFlags,
-    { name: 'containers', short: 'c', type: 'text', help: 'Names of containers; * is any text' },
+    {
+      name: 'containers',
+      short: 'c',
+      type: 'text',
+      help: 'Names of containers; * matches any text',
+    },
     { name: 'limits', type: 'text', help: 'cpu=100m,memory=256Mi' },
     { name: 'requests', type: 'text', help: 'cpu=100m,memory=256Mi' },
   ],

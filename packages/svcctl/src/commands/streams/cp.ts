@@ -18,7 +18,10 @@ export const cpCommand: Command = {
   name: 'cp',
   summary: 'Copy files and directories to and from containers',
   usage: 'SOURCE [[NAMESPACE/]POD:]DESTINATION',
-  flags: [containerFlag, { name: 'no-preserve', type: 'boolean', help: 'Leave the owners out' }],
+  flags: [
+    containerFlag,
+    { name: 'no-preserve', type: 'boolean', help: 'Do not preserve ownership and permissions' },
+  ],
   async run(session, args) {
     const [source, target, ...more] = args;
     if (source === undefined || target === undefined || more.length > 0) {

@@ -17,9 +17,9 @@ import {
 const streamFlags = [
   containerFlag,
   patienceFlag,
-  { name: 'stdin', short: 'i', type: 'boolean', help: 'Pass standard input on' },
-  { name: 'tty', short: 't', type: 'boolean', help: 'Standard input is a terminal' },
-  { name: 'quiet', short: 'q', type: 'boolean', help: 'Print only what the container prints' },
+  { name: 'stdin', short: 'i', type: 'boolean', help: 'Pass standard input to the container' },
+  { name: 'tty', short: 't', type: 'boolean', help: 'Allocate a terminal' },
+  { name: 'quiet', short: 'q', type: 'boolean', help: 'Print only the output of the container' },
 ] as const;
 
 export const execCommand: Command = {

@@ -170,7 +170,7 @@ function useFresh() {
 }
 
 const texts: Readonly<Record<TableState['phase'], string>> = {
-  listing: 'Reading…',
+  listing: 'Loading…',
   live: 'Live',
   waiting: 'Not connected',
   still: 'Not live',
@@ -180,7 +180,7 @@ const texts: Readonly<Record<TableState['phase'], string>> = {
 /** How a list stands to the server. */
 function TableStatus(props: { readonly state: TableState }) {
   const { phase, message, retryInMs } = props.state;
-  const again = retryInMs === undefined ? '' : `, again in ${Math.ceil(retryInMs / 1000)} s`;
+  const again = retryInMs === undefined ? '' : `, retrying in ${Math.ceil(retryInMs / 1000)} s`;
   return (
     <output class={`state ${phase}`} aria-live="polite">
       {`${texts[phase]}${message === undefined ? '' : `: ${message}`}${again}`}
