@@ -179,7 +179,7 @@ function validateStatus(object: Stored<ResourceClaim>, old: Stored<ResourceClaim
   ];
 }
 
-/** What is told of devices that are no longer allocated goes. */
+/** Drops the status of devices that are no longer allocated. */
 function dropDeallocated(
   context: StrategyContext,
   object: Stored<ResourceClaim>,
@@ -199,8 +199,8 @@ function dropDeallocated(
 /** How far a claim has come: `allocated,reserved`. */
 function claimState(object: Stored<ResourceClaim>): string {
   const isDeleted = object.metadata.deletionTimestamp !== undefined;
+  if (object.status?.allocation === undefined) return isDeleted ? 'deleted' : 'pending';
   const deleted = isDeleted ? ['deleted'] : [];
-  if (object.status?.allocation === undefined) return [...deleted, 'pending'][0] ?? '';
   const reserved = (object.status?.reservedFor ?? []).length > 0 ? ['reserved'] : [];
   return [...deleted, 'allocated', ...reserved].join(',');
 }

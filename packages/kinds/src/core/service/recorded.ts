@@ -38,15 +38,15 @@ export function recordingNumbers(
   return async (context, object, old) => {
     if (context.subresource !== '' || context.dryRun) return allocate(context, object, old);
     const requested = structuredClone(object.spec);
-    const before = old === undefined ? [] : recorder.numbersOf(old);
+    const before = new Set(old === undefined ? [] : recorder.numbersOf(old));
     const owner = ownerOf(object);
     const taken: string[] = [];
     try {
       for (;;) {
         const allocation = await allocate(context, object, old);
-        const now = recorder.numbersOf(object);
-        const added = now.filter((one) => !before.includes(one));
-        const dropped = before.filter((one) => !now.includes(one));
+        const now = new Set(recorder.numbersOf(object));
+        const added = [...now].filter((one) => !before.has(one));
+        const dropped = [...before].filter((one) => !now.has(one));
         const conflicts = await recordOrRefuse(allocation, { recorder, added, owner });
         if (conflicts.length === 0) {
           return recordedAllocation(allocation, { recorder, added, dropped, owner, object });
