@@ -13,18 +13,6 @@ const pod = (name: string, more: { readonly node?: string; readonly side?: boole
       ],
     },
   });
-const replicaSet = JSON.stringify({
-  apiVersion: 'apps/v1',
-  kind: 'ReplicaSet',
-  metadata: { name: 'web' },
-  spec: {
-    selector: { matchLabels: { app: 'web' } },
-    template: {
-      metadata: { labels: { app: 'web' } },
-      spec: { containers: [{ name: 'c', image: 'i' }] },
-    },
-  },
-});
 
 saysAsKubectl([
   ['create sa default'],

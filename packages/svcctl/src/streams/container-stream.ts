@@ -52,7 +52,7 @@ export async function carryStreams(
     }
   } catch (error) {
     if (signal.aborted) throw error;
-    throw new CliError(`lost connection to the container: ${(error as Error).message}`);
+    throw new CliError(`the connection to the container was lost: ${(error as Error).message}`);
   } finally {
     forget();
     streams.input?.destroy();
