@@ -1,4 +1,11 @@
-import { background, type Clock, errorText, type Logger, type Timer } from '@wheelhouse/machinery';
+import {
+  background,
+  type Clock,
+  errorText,
+  type Logger,
+  pause,
+  type Timer,
+} from '@wheelhouse/machinery';
 import {
   bytes,
   callUnary,
@@ -49,7 +56,10 @@ const exportMethod = {
 const kinds = { internal: 1, server: 2, client: 3 } as const;
 const errorCode = 2;
 /** As OpenTelemetry's batch processor: spans that wait, spans of one call, and the time between calls. */
-const limits = { waiting: 2048, batch: 512, everyMs: 5000, callMs: 10_000, complaintMs: 60_000 };
+const limits = { waiting: 2048, batch: 512, everyMs: 5000, callMs: 10_000 };
+/** How long a stop waits for the collector. */
+const closeMs = 1000;
+const complaintMs = 60_000;
 
 /** Where spans are sent: `host:port`, or the path of a Unix socket. */
 export type CollectorAddress = { readonly address: string } | { readonly socketPath: string };
@@ -94,28 +104,31 @@ export class OtlpExporter {
     if (this.#waiting.length >= limits.batch) this.#sendSoon();
   }
 
-  /** Sends what waits, for a limited time, and closes the connection. */
+  /** Sends what waits, for a second at most, and closes the connection. */
   async close(): Promise<void> {
     this.#timer.stop();
-    await this.#sending;
-    await this.#send({ timeoutMs: 1000 });
+    const flushed = (this.#sending ?? Promise.resolve()).then(() => this.#send());
+    await Promise.race([flushed, pause(this.#options.clock, { ms: closeMs })]);
+    this.#waiting = [];
     this.#channel.close();
   }
 
   #sendSoon(): void {
     if (this.#sending !== undefined || this.#waiting.length === 0) return;
-    this.#sending = this.#send({ timeoutMs: limits.callMs }).finally(() => {
+    this.#sending = this.#send().finally(() => {
       this.#sending = undefined;
     });
     background({ where: 'process' }, this.#sending);
   }
 
-  async #send({ timeoutMs }: { readonly timeoutMs: number }): Promise<void> {
+  /** Sends what waits, until a call fails. Never rejects. */
+  async #send(): Promise<void> {
+    const { clock } = this.#options;
+    const timeoutMs = limits.callMs;
     while (this.#waiting.length > 0) {
       const batch = this.#waiting.slice(0, limits.batch);
       this.#waiting = this.#waiting.slice(limits.batch);
       const request = requestOf(batch, this.#options.resource);
-      const { clock } = this.#options;
       try {
         await callUnary(this.#channel, { method: exportMethod, request, timeoutMs, clock });
       } catch (error) {
@@ -129,10 +142,9 @@ export class OtlpExporter {
   #complain(error: unknown): void {
     const { clock, logger } = this.#options;
     const nowMs = clock.monotonic();
-    if (nowMs - this.#complainedMs < limits.complaintMs) return;
+    if (nowMs - this.#complainedMs < complaintMs) return;
     this.#complainedMs = nowMs;
-    const why = errorText(error);
-    logger.warn('traces were not taken', { error: why, lostSpans: this.#lost });
+    logger.warn('the collector took no spans', { error: errorText(error), lostSpans: this.#lost });
     this.#lost = 0;
   }
 }

@@ -6,7 +6,7 @@ import type { RequestInfo } from '../request/request-info.ts';
 import type { Answered, Authorized, TimedOut } from '../request/request-state.ts';
 import type { RequestObserver } from './request-observers.ts';
 
-/** The values of a span's attributes; texts are cut to a length that no sender exceeds by accident. */
+/** The attributes of a span. Headers and URLs are cut to `valueLengthMax` characters. */
 export type Attributes = Readonly<Record<string, string | number>>;
 
 /** A trace as another program continues it. */
@@ -32,11 +32,11 @@ export interface FinishedSpan extends RemoteContext {
 
 const noSpan = Buffer.alloc(0);
 
-/** Where the work that runs now belongs. */
+/** The trace that the current work is part of. */
 interface Place {
   readonly traceId: Buffer;
   readonly isSampled: boolean;
-  /** The span that spans begun now are parts of; changes while the request goes on. */
+  /** The parent of spans that begin now; it changes while the request goes on. */
   spanId: Buffer;
 }
 
@@ -47,8 +47,8 @@ interface TracedRequest extends Place {
   readonly startMs: number;
 }
 
-/** A span that is to be taken: how it is named, and what is known of it at its end. */
-export interface SpanFacts {
+/** What a span shows besides its times and its outcome. */
+interface SpanFacts {
   readonly name: string;
   readonly kind?: FinishedSpan['kind'];
   readonly attributes: Attributes;
@@ -96,10 +96,10 @@ export class Tracer {
     return this.#places.run(request, answer);
   }
 
-  /** Runs work as a part of the request that it is done for; outside of requests just runs it. */
+  /** Runs work as a span of its request; as it is, outside of requests that are sampled. */
   async within<T>({ name, kind, attributes }: SpanFacts, work: () => T | Promise<T>): Promise<T> {
     const place = this.#places.getStore();
-    if (place === undefined) return work();
+    if (place?.isSampled !== true) return work();
     const startMs = this.#clock.monotonic();
     const own: Place = { ...place, spanId: randomBytes(8) };
     let error: string | undefined;
@@ -144,7 +144,7 @@ export class Tracer {
     authorize: ({ exchange, info, admittedMs: startMs, authorizedMs: endMs }) => {
       this.#gate(exchange, { name: 'authorization', startMs, endMs });
       const request = this.#requests.get(exchange);
-      if (request !== undefined && endpointName(info) !== undefined) {
+      if (request?.isSampled === true && endpointName(info) !== undefined) {
         request.spanId = randomBytes(8);
       }
     },
@@ -268,6 +268,7 @@ function requestName({ method }: Exchange, info: RequestInfo | undefined): strin
   return `${method} /${parts.join('/')}`;
 }
 
+/** Characters of a header or URL that a span has. */
 const valueLengthMax = 2048;
 const cut = (text: string | undefined) => (text ?? '').slice(0, valueLengthMax);
 
