@@ -192,7 +192,7 @@ export class Availability {
     try {
       place = await find(api.remote.service);
     } catch (error) {
-      return textOf(error);
+      return errorText(error);
     }
     const path = discoveryPathOf(api);
     const url = `https://${hostPort(place)}${path}`;
@@ -202,7 +202,7 @@ export class Availability {
       if (status >= 200 && status < 300) return undefined;
       return `${failing}: bad status from ${url}: ${status}`;
     } catch (error) {
-      return `${failing}: Get "${url}": ${textOf(error)}`;
+      return `${failing}: Get "${url}": ${errorText(error)}`;
     }
   }
 
@@ -231,11 +231,9 @@ const refused = (reason: string, message: string): Verdict => ({
 });
 
 function unknown(reason: string, place: ServicePlace, error: unknown): Verdict {
-  const message = `${shown(place)} cannot be checked due to: ${textOf(error)}`;
+  const message = `${shown(place)} cannot be checked due to: ${errorText(error)}`;
   return { status: 'Unknown', reason, message };
 }
-
-const textOf = (error: unknown) => errorText(error);
 
 const objects = (value: JsonValue | undefined): readonly JsonObject[] =>
   Array.isArray(value) ? value.filter(isObject) : [];

@@ -24,10 +24,6 @@ export interface WorkQueue {
 const firstRetryMs = 5;
 const lastRetryMs = 60_000;
 
-function textOf(error: unknown): string {
-  return errorText(error);
-}
-
 interface Running {
   readonly beganMs: number;
   readonly task: Promise<void>;
@@ -96,7 +92,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     failures.set(key, count + 1);
     meter?.retries.add(1);
     const queued = { queue: name, key, failures: count + 1 };
-    logger.debug(2, 'will try again', { ...queued, error: textOf(error) });
+    logger.debug(2, 'will try again', { ...queued, error: errorText(error) });
     addAfter(key, Math.min(lastRetryMs, firstRetryMs * 2 ** count));
   };
   const startNext = () => {

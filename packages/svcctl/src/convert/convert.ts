@@ -57,7 +57,7 @@ export async function convertObject(bytes: Buffer, options: ConvertOptions): Pro
   try {
     return write(object, { form: to, dialect });
   } catch (error) {
-    throw error instanceof ConvertError ? error : new ConvertError(messageOf(error));
+    throw error instanceof ConvertError ? error : new ConvertError(errorText(error));
   }
 }
 
@@ -88,7 +88,7 @@ async function read(
     return { ...declared(typeOf(value)), ...decodeTyped(schema)(value) };
   } catch (error) {
     if (error instanceof ConvertError) throw error;
-    throw new ConvertError(`the input is no ${at.form} object: ${messageOf(error)}`);
+    throw new ConvertError(`the input is no ${at.form} object: ${errorText(error)}`);
   }
 }
 
@@ -188,15 +188,11 @@ function converted(
   } catch (error) {
     const isUnsuitable = error instanceof UnsuitableVersionError;
     if (!isUnsuitable) {
-      throw new ConvertError(`the object cannot be converted: ${messageOf(error)}`);
+      throw new ConvertError(`the object cannot be converted: ${errorText(error)}`);
     }
   }
   const [to, fromVersion] = [outputVersion, type.apiVersion].map((one) => JSON.stringify(one));
   throw new ConvertError(
     `${type.kind} in version ${fromVersion} cannot be converted to version ${to}`,
   );
-}
-
-function messageOf(error: unknown): string {
-  return errorText(error);
 }

@@ -6,7 +6,6 @@ import {
   qualifiedName,
   StatusError,
 } from '@wheelhouse/machinery';
-import { DecodeError } from '@wheelhouse/schema';
 import type { AdmissionTools } from '../tools.ts';
 import { dryRunRefused, HookDenial, HookFailure } from './denial.ts';
 import type { HookCall } from './metrics.ts';
@@ -104,7 +103,6 @@ function textOf(error: unknown): string {
   if (error instanceof JsonError) {
     return problemText({ code: 'no type', why: error.message });
   }
-  if (error instanceof DecodeError) return error.message;
   return errorText(error);
 }
 

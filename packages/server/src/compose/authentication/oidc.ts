@@ -133,7 +133,7 @@ async function readFirst(options: Options, { path, anonymousFlag }: ConfigFile) 
   const text = inContext(loading, () => readConfigurationFile(path));
   const configuration = await readAuthenticationConfiguration(text, options.dialect).catch(
     (error: unknown) => {
-      throw new Error(`${loading}: ${messageOf(error)}`);
+      throw new Error(`${loading}: ${errorText(error)}`);
     },
   );
   const { anonymous } = configuration;
@@ -185,7 +185,7 @@ function follow(
 function logReload(logger: Logger, file: string, outcome: ReloadOutcome): void {
   if (outcome.status === 'success') logger.info('reloaded authentication config', { file });
   else {
-    const error = messageOf(outcome.error);
+    const error = errorText(outcome.error);
     logger.error('failed to reload authentication config, the one before stays', { file, error });
   }
 }
@@ -253,10 +253,6 @@ function inContext<Result>(what: string, run: () => Result): Result {
   try {
     return run();
   } catch (error) {
-    throw new Error(`${what}: ${messageOf(error)}`);
+    throw new Error(`${what}: ${errorText(error)}`);
   }
-}
-
-function messageOf(error: unknown): string {
-  return errorText(error);
 }

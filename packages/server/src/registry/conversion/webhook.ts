@@ -159,17 +159,15 @@ async function ask(
   try {
     answer = readConversionAnswer(await post(review.body));
   } catch (error) {
-    throw new Fault('conversion_webhook_call_failure', `failed: ${textOfError(error)}`, error);
+    throw new Fault('conversion_webhook_call_failure', `failed: ${errorText(error)}`, error);
   }
   try {
     return convertedObjects(answer, review);
   } catch (error) {
-    const why = `failed: ${textOfError(error)}`;
+    const why = `failed: ${errorText(error)}`;
     throw new Fault('conversion_webhook_malformed_response_failure', why, error);
   }
 }
-
-const textOfError = (error: unknown) => errorText(error);
 
 /** The objects of an answer, if they are those that were asked for, with their own metadata. */
 function judged(

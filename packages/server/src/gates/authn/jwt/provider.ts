@@ -203,11 +203,7 @@ export class Provider {
     if (this.#stopped) return;
     const { logger, issuer } = this.#options;
     // A document that is no JSON is not quoted: parsers show the text they stumble over.
-    const why = error instanceof SyntaxError ? 'the document is not JSON' : messageOf(error);
+    const why = error instanceof SyntaxError ? 'the document is not JSON' : errorText(error);
     logger.error(`oidc authenticator: ${what}`, { issuer, error: why });
   }
-}
-
-function messageOf(error: unknown): string {
-  return errorText(error);
 }
