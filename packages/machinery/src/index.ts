@@ -296,4 +296,11 @@ export {
   shownApiVersion,
   type UserInfo,
 } from './meta/types.ts';
-export { goValue, type Problem, problemText, typeMetaStruct } from './meta/wording.ts';
+export {
+  aggregateText,
+  fieldErrorsText,
+  goValue,
+  type Problem,
+  problemText,
+  typeMetaStruct,
+} from './meta/wording.ts';

@@ -1,4 +1,11 @@
-import { appendAll, type Dialect, invalid, jsonEqual } from '@wheelhouse/machinery';
+import {
+  aggregateText,
+  appendAll,
+  type Dialect,
+  fieldErrorsText,
+  invalid,
+  jsonEqual,
+} from '@wheelhouse/machinery';
 import type { Crd, CrdCondition, CrdNames, CrdStatus } from '../custom/definition.ts';
 import { approvalCondition } from './api-approval.ts';
 import type { CrdRules } from './crd-validation.ts';
@@ -100,8 +107,7 @@ function findViolations(spec: Crd['spec']): CrdCondition | undefined {
     appendAll(errors, validateStructural(props, `spec.versions[${index}].schema.openAPIV3Schema`));
   }
   if (errors.length === 0) return undefined;
-  const texts = errors.slice(0, violationsMax).map(({ field, message }) => `${field}: ${message}`);
-  const message = texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`;
+  const message = fieldErrorsText(errors.slice(0, violationsMax));
   return { type, status: 'True', reason: 'Violations', message };
 }
 
@@ -210,9 +216,7 @@ function acceptNames(crd: Crd, taken: Taken): { names: CrdNames; conflict: Confl
   const hadShort = new Set(had.shortNames);
   const clashes = short.filter((name) => !hadShort.has(name) && taken.resources.has(name));
   if (clashes.length > 0) {
-    const texts = clashes.map(inUse);
-    const message = texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`;
-    conflict = { reason: 'ShortNamesConflict', message };
+    conflict = { reason: 'ShortNamesConflict', message: aggregateText(clashes.map(inUse)) };
   } else if (short.length > 0) names.shortNames = [...short];
   else delete names.shortNames;
   claim('kind', 'KindConflict', taken.kinds);

@@ -1,6 +1,7 @@
 import {
   appendAll,
   type FieldError,
+  fieldErrorsText,
   invalid,
   isObject,
   type JsonObject,
@@ -166,9 +167,7 @@ function metaDefaultErrors(
     if (!(error instanceof EmbeddedError)) throw error;
     return wrong(error.message);
   }
-  const texts = validateEmbedded(place.root, object, options.embedded).map(
-    (error) => `${error.field}: ${error.message}`,
-  );
-  if (texts.length > 0) return wrong(texts.length === 1 ? texts[0]! : `[${texts.join(', ')}]`);
+  const errors = validateEmbedded(place.root, object, options.embedded);
+  if (errors.length > 0) return wrong(fieldErrorsText(errors));
   return [...valueErrors(schema, place, options)];
 }

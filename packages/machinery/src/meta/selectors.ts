@@ -8,6 +8,7 @@ import {
 import { labelValue, qualifiedName } from './names.ts';
 import { sharedParse } from './shared-parse.ts';
 import { badRequest } from './status.ts';
+import { aggregateText } from './wording.ts';
 
 /**
  * The selectors of a query: `labelSelector` and `fieldSelector` (API-13).
@@ -261,9 +262,8 @@ function checked(requirement: LabelRequirement): LabelRequirement {
     const wrong = labelValue(value);
     if (wrong.length > 0) complaints.push(invalidText(`values[${index}][${key}]`, value, wrong));
   });
-  const unique = [...new Set(complaints)];
-  if (unique.length === 0) return requirement;
-  throw inRequirement(unique.length === 1 ? (unique[0] as string) : `[${unique.join(', ')}]`);
+  if (complaints.length === 0) return requirement;
+  throw inRequirement(aggregateText(complaints));
 }
 
 /**

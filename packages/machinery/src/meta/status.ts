@@ -9,6 +9,7 @@ import {
 import type { FieldError } from './field-error.ts';
 import type { StatusReason } from './status-reasons.ts';
 import type { GroupKind, GroupResource } from './types.ts';
+import { aggregateText } from './wording.ts';
 
 /**
  * The error catalogue: every failure the API can answer, its code, reason and wording, in one place
@@ -189,13 +190,12 @@ export function invalidObject(
   errors: readonly FieldError[],
 ): StatusError {
   const { shown, omitted } = shownErrors(errors);
-  const unique = [...new Set(shown.map(({ line }) => line))];
-  if (omitted > 0) unique.push(omittedText(omitted, 'error'));
-  const joined = unique.length === 1 ? unique[0] : `[${unique.join(', ')}]`;
+  const lines = shown.map(({ line }) => line);
+  if (omitted > 0) lines.push(omittedText(omitted, 'error'));
   return new StatusError({
     code: 422,
     reason: 'Invalid',
-    message: `${qualifiedKind(gk)} ${JSON.stringify(name)} is invalid: ${joined}`,
+    message: `${qualifiedKind(gk)} ${JSON.stringify(name)} is invalid: ${aggregateText(lines)}`,
     details: {
       ...(name === '' ? {} : { name }),
       ...(gk.group === '' ? {} : { group: gk.group }),

@@ -1,5 +1,12 @@
 import { expect, test } from 'vitest';
-import { goValue, type Problem, problemText, typeMetaStruct } from './wording.ts';
+import {
+  aggregateText,
+  fieldErrorsText,
+  goValue,
+  type Problem,
+  problemText,
+  typeMetaStruct,
+} from './wording.ts';
 
 const table: readonly (readonly [Problem, string])[] = [
   [
@@ -60,6 +67,22 @@ const table: readonly (readonly [Problem, string])[] = [
 
 test.each(table)('%j', (problem, text) => {
   expect(problemText(problem)).toBe(text);
+});
+
+test.each<[string[], string]>([
+  [[], ''],
+  [['a'], 'a'],
+  [['a', 'b'], '[a, b]'],
+  [['a', 'a'], 'a'],
+  [['b', 'a', 'b'], '[b, a]'],
+])('the errors %j are one text', (messages, text) => {
+  expect(aggregateText(messages)).toBe(text);
+});
+
+test('errors of fields are one text with the fields', () => {
+  const error = (field: string) => ({ type: 'FieldValueInvalid', field, message: 'no' }) as const;
+  expect(fieldErrorsText([error('a')])).toBe('a: no');
+  expect(fieldErrorsText([error('a'), error('b'), error('a')])).toBe('[a: no, b: no]');
 });
 
 test.each([

@@ -1,5 +1,5 @@
 import type { JsonValue } from '../base/json.ts';
-import { goQuoted } from './field-error.ts';
+import { type FieldError, goQuoted } from './field-error.ts';
 
 /** What a decoder or a parser found wrong, as data; `problemText` words it. */
 export type Problem =
@@ -82,6 +82,17 @@ const wording: Wording = {
 export function problemText(problem: Problem): string {
   const words = wording[problem.code] as (problem: Problem) => string;
   return words(problem);
+}
+
+/** Several errors as one text, each once and in brackets, or a single one as it is. */
+export function aggregateText(messages: readonly string[]): string {
+  const [first = '', ...others] = new Set(messages);
+  return others.length === 0 ? first : `[${[first, ...others].join(', ')}]`;
+}
+
+/** `aggregateText` of errors of fields, with the fields. */
+export function fieldErrorsText(errors: readonly FieldError[]): string {
+  return aggregateText(errors.map(({ field: name, message }) => `${name}: ${message}`));
 }
 
 /** The struct that the reference reads the type of a body into, as it names it in errors. */

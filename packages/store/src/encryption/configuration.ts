@@ -11,6 +11,7 @@ import {
   appendAll,
   type Dialect,
   type FieldError,
+  fieldErrorsText,
   invalid,
   isObject,
   type JsonObject,
@@ -88,10 +89,7 @@ export async function loadEncryptionConfiguration(
     rules.flatMap((rule, index) => checkRule(rule, `resources[${index}]`, context)),
   );
   if (errors.length > 0) {
-    const messages = errors.map(({ field, message }) => `${field}: ${message}`);
-    throw new ConfigurationError(
-      messages.length === 1 ? (messages[0] ?? '') : `[${messages.join(', ')}]`,
-    );
+    throw new ConfigurationError(fieldErrorsText(errors));
   }
   const read = rules.map((rule) => ({
     resources: textsOf(member(rule, 'resources')),

@@ -1,5 +1,5 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto';
-import { dnsSubdomain } from '@wheelhouse/machinery';
+import { aggregateText, dnsSubdomain } from '@wheelhouse/machinery';
 import { bytes, integer, many, message, one, text } from '../etcd/message.ts';
 import { annotations } from './kms-service.ts';
 import { aesGcm, tooShort } from './providers.ts';
@@ -51,9 +51,7 @@ export function checkKeySource({ dekSourceType, dekSource, keyId, ...source }: K
   }
   const wrongAnnotations = annotationProblems(source.annotations);
   if (wrongAnnotations.length === 0) return;
-  const [first = ''] = wrongAnnotations;
-  const all = wrongAnnotations.length === 1 ? first : `[${wrongAnnotations.join(', ')}]`;
-  throw new Error(`failed to validate annotations: ${all}`);
+  throw new Error(`failed to validate annotations: ${aggregateText(wrongAnnotations)}`);
 }
 
 interface SizeProblem {

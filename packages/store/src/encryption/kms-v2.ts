@@ -1,5 +1,11 @@
 import { createHash } from 'node:crypto';
-import { background, errorText, randomUuid, type Timer } from '@wheelhouse/machinery';
+import {
+  aggregateText,
+  background,
+  errorText,
+  randomUuid,
+  type Timer,
+} from '@wheelhouse/machinery';
 import { PluginCheck } from './kms-check.ts';
 import {
   checkKeySource,
@@ -122,8 +128,7 @@ export class KmsV2Provider {
       problems.push(`got invalid KMSv2 KeyID hash "${digestOf(keyId)}": ${wrongKeyId.message}`);
     }
     if (problems.length === 0) return;
-    const all = problems.length === 1 ? problems[0] : `[${problems.join(', ')}]`;
-    throw new Error(`kmsv2 Provider ${name} is not healthy, error: ${all}`);
+    throw new Error(`kmsv2 Provider ${name} is not healthy, error: ${aggregateText(problems)}`);
   }
 
   #versionProblem(version: string): string | undefined {

@@ -1,5 +1,4 @@
-import type { MaybePromise } from '@wheelhouse/machinery';
-import { errorText } from '@wheelhouse/machinery';
+import { aggregateText, errorText, type MaybePromise } from '@wheelhouse/machinery';
 import { CallError, statusName } from '../etcd/errors.ts';
 
 /**
@@ -110,7 +109,7 @@ function openWith(opening: Opening, index: number): MaybePromise<Opened> {
 }
 
 function failureOf({ problems, observed, noMatch }: Opening): Error {
-  if (problems.length > 0) return new Error(aggregate(problems));
+  if (problems.length > 0) return new Error(aggregateText(problems));
   countRead(observed, { prefix: 'unknown', status: unnamedStatus });
   return new Error(noMatch);
 }
@@ -161,9 +160,4 @@ const unnamedStatus = 'unknown-non-grpc';
 export function statusOfFailure(error: unknown): string {
   const call = error instanceof Error && error.cause instanceof CallError ? error.cause : error;
   return call instanceof CallError ? statusName(call.code) : unnamedStatus;
-}
-
-function aggregate(problems: readonly string[]): string {
-  const unique = [...new Set(problems)];
-  return unique.length === 1 ? (unique[0] ?? '') : `[${unique.join(', ')}]`;
 }

@@ -5,6 +5,7 @@ import {
   type Program,
   type Value,
 } from '@wheelhouse/cel';
+import { aggregateText } from '@wheelhouse/machinery';
 import type { NamedExpression } from '../webhooks/hooks.ts';
 import { Budget, OutOfBudget, programOf, runExpression } from './run.ts';
 
@@ -76,9 +77,7 @@ export async function askConditions(
     if (typeof result === 'string') failures.push(result);
   }
   if (failures.length === 0) return { matches: true, failed: 0 };
-  const unique = [...new Set(failures)];
-  const shown = unique.length === 1 ? (unique[0] ?? '') : `[${unique.join(', ')}]`;
-  return { failures: shown, failed: failures.length };
+  return { failures: aggregateText(failures), failed: failures.length };
 }
 
 /** Whether a condition holds, or how it failed. */

@@ -13,6 +13,7 @@ import {
 import {
   type Dialect,
   type FieldError,
+  fieldErrorsText,
   isObject,
   type JsonObject,
   type JsonValue,
@@ -97,10 +98,7 @@ export async function decodePlain(text: string): Promise<JsonObject> {
 /** Throws one ConfigurationError that lists all errors in one line, as upstream does. */
 export function refuse(errors: readonly FieldError[]): void {
   if (errors.length === 0) return;
-  const messages = errors.map(({ field, message }) => `${field}: ${message}`);
-  throw new ConfigurationError(
-    messages.length === 1 ? (messages[0] ?? '') : `[${messages.join(', ')}]`,
-  );
+  throw new ConfigurationError(fieldErrorsText(errors));
 }
 
 export function textOf(value: JsonValue | undefined): string {

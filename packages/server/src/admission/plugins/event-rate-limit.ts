@@ -1,7 +1,7 @@
 import type { Stored } from '@wheelhouse/kinds';
 import { textAt } from '@wheelhouse/kinds';
 import type { Event } from '@wheelhouse/kinds/types/core/v1';
-import { type Clock, StatusError } from '@wheelhouse/machinery';
+import { aggregateText, type Clock, StatusError } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';
 import type { AdmissionPlugin } from '../chain.ts';
 import type { EventLimit } from '../configuration/event-rate-limit.ts';
@@ -31,12 +31,10 @@ export function eventRateLimit({ clock, configurations }: AdmissionTools): Admis
 }
 
 function tooManyEvents(problems: readonly string[]): StatusError {
-  const unique = [...new Set(problems)];
-  const message = unique.length === 1 ? (unique[0] ?? '') : `[${unique.join(', ')}]`;
   return new StatusError({
     code: 429,
     reason: 'TooManyRequests',
-    message: `Too many requests: ${message}`,
+    message: `Too many requests: ${aggregateText(problems)}`,
   });
 }
 

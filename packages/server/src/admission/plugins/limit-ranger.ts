@@ -15,7 +15,13 @@ import type {
   PersistentVolumeClaim,
   Pod,
 } from '@wheelhouse/kinds/types/core/v1';
-import { type ApiObject, type JsonObject, type Quantity, WorkBudget } from '@wheelhouse/machinery';
+import {
+  type ApiObject,
+  aggregateText,
+  type JsonObject,
+  type Quantity,
+  WorkBudget,
+} from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';
 import type { AdmissionPlugin } from '../chain.ts';
 import { type AdmissionTools, refusal } from '../tools.ts';
@@ -42,7 +48,7 @@ export function limitRanger(tools: AdmissionTools): AdmissionPlugin {
           call.target.def.resource === 'pods'
             ? podProblems(object, range)
             : claimProblems(object, range);
-        if (problems.length > 0) throw refusal(call, together(problems));
+        if (problems.length > 0) throw refusal(call, aggregateText(problems));
       }
     },
   };
@@ -54,12 +60,6 @@ function limited({ target, operation, object, old }: AdmissionCall): ApiObject |
   if (target.subresource !== '' || operation === 'DELETE') return undefined;
   if (target.def.resource === 'pods' && operation === 'UPDATE') return undefined;
   return old?.metadata.deletionTimestamp === undefined ? object : undefined;
-}
-
-/** How upstream says several errors as one. */
-function together(problems: readonly string[]): string {
-  const distinct = [...new Set(problems)];
-  return distinct.length === 1 ? String(distinct[0]) : `[${distinct.join(', ')}]`;
 }
 
 const limitsOf = (range: Stored<LimitRange>) => range.spec?.limits ?? [];

@@ -13,6 +13,7 @@ import {
 import type { Node, Pod, Volume } from '@wheelhouse/kinds/types/core/v1';
 import {
   type ApiObject,
+  aggregateText,
   type JsonObject,
   jsonEqual,
   nodeOfUser,
@@ -286,10 +287,8 @@ async function checkAudience(
     else if (driver.audiences.includes(audience)) return;
   }
   const name = quote(audience);
-  const [problem] = problems;
-  if (problem === undefined) refuse(`audience ${name} not found in pod spec volume`);
-  const all = problems.length === 1 ? problem : `[${problems.join(', ')}]`;
-  refuse(`error validating audience ${name}: ${all}`);
+  if (problems.length === 0) refuse(`audience ${name} not found in pod spec volume`);
+  refuse(`error validating audience ${name}: ${aggregateText(problems)}`);
 }
 
 type Driver = { readonly problem: string } | { readonly audiences: readonly string[] };

@@ -1,7 +1,13 @@
 import type { Stored } from '@wheelhouse/kinds';
 import { objectAt, objectsAt, textAt } from '@wheelhouse/kinds';
 import type { Pod } from '@wheelhouse/kinds/types/core/v1';
-import { type FieldError, invalidObject, type JsonObject, jsonEqual } from '@wheelhouse/machinery';
+import {
+  type FieldError,
+  fieldErrorsText,
+  invalidObject,
+  type JsonObject,
+  jsonEqual,
+} from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';
 import { groupKindOf } from '../../registry/registry.ts';
 import type { AdmissionPlugin } from '../chain.ts';
@@ -149,9 +155,7 @@ function note(
   const { policy, errors, judged } = at;
   if (errors.length > 0) {
     plugin.metrics.failed(call, 'recovered');
-    const list = errors.map(({ field, message }) => `${field}: ${message}`);
-    const shown = list.length === 1 ? list[0] : `[${list.join(', ')}]`;
-    annotate(plugin, call, { error: `Failed to parse policy: ${shown}` });
+    annotate(plugin, call, { error: `Failed to parse policy: ${fieldErrorsText(errors)}` });
   }
   if (isOpen(policy.audit)) return;
   const found = violations(policy.audit, judged, plugin.tools.dialect);

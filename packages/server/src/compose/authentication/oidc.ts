@@ -4,6 +4,7 @@ import {
   type Dialect,
   errorText,
   type FieldError,
+  fieldErrorsText,
   forbiddenField,
   type JsonValue,
   jsonEqual,
@@ -66,7 +67,7 @@ export async function openOidc(options: Options): Promise<OidcAuthentication> {
   const jwt = oidc === undefined ? [] : [configurationOfFlags(oidc)];
   const checked = judged({ jwt, anonymous: null }, options);
   if (checked.errors.length > 0) {
-    throw new Error(`invalid authentication configuration: ${joined(checked.errors)}`);
+    throw new Error(`invalid authentication configuration: ${fieldErrorsText(checked.errors)}`);
   }
   const authenticator = create(checked.authenticators, options, algorithms);
   return { authenticator, anonymous: null, close: () => authenticator.stop() };
@@ -144,7 +145,9 @@ async function readFirst(options: Options, { path, anonymousFlag }: ConfigFile) 
     errors.unshift(forbiddenField('anonymous', detail));
   }
   if (errors.length > 0) {
-    throw new Error(`invalid authentication configuration in file ${file}: ${joined(errors)}`);
+    throw new Error(
+      `invalid authentication configuration in file ${file}: ${fieldErrorsText(errors)}`,
+    );
   }
   return { text, anonymous, authenticators };
 }
@@ -200,7 +203,7 @@ function authenticatorsOf(
   if (!jsonEqual(next.anonymous as JsonValue, anonymous as JsonValue)) {
     errors.push(forbiddenField('anonymous', 'changed from initial configuration file'));
   }
-  if (errors.length > 0) throw new Error(joined(errors));
+  if (errors.length > 0) throw new Error(fieldErrorsText(errors));
   return authenticators;
 }
 
@@ -241,12 +244,6 @@ function create(
       latency.of(result, hash).observe(durationMs / 1000);
     },
   });
-}
-
-/** All that is wrong, as upstream joins it. */
-function joined(errors: readonly FieldError[]): string {
-  const texts = [...new Set(errors.map(({ field, message }) => `${field}: ${message}`))];
-  return texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`;
 }
 
 function inContext<Result>(what: string, run: () => Result): Result {

@@ -1,5 +1,6 @@
 import type { ResourceDef } from '@wheelhouse/kinds';
 import {
+  aggregateText,
   type Clock,
   dialectOf,
   errorText,
@@ -165,9 +166,7 @@ async function checkAll({ checks }: KmsProviders): Promise<void> {
   const problems = outcomes.flatMap((outcome, index) =>
     outcome.status === 'rejected' ? [`kms-provider-${index}: ${errorText(outcome.reason)}`] : [],
   );
-  if (problems.length > 0) {
-    throw new Error(problems.length === 1 ? problems[0] : `[${problems.join(', ')}]`);
-  }
+  if (problems.length > 0) throw new Error(aggregateText(problems));
 }
 
 /** A new configuration is not taken since its plugins are not well; they may become so. */

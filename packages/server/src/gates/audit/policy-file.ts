@@ -12,6 +12,7 @@ import {
   type Dialect,
   dnsSubdomain,
   type FieldError,
+  fieldErrorsText,
   invalid,
   type JsonObject,
   member,
@@ -69,19 +70,13 @@ export async function loadAuditPolicy(text: string, dialect: Dialect): Promise<P
     ...checkStages(object, 'omitStages'),
     ...rules.flatMap((rule, index) => checkRule(rule, `rules[${index}]`)),
   ];
-  if (errors.length > 0) throw new ConfigurationError(aggregate(errors));
+  if (errors.length > 0) throw new ConfigurationError(fieldErrorsText(errors));
   if (rules.length === 0) throw new ConfigurationError('loaded illegal policy with 0 rules');
   return {
     rules: rules.map(ruleOf),
     omitStages: textsOf(member(object, 'omitStages')) as AuditStage[],
     omitManagedFields: member(object, 'omitManagedFields') === true,
   };
-}
-
-/** The message for one or more problems, in the form upstream uses. */
-function aggregate(errors: readonly FieldError[]): string {
-  const messages = errors.map(({ field, message }) => `${field}: ${message}`);
-  return messages.length === 1 ? (messages[0] ?? '') : `[${messages.join(', ')}]`;
 }
 
 function ruleOf(rule: JsonObject): PolicyRule {

@@ -1,5 +1,4 @@
-import type { UserInfo } from '@wheelhouse/machinery';
-import { errorText } from '@wheelhouse/machinery';
+import { aggregateText, errorText, type UserInfo } from '@wheelhouse/machinery';
 import { withAuthenticatedGroup } from './authentication.ts';
 import type { Authenticator, Credentials, TokenVerdict } from './contract.ts';
 
@@ -39,7 +38,10 @@ export function createTokenReviewer(options: {
         errors.push(errorText(error));
       }
     }
-    return { verdict: undefined, error: joined(errors) };
+    return {
+      verdict: undefined,
+      error: errors.length === 0 ? 'invalid bearer token' : aggregateText(errors),
+    };
   };
 }
 
@@ -67,11 +69,4 @@ function credentialsOf(token: string): Credentials {
     headerLines: () => ['authorization', value],
     connection: { memo: new Map(), peerCertificates: () => [] },
   };
-}
-
-/** As upstream joins errors: each once, in brackets when there are several. */
-function joined(errors: readonly string[]): string {
-  const unique = [...new Set(errors)];
-  if (unique.length === 0) return 'invalid bearer token';
-  return unique.length === 1 ? (unique[0] ?? '') : `[${unique.join(', ')}]`;
 }

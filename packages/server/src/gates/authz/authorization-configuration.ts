@@ -8,6 +8,7 @@ import {
   textType,
 } from '@wheelhouse/codec';
 import {
+  aggregateText,
   type Dialect,
   isObject,
   type JsonObject,
@@ -89,14 +90,14 @@ export async function loadAuthorizationConfiguration(
   const object = await decoded(text, rules.dialect);
   const entries = objectsOf(member(object, 'authorizers')).map(withDefaults);
   const { errors, conditions } = validateAuthorizers(entries, rules);
-  if (errors.length > 0) throw aggregate(errors);
+  if (errors.length > 0) throw new ConfigurationError(aggregateText(errors));
   const authorizers = entries.map((one, index) => authorizerOf(one, conditions.get(index) ?? []));
   const misnamed = authorizers.flatMap(nameProblem);
   const missing = [...rules.requiredTypes].filter(
     (type) => !authorizers.some((one) => one.type === type),
   );
   if (missing.length > 0) misnamed.push(`missing required types: [${missing.sort().join(' ')}]`);
-  if (misnamed.length > 0) throw aggregate(misnamed);
+  if (misnamed.length > 0) throw new ConfigurationError(aggregateText(misnamed));
   return authorizers;
 }
 
@@ -113,13 +114,6 @@ async function decoded(text: string, dialect: Dialect): Promise<JsonObject> {
       `failed to load AuthorizationConfiguration from file: ${error.message}`,
     );
   }
-}
-
-/** How upstream tells of one problem, and of several. */
-function aggregate(problems: readonly string[]): ConfigurationError {
-  const unique = [...new Set(problems)];
-  const [first = ''] = unique;
-  return new ConfigurationError(unique.length === 1 ? first : `[${unique.join(', ')}]`);
 }
 
 function withDefaults(authorizer: JsonObject): JsonObject {

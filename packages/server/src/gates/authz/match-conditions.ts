@@ -15,7 +15,13 @@ import {
   type Type,
   type Value,
 } from '@wheelhouse/cel';
-import { isObject, type JsonObject, type JsonValue, member } from '@wheelhouse/machinery';
+import {
+  aggregateText,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  member,
+} from '@wheelhouse/machinery';
 
 /** What one expression may cost. */
 const costMax = 1_000_000;
@@ -86,8 +92,7 @@ export function matchesAll(conditions: readonly MatchCondition[], spec: JsonObje
     }
   }
   if (failures.length === 0) return true;
-  const unique = [...new Set(failures)];
-  throw new CelError(unique.length === 1 ? (unique[0] ?? '') : `[${unique.join(', ')}]`);
+  throw new CelError(aggregateText(failures));
 }
 
 function objectType(name: string, fields: Readonly<Record<string, Type>>): Type {

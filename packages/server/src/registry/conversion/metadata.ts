@@ -1,6 +1,7 @@
 import {
   cloneJson,
   type FieldError,
+  fieldErrorsText,
   isObject,
   type JsonObject,
   type JsonValue,
@@ -94,9 +95,7 @@ function sameTexts(one: JsonObject, other: JsonObject): boolean {
 
 /** Errors in one line, as upstream prints several; undefined for none. */
 function faultOf(errors: readonly FieldError[]): string | undefined {
-  if (errors.length === 0) return undefined;
-  const messages = [...new Set(errors.map(({ field, message }) => `${field}: ${message}`))];
-  return messages.length === 1 ? messages[0] : `[${messages.join(', ')}]`;
+  return errors.length === 0 ? undefined : fieldErrorsText(errors);
 }
 
 /** What upstream calls the type of a JSON value. */

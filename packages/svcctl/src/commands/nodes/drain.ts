@@ -1,5 +1,10 @@
 import { ApiError } from '@wheelhouse/client';
-import { appendAll, type JsonObject, parseLabelSelector } from '@wheelhouse/machinery';
+import {
+  aggregateText,
+  appendAll,
+  type JsonObject,
+  parseLabelSelector,
+} from '@wheelhouse/machinery';
 import { changeObject } from '../../apply/change-object.ts';
 import { dryRunOf, dryRunQuery, dryRunSuffix, writeFlags } from '../../apply/writes.ts';
 import type { Command } from '../../command.ts';
@@ -168,7 +173,7 @@ async function markEach(session: Session, nodes: readonly JsonObject[], how: Mar
 /** Drains one node; gives what went wrong. */
 async function drainNode(session: Session, node: string): Promise<string | undefined> {
   const found = await podsToDrain(session, node);
-  if (found.errors.length > 0) return aggregate(found.errors);
+  if (found.errors.length > 0) return aggregateText(found.errors);
   if (found.warnings !== '') session.io.err(`Warning: ${found.warnings}\n`);
   if (dryRunOf(session) === 'client') {
     for (const pod of found.pods) {
@@ -180,7 +185,7 @@ async function drainNode(session: Session, node: string): Promise<string | undef
     removePods(session, found.pods),
   );
   if (failures.length === 0) return undefined;
-  const message = aggregate(failures.map((one) => one.message));
+  const message = aggregateText(failures.map((one) => one.message));
   const { pods, errors } = await podsToDrain(session, node);
   if (pods.length > 0) {
     const label = `pending pods in node ${JSON.stringify(node)} when an error occurred`;
@@ -190,13 +195,8 @@ async function drainNode(session: Session, node: string): Promise<string | undef
   if (errors.length > 0) {
     session.io.err(
       'Following errors occurred while getting the list of pods to delete:\n' +
-        `${aggregate(errors)}\n`,
+        `${aggregateText(errors)}\n`,
     );
   }
   return message;
-}
-
-function aggregate(messages: readonly string[]): string {
-  const distinct = [...new Set(messages)];
-  return distinct.length === 1 ? distinct.join() : `[${distinct.join(', ')}]`;
 }

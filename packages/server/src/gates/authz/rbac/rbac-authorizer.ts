@@ -1,5 +1,5 @@
 import type { PolicyRule } from '@wheelhouse/kinds';
-import type { ApiObject, Dialect, UserInfo } from '@wheelhouse/machinery';
+import { type ApiObject, aggregateText, type Dialect, type UserInfo } from '@wheelhouse/machinery';
 import type { AuthorizationResult, Authorizer } from '../contract.ts';
 import { type RbacChange, RbacIndex, type RbacKind, type RoleSlot } from './rbac-index.ts';
 import { ruleAllows } from './rules.ts';
@@ -69,7 +69,7 @@ export function createRbacAuthorizer(options: {
         return 'continue';
       });
       if (allowed !== undefined) return allowed;
-      const reason = errors === undefined ? '' : `RBAC: ${aggregate([...errors])}`;
+      const reason = errors === undefined ? '' : `RBAC: ${aggregateText([...errors])}`;
       return { decision: 'no-opinion', reason };
     },
     rulesFor(user, namespace) {
@@ -100,9 +100,4 @@ function unresolved(slot: RoleSlot, dialect: Dialect): string | undefined {
   }
   const resource = `${kind.toLowerCase()}.${dialect.group('rbac.authorization')}`;
   return `${resource} ${JSON.stringify(name)} not found`;
-}
-
-/** How upstream writes several errors as one. */
-function aggregate(errors: readonly string[]): string {
-  return errors.length === 1 ? errors[0]! : `[${errors.join(', ')}]`;
 }
