@@ -2,8 +2,7 @@ import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { JsonObject } from '@wheelhouse/machinery';
-import { systemClock } from '@wheelhouse/machinery';
+import { type JsonObject, systemClock } from '@wheelhouse/machinery';
 import {
   ensureCa,
   ensureServingCertificates,

@@ -1,7 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { ConfigurationError } from '@wheelhouse/codec';
-import type { JsonObject } from '@wheelhouse/machinery';
-import { dialectOf, systemClock } from '@wheelhouse/machinery';
+import { dialectOf, type JsonObject, systemClock } from '@wheelhouse/machinery';
 import {
   readAuthenticationConfiguration,
   validateAuthentication,

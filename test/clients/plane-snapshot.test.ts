@@ -1,6 +1,5 @@
 import type { ApiObject } from '@wheelhouse/machinery';
-import type { ControlPlaneOptions } from '@wheelhouse/server';
-import { type ControlPlane, startControlPlane } from '@wheelhouse/server';
+import { type ControlPlane, type ControlPlaneOptions, startControlPlane } from '@wheelhouse/server';
 import { afterEach, expect, test } from 'vitest';
 import { configMap, connect, itemNames, type Loose } from '../support/harness.ts';
 

@@ -1,5 +1,4 @@
-import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
-import { type Logger, silentLogger } from '@wheelhouse/machinery';
+import { type ApiObject, type JsonObject, type Logger, silentLogger } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   type Answer,

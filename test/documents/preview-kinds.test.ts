@@ -1,6 +1,5 @@
 import { exampleAuthority, previewKinds } from '@wheelhouse/kinds/testing';
-import type { ApiObject } from '@wheelhouse/machinery';
-import { dialectOf } from '@wheelhouse/machinery';
+import { type ApiObject, dialectOf } from '@wheelhouse/machinery';
 import { readFeatureGates } from '@wheelhouse/server/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import {

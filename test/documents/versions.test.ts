@@ -4,8 +4,7 @@ import type {
   APIResource,
   GroupVersionForDiscovery,
 } from '@wheelhouse/kinds/types/meta/v1';
-import type { ApiObject } from '@wheelhouse/machinery';
-import { dialectOf } from '@wheelhouse/machinery';
+import { type ApiObject, dialectOf } from '@wheelhouse/machinery';
 import {
   configuredKinds,
   defaultGates,

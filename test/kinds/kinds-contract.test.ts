@@ -1,6 +1,5 @@
 import { builtinKinds, type ResourceDef } from '@wheelhouse/kinds';
-import type { ApiObject } from '@wheelhouse/machinery';
-import { dialectOf, type JsonObject } from '@wheelhouse/machinery';
+import { type ApiObject, dialectOf, type JsonObject } from '@wheelhouse/machinery';
 import { convertObject } from '@wheelhouse/svcctl/testing';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type Answer, eventually, freshNamespace, type Loose } from '../support/harness.ts';

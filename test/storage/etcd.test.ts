@@ -1,5 +1,4 @@
-import type { ApiObject } from '@wheelhouse/machinery';
-import { silentLogger } from '@wheelhouse/machinery';
+import { type ApiObject, silentLogger } from '@wheelhouse/machinery';
 import { startControlPlane } from '@wheelhouse/server';
 import { hasEtcd, startTestEtcd, type TestEtcd } from '@wheelhouse/store/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

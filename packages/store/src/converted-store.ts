@@ -1,5 +1,4 @@
-import type { MaybePromise } from '@wheelhouse/machinery';
-import { errorText } from '@wheelhouse/machinery';
+import { errorText, type MaybePromise } from '@wheelhouse/machinery';
 import { type Store, type StoredRecord, StoreError, type StoreEvent } from './contract.ts';
 import { EventLine } from './event-line.ts';
 

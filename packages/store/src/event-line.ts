@@ -1,5 +1,4 @@
-import type { MaybePromise } from '@wheelhouse/machinery';
-import { errorText } from '@wheelhouse/machinery';
+import { errorText, type MaybePromise } from '@wheelhouse/machinery';
 import {
   type Revision,
   StoreError,

@@ -1,6 +1,5 @@
 import { ApiError, ConnectionError, CredentialError, KubeconfigError } from '@wheelhouse/client';
-import type { JsonObject } from '@wheelhouse/machinery';
-import { errorText } from '@wheelhouse/machinery';
+import { errorText, type JsonObject } from '@wheelhouse/machinery';
 import { CliError, CommandExit, PlainCliError } from './io.ts';
 import { nameOf, namespaceOf } from './objects.ts';
 

@@ -1,5 +1,4 @@
-import type { JsonObject, JsonValue } from '@wheelhouse/machinery';
-import { errorText } from '@wheelhouse/machinery';
+import { errorText, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
 import { patchedHere } from './apply/local-patch.ts';
 import type { FlagSpec } from './flags.ts';
 import { CliError } from './io.ts';

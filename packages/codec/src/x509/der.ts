@@ -1,6 +1,5 @@
 import { createRequire } from 'node:module';
-import type { WorkBudget } from '@wheelhouse/machinery';
-import { errorText } from '@wheelhouse/machinery';
+import { errorText, type WorkBudget } from '@wheelhouse/machinery';
 import type { BaseBlock, Constructed } from 'asn1js';
 
 /** One element of DER: its tag byte, its content, the whole with its header, and what it holds. */

@@ -1,5 +1,4 @@
-import type { Stored } from '@wheelhouse/kinds';
-import { at, objectAt, same, textAt } from '@wheelhouse/kinds';
+import { at, objectAt, type Stored, same, textAt } from '@wheelhouse/kinds';
 import type {
   ValidatingAdmissionPolicy,
   ValidatingAdmissionPolicyBinding,

@@ -1,5 +1,4 @@
-import type { Stored } from '@wheelhouse/kinds';
-import { ensure } from '@wheelhouse/kinds';
+import { ensure, type Stored } from '@wheelhouse/kinds';
 import type { PodSpec, Toleration } from '@wheelhouse/kinds/types/core/v1';
 import {
   type ApiObject,

@@ -1,5 +1,11 @@
-import type { Clock, Dialect, JsonObject, Logger, UserInfo } from '@wheelhouse/machinery';
-import { errorText } from '@wheelhouse/machinery';
+import {
+  type Clock,
+  type Dialect,
+  errorText,
+  type JsonObject,
+  type Logger,
+  type UserInfo,
+} from '@wheelhouse/machinery';
 import type { QueueMeters } from '../controllers/queue-metrics.ts';
 import { createWorkQueue, type WorkQueue } from '../controllers/work-queue.ts';
 import { discoveryPathOf, type RemoteApi } from './api-service.ts';

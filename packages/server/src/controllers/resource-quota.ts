@@ -1,10 +1,10 @@
-import type { Stored } from '@wheelhouse/kinds';
 import {
   type Amounts,
   type CatalogueSnapshot,
   largerAmounts,
   objectAt,
   type ResourceDef,
+  type Stored,
   sumAmounts,
 } from '@wheelhouse/kinds';
 import type { ResourceQuota } from '@wheelhouse/kinds/types/core/v1';

@@ -1,5 +1,4 @@
-import type { Stored } from '@wheelhouse/kinds';
-import { type ResourceDef, textAt } from '@wheelhouse/kinds';
+import { type ResourceDef, type Stored, textAt } from '@wheelhouse/kinds';
 import type {
   ServerStorageVersion,
   StorageVersion,

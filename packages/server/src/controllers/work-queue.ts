@@ -1,5 +1,4 @@
-import type { Clock, Logger, Timer } from '@wheelhouse/machinery';
-import { errorText } from '@wheelhouse/machinery';
+import { type Clock, errorText, type Logger, type Timer } from '@wheelhouse/machinery';
 import type { QueueMeters, QueueState } from './queue-metrics.ts';
 
 /**

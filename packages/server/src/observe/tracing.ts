@@ -1,7 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomBytes } from 'node:crypto';
-import type { Clock, Exchange } from '@wheelhouse/machinery';
-import { errorText } from '@wheelhouse/machinery';
+import { type Clock, type Exchange, errorText } from '@wheelhouse/machinery';
 import type { RequestInfo } from '../request/request-info.ts';
 import type { Answered, Authorized, TimedOut } from '../request/request-state.ts';
 import type { RequestObserver } from './request-observers.ts';

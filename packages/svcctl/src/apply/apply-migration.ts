@@ -1,6 +1,5 @@
 import { ApiError } from '@wheelhouse/client';
-import type { JsonObject } from '@wheelhouse/machinery';
-import { errorText } from '@wheelhouse/machinery';
+import { errorText, type JsonObject } from '@wheelhouse/machinery';
 import {
   type FieldPath,
   fieldElement,

@@ -1,5 +1,4 @@
-import type { Dialect, Webhook } from '@wheelhouse/machinery';
-import { errorText } from '@wheelhouse/machinery';
+import { type Dialect, errorText, type Webhook } from '@wheelhouse/machinery';
 import { type EventLimit, readEventLimits } from './event-rate-limit.ts';
 import type { PluginTexts } from './file.ts';
 import { type ImagePolicySettings, readImagePolicy } from './image-policy.ts';

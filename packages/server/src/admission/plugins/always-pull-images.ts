@@ -1,5 +1,4 @@
-import type { Stored } from '@wheelhouse/kinds';
-import { containersOf, objectAt, objectsAt, textAt } from '@wheelhouse/kinds';
+import { containersOf, objectAt, objectsAt, type Stored, textAt } from '@wheelhouse/kinds';
 import type { Pod } from '@wheelhouse/kinds/types/core/v1';
 import { notSupported } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';

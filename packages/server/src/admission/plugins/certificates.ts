@@ -1,5 +1,4 @@
-import type { Stored } from '@wheelhouse/kinds';
-import { requestedNames, textAt } from '@wheelhouse/kinds';
+import { requestedNames, type Stored, textAt } from '@wheelhouse/kinds';
 import type { CertificateSigningRequest } from '@wheelhouse/kinds/types/certificates/v1';
 import { jsonEqual } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';

@@ -1,5 +1,4 @@
-import type { Stored } from '@wheelhouse/kinds';
-import { textAt } from '@wheelhouse/kinds';
+import { type Stored, textAt } from '@wheelhouse/kinds';
 import type { Event } from '@wheelhouse/kinds/types/core/v1';
 import { aggregateText, type Clock, StatusError } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';

@@ -1,4 +1,3 @@
-import type { Stored } from '@wheelhouse/kinds';
 import {
   type Amounts,
   amountsOf,
@@ -6,6 +5,7 @@ import {
   objectAt,
   objectsAt,
   podAmounts,
+  type Stored,
   textAt,
 } from '@wheelhouse/kinds';
 import type {

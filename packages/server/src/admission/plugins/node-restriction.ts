@@ -1,4 +1,3 @@
-import type { Stored } from '@wheelhouse/kinds';
 import {
   at,
   claimNames,
@@ -7,6 +6,7 @@ import {
   objectAt,
   objectsAt,
   requestedNames,
+  type Stored,
   secretNames,
   textAt,
 } from '@wheelhouse/kinds';

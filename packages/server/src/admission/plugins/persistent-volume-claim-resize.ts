@@ -1,5 +1,4 @@
-import type { Stored } from '@wheelhouse/kinds';
-import { textAt } from '@wheelhouse/kinds';
+import { type Stored, textAt } from '@wheelhouse/kinds';
 import type { PersistentVolumeClaim } from '@wheelhouse/kinds/types/core/v1';
 import { parseQuantity } from '@wheelhouse/machinery';
 import type { AdmissionPlugin } from '../chain.ts';

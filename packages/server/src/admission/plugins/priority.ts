@@ -1,5 +1,4 @@
-import type { Stored } from '@wheelhouse/kinds';
-import { numberAt, textAt } from '@wheelhouse/kinds';
+import { numberAt, type Stored, textAt } from '@wheelhouse/kinds';
 import type { PodSpec } from '@wheelhouse/kinds/types/core/v1';
 import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';

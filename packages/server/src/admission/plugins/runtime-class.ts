@@ -1,5 +1,4 @@
-import type { Stored } from '@wheelhouse/kinds';
-import { objectsAt, textAt } from '@wheelhouse/kinds';
+import { objectsAt, type Stored, textAt } from '@wheelhouse/kinds';
 import type { RuntimeClass } from '@wheelhouse/kinds/types/node/v1';
 import {
   type ApiObject,

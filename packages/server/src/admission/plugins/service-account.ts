@@ -1,5 +1,4 @@
-import type { Stored } from '@wheelhouse/kinds';
-import { at, ensure, objectsAt, secretNames, textAt } from '@wheelhouse/kinds';
+import { at, ensure, objectsAt, type Stored, secretNames, textAt } from '@wheelhouse/kinds';
 import type { Pod, PodSpec, ServiceAccount } from '@wheelhouse/kinds/types/core/v1';
 import {
   type ApiObject,

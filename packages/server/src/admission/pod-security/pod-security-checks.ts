@@ -1,5 +1,12 @@
-import type { Stored } from '@wheelhouse/kinds';
-import { at, containersOf, listAt, objectAt, objectsAt, textAt } from '@wheelhouse/kinds';
+import {
+  at,
+  containersOf,
+  listAt,
+  objectAt,
+  objectsAt,
+  type Stored,
+  textAt,
+} from '@wheelhouse/kinds';
 import type { Container } from '@wheelhouse/kinds/types/core/v1';
 import { type Dialect, isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
 import type { Level, Standard } from './pod-security-policy.ts';

@@ -1,5 +1,4 @@
-import type { Stored } from '@wheelhouse/kinds';
-import { objectAt, objectsAt, textAt } from '@wheelhouse/kinds';
+import { objectAt, objectsAt, type Stored, textAt } from '@wheelhouse/kinds';
 import type { Pod } from '@wheelhouse/kinds/types/core/v1';
 import {
   type FieldError,

@@ -1,5 +1,4 @@
-import type { Stored } from '@wheelhouse/kinds';
-import { listAt, objectAt, objectsAt } from '@wheelhouse/kinds';
+import { listAt, objectAt, objectsAt, type Stored } from '@wheelhouse/kinds';
 import type { PodSpec } from '@wheelhouse/kinds/types/core/v1';
 
 /** What a quota demands of the objects it counts. */

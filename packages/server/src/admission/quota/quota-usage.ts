@@ -1,4 +1,3 @@
-import type { Stored } from '@wheelhouse/kinds';
 import {
   type Amounts,
   amountsOf,
@@ -8,6 +7,7 @@ import {
   objectsAt,
   podAmounts,
   qualityOfService,
+  type Stored,
   statesPodAmounts,
   sumAmounts,
   textAt,

@@ -1,5 +1,10 @@
-import type { Stored } from '@wheelhouse/kinds';
-import { type Amounts, amountsOf, objectAt, type ResourceDef } from '@wheelhouse/kinds';
+import {
+  type Amounts,
+  amountsOf,
+  objectAt,
+  type ResourceDef,
+  type Stored,
+} from '@wheelhouse/kinds';
 import type { ResourceQuota } from '@wheelhouse/kinds/types/core/v1';
 import {
   type ApiObject,

@@ -1,6 +1,5 @@
 import { statSync } from 'node:fs';
-import type { Dialect } from '@wheelhouse/machinery';
-import { errorText } from '@wheelhouse/machinery';
+import { type Dialect, errorText } from '@wheelhouse/machinery';
 import type { ConfiguredAuthorizer } from '../../gates/authz/authorization-configuration.ts';
 import type { AuthorizerType } from '../../gates/authz/authorizer-types.ts';
 import { defaultGates } from '../apis/feature-gates.ts';

@@ -1,5 +1,9 @@
-import type { Exchange, OnExchange, ResponseHeaders } from '@wheelhouse/machinery';
-import { errorText } from '@wheelhouse/machinery';
+import {
+  type Exchange,
+  errorText,
+  type OnExchange,
+  type ResponseHeaders,
+} from '@wheelhouse/machinery';
 import { Pattern } from '@wheelhouse/schema';
 import { auditIdOf } from '../../request/request-state.ts';
 import type { ServerConfig } from '../config.ts';

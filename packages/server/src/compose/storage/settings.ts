@@ -1,5 +1,4 @@
-import type { Dialect } from '@wheelhouse/machinery';
-import { errorText } from '@wheelhouse/machinery';
+import { type Dialect, errorText } from '@wheelhouse/machinery';
 import { addressOf } from '@wheelhouse/store';
 import type { Feature } from '../feature.ts';
 import { FlagError, type FlagTable, type FlagValues, oneOf } from '../flags/flags.ts';

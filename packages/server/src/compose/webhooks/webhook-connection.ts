@@ -6,8 +6,7 @@ import {
   resolveContext,
   textMember,
 } from '@wheelhouse/client';
-import type { Dialect } from '@wheelhouse/machinery';
-import { errorText } from '@wheelhouse/machinery';
+import { type Dialect, errorText } from '@wheelhouse/machinery';
 import { hostRoots } from '../files/followed-files.ts';
 
 /**

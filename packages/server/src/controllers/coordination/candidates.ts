@@ -1,9 +1,9 @@
-import type { Stored } from '@wheelhouse/kinds';
 import {
   compareSemanticVersions,
   oldestEmulationVersion,
   parseSemanticVersion,
   type SemanticVersion,
+  type Stored,
   textAt,
 } from '@wheelhouse/kinds';
 import type { Lease } from '@wheelhouse/kinds/types/coordination/v1';

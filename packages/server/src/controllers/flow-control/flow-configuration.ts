@@ -1,5 +1,4 @@
-import type { Stored } from '@wheelhouse/kinds';
-import { ensure, objectsAt } from '@wheelhouse/kinds';
+import { ensure, objectsAt, type Stored } from '@wheelhouse/kinds';
 import type { FlowSchema } from '@wheelhouse/kinds/types/flowcontrol/v1';
 import {
   type ApiObject,

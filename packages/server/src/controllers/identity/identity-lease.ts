@@ -1,5 +1,4 @@
-import type { Stored } from '@wheelhouse/kinds';
-import { objectAt, type ResourceDef } from '@wheelhouse/kinds';
+import { objectAt, type ResourceDef, type Stored } from '@wheelhouse/kinds';
 import type { Lease } from '@wheelhouse/kinds/types/coordination/v1';
 import {
   type ApiObject,

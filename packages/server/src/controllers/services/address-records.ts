@@ -1,4 +1,3 @@
-import type { Stored } from '@wheelhouse/kinds';
 import {
   type AddressOwner,
   type AddressPool,
@@ -10,6 +9,7 @@ import {
   familyOf,
   isReady,
   type ResourceDef,
+  type Stored,
 } from '@wheelhouse/kinds';
 import type { IPAddress } from '@wheelhouse/kinds/types/networking/v1beta1';
 import {

@@ -1,4 +1,3 @@
-import type { Stored } from '@wheelhouse/kinds';
 import {
   addressesOf,
   addressLabels,
@@ -6,6 +5,7 @@ import {
   createWholePool,
   familyOf,
   type ResourceDef,
+  type Stored,
 } from '@wheelhouse/kinds';
 import type { IPAddress } from '@wheelhouse/kinds/types/networking/v1beta1';
 import {

@@ -1,5 +1,4 @@
-import type { Stored } from '@wheelhouse/kinds';
-import { addressLabels, cidrsOf, createWholePool } from '@wheelhouse/kinds';
+import { addressLabels, cidrsOf, createWholePool, type Stored } from '@wheelhouse/kinds';
 import type { ServiceCIDR } from '@wheelhouse/kinds/types/networking/v1beta1';
 import {
   type ApiObject,

@@ -1,5 +1,4 @@
-import type { Logger, MaybePromise } from '@wheelhouse/machinery';
-import { errorText } from '@wheelhouse/machinery';
+import { errorText, type Logger, type MaybePromise } from '@wheelhouse/machinery';
 import { type AuditEvent, legacyLine } from './event.ts';
 import type { AuditMetrics } from './metrics.ts';
 
