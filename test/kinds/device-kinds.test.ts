@@ -88,6 +88,18 @@ describe('claims of devices', () => {
     expect((await server.get(first)).body.spec).toEqual(spec);
   });
 
+  test('VER-5, CODEC-8: parameters of a driver keep integers that a float cannot hold', async () => {
+    const opaque = { driver: 'd.example.com', parameters: { serial: 'large' } };
+    const spec = { devices: { requests: [request], config: [{ opaque }] } };
+    const made = body('resourceclaims', { metadata: { name: 'exact' }, spec });
+    const text = JSON.stringify(made).replace('"large"', '9007199254740993');
+    const answer = await server.post(`${pathOf('resourceclaims')}?dryRun=All`, text);
+    expect([answer.status, answer.text]).toEqual([
+      201,
+      expect.stringContaining('"serial":9007199254740993'),
+    ]);
+  });
+
   test('VER-5: the spec of a claim and of a template never changes', async () => {
     await create('kept');
     const other = { spec: { devices: { requests: [{ ...request, name: 's' }] } } };

@@ -1,3 +1,4 @@
+import { jsonText } from '@wheelhouse/codec';
 import {
   breaks,
   dnsLabel,
@@ -153,7 +154,7 @@ export function validateParameters(
   parts: DeviceJudging['parts'],
 ): FieldError[] {
   if (parameters === undefined || parameters === null) return [required(path)];
-  const isLong = Buffer.byteLength(JSON.stringify(parameters)) > parametersBytesMax;
+  const isLong = Buffer.byteLength(jsonText(parameters)) > parametersBytesMax;
   if (parts === 'new' && isLong) return [tooLong(path, parametersBytesMax)];
   if (isObject(parameters)) return [];
   return [invalid(path, '<value omitted>', 'parameters must be a valid JSON object')];
