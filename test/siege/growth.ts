@@ -199,11 +199,11 @@ function areNested({ steps: one }: Collection, { steps: other }: Collection): bo
   return one.slice(0, length).every((step, index) => step === other[index]);
 }
 
-const known = new WeakMap<VersionDef, readonly Collection[]>();
+const collectionsByVersion = new WeakMap<VersionDef, readonly Collection[]>();
 
 function collectionsIn(version: VersionDef): readonly Collection[] {
-  const found = known.get(version) ?? collectionsOf(version.schema);
-  known.set(version, found);
+  const found = collectionsByVersion.get(version) ?? collectionsOf(version.schema);
+  collectionsByVersion.set(version, found);
   return found;
 }
 

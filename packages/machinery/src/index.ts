@@ -76,6 +76,7 @@ export {
   jsonEqualBut,
   jsonEqualButSteps,
   jsonEqualSteps,
+  jsonObject,
   member,
   objectsOf,
   Stride,

@@ -167,8 +167,8 @@ export function listenEach<Args extends readonly unknown[]>(
 ): void {
   const { where, run } = options;
   const end = (_error: unknown, ...args: Args) => options.end(...args);
-  const each = containedEach({ where, end }, run) as unknown as (...args: unknown[]) => void;
-  source.on(event, each);
+  const each: (...args: never) => void = containedEach({ where, end }, run);
+  source.on(event, each as (...args: unknown[]) => void);
 }
 
 /**

@@ -14,6 +14,15 @@ export function isObject(value: unknown): value is JsonObject {
 }
 
 /**
+ * A value of an interface as the JSON object that it is: the compiler assigns no interface to a type
+ * with members of any name. The caller knows that its members hold JSON alone.
+ */
+export function jsonObject(value: object): JsonObject {
+  if (!isObject(value)) throw new TypeError('a list is no JSON object');
+  return value;
+}
+
+/**
  * Sets a member as an own data property whatever its name is. Plain assignment to `__proto__`
  * would change the prototype instead, so every walker that copies user-named members uses this.
  */

@@ -5,6 +5,7 @@ import {
   type Exchange,
   firstPieces,
   type JsonObject,
+  jsonObject,
   omittedText,
   type Pace,
   type ResponseBody,
@@ -176,10 +177,12 @@ export async function sendValue(
 
 /** A Status says in the audit log's own words how it went. */
 function tellAnswer(audit: AuditTrail, value: JsonObject): void {
-  const isStatus = value.kind === 'Status' && value.apiVersion === 'v1';
-  if (isStatus) audit.responseStatus(value as unknown as Status);
+  if (isStatus(value)) audit.responseStatus(value);
   else audit.responseObject(() => value);
 }
+
+const isStatus = (value: JsonObject): value is JsonObject & Status =>
+  value.kind === 'Status' && value.apiVersion === 'v1';
 
 /** Answers a failure: the Status itself, `Retry-After` where it has one (API-10, LIST-7). */
 export async function sendFailure(
@@ -194,7 +197,7 @@ export async function sendFailure(
   error: StatusError,
 ): Promise<void> {
   call.audit?.responseStatus(error.status);
-  const body = await encodeValue(call.rendering, error.status as unknown as JsonObject);
+  const body = await encodeValue(call.rendering, jsonObject(error.status));
   const { warnings } = call;
   const headers: Record<string, string | readonly string[]> = {
     ...call.baseHeaders,

@@ -1,5 +1,11 @@
 import { decodeJson, encodeCbor, encodeJson, sealEmptyList, watchFrame } from '@wheelhouse/codec';
-import { apiVersionOf, expired, type JsonObject, type StatusError } from '@wheelhouse/machinery';
+import {
+  apiVersionOf,
+  expired,
+  type JsonObject,
+  jsonObject,
+  type StatusError,
+} from '@wheelhouse/machinery';
 import { decodeTyped, type Schema } from '@wheelhouse/schema';
 import type { ApiCall } from '../endpoints/call.ts';
 import { needsConversion, viewOf } from '../registry/conversion/views.ts';
@@ -66,7 +72,7 @@ export function watchEncoding(requestedCall: ApiCall, onInitialEnd: () => void):
   return {
     contentType: encoding.watchType,
     encoder,
-    errorFrame: (error) => framing.object('ERROR', { ...error.status } as unknown as JsonObject),
+    errorFrame: (error) => framing.object('ERROR', jsonObject({ ...error.status })),
     ...(columns && { firstFrames: (frames: Buffer) => withColumns(call, frames, columns) }),
   };
 }

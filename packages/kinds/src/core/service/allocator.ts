@@ -127,7 +127,8 @@ class AllocationAttempt {
   }
 
   run(spec: ServiceSpec, old: ServiceSpec | undefined): void {
-    const served = this.#ranges.addresses.map(({ family }) => family) as unknown as ServedFamilies;
+    const [first, ...others] = this.#ranges.addresses;
+    const served: ServedFamilies = [first.family, ...others.map(({ family }) => family)];
     const errors = settleFamilies(spec, old, served);
     if (errors.length > 0) throw this.#invalid(errors);
     this.#giveAddresses(spec, old);

@@ -97,7 +97,7 @@ export function createAddressRecords(options: {
 function cachedPools(caches: CachePool, ranges: ResourceDef) {
   let made: { readonly generation: number; readonly pools: readonly AddressPool[] } | undefined;
   let generation = 0;
-  let subscription: { close(): void } | undefined;
+  let isFollowed = false;
   const load = async (): Promise<readonly AddressPool[]> => {
     const entries = await listEntries(caches, { def: ranges, namespace: '' });
     const ready = entries.map(decodeEntry).filter(isReady);
@@ -110,9 +110,12 @@ function cachedPools(caches: CachePool, ranges: ResourceDef) {
   return {
     async refresh() {
       const cache = caches.of(ranges);
-      subscription ??= cache.subscribe(() => {
-        generation += 1;
-      });
+      if (!isFollowed) {
+        isFollowed = true;
+        cache.subscribe(() => {
+          generation += 1;
+        });
+      }
       await cache.get('', undefined);
       if (made?.generation === generation) return;
       const loading = generation;

@@ -7,6 +7,7 @@ import {
   isObject,
   type JsonObject,
   type JsonValue,
+  jsonObject,
   type Logger,
   type MaybePromise,
   type Status,
@@ -157,7 +158,7 @@ export class AuditTrail {
   /** A Status that answers, whether it tells of a failure or of a success. */
   responseStatus(status: Status): void {
     this.#responseStatus = { metadata: {}, ...boundedStatus(status) };
-    this.responseObject(() => status as unknown as JsonObject);
+    this.responseObject(() => jsonObject(status));
   }
 
   /** A stream has begun, which goes on after the endpoint has returned; gives what ends it. */

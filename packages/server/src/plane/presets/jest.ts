@@ -38,7 +38,7 @@ function hasFailed(): boolean {
   const symbol = Object.getOwnPropertySymbols(globalThis).find(
     ({ description }) => description === 'JEST_STATE_SYMBOL',
   );
-  const state: unknown = symbol && (globalThis as unknown as Record<symbol, unknown>)[symbol];
+  const state: unknown = symbol && Reflect.get(globalThis, symbol);
   const test = isObject(state) ? state['currentlyRunningTest'] : undefined;
   const errors = isObject(test) ? test['errors'] : undefined;
   return Array.isArray(errors) && errors.length > 0;

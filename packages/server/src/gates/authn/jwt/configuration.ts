@@ -7,7 +7,7 @@ import {
   textType,
   truthType,
 } from '@wheelhouse/codec';
-import type { Dialect } from '@wheelhouse/machinery';
+import type { Dialect, JsonObject } from '@wheelhouse/machinery';
 
 /** A claim with what is put ahead of its value, or an expression; what is not set is empty. */
 export interface PrefixedClaimOrExpression {
@@ -119,5 +119,5 @@ export async function readAuthenticationConfiguration(
     ...authenticationFormat,
     group: dialect.group(authenticationFormat.group),
   });
-  return object as unknown as AuthenticationConfiguration;
+  return object as JsonObject & AuthenticationConfiguration;
 }
