@@ -3,6 +3,7 @@ import {
   type Dialect,
   duplicate,
   type FieldError,
+  firstByName,
   formatTime,
   humanDuration,
   invalid,
@@ -138,8 +139,9 @@ function stampConditions(
   old: Stored<CertificateSigningRequest>,
 ): void {
   const now = formatTime(context.nowMs);
+  const oldConditions = firstByName(old.status?.conditions ?? [], (one) => one.type ?? '');
   for (const condition of object.status?.conditions ?? []) {
-    const before = conditionOf(old, condition.type ?? '');
+    const before = oldConditions.get(condition.type ?? '');
     if (typeof condition.lastUpdateTime !== 'string') condition.lastUpdateTime = now;
     if (typeof condition.lastTransitionTime === 'string') continue;
     const isSame = before !== undefined && same(before.status, condition.status);

@@ -49,12 +49,13 @@ function validateConditions(
   const before = allConditions(old).map((one) => one.type ?? '');
   const mayContradict = decisions.every((type) => before.includes(type));
   const mayRepeat = new Set(before).size < before.length;
+  const mayLackType = before.includes('');
   const seen = new Set<string>();
   return allConditions(object).flatMap((condition, index) => {
     const path = `${field}[${index}]`;
     const type = condition.type ?? '';
     const errors: FieldError[] = [];
-    if (type === '' && !before.includes('')) errors.push(required(`${path}.type`));
+    if (type === '' && !mayLackType) errors.push(required(`${path}.type`));
     appendAll(errors, validateState(condition, `${path}.status`));
     const other = opposite.get(type);
     if (!mayContradict && other !== undefined && seen.has(other)) {
