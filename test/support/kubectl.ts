@@ -17,6 +17,8 @@ export interface Outcome {
 interface RunOptions {
   readonly stdin?: string;
   readonly editor?: string;
+  /** More of its environment. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** kubectl, unmodified, as the administrator of a server that speaks upstream's dialect. */
@@ -52,9 +54,11 @@ export function kubectlOf({ server }: TestServer): Kubectl {
   const cache = join(directory, 'cache');
   // It leaves the file of an edit that failed, which then goes with its home.
   const home = { HOME: directory, KUBECONFIG: config, KUBECACHEDIR: cache, TMPDIR: directory };
-  const begin: Kubectl['begin'] = (args, { stdin = '', editor } = {}) => {
+  const begin: Kubectl['begin'] = (args, { stdin = '', editor, env = {} } = {}) => {
     const editing = editor === undefined ? {} : { KUBE_EDITOR: editor };
-    const child = spawn('kubectl', [...args], { env: { ...process.env, ...home, ...editing } });
+    const child = spawn('kubectl', [...args], {
+      env: { ...process.env, ...home, ...editing, ...env },
+    });
     child.stdin.end(stdin);
     const output = { stdout: '', stderr: '' };
     for (const stream of ['stdout', 'stderr'] as const) {

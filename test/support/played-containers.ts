@@ -79,7 +79,8 @@ function runProcess(
   child.on('close', (code) => {
     if (failing.isCutOff === true) socket.terminate();
     else send(3, Buffer.from(failing.status ?? JSON.stringify(statusOf(code ?? 1))));
-    socket.close();
+    // Clients of Go take a close without a code for a failure.
+    socket.close(1000);
   });
 }
 

@@ -88,7 +88,9 @@ describe.each(dialectNames)('CLIENT-1: create, run, expose, dialect %s', (dialec
       const { code, err } = await home.run(line);
       expect({ line, code, err }).toEqual({ line, code: 1, err: `error: ${message}\n` });
     }
-    expect((await ctl('run q --image=a -i')).err).toContain('svcctl does not attach to containers');
+    expect((await ctl('run q --image=a --rm')).err).toContain(
+      'error: --rm should only be used for attached containers',
+    );
     const refused = await ctl('create deployment x --image=a --as=nobody');
     expect(refused.err).toContain(
       'error: failed to create deployment: deployments.apps is forbidden',

@@ -100,19 +100,21 @@ export function svcctlFor(server: TestServer): SvcctlHome {
   return home;
 }
 
-/** Stands for the editor, and for diff: that prints the lines which are on one side alone. */
+/** Stands for the editor, and runs other programs: diff, kustomize, and plugins. */
 async function runProgram(
   home: SvcctlHome,
-  call: { command: string; args: readonly string[]; text: { out: string } },
+  call: { command: string; args: readonly string[]; text: { out: string; err: string } },
 ): Promise<number> {
   const { command, args, text } = call;
-  if (!args.includes('diff')) {
+  const isEditor = command === '/bin/sh' && !args.includes('diff');
+  if (isEditor) {
     home.edit(args.at(-1) as string);
     return 0;
   }
   const { spawnSync } = await import('node:child_process');
   const ended = spawnSync(command, [...args], { encoding: 'utf8' });
   text.out += ended.stdout;
+  text.err += ended.stderr;
   return ended.status ?? 1;
 }
 

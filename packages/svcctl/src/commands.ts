@@ -38,6 +38,7 @@ const loaders: Readonly<Record<string, () => Promise<Command>>> = {
   convert: async () => (await import('./commands/convert.ts')).convertCommand,
   auth: async () => (await import('./commands/rbac/auth.ts')).authCommand,
   config: async () => (await import('./commands/config/config.ts')).configCommand,
+  plugin: async () => (await import('./commands/plugin.ts')).pluginCommand(loadCommand),
   proxy: async () => (await import('./commands/proxy.ts')).proxyCommand,
   completion: async () => (await import('./commands/completion.ts')).completionCommand,
   'cluster-info': async () => (await import('./commands/cluster-info.ts')).clusterInfoCommand,

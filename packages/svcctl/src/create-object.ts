@@ -19,13 +19,15 @@ export interface Creation {
   readonly manager?: string;
   /** What is reported. */
   readonly done?: string;
+  /** Keeps the report out; for commands that go on with the object. */
+  readonly isQuiet?: boolean;
 }
 
 /** Creates one object and reports it; `--dry-run=client` only reports. */
 export async function createObject(
   session: Session,
   input: JsonObject,
-  { doing, manager = 'svcctl-create', done = 'created' }: Creation = {},
+  { doing, manager = 'svcctl-create', done = 'created', isQuiet = false }: Creation = {},
 ): Promise<number> {
   const noted = session.flags.boolean('save-config');
   const object = noted
@@ -46,7 +48,7 @@ export async function createObject(
     body: object,
     doing,
   });
-  reportObject(session, created, `${done}${suffix}`);
+  if (!isQuiet) reportObject(session, created, `${done}${suffix}`);
   return 0;
 }
 

@@ -58,8 +58,8 @@ export class PlainCliError extends CliError {}
 
 /** A command in a container failed; svcctl ends with the same exit code. */
 export class CommandExit extends CliError {
-  constructor(exitCode: number) {
-    super(`command terminated with exit code ${exitCode}`, exitCode);
+  constructor(exitCode: number, message = `command terminated with exit code ${exitCode}`) {
+    super(message, exitCode);
   }
 }
 

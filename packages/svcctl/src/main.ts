@@ -19,7 +19,10 @@ export async function runSvcctl(streams: CliIo, args: readonly string[]): Promis
     return complete(io, args.slice(1));
   }
   try {
-    const { path, command, rest } = await findCommand(withoutHelp(args));
+    const words = withoutHelp(args);
+    const ofPlugin = await pluginExit(io, words);
+    if (ofPlugin !== undefined) return ofPlugin;
+    const { path, command, rest } = await findCommand(words);
     const specs: readonly FlagSpec[] = [...globalFlags, ...(command?.flags ?? [])];
     const parsed = parseFlags(rest, specs);
     if (command?.run === undefined || parsed.flags.boolean('help')) {
@@ -48,6 +51,32 @@ export async function runSvcctl(streams: CliIo, args: readonly string[]): Promis
 /** `help get` is `get --help`. */
 const withoutHelp = (args: readonly string[]): readonly string[] =>
   args[0] === 'help' ? [...args.slice(1), '--help'] : args;
+
+/**
+ * Runs the plugin of a line that names no command, or `create` of a kind that has no generator.
+ * Returns its exit code, or undefined for any other line.
+ */
+async function pluginExit(io: CliIo, args: readonly string[]): Promise<number | undefined> {
+  const at = firstWord(args, undefined);
+  const word = args[at];
+  if (word === undefined) return undefined;
+  const [command] = await loadCommand(word);
+  const subcommand = at === 0 ? args[1] : undefined;
+  const extendsCreate =
+    word === 'create' &&
+    subcommand !== undefined &&
+    !subcommand.startsWith('-') &&
+    !command?.subcommands?.some(
+      (one) => one.name === subcommand || one.aliases?.includes(subcommand),
+    );
+  if (command !== undefined && !extendsCreate) return undefined;
+  if (args[0]?.startsWith('-')) {
+    io.err(`Error: flags cannot be placed before plugin name: ${args[0]}\n`);
+    return 1;
+  }
+  const { runPlugin } = await import('./plugins.ts');
+  return runPlugin(io, args, { wordsMin: command === undefined ? 1 : 2 });
+}
 
 /** Walks from the words at the front down to a command; flags may stand between the words. */
 async function findCommand(args: readonly string[]): Promise<{

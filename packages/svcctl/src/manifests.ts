@@ -35,8 +35,9 @@ const extensions = new Set(['.json', '.yaml', '.yml']);
 
 /** Reads all objects of `-f`, lists unfolded, in order. Throws CliError. */
 export async function loadManifests(session: Session): Promise<Manifest[]> {
-  const { manifests, failures } = await readManifests(session);
+  const { manifests: all, failures } = await readManifests(session);
   if (failures.length > 0) throw failures[0];
+  const manifests = all.filter(selectedBy(session));
   if (manifests.length === 0) throw new CliError('no objects passed to apply');
   return manifests;
 }

@@ -39,6 +39,13 @@ export function editSubject({ group, resource }: ApiResource, name: string): str
   return `${group === '' ? resource : `${resource}.${group}`} ${JSON.stringify(name)}`;
 }
 
+/** What stands above an object that is edited. */
+export const editHeading = `# Please edit the object below. Lines beginning with a '#' will be ignored,
+# and an empty file will abort the edit. If an error occurs while saving this file will be
+# reopened with the relevant failures.
+#
+`;
+
 /** Longest number of times that an editor is started for one edit. */
 const roundsMax = 100;
 

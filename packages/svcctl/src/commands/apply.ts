@@ -36,19 +36,27 @@ const usualKinds: readonly (readonly [stem: string, kind: string])[] = [
   ['', 'PersistentVolume'],
 ];
 
+/** An object that an earlier apply made and this one no longer names. */
+interface Leftover {
+  readonly resource: ApiResource;
+  readonly object: JsonObject;
+  readonly uid: string;
+}
+
 /**
- * Deletes what an earlier apply of the same manager made and this one no longer names: objects of
- * the kinds in question that match the selector and carry the manager's mark.
+ * Finds what an earlier apply of the same manager made and this one no longer names: objects of the
+ * kinds in question that match the selector and carry the manager's mark.
  */
-async function pruneObjects(
+export async function* leftovers(
   session: Session,
   options: {
+    /** What this apply names, as the server has it. */
     readonly applied: readonly JsonObject[];
-    readonly manager: string;
     /** Absent: the usual ones. */
     readonly kinds: readonly ApiResource[] | undefined;
   },
-): Promise<void> {
+): AsyncGenerator<Leftover> {
+  const manager = managerOf(session);
   const kept = new Set(options.applied.map((object) => textAt(object, 'metadata', 'uid')));
   const flagged = session.flags.text('namespace') ?? '';
   const visited = [flagged, ...options.applied.map(namespaceOf)].filter((one) => one !== '');
@@ -63,9 +71,9 @@ async function pruneObjects(
       const query = { labelSelector: session.flags.text('selector') };
       for (const object of await listObjects(session.client, target, query)) {
         const uid = textAt(object, 'metadata', 'uid');
-        if (kept.has(uid) || !wasApplied(object, options.manager)) continue;
+        if (kept.has(uid) || !wasApplied(object, manager)) continue;
         if (valueAt(object, 'metadata', 'deletionTimestamp') !== undefined) continue;
-        await pruneOne(session, { resource, object, uid });
+        yield { resource, object, uid };
       }
     }
   }
@@ -84,7 +92,7 @@ async function usualResources(session: Session): Promise<readonly ApiResource[]>
 }
 
 /** The kinds that `--prune-allowlist` names; undefined without it. Throws CliError. */
-async function allowedKinds(session: Session): Promise<readonly ApiResource[] | undefined> {
+export async function allowedKinds(session: Session): Promise<readonly ApiResource[] | undefined> {
   const allowed = session.flags.list('prune-allowlist').flatMap((one) => one.split(','));
   if (allowed.length === 0) return undefined;
   const mapper = await session.mapper();
@@ -116,10 +124,7 @@ function wasApplied(object: JsonObject, manager: string): boolean {
   );
 }
 
-async function pruneOne(
-  session: Session,
-  { resource, object, uid }: { resource: ApiResource; object: JsonObject; uid: string },
-): Promise<void> {
+async function pruneOne(session: Session, { resource, object, uid }: Leftover): Promise<void> {
   const target = { resource, namespace: namespaceOf(object), name: nameOf(object) };
   const dryRun = dryRunOf(session);
   if (dryRun !== 'client') {
@@ -146,6 +151,17 @@ export const applyFlags: readonly FlagSpec[] = [
   { name: 'force-conflicts', type: 'boolean', help: 'Take over fields that other managers own' },
 ];
 
+/** Flags of which objects are applied and pruned. */
+export const pruneFlags: readonly FlagSpec[] = [
+  {
+    name: 'selector',
+    short: 'l',
+    type: 'text',
+    help: 'Only objects that this label selector matches',
+  },
+  { name: 'prune-allowlist', type: 'list', help: 'Kinds to prune: GROUP/VERSION/KIND' },
+];
+
 export const applyCommand: Command = {
   name: 'apply',
   summary: 'Apply a configuration to a resource by file name or stdin',
@@ -160,20 +176,14 @@ export const applyCommand: Command = {
       type: 'boolean',
       help: 'Overwrite what others have changed since (default)',
     },
-    {
-      name: 'selector',
-      short: 'l',
-      type: 'text',
-      help: 'Only objects that this label selector matches',
-    },
     { name: 'subresource', type: 'text', help: 'Sub-resource to apply: status, scale' },
+    ...pruneFlags,
     {
       name: 'prune',
       type: 'boolean',
       help: 'Delete applied objects that are missing from the input',
     },
     { name: 'all', type: 'boolean', help: 'Prune without a selector' },
-    { name: 'prune-allowlist', type: 'list', help: 'Kinds to prune: GROUP/VERSION/KIND' },
   ],
   subcommands: lastAppliedCommands,
   async run(session, args) {
@@ -187,7 +197,10 @@ export const applyCommand: Command = {
     if (exitCode !== 0) return exitCode;
     printAll(session, applied);
     // What is no longer given is known only when all that is given is there.
-    if (prunes) await pruneObjects(session, { applied, manager: managerOf(session), kinds });
+    if (!prunes) return 0;
+    for await (const leftover of leftovers(session, { applied, kinds })) {
+      await pruneOne(session, leftover);
+    }
     return 0;
   },
 };

@@ -11,7 +11,15 @@ import { loadManifests } from '../manifests.ts';
 import { nameOf, namespaceOf, objectAt } from '../objects.ts';
 import { resourceOfObject } from '../selection.ts';
 import type { Session } from '../session.ts';
-import { applyFlags, applyOnServer, isClientSide, managerOf } from './apply.ts';
+import {
+  allowedKinds,
+  applyFlags,
+  applyOnServer,
+  isClientSide,
+  leftovers,
+  managerOf,
+  pruneFlags,
+} from './apply.ts';
 
 /** 1 means that there are differences. */
 const diffFailed = 2;
@@ -22,16 +30,22 @@ export const diffCommand: Command = {
   usage: '-f FILENAME',
   flags: [
     ...applyFlags,
+    ...pruneFlags,
+    { name: 'prune', type: 'boolean', help: 'Include objects that apply --prune would delete' },
     { name: 'show-managed-fields', type: 'boolean', help: 'Compare managedFields as well' },
   ],
   async run(session) {
     const folder = mkdtempSync(path.join(tmpdir(), 'svcctl-diff-'));
     let exitCode = diffFailed;
     try {
+      const prunes = session.flags.boolean('prune');
+      const kinds = prunes ? await allowedKinds(session) : undefined;
+      const applied: JsonObject[] = [];
       const live = path.join(folder, 'LIVE');
       const merged = path.join(folder, 'MERGED');
       mkdirSync(live, { mode: 0o700 });
       mkdirSync(merged, { mode: 0o700 });
+      const shown = (one: JsonObject) => toYaml(comparable(session, one));
       for (const manifest of await loadManifests(session)) {
         const { object } = manifest;
         const resource = await resourceOfObject(session, object);
@@ -40,9 +54,14 @@ export const diffCommand: Command = {
           ? await wouldApply(session, manifest, managerOf(session))
           : await applyOnServer(session, { object, dryRun: true });
         const file = fileName(resource, after);
-        const shown = (one: JsonObject) => toYaml(comparable(session, one));
+        applied.push(current ?? after);
         if (current !== undefined) writeFileSync(path.join(live, file), shown(current));
         writeFileSync(path.join(merged, file), shown(after));
+      }
+      if (prunes) {
+        for await (const { resource, object } of leftovers(session, { applied, kinds })) {
+          writeFileSync(path.join(live, fileName(resource, object)), shown(object));
+        }
       }
       const program = session.io.env['KUBECTL_EXTERNAL_DIFF'] || 'diff -u -N';
       exitCode = await session.io.run('/bin/sh', [

@@ -1,7 +1,7 @@
 import { ApiError } from '@wheelhouse/client';
 import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
 import { twoWayPatch } from '../apply/apply-patch.ts';
-import { type EditVerdict, editInEditor, editSubject } from '../apply/edit-session.ts';
+import { type EditVerdict, editHeading, editInEditor, editSubject } from '../apply/edit-session.ts';
 import { lastAppliedName, saveConfigFlag, withLastApplied } from '../apply/last-applied.ts';
 import { dryRunSuffix, writeFlags, writeQuery } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
@@ -45,12 +45,6 @@ export const editCommand: Command = {
   },
 };
 
-const heading = `# Please edit the object below. Lines beginning with a '#' will be ignored,
-# and an empty file will abort the edit. If an error occurs while saving this file will be
-# reopened with the relevant failures.
-#
-`;
-
 interface Edited {
   readonly target: Target;
   readonly object: JsonObject;
@@ -62,7 +56,7 @@ function editObject(session: Session, of: Edited): Promise<number> {
   const { managedFields, ...metadata } = objectAt(object, 'metadata');
   const shown: JsonObject = keeps ? object : { ...object, metadata };
   return editInEditor(session, {
-    heading,
+    heading: editHeading,
     subject: editSubject(of.target.resource, nameOf(object)),
     shown,
     apply: (edited) => {

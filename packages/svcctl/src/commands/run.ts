@@ -4,8 +4,10 @@ import { dryRunOf, writeFlags } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
 import { createObject, metadataIn } from '../create-object.ts';
 import { CliError, usageError } from '../io.ts';
+import { nameOf, namespaceOf } from '../objects.ts';
 import { outputFlags } from '../output/output.ts';
 import { overrideFlags, withOverrides } from '../overrides.ts';
+import { resourceOfObject, type Target, targetPath } from '../selection.ts';
 import type { Session } from '../session.ts';
 
 export const runCommand: Command = {
@@ -34,7 +36,19 @@ export const runCommand: Command = {
     { name: 'privileged', type: 'boolean', help: 'Run the container in privileged mode' },
     { name: 'stdin', short: 'i', type: 'boolean', help: 'Keep standard input open' },
     { name: 'tty', short: 't', type: 'boolean', help: 'Allocate a terminal' },
-    { name: 'attach', type: 'boolean', help: 'Not supported; --attach=false with --stdin' },
+    {
+      name: 'attach',
+      type: 'boolean',
+      help: 'Wait for the pod and attach to it (default with --stdin)',
+    },
+    { name: 'rm', type: 'boolean', help: 'Delete the pod when it has ended; needs --attach' },
+    { name: 'quiet', short: 'q', type: 'boolean', help: 'Print only what the container prints' },
+    { name: 'leave-stdin-open', type: 'boolean', help: 'Do not wait for the end of the pod' },
+    {
+      name: 'pod-running-timeout',
+      type: 'duration',
+      help: 'How long to wait for the pod to run (1m)',
+    },
   ],
   async run(session, args) {
     const { flags } = session;
@@ -46,11 +60,40 @@ export const runCommand: Command = {
     const pod = await withOverrides(session, podOf(session, name, command));
     const manager = 'svcctl-run';
     if (flags.boolean('expose')) checkPort(session);
-    await createObject(session, pod, { manager });
-    if (!flags.boolean('expose')) return 0;
-    return createObject(session, serviceOf(session, name), { manager });
+    const attaches = flags.boolean('attach', flags.boolean('stdin'));
+    await createObject(session, pod, { manager, isQuiet: attaches });
+    const made = [await targetOf(session, pod)];
+    if (flags.boolean('expose')) {
+      const service = serviceOf(session, name);
+      await createObject(session, service, { manager, isQuiet: attaches });
+      made.push(await targetOf(session, service));
+    }
+    if (attaches) await attachTo(session, made);
+    return 0;
   },
 };
+
+async function targetOf(session: Session, object: JsonObject): Promise<Target> {
+  const resource = await resourceOfObject(session, object);
+  return { resource, namespace: namespaceOf(object) || session.namespace, name: nameOf(object) };
+}
+
+/** Attaches to the first of the new objects, the Pod, and with `--rm` deletes all of them. */
+async function attachTo(session: Session, made: readonly Target[]): Promise<void> {
+  const { flags, io } = session;
+  const [pod] = made;
+  if (pod === undefined) return;
+  try {
+    const { followPod } = await import('../streams/follow-pod.ts');
+    await followPod(session, pod);
+  } finally {
+    for (const target of flags.boolean('rm') ? made : []) {
+      await session.client.send({ method: 'DELETE', path: targetPath(target), body: {} });
+      const label = `${target.resource.singular} ${JSON.stringify(target.name)}`;
+      if (!flags.boolean('quiet')) io.out(`${label} deleted\n`);
+    }
+  }
+}
 
 const pathPart = '[a-z0-9]+(?:(?:\\.|_|__|-+)[a-z0-9]+)*';
 const hostPart = '(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])';
@@ -82,11 +125,11 @@ function checkFlags(session: Session): void {
       (flags.text('port') ?? '') === '' &&
       '--port must be set when exposing a service',
     !['Always', 'OnFailure', 'Never'].includes(restart) && `invalid restart policy: ${restart}`,
+    !attaches && flags.boolean('rm') && '--rm should only be used for attached containers',
     attaches &&
       dryRunOf(session) !== 'none' &&
       "--dry-run=[server|client] can't be used with attached containers options " +
         '(--attach, --stdin, or --tty)',
-    attaches && 'svcctl does not attach to containers: give --attach=false, or leave --stdin out',
     !['', 'Always', 'IfNotPresent', 'Never'].includes(pullPolicy) &&
       `invalid image pull policy: ${pullPolicy}`,
   ].find((one) => one !== false);

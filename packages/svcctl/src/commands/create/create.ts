@@ -1,14 +1,17 @@
 import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 import { encodeJson } from '@wheelhouse/codec';
-import { type JsonObject, setMember } from '@wheelhouse/machinery';
+import { isObject, type JsonObject, setMember } from '@wheelhouse/machinery';
+import { editHeading, editInEditor, editSubject } from '../../apply/edit-session.ts';
+import { placed } from '../../apply/last-applied.ts';
 import type { Command } from '../../command.ts';
 import { dataFlags, dataOf, hashFlag, withHash } from '../../create-data.ts';
 import { createFlags, createObject, metadataIn, onlyName } from '../../create-object.ts';
 import { ContextError } from '../../errors.ts';
 import { CliError } from '../../io.ts';
 import { eachManifest, manifestFlags } from '../../manifests.ts';
-import { objectAt } from '../../objects.ts';
+import { nameOf, objectAt } from '../../objects.ts';
+import { resourceOfObject } from '../../selection.ts';
 import type { Session } from '../../session.ts';
 import { createAccountCommands } from './create-account.ts';
 import { createIngressCommand } from './create-ingress.ts';
@@ -73,6 +76,7 @@ export const createCommand: Command = {
       type: 'text',
       help: 'Only objects that this label selector matches',
     },
+    { name: 'edit', type: 'boolean', help: 'Edit the objects before they are created' },
     { name: 'raw', type: 'text', help: 'Raw path to POST the file to' },
   ],
   subcommands: [
@@ -89,6 +93,7 @@ export const createCommand: Command = {
   async run(session) {
     const raw = session.flags.text('raw');
     if (raw !== undefined) return createRaw(session, raw);
+    if (session.flags.boolean('edit')) return createEdited(session);
     return eachManifest(session, 'create', async ({ object, source }) => {
       try {
         await createObject(session, withoutVersion(object));
@@ -103,6 +108,26 @@ export const createCommand: Command = {
 function withoutVersion(object: JsonObject): JsonObject {
   const { resourceVersion, ...metadata } = objectAt(object, 'metadata');
   return resourceVersion === undefined ? object : { ...object, metadata };
+}
+
+/** Has the user edit each object, and creates what they make of it. Returns the exit code. */
+async function createEdited(session: Session): Promise<number> {
+  let editExit = 0;
+  const exitCode = await eachManifest(session, 'create', async ({ object }) => {
+    const resource = await resourceOfObject(session, object);
+    const ended = await editInEditor(session, {
+      heading: editHeading,
+      subject: editSubject(resource, nameOf(object)),
+      shown: placed(session, { resource, object: withoutVersion(object) }),
+      apply: async (edited) => {
+        if (!isObject(edited)) throw new CliError('the edited file is not an object');
+        await createObject(session, edited);
+        return { type: 'done' };
+      },
+    });
+    editExit = Math.max(editExit, ended);
+  });
+  return Math.max(exitCode, editExit);
 }
 
 async function createRaw(session: Session, where: string): Promise<number> {

@@ -21,6 +21,11 @@ export const cpCommand: Command = {
   flags: [
     containerFlag,
     { name: 'no-preserve', type: 'boolean', help: 'Do not preserve ownership and permissions' },
+    {
+      name: 'retries',
+      type: 'integer',
+      help: 'Resume a copy from a container this often when the connection breaks; -1: always',
+    },
   ],
   async run(session, args) {
     const [source, target, ...more] = args;
@@ -103,9 +108,7 @@ async function copyFrom(from: ContainerFile, target: string): Promise<void> {
   const writer = archive.writable.getWriter();
   const packing = async (): Promise<void> => {
     try {
-      await runThere(from, ['tar', 'cf', '-', from.file], {
-        output: (bytes) => writer.write(bytes),
-      });
+      await packThere(from, (bytes) => writer.write(bytes));
     } finally {
       // Fails where the reader has gone.
       await writer.close().catch(() => {});
@@ -119,6 +122,53 @@ async function copyFrom(from: ContainerFile, target: string): Promise<void> {
   const failures = [packed, unpacked].filter((one) => one.status === 'rejected');
   const first = failures.find(({ reason }) => reason instanceof CommandExit) ?? failures.at(-1);
   if (first !== undefined) throw first.reason;
+}
+
+/**
+ * Packs a file in the container. With `--retries`, an archive that breaks off resumes where it did.
+ * Rejects as carryStreams.
+ */
+async function packThere(
+  from: ContainerFile,
+  write: (bytes: Buffer) => Promise<void>,
+): Promise<void> {
+  const { io, flags } = from.session;
+  const retries = flags.integer('retries') ?? 0;
+  let bytesRead = 0;
+  let isReaderGone = false;
+  const output = async (bytes: Buffer): Promise<void> => {
+    try {
+      await write(bytes);
+    } catch (error) {
+      isReaderGone = true;
+      throw error;
+    }
+    bytesRead += bytes.length;
+  };
+  for (let retry = 0; ; retry += 1) {
+    try {
+      await runThere(from, packingCommand(from.file, { retries, bytesRead }), { output });
+      return;
+    } catch (error) {
+      const isLost = error instanceof CliError && !(error instanceof CommandExit);
+      if (!isLost || isReaderGone || retries === 0) throw error;
+      if (retry === retries) {
+        io.out(`Dropping out copy after ${retry} retries\n`);
+        throw error;
+      }
+      io.out(`Resuming copy at ${bytesRead} bytes, retry ${retry + 1}/${retries}\n`);
+    }
+  }
+}
+
+/** The program that packs a file; with retries, it leaves out what has been read. */
+function packingCommand(
+  file: string,
+  { retries, bytesRead }: { readonly retries: number; readonly bytesRead: number },
+): readonly string[] {
+  if (retries === 0) return ['tar', 'cf', '-', file];
+  const quoted = `'${file.replaceAll("'", "'\\''")}'`;
+  return ['sh', '-c', `tar cf - ${quoted} | tail -c+${bytesRead + 1}`];
 }
 
 async function unpack(

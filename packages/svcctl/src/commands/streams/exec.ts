@@ -65,7 +65,6 @@ export const attachCommand: Command = {
   usage: '(POD | TYPE/NAME) [-c CONTAINER]',
   flags: streamFlags,
   async run(session, args) {
-    const { flags, io } = session;
     const [word, ...more] = args;
     if (word === undefined) throw new CliError('at least 1 argument is required for attach');
     if (more.length > 0) {
@@ -74,23 +73,28 @@ export const attachCommand: Command = {
         `expected POD, TYPE/NAME, or TYPE NAME, (at most 2 arguments) saw ${args.length}`,
       );
     }
-    const pod = await onlyPod(session, word);
-    checkRunning(pod, 'attach');
-    const container = await containerIn(session, pod);
-    const spec = listAt(pod, 'spec', 'containers').find((one) => one['name'] === container);
-    const allocates = spec?.['tty'] === true;
-    if (flags.boolean('tty') && !allocates && !flags.boolean('quiet')) {
-      io.err(`error: Unable to use a TTY - container ${container} did not allocate one\n`);
-    }
-    // The process has a terminal or none, whatever the flags say.
-    const isTerminal = hasTerminal(session, allocates);
-    if (!flags.boolean('quiet')) {
-      io.err("If you don't see a command prompt, try pressing enter.\n");
-    }
-    await join(session, { pod, container, subresource: 'attach', words: [], isTerminal });
+    await attachTo(session, await onlyPod(session, word));
     return 0;
   },
 };
+
+/** Joins the user's streams to those of a Pod's container until it ends, as `attach` does. */
+export async function attachTo(session: Session, pod: JsonObject): Promise<void> {
+  const { flags, io } = session;
+  checkRunning(pod, 'attach');
+  const container = await containerIn(session, pod);
+  const spec = listAt(pod, 'spec', 'containers').find((one) => one['name'] === container);
+  const allocates = spec?.['tty'] === true;
+  if (flags.boolean('tty') && !allocates && !flags.boolean('quiet')) {
+    io.err(`error: Unable to use a TTY - container ${container} did not allocate one\n`);
+  }
+  // The process has a terminal or none, whatever the flags say.
+  const isTerminal = hasTerminal(session, allocates);
+  if (!flags.boolean('quiet')) {
+    io.err("If you don't see a command prompt, try pressing enter.\n");
+  }
+  await join(session, { pod, container, subresource: 'attach', words: [], isTerminal });
+}
 
 function checkRunning(pod: JsonObject, doing: string): void {
   const phase = textAt(pod, 'status', 'phase');

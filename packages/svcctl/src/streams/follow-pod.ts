@@ -1,0 +1,105 @@
+import { ApiError, watchEvents } from '@wheelhouse/client';
+import { errorText, type JsonObject } from '@wheelhouse/machinery';
+import { attachTo, bytesTo } from '../commands/streams/exec.ts';
+import { CliError, CommandExit } from '../io.ts';
+import { listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
+import { type Target, targetPath } from '../selection.ts';
+import type { Session } from '../session.ts';
+import { containerIn } from './targets.ts';
+
+const patienceMs = 60_000;
+
+/**
+ * Waits for a new Pod to run, joins the user's streams to its container, and waits for the end of a
+ * Pod that is not to be restarted. Rejects with CommandExit when its container fails, and with
+ * CliError when the Pod takes longer than `--pod-running-timeout`.
+ */
+export async function followPod(session: Session, target: Target): Promise<void> {
+  const running = await podThat(session, target, (pod) => isReady(pod) || isOver(pod));
+  if (isOver(running)) await printLog(session, target, running);
+  else await attachOrLog(session, target, running);
+  const restart = textAt(running, 'spec', 'restartPolicy');
+  if (restart === 'Always' || session.flags.boolean('leave-stdin-open')) return;
+  // One that is restarted after a failure ends by succeeding alone.
+  const isAtEnd = restart === 'Never' ? isOver : (pod: JsonObject) => phaseOf(pod) === 'Succeeded';
+  checkEnd(await podThat(session, target, isAtEnd));
+}
+
+const phaseOf = (pod: JsonObject): string => textAt(pod, 'status', 'phase');
+const isOver = (pod: JsonObject): boolean => ['Succeeded', 'Failed'].includes(phaseOf(pod));
+
+const isReady = (pod: JsonObject): boolean =>
+  phaseOf(pod) === 'Running' &&
+  listAt(pod, 'status', 'conditions').some(
+    (one) => textAt(one, 'type') === 'Ready' && textAt(one, 'status') === 'True',
+  );
+
+async function attachOrLog(session: Session, target: Target, pod: JsonObject): Promise<void> {
+  try {
+    await attachTo(session, pod);
+  } catch (error) {
+    if (session.io.signal.aborted || error instanceof CommandExit) throw error;
+    const why = errorText(error);
+    session.io.err(
+      `warning: couldn't attach to pod/${nameOf(pod)}, falling back to streaming logs: ${why}\n`,
+    );
+    await printLog(session, target, pod);
+  }
+}
+
+async function printLog(session: Session, target: Target, pod: JsonObject): Promise<void> {
+  const stream = await session.client.stream({
+    path: targetPath(target, 'log'),
+    query: { container: await containerIn(session, pod) },
+    accept: '*/*',
+    signal: session.io.signal,
+  });
+  const print = bytesTo(session.io, 'output');
+  for await (const chunk of stream.body) await print(Buffer.from(chunk as Buffer));
+}
+
+/** Throws for a container that failed. */
+function checkEnd(pod: JsonObject): void {
+  if (phaseOf(pod) !== 'Failed') return;
+  const [container] = listAt(pod, 'status', 'containerStatuses');
+  const ended = objectAt(container, 'state', 'terminated');
+  const label = `pod ${namespaceOf(pod)}/${nameOf(pod)}`;
+  const code = ended['exitCode'];
+  if (typeof code !== 'number' || code === 0) {
+    throw new CliError(`${label} failed with unknown exit code`);
+  }
+  const [reason, message] = [textAt(ended, 'reason'), textAt(ended, 'message')];
+  throw new CommandExit(code, `${label} terminated (${reason})\n${message}`);
+}
+
+/** The Pod as soon as it passes the test. Rejects with CliError when that takes too long. */
+async function podThat(
+  session: Session,
+  target: Target,
+  test: (pod: JsonObject) => boolean,
+): Promise<JsonObject> {
+  const timeout = AbortSignal.timeout(
+    session.flags.durationMs('pod-running-timeout') ?? patienceMs,
+  );
+  const signal = AbortSignal.any([timeout, session.io.signal]);
+  const path = targetPath({ ...target, name: undefined });
+  const fieldSelector = `metadata.name=${target.name ?? ''}`;
+  try {
+    for (;;) {
+      const pod = await session.client.get(targetPath(target));
+      if (test(pod)) return pod;
+      const resourceVersion = textAt(pod, 'metadata', 'resourceVersion');
+      const query = { watch: 'true', fieldSelector, resourceVersion };
+      const stream = await session.client.stream({ path, query, signal });
+      for await (const event of watchEvents(stream.body)) {
+        if (event.type !== 'MODIFIED') break;
+        if (!test(event.object)) continue;
+        stream.body.destroy();
+        return event.object;
+      }
+    }
+  } catch (error) {
+    if (!timeout.aborted || error instanceof ApiError) throw error;
+    throw new CliError('timed out waiting for the condition');
+  }
+}

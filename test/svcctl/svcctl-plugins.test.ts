@@ -1,0 +1,122 @@
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startTestServer, type TestServer } from '../support/harness.ts';
+import { kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
+import { type SvcctlHome, svcctlFor } from './svcctl-run.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'wheelhouse-plugins-'));
+const [first, second] = [join(folder, 'first'), join(folder, 'second')];
+let server: TestServer;
+let home: SvcctlHome;
+
+function plugin(path: string, script = 'echo "$(basename "$0"): $*"', mode = 0o755): void {
+  writeFileSync(path, `#!/bin/sh\n${script}\n`);
+  chmodSync(path, mode);
+}
+
+beforeAll(async () => {
+  server = await startTestServer({ dialect: 'kubernetes' });
+  home = svcctlFor(server);
+  for (const one of [first, second]) mkdirSync(one);
+  plugin(join(first, 'kubectl-tide'));
+  plugin(join(first, 'kubectl-tide-high_water'));
+  plugin(join(first, 'kubectl-fails'), 'echo broken >&2; exit 7');
+  plugin(join(first, 'kubectl-create-boat'));
+  plugin(join(first, 'kubectl-get'));
+  plugin(join(first, 'kubectl-plain'), '', 0o644);
+  plugin(join(second, 'kubectl-tide'));
+  plugin(join(second, 'kubectl-own'));
+  home.env = { PATH: `${first}:${join(folder, 'missing')}:${second}:${process.env['PATH']}` };
+});
+afterAll(async () => {
+  home.remove();
+  await server.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+describe('plugins', () => {
+  test.each([
+    ['tide', 'kubectl-tide: '],
+    ['tide high-water a --b c', 'kubectl-tide-high_water: a --b c'],
+    ['tide low -x', 'kubectl-tide: low -x'],
+    ['create boat b --sail', 'kubectl-create-boat: b --sail'],
+  ])('CLIENT-1: %s runs the plugin of the longest name', async (line, printed) => {
+    expect(await home.run(line)).toEqual({ code: 0, out: `${printed}\n`, err: '' });
+  });
+
+  test('CLIENT-1: a plugin of svcctl goes before one of kubectl, whatever the order', async () => {
+    plugin(join(second, 'svcctl-tide'));
+    expect((await home.run('tide x')).out).toBe('svcctl-tide: x\n');
+    rmSync(join(second, 'svcctl-tide'));
+  });
+
+  test('CLIENT-1: the exit code of a plugin is svcctl’s', async () => {
+    expect(await home.run('fails')).toEqual({ code: 7, out: '', err: 'broken\n' });
+  });
+
+  test('CLIENT-1: a command is no plugin, and what is neither is an error', async () => {
+    expect((await home.run('get ns default -o name')).out).toBe('namespace/default\n');
+    for (const line of ['plain', 'nothing', '../first/kubectl-tide', 'create/../../tide']) {
+      const { code, err } = await home.run(line);
+      const message = `error: unknown command ${JSON.stringify(line)} for "svcctl"\n`;
+      expect({ line, code, err }).toEqual({ line, code: 1, err: message });
+    }
+    expect(await home.run('--namespace=a tide')).toEqual({
+      code: 1,
+      out: '',
+      err: 'Error: flags cannot be placed before plugin name: --namespace=a\n',
+    });
+  });
+
+  test('CLIENT-1: without plugins, plugin list is an error', async () => {
+    const { env } = home;
+    home.env = { PATH: '' };
+    const { code, out, err } = await home.run('plugin list');
+    home.env = env;
+    const message = 'error: unable to find any svcctl plugins in your PATH\n';
+    expect({ code, out, err }).toEqual({ code: 1, out: '', err: message });
+  });
+
+  test('CLIENT-1: plugin list shows paths or names, and which never run', async () => {
+    const { code, out, err } = await home.run('plugin list --name-only');
+    expect(code).toBe(1);
+    expect(out).toContain('kubectl-tide\nkubectl-tide-high_water\nkubectl-own\nkubectl-tide\n');
+    expect(err).toContain(`Unable to read directory "${join(folder, 'missing')}" from your PATH: `);
+    expect(err).toContain('  - warning: kubectl-get overwrites existing command: "svcctl get"\n');
+    const plain = join(first, 'kubectl-plain');
+    expect(err).toContain(
+      `  - warning: ${plain} identified as a svcctl plugin, but it is not executable\n`,
+    );
+    expect(err).toContain(
+      `${join(second, 'kubectl-tide')} is overshadowed by a similarly named plugin: ${first}`,
+    );
+    expect(err).toMatch(/error: \d plugin warnings were found\n$/);
+  });
+
+  test.runIf(kubectlIsHere)('CLIENT-1: plugins are listed and run as by kubectl', async () => {
+    const client = kubectlOf(server);
+    const words = ['plugin list', 'tide high-water a', 'fails', 'create boat', '-n a tide'];
+    try {
+      for (const line of words) {
+        const theirs = await client.run(line.split(' '), { env: home.env });
+        const ours = await home.run(line);
+        const plain = (text: string) =>
+          text
+            .replace(/^(?:Unable to read directory .*)$/gm, 'Unable')
+            .replaceAll('a svcctl plugin', 'a kubectl plugin')
+            .replaceAll('"svcctl ', '"kubectl ')
+            .trim();
+        expect({ line, code: ours.code, out: ours.out.trim(), err: plain(ours.err) }).toEqual({
+          line,
+          code: theirs.code,
+          out: theirs.stdout.trim(),
+          err: plain(theirs.stderr),
+        });
+      }
+    } finally {
+      client.remove();
+    }
+  });
+});
