@@ -27,14 +27,15 @@ func startManager(t *testing.T) client.Client {
 		ErrorIfCRDPathMissing: true,
 	}
 	config, err := environment.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	// A start that fails may leave servers running, too.
 	t.Cleanup(func() {
 		if err := environment.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	// #endregion environment
 	manager, err := ctrl.NewManager(config, ctrl.Options{
 		Metrics: metricsserver.Options{BindAddress: "0"},
