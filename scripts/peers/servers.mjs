@@ -67,7 +67,7 @@ export function startProgram({ command, args, log, env = {}, cwd = root }) {
   return { child, exited, stop };
 }
 
-/** Sends one request to a server; resolves with the status code and the decoded body. */
+/** Sends one request to a server; resolves with the status code, the decoded body, and warnings. */
 export function call(server, { method = 'GET', path, body, headers = {} }) {
   const text = body === undefined ? undefined : JSON.stringify(body);
   const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
@@ -93,7 +93,9 @@ export function call(server, { method = 'GET', path, body, headers = {} }) {
       answer.on('end', () => {
         const answered = Buffer.concat(parts).toString();
         const isJson = answer.headers['content-type']?.includes('json');
-        resolve({ status: answer.statusCode, body: isJson ? JSON.parse(answered) : answered });
+        const { warning: warnings } = answer.headers;
+        const decoded = isJson ? JSON.parse(answered) : answered;
+        resolve({ status: answer.statusCode, body: decoded, warnings });
       });
     });
     sent.end(text);
