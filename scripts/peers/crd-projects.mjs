@@ -49,10 +49,12 @@ function projectAt(name) {
     .flatMap((one) => (one?.kind === 'List' ? (one.items ?? []) : [one]))
     .filter((one) => one?.kind && one.metadata);
   const isDefinition = (one) =>
-    one.kind === 'CustomResourceDefinition' && one.apiVersion === 'apiextensions.k8s.io/v1';
+    one.kind === 'CustomResourceDefinition' &&
+    one.apiVersion === 'apiextensions.k8s.io/v1' &&
+    Array.isArray(one.spec?.versions);
   const definitions = new Map(objects.filter(isDefinition).map((one) => [one.metadata.name, one]));
   const versionsOf = (definition) =>
-    (definition.spec.versions ?? []).map((version) => [
+    definition.spec.versions.map((version) => [
       `${definition.spec.group}/${version.name} ${definition.spec.names.kind}`,
       definition,
     ]);

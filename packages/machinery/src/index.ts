@@ -117,7 +117,13 @@ export { pause } from './base/pause.ts';
 export { isInSlab, Slab } from './base/slab.ts';
 export { trustIn } from './base/trust.ts';
 export { withoutSecrets } from './base/url-secrets.ts';
-export { type Webhook, WebhookError, type WebhookOutcome, webhookBody } from './base/webhook.ts';
+export {
+  goEscaped,
+  type Webhook,
+  WebhookError,
+  type WebhookOutcome,
+  webhookBody,
+} from './base/webhook.ts';
 export { protocolsOf } from './base/websocket-protocols.ts';
 export {
   atPace,

@@ -35,6 +35,10 @@ const escapes: Readonly<Record<string, string>> = {
 
 /** A review as upstream posts it: what Go's encoder makes of the object, and a line's end. */
 export function webhookBody(review: JsonObject): string {
-  const text = JSON.stringify(review);
-  return `${text.replaceAll(/[<>&\u2028\u2029]/g, (found) => escapes[found] ?? found)}\n`;
+  return `${goEscaped(JSON.stringify(review))}\n`;
+}
+
+/** A JSON text with the characters escaped that Go's encoder escapes for the sake of HTML. */
+export function goEscaped(json: string): string {
+  return json.replaceAll(/[<>&\u2028\u2029]/g, (found) => escapes[found] ?? found);
 }

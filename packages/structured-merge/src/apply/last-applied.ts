@@ -1,6 +1,7 @@
 import {
   type ApiObject,
   compareText,
+  goEscaped,
   isObject,
   type JsonObject,
   type JsonValue,
@@ -71,7 +72,7 @@ function sizeOf(annotations: Readonly<Record<string, string>>): number {
   return bytes;
 }
 
-/** The body without the record itself, as one line of JSON with sorted members. */
+/** The body without the record itself, as kubectl writes it: one line, with sorted members. */
 function recordOf(patch: JsonObject, annotation: string): string {
   const metadata = isObject(patch['metadata']) ? patch['metadata'] : {};
   const { [annotation]: _, ...annotations } = isObject(metadata['annotations'])
@@ -79,7 +80,7 @@ function recordOf(patch: JsonObject, annotation: string): string {
     : {};
   const { annotations: __, ...rest } = metadata;
   const bare = Object.keys(annotations).length === 0 ? rest : { ...rest, annotations };
-  return `${sortedJson({ ...patch, metadata: bare })}\n`;
+  return `${goEscaped(sortedJson({ ...patch, metadata: bare }))}\n`;
 }
 
 function sortedJson(value: JsonValue): string {

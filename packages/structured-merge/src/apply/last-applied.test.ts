@@ -1,0 +1,20 @@
+import type { ApiObject } from '@wheelhouse/machinery';
+import { expect, test } from 'vitest';
+import { refreshLastApplied } from './last-applied.ts';
+
+const annotation = 'example.com/last-applied';
+const kind = { apiVersion: 'v1', lastApplied: { annotation, manager: 'tool' } };
+
+test('APPLY-9: the refreshed record escapes the characters that kubectl escapes', () => {
+  const object: ApiObject = {
+    apiVersion: 'v1',
+    kind: 'Thing',
+    metadata: { name: 'a', annotations: { [annotation]: '{}' } },
+  };
+  const patch = { kind: 'Thing', apiVersion: 'v1', data: { '&': '>=6.0.0 <7.0.0\u2028"' } };
+  refreshLastApplied(kind, { object, patch });
+  expect(object.metadata.annotations?.[annotation]).toBe(
+    '{"apiVersion":"v1","data":{"\\u0026":"\\u003e=6.0.0 \\u003c7.0.0\\u2028\\""},' +
+      '"kind":"Thing","metadata":{}}\n',
+  );
+});
