@@ -33,7 +33,7 @@ Usage:
 
 `;
 
-/** What a launcher is to be told of. */
+/** The program that runs `main`, as far as it wants to hear of the server. */
 export interface Launcher {
   /** Called once, when the server is ready; must not throw. */
   readonly onReady?: () => void;

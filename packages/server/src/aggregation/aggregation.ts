@@ -31,7 +31,7 @@ import { type AskServer, DiscoveryFollower } from './discovery-follower.ts';
 import { type DocumentQuery, fetchDocument } from './fetch-document.ts';
 import { MergedOpenApi } from './merged-openapi.ts';
 import { answerText } from './plain-answer.ts';
-import { aggregatedManner, Relay, type RelaySettings } from './relay.ts';
+import { aggregatedPlan, Relay, type RelaySettings } from './relay.ts';
 import type { ClientCertificate, Transport } from './transport.ts';
 import { createTransports, type Transports } from './transports.ts';
 
@@ -88,7 +88,9 @@ function grouped(
     (nameOf(one) < nameOf(other) ? -1 : Number(nameOf(one) > nameOf(other)));
   const groups = new Map<string, Ranked[]>();
   for (const one of [...ranked].sort(byRank)) {
-    groups.set(one.group, [...(groups.get(one.group) ?? []), one]);
+    const versions = groups.get(one.group);
+    if (versions === undefined) groups.set(one.group, [one]);
+    else versions.push(one);
   }
   return [...groups].map(([group, versions]) => ({
     group,
@@ -318,8 +320,8 @@ export class Aggregation implements AggregationPort {
       answerText(call, unavailable);
       return;
     }
-    const manner = aggregatedManner(call, { settings, place });
-    await new Relay({ call, transport, manner }).run();
+    const plan = aggregatedPlan(call, { settings, place });
+    await new Relay({ call, transport, plan }).run();
   }
 
   #fetch(

@@ -9,14 +9,14 @@ import {
 import { answerHeaders } from '../answer/respond.ts';
 import type { ApiCall, KubeletPort, KubeletRequest } from '../endpoints/call.ts';
 import { anonymousHeaders, wantedProtocol } from './proxy-headers.ts';
-import { Relay, type RelayManner } from './relay.ts';
+import { Relay, type RelayPlan } from './relay.ts';
 import { type ClientCertificate, createTransport, hostPort, type Transport } from './transport.ts';
 
 const connectTimeoutMs = 30_000;
 /** Of the text by which a kubelet refuses, bytes. */
 const refusalBytesMax = 50_000;
 
-/** Who kubelets are to this server, and who it is to them; both may change. */
+/** How this server and kubelets know each other; either may change while the server runs. */
 export interface KubeletTrust {
   /** The authorities of kubelets' certificates, in PEM; every certificate is trusted without. */
   readonly caPem: () => string | undefined;
@@ -75,10 +75,10 @@ export class Kubelets implements Pick<KubeletPort, 'stream' | 'log'> {
     this.#transports.clear();
   }
 
-  async #relay(call: ApiCall, request: KubeletRequest, manner: RelayManner): Promise<void> {
+  async #relay(call: ApiCall, request: KubeletRequest, plan: RelayPlan): Promise<void> {
     const transport = this.#transport(request.verification);
     if (transport.fault !== undefined) throw failure(transport.fault);
-    await new Relay({ call, transport, manner }).run();
+    await new Relay({ call, transport, plan }).run();
   }
 
   #transport(verification: KubeletRequest['verification']): Transport {

@@ -84,7 +84,7 @@ export function forwardedHeaders(
   return Object.assign(headers, identityHeaders(about));
 }
 
-/** What of a request's headers goes on to a server that learns nothing of the user. */
+/** What of a request's headers goes on to a server that is not told who the user is. */
 export function anonymousHeaders(
   exchange: Pick<Exchange, 'headerLines' | 'remoteAddress'>,
   { host }: { readonly host: string },

@@ -136,7 +136,7 @@ export interface RelaySettings {
 }
 
 /** Where a request goes, and what becomes of it and of its answer on the way. */
-export interface RelayManner {
+export interface RelayPlan {
   readonly place: { readonly host: string; readonly port: number };
   /** Path and query, escaped. */
   readonly target: string;
@@ -170,14 +170,14 @@ export type RelayedRequest = Pick<
 export interface RelayedCall {
   readonly call: RelayedRequest;
   readonly transport: Transport;
-  readonly manner: RelayManner;
+  readonly plan: RelayPlan;
 }
 
 /** Passes a request on as an aggregator does: with its path, and with who asks. */
-export function aggregatedManner(
+export function aggregatedPlan(
   call: AuthorizedCall,
-  { settings, place }: { readonly settings: RelaySettings; readonly place: RelayManner['place'] },
-): RelayManner {
+  { settings, place }: { readonly settings: RelaySettings; readonly place: RelayPlan['place'] },
+): RelayPlan {
   const { exchange, info, user, baseHeaders } = call;
   const target = requestTarget(info);
   return {
@@ -238,7 +238,7 @@ export class Relay implements RemoteAnswer {
     this.#call = call;
     this.#isLong = isLongRunning(call.call.info);
     this.#protocol =
-      call.manner.passes === 'everything' ? wantedProtocol(call.call.exchange) : undefined;
+      call.plan.passes === 'everything' ? wantedProtocol(call.call.exchange) : undefined;
   }
 
   /**
@@ -254,7 +254,7 @@ export class Relay implements RemoteAnswer {
     exchange.onAbort(() => this.#end('cut'));
     if (this.#state === 'over') return outcome;
     this.#setTimer();
-    if (this.#call.manner.passes === 'everything') this.#body = exchange.bodyStream();
+    if (this.#call.plan.passes === 'everything') this.#body = exchange.bodyStream();
     this.#ask();
     return outcome;
   }
@@ -265,7 +265,7 @@ export class Relay implements RemoteAnswer {
       return;
     }
     const status = incoming.statusCode ?? 0;
-    const replaced = this.#call.manner.replace?.(incoming);
+    const replaced = this.#call.plan.replace?.(incoming);
     if (replaced !== undefined) this.#replace(replaced);
     else if (status < 200) this.#refuse({ text: brokenAnswer, reached: false });
     else if (this.#protocol !== undefined && status < 400) {
@@ -354,9 +354,9 @@ export class Relay implements RemoteAnswer {
   }
 
   #limitConnecting(outgoing: ClientRequest): void {
-    const { manner, call } = this.#call;
-    if (manner.connectTimeoutMs === undefined) return;
-    const limit = call.context.clock.after(manner.connectTimeoutMs, () => {
+    const { plan, call } = this.#call;
+    if (plan.connectTimeoutMs === undefined) return;
+    const limit = call.context.clock.after(plan.connectTimeoutMs, () => {
       if (isConnected(outgoing)) return;
       outgoing.destroy(Object.assign(new Error('i/o timeout'), { code: 'ETIMEDOUT' }));
     });
@@ -364,8 +364,8 @@ export class Relay implements RemoteAnswer {
   }
 
   #request(): RemoteRequest {
-    const { call, manner } = this.#call;
-    const headers = manner.headers();
+    const { call, plan } = this.#call;
+    const headers = plan.headers();
     if (this.#protocol !== undefined) {
       headers['connection'] = ['Upgrade'];
       headers['upgrade'] = [this.#protocol];
@@ -373,7 +373,7 @@ export class Relay implements RemoteAnswer {
       // Node does not think of it where a method has no body as a rule.
       headers['transfer-encoding'] = ['chunked'];
     }
-    const { place, target, method = call.exchange.method } = manner;
+    const { place, target, method = call.exchange.method } = plan;
     return { method, ...place, target, headers };
   }
 
@@ -397,7 +397,7 @@ export class Relay implements RemoteAnswer {
   #isRefusedRedirect(incoming: IncomingMessage): boolean {
     const status = incoming.statusCode ?? 0;
     const leads = status >= 300 && status <= 399 && (incoming.headers.location ?? '') !== '';
-    return leads && this.#call.manner.redirects === 'refused';
+    return leads && this.#call.plan.redirects === 'refused';
   }
 
   #refuseRedirect(): void {
@@ -411,8 +411,8 @@ export class Relay implements RemoteAnswer {
 
   #refuse(problem: { readonly text: string; readonly reached: boolean }): void {
     this.#release();
-    const { call, manner } = this.#call;
-    const error = call.exchange.aborted ? undefined : manner.refuse(problem);
+    const { call, plan } = this.#call;
+    const error = call.exchange.aborted ? undefined : plan.refuse(problem);
     if (error === undefined) this.#resolve();
     else this.#reject(error);
   }
@@ -429,7 +429,7 @@ export class Relay implements RemoteAnswer {
     const { exchange, info, context, audit } = this.#call.call;
     this.#state = 'answering';
     this.#incoming = incoming;
-    const headers = this.#call.manner.answered(incoming.rawHeaders);
+    const headers = this.#call.plan.answered(incoming.rawHeaders);
     const stream = exchange.stream({ status, headers });
     this.#stream = stream;
     stream.onDrain(() => incoming.resume());

@@ -73,7 +73,7 @@ export interface Api extends ObjectApi {
   readonly tokens: ServiceAccountTokens;
   readonly aggregation: AggregationHost;
   readonly address: ReportedAddress;
-  /** Between admission, which charges quotas, and the controller that counts. */
+  /** Shared by admission, which charges quotas, and the controller that counts their use. */
   readonly quotaLedger: QuotaLedger;
   /** Resolves when the caches that every request needs are loaded. */
   informersReady(): Promise<void>;
@@ -93,7 +93,7 @@ export interface ApiOptions extends Base {
   readonly encodeAhead?: Registry['encodeAhead'];
   /** Where other servers charge the same quotas. */
   readonly reservations?: SharedReservations | undefined;
-  /** Of which one of the servers on a store has each at a time. */
+  /** Where other servers have the same store: claims what one of them may have at a time. */
   readonly claims?: NumberClaims | undefined;
   /** Signs service account tokens; read or made as the configuration says when absent. */
   readonly signingKey?: SigningKey | undefined;
@@ -298,7 +298,7 @@ function createRegistry(
 function followDefinitions(
   options: ReadingBase & {
     readonly api: ObjectApi;
-    /** Gets those that are going. */
+    /** Gets the names of definitions that are being deleted. */
     readonly closedKinds: Set<string>;
     readonly claims: NumberClaims | undefined;
   },

@@ -1,10 +1,10 @@
 import type { MaybePromise } from '@wheelhouse/machinery';
 
-/** What has been opened so far. */
+/** The parts of a server that have been opened and are to be closed again. */
 export class OpenParts {
   readonly #closers: (() => MaybePromise<void>)[] = [];
 
-  /** Has a part closed when the server ends; gives the part. */
+  /** Keeps a part, to be closed with the others; gives it back. */
   add<Part extends { close(): MaybePromise<void> } | undefined>(part: Part): Part {
     if (part !== undefined) this.#closers.push(() => part.close());
     return part;
@@ -28,8 +28,9 @@ export class OpenParts {
 }
 
 /**
- * Stands for a part that is made from what needs it, as the numbers of Services are from the
- * registry, whose kinds give them out. `connect` is called once, before the first request.
+ * Stands for a part until it is made, where it is made from what needs it: the kinds of the registry
+ * allocate the numbers of Services, and what allocates them reads the registry. `connect` is called
+ * once, before the first request.
  */
 export class Port<Part> {
   readonly #name: string;

@@ -144,8 +144,8 @@ export function startCustomKinds(options: CustomKindsOptions): CustomKinds {
 const largeDefinitionBytes = 131_072;
 
 /**
- * Hands on changes in their order: at once, but a large definition after it was parsed in steps, in a
- * turn of the event loop of its own (TRUST-2).
+ * Applies changes in their order: a small definition at once, a large one in a turn of the event loop
+ * of its own, once it has been parsed in steps (TRUST-2). Small ones behind a large one wait for it.
  */
 function followInSteps(
   { clock, logger }: Pick<CustomKindsOptions, 'clock' | 'logger'>,

@@ -40,9 +40,8 @@ export async function follow(
 }
 
 /**
- * The same for who does not wait for the present ones to be told, and may close before: nothing is
- * told from then on. `listed` is called when the present ones have been told, and `failed` gets the
- * error of a cache that could not be listed.
+ * Follows a cache without waiting until the present objects have been told: `listed` is called then,
+ * and `failed` with the error of a cache that could not be listed. Nothing is called after `close`.
  */
 export function followBeside(
   cache: ResourceCache,

@@ -7,7 +7,7 @@ import type { Prefixed } from './transformer.ts';
 
 /** The running KMS providers of a configuration. */
 export interface KmsProviders {
-  /** What seals and opens for an entry of the configuration they were opened for. */
+  /** The provider of an entry of the configuration that these were opened for; throws for another. */
   of(settings: KmsSettings): Prefixed;
   /** In the order of the configuration; each rejects when its plugin is not well. */
   readonly checks: readonly (() => Promise<void>)[];

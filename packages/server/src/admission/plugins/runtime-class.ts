@@ -59,7 +59,7 @@ async function classOf(
 
 function overheadOf(found: Stored<RuntimeClass> | undefined): JsonObject | undefined {
   if (found?.overhead === undefined) return undefined;
-  return found?.overhead?.podFixed ?? {};
+  return found.overhead.podFixed ?? {};
 }
 
 function setOverhead(call: AdmissionCall, pod: ApiObject, found: ApiObject): void {
@@ -101,7 +101,7 @@ function setScheduling(call: AdmissionCall, pod: ApiObject, found: Stored<Runtim
   const selector = { ...own, ...added };
   if (Object.keys(selector).length > 0) spec['nodeSelector'] = selector;
   if (scheduling.tolerations === undefined) return;
-  const copies = (scheduling.tolerations ?? []).map((one) => ({ ...one }));
+  const copies = scheduling.tolerations.map((one) => ({ ...one }));
   const merged = mergeTolerations(objectsAt(spec, 'tolerations'), copies);
   if (merged.length > 0 || textAt(spec, 'tolerations') !== '') spec['tolerations'] = merged;
 }

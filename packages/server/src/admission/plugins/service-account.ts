@@ -121,7 +121,7 @@ function mountsToken(spec: JsonObject, account: ApiObject): boolean {
 
 function mountToken(spec: Stored<PodSpec>, dialect: Dialect): void {
   const volumes = spec.volumes ?? [];
-  const present = (spec.volumes ?? []).find((one) => (one.name ?? '').startsWith(volumeStem));
+  const present = volumes.find((one) => (one.name ?? '').startsWith(volumeStem));
   const name = present === undefined ? generateName(volumeStem) : (present.name ?? '');
   const mountPath = `/var/run/secrets/${dialect.labelDomain}/serviceaccount`;
   let isNeeded = false;
@@ -174,7 +174,7 @@ function secretProblem(pod: Stored<Pod>, account: ApiObject): string | undefined
   const not = `is not allowed because service account ${account.metadata.name} does not reference`;
   for (const volume of pod.spec?.volumes ?? []) {
     if (volume.secret === undefined) continue;
-    const secret = volume.secret?.secretName ?? '';
+    const secret = volume.secret.secretName ?? '';
     if (mountable.has(secret)) continue;
     return `volume with secret.secretName="${secret}" ${not} that secret`;
   }

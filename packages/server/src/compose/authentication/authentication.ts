@@ -22,7 +22,7 @@ import type { OidcAuthentication } from './oidc.ts';
 
 type AuthenticationOptions = ReadingBase & { readonly tokens: ServiceAccountTokens };
 
-/** Who users are told by. */
+/** The gate that tells who sends a request. */
 export interface OpenAuthentication {
   readonly authenticate: Authenticate;
   /** For reviews of tokens. */

@@ -50,7 +50,7 @@ export function createHealth(options: {
   clock: Clock;
   logger: Logger;
   livezGracePeriodMs: number;
-  /** Hears of each check that is made where all of an endpoint are. */
+  /** Called with each check that is made as one of all checks of an endpoint. */
   onChecked?: (check: {
     readonly name: string;
     readonly endpoint: HealthEndpoint;

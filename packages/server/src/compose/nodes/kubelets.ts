@@ -11,8 +11,9 @@ const defaults = {
 };
 
 /**
- * Makes what reaches kubelets, loaded with the first request for one. It follows the files of its
- * certificates until it is closed. Throws, naming the file, when one cannot be read at the start.
+ * Makes the port by which requests reach kubelets; its code is loaded with the first of them. It
+ * follows the files of its certificates until it is closed. Throws, naming the file, when one cannot
+ * be read at the start.
  */
 export function createKubeletPort(
   config: Pick<ServerConfig, 'kubelets' | 'clock' | 'logger'>,

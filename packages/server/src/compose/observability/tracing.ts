@@ -25,9 +25,9 @@ import { readConfigurationFile } from '../files/followed-files.ts';
 /** Spans of requests, and where they are sent. */
 export interface Tracing {
   readonly tracer: Tracer;
-  /** The store with its operations as spans of the requests that they are done for. */
+  /** A store whose operations are spans of the requests that they are done for. */
   store(store: Store): Store;
-  /** Webhooks with their calls as spans, and told of the trace. */
+  /** Webhooks whose calls are spans, and carry the trace in their headers. */
   webhooks(webhooks: WebhookPort): WebhookPort;
   /** Sends what is left, for a short time. */
   close(): Promise<void>;

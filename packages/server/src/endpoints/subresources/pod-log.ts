@@ -103,7 +103,7 @@ async function podSpec({ context, target }: ApiCall): Promise<JsonObject> {
   return isObject(spec) ? spec : {};
 }
 
-/** A stream into a container, or to its ports, which its node's kubelet has. */
+/** `exec`, `attach`, and `portforward`: streams, which the kubelet of the Pod's node serves. */
 export async function podStreamEndpoint(call: ApiCall): Promise<void> {
   const { target, context } = call;
   const object = await admitStream(call);

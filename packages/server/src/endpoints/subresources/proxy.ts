@@ -12,9 +12,9 @@ import type { ApiCall } from '../call.ts';
 import { admitStream, kubeletOf } from './pod-log.ts';
 
 /**
- * The `proxy` of a Pod, a Service or a Node: this server passes no request on to one, and it is never
- * one about the object itself. Whether it would be let through is judged all the same
- * (ADM-2), and what is wrong with it told as upstream does (404, 400, 503).
+ * The `proxy` of a Pod, a Service, or a Node. This server passes no request on to one, nor takes it
+ * for one about the object itself. It is admitted or denied all the same (ADM-2), and what is wrong
+ * with it is told as upstream does (404, 400, 503).
  */
 export async function proxyEndpoint(call: ApiCall): Promise<void> {
   const { target } = call;
