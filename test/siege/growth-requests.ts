@@ -1,5 +1,6 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import type { GrowthRequest } from './growth.ts';
+import { certificateCases } from './growth-certificates.ts';
 
 const repeated = <Item>(count: number, make: (index: number) => Item): Item[] =>
   Array.from({ length: count }, (_, index) => make(index));
@@ -304,6 +305,7 @@ export const plainCases: readonly PlainCase[] = [
     }),
   },
   ...customCases,
+  ...certificateCases,
 ];
 
 function patchOf(

@@ -1,12 +1,19 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { getHeapStatistics, setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { builtinKinds, type ResourceDef, type VersionDef } from '@wheelhouse/kinds';
 import { dialectOf, isObject, type JsonObject, listedMax } from '@wheelhouse/machinery';
 import { listedBytesMax } from '@wheelhouse/machinery/testing';
+import { authority } from '../authentication/forged-certificates.ts';
 import {
   type Answer,
   freshNamespace,
   startTestServer,
   type TestServer,
 } from '../support/harness.ts';
+import { sendShowing } from './growth-certificates.ts';
 import { type Form, forms, methods, placeOf, seeded } from './growth-forms.ts';
 import { definitions, plainCases, ruledDefinition } from './growth-requests.ts';
 import { type Collection, collectionsOf, filled, type Variant, variants } from './growth-shapes.ts';
@@ -20,6 +27,8 @@ export interface GrowthRequest {
   readonly body?: string | Buffer;
   /** Sent as a user who may write roles but has few permissions. */
   readonly impersonated?: true;
+  /** Certificates in PEM that are shown instead of a token, on a connection of its own. */
+  readonly chain?: string;
 }
 
 /** A request that can be made at any size. */
@@ -40,6 +49,14 @@ const growth = 8;
 const slack = 3;
 const floorMs = 150;
 
+/**
+ * What the heap may grow by during a request before its growth is judged, in MiB. It is judged like
+ * CPU time, and contains garbage that V8 has had no reason to collect.
+ */
+const heapFloorMb = 128;
+/** How often the heap is measured while a request runs, in milliseconds. */
+const heapSampleMs = 2;
+
 /** How much one request may add to the resident memory, garbage included, in MiB. */
 const memoryMbMax = 768;
 
@@ -58,13 +75,17 @@ export const growthPart: SiegePart = {
   defaultRounds: 2000,
   async run(options) {
     const { seed, rounds, log } = options;
-    const server = await startTestServer({ cborServed: true });
+    const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-growth-'));
+    const clientCaFile = join(directory, 'ca.crt');
+    writeFileSync(clientCaFile, authority.pem());
+    const server = await startTestServer({ cborServed: true, authentication: { clientCaFile } });
     const isOver = timeLimit(options);
     try {
       const cases = await casesOf(server);
       const random = seeded(seed);
       let cpuMsMax = 0;
       let memoryMbMost = 0;
+      let heapMbMost = 0;
       let slowest = '';
       let round = 0;
       const faults: string[] = [];
@@ -72,9 +93,10 @@ export const growthPart: SiegePart = {
         // Those that are no kind's come first: they are few, and each is a known attack.
         const plain = cases.plain[round];
         const one = plain ?? cases.ofKinds(random);
-        const fault = await judge(server, one, ({ cpuMs, memoryMb }) => {
+        const fault = await judge(server, one, ({ cpuMs, memoryMb, heapMb }) => {
           if (cpuMs > cpuMsMax) [cpuMsMax, slowest] = [cpuMs, one.name];
           memoryMbMost = Math.max(memoryMbMost, memoryMb);
+          heapMbMost = Math.max(heapMbMost, heapMb);
         });
         if (fault !== undefined) {
           faults.push(`seed ${seed}, round ${round}: ${one.name}: ${fault}`);
@@ -84,9 +106,16 @@ export const growthPart: SiegePart = {
         if (round % 100 === 99) log(`${round + 1} requests, at most ${cpuMsMax} ms of CPU`);
       }
       if (faults.length > 0) throw new Error(faults.join('\n'));
-      return { requests: round, cpuMsMax, slowest, memoryMbMax: memoryMbMost };
+      return {
+        requests: round,
+        cpuMsMax,
+        slowest,
+        memoryMbMax: memoryMbMost,
+        heapMbMax: heapMbMost,
+      };
     } finally {
       await server.stop();
+      rmSync(directory, { recursive: true });
     }
   },
 };
@@ -101,39 +130,79 @@ async function judge(
   measured(large);
   if (large.fault !== undefined) return large.fault;
   if (large.memoryMb > memoryMbMax) return `the memory grows by ${large.memoryMb} MiB`;
-  if (large.cpuMs < floorMs) return undefined;
-  // Something took long. Judge the best of several, which another program's load does not spoil.
+  if (large.cpuMs < floorMs && large.heapMb < heapFloorMb) return undefined;
+  // Something took much. Judge the best of several, which another program's load does not spoil.
   const times: number[] = [];
+  const heaps: number[] = [];
   for (let count = leastCount; count <= leastCount * growth; count *= 2) {
-    const runs: number[] = [];
-    for (let run = 0; run < 3; run += 1) runs.push((await measure(server, one.make(count))).cpuMs);
-    times.push(Math.min(...runs));
+    const runs: Costs[] = [];
+    for (let run = 0; run < 3; run += 1) {
+      if (large.heapMb >= heapFloorMb) collectGarbage();
+      runs.push(await measure(server, one.make(count)));
+    }
+    times.push(Math.min(...runs.map(({ cpuMs }) => cpuMs)));
+    heaps.push(Math.min(...runs.map(({ heapMb }) => heapMb)));
   }
-  const [least = 0] = times;
-  const most = times.at(-1) ?? 0;
-  if (most < floorMs || most <= least * growth * slack) return undefined;
-  return `CPU time grows faster than the request: ${times.join(', ')} ms`;
+  if (growsFast(times, floorMs)) {
+    return `CPU time grows faster than the request: ${times.join(', ')} ms`;
+  }
+  if (growsFast(heaps, heapFloorMb)) {
+    return `the heap grows faster than the request: ${heaps.join(', ')} MiB`;
+  }
+  return undefined;
+}
+
+/** Whether costs at growing sizes end above `floor` and grow faster than n log n, with slack. */
+function growsFast(costs: readonly number[], floor: number): boolean {
+  const [least = 0] = costs;
+  const most = costs.at(-1) ?? 0;
+  return most >= floor && most > least * growth * slack;
+}
+
+function collectGarbage(): void {
+  setFlagsFromString('--expose-gc');
+  runInNewContext('gc')();
 }
 
 /** What one request cost this process, client and server together. */
 interface Costs {
   readonly cpuMs: number;
   readonly memoryMb: number;
+  /** The most that the heap held above what it held before, in MiB. */
+  readonly heapMb: number;
   readonly fault: string | undefined;
 }
 
 async function measure(server: TestServer, request: GrowthRequest): Promise<Costs> {
-  const { method, path, type, body, impersonated } = request;
   const residentBytes = process.memoryUsage.rss();
+  const heapBytes = getHeapStatistics().used_heap_size;
+  let peakBytes = heapBytes;
+  const sampling = setInterval(() => {
+    peakBytes = Math.max(peakBytes, getHeapStatistics().used_heap_size);
+  }, heapSampleMs);
   const before = process.cpuUsage();
+  const fault = await send(server, request);
+  const { user, system } = process.cpuUsage(before);
+  clearInterval(sampling);
+  peakBytes = Math.max(peakBytes, getHeapStatistics().used_heap_size);
+  const memoryMb = Math.round((process.memoryUsage.rss() - residentBytes) / 2 ** 20);
+  const heapMb = Math.round((peakBytes - heapBytes) / 2 ** 20);
+  return { cpuMs: Math.round((user + system) / 1000), memoryMb, heapMb, fault };
+}
+
+/** Sends a request and returns which bound its answer does not keep. */
+async function send(server: TestServer, request: GrowthRequest): Promise<string | undefined> {
+  const { method, path, type, body, impersonated, chain } = request;
+  if (chain !== undefined) {
+    const { status, text } = await sendShowing(chain, { url: server.url, method, path });
+    return status >= 500 ? `status ${status}: ${text.slice(0, 300)}` : undefined;
+  }
   const answer = await server.request(method, path, {
     body,
     ...(type === undefined ? {} : { type }),
     ...(impersonated === true ? { headers: { 'impersonate-user': few } } : {}),
   });
-  const { user, system } = process.cpuUsage(before);
-  const memoryMb = Math.round((process.memoryUsage.rss() - residentBytes) / 2 ** 20);
-  return { cpuMs: Math.round((user + system) / 1000), memoryMb, fault: faultOf(answer) };
+  return faultOf(answer);
 }
 
 /** Which bound an answer does not keep (TRUST-3). */
