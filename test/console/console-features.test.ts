@@ -234,6 +234,7 @@ inBrowser('one object', { timeout }, () => {
 
     await server.patch(`${path}?fieldManager=scaler`, { spec: { replicas: 7 } }, 'merge');
     await screen.click('History');
+    await screen.sees('The last write of each manager before this page was opened');
     await screen.until(
       `[...document.querySelectorAll('.by-manager')].some((one) =>
         /^by scaler.*spec\\.replicas27$/.test(one.textContent))`,
@@ -366,6 +367,10 @@ inBrowser('writing', { timeout }, () => {
     await screen.sees('would be refused');
     const path = `/api/v1/namespaces/${namespace}/configmaps/dropped`;
     expect((await server.get(path)).status).toBe(404);
+    await screen.run(
+      `for (const one of document.querySelectorAll('.applied details')) one.open = true;`,
+    );
+    await screen.sees('+data: {"a":"b"}');
     await judged('apply');
     await screen.click('Apply');
     await screen.until(

@@ -240,6 +240,11 @@ describe('one object', () => {
         );
       expect(told).toEqual([['alpha: data.x'], ['beta: data.a,data.y'], ['alpha: data.x']]);
       expect(history.revisions.at(-1)).toMatchObject({ event: 'seen first', changes: [] });
+      // What was there before is told by the managed fields alone, and stays as it was.
+      expect(history.earlier).toMatchObject([
+        { operation: 'Update', subresource: '', time: expect.stringMatching(/^\d{4}-.*Z$/) },
+      ]);
+      expect(history.earlier[0]?.fields.length).toBeGreaterThan(0);
     } finally {
       table.close();
     }

@@ -28,6 +28,18 @@ export function pathText(path: readonly PathStep[]): string {
     .join('');
 }
 
+/** Changes as the lines of a diff, all of them: `-spec.replicas: 1` and `+spec.replicas: 2`. */
+export function changesText(changes: readonly Change[]): string {
+  const line = (mark: string, path: string, value: JsonValue | undefined): string =>
+    value === undefined ? '' : `${mark}${path}: ${JSON.stringify(value)}\n`;
+  return changes
+    .map(({ path, before, after }) => {
+      const text = pathText(path);
+      return line('-', text, before) + line('+', text, after);
+    })
+    .join('');
+}
+
 /**
  * What leads from one value to another, in as small pieces as there are. Items of lists are compared
  * by their `name` where all have one, by their place elsewhere.

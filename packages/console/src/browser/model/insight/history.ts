@@ -20,15 +20,32 @@ export interface ManagedChanges {
   readonly changes: readonly Change[];
 }
 
+/** The last write of a manager before an object was seen, as its managed fields tell. */
+export interface EarlierWrite {
+  readonly manager: string;
+  readonly operation: FieldOwner['operation'];
+  readonly subresource: string;
+  /** RFC 3339; empty when it is not recorded. */
+  readonly time: string;
+  /** The fields that the manager owned then: what else it wrote is not recorded. */
+  readonly fields: readonly string[];
+}
+
 const revisionsMax = 200;
 
 /** The writes of an object since it was seen first, newest first. */
 export class ObjectHistory {
   #last: JsonObject | undefined;
   #revisions: readonly Revision[] = [];
+  #earlier: readonly EarlierWrite[] = [];
 
   get revisions(): readonly Revision[] {
     return this.#revisions;
+  }
+
+  /** What is recorded of the time before, newest first. */
+  get earlier(): readonly EarlierWrite[] {
+    return this.#earlier;
   }
 
   /** Takes a version of the object; one that is known already changes nothing. */
@@ -37,6 +54,7 @@ export class ObjectHistory {
     const before = this.#last;
     const isKnown = this.#revisions[0]?.resourceVersion === resourceVersion;
     if (isKnown && event === 'present') return;
+    if (before === undefined) this.#earlier = earlierWrites(object);
     this.#last = object;
     const changes = before === undefined ? [] : changesByManager(before, object);
     const times = changes.flatMap(({ manager, subresource }) =>
@@ -50,6 +68,12 @@ export class ObjectHistory {
     };
     this.#revisions = [revision, ...this.#revisions].slice(0, revisionsMax);
   }
+}
+
+function earlierWrites(object: JsonObject): EarlierWrite[] {
+  const byTime = (one: EarlierWrite, other: EarlierWrite): number =>
+    other.time < one.time ? -1 : Number(other.time > one.time);
+  return fieldOwners(object).sort(byTime);
 }
 
 function newestOf(object: JsonObject, manager: string, subresource: string): string[] {

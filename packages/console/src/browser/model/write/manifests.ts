@@ -137,7 +137,7 @@ async function applyOne(
     return { ...refused, message: refusalText(outcome), isOwned: outcome.kind === 'owned' };
   }
   const { object, warnings } = outcome;
-  const changes = changesBetween(before ?? {}, object.value).filter(
+  const changes = changesBetween(before ?? { metadata: {} }, object.value).filter(
     ({ path: [first, second] }) =>
       first !== 'metadata' || !['managedFields', 'resourceVersion'].includes(String(second)),
   );

@@ -4,7 +4,7 @@ import { type Applied, applyManifests, manifestsIn } from '../../model/write/man
 import { droppedEvent, readFiles } from '../drop-zone.tsx';
 import { type ManifestFile, useApp, usePage } from '../parts/app.ts';
 import { Button, Empty, Link, NamespaceInput, Toggle } from '../parts/basics.tsx';
-import { ChangeList } from '../parts/changes.tsx';
+import { ChangeList, ChangeText } from '../parts/changes.tsx';
 import { defaultManager } from './editing-state.ts';
 
 /** What applying the files did, or would do. */
@@ -175,6 +175,7 @@ function ResultList(props: { readonly results: Results }) {
                 {changes.length} field{changes.length === 1 ? '' : 's'}
               </summary>
               <ChangeList changes={changes} none="" />
+              <ChangeText changes={changes} />
             </details>
           )}
         </li>

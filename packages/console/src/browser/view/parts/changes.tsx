@@ -1,6 +1,6 @@
 import type { JsonValue } from '@wheelhouse/machinery/browser';
 import type { ComponentChildren } from 'preact';
-import { type Change, pathText, type ThreeWay } from '../../model/changes.ts';
+import { type Change, changesText, pathText, type ThreeWay } from '../../model/changes.ts';
 import { printJson } from '../../model/yaml.ts';
 import { Scrolled } from './basics.tsx';
 
@@ -18,6 +18,18 @@ export function ChangeList(props: { readonly changes: readonly Change[]; readonl
         </tr>
       ))}
     </ChangeTable>
+  );
+}
+
+/** The same as text, to be selected and copied. */
+export function ChangeText(props: { readonly changes: readonly Change[] }) {
+  return (
+    <details>
+      <summary>As text</summary>
+      <Scrolled label="Changes as text">
+        <pre>{changesText(props.changes)}</pre>
+      </Scrolled>
+    </details>
   );
 }
 
