@@ -71,7 +71,7 @@ await cache.ready();
 
 let bytes = 0;
 function drain(list: ListResult): void {
-  for (const piece of list.jsonPieces()) bytes += piece.length;
+  for (const piece of list.jsonPieces(0)) bytes += piece.length;
 }
 const all = {
   namespace: '',

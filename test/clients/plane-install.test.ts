@@ -84,6 +84,11 @@ kind: List
 items:
 - { apiVersion: example.com/v1, kind: Gadget, metadata: { name: second, namespace: team } }
 - { apiVersion: v1, kind: ConfigMap, metadata: { name: third, namespace: team }, data: { a: b } }
+---
+apiVersion: v1
+kind: ConfigMapList
+items:
+- { metadata: { name: fourth, namespace: team }, data: { c: d } }
 `,
       ),
     ],
@@ -99,6 +104,7 @@ items:
   expect(gadgets.map(({ metadata }) => metadata?.name)).toEqual(['second']);
   const map = { apiVersion: 'v1', kind: 'ConfigMap', name: 'third', ...team };
   expect((await plane.client.get(map)).data).toEqual({ a: 'b' });
+  expect((await plane.client.get({ ...map, name: 'fourth' })).data).toEqual({ c: 'd' });
   const [applied] = await plane.apply({ ...widget('first'), spec: { size: 2 } });
   expect(applied?.spec).toEqual({ size: 2 });
   const sprockets = await get('/apis/example.com/v1/sprockets');

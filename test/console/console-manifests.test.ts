@@ -112,14 +112,21 @@ describe('manifests', () => {
         { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'listed' } },
       ],
     });
+    const answered = JSON.stringify({
+      apiVersion: 'v1',
+      kind: 'ConfigMapList',
+      items: [{ metadata: { name: 'untyped', namespace: 'listed' } }],
+    });
     const of = { kinds: found.kinds, namespace: 'default' };
-    const manifests = manifestsIn({ name: 'list.json', text }, of);
+    const manifests = manifestsIn({ name: 'list.json', text: `${text}\n---\n${answered}` }, of);
     expect(manifests.map(({ title }) => title)).toEqual([
       'Namespace listed',
       'ConfigMap listed/within',
+      'ConfigMap listed/untyped',
     ]);
     const done = await applyManifests(api, manifests, options('no'));
     expect(done.map(({ effect, message }) => `${effect}${message}`)).toEqual([
+      'created',
       'created',
       'created',
     ]);

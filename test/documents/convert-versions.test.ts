@@ -102,6 +102,16 @@ describe('VER-8: svcctl convert', () => {
     ]);
   });
 
+  test('VER-8: so do items of a list, which may leave their type to it', async () => {
+    const { apiVersion, kind: _, ...item } = deployment('apps/v1beta1', 'a');
+    const answered = { apiVersion, kind: 'DeploymentList', metadata: {}, items: [item, item] };
+    const file = home.write('answered.json', JSON.stringify(answered));
+    const [list] = await svcctl(`convert -f ${file} --output-version apps/v1`);
+    expect(list.kind).toBe('List');
+    const current = { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'a' } };
+    expect(list.items).toMatchObject([current, current]);
+  });
+
   test('VER-8: so do a folder and standard input', async () => {
     mkdirSync(join(home.folder, 'folder'));
     home.write('folder/one.json', JSON.stringify(deployment('apps/v1beta1', 'a')));

@@ -94,11 +94,21 @@ const checks: Readonly<Record<string, Check>> = {
     expect(watch.events[0]).toEqual({ type: 'ADDED', object: made.body });
     await atRest(def, path);
   },
-  list: async (def, { collection, name }) => {
-    const list = await server.get(`${collection}?limit=1&fieldSelector=metadata.name=${name}`);
-    expectStatus(list, 200);
-    expect(list.body.kind).toBe(def.listKind);
-    expect(list.body.items.map((item: ApiObject) => item.metadata.name)).toEqual([name]);
+  list: async (def, { collection, path, name }) => {
+    const [first] = def.versions;
+    for (const { version } of def.versions.filter(({ served }) => served)) {
+      const inVersion = (url: string) => url.replace(`/${first?.version}/`, `/${version}/`);
+      const query = `?limit=1&fieldSelector=metadata.name=${name}`;
+      const list = await server.get(inVersion(collection) + query);
+      expectStatus(list, 200);
+      expect(list.body.kind).toBe(def.listKind);
+      const { apiVersion, kind, ...object } = (await server.get(inVersion(path))).body;
+      expect(kind).toBe(def.kind);
+      expect(apiVersion).toBe(list.body.apiVersion);
+      expect(list.body.items.map((item: ApiObject) => withoutMoving(def, item))).toEqual([
+        withoutMoving(def, object),
+      ]);
+    }
   },
   table: async (def, { path, name }) => {
     const accept = `application/json;as=Table;v=v1;g=${dialect.group('meta')}`;

@@ -183,7 +183,7 @@ describe('what a body is written in', () => {
     expect(put.status).toBe(200);
     expect(put.text).toContain('    three\n');
     const list = await server.get(maps, { accept: 'application/yaml' });
-    expect(list.text).toMatch(/^apiVersion: v1\nitems:\n- apiVersion: v1\n/);
+    expect(list.text).toMatch(/^apiVersion: v1\nitems:\n- metadata:\n/);
     const gone = await server.remove(`${maps}/yaml`, 'kind: DeleteOptions\napiVersion: v1\n', {
       type: 'application/yaml',
     });

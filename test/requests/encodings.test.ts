@@ -169,10 +169,7 @@ describe('protobuf', () => {
     const inJson = (await server.get(path)).body;
     expect(decoded.kind).toBe('ConfigMapList');
     expect(decoded.metadata).toEqual(inJson.metadata);
-    const bare = inJson.items.map(
-      ({ apiVersion, kind, ...rest }: { [name: string]: unknown }) => rest,
-    );
-    expect(decoded.items).toEqual(bare);
+    expect(decoded.items).toEqual(inJson.items);
   });
 
   test('CODEC-3, WATCH-9: a watch is a stream of frames, each with its length ahead', async () => {
@@ -298,7 +295,8 @@ describe('CBOR', () => {
       expect(made, path).toMatchObject({ status: 201, type: cbor });
       expect(decodeCbor(made.bytes)).toMatchObject(object);
       const list = decodeCbor((await raw({ path, accept: cbor })).bytes);
-      expect(list).toMatchObject({ items: [object] });
+      const { apiVersion, kind, ...item } = object;
+      expect(list).toMatchObject({ items: [kind === 'Widget' ? object : item] });
     }
   });
 

@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gunzipSync } from 'node:zlib';
-import type { ApiObject } from '@wheelhouse/machinery';
+import { type ApiObject, itemsOfList } from '@wheelhouse/machinery';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Loose, TestServer } from '../support/harness.ts';
 import { type BackupBench, createBackupBench, succeed, wheelhouse } from './backup-run.ts';
@@ -33,7 +33,7 @@ function oldDirectory(commit: string): { path: string; objects: Record<string, A
  */
 async function check(server: TestServer, objects: Record<string, Loose[]>): Promise<void> {
   for (const [path, items] of Object.entries(objects)) {
-    const found = (await server.get(path)).body.items as Loose[];
+    const found = itemsOfList((await server.get(path)).body) as Loose[];
     for (const item of items) {
       const { name, uid } = item.metadata;
       const same = found.find(({ metadata }) => metadata.uid === uid);

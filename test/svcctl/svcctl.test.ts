@@ -191,6 +191,19 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
       expect(JSON.parse(annotations[name]).data).toEqual({ a: '2' });
     });
 
+    test('CLIENT-1: a list is applied as it was answered, without the types of its items', async () => {
+      await ctl('apply -f -', map('x', { a: '1' }));
+      const path = `/api/v1/namespaces/${namespace}/configmaps?fieldSelector=metadata.name%3Dx`;
+      const list = JSON.parse((await ctl(['get', '--raw', path])).out);
+      const [{ data, metadata, ...more }] = list.items;
+      expect(more).toEqual({});
+      const items = [{ metadata: { name: metadata.name }, data: { ...data, a: '2' } }];
+      const applied = await ctl('apply -f -', JSON.stringify({ ...list, items }));
+      expect(applied.out).toBe('configmap/x serverside-applied\n');
+      expect((await ctl('get cm x -o jsonpath={.data.a}')).out).toBe('2');
+      expect((await ctl('get cm -o jsonpath={.items[*].kind}')).out).toContain('ConfigMap');
+    });
+
     test('CLIENT-1: apply --prune deletes what is no longer given', async () => {
       const both = `${map('p1', {}, { set: namespace })}\n---\n${map('p2', {}, { set: namespace })}`;
       await ctl('apply -f -', both);

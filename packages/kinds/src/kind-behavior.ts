@@ -44,6 +44,8 @@ export interface KindBehavior {
   readonly selectableFields: 'stored' | 'declared';
   /** Members of a list's metadata that the last chunk has, too. */
   readonly listMetadata: Readonly<JsonObject>;
+  /** Whether each item of a list states its apiVersion and kind, as it does alone (API-2). */
+  readonly listItems: 'typed' | 'untyped';
   /** Whether a write may run CEL rules of the kind's own schema. */
   readonly hasSchemaRules: boolean;
   /** Whether the schema describes `metadata`, or leaves it to what all kinds publish. */
@@ -153,6 +155,7 @@ export const builtinBehavior: KindBehavior = {
   offersStrategicMerge: true,
   selectableFields: 'stored',
   listMetadata: {},
+  listItems: 'untyped',
   hasSchemaRules: false,
   metadataSchema: 'own',
   ownership: { conversionKeeps: 'fields of the version', resetsIn: 'every version' },

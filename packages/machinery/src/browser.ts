@@ -18,3 +18,4 @@ export {
   schemaOfKind,
   typeName,
 } from './meta/published-schema.ts';
+export { itemsOfList } from './meta/types.ts';

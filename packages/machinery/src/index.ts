@@ -295,6 +295,7 @@ export {
   type GroupResource,
   type GroupVersion,
   isLongRunning,
+  itemsOfList,
   type ManagedFieldsEntry,
   type ObjectMeta,
   type OwnerReference,

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { parseYamlDocuments } from '@wheelhouse/client';
 import {
   isObject,
+  itemsOfList,
   type JsonObject,
   type JsonValue,
   parseLabelSelector,
@@ -162,13 +163,8 @@ function manifestsOf(document: JsonValue, source: string): Manifest[] {
 }
 
 function unfold(object: JsonObject, source: string): Manifest[] {
-  if (
-    typeof object.kind === 'string' &&
-    object.kind.endsWith('List') &&
-    Array.isArray(object.items)
-  ) {
-    return object.items.filter(isObject).flatMap((item) => unfold(item, source));
-  }
+  const items = itemsOfList(object);
+  if (items !== undefined) return items.filter(isObject).flatMap((item) => unfold(item, source));
   for (const name of ['apiVersion', 'kind']) {
     if (typeof object[name] !== 'string' || object[name] === '') {
       throw new CliError(

@@ -17,6 +17,7 @@ export function customBehavior(
     offersStrategicMerge: false,
     selectableFields: 'declared',
     listMetadata: { continue: '' },
+    listItems: 'typed',
     hasSchemaRules: true,
     metadataSchema: 'published',
     ownership,

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../base/json.ts';
+import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
 
 export interface GroupVersion {
   /** Empty for the core group. */
@@ -30,6 +30,19 @@ export function parseApiVersion(apiVersion: string): GroupVersion | undefined {
 /** Versions of the core group may be written with a slash (`/v1`): gives them as they are shown. */
 export function shownApiVersion(apiVersion: string): string {
   return apiVersion.lastIndexOf('/') === 0 ? apiVersion.slice(1) : apiVersion;
+}
+
+/**
+ * The items of a list, as it is answered or written in a manifest; undefined for other objects.
+ * Items of lists of built-in kinds leave out the type that the list implies (API-2): it is filled in.
+ * A `List` implies none.
+ */
+export function itemsOfList(object: JsonObject): readonly JsonValue[] | undefined {
+  const { apiVersion, kind, items } = object;
+  if (typeof kind !== 'string' || !kind.endsWith('List') || !Array.isArray(items)) return undefined;
+  const itemKind = kind.slice(0, -'List'.length);
+  if (itemKind === '') return items;
+  return items.map((item) => (isObject(item) ? { apiVersion, kind: itemKind, ...item } : item));
 }
 
 export interface OwnerReference extends JsonObject {

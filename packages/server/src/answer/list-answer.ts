@@ -17,7 +17,7 @@ import { encodeContinue } from '@wheelhouse/store';
 import type { ApiCall } from '../endpoints/call.ts';
 import { entriesIn, isShownAsStored, whenLoaded } from '../registry/conversion/views.ts';
 import type { Entry, EntryFilter, ListRequest, ListResult } from '../watchcache/contract.ts';
-import { runsOf } from '../watchcache/entry-run.ts';
+import { runsOfAll } from '../watchcache/entry-run.ts';
 import { encodedTexts } from './encodings.ts';
 import type { ListDocument } from './list-document.ts';
 import { protobufList, protobufMetadataList } from './protobuf.ts';
@@ -53,7 +53,7 @@ function resultOf(result: ListResult, entries: readonly Entry[]): ListResult {
     ...result,
     count: entries.length,
     entries: () => entries,
-    jsonPieces: () => runsOf({ entries, from: 0, to: entries.length, endsWithComma: false }),
+    jsonPieces: (typeBytes) => runsOfAll(entries, typeBytes),
   };
 }
 

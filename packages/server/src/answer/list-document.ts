@@ -22,40 +22,56 @@ export interface ListDocument {
   jsonPieces(): Iterable<BodyPiece>;
 }
 
-const comma = Buffer.from(',');
 const noBytes = Buffer.alloc(0);
 const footer = Buffer.from(']}\n');
 
-/** The objects of a list themselves, which are in the cache as they are answered in JSON (LIST-1). */
+/**
+ * The objects of a list themselves, which are in the cache as they are answered in JSON (LIST-1), but
+ * for the type that objects of built-in kinds state alone and not as items.
+ */
 export function objectList(call: ApiCall, result: ListResult): ListDocument {
   const { def, version } = call.target;
   const apiVersion = apiVersionOf({ group: def.group, version: version.version });
   const metadata = { ...def.behavior.listMetadata, ...listMetadata(result) };
   const head = { kind: def.listKind, apiVersion, metadata };
+  const type = `"apiVersion":${jsonText(apiVersion)},"kind":${jsonText(def.kind)},`;
+  const typeBytes = def.behavior.listItems === 'typed' ? 0 : type.length;
   return {
     head,
     member: 'items',
     count: result.count,
     entries: () => result.entries(),
-    itemText: (entry) => jsonIn(def, version, entry).toString('utf8'),
+    itemText: (entry) => itemText(jsonIn(def, version, entry), typeBytes),
     ahead: (entry) => jsonAhead(def, version, entry),
     *jsonPieces() {
       const text = encodeJson(head).toString('utf8');
       yield Buffer.from(`${text.slice(0, -1)},"items":[`);
-      yield* servesStoredForm(def, version) ? result.jsonPieces() : convertedPieces(call, result);
+      yield* servesStoredForm(def, version)
+        ? result.jsonPieces(typeBytes)
+        : convertedPieces(call, { result, typeBytes });
       yield footer;
     },
   };
 }
 
-function* convertedPieces(call: ApiCall, result: ListResult): Generator<Buffer> {
+function itemText(json: Buffer, typeBytes: number): string {
+  return typeBytes === 0 ? json.toString('utf8') : `{${json.toString('utf8', typeBytes + 1)}`;
+}
+
+const firstBrace = Buffer.from('{');
+const nextBrace = Buffer.from(',{');
+
+function* convertedPieces(
+  call: ApiCall,
+  list: { readonly result: ListResult; readonly typeBytes: number },
+): Generator<Buffer> {
   const { def, version } = call.target;
-  let first = true;
-  for (const entry of result.entries()) {
+  let brace = firstBrace;
+  for (const entry of list.result.entries()) {
     for (const _ of jsonAhead(def, version, entry)) yield noBytes;
-    if (!first) yield comma;
-    first = false;
-    yield jsonIn(def, version, entry);
+    yield brace;
+    brace = nextBrace;
+    yield jsonIn(def, version, entry).subarray(list.typeBytes + 1);
   }
 }
 

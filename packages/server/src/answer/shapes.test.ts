@@ -9,11 +9,17 @@ import {
   servesStoredForm,
   toStorage,
 } from '@wheelhouse/kinds';
-import { type ApiObject, dialectOf, type JsonObject, parseApiVersion } from '@wheelhouse/machinery';
+import {
+  type ApiObject,
+  apiVersionOf,
+  dialectOf,
+  type JsonObject,
+  parseApiVersion,
+} from '@wheelhouse/machinery';
 import { decodeTyped } from '@wheelhouse/schema';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { decodeEntry, encodeStored, indexOf, objectIn } from '../registry/object-codec.ts';
+import { decodeEntry, encodeStored, indexOf, jsonIn, objectIn } from '../registry/object-codec.ts';
 import { defaultColumns, partialObject, tableRow } from '../views/tables.ts';
 import type { Entry } from '../watchcache/contract.ts';
 import { makeEntry } from '../watchcache/entry.ts';
@@ -123,6 +129,17 @@ function storedExample({ storage }: ResourceDef) {
   shown.defaults?.(example);
   return { example: toStorage(def, shown, example), decode: decodeTyped(version.schema) };
 }
+
+test.each(otherVersions.map((one) => [`${one.version.version} ${one.def.kind}`, one] as const))(
+  'API-2: JSON of %s begins with its type, which items of lists leave out',
+  (_, { def, version }) => {
+    const { example } = storedExample(def);
+    const json = jsonIn(def, version, entryOf(def, example as JsonObject)).toString();
+    const apiVersion = apiVersionOf({ group: def.group, version: version.version });
+    const type = jsonText({ apiVersion, kind: def.kind }).slice(0, -1);
+    expect(json.slice(0, type.length + 1)).toBe(`${type},`);
+  },
+);
 
 /** What older versions keep in annotations, and what they make such of. */
 const annotations = fc.record(

@@ -8,6 +8,7 @@ import {
   dialectOf,
   errorText,
   isObject,
+  itemsOfList,
   type JsonObject,
   type JsonValue,
   parseApiVersion,
@@ -196,7 +197,8 @@ function parseFailure(failed: {
 
 function manifestsOf(value: unknown, place: Place): Manifest[] {
   if (!isObject(value)) throw new ManifestError({ ...place, message: 'is not an object' });
-  if (isList(value)) return value.items.flatMap((item) => manifestsOf(item, place));
+  const items = itemsOfList(value);
+  if (items !== undefined) return items.flatMap((item) => manifestsOf(item, place));
   for (const name of ['apiVersion', 'kind']) {
     if (typeof value[name] === 'string' && value[name] !== '') continue;
     throw new ManifestError({
@@ -205,9 +207,4 @@ function manifestsOf(value: unknown, place: Place): Manifest[] {
     });
   }
   return [{ object: value as ManifestObject, place: placeOf(place) }];
-}
-
-function isList(value: JsonObject): value is JsonObject & { items: JsonValue[] } {
-  const { kind, items } = value;
-  return typeof kind === 'string' && kind.endsWith('List') && Array.isArray(items);
 }

@@ -1,6 +1,7 @@
 import type { StorageDef } from '@wheelhouse/kinds';
 import { type ApiObject, methodNotAllowedOnPath } from '@wheelhouse/machinery';
 import type { Entry, ListResult, ResourceCache } from '../watchcache/contract.ts';
+import { runsOfAll } from '../watchcache/entry-run.ts';
 import { dryEntry, encodeStored, indexOf } from './object-codec.ts';
 
 /**
@@ -37,8 +38,6 @@ export function createComputedCache(options: {
   };
 }
 
-const comma = Buffer.from(',');
-
 function resultOf(entries: readonly Entry[]): ListResult {
   return {
     revision: 0,
@@ -46,6 +45,6 @@ function resultOf(entries: readonly Entry[]): ListResult {
     remainingItemCount: undefined,
     count: entries.length,
     entries: () => entries,
-    jsonPieces: () => entries.flatMap(({ json }, at) => (at === 0 ? [json] : [comma, json])),
+    jsonPieces: (typeBytes) => runsOfAll(entries, typeBytes),
   };
 }

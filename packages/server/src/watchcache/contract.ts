@@ -84,8 +84,11 @@ export interface ListResult {
   /**
    * The items' JSON in pieces of some 16 KiB that together read `{…},{…},{…}`, not copied before
    * they are written.
+   *
+   * @param typeBytes length of the text of an item's type, `"apiVersion":"v1","kind":"Pod",`, which
+   *   stands behind its first brace and is left out; 0 leaves nothing out
    */
-  jsonPieces(): Iterable<BodyPiece>;
+  jsonPieces(typeBytes: number): Iterable<BodyPiece>;
 }
 
 export type WatchEventType = 'ADDED' | 'MODIFIED' | 'DELETED';

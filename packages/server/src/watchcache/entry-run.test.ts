@@ -2,51 +2,73 @@ import { wholeBytes } from '@wheelhouse/machinery';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Entry } from './contract.ts';
-import { EntryRun, runsOf } from './entry-run.ts';
+import { EntryRun, runsOf, runsOfAll } from './entry-run.ts';
 
 const entriesOf = (texts: readonly string[]) =>
   texts.map((text) => ({ json: Buffer.from(text) }) as Entry);
 
 const some = fc.record({
-  texts: fc.array(fc.string({ minLength: 1, maxLength: 9 }), { minLength: 1, maxLength: 6 }),
+  texts: fc.array(fc.string({ maxLength: 9 }), { minLength: 1, maxLength: 6 }),
   skipped: fc.nat(3),
   endsWithComma: fc.boolean(),
 });
+/** Longer than most items, so that the type of one reaches over several before it. */
+const someType = fc.constantFrom('', ',', '"kind":1,', `"kind":"${'x'.repeat(20)}",`);
 
-test('a run is its entries with commas, in whatever portions it is copied', () => {
+test('a run is its entries with commas and without types, in whatever portions it is copied', () => {
   fc.assert(
-    fc.property(some, fc.array(fc.integer({ min: 1, max: 12 })), (made, portions) => {
-      const { texts, endsWithComma } = made;
-      const from = Math.min(made.skipped, texts.length - 1);
-      const to = texts.length;
-      const run = new EntryRun({ entries: entriesOf(texts), from, to, endsWithComma });
-      const wanted = texts.slice(from).join(',') + (endsWithComma ? ',' : '');
-      expect(run.length).toBe(Buffer.byteLength(wanted));
-      const copied = Buffer.alloc(run.length);
-      let at = 0;
-      for (const portion of [...portions, run.length]) {
-        const bytes = Math.min(portion, run.length - at);
-        if (bytes === 0) break;
-        run.copyNext(copied, at, bytes);
-        at += bytes;
-      }
-      expect(copied.toString()).toBe(wanted);
-    }),
+    fc.property(
+      some,
+      someType,
+      fc.array(fc.integer({ min: 1, max: 40 })),
+      (made, type, portions) => {
+        const { texts, endsWithComma } = made;
+        const from = Math.min(made.skipped, texts.length - 1);
+        const to = texts.length;
+        const entries = entriesOf(texts.map((text) => `{${type}${text}}`));
+        const run = new EntryRun({ entries, from, to, endsWithComma, typeBytes: type.length });
+        const items = texts.slice(from).map((text) => `{${text}}`);
+        const wanted = items.join(',') + (endsWithComma ? ',' : '');
+        expect(run.length).toBe(Buffer.byteLength(wanted));
+        // What stands around the run must stay as it is.
+        const around = 50;
+        const copied = Buffer.alloc(run.length + 2 * around);
+        let at = 0;
+        for (const portion of [...portions, run.length]) {
+          const bytes = Math.min(portion, run.length - at);
+          if (bytes === 0) break;
+          run.copyNext(copied, around + at, bytes);
+          at += bytes;
+        }
+        const nothing = '\0'.repeat(around);
+        expect(copied.toString()).toBe(`${nothing}${wanted}${nothing}`);
+      },
+    ),
   );
 });
 
 test('more than there is cannot be had', () => {
-  const run = new EntryRun({ entries: entriesOf(['{}']), from: 0, to: 1, endsWithComma: false });
-  expect(() => run.copyNext(Buffer.alloc(9), 0, 3)).toThrow('nothing is left');
+  const [run] = runsOfAll(entriesOf(['{}']), 0);
+  expect(() => run?.copyNext(Buffer.alloc(9), 0, 3)).toThrow('nothing is left');
+});
+
+test('an object that does not begin with its type is not cut', () => {
+  const entries = entriesOf(['{"kind":"A","x":1}', '{"kind":"A","x":1}', '{"x":"A","y":1}']);
+  const [run] = runsOfAll(entries, '"kind":"A",'.length);
+  const target = Buffer.alloc(run?.length ?? 0);
+  expect(() => run?.copyNext(target, 0, target.length)).toThrow('does not begin with its type');
+  const [other] = runsOfAll(entries.slice(2), '"kind":"A",'.length);
+  expect(() => other?.copyNext(target, 0, 2)).toThrow('does not begin with its type');
 });
 
 test('many entries come as runs that end soon, one large entry as a run of its own', () => {
   const texts = Array.from({ length: 100 }, (_, n) => `"${'x'.repeat(n === 50 ? 99_999 : 999)}"`);
   const entries = entriesOf(texts);
-  const runs = () => [...runsOf({ entries, from: 0, to: 100, endsWithComma: false })];
+  const runs = () => [...runsOfAll(entries, 0)];
   expect(wholeBytes(runs()).toString()).toBe(texts.join(','));
   const lengths = runs().map(({ length }) => length);
   expect(lengths.filter((length) => length > 20_000)).toHaveLength(1);
   expect(lengths.length).toBeGreaterThan(5);
-  expect([...runsOf({ entries, from: 3, to: 3, endsWithComma: false })]).toEqual([]);
+  const none = { entries, from: 3, to: 3, endsWithComma: false, typeBytes: 0 };
+  expect([...runsOf(none)]).toEqual([]);
 });

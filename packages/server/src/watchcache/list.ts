@@ -8,7 +8,7 @@ import {
 } from '@wheelhouse/machinery';
 import { encodeContinue, type Revision } from '@wheelhouse/store';
 import type { Entry, EntryFilter, ListRequest, ListResult } from './contract.ts';
-import { type EntryRun, runsOf } from './entry-run.ts';
+import { type EntryRun, runsOf, runsOfAll } from './entry-run.ts';
 import type { Snapshot } from './window.ts';
 
 /** What a list is made from, once it is known at which state. */
@@ -49,7 +49,7 @@ export function listSnapshot(source: ListSource, request: ListRequest): MaybePro
     remainingItemCount: more ? range.to - to : undefined,
     count: Math.max(0, to - range.from),
     entries: () => orderedMapValues(snapshot, shown),
-    jsonPieces: () => leafPieces(source, shown),
+    jsonPieces: (typeBytes) => leafPieces(source, { ...shown, typeBytes }),
   };
 }
 
@@ -141,7 +141,7 @@ function filteredResult(
     count: found.length,
     examined: position - range.from,
     entries: () => found,
-    jsonPieces: () => runsOf({ entries: found, from: 0, to: found.length, endsWithComma: false }),
+    jsonPieces: (typeBytes) => runsOfAll(found, typeBytes),
   };
 }
 
@@ -160,12 +160,14 @@ function tokenBehind(
 /** The entries' JSON, none of it copied yet. */
 function* leafPieces(
   source: ListSource,
-  range: { readonly from: number; readonly to: number },
+  range: { readonly from: number; readonly to: number; readonly typeBytes: number },
 ): Generator<EntryRun> {
+  const { typeBytes } = range;
   let position = range.from;
   for (const { leaf, from, to } of leafSpans(source.snapshot, range)) {
     position += to - from;
-    yield* runsOf({ entries: leaf.values, from, to, endsWithComma: position < range.to });
+    const endsWithComma = position < range.to;
+    yield* runsOf({ entries: leaf.values, from, to, endsWithComma, typeBytes });
   }
 }
 

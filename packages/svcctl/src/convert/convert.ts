@@ -14,6 +14,7 @@ import {
   type Dialect,
   errorText,
   isObject,
+  itemsOfList,
   type JsonObject,
   type JsonValue,
 } from '@wheelhouse/machinery';
@@ -177,8 +178,9 @@ function converted(
 ): JsonObject {
   const { dialect, outputVersion } = at;
   const type = typeOf(object);
-  if (type.kind.endsWith('List') && Array.isArray(object['items'])) {
-    const items = object['items'].filter(isObject).map((item) => converted(item, at));
+  const listed = itemsOfList(object);
+  if (listed !== undefined) {
+    const items = listed.filter(isObject).map((item) => converted(item, at));
     return { apiVersion: 'v1', kind: 'List', metadata: {}, items };
   }
   const from = knownKind(dialect, type);

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from '@wheelhouse/machinery/browser';
+import { isObject, itemsOfList, type JsonObject } from '@wheelhouse/machinery/browser';
 import type { Api } from '../api.ts';
 import { type Change, changesBetween } from '../changes.ts';
 import { type EditOutcome, saveEdit, validateEdit } from '../editing.ts';
@@ -51,11 +51,13 @@ export function manifestsIn(
     if (!isObject(value)) {
       return [{ place, text, title: place, target: undefined, fault: 'it is not an object' }];
     }
-    const isList = textOf(value, 'kind').endsWith('List') && Array.isArray(value['items']);
-    if (!isList) return [manifestOf({ place, text, value }, of)];
-    return objectsOf(value, 'items').map((item, at) =>
-      manifestOf({ place: `${place}, item ${at + 1}`, text: printYaml(item), value: item }, of),
-    );
+    const items = itemsOfList(value);
+    if (items === undefined) return [manifestOf({ place, text, value }, of)];
+    return items
+      .filter(isObject)
+      .map((item, at) =>
+        manifestOf({ place: `${place}, item ${at + 1}`, text: printYaml(item), value: item }, of),
+      );
   });
   const rank = ({ target }: Manifest): number => {
     const at = firstKinds.indexOf(target?.kind.kind ?? '');
