@@ -1,4 +1,12 @@
-import { type Dialect, dnsSubdomain, inOnePiece } from '@wheelhouse/machinery';
+import {
+  type ApiObject,
+  type Dialect,
+  dnsLabel,
+  dnsSubdomain,
+  type FieldError,
+  forbiddenField,
+  inOnePiece,
+} from '@wheelhouse/machinery';
 import { at, numberAt, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
@@ -12,13 +20,72 @@ import {
   fillResources,
   requestsFromLimits,
 } from '../pod/defaults.ts';
+import { annotationsOf } from '../pod/fields.ts';
 import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
 import { preparePod, preparePodUpdate } from '../pod/prepare.ts';
-import { newPodErrorSteps, newPodWarnings, podChangeErrorSteps } from '../pod/strategy.ts';
+import { validateResize } from '../pod/resize.ts';
+import { newlyAllowed, type PodPorts } from '../pod/rules.ts';
+import { validatePodStatus } from '../pod/status.ts';
+import { podErrorSteps, podUpdateErrorSteps, validateAddedContainers } from '../pod/update.ts';
+import { validateProfileAgreement } from '../pod/validation/annotations.ts';
+import { podWarnings } from '../pod/warnings.ts';
 import type { ResourceDef, SubresourceDef } from '../resource-def.ts';
 import { ensure, fill } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { podColumns, podRowConditions } from './pod-columns.ts';
+
+/** Judges a Pod that is to be made. */
+function* newPodErrorSteps(object: Stored<Pod>, ports: PodPorts): Generator<void, FieldError[]> {
+  const { dialect } = ports;
+  const spec = ensure(object, 'spec');
+  const errors = yield* podErrorSteps(object, {
+    ...ports,
+    pod: object,
+    allow: newlyAllowed(ports.features),
+  });
+  if ((spec.ephemeralContainers ?? []).length > 0) {
+    errors.push(forbiddenField('spec.ephemeralContainers', 'cannot be set on create'));
+  }
+  if ((spec.nodeName ?? '') !== '' && (spec.schedulingGates ?? []).length > 0) {
+    const detail = 'cannot be set until all schedulingGates have been cleared';
+    errors.push(forbiddenField('spec.nodeName', detail));
+  }
+  return [
+    ...errors,
+    ...validateProfileAgreement(annotationsOf(object), spec, { path: 'spec', dialect }),
+  ];
+}
+
+/** Judges a change of a Pod by the endpoint it came through. */
+function* podChangeErrorSteps(change: {
+  subresource: string;
+  object: ApiObject;
+  old: ApiObject;
+  ports: PodPorts;
+}): Generator<void, readonly FieldError[]> {
+  const { subresource, object, old, ports } = change;
+  switch (subresource) {
+    case '':
+      return yield* podUpdateErrorSteps(object, old, ports);
+    case 'status':
+      return validatePodStatus(object, old, ports);
+    case 'ephemeralcontainers':
+      return validateAddedContainers(object, old, ports);
+    case 'resize':
+      return validateResize(object, old, ports);
+    default:
+      return [];
+  }
+}
+
+/** What is accepted of a new Pod but hardly meant. Changes are not looked at: programs make them. */
+function newPodWarnings(object: Stored<Pod>, dialect: Dialect): string[] {
+  const messages = dnsLabel(object.metadata.name ?? '');
+  const named =
+    "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; " +
+    `a DNS label is recommended: [${messages.join(' ')}]`;
+  return [...(messages.length === 0 ? [] : [named]), ...podWarnings(object, '', dialect)];
+}
 
 function fillDefaults(object: Stored<Pod>, features: Features): void {
   const spec = ensure(object, 'spec');

@@ -10,7 +10,12 @@ import {
   required,
 } from '@wheelhouse/machinery';
 import { listAt, textAt } from '../../cells.ts';
-import type { Container, EphemeralContainer, PodSpec } from '../../gen/types/core/v1.ts';
+import type {
+  Container,
+  ContainerResizePolicy,
+  EphemeralContainer,
+  PodSpec,
+} from '../../gen/types/core/v1.ts';
 import { objectAt, objectsAt, wholeNumber } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
 import { choice, isSet, notFoundValue, pullPolicies, refuseSet } from '../fields.ts';
@@ -18,11 +23,39 @@ import type { PodRules } from '../rules.ts';
 import { validateEnvironment, validateEnvironmentSources } from './environment.ts';
 import { hostPortConflicts, validatePorts } from './ports.ts';
 import { validateLiveChecks } from './probes.ts';
-import { validateResizePolicy } from './resize-policy.ts';
 import { type ClaimNames, claimNames, validateClaimUses } from './resource-claims.ts';
 import { validateResources } from './resources.ts';
 import { sharesUsers, validateContainerSecurity } from './security.ts';
 import { type Volumes, validateDevices, validateMounts } from './volumes.ts';
+
+const resizable = ['cpu', 'memory'];
+const restartPolicies = ['NotRequired', 'RestartContainer'];
+
+/** The `resizePolicy` of a container: what a change of a resource does to it. */
+function validateResizePolicy(
+  policies: readonly Stored<ContainerResizePolicy>[],
+  path: string,
+  podPolicy: string,
+): FieldError[] {
+  const seen = new Set<string>();
+  return policies.flatMap((policy, index) => {
+    const [name, restart] = [policy.resourceName ?? '', policy.restartPolicy ?? ''];
+    const errors = seen.has(name) ? [duplicate(`${path}[${index}]`, name)] : [];
+    seen.add(name);
+    appendAll(errors, oneOf(path, name, resizable));
+    appendAll(errors, oneOf(path, restart, restartPolicies));
+    if (podPolicy === 'Never' && restart !== 'NotRequired') {
+      const detail = "must be 'NotRequired' when `restartPolicy` is 'Never'";
+      errors.push(invalid(path, restart, detail));
+    }
+    return errors;
+  });
+}
+
+function oneOf(path: string, value: string, supported: readonly string[]): FieldError[] {
+  if (value === '') return [required(path)];
+  return supported.includes(value) ? [] : [notSupported(path, value, [...supported])];
+}
 
 /** What the containers of a spec are judged by. */
 interface Surroundings {
