@@ -5,7 +5,7 @@ import { refreshLastApplied } from './last-applied.ts';
 const annotation = 'example.com/last-applied';
 const kind = { apiVersion: 'v1', lastApplied: { annotation, manager: 'tool' } };
 
-test('SSA-1: the refreshed record of client-side apply escapes the characters that kubectl escapes', () => {
+test('SSA-1: a refreshed record of client-side apply is escaped as kubectl escapes it', () => {
   const object: ApiObject = {
     apiVersion: 'v1',
     kind: 'Thing',
