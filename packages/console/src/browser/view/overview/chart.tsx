@@ -75,10 +75,7 @@ function optionsFor(box: HTMLElement, lines: readonly ChartLine[]): UPlot.Option
     legend: { show: false },
     cursor: { y: false, points: { show: false } },
     scales: {
-      // The first samples would otherwise be spread over years.
-      x: {
-        range: (_plot, low, high) => (high > 0 ? [Math.min(low, high - 60), high] : [low, high]),
-      },
+      x: { range: timeRange },
       y: { range: (_plot, _low, high) => [0, Math.max(1, high * 1.1)] },
     },
     axes: [axis, { ...axis, size: 46 }],
@@ -93,4 +90,12 @@ function optionsFor(box: HTMLElement, lines: readonly ChartLine[]): UPlot.Option
       })),
     ],
   };
+}
+
+/** A minute at least: around a single sample, the library's own range spans years. */
+function timeRange(plot: UPlot, low: number, high: number): [number, number] {
+  const [times] = plot.data;
+  const [first, last] = [times[0], times.at(-1)];
+  if (first === undefined || last === undefined) return [low, high];
+  return [Math.min(first, last - 60), last];
 }
