@@ -14,13 +14,6 @@ export {
   systemClock,
   type Timer,
 } from './base/clock.ts';
-export {
-  booleanOf,
-  type CommandLine,
-  FlagError,
-  type FlagForm,
-  parseCommandLine,
-} from './base/command-line.ts';
 export { errorText } from './base/error-text.ts';
 export {
   BodyAborted,
@@ -136,6 +129,13 @@ export {
   WorkBudget,
   WorkExceeded,
 } from './base/work.ts';
+export {
+  booleanOf,
+  type CommandLine,
+  FlagError,
+  type FlagForm,
+  parseCommandLine,
+} from './command-line.ts';
 export {
   acceptedDiscoveryGroups,
   acceptedMetaGroups,

@@ -1,4 +1,4 @@
-import { appendAll } from './lists.ts';
+import { appendAll } from './base/lists.ts';
 
 /** A wrong command line; the message is one line for the user. */
 export class FlagError extends Error {}
