@@ -99,6 +99,40 @@ describe('VER-5: gates that are off', () => {
     });
   });
 
+  test('VER-5: a status that only JobManagedBy refuses is taken without it', async () => {
+    const changed = async (gates: readonly string[], status: JsonObject) => {
+      let refusal: readonly string[] = [];
+      await withGates(gates, async (server, namespace) => {
+        const jobs = `/apis/batch/v1/namespaces/${namespace}/jobs`;
+        const template = {
+          spec: { restartPolicy: 'Never', containers: [{ name: 'c', image: 'i' }] },
+        };
+        const made = await server.post(jobs, { metadata: { name: 'a' }, spec: { template } });
+        expect(made.status, made.text).toBe(201);
+        const answer = await server.patch(`${jobs}/a/status`, { status }, 'merge');
+        if (answer.status === 200) return;
+        expect(answer.status).toBe(422);
+        refusal = answer.body.details.causes.map(({ message }: { message: string }) => message);
+      });
+      return refusal;
+    };
+    const is = (type: string) => ({ type, status: 'True' });
+    const failed = { active: 1, conditions: [is('Failed')] };
+    const [off, alsoOff] = ['JobManagedBy=false', 'JobPodReplacementPolicy=false'];
+    expect(await changed([], failed)).toEqual([
+      'Invalid value: cannot set Failed=True condition without the FailureTarget=true condition',
+      'Invalid value: 1: active>0 is invalid for finished job',
+      'Required value: startTime is required for finished job',
+    ]);
+    expect(await changed([off], failed)).toEqual([]);
+    const met = { conditions: [is('SuccessCriteriaMet')] };
+    expect(await changed([off], met)).toEqual([]);
+    expect(await changed([off, alsoOff], met)).toEqual([
+      'Invalid value: cannot set SuccessCriteriaMet to NonIndexed Job',
+      'Invalid value: cannot set SuccessCriteriaMet=True for Job without SuccessPolicy',
+    ]);
+  });
+
   test('VER-5: watches that stand for lists, hashes, and enums go with their gates', async () => {
     const gates = ['WatchList=false', 'StorageVersionHash=false', 'OpenAPIEnums=false'];
     await withGates(gates, async (server, namespace) => {

@@ -8,6 +8,7 @@ import {
   required,
 } from '@wheelhouse/machinery';
 import { at, numberAt, textAt } from '../cells.ts';
+import type { Features } from '../features/features.ts';
 import type { Job, JobStatus, UncountedTerminatedPods } from '../gen/types/batch/v1.ts';
 import {
   intAt,
@@ -35,19 +36,36 @@ interface Change {
 
 const conditionsPath = 'status.conditions';
 
-const has = (status: Stored<JobStatus>, type: string): boolean =>
+const has = (status: Stored<JobStatus>, type: string, value = 'True'): boolean =>
   (status.conditions ?? []).some(
-    (one) => (one.type ?? '') === type && (one.status ?? '') === 'True',
+    (one) => (one.type ?? '') === type && (one.status ?? '') === value,
   );
 const isFinished = (status: JsonObject) => has(status, 'Complete') || has(status, 'Failed');
 
-/** What whoever runs a Job's pods may say of it. */
-export function validateJobStatus(object: Stored<Job>, before: Stored<Job>): FieldError[] {
+/**
+ * What whoever runs a Job's pods may say of it. Most of it is judged only where JobManagedBy lets other
+ * controllers than the cluster's run Jobs.
+ */
+export function validateJobStatus(
+  object: Stored<Job>,
+  before: Stored<Job>,
+  features: Features,
+): FieldError[] {
   const change: Change = {
     spec: object.spec ?? {},
     status: object.status ?? {},
     old: before.status ?? {},
   };
+  if (!features.enabled('JobManagedBy')) {
+    const isAnywhere =
+      features.enabled('JobPodReplacementPolicy') || has(change.old, 'SuccessCriteriaMet');
+    return [
+      ...validateCounts(change.status),
+      ...(isAnywhere ? [] : validateScope(change)),
+      ...validateSuccess(change),
+      ...validateCriteria(change),
+    ];
+  }
   return [
     ...validateCounts(change.status),
     ...validateEnd(change),
@@ -56,6 +74,7 @@ export function validateJobStatus(object: Stored<Job>, before: Stored<Job>): Fie
     ...validateLeftovers(change),
     ...validateSuccess(change),
     ...validateProgress(change),
+    ...validateCriteria(change),
   ];
 }
 
@@ -142,15 +161,18 @@ const goTime = (text: string) =>
 
 /** What has ended has begun, and has nothing left that runs. */
 function validateFinished(change: Change): FieldError[] {
-  const { status, old } = change;
+  const { spec, status, old } = change;
   if (!isFinished(status)) return [];
   const finishedMoved = !isFinished(old);
+  // A Job of no pods is complete although it is suspended and never begins.
+  const mayNotBegin = at(spec, 'suspend') === true && intAt(spec, 'completions') === 0;
   const errors: FieldError[] = [];
   const active = numberAt(status, 'active');
   if (active > 0 && (finishedMoved || moved(change, 'active'))) {
     errors.push(invalid('status.active', active, 'active>0 is invalid for finished job'));
   }
-  if (!isSet(status, 'startTime') && (finishedMoved || moved(change, 'startTime'))) {
+  const startMoved = finishedMoved || moved(change, 'startTime');
+  if (!isSet(status, 'startTime') && startMoved && !mayNotBegin) {
     errors.push(required('status.startTime', 'startTime is required for finished job'));
   }
   const name = 'uncountedTerminatedPods';
@@ -217,6 +239,19 @@ function validateLeftovers(change: Change): FieldError[] {
   return errors;
 }
 
+/** Where only Jobs with a policy of success may meet its criteria. */
+function validateScope({ spec, status }: Change): FieldError[] {
+  if (!has(status, 'SuccessCriteriaMet')) return [];
+  const refuse = (detail: string) => invalidUnshown(conditionsPath, detail);
+  const isIndexed = textAt(spec, 'completionMode') === 'Indexed';
+  return [
+    ...(isIndexed ? [] : [refuse('cannot set SuccessCriteriaMet to NonIndexed Job')]),
+    ...(isSet(spec, 'successPolicy')
+      ? []
+      : [refuse('cannot set SuccessCriteriaMet=True for Job without SuccessPolicy')]),
+  ];
+}
+
 function validateSuccess({ spec, status }: Change): FieldError[] {
   const isMet = has(status, 'SuccessCriteriaMet');
   const errors: FieldError[] = [];
@@ -258,10 +293,16 @@ function validateProgress(change: Change): FieldError[] {
     );
   }
   const startMoved = isSet(old, 'startTime') && moved(change, 'startTime');
-  if (startMoved && at(spec, 'suspend') !== true) {
+  const resumes = has(old, 'Suspended') && has(status, 'Suspended', 'False');
+  if (startMoved && at(spec, 'suspend') !== true && !resumes) {
     const detail = 'startTime cannot be removed for unsuspended job';
     errors.push(required('status.startTime', detail));
   }
+  return errors;
+}
+
+function validateCriteria({ status, old }: Change): FieldError[] {
+  const errors: FieldError[] = [];
   const [wasMet, isMet] = [old, status].map((one) => has(one, 'SuccessCriteriaMet'));
   if (wasMet === true && isMet !== true) {
     const detail = 'cannot disable the SuccessCriteriaMet=True condition';

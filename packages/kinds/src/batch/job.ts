@@ -157,7 +157,7 @@ export function job(dialect: Dialect, features: Features = defaultFeatures): Res
         validateJob(object, templateRules({ dialect, features }, undefined)),
       validateUpdate: (context, object, old) =>
         context.subresource === 'status'
-          ? validateJobStatus(object, old)
+          ? validateJobStatus(object, old, features)
           : validateJobUpdate(object, old, templateRules({ dialect, features }, templateOf(old))),
       warnings: (object, old) => jobWarnings(object, old, dialect),
     },

@@ -209,6 +209,28 @@ describe("a Job's status", () => {
     [{}, {}, { active: 1, startTime: at(0) }],
     [{}, { startTime: at(0) }, complete],
     [
+      { 'spec.suspend': true, 'spec.completions': 0 },
+      {},
+      { ...complete, startTime: undefined } as never,
+    ],
+    [
+      { 'spec.suspend': true, 'spec.completions': 1 },
+      {},
+      { ...complete, startTime: undefined } as never,
+      'status.startTime: Required value: startTime is required for finished job',
+    ],
+    [
+      {},
+      { startTime: at(0), conditions: is('Suspended') },
+      { startTime: at(1), conditions: [{ type: 'Suspended', status: 'False' }] },
+    ],
+    [
+      {},
+      { startTime: at(0), conditions: is('Suspended') },
+      { startTime: at(1), conditions: is('Suspended') },
+      'status.startTime: Required value: startTime cannot be removed for unsuspended job',
+    ],
+    [
       {},
       {},
       { active: -1, ready: 1 },
