@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { getHeapStatistics, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { builtinKinds, type ResourceDef, type VersionDef } from '@wheelhouse/kinds';
-import { dialectOf, isObject, type JsonObject, listedMax } from '@wheelhouse/machinery';
+import { dialectOf, errorText, isObject, type JsonObject, listedMax } from '@wheelhouse/machinery';
 import { listedBytesMax } from '@wheelhouse/machinery/testing';
 import { authority } from '../authentication/forged-certificates.ts';
 import {
@@ -97,7 +97,7 @@ export const growthPart: SiegePart = {
           if (cpuMs > cpuMsMax) [cpuMsMax, slowest] = [cpuMs, one.name];
           memoryMbMost = Math.max(memoryMbMost, memoryMb);
           heapMbMost = Math.max(heapMbMost, heapMb);
-        });
+        }).catch(errorText);
         if (fault !== undefined) {
           faults.push(`seed ${seed}, round ${round}: ${one.name}: ${fault}`);
           log(faults.at(-1) ?? '');

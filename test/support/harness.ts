@@ -133,7 +133,11 @@ export function connect(url: string) {
   let session: http2.ClientHttp2Session | undefined;
   const current = () => {
     if (session === undefined || session.closed || session.destroyed) {
-      session = http2.connect(url, { rejectUnauthorized: false });
+      session = http2.connect(url, {
+        rejectUnauthorized: false,
+        // With the default of 10 MB, Node drops the answer to a larger body that it still sends.
+        maxSessionMemory: 1000,
+      });
       session.on('error', () => {});
     }
     return session;
