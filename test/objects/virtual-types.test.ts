@@ -281,7 +281,7 @@ describe('what needs a node', () => {
     expect(await told(`${at}/services/s/proxy`)).toEqual([
       404,
       'NotFound',
-      'endpoints "s" not found',
+      'services "s" not found',
     ]);
     const endpoints = { apiVersion: 'v1', kind: 'Endpoints', metadata: { name: 's' } };
     await server.post(`${at}/endpoints`, endpoints);

@@ -5,11 +5,13 @@ import {
   listen,
   StatusError,
   type StatusReason,
+  serviceUnavailable,
 } from '@wheelhouse/machinery';
 import { answerHeaders } from '../answer/respond.ts';
-import type { ApiCall, KubeletPort, KubeletRequest } from '../endpoints/call.ts';
+import type { ApiCall, KubeletPort, KubeletRequest, ProxiedRequest } from '../endpoints/call.ts';
 import { anonymousHeaders, wantedProtocol } from './proxy-headers.ts';
-import { Relay, type RelayPlan } from './relay.ts';
+import { escapedPath, Relay, type RelayPlan } from './relay.ts';
+import { proxiedAnswer } from './rewritten-links.ts';
 import { type ClientCertificate, createTransport, hostPort, type Transport } from './transport.ts';
 
 const connectTimeoutMs = 30_000;
@@ -21,16 +23,20 @@ export interface KubeletTrust {
   /** The authorities of kubelets' certificates, in PEM; every certificate is trusted without. */
   readonly caPem: () => string | undefined;
   readonly certificate: () => ClientCertificate | undefined;
+  /** Where the `proxy` of an address connects to; there when absent. */
+  readonly connectTo?: ((host: string) => string) | undefined;
 }
 
 /**
  * Passes streams into containers, and their logs, on to the kubelets of nodes, over HTTPS. Streams go
  * on in the protocol that the client asked for (SPDY or WebSocket), byte by byte.
  */
-export class Kubelets implements Pick<KubeletPort, 'stream' | 'log'> {
+export class Kubelets implements Pick<KubeletPort, 'stream' | 'log' | 'proxy'> {
   readonly #trust: KubeletTrust;
   /** That for all requests, and that for those that ask for no verification. */
   readonly #transports = new Map<string, Transport>();
+  /** Those to Pods and to other ports of nodes, by their scheme. */
+  readonly #proxying = new Map<ProxiedRequest['scheme'], Transport>();
 
   constructor(trust: KubeletTrust) {
     this.#trust = trust;
@@ -70,12 +76,64 @@ export class Kubelets implements Pick<KubeletPort, 'stream' | 'log'> {
     });
   }
 
+  /** Passes a request on with its headers, and its answer back with links that lead through here. */
+  async proxy(call: ApiCall, request: ProxiedRequest): Promise<void> {
+    const { host, port, path, prefix, trust, scheme } = request;
+    const query = call.exchange.url.indexOf('?');
+    const escaped = escapedPath(path);
+    const isUpgrade = wantedProtocol(call.exchange) !== undefined;
+    const shownHost = call.exchange.header('host') ?? call.exchange.header(':authority') ?? '';
+    const links = { prefix: escapedPath(prefix), host: hostPort({ host, port }), shownHost };
+    const failed = isUpgrade ? 'error dialing backend' : 'error trying to reach service';
+    const plan: RelayPlan = {
+      place: { host: this.#trust.connectTo?.(host) ?? host, port },
+      target: escaped + (query < 0 ? '' : call.exchange.url.slice(query)),
+      passes: 'everything',
+      redirects: 'passed',
+      connectTimeoutMs,
+      headers: () => ({
+        ...anonymousHeaders(call.exchange, { host: shownHost || hostPort({ host, port }) }),
+        ...(isUpgrade ? {} : { 'x-forwarded-uri': [links.prefix + escaped] }),
+      }),
+      ...proxiedAnswer(call, links),
+      refuse({ text, reached }) {
+        if (isUpgrade) return failure(reached ? text : `${failed}: ${text}`);
+        return serviceUnavailable(`${failed}: ${text}`);
+      },
+    };
+    if (trust === 'kubelet') {
+      await this.#relay(call, { verification: 'as configured' }, plan);
+      return;
+    }
+    await new Relay({ call, transport: this.#proxyTransport(scheme), plan }).run();
+  }
+
   close(): void {
+    this.#closeKubelets();
+    for (const transport of this.#proxying.values()) transport.retire();
+    this.#proxying.clear();
+  }
+
+  #closeKubelets(): void {
     for (const transport of this.#transports.values()) transport.retire();
     this.#transports.clear();
   }
 
-  async #relay(call: ApiCall, request: KubeletRequest, plan: RelayPlan): Promise<void> {
+  /** Pods are reached by address, of which no certificate needs to speak. */
+  #proxyTransport(scheme: ProxiedRequest['scheme']): Transport {
+    const cached = this.#proxying.get(scheme);
+    if (cached !== undefined) return cached;
+    const trust = { caPem: undefined, verifies: false, certificate: undefined };
+    const made = createTransport({ scheme, ...trust });
+    this.#proxying.set(scheme, made);
+    return made;
+  }
+
+  async #relay(
+    call: ApiCall,
+    request: Pick<KubeletRequest, 'verification'>,
+    plan: RelayPlan,
+  ): Promise<void> {
     const transport = this.#transport(request.verification);
     if (transport.fault !== undefined) throw failure(transport.fault);
     await new Relay({ call, transport, plan }).run();
@@ -89,7 +147,7 @@ export class Kubelets implements Pick<KubeletPort, 'stream' | 'log'> {
     if (cached !== undefined) return cached;
     const made = createTransport({ caPem, verifies: caPem !== undefined, certificate });
     // The first of three is of a certificate or of authorities that have changed.
-    if (this.#transports.size >= 2) this.close();
+    if (this.#transports.size >= 2) this.#closeKubelets();
     this.#transports.set(key, made);
     return made;
   }

@@ -1,5 +1,5 @@
 import type { ClientRequest, IncomingMessage } from 'node:http';
-import type { Duplex } from 'node:stream';
+import type { Duplex, Readable, Transform } from 'node:stream';
 import { goNetworkError } from '@wheelhouse/client';
 import {
   type BodyStream,
@@ -157,6 +157,8 @@ export interface RelayPlan {
    * whether the other server was, so that `text` is about what it did.
    */
   refuse(problem: { readonly text: string; readonly reached: boolean }): StatusError | undefined;
+  /** Streams through which the answer's body goes, in turn. */
+  through?(incoming: IncomingMessage): readonly Transform[];
   /** Takes an answer that is not to be passed on, and gives the error to answer with instead. */
   replace?(incoming: IncomingMessage): Promise<StatusError> | undefined;
 }
@@ -432,14 +434,15 @@ export class Relay implements RemoteAnswer {
     const headers = this.#call.plan.answered(incoming.rawHeaders);
     const stream = exchange.stream({ status, headers });
     this.#stream = stream;
-    stream.onDrain(() => incoming.resume());
+    const source = this.#through(incoming);
+    stream.onDrain(() => source.resume());
     const cut = () => this.#end('cut');
     listen(
-      incoming,
+      source,
       { where: 'aggregation', end: cut },
       {
         data: (piece: Buffer) => {
-          if (this.#state === 'answering' && !stream.write(piece)) incoming.pause();
+          if (this.#state === 'answering' && !stream.write(piece)) source.pause();
         },
         end: () => this.#end(incoming.complete ? 'whole' : 'cut'),
         close: cut,
@@ -451,6 +454,24 @@ export class Relay implements RemoteAnswer {
     const recorded = audit?.streaming(status);
     this.#whenOver.push(shutdown.close, counted, () => recorded?.());
     this.#resolve();
+  }
+
+  /** The answer's body as it goes to the client. */
+  #through(incoming: IncomingMessage): Readable {
+    const cut = () => this.#end('cut');
+    let source: Readable = incoming;
+    for (const step of this.#call.plan.through?.(incoming) ?? []) {
+      listen(step, { where: 'aggregation', end: cut }, { error: cut });
+      this.#whenOver.push(() => step.destroy());
+      if (source === incoming) {
+        const close = () => {
+          if (!incoming.complete) cut();
+        };
+        listen(incoming, { where: 'aggregation', end: cut }, { close });
+      }
+      source = source.pipe(step);
+    }
+    return source;
   }
 
   /** Ends the answer, if there is one: as it should, or so that the client sees that it is not. */

@@ -1,5 +1,5 @@
 import { X509Certificate } from 'node:crypto';
-import type { ClientRequest, IncomingMessage } from 'node:http';
+import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { isIP, isIPv6 } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -17,6 +17,8 @@ export interface ClientCertificate {
 
 /** What is trusted and shown in a connection; undefined certificates: none, or the host's own. */
 export interface TransportSettings {
+  /** `https` when absent. */
+  readonly scheme?: 'http' | 'https';
   /** The name that certificates must be of; that of each request's host when absent. */
   readonly serverName?: string;
   readonly caPem: string | undefined;
@@ -63,43 +65,58 @@ const idleMs = 60_000;
 const closingMarginMs = 1_000;
 
 /** Keeps connections for less long than their servers say they do. */
-class CarefulAgent extends https.Agent {
-  readonly #keptMs = new WeakMap<Duplex, number>();
-
+interface CarefulAgent {
+  readonly agent: http.Agent;
   /** What an answer says of its connection. */
-  heard(socket: Duplex, keepAlive: string): void {
-    const seconds = /^timeout=(\d{1,6})/.exec(keepAlive)?.[1];
-    if (seconds !== undefined) this.#keptMs.set(socket, Number(seconds) * 1000 - closingMarginMs);
-  }
-
-  override keepSocketAlive(socket: Duplex): boolean {
-    const keptMs = Math.min(idleMs, this.#keptMs.get(socket) ?? idleMs);
-    // Its type says nothing of what it gives.
-    const isKept: unknown = super.keepSocketAlive(socket);
-    if (keptMs <= 0 || isKept === false) return false;
-    (socket as TLSSocket).setTimeout(keptMs);
-    return true;
-  }
+  heard(socket: Duplex, keepAlive: string): void;
 }
 
-/** Makes a transport; opens no connection. */
-export function createTransport(settings: TransportSettings): Transport {
-  const agent = new CarefulAgent({
-    ...tlsOptions(settings),
+function createCarefulAgent(settings: TransportSettings): CarefulAgent {
+  const keptFor = new WeakMap<Duplex, number>();
+  const options = {
     keepAlive: true,
     maxFreeSockets: idleConnectionsMax,
     timeout: idleMs,
     scheduling: 'lifo',
-  });
+  } as const;
+  const agent =
+    settings.scheme === 'http'
+      ? new http.Agent(options)
+      : new https.Agent({ ...tlsOptions(settings), ...options });
+  const keepSocketAlive = agent.keepSocketAlive.bind(agent);
+  agent.keepSocketAlive = (socket: Duplex) => {
+    const keptMs = Math.min(idleMs, keptFor.get(socket) ?? idleMs);
+    // Its type says nothing of what it gives.
+    const isKept: unknown = keepSocketAlive(socket);
+    if (keptMs <= 0 || isKept === false) return false;
+    (socket as TLSSocket).setTimeout(keptMs);
+    return true;
+  };
+  return {
+    agent,
+    heard(socket, keepAlive) {
+      const seconds = /^timeout=(\d{1,6})/.exec(keepAlive)?.[1];
+      if (seconds !== undefined) keptFor.set(socket, Number(seconds) * 1000 - closingMarginMs);
+    },
+  };
+}
+
+/** Makes a transport; opens no connection. */
+export function createTransport(settings: TransportSettings): Transport {
+  const { agent, heard } = createCarefulAgent(settings);
+  const isPlain = settings.scheme === 'http';
   // A connection that changes its protocol begins anew, as upstream's does.
-  const single = new https.Agent({ ...tlsOptions(settings), keepAlive: false });
+  const single = isPlain
+    ? new http.Agent({ keepAlive: false })
+    : new https.Agent({ ...tlsOptions(settings), keepAlive: false });
+  const send = isPlain ? http.request : https.request;
   return {
     fault: faultOf(settings),
     open(request, answer) {
       const { headers, target, ...rest } = request;
       // TLS names hosts, not addresses; the certificate is judged by the address all the same.
       const ofHost = { servername: isIP(request.host) === 0 ? request.host : '' };
-      const outgoing = https.request({
+      const outgoing = send({
         ...rest,
         ...(settings.serverName === undefined ? ofHost : {}),
         agent: headers['upgrade'] === undefined ? agent : single,
@@ -113,7 +130,7 @@ export function createTransport(settings: TransportSettings): Transport {
         { where },
         {
           response({ socket, headers: responseHeaders }: IncomingMessage) {
-            agent.heard(socket, String(responseHeaders['keep-alive'] ?? ''));
+            heard(socket, String(responseHeaders['keep-alive'] ?? ''));
           },
         },
       );

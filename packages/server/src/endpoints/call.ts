@@ -83,6 +83,21 @@ export interface KubeletPort {
   stream(call: ApiCall, request: KubeletRequest): Promise<void>;
   /** Answers with a container's log. Rejects with a StatusError. */
   log(call: ApiCall, request: KubeletRequest): Promise<void>;
+  /** Passes a request on to a Pod or a Node. Rejects with a StatusError. */
+  proxy(call: ApiCall, request: ProxiedRequest): Promise<void>;
+}
+
+/** Where the `proxy` of a Pod, a Service, or a Node leads. */
+export interface ProxiedRequest {
+  readonly scheme: 'http' | 'https';
+  readonly host: string;
+  readonly port: number;
+  /** Whose certificate is accepted: one that kubelets must have, or any. */
+  readonly trust: 'kubelet' | 'anyone';
+  /** The path there, not escaped, with a slash in front. */
+  readonly path: string;
+  /** The path here up to `proxy`, not escaped, which links must have in front. */
+  readonly prefix: string;
 }
 
 export interface KubeletRequest {

@@ -106,6 +106,8 @@ describe('refusals', () => {
     ['/api/v1/nodes/a%00b', 400, 'the path of the request contains a NUL character'],
     [`/api/v1/nodes/${'x'.repeat(9000)}`, 400, 'the path of the request is longer than 8192 bytes'],
     ['/api/v1//pods', 404, 'the server could not find the requested resource'],
+    ['/api/v1/namespaces//pods/p/proxy/x', 404, 'the server could not find the requested resource'],
+    ['/api/v1/nodes/n/status//x', 404, 'the server could not find the requested resource'],
     ['//api/v1/pods', 404, 'the server could not find the requested resource'],
     ['/api/v1/watch', 404, 'the server could not find the requested resource'],
   ])('%s: %i', (url, code, message) => {

@@ -63,7 +63,8 @@ const keptUrlMax = 256;
 /**
  * What a method and URL ask for (API-1, API-4); what it said of short URLs is remembered. Throws 400
  * for a path that cannot be a legal one (bad escapes, NUL, `.` and `..`, too long), 404 for one with
- * an empty segment in an API path, 405 for a method other than GET on the old `/watch/` paths.
+ * an empty segment in an API path (unless a `proxy` passes it on), 405 for a method other than GET
+ * on the old `/watch/` paths.
  */
 export function parseRequest(method: string, url: string): RequestInfo {
   const byUrl = requests.get(method);
@@ -86,7 +87,9 @@ function readRequest(method: string, url: string): RequestInfo {
   const isApi = (prefix === 'api' || prefix === 'apis') && segments.length > 1;
   const resourceAt = prefix === 'api' ? 2 : 3;
   if (!isApi || segments.length <= resourceAt) return otherRequest(method, { path, query });
-  if (segments.includes('') || path.startsWith('//')) throw noSuchPath();
+  const emptyAt = segments.indexOf('');
+  const isMalformed = emptyAt >= 0 && !isBehindProxy(segments, emptyAt);
+  if (isMalformed || path.startsWith('//')) throw noSuchPath();
   const hasGroup = prefix === 'apis';
   return resourceRequest(method, {
     path,
@@ -96,6 +99,11 @@ function readRequest(method: string, url: string): RequestInfo {
     version: segments[hasGroup ? 2 : 1] as string,
     rest: segments.slice(resourceAt),
   });
+}
+
+/** Whether a segment is of the path that the `proxy` of a Node, Pod, or Service passes on. */
+function isBehindProxy(segments: readonly string[], index: number): boolean {
+  return segments[0] === 'api' && [4, 6].some((at) => segments[at] === 'proxy' && index > at);
 }
 
 /** HTTP/1.1 may name the server in the request line: `GET https://host/path`. */

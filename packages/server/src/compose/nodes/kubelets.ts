@@ -23,7 +23,7 @@ export function createKubeletPort(
   let loading: Promise<Kubelets> | undefined;
   const load = () => {
     loading ??= import('../../aggregation/kubelets.ts').then(
-      (loaded) => new loaded.Kubelets(trust),
+      (loaded) => new loaded.Kubelets({ ...trust, connectTo: config.kubelets?.connectTo }),
     );
     return loading;
   };
@@ -32,6 +32,7 @@ export function createKubeletPort(
     port,
     stream: async (call, request) => (await load()).stream(call, request),
     log: async (call, request) => (await load()).log(call, request),
+    proxy: async (call, request) => (await load()).proxy(call, request),
     close() {
       trust.close();
       if (loading === undefined) return;

@@ -16,6 +16,8 @@ export interface KubeletSettings {
   readonly certificate?: { readonly certFile: string; readonly keyFile: string };
   /** The authorities of kubelets' certificates, which are not verified when this is absent. */
   readonly caFile?: string;
+  /** Where the `proxy` of an address connects to, for tests; there when absent. */
+  readonly connectTo?: (host: string) => string;
 }
 
 /** Flags of connections to nodes and clouds. */
@@ -25,7 +27,7 @@ const nodeFlags = {
     after: 'kubernetes-service-node-port',
     type: 'list',
     default: 'Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP',
-    help: 'Types of addresses by which nodes are reached for logs, exec, attach, and port-forward; the first that a node has is taken.',
+    help: 'Types of addresses by which nodes are reached for logs, exec, attach, port-forward, and proxy; the first that a node has is taken.',
   },
   'kubelet-client-certificate': {
     group: 'Misc',

@@ -138,11 +138,17 @@ function streamQuery(object: JsonObject): string {
   return queryText(params);
 }
 
-/** Has a connection judged (ADM-2); gives its options. Rejects with a StatusError. */
-export async function admitStream(call: ApiCall): Promise<ApiObject & JsonObject> {
+/**
+ * Has a connection judged (ADM-2); gives its options, of which `fixed` does not come from the query.
+ * Rejects with a StatusError.
+ */
+export async function admitStream(
+  call: ApiCall,
+  fixed: JsonObject = {},
+): Promise<ApiObject & JsonObject> {
   const { registry, dialect } = call.context;
   const { target } = call;
-  const object: ApiObject & JsonObject = streamOptions(call);
+  const object: ApiObject & JsonObject = { ...streamOptions(call), ...fixed };
   const operation = 'CONNECT' as const;
   const context = writeContext(call, parseCreateOptions(new URLSearchParams(), dialect));
   const admitted = { operation, target, context, name: target.name, old: undefined, attempt: 1 };

@@ -1,54 +1,135 @@
+import { lookup } from 'node:dns/promises';
+import { posix } from 'node:path';
 import { listAt, numberAt, objectsAt, textAt } from '@wheelhouse/kinds';
 import {
   type ApiObject,
   badRequest,
   type JsonObject,
   notFound,
-  type StatusError,
+  parseIpAddress,
+  randomBelow,
   serviceUnavailable,
+  specialRanges,
 } from '@wheelhouse/machinery';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
-import type { ApiCall } from '../call.ts';
+import type { ApiCall, ProxiedRequest } from '../call.ts';
 import { admitStream, kubeletOf } from './pod-log.ts';
 
+type Destination = Pick<ProxiedRequest, 'scheme' | 'host' | 'port' | 'trust'>;
+
 /**
- * The `proxy` of a Pod, a Service, or a Node. This server passes no request on to one, nor takes it
- * for one about the object itself. It is admitted or denied all the same (ADM-2), and what is wrong
- * with it is told as upstream does (404, 400, 503).
+ * The `proxy` of a Pod, a Service, or a Node: admission judges the request (ADM-2), which then goes on
+ * to the Pod, to a Pod behind the Service, or to the Node. Rejects with 400, 404, and 503.
  */
 export async function proxyEndpoint(call: ApiCall): Promise<void> {
-  const { target } = call;
-  await admitStream(call);
-  const place = splitPlace(target.name);
-  const kind = target.def.kind.toLowerCase();
-  if (place === undefined) {
-    throw badRequest(`invalid ${kind} request ${JSON.stringify(target.name)}`);
+  const { exchange, info, target, context } = call;
+  if ((info.query.get('dryRun') ?? '') !== '') throw badRequest('dryRun is not supported');
+  const options = await admitStream(call, { path: pathBehind(call) });
+  const destination = await destinationOf(call);
+  // As upstream joins paths: one that is cleaned keeps the slash at its end.
+  const joined = textAt(options, 'path');
+  const path = joined === '' ? '' : posix.normalize(joined);
+  const isUpgrade = exchange.header('connection')?.toLowerCase().includes('upgrade') === true;
+  const isRead = exchange.method === 'GET' || exchange.method === 'HEAD';
+  if (path === '' && isRead && !isUpgrade) {
+    redirectToRoot(call);
+    return;
   }
-  if (kind === 'node') {
-    await kubeletOf(call, place.name);
-    throw unsupported();
-  }
-  throw await (kind === 'service' ? serviceFault(call, place) : podFault(call, place));
+  const namespace = target.namespace === '' ? '' : `namespaces/${target.namespace}/`;
+  const prefix = `/api/${target.version.version}/${namespace}${target.def.resource}/${target.name}/proxy`;
+  await context.kubelets.proxy(call, { ...destination, path: path === '' ? '/' : path, prefix });
 }
 
-/** The answer where a request could be passed on. */
-const unsupported = (): StatusError =>
-  serviceUnavailable('this control plane passes no requests on to nodes, Pods, or Services');
+/** What follows `proxy` in the request's path; empty, or with a slash in front. */
+function pathBehind({ info }: ApiCall): string {
+  const rest = info.parts.slice(3).join('/');
+  const path = rest === '' || rest.startsWith('/') ? rest : `/${rest}`;
+  return info.path.endsWith('/') && !path.endsWith('/') ? `${path}/` : path;
+}
+
+/** Links of a page are relative to its path, which must therefore end in a slash. */
+function redirectToRoot({ exchange, baseHeaders }: ApiCall): void {
+  const [path = '', ...query] = exchange.url.split('?');
+  const location = [`${path}/`, ...query].join('?');
+  exchange.send({ status: 301, headers: { ...baseHeaders, location }, body: Buffer.alloc(0) });
+}
 
 interface Place {
+  readonly scheme: ProxiedRequest['scheme'];
   readonly name: string;
   /** Empty where none is given. */
   readonly port: string;
 }
 
-const schemes = new Set(['http', 'https', '']);
+const schemes = new Map<string, ProxiedRequest['scheme']>([
+  ['', 'http'],
+  ['http', 'http'],
+  ['https', 'https'],
+]);
 
-/** Reads `name`, `name:port` or `scheme:name:port`; undefined for anything else. */
+/** Reads `name`, `name:port`, or `scheme:name:port`; undefined for anything else. */
 function splitPlace(text: string): Place | undefined {
   const parts = text.split(':');
   if (parts.length > 3) return undefined;
-  const [scheme = '', name = '', port = ''] = parts.length === 3 ? parts : ['', ...parts];
-  return schemes.has(scheme) && name !== '' ? { name, port } : undefined;
+  const [prefix = '', name = '', port = ''] = parts.length === 3 ? parts : ['', ...parts];
+  const scheme = schemes.get(prefix);
+  return scheme === undefined || name === '' ? undefined : { scheme, name, port };
+}
+
+function destinationOf(call: ApiCall): Promise<Destination> {
+  const { target } = call;
+  const place = splitPlace(target.name);
+  const kind = target.def.kind.toLowerCase();
+  if (place === undefined) {
+    throw badRequest(`invalid ${kind} request ${JSON.stringify(target.name)}`);
+  }
+  if (kind === 'node') return nodeDestination(call, place);
+  return kind === 'service' ? serviceDestination(call, place) : podDestination(call, place);
+}
+
+async function nodeDestination(call: ApiCall, { scheme, name, port }: Place): Promise<Destination> {
+  const kubelet = await kubeletOf(call, name);
+  const found = await lookup(kubelet.host, { all: true }).catch(() => {
+    throw badRequest(`lookup ${kubelet.host}: no such host`);
+  });
+  for (const { address } of found) requireGlobal(address);
+  if (port === '' || port === String(kubelet.port)) {
+    return { scheme: 'https', host: kubelet.host, port: kubelet.port, trust: 'kubelet' };
+  }
+  return { scheme, host: kubelet.host, port: portNumber(port, scheme), trust: 'anyone' };
+}
+
+async function podDestination(call: ApiCall, { scheme, name, port }: Place): Promise<Destination> {
+  const pod = await objectOf(call, { resource: 'pods', name });
+  const host = textAt(pod, 'status', 'podIP');
+  requireGlobal(host);
+  const ports = objectsAt(pod, 'spec', 'containers').flatMap((one) => objectsAt(one, 'ports'));
+  const first = ports[0] === undefined ? undefined : numberAt(ports[0], 'containerPort');
+  const wanted = port === '' ? String(first ?? '') : port;
+  return { scheme, host, port: portNumber(wanted, scheme), trust: 'anyone' };
+}
+
+/** A port is a number, or the name that TCP has for it; the default of the scheme when empty. */
+function portNumber(text: string, scheme: Place['scheme']): number {
+  const fault = (why: string) =>
+    serviceUnavailable(`error trying to reach service: dial tcp: ${why}`);
+  const name = text === '' ? scheme : text;
+  if (name === 'http') return 80;
+  if (name === 'https') return 443;
+  if (!/^\d+$/.test(name)) throw fault(`lookup tcp/${name}: unknown port`);
+  const port = Number(name);
+  if (port >= 2 ** 16) throw fault(`address ${name}: invalid port`);
+  return port;
+}
+
+/** Addresses of this host and of its link are not Pods' or Nodes'. Throws 400. */
+function requireGlobal(text: string): void {
+  const address = parseIpAddress(text);
+  const isMulticast = /^(22[4-9]|23\d)\.|^ff/i.test(text);
+  const isBroadcast = text === '255.255.255.255';
+  const isSpecial =
+    address === undefined || Object.values(specialRanges).some((includes) => includes(address));
+  if (isSpecial || isMulticast || isBroadcast) throw badRequest('address not allowed');
 }
 
 async function objectOf(
@@ -58,17 +139,17 @@ async function objectOf(
   const def = context.catalogue.snapshot().builtin('', resource);
   const key = objectKey(target.namespace, name);
   const entry = def && (await context.registry.caches.of(def).get(key, undefined));
-  if (entry === undefined) throw notFound({ group: '', resource }, name);
+  // The missing endpoints of a Service are reported as a missing Service.
+  const missing = resource === 'endpoints' ? 'services' : resource;
+  if (entry === undefined) throw notFound({ group: '', resource: missing }, name);
   return decodeEntry(entry);
 }
 
-async function podFault(call: ApiCall, { name }: Place): Promise<StatusError> {
-  const pod = await objectOf(call, { resource: 'pods', name });
-  return textAt(pod, 'status', 'podIP') === '' ? badRequest('address not allowed') : unsupported();
-}
-
-/** A port may be told by its number; endpoints know it by its name. */
-async function serviceFault(call: ApiCall, { name, port }: Place): Promise<StatusError> {
+/** A port may be given by its number; endpoints list it by its name. */
+async function serviceDestination(
+  call: ApiCall,
+  { scheme, name, port }: Place,
+): Promise<Destination> {
   let portName = port;
   if (/^\d+$/.test(port)) {
     const service = await objectOf(call, { resource: 'services', name });
@@ -76,7 +157,7 @@ async function serviceFault(call: ApiCall, { name, port }: Place): Promise<Statu
       (one) => numberAt(one, 'port') === Number(port),
     );
     if (found === undefined) {
-      return serviceUnavailable(
+      throw serviceUnavailable(
         `no service port ${Number(port)} found for service ${JSON.stringify(name)}`,
       );
     }
@@ -84,12 +165,35 @@ async function serviceFault(call: ApiCall, { name, port }: Place): Promise<Statu
   }
   const endpoints = await objectOf(call, { resource: 'endpoints', name });
   const subsets = objectsAt(endpoints, 'subsets');
-  if (subsets.some((subset) => isAble(subset, portName))) return unsupported();
+  for (const subset of startingAnywhere(subsets)) {
+    const listed = objectsAt(subset, 'ports').find((one) => textAt(one, 'name') === portName);
+    if (listed === undefined) continue;
+    const host = await podAddress(call, objectsAt(subset, 'addresses'));
+    if (host === undefined) continue;
+    return { scheme, host, port: numberAt(listed, 'port') ?? 0, trust: 'anyone' };
+  }
   const shownName = subsets.length === 0 ? name : call.target.name;
-  return serviceUnavailable(`no endpoints available for service ${JSON.stringify(shownName)}`);
+  throw serviceUnavailable(`no endpoints available for service ${JSON.stringify(shownName)}`);
 }
 
-function isAble(subset: JsonObject, portName: string): boolean {
-  const hasPort = objectsAt(subset, 'ports').some((one) => textAt(one, 'name') === portName);
-  return hasPort && listAt(subset, 'addresses').length > 0;
+/** The items in turn from a random one, so that requests spread over them. */
+function startingAnywhere<T>(items: readonly T[]): T[] {
+  const start = items.length === 0 ? 0 : randomBelow(items.length);
+  return [...items.slice(start), ...items.slice(0, start)];
+}
+
+/** An address that a Pod of the namespace has: whoever writes endpoints may list any. */
+async function podAddress(
+  call: ApiCall,
+  addresses: readonly JsonObject[],
+): Promise<string | undefined> {
+  for (const address of startingAnywhere(addresses)) {
+    const name = textAt(address, 'targetRef', 'name');
+    if (textAt(address, 'targetRef', 'namespace') !== call.target.namespace) continue;
+    const pod = await objectOf(call, { resource: 'pods', name }).catch(() => undefined);
+    const ip = textAt(address, 'ip');
+    const podIps = pod === undefined ? [] : listAt(pod, 'status', 'podIPs');
+    if (podIps.some((one) => textAt(one, 'ip') === ip)) return ip;
+  }
+  return undefined;
 }

@@ -1,0 +1,230 @@
+import type { IncomingMessage } from 'node:http';
+import { posix } from 'node:path';
+import { Transform, type TransformCallback } from 'node:stream';
+import { createGunzip, createGzip, constants as zlib } from 'node:zlib';
+import type { ApiCall } from '../endpoints/call.ts';
+import { answeredHeaders } from './proxy-headers.ts';
+import type { RelayPlan } from './relay.ts';
+
+/** What links are rewritten by. */
+export interface LinkPlaces {
+  /** The path in front of links, escaped, without a slash at its end. */
+  readonly prefix: string;
+  /** `host:port` of the server whose answer it is. */
+  readonly host: string;
+  /** `host:port` by which the client knows this server. */
+  readonly shownHost: string;
+}
+
+/** Attributes that hold a URL, by tag. */
+const urlAttributes: Readonly<Record<string, readonly string[]>> = {
+  a: ['href'],
+  applet: ['codebase'],
+  area: ['href'],
+  audio: ['src'],
+  base: ['href'],
+  blockquote: ['cite'],
+  body: ['background'],
+  button: ['formaction'],
+  command: ['icon'],
+  del: ['cite'],
+  embed: ['src'],
+  form: ['action'],
+  frame: ['longdesc', 'src'],
+  head: ['profile'],
+  html: ['manifest'],
+  iframe: ['longdesc', 'src'],
+  img: ['longdesc', 'src', 'usemap'],
+  input: ['src', 'usemap', 'formaction'],
+  ins: ['cite'],
+  link: ['href'],
+  object: ['classid', 'codebase', 'data', 'usemap'],
+  q: ['cite'],
+  script: ['src'],
+  source: ['src'],
+  video: ['poster', 'src'],
+};
+
+/** Elements whose text holds no tags. */
+const textOnly = new Set([
+  'script',
+  'style',
+  'textarea',
+  'title',
+  'xmp',
+  'iframe',
+  'noembed',
+  'noframes',
+]);
+
+/** Longer tags stay as they are, characters. */
+const tagLengthMax = 16 * 1024;
+
+/**
+ * Gives a URL that leads through the proxy where it leads to the proxied server by an absolute path;
+ * others stay as they are.
+ */
+export function proxiedUrl(url: string, { prefix, host: ownHost, shownHost }: LinkPlaces): string {
+  const [, scheme = '', authority, path = '', rest = ''] =
+    /^([A-Za-z][A-Za-z0-9+.-]*:)?(?:\/\/([^/?#]*))?([^?#]*)(.*)$/s.exec(url) ?? [];
+  const host = authority?.replace(/^.*@/s, '') ?? '';
+  const isOwn = host === '' || host === ownHost || host === shownHost;
+  const isWeb = scheme === '' || /^https?:$/i.test(scheme);
+  if (!isOwn || !isWeb || !path.startsWith('/')) return url;
+  const origin = host !== '' && host === shownHost ? `${scheme}//${authority ?? ''}` : '';
+  const isThrough = path === prefix || path.startsWith(`${prefix}/`);
+  return origin + (isThrough ? path : prefix + posix.normalize(path)) + rest;
+}
+
+type AnswerOfPlan = Required<Pick<RelayPlan, 'answered' | 'through'>>;
+
+/** How the answer of a proxied server goes back: redirects and the links of pages lead through here. */
+export function proxiedAnswer(call: ApiCall, places: LinkPlaces): AnswerOfPlan {
+  return {
+    answered(lines) {
+      const headers = { ...answeredHeaders(lines, call.baseHeaders) };
+      const { location } = headers;
+      if (typeof location === 'string') headers['location'] = proxiedUrl(location, places);
+      if (isRewritten(headers)) delete headers['content-length'];
+      return headers;
+    },
+    through({ headers, statusCode }: IncomingMessage) {
+      const hasBody = call.exchange.method !== 'HEAD' && statusCode !== 204 && statusCode !== 304;
+      if (!hasBody || !isRewritten(headers)) return [];
+      const rewriter = new LinkRewriter(places);
+      if ((headers['content-encoding'] ?? '') === '') return [rewriter];
+      return [createGunzip(), rewriter, createGzip({ flush: zlib.Z_SYNC_FLUSH })];
+    },
+  };
+}
+
+/** Pages in an encoding that is not read here, and redirects, stay as they are. */
+function isRewritten(headers: Readonly<Record<string, unknown>>): boolean {
+  const type = String(headers['content-type'] ?? '');
+  const encoding = headers['content-encoding'] ?? '';
+  const isRedirect = (headers['location'] ?? '') !== '';
+  const isPage = (type.split(';', 1)[0] ?? '').trim() === 'text/html';
+  return isPage && !isRedirect && (encoding === '' || encoding === 'gzip');
+}
+
+/** Where a tag's text is: between attributes, before a value, in one, or in one in quotes. */
+type TagState = 'names' | 'before' | 'value' | '"' | "'";
+
+/** Rewrites the URLs in the tags of a page, piece by piece; all other bytes stay as they are. */
+class LinkRewriter extends Transform {
+  readonly #places: LinkPlaces;
+  /** What may be the beginning of a tag, of a comment, or of the end of one. */
+  #rest = '';
+  /** What ends the text that holds no tags; undefined where tags are read. */
+  #until: string | undefined;
+
+  constructor(places: LinkPlaces) {
+    super();
+    this.#places = places;
+  }
+
+  // Bytes are taken for characters: what is looked for is ASCII, and the rest comes out as it was.
+  override _transform(piece: Buffer, _: BufferEncoding, done: TransformCallback): void {
+    const text = this.#rest + piece.toString('latin1');
+    done(null, Buffer.from(this.#rewrite(text), 'latin1'));
+  }
+
+  override _flush(done: TransformCallback): void {
+    done(null, Buffer.from(this.#rest, 'latin1'));
+  }
+
+  #rewrite(text: string): string {
+    const parts: string[] = [];
+    let from = 0;
+    this.#rest = '';
+    while (from < text.length) {
+      const next = this.#until === undefined ? this.#tag(text, from) : this.#skip(text, from);
+      parts.push(next.text);
+      from = next.end;
+      if (this.#rest !== '') break;
+    }
+    return parts.join('');
+  }
+
+  /** Text up to what ends it, in any case. */
+  #skip(text: string, from: number): { text: string; end: number } {
+    const until = this.#until ?? '';
+    const pattern = new RegExp(until, 'gi');
+    pattern.lastIndex = from;
+    const found = pattern.exec(text);
+    if (found !== null) {
+      this.#until = undefined;
+      return { text: text.slice(from, found.index), end: found.index };
+    }
+    const certain = Math.max(from, text.length - until.length);
+    this.#rest = text.slice(certain);
+    return { text: text.slice(from, certain), end: text.length };
+  }
+
+  /** Text up to a tag, and the tag. */
+  #tag(text: string, from: number): { text: string; end: number } {
+    const start = text.indexOf('<', from);
+    if (start < 0) return { text: text.slice(from), end: text.length };
+    const wait = () => {
+      this.#rest = text.slice(start);
+      return { text: text.slice(from, start), end: text.length };
+    };
+    const begin = text.slice(start, start + 4);
+    if (begin === '<!--') {
+      this.#until = '-->';
+      return { text: text.slice(from, start + 4), end: start + 4 };
+    }
+    if ('<!--'.startsWith(begin)) return wait();
+    if (!/^<[A-Za-z]/.test(begin)) {
+      return { text: text.slice(from, start + 1), end: start + 1 };
+    }
+    const end = tagEnd(text, start + 1);
+    if (end === undefined && text.length - start <= tagLengthMax) return wait();
+    if (end === undefined || end - start > tagLengthMax) {
+      return { text: text.slice(from, start + 1), end: start + 1 };
+    }
+    return { text: text.slice(from, start) + this.#rewriteTag(text.slice(start, end)), end };
+  }
+
+  #rewriteTag(tag: string): string {
+    const name = (/^<([^\s/>]+)/.exec(tag)?.[1] ?? '').toLowerCase();
+    if (textOnly.has(name) && !tag.endsWith('/>')) this.#until = `</${name}`;
+    if (!Object.hasOwn(urlAttributes, name)) return tag;
+    const wanted = urlAttributes[name] ?? [];
+    const head = tag.slice(0, name.length + 1);
+    const attributes = /(?<=[\s/"'])([^\s/>="']+)(\s*=\s*)("[^"]*"|'[^']*'|[^\s>"'][^\s>]*)/g;
+    const rewritten = tag
+      .slice(head.length)
+      .replace(attributes, (all, attribute: string, equals: string, value: string) => {
+        if (!wanted.includes(attribute.toLowerCase())) return all;
+        const url = /^["']/.test(value) ? value.slice(1, -1) : value;
+        const proxied = proxiedUrl(plainSlashes(url.trim()), this.#places);
+        if (proxied === plainSlashes(url.trim())) return all;
+        return `${attribute}${equals}"${proxied.replaceAll('"', '&#34;')}"`;
+      });
+    return head + rewritten;
+  }
+}
+
+/** Slashes and colons may be written as character references, as some templates do. */
+function plainSlashes(url: string): string {
+  return url.replaceAll(/&#x2f;|&#47;/gi, '/').replaceAll(/&#x3a;|&#58;/gi, ':');
+}
+
+/** The index behind the tag's `>`, which may also stand in a value; undefined before it comes. */
+function tagEnd(text: string, from: number): number | undefined {
+  let state: TagState = 'names';
+  const limit = Math.min(text.length, from + tagLengthMax);
+  for (let index = from; index < limit; index += 1) {
+    const character = text[index] ?? '';
+    if (state === '"' || state === "'") {
+      if (character === state) state = 'names';
+    } else if (character === '>') return index + 1;
+    else if (character === '=' && state === 'names') state = 'before';
+    else if (/\s/.test(character)) state = state === 'value' ? 'names' : state;
+    else if (state === 'before') {
+      state = character === '"' || character === "'" ? character : 'value';
+    }
+  }
+  return undefined;
+}
