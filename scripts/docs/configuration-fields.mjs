@@ -148,6 +148,13 @@ export const fields = {
     'resources[].providers[].kms.endpoint': 'The socket: `unix:///run/kms.sock`.',
     'resources[].providers[].kms.timeout': 'How long a call may take; 3 seconds when absent.',
   },
+  EgressSelectorConfiguration: {
+    egressSelections: 'Destinations, and how they are reached.',
+    'egressSelections[].name': '`cluster`, `controlplane`, or `etcd`; each once.',
+    'egressSelections[].connection.proxyProtocol':
+      '`Direct`. `HTTPConnect` and `GRPC` stop the start, as connections go out directly.',
+    'egressSelections[].connection.transport': 'Must be absent for `Direct`.',
+  },
   TracingConfiguration: {
     endpoint:
       'The collector, which takes OTLP over gRPC: `host:port`, `dns:host:port`, or `unix:///path`. `localhost:4317` when absent.',

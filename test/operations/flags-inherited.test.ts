@@ -75,7 +75,6 @@ describe('flags of upstream’s process', () => {
     ['--max-connection-bytes-per-sec=5', 'streams into containers have no bound on their speed'],
     ['--permit-port-sharing', 'this runtime cannot share a port (SO_REUSEPORT)'],
     ['--peer-ca-file=/ca.crt', 'requests are not passed on to other servers'],
-    ['--egress-selector-config-file=/e.yaml', 'connections go out directly'],
     ['--log-text-info-buffer-size=1Ki', 'lines of the log are written at once'],
     ['--log-text-split-stream', 'the log goes to the standard error alone'],
     ['--vmodule=a=1,b=2', '--vmodule=a=1,b=2: the log knows no source files, use -v'],

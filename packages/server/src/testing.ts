@@ -6,6 +6,7 @@ import { podSecurityFormat } from './admission/configuration/pod-security.ts';
 import { podTolerationFormat } from './admission/configuration/pods.ts';
 import { resourceQuotaFormat } from './admission/configuration/resource-quota.ts';
 import { webhookAdmissionFormat } from './admission/configuration/webhooks.ts';
+import { egressFormat } from './compose/nodes/egress.ts';
 import { tracingFormat } from './compose/observability/tracing.ts';
 import { auditPolicyFormat } from './gates/audit/policy-file.ts';
 import { authenticationFormat } from './gates/authn/jwt/configuration.ts';
@@ -96,4 +97,5 @@ export const configurationFormats = [
   authorizationFormat,
   auditPolicyFormat,
   tracingFormat,
+  egressFormat,
 ];

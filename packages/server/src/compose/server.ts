@@ -94,6 +94,7 @@ async function build(
   const metrics = createMetrics({ config, allowedLabels: await readAllowedLabels(config) });
   const { registry: metricRegistry, lookAt } = metrics;
   const tracing = parts.add(await openTracing(config));
+  await checkEgress(config);
   const base = { config, dialect, metrics, tracing };
   const onIssued = certificateMetrics(metricRegistry, dialect.labelDomain);
   const kinds = await servedKinds(config, {
@@ -231,6 +232,12 @@ async function openTracing(config: ServerConfig): Promise<Tracing | undefined> {
   if (config.tracing === undefined) return undefined;
   const loaded = await import('./observability/tracing.ts');
   return loaded.openTracing(config.tracing, config);
+}
+
+async function checkEgress(config: ServerConfig): Promise<void> {
+  if (config.egressFile === undefined) return;
+  const loaded = await import('./nodes/egress.ts');
+  await loaded.checkEgress(config.egressFile, config);
 }
 
 /** Loaded only when it is asked for. */

@@ -5,6 +5,8 @@ import { FlagError, type FlagTable } from '../flags/flags.ts';
 export interface NodeSettings {
   /** How kubelets are reached for logs and streams; without certificates when absent. */
   readonly kubelets?: KubeletSettings;
+  /** File that says through which proxies connections go; they go out directly when absent. */
+  readonly egressFile?: string;
 }
 
 /** Who kubelets are to the server, and who it is to them. */
@@ -61,9 +63,9 @@ const nodeFlags = {
     group: 'Misc',
     after: 'max-connection-bytes-per-sec',
     type: 'string',
+    file: 'any',
     default: '',
-    only: 'connections go out directly, not through a proxy',
-    help: 'Proxies for connections that the server makes. They go out directly.',
+    help: 'File that says through which proxies connections go. Here they go out directly, so that it may name no proxy.',
   },
   'cloud-config': {
     group: 'Misc',
@@ -111,7 +113,9 @@ export const nodeFeature: Feature<typeof nodeFlags, NodeSettings> = {
     const certFile = values['kubelet-client-certificate'];
     const keyFile = values['kubelet-client-key'];
     const caFile = values['kubelet-certificate-authority'];
+    const egressFile = values['egress-selector-config-file'];
     return {
+      ...(egressFile === '' ? {} : { egressFile }),
       kubelets: {
         addressTypes: values['kubelet-preferred-address-types'],
         port: values['kubelet-port'],
