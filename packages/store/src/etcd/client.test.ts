@@ -10,6 +10,7 @@ import { FakeClock } from '@wheelhouse/machinery/testing';
 import { afterEach, describe, expect, test } from 'vitest';
 import { EtcdClient } from './client.ts';
 import type { CallError } from './errors.ts';
+import { openEtcdStore } from './etcd-store.ts';
 import { GrpcChannel } from './grpc-channel.ts';
 import { MessageReader, messageFrame } from './grpc-message.ts';
 import { methods } from './protocol.ts';
@@ -260,6 +261,43 @@ describe('servers that stand still', () => {
     client.close();
     await expect(waiting).rejects.toMatchObject({ code: 'closed' });
     await expect(ask(client, true)).rejects.toMatchObject({ code: 'closed' });
+  });
+});
+
+describe('a start', () => {
+  const open = (url: string, startTimeoutMs: number) =>
+    openEtcdStore({
+      connection: { servers: [url] },
+      clock: systemClock,
+      callTimeoutMs: 10_000,
+      startTimeoutMs,
+    });
+
+  test.each([
+    [14, 'etcdserver: leader changed'],
+    [14, 'etcdserver: no leader'],
+    [8, 'etcdserver: too many requests'],
+  ])('STORE-2: waits while etcd answers with status %i, %s', async (code, message) => {
+    const refusing = failing(code, message);
+    const { url, paths } = await scripted(refusing, refusing, refusing, answering);
+    const store = await open(url, 10_000);
+    cleanups.push(() => store.close());
+    expect(paths).toHaveLength(4);
+    expect(await store.currentRevision()).toBe(7);
+  });
+
+  test('STORE-2: ends where no leader is elected in time', async () => {
+    const { url, paths } = await scripted(failing(14, 'etcdserver: leader changed'));
+    const message = `etcd at ${url} does not serve: etcdserver: leader changed`;
+    await expect(open(url, 300)).rejects.toMatchObject({ code: 'unavailable', message });
+    expect(paths.length).toBeGreaterThanOrEqual(2);
+  });
+
+  test('STORE-2: ends at once where etcd refuses for good', async () => {
+    const { url, paths } = await scripted(failing(7, 'etcdserver: permission denied'));
+    const message = `etcd at ${url} does not serve: etcdserver: permission denied`;
+    await expect(open(url, 10_000)).rejects.toMatchObject({ code: 'unavailable', message });
+    expect(paths).toHaveLength(1);
   });
 });
 

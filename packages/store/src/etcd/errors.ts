@@ -110,6 +110,12 @@ export function isPassing(failure: unknown): boolean {
   return failure instanceof CallError && failure.code === statusCode.unavailable;
 }
 
+/** Whether etcd refused a call for now alone: it elects a leader, or has too much to do. */
+export function isTransient({ cause }: StoreError): boolean {
+  const isBusy = cause instanceof CallError && cause.code === statusCode.resourceExhausted;
+  return isBusy || isPassing(cause);
+}
+
 /** What a call fails with that took longer than it may. */
 export function timedOut(): StoreError {
   return new StoreError({ code: 'timed-out', message: 'context deadline exceeded' });

@@ -14,7 +14,7 @@ import {
 } from '../contract.ts';
 import { closedStore } from '../revisions.ts';
 import { EtcdClient, type EtcdConnection } from './client.ts';
-import { isLeaseGone, storeErrorOf, timedOut } from './errors.ts';
+import { isLeaseGone, isTransient, storeErrorOf, timedOut } from './errors.ts';
 import { EventFeed } from './event-feed.ts';
 import { streamEvents } from './event-stream.ts';
 import { createKeySpace, type KeySpace } from './key-space.ts';
@@ -79,7 +79,8 @@ async function firstRevision(store: Store, options: EtcdStoreOptions): Promise<R
       return await store.currentRevision();
     } catch (error) {
       const failure = storeErrorOf(error);
-      if (failure.code === 'refused' || clock.monotonic() > endMs) {
+      const isFinal = failure.code === 'refused' && !isTransient(failure);
+      if (isFinal || clock.monotonic() > endMs) {
         const servers = connection.servers.join(',');
         const message = `etcd at ${servers} does not serve: ${failure.message}`;
         throw new StoreError({ code: 'unavailable', message, cause: failure });
