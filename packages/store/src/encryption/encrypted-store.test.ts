@@ -171,3 +171,28 @@ test('STORE-3: a watch of what cannot be read ends when the keys change, others 
   expect(pods.ends).toEqual([]);
   expect((await store.get(at))?.value).toEqual(value);
 });
+
+test('STORE-3: of many watches exactly those end that have values that could not be read', async () => {
+  const inner = createMemoryStore();
+  const [lost, found] = [key('lost'), key('found')];
+  const open = (...keys: NamedKey[]) =>
+    encryptedStore(inner, { resourceOf, choose: choosing({ type: 'aesgcm', keys }) });
+  const writer = open(lost);
+  const store = open(found);
+  const kinds = Array.from({ length: 300 }, (_, i) => `kind${1000 + i}`);
+  for (const kind of kinds.filter((_, i) => i % 2 === 0)) {
+    for (let i = 0; i < 20; i++) {
+      await writer.put({ key: `/registry/${kind}/default/${i}`, value, expect: 0 });
+    }
+  }
+  await store.range({ prefix: '/registry/' });
+  const ended: string[] = [];
+  const watched = [...kinds.map((kind) => `/registry/${kind}/`), '/registry/kind10', '/registry/l'];
+  const after = await store.currentRevision();
+  for (const prefix of watched) {
+    await store.watch({ prefix, after, onEvents: () => {}, onEnd: () => ended.push(prefix) });
+  }
+  store.change(choosing({ type: 'aesgcm', keys: [found, lost] }));
+  const unreadable = kinds.filter((_, i) => i % 2 === 0).map((kind) => `/registry/${kind}/`);
+  expect(ended).toEqual([...unreadable, '/registry/kind10']);
+});

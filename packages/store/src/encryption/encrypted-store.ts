@@ -1,4 +1,12 @@
-import { errorText, type MaybePromise } from '@wheelhouse/machinery';
+import {
+  emptyOrderedMap,
+  errorText,
+  type MaybePromise,
+  orderedMapDelete,
+  orderedMapRank,
+  orderedMapSet,
+  orderedMapValues,
+} from '@wheelhouse/machinery';
 import {
   type Store,
   type StoredRecord,
@@ -54,8 +62,11 @@ class SealingStore implements EncryptedStore {
   readonly #store: Store;
   readonly #resourceOf: (key: string) => string;
   #choose: ChooseTransformer;
-  /** Keys whose values could not be opened since the keys were changed last. */
-  readonly #unreadable = new Set<string>();
+  /**
+   * Keys whose values could not be opened since the keys were changed last. They are in order, so
+   * that `change` finds those of a prefix in a few steps however many there are.
+   */
+  #unreadable = emptyOrderedMap<string>();
   readonly #watches = new Map<string, Set<() => void>>();
 
   constructor(store: Store, options: Parameters<typeof encryptedStore>[1]) {
@@ -67,10 +78,13 @@ class SealingStore implements EncryptedStore {
 
   change(choose: ChooseTransformer): void {
     this.#choose = choose;
-    const unreadable = [...this.#unreadable];
-    this.#unreadable.clear();
+    const unreadable = this.#unreadable;
+    this.#unreadable = emptyOrderedMap();
     for (const [prefix, ends] of [...this.#watches]) {
-      if (unreadable.some((key) => key.startsWith(prefix))) for (const end of [...ends]) end();
+      // Keys with a prefix are neighbors, and follow whatever is smaller than the prefix.
+      const from = orderedMapRank(unreadable, prefix);
+      const [key] = orderedMapValues(unreadable, { from, to: from + 1 });
+      if (key?.startsWith(prefix)) for (const end of [...ends]) end();
     }
   }
 
@@ -101,13 +115,13 @@ class SealingStore implements EncryptedStore {
     const value = sealing instanceof Promise ? await sealing : sealing;
     const sealed = { ...request, value, hint: new SealedHint(this, request) };
     const result = await this.#store.put(sealed);
-    if (result.ok) this.#unreadable.delete(key);
+    if (result.ok) this.#forgetUnreadable(key);
     return result.ok ? result : { ...result, current: await this.#opened(result.current) };
   }
 
   async delete(request: Parameters<Store['delete']>[0]) {
     const result = await this.#store.delete(request);
-    if (result.ok) this.#unreadable.delete(request.key);
+    if (result.ok) this.#forgetUnreadable(request.key);
     return result.ok ? result : { ...result, current: await this.#opened(result.current) };
   }
 
@@ -171,6 +185,10 @@ class SealingStore implements EncryptedStore {
     return this.#store.close();
   }
 
+  #forgetUnreadable(key: string): void {
+    if (this.#unreadable.size > 0) this.#unreadable = orderedMapDelete(this.#unreadable, key);
+  }
+
   #transformer(key: string) {
     return this.#choose(this.#resourceOf(key));
   }
@@ -207,11 +225,11 @@ class SealingStore implements EncryptedStore {
 
   #open(key: string, stored: Buffer): MaybePromise<Pick<StoredRecord, 'value' | 'unreadable'>> {
     const done = ({ value }: Opened) => {
-      if (this.#unreadable.size > 0) this.#unreadable.delete(key);
+      this.#forgetUnreadable(key);
       return { value };
     };
     const failed = (error: unknown) => {
-      this.#unreadable.add(key);
+      this.#unreadable = orderedMapSet(this.#unreadable, key, key);
       const why = errorText(error);
       return { value: stored, unreadable: why };
     };

@@ -3,6 +3,9 @@ import type { Clock } from '@wheelhouse/machinery';
 /** How long the outcome of a check is good for, by what it was. */
 const outcomeMs = { passed: 20_000, failed: 3_000 };
 
+/** Time between two retries of failed reads while all checks pass: doubled from the first. */
+const retryMs = { first: 60_000, longest: 600_000 };
+
 /** The check of a KMS plugin: one at a time, whose outcome is good for a while. */
 export class PluginCheck {
   readonly #clock: Clock;
@@ -11,8 +14,14 @@ export class PluginCheck {
   #last: { readonly atMs: number; readonly error: Error | undefined } | undefined;
   #running: Promise<void> | undefined;
   #hasFailedReads = false;
+  /** The next retry of failed reads; undefined where the first check that passes may retry them. */
+  #retry: { readonly atMs: number; readonly waitMs: number } | undefined;
 
-  /** @param options.onRecovered called when a check passes for the first time after a failed read */
+  /**
+   * @param options.onRecovered called when a check passes after a failed read. A value that the
+   *   plugin never decrypts fails again each time, so the calls become rarer, down to one in ten
+   *   minutes, until a check fails or nothing has failed since the last call.
+   */
   constructor(options: {
     readonly clock: Clock;
     readonly run: () => Promise<void>;
@@ -55,10 +64,23 @@ export class PluginCheck {
     } catch (reason) {
       const error = reason instanceof Error ? reason : new Error(String(reason));
       this.#last = { atMs: this.#clock.monotonic(), error };
+      this.#retry = undefined;
       throw error;
     }
     this.#last = { atMs: this.#clock.monotonic(), error: undefined };
-    if (!this.#hasFailedReads) return;
+    this.#retryReads();
+  }
+
+  #retryReads(): void {
+    const nowMs = this.#clock.monotonic();
+    const retry = this.#retry;
+    if (retry !== undefined && nowMs < retry.atMs) return;
+    if (!this.#hasFailedReads) {
+      this.#retry = undefined;
+      return;
+    }
+    const waitMs = Math.min((retry?.waitMs ?? retryMs.first / 2) * 2, retryMs.longest);
+    this.#retry = { atMs: nowMs + waitMs, waitMs };
     this.#hasFailedReads = false;
     this.#onRecovered();
   }

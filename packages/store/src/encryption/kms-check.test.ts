@@ -1,0 +1,57 @@
+import { FakeClock } from '@wheelhouse/machinery/testing';
+import { expect, test } from 'vitest';
+import { PluginCheck } from './kms-check.ts';
+
+/** A check whose reads fail again after each retry while `isLost`. */
+function played() {
+  const clock = new FakeClock();
+  const state = { isLost: true, isWell: true, retries: [] as number[] };
+  const beganMs = clock.monotonic();
+  const check = new PluginCheck({
+    clock,
+    run: async () => {
+      if (!state.isWell) throw new Error('the vault is sealed');
+    },
+    onRecovered: () => {
+      state.retries.push((clock.monotonic() - beganMs) / 1000);
+      if (state.isLost) check.readFailed();
+    },
+  });
+  const checkFor = async (seconds: number) => {
+    for (let passed = 0; passed < seconds; passed += 20) {
+      await check.check().catch(() => {});
+      clock.advance(20_000);
+    }
+  };
+  return { check, state, checkFor };
+}
+
+test('STORE-3: a value that is never decrypted is tried again ever more rarely', async () => {
+  const { check, state, checkFor } = played();
+  check.readFailed();
+  await checkFor(3600);
+  expect(state.retries).toEqual([0, 60, 180, 420, 900, 1500, 2100, 2700, 3300]);
+});
+
+test('STORE-3: a plugin that recovers is asked at once for what it could not decrypt', async () => {
+  const { check, state, checkFor } = played();
+  check.readFailed();
+  await checkFor(500);
+  expect(state.retries).toEqual([0, 60, 180, 420]);
+  state.isWell = false;
+  await checkFor(20);
+  state.isWell = true;
+  await checkFor(100);
+  expect(state.retries).toEqual([0, 60, 180, 420, 520, 580]);
+});
+
+test('STORE-3: a failed read is retried at once where the last retry found nothing', async () => {
+  const { check, state, checkFor } = played();
+  state.isLost = false;
+  check.readFailed();
+  await checkFor(100);
+  expect(state.retries).toEqual([0]);
+  check.readFailed();
+  await checkFor(20);
+  expect(state.retries).toEqual([0, 100]);
+});
