@@ -53,7 +53,11 @@ const hotChanges = 256;
  */
 export class ChangeWindow {
   readonly #limits: WindowLimits;
-  #changes: WindowChange[] = [];
+  /**
+   * Undefined before `#head`: a forgotten change would hold its entries, and each of them a slab
+   * that it shares with entries of other resources.
+   */
+  #changes: (WindowChange | undefined)[] = [];
   /** Array index of the first change still kept; the array is cut when much of it is forgotten. */
   #head = 0;
   /** Position of the change at array index 0. */
@@ -186,6 +190,7 @@ export class ChangeWindow {
       if (!over && oldest.at >= now - historyMs) break;
       this.#base = oldest.checkpoint ?? applied(this.#base, oldest);
       this.#floor = oldest.revision;
+      this.#changes[this.#head] = undefined;
       this.#head += 1;
       const { current, key } = oldest;
       if (current !== undefined && orderedMapGet(this.#current, key) === current) settle(current);

@@ -1,0 +1,44 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { emptyOrderedMap } from '@wheelhouse/machinery';
+import { expect, test } from 'vitest';
+import type { Entry } from './contract.ts';
+import { ChangeWindow } from './window.ts';
+
+/** Makes the host collect garbage at once. */
+function collector(): () => void {
+  setFlagsFromString('--expose-gc');
+  const collect: unknown = runInNewContext('gc');
+  if (typeof collect !== 'function') throw new Error('there is no collector');
+  return () => void collect();
+}
+
+function entryOf(revision: number): Entry {
+  const json = Buffer.from(`{"metadata":{"resourceVersion":"${revision}"}}`);
+  const index = { name: 'a', namespace: '', uid: '', labels: {}, fields: {}, ownerUids: [] };
+  return { key: 'a', revision, createRevision: 1, json, index, memo: undefined };
+}
+
+test('TRUST-4: a window holds no entries of changes that it has forgotten', async () => {
+  const limits = { historyMs: 60_000, changesMax: 10, bytesMax: 1_000_000 };
+  const window = new ChangeWindow({ limits, revision: 1, snapshot: emptyOrderedMap() });
+  const entries: WeakRef<Entry>[] = [];
+  const write = (revision: number, previous: Entry | undefined): Entry => {
+    const current = entryOf(revision);
+    entries.push(new WeakRef(current));
+    window.append({ key: 'a', at: revision, previous, current, revision });
+    return current;
+  };
+  let newest: Entry | undefined;
+  for (let revision = 2; revision < 102; revision++) newest = write(revision, newest);
+  newest = undefined;
+  const collect = collector();
+  await new Promise(setImmediate);
+  collect();
+  const alive = entries.flatMap((one, i) => (one.deref() === undefined ? [] : [i]));
+  // Those of the ten changes kept, and the state before them.
+  expect(alive).toEqual([89, 90, 91, 92, 93, 94, 95, 96, 97, 98, 99]);
+  expect(window.positionAfter(90)).toBeUndefined();
+  expect(window.at(window.start).current?.revision).toBe(92);
+  expect(() => window.at(window.start - 1)).toThrow('position is not kept');
+});
