@@ -151,9 +151,21 @@ export const fields = {
   EgressSelectorConfiguration: {
     egressSelections: 'Destinations, and how they are reached.',
     'egressSelections[].name': '`cluster`, `controlplane`, or `etcd`; each once.',
+    'egressSelections[].connection': 'How connections there are made.',
     'egressSelections[].connection.proxyProtocol':
       '`Direct`. `HTTPConnect` and `GRPC` stop the start, as connections go out directly.',
     'egressSelections[].connection.transport': 'Must be absent for `Direct`.',
+    'egressSelections[].connection.transport.tcp':
+      'A proxy at an address. Refused, as connections go out directly.',
+    'egressSelections[].connection.transport.tcp.url': 'Its URL.',
+    'egressSelections[].connection.transport.tcp.tlsConfig': 'How it is trusted.',
+    'egressSelections[].connection.transport.tcp.tlsConfig.caBundle': 'File of its authorities.',
+    'egressSelections[].connection.transport.tcp.tlsConfig.clientKey': 'File of the client’s key.',
+    'egressSelections[].connection.transport.tcp.tlsConfig.clientCert':
+      'File of the client’s certificate.',
+    'egressSelections[].connection.transport.uds':
+      'A proxy at a Unix socket. Refused, as connections go out directly.',
+    'egressSelections[].connection.transport.uds.udsName': 'The path of the socket.',
   },
   TracingConfiguration: {
     endpoint:
