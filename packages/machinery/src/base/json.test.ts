@@ -7,6 +7,7 @@ import {
   jsonEqualBut,
   jsonEqualButSteps,
   jsonEqualSteps,
+  Stride,
   weightOf,
 } from './json.ts';
 import { inOnePiece } from './work.ts';
@@ -60,4 +61,27 @@ test('TRUST-2: weighing ends at the weight of a light value', () => {
   expect(weightOf([1, { a: 'x', b: [] }])).toBe(5);
   expect(weightOf(Array.from({ length: 100_000 }, () => 1))).toBe(257);
   expect(weightOf(Array.from({ length: 200 }, () => [[]]))).toBe(257);
+});
+
+test('TRUST-2: the members of one object are listed once, however many objects are around it', () => {
+  let listed = 0;
+  const wide = new Proxy<JsonObject>(
+    Object.fromEntries(Array.from({ length: 1_000 }, (_, at) => [`k${at}`, at])),
+    {
+      ownKeys: (target) => {
+        listed += 1;
+        return Reflect.ownKeys(target);
+      },
+    },
+  );
+  let value: JsonValue = wide;
+  for (let depth = 0; depth < 50; depth += 1) value = { small: ['a'], more: value };
+  const stride = new Stride();
+  let inner: JsonValue | undefined = value;
+  for (; inner !== wide; inner = (inner as JsonObject)['more']) {
+    expect(stride.weigh(inner)).toBe('heavy');
+    expect(stride.weigh((inner as JsonObject)['small'])).toBe('light');
+  }
+  expect(stride.weigh(wide)).toBe('heavy');
+  expect(listed).toBe(1);
 });

@@ -80,24 +80,29 @@ const lightMax = 256;
  * every part of an object takes time that is linear in the object.
  */
 export function weightOf(value: JsonValue | undefined): number {
-  return weigh(value, 0);
+  return weigh(value, 0, undefined);
 }
 
-function weigh(value: JsonValue | undefined, before: number): number {
+/** Adds to `heavy` the containers in which counting ended: all around the value that was too many. */
+function weigh(
+  value: JsonValue | undefined,
+  before: number,
+  heavy: Set<JsonArray | JsonObject> | undefined,
+): number {
   let weight = before + 1;
   if (typeof value !== 'object' || value === null) return weight;
   if (Array.isArray(value)) {
-    if (weight + value.length > lightMax) return lightMax + 1;
-    for (const item of value) {
-      weight = weigh(item, weight);
-      if (weight > lightMax) return weight;
+    if (weight + value.length > lightMax) weight = lightMax + 1;
+    for (let at = 0; at < value.length && weight <= lightMax; at += 1) {
+      weight = weigh(value[at], weight, heavy);
     }
-    return weight;
+  } else {
+    for (const name in value) {
+      weight = weigh(value[name], weight, heavy);
+      if (weight > lightMax) break;
+    }
   }
-  for (const name in value) {
-    weight = weigh(value[name], weight);
-    if (weight > lightMax) return weight;
-  }
+  if (weight > lightMax) heavy?.add(value);
   return weight;
 }
 
@@ -116,14 +121,22 @@ const strideValues = 500;
  */
 export class Stride {
   #left = strideValues;
+  /**
+   * Containers that are heavy or end a heavy one around them. To weigh an object of many members
+   * takes as long as listing all of them, which must not be repeated for each object around it.
+   */
+  readonly #heavy = new Set<JsonArray | JsonObject>();
 
-  /** Whether a value is light. Counts its values if so; else whoever visits its parts counts them. */
+  /**
+   * Whether a value is light. Counts its values if so; else whoever visits its parts counts them. Of
+   * what is in a heavy value, a few light parts count as heavy.
+   */
   weigh(value: JsonValue | undefined): 'light' | 'heavy' {
     if (typeof value !== 'object' || value === null) {
       this.#left -= 1;
       return 'light';
     }
-    const weight = weightOf(value);
+    const weight = this.#heavy.has(value) ? lightMax + 1 : weigh(value, 0, this.#heavy);
     if (weight > lightMax) {
       this.#left -= 1;
       return 'heavy';
