@@ -1,5 +1,6 @@
+import { buffer } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
-import { proxiedUrl } from './rewritten-links.ts';
+import { LinkRewriter, proxiedUrl } from './rewritten-links.ts';
 
 const places = { prefix: '/p/proxy', host: '10.0.0.1:80', shownHost: 'localhost:8001' };
 
@@ -30,4 +31,26 @@ test.each([
   'data:,/x',
 ])('API-1: %j stays as it is', (url) => {
   expect(proxiedUrl(url, places)).toBe(url);
+});
+
+async function rewritten(page: string): Promise<string> {
+  const rewriter = new LinkRewriter(places);
+  rewriter.end(page);
+  return (await buffer(rewriter)).toString();
+}
+
+// Each tag that does not end would be read as far as a tag may reach, if it were read on its own.
+test.each(['<a', '<a href="', "<a href='/x' "])(
+  'API-1: a page of %j alone stays as it is',
+  async (part) => {
+    const page = part.repeat(Math.ceil(2 ** 20 / part.length));
+    expect((await rewritten(page)) === page).toBe(true);
+  },
+);
+
+test('API-1: links behind a tag that is too long lead through the proxy', async () => {
+  const long = `<a x="${'y'.repeat(17_000)}">`;
+  expect(await rewritten(`${long}<a href="/z">`)).toBe(`${long}<a href="/p/proxy/z">`);
+  const short = `<a x="${'y'.repeat(16_000)}" href=/z>`;
+  expect(await rewritten(short)).toBe(short.replace('/z', '"/p/proxy/z"'));
 });

@@ -57,7 +57,7 @@ const textOnly = new Set([
   'noframes',
 ]);
 
-/** Longer tags stay as they are, characters. */
+/** So many characters of a longer tag stay as they are, and what follows is read as text. */
 const tagLengthMax = 16 * 1024;
 
 /**
@@ -111,7 +111,7 @@ function isRewritten(headers: Readonly<Record<string, unknown>>): boolean {
 type TagState = 'names' | 'before' | 'value' | '"' | "'";
 
 /** Rewrites the URLs in the tags of a page, piece by piece; all other bytes stay as they are. */
-class LinkRewriter extends Transform {
+export class LinkRewriter extends Transform {
   readonly #places: LinkPlaces;
   /** What may be the beginning of a tag, of a comment, or of the end of one. */
   #rest = '';
@@ -178,10 +178,12 @@ class LinkRewriter extends Transform {
     if (!/^<[A-Za-z]/.test(begin)) {
       return { text: text.slice(from, start + 1), end: start + 1 };
     }
-    const end = tagEnd(text, start + 1);
-    if (end === undefined && text.length - start <= tagLengthMax) return wait();
-    if (end === undefined || end - start > tagLengthMax) {
-      return { text: text.slice(from, start + 1), end: start + 1 };
+    const end = tagEnd(text, start);
+    if (end === undefined) {
+      const longest = start + tagLengthMax;
+      if (text.length < longest) return wait();
+      // Going on behind the first character would read the same ones again for each `<` in them.
+      return { text: text.slice(from, longest), end: longest };
     }
     return { text: text.slice(from, start) + this.#rewriteTag(text.slice(start, end)), end };
   }
@@ -211,11 +213,14 @@ function plainSlashes(url: string): string {
   return url.replaceAll(/&#x2f;|&#47;/gi, '/').replaceAll(/&#x3a;|&#58;/gi, ':');
 }
 
-/** The index behind the tag's `>`, which may also stand in a value; undefined before it comes. */
-function tagEnd(text: string, from: number): number | undefined {
+/**
+ * The index behind the tag's `>`, which may also stand in a value; undefined before it comes, and
+ * where the tag is too long.
+ */
+function tagEnd(text: string, start: number): number | undefined {
   let state: TagState = 'names';
-  const limit = Math.min(text.length, from + tagLengthMax);
-  for (let index = from; index < limit; index += 1) {
+  const limit = Math.min(text.length, start + tagLengthMax);
+  for (let index = start + 1; index < limit; index += 1) {
     const character = text[index] ?? '';
     if (state === '"' || state === "'") {
       if (character === state) state = 'names';
