@@ -129,10 +129,25 @@ function writerOf(
 ): FieldOwner | undefined {
   const { after, writers, losers } = entries;
   const text = pathText(path);
-  const owns = ({ fields }: FieldOwner): boolean =>
-    fields.some((field) => field === text || field.startsWith(text) || text.startsWith(field));
+  const has = ({ fields }: FieldOwner): boolean =>
+    fields.some((field) => field === text || isWithin(field, text));
+  const surrounds = ({ fields }: FieldOwner): boolean =>
+    fields.some((field) => isWithin(text, field));
   // A field that is gone is owned by nobody any more: its owner took it away, as far as one can see.
-  if (value === undefined) return losers.find(owns) ?? writers[0];
-  // A write within the second of the one before leaves the entry as it was.
-  return writers.find(owns) ?? fieldOwners(after).findLast(owns) ?? writers[0];
+  if (value === undefined) return losers.find(has) ?? losers.find(surrounds) ?? writers[0];
+  // A write within the second of the one before leaves the entry as it was. Whoever created a map
+  // owns it, and with it not what others add.
+  const owners = fieldOwners(after);
+  return (
+    writers.find(has) ??
+    owners.findLast(has) ??
+    writers.find(surrounds) ??
+    owners.findLast(surrounds) ??
+    writers[0]
+  );
+}
+
+/** Whether a field is part of another. */
+function isWithin(field: string, other: string): boolean {
+  return field.startsWith(other) && /^[.[]/.test(field.slice(other.length));
 }

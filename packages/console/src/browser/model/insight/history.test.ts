@@ -1,0 +1,51 @@
+import type { JsonObject } from '@wheelhouse/machinery/browser';
+import { expect, test } from 'vitest';
+import { pathText } from '../changes.ts';
+import { changesByManager } from './history.ts';
+
+type Fields = Readonly<Record<string, JsonObject>>;
+
+/** An object whose managers own members of its data; entries are in the order of their times. */
+function objectOf(data: JsonObject, managers: Readonly<Record<string, Fields>>): JsonObject {
+  const managedFields = Object.entries(managers).map(([manager, fields]) => ({
+    ...{ manager, operation: 'Update', time: '2026-01-01T00:00:00Z' },
+    fieldsV1: { 'f:data': { ...fields } },
+  }));
+  return { metadata: { managedFields }, data };
+}
+
+function attributed(before: JsonObject, after: JsonObject): string[] {
+  return changesByManager(before, after).map(
+    ({ manager, changes }) => `${manager}: ${changes.map(({ path }) => pathText(path))}`,
+  );
+}
+
+test('CLIENT-4: who created a map is not taken for the writer of what others add to it', () => {
+  const before = objectOf({ a: '1' }, { creator: { '.': {}, 'f:a': {} } });
+  const after = objectOf(
+    { a: '2', y: '1' },
+    { creator: { '.': {} }, beta: { 'f:a': {}, 'f:y': {} } },
+  );
+  expect(attributed(before, after)).toEqual(['beta: data.a,data.y']);
+});
+
+test('CLIENT-4: a field whose name begins with that of another has its own writer', () => {
+  const before = objectOf({ a: '1' }, { alpha: { 'f:a': {} } });
+  const after = objectOf({ ab: '1' }, { alpha: { 'f:c': {} }, beta: { 'f:ab': {} } });
+  expect(attributed(before, after)).toEqual(['alpha: data.a', 'beta: data.ab']);
+});
+
+test('CLIENT-4: a part of a value is written by who owns the value', () => {
+  const before = objectOf({ list: ['1'] }, { alpha: { 'f:list': {} } });
+  const after = objectOf({ list: ['2'] }, { alpha: { 'f:x': {} }, beta: { 'f:list': {} } });
+  expect(attributed(before, after)).toEqual(['beta: data.list[0]']);
+});
+
+test('CLIENT-4: a field that nobody owns any more was removed by its owner', () => {
+  const before = objectOf(
+    { a: '1', b: '1' },
+    { alpha: { '.': {} }, beta: { 'f:a': {}, 'f:b': {} } },
+  );
+  const after = objectOf({ b: '1' }, { alpha: { 'f:z': {} }, beta: { 'f:b': {} } });
+  expect(attributed(before, after)).toEqual(['beta: data.a']);
+});
