@@ -184,11 +184,13 @@ test('STORE-1: one data directory, which one process holds at a time', async () 
   session.close();
 }, 60_000);
 
-/** Bytes of all files below a directory. */
+/** Bytes of all files below a directory that the server does not remove meanwhile. */
 function diskUse(directory: string): number {
   let bytes = 0;
   for (const entry of readdirSync(directory, { recursive: true, withFileTypes: true })) {
-    if (entry.isFile()) bytes += statSync(join(entry.parentPath, entry.name)).blocks * 512;
+    if (!entry.isFile()) continue;
+    const found = statSync(join(entry.parentPath, entry.name), { throwIfNoEntry: false });
+    bytes += (found?.blocks ?? 0) * 512;
   }
   return bytes;
 }

@@ -72,7 +72,7 @@ saysAsKubectl(
     ['rollout resume deploy web'],
     ['rollout restart deploy/web ds/agent sts/db'],
     ['rollout restart rs alone'],
-    ['rollout restart deploy/web rs/alone deploy/nope'],
+    ['rollout restart deploy/done rs/alone deploy/nope'],
     ['rollout pause ds agent'],
     ['rollout resume sts -l a=b'],
     ['rollout restart deploy -l a=b'],
