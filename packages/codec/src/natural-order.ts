@@ -7,8 +7,8 @@ export function compareNaturally(one: string, other: string): number {
   let at = 0;
   while (at < ends && one[at] === other[at]) at += 1;
   if (at === ends) return one.length - other.length;
-  const left = one[at] as string;
-  const right = other[at] as string;
+  const left = one.charAt(at);
+  const right = other.charAt(at);
   const isLeftLetter = isLetter(left);
   const isRightLetter = isLetter(right);
   if (isLeftLetter !== isRightLetter) return isRightLetter ? -1 : 1;

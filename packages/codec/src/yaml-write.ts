@@ -1,4 +1,10 @@
-import { type JsonArray, type JsonObject, type JsonValue, sortSteps } from '@wheelhouse/machinery';
+import {
+  itemAt,
+  type JsonArray,
+  type JsonObject,
+  type JsonValue,
+  sortSteps,
+} from '@wheelhouse/machinery';
 import { compareNaturally } from './natural-order.ts';
 import { readsAsOther } from './yaml-scalar.ts';
 
@@ -198,7 +204,7 @@ class BlockWriter {
     frame.at += 1;
     if (frame.at === items.length) this.#frames.pop();
     if (at > 0) this.put(indent);
-    const item = items[at] as JsonValue;
+    const item = itemAt(items, at);
     if (isContainer(item) && !isEmpty(item)) {
       this.put('- ');
       this.open(item, `${indent}  `);
@@ -211,7 +217,7 @@ class BlockWriter {
   /** One step for the key and one for the value: either may be a long text. */
   #writeMember(frame: Extract<Frame, { type: 'members' }>): void {
     const { value, names, indent, at } = frame;
-    const name = names[at] as string;
+    const name = itemAt(names, at);
     frame.hasKey = !frame.hasKey;
     if (frame.hasKey) {
       if (at > 0) this.put(indent);
@@ -333,7 +339,7 @@ const needsEscapes =
 const indicators = new Set('#,[]{}&*!|>\'"%@`?:');
 
 function plainIsUnsafe(text: string): boolean {
-  const first = text[0] as string;
+  const first = text.charAt(0);
   if (first === ' ' || text.endsWith(' ')) return true;
   if (text.startsWith('---') || text.startsWith('...')) return true;
   if (text.includes(' #') || text.includes(': ') || text.endsWith(':')) return true;

@@ -14,7 +14,7 @@ export {
   systemClock,
   type Timer,
 } from './base/clock.ts';
-export { errorText } from './base/error-text.ts';
+export { errorText, systemErrorCode } from './base/error-text.ts';
 export {
   BodyAborted,
   type BodyPiece,
@@ -77,7 +77,15 @@ export {
   textOf,
   textsOf,
 } from './base/json.ts';
-export { appendAll, firstByName, largest, repeats, smallest, sortSteps } from './base/lists.ts';
+export {
+  appendAll,
+  firstByName,
+  itemAt,
+  largest,
+  repeats,
+  smallest,
+  sortSteps,
+} from './base/lists.ts';
 export { type LogFields, type Logger, silentLogger } from './base/log.ts';
 export { LoopOccupancy } from './base/loop-occupancy.ts';
 export { makeDirectories } from './base/make-directories.ts';

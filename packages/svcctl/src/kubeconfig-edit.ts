@@ -10,11 +10,13 @@ import {
 import path from 'node:path';
 import { type Kubeconfig, loadKubeconfig, readKubeconfigFile, toYaml } from '@wheelhouse/client';
 import {
+  errorText,
   isObject,
   type JsonObject,
   type JsonValue,
   makeDirectories,
   member,
+  systemErrorCode,
 } from '@wheelhouse/machinery';
 import { CliError } from './io.ts';
 import type { Session } from './session.ts';
@@ -80,7 +82,8 @@ function takeLock(lock: string): void {
   try {
     closeSync(openSync(lock, 'wx', 0o600));
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
+    const code = systemErrorCode(error);
+    const message = errorText(error);
     throw new CliError(code === 'EEXIST' ? `open ${lock}: file exists` : message);
   }
 }

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { parseYamlDocuments } from '@wheelhouse/client';
 import {
+  errorText,
   isObject,
   itemsOfList,
   type JsonObject,
@@ -116,7 +117,7 @@ async function addDocuments(reading: Reading, text: string, source: string): Pro
   try {
     documents = await parseYamlDocuments(text);
   } catch (error) {
-    reading.failures.push(new CliError(`error parsing ${source}: ${(error as Error).message}`));
+    reading.failures.push(new CliError(`error parsing ${source}: ${errorText(error)}`));
     return;
   }
   try {

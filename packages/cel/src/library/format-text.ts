@@ -1,3 +1,4 @@
+import { itemAt } from '@wheelhouse/machinery';
 import type { Issue } from '../issues.ts';
 import { type Type, unwrapped } from '../types/types.ts';
 import {
@@ -22,7 +23,7 @@ const precisionMax = 1000;
 /** `format`: `%s %d %f %e %b %o %x %X %%`, with a precision for `f` and a width for `e`. */
 export function formatText(format: string, args: readonly Value[]): string {
   return withClauses(format, args.length, ({ verb, precision, index }) =>
-    (clauses[verb] as Clause)(args[index] as Value, precision),
+    (clauses[verb] as Clause)(itemAt(args, index), precision),
   );
 }
 
@@ -84,7 +85,7 @@ export function formatIssue(
   try {
     withClauses(format, args.length, ({ verb, index }) => {
       used = index + 1;
-      const refused = refusedPart(args[index] as FormatArgument, verb);
+      const refused = refusedPart(itemAt(args, index), verb);
       if (refused !== undefined) throw new RefusedArgument(refused, verb);
       return '';
     });

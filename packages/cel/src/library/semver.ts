@@ -1,3 +1,4 @@
+import { itemAt } from '@wheelhouse/machinery';
 import type { Library } from '../types/functions.ts';
 import { CelError, Opaque, type Value } from '../values.ts';
 
@@ -87,7 +88,7 @@ export const semver: Library = [
     (name, index) =>
       [
         `${type}.${name}(): int`,
-        ([value]: readonly Value[]) => version(value).numbers[index] as bigint,
+        ([value]: readonly Value[]) => itemAt(version(value).numbers, index),
       ] as const,
   ),
 ];

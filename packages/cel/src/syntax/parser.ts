@@ -1,3 +1,4 @@
+import { itemAt } from '@wheelhouse/machinery';
 import { CelCompileError, type Issue } from '../issues.ts';
 import type { CallExpr, Expr, MapEntry, StructField } from './ast.ts';
 import { LexError, type Token, tokenize } from './lexer.ts';
@@ -95,7 +96,7 @@ class Parser {
   }
 
   #peek(): Token {
-    return this.#tokens[this.#next] as Token;
+    return itemAt(this.#tokens, this.#next);
   }
 
   #take(): Token {

@@ -1,3 +1,4 @@
+import { itemAt } from '@wheelhouse/machinery';
 import type { Token } from './lexer.ts';
 
 /** What may begin an operand, in the order of upstream's grammar. */
@@ -44,7 +45,7 @@ export function syntaxError(
   tokens: readonly Token[],
   { at, wanted }: { readonly at: number; readonly wanted: string | undefined },
 ): string {
-  const token = tokens[at] as Token;
+  const token = itemAt(tokens, at);
   const next = tokens[at + 1];
   const shown = `'${token.text}'`;
   let expecting = `'${wanted}'`;

@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from '@wheelhouse/machinery';
+import { type Clock, errorText, systemClock } from '@wheelhouse/machinery';
 import { type Credential, CredentialError, type CredentialSource } from './credential.ts';
 import { type ExecCluster, type ExecConfig, execDialect } from './exec-config.ts';
 
@@ -80,7 +80,7 @@ class ExecSource implements CredentialSource {
     try {
       return await this.#refresh();
     } catch (error) {
-      this.#host.stderr(`refreshing credentials: ${(error as Error).message}\n`);
+      this.#host.stderr(`refreshing credentials: ${errorText(error)}\n`);
       return refused;
     }
   }

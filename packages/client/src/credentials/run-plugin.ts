@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { type Clock, listen } from '@wheelhouse/machinery';
+import { type Clock, listen, systemErrorCode } from '@wheelhouse/machinery';
 import { CredentialError } from './credential.ts';
 
 /** One run of a program whose output is a credential. */
@@ -75,7 +75,7 @@ function start(run: PluginRun, reject: (error: Error) => void) {
     });
   } catch (error) {
     // Arguments no program can be given, such as a text with a NUL in it.
-    reject(new CredentialError(`exec: ${(error as NodeJS.ErrnoException).code ?? 'not started'}`));
+    reject(new CredentialError(`exec: ${systemErrorCode(error) ?? 'not started'}`));
     return undefined;
   }
 }

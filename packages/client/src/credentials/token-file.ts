@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { errorText, systemErrorCode } from '@wheelhouse/machinery';
 import { KubeconfigError } from '../kubeconfig/kubeconfig.ts';
 
 /**
@@ -18,7 +19,8 @@ export function tokenFileSource(options: {
   try {
     read();
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
+    const code = systemErrorCode(error);
+    const message = errorText(error);
     const why = code === 'ENOENT' ? 'no such file or directory' : message;
     if (last === undefined) throw new KubeconfigError(`open ${options.file}: ${why}`);
   }

@@ -1,11 +1,13 @@
 import { accessSync, constants, readFileSync } from 'node:fs';
 import path from 'node:path';
 import {
+  errorText,
   isObject,
   type JsonObject,
   type JsonValue,
   member,
   setMember,
+  systemErrorCode,
 } from '@wheelhouse/machinery';
 import { CredentialError, type CredentialSource } from '../credentials/credential.ts';
 import {
@@ -112,7 +114,8 @@ function unreadable(
     accessSync(file, constants.R_OK);
     return [];
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
+    const code = systemErrorCode(error);
+    const message = errorText(error);
     const why = code === 'ENOENT' ? 'no such file or directory' : message;
     return [`unable to read ${what} ${file} for ${name} due to open ${file}: ${why}`];
   }
@@ -386,6 +389,6 @@ function dataOrFile(body: JsonObject, name: string): string | undefined {
   try {
     return readFileSync(file, 'utf8');
   } catch (error) {
-    throw new KubeconfigError(`unable to read ${name} ${file}: ${(error as Error).message}`);
+    throw new KubeconfigError(`unable to read ${name} ${file}: ${errorText(error)}`);
   }
 }

@@ -1,11 +1,13 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import {
+  errorText,
   isObject,
   type JsonObject,
   type JsonValue,
   member,
   problemText,
+  systemErrorCode,
 } from '@wheelhouse/machinery';
 import { parseYaml } from '../yaml.ts';
 
@@ -242,9 +244,9 @@ export async function readKubeconfigFile(
   try {
     text = readFileSync(file, 'utf8');
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
+    const code = systemErrorCode(error);
     if (!required && code === 'ENOENT') return undefined;
-    const why = code === 'ENOENT' ? 'no such file or directory' : (error as Error).message;
+    const why = code === 'ENOENT' ? 'no such file or directory' : errorText(error);
     throw new KubeconfigError(required ? `stat ${file}: ${why}` : loadError(file, why).message);
   }
   if (text.length > fileBytesMax) throw loadError(file, 'the file is too large');
@@ -260,7 +262,7 @@ export async function parseKubeconfig(text: string, file: string): Promise<JsonO
   try {
     value = await parseYaml(text);
   } catch (error) {
-    throw loadError(file, (error as Error).message);
+    throw loadError(file, errorText(error));
   }
   if (value === null) return undefined;
   if (!isObject(value)) throw loadError(file, 'not a mapping');

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { itemAt } from '@wheelhouse/machinery';
 import { Cursor, floatOf, info, major } from './cursor.ts';
 
 /**
@@ -43,7 +44,7 @@ class Diagnosis extends Cursor {
     const isEndless = (this.next & 0x1f) === info.endless;
     const show = type === major.bytes ? showBytes : showText;
     const pieces = this.pieces().map(show);
-    if (!isEndless) return pieces[0] as string;
+    if (!isEndless) return itemAt(pieces, 0);
     if (pieces.length === 0) return type === major.bytes ? "''_" : '""_';
     return `(_ ${pieces.join(', ')})`;
   }
@@ -74,7 +75,7 @@ const shortEscapes: Readonly<Record<string, string>> = { '\t': '\\t', '\n': '\\n
 function quoted(text: string, quote: string): string {
   let shown = '';
   for (let at = 0; at < text.length; at += 1) {
-    const unit = text[at] as string;
+    const unit = text.charAt(at);
     if (unit === '\\' || unit === quote) shown += `\\${unit}`;
     else if (unit >= ' ' && unit <= '~') shown += unit;
     else {

@@ -1,3 +1,5 @@
+import { itemAt } from '@wheelhouse/machinery';
+
 /** Lists of the indexes of a Job's pods, as `1,3-5,7`. */
 
 interface Interval {
@@ -62,7 +64,7 @@ export function firstShared(
   ) as [Interval[], Interval[]];
   let [one, other] = [0, 0];
   while (one < left.length && other < right.length) {
-    const [a, b] = [left[one] as Interval, right[other] as Interval];
+    const [a, b] = [itemAt(left, one), itemAt(right, other)];
     if (a.from <= b.to && b.from <= a.to) return Math.max(a.from, b.from);
     if (a.from <= b.from) one += 1;
     else other += 1;

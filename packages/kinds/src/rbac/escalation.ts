@@ -2,6 +2,7 @@ import {
   appendAll,
   boundedList,
   inOnePiece,
+  itemAt,
   type UserInfo,
   WorkBudget,
 } from '@wheelhouse/machinery';
@@ -175,7 +176,7 @@ function* missingUrls(
     yield;
     const urlRules = heldRules.ofUrl(url);
     for (const [index, verb] of verbs.entries()) {
-      if (heldRules.common(urlRules, verbRules[index] as RuleSet).size > 0) continue;
+      if (heldRules.common(urlRules, itemAt(verbRules, index)).size > 0) continue;
       gathered.count += 1;
       if (gathered.pieces.length >= gathered.max) continue;
       gathered.pieces.push(policyRule({ nonResourceURLs: [url], verbs: [verb] }));

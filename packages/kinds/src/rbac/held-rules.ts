@@ -1,4 +1,4 @@
-import type { WorkBudget } from '@wheelhouse/machinery';
+import { itemAt, type WorkBudget } from '@wheelhouse/machinery';
 import { type PolicyRule, trimStars } from './policy-rule.ts';
 
 /** Rules by their index in a list of rules. */
@@ -39,7 +39,7 @@ class ValueIndex {
     const found = values.flatMap((value) => this.#exact.get(value) ?? []);
     if (found.length === 0) return this.#all;
     this.#budget.spend(found.reduce((sum, { size }) => sum + size, this.#all.size));
-    if (found.length === 1 && this.#all.size === 0) return found[0] as RuleSet;
+    if (found.length === 1 && this.#all.size === 0) return itemAt(found, 0);
     return new Set([...this.#all, ...found.flatMap((one) => [...one])]);
   }
 }

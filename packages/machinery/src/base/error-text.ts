@@ -9,3 +9,10 @@ export function errorText(thrown: unknown): string {
       : undefined;
   return typeof message === 'string' ? message : String(thrown);
 }
+
+/** The code of a system error, such as `ENOENT`; undefined for anything else that was thrown. */
+export function systemErrorCode(thrown: unknown): string | undefined {
+  const code =
+    typeof thrown === 'object' && thrown !== null && 'code' in thrown ? thrown.code : undefined;
+  return typeof code === 'string' ? code : undefined;
+}

@@ -7,6 +7,17 @@ export function appendAll<Item>(target: Item[], items: Iterable<Item>): void {
 }
 
 /**
+ * The item at an index that is within the list. Loops that run for each byte or each object iterate
+ * instead: this function serves lists of all types, so the engine cannot specialize its access.
+ * @throws RangeError if the list has no such item: the caller's arithmetic is wrong
+ */
+export function itemAt<Item>(items: ArrayLike<Item>, index: number): Item {
+  const item = items[index];
+  if (item === undefined) throw new RangeError(`no item ${index} among ${items.length}`);
+  return item;
+}
+
+/**
  * Whether each value equals an earlier one, in linear time.
  * @param values compared as the keys of a Map are
  */

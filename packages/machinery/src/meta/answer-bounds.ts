@@ -1,3 +1,5 @@
+import { itemAt } from '../base/lists.ts';
+
 /** Most errors, warnings, or causes that one answer lists (TRUST-3). */
 export const listedMax = 100;
 
@@ -48,7 +50,7 @@ export function boundedList<Item>(
   let bytes = 0;
   let kept = 0;
   while (kept < list.length && kept < listedMax) {
-    bytes += Buffer.byteLength(textOf(list[kept] as Item));
+    bytes += Buffer.byteLength(textOf(itemAt(list, kept)));
     if (bytes > listedBytesMax) break;
     kept += 1;
   }

@@ -33,7 +33,7 @@ function faultOf(address: string): Fault | undefined {
 function fieldsFault(text: string): Fault | undefined {
   let [value, digits, place] = [0, 0, 0];
   for (let index = 0; index < text.length; index += 1) {
-    const letter = text[index] as string;
+    const letter = text.charAt(index);
     const at = text.slice(index);
     if (/[0-9]/.test(letter)) {
       if (digits === 1 && value === 0) {

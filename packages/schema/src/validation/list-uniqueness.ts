@@ -4,6 +4,7 @@ import {
   type FieldError,
   invalid,
   isObject,
+  itemAt,
   type JsonArray,
   type JsonObject,
   type JsonValue,
@@ -120,7 +121,7 @@ function checkMap(
   }
   if (list.length < 2) return;
   for (const index of repeated(list.map((item) => keyIdentity(item, at.keys)))) {
-    const keys = keysOf(list[index] as JsonValue, at.keys);
+    const keys = keysOf(itemAt(list, index), at.keys);
     at.errors.push(duplicate(indexPath(at.path, index), keys, goBadValue));
   }
 }

@@ -3,6 +3,7 @@ import type { PodSpec, Toleration } from '@wheelhouse/kinds/types/core/v1';
 import {
   type ApiObject,
   isObject,
+  itemAt,
   type JsonObject,
   jsonEqual,
   WorkBudget,
@@ -50,7 +51,7 @@ export function mergeTolerations(
     if (merged.some((other) => includes(other, one))) return true;
     for (let later = index + 1; later < all.length; later += 1) {
       budget.spend();
-      const other = all[later] as JsonObject;
+      const other = itemAt(all, later);
       if (!jsonEqual(one, other) && includes(other, one)) return true;
     }
     return false;

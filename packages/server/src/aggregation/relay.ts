@@ -9,6 +9,7 @@ import {
   type ResponseHeaders,
   type ResponseStream,
   type StatusError,
+  systemErrorCode,
   type TakenConnection,
   type Timer,
 } from '@wheelhouse/machinery';
@@ -321,7 +322,7 @@ export class Relay implements RemoteAnswer {
   }
 
   #mayRepeat(error: Error): boolean {
-    const { code } = error as { code?: unknown };
+    const code = systemErrorCode(error);
     const isStale = this.#outgoing?.reusedSocket === true && code === 'ECONNRESET';
     const { method } = this.#call.call.exchange;
     return isStale && this.#body === undefined && repeatable.has(method);
@@ -335,7 +336,7 @@ export class Relay implements RemoteAnswer {
       outgoing = transport.open(this.#request(), this);
     } catch (error) {
       // A user's name may hold what no header can.
-      const isHeader = (error as { code?: unknown }).code === 'ERR_INVALID_CHAR';
+      const isHeader = systemErrorCode(error) === 'ERR_INVALID_CHAR';
       if (!isHeader) throw error;
       this.#refuse({ text: 'net/http: invalid header field value', reached: false });
       return;

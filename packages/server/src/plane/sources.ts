@@ -12,6 +12,7 @@ import {
   type JsonObject,
   type JsonValue,
   parseApiVersion,
+  systemErrorCode,
 } from '@wheelhouse/machinery';
 import type { ManifestObject, ManifestSource } from './types.ts';
 
@@ -137,7 +138,8 @@ function readText(file: string): string {
 }
 
 function codeOf(error: unknown): string {
-  const { code, message } = error as NodeJS.ErrnoException;
+  const code = systemErrorCode(error);
+  const message = errorText(error);
   return code === 'ENOENT' ? 'no such file or directory' : (code ?? message);
 }
 

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { type FileHandle, link, open, readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { errorText, systemErrorCode } from '@wheelhouse/machinery';
 import { BackupError, type BackupSummary, readBackup } from './reader.ts';
 
 const readBytes = 2 ** 20;
@@ -68,7 +69,7 @@ async function writing<T>(path: string, run: () => Promise<T>): Promise<T> {
   try {
     return await run();
   } catch (error) {
-    throw new Error(`cannot write ${path}: ${(error as Error).message}`, { cause: error });
+    throw new Error(`cannot write ${path}: ${errorText(error)}`, { cause: error });
   }
 }
 
@@ -101,7 +102,7 @@ function isAlive(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
+    return systemErrorCode(error) !== 'ESRCH';
   }
 }
 

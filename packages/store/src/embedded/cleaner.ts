@@ -1,4 +1,4 @@
-import { appendAll } from '@wheelhouse/machinery';
+import { appendAll, itemAt } from '@wheelhouse/machinery';
 import { decodeFrame, type FramedRecord } from './frame.ts';
 import type { KeyChain, LogIndex, Place } from './log-index.ts';
 import { keyOfRecord } from './record.ts';
@@ -54,7 +54,7 @@ export class Cleaner {
 
   async #cleanAll(urgency: Urgency): Promise<void> {
     for (let left = this.#segments.length; left > 0 && !this.#isPaused(); left--) {
-      const victim = this.#segments[0] as Segment;
+      const victim = itemAt(this.#segments, 0);
       if (this.#segments.length < 2 || !this.#isWorth(victim, urgency)) return;
       if (victim.liveBytes > 0) await this.#empty(victim);
       if (victim.liveBytes > 0 || this.#isPaused()) return;

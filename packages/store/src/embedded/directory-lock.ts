@@ -10,6 +10,7 @@ import {
 } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
+import { systemErrorCode } from '@wheelhouse/machinery';
 import { StoreError } from '../contract.ts';
 import { tryKernelLock } from './kernel-lock.ts';
 
@@ -92,7 +93,7 @@ function refuseOlderServer(directory: string): void {
   try {
     descriptor = openSync(join(directory, 'lock.mdb'), 'r+');
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
+    if (systemErrorCode(error) === 'ENOENT') return;
     throw error;
   }
   try {

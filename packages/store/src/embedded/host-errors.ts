@@ -1,3 +1,4 @@
+import { errorText, systemErrorCode } from '@wheelhouse/machinery';
 import { StoreError } from '../contract.ts';
 
 const spaceCodes: ReadonlySet<unknown> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
@@ -5,7 +6,7 @@ const spaceCodes: ReadonlySet<unknown> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
 /** Whether the host refused a write for want of space, be it the disk's or a quota's. */
 export function isOutOfSpace(error: unknown): boolean {
   if (error instanceof StoreError) return error.code === 'no-space';
-  return spaceCodes.has((error as NodeJS.ErrnoException).code);
+  return spaceCodes.has(systemErrorCode(error));
 }
 
 /** The host's errors as the store's own; those of the store pass. */

@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module';
+import { errorText, systemErrorCode } from '@wheelhouse/machinery';
 import { StoreError } from '../contract.ts';
 
 interface LockBinding {
@@ -23,9 +24,9 @@ export function tryKernelLock(descriptor: number, range = { offset: 0, length: 0
     binding.tryLock(descriptor, range.offset, range.length, true);
     return true;
   } catch (error) {
-    const { code } = error as { code?: unknown };
+    const code = systemErrorCode(error);
     if (code === 'EAGAIN' || code === 'EACCES' || code === 'EBUSY') return false;
-    throw noLocks(`its file system has no locks: ${(error as Error).message}`, error);
+    throw noLocks(`its file system has no locks: ${errorText(error)}`, error);
   }
 }
 

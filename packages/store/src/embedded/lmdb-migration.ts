@@ -1,5 +1,6 @@
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { errorText } from '@wheelhouse/machinery';
 import { type Database, open } from 'lmdb';
 import { StoreError } from '../contract.ts';
 import { newerFormat } from './formats.ts';
@@ -34,7 +35,7 @@ export async function copyLmdb(directory: string, builder: LogBuilder): Promise<
     const table = (name: string): Table | undefined => root.openDB({ name, ...shape });
     await copyTables({ directory, meta: table('meta'), log: table('log'), builder });
   } catch (error) {
-    throw error instanceof StoreError ? error : damaged(String((error as Error).message), error);
+    throw error instanceof StoreError ? error : damaged(errorText(error), error);
   } finally {
     await root.close();
     if (!hadLock) rmSync(lockFile, { force: true });

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { closeSync, constants, fdatasync, fstatSync, openSync, readSync, write } from 'node:fs';
 import { promisify } from 'node:util';
 import { crc32 } from 'node:zlib';
+import { itemAt } from '@wheelhouse/machinery';
 import { formatVersion } from './formats.ts';
 import { damaged } from './record.ts';
 
@@ -95,7 +96,7 @@ export class Segment {
   /** Writes down how far the log goes and which file it begins with. */
   async mark(first: number): Promise<void> {
     const mark = encodeMark({ end: this.end, first }, this.header.seed);
-    const offset = markOffsets[this.#marks % markOffsets.length] as number;
+    const offset = itemAt(markOffsets, this.#marks % markOffsets.length);
     this.#marks += 1;
     await writeDurably(this.descriptor, mark, offset);
   }

@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type { Clock, Logger, Timer } from '@wheelhouse/machinery';
+import { type Clock, itemAt, type Logger, type Timer } from '@wheelhouse/machinery';
 import type { StoreError } from '../contract.ts';
 import { translate } from './host-errors.ts';
 import { openSegmentFile } from './segment.ts';
@@ -95,7 +95,7 @@ export class SparePool {
       purpose === 'other' && this.failure !== undefined && this.#spares.length < sparesWanted;
     const found = isKept ? -1 : this.#spares.findIndex(({ size }) => size >= bytes);
     this.#schedule(0);
-    if (found >= 0) return this.#spares.splice(found, 1)[0] as Spare;
+    if (found >= 0) return itemAt(this.#spares.splice(found, 1), 0);
     if (isKept) throw this.failure;
     return this.#create(Math.max(bytes, await this.#spareBytes()));
   }

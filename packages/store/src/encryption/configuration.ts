@@ -14,6 +14,7 @@ import {
   fieldErrorsText,
   invalid,
   isObject,
+  itemAt,
   type JsonObject,
   type JsonValue,
   member,
@@ -130,7 +131,7 @@ function checkOverlap(resources: readonly string[], path: string): FieldError[] 
   const ofGroup = new Map<string, Set<string>>();
   parsed.forEach(({ group }, index) => {
     const others = ofGroup.get(group) ?? new Set();
-    ofGroup.set(group, others.add(resources[index] as string));
+    ofGroup.set(group, others.add(itemAt(resources, index)));
   });
   const overlaps = parsed.some(({ group, resource }, index) => {
     if (resources[index] === '*.*') return different.size > 1;

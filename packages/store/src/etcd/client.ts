@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { type ConnectionOptions, checkServerIdentity } from 'node:tls';
-import { type Clock, trustIn, verdict } from '@wheelhouse/machinery';
+import { type Clock, itemAt, trustIn, verdict } from '@wheelhouse/machinery';
 import type { StoreError } from '../contract.ts';
 import { closedStore } from '../revisions.ts';
 import { addressOf } from './address.ts';
@@ -84,7 +84,7 @@ export class EtcdClient {
     },
   ): OpenStream {
     const member = this.#current;
-    const channel = this.#members[member] as GrpcChannel;
+    const channel = itemAt(this.#members, member);
     const message = method.request.encode(request);
     const call = channel.call(
       method.path,
@@ -115,7 +115,7 @@ export class EtcdClient {
     },
   ): Promise<Response> {
     const { method, request, timeoutMs } = call;
-    const channel = this.#members[member] as GrpcChannel;
+    const channel = itemAt(this.#members, member);
     const message = method.request.encode(request);
     return new Promise((resolve, reject) => {
       let answer: Buffer | undefined;

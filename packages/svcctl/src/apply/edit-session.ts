@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type ApiResource, parseYaml, toYaml } from '@wheelhouse/client';
-import { type JsonValue, jsonEqual } from '@wheelhouse/machinery';
+import { errorText, type JsonValue, jsonEqual } from '@wheelhouse/machinery';
 import { CliError } from '../io.ts';
 import { printJson } from '../output/pretty-json.ts';
 import type { Session } from '../session.ts';
@@ -118,7 +118,7 @@ async function tryEdited(session: Session, edit: Edit, text: string): Promise<Ed
     edited = await parseYaml(text);
   } catch (error) {
     session.io.err(`error: ${edit.subject} is invalid\n`);
-    const head = `The edited file had a syntax error: ${(error as Error).message}`;
+    const head = `The edited file had a syntax error: ${errorText(error)}`;
     return { type: 'again', reasons: [{ head }] };
   }
   return edit.apply(edited);

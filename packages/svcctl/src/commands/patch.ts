@@ -1,6 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { parseYaml } from '@wheelhouse/client';
-import { type JsonObject, type JsonValue, jsonEqual } from '@wheelhouse/machinery';
+import {
+  errorText,
+  type JsonObject,
+  type JsonValue,
+  jsonEqual,
+  systemErrorCode,
+} from '@wheelhouse/machinery';
 import { patchedHere } from '../apply/local-patch.ts';
 import { dryRunOf, localOnServer, writeFlags, writeQuery } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
@@ -94,7 +100,7 @@ async function readPatch(session: Session): Promise<JsonValue> {
   try {
     return await parseYaml(text);
   } catch (error) {
-    throw new CliError(`unable to parse ${JSON.stringify(text)}: ${(error as Error).message}`);
+    throw new CliError(`unable to parse ${JSON.stringify(text)}: ${errorText(error)}`);
   }
 }
 
@@ -102,7 +108,7 @@ function patchFile(session: Session, file: string): string {
   try {
     return readFileSync(session.path(file), 'utf8');
   } catch (error) {
-    const { code = '' } = error as NodeJS.ErrnoException;
+    const code = systemErrorCode(error) ?? '';
     const why = code === 'ENOENT' ? 'no such file or directory' : code;
     throw new CliError(`unable to read patch file: open ${file}: ${why}`);
   }

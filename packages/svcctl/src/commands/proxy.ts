@@ -1,6 +1,7 @@
 import { rmSync, statSync } from 'node:fs';
 import type http from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { errorText } from '@wheelhouse/machinery';
 import type { Command } from '../command.ts';
 import { CliError } from '../io.ts';
 import type { Session } from '../session.ts';
@@ -102,7 +103,7 @@ async function listen(session: Session, server: http.Server): Promise<string> {
       else server.listen({ path: file }, resolve);
     });
   } catch (error) {
-    throw new CliError((error as Error).message);
+    throw new CliError(errorText(error));
   } finally {
     if (mask !== undefined) process.umask(mask);
   }

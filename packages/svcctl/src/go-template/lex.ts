@@ -240,6 +240,6 @@ function codePoint(character: string): string {
 /** Without the blanks at the end; by hand, as an expression would look at each run of them anew. */
 function trimEnd(text: string): string {
   let end = text.length;
-  while (end > 0 && blank.test(text[end - 1] as string)) end -= 1;
+  while (end > 0 && blank.test(text.charAt(end - 1))) end -= 1;
   return text.slice(0, end);
 }

@@ -1,3 +1,4 @@
+import { itemAt } from '@wheelhouse/machinery';
 import { lex, TemplateError, type Token, type TokenKind } from './lex.ts';
 import {
   type Command,
@@ -55,7 +56,7 @@ class Parser {
   }
 
   #peek(): Token {
-    return this.#tokens[Math.min(this.#next, this.#tokens.length - 1)] as Token;
+    return itemAt(this.#tokens, Math.min(this.#next, this.#tokens.length - 1));
   }
 
   #take(): Token {

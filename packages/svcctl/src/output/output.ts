@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { toYaml } from '@wheelhouse/client';
-import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
+import { isObject, type JsonObject, type JsonValue, systemErrorCode } from '@wheelhouse/machinery';
 import { sortMaps } from '../apply/sorted-maps.ts';
 import type { FlagSpec } from '../flags.ts';
 import { runGoTemplate, TemplateRunError } from '../go-template/exec.ts';
@@ -151,7 +151,7 @@ function templateFile(
   try {
     return readFileSync(session.path(file), 'utf8');
   } catch (error) {
-    const { code = '' } = error as NodeJS.ErrnoException;
+    const code = systemErrorCode(error) ?? '';
     const why = code === 'ENOENT' ? 'no such file or directory' : code;
     const what = isColumns ? 'template' : '--template';
     throw new CliError(`error reading ${what} ${file}, open ${file}: ${why}\n`);

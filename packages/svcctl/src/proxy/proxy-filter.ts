@@ -1,3 +1,4 @@
+import { errorText } from '@wheelhouse/machinery';
 import { RE2JS } from 're2js';
 import { CliError } from '../io.ts';
 
@@ -32,7 +33,7 @@ function expressions(list: string): readonly RE2JS[] {
     try {
       return RE2JS.compile(text);
     } catch (error) {
-      throw new CliError(`Error compiling re: ${(error as Error).message}`);
+      throw new CliError(`Error compiling re: ${errorText(error)}`);
     }
   });
 }

@@ -1,5 +1,5 @@
 import type { Duplex, Readable, Writable } from 'node:stream';
-import { channelProtocols, isObject, type JsonObject } from '@wheelhouse/machinery';
+import { channelProtocols, errorText, isObject, type JsonObject } from '@wheelhouse/machinery';
 import { CliError, type CliIo, CommandExit } from '../io.ts';
 import { listAt, textAt } from '../objects.ts';
 import type { Session } from '../session.ts';
@@ -52,7 +52,7 @@ export async function carryStreams(
     }
   } catch (error) {
     if (signal.aborted) throw error;
-    throw new CliError(`the connection to the container was lost: ${(error as Error).message}`);
+    throw new CliError(`the connection to the container was lost: ${errorText(error)}`);
   } finally {
     forget();
     streams.input?.destroy();

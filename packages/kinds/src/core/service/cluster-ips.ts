@@ -4,6 +4,7 @@ import {
   type FieldError,
   invalid,
   invalidGo,
+  itemAt,
   notSupported,
   parseIpAddress,
   required,
@@ -105,7 +106,7 @@ function validatePairs(spec: ServiceSpec): FieldError[] {
   }
   if (isHeadless(spec)) return errors;
   clusterIPs.slice(0, ipFamilies.length).forEach((ip, index) => {
-    const wanted = ipFamilies[index] as string;
+    const wanted = itemAt(ipFamilies, index);
     const isWrong = (wanted === 'IPv6') !== (familyOf(ip) === 'IPv6');
     if (!isWrong || (wanted !== 'IPv4' && wanted !== 'IPv6')) return;
     const detail = `expected an ${wanted} value as indicated by \`ipFamilies[${index}]\``;

@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs';
-import { type Dialect, errorText } from '@wheelhouse/machinery';
+import { type Dialect, errorText, systemErrorCode } from '@wheelhouse/machinery';
 import type { ConfiguredAuthorizer } from '../../gates/authz/authorization-configuration.ts';
 import type { AuthorizerType } from '../../gates/authz/authorizer-types.ts';
 import { defaultGates } from '../apis/feature-gates.ts';
@@ -95,7 +95,7 @@ function fileProblem(file: string): string | undefined {
   try {
     return statSync(file).isFile() ? undefined : 'must be a regular file';
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
+    const code = systemErrorCode(error);
     const why = code === 'ENOENT' ? 'no such file or directory' : String(code);
     return `error loading file: stat ${file}: ${why}`;
   }

@@ -2,6 +2,7 @@ import { createPrivateKey, createPublicKey, X509Certificate } from 'node:crypto'
 import { accessSync, constants, readFileSync, statSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import { pemBlocks } from '@wheelhouse/codec';
+import { systemErrorCode } from '@wheelhouse/machinery';
 import { readSigningKey } from '../../gates/authn/service-account-token.ts';
 import { type FileContent, FlagError } from './flags.ts';
 
@@ -39,7 +40,7 @@ const fault = ({ flag }: Pick<NamedFile, 'flag'>, what: string) =>
 
 /** Failures in the words that other programs have for them. */
 function wordsOf(error: unknown): string {
-  const { code } = error as NodeJS.ErrnoException;
+  const code = systemErrorCode(error);
   if (code === 'ENOENT') return 'no such file or directory';
   if (code === 'EACCES') return 'permission denied';
   if (code === 'ENOTDIR') return 'not a directory';

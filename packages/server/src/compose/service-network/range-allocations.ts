@@ -13,6 +13,7 @@ import {
   appendAll,
   type Clock,
   type Dialect,
+  itemAt,
   type Logger,
   serviceUnavailable,
   textOf,
@@ -135,7 +136,7 @@ class RangeRecorder implements NumberRecorder {
     let taken: readonly string[] = [];
     await this.#change(range, numbers, (bitmap, bits) => {
       taken = numbers.filter((one, at) => {
-        const isSet = bitmap.has(bits[at] as number);
+        const isSet = bitmap.has(itemAt(bits, at));
         return isSet ? !this.#isLeaked(one) : void this.#suspects.delete(one);
       });
       return taken.length > 0 ? undefined : bitmap.with(bits);

@@ -15,6 +15,7 @@ import {
   pause,
   random,
   sentUrlPath,
+  systemErrorCode,
   type Waiting,
   type Webhook,
   WebhookError,
@@ -285,7 +286,7 @@ function refused(status: number, retryAfter: string | undefined): AttemptError {
 }
 
 function unreachable(error: unknown): AttemptError {
-  const code = error instanceof ConnectionError ? error.code : (error as { code?: unknown }).code;
+  const code = error instanceof ConnectionError ? error.code : systemErrorCode(error);
   const shown = typeof code === 'string' && code !== '' ? ` (${code})` : '';
   const message = `the webhook cannot be reached${shown}`;
   const retry = code === 'ECONNRESET' ? { retryAfterMs: 0 } : {};

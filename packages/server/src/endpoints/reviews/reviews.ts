@@ -8,6 +8,7 @@ import {
   invalid,
   invalidObject,
   isObject,
+  itemAt,
   type JsonObject,
   type JsonValue,
   jsonEqual,
@@ -217,7 +218,7 @@ function boundedRules({ rules, errors }: RulesForUser): RulesForUser {
   let values = 0;
   let kept = 0;
   while (kept < rules.length) {
-    const rule = rules[kept] as PolicyRule;
+    const rule = itemAt(rules, kept);
     const lists = [rule.verbs, rule.apiGroups, rule.resources];
     lists.push(rule.resourceNames, rule.nonResourceURLs);
     values += lists.reduce((sum, list) => sum + list.length, 0);

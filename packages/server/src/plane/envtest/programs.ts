@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { createServer, get, type IncomingMessage, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { contained, listen } from '@wheelhouse/machinery';
+import { contained, itemAt, listen } from '@wheelhouse/machinery';
 import { FlagError } from '../../compose/flags/flags.ts';
 
 /** By which the API server knows that nothing is stored behind an etcd's address. */
@@ -54,7 +54,7 @@ function valuesOf(args: readonly string[], name: string): readonly string[] {
 function withoutEtcd(args: readonly string[]): readonly string[] {
   const kept: string[] = [];
   for (let at = 0; at < args.length; at += 1) {
-    const arg = args[at] as string;
+    const arg = itemAt(args, at);
     if (!/^--(etcd-|storage-backend)/.test(arg)) kept.push(arg);
     else if (!arg.includes('=')) {
       if (at + 1 === args.length) kept.push(arg);
@@ -146,7 +146,7 @@ const answers: Readonly<Record<string, unknown>> = {
 
 function answerAsEtcd(request: IncomingMessage, response: ServerResponse): void {
   request.resume();
-  const path = (request.url ?? '').split('?', 1)[0] as string;
+  const path = itemAt((request.url ?? '').split('?', 1), 0);
   const found = Object.hasOwn(answers, path) ? answers[path] : undefined;
   response.setHeader('server', standInName);
   response.setHeader('content-type', 'application/json');

@@ -5,6 +5,7 @@ import {
   type Clock,
   errorText,
   isObject,
+  itemAt,
   type JsonObject,
   type JsonValue,
   parseApiVersion,
@@ -49,9 +50,9 @@ export function webhookConverter(conversion: WebhookConversion): Pick<ObjectConv
       const foreign = [...objects.keys()].filter((at) => objects[at]?.apiVersion !== apiVersion);
       checkVersions(conversion, { objects, apiVersion });
       for (const { places, texts } of parts(foreign, objects)) {
-        const batch = places.map((at) => objects[at] as ApiObject);
+        const batch = places.map((at) => itemAt(objects, at));
         const converted = await convertOnce(conversion, { objects: batch, texts, apiVersion });
-        for (const [index, at] of places.entries()) result[at] = converted[index] as ApiObject;
+        for (const [index, at] of places.entries()) result[at] = itemAt(converted, index);
       }
       return result;
     },
@@ -83,7 +84,7 @@ function* parts(places: readonly number[], objects: readonly ApiObject[]): Gener
   let part: Part = { places: [], texts: [] };
   let length = 0;
   for (const at of places) {
-    const text = jsonText(objects[at] as ApiObject);
+    const text = jsonText(itemAt(objects, at));
     const isFull = part.texts.length === reviewObjectsMax || length + text.length > reviewLengthMax;
     if (isFull && part.texts.length > 0) {
       yield part;

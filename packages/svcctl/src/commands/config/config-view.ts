@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { type Kubeconfig, type LocatedEntry, readKubeconfigFile, toYaml } from '@wheelhouse/client';
-import { isObject, type JsonObject } from '@wheelhouse/machinery';
+import { errorText, isObject, type JsonObject, systemErrorCode } from '@wheelhouse/machinery';
 import type { Command } from '../../command.ts';
 import { CliError } from '../../io.ts';
 import { bodyNames, exactly, type ListName, readMerged } from '../../kubeconfig-edit.ts';
@@ -117,7 +117,8 @@ export function readContents(file: string): Buffer {
   try {
     return readFileSync(file);
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
+    const code = systemErrorCode(error);
+    const message = errorText(error);
     throw new CliError(
       `open ${file}: ${code === 'ENOENT' ? 'no such file or directory' : message}`,
     );

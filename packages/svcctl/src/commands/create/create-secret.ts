@@ -1,6 +1,6 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { type JsonObject, setMember } from '@wheelhouse/machinery';
+import { type JsonObject, setMember, systemErrorCode } from '@wheelhouse/machinery';
 import type { Command } from '../../command.ts';
 import { dataFlags, dataOf, hashFlag, withHash } from '../../create-data.ts';
 import { createFlags, createObject, metadataIn, onlyName } from '../../create-object.ts';
@@ -71,7 +71,7 @@ function readPart(session: Session, file: string): Buffer {
   try {
     return readFileSync(session.path(file));
   } catch (error) {
-    const { code = '' } = error as NodeJS.ErrnoException;
+    const code = systemErrorCode(error) ?? '';
     const why = code === 'ENOENT' ? 'no such file or directory' : code;
     throw new CliError(`Cannot read file ${file}, open ${file}: ${why}`);
   }

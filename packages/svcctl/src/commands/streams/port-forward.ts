@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream';
 import {
   appendAll,
   channelProtocols,
+  errorText,
   type JsonObject,
   listen,
   listenEach,
@@ -184,7 +185,7 @@ async function openPorts(
     } catch (error) {
       // Many machines lack one family of addresses.
       if (host === hosts.at(-1) && servers.length > 0) continue;
-      io.err(`Unable to listen on port ${forward.local}: ${(error as Error).message}\n`);
+      io.err(`Unable to listen on port ${forward.local}: ${errorText(error)}\n`);
     }
   }
   if (servers.length > 0) return servers;
