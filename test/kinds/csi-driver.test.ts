@@ -87,8 +87,30 @@ describe('fields', () => {
         group: 'storage.svc.io',
         kind: 'CSIDriver',
       });
+      expect(causes(answer.body)[0]).toMatch(/^metadata\.name: /);
     },
   );
+
+  test('CSI-1: a driver without a name is told so once', async () => {
+    const answer = await server.post(path, driver('', {}, { name: undefined }));
+    expect(causes(answer.body)).toEqual([
+      'metadata.name: Required value: name or generateName is required',
+    ]);
+  });
+
+  test('CSI-1, MF-2: who creates a driver owns the members of its spec, not the spec', async () => {
+    const made = await server.post(path, driver('owned.example.com'));
+    const fields = made.body.metadata.managedFields[0].fieldsV1['f:spec'];
+    expect(Object.keys(fields).sort()).toEqual([
+      'f:attachRequired',
+      'f:fsGroupPolicy',
+      'f:podInfoOnMount',
+      'f:requiresRepublish',
+      'f:seLinuxMount',
+      'f:storageCapacity',
+      'f:volumeLifecycleModes',
+    ]);
+  });
 
   test('CSI-1: audiences differ, one of them may be empty; lives are bounded', async () => {
     const make = (tokenRequests: object[]) =>

@@ -159,6 +159,11 @@ describe('new Events', () => {
       eventTime: '2031-01-01T00:00:00.120000Z',
       related: { kind: 'Node', name: 'n' },
     };
+    const nobody = await server.patch(at, { related: {} }, 'merge');
+    expect(causes(nobody.body)).toEqual([
+      'related: Invalid value: core.ObjectReference{Kind:"", Namespace:"", Name:"", UID:"", ' +
+        'APIVersion:"", ResourceVersion:"", FieldPath:""}: field is immutable',
+    ]);
     const moved = await server.patch(at, parts, 'merge');
     expect(causes(moved.body)).toEqual([
       'eventTime: Invalid value: 2031-01-01 00:00:00.12 +0000 UTC: field is immutable',

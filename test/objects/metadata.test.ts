@@ -69,6 +69,26 @@ describe('META-1: generated names', () => {
     });
   });
 
+  test('META-1: an update that gives a prefix no name can have is 422', async () => {
+    const { metadata } = await created();
+    const at = `${maps}/${metadata.name}`;
+    for (const [generateName, detail] of [
+      ['1Gi', 'a lowercase RFC 1123 subdomain must consist of'],
+      ['a/b', "may not contain '/'"],
+    ] as const) {
+      const patched = await server.patch(at, { metadata: { generateName } }, 'merge');
+      const replaced = await server.put(at, withMeta({ name: metadata.name, generateName }));
+      for (const { status, body } of [patched, replaced]) {
+        expect(status).toBe(422);
+        expect(body.message).toContain(
+          `metadata.generateName: Invalid value: "${generateName}": ${detail}`,
+        );
+      }
+    }
+    const kept = await server.patch(at, { metadata: { generateName: 'gen-' } }, 'merge');
+    expect([kept.status, kept.body.metadata.generateName]).toEqual([200, 'gen-']);
+  });
+
   test('META-1: neither name nor generateName is 422', async () => {
     const answer = await server.post(maps, { ...configMap(''), metadata: {} });
     expect(answer.status).toBe(422);

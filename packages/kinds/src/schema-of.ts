@@ -103,7 +103,7 @@ function structSchema(typeName: string): Schema {
   for (const name of membersOf(distinctWhenAbsent, typeName)) {
     const property = properties.get(name);
     if (property === undefined) continue;
-    properties.set(name, { ...property, pointer: true, omitEmpty: true });
+    properties.set(name, { ...property, pointer: true, omitEmpty: true, isPlainUpstream: true });
   }
   return {
     type: 'object',

@@ -103,6 +103,8 @@ export interface Property {
   readonly omitEmpty?: boolean;
   /** Absent and zero are distinct; built-in kinds only. */
   readonly pointer?: boolean;
+  /** `pointer` by the specification alone: upstream's type has a plain value here. */
+  readonly isPlainUpstream?: boolean;
 }
 
 /** Value validations: OpenAPI's keywords that judge a value without changing its structure. */

@@ -193,7 +193,7 @@ class Parser {
     if (this.#is('[')) return this.#list();
     if (this.#is('{')) return this.#map();
     if (token.kind === 'literal' || this.#is('-')) return this.#literal();
-    if (this.#accept('.')) return this.#named(`.${this.#take().text}`, token.at);
+    if (this.#accept('.')) return this.#absolute(token);
     if (token.kind !== 'name' || token.text.startsWith('`')) this.#unexpected();
     this.#take();
     if (token.text === 'true' || token.text === 'false') {
@@ -205,6 +205,21 @@ class Parser {
     }
     if (token.text === 'in') this.#unexpected();
     return this.#named(token.text, token.at);
+  }
+
+  /** What follows a dot that nothing stands before: a name outside of any container. */
+  #absolute(dot: Token): Expr {
+    const token = this.#take();
+    const { kind, text, at } = token;
+    if (kind === 'name' && reserved.has(text))
+      throw new LexError(dot.at, `reserved identifier: ${text}`);
+    if (kind === 'name' && !keywords.has(text) && !text.startsWith('`'))
+      return this.#named(`.${text}`, at);
+    const problem =
+      keywords.has(text) && text !== 'in'
+        ? `mismatched input '${text}' expecting IDENTIFIER`
+        : `no viable alternative at input '.${kind === 'end' ? '' : text}'`;
+    throw new LexError(at, `Syntax error: ${problem}`);
   }
 
   #literal(): Expr {

@@ -43,6 +43,11 @@ test.each<[string, ...string[]]>([
   ['1 2', "3: Syntax error: extraneous input '2' expecting <EOF>"],
   ['1 + 2\n3 +', "7: Syntax error: mismatched input '3' expecting <EOF>"],
   ['{"a": 1}."a"', '10: Syntax error: no viable alternative at input \'."a"\''],
+  ['../x', "2: Syntax error: no viable alternative at input '..'"],
+  ['1 + .', "6: Syntax error: no viable alternative at input '.'"],
+  ['.(a)', "2: Syntax error: no viable alternative at input '.('"],
+  ['.true', "2: Syntax error: mismatched input 'true' expecting IDENTIFIER"],
+  ['.for', '1: reserved identifier: for'],
   ['a.', "3: Syntax error: no viable alternative at input '.'"],
   [
     'a | b',

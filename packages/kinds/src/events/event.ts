@@ -26,7 +26,7 @@ import {
 import { defineKind } from '../define.ts';
 import type { Event } from '../gen/types/core/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { sameOrEmpty } from '../rules/checks.ts';
+import { sameOrEmpty, sameThere } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 
 /** Names in the `events` group and in the stored core form, in the latter's order. */
@@ -147,7 +147,8 @@ const fixedFields: readonly (readonly [
 function validateUpdate(event: Stored<Event>, old: Stored<Event>): FieldError[] {
   const series = sameOrEmpty(event.series, old.series) ? [] : validateSeries(event);
   const fixed = fixedFields.flatMap(([field, shown]) => {
-    if (sameOrEmpty(event[field], old[field])) return [];
+    const isSame = field === 'related' ? sameThere : sameOrEmpty;
+    if (isSame(event[field], old[field])) return [];
     const name = field === 'reportingComponent' ? 'reportingController' : field;
     return [invalidGo(name, () => shown(event[field]), 'field is immutable')];
   });

@@ -58,11 +58,12 @@ function fillDefaults(object: CsiDriver): void {
 
 /** The driver reports its name itself, in any case; it must make a label of its own. */
 function validateDriverName(name: string): FieldError[] {
-  const errors: FieldError[] = [];
-  if (name === '') errors.push(required('name'));
-  if (name.length > nameLengthMax) errors.push(tooLong('name', nameLengthMax));
-  const messages = dnsSubdomain(name.toLowerCase());
-  return [...errors, ...messages.map((message) => invalid('name', name, message))];
+  const field = 'metadata.name';
+  if (name === '') return [];
+  return [
+    ...(name.length > nameLengthMax ? [tooLong(field, nameLengthMax)] : []),
+    ...dnsSubdomain(name.toLowerCase()).map((message) => invalid(field, name, message)),
+  ];
 }
 
 function validateTokenRequests(requests: readonly TokenRequest[]): FieldError[] {

@@ -93,6 +93,22 @@ describe('VolumeAttachment', () => {
       ],
     ],
     [
+      {
+        'spec.source': {
+          inlineVolumeSpec: {
+            accessModes: ['ReadWriteOnce'],
+            local: { path: '/data' },
+            nodeAffinity: { required: { nodeSelectorTerms: [] } },
+          },
+        },
+      },
+      [
+        'spec.source.inlineVolumeSpec.csi: Required value: has to be specified in the context of inline volumes',
+        'spec.source.inlineVolumeSpec.nodeAffinity: Forbidden: may not be specified in the context of inline volumes',
+        'spec.source.inlineVolumeSpec.nodeAffinity: Required value: Local volume requires node affinity',
+      ],
+    ],
+    [
       { 'spec.source.persistentVolumeName': '' },
       [
         'spec.source.persistentVolumeName: Required value: must specify non empty persistentVolumeName',

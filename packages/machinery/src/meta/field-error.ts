@@ -48,12 +48,13 @@ export function goFloat(value: number): string {
 export function showValue(value: JsonValue | undefined): string {
   if (typeof value === 'string') return goQuoted(shortened(value, shownValueMax));
   if (typeof value === 'bigint') return String(value);
-  if (typeof value === 'number')
-    return Number.isSafeInteger(value) ? String(value) : goFloat(value);
+  if (typeof value === 'number') return isInt64(value) ? String(BigInt(value)) : goFloat(value);
   return showHead(value ?? null, (head) =>
     JSON.stringify(head, (_, member) => (typeof member === 'bigint' ? Number(member) : member)),
   );
 }
+
+const isInt64 = (value: number) => Number.isInteger(value) && Math.abs(value) < 2 ** 63;
 
 /** Prints a value, or of one whose text is longer than `shownValueMax` characters the beginning. */
 export function showHead(value: JsonValue, print: (value: JsonValue) => string): string {

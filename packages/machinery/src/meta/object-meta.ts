@@ -9,7 +9,7 @@ import {
   required,
   tooLong,
 } from './field-error.ts';
-import { breaks, labelValue, qualifiedName } from './names.ts';
+import { breaks, labelValue, pathSegment, qualifiedName } from './names.ts';
 import {
   type ManagedFieldsEntry,
   type ObjectMeta,
@@ -139,9 +139,8 @@ export const foregroundFinalizer = 'foregroundDeletion';
 export function validateObjectMeta(meta: ObjectMeta, rules: MetaRules): FieldError[] {
   const { validateName, path } = rules;
   const name = meta.name ?? '';
-  const prefix = meta.generateName ?? '';
   return [
-    ...(prefix === '' ? [] : breaks(`${path}.generateName`, prefix, asPrefix(validateName))),
+    ...validatePrefix(meta, validateName, path),
     ...(name === ''
       ? [required(`${path}.name`, 'name or generateName is required')]
       : breaks(`${path}.name`, name, validateName)),
@@ -152,6 +151,16 @@ export function validateObjectMeta(meta: ObjectMeta, rules: MetaRules): FieldErr
     ...validateShared(meta, path),
     ...validateFinalizers(meta.finalizers ?? [], rules),
   ];
+}
+
+function validatePrefix(
+  { generateName = '' }: ObjectMeta,
+  validateName: MetaRules['validateName'],
+  path: string,
+): readonly FieldError[] {
+  return generateName === ''
+    ? none
+    : breaks(`${path}.generateName`, generateName, asPrefix(validateName));
 }
 
 /** What follows a prefix is known to end well, so a dash at its end is no fault. */
@@ -296,7 +305,11 @@ export function validateObjectMetaUpdate(
   const finalizers = meta.finalizers ?? [];
   const { standardFinalizers: _own, ...general } = rules;
   const plain = plainFinalizers(finalizers, rules);
+  const prefixAsSegment = validatePrefix(meta, pathSegment, path);
+  const prefixAsName = validatePrefix(meta, rules.validateName, path);
   const lists = [
+    prefixAsSegment,
+    prefixAsName,
     validateNamespace(meta, rules),
     shared,
     validateFinalizers(finalizers, general),
@@ -305,13 +318,13 @@ export function validateObjectMetaUpdate(
     validateGrace(meta, old, path),
   ];
   if (plain.length === 0 && lists.every((errors) => errors.length === 0)) return none;
-  const ofObject = lists.slice(0, 3).flat();
-  const ofUpdate = [...lists.slice(3).flat(), ...shared];
+  const ofObject = lists.slice(2, 5).flat();
+  const ofUpdate = [...lists.slice(5).flat(), ...shared];
   const again = (rules.judgements ?? []).flatMap((how) => [
-    ...(how === 'whole' ? ofObject : ofUpdate),
+    ...(how === 'whole' ? [...prefixAsName, ...ofObject] : ofUpdate),
     ...plain,
   ]);
-  return [...ofObject, ...ofUpdate, ...again];
+  return [...prefixAsSegment, ...ofObject, ...ofUpdate, ...again];
 }
 
 function validateFixed(meta: ObjectMeta, old: ObjectMeta, path: string): FieldError[] {

@@ -58,7 +58,7 @@ export function parseGoTime(text: string, digits: 0 | 6 = 0): ParsedTime {
   }
   const part = (index: number) => Number(match[index] ?? 0);
   const range = rangeError(part);
-  const quoted = JSON.stringify(text);
+  const quoted = timeQuoted(text);
   if (range !== undefined) return { error: `parsing time ${quoted}: ${range} out of range` };
   const offset = (part(9) * 60 + part(10)) * 60_000 * (match[8] === '-' ? -1 : 1);
   const at = new Date(0);
@@ -80,20 +80,31 @@ function rangeError(part: (index: number) => number): string | undefined {
   return undefined;
 }
 
+/** A text as Go's time package quotes it: bytes outside of printable ASCII stand as `\\xc3`. */
+export function timeQuoted(text: string): string {
+  let quoted = '';
+  for (const byte of Buffer.from(text)) {
+    const character = String.fromCharCode(byte);
+    if (byte < 0x20 || byte >= 0x80) quoted += `\\x${byte.toString(16).padStart(2, '0')}`;
+    else quoted += character === '"' || character === '\\' ? `\\${character}` : character;
+  }
+  return `"${quoted}"`;
+}
+
 function formError(text: string, digits: 0 | 6): string {
   const layout = `2006-01-02T15:04:05${digits === 6 ? '.000000' : ''}Z07:00`;
-  const quoted = JSON.stringify(text);
+  const quoted = timeQuoted(text);
   let rest = text;
   for (const [name, pattern] of digits === 6 ? microElements : elements) {
     const match = pattern.exec(rest);
     if (match === null) {
-      const at = JSON.stringify(rest);
+      const at = timeQuoted(rest);
       const form = JSON.stringify(layout);
       return `parsing time ${quoted} as ${form}: cannot parse ${at} as ${JSON.stringify(name)}`;
     }
     rest = rest.slice(match[0].length);
   }
-  return `parsing time ${quoted}: extra text: ${JSON.stringify(rest)}`;
+  return `parsing time ${quoted}: extra text: ${timeQuoted(rest)}`;
 }
 
 /**

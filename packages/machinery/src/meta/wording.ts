@@ -1,5 +1,6 @@
 import type { JsonValue } from '../base/json.ts';
 import { type FieldError, goQuoted } from './field-error.ts';
+import { timeQuoted } from './times.ts';
 
 /** What a decoder or a parser found wrong, as data; `problemText` words it. */
 export type Problem =
@@ -63,10 +64,10 @@ const wording: Wording = {
   },
   base64: ({ at }) => `illegal base64 data${at === undefined ? '' : ` at input byte ${at}`}`,
   duration({ text, problem }) {
-    const whole = JSON.stringify(text);
+    const whole = timeQuoted(text);
     if (problem === 'no unit') return `time: missing unit in duration ${whole}`;
     if (problem === 'syntax') return `time: invalid duration ${whole}`;
-    return `time: unknown unit ${JSON.stringify(problem.unit)} in duration ${whole}`;
+    return `time: unknown unit ${timeQuoted(problem.unit)} in duration ${whole}`;
   },
   'unknown field': field,
   'duplicate field': field,

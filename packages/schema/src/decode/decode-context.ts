@@ -14,7 +14,8 @@ export type DecodeSource = 'text' | 'patched' | 'map';
 /**
  * What a typed decoder knows about where it stands. `fields` holds the names of the struct members
  * it is inside of, as Go's message has them; `steps` the whole path, as the strict errors have it.
- * Errors do not stop it: the first one counts, and the rest of the value is still looked at.
+ * Errors do not stop it, and the rest of the value is still looked at. The first error of a type with
+ * a decoder of its own counts, since it ends Go's decoding; else the first error of all.
  */
 export interface DecodeContext {
   readonly fields: string[];
@@ -25,6 +26,8 @@ export interface DecodeContext {
   /** Levels still allowed below this one. */
   depthLeft: number;
   error: string | undefined;
+  /** Whether `error` is one that ends Go's decoding. */
+  isFinal: boolean;
   readonly unknown: FoundPaths;
   /** Whether a list or map with nothing in it stands where one is always shown. */
   hasEmpty: boolean;
@@ -44,6 +47,7 @@ export function newContext(options: {
     field: undefined,
     depthLeft: maxDepth,
     error: undefined,
+    isFinal: false,
     unknown: new FoundPaths(),
     hasEmpty: false,
     inputOrder: options.inputOrder,
@@ -54,6 +58,29 @@ export function newContext(options: {
 /** Keeps the first error. */
 export function fail(context: DecodeContext, message: string): void {
   context.error ??= message;
+}
+
+/** Keeps the first error of a type that decodes itself, and forgets what was wrong before it. */
+export function failFinally(context: DecodeContext, message: string): void {
+  if (context.isFinal) return;
+  if (context.source !== 'map') {
+    context.isFinal = true;
+    context.error = message;
+  } else fail(context, message);
+}
+
+/** `failType` of a type that decodes itself. */
+export function failTypeFinally(
+  context: DecodeContext,
+  value: JsonValue,
+  into: { readonly type: string; readonly what?: string },
+): void {
+  if (context.isFinal) return;
+  if (context.source !== 'map') {
+    context.isFinal = true;
+    context.error = undefined;
+  }
+  failType(context, value, into);
 }
 
 /** A value of the wrong JSON type; `what` overrides how the value is called (`number 1.5`). */

@@ -9,7 +9,13 @@ import {
 } from '@wheelhouse/machinery';
 import { goDurationError, parseGoDuration, printGoDuration } from '../go-duration.ts';
 import type { Schema } from '../schema.ts';
-import { type DecodeContext, fail, failType } from './decode-context.ts';
+import {
+  type DecodeContext,
+  fail,
+  failFinally,
+  failType,
+  failTypeFinally,
+} from './decode-context.ts';
 
 /** Decodes a value that is not null; the result counts only while the context has no error. */
 export type Decoder = (value: JsonValue, context: DecodeContext) => JsonValue;
@@ -131,20 +137,20 @@ function decodeIntOrString(value: JsonValue, context: DecodeContext): JsonValue 
   const isNumber = typeof value === 'number' || typeof value === 'bigint';
   const tooLarge = typeof value === 'number' && Math.abs(value) > int32Max;
   const what = isNumber || tooLarge ? { what: `number ${value}` } : {};
-  failType(context, value, { type: 'int32', ...what });
+  failTypeFinally(context, value, { type: 'int32', ...what });
   return value;
 }
 
 function timeDecoder(digits: 0 | 6): Decoder {
   return (value, context) => {
     if (typeof value !== 'string') {
-      failType(context, value, { type: 'string' });
+      failTypeFinally(context, value, { type: 'string' });
       return value;
     }
     if (digits === 0 && isWrittenTime(value)) return value;
     const time = parseGoTime(value, digits);
     if ('error' in time) {
-      fail(context, time.error);
+      failFinally(context, time.error);
       return value;
     }
     return printGoTime(time, digits);
@@ -153,12 +159,12 @@ function timeDecoder(digits: 0 | 6): Decoder {
 
 function decodeDuration(value: JsonValue, context: DecodeContext): JsonValue {
   if (typeof value !== 'string') {
-    failType(context, value, { type: 'string' });
+    failTypeFinally(context, value, { type: 'string' });
     return value;
   }
   const duration = parseGoDuration(value);
   if (duration === undefined) {
-    fail(context, goDurationError(value));
+    failFinally(context, goDurationError(value));
     return value;
   }
   return printGoDuration(duration);
@@ -167,7 +173,7 @@ function decodeDuration(value: JsonValue, context: DecodeContext): JsonValue {
 function decodeQuantity(value: JsonValue, context: DecodeContext): JsonValue {
   const text = typeof value === 'object' ? '{' : String(value);
   const quantity = parseQuantity(text);
-  if ('error' in quantity) fail(context, quantity.error);
+  if ('error' in quantity) failFinally(context, quantity.error);
   return 'error' in quantity ? value : quantity.text;
 }
 

@@ -160,12 +160,23 @@ describe('a typed decoder', () => {
       'parsing time "x" as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006"',
     ],
     [
+      { metadata: { creationTimestamp: 'é\u0000"' } },
+      'parsing time "\\xc3\\xa9\\x00\\"" as "2006-01-02T15:04:05Z07:00": ' +
+        'cannot parse "\\xc3\\xa9\\x00\\"" as "2006"',
+    ],
+    [
       { metadata: { creationTimestamp: '2024-13-01T00:00:00Z' } },
       'parsing time "2024-13-01T00:00:00Z": month out of range',
     ],
     [
       { spec: { name: 1 }, metadata: { name: 2 } },
       'json: cannot unmarshal number into Go struct field Part.spec.name of type string',
+    ],
+    // What decodes itself ends Go's decoding; the type of another member only waits for the end.
+    [{ spec: { name: 1, payload: '!', grace: 'x', port: true } }, 'time: invalid duration "x"'],
+    [
+      { spec: { name: 1, port: true, grace: 'x' } },
+      'json: cannot unmarshal bool into Go struct field Part.spec.port of type int32',
     ],
   ];
   test.each(refused)('refusal %# has the words of Go', (value, message) => {

@@ -18,7 +18,7 @@ import {
   type DecodeSource,
   descend,
   enterName,
-  fail,
+  failFinally,
   failType,
   newContext,
   noteUnknown,
@@ -556,7 +556,7 @@ function alternativesWalker(schema: Schema): TypedWalker {
       // Neither a schema nor a list of some: that is what upstream makes of it.
       return Array.isArray(decoded) && decoded.length === 0 ? null : decoded;
     }
-    if (shapes.otherwise !== undefined) fail(context, shapes.otherwise);
+    if (shapes.otherwise !== undefined) failFinally(context, shapes.otherwise);
     return null;
   };
   const decodeSteps: StepDecoder = function* (value, context, stride) {

@@ -23,13 +23,14 @@ const depthMax = 32;
 function zeroStruct(schema: Schema, depth: number): JsonObject {
   const object: JsonObject = {};
   for (const [name, property] of schema.properties ?? []) {
-    if (property.omitEmpty !== true) setMember(object, name, zeroValue(property, depth));
+    if (property.omitEmpty !== true || property.isPlainUpstream === true)
+      setMember(object, name, zeroValue(property, depth));
   }
   return object;
 }
 
 function zeroValue(property: Property, depth: number): JsonValue {
-  if (property.pointer === true) return null;
+  if (property.pointer === true && property.isPlainUpstream !== true) return null;
   const schema = resolved(property.schema);
   switch (schema.type) {
     case 'object':

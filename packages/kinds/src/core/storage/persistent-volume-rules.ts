@@ -96,7 +96,7 @@ export function validateInlineVolume(
     ...knownAccessModes(spec, `${path}.accessModes`),
     ...(policy === '' || policy === 'Retain' ? [] : [retained]),
     ...refused('nodeAffinity'),
-    ...validateVolumeSource(spec, path, { volume: '', dialect }),
+    ...validateVolumeSource(spec, path, { volume: '', dialect, isInline: true }),
     ...((spec.storageClassName ?? '') === '' ? [] : [refuse('storageClassName')]),
     ...(mode === undefined || mode === 'Filesystem'
       ? []

@@ -23,6 +23,8 @@ interface SourceContext {
   /** The volume's name. */
   readonly volume: string;
   readonly dialect: Dialect;
+  /** Whether the volume stands within a VolumeAttachment, where no affinity counts. */
+  readonly isInline?: boolean;
 }
 
 type Rule = (source: JsonObject, path: string, context: SourceContext) => FieldError[];
@@ -155,8 +157,8 @@ export function validateVolumeSource(
     }
     const inner = name === 'gcePersistentDisk' ? 'persistentDisk' : name;
     const errors = sources[name]?.(source, `${path}.${inner}`, context) ?? [];
-    if (name !== 'local' || spec.nodeAffinity?.required !== undefined) return errors;
-    if (spec.nodeAffinity !== undefined) return errors;
+    const hasAffinity = spec.nodeAffinity !== undefined && context.isInline !== true;
+    if (name !== 'local' || hasAffinity) return errors;
     return [...errors, required(`${path}.nodeAffinity`, 'Local volume requires node affinity')];
   });
 }

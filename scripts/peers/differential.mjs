@@ -1,0 +1,225 @@
+// Sends the same random requests to Wheelhouse and to the reference, and prints the answers that
+// differ, each group of alike differences once. Bodies are examples of every built-in kind, changed
+// at random by the reference's own OpenAPI schemas. Run it as `differential.mjs [seed] [rounds]`.
+import { register } from 'tsx/esm/api';
+import { compareAnswers } from './differential/compare.mjs';
+import { createMutator } from './differential/mutate.mjs';
+import { createRandom } from './differential/random.mjs';
+import { call, eventually, startReference, startWheelhouse } from './servers.mjs';
+
+register();
+const { builtinKinds } = await import('@wheelhouse/kinds');
+const { dialectOf } = await import('@wheelhouse/machinery');
+
+const seed = Number(process.argv[2] ?? Date.now() % 1_000_000);
+const rounds = Number(process.argv[3] ?? 2000);
+const only = process.env.PEERS_KINDS?.split(',');
+
+// Without plugins that other objects configure: each server notices such an object in its own time.
+const plugins = [
+  'ServiceAccount',
+  'MutatingAdmissionWebhook',
+  'ValidatingAdmissionWebhook',
+  'ValidatingAdmissionPolicy',
+];
+const flags = [`--disable-admission-plugins=${plugins.join(',')}`];
+const reference = await startReference({ flags });
+if (reference === undefined) process.exit(0);
+const wheelhouse = await startWheelhouse({ flags });
+const both = [reference, wheelhouse];
+console.log(`seed ${seed}, ${rounds} rounds`);
+
+const random = createRandom(seed);
+
+/** Every kind with an example, in each version that both servers serve. */
+async function subjects() {
+  const found = [];
+  for (const def of builtinKinds(dialectOf('kubernetes'))) {
+    if (def.example === undefined || def.isVirtual || def.isComputed) continue;
+    if (!def.verbs.includes('create')) continue;
+    if (only !== undefined && !only.includes(def.kind)) continue;
+    const object = def.example();
+    const base = def.group === '' ? '/api/v1' : `/apis/${object.apiVersion}`;
+    const { status } = await call(reference, { path: base });
+    if (status !== 200) continue;
+    const place = def.scope === 'Namespaced' ? '/namespaces/default' : '';
+    const schemas = await schemasOf(base);
+    found.push({ def, base, path: `${base}${place}/${def.resource}`, object, schemas });
+  }
+  return found;
+}
+
+const schemaCache = new Map();
+async function schemasOf(base) {
+  if (!schemaCache.has(base)) {
+    const { body } = await call(reference, { path: `/openapi/v3${base}` });
+    schemaCache.set(base, body.components.schemas);
+  }
+  return schemaCache.get(base);
+}
+
+/** The schema of a kind: the component that names its group, version, and kind. */
+function schemaOf({ object, schemas }) {
+  const [version, group = ''] = object.apiVersion.split('/').reverse();
+  for (const schema of Object.values(schemas)) {
+    const own = schema['x-kubernetes-group-version-kind'] ?? [];
+    if (
+      own.some((one) => one.kind === object.kind && one.version === version && one.group === group)
+    )
+      return schema;
+  }
+  return undefined;
+}
+
+/** Kinds to whose status the servers' own controllers write. */
+const settles = new Set(['APIService', 'CustomResourceDefinition', 'FlowSchema']);
+
+const isSettled = ({ kind, status }) => {
+  const conditions = status?.conditions ?? [];
+  return kind === 'CustomResourceDefinition'
+    ? conditions.some(({ type, status }) => type === 'Established' && status === 'True')
+    : conditions.length > 0;
+};
+
+async function settled(path) {
+  const hasStatus = async () => {
+    const answers = await Promise.all(both.map((server) => call(server, { path })));
+    return answers.every(({ body }) => isSettled(body));
+  };
+  await eventually(hasStatus, { withinMs: 1000, everyMs: 20 });
+}
+
+const patchTypes = [
+  'application/merge-patch+json',
+  'application/strategic-merge-patch+json',
+  'application/apply-patch+yaml',
+];
+
+/** One object's life: create, then some updates and patches, and its deletion. */
+async function live(subject, round, report) {
+  const { def, path, object, schemas } = subject;
+  const schema = schemaOf(subject);
+  if (schema === undefined) return;
+  const { mutate } = createMutator({ random, schemas });
+  const original =
+    def.kind === 'CustomResourceDefinition'
+      ? JSON.parse(JSON.stringify(object).replaceAll('example.com', `d${round}.example.com`))
+      : structuredClone(object);
+  delete original.metadata.namespace;
+  const fixedName = def.scope !== 'Namespaced' && /[.:]/.test(original.metadata.name ?? '');
+  if (!fixedName) original.metadata.name = `d${round}`;
+  const { name } = original.metadata;
+  const validation = random.pick(['Strict', 'Warn', 'Ignore']);
+  const send = (request) => report(subject, request);
+  let made = random.chance(0.5) ? original : mutate(original, schema);
+  const created = await send({
+    method: 'POST',
+    path: `${path}?fieldValidation=${validation}`,
+    body: made,
+  });
+  if (created[0].status !== 201) {
+    if (made === original) return;
+    made = original;
+    const again = await send({ method: 'POST', path, body: original });
+    if (again[0].status !== 201) return;
+  }
+  if (settles.has(def.kind)) await settled(`${path}/${made.metadata.name}`);
+  const kept = made.metadata?.name ?? name;
+  const steps = 1 + random.below(4);
+  for (let step = 0; step < steps; step++) {
+    const parts = ['', '', ''];
+    if (def.subresources?.status !== undefined || def.strategy?.status) parts.push('/status');
+    const target = `${path}/${kept}${random.pick(parts)}`;
+    const current = await Promise.all(both.map((server) => call(server, { path: target })));
+    if (current.some(({ status }) => status !== 200)) break;
+    const changed = mutate(stripped(current[0].body), schema);
+    if (random.chance(0.5)) {
+      const bodies = current.map(({ body }) => {
+        const own = withUid(changed, current[0].body, body);
+        return { ...own, metadata: merged(own.metadata, body.metadata) };
+      });
+      await send({ method: 'PUT', path: target, bodies });
+      continue;
+    }
+    const type = random.pick(patchTypes);
+    const isApply = type.includes('apply');
+    const query = isApply ? '?fieldManager=differ&force=true' : '';
+    const body = isApply ? changed : patchOf(stripped(current[0].body), changed);
+    const bodies = current.map((one) => withUid(body, current[0].body, one.body));
+    const headers = { 'content-type': type };
+    await send({ method: 'PATCH', path: target + query, bodies, headers });
+  }
+  await send({ method: 'DELETE', path: `${path}/${kept}`, body: { gracePeriodSeconds: 0 } });
+}
+
+/** A body with the uid and address of one server's object in place of those of the other's. */
+function withUid(body, from, to) {
+  let text = JSON.stringify(body).replaceAll(from.metadata.uid, to.metadata.uid);
+  const { clusterIP } = from.kind === 'Service' ? from.spec : {};
+  if (clusterIP) text = text.replaceAll(`"${clusterIP}"`, `"${to.spec.clusterIP}"`);
+  return JSON.parse(text);
+}
+
+/** What a client that changes `metadata` sends to each server: its own uid and version. */
+function merged(metadata, current) {
+  if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata)) return metadata;
+  const { uid, creationTimestamp } = current;
+  return { ...metadata, uid, creationTimestamp };
+}
+
+function stripped(object) {
+  const copy = structuredClone(object);
+  for (const member of ['managedFields', 'resourceVersion', 'uid', 'creationTimestamp'])
+    delete copy.metadata[member];
+  return copy;
+}
+
+/** A merge patch from one value to another. */
+function patchOf(from, to) {
+  const isMap = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
+  if (!isMap(from) || !isMap(to)) return to;
+  const patch = {};
+  for (const key of new Set([...Object.keys(from), ...Object.keys(to)])) {
+    if (!(key in to)) patch[key] = null;
+    else if (JSON.stringify(from[key]) !== JSON.stringify(to[key]))
+      patch[key] = key in from ? patchOf(from[key], to[key]) : to[key];
+  }
+  return patch;
+}
+
+const groups = new Map();
+let requests = 0;
+async function report({ def }, { bodies, ...request }) {
+  const answers = await Promise.all(
+    both.map(async (server, i) => {
+      const sent = { ...request, body: bodies?.[i] ?? request.body };
+      // The reference drops the connection of a request whose handler panics.
+      return call(server, sent).catch(() => ({ status: 0, body: undefined }));
+    }),
+  );
+  requests += 1;
+  const difference = compareAnswers(...answers);
+  if (difference !== undefined) {
+    const signature = `${def.kind} ${request.method} ${difference.signature}`;
+    const group = groups.get(signature) ?? { count: 0 };
+    if (group.count++ === 0) {
+      group.first = { request: { ...request, body: bodies?.[0] ?? request.body }, difference };
+      console.log(`\n# ${signature}\n${difference.text}`);
+      console.log(`  ${request.method} ${request.path} ${request.headers?.['content-type'] ?? ''}`);
+      console.log(`  ${JSON.stringify(group.first.request.body)?.slice(0, 2500)}`);
+    }
+    groups.set(signature, group);
+  }
+  return answers;
+}
+
+try {
+  const all = await subjects();
+  for (let round = 0; round < rounds; round++) {
+    await live(random.pick(all), round, report);
+  }
+} finally {
+  for (const server of both) await server.stop();
+}
+console.log(`\n${requests} requests, ${groups.size} groups of differences`);
+for (const [signature, { count }] of groups) console.log(`${count}\t${signature}`);

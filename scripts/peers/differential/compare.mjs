@@ -1,0 +1,111 @@
+// Compares two answers to one request, without what must differ.
+
+const volatile = new Set([
+  'nodePort',
+  'healthCheckNodePort',
+  'uid',
+  'resourceVersion',
+  'creationTimestamp',
+  'selfLink',
+  'time',
+]);
+
+const dates = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g;
+const plainText = (text) =>
+  text
+    .replace(dates, 'TIME')
+    .replace(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, 'UID')
+    .replace(/10\.0\.0\.\d+/g, '10.0.0.N')
+    .replace(/\b3[0-2]\d{3}\b/g, 'NODEPORT');
+
+/**
+ * The text of an error without what no program reads: values of Go's types, printed as Go prints
+ * them, and differences between two values.
+ */
+const errorText = (text) =>
+  text
+    .replace(
+      /(Invalid|Duplicate|Unsupported) value: .*[{[].*[}\])](?:\\n)?"?: /gs,
+      '$1 value: VALUE: ',
+    )
+    .replace(/\n\s.*/gs, '');
+
+/** A Status without its message, which repeats its causes. */
+function comparableStatus(status) {
+  const { message, details, ...rest } = status;
+  if (details?.causes === undefined) return { ...rest, details, message: errorText(message ?? '') };
+  const plain = details.causes.map((cause) => ({
+    ...cause,
+    message: plainText(errorText(cause.message)),
+  }));
+  // The reference lists members of a map in no order.
+  const causes = plain.sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
+  return { ...rest, details: { ...details, causes } };
+}
+
+/** Which of the server's own controllers wrote a field. */
+const ownManagers =
+  /^(kube-apiserver|customresourcedefinition-controller|apiservice-availability)$/;
+
+function comparable(value, key) {
+  if (key === 'manager' && ownManagers.test(value)) return 'OWN';
+  if (Array.isArray(value)) return value.map((item) => comparable(item));
+  if (typeof value === 'string') return plainText(value);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.keys(value)
+      .filter((name) => !volatile.has(name) || (name === 'uid' && key !== 'metadata'))
+      .sort()
+      .map((name) => [name, comparable(value[name], name)]),
+  );
+}
+
+/** The first place at which two values differ, and what is there. */
+function firstDifference(one, other, path = '') {
+  if (JSON.stringify(one) === JSON.stringify(other)) return undefined;
+  const isObject = (value) => typeof value === 'object' && value !== null;
+  if (isObject(one) && isObject(other) && Array.isArray(one) === Array.isArray(other)) {
+    for (const key of new Set([...Object.keys(one), ...Object.keys(other)])) {
+      const found = firstDifference(one[key], other[key], `${path}.${key}`);
+      if (found !== undefined) return found;
+    }
+  }
+  const show = (value) => JSON.stringify(value)?.slice(0, 700);
+  return { path, one: show(one), other: show(other) };
+}
+
+const general = (path) => path.replace(/\.\d+(?=\.|$)/g, '[]').replace(/\.f:[^.]*/g, '.f');
+
+/**
+ * @returns undefined when the answers say the same; else a `signature`, which alike differences
+ *   share, and a `text`
+ */
+export function compareAnswers(reference, wheelhouse) {
+  const lines = (answer) =>
+    `  ${answer.status} ${answer.body?.reason ?? ''} ${answer.body?.message ?? ''}`.slice(0, 1200);
+  const both = `  reference ${lines(reference)}\n  here      ${lines(wheelhouse)}`;
+  // Bad input is never a 500 or a dropped connection here.
+  if (reference.status === 0 && wheelhouse.status >= 400) return undefined;
+  const isMended = reference.status === 500 && wheelhouse.status >= 400 && wheelhouse.status < 500;
+  if (isMended && reference.body.message === wheelhouse.body.message) return undefined;
+  const unreadable = /^strconv.ParseUint: .*: invalid syntax$/;
+  if (isMended && unreadable.test(reference.body.message)) return undefined;
+  if (reference.status !== wheelhouse.status)
+    return { signature: `${reference.status} ${wheelhouse.status}`, text: both };
+  const [one, other] = [reference, wheelhouse].map(({ body }) =>
+    comparable(body?.kind === 'Status' ? comparableStatus(body) : body, ''),
+  );
+  const found = firstDifference(one, other);
+  if (found !== undefined) {
+    const isStatus = reference.body?.kind === 'Status';
+    const signature = `${reference.status} at ${general(found.path)}`;
+    const text = `  ${found.path}\n  reference ${found.one}\n  here      ${found.other}`;
+    return { signature, text: isStatus ? `${text}\n${both}` : text };
+  }
+  const warnings = (answer) => [answer.warnings ?? []].flat().join('; ').replace(dates, 'TIME');
+  if (warnings(reference) !== warnings(wheelhouse)) {
+    const text = `  reference ${warnings(reference)}\n  here      ${warnings(wheelhouse)}`;
+    return { signature: `${reference.status} warnings`, text };
+  }
+  return undefined;
+}
