@@ -1,3 +1,5 @@
+import https from 'node:https';
+import { issueCertificate } from '@wheelhouse/server/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import {
   type ConversionService,
@@ -5,6 +7,7 @@ import {
   establishMulti,
   startConversionService,
 } from '../custom-kinds/conversion-service.ts';
+import { sample } from '../operations/metric-samples.ts';
 import { configMap, freshNamespace, startTestServer, type TestServer } from '../support/harness.ts';
 import { startWebhookService } from '../support/webhook-service.ts';
 import { type AdmissionService, hooksOf, startAdmissionService } from './admission-service.ts';
@@ -108,4 +111,27 @@ describe('the path of a webhook', () => {
       await webhook.stop();
     }
   });
+});
+
+test('ADM-2: a certificate that names its server in the common name alone is refused', async () => {
+  const [notBefore, notAfter] = [Date.now() - 60_000, Date.now() + 3_600_000];
+  const pair = issueCertificate({ commonName: 'localhost', usage: 'server', notBefore, notAfter });
+  const service = https.createServer({ cert: pair.certificatePem, key: pair.keyPem });
+  await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve));
+  try {
+    const address = service.address();
+    const port = typeof address === 'object' ? address?.port : undefined;
+    const caBundle = Buffer.from(pair.certificatePem).toString('base64');
+    const clientConfig = { url: `https://localhost:${port}/v`, caBundle };
+    await hooked('validating', { path: '/v', clientConfig });
+    const name = 'apiserver_webhooks_x509_missing_san_total';
+    const answer = await create();
+    expect(answer.status).toBe(500);
+    expect(answer.body.message).toContain(
+      'x509: certificate relies on legacy Common Name field, use SANs instead',
+    );
+    expect(sample((await server.get('/metrics')).text, name)).toBe(1);
+  } finally {
+    service.close();
+  }
 });

@@ -28,9 +28,14 @@ describe('OPS-1: /metrics', () => {
     expect(answer.text).toContain(
       '# HELP apiserver_request_total [STABLE] Counter of apiserver requests broken out for each verb, dry run value, group, version, resource, scope, component, and HTTP response code.\n# TYPE apiserver_request_total counter\n',
     );
-    const comment = /^# (HELP [a-z_]+ \[(ALPHA|BETA|STABLE)\] .+|TYPE [a-z_]+ [a-z]+)$/;
+    // The reference shows no stability of these.
+    const unmarked =
+      'process_[a-z_]+|apiserver_flowcontrol_(?:demand_seats|priority_level_(?:request|seat)_utilization|read_vs_write_current_requests)';
+    const comment = new RegExp(
+      `^# (HELP ([a-z0-9_]+ \\[(ALPHA|BETA|STABLE)\\]|${unmarked}) .+|TYPE [a-z0-9_]+ [a-z]+)$`,
+    );
     const number = '(\\d+(\\.\\d+)?(e[+-]\\d+)?)';
-    const plain = new RegExp(`^[a-z_]+(\\{([a-z_]+="[^"]*",?)+\\})? ${number}$`);
+    const plain = new RegExp(`^[a-z0-9_]+(\\{([a-z_]+="[^"]*",?)+\\})? ${number}$`);
     for (const line of answer.text.trimEnd().split('\n')) {
       expect(line).toMatch(line.startsWith('#') ? comment : plain);
     }

@@ -3,9 +3,9 @@ import http from 'node:http';
 import https from 'node:https';
 import { isIP } from 'node:net';
 import type { Readable } from 'node:stream';
-import { checkServerIdentity, type PeerCertificate } from 'node:tls';
+import type { PeerCertificate } from 'node:tls';
 import { types } from 'node:util';
-import { listen, trustIn, verdict } from '@wheelhouse/machinery';
+import { checkServerNames, listen, trustIn, verdict } from '@wheelhouse/machinery';
 import type { Credential } from './credentials/credential.ts';
 import type { ClientConfig, Impersonation } from './kubeconfig/client-config.ts';
 import { NotProcessed, SharedConnection, type SharedSession } from './shared-connection.ts';
@@ -79,17 +79,18 @@ function tlsOptions(config: ClientConfig, shown: Credential): https.AgentOptions
     ...trustIn(config.caPem),
     ...(shown.certificatePem === undefined ? {} : { cert: shown.certificatePem }),
     ...(shown.keyPem === undefined ? {} : { key: shown.keyPem }),
-    ...(config.tlsServerName === undefined ? {} : nameToCheck(config.tlsServerName)),
+    ...nameCheck(config.tlsServerName),
     ...(config.insecureSkipTlsVerify === true ? { rejectUnauthorized: false } : {}),
   };
 }
 
 /** An address cannot be asked for in the handshake, only compared with the certificate. */
-function nameToCheck(name: string): https.AgentOptions {
-  if (isIP(name) === 0) return { servername: name };
-  const check = (_host: string, certificate: PeerCertificate) =>
-    checkServerIdentity(name, certificate);
-  return { checkServerIdentity: verdict(check) };
+function nameCheck(name: string | undefined): https.AgentOptions {
+  const isAddress = name !== undefined && isIP(name) !== 0;
+  const check = (host: string, certificate: PeerCertificate) =>
+    checkServerNames(isAddress ? name : host, certificate);
+  const asked = name === undefined || isAddress ? {} : { servername: name };
+  return { ...asked, checkServerIdentity: verdict(check) };
 }
 
 /**

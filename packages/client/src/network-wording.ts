@@ -1,4 +1,4 @@
-import { StatusError } from '@wheelhouse/machinery';
+import { legacyNameCode, StatusError } from '@wheelhouse/machinery';
 import { ConnectionError } from './http-client.ts';
 
 /** What upstream says of a connection that failed, by Node's code of it. */
@@ -20,6 +20,8 @@ const wordings: Readonly<Record<string, string>> = {
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: untrusted,
   CERT_HAS_EXPIRED: expired,
   CERT_NOT_YET_VALID: expired,
+  [legacyNameCode]:
+    'tls: failed to verify certificate: x509: certificate relies on legacy Common Name field, use SANs instead',
   ERR_TLS_CERT_ALTNAME_INVALID:
     'tls: failed to verify certificate: x509: certificate is not valid for that name',
 };

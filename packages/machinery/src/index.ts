@@ -116,7 +116,7 @@ export {
 } from './base/ordered-map.ts';
 export { pause } from './base/pause.ts';
 export { isInSlab, Slab } from './base/slab.ts';
-export { trustIn } from './base/trust.ts';
+export { checkServerNames, legacyNameCode, trustIn } from './base/trust.ts';
 export { withoutSecrets } from './base/url-secrets.ts';
 export {
   goEscaped,

@@ -87,10 +87,14 @@ function quantileOf(counts: readonly Uint32Array[], quantile: number): number {
  */
 export type Stability = 'ALPHA' | 'BETA' | 'STABLE';
 
+/** Whether the text begins with the stability: the reference leaves it out of some metrics. */
+export type ShownStability = 'shown' | 'left-out';
+
 export interface MetricDefinition {
   readonly name: string;
   readonly help: string;
   readonly stability: Stability;
+  readonly shownStability?: ShownStability;
   readonly labels: readonly string[];
   /** The release it is deprecated from, as `1.29`. */
   readonly deprecatedFrom?: string;
@@ -294,9 +298,11 @@ function createFamily<Series>(
   };
 }
 
-function helpOf({ stability, deprecatedFrom, help }: MetricDefinition): string {
+function helpOf(definition: MetricDefinition): string {
+  const { stability, deprecatedFrom, help, shownStability } = definition;
   const note = deprecatedFrom === undefined ? '' : `(Deprecated since ${deprecatedFrom}.0) `;
-  return `[${stability}] ${note}${help.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')}`;
+  const mark = shownStability === 'left-out' ? '' : `[${stability}] `;
+  return `${mark}${note}${help.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')}`;
 }
 
 function escapeLabel(value: string): string {

@@ -1,3 +1,5 @@
+import { checkServerIdentity, type PeerCertificate } from 'node:tls';
+
 /** Certificates in PEM or DER, as the host's TLS takes them. */
 type Authorities = string | Buffer | readonly (string | Buffer)[];
 
@@ -14,4 +16,18 @@ export function trustIn(bundle: Authorities | undefined): {
   if (bundle === undefined) return {};
   const ca = typeof bundle === 'string' || Buffer.isBuffer(bundle) ? bundle : [...bundle];
   return { ca, allowPartialTrustChain: true };
+}
+
+/** The code of the error for a certificate that names its server in the common name alone. */
+export const legacyNameCode = 'LEGACY_COMMON_NAME';
+
+/**
+ * Checks that a server's certificate names `host`, as Go's TLS does: a certificate without subject
+ * alternative names names nobody, whatever its common name says.
+ * @returns the error by which a connection is refused; undefined for a certificate that names the host
+ */
+export function checkServerNames(host: string, certificate: PeerCertificate): Error | undefined {
+  if (certificate.subjectaltname !== undefined) return checkServerIdentity(host, certificate);
+  const why = 'x509: certificate relies on legacy Common Name field, use SANs instead';
+  return Object.assign(new Error(why), { code: legacyNameCode });
 }

@@ -349,7 +349,7 @@ export class Aggregation implements AggregationPort {
       return true;
     }
     await this.#discovery.firstLook();
-    await sendAggregated(call, { form, document: this.#aggregated(form.version) });
+    await sendAggregated(call, { form, document: this.#aggregated(form.version, context.metrics) });
     return true;
   }
 
@@ -379,7 +379,7 @@ export class Aggregation implements AggregationPort {
   }
 
   /** The document as it is now; made once for each state of all that goes into it. */
-  #aggregated(version: string): TaggedBody {
+  #aggregated(version: string, metrics: AuthorizedCall['context']['metrics']): TaggedBody {
     const source = this.#source();
     const { snapshot } = source;
     const of = `${snapshot.generation} ${this.#discovery.generation}`;
@@ -391,6 +391,7 @@ export class Aggregation implements AggregationPort {
     const versionOf = (api: RemoteApi) => this.#discovery.versionOf(api);
     const made = taggedBody(mergedAggregated(source, { local, versionOf }));
     this.#documents.byVersion.set(version, made);
+    metrics.discoveryAggregated();
     return made;
   }
 }

@@ -71,7 +71,10 @@ export class Kubelets implements Pick<KubeletPort, 'stream' | 'log' | 'proxy'> {
       connectTimeoutMs,
       headers: () => ({ host: [hostPort(place)] }),
       answered: () => answerHeaders(call, 'text/plain'),
-      refuse: ({ text }) => failure(`Get ${JSON.stringify(url)}: ${text}`),
+      refuse({ text }) {
+        if (text.includes('x509: ')) call.context.metrics.podLogs.distrusted();
+        return failure(`Get ${JSON.stringify(url)}: ${text}`);
+      },
       replace: (incoming) => refusalOf(incoming, { name: call.target.name, url }),
     });
   }

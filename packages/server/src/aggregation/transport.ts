@@ -3,9 +3,9 @@ import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { isIP, isIPv6 } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { checkServerIdentity, type PeerCertificate, type TLSSocket } from 'node:tls';
+import type { TLSSocket } from 'node:tls';
 import { ConnectionError } from '@wheelhouse/client';
-import { ignoreErrors, listen, trustIn, verdict } from '@wheelhouse/machinery';
+import { checkServerNames, ignoreErrors, listen, trustIn, verdict } from '@wheelhouse/machinery';
 import { bundleCertificates } from '../gates/authn/certificate.ts';
 import type { OutgoingHeaders } from './proxy-headers.ts';
 
@@ -187,15 +187,10 @@ function tlsOptions(settings: TransportSettings): https.AgentOptions {
     ...(certificate === undefined
       ? {}
       : { cert: certificate.certificatePem, key: certificate.keyPem }),
-    ...(verifies ? { checkServerIdentity: verdict(checkNames) } : { rejectUnauthorized: false }),
+    ...(verifies
+      ? { checkServerIdentity: verdict(checkServerNames) }
+      : { rejectUnauthorized: false }),
   };
-}
-
-/** A common name is no name of a server any more. */
-function checkNames(host: string, certificate: PeerCertificate): Error | undefined {
-  if (certificate.subjectaltname !== undefined) return checkServerIdentity(host, certificate);
-  const why = 'x509: certificate relies on legacy Common Name field, use SANs instead';
-  return Object.assign(new Error(why), { code: 'ERR_TLS_CERT_ALTNAME_INVALID' });
 }
 
 /** Node passes over authorities that it cannot read. */

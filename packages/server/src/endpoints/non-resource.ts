@@ -44,11 +44,9 @@ export async function nonResourceEndpoint(call: AuthorizedCall): Promise<void> {
   const part = aggregatedParts.get(info.path.replace(/\/$/, ''));
   if (part !== undefined && aggregated !== undefined) {
     const apiVersion = `${context.dialect.group('apidiscovery')}/${aggregated.version}`;
-    const document = aggregatedDocument({
-      snapshot: context.catalogue.snapshot(),
-      part,
-      apiVersion,
-    });
+    const snapshot = context.catalogue.snapshot();
+    const { discoveryAggregated } = context.metrics;
+    const document = aggregatedDocument({ snapshot, part, apiVersion }, discoveryAggregated);
     return sendAggregated(call, { form: aggregated, document });
   }
   await sendDocument(call, value);
@@ -128,7 +126,10 @@ export function taggedBody(document: JsonObject): TaggedBody {
 /** Documents by snapshot; collected with the snapshot. */
 const aggregatedDocuments = new WeakMap<CatalogueSnapshot, Map<string, TaggedBody>>();
 
-function aggregatedDocument(of: Parameters<typeof aggregatedDiscovery>[0]): TaggedBody {
+function aggregatedDocument(
+  of: Parameters<typeof aggregatedDiscovery>[0],
+  onMade: () => void,
+): TaggedBody {
   let documents = aggregatedDocuments.get(of.snapshot);
   if (documents === undefined) {
     documents = new Map();
@@ -138,6 +139,7 @@ function aggregatedDocument(of: Parameters<typeof aggregatedDiscovery>[0]): Tagg
   let tagged = documents.get(key);
   if (tagged === undefined) {
     tagged = taggedBody(aggregatedDiscovery(of));
+    onMade();
     documents.set(key, tagged);
   }
   return tagged;

@@ -2,6 +2,7 @@ import type { CatalogueSnapshot, VersionDef } from '@wheelhouse/kinds';
 import type { Counter, Exchange, Histogram, MetricRegistry } from '@wheelhouse/machinery';
 import { NotRecognized } from '../gates/authn/authentication.ts';
 import { NotPermitted } from '../gates/authz/authorization.ts';
+import { serverContext } from '../registry/server-context.ts';
 import type { RequestInfo } from '../request/request-info.ts';
 import type {
   Admitted,
@@ -9,6 +10,7 @@ import type {
   Authenticated,
   Authorized,
   Failure,
+  Received,
   TimedOut,
 } from '../request/request-state.ts';
 import { type CollectionMetrics, createCollectionMetrics } from './collection-metrics.ts';
@@ -55,6 +57,16 @@ export interface RequestMetrics extends DeadlineMetrics, CollectionMetrics {
   /** The request has come through the gates, or has been turned away at one. */
   passed(request: Answered | TimedOut): void;
   deprecated(use: DeprecatedUse): void;
+  /** A document of aggregated discovery has been made. */
+  discoveryAggregated(): void;
+  readonly podLogs: PodLogMetrics;
+}
+
+/** Counts requests for logs of Pods by what they say of the kubelet's certificate. */
+interface PodLogMetrics {
+  requested(verification: 'skipped' | 'as configured'): void;
+  /** The kubelet's certificate was refused. */
+  distrusted(): void;
 }
 
 /** Counts requests whose time was up. */
@@ -128,6 +140,8 @@ export function createRequestMetrics(options: {
         count(series, { tookMs: now() - startMs, othersMs: time.othersMs });
       };
     },
+    discoveryAggregated: discoveryCounter(options.registry),
+    podLogs: podLogMetrics(options.registry),
     passed: createGateMetrics(options),
     ...createCollectionMetrics(options.registry),
     ...deadlineMetrics(options),
@@ -240,6 +254,7 @@ const filterBuckets = [0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 5,
  */
 function createGateMetrics(options: {
   readonly registry: MetricRegistry;
+  readonly snapshot: () => CatalogueSnapshot;
   /** Names that are told apart; of the others, those of mail addresses. */
   readonly knownUsers: readonly string[];
 }): (request: Answered | TimedOut) => void {
@@ -248,6 +263,7 @@ function createGateMetrics(options: {
   const authorization = attempts(registry, 'authorization');
   const filters = filterMetrics(registry);
   const countUser = userCounter(options);
+  const countOwn = ownRequestCounter(options);
   const recognized = (result: 'success' | 'failure' | 'error', tookMs: number): void => {
     authentication(result, tookMs / 1000);
     filters.authentication.observe(tookMs / 1000);
@@ -261,6 +277,7 @@ function createGateMetrics(options: {
     }
     recognized('success', last.authenticatedMs - last.startMs);
     countUser(last.requester);
+    if (last.user.name === serverContext.user.name) countOwn(last);
     filters.passed(last);
     if (last.phase === 'authorized') {
       const seconds = (last.authorizedMs - last.admittedMs) / 1000;
@@ -343,6 +360,64 @@ function filterMetrics(registry: MetricRegistry) {
       impersonation.observe((seat.arrivalMs - (recordedMs ?? authenticatedMs)) / 1000);
       fairness.observe((admittedMs - seat.arrivalMs) / 1000);
     },
+  };
+}
+
+function discoveryCounter(registry: MetricRegistry): () => void {
+  const counter = registry
+    .counter({
+      name: 'aggregator_discovery_aggregation_count_total',
+      help: 'Documents of aggregated discovery that were made.',
+      stability: 'ALPHA',
+      labels: [],
+    })
+    .of();
+  return () => counter.add(1);
+}
+
+function podLogMetrics(registry: MetricRegistry): PodLogMetrics {
+  const definition = (name: string, help: string) =>
+    ({ name: `kube_apiserver_pod_logs_${name}`, help, stability: 'ALPHA' }) as const;
+  const requests = registry.counter({
+    ...definition(
+      'insecure_backend_total',
+      "Requests for logs of Pods, by whether the kubelet's certificate is verified.",
+    ),
+    labels: ['usage'],
+  });
+  const failures = registry.counter({
+    ...definition(
+      'backend_tls_failure_total',
+      "Requests for logs of Pods that failed since the kubelet's certificate was refused.",
+    ),
+    labels: [],
+  });
+  const failed = failures.of();
+  return {
+    requested: (verification) =>
+      requests.of(verification === 'skipped' ? 'skip_tls_allowed' : 'enforce_tls').add(1),
+    distrusted: () => failed.add(1),
+  };
+}
+
+/** Counts requests that the server makes of itself, or somebody in its name. */
+function ownRequestCounter({
+  registry,
+  snapshot,
+}: Parameters<typeof createGateMetrics>[0]): (
+  request: Pick<Received, 'exchange' | 'info'>,
+) => void {
+  const family = registry.counter({
+    name: 'apiserver_selfrequest_total',
+    help: 'Requests of the server to itself, by verb, resource, and subresource.',
+    stability: 'ALPHA',
+    labels: ['verb', 'resource', 'subresource'],
+  });
+  return ({ exchange, info }) => {
+    const place = placeOf(info);
+    const named = place === undefined ? undefined : namedParts(snapshot(), { info, place });
+    const [, , resource = '', part = ''] = named ?? [];
+    if (named !== undefined) family.of(reportedVerb(exchange, info), resource, part).add(1);
   };
 }
 

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
-import { type ConnectionOptions, checkServerIdentity } from 'node:tls';
-import { type Clock, itemAt, trustIn, verdict } from '@wheelhouse/machinery';
+import type { ConnectionOptions } from 'node:tls';
+import { type Clock, checkServerNames, itemAt, trustIn, verdict } from '@wheelhouse/machinery';
 import type { StoreError } from '../contract.ts';
 import { closedStore } from '../revisions.ts';
 import { addressOf } from './address.ts';
@@ -180,7 +180,7 @@ function memberOf(
     ...trustIn(ca),
     // TLS names hosts, not addresses; the certificate is judged by the address all the same.
     ...(isIP(host) === 0 ? {} : { servername: '' }),
-    checkServerIdentity: verdict((_name, shown) => checkServerIdentity(host, shown)),
+    checkServerIdentity: verdict((_name, shown) => checkServerNames(host, shown)),
   };
   const origin = `${secure ? 'https' : 'http'}://${address}`;
   return new GrpcChannel({ origin, metadata, tls, identity, clock });

@@ -6,7 +6,7 @@ import {
   type CertificateAuthenticator,
   createClientCertificateAuthenticator,
 } from '../../gates/authn/client-certificate.ts';
-import type { Authenticator } from '../../gates/authn/contract.ts';
+import type { Authenticator, TokenCacheMeter } from '../../gates/authn/contract.ts';
 import { createRequestHeaderAuthenticator } from '../../gates/authn/request-header.ts';
 import { createStaticTokenAuthenticator } from '../../gates/authn/static-token.ts';
 import { parseTokenFile } from '../../gates/authn/token-file.ts';
@@ -19,6 +19,7 @@ import type { ServiceAccountTokens } from '../service-accounts/service-account-t
 import { certificateLifetimes } from '../serving/connection-metrics.ts';
 import { originTest } from '../serving/traffic.ts';
 import type { OidcAuthentication } from './oidc.ts';
+import { tokenCacheMeter } from './token-cache-metrics.ts';
 
 type AuthenticationOptions = ReadingBase & { readonly tokens: ServiceAccountTokens };
 
@@ -27,6 +28,7 @@ export interface OpenAuthentication {
   readonly authenticate: Authenticate;
   /** For reviews of tokens. */
   readonly authenticators: readonly Authenticator[];
+  readonly tokens: TokenCacheMeter;
 }
 
 /**
@@ -40,7 +42,8 @@ export async function openAuthentication(
   const { config, tokens } = options;
   const { logger } = config;
   const oidc = parts.add(await openOidc(options));
-  const webhook = parts.add(await openWebhook(options));
+  const meter = tokenCacheMeter(options.metrics.registry);
+  const webhook = parts.add(await openWebhook(options, meter));
   const list = [
     tokens.authenticator,
     ...(config.embedding?.authenticators ?? []),
@@ -51,10 +54,11 @@ export async function openAuthentication(
   const authenticate = createAuthentication({
     authenticators: list,
     ...anonymousAccess(config, oidc),
+    tokens: meter,
     onRejected: ({ authenticator, error }) =>
       logger.debug(3, 'a credential was refused', { authenticator, error: String(error) }),
   });
-  return { authenticate, authenticators: list };
+  return { authenticate, authenticators: list, tokens: meter };
 }
 
 /** Loaded only when it is asked for, with the libraries it needs. */
@@ -66,11 +70,11 @@ async function openOidc(options: Base): Promise<OidcAuthentication | undefined> 
 }
 
 /** Loaded only when it is asked for; last, as each token that nobody else knows costs a call. */
-async function openWebhook(options: Base) {
+async function openWebhook(options: Base, tokens: TokenCacheMeter) {
   const { webhook } = options.config.authentication;
   if (webhook === undefined) return undefined;
   const { openWebhookTokens } = await import('./webhook-tokens.ts');
-  return openWebhookTokens({ ...options, registry: options.metrics.registry }, webhook);
+  return openWebhookTokens({ ...options, registry: options.metrics.registry, tokens }, webhook);
 }
 
 /** Who may come without a credential: what the file says, or else the flag. */

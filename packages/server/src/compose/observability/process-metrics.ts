@@ -32,12 +32,15 @@ function addHostMetrics(registry: MetricRegistry): () => Promise<void> {
   };
 }
 
+/** The reference takes these from a library that knows no stability. */
+const unmarked = { stability: 'ALPHA', shownStability: 'left-out' } as const;
+
 /** What a limit is where there is none: the largest there can be. */
 const unlimited = 2 ** 64;
 
 function createFamilies(registry: MetricRegistry) {
   const of = (name: string, help: string) =>
-    ({ name: `process_${name}`, help, stability: 'ALPHA', labels: [] }) as const;
+    ({ name: `process_${name}`, help, ...unmarked, labels: [] }) as const;
   return {
     openFiles: registry.gauge(of('open_fds', 'File descriptors that the process has open.')),
     filesMax: registry.gauge(of('max_fds', 'File descriptors that it may have open.')),
@@ -96,18 +99,30 @@ function trafficOf(text: string | undefined): { received: number; sent: number }
 
 /** Adds the process's own numbers to the registry; the function brings them up to date. */
 export function addProcessMetrics(registry: MetricRegistry, clock: Clock): () => Promise<void> {
-  const gauge = (name: string, help: string) =>
-    registry.gauge({ name, help, stability: 'ALPHA', labels: [] }).of();
   const cpu = registry
     .counter({
       name: 'process_cpu_seconds_total',
       help: 'Total user and system CPU time spent in seconds.',
+      ...unmarked,
+      labels: [],
+    })
+    .of();
+  const resident = registry
+    .gauge({
+      name: 'process_resident_memory_bytes',
+      help: 'Resident memory size in bytes.',
+      ...unmarked,
+      labels: [],
+    })
+    .of();
+  const heap = registry
+    .gauge({
+      name: 'nodejs_heap_size_used_bytes',
+      help: 'Used size of the heap in bytes.',
       stability: 'ALPHA',
       labels: [],
     })
     .of();
-  const resident = gauge('process_resident_memory_bytes', 'Resident memory size in bytes.');
-  const heap = gauge('nodejs_heap_size_used_bytes', 'Used size of the heap in bytes.');
   addStartTime(registry, clock);
   const lookAtHost = addHostMetrics(registry);
   const build = buildInfo();
@@ -169,7 +184,7 @@ export function addStartTime(registry: MetricRegistry, clock: Clock): void {
     .gauge({
       name: 'process_start_time_seconds',
       help: 'Start time of the process since unix epoch in seconds.',
-      stability: 'ALPHA',
+      ...unmarked,
       labels: [],
     })
     .of()

@@ -250,6 +250,7 @@ function tokenObjects({ catalogue, caches }: { catalogue: Catalogue; caches: Cac
 function inTurn([first, second]: readonly [Authenticator, Authenticator]): Authenticator {
   return {
     name: first.name,
+    judges: 'tokens',
     authenticate: (credentials) =>
       first.authenticate(credentials) ?? second.authenticate(credentials),
     reviewToken: async (token, audiences) =>

@@ -1,4 +1,5 @@
-import type { Clock, MetricRegistry } from '@wheelhouse/machinery';
+import { ConnectionError } from '@wheelhouse/client';
+import { type Clock, legacyNameCode, type MetricRegistry } from '@wheelhouse/machinery';
 
 /** Measures what this server asks of others, under upstream's names (OPS-1). */
 export interface ClientMeter {
@@ -45,6 +46,8 @@ function createMeter(registry: MetricRegistry, clock: Clock): ClientMeter {
         return answer;
       } catch (error) {
         over(host, beganMs, unanswered);
+        const isUnnamed = error instanceof ConnectionError && error.code === legacyNameCode;
+        if (isUnnamed) families.unnamed.add(1);
         throw error;
       }
     },
@@ -70,6 +73,14 @@ function createFamilies(registry: MetricRegistry) {
         ...labels,
       ]),
     ),
+    unnamed: registry
+      .counter({
+        name: 'apiserver_webhooks_x509_missing_san_total',
+        help: 'Connections to webhooks that were refused since the certificate names the server in its common name alone.',
+        labels: [],
+        stability: 'ALPHA',
+      })
+      .of(),
     duration: registry.histogram({
       ...of('request_duration_seconds', 'How long others took to answer this server.', labels),
       buckets: durationBuckets,

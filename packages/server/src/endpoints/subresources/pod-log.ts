@@ -59,6 +59,9 @@ function atLeast(
 /** GET of `log`: the log of a container, as its node's kubelet has it; empty without a node. */
 export async function podLogEndpoint(call: ApiCall): Promise<void> {
   const { exchange, info, target, context } = call;
+  const skips = isTrue(info.query.get('insecureSkipTLSVerifyBackend') ?? 'false');
+  const verification = skips ? 'skipped' : 'as configured';
+  context.metrics.podLogs.requested(verification);
   checkLogOptions(info.query, target.name);
   const spec = await podSpec(call);
   const wanted = info.query.get('container') ?? '';
@@ -69,11 +72,10 @@ export async function podLogEndpoint(call: ApiCall): Promise<void> {
     exchange.send({ status: 204, headers, body: Buffer.alloc(0) });
     return;
   }
-  const skips = isTrue(info.query.get('insecureSkipTLSVerifyBackend') ?? 'false');
   await context.kubelets.log(call, {
     place: await kubeletOf(call, node),
     target: `/containerLogs/${target.namespace}/${target.name}/${container}${logQuery(info.query)}`,
-    verification: skips ? 'skipped' : 'as configured',
+    verification,
   });
 }
 

@@ -6,8 +6,8 @@ import {
   StatusError,
   type UserInfo,
 } from '@wheelhouse/machinery';
-import { bearerToken } from './bearer.ts';
-import type { Authenticator, Credentials } from './contract.ts';
+import { bearerToken, InvalidBearerToken } from './bearer.ts';
+import type { Authenticator, Credentials, TokenCacheMeter } from './contract.ts';
 import { decodeBase64url } from './jwt/compact.ts';
 
 /** Who everybody is that showed no credential. */
@@ -33,6 +33,9 @@ interface Asked {
   readonly shown: Credentials;
 }
 
+/** What authenticators have said of a credential that none has accepted. */
+type Rejection = 'none' | 'unknown' | 'failed';
+
 const authenticatedGroup = 'system:authenticated';
 
 /** Tells who sent an exchange; throws or rejects with a 401 StatusError when nobody can. */
@@ -51,70 +54,90 @@ export function createAuthentication(options: {
   /** Where anonymous requests are let in; absent: everywhere. */
   readonly anonymousPaths?: ReadonlySet<string> | undefined;
   readonly onRejected?: (failure: { authenticator: string; error: unknown }) => void;
+  readonly tokens?: TokenCacheMeter | undefined;
 }): Authenticate {
-  const { authenticators, anonymous, anonymousPaths, onRejected } = options;
-  const finish = ({ exchange, shown }: Asked, rejected: boolean): UserInfo => {
-    if (rejected || bearerToken(shown) !== undefined) throw new NotRecognized('bad');
+  const { authenticators, anonymous, anonymousPaths, onRejected, tokens } = options;
+  const finish = ({ exchange, shown }: Asked, rejection: Rejection): UserInfo => {
+    const isToken = bearerToken(shown) !== undefined;
+    if (isToken) tokens?.missed(rejection === 'failed' ? 'error' : 'ok');
+    if (isToken || rejection !== 'none') throw new NotRecognized('bad');
     const isLetIn = anonymous && anonymousPaths?.has(pathOf(exchange)) !== false;
     if (!isLetIn) throw new NotRecognized('none');
     return anonymousUser;
   };
-  const refuse = (authenticator: Authenticator, error: unknown): void =>
+  const refuse = (authenticator: Authenticator, error: unknown, before: Rejection): Rejection => {
     onRejected?.({ authenticator: authenticator.name, error });
+    return rejectionFor(error, before);
+  };
+  const accept = (authenticator: Authenticator, user: UserInfo): UserInfo => {
+    if (tokens !== undefined && authenticator.judges === 'tokens') countVerdict(tokens, user);
+    return withAuthenticatedGroup(user);
+  };
 
   const continueAsync = async (
     request: Asked,
-    state: { pending: Promise<UserInfo | undefined>; index: number; rejected: boolean },
+    state: { pending: Promise<UserInfo | undefined>; index: number; rejection: Rejection },
   ): Promise<UserInfo> => {
-    let { pending, rejected } = state;
+    let { pending, rejection } = state;
     for (let index = state.index; ; ) {
       try {
         const user = await pending;
-        if (user !== undefined) return withAuthenticatedGroup(user);
+        if (user !== undefined) return accept(authenticators[index]!, user);
       } catch (error) {
-        rejected = true;
-        refuse(authenticators[index]!, error);
+        rejection = refuse(authenticators[index]!, error, rejection);
       }
       index += 1;
       const next = authenticators[index];
-      if (next === undefined) return finish(request, rejected);
+      if (next === undefined) return finish(request, rejection);
       pending = (async () => next.authenticate(request.shown))();
     }
   };
 
-  const shownBy = (exchange: Exchange): Credentials => {
-    try {
-      return credentialsOf(exchange);
-    } catch (error) {
-      onRejected?.({ authenticator: 'websocket', error });
-      throw new NotRecognized('bad');
-    }
-  };
-
   return (exchange) => {
-    const shown = shownBy(exchange);
-    let rejected = false;
+    const shown = shownBy(exchange, onRejected);
+    let rejection: Rejection = 'none';
     for (let index = 0; index < authenticators.length; index++) {
       const authenticator = authenticators[index]!;
       try {
         const user = authenticator.authenticate(shown);
         if (user instanceof Promise) {
-          return continueAsync({ exchange, shown }, { pending: user, index, rejected });
+          return continueAsync({ exchange, shown }, { pending: user, index, rejection });
         }
-        if (user !== undefined) return withAuthenticatedGroup(user);
+        if (user !== undefined) return accept(authenticator, user);
       } catch (error) {
-        rejected = true;
-        refuse(authenticator, error);
+        rejection = refuse(authenticator, error, rejection);
       }
     }
-    return finish({ exchange, shown }, rejected);
+    return finish({ exchange, shown }, rejection);
   };
+}
+
+function rejectionFor(error: unknown, before: Rejection): Rejection {
+  return error instanceof InvalidBearerToken && before !== 'failed' ? 'unknown' : 'failed';
+}
+
+function shownBy(
+  exchange: Exchange,
+  onRejected: Parameters<typeof createAuthentication>[0]['onRejected'],
+): Credentials {
+  try {
+    return credentialsOf(exchange);
+  } catch (error) {
+    onRejected?.({ authenticator: 'websocket', error });
+    throw new NotRecognized('bad');
+  }
 }
 
 /** Not decoded: a path written in another way than the condition is none of its paths. */
 function pathOf({ url }: Exchange): string {
   const mark = url.indexOf('?');
   return mark < 0 ? url : url.slice(0, mark);
+}
+
+/** Counts a verdict on a token: authenticators return the same value while they remember it. */
+export function countVerdict(tokens: TokenCacheMeter, user: UserInfo): void {
+  if (widened.has(user)) tokens.answered('hit', 0);
+  else tokens.missed('ok');
 }
 
 const widened = new WeakMap<UserInfo, UserInfo>();

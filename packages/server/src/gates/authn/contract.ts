@@ -7,12 +7,26 @@ import type { Connection, Exchange, MaybePromise, UserInfo } from '@wheelhouse/m
  */
 export interface Authenticator {
   readonly name: string;
+  /** For authenticators of bearer tokens, whose verdicts are counted. */
+  readonly judges?: 'tokens';
   authenticate(exchange: Credentials): MaybePromise<UserInfo | undefined>;
   /**
    * For authenticators whose tokens name audiences: as `authenticate`, with the audiences to judge
    * by, of which the verdict names those the token is for. Absent: tokens are for this server.
    */
   reviewToken?(token: string, audiences: readonly string[]): MaybePromise<TokenVerdict | undefined>;
+}
+
+/** Counts verdicts on bearer tokens, and where they came from. */
+export interface TokenCacheMeter {
+  /** A token's verdict was remembered, or came after that time. */
+  answered(from: 'hit' | 'miss', tookMs: number): void;
+  /** A verdict had to be found and was there at once; `error`: what should find it has failed. */
+  missed(result: 'ok' | 'error'): void;
+  /** The webhook is asked; the function is called with how that ended. */
+  fetching(): (result: 'ok' | 'error') => void;
+  /** A request waits for the answer to another's question; the function is called at its end. */
+  blocked(): () => void;
 }
 
 /** What of an exchange tells who sends it. */

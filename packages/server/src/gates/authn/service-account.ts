@@ -72,6 +72,7 @@ export function createServiceAccountAuthenticator(options: {
   };
   return {
     name: 'service-account',
+    judges: 'tokens',
     authenticate(exchange) {
       const token = bearerToken(exchange);
       if (token === undefined) return undefined;
@@ -150,7 +151,18 @@ async function lookUp(
   return userOf(claims, options);
 }
 
-function userOf(
+/** By the claims of verified tokens, so that a token's requests have one user value. */
+const users = new WeakMap<TokenClaims, UserInfo>();
+
+function userOf(claims: TokenClaims, options: Parameters<typeof userOfClaims>[1]): UserInfo {
+  const cached = users.get(claims);
+  if (cached !== undefined) return cached;
+  const made = userOfClaims(claims, options);
+  users.set(claims, made);
+  return made;
+}
+
+function userOfClaims(
   claims: TokenClaims,
   { labelDomain, features }: { readonly labelDomain: string; readonly features?: Features },
 ): UserInfo {

@@ -44,6 +44,7 @@ export function createStaticTokenAuthenticator(options: {
 
   return {
     name: options.name,
+    judges: 'tokens',
     authenticate(exchange: Exchange): UserInfo | undefined {
       const header = exchange.header('authorization');
       if (header === undefined) return undefined;

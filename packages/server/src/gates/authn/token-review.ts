@@ -1,6 +1,7 @@
 import { aggregateText, errorText, type UserInfo } from '@wheelhouse/machinery';
-import { withAuthenticatedGroup } from './authentication.ts';
-import type { Authenticator, Credentials, TokenVerdict } from './contract.ts';
+import { countVerdict, withAuthenticatedGroup } from './authentication.ts';
+import { InvalidBearerToken } from './bearer.ts';
+import type { Authenticator, Credentials, TokenCacheMeter, TokenVerdict } from './contract.ts';
 
 /** What a review of a token comes to. `error` is for whoever asked; it never holds the token. */
 export interface TokenReviewResult {
@@ -22,22 +23,27 @@ export type ReviewToken = (
 export function createTokenReviewer(options: {
   readonly authenticators: readonly Authenticator[];
   readonly audiences: readonly string[];
+  readonly tokens?: TokenCacheMeter | undefined;
 }): ReviewToken {
-  const { authenticators } = options;
+  const { authenticators, tokens } = options;
   return async (token, requestedAudiences) => {
     const audiences = requestedAudiences.length === 0 ? options.audiences : requestedAudiences;
     const own = options.audiences.filter((one) => audiences.includes(one));
     const errors: string[] = [];
+    let result: 'ok' | 'error' = 'ok';
     const credentials = credentialsOf(token);
     for (const authenticator of authenticators) {
       try {
         const verdict = await ask(authenticator, { token, credentials, audiences, own });
         if (verdict === undefined) continue;
+        if (tokens !== undefined) countVerdict(tokens, verdict.user);
         return { verdict: { ...verdict, user: withAuthenticatedGroup(verdict.user) }, error: '' };
       } catch (error) {
         errors.push(errorText(error));
+        if (!(error instanceof InvalidBearerToken)) result = 'error';
       }
     }
+    tokens?.missed(result);
     return {
       verdict: undefined,
       error: errors.length === 0 ? 'invalid bearer token' : aggregateText(errors),

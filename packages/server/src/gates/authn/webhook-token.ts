@@ -16,7 +16,7 @@ import {
 } from '@wheelhouse/machinery';
 import { decodeTyped } from '@wheelhouse/schema';
 import { bearerToken, InvalidBearerToken } from './bearer.ts';
-import type { Authenticator, TokenVerdict } from './contract.ts';
+import type { Authenticator, TokenCacheMeter, TokenVerdict } from './contract.ts';
 
 /** Verdicts kept; upstream keeps any number, and tokens are anybody's to make up. */
 const verdictsMax = 16_384;
@@ -24,16 +24,6 @@ const verdictsMax = 16_384;
 /** Versions of TokenReview that a webhook may be asked in. */
 export const tokenReviewVersions = ['v1', 'v1beta1'] as const;
 export type TokenReviewVersion = (typeof tokenReviewVersions)[number];
-
-/** Counts what the cache of verdicts does. */
-export interface TokenCacheMeter {
-  /** A token's verdict was cached, or came after that time. */
-  answered(from: 'hit' | 'miss', tookMs: number): void;
-  /** The webhook is asked; the function is called with how that ended. */
-  fetching(): (result: 'ok' | 'error') => void;
-  /** A request waits for the answer to another's question; the function is called at its end. */
-  blocked(): () => void;
-}
 
 interface Verdict {
   /** Undefined: nobody's token, or for none of the audiences. */
@@ -103,17 +93,19 @@ export function createWebhookTokenAuthenticator(options: {
 
   return {
     name: 'webhook-token',
+    judges: 'tokens',
     authenticate(exchange) {
       const token = bearerToken(exchange);
       if (token === undefined) return undefined;
-      const userOf = ({ verdict }: Verdict): UserInfo => {
-        if (verdict === undefined) throw new InvalidBearerToken();
-        return verdict.user;
-      };
-      return Promise.resolve(review(token, options.audiences)).then(userOf);
+      return Promise.resolve(review(token, options.audiences)).then(acceptedUser);
     },
     reviewToken: async (token, audiences) => (await review(token, audiences)).verdict,
   };
+}
+
+function acceptedUser({ verdict }: Verdict): UserInfo {
+  if (verdict === undefined) throw new InvalidBearerToken();
+  return verdict.user;
 }
 
 /** Keys of the cache: they must tell nothing of the token, nor be anybody's to foresee. */

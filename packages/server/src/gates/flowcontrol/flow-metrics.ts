@@ -67,6 +67,9 @@ function metricMaker(registry: MetricRegistry) {
     gauge: (...of: Parameters<typeof definition>) => registry.gauge(definition(...of)),
     histogram: (buckets: readonly number[], ...of: Parameters<typeof definition>) =>
       registry.histogram({ ...definition(...of), buckets }),
+    /** Of how long something had which value; the reference shows no stability of these. */
+    timed: (buckets: readonly number[], ...of: Parameters<typeof definition>) =>
+      registry.histogram({ ...definition(...of), buckets, shownStability: 'left-out' }),
   };
 }
 
@@ -214,23 +217,23 @@ class CountedSeries implements FlowSeries {
 
 /** Counts each nanosecond of a level by how much of it was used then. */
 function levelSeries(registry: MetricRegistry): (level: string) => LevelSeries {
-  const { histogram } = metricMaker(registry);
+  const { timed } = metricMaker(registry);
   const level = ['priority_level'];
-  const demand = histogram(
+  const demand = timed(
     demandBuckets,
     'demand_seats',
     'At each nanosecond, seats that could be used, as a part of the nominal ones.',
     'ALPHA',
     level,
   );
-  const seats = histogram(
+  const seats = timed(
     seatPartBuckets,
     'priority_level_seat_utilization',
     'At each nanosecond, seats in use, as a part of those there are.',
     'ALPHA',
     ['phase', ...level],
   );
-  const requests = histogram(
+  const requests = timed(
     requestPartBuckets,
     'priority_level_request_utilization',
     'At each nanosecond, requests that run or wait, as a part of what may.',

@@ -71,6 +71,7 @@ export class KindUsage {
       name: 'apiserver_flowcontrol_read_vs_write_current_requests',
       help: 'At each nanosecond, requests that run or wait, as a part of the limit of their kind.',
       stability: 'ALPHA',
+      shownStability: 'left-out',
       labels: ['phase', 'request_kind'],
       buckets,
     });

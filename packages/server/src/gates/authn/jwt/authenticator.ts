@@ -67,6 +67,7 @@ export function createJwtAuthentication(
   let current = make(authenticators);
   return {
     name: 'jwt',
+    judges: 'tokens',
     authenticate(credentials) {
       const { byIssuer, judged } = current;
       const text = byIssuer.size === 0 ? undefined : bearerToken(credentials);
