@@ -1,6 +1,7 @@
 import { type Compiled, compile } from './compile.ts';
 import type { DeclaredSize } from './cost/declared-sizes.ts';
 import { CelCompileError } from './issues.ts';
+import { asText } from './library/arguments.ts';
 import { authorizerTypes } from './library/authorizer.ts';
 import type { Environment } from './types/environment.ts';
 import { type Functions, functionsOf, type Library } from './types/functions.ts';
@@ -133,7 +134,7 @@ function patchStructs(name: string): StructType | undefined {
 const jsonPatches: Library = [
   [
     'jsonpatch.escapeKey(string): string',
-    ([key]) => (key as string).replaceAll('~', '~0').replaceAll('/', '~1'),
+    ([key]) => asText(key).replaceAll('~', '~0').replaceAll('/', '~1'),
   ],
 ];
 
@@ -160,8 +161,9 @@ function requestEnvironment(use: {
   for (const name of use.names) {
     const type = use.typed.get(name) ?? variableTypes[name];
     if (type !== undefined) variables.set(name, type);
-    if (name === 'authorizer' && use.typed.size === 0) {
-      variables.set(requestResourceName, variableTypes[requestResourceName] as Type);
+    const resourceType = variableTypes[requestResourceName];
+    if (name === 'authorizer' && use.typed.size === 0 && resourceType !== undefined) {
+      variables.set(requestResourceName, resourceType);
     }
   }
   if (use.names.includes('variables')) {

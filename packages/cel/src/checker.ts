@@ -1,3 +1,4 @@
+import { itemAt } from '@wheelhouse/machinery';
 import type { Issue } from './issues.ts';
 import {
   type CallExpr,
@@ -215,7 +216,7 @@ class Checker {
         continue;
       const { params, result: type } = this.#instance(overload);
       const trial = new Map(this.#known);
-      if (!argumentTypes.every((arg, at) => isAssignable(arg, params[at] as Type, trial))) continue;
+      if (!argumentTypes.every((arg, at) => isAssignable(arg, itemAt(params, at), trial))) continue;
       matching.push(overload);
       if (result === undefined) {
         for (const [name, bound] of trial) this.#known.set(name, bound);

@@ -176,8 +176,9 @@ class Compiler implements Compiles {
     }
     const namespaced = namespacedName(expr, this.#environment.functions);
     const name = namespaced ?? expr.name;
-    const isMember = namespaced === undefined && expr.target !== undefined;
-    const args = isMember ? [expr.target as Expr, ...expr.args] : expr.args;
+    const target = namespaced === undefined ? expr.target : undefined;
+    const isMember = target !== undefined;
+    const args = isMember ? [target, ...expr.args] : expr.args;
     refuseQualifier(name, args);
     checkPattern(name, args);
     const steps = args.map((arg) => this.compile(arg, scope));
@@ -221,9 +222,9 @@ class Compiler implements Compiles {
       const items: Value[] = [];
       steps.forEach((step, index) => {
         const value = step(frame);
-        if (expr.items[index]?.optional !== true) items.push(value);
-        else if (optionalOf(value).value !== undefined)
-          items.push(optionalOf(value).value as Value);
+        const isOptional = expr.items[index]?.optional === true;
+        const item = isOptional ? optionalOf(value).value : value;
+        if (item !== undefined) items.push(item);
       });
       return new List(items);
     };

@@ -1,3 +1,4 @@
+import { itemAt } from '@wheelhouse/machinery';
 import type { Type } from './types/types.ts';
 
 /** A failure of an evaluation, with upstream's words. */
@@ -227,7 +228,7 @@ function listsEqual(one: List, other: List): boolean {
   if (one.items.length !== other.items.length) return false;
   const kind = one.listKind ?? other.listKind;
   if (kind === undefined) {
-    return one.items.every((item, index) => equals(item, other.items[index] as Value));
+    return one.items.every((item, index) => equals(item, itemAt(other.items, index)));
   }
   const index = indexItems(other.items, kind);
   return one.items.every((item) => {

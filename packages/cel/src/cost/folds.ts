@@ -162,7 +162,7 @@ function transformedEntries(fold: Fold): Step {
       if (fold.filter !== undefined && !isTrue(fold.filter, frame)) return undefined;
       const made = fold.body(frame);
       if (!isMapValue(made)) throw noSuchOverload('transformMapEntry');
-      for (const key of made.keys()) putEntry(entries, key, made.get(key) as Value);
+      for (const key of made.keys()) putEntry(entries, key, made.get(key) ?? null);
       return undefined;
     });
     return new EntryMap(entries);

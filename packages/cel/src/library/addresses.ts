@@ -1,6 +1,7 @@
 import { isIPv4, isIPv6 } from 'node:net';
 import type { Library } from '../types/functions.ts';
 import { CelError, Opaque, type Value } from '../values.ts';
+import { asText } from './arguments.ts';
 
 /** An address: its bits as a number, 32 or 128 of them. */
 interface Address {
@@ -78,9 +79,12 @@ function showAddress({ bits, width }: Address): string {
   return `${groups.slice(0, best).join(':')}::${groups.slice(best + length).join(':')}`;
 }
 
+class Ip extends Opaque<Address> {}
+class Cidr extends Opaque<Block> {}
+
 function ipValue(address: Address): Opaque<Address> {
   const text = showAddress(address);
-  return new Opaque({ type: 'net.IP', value: address, key: text, text });
+  return new Ip({ type: 'net.IP', value: address, key: text, text });
 }
 
 const cidrHead = 'network address parse error during conversion from string: ';
@@ -106,12 +110,12 @@ function parseBlock(text: string): Block {
 
 function cidrValue(block: Block): Opaque<Block> {
   const text = `${showAddress(block)}/${block.prefix}`;
-  return new Opaque({ type: 'net.CIDR', value: block, key: text, text });
+  return new Cidr({ type: 'net.CIDR', value: block, key: text, text });
 }
 
 function isValid(parse: (text: string) => unknown, text: Value | undefined): boolean {
   try {
-    parse(text as string);
+    parse(asText(text));
     return true;
   } catch (error) {
     if (error instanceof CelError) return false;
@@ -125,10 +129,14 @@ function inBlock(block: Block, address: Address): boolean {
   return block.bits >> shift === address.bits >> shift;
 }
 
-const address = (value: Value | undefined): Address =>
-  typeof value === 'string' ? parseAddress(value) : (value as Opaque<Address>).value;
+/** The address of an IP, of a CIDR, or that a text names. */
+function address(value: Value | undefined): Address {
+  if (value instanceof Ip || value instanceof Cidr) return value.value;
+  return parseAddress(asText(value));
+}
+
 const block = (value: Value | undefined): Block =>
-  typeof value === 'string' ? parseBlock(value) : (value as Opaque<Block>).value;
+  value instanceof Cidr ? value.value : parseBlock(asText(value));
 
 function masked(value: Block): Block {
   const shift = BigInt(value.width - value.prefix);
@@ -166,7 +174,7 @@ function containsBlock([one, other]: readonly Value[]): boolean {
 
 /** IP addresses and blocks of them. */
 export const addresses: Library = [
-  ['ip(string): net.IP', ([text]) => ipValue(parseAddress(text as string))],
+  ['ip(string): net.IP', ([text]) => ipValue(parseAddress(asText(text)))],
   ['isIP(string): bool', ([text]) => isValid(parseAddress, text)],
   ['ip.isCanonical(string): bool', ([text]) => showAddress(address(text)) === text],
   ['net.IP.family(): int', ([value]) => (address(value).width === 32 ? 4n : 6n)],
@@ -174,7 +182,7 @@ export const addresses: Library = [
     ([name, test]) =>
       [`net.IP.${name}(): bool`, ([value]: readonly Value[]) => test(address(value))] as const,
   ),
-  ['cidr(string): net.CIDR', ([text]) => cidrValue(parseBlock(text as string))],
+  ['cidr(string): net.CIDR', ([text]) => cidrValue(parseBlock(asText(text)))],
   ['isCIDR(string): bool', ([text]) => isValid(parseBlock, text)],
   ...['net.IP', 'string'].map(
     (type) =>

@@ -7,13 +7,13 @@ import {
   equals,
   itemKey,
   List,
-  type MapValue,
   mapKey,
   Optional,
   Timestamp,
   Uint,
   type Value,
 } from '../values.ts';
+import { asBytes, asDouble, asInt, asList, asMap, asNanos, asText, asUint } from './arguments.ts';
 
 const int64Min = -(2n ** 63n);
 const int64Max = 2n ** 63n - 1n;
@@ -51,16 +51,14 @@ export const sizeCost = (...sizes: number[]) => {
 type Integers = (one: bigint, other: bigint) => bigint;
 
 function ints(run: Integers) {
-  return ([one, other]: readonly Value[]) => int64(run(one as bigint, other as bigint));
+  return ([one, other]: readonly Value[]) => int64(run(asInt(one), asInt(other)));
 }
 function uints(run: Integers) {
-  return ([one, other]: readonly Value[]) =>
-    uint64(run((one as Uint).value, (other as Uint).value));
+  return ([one, other]: readonly Value[]) => uint64(run(asUint(one), asUint(other)));
 }
 function doubles(run: (one: number, other: number) => number) {
-  return ([one, other]: readonly Value[]) => run(one as number, other as number);
+  return ([one, other]: readonly Value[]) => run(asDouble(one), asDouble(other));
 }
-const nanosOf = (value: Value | undefined) => (value as Timestamp | Duration).nanos;
 
 const divide: Integers = (one, other) => {
   if (other === 0n) throw new CelError('division by zero');
@@ -79,45 +77,45 @@ const arithmetic: Library = [
   [
     '_+_(string, string): string',
     ([one, other], { spend }) => {
-      spend(sizeCost((one as string).length, (other as string).length));
-      return (one as string) + (other as string);
+      spend(sizeCost(asText(one).length, asText(other).length));
+      return asText(one) + asText(other);
     },
   ],
   [
     '_+_(bytes, bytes): bytes',
     ([one, other], { spend }) => {
-      spend(sizeCost((one as Uint8Array).length, (other as Uint8Array).length));
-      return new Uint8Array(Buffer.concat([one as Uint8Array, other as Uint8Array]));
+      spend(sizeCost(asBytes(one).length, asBytes(other).length));
+      return new Uint8Array(Buffer.concat([asBytes(one), asBytes(other)]));
     },
   ],
   [
     '_+_(list(A), list(A)): list(A)',
     ([one, other], { spend }) => {
-      spend(sizeCost((one as List).items.length, (other as List).items.length));
-      return addLists(one as List, other as List);
+      spend(sizeCost(asList(one).items.length, asList(other).items.length));
+      return addLists(asList(one), asList(other));
     },
   ],
   [
     '_+_(timestamp, duration): timestamp',
-    ([one, other]) => timestamp(nanosOf(one) + nanosOf(other)),
+    ([one, other]) => timestamp(asNanos(one) + asNanos(other)),
   ],
   [
     '_+_(duration, timestamp): timestamp',
-    ([one, other]) => timestamp(nanosOf(one) + nanosOf(other)),
+    ([one, other]) => timestamp(asNanos(one) + asNanos(other)),
   ],
-  ['_+_(duration, duration): duration', ([one, other]) => duration(nanosOf(one) + nanosOf(other))],
+  ['_+_(duration, duration): duration', ([one, other]) => duration(asNanos(one) + asNanos(other))],
   ['_-_(int, int): int', ints((one, other) => one - other)],
   ['_-_(uint, uint): uint', uints((one, other) => one - other)],
   ['_-_(double, double): double', doubles((one, other) => one - other)],
   [
     '_-_(timestamp, timestamp): duration',
-    ([one, other]) => duration(nanosOf(one) - nanosOf(other)),
+    ([one, other]) => duration(asNanos(one) - asNanos(other)),
   ],
   [
     '_-_(timestamp, duration): timestamp',
-    ([one, other]) => timestamp(nanosOf(one) - nanosOf(other)),
+    ([one, other]) => timestamp(asNanos(one) - asNanos(other)),
   ],
-  ['_-_(duration, duration): duration', ([one, other]) => duration(nanosOf(one) - nanosOf(other))],
+  ['_-_(duration, duration): duration', ([one, other]) => duration(asNanos(one) - asNanos(other))],
   ['_*_(int, int): int', ints((one, other) => one * other)],
   ['_*_(uint, uint): uint', uints((one, other) => one * other)],
   ['_*_(double, double): double', doubles((one, other) => one * other)],
@@ -126,8 +124,8 @@ const arithmetic: Library = [
   ['_/_(double, double): double', doubles((one, other) => one / other)],
   ['_%_(int, int): int', ints(remainder)],
   ['_%_(uint, uint): uint', uints(remainder)],
-  ['-_(int): int', ([value]) => int64(-(value as bigint))],
-  ['-_(double): double', ([value]) => -(value as number)],
+  ['-_(int): int', ([value]) => int64(-asInt(value))],
+  ['-_(double): double', ([value]) => -asDouble(value)],
   ['!_(bool): bool', ([value]) => value !== true],
   // These three are evaluated by need; here are only their types.
   ['_&&_(bool, bool): bool', () => false],
@@ -182,7 +180,7 @@ function indexed(list: List, index: Value): Value | undefined {
 }
 
 function elementAt([list, index = null]: readonly Value[]): Value {
-  const found = indexed(list as List, index);
+  const found = indexed(asList(list), index);
   if (found === undefined) throw new CelError(`index out of bounds: ${shown(index)}`);
   return found;
 }
@@ -190,13 +188,13 @@ function elementAt([list, index = null]: readonly Value[]): Value {
 const shown = (key: Value) => String(key instanceof Uint ? key.value : key);
 
 function memberAt([map, key = null]: readonly Value[]): Value {
-  const found = (map as MapValue).get(key);
+  const found = asMap(map).get(key);
   if (found === undefined) throw new CelError(`no such key: ${shown(key)}`);
   return found;
 }
 
 function isIn([item = null, list]: readonly Value[], spend: (cost: number) => void): Value {
-  const { items } = list as List;
+  const { items } = asList(list);
   spend(items.length);
   const key = mapKey(item);
   return items.some(
@@ -215,7 +213,7 @@ const access: Library = [
   ['_==_(A, A): bool', (args, { spend }) => isEqual(args, spend)],
   ['_!=_(A, A): bool', (args, { spend }) => !isEqual(args, spend)],
   ['@in(A, list(A)): bool', (args, { spend }) => isIn(args, spend)],
-  ['@in(A, map(A, B)): bool', ([key = null, map]) => (map as MapValue).get(key) !== undefined],
+  ['@in(A, map(A, B)): bool', ([key = null, map]) => asMap(map).get(key) !== undefined],
   ['_[_](list(A), int): A', elementAt],
   ['_[_](list(A), dyn): A', elementAt],
   ['_[_](map(A, B), A): B', memberAt],
@@ -246,7 +244,7 @@ const access: Library = [
 ];
 
 function element(inner: Value, key: Value): Value | undefined {
-  return inner instanceof List ? indexed(inner, key) : (inner as MapValue).get(key);
+  return inner instanceof List ? indexed(inner, key) : asMap(inner).get(key);
 }
 
 /** The operators. */

@@ -1,6 +1,7 @@
 import { dnsLabel, dnsSubdomain, type MaybePromise } from '@wheelhouse/machinery';
 import type { CallContext, Library } from '../types/functions.ts';
 import { CelError, EvaluationPaused, Opaque, type Value } from '../values.ts';
+import { asText, misfit } from './arguments.ts';
 
 /** What an expression asks of authorization. */
 export interface AccessQuestion {
@@ -106,22 +107,27 @@ function questionOf(question: AccessQuestion): readonly (string | undefined)[] {
   return [user, path, ...place, verb, fieldSelector, labelSelector];
 }
 
+class DraftValue extends Opaque<Draft> {}
+class DecisionValue extends Opaque<AccessAnswer> {}
+
 function draftValue(type: keyof typeof authorizerTypes, draft: Draft): Value {
   const key = JSON.stringify(questionOf(draft));
-  return new Opaque({ type: authorizerTypes[type], value: draft, key });
+  return new DraftValue({ type: authorizerTypes[type], value: draft, key });
 }
 
-const draftOf = (value: Value | undefined) => (value as Opaque<Draft>).value;
-const textOf = (value: Value | undefined) => value as string;
+function draftOf(value: Value | undefined): Draft {
+  if (!(value instanceof DraftValue)) throw misfit(value, authorizerTypes.authorizer);
+  return value.value;
+}
 
 /** A method that sets one more attribute of the access check. */
 function adds(type: keyof typeof authorizerTypes, name: keyof AccessQuestion) {
   return ([target, value]: readonly Value[]): Value =>
-    draftValue(type, { ...draftOf(target), [name]: textOf(value) });
+    draftValue(type, { ...draftOf(target), [name]: asText(value) });
 }
 
 function asServiceAccount([target, namespace, name]: readonly Value[]): Value {
-  const [first, second] = [textOf(namespace), textOf(name)];
+  const [first, second] = [asText(namespace), asText(name)];
   if (dnsSubdomain(second).length > 0) throw new CelError('Invalid service account name');
   if (dnsLabel(first).length > 0) throw new CelError('Invalid service account namespace');
   const user = `system:serviceaccount:${first}:${second}`;
@@ -134,21 +140,21 @@ const checkCost = 350_000;
 function check([target, verb]: readonly Value[], context: CallContext): Value {
   const { ask, costs, ...question } = draftOf(target);
   if (costs === 'counted') context.spend(checkCost - 1);
-  const answer = ask({ ...question, verb: textOf(verb) });
+  const answer = ask({ ...question, verb: asText(verb) });
   if (answer instanceof Promise) throw new EvaluationPaused(answer);
   const { allowed, reason, error } = answer;
   const key = JSON.stringify([allowed, reason, error]);
-  return new Opaque({ type: authorizerTypes.decision, value: answer, key });
+  return new DecisionValue({ type: authorizerTypes.decision, value: answer, key });
 }
 
 function pathCheck([target, path]: readonly Value[]): Value {
-  if (textOf(path).trim() === '') throw new CelError('path must not be empty');
-  return draftValue('path', { ...draftOf(target), path: textOf(path) });
+  if (asText(path).trim() === '') throw new CelError('path must not be empty');
+  return draftValue('path', { ...draftOf(target), path: asText(path) });
 }
 
 function resourceCheck([target, resource]: readonly Value[]): Value {
-  if (textOf(resource).trim() === '') throw new CelError('resource must not be empty');
-  return draftValue('resource', { ...draftOf(target), resource: textOf(resource) });
+  if (asText(resource).trim() === '') throw new CelError('resource must not be empty');
+  return draftValue('resource', { ...draftOf(target), resource: asText(resource) });
 }
 
 /** A list, and for the shortest requirement there is, of two characters, a list in an object. */
@@ -159,7 +165,7 @@ const requirementCost = 50;
 function selects(name: 'fieldSelector' | 'labelSelector') {
   const add = adds('resource', name);
   return (args: readonly Value[], context: CallContext): Value => {
-    const length = Array.from(textOf(args[1])).length;
+    const length = Array.from(asText(args[1])).length;
     const requirements = Math.ceil(length / 2);
     // The call itself has its own share of it.
     const cost = listCost + Math.ceil(length * 0.1) + requirements * requirementCost - 1;
@@ -168,7 +174,10 @@ function selects(name: 'fieldSelector' | 'labelSelector') {
   };
 }
 
-const answerOf = (value: Value | undefined) => (value as Opaque<AccessAnswer>).value;
+function answerOf(value: Value | undefined): AccessAnswer {
+  if (!(value instanceof DecisionValue)) throw misfit(value, authorizerTypes.decision);
+  return value.value;
+}
 const { authorizer, path, group, resource, decision } = authorizerTypes;
 
 /** The functions of `authorizer`, for expressions about a request. */

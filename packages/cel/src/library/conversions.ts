@@ -1,17 +1,25 @@
 import type { Library } from '../types/functions.ts';
 import {
   CelError,
-  type Duration,
   kindOf,
-  type List,
   longTypeName,
-  type MapValue,
-  type Opaque,
+  Opaque,
   Timestamp,
   TypeValue,
   Uint,
   type Value,
 } from '../values.ts';
+import {
+  asBytes,
+  asDouble,
+  asInt,
+  asList,
+  asMap,
+  asNanos,
+  asText,
+  asTimestamp,
+  asUint,
+} from './arguments.ts';
 import { duration, int64, sizeCost, timestamp, uint64 } from './arithmetic.ts';
 import { parseDuration, parseTimestamp, showDuration, showTimestamp, zoneOf } from './time-text.ts';
 
@@ -93,6 +101,9 @@ function textFromBytes(bytes: Uint8Array): string {
   }
 }
 
+const opaqueText = (value: Value | undefined) =>
+  (value instanceof Opaque ? value.text : undefined) ?? '';
+
 const same = ([value = null]: readonly Value[]) => value;
 const seconds = (nanos: bigint) => {
   const whole = nanos / 1_000_000_000n;
@@ -101,67 +112,67 @@ const seconds = (nanos: bigint) => {
 
 const numbers: Library = [
   ['int(int): int', same],
-  ['int(uint): int', ([value]) => int64((value as Uint).value)],
-  ['int(double): int', ([value]) => intFromDouble(value as number)],
-  ['int(string): int', ([value]) => intFromText(value as string)],
-  ['int(timestamp): int', ([value]) => seconds((value as Timestamp).nanos)],
-  ['int(duration): int', ([value]) => (value as Duration).nanos],
+  ['int(uint): int', ([value]) => int64(asUint(value))],
+  ['int(double): int', ([value]) => intFromDouble(asDouble(value))],
+  ['int(string): int', ([value]) => intFromText(asText(value))],
+  ['int(timestamp): int', ([value]) => seconds(asNanos(value))],
+  ['int(duration): int', ([value]) => asNanos(value)],
   ['uint(uint): uint', same],
-  ['uint(int): uint', ([value]) => uint64(value as bigint)],
-  ['uint(double): uint', ([value]) => uintFromDouble(value as number)],
-  ['uint(string): uint', ([value]) => uintFromText(value as string)],
+  ['uint(int): uint', ([value]) => uint64(asInt(value))],
+  ['uint(double): uint', ([value]) => uintFromDouble(asDouble(value))],
+  ['uint(string): uint', ([value]) => uintFromText(asText(value))],
   ['double(double): double', same],
-  ['double(int): double', ([value]) => Number(value as bigint)],
-  ['double(uint): double', ([value]) => Number((value as Uint).value)],
-  ['double(string): double', ([value]) => doubleFromText(value as string)],
+  ['double(int): double', ([value]) => Number(asInt(value))],
+  ['double(uint): double', ([value]) => Number(asUint(value))],
+  ['double(string): double', ([value]) => doubleFromText(asText(value))],
   ['bool(bool): bool', same],
-  ['bool(string): bool', ([value]) => boolFromText(value as string)],
+  ['bool(string): bool', ([value]) => boolFromText(asText(value))],
 ];
 
 const texts: Library = [
   ['string(string): string', same],
   ['string(bool): string', ([value]) => String(value)],
   ['string(int): string', ([value]) => String(value)],
-  ['string(uint): string', ([value]) => String((value as Uint).value)],
-  ['string(double): string', ([value]) => showDouble(value as number)],
+  ['string(uint): string', ([value]) => String(asUint(value))],
+  ['string(double): string', ([value]) => showDouble(asDouble(value))],
   [
     'string(bytes): string',
     ([value], { spend }) => {
-      spend(sizeCost((value as Uint8Array).length));
-      return textFromBytes(value as Uint8Array);
+      spend(sizeCost(asBytes(value).length));
+      return textFromBytes(asBytes(value));
     },
   ],
-  ['string(timestamp): string', ([value]) => showTimestamp(value as Timestamp)],
-  ['string(duration): string', ([value]) => showDuration((value as Duration).nanos)],
-  ['string(net.IP): string', ([value]) => (value as Opaque).text ?? ''],
-  ['string(net.CIDR): string', ([value]) => (value as Opaque).text ?? ''],
+  ['string(timestamp): string', ([value]) => showTimestamp(asTimestamp(value))],
+  ['string(duration): string', ([value]) => showDuration(asNanos(value))],
+  ['string(net.IP): string', ([value]) => opaqueText(value)],
+  ['string(net.CIDR): string', ([value]) => opaqueText(value)],
   ['bytes(bytes): bytes', same],
   [
     'bytes(string): bytes',
     ([value], { spend }) => {
-      spend(sizeCost((value as string).length));
-      return new TextEncoder().encode(value as string);
+      spend(sizeCost(asText(value).length));
+      return new TextEncoder().encode(asText(value));
     },
   ],
 ];
 
 const times: Library = [
   ['timestamp(timestamp): timestamp', same],
-  ['timestamp(int): timestamp', ([value]) => timestamp((value as bigint) * 1_000_000_000n)],
+  ['timestamp(int): timestamp', ([value]) => timestamp(asInt(value) * 1_000_000_000n)],
   [
     'timestamp(string): timestamp',
     ([value]) => {
-      const nanos = parseTimestamp(value as string);
+      const nanos = parseTimestamp(asText(value));
       if (nanos === undefined) throw conversionError('string', 'google.protobuf.Timestamp');
-      return new Timestamp(nanos, zoneOf(value as string));
+      return new Timestamp(nanos, zoneOf(asText(value)));
     },
   ],
   ['duration(duration): duration', same],
-  ['duration(int): duration', ([value]) => duration(value as bigint)],
+  ['duration(int): duration', ([value]) => duration(asInt(value))],
   [
     'duration(string): duration',
     ([value]) => {
-      const nanos = parseDuration(value as string);
+      const nanos = parseDuration(asText(value));
       if (nanos === undefined) throw conversionError('string', 'google.protobuf.Duration');
       return duration(nanos);
     },
@@ -169,10 +180,10 @@ const times: Library = [
 ];
 
 const sizes: readonly (readonly [string, (value: Value) => number])[] = [
-  ['string', (value) => codePointCount(value as string)],
-  ['bytes', (value) => (value as Uint8Array).length],
-  ['list(A)', (value) => (value as List).items.length],
-  ['map(A, B)', (value) => (value as MapValue).size],
+  ['string', (value) => codePointCount(asText(value))],
+  ['bytes', (value) => asBytes(value).length],
+  ['list(A)', (value) => asList(value).items.length],
+  ['map(A, B)', (value) => asMap(value).size],
 ];
 
 /** How many code points a text has. */

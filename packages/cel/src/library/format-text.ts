@@ -22,9 +22,11 @@ const precisionMax = 1000;
 
 /** `format`: `%s %d %f %e %b %o %x %X %%`, with a precision for `f` and a width for `e`. */
 export function formatText(format: string, args: readonly Value[]): string {
-  return withClauses(format, args.length, ({ verb, precision, index }) =>
-    (clauses[verb] as Clause)(itemAt(args, index), precision),
-  );
+  return withClauses(format, args.length, ({ verb, precision, index }) => {
+    const clause = clauses[verb];
+    if (clause === undefined) throw unknownClause(verb);
+    return clause(itemAt(args, index), precision);
+  });
 }
 
 interface ClauseUse {
@@ -196,9 +198,8 @@ const clauses: Readonly<Record<string, Clause>> = {
 };
 
 function hex(value: Value): string {
-  if (typeof value === 'string' || value instanceof Uint8Array) {
-    return Buffer.from(value as string).toString('hex');
-  }
+  if (typeof value === 'string') return Buffer.from(value).toString('hex');
+  if (value instanceof Uint8Array) return Buffer.from(value).toString('hex');
   return wholeNumber('x', value).toString(16);
 }
 

@@ -10,12 +10,13 @@ import {
   Uint,
   type Value,
 } from '../values.ts';
+import { asDouble, asInt, asList } from './arguments.ts';
 import { duration, int64, uint64 } from './arithmetic.ts';
 
 const comparable = 'int uint double bool duration timestamp string bytes'.split(' ');
 const summable = 'int uint double duration'.split(' ');
 
-const itemsOf = (value: Value | undefined) => (value as List).items;
+const itemsOf = (value: Value | undefined) => asList(value).items;
 
 function order(one: Value, other: Value, name: string): number {
   const result = compare(one, other);
@@ -42,22 +43,21 @@ function extreme(name: 'min' | 'max') {
   };
 }
 
-function sumOf(type: string) {
-  return ([list]: readonly Value[]): Value => {
-    const items = itemsOf(list);
-    if (type === 'double') {
-      return items.reduce<number>((sum, item) => sum + Number(item as number | bigint), 0);
-    }
-    let sum = 0n;
-    for (const item of items) {
-      if (item instanceof Uint) sum = uint64(sum + item.value).value;
-      else if (item instanceof Duration) sum = duration(sum + item.nanos).nanos;
-      else sum = int64(sum + (item as bigint));
-    }
-    if (type === 'uint') return new Uint(sum);
-    return type === 'duration' ? new Duration(sum) : sum;
-  };
+function sumOf(items: readonly Value[], type: string): Value {
+  if (type === 'double') {
+    return items.reduce<number>((sum, item) => sum + numberOf(item), 0);
+  }
+  let sum = 0n;
+  for (const item of items) {
+    if (item instanceof Uint) sum = uint64(sum + item.value).value;
+    else if (item instanceof Duration) sum = duration(sum + item.nanos).nanos;
+    else sum = int64(sum + asInt(item));
+  }
+  if (type === 'uint') return new Uint(sum);
+  return type === 'duration' ? new Duration(sum) : sum;
 }
+
+const numberOf = (item: Value) => (typeof item === 'bigint' ? Number(item) : asDouble(item));
 
 function indexOf([list, item = null]: readonly Value[]): Value {
   return BigInt(itemsOf(list).findIndex((candidate) => equals(candidate, item)));
@@ -69,7 +69,7 @@ function lastIndexOf([list, item = null]: readonly Value[]): Value {
 
 function slice([list, from, to]: readonly Value[]): Value {
   const items = itemsOf(list);
-  const [start, end] = [Number(from as bigint), Number(to as bigint)];
+  const [start, end] = [Number(asInt(from)), Number(asInt(to))];
   const cannot = `cannot slice(${start}, ${end})`;
   if (start < 0 || end < 0) throw new CelError(`${cannot}, negative indexes not supported`);
   if (start > end) {
@@ -101,7 +101,7 @@ function distinct([list]: readonly Value[], { spend }: CallContext): Value {
 }
 
 function flatten([list, depth = 1n]: readonly Value[], { spend }: CallContext): Value {
-  if ((depth as bigint) < 0n) throw new CelError('level must be non-negative');
+  if (asInt(depth) < 0n) throw new CelError('level must be non-negative');
   const items: Value[] = [];
   const add = (from: readonly Value[], left: bigint): void => {
     spend(from.length);
@@ -110,12 +110,12 @@ function flatten([list, depth = 1n]: readonly Value[], { spend }: CallContext): 
       else items.push(item);
     }
   };
-  add(itemsOf(list), depth as bigint);
+  add(itemsOf(list), asInt(depth));
   return new List(items);
 }
 
 function range([count]: readonly Value[], { spend }: CallContext): Value {
-  const length = Number(count as bigint);
+  const length = Number(asInt(count));
   if (length > 0) spend(length);
   return new List(Array.from({ length: Math.max(0, length) }, (_, index) => BigInt(index)));
 }
@@ -133,11 +133,12 @@ function linear(run: (args: readonly Value[], context: CallContext) => Value) {
  */
 function sumAs(declared: string) {
   return ([list]: readonly Value[]): Value => {
-    const [first] = itemsOf(list);
-    if (first === undefined) return sumOf(declared)([list as Value]);
-    if (first instanceof Uint) return sumOf('uint')([list as Value]);
-    if (first instanceof Duration) return sumOf('duration')([list as Value]);
-    return sumOf(typeof first === 'number' ? 'double' : 'int')([list as Value]);
+    const items = itemsOf(list);
+    const [first] = items;
+    if (first === undefined) return sumOf(items, declared);
+    if (first instanceof Uint) return sumOf(items, 'uint');
+    if (first instanceof Duration) return sumOf(items, 'duration');
+    return sumOf(items, typeof first === 'number' ? 'double' : 'int');
   };
 }
 

@@ -9,6 +9,7 @@ import {
 import { formatCheck } from '@wheelhouse/schema';
 import type { Library } from '../types/functions.ts';
 import { List, Opaque, Optional, type Value } from '../values.ts';
+import { asText, misfit } from './arguments.ts';
 import { parseTimestamp } from './time-text.ts';
 
 const type = 'kubernetes.NamedFormat';
@@ -53,12 +54,22 @@ const formats: Readonly<Record<string, NameRule>> = {
   datetime: must((text) => parseTimestamp(text.toUpperCase()) !== undefined, 'invalid datetime'),
 };
 
-const values = new Map<string, Opaque<NameRule>>(
-  Object.entries(formats).map(([name, value]) => [name, new Opaque({ type, value, key: name })]),
+class NamedFormat extends Opaque<NameRule> {}
+
+const values = new Map<string, NamedFormat>(
+  Object.entries(formats).map(([name, value]) => [
+    name,
+    new NamedFormat({ type, value, key: name }),
+  ]),
 );
 
+function ruleOf(format: Value | undefined): NameRule {
+  if (!(format instanceof NamedFormat)) throw misfit(format, type);
+  return format.value;
+}
+
 function validate([format, text]: readonly Value[]): Value {
-  const messages = (format as Opaque<NameRule>).value(text as string);
+  const messages = ruleOf(format)(asText(text));
   return messages.length === 0 ? none : new Optional(new List(messages));
 }
 
@@ -67,7 +78,7 @@ export const namedFormats: Library = [
   ...[...values].map(([name, value]) => [`format.${name}(): ${type}`, () => value] as const),
   [
     `format.named(string): optional_type(${type})`,
-    ([name]) => new Optional(values.get(name as string)),
+    ([name]) => new Optional(values.get(asText(name))),
   ],
   [`${type}.validate(string): optional_type(list(string))`, validate],
 ];

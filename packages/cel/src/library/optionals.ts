@@ -1,5 +1,6 @@
 import type { Library } from '../types/functions.ts';
 import { CelError, Duration, isMapValue, List, numeric, Optional, type Value } from '../values.ts';
+import { misfit } from './arguments.ts';
 
 const none = new Optional();
 
@@ -14,7 +15,10 @@ function isZero(value: Value): boolean {
   return value instanceof Optional && value.value === undefined;
 }
 
-const inner = (value: Value | undefined) => (value as Optional).value;
+function inner(value: Value | undefined): Value | undefined {
+  if (!(value instanceof Optional)) throw misfit(value, 'optional_type');
+  return value.value;
+}
 
 /** Optional values. */
 export const optionals: Library = [

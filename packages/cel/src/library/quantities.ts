@@ -1,23 +1,26 @@
 import { parseQuantity } from '@wheelhouse/machinery';
 import type { Library } from '../types/functions.ts';
 import { CelError, Opaque, type Value } from '../values.ts';
+import { asInt, asText } from './arguments.ts';
 import { int64 } from './arithmetic.ts';
 
 const type = 'kubernetes.Quantity';
 const billion = 1_000_000_000n;
 
-function quantity(nano: bigint): Opaque<bigint> {
-  return new Opaque({ type, value: nano, key: String(nano) });
+class Quantity extends Opaque<bigint> {}
+
+function quantity(nano: bigint): Quantity {
+  return new Quantity({ type, value: nano, key: String(nano) });
 }
 
-function read(text: string): Opaque<bigint> {
+function read(text: string): Quantity {
   const found = parseQuantity(text);
   if ('error' in found) throw new CelError(found.error);
   return quantity(found.nano);
 }
 
 const nano = (value: Value | undefined) =>
-  typeof value === 'bigint' ? value * billion : (value as Opaque<bigint>).value;
+  value instanceof Quantity ? value.value : asInt(value) * billion;
 
 function asInteger([value]: readonly Value[]): bigint {
   const amount = nano(value);
@@ -37,8 +40,8 @@ const sign = (amount: bigint) => (amount < 0n ? -1n : amount > 0n ? 1n : 0n);
 
 /** Amounts such as `500m` and `1Gi`. */
 export const quantities: Library = [
-  [`quantity(string): ${type}`, ([text]) => read(text as string)],
-  ['isQuantity(string): bool', ([text]) => !('error' in parseQuantity(text as string))],
+  [`quantity(string): ${type}`, ([text]) => read(asText(text))],
+  ['isQuantity(string): bool', ([text]) => !('error' in parseQuantity(asText(text)))],
   [`${type}.sign(): int`, ([value]) => sign(nano(value))],
   [`${type}.isGreaterThan(${type}): bool`, ([one, other]) => nano(one) > nano(other)],
   [`${type}.isLessThan(${type}): bool`, ([one, other]) => nano(one) < nano(other)],

@@ -1,6 +1,7 @@
 import { itemAt } from '@wheelhouse/machinery';
 import type { Library } from '../types/functions.ts';
 import { CelError, Opaque, type Value } from '../values.ts';
+import { asText, misfit } from './arguments.ts';
 
 interface Version {
   readonly numbers: readonly [bigint, bigint, bigint];
@@ -28,18 +29,21 @@ function normalized(text: string): string {
 function parse(text: string): Version | undefined {
   const match = text.length > lengthMax ? null : form.exec(text);
   if (match === null) return undefined;
-  const numbers = match.slice(1, 4).map(BigInt) as [bigint, bigint, bigint];
+  const [major = 0n, minor = 0n, patch = 0n] = match.slice(1, 4).map(BigInt);
+  const numbers = [major, minor, patch] as const;
   if (numbers.some((one) => BigInt.asUintN(64, one) !== one)) return undefined;
   const pre = match[4]?.split('.') ?? [];
   return pre.some((one) => /^0\d+$/.test(one)) ? undefined : { numbers, pre };
 }
 
+class Semver extends Opaque<Version> {}
+
 function read([text, lenient]: readonly Value[]): Value {
-  const versionText = text as string;
+  const versionText = asText(text);
   const version = parse(lenient === true ? normalized(versionText) : versionText);
   if (version === undefined) throw new CelError(`invalid semantic version: ${versionText}`);
   const key = `${version.numbers.join('.')}-${version.pre.join('.')}`;
-  return new Opaque({ type, value: version, key });
+  return new Semver({ type, value: version, key });
 }
 
 const order = (one: bigint, other: bigint) => (one < other ? -1 : one > other ? 1 : 0);
@@ -68,11 +72,15 @@ function compare(one: Version, other: Version): number {
   return one.pre.length < other.pre.length ? -1 : 0;
 }
 
-const version = (value: Value | undefined) => (value as Opaque<Version>).value;
+function version(value: Value | undefined): Version {
+  if (!(value instanceof Semver)) throw misfit(value, type);
+  return value.value;
+}
+
 const compared = ([one, other]: readonly Value[]) => compare(version(one), version(other));
 
 function isSemver([text, lenient]: readonly Value[]): boolean {
-  return parse(lenient === true ? normalized(text as string) : (text as string)) !== undefined;
+  return parse(lenient === true ? normalized(asText(text)) : asText(text)) !== undefined;
 }
 
 /** Semantic versions. */

@@ -2,25 +2,25 @@ import { WorkBudget, WorkExceeded } from '@wheelhouse/machinery';
 import { Pattern } from '@wheelhouse/schema';
 import type { CallContext, Library } from '../types/functions.ts';
 import { CelError, List, type Value } from '../values.ts';
+import { asInt, asList, asText } from './arguments.ts';
 import { sizeCost } from './arithmetic.ts';
 import { formatText } from './format-text.ts';
 
-const text = (value: Value | undefined) => value as string;
-const number = (value: Value | undefined) => Number(value as bigint);
+const number = (value: Value | undefined) => Number(asInt(value));
 
 function outOfRange(index: number): CelError {
   return new CelError(`index out of range: ${index}`);
 }
 
 function charAt([value, index]: readonly Value[]): Value {
-  const points = [...text(value)];
+  const points = [...asText(value)];
   const at = number(index);
   if (at < 0 || at > points.length) throw outOfRange(at);
   return points[at] ?? '';
 }
 
 function substring([value, from, to]: readonly Value[]): Value {
-  const points = [...text(value)];
+  const points = [...asText(value)];
   const start = number(from);
   const end = to === undefined ? points.length : number(to);
   if (start < 0 || start > points.length) throw outOfRange(start);
@@ -30,23 +30,23 @@ function substring([value, from, to]: readonly Value[]): Value {
 }
 
 function indexOf([value, search, from]: readonly Value[]): Value {
-  const points = [...text(value)];
+  const points = [...asText(value)];
   const start = from === undefined ? 0 : number(from);
   if (start < 0) throw outOfRange(start);
   if (start > points.length) return -1n;
   const skipped = points.slice(0, start).join('').length;
-  const at = text(value).indexOf(text(search), skipped);
-  return at < 0 ? -1n : BigInt([...text(value).slice(0, at)].length);
+  const at = asText(value).indexOf(asText(search), skipped);
+  return at < 0 ? -1n : BigInt([...asText(value).slice(0, at)].length);
 }
 
 function lastIndexOf([value, search, from]: readonly Value[]): Value {
-  const points = [...text(value)];
+  const points = [...asText(value)];
   const start = from === undefined ? points.length : number(from);
   if (start < 0) throw outOfRange(start);
   if (start > points.length) return -1n;
   const limit = points.slice(0, start).join('').length;
-  const at = text(value).lastIndexOf(text(search), limit);
-  return at < 0 ? -1n : BigInt([...text(value).slice(0, at)].length);
+  const at = asText(value).lastIndexOf(asText(search), limit);
+  return at < 0 ? -1n : BigInt([...asText(value).slice(0, at)].length);
 }
 
 /** Where a search text stands, up to a number of times; between code points where it is empty. */
@@ -66,37 +66,37 @@ function places(value: string, search: string, limit: number): number[] {
 
 function replace([value, search, by, most]: readonly Value[], { spend }: CallContext): Value {
   const limit = most === undefined || number(most) < 0 ? Number.POSITIVE_INFINITY : number(most);
-  const source = text(value);
-  const found = places(source, text(search), limit);
-  spend(sizeCost(source.length, found.length * text(by).length));
+  const source = asText(value);
+  const found = places(source, asText(search), limit);
+  spend(sizeCost(source.length, found.length * asText(by).length));
   let result = '';
   let last = 0;
   for (const at of found) {
-    result += source.slice(last, at) + text(by);
-    last = at + text(search).length;
+    result += source.slice(last, at) + asText(by);
+    last = at + asText(search).length;
   }
   return result + source.slice(last);
 }
 
 function split([value, separator, most]: readonly Value[], { spend }: CallContext): Value {
-  const source = text(value);
+  const source = asText(value);
   spend(sizeCost(source.length));
   const limit = most === undefined ? -1 : number(most);
   if (limit === 0) return new List([]);
-  const parts = text(separator) === '' ? [...source] : source.split(text(separator));
+  const parts = asText(separator) === '' ? [...source] : source.split(asText(separator));
   if (limit < 0 || parts.length <= limit) return new List(parts);
-  const rest = parts.slice(limit - 1).join(text(separator));
+  const rest = parts.slice(limit - 1).join(asText(separator));
   return new List([...parts.slice(0, limit - 1), rest]);
 }
 
 function join([list, separator = '']: readonly Value[], { spend }: CallContext): Value {
-  const { items } = list as List;
+  const { items } = asList(list);
   const sizes = items.map((item) => {
     if (typeof item !== 'string') throw new CelError('no such overload: join');
-    return item.length + text(separator).length;
+    return item.length + asText(separator).length;
   });
   spend(sizeCost(...(sizes.length > 0 ? [sizes.reduce((sum, size) => sum + size, 0)] : [])));
-  return items.join(text(separator));
+  return items.join(asText(separator));
 }
 
 const quoted: Readonly<Record<string, string>> = {
@@ -126,8 +126,8 @@ const trailing = new RegExp(`(?<!${whitespace.slice(0, -1)})${whitespace}$`);
 
 function reading(run: (value: string) => Value) {
   return ([value]: readonly Value[], { spend }: CallContext) => {
-    spend(sizeCost(text(value).length));
-    return run(text(value));
+    spend(sizeCost(asText(value).length));
+    return run(asText(value));
   };
 }
 
@@ -154,9 +154,9 @@ const matchCost = (value: string, pattern: { readonly size: number }, source: st
   sizeCost(value.length) * Math.ceil(Math.max(source.length, pattern.size) * 0.25);
 
 function matches([value, source]: readonly Value[], { spend }: CallContext): Value {
-  const pattern = patternOf(text(source));
-  spend(matchCost(text(value), pattern, text(source)));
-  return pattern.test(text(value));
+  const pattern = patternOf(asText(source));
+  spend(matchCost(asText(value), pattern, asText(source)));
+  return pattern.test(asText(value));
 }
 
 function patternToFind(source: string): Pattern {
@@ -173,11 +173,11 @@ const findStepsMax = 20_000_000;
 
 function findAll(args: readonly Value[], limit: number, { spend }: CallContext): string[] {
   const [value, source] = args;
-  const pattern = patternToFind(text(source));
-  spend(matchCost(text(value), pattern, text(source)));
+  const pattern = patternToFind(asText(source));
+  spend(matchCost(asText(value), pattern, asText(source)));
   const budget = new WorkBudget({ what: 'the search for matches', steps: findStepsMax });
   try {
-    return pattern.findAll(text(value), limit, budget);
+    return pattern.findAll(asText(value), limit, budget);
   } catch (error) {
     if (!(error instanceof WorkExceeded)) throw error;
     throw new CelError(error.message);
@@ -206,12 +206,12 @@ export const strings: Library = [
   [
     'string.contains(string): bool',
     ([value, part], { spend }) => {
-      spend(sizeCost(text(value).length));
-      return text(value).includes(text(part));
+      spend(sizeCost(asText(value).length));
+      return asText(value).includes(asText(part));
     },
   ],
-  ['string.startsWith(string): bool', ([value, part]) => text(value).startsWith(text(part))],
-  ['string.endsWith(string): bool', ([value, part]) => text(value).endsWith(text(part))],
+  ['string.startsWith(string): bool', ([value, part]) => asText(value).startsWith(asText(part))],
+  ['string.endsWith(string): bool', ([value, part]) => asText(value).endsWith(asText(part))],
   ['string.charAt(int): string', charAt],
   ['string.indexOf(string): int', indexOf],
   ['string.indexOf(string, int): int', indexOf],
@@ -238,7 +238,7 @@ export const strings: Library = [
   [
     'string.format(list(dyn)): string',
     ([value, args], { spend }) => {
-      const result = formatText(text(value), (args as List).items);
+      const result = formatText(asText(value), asList(args).items);
       spend(sizeCost(result.length));
       return result;
     },

@@ -7,14 +7,9 @@ const form = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-
 export function parseTimestamp(text: string): bigint | undefined {
   const match = text.length > 64 ? null : form.exec(text);
   if (match === null) return undefined;
-  const [year, month, day, hour, minute, second] = match.slice(1, 7).map(Number) as [
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-  ];
+  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = match
+    .slice(1, 7)
+    .map(Number);
   if (hour > 23 || minute > 59 || second > 59 || year < 1) return undefined;
   const date = new Date(0);
   date.setUTCFullYear(year, month - 1, day);

@@ -1,5 +1,6 @@
 import type { Library } from '../types/functions.ts';
-import { CelError, type Duration, type Timestamp, type Value } from '../values.ts';
+import { CelError, type Timestamp, type Value } from '../values.ts';
+import { asNanos, asText, asTimestamp } from './arguments.ts';
 import { splitTime } from './time-text.ts';
 
 const dayMs = 86_400_000;
@@ -69,14 +70,14 @@ const durationParts: readonly (readonly [string, bigint])[] = [
 ];
 
 function milliseconds([time]: readonly Value[]): Value {
-  return splitTime((time as Timestamp).nanos).fraction / millisecond;
+  return splitTime(asNanos(time)).fraction / millisecond;
 }
 
 /** The parts of timestamps and durations. */
 export const times: Library = [
   ...readers.flatMap(([name, read]) => {
     const run = ([time, zone]: readonly Value[]) =>
-      BigInt(read(localDate(time as Timestamp, zone as string | undefined)));
+      BigInt(read(localDate(asTimestamp(time), zone === undefined ? zone : asText(zone))));
     return [
       [`timestamp.${name}(): int`, run],
       [`timestamp.${name}(string): int`, run],
@@ -85,7 +86,7 @@ export const times: Library = [
   ['timestamp.getMilliseconds(): int', milliseconds],
   ['timestamp.getMilliseconds(string): int', milliseconds],
   ...durationParts.map(([name, unit]) => {
-    const run = ([value]: readonly Value[]) => (value as Duration).nanos / unit;
+    const run = ([value]: readonly Value[]) => asNanos(value) / unit;
     return [`duration.${name}(): int`, run] as const;
   }),
 ];

@@ -1,5 +1,6 @@
 import type { Library } from '../types/functions.ts';
 import { CelError, EntryMap, List, Opaque, type Value } from '../values.ts';
+import { asText, misfit } from './arguments.ts';
 
 interface Url {
   readonly scheme: string;
@@ -41,19 +42,25 @@ function checked(url: Url): Url | undefined {
   return /%(?![0-9A-Fa-f]{2})/.test(url.path) ? undefined : url;
 }
 
+class UrlValue extends Opaque<Url> {}
+
 function read([text]: readonly Value[]): Value {
-  const url = parse(text as string);
+  const url = parse(asText(text));
   if (url === undefined) {
     const shown = JSON.stringify(text);
-    const why = hasControls(text as string)
+    const why = hasControls(asText(text))
       ? `parse ${shown}: net/url: invalid control character in URL`
       : `parse ${shown}: invalid URI for request`;
     throw new CelError(`URL parse error during conversion from string: ${why}`);
   }
-  return new Opaque({ type, value: url, key: text as string });
+  return new UrlValue({ type, value: url, key: asText(text) });
 }
 
-const url = (value: Value | undefined) => (value as Opaque<Url>).value;
+function url(value: Value | undefined): Url {
+  if (!(value instanceof UrlValue)) throw misfit(value, type);
+  return value.value;
+}
+
 const hostname = (value: Value | undefined) =>
   (hostForm.exec(url(value).host)?.[1] ?? '').replace(/^\[|\]$/g, '');
 
@@ -92,7 +99,7 @@ function escapedPath([value]: readonly Value[]): Value {
 /** URLs. */
 export const urls: Library = [
   [`url(string): ${type}`, read],
-  ['isURL(string): bool', ([text]) => parse(text as string) !== undefined],
+  ['isURL(string): bool', ([text]) => parse(asText(text)) !== undefined],
   [`${type}.getScheme(): string`, ([value]) => url(value).scheme],
   [`${type}.getHost(): string`, ([value]) => url(value).host],
   [`${type}.getHostname(): string`, ([value]) => hostname(value)],

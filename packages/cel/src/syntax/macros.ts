@@ -1,3 +1,4 @@
+import { itemAt } from '@wheelhouse/machinery';
 import type { CallExpr, Expr, FoldName } from './ast.ts';
 import { LexError } from './lexer.ts';
 
@@ -8,13 +9,13 @@ interface FoldForm {
 }
 
 /** By macro and number of arguments. */
-const folds = new Map<string, FoldForm>([
+const folds: ReadonlyMap<string, FoldForm> = new Map([
   ...(['all', 'exists', 'exists_one', 'existsOne'] as const).flatMap((macro) => {
     const name = macro === 'existsOne' ? 'exists_one' : macro;
-    return [
-      [`${macro}/2`, { name, variables: 1, filtered: false }],
-      [`${macro}/3`, { name, variables: 2, filtered: false }],
-    ] as [string, FoldForm][];
+    return ([1, 2] as const).map((variables): [string, FoldForm] => [
+      `${macro}/${variables + 1}`,
+      { name, variables, filtered: false },
+    ]);
   }),
   ['map/2', { name: 'map', variables: 1, filtered: false }],
   ['map/3', { name: 'map', variables: 1, filtered: true }],
@@ -44,12 +45,13 @@ export function expandMacro(call: CallExpr): Expr {
       const why = 'iteration variable overwrites accumulator variable';
       throw new LexError(named[taken]?.at ?? at, why);
     }
-    const body = args.at(-1) as Expr;
+    const body = itemAt(args, args.length - 1);
     const filter = form.filtered ? args.at(-2) : undefined;
     return { kind: 'fold', at, name: form.name, range: target, variables, filter, body };
   }
-  if ((name === 'optMap' || name === 'optFlatMap') && args.length === 2) {
-    const [first, body] = args as [Expr, Expr];
+  const [first, body] = args;
+  const isPair = first !== undefined && body !== undefined && args.length === 2;
+  if ((name === 'optMap' || name === 'optFlatMap') && isPair) {
     const flat = name === 'optFlatMap';
     const why = `${name}() variable name must be a simple identifier`;
     return { kind: 'optionalMap', at, target, variable: variable(first, why), body, flat };

@@ -1,3 +1,4 @@
+import { asBytes, asInt, asText } from '../library/arguments.ts';
 import { sizeCost } from '../library/arithmetic.ts';
 import { showDuration, showTimestamp } from '../library/time-text.ts';
 import type { CallContext } from '../types/functions.ts';
@@ -132,8 +133,7 @@ const int64Max = 2n ** 63n - 1n;
 
 /** Go's durations stop at 64 bits of nanoseconds. */
 function nanosOf(field: (name: string) => Value | undefined): bigint {
-  const seconds = (field('seconds') ?? 0n) as bigint;
-  return seconds * billion + ((field('nanos') ?? 0n) as bigint);
+  return asInt(field('seconds') ?? 0n) * billion + asInt(field('nanos') ?? 0n);
 }
 
 function clamped(nanos: bigint): bigint {
@@ -288,8 +288,8 @@ function jsonInteger(value: bigint): Value {
 
 /** No type is known by an address, so that nothing can be taken out of an `Any`. */
 function unknownAny(field: (name: string) => Value | undefined): never {
-  const url = (field('type_url') ?? '') as string;
-  const value = (field('value') ?? new Uint8Array()) as Uint8Array;
+  const url = asText(field('type_url') ?? '');
+  const value = asBytes(field('value') ?? new Uint8Array());
   const parts = [
     url === '' ? [] : [`type_url:${JSON.stringify(url)}`],
     value.length === 0 ? [] : [`value:"${escapedBytes(value)}"`],

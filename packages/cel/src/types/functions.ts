@@ -81,7 +81,8 @@ export function accepts(overload: Overload, args: readonly Value[]): boolean {
     overload.params.length === args.length &&
     overload.params.every((type, index) => {
       if (type.isParameter || type.name === 'dyn') return true;
-      return type.name === kindOf(args[index] as Value);
+      const arg = args[index];
+      return arg !== undefined && type.name === kindOf(arg);
     })
   );
 }

@@ -1,3 +1,5 @@
+import { itemAt } from '@wheelhouse/machinery';
+
 /** A type of CEL. `list(int)` is `{ name: 'list', args: [int] }`; a type parameter has no args. */
 export interface Type {
   readonly name: string;
@@ -96,7 +98,7 @@ function assign(candidate: Type, wanted: Type, substitution: Substitution): bool
 export function isEquivalent(type: Type, other: Type): boolean {
   const [one, two] = [unwrapped(type), unwrapped(other)];
   if (one.name !== two.name || one.args.length !== two.args.length) return false;
-  return one.args.every((arg, index) => isEquivalent(arg, two.args[index] as Type));
+  return one.args.every((arg, index) => isEquivalent(arg, itemAt(two.args, index)));
 }
 
 function bound(type: Type, substitution: Substitution): Type {
@@ -136,7 +138,7 @@ export function moreGeneral(one: Type, other: Type): Type {
   if (isDynamic(other) || other.isParameter) return other;
   if (one.name === 'null') return other;
   if (one.args.length === 0 || one.args.length !== other.args.length) return one;
-  const args = one.args.map((arg, index) => moreGeneral(arg, other.args[index] as Type));
+  const args = one.args.map((arg, index) => moreGeneral(arg, itemAt(other.args, index)));
   return { ...one, args };
 }
 

@@ -1,0 +1,67 @@
+import {
+  CelError,
+  Duration,
+  isMapValue,
+  kindOf,
+  List,
+  type MapValue,
+  Timestamp,
+  Uint,
+  type Value,
+} from '../values.ts';
+
+/**
+ * Arguments of functions as the types that their signatures name. An overload runs only for
+ * arguments of its kinds, so these throw `CelError` for items of untyped lists alone.
+ */
+export function asText(value: Value | undefined): string {
+  if (typeof value !== 'string') throw misfit(value, 'string');
+  return value;
+}
+
+export function asInt(value: Value | undefined): bigint {
+  if (typeof value !== 'bigint') throw misfit(value, 'int');
+  return value;
+}
+
+export function asUint(value: Value | undefined): bigint {
+  if (!(value instanceof Uint)) throw misfit(value, 'uint');
+  return value.value;
+}
+
+export function asDouble(value: Value | undefined): number {
+  if (typeof value !== 'number') throw misfit(value, 'double');
+  return value;
+}
+
+export function asBytes(value: Value | undefined): Uint8Array {
+  if (!(value instanceof Uint8Array)) throw misfit(value, 'bytes');
+  return value;
+}
+
+export function asList(value: Value | undefined): List {
+  if (!(value instanceof List)) throw misfit(value, 'list');
+  return value;
+}
+
+export function asMap(value: Value | undefined): MapValue {
+  if (value === undefined || !isMapValue(value)) throw misfit(value, 'map');
+  return value;
+}
+
+export function asTimestamp(value: Value | undefined): Timestamp {
+  if (!(value instanceof Timestamp)) throw misfit(value, 'timestamp');
+  return value;
+}
+
+/** The nanoseconds of a timestamp or a duration. */
+export function asNanos(value: Value | undefined): bigint {
+  if (value instanceof Timestamp || value instanceof Duration) return value.nanos;
+  throw misfit(value, 'duration');
+}
+
+/** What a function throws for an argument of another kind than its signature names. */
+export function misfit(value: Value | undefined, wanted: string): CelError {
+  const found = value === undefined ? 'nothing' : kindOf(value);
+  return new CelError(`no such overload: ${found} in the place of ${wanted}`);
+}
