@@ -40,11 +40,12 @@ async function subjects() {
     if (only !== undefined && !only.includes(def.kind)) continue;
     const object = def.example();
     const base = def.group === '' ? '/api/v1' : `/apis/${object.apiVersion}`;
-    const { status } = await call(reference, { path: base });
+    const { status, body } = await call(reference, { path: base });
     if (status !== 200) continue;
+    const hasStatus = body.resources.some(({ name }) => name === `${def.resource}/status`);
     const place = def.scope === 'Namespaced' ? '/namespaces/default' : '';
     const schemas = await schemasOf(base);
-    found.push({ def, base, path: `${base}${place}/${def.resource}`, object, schemas });
+    found.push({ def, hasStatus, path: `${base}${place}/${def.resource}`, object, schemas });
   }
   return found;
 }
@@ -93,6 +94,7 @@ const patchTypes = [
   'application/merge-patch+json',
   'application/strategic-merge-patch+json',
   'application/apply-patch+yaml',
+  'application/json-patch+json',
 ];
 
 /** One object's life: create, then some updates and patches, and its deletion. */
@@ -127,29 +129,85 @@ async function live(subject, round, report) {
   const kept = made.metadata?.name ?? name;
   const steps = 1 + random.below(4);
   for (let step = 0; step < steps; step++) {
-    const parts = ['', '', ''];
-    if (def.subresources?.status !== undefined || def.strategy?.status) parts.push('/status');
-    const target = `${path}/${kept}${random.pick(parts)}`;
+    const part = subject.hasStatus && random.chance(0.3) ? '/status' : '';
+    const target = `${path}/${kept}${part}`;
     const current = await Promise.all(both.map((server) => call(server, { path: target })));
     if (current.some(({ status }) => status !== 200)) break;
-    const changed = mutate(stripped(current[0].body), schema);
-    if (random.chance(0.5)) {
-      const bodies = current.map(({ body }) => {
-        const own = withUid(changed, current[0].body, body);
-        return { ...own, metadata: merged(own.metadata, body.metadata) };
-      });
-      await send({ method: 'PUT', path: target, bodies });
-      continue;
-    }
-    const type = random.pick(patchTypes);
-    const isApply = type.includes('apply');
-    const query = isApply ? '?fieldManager=differ&force=true' : '';
-    const body = isApply ? changed : patchOf(stripped(current[0].body), changed);
-    const bodies = current.map((one) => withUid(body, current[0].body, one.body));
-    const headers = { 'content-type': type };
-    await send({ method: 'PATCH', path: target + query, bodies, headers });
+    const bodies = current.map(({ body }) => body);
+    await send(changeOf({ target, bodies, mutate: (object) => mutate(object, schema) }));
   }
-  await send({ method: 'DELETE', path: `${path}/${kept}`, body: { gracePeriodSeconds: 0 } });
+  await send(deletionOf(`${path}/${kept}`));
+  await call(reference, forced(`${path}/${kept}`));
+  await call(wheelhouse, forced(`${path}/${kept}`));
+}
+
+const forced = (path) => ({ method: 'DELETE', path, body: { gracePeriodSeconds: 0 } });
+
+/** One change of the object that both servers show as `bodies`: a PUT or a patch of some type. */
+function changeOf({ target, bodies, mutate }) {
+  const [first] = bodies;
+  const changed = mutate(stripped(first));
+  const validation = `fieldValidation=${random.pick(['Warn', 'Ignore'])}`;
+  if (random.chance(0.4)) {
+    const own = bodies.map((body) => {
+      const copy = withUid(changed, first, body);
+      return { ...copy, metadata: merged(copy.metadata, body.metadata) };
+    });
+    return { method: 'PUT', path: `${target}?${validation}`, bodies: own };
+  }
+  const type = random.pick(patchTypes);
+  const isApply = type.includes('apply');
+  const manager = random.pick(['differ', 'other']);
+  const query = isApply ? `fieldManager=${manager}&force=${random.chance(0.5)}` : validation;
+  const patch = { 'application/apply-patch+yaml': changed }[type] ?? patchFor(type, first, changed);
+  return {
+    method: 'PATCH',
+    path: `${target}?${query}`,
+    bodies: bodies.map((body) => withUid(patch, first, body)),
+    headers: { 'content-type': type },
+  };
+}
+
+const patchFor = (type, from, to) =>
+  type.includes('json-patch') ? operations(from, to) : patchOf(stripped(from), to);
+
+/** JSON patch operations: one that leads towards `to`, or random ones on paths of `from`. */
+function operations(from, to) {
+  const paths = [];
+  const walk = (value, path) => {
+    if (typeof value !== 'object' || value === null) return;
+    for (const key of Object.keys(value)) {
+      const at = `${path}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+      paths.push({ at, value: value[key] });
+      walk(value[key], at);
+    }
+  };
+  walk(stripped(from), '');
+  const some = () => random.pick(paths);
+  const path = () => some().at + random.pick(['', '', '', '/-', '/x', '/0', '/01', 'x']);
+  const operation = () => {
+    const op = random.pick(['add', 'remove', 'replace', 'test', 'move', 'copy']);
+    if (op === 'move' || op === 'copy') return { op, from: some().at, path: path() };
+    return op === 'remove' ? { op, path: path() } : { op, path: path(), value: some().value };
+  };
+  const changed = Object.keys(to).filter(
+    (key) => JSON.stringify(to[key]) !== JSON.stringify(from[key]),
+  );
+  const towards = changed.map((key) => ({ op: 'add', path: `/${key}`, value: to[key] }));
+  return random.chance(0.4) ? towards : Array.from({ length: 1 + random.below(3) }, operation);
+}
+
+/** A deletion with random options. */
+function deletionOf(path) {
+  const body = { gracePeriodSeconds: 0 };
+  const draw = random.below(8);
+  if (draw === 0) body.propagationPolicy = random.pick(['Orphan', 'Background', 'Foreground', 'x']);
+  if (draw === 1) body.orphanDependents = random.chance(0.5);
+  if (draw === 2) body.preconditions = { resourceVersion: random.pick(['1', 'x', '']) };
+  if (draw === 3) body.preconditions = { uid: 'x' };
+  if (draw === 4) body.gracePeriodSeconds = random.pick([-1, 0, 1, 'x', null, 5000000000]);
+  if (draw === 5) body.dryRun = [random.pick(['All', 'x', ''])];
+  return { method: 'DELETE', path, body };
 }
 
 /** A body with the uid and address of one server's object in place of those of the other's. */

@@ -179,6 +179,53 @@ describe('DEL-2: preconditions', () => {
   );
 });
 
+test('DEL-2: unmet preconditions of a Namespace name the resource', async () => {
+  const path = `/api/v1/namespaces/${await freshNamespace(server)}`;
+  const { metadata } = (await server.get(path)).body;
+  for (const [preconditions, why] of [
+    [{ uid: 'other' }, `UID in precondition: other, UID in object meta: ${metadata.uid}`],
+    [
+      { resourceVersion: '1' },
+      `ResourceVersion in precondition: 1, ResourceVersion in object meta: ${metadata.resourceVersion}`,
+    ],
+  ] as const) {
+    const { status, body } = await server.remove(path, { preconditions });
+    expect(status).toBe(409);
+    expect(body.details).toEqual({ name: metadata.name, kind: 'namespaces' });
+    expect(body.message).toBe(
+      `Operation cannot be fulfilled on namespaces "${metadata.name}": Precondition failed: ${why}`,
+    );
+  }
+  expect((await server.get(path)).body.metadata.deletionTimestamp).toBeUndefined();
+});
+
+test('DEL-2: orphanDependents=false of a Namespace is Foreground', async () => {
+  const path = `/api/v1/namespaces/${await freshNamespace(server)}`;
+  const dry = await server.remove(path, { orphanDependents: false, dryRun: ['All'] });
+  expect(dry.body.metadata.finalizers).toEqual(['foregroundDeletion']);
+  expect((await server.remove(path, { orphanDependents: false })).status).toBeLessThan(203);
+  await isGone(path);
+});
+
+test('DEL-2: an unmet precondition of an Event is of the group that stores it', async () => {
+  const path = `/apis/events.svc.io/v1/namespaces/${namespace}/events`;
+  const made = await server.post(path, {
+    apiVersion: 'events.svc.io/v1',
+    kind: 'Event',
+    metadata: { name: 'guarded' },
+    eventTime: '2030-01-01T00:00:00.000001Z',
+    reportingController: 'example.com/c',
+    reportingInstance: 'c-1',
+    action: 'Starting',
+    reason: 'Started',
+    regarding: { kind: 'Pod', namespace, name: 'p' },
+    type: 'Normal',
+  });
+  expect(made.status, made.text).toBe(201);
+  const { status, body } = await server.remove(`${path}/guarded`, { preconditions: { uid: 'x' } });
+  expect([status, body.details]).toEqual([409, { name: 'guarded', kind: 'Event' }]);
+});
+
 describe('DEL-2: options', () => {
   const refused: [string, unknown, number, string][] = [
     [

@@ -7,7 +7,7 @@ import {
 } from '@wheelhouse/machinery';
 import type { Entry } from '../watchcache/contract.ts';
 import type { DeletePlan } from './contract.ts';
-import { groupKindOf } from './registry.ts';
+import { groupKindOf, groupResourceOf } from './registry.ts';
 
 /** What a deletion asks of an object, and how it marks one. */
 
@@ -19,30 +19,39 @@ export function warnOfPropagation({ target, context, options }: DeletePlan): voi
   if (warning !== undefined && !isStated) context.warn(warning);
 }
 
-/** 409 when the object is not the one the client meant; upstream names the kind, not the resource. */
+/** 409 when the object is not the one the client meant. */
 export function checkPreconditions(
   plan: Pick<DeletePlan, 'target' | 'options'>,
   current: Entry,
 ): void {
-  const { target, options } = plan;
-  const { group, kind } = groupKindOf(target.def);
-  const refuse = (why: string) => conflict({ group, resource: kind }, target.name, why);
-  const uid = options.preconditions?.uid;
+  const { uid, resourceVersion } = plan.options.preconditions ?? {};
   const actualUid = current.index.uid;
   if (uid !== undefined && uid !== actualUid) {
-    throw refuse(
-      `the UID in the precondition (${uid}) does not match the UID in record (${actualUid}). ` +
-        'The object might have been deleted and then recreated',
-    );
+    throw mismatch(plan.target, { what: 'UID', wanted: uid, actual: actualUid });
   }
-  const wanted = options.preconditions?.resourceVersion;
   const actual = String(current.revision);
-  if (wanted !== undefined && wanted !== actual) {
-    throw refuse(
-      `the ResourceVersion in the precondition (${wanted}) does not match the ResourceVersion in ` +
-        `record (${actual}). The object might have been modified`,
-    );
+  if (resourceVersion !== undefined && resourceVersion !== actual) {
+    throw mismatch(plan.target, { what: 'ResourceVersion', wanted: resourceVersion, actual });
   }
+}
+
+/** Upstream names the kind, but the resource of a kind whose deletion it handles apart. */
+function mismatch(
+  { def, name }: DeletePlan['target'],
+  { what, wanted, actual }: { what: 'UID' | 'ResourceVersion'; wanted: string; actual: string },
+): Error {
+  if (def.strategy.beforeDelete !== undefined) {
+    const why = `${what} in precondition: ${wanted}, ${what} in object meta: ${actual}`;
+    return conflict(groupResourceOf(def), name, `Precondition failed: ${why}`);
+  }
+  const { group, kind } = groupKindOf(def);
+  const likely = what === 'UID' ? 'deleted and then recreated' : 'modified';
+  return conflict(
+    { group: def.strategy.toldGroup ?? group, resource: kind },
+    name,
+    `the ${what} in the precondition (${wanted}) does not match the ${what} in record ` +
+      `(${actual}). The object might have been ${likely}`,
+  );
 }
 
 /**
@@ -97,7 +106,11 @@ function finalizersFor(finalizers: readonly string[], plan: DeletePlan): readonl
   if (propagationPolicy === 'Orphan' || orphanDependents === true) {
     return [...others, orphanFinalizer];
   }
-  return propagationPolicy === 'Foreground' ? [...others, foregroundFinalizer] : others;
+  // Of a Namespace, upstream takes `orphanDependents: false` for Foreground.
+  const isForeground =
+    propagationPolicy === 'Foreground' ||
+    (orphanDependents === false && def.strategy.mayRemove !== undefined);
+  return isForeground ? [...others, foregroundFinalizer] : others;
 }
 
 /** The same ones stay in the order that they have. */

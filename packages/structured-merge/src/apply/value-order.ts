@@ -1,4 +1,10 @@
-import { compareText, isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
+import {
+  compareText,
+  goQuoted,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+} from '@wheelhouse/machinery';
 
 function rankOf(value: JsonValue): number {
   if (typeof value === 'number' || typeof value === 'bigint') return 0;
@@ -48,7 +54,7 @@ function compareObjects(one: JsonObject, other: JsonObject): number {
 /** A value inside a path of a message: strings quoted, the rest bare. */
 export function showGoValue(value: JsonValue): string {
   if (value === null) return 'null';
-  if (typeof value === 'string') return JSON.stringify(value);
+  if (typeof value === 'string') return goQuoted(value);
   if (Array.isArray(value)) return `[${value.map(showGoValue).join(',')}]`;
   if (!isObject(value)) return String(value);
   const names = Object.keys(value).sort(compareText);
