@@ -1,4 +1,10 @@
-import { type JsonArray, type JsonObject, type JsonValue, setMember } from '@wheelhouse/machinery';
+import {
+  type JsonArray,
+  type JsonObject,
+  type JsonValue,
+  parseJson,
+  setMember,
+} from '@wheelhouse/machinery';
 
 /** Pieces are about this long, in UTF-16 units: some tenths of a millisecond to parse. */
 const pieceUnits = 8 * 1024;
@@ -195,7 +201,7 @@ class PieceParser {
   }
 
   #wholeAtOnce(): ParsedPieces {
-    const value = JSON.parse(this.#text) as JsonValue;
+    const value = parseJson(this.#text);
     return { value, members: countMembers(value) };
   }
 

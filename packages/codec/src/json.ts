@@ -5,6 +5,7 @@ import {
   type JsonArray,
   type JsonObject,
   type JsonValue,
+  parseJson,
   Slab,
   Stride,
   setMember,
@@ -116,7 +117,7 @@ function* exactSteps(of: {
 /** undefined for invalid text: the exact parser then finds the words for it. */
 function parsedFast(text: string): JsonValue | undefined {
   try {
-    return JSON.parse(text) as JsonValue;
+    return parseJson(text);
   } catch {
     return undefined;
   }
@@ -153,7 +154,7 @@ export function* parseAhead(bytes: Buffer): Generator<void, void> {
 
 /** `parseWrittenJson` of what has been decoded to text already. */
 export function parseWrittenText(text: string): JsonValue {
-  if (!mayHaveLongNumber(text)) return JSON.parse(text) as JsonValue;
+  if (!mayHaveLongNumber(text)) return parseJson(text);
   return parseExactJson(text, defaultJsonLimits).value;
 }
 

@@ -193,7 +193,8 @@ class TreeReader {
     }
     for (const source of merged) {
       for (const [name, value] of Object.entries(source)) {
-        if (!Object.hasOwn(result, name)) setMember(result, name, value as JsonValue);
+        if (Object.hasOwn(result, name) || value === undefined) continue;
+        setMember(result, name, value);
       }
     }
     return result;

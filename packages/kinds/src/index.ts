@@ -131,7 +131,6 @@ export { currentMinor, releaseName } from './rules/life.ts';
 export { schemaOf } from './schema-of.ts';
 export type { Stored } from './stored.ts';
 export {
-  asApiObject,
   fromStorage,
   servesStoredForm,
   toStorage,

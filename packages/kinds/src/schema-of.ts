@@ -1,4 +1,4 @@
-import type { JsonValue } from '@wheelhouse/machinery';
+import { parseJson } from '@wheelhouse/machinery';
 import { type Property, resolved, type Schema, shortTypeName } from '@wheelhouse/schema';
 import {
   type FieldFacts,
@@ -197,7 +197,7 @@ function overridesOf(field: FieldFacts): Partial<Schema> {
   const { mapType, patchStrategies, patchMergeKey } = field.marks;
   const isList = listTypeName(field.type);
   return {
-    ...(field.default === undefined ? {} : { default: JSON.parse(field.default) as JsonValue }),
+    ...(field.default === undefined ? {} : { default: parseJson(field.default) }),
     ...(isList ? listTopology(field.marks) : markedAtomic(field.marks)),
     ...(isList ? {} : mapTopology(mapType)),
     ...(patchStrategies.length === 0

@@ -1,4 +1,4 @@
-import { type ApiObject, apiVersionOf, isObject, type JsonObject } from '@wheelhouse/machinery';
+import { type ApiObject, apiVersionOf } from '@wheelhouse/machinery';
 import type { ResourceDef, VersionDef } from './resource-def.ts';
 
 /**
@@ -50,10 +50,4 @@ export function servesStoredForm(def: ResourceDef, version: VersionDef): boolean
     def.storage.kind === def.kind &&
     def.storage.apiVersion === apiVersionOf({ group: def.group, version: version.version })
   );
-}
-
-/** Narrows decoded JSON to an object with a metadata object, adding an empty one if absent. */
-export function asApiObject(value: JsonObject): ApiObject {
-  if (!isObject(value.metadata)) value.metadata = {};
-  return value as ApiObject;
 }

@@ -1,4 +1,4 @@
-import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
+import { type ApiObject, type JsonObject, jsonObject } from '@wheelhouse/machinery';
 import { decodeTyped } from '@wheelhouse/schema';
 import type { Strategy } from './resource-def.ts';
 import { sameOrEmpty } from './rules/checks.ts';
@@ -55,7 +55,7 @@ export function withGeneration(strategy: Strategy): Strategy {
 
 function emptyStatus(typeName: string): JsonObject {
   const empty = decodeTyped(schemaOf(typeName))({});
-  return (empty['status'] ?? {}) as JsonObject;
+  return jsonObject(empty['status'] ?? {});
 }
 
 function keepMember(object: ApiObject, old: ApiObject, name: string): void {

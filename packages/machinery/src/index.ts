@@ -72,8 +72,10 @@ export {
   jsonObject,
   member,
   objectsOf,
+  parseJson,
   Stride,
   setMember,
+  textMembers,
   textOf,
   textsOf,
 } from './base/json.ts';
@@ -299,6 +301,7 @@ export { formatTime, isWrittenTime, parseGoTime, printGoTime } from './meta/time
 export {
   type ApiObject,
   apiVersionOf,
+  asApiObject,
   type GroupKind,
   type GroupResource,
   type GroupVersion,

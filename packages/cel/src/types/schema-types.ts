@@ -120,7 +120,7 @@ export function typeOfSchema(declaredSchema: Schema, name: string): Type | undef
 }
 
 const stringFormats: Readonly<Record<string, Type | undefined>> = Object.assign(
-  Object.create(null) as object,
+  Object.create(null),
   { byte: bytesType, duration: durationType, date: timestampType, 'date-time': timestampType },
 );
 

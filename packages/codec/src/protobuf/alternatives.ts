@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
+import { isObject, type JsonObject, type JsonValue, jsonObject } from '@wheelhouse/machinery';
 import type { Alternatives, Property, Schema } from '@wheelhouse/schema';
 import type { ValueCodec } from './value-codec.ts';
 
@@ -26,14 +26,14 @@ export function alternativesCodec(
   return {
     wireType: codec.wireType,
     write: (writer, value) => codec.write(writer, messageOf(value)),
-    read: (reader, depth) => valueIn(codec.read(reader, depth) as JsonObject, boolean === true),
+    read: (reader, depth) => valueIn(jsonObject(codec.read(reader, depth)), boolean === true),
     *writeSteps(writer, value, stride) {
       if (codec.writeSteps === undefined) codec.write(writer, messageOf(value));
       else yield* codec.writeSteps(writer, messageOf(value), stride);
     },
     *readSteps(reader, at) {
       if (codec.readSteps === undefined) throw new Error('a message is read in steps');
-      return valueIn((yield* codec.readSteps(reader, at)) as JsonObject, boolean === true);
+      return valueIn(jsonObject(yield* codec.readSteps(reader, at)), boolean === true);
     },
   };
 }

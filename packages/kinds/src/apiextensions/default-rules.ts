@@ -4,7 +4,6 @@ import {
   fieldErrorsText,
   invalid,
   isObject,
-  type JsonObject,
   type JsonValue,
   jsonEqual,
   ofField,
@@ -104,7 +103,7 @@ function defaultsAt(schema: Schema, outerPlace: Place, options: Walk): FieldErro
 const withTypeMeta: Surround = (value) => ({
   apiVersion: 'validation/v1',
   kind: 'Validation',
-  ...(value as JsonObject),
+  ...(isObject(value) ? value : {}),
 });
 
 function ownErrors(schema: Schema, place: Place, options: Walk): FieldError[] {
@@ -136,7 +135,7 @@ function valueErrors(
   place: Place & { readonly field: string },
   walk: Walk,
 ): readonly FieldError[] {
-  const standard = schema.default as JsonValue;
+  const standard = schema.default ?? null;
   const errors = validateStructure(schema)(standard, { prefix: place.field });
   if (errors.length > 0 || walk.judgeDefault === undefined) return errors;
   const at = { path: place.field, isRoot: place.root === schema, budget: walk.budget };
@@ -155,7 +154,7 @@ function metaDefaultErrors(
   place: Place & { readonly field: string },
   options: Walk,
 ): FieldError[] {
-  const standard = schema.default as JsonValue;
+  const standard = schema.default ?? null;
   const object = place.surround(copyJson(standard));
   const wrong = (reason: string) => [
     invalid(place.field, standard, `must result in valid metadata: ${reason}`),

@@ -155,7 +155,7 @@ function validateMetric(metric: Stored<MetricSpec>, path: string, dialect: Diale
   if (expected === undefined) errors.push(unknown);
   const [first] = present;
   if (first !== undefined) {
-    const source = objectAt(metric, first) as JsonObject;
+    const source = objectAt(metric, first) ?? {};
     appendAll(errors, sources[first]?.rule(source, `${path}.${first}`, dialect) ?? []);
   }
   if (expected === undefined) errors.push(unknown);

@@ -1,4 +1,10 @@
-import { type ApiObject, type Dialect, dnsSubdomain, type JsonObject } from '@wheelhouse/machinery';
+import {
+  type ApiObject,
+  asApiObject,
+  type Dialect,
+  dnsSubdomain,
+  type JsonObject,
+} from '@wheelhouse/machinery';
 import { countColumn } from '../apps/workload.ts';
 import { ageColumn, at, calledText, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
@@ -175,7 +181,7 @@ export function horizontalPodAutoscaler(
         },
         toStorage,
         fromStorage: (object) => toFirstVersion(object, dialect),
-        columns: columns((object) => targetsOf(toStorage(structuredClone(object) as ApiObject))),
+        columns: columns((object) => targetsOf(toStorage(asApiObject(structuredClone(object))))),
         storedColumns: columns(targetsOf),
       },
     ],

@@ -4,6 +4,8 @@ import {
   isObject,
   type JsonObject,
   type JsonValue,
+  jsonObject,
+  parseJson,
 } from '@wheelhouse/machinery';
 import { DecodeError, decodeTyped } from '@wheelhouse/schema';
 import { at, textAt } from '../cells.ts';
@@ -31,10 +33,10 @@ const keyOf = (dialect: Dialect, name: Name): string => dialect.label(name, 'aut
 const textLengthMax = 256 * 1024;
 
 function parsed(object: ApiObject, key: string): JsonValue | undefined {
-  const text = textAt(object as JsonObject, 'metadata', 'annotations', key);
+  const text = textAt(jsonObject(object), 'metadata', 'annotations', key);
   if (text === '' || text.length > textLengthMax) return undefined;
   try {
-    return JSON.parse(text) as JsonValue;
+    return parseJson(text);
   } catch {
     return undefined;
   }
@@ -104,7 +106,7 @@ function behaviorFrom(value: JsonValue): JsonValue {
       .filter(([, member]) => member !== null && member !== undefined)
       .map(([name, member]) => [
         name.charAt(0).toLowerCase() + name.slice(1),
-        behaviorFrom(member as JsonValue),
+        behaviorFrom(member ?? null),
       ]),
   );
 }
@@ -120,7 +122,7 @@ function behaviorToAnnotation(object: Stored<HorizontalPodAutoscaler>, dialect: 
 function behaviorFromAnnotation(object: ApiObject, dialect: Dialect): void {
   const value = parsed(object, keyOf(dialect, 'behavior'));
   if (!isObject(value)) return;
-  const behavior = behaviorFrom(value) as JsonObject;
+  const behavior = jsonObject(behaviorFrom(value));
   if (Object.keys(behavior).length > 0) ensure(object, 'spec')['behavior'] = behavior;
 }
 

@@ -1,5 +1,6 @@
 import {
   type ApiObject,
+  asApiObject,
   type Dialect,
   dnsSubdomain,
   type FieldError,
@@ -179,7 +180,7 @@ export function event(dialect: Dialect): ResourceDef {
         fromStorage,
         columns: eventColumns.map((one) => ({
           ...one,
-          cell: (object, nowMs) => one.cell(toStorage(object as ApiObject), nowMs),
+          cell: (object, nowMs) => one.cell(toStorage(asApiObject(object)), nowMs),
         })),
         storedColumns: eventColumns,
       },

@@ -5,6 +5,7 @@ import {
   invalid,
   type JsonObject,
   jsonEqual,
+  jsonObject,
 } from '@wheelhouse/machinery';
 import type { FlowSchema, PriorityLevelConfiguration } from '../gen/types/flowcontrol/v1.ts';
 import type { Stored } from '../stored.ts';
@@ -162,7 +163,7 @@ function specsOf(dialect: Dialect): ReadonlyMap<string, JsonObject> {
       mandatoryFlowNames.has(metadata.name ?? ''),
     );
     specs = new Map(
-      fixed.map(({ kind, metadata, spec }) => [`${kind}/${metadata.name}`, spec as JsonObject]),
+      fixed.map(({ kind, metadata, spec }) => [`${kind}/${metadata.name}`, jsonObject(spec)]),
     );
     mandatorySpecs.set(dialect.name, specs);
   }

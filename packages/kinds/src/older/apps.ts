@@ -1,4 +1,4 @@
-import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
+import { type ApiObject, type JsonObject, jsonObject } from '@wheelhouse/machinery';
 import { fillDaemonSet, templateGenerationAnnotation } from '../apps/daemon-set.ts';
 import { at, textAt } from '../cells.ts';
 import type { Strategy } from '../resource-def.ts';
@@ -57,7 +57,7 @@ function toAnnotation(object: ApiObject, name: string, value: unknown): void {
 
 /** Takes the number out of an annotation; undefined when it has none. */
 function fromAnnotation(object: ApiObject, name: string): number | undefined {
-  const text = textAt(object as JsonObject, 'metadata', 'annotations', name);
+  const text = textAt(jsonObject(object), 'metadata', 'annotations', name);
   if (!/^-?\d{1,15}$/.test(text)) return undefined;
   toAnnotation(object, name, undefined);
   return Number(text);

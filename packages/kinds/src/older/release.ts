@@ -1,4 +1,10 @@
-import { type ApiObject, apiVersionOf, type Dialect, type JsonObject } from '@wheelhouse/machinery';
+import {
+  type ApiObject,
+  apiVersionOf,
+  asApiObject,
+  type Dialect,
+  type JsonObject,
+} from '@wheelhouse/machinery';
 import { decodeTyped } from '@wheelhouse/schema';
 import type { AdmissionKindOptions } from '../admissionregistration/expressions.ts';
 import { mutatingPolicyKinds } from '../admissionregistration/mutating-admission-policy.ts';
@@ -171,7 +177,7 @@ function columnsOf(
   const storedForm = (object: JsonObject): JsonObject => {
     const cachedObject = converted.get(object);
     if (cachedObject !== undefined) return cachedObject;
-    const made = toStorage(structuredClone(object) as ApiObject);
+    const made = toStorage(asApiObject(structuredClone(object)));
     converted.set(object, made);
     return made;
   };

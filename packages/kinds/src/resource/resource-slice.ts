@@ -6,6 +6,7 @@ import {
   type FieldError,
   invalid,
   invalidGo,
+  isObject,
   type JsonObject,
   type JsonValue,
   required,
@@ -79,10 +80,9 @@ function validateBasic(basic: Stored<BasicDevice>, path: string): FieldError[] {
   return [
     ...attributes.flatMap(([name, value]) => {
       const field = `${path}.attributes[${shortened(name)}]`;
-      const attribute = typeof value === 'object' && value !== null ? value : {};
       return [
         ...qualifiedDeviceName(name, field),
-        ...validateAttribute(attribute as JsonObject, field),
+        ...validateAttribute(isObject(value) ? value : {}, field),
       ];
     }),
     ...capacity.flatMap((name) =>

@@ -14,12 +14,31 @@ export function isObject(value: unknown): value is JsonObject {
 }
 
 /**
- * A value of an interface as the JSON object that it is: the compiler assigns no interface to a type
- * with members of any name. The caller knows that its members hold JSON alone.
+ * A value as the JSON object that it must be, such as one of an interface: the compiler assigns no
+ * interface to a type with members of any name. The caller knows that its members hold JSON alone.
+ * @throws TypeError for a list, a scalar, and undefined
  */
-export function jsonObject(value: object): JsonObject {
-  if (!isObject(value)) throw new TypeError('a list is no JSON object');
+export function jsonObject(value: object | JsonValue | undefined): JsonObject {
+  if (!isObject(value)) throw new TypeError('a JSON object is expected');
   return value;
+}
+
+/**
+ * `JSON.parse` with the type of what it returns. Integers beyond 2^53 lose digits.
+ * @throws SyntaxError for what is not JSON
+ */
+export function parseJson(text: string): JsonValue {
+  return JSON.parse(text);
+}
+
+/** The members of an object that are texts; none where the value is no object. */
+export function textMembers(value: JsonValue | undefined): Record<string, string> {
+  const texts: Record<string, string> = {};
+  if (!isObject(value)) return texts;
+  for (const [name, text] of Object.entries(value)) {
+    if (typeof text === 'string') setMember(texts, name, text);
+  }
+  return texts;
 }
 
 /**

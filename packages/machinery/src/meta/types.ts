@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
+import { isObject, type JsonObject, type JsonValue, jsonObject } from '../base/json.ts';
 
 export interface GroupVersion {
   /** Empty for the core group. */
@@ -87,6 +87,20 @@ export interface ApiObject extends JsonObject {
   kind: string;
   metadata: ObjectMeta;
 }
+
+/**
+ * A decoded value as an API object; adds empty metadata where it has none. What decoders of kinds
+ * return has apiVersion and kind as texts.
+ * @throws TypeError for what is no JSON object
+ */
+export function asApiObject(value: object | JsonValue | undefined): ApiObject {
+  const object = jsonObject(value);
+  if (hasMetadata(object)) return object;
+  object.metadata = {};
+  return asApiObject(object);
+}
+
+const hasMetadata = (object: JsonObject): object is ApiObject => isObject(object.metadata);
 
 /** Who makes a request; values are opaque to everything but authorization. */
 export interface UserInfo {

@@ -1,5 +1,11 @@
 import { availableCondition } from '@wheelhouse/kinds';
-import { type ApiObject, isObject, type JsonObject, member } from '@wheelhouse/machinery';
+import {
+  type ApiObject,
+  isObject,
+  type JsonObject,
+  jsonObject,
+  member,
+} from '@wheelhouse/machinery';
 
 /** Which port of which Service another server stands behind. */
 export interface ServicePlace {
@@ -94,7 +100,7 @@ export function discoveryPathOf({ group, version }: ApiRegistration): string {
 }
 
 function objectIn(object: object, name: string): JsonObject | undefined {
-  const value = member(object as JsonObject, name);
+  const value = member(jsonObject(object), name);
   return isObject(value) ? value : undefined;
 }
 

@@ -162,7 +162,7 @@ export function answeredHeaders(
 }
 
 function emptyHeaders(): OutgoingHeaders {
-  return Object.create(null) as OutgoingHeaders;
+  return Object.create(null);
 }
 
 /** Node writes headers byte by byte. */

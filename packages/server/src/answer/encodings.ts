@@ -15,6 +15,7 @@ import {
   firstPieces,
   type JsonObject,
   type JsonValue,
+  jsonObject,
   type MaybePromise,
   type ResponseBody,
   StatusError,
@@ -76,7 +77,7 @@ function protobufEncoding(dialect: Dialect): ServedEncoding {
     watchType: `${mediaType};stream=watch`,
     streams: true,
     tables: false,
-    encode: (value) => encodeProtobuf(dialect, value as JsonObject),
+    encode: (value) => encodeProtobuf(dialect, jsonObject(value)),
   };
 }
 

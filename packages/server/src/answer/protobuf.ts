@@ -10,7 +10,7 @@ import {
   usualListFields,
 } from '@wheelhouse/codec';
 import { schemaOf } from '@wheelhouse/kinds';
-import { apiVersionOf, type JsonObject, pacedBytesMin } from '@wheelhouse/machinery';
+import { apiVersionOf, type JsonObject, jsonObject, pacedBytesMin } from '@wheelhouse/machinery';
 import type { ApiCall } from '../endpoints/call.ts';
 import { objectIn } from '../registry/object-codec.ts';
 import type { Entry, ListResult } from '../watchcache/contract.ts';
@@ -85,11 +85,11 @@ export function protobufMetadataList(
 ): Promise<Iterable<Buffer>> {
   const { apiVersion, kind, metadata } = document.head;
   const schema = schemaOf('meta.v1.PartialObjectMetadata');
-  const itemOf = (entry: Entry) => parseWrittenText(document.itemText(entry)) as JsonObject;
+  const itemOf = (entry: Entry) => jsonObject(parseWrittenText(document.itemText(entry)));
   return sealedList(call, {
     seal: {
       type: { apiVersion: String(apiVersion), kind: String(kind) },
-      metadata: metadataOf(metadata as JsonObject),
+      metadata: metadataOf(jsonObject(metadata)),
       // The first version of this list numbers its fields the other way round.
       fields:
         call.rendering.shapeVersion === 'v1beta1' ? { metadata: 2, items: 1 } : usualListFields,

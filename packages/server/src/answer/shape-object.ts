@@ -1,6 +1,11 @@
 import { checkValuesSteps } from '@wheelhouse/codec';
-import { asApiObject } from '@wheelhouse/kinds';
-import { type ApiObject, invalidObject, type JsonObject, type Pace } from '@wheelhouse/machinery';
+import {
+  type ApiObject,
+  asApiObject,
+  invalidObject,
+  type JsonObject,
+  type Pace,
+} from '@wheelhouse/machinery';
 import {
   DecodeError,
   type DecodeSource,

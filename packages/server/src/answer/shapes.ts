@@ -7,9 +7,11 @@ import {
 } from '@wheelhouse/kinds';
 import {
   type ApiObject,
+  asApiObject,
   badRequest,
   invalid,
   type JsonObject,
+  jsonObject,
   pacedBytesMin,
   StatusError,
 } from '@wheelhouse/machinery';
@@ -116,7 +118,7 @@ function tableTransform(
     columnDefinitions: isWatch ? null : definitions,
   });
   const object = (whole: JsonObject) => {
-    const { resourceVersion } = (whole.metadata ?? {}) as JsonObject;
+    const { resourceVersion } = jsonObject(whole.metadata ?? {});
     const metadata = resourceVersion === undefined ? {} : { resourceVersion };
     const conditions = call.target.version.rowConditions?.(whole) ?? [];
     return { ...head(metadata), rows: [tableRow(whole, { ...options(), conditions })] };
@@ -204,7 +206,7 @@ function lookAt(entry: Entry, { def, version }: Served): Look {
     decoded ??=
       entry.json.length < pacedBytesMin
         ? storedObject(version, text, place)
-        : (parseWrittenJson(entry.json) as ApiObject);
+        : asApiObject(parseWrittenJson(entry.json));
     return decoded;
   };
   const converted = () => {
@@ -255,7 +257,7 @@ function storedObject(version: VersionDef, text: string, place: MetadataPlace): 
   const { managedStart, managedEnd } = place;
   const isWhole = version.showsManagedFields === true || managedStart === managedEnd;
   const shown = isWhole ? text : text.slice(0, managedStart) + text.slice(managedEnd);
-  return parseWrittenText(shown) as ApiObject;
+  return asApiObject(parseWrittenText(shown));
 }
 
 function carried(look: Look, options: Served & { readonly include: IncludeObject }): string {

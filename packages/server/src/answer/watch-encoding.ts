@@ -78,7 +78,7 @@ export function watchEncoding(requestedCall: ApiCall, onInitialEnd: () => void):
 }
 
 function asTyped(schema: Schema, object: JsonObject): JsonObject {
-  return decodeTyped(schema)(object) as JsonObject;
+  return jsonObject(decodeTyped(schema)(object));
 }
 
 /**
@@ -178,7 +178,7 @@ function protobufFraming(call: ApiCall, transform: Transform | undefined): Frami
     entry: (type, entry) =>
       transform === undefined
         ? watchFrame(type, protobufObject(call, entry))
-        : object(type, decodeJson(transform.entry(entry)).value as JsonObject),
+        : object(type, jsonObject(decodeJson(transform.entry(entry)).value)),
   };
 }
 

@@ -1,11 +1,5 @@
 import type { ResourceDef } from '@wheelhouse/kinds';
-import {
-  type ApiObject,
-  type Clock,
-  type Logger,
-  largest,
-  type Timer,
-} from '@wheelhouse/machinery';
+import { asApiObject, type Clock, type Logger, largest, type Timer } from '@wheelhouse/machinery';
 import { remove } from '../registry/commit.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
 import type { Registry } from '../registry/registry.ts';
@@ -148,7 +142,7 @@ function targetOf(def: ResourceDef, entry: Entry) {
 
 /** When an Event from an earlier run was last written, by its metadata; 0 if unknown. */
 function lastWrittenMs(entry: Entry): number {
-  const { metadata } = decodeEntry(entry) as ApiObject;
+  const { metadata } = asApiObject(decodeEntry(entry));
   const times = [metadata.creationTimestamp, ...(metadata.managedFields ?? []).map(timeOf)];
   const validMs = times.map((time) => Date.parse(time ?? '')).filter((time) => !Number.isNaN(time));
   return largest(0, validMs);

@@ -1,8 +1,10 @@
 import type { ResourceDef, VersionDef } from '@wheelhouse/kinds';
 import {
   type ApiObject,
+  asApiObject,
   cloneJson,
   type JsonObject,
+  jsonObject,
   StatusError,
   type StatusReason,
   type UserInfo,
@@ -77,7 +79,7 @@ export function createInside(options: {
           operation: 'update',
           target,
           context,
-          transform: (current) => edit(current as ApiObject),
+          transform: (current) => edit(asApiObject(current)),
           source: 'patched',
           onAbsent: 'refuse',
         }),
@@ -89,9 +91,9 @@ export function createInside(options: {
       const merged = async (live: ApiObject | undefined) => {
         const nowMs = clock.now();
         const apply = { target, live, patch, manager: controller, force: true, nowMs };
-        const applied = cloneJson((await fieldManager.applyPatch(apply)) as JsonObject);
+        const applied = cloneJson(jsonObject(await fieldManager.applyPatch(apply)));
         // What has lost its last member is null then, which is nothing.
-        return decodeTyped(target.version.schema)(applied) as ApiObject;
+        return asApiObject(decodeTyped(target.version.schema)(applied));
       };
       await ignoring('NotFound', () =>
         write(registry, {

@@ -1,6 +1,7 @@
 import type { ResourceDef } from '@wheelhouse/kinds';
 import {
   type ApiObject,
+  asApiObject,
   atPace,
   type MaybePromise,
   type Pace,
@@ -63,7 +64,7 @@ export async function updateEndpoint(call: ApiCall, options: WriteOptions): Prom
 
 /** A copy of a decoded body, for one attempt. */
 function copied(object: ApiObject, pace: Pace | undefined): MaybePromise<ApiObject> {
-  if (pace === undefined) return copyDecoded(object) as ApiObject;
+  if (pace === undefined) return asApiObject(copyDecoded(object));
   return atPace(copyDecodedSteps(object), pace) as MaybePromise<ApiObject>;
 }
 

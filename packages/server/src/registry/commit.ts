@@ -8,6 +8,7 @@ import {
 } from '@wheelhouse/kinds';
 import {
   type ApiObject,
+  asApiObject,
   atPace,
   generateName,
   jsonEqual,
@@ -376,7 +377,7 @@ async function convertedForm(def: ResourceDef, object: ApiObject): Promise<Store
   const { namespace = '', name = '' } = object.metadata;
   const key = def.storage.prefix + objectKey(namespace, name);
   const shown = reshapeStored(def, { key, value });
-  const read = parseWrittenJson(shown) as ApiObject;
+  const read = asApiObject(parseWrittenJson(shown));
   return { value, shown, object: read, index: indexOf(def.storage, read) };
 }
 

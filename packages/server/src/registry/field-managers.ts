@@ -1,6 +1,5 @@
 import { jsonText } from '@wheelhouse/codec';
 import {
-  asApiObject,
   type CatalogueSnapshot,
   fromStorage,
   type ResourceDef,
@@ -11,6 +10,7 @@ import {
 import {
   type ApiObject,
   apiVersionOf,
+  asApiObject,
   atPace,
   badRequest,
   cloneJson,
@@ -239,7 +239,7 @@ class WebhookConversions {
     let wanted = first;
     for (let calls = 0; calls < conversionsMax; calls += 1) {
       const { object, apiVersion } = wanted;
-      const made = objectAs(def, apiVersion, object as ApiObject).catch(failure);
+      const made = objectAs(def, apiVersion, asApiObject(object)).catch(failure);
       conversions.set(keyOf(object, apiVersion), await made);
       const outcome = this.#run(conversions, work);
       if ('made' in outcome) return outcome.made;

@@ -7,7 +7,6 @@ import {
   parseWrittenText,
 } from '@wheelhouse/codec';
 import {
-  asApiObject,
   fromStorage,
   type ResourceDef,
   type StorageDef,
@@ -17,6 +16,7 @@ import {
 } from '@wheelhouse/kinds';
 import {
   type ApiObject,
+  asApiObject,
   atPace,
   isObject,
   type JsonObject,
@@ -38,7 +38,7 @@ import { corruptObject } from '../watchcache/store-errors.ts';
 
 /** A deep copy that shares nothing with the entry. */
 export function decodeEntry(entry: Entry): ApiObject {
-  return parseWrittenJson(entry.json) as ApiObject;
+  return asApiObject(parseWrittenJson(entry.json));
 }
 
 /** An entry's metadata without the owners of fields, read on its own: most of an object is not. */
@@ -217,7 +217,7 @@ export function entryOf(def: ResourceDef, record: StoredRecord | undefined): Ent
   const problem = problemOf({ ...record, revision: modRevision });
   if (problem !== undefined) throw corruptObject({ storeKey: record.key, problem });
   const value = def.behavior.reshapesStored ? reshapeStored(def, record) : record.value;
-  const object = parseWrittenJson(value) as ApiObject;
+  const object = asApiObject(parseWrittenJson(value));
   return makeEntry({
     key: record.key.slice(def.storage.prefix.length),
     stored: value,

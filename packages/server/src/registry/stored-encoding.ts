@@ -14,10 +14,12 @@ import {
 import { schemaOfKind } from '@wheelhouse/kinds';
 import {
   type ApiObject,
+  asApiObject,
   type Dialect,
   isObject,
   type JsonObject,
   jsonEqual,
+  jsonObject,
   textOf,
 } from '@wheelhouse/machinery';
 import type { Schema } from '@wheelhouse/schema';
@@ -120,7 +122,7 @@ function encodingOf(value: Buffer): Encoding {
   return isSelfDescribedCbor(value) ? 'cbor' : 'json';
 }
 
-const parsed = (value: Buffer) => parseWrittenJson(value) as JsonObject;
+const parsed = (value: Buffer) => jsonObject(parseWrittenJson(value));
 
 interface ReadValue {
   readonly shown: Buffer;
@@ -185,7 +187,7 @@ function schemaOfObject(dialect: Dialect, { apiVersion, kind }: JsonObject): Sch
 }
 
 function writeProtobuf(dialect: Dialect, { value, hint }: PutRequest): Buffer {
-  const object = objectOf(hint) ?? (parsed(value) as ApiObject);
+  const object = objectOf(hint) ?? asApiObject(parsed(value));
   const schema = protobufSchema(dialect, object);
   return schema === undefined
     ? value

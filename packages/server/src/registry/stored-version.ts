@@ -1,5 +1,11 @@
 import { type ResourceDef, type StorageDef, toStorage, type VersionDef } from '@wheelhouse/kinds';
-import { type ApiObject, apiVersionOf, type JsonObject, textOf } from '@wheelhouse/machinery';
+import {
+  type ApiObject,
+  apiVersionOf,
+  asApiObject,
+  type JsonObject,
+  textOf,
+} from '@wheelhouse/machinery';
 import { decodeTyped } from '@wheelhouse/schema';
 
 /** A built-in kind in one of the versions in which its objects may be stored. */
@@ -119,7 +125,7 @@ export function upToDate(
   if (metadata === undefined || metadata === null) {
     throw new Error('the stored object has no metadata');
   }
-  const shaped = decodeTyped(version.schema)(object) as ApiObject;
+  const shaped = asApiObject(decodeTyped(version.schema)(object));
   version.defaults?.(shaped);
   const current = versions.current(stored);
   let made = toStorage(def, version, shaped);

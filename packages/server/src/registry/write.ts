@@ -10,6 +10,7 @@ import {
 import {
   type ApiObject,
   alreadyExists,
+  asApiObject,
   atPace,
   cloneJson,
   cloneJsonSteps,
@@ -387,7 +388,7 @@ function typedForm(
     return Promise.resolve(decoded as MaybePromise<ApiObject>).catch(asGiven);
   }
   try {
-    return decodeTyped(version.schema)(object) as ApiObject;
+    return asApiObject(decodeTyped(version.schema)(object));
   } catch (error) {
     return asGiven(error);
   }

@@ -1,5 +1,6 @@
 import {
   type ApiObject,
+  asApiObject,
   badRequest,
   errorText,
   formatTime,
@@ -362,7 +363,7 @@ export function* applySteps(kind: TrackedKind, apply: AppliedPatch): Generator<v
   yield;
   const merged = yield* mergeApplied(kind, { apply, before, applied, force: apply.force });
   yield;
-  const object = asApiObject(merged.object ?? live ?? patch);
+  const object = withOwnMetadata(merged.object ?? live ?? patch);
   if (apply.manager === kind.lastApplied.manager) refreshLastApplied(kind, { object, patch });
   yield* storeOwners({ live, object, owners: merged.owners, before, size: apply.size });
   return object;
@@ -484,7 +485,7 @@ function* mergeApplied(kind: TrackedKind, merging: Merging): Generator<void, Mer
 
 function allowedBy(kind: TrackedKind, { apply: { live }, applied }: Merging) {
   if (live === undefined) return undefined;
-  return allowedConflicts(kind, { live: withoutOwners(live) as ApiObject, type: applied.type });
+  return allowedConflicts(kind, { live: asApiObject(withoutOwners(live)), type: applied.type });
 }
 
 function* mergeOnce(kind: TrackedKind, merging: Merging): Generator<void, Merged> {
@@ -522,10 +523,11 @@ function sameSet(owned: VersionedSet, before: VersionedSet | undefined): Version
   return { set: before.set, apiVersion, applied };
 }
 
-function asApiObject(value: JsonValue): ApiObject {
+/** A copy whose metadata may change; what is shared below stays as it is. */
+function withOwnMetadata(value: JsonValue): ApiObject {
   const object = isObject(value) ? value : {};
   const metadata = isObject(object['metadata']) ? object['metadata'] : {};
-  return { ...object, metadata: { ...metadata } } as ApiObject;
+  return asApiObject({ ...object, metadata: { ...metadata } });
 }
 
 /** Shares all else. A member that is undefined counts as absent, and is quicker than one left out. */

@@ -5,6 +5,7 @@ import {
   isObject,
   type JsonObject,
   type JsonValue,
+  parseJson,
 } from '@wheelhouse/machinery';
 import { compare } from './compare.ts';
 import { difference, type FieldSet } from './field-set.ts';
@@ -39,7 +40,7 @@ export function allowedConflicts(
   const recorded = live.metadata.annotations?.[kind.lastApplied.annotation] ?? '';
   if (recorded === '') return undefined;
   try {
-    const last = JSON.parse(recorded) as JsonValue;
+    const last = parseJson(recorded);
     if (!isObject(last) || last['apiVersion'] !== kind.apiVersion) return undefined;
     validateTyped(type, last, { allowDuplicates: false });
     const { modified, added, removed } = compare(type, last, live);

@@ -2,6 +2,7 @@ import {
   compareText,
   isObject,
   type JsonValue,
+  parseJson,
   problemText,
   sortSteps,
 } from '@wheelhouse/machinery';
@@ -105,7 +106,7 @@ export function parseElement(text: string): ParsedElement | undefined {
     case 'f':
       return { kind: 'field', name: rest };
     case 'v':
-      return { kind: 'value', value: JSON.parse(rest) as JsonValue };
+      return { kind: 'value', value: parseJson(rest) };
     case 'k':
       return { kind: 'key', keys: parseKeys(rest) };
     case 'i':
@@ -129,7 +130,7 @@ function parseKeys(text: string): readonly (readonly [string, JsonValue])[] {
 }
 
 function readKeys(text: string): readonly (readonly [string, JsonValue])[] {
-  const parsed = JSON.parse(text) as JsonValue;
+  const parsed = parseJson(text);
   if (!isObject(parsed)) throw new Error('expected an object of keys');
   const keys = Object.keys(parsed).map((name) => [name, parsed[name]!] as const);
   return keys.sort((one, other) => compareText(one[0], other[0]));

@@ -1,5 +1,5 @@
 import { ApiError, watchEvents } from '@wheelhouse/client';
-import type { JsonObject } from '@wheelhouse/machinery';
+import { type JsonObject, jsonObject } from '@wheelhouse/machinery';
 import type { Command } from '../command.ts';
 import { CliError } from '../io.ts';
 import { nameOf, namespaceOf, textAt } from '../objects.ts';
@@ -69,7 +69,7 @@ function hasCondition(object: JsonObject, wanted: { name: string; status: string
     (one) => textAt(one, 'type').toLowerCase() === wanted.name.toLowerCase(),
   );
   if (found === undefined) return false;
-  const { generation } = (object.metadata ?? {}) as JsonObject;
+  const { generation } = jsonObject(object.metadata ?? {});
   const observed = found.observedGeneration ?? generation;
   if (typeof observed === 'number' && typeof generation === 'number' && observed < generation) {
     return false;

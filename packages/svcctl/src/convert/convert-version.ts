@@ -1,5 +1,4 @@
 import {
-  asApiObject,
   builtinKinds,
   fromStorage,
   groupStems,
@@ -11,6 +10,7 @@ import {
 import {
   type ApiObject,
   apiVersionOf,
+  asApiObject,
   type Dialect,
   type JsonObject,
   parseApiVersion,

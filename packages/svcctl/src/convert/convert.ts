@@ -17,6 +17,7 @@ import {
   itemsOfList,
   type JsonObject,
   type JsonValue,
+  jsonObject,
 } from '@wheelhouse/machinery';
 import { decodeTyped, maxDepth, type Schema } from '@wheelhouse/schema';
 import { sortMaps } from '../apply/sorted-maps.ts';
@@ -158,7 +159,7 @@ function write(object: JsonObject, at: { form: ConvertForm; dialect: Dialect }):
       return encodeEnvelope(protobufSchema(at.dialect, type), object);
     case 'json': {
       const schema = schemaFor(at.dialect, type);
-      const { apiVersion: _version, kind: _kind, ...rest } = sortMaps(object, schema) as JsonObject;
+      const { apiVersion: _version, kind: _kind, ...rest } = jsonObject(sortMaps(object, schema));
       const { apiVersion, kind } = type;
       return Buffer.from(printJson(isTyped(type) ? { kind, apiVersion, ...rest } : rest));
     }

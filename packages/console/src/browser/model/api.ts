@@ -1,3 +1,4 @@
+import { parseJson } from '@wheelhouse/machinery';
 import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery/browser';
 import { failureOf, Unreachable } from './failure.ts';
 import type { BytesReader, Fetch, FetchAnswer } from './ports.ts';
@@ -187,7 +188,7 @@ function brokenOff(error: unknown, signal: AbortSignal | undefined): unknown {
 
 function parsed(text: string): JsonValue | undefined {
   try {
-    return JSON.parse(text) as JsonValue;
+    return parseJson(text);
   } catch {
     return undefined;
   }

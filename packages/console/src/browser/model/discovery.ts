@@ -1,10 +1,10 @@
+import { jsonObject } from '@wheelhouse/machinery';
 import {
   acceptedDiscoveryGroups,
   type Clock,
   type Dialect,
   dialectNames,
   dialectOf,
-  type JsonObject,
   type Timer,
 } from '@wheelhouse/machinery/browser';
 import type { Api } from './api.ts';
@@ -87,7 +87,7 @@ async function ask(api: Api, part: Part): Promise<boolean> {
   const { path, etag } = part;
   const answer = await api.send({ path, accept: documentType, etag });
   if (answer.status === 304 || (etag !== undefined && answer.etag === etag)) return false;
-  part.kinds = kindsOf(JSON.parse(answer.text) as JsonObject);
+  part.kinds = kindsOf(jsonObject(JSON.parse(answer.text)));
   part.etag = answer.etag;
   return true;
 }

@@ -1,3 +1,4 @@
+import { jsonObject } from '@wheelhouse/machinery';
 import { isObject, type JsonObject } from '@wheelhouse/machinery/browser';
 import { objectOf, objectsOf, textOf } from './failure.ts';
 
@@ -52,7 +53,7 @@ function stepText(step: string, isFirst: boolean): string {
   }
   if (!step.startsWith('k:')) return `[${step.startsWith('v:') ? '=' : ''}${text}]`;
   try {
-    const keys = Object.entries(JSON.parse(text) as JsonObject);
+    const keys = Object.entries(jsonObject(JSON.parse(text)));
     return `[${keys.map(([name, value]) => `${name}=${JSON.stringify(value)}`).join(',')}]`;
   } catch {
     return `[${text}]`;

@@ -1,3 +1,4 @@
+import { jsonObject } from '@wheelhouse/machinery';
 import type { Clock, JsonObject, Timer } from '@wheelhouse/machinery/browser';
 import type { Api } from './api.ts';
 import { ApiFailure, failureOf, messageOf, objectOf, textOf } from './failure.ts';
@@ -188,7 +189,7 @@ class FollowedTable implements TableStore {
       accept: tableType,
       signal: of.signal,
     });
-    return { table: JSON.parse(text) as JsonObject, warnings };
+    return { table: jsonObject(JSON.parse(text)), warnings };
   }
 
   get #includeObject(): string | undefined {

@@ -149,7 +149,7 @@ export function validateVolumeSource(
   const sourceNames = volumeSources.filter((name) => objectAt(spec, name) !== undefined);
   if (sourceNames.length === 0) return [required(path, 'must specify a volume type')];
   return sourceNames.flatMap((name, index) => {
-    const source = objectAt(spec, name) as JsonObject;
+    const source = objectAt(spec, name) ?? {};
     // Upstream counts a flexVolume, but accepts it after another source.
     if (index > 0 && name !== 'flexVolume') {
       const shown = name === 'cephfs' ? 'cephFS' : name;

@@ -71,7 +71,7 @@ function validateHandler(
   if (first === undefined) return [required(path, 'must specify a handler type')];
   const rule = actions[first] as Rule;
   return [
-    ...rule(objectAt(handler, first) as JsonObject, `${path}.${first}`),
+    ...rule(objectAt(handler, first) ?? {}, `${path}.${first}`),
     ...more.map((name) =>
       forbiddenField(`${path}.${name}`, 'may not specify more than 1 handler type'),
     ),

@@ -372,7 +372,7 @@ export function validateSource(
       ? sourceNames
       : Object.keys(sources).filter((one) => sourceNames.includes(one));
   return ordered.flatMap((name, index) => {
-    const source = objectAt(volume, name) as JsonObject;
+    const source = objectAt(volume, name) ?? {};
     const rule = sources[name] as SourceRule;
     const errors =
       index > 0

@@ -1,5 +1,5 @@
-import { asApiObject, schemaOf } from '@wheelhouse/kinds';
-import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
+import { schemaOf } from '@wheelhouse/kinds';
+import { type ApiObject, asApiObject, type JsonObject } from '@wheelhouse/machinery';
 import { decodeTyped, type Schema } from '@wheelhouse/schema';
 import type { KindFact } from './facts.ts';
 import type { Served } from './versioned.ts';

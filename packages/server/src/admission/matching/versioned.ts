@@ -8,6 +8,7 @@ import {
 import {
   type ApiObject,
   apiVersionOf,
+  asApiObject,
   cloneJson,
   internalError,
   type MaybePromise,
@@ -38,7 +39,7 @@ export function convertTo(
   if (copy.kind !== def.kind && copy.kind !== storage.kind) return copy;
   const converter = def.behavior.converter;
   if (converter !== undefined) {
-    return converter.convert([copy], apiVersion).then(([made]) => made as ApiObject, asInternal);
+    return converter.convert([copy], apiVersion).then(([made]) => asApiObject(made), asInternal);
   }
   if (copy.apiVersion === storage.apiVersion) return fromStorage(def, version, copy);
   const from = servedAs(copy, def, snapshot);

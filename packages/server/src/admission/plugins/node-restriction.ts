@@ -16,6 +16,7 @@ import {
   aggregateText,
   type JsonObject,
   jsonEqual,
+  jsonObject,
   nodeOfUser,
   notFound,
 } from '@wheelhouse/machinery';
@@ -191,7 +192,7 @@ const claim: Restrict = ({ call, node, refuse }) => {
 const reported = ['capacity', 'conditions', 'allocatedResourceStatuses', 'allocatedResources'];
 
 function withoutReported(object: ApiObject | undefined): JsonObject {
-  const copy = structuredClone(object ?? {}) as JsonObject;
+  const copy = jsonObject(structuredClone(object ?? {}));
   const [status, metadata] = [objectAt(copy, 'status') ?? {}, objectAt(copy, 'metadata') ?? {}];
   for (const member of reported) delete status[member];
   for (const member of ['resourceVersion', 'managedFields']) delete metadata[member];

@@ -66,7 +66,7 @@ export function podNodeSelector(tools: AdmissionTools): AdmissionPlugin {
 
 /** Reads `key=value,key=value`; upstream answers what it cannot read with an internal error. */
 function parsed(text: string): Labels {
-  const labels: Record<string, string> = Object.create(null) as Record<string, string>;
+  const labels: Record<string, string> = Object.create(null);
   if (text === '') return labels;
   for (const pair of text.split(',')) {
     const [key = '', value, ...rest] = pair.split('=').map((part) => part.trim());

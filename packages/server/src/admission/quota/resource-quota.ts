@@ -8,6 +8,7 @@ import {
 import type { ResourceQuota } from '@wheelhouse/kinds/types/core/v1';
 import {
   type ApiObject,
+  asApiObject,
   internalError,
   type JsonObject,
   StatusError,
@@ -66,7 +67,7 @@ async function charge(
   await tools.ledger.inTurn(namespace, async () => {
     const charges = chargesOf(tools, { call, evaluator, quotas: await find(), limited });
     if (call.context.dryRun || charges.length === 0) return;
-    const [resource, object] = [resourceOf(call), call.object as ApiObject];
+    const [resource, object] = [resourceOf(call), asApiObject(call.object)];
     const withdraw = await tools.ledger.announce(namespace, resource, object);
     await makeCharges(tools, call, charges).catch(async (error: unknown) => {
       await withdraw?.();
@@ -176,7 +177,7 @@ function checkTold(options: {
 }): void {
   const { call, evaluator, quota, names } = options;
   const { name } = quota.metadata;
-  const missing = evaluator.missing(call.object as ApiObject, names);
+  const missing = evaluator.missing(asApiObject(call.object), names);
   if (missing !== undefined) throw refusal(call, `failed quota: ${name}: ${missing}`);
   const used = objectAt(quota, 'status', 'used') ?? {};
   if (names.every((one) => Object.hasOwn(used, one))) return;
@@ -251,7 +252,7 @@ async function changeUsed(
     target,
     context: serverContext,
     transform: (current) => {
-      const quota = current as ApiObject;
+      const quota = asApiObject(current);
       if (sign > 0n) checkRoom(call, quota, charge.amounts);
       const status: JsonObject = objectAt(quota, 'status') ?? {};
       const used = objectAt(status, 'used') ?? {};

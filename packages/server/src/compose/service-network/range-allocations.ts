@@ -11,6 +11,7 @@ import {
 import {
   type ApiObject,
   appendAll,
+  asApiObject,
   type Clock,
   type Dialect,
   itemAt,
@@ -185,7 +186,7 @@ class RangeRecorder implements NumberRecorder {
 }
 
 function allocationIn({ value, unreadable }: StoredRecord): ApiObject | undefined {
-  return unreadable === undefined ? (parseWrittenJson(value) as ApiObject) : undefined;
+  return unreadable === undefined ? asApiObject(parseWrittenJson(value)) : undefined;
 }
 
 /** A set of small integers as upstream stores it: one large integer, most significant byte first. */

@@ -6,12 +6,14 @@ import {
 } from '@wheelhouse/kinds';
 import {
   type ApiObject,
+  asApiObject,
   type Clock,
   cloneJson,
   type Dialect,
   isObject,
   type JsonObject,
   jsonEqual,
+  jsonObject,
   type Logger,
   nextTurn,
 } from '@wheelhouse/machinery';
@@ -79,7 +81,7 @@ export async function startFlowDefaults(options: {
     const pauseMs = budget.take(key);
     if (pauseMs !== undefined) return queue.addAfter(key, pauseMs);
     if (action === 'remove') await inside.remove(at);
-    else if (action === 'create') await inside.create(at, cloneJson(desired as ApiObject));
+    else if (action === 'create') await inside.create(at, cloneJson(asApiObject(desired)));
     else await inside.change(at, (found) => revised({ current: found, desired, annotation }));
   };
   const queue = createWorkQueue({
@@ -176,6 +178,6 @@ function isSameSpec(current: ApiObject, desired: ApiObject): boolean {
   if (!isExempt || !isObject(current.spec) || !isObject(current.spec['exempt'])) {
     return jsonEqual(current.spec, desired.spec);
   }
-  const spec: JsonObject = { ...(desired.spec as JsonObject), exempt: current.spec['exempt'] };
+  const spec: JsonObject = { ...jsonObject(desired.spec), exempt: current.spec['exempt'] };
   return jsonEqual(current.spec, spec);
 }

@@ -5,6 +5,7 @@ import {
   type Dialect,
   type JsonObject,
   jsonEqual,
+  jsonObject,
   type Logger,
 } from '@wheelhouse/machinery';
 import type { CachePool } from '../../registry/cache-pool.ts';
@@ -190,7 +191,7 @@ function memberOf(object: JsonObject, path: string): { parent: JsonObject; name:
   const [first = '', second] = path.split('.');
   return second === undefined
     ? { parent: object, name: first }
-    : { parent: object[first] as JsonObject, name: second };
+    : { parent: jsonObject(object[first]), name: second };
 }
 
 function isRight(found: ApiObject, { object, kept }: KeptObject): boolean {

@@ -16,6 +16,7 @@ import {
   goValue,
   isObject,
   type JsonObject,
+  jsonObject,
   type MaybePromise,
   problemText,
   shortened,
@@ -154,7 +155,7 @@ function* appliedSteps(
     return cloneJson(merged);
   }
   // What is undefined counts as absent to a typed decoder, and leaves the object a quick one.
-  if (isTyped(call.target)) (merged.metadata as JsonObject)['managedFields'] = undefined;
+  if (isTyped(call.target)) jsonObject(merged.metadata)['managedFields'] = undefined;
   else delete merged.metadata.managedFields;
   const complaints = new Complaints();
   const fail = (message: string) =>

@@ -1,6 +1,7 @@
-import { asApiObject, fromStorage, type PolicyRule, toStorage } from '@wheelhouse/kinds';
+import { fromStorage, toStorage } from '@wheelhouse/kinds';
 import {
   type ApiObject,
+  asApiObject,
   badRequest,
   boundedList,
   type FieldError,
@@ -165,7 +166,7 @@ function attributesOf(spec: JsonObject, user: UserInfo): Attributes {
 }
 
 function userOf(spec: JsonObject): UserInfo {
-  const extra: Record<string, readonly string[]> = Object.create(null) as Record<string, string[]>;
+  const extra: Record<string, readonly string[]> = Object.create(null);
   for (const [name, values] of Object.entries(objectAt(spec, 'extra')))
     extra[name] = strings(values);
   return {

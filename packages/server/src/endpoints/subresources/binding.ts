@@ -1,5 +1,6 @@
 import {
   type ApiObject,
+  asApiObject,
   badRequest,
   conflict,
   type FieldError,
@@ -61,7 +62,7 @@ async function bind(
     admission: 'judged',
     target: bindingTarget,
     context: { ...writeContext(call, options), permit },
-    transform: (current) => bound(call, current as ApiObject, { binding: object, node }),
+    transform: (current) => bound(call, asApiObject(current), { binding: object, node }),
     source: 'merged',
     onAbsent: 'refuse',
   });

@@ -1,6 +1,7 @@
 import { at, objectAt, objectsAt, type ResourceDef, textAt } from '@wheelhouse/kinds';
 import {
   type ApiObject,
+  asApiObject,
   forbidden,
   formatTime,
   isObject,
@@ -79,7 +80,7 @@ export async function takeDisruption(
     target: status,
     context: { ...disruption.context, permit: consequentPermit(call.permit, 'update', status) },
     transform: (current) => {
-      const object = current as ApiObject;
+      const object = asApiObject(current);
       checkBudget(object);
       const now = formatTime(context.clock.now());
       return { ...object, status: disrupted(object, { evicted: target.name, now }) };

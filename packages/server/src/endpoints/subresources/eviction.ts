@@ -1,6 +1,7 @@
 import { objectsAt, textAt } from '@wheelhouse/kinds';
 import {
   type ApiObject,
+  asApiObject,
   badRequest,
   conflict,
   formatTime,
@@ -164,7 +165,7 @@ async function mark(call: ApiCall, removal: Removal): Promise<Entry> {
     target,
     context: { ...removal.context, permit: consequentPermit(call.permit, 'update', target) },
     transform: (current) => {
-      const pod = current as ApiObject;
+      const pod = asApiObject(current);
       if (wanted !== undefined && wanted !== pod.metadata.resourceVersion) {
         throw conflict(groupResourceOf(target.def), target.name, modifiedMessage);
       }

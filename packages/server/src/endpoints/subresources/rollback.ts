@@ -1,6 +1,7 @@
 import { objectAt } from '@wheelhouse/kinds';
 import {
   type ApiObject,
+  asApiObject,
   badRequest,
   type FieldError,
   invalid,
@@ -37,7 +38,7 @@ export async function rollbackEndpoint(call: ApiCall): Promise<void> {
     admission: 'judged',
     target,
     context: { ...writeContext(call, options), permit },
-    transform: (current) => rolledBack(current as ApiObject, object),
+    transform: (current) => rolledBack(asApiObject(current), object),
     source: 'merged',
     onAbsent: 'refuse',
   });

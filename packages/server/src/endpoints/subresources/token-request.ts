@@ -9,6 +9,7 @@ import {
   invalidObject,
   isObject,
   type JsonObject,
+  jsonObject,
   notFound,
   pathSegment,
 } from '@wheelhouse/machinery';
@@ -64,7 +65,7 @@ export async function tokenRequestEndpoint(call: ApiCall): Promise<void> {
     kind: 'TokenRequest',
     apiVersion: object.apiVersion,
     metadata: {
-      ...(object.metadata as JsonObject),
+      ...jsonObject(object.metadata ?? {}),
       name: target.name,
       namespace: target.namespace,
       creationTimestamp: formatTime(context.clock.now()),

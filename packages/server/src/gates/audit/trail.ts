@@ -151,7 +151,7 @@ export class AuditTrail {
     else if (!this.#start.decision.omitManagedFields) {
       this.#responseObject = made.toString('utf8').trimEnd();
     } else {
-      this.#responseObject = this.#textOf(parseWrittenJson(made) as JsonObject);
+      this.#responseObject = this.#textOf(jsonObject(parseWrittenJson(made)));
     }
   }
 

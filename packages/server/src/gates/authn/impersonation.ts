@@ -178,7 +178,7 @@ function userOf(wishes: readonly Wish[]): UserInfo {
     account === undefined
       ? []
       : ['system:serviceaccounts', `system:serviceaccounts:${account.namespace}`];
-  const extra: Record<string, string[]> = Object.create(null) as Record<string, string[]>;
+  const extra: Record<string, string[]> = Object.create(null);
   for (const { extraKey, name: value } of of('UserExtra')) {
     extra[extraKey] = [...(extra[extraKey] ?? []), value];
   }

@@ -63,7 +63,7 @@ function userOf(
     names.map((one) => valuesOf(one)[0] ?? '').find((one) => one !== '');
   const name = first(headers.usernames);
   if (name === undefined) return undefined;
-  const extra: Record<string, string[]> = Object.create(null) as Record<string, string[]>;
+  const extra: Record<string, string[]> = Object.create(null);
   for (const prefix of headers.extraPrefixes) {
     for (const [header, value] of lines) {
       if (!header.startsWith(prefix)) continue;

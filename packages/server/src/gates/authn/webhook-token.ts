@@ -180,7 +180,7 @@ function verdictOf(
 
 function userOf(value: JsonValue | undefined): UserInfo {
   const userInfo = isObject(value) ? value : {};
-  const extra = Object.create(null) as Record<string, readonly string[]>;
+  const extra: Record<string, readonly string[]> = Object.create(null);
   const more = isObject(userInfo['extra']) ? userInfo['extra'] : {};
   for (const name of Object.keys(more)) extra[name] = texts(more[name]);
   const name = textOf(userInfo['username']);

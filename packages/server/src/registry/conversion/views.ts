@@ -4,7 +4,13 @@ import {
   type VersionDef,
   versionNamed,
 } from '@wheelhouse/kinds';
-import { type ApiObject, apiVersionOf, appendAll, type MaybePromise } from '@wheelhouse/machinery';
+import {
+  type ApiObject,
+  apiVersionOf,
+  appendAll,
+  asApiObject,
+  type MaybePromise,
+} from '@wheelhouse/machinery';
 import { DecodeError, EmbeddedError } from '@wheelhouse/schema';
 import type { Entry, ResourceCache } from '../../watchcache/contract.ts';
 import { makeEntry } from '../../watchcache/entry.ts';
@@ -294,7 +300,7 @@ export async function objectAs(
   const converter = def.behavior.converter;
   if (converter === undefined || object.apiVersion === apiVersion) return object;
   const [made] = await converter.convert([object], apiVersion);
-  const result = made as ApiObject;
+  const result = asApiObject(made);
   prune(versionNamed(def, apiVersion), result);
   return result;
 }

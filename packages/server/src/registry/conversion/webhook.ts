@@ -2,12 +2,14 @@ import { encodeJson, jsonText } from '@wheelhouse/codec';
 import type { ObjectConverter } from '@wheelhouse/kinds';
 import {
   type ApiObject,
+  asApiObject,
   type Clock,
   errorText,
   isObject,
   itemAt,
   type JsonObject,
   type JsonValue,
+  jsonObject,
   parseApiVersion,
   textOf,
 } from '@wheelhouse/machinery';
@@ -189,13 +191,13 @@ function judged(
       new Fault('conversion_webhook_invalid_converted_object_failure', `returned invalid ${why}`);
     const fault = typeFault(value, { original, apiVersion });
     if (fault !== undefined) throw refuse(`${what} ${at}: ${fault}`);
-    const object = value as JsonObject;
+    const object = jsonObject(value);
     const stranger = identityFault(original, object);
     const place = isAlone ? '' : ` ${at}`;
     if (stranger !== undefined) throw refuse(`${what}${place}: ${stranger}`);
     const wrong = restoreMetadata(original, object);
     if (wrong !== undefined) throw refuse(`metadata${isAlone ? '' : ` in object ${at}`}: ${wrong}`);
-    return object as ApiObject;
+    return asApiObject(object);
   });
 }
 

@@ -6,6 +6,7 @@ import {
   type JsonObject,
   type JsonValue,
   jsonEqual,
+  jsonObject,
   parseApiVersion,
 } from '@wheelhouse/machinery';
 import { dryRunOf, dryRunSuffix, getOrUndefined, objectPath } from '../../apply/writes.ts';
@@ -219,7 +220,7 @@ async function reconcileOne(
   }
   const namespace = namespaceOf(object) || session.namespace;
   const isNamespaced = !textAt(object, 'kind').startsWith('Cluster');
-  const metadata = { ...(object.metadata as JsonObject), ...(isNamespaced ? { namespace } : {}) };
+  const metadata = { ...jsonObject(object.metadata ?? {}), ...(isNamespaced ? { namespace } : {}) };
   const result = await carryOut(session, { ...object, metadata }, dialect);
   reportObject(session, result.object, `reconciled${dryRunSuffix(session)}`);
   explain(session, result, autoupdateOf(dialect));
