@@ -28,6 +28,7 @@ describe('flags of upstream’s process', () => {
     );
     expect((await get('/readyz', as)).status).toBe(200);
     expect((await get('/debug/pprof/', as)).status).toBe(404);
+    expect((await get('/debug/flags/v', as)).status).toBe(404);
     const path = '/api/v1/namespaces/default/configmaps';
     const labels = { of: 'test' };
     for (const name of ['a', 'b', 'c']) {
@@ -60,7 +61,6 @@ describe('flags of upstream’s process', () => {
     ['--cloud-provider=openstack', 'unknown --cloud-provider: openstack'],
     ['--enable-logs-handler', 'the log goes to the standard error alone'],
     ['--kubelet-port=-1', '--kubelet-port must not be negative'],
-    ['--profiling', '--profiling=true: this process has no profiles to show at /debug/pprof/'],
     ['--contention-profiling', 'this process has no profiles to show'],
     ['--debug-socket-path=/run/debug.sock', 'this process has no profiles to show'],
     ['--enable-garbage-collector=false', 'deletions always do what they are asked for'],
@@ -75,8 +75,18 @@ describe('flags of upstream’s process', () => {
     ['--max-connection-bytes-per-sec=5', 'streams into containers have no bound on their speed'],
     ['--permit-port-sharing', 'this runtime cannot share a port (SO_REUSEPORT)'],
     ['--peer-ca-file=/ca.crt', 'requests are not passed on to other servers'],
-    ['--log-text-info-buffer-size=1Ki', 'lines of the log are written at once'],
-    ['--log-text-split-stream', 'the log goes to the standard error alone'],
+    [
+      '--log-text-info-buffer-size=1Ki',
+      'options.text.infoBufferSize: Forbidden: Feature LoggingAlphaOptions is disabled',
+    ],
+    [
+      '--log-json-split-stream',
+      'options.json.splitStream: Forbidden: Feature LoggingAlphaOptions is disabled',
+    ],
+    [
+      '--log-json-info-buffer-size=abc',
+      'invalid argument "abc" for "--log-json-info-buffer-size" flag: quantities must match',
+    ],
     ['--vmodule=a=1,b=2', '--vmodule=a=1,b=2: the log knows no source files, use -v'],
   ])('VER-7: %s stops the start', (flag, message) => refuses(message, flag));
 });

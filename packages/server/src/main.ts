@@ -11,7 +11,8 @@ import { writeAdminKubeconfig } from './compose/authentication/admin-kubeconfig.
 import { readOptions, type ServerOptions, serverFlags } from './compose/command-line.ts';
 import { describeFlags, FlagError } from './compose/flags/flags.ts';
 import { surviveFaults } from './compose/observability/last-resort.ts';
-import { createLogger } from './compose/observability/logging.ts';
+import { createBufferedSink, createLogger, type LogSink } from './compose/observability/logging.ts';
+import type { LogStreams } from './compose/observability/settings.ts';
 import type { RunningServer } from './compose/server.ts';
 import {
   ensureAdminToken,
@@ -69,8 +70,10 @@ async function serve(args: readonly string[], launcher: Launcher = {}): Promise<
     return 0;
   }
   const { options } = outcome;
-  const { verbosity, logFormat: format } = options;
-  const logger = createLogger({ verbosity, format, sink: process.stderr, clock: systemClock });
+  const { verbosity, logFormat: format, logStreams } = options;
+  const infoSink = logStreams && openInfoSink(logStreams);
+  const sink = process.stderr;
+  const logger = createLogger({ verbosity, format, sink, infoSink, clock: systemClock });
   for (const warning of options.warnings) logger.warn(warning);
   const stopSignal = signalled(logger);
   const running = await keptAlive(start(options, logger));
@@ -83,6 +86,14 @@ async function serve(args: readonly string[], launcher: Launcher = {}): Promise<
   await running.stop();
   logger.info('stopped');
   return 0;
+}
+
+/** The standard output as a place of the log; what waits there is written when the process ends. */
+function openInfoSink({ bufferBytes: bytesMax, flushMs }: LogStreams): LogSink {
+  if (bytesMax === 0) return process.stdout;
+  const buffered = createBufferedSink(process.stdout, { bytesMax, flushMs, clock: systemClock });
+  process.on('exit', buffered.flush);
+  return buffered;
 }
 
 async function envtestAssets(args: readonly string[]): Promise<number> {

@@ -7,6 +7,8 @@ export type LogFields = Readonly<Record<string, unknown>>;
  */
 export interface Logger {
   readonly verbosity: number;
+  /** Changes the verbosity; absent where the log has one for ever. */
+  readonly setVerbosity?: (verbosity: number) => void;
   info(message: string, fields?: LogFields): void;
   warn(message: string, fields?: LogFields): void;
   error(message: string, fields?: LogFields): void;

@@ -366,6 +366,7 @@ function createEndpoints(options: EndpointParts): EndpointContext {
     tokens: tokens.issuer,
     onShutdown: options.onShutdown,
     ...plainPages(options),
+    profiling: config.profiling ?? 'on',
     backup: onlineBackup(config, options.store),
     authorize: async (user, info, verb) =>
       authorization.authorize(attributesOf(info, user, undefined, verb)),

@@ -41,6 +41,8 @@ export function startNamespaceDeletion(options: {
   readonly namespaces: ResourceDef;
   /** The entry of `spec.finalizers` that this controller owns. */
   readonly finalizer: string;
+  /** Whether everything but Pods waits until these are gone (gate OrderedNamespaceDeletion). */
+  readonly order?: 'pods first' | 'any';
 }): { close(): Promise<void> } {
   const { caches, namespaces, clock, logger } = options;
   const cache = caches.of(namespaces);
@@ -109,12 +111,21 @@ function isTerminating(entry: Entry): boolean {
   return entry.index.deleting === true;
 }
 
+const isPods = ({ group, resource }: ResourceDef) => group === '' && resource === 'pods';
+
+/** The kinds of a namespace's content, in the order in which they go. */
+function inOrder({ catalogue, order }: Options): readonly ResourceDef[] {
+  const { defs } = catalogue.snapshot();
+  if (order !== 'pods first') return defs;
+  return [...defs.filter(isPods), ...defs.filter((def) => !isPods(def))];
+}
+
 async function removeContent(options: Options, namespace: string): Promise<Remaining> {
   const resources = new Map<string, number>();
   const finalizers = new Map<string, number>();
   const failures: string[] = [];
   const seen = new Set<string>();
-  for (const def of options.catalogue.snapshot().defs) {
+  for (const def of inOrder(options)) {
     const isContent = def.scope === 'Namespaced' && def.verbs.includes('delete');
     if (!isContent || seen.has(def.storage.prefix)) continue;
     seen.add(def.storage.prefix);
@@ -131,6 +142,8 @@ async function removeContent(options: Options, namespace: string): Promise<Remai
         finalizers.set(finalizer, (finalizers.get(finalizer) ?? 0) + 1);
       }
     }
+    const isHeld = resources.size > 0 || failures.length > 0;
+    if (isHeld && isPods(def) && options.order === 'pods first') break;
   }
   const count = [...resources.values()].reduce((sum, one) => sum + one, 0);
   return { count, resources, finalizers, failures };

@@ -35,6 +35,8 @@ export interface EndpointContext {
   readonly tap: RequestTap | undefined;
   readonly logger: Logger;
   readonly limits: EndpointLimits;
+  /** Whether `/debug/pprof` and `/debug/flags` are served. */
+  readonly profiling: 'on' | 'off';
   /** Tells requests that their time is up. */
   readonly deadlines: Deadlines;
   /** Asks whether the user may do one more thing than the request's own (create behind PUT or apply). */

@@ -16,6 +16,7 @@ import {
 } from '../views/discovery.ts';
 import { backupEndpoint, backupPath } from './backup.ts';
 import type { AuthorizedCall } from './call.ts';
+import { debugEndpoint } from './debug.ts';
 import { openApiEndpoint } from './openapi.ts';
 
 /** Answers paths that name no object: health, version, discovery (API-11, HEALTH-1). */
@@ -34,6 +35,7 @@ export async function nonResourceEndpoint(call: AuthorizedCall): Promise<void> {
     return;
   }
   if (await openApiEndpoint(call)) return;
+  if (info.path.startsWith('/debug/') && (await debugEndpoint(call))) return;
   if (info.path === backupPath) return backupEndpoint(call);
   if (info.path === '/') return sendIndex(call);
   if (/^\/version\/?$/.test(info.path)) return sendVersion(call);

@@ -41,6 +41,7 @@ const ofOthers = names(`
 const alwaysOn = names(`
   APIListChunking AdmissionWebhookMatchConditions AggregatedDiscoveryEndpoint
   AllowOverwriteTerminationGracePeriodSeconds AppArmor AppArmorFields BtreeWatchCache
+  ComponentSLIs
   EfficientWatchResumption ElasticIndexedJob JobPodFailurePolicy
   PDBUnhealthyPodEvictionPolicy PersistentVolumeLastPhaseTransitionTime PodDisruptionConditions
   PodSchedulingReadiness RemainingItemCount ResilientWatchCacheInitialization
@@ -51,7 +52,7 @@ const alwaysOn = names(`
 /** What this server never does. */
 const alwaysOff = names(`
   APIServingWithRoutine ConcurrentWatchObjectDecode ContextualLogging
-  InPlacePodVerticalScalingAllocatedStatus LoggingAlphaOptions LoggingBetaOptions
+  InPlacePodVerticalScalingAllocatedStatus LoggingBetaOptions
   PodLogsQuerySplitStreams PortForwardWebsockets ResourceHealthStatus
   TranslateStreamCloseWebsocketRequests UnauthenticatedHTTP2DOSMitigation
   UnknownVersionInteroperabilityProxy UserNamespacesPodSecurityStandards

@@ -200,6 +200,7 @@ function startFollowUps(options: Around): { close(): Promise<void> }[] {
   };
   const inside = (controller: string) => createInside({ registry, controller });
   const tools = { caches: registry.caches, clock, logger, queues: api.queues };
+  const gates = config.featureGates ?? defaultGates;
   const started: { close(): Promise<void> }[] = [];
   if (runs('clusterrole-aggregation-controller')) {
     started.push(
@@ -236,6 +237,7 @@ function startFollowUps(options: Around): { close(): Promise<void> }[] {
         inside: inside('namespace-controller'),
         namespaces: builtin('', 'namespaces'),
         finalizer: dialect.productName,
+        order: gates.enabled('OrderedNamespaceDeletion') ? 'pods first' : 'any',
       }),
     );
   }

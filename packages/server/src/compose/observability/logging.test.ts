@@ -1,6 +1,6 @@
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { expect, test } from 'vitest';
-import { createLogger } from './logging.ts';
+import { createBufferedSink, createLogger } from './logging.ts';
 
 function logger(verbosity = 0): {
   log: ReturnType<typeof createLogger>;
@@ -34,4 +34,49 @@ test('debug lines follow the verbosity', () => {
   log.debug(4, 'seen');
   log.debug(5, 'not seen');
   expect(lines.map((line) => line['msg'])).toEqual(['seen']);
+});
+
+test('the verbosity can be changed', () => {
+  const { log, lines } = logger();
+  log.debug(2, 'not seen');
+  log.setVerbosity?.(2);
+  log.debug(2, 'seen');
+  expect(log.verbosity).toBe(2);
+  expect(lines.map((line) => line['msg'])).toEqual(['seen']);
+});
+
+test('errors can go elsewhere than other lines', () => {
+  const streams = { errors: '', others: '' };
+  const log = createLogger({
+    verbosity: 0,
+    format: 'text',
+    clock: new FakeClock(),
+    sink: { write: (text) => (streams.errors += text) },
+    infoSink: { write: (text) => (streams.others += text) },
+  });
+  log.info('one');
+  log.error('two');
+  log.warn('three');
+  expect(streams.errors).toMatch(/^E.*"two"\n$/);
+  expect(streams.others).toMatch(/"one"\n.*"three"\n$/);
+});
+
+test('a buffered sink writes when it is full, when its time is up, and when it must', () => {
+  const clock = new FakeClock();
+  const written: string[] = [];
+  const sink = { write: (text: string) => written.push(text) };
+  const buffered = createBufferedSink(sink, { bytesMax: 8, flushMs: 1000, clock });
+  buffered.write('one\n');
+  expect(written).toEqual([]);
+  buffered.write('two\n');
+  expect(written).toEqual(['one\ntwo\n']);
+  buffered.write('3\n');
+  clock.advance(999);
+  expect(written).toHaveLength(1);
+  clock.advance(1);
+  expect(written.at(-1)).toBe('3\n');
+  buffered.write('4\n');
+  buffered.flush();
+  buffered.flush();
+  expect(written).toEqual(['one\ntwo\n', '3\n', '4\n']);
 });

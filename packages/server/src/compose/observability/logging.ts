@@ -38,6 +38,42 @@ export interface LogSink {
   write(text: string): unknown;
 }
 
+/**
+ * A place that keeps lines until there are `bytesMax` of them, or the first has waited for `flushMs`
+ * milliseconds. `flush` writes what waits.
+ */
+export function createBufferedSink(
+  sink: LogSink,
+  options: {
+    readonly bytesMax: number;
+    readonly flushMs: number;
+    readonly clock: Pick<Clock, 'after'>;
+  },
+): LogSink & { flush(): void } {
+  const { bytesMax, flushMs, clock } = options;
+  let lines: string[] = [];
+  let bytes = 0;
+  let timer: { stop(): void } | undefined;
+  const flush = () => {
+    timer?.stop();
+    timer = undefined;
+    if (lines.length === 0) return;
+    const text = lines.join('');
+    lines = [];
+    bytes = 0;
+    sink.write(text);
+  };
+  return {
+    flush,
+    write(line) {
+      lines.push(line);
+      bytes += Buffer.byteLength(line);
+      if (bytes >= bytesMax) flush();
+      else timer ??= clock.after(flushMs, flush);
+    },
+  };
+}
+
 /** How lines are written: `--logging-format`. */
 export type LogFormat = 'json' | 'text';
 
@@ -51,12 +87,16 @@ type Level = 'info' | 'warn' | 'error' | 'debug';
 export function createLogger(options: {
   verbosity: number;
   sink: LogSink;
+  /** Where all lines but errors go, when not to `sink`. */
+  infoSink?: LogSink | undefined;
   clock: Clock;
   /** Objects when absent. */
   format?: LogFormat;
 }): Logger {
-  const { verbosity, sink, clock } = options;
+  const { clock } = options;
+  let { verbosity } = options;
   const write = (level: Level, message: string, fields?: LogFields): void => {
+    const sink = level === 'error' ? options.sink : (options.infoSink ?? options.sink);
     if (options.format === 'text') {
       const line = { ms: clock.now(), level, message, fields: fields ?? {}, pid: process.pid };
       sink.write(`${textLine(line)}\n`);
@@ -66,7 +106,12 @@ export function createLogger(options: {
     sink.write(`${lineOf({ ...fields, ts, level, msg: message })}\n`);
   };
   return {
-    verbosity,
+    get verbosity() {
+      return verbosity;
+    },
+    setVerbosity(wanted) {
+      verbosity = wanted;
+    },
     info: (message, fields) => write('info', message, fields),
     warn: (message, fields) => write('warn', message, fields),
     error: (message, fields) => write('error', message, fields),

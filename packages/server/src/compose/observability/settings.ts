@@ -1,3 +1,4 @@
+import { parseQuantity } from '@wheelhouse/machinery';
 import type { FeatureGates } from '../apis/feature-gates.ts';
 import { apiRelease } from '../apis/version.ts';
 import type { Feature } from '../feature.ts';
@@ -16,6 +17,8 @@ export interface MetricSettings {
   readonly tracing?: { readonly file: string };
   /** Metrics that are deprecated for so long that they are not shown by themselves (VER-6). */
   readonly hiddenMetrics?: 'hidden' | 'shown';
+  /** Whether `/debug/pprof` and `/debug/flags` are served; they are when absent. */
+  readonly profiling?: 'on' | 'off';
 }
 
 /** Flags of metrics, profiles, and traces. */
@@ -50,9 +53,8 @@ export const metricFlags = {
     group: 'Misc',
     after: 'admin-kubeconfig',
     type: 'bool',
-    default: 'false',
-    only: 'this process has no profiles to show at /debug/pprof/',
-    help: 'Upstream’s profiles of its runtime at /debug/pprof/. There are none here.',
+    default: 'true',
+    help: 'Serve profiles of the processor and of memory at /debug/pprof/, and the verbosity of the log at /debug/flags/v, to those who may get these paths.',
   },
   'contention-profiling': {
     group: 'Misc',
@@ -84,7 +86,10 @@ const keyForm = /^[a-zA-Z_:][a-zA-Z0-9_:]*,[a-zA-Z_][a-zA-Z0-9_]*$/;
 export const metricFeature: Feature<typeof metricFlags, MetricSettings> = {
   flags: metricFlags,
   settings(values, { gates }) {
-    const tracing = tracingOf(values['tracing-config-file'], gates);
+    const tracing = {
+      ...tracingOf(values['tracing-config-file'], gates),
+      profiling: values.profiling ? ('on' as const) : ('off' as const),
+    };
     const pairs = values['allow-metric-labels'];
     const file = values['allow-metric-labels-manifest'];
     const disabled = values['disabled-metrics'];
@@ -128,7 +133,64 @@ function hiddenMetricsOf(release: string): 'hidden' | 'shown' {
 export interface LogSettings {
   readonly verbosity: number;
   readonly logFormat: LogFormat;
+  /** Absent: all lines go to the standard error. */
+  readonly logStreams?: LogStreams | undefined;
 }
+
+/** Errors go to the standard error, and other lines to the standard output. */
+export interface LogStreams {
+  /** Bytes of lines that may wait for the standard output; 0: none. */
+  readonly bufferBytes: number;
+  /** How long they may wait, milliseconds. */
+  readonly flushMs: number;
+}
+
+interface FormatStreams {
+  readonly splits: boolean;
+  readonly bufferSize: number;
+}
+
+function bytesOf(flag: string, text: string): number {
+  const quantity = parseQuantity(text);
+  if ('error' in quantity) {
+    const value = JSON.stringify(text);
+    throw new FlagError(`invalid argument ${value} for "--${flag}" flag: ${quantity.error}`);
+  }
+  return Math.max(0, Number(quantity.nano / 1_000_000_000n));
+}
+
+/** Throws FlagError for streams that are parted while the gate is off. */
+function requireNone(streams: Readonly<Record<LogFormat, FormatStreams>>): void {
+  const forbidden = (['text', 'json'] as const).flatMap((format) => {
+    const { splits, bufferSize } = streams[format];
+    const fields = [
+      ...(splits ? ['splitStream'] : []),
+      ...(bufferSize === 0 ? [] : ['infoBufferSize']),
+    ];
+    return fields.map(
+      (field) => `options.${format}.${field}: Forbidden: Feature LoggingAlphaOptions is disabled`,
+    );
+  });
+  if (forbidden.length === 0) return;
+  throw new FlagError(forbidden.length === 1 ? forbidden.join('') : `[${forbidden.join(', ')}]`);
+}
+
+const bufferSizeFlag = (format: LogFormat) =>
+  ({
+    group: 'Logs',
+    type: 'string',
+    stage: 'alpha',
+    default: '0',
+    help: `Bytes of lines that may wait for --log-flush-frequency before they are written, with --log-${format}-split-stream: as 512, 1K, or 2Ki. None wait when 0. Behind the gate LoggingAlphaOptions.`,
+  }) as const;
+const splitFlag = (format: LogFormat) =>
+  ({
+    group: 'Logs',
+    type: 'bool',
+    stage: 'alpha',
+    default: 'false',
+    help: `With --logging-format=${format}, write errors to the standard error and all other lines to the standard output. Behind the gate LoggingAlphaOptions.`,
+  }) as const;
 
 /** Flags of the log. */
 export const logFlags = {
@@ -142,24 +204,12 @@ export const logFlags = {
     group: 'Logs',
     type: 'duration',
     default: '5s',
-    help: 'How long a line of the log may wait before it is written. None waits: each is written at once.',
+    help: 'How long a line of the log may wait before it is written, where lines wait at all: --log-json-info-buffer-size, --log-text-info-buffer-size.',
   },
-  'log-text-info-buffer-size': {
-    group: 'Logs',
-    type: 'string',
-    stage: 'alpha',
-    default: '0',
-    only: 'lines of the log are written at once',
-    help: 'Bytes of the log that may wait. None do.',
-  },
-  'log-text-split-stream': {
-    group: 'Logs',
-    type: 'bool',
-    stage: 'alpha',
-    default: 'false',
-    only: 'the log goes to the standard error alone',
-    help: 'Whether errors go elsewhere than the rest of the log. All go to the standard error.',
-  },
+  'log-json-info-buffer-size': bufferSizeFlag('json'),
+  'log-json-split-stream': splitFlag('json'),
+  'log-text-info-buffer-size': bufferSizeFlag('text'),
+  'log-text-split-stream': splitFlag('text'),
   vmodule: {
     group: 'Logs',
     type: 'list',
@@ -189,12 +239,26 @@ export const logFlags = {
 /** The log. */
 export const logFeature: Feature<typeof logFlags, LogSettings> = {
   flags: logFlags,
-  settings(values) {
+  settings(values, { gates }) {
     const format = values['logging-format'];
     if (format !== 'json' && format !== 'text') {
       const value = JSON.stringify(format);
       throw new FlagError(`format: Invalid value: ${value}: Unsupported log format`);
     }
-    return { verbosity: values.v, logFormat: format };
+    const streams = {
+      text: {
+        splits: values['log-text-split-stream'],
+        bufferSize: bytesOf('log-text-info-buffer-size', values['log-text-info-buffer-size']),
+      },
+      json: {
+        splits: values['log-json-split-stream'],
+        bufferSize: bytesOf('log-json-info-buffer-size', values['log-json-info-buffer-size']),
+      },
+    };
+    if (!gates.enabled('LoggingAlphaOptions')) requireNone(streams);
+    const { splits, bufferSize } = streams[format];
+    const flushMs = values['log-flush-frequency'];
+    const logStreams = splits ? { bufferBytes: bufferSize, flushMs } : undefined;
+    return { verbosity: values.v, logFormat: format, logStreams };
   },
 };
