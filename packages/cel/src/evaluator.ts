@@ -1,6 +1,7 @@
 import type { Checked } from './checker.ts';
 import { foldStep } from './cost/folds.ts';
 import { type Compiles, outcome, type Step, setEntry } from './cost/steps.ts';
+import { shownKey } from './library/arithmetic.ts';
 import { patternOf } from './library/strings.ts';
 import {
   type CallExpr,
@@ -127,7 +128,7 @@ class Compiler implements Compiles {
         const body = this.compile(expr.body, [...scope, expr.variable]);
         return (frame) => {
           const optional = target(frame);
-          if (!(optional instanceof Optional)) throw noSuchOverload('hasValue');
+          if (!(optional instanceof Optional)) throw noSuchOverload();
           if (optional.value === undefined) return optional;
           frame.slots[slot] = optional.value;
           const value = body(frame);
@@ -202,7 +203,7 @@ class Compiler implements Compiles {
     if (third !== undefined) {
       return (frame) => {
         const condition = first(frame);
-        if (typeof condition !== 'boolean') throw noSuchOverload(name);
+        if (typeof condition !== 'boolean') throw noSuchOverload();
         return condition ? second(frame) : third(frame);
       };
     }
@@ -287,6 +288,14 @@ function refuseQualifier(name: string, args: readonly Expr[]): void {
   }
 }
 
+/** Indexing what holds nothing finds no key there, as upstream. */
+function unknownCall(name: string, args: readonly Value[]): CelError {
+  const [operand, key] = args;
+  const isScalar = operand !== undefined && !(operand instanceof List) && !isMapValue(operand);
+  if (name !== '_[_]' || !isScalar) return noSuchOverload({ name, args });
+  return new CelError(`no such key: ${shownKey(key ?? null)}`);
+}
+
 function callStep(name: string, overloads: readonly Overload[], steps: readonly Step[]): Step {
   const [only] = overloads;
   return (frame) => {
@@ -294,7 +303,7 @@ function callStep(name: string, overloads: readonly Overload[], steps: readonly 
     frame.spend(1);
     const first = only !== undefined && accepts(only, args) ? only : undefined;
     const found = first ?? overloads.find((overload) => accepts(overload, args));
-    if (found === undefined) throw noSuchOverload(name);
+    if (found === undefined) throw unknownCall(name, args);
     return found.run(args, frame);
   };
 }
@@ -308,7 +317,7 @@ function logicStep(left: Step, right: Step, at: { name: string; decides: boolean
     if (other === at.decides) return other;
     if (one instanceof CelError) throw one;
     if (other instanceof CelError) throw other;
-    if (typeof one !== 'boolean' || typeof other !== 'boolean') throw noSuchOverload(at.name);
+    if (typeof one !== 'boolean' || typeof other !== 'boolean') throw noSuchOverload();
     return !at.decides;
   };
 }

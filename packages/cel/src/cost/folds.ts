@@ -61,7 +61,7 @@ function walk(fold: Fold, frame: Frame, each: (first: Value) => 'stop' | undefin
     }
     return;
   }
-  if (!isMapValue(range)) throw noSuchOverload('comprehension');
+  if (!isMapValue(range)) throw noSuchOverload();
   for (const key of range.keys()) {
     if (step(key, variables === 1 ? undefined : range.get(key)) !== undefined) return;
   }
@@ -78,7 +78,7 @@ function quantifier(fold: Fold, at: { decides: boolean; name: string }): Step {
         return 'stop';
       }
       if (value instanceof CelError) failure ??= value;
-      else if (typeof value !== 'boolean') failure ??= noSuchOverload(at.name);
+      else if (typeof value !== 'boolean') failure ??= noSuchOverload();
       return undefined;
     });
     if (decided) return at.decides;
@@ -89,7 +89,7 @@ function quantifier(fold: Fold, at: { decides: boolean; name: string }): Step {
 
 function isTrue(step: Step, frame: Frame): boolean {
   const value = step(frame);
-  if (typeof value !== 'boolean') throw noSuchOverload('_?_:_');
+  if (typeof value !== 'boolean') throw noSuchOverload();
   return value;
 }
 
@@ -136,7 +136,7 @@ function sortBy(fold: Fold): Step {
     keyed.sort((one, other) => {
       frame.spend(1);
       const order = compare(one.key, other.key);
-      if (order === undefined) throw noSuchOverload('sortBy');
+      if (order === undefined) throw noSuchOverload();
       return order;
     });
     return new List(keyed.map(({ item }) => item));
@@ -161,7 +161,7 @@ function transformedEntries(fold: Fold): Step {
     walk(fold, frame, () => {
       if (fold.filter !== undefined && !isTrue(fold.filter, frame)) return undefined;
       const made = fold.body(frame);
-      if (!isMapValue(made)) throw noSuchOverload('transformMapEntry');
+      if (!isMapValue(made)) throw noSuchOverload();
       for (const key of made.keys()) putEntry(entries, key, made.get(key) ?? null);
       return undefined;
     });

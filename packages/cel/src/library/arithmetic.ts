@@ -181,15 +181,16 @@ function indexed(list: List, index: Value): Value | undefined {
 
 function elementAt([list, index = null]: readonly Value[]): Value {
   const found = indexed(asList(list), index);
-  if (found === undefined) throw new CelError(`index out of bounds: ${shown(index)}`);
+  if (found === undefined) throw new CelError(`index out of bounds: ${shownKey(index)}`);
   return found;
 }
 
-const shown = (key: Value) => String(key instanceof Uint ? key.value : key);
+/** A key or an index as messages show it. */
+export const shownKey = (key: Value) => String(key instanceof Uint ? key.value : key);
 
 function memberAt([map, key = null]: readonly Value[]): Value {
   const found = asMap(map).get(key);
-  if (found === undefined) throw new CelError(`no such key: ${shown(key)}`);
+  if (found === undefined) throw new CelError(`no such key: ${shownKey(key)}`);
   return found;
 }
 

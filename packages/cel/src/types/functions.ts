@@ -87,6 +87,22 @@ export function accepts(overload: Overload, args: readonly Value[]): boolean {
   );
 }
 
-export function noSuchOverload(name: string): CelError {
-  return new CelError(`no such overload: ${name}`);
+/** Functions and operators whose errors upstream words without their name. */
+const namelessFunctions = new Set([
+  ...['_+_', '_-_', '_*_', '_/_', '_%_', '-_', '!_', '_<_', '_<=_', '_>_', '_>=_', '@in'],
+  ...['contains', 'endsWith', 'find', 'findAll', 'matches', 'startsWith'],
+]);
+
+/**
+ * What a call fails with that no overload takes.
+ * @param called absent: an operator that upstream does not name
+ */
+export function noSuchOverload(called?: {
+  readonly name: string;
+  readonly args: readonly Value[];
+}): CelError {
+  if (called === undefined || namelessFunctions.has(called.name))
+    return new CelError('no such overload');
+  const { name, args } = called;
+  return new CelError(`no such overload: ${name}(${args.map(kindOf).join(', ')})`);
 }

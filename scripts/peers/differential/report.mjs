@@ -1,0 +1,46 @@
+import { call } from '../servers.mjs';
+import { compareAnswers } from './compare.mjs';
+
+/**
+ * Sends requests to both servers and collects how their answers differ.
+ *
+ * @param both the servers, the reference first
+ */
+export function createReport(both) {
+  const groups = new Map();
+  let requests = 0;
+
+  /** Prints the first difference of each group of alike ones. */
+  function note(subject, request, difference) {
+    const signature = `${subject} ${request.method ?? 'GET'} ${difference.signature}`;
+    const count = groups.get(signature) ?? 0;
+    groups.set(signature, count + 1);
+    if (count > 0) return;
+    const { method = 'GET', path, headers } = request;
+    console.log(`\n# ${signature}\n${difference.text}`);
+    console.log(`  ${method} ${path} ${JSON.stringify(headers ?? {})}`);
+    console.log(`  ${JSON.stringify(request.body)?.slice(0, 2500)}`);
+  }
+
+  return {
+    /** Sends a request; `bodies` holds a body for each server where they are not the same. */
+    async send({ subject, bodies, ...request }) {
+      const answers = await Promise.all(
+        both.map((server, i) => {
+          const sent = { ...request, body: bodies?.[i] ?? request.body };
+          // The reference drops the connection of a request whose handler panics.
+          return call(server, sent).catch(() => ({ status: 0, body: undefined }));
+        }),
+      );
+      requests += 1;
+      const difference = compareAnswers(...answers);
+      const body = bodies?.[0] ?? request.body;
+      if (difference !== undefined) note(subject, { ...request, body }, difference);
+      return answers;
+    },
+    finish() {
+      console.log(`\n${requests} requests, ${groups.size} groups of differences`);
+      for (const [signature, count] of groups) console.log(`${count}\t${signature}`);
+    },
+  };
+}
