@@ -72,7 +72,7 @@ class Layout {
     let at = from;
     while (at < json.length && !this.isFull) {
       if (this.#inString) at = this.#string(json, at);
-      else this.#byte(json[at++] as number);
+      else this.#byte(json[at++] ?? 0);
     }
     return at;
   }
@@ -103,7 +103,7 @@ class Layout {
     let start = from;
     if (this.#isEscaped) {
       this.#isEscaped = false;
-      this.#put(json[start++] as number);
+      this.#put(json[start++] ?? 0);
     }
     const limit = Math.min(json.length, start + pieceBytes);
     const part = limit < json.length ? json.subarray(0, limit) : json;
@@ -137,8 +137,7 @@ class Layout {
     const size = to - from;
     this.#reserve(size);
     if (size > briefBytes) source.copy(this.#out, this.#end, from, to);
-    else
-      for (let at = 0; at < size; at += 1) this.#out[this.#end + at] = source[from + at] as number;
+    else for (let at = 0; at < size; at += 1) this.#out[this.#end + at] = source[from + at] ?? 0;
     this.#end += size;
   }
 

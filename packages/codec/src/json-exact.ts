@@ -205,7 +205,7 @@ class ExactParser {
 
   #badString(): JsonError {
     for (let at = this.#at + 1; at < this.#text.length; at += 1) {
-      const char = this.#text[at] as string;
+      const char = this.#text.charAt(at);
       this.#at = at;
       if (char < ' ') return this.#unexpected('in string literal');
       if (char !== '\\') continue;

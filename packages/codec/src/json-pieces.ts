@@ -1,4 +1,5 @@
 import {
+  itemAt,
   type JsonArray,
   type JsonObject,
   type JsonValue,
@@ -148,11 +149,11 @@ class PieceParser {
 
   /** The frame at a depth, which from now on is parsed on its own, and so are those around it. */
   #materialized(depth: number): Frame {
-    const frame = this.#open[depth] as Frame;
+    const frame = itemAt(this.#open, depth);
     let first = depth;
     while (first >= 0 && this.#open[first]?.container === undefined) first -= 1;
     for (let at = first + 1; at <= depth; at += 1) {
-      const next = this.#open[at] as Frame;
+      const next = itemAt(this.#open, at);
       const parent = this.#open[at - 1];
       next.container = next.isList ? [] : {};
       if (parent === undefined || parent.memberStart === parent.parsedTo) continue;

@@ -22,7 +22,7 @@ export function scanJson(bytes: Buffer): JsonScan {
   let digits = 0;
   let hasLongNumber = false;
   for (let at = 0; at < bytes.length; at += 1) {
-    const byte = bytes[at] as number;
+    const byte = bytes[at] ?? 0;
     if (byte >= 0x30 && byte <= 0x39) {
       digits += 1;
       if (digits === exactDigits) hasLongNumber = true;
@@ -45,7 +45,7 @@ export function scanJson(bytes: Buffer): JsonScan {
 export function hasWiderObject(bytes: Buffer, membersMax: number): boolean {
   const counts: number[] = [];
   for (let at = 0; at < bytes.length; at += 1) {
-    const byte = bytes[at] as number;
+    const byte = bytes[at] ?? 0;
     if (byte === quote) at = stringEnd(bytes, at);
     else if (byte === 0x7b || byte === 0x5b) counts.push(0);
     else if (byte === 0x7d || byte === 0x5d) counts.pop();

@@ -36,7 +36,7 @@ function isTime(text: string): boolean {
 export function plainScalar(text: string): JsonValue {
   const word = words.get(text);
   if (word !== undefined) return word;
-  const first = text[0] as string;
+  const first = text.charAt(0);
   if (first === '.') return dottedScalar(text);
   if (first !== '-' && first !== '+' && (first < '0' || first > '9')) return text;
   if (infinities.test(text)) return first === '-' ? -Infinity : Infinity;

@@ -16,8 +16,7 @@ export class ByteQueue {
   moveTo(target: Buffer, at: number): number {
     const { bytes, length } = this;
     if (length > loopBytesMax) bytes.copy(target, at, 0, length);
-    else
-      for (let index = 0; index < length; index += 1) target[at + index] = bytes[index] as number;
+    else for (let index = 0; index < length; index += 1) target[at + index] = bytes[index] ?? 0;
     this.length = 0;
     if (bytes.length > keptBytesMax) this.bytes = none;
     return at + length;

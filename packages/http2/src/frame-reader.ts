@@ -108,8 +108,8 @@ export class FrameReader {
 
   #give(bytes: Buffer, at: number, end: number): void {
     const frame = this.#frame;
-    frame.type = bytes[at + 3] as number;
-    frame.flags = bytes[at + 4] as number;
+    frame.type = bytes[at + 3] ?? 0;
+    frame.flags = bytes[at + 4] ?? 0;
     frame.stream = uint31(bytes, at + 5);
     frame.bytes = bytes;
     frame.start = at + frameHeadBytes;
@@ -122,8 +122,7 @@ export class FrameReader {
 const none = Buffer.alloc(0);
 
 function payloadBytes(bytes: Buffer, at: number): number {
-  const length =
-    ((bytes[at] as number) << 16) | ((bytes[at + 1] as number) << 8) | (bytes[at + 2] as number);
+  const length = ((bytes[at] ?? 0) << 16) | ((bytes[at + 1] ?? 0) << 8) | (bytes[at + 2] ?? 0);
   if (length > frameBytesMax) {
     throw new ConnectionError(errorCode.frameSizeError, `a frame of ${length} bytes`);
   }
@@ -133,16 +132,16 @@ function payloadBytes(bytes: Buffer, at: number): number {
 /** 31 bits in network order; the reserved one is ignored. */
 export function uint31(bytes: Buffer, at: number): number {
   return (
-    (((bytes[at] as number) & 0x7f) << 24) |
-    ((bytes[at + 1] as number) << 16) |
-    ((bytes[at + 2] as number) << 8) |
-    (bytes[at + 3] as number)
+    (((bytes[at] ?? 0) & 0x7f) << 24) |
+    ((bytes[at + 1] ?? 0) << 16) |
+    ((bytes[at + 2] ?? 0) << 8) |
+    (bytes[at + 3] ?? 0)
   );
 }
 
 /** 32 bits in network order. */
 export function uint32(bytes: Buffer, at: number): number {
-  return uint31(bytes, at) + ((bytes[at] as number) >= 0x80 ? 0x80000000 : 0);
+  return uint31(bytes, at) + ((bytes[at] ?? 0) >= 0x80 ? 0x80000000 : 0);
 }
 
 /** More frames than this for one block are no honest client's. */
@@ -191,7 +190,7 @@ export function trimPayload(frame: Frame): void {
   let padding = 0;
   if ((flags & flag.padded) !== 0) {
     if (frame.start >= frame.end) throw tooShort();
-    padding = bytes[frame.start] as number;
+    padding = bytes[frame.start] ?? 0;
     frame.start += 1;
   }
   if (frame.type === frameType.headers && (flags & flag.priority) !== 0) {

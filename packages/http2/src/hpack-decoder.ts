@@ -55,7 +55,7 @@ export class HpackDecoder {
     this.#end = place.end;
     let mayResize = true;
     while (this.#at < this.#end) {
-      const first = block[this.#at] as number;
+      const first = block[this.#at] ?? 0;
       if ((first & indexed) !== 0) this.#indexed(to);
       else if ((first & literalIndexed) !== 0) this.#literal(to, 6);
       else if ((first & sizeUpdate) === 0) this.#literal(to, 4);
@@ -73,15 +73,11 @@ export class HpackDecoder {
   #indexed(to: FieldSink): void {
     const index = this.#integer(7);
     if (index > 0 && index <= staticCount) {
-      to.field(staticNames[index - 1] as string, staticValues[index - 1] as string, 0);
+      to.field(staticNames[index - 1] ?? '', staticValues[index - 1] ?? '', 0);
       return;
     }
     const slot = this.#slotOf(index);
-    to.field(
-      this.#names[slot] as string,
-      this.#values[slot] as string,
-      this.#faults[slot] as number,
-    );
+    to.field(this.#names[slot] ?? '', this.#values[slot] ?? '', this.#faults[slot] ?? 0);
   }
 
   /** @param prefixBits 6 for a field that enters the table, 4 for one that does not */
@@ -93,11 +89,11 @@ export class HpackDecoder {
       this.#readText();
       faults = nameFaults(this.#text);
       name = faults === 0 ? internedName(this.#text) : this.#textAsString();
-    } else if (index <= staticCount) name = staticNames[index - 1] as string;
+    } else if (index <= staticCount) name = staticNames[index - 1] ?? '';
     else {
       const slot = this.#slotOf(index);
-      name = this.#names[slot] as string;
-      faults = (this.#faults[slot] as number) & fault.name;
+      name = this.#names[slot] ?? '';
+      faults = (this.#faults[slot] ?? 0) & fault.name;
     }
     this.#readText();
     faults |= valueFaults(this.#text);
@@ -138,7 +134,7 @@ export class HpackDecoder {
   #shrinkTo(bytesMax: number): void {
     while (this.#count > 0 && this.#tableBytes > bytesMax) {
       const slot = this.#slotOf(staticCount + this.#count);
-      const [name, value] = [this.#names[slot] as string, this.#values[slot] as string];
+      const [name, value] = [this.#names[slot] ?? '', this.#values[slot] ?? ''];
       this.#tableBytes -= name.length + value.length + entryOverheadBytes;
       this.#names[slot] = '';
       this.#values[slot] = '';
@@ -150,11 +146,11 @@ export class HpackDecoder {
   #integer(prefixBits: number): number {
     const block = this.#block;
     const mask = (1 << prefixBits) - 1;
-    let value = (block[this.#at++] as number) & mask;
+    let value = (block[this.#at++] ?? 0) & mask;
     if (value < mask) return value;
     for (let shift = 0; shift <= 21; shift += 7) {
       if (this.#at >= this.#end) throw corrupt('an integer without an end');
-      const byte = block[this.#at++] as number;
+      const byte = block[this.#at++] ?? 0;
       value += (byte & 0x7f) << shift;
       if ((byte & 0x80) === 0) return value;
     }
@@ -164,7 +160,7 @@ export class HpackDecoder {
   /** Reads a string literal; `#text` is where its bytes are until the next one is read. */
   #readText(): void {
     if (this.#at >= this.#end) throw corrupt('a field without an end');
-    const isCoded = ((this.#block[this.#at] as number) & 0x80) !== 0;
+    const isCoded = ((this.#block[this.#at] ?? 0) & 0x80) !== 0;
     const length = this.#integer(7);
     const start = this.#at;
     const end = start + length;
@@ -242,10 +238,10 @@ function tree(): Tree {
   let used = 1;
   codes().forEach((code, index) => {
     let node = 0;
-    for (let bit = (bitsOfSymbol[index] as number) - 1; bit >= 0; bit -= 1) {
+    for (let bit = (bitsOfSymbol[index] ?? 0) - 1; bit >= 0; bit -= 1) {
       const edge = 2 * node + ((code >>> bit) & 1);
       if (children[edge] === -1) children[edge] = used++;
-      node = children[edge] as number;
+      node = children[edge] ?? 0;
     }
     symbol[node] = index;
   });
@@ -283,21 +279,21 @@ function stepTable(): StepTable {
       let node = start;
       let step = 0;
       for (let bit = 3; bit >= 0 && node !== -1; bit -= 1) {
-        node = children[2 * node + ((half >>> bit) & 1)] as number;
-        const found = node === -1 ? -1 : (symbol[node] as number);
+        node = children[2 * node + ((half >>> bit) & 1)] ?? 0;
+        const found = node === -1 ? -1 : (symbol[node] ?? 0);
         if (found === endMark) node = -1;
         else if (found !== -1) {
           step = stepEmits | (found << symbolShift);
           node = 0;
         }
       }
-      steps[16 * state + half] = node === -1 ? stepFails : step | (stateOf[node] as number);
+      steps[16 * state + half] = node === -1 ? stepFails : step | (stateOf[node] ?? 0);
     }
   });
   const accepts = new Uint8Array(inner.length);
   for (let node = 0, bits = 0; bits < 8; bits += 1) {
-    accepts[stateOf[node] as number] = 1;
-    node = children[2 * node + 1] as number;
+    accepts[stateOf[node] ?? 0] = 1;
+    node = children[2 * node + 1] ?? 0;
   }
   return { steps, accepts };
 }
@@ -325,11 +321,11 @@ function huffmanDecode(
   let state = 0;
   let length = 0;
   for (let at = start; at < end; at += 1) {
-    const byte = source[at] as number;
-    let step = steps[(state << 4) | (byte >>> 4)] as number;
+    const byte = source[at] ?? 0;
+    let step = steps[(state << 4) | (byte >>> 4)] ?? stepFails;
     if ((step & stepEmits) !== 0) target[length++] = step >>> symbolShift;
     if ((step & stepFails) !== 0) return -1;
-    step = steps[((step & stateMask) << 4) | (byte & 15)] as number;
+    step = steps[((step & stateMask) << 4) | (byte & 15)] ?? stepFails;
     if ((step & stepEmits) !== 0) target[length++] = step >>> symbolShift;
     if ((step & stepFails) !== 0) return -1;
     state = step & stateMask;
@@ -366,7 +362,7 @@ function nameFaults({ bytes, start, end }: Stretch): number {
   const first = bytes[start] === colon ? start + 1 : start;
   if (first >= end) return fault.name;
   let faults = 0;
-  for (let at = first; at < end; at += 1) faults |= faultsOfByte[bytes[at] as number] as number;
+  for (let at = first; at < end; at += 1) faults |= faultsOfByte[bytes[at] ?? 0] ?? 0;
   return faults & fault.name;
 }
 
@@ -376,7 +372,7 @@ function nameFaults({ bytes, start, end }: Stretch): number {
  */
 function valueFaults({ bytes, start, end }: Stretch): number {
   let faults = 0;
-  for (let at = start; at < end; at += 1) faults |= faultsOfByte[bytes[at] as number] as number;
+  for (let at = start; at < end; at += 1) faults |= faultsOfByte[bytes[at] ?? 0] ?? 0;
   return faults & fault.value;
 }
 
@@ -392,10 +388,10 @@ function internedName(text: Stretch): string {
   const { bytes, start, end } = text;
   const length = end - start;
   if (length > internedBytesMax) return bytes.toString('latin1', start, end);
-  const middle = bytes[start + (length >> 1)] as number;
-  const mixed = (bytes[start] as number) * 31 + middle * 7 + (bytes[end - 1] as number) + length;
+  const middle = bytes[start + (length >> 1)] ?? 0;
+  const mixed = (bytes[start] ?? 0) * 31 + middle * 7 + (bytes[end - 1] ?? 0) + length;
   const slot = mixed & ((1 << slotBits) - 1);
-  const cachedText = slots[slot] as string;
+  const cachedText = slots[slot] ?? '';
   if (cachedText.length === length && isText(cachedText, text)) return cachedText;
   const made = asKey(bytes.toString('latin1', start, end));
   slots[slot] = made;

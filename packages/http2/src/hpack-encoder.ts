@@ -117,7 +117,7 @@ function addBytes(to: ByteQueue, some: Buffer): void {
   to.reserve(some.length);
   const { bytes } = to;
   let { length } = to;
-  for (let at = 0; at < some.length; at += 1) bytes[length++] = some[at] as number;
+  for (let at = 0; at < some.length; at += 1) bytes[length++] = some[at] ?? 0;
   to.length = length;
 }
 

@@ -61,7 +61,7 @@ export class RequestHead implements FieldSink {
     let found: string | undefined;
     for (let index = 0; index < lines.length; index += 2) {
       if (lines[index] !== name) continue;
-      const value = lines[index + 1] as string;
+      const value = lines[index + 1] ?? '';
       if (found === undefined) {
         found = value;
         if (singletons.has(name)) break;

@@ -22,7 +22,7 @@ export function readSettings({ bytes, start, end }: Frame): PeerSettings {
     frameBytesMax: undefined,
   };
   for (let at = start; at < end; at += entryBytes) {
-    const name = ((bytes[at] as number) << 8) | (bytes[at + 1] as number);
+    const name = ((bytes[at] ?? 0) << 8) | (bytes[at + 1] ?? 0);
     const value = uint32(bytes, at + 2);
     if (name === setting.headerTableSize) {
       // The smallest counts: a table that shrinks and grows again in one frame has been emptied.

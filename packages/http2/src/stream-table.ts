@@ -100,6 +100,6 @@ export class ClosedStreams {
   /** One of `ending`. */
   endingOf(id: number): number {
     const index = this.#ids.lastIndexOf(id);
-    return index === -1 ? ending.unknown : (this.#endings[index] as number);
+    return this.#endings[index] ?? ending.unknown;
   }
 }

@@ -166,7 +166,8 @@ export class Http2Stream implements BodySink, BodySource {
     let to = at;
     let left = bytes;
     while (left > 0) {
-      const chunk = this.#chunks[this.#first] as BodyPiece;
+      const chunk = this.#chunks[this.#first];
+      if (chunk === undefined) throw new RangeError(`${left} bytes more than are pending`);
       const rest = chunk.length - this.#offset;
       const now = Math.min(rest, left);
       if (isRun(chunk)) chunk.copyNext(target, to, now);

@@ -1,4 +1,4 @@
-import { errorText, type MaybePromise } from '@wheelhouse/machinery';
+import { errorText, itemAt, type MaybePromise } from '@wheelhouse/machinery';
 import { type Store, type StoredRecord, StoreError, type StoreEvent } from './contract.ts';
 import { EventLine } from './event-line.ts';
 
@@ -15,7 +15,7 @@ export function convertedStore(store: Store, convert: ConvertRecords): Store {
   const records = async (found: readonly StoredRecord[]): Promise<StoredRecord[]> => {
     const readable = found.filter(({ unreadable }) => unreadable === undefined);
     const values = await converting(() => convert(readable));
-    const made = new Map(readable.map((one, at) => [one, values[at] as Buffer]));
+    const made = new Map(readable.map((one, at) => [one, itemAt(values, at)]));
     return found.map((one) => ({ ...one, value: made.get(one) ?? one.value }));
   };
   const readOnly = () =>
@@ -88,7 +88,7 @@ function withValues(batch: readonly StoreEvent[], values: readonly Buffer[]): St
     if (!isReadable(event)) return event;
     const { hint: _, ...plain } = event;
     at += 1;
-    return { ...plain, value: values[at - 1] as Buffer };
+    return { ...plain, value: itemAt(values, at - 1) };
   });
 }
 

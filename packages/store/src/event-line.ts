@@ -1,4 +1,4 @@
-import { errorText, type MaybePromise } from '@wheelhouse/machinery';
+import { errorText, itemAt, type MaybePromise } from '@wheelhouse/machinery';
 import {
   type Revision,
   StoreError,
@@ -76,7 +76,7 @@ export class EventLine {
   #run(): Promise<void> | undefined {
     while (this.#waiting.length > 0) {
       const batch = this.#waiting.splice(0, batchEvents);
-      this.#passed = Math.max(this.#passed, (batch[0] as StoreEvent).revision - 1);
+      this.#passed = Math.max(this.#passed, itemAt(batch, 0).revision - 1);
       let changed: MaybePromise<readonly StoreEvent[]>;
       try {
         changed = this.#change(batch);

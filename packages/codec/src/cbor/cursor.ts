@@ -52,7 +52,7 @@ export class Cursor {
 
   /** The byte that the next item begins with. */
   get next(): number {
-    return this.bytes[this.at] as number;
+    return this.bytes[this.at] ?? 0;
   }
 
   /** The next item's major type. */
@@ -63,13 +63,13 @@ export class Cursor {
   /** Takes a head, and gives its argument. */
   head(): number | bigint {
     const { bytes } = this;
-    this.info = (bytes[this.at] as number) & 0x1f;
+    this.info = (bytes[this.at] ?? 0) & 0x1f;
     this.at += 1;
     const { at } = this;
     switch (this.info) {
       case info.oneByte:
         this.at += 1;
-        return bytes[at] as number;
+        return bytes[at] ?? 0;
       case info.twoBytes:
         this.at += 2;
         return bytes.readUInt16BE(at);

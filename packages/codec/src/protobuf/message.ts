@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import {
   compareText,
   isObject,
+  itemAt,
   type JsonObject,
   type JsonValue,
   member,
@@ -159,14 +160,16 @@ function writeLayout(writer: WireWriter, layout: Layout, value: JsonObject): voi
   const groups = layout.descending;
   let next = 0;
   for (const { name, field } of layout.fields) {
-    while (next < groups.length && (groups[next] as (typeof groups)[number])[0] > field.number) {
-      writeGroup(writer, groups[next] as (typeof groups)[number], value);
+    for (let group = groups[next]; group !== undefined && group[0] > field.number; ) {
+      writeGroup(writer, group, value);
       next += 1;
+      group = groups[next];
     }
     field.write(writer, member(value, name));
   }
-  for (; next < groups.length; next += 1) {
-    writeGroup(writer, groups[next] as (typeof groups)[number], value);
+  for (let group = groups[next]; group !== undefined; group = groups[next]) {
+    writeGroup(writer, group, value);
+    next += 1;
   }
   writer.lengthSince(before);
 }
@@ -178,10 +181,13 @@ function* writeLayoutSteps(
 ): Generator<void, void> {
   const { layout, value, stride } = of;
   const before = writer.length;
-  const rest = [...layout.descending];
+  const groups = layout.descending;
+  let next = 0;
   for (const { name, field } of layout.fields) {
-    while (rest[0] !== undefined && rest[0][0] > field.number) {
-      yield* writeGroupSteps(writer, rest.shift() as (typeof rest)[number], { value, stride });
+    for (let group = groups[next]; group !== undefined && group[0] > field.number; ) {
+      yield* writeGroupSteps(writer, group, { value, stride });
+      next += 1;
+      group = groups[next];
     }
     const part = member(value, name);
     const { writeSteps } = field;
@@ -189,7 +195,9 @@ function* writeLayoutSteps(
     else yield* writeSteps(writer, part, stride);
     if (stride.isOver) yield;
   }
-  for (const group of rest) yield* writeGroupSteps(writer, group, { value, stride });
+  for (; next < groups.length; next += 1) {
+    yield* writeGroupSteps(writer, itemAt(groups, next), { value, stride });
+  }
   writer.lengthSince(before);
 }
 
@@ -437,7 +445,7 @@ function mapField(number: number, valueSchema: Schema): FieldCodec {
       const { write, writeSteps, wireType } = codec();
       const names = yield* sortSteps(Object.keys(value), compareText);
       for (let at = names.length - 1; at >= 0; at -= 1) {
-        const name = names[at] as string;
+        const name = itemAt(names, at);
         const part = value[name];
         const before = writer.length;
         if (stride.weigh(part) === 'light' || writeSteps === undefined) write(writer, part);

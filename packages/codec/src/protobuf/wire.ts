@@ -121,7 +121,7 @@ export class WireReader {
 
   #byte(): number {
     if (this.#at >= this.#end) throw truncated();
-    return this.#bytes[this.#at++] as number;
+    return this.#bytes[this.#at++] ?? 0;
   }
 
   #varint32(): number {

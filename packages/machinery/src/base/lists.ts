@@ -86,13 +86,17 @@ function* mergedRuns<Item>(
   compare: (one: Item, other: Item) => number,
 ): Generator<void, Item[]> {
   const merged: Item[] = [];
-  let [left, right] = [0, 0];
-  while (left < one.length && right < other.length) {
-    const isLeft = compare(one[left] as Item, other[right] as Item) <= 0;
-    merged.push((isLeft ? one[left++] : other[right++]) as Item);
+  let right = 0;
+  for (const item of one) {
+    for (; right < other.length; right += 1) {
+      const earlier = itemAt(other, right);
+      if (compare(item, earlier) <= 0) break;
+      merged.push(earlier);
+      if (merged.length % runLength === 0) yield;
+    }
+    merged.push(item);
     if (merged.length % runLength === 0) yield;
   }
-  for (; left < one.length; left += 1) merged.push(one[left] as Item);
-  for (; right < other.length; right += 1) merged.push(other[right] as Item);
+  appendAll(merged, other.slice(right));
   return merged;
 }

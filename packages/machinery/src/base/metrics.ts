@@ -1,3 +1,5 @@
+import { itemAt } from './lists.ts';
+
 /** Quantiles of what was observed of late. */
 export interface Summary {
   /** `atMs`: when, on the clock of the definition. */
@@ -30,7 +32,7 @@ function createSummary(options: {
   const partMs = options.maxAgeMs / parts;
   const counts = Array.from({ length: parts }, () => new Uint32Array(classes));
   let begun = Math.floor(options.now() / partMs);
-  let current = counts[begun % parts] as Uint32Array;
+  let current = itemAt(counts, begun % parts);
   let sum = 0;
   let total = 0;
   const moveTo = (atMs: number) => {
@@ -38,13 +40,13 @@ function createSummary(options: {
     const passed = Math.min(reached - begun, parts);
     for (let step = 0; step < passed; step += 1) counts[(reached - step) % parts]?.fill(0);
     begun = Math.max(begun, reached);
-    current = counts[begun % parts] as Uint32Array;
+    current = itemAt(counts, begun % parts);
   };
   return {
     observe(value, atMs) {
       if (atMs >= (begun + 1) * partMs) moveTo(atMs);
       const at = classOf(value);
-      current[at] = (current[at] as number) + 1;
+      current[at] = (current[at] ?? 0) + 1;
       sum += value;
       total += 1;
     },
@@ -68,7 +70,7 @@ function quantileOf(counts: readonly Uint32Array[], quantile: number): number {
   let all = 0;
   for (const part of counts) {
     part.forEach((count, at) => {
-      sums[at] = (sums[at] as number) + count;
+      sums[at] = (sums[at] ?? 0) + count;
       all += count;
     });
   }
@@ -342,8 +344,8 @@ function createHistogram(buckets: readonly number[]): Histogram & Rendered {
   return {
     observe(value, times = 1) {
       let at = 0;
-      while (at < last && value > (buckets[at] as number)) at += 1;
-      counts[at] = (counts[at] as number) + times;
+      while (at < last && value > (buckets[at] ?? 0)) at += 1;
+      counts[at] = (counts[at] ?? 0) + times;
       sum += value * times;
     },
     samples() {

@@ -48,8 +48,7 @@ const nodeMin = 16;
 const nodeBuilt = 48;
 
 const isLeaf = <V>(node: Node<V>): node is Leaf<V> => 'values' in node;
-const firstKey = <V>(node: Node<V>): string =>
-  (isLeaf(node) ? node.keys[0] : node.firsts[0]) as string;
+const firstKey = <V>(node: Node<V>): string => (isLeaf(node) ? node.keys[0] : node.firsts[0]) ?? '';
 const width = <V>(node: Node<V>): number => (isLeaf(node) ? node.size : node.children.length);
 
 function makeLeaf<V>(keys: readonly string[], values: readonly V[]): Leaf<V> {
@@ -62,6 +61,8 @@ function makeBranch<V>(children: readonly Node<V>[]): Branch<V> {
   return { children, firsts: children.map(firstKey), size };
 }
 
+const missingChild = (at: number) => new RangeError(`a branch of an ordered map lacks child ${at}`);
+
 function mapOf<V>(root: Node<V> | undefined): OrderedMap<V> {
   return { root, size: root?.size ?? 0 };
 }
@@ -72,7 +73,8 @@ function lowerBound(keys: readonly string[], key: string): number {
   let high = keys.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if ((keys[middle] as string) < key) low = middle + 1;
+    const candidate = keys[middle];
+    if (candidate !== undefined && candidate < key) low = middle + 1;
     else high = middle;
   }
   return low;
@@ -114,8 +116,8 @@ function chunks<T>(items: readonly T[]): T[][] {
 /** The value of a key, or undefined. */
 export function orderedMapGet<V>(map: OrderedMap<V>, key: string): V | undefined {
   let node = map.root;
+  while (node !== undefined && !isLeaf(node)) node = node.children[childFor(node, key)];
   if (node === undefined) return undefined;
-  while (!isLeaf(node)) node = node.children[childFor(node, key)] as Node<V>;
   const at = lowerBound(node.keys, key);
   return node.keys[at] === key ? node.values[at] : undefined;
 }
@@ -124,13 +126,12 @@ export function orderedMapGet<V>(map: OrderedMap<V>, key: string): V | undefined
 export function orderedMapRank<V>(map: OrderedMap<V>, key: string): number {
   let node = map.root;
   let rank = 0;
-  if (node === undefined) return 0;
-  while (!isLeaf(node)) {
-    const at = childFor(node, key);
-    for (let i = 0; i < at; i++) rank += (node.children[i] as Node<V>).size;
-    node = node.children[at] as Node<V>;
+  while (node !== undefined && !isLeaf(node)) {
+    const at: number = childFor(node, key);
+    for (let i = 0; i < at; i++) rank += node.children[i]?.size ?? 0;
+    node = node.children[at];
   }
-  return rank + lowerBound(node.keys, key);
+  return node === undefined ? rank : rank + lowerBound(node.keys, key);
 }
 
 /** A map that also holds `key`, or holds it with another value. */
@@ -147,7 +148,8 @@ function asRoot<V>(nodes: readonly Node<V>[]): Node<V> | undefined {
 function setIn<V>(node: Node<V>, key: string, value: V): readonly Node<V>[] {
   if (isLeaf(node)) return setInLeaf(node, key, value);
   const at = childFor(node, key);
-  const child = node.children[at] as Node<V>;
+  const child = node.children[at];
+  if (child === undefined) throw missingChild(at);
   const made = setIn(child, key, value);
   const children = node.children.slice();
   const [only] = made;
@@ -197,7 +199,9 @@ function deleteIn<V>(node: Node<V>, key: string): Node<V> | undefined {
     return makeLeaf(node.keys.toSpliced(at, 1), node.values.toSpliced(at, 1));
   }
   const at = childFor(node, key);
-  const made = deleteIn(node.children[at] as Node<V>, key);
+  const child = node.children[at];
+  if (child === undefined) throw missingChild(at);
+  const made = deleteIn(child, key);
   const children = node.children.slice();
   if (made === undefined) children.splice(at, 1);
   else {

@@ -1,4 +1,5 @@
 import type { ResourceDef } from '@wheelhouse/kinds';
+import { itemAt } from '@wheelhouse/machinery';
 import type { AdmissionCall, AdmissionPort } from '../registry/contract.ts';
 import type { ChainMeter, Run, RunMeter, StepType } from './chain-metrics.ts';
 
@@ -103,8 +104,8 @@ class StepRun implements Run {
     if (phases.length === 0) return undefined;
     this.#startMs = this.#meter.now();
     this.endMs = this.#startMs;
-    for (let index = 0; index < phases.length; index += 1) {
-      const pending = this.#begin(phases[index] as Phase);
+    for (const [index, phase] of phases.entries()) {
+      const pending = this.#begin(phase);
       if (pending !== undefined) return this.#finish(pending, phases, index);
     }
     this.#over();
@@ -117,7 +118,7 @@ class StepRun implements Run {
     let index = from;
     for (;;) {
       if (pending !== undefined) {
-        const phase = phases[index] as Phase;
+        const phase = itemAt(phases, index);
         try {
           await pending;
         } catch (error) {
@@ -131,7 +132,7 @@ class StepRun implements Run {
         if (!this.#beginsAgain()) break;
         index = 0;
       }
-      pending = this.#begin(phases[index] as Phase);
+      pending = this.#begin(itemAt(phases, index));
     }
     this.#over();
   }

@@ -9,7 +9,6 @@ import {
   errorText,
   isObject,
   itemsOfList,
-  type JsonObject,
   type JsonValue,
   parseApiVersion,
   systemErrorCode,

@@ -11,6 +11,7 @@ import {
   asApiObject,
   atPace,
   generateName,
+  itemAt,
   jsonEqual,
   jsonEqualBut,
   jsonEqualButSteps,
@@ -415,7 +416,7 @@ function sameButTimes(
   old: readonly ManagedFieldsEntry[],
 ): boolean {
   if (entries.length !== old.length) return false;
-  return entries.every((entry, at) => jsonEqualBut(entry, old[at] as ManagedFieldsEntry, 'time'));
+  return entries.every((entry, at) => jsonEqualBut(entry, itemAt(old, at), 'time'));
 }
 
 /**

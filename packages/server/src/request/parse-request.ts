@@ -83,7 +83,7 @@ function readRequest(method: string, url: string): RequestInfo {
   const path = decodePath(at < 0 ? target : target.slice(0, at));
   const query = at < 0 ? noQuery : parseQuery(target.slice(at + 1));
   const segments = segmentsOf(path);
-  const [prefix = ''] = segments;
+  const [prefix = '', second = '', third = ''] = segments;
   const isApi = (prefix === 'api' || prefix === 'apis') && segments.length > 1;
   const resourceAt = prefix === 'api' ? 2 : 3;
   if (!isApi || segments.length <= resourceAt) return otherRequest(method, { path, query });
@@ -95,8 +95,8 @@ function readRequest(method: string, url: string): RequestInfo {
     path,
     query,
     apiPrefix: prefix,
-    group: hasGroup ? (segments[1] as string) : '',
-    version: segments[hasGroup ? 2 : 1] as string,
+    group: hasGroup ? second : '',
+    version: hasGroup ? third : second,
     rest: segments.slice(resourceAt),
   });
 }
@@ -191,9 +191,10 @@ function resourceRequest(method: string, found: ApiPath): RequestInfo {
     verb = 'watch';
   }
   let namespace = '';
-  if (rest[0] === 'namespaces' && rest.length > 1) {
-    namespace = rest[1] as string;
-    if (rest.length > 2 && !namespaceSubresources.has(rest[2] as string)) rest = rest.slice(2);
+  const [first, inside, below] = rest;
+  if (first === 'namespaces' && inside !== undefined) {
+    namespace = inside;
+    if (below !== undefined && !namespaceSubresources.has(below)) rest = rest.slice(2);
   }
   const [resource = '', pathName = '', subresource = ''] = rest;
   let name = pathName;

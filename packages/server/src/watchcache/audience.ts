@@ -1,4 +1,3 @@
-import type { Entry } from './contract.ts';
 import type { Watcher } from './watcher.ts';
 import type { WindowChange } from './window.ts';
 
@@ -62,7 +61,9 @@ export class Audience {
       circle.batch.push(change);
     };
     for (const change of changes) {
-      const { index } = (change.current ?? change.previous) as Entry;
+      const entry = change.current ?? change.previous;
+      if (entry === undefined) continue;
+      const { index } = entry;
       give(this.#everyone, change);
       if (this.#byNamespace.size > 0) give(this.#byNamespace.get(index.namespace), change);
       if (this.#byKey.size > 0) give(this.#byKey.get(change.key), change);

@@ -164,8 +164,11 @@ export class Dispatcher {
       let bytes = 0;
       let to = from;
       const framed = this.#guarded(members, () => {
-        while (to < changes.length && bytes < chunkBytes) {
-          const change = changes[to] as WindowChange;
+        for (
+          let change = changes[to];
+          change !== undefined && bytes < chunkBytes;
+          change = changes[to]
+        ) {
           const type = eventTypeFor(change, watcher.spec);
           to += 1;
           if (type === undefined) continue;
@@ -175,8 +178,8 @@ export class Dispatcher {
         }
       });
       if (!framed) return;
-      const last = (changes[to - 1] as WindowChange).position;
-      this.#writeAll(members, { frames, position: last + 1 });
+      const position = (changes[to - 1]?.position ?? 0) + 1;
+      this.#writeAll(members, { frames, position });
       from = to;
     }
   }
@@ -185,8 +188,9 @@ export class Dispatcher {
     members: ReadonlySet<Watcher>,
     { frames, position }: { frames: readonly Buffer[]; position: number },
   ): void {
-    if (frames.length === 0) return;
-    const shared = frames.length === 1 ? (frames[0] as Buffer) : Buffer.concat(frames);
+    const [first] = frames;
+    if (first === undefined) return;
+    const shared = frames.length === 1 ? first : Buffer.concat(frames);
     countSent(members, frames);
     for (const watcher of members) {
       if (!this.#write(watcher, shared)) this.#block(watcher, position);
@@ -219,8 +223,9 @@ export class Dispatcher {
       frames = [];
       bytes = 0;
     }
-    const last = changes[changes.length - 1] as WindowChange;
-    if (!writeFrames(watcher, frames)) this.#block(watcher, last.position + 1);
+    const last = changes.at(-1);
+    if (last === undefined || writeFrames(watcher, frames)) return;
+    this.#block(watcher, last.position + 1);
   }
 
   /** A live watcher's reader is behind: it has been sent all changes before `position`. */

@@ -22,7 +22,7 @@ export function* runsOf(options: Entries): Generator<EntryRun> {
   let start = from;
   let bytes = 0;
   for (let end = from + 1; end <= to; end += 1) {
-    bytes += (entries[end - 1] as Entry).json.length - typeBytes;
+    bytes += lengthAt(entries, end - 1) - typeBytes;
     if (bytes < runBytes && end < to) continue;
     const hasNext = endsWithComma || end < to;
     yield new EntryRun({ entries, from: start, to: end, endsWithComma: hasNext, typeBytes });
@@ -59,7 +59,7 @@ export class EntryRun implements ByteRun {
     this.#commas = endsWithComma ? to : to - 1;
     this.#typeBytes = typeBytes;
     let length = this.#commas - from;
-    for (let at = from; at < to; at += 1) length += (entries[at] as Entry).json.length - typeBytes;
+    for (let at = from; at < to; at += 1) length += lengthAt(entries, at) - typeBytes;
     this.length = length;
   }
 
@@ -86,7 +86,7 @@ export class EntryRun implements ByteRun {
     const typeBytes = this.#typeBytes;
     let to = last;
     for (at -= 1; at >= begun; at -= 1) {
-      const { json } = this.#entries[at] as Entry;
+      const json = this.#jsonAt(at);
       if (at < this.#commas) {
         to -= 1;
         target[to] = comma;
@@ -102,8 +102,8 @@ export class EntryRun implements ByteRun {
 
   /** Copies of the next entry what fits; returns where that ends. */
   #copyPart(target: Buffer, start: number, end: number): number {
-    if (this.#at >= this.#to) throw new Error('nothing is left of these entries');
-    const { json } = this.#entries[this.#at] as Entry;
+    if (this.#at >= this.#to) throw nothingLeft();
+    const json = this.#jsonAt(this.#at);
     const typeBytes = this.#typeBytes;
     const before = this.#done;
     const all = this.#bytesOf(this.#at);
@@ -121,10 +121,19 @@ export class EntryRun implements ByteRun {
 
   /** Bytes of an entry with its comma. */
   #bytesOf(at: number): number {
-    const { json } = this.#entries[at] as Entry;
-    return json.length - this.#typeBytes + (at < this.#commas ? 1 : 0);
+    return lengthAt(this.#entries, at) - this.#typeBytes + (at < this.#commas ? 1 : 0);
+  }
+
+  #jsonAt(at: number): Buffer {
+    const entry = this.#entries[at];
+    if (entry === undefined) throw nothingLeft();
+    return entry.json;
   }
 }
+
+const lengthAt = (entries: readonly Entry[], at: number) => entries[at]?.json.length ?? 0;
+
+const nothingLeft = () => new Error('nothing is left of these entries');
 
 /** The brace of an item takes the place of the comma that ends its type. */
 function checkType(json: Buffer, typeBytes: number): void {

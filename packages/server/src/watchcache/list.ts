@@ -121,8 +121,8 @@ function filterSome(
     for (let i = from; i < to; i++) {
       if (part.found.length >= limit) return position;
       position += 1;
-      const entry = leaf.values[i] as Entry;
-      if (filter(entry.index)) part.found.push(entry);
+      const entry = leaf.values[i];
+      if (entry !== undefined && filter(entry.index)) part.found.push(entry);
     }
   }
   return position;

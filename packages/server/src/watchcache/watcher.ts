@@ -81,7 +81,8 @@ export function frameOf(
   const key = watcher.frameKeys[type];
   const cached = change.frames?.get(key);
   if (cached !== undefined) return cached;
-  const entry = type === 'DELETED' ? leavingEntry(change) : (change.current as Entry);
+  const entry = type === 'DELETED' ? leavingEntry(change) : change.current;
+  if (entry === undefined) throw new Error(`nothing to send as ${type}`);
   const frame = watcher.spec.encoder.frame(type, entry);
   if (memoise) {
     change.frames ??= new Map();
@@ -92,7 +93,9 @@ export function frameOf(
 
 /** Whether a change's object lies in the watcher's namespace and has its name. */
 export function inScope(change: WindowChange, spec: WatchSpec): boolean {
-  const { index } = (change.current ?? change.previous) as Entry;
+  const entry = change.current ?? change.previous;
+  if (entry === undefined) return false;
+  const { index } = entry;
   if (spec.namespace !== '' && index.namespace !== spec.namespace) return false;
   return spec.name === undefined || index.name === spec.name;
 }

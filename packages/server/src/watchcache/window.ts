@@ -120,7 +120,7 @@ export class ChangeWindow {
     let high = this.#changes.length;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if ((this.#changes[middle] as WindowChange).revision <= revision) low = middle + 1;
+      if ((this.#changes[middle]?.revision ?? 0) <= revision) low = middle + 1;
       else high = middle;
     }
     return this.#origin + low;
@@ -183,8 +183,9 @@ export class ChangeWindow {
   trim(now: number): void {
     if (this.#holds > 0) return;
     const { historyMs, changesMax, bytesMax } = this.#limits;
-    while (this.#head < this.#changes.length) {
-      const oldest = this.#changes[this.#head] as WindowChange;
+    for (;;) {
+      const oldest = this.#changes[this.#head];
+      if (oldest === undefined) break;
       const kept = this.#changes.length - this.#head;
       const over = kept > changesMax || this.#bytes - oldest.bytesBefore > bytesMax;
       if (!over && oldest.at >= now - historyMs) break;

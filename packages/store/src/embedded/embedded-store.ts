@@ -378,7 +378,7 @@ class LogStore implements EmbeddedStore {
     let bytes = 0;
     let count = 0;
     while (count < this.#queue.length && count < batchWritesMax && bytes < batchBytesMax) {
-      bytes += (this.#queue[count] as Task).bytes;
+      bytes += this.#queue[count]?.bytes ?? 0;
       count += 1;
     }
     return this.#queue.splice(0, count);

@@ -1,4 +1,4 @@
-import { errorText, systemErrorCode } from '@wheelhouse/machinery';
+import { systemErrorCode } from '@wheelhouse/machinery';
 import { StoreError } from '../contract.ts';
 
 const spaceCodes: ReadonlySet<unknown> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);

@@ -126,9 +126,9 @@ export class LogIndex {
     if (revision <= this.compacted) return;
     this.#orderRecent();
     this.compacted = revision;
-    while (this.#recentFrom < this.#recent.length) {
-      const place = this.#recent[this.#recentFrom] as Place;
-      if (place.revision > revision) break;
+    for (;;) {
+      const place = this.#recent[this.#recentFrom];
+      if (place === undefined || place.revision > revision) break;
       this.#recentFrom += 1;
       this.#dropOlder(place);
       if (place.deleted) this.#dropDeletion(place);
@@ -214,7 +214,7 @@ export class LogIndex {
     let high = this.#recent.length;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if ((this.#recent[middle] as Place).revision <= revision) low = middle + 1;
+      if ((this.#recent[middle]?.revision ?? 0) <= revision) low = middle + 1;
       else high = middle;
     }
     return low;

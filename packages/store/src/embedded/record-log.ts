@@ -1,6 +1,6 @@
 import { existsSync, fstatSync, rename, statSync } from 'node:fs';
 import { promisify } from 'node:util';
-import type { Clock, Logger, Timer } from '@wheelhouse/machinery';
+import { type Clock, itemAt, type Logger, type Timer } from '@wheelhouse/machinery';
 import { type Revision, StoreError } from '../contract.ts';
 import { Cleaner, type Urgency } from './cleaner.ts';
 import {
@@ -154,7 +154,7 @@ export class RecordLog {
     return this.#inTurn(async () => {
       const { segment, places } = await this.#append({ records, state, purpose: 'other' });
       for (const [position, { key, revision, createRevision, kind }] of records.entries()) {
-        const { offset, size } = places[position] as FramedRecord;
+        const { offset, size } = itemAt(places, position);
         const deleted = kind === 'delete';
         this.index.add({ key, revision, createRevision, deleted, segment, offset, size });
       }
@@ -181,7 +181,7 @@ export class RecordLog {
   }
 
   get #active(): Segment {
-    return this.#segments.at(-1) as Segment;
+    return itemAt(this.#segments, this.#segments.length - 1);
   }
 
   /** One write at a time. */
@@ -229,7 +229,7 @@ export class RecordLog {
       sequence: sequence + 1,
       size: spare.size,
       previousEnd: end,
-      first: (this.#segments[0] as Segment).sequence,
+      first: itemAt(this.#segments, 0).sequence,
       seed: newSeed(),
     };
     const path = segmentPath(this.#directory, header.sequence);
@@ -254,7 +254,7 @@ export class RecordLog {
     }));
     const appended = await this.#append({ records, state: this.#state, purpose: 'cleaning' });
     for (const [position, place] of places.entries()) {
-      const { offset } = appended.places[position] as FramedRecord;
+      const { offset } = itemAt(appended.places, position);
       this.index.move(place, { segment: appended.segment, offset });
     }
   }
@@ -283,7 +283,7 @@ export class RecordLog {
   /** A log without a mark, or with an old one, is a sound log. */
   async #mark(): Promise<void> {
     try {
-      await this.#active.mark((this.#segments[0] as Segment).sequence);
+      await this.#active.mark(itemAt(this.#segments, 0).sequence);
     } catch (error) {
       this.#logger.debug(2, 'marking the end of the log failed', { error: String(error) });
     }

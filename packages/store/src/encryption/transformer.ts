@@ -85,8 +85,8 @@ interface Opening {
 function openWith(opening: Opening, index: number): MaybePromise<Opened> {
   const { list, prefixes, observed, stored, context, problems } = opening;
   const one = list[index];
-  if (one === undefined) throw failureOf(opening);
-  const begin = prefixes[index] as Buffer;
+  const begin = prefixes[index];
+  if (one === undefined || begin === undefined) throw failureOf(opening);
   if (!stored.subarray(0, begin.length).equals(begin)) return openWith(opening, index + 1);
   const { prefix, transformer } = one;
   const found = (opened: Opened): Opened => {

@@ -21,7 +21,11 @@ export class EventTail {
   add(event: StoreEvent): void {
     this.#events.push(event);
     this.#bytes += sizeOf(event);
-    while (this.#events.length - this.#head > eventsMax || this.#bytes > bytesMax) this.#drop();
+    while (this.#events.length - this.#head > eventsMax || this.#bytes > bytesMax) {
+      const oldest = this.#events[this.#head];
+      if (oldest === undefined) break;
+      this.#drop(oldest);
+    }
     if (this.#head < eventsMax) return;
     this.#events = this.#events.slice(this.#head);
     this.#head = 0;
@@ -32,7 +36,7 @@ export class EventTail {
     for (;;) {
       const oldest = this.#events[this.#head];
       if (oldest === undefined || oldest.revision > revision) break;
-      this.#drop();
+      this.#drop(oldest);
     }
     this.floor = Math.max(this.floor, revision);
   }
@@ -40,14 +44,11 @@ export class EventTail {
   /** The events after a revision that is not below the floor. */
   after(revision: Revision): readonly StoreEvent[] {
     let from = this.#events.length;
-    while (from > this.#head && (this.#events[from - 1] as StoreEvent).revision > revision) {
-      from -= 1;
-    }
+    while (from > this.#head && (this.#events[from - 1]?.revision ?? 0) > revision) from -= 1;
     return this.#events.slice(from);
   }
 
-  #drop(): void {
-    const oldest = this.#events[this.#head] as StoreEvent;
+  #drop(oldest: StoreEvent): void {
     this.#head += 1;
     this.#bytes -= sizeOf(oldest);
     this.floor = oldest.revision;

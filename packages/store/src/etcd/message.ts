@@ -151,8 +151,8 @@ export function many<Value>(
     number,
     wireType: form.wireType,
     write(writer, values) {
-      for (let at = values.length - 1; at >= 0; at--) {
-        form.write(writer, values[at] as Value);
+      for (const value of values.toReversed()) {
+        form.write(writer, value);
         writer.key(number, form.wireType);
       }
     },
@@ -170,10 +170,10 @@ export function message<Shape extends Fields>(
 ): MessageForm<{ [Name in keyof Shape]: ValueOf<Shape[Name]> }> {
   type Values = { [Name in keyof Shape]: ValueOf<Shape[Name]> };
   const fields = Object.entries(shape) as [keyof Shape & string, Field<unknown>][];
+  const backwards = fields.toReversed();
   const byNumber = new Map(fields.map(([name, field]) => [field.number, { name, field }]));
   const write = (writer: WireWriter, values: Partial<Values>): void => {
-    for (let at = fields.length - 1; at >= 0; at--) {
-      const [name, field] = fields[at] as [keyof Shape & string, Field<unknown>];
+    for (const [name, field] of backwards) {
       const value = values[name];
       if (value !== undefined) field.write(writer, value);
     }

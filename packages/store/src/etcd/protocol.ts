@@ -139,7 +139,7 @@ export const methods = {
 export function prefixEnd(prefix: string): Buffer {
   const end = Buffer.from(prefix);
   // Bytes of UTF-8 are never 0xff, so the last one can always grow.
-  end[end.length - 1] = (end[end.length - 1] as number) + 1;
+  end[end.length - 1] = (end[end.length - 1] ?? 0) + 1;
   return end;
 }
 

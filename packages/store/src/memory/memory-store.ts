@@ -295,7 +295,7 @@ async function* piecesOf(
     let bytes = 0;
     let to = from;
     while (to < records.length && (to === from || bytes < snapshotPieceBytes)) {
-      bytes += (records[to] as StoredRecord).value.length;
+      bytes += records[to]?.value.length ?? 0;
       to += 1;
     }
     yield records.slice(from, to);
@@ -305,11 +305,7 @@ async function* piecesOf(
 
 function versionAt(history: KeyHistory, revision: Revision): Version | undefined {
   const { versions } = history;
-  for (let i = versions.length - 1; i >= 0; i--) {
-    const version = versions[i] as Version;
-    if (version.revision <= revision) return version;
-  }
-  return undefined;
+  return versions.findLast((version) => version.revision <= revision);
 }
 
 function sizeOf(key: string, version: Version): number {

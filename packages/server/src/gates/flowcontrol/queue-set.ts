@@ -229,9 +229,9 @@ export class QueueSet implements SeatOwner, LevelUsage {
     const { hand } = seat.flow;
     const offset = this.#enqueues % hand.length;
     this.#enqueues += 1;
-    let best = this.#queueAt(hand[offset] as number);
+    let best = this.#queueAt(hand[offset] ?? 0);
     for (let dealt = 1; dealt < hand.length && best.workWaiting > 0; dealt += 1) {
-      const queue = this.#queueAt(hand[(offset + dealt) % hand.length] as number);
+      const queue = this.#queueAt(hand[(offset + dealt) % hand.length] ?? 0);
       if (queue.workWaiting < best.workWaiting) best = queue;
     }
     return best;
@@ -266,7 +266,7 @@ export class QueueSet implements SeatOwner, LevelUsage {
   #wait(seat: Seat, queue: FlowQueue, nowMs: number): MaybePromise<Seat> {
     if (queue.waiting.length === 0) queue.position = this.#waitingQueues.push(queue) - 1;
     queue.waiting.add(seat);
-    this.#countWaiting(seat, 1);
+    this.#countWaiting(seat, queue, 1);
     this.#dispatch(nowMs);
     // The turn of the one that came may have been next.
     if (seat.state !== 'waiting') return seat;
@@ -284,8 +284,7 @@ export class QueueSet implements SeatOwner, LevelUsage {
     return turn;
   }
 
-  #countWaiting(seat: Seat, by: 1 | -1): void {
-    const queue = seat.queue as FlowQueue;
+  #countWaiting(seat: Seat, queue: FlowQueue, by: 1 | -1): void {
     const seats = by * seat.maxSeats;
     this.waiting += by;
     this.seatsWaiting += seats;
@@ -297,13 +296,12 @@ export class QueueSet implements SeatOwner, LevelUsage {
     this.#kinds?.waiting(seat.request.info.verb, by, this.#lastMs);
   }
 
-  #takeFromQueue(seat: Seat): void {
-    const queue = seat.queue as FlowQueue;
+  #takeFromQueue(seat: Seat, queue: FlowQueue): void {
     queue.waiting.remove(seat);
-    this.#countWaiting(seat, -1);
+    this.#countWaiting(seat, queue, -1);
     if (queue.waiting.length > 0) return;
-    const last = this.#waitingQueues.pop() as FlowQueue;
-    if (last !== queue) {
+    const last = this.#waitingQueues.pop();
+    if (last !== undefined && last !== queue) {
       this.#waitingQueues[queue.position] = last;
       last.position = queue.position;
     }
@@ -313,12 +311,13 @@ export class QueueSet implements SeatOwner, LevelUsage {
   #dispatch(nowMs: number): void {
     while (this.waiting > 0 && this.seatsInUse < this.#limit) {
       const queue = this.#nextQueue();
-      const seat = queue.waiting.first as Seat;
+      const seat = queue?.waiting.first;
+      if (queue === undefined || seat === undefined) return;
       if (!this.#fits(seat)) {
         seat.flow.series.tooWide();
         return;
       }
-      this.#takeFromQueue(seat);
+      this.#takeFromQueue(seat, queue);
       this.#lastServed = queue.index;
       this.#begin(seat, nowMs);
       this.#boundNext(queue);
@@ -327,14 +326,17 @@ export class QueueSet implements SeatOwner, LevelUsage {
   }
 
   /** Of queues that would be done at the same time, the next one around from the last served. */
-  #nextQueue(): FlowQueue {
+  #nextQueue(): FlowQueue | undefined {
     const deck = this.#queues.length;
     const turnOf = (queue: FlowQueue) => (queue.index - this.#lastServed - 1 + deck) % deck;
-    let best = this.#waitingQueues[0] as FlowQueue;
+    let best: FlowQueue | undefined;
     let bestDone = Number.POSITIVE_INFINITY;
     for (const queue of this.#waitingQueues) {
-      const done = queue.nextR + workOf(queue.waiting.first as Seat);
-      if (done < bestDone || (done === bestDone && turnOf(queue) < turnOf(best))) {
+      const { first } = queue.waiting;
+      if (first === undefined) continue;
+      const done = queue.nextR + workOf(first);
+      const isTied = best !== undefined && done === bestDone && turnOf(queue) < turnOf(best);
+      if (done < bestDone || isTied) {
         best = queue;
         bestDone = done;
       }
@@ -389,8 +391,9 @@ export class QueueSet implements SeatOwner, LevelUsage {
   }
 
   #eject(seat: Seat, reason: 'time-out' | 'cancelled'): void {
-    const queue = seat.queue as FlowQueue;
-    this.#takeFromQueue(seat);
+    const { queue } = seat;
+    if (queue === undefined) return;
+    this.#takeFromQueue(seat, queue);
     this.#boundNext(queue);
     if (queue.waiting.length + queue.executing === 0) this.#activeQueues -= 1;
     const nowMs = this.#lastMs;

@@ -28,7 +28,7 @@ export function dealHand(
   return places.map((place, index) => {
     let card = place;
     for (let before = index - 1; before >= 0; before -= 1) {
-      if (card >= (places[before] as number)) card += 1;
+      if (card >= (places[before] ?? 0)) card += 1;
     }
     return card;
   });

@@ -9,6 +9,7 @@ import {
   apiVersionOf,
   appendAll,
   asApiObject,
+  itemAt,
   type MaybePromise,
 } from '@wheelhouse/machinery';
 import { DecodeError, EmbeddedError } from '@wheelhouse/schema';
@@ -141,7 +142,7 @@ export function entryIn(
 ): MaybePromise<Entry> {
   if (!needsConversion(def, version, entry)) return entry;
   const made = entriesIn(def, version, [entry], age);
-  return made instanceof Promise ? made.then(([one]) => one as Entry) : (made[0] as Entry);
+  return made instanceof Promise ? made.then((forms) => itemAt(forms, 0)) : itemAt(made, 0);
 }
 
 /**
@@ -192,7 +193,7 @@ function convertMissing(
     const forms = knownForms(entry);
     const one = all.then(
       (made) => {
-        const form = made[index] as Entry;
+        const form = itemAt(made, index);
         forms.set(wanted, { entry: form, madeMs: converter.nowMs() });
         return form;
       },
@@ -244,7 +245,7 @@ async function convertStep(
   const objects = await converter.convert(entries.map(storedObject), wanted);
   return objects.map((object, at) => {
     prune(version, object);
-    const entry = entries[at] as Entry;
+    const entry = itemAt(entries, at);
     const { key, revision, createRevision } = entry;
     const index = { ...indexOf(version.form ?? def.storage, object), apiVersion: wanted };
     const stored = encodeStored(object);

@@ -2,7 +2,7 @@ import { isObject, itemsOfList, type JsonObject } from '@wheelhouse/machinery/br
 import type { Api } from '../api.ts';
 import { type Change, changesBetween } from '../changes.ts';
 import { type EditOutcome, saveEdit, validateEdit } from '../editing.ts';
-import { ApiFailure, messageOf, objectOf, objectsOf, textOf } from '../failure.ts';
+import { ApiFailure, messageOf, objectOf, textOf } from '../failure.ts';
 import type { Kind, ObjectName } from '../kinds.ts';
 import { kindOf, loadObject } from '../object.ts';
 import { printYaml, readYaml } from '../yaml.ts';
