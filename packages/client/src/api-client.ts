@@ -14,6 +14,7 @@ import {
   type HttpClient,
   type HttpStream,
   type WebSocketRequest,
+  wholeOf,
 } from './http-client.ts';
 import type { ClientConfig } from './kubeconfig/client-config.ts';
 import type { MessageConnection } from './web-socket.ts';
@@ -183,9 +184,7 @@ export function createApiClient(
       const preparedRequest = prepare(request);
       const answer = await askTill(preparedRequest, () => http.stream(preparedRequest));
       if (answer.status < 400) return answer;
-      const chunks: Buffer[] = [];
-      for await (const chunk of answer.body) chunks.push(chunk as Buffer);
-      throw errorOf(answer.status, Buffer.concat(chunks));
+      throw errorOf(answer.status, await wholeOf(answer.body));
     },
     webSocket: (request) => http.webSocket(request).catch(throwRefusal),
     close: () => http.close(),

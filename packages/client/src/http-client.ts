@@ -26,6 +26,13 @@ interface Connections {
   close(): void;
 }
 
+/** All bytes of an answer's body. Rejects when the connection ends too early. */
+export async function wholeOf(body: AsyncIterable<Buffer>): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of body) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
 /** Makes the connections' keeper; opens none. */
 function createConnections(config: ClientConfig, secure: boolean): Connections {
   if (!secure) {
@@ -235,9 +242,7 @@ export function createHttpClient(config: ClientConfig): HttpClient {
     async request(request) {
       return withTimeout(request, async (signal) => {
         const { status, headers, body } = await open({ ...request, signal });
-        const chunks: Buffer[] = [];
-        for await (const chunk of body) chunks.push(chunk as Buffer);
-        return { status, headers, body: Buffer.concat(chunks) };
+        return { status, headers, body: await wholeOf(body) };
       });
     },
     stream: open,

@@ -72,12 +72,12 @@ export function openWebSocket(options: {
   });
 }
 
-async function refusalBody(answer: IncomingMessage): Promise<Buffer> {
+async function refusalBody(answer: AsyncIterable<Buffer>): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of answer) {
-    chunks.push(chunk as Buffer);
-    bytes += (chunk as Buffer).length;
+    chunks.push(chunk);
+    bytes += chunk.length;
     if (bytes > refusalBytesMax) break;
   }
   return Buffer.concat(chunks);

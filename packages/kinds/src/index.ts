@@ -55,6 +55,7 @@ export {
   type CrdScale,
   type CrdStatus,
   crdConditionIsTrue,
+  crdOf,
   customPrefix,
 } from './custom/definition.ts';
 export { type CustomKindDeps, type CustomResourceDef, fromCrd } from './custom/from-definition.ts';

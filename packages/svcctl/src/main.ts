@@ -123,8 +123,9 @@ function firstWord(args: readonly string[], command: Command | undefined): numbe
 }
 
 async function readStdin(): Promise<string> {
+  const input: AsyncIterable<Buffer> = process.stdin;
   const chunks: Buffer[] = [];
-  for await (const chunk of process.stdin) chunks.push(chunk as Buffer);
+  for await (const chunk of input) chunks.push(chunk);
   return Buffer.concat(chunks).toString();
 }
 

@@ -9,7 +9,6 @@ import {
 import type { Crd, CrdCondition, CrdNames, CrdStatus } from '../custom/definition.ts';
 import { approvalCondition } from './api-approval.ts';
 import type { CrdRules } from './crd-validation.ts';
-import type { SchemaProps } from './schema-props.ts';
 import { notStructural, validateStructural } from './structural.ts';
 
 /**
@@ -97,7 +96,7 @@ function findViolations(spec: Crd['spec']): CrdCondition | undefined {
   const type = 'NonStructuralSchema';
   const errors = spec.preserveUnknownFields === true ? [keepsUnknown] : [];
   for (const [index, { name, schema }] of spec.versions.entries()) {
-    const props = schema?.openAPIV3Schema as SchemaProps | undefined;
+    const props = schema?.openAPIV3Schema;
     if (props === undefined) continue;
     const reason = notStructural(props);
     if (reason !== undefined) {

@@ -127,7 +127,7 @@ function isNonAtomicSet(schema: SchemaProps): boolean {
 }
 
 function schemaOfVersion(version: CrdVersion): SchemaProps | undefined {
-  return version.schema?.openAPIV3Schema as SchemaProps | undefined;
+  return version.schema?.openAPIV3Schema;
 }
 
 function* allErrors(crd: Crd, options: Options): Generator<void, FieldError[]> {
@@ -208,7 +208,7 @@ function missingSchemaErrors(internal: InternalSpec): FieldError[] {
 }
 
 function allSchemas(internal: InternalSpec): SchemaProps[] {
-  const top = internal.top.schema?.openAPIV3Schema as SchemaProps | undefined;
+  const top = internal.top.schema?.openAPIV3Schema;
   return [top, ...internal.versions.map(schemaOfVersion)].filter((one) => one !== undefined);
 }
 
@@ -295,7 +295,7 @@ function selectable(
   at: { schema: CrdVersion['schema']; path: string; where: string; options: Options },
 ): FieldError[] {
   if (fields === undefined || fields.length === 0) return [];
-  const schema = at.schema?.openAPIV3Schema as SchemaProps | undefined;
+  const schema = at.schema?.openAPIV3Schema;
   if (schema === undefined) {
     return [invalid(at.path, '', `selectableFields may only be set when ${at.where}`)];
   }
@@ -360,7 +360,7 @@ function* schemaErrors(
   at: { schema: CrdVersion['schema']; path: string; version: string },
   context: { statusEnabled: boolean; structure: 'any' | 'structural'; options: Options },
 ): Generator<void, FieldError[]> {
-  const props = at.schema?.openAPIV3Schema as SchemaProps | undefined;
+  const props = at.schema?.openAPIV3Schema;
   if (props === undefined) return [];
   const { options } = context;
   const path = childPath(at.path, 'openAPIV3Schema');

@@ -18,7 +18,7 @@ import {
 } from '@wheelhouse/machinery';
 import type { EmbeddedRules } from '@wheelhouse/schema';
 import { age, createdAtColumn, nameColumn } from '../cells.ts';
-import type { Crd, CrdCondition, CrdStatus } from '../custom/definition.ts';
+import { type Crd, type CrdCondition, type CrdStatus, crdOf } from '../custom/definition.ts';
 import type { CustomKindDeps } from '../custom/from-definition.ts';
 import { statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
@@ -114,7 +114,7 @@ export function customResourceDefinition(dialect: Dialect, options: CrdOptions =
         get schema() {
           return crdSchema();
         },
-        defaults: (object) => defaultCrd(object as Crd),
+        defaults: (object) => defaultCrd(crdOf(object)),
         columns: [nameColumn, createdAtColumn],
       },
     ],
@@ -143,31 +143,31 @@ function crdStrategy(rules: CrdRules): Strategy {
     deleteAnswers: 'status',
     resetFields: { '': ['status'], status: ['metadata', 'spec'] },
     prepareForCreate: (_, object) => {
-      const crd = object as Crd;
+      const crd = crdOf(object);
       crd.status = newStatus();
       addStoredVersion(crd);
       crd.metadata.generation = 1;
     },
-    prepareForUpdate: (context, object, old) => prepareUpdate(context, object as Crd, old as Crd),
+    prepareForUpdate: (context, object, old) => prepareUpdate(context, crdOf(object), crdOf(old)),
     validateCreate: (context, object) => {
-      const crd = object as Crd;
+      const crd = crdOf(object);
       return [...nameErrors(crd), ...validateCrd(crd, rulesFor(context))];
     },
     validateUpdate: (context, object, old) => {
-      const crd = object as Crd;
+      const crd = crdOf(object);
       if (context.subresource === 'status') return validateCrdStatus(crd);
-      return validateCrdUpdate(crd, old as Crd, rulesFor(context));
+      return validateCrdUpdate(crd, crdOf(old), rulesFor(context));
     },
     *validateInSteps(context, object, old) {
-      const crd = object as Crd;
+      const crd = crdOf(object);
       const crdRules = rulesFor(context);
       if (old === undefined) return [...nameErrors(crd), ...(yield* crdErrorSteps(crd, crdRules))];
       if (context.subresource === 'status') return validateCrdStatus(crd);
-      return yield* crdUpdateErrorSteps(crd, old as Crd, crdRules);
+      return yield* crdUpdateErrorSteps(crd, crdOf(old), crdRules);
     },
     beforeDelete: ({ nowMs }, object) => {
       if (object.metadata.deletionTimestamp !== undefined) return 'proceed';
-      markForCleanup(object as Crd, formatTime(nowMs));
+      markForCleanup(crdOf(object), formatTime(nowMs));
       return 'marked';
     },
   };

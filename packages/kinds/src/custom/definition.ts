@@ -1,10 +1,22 @@
-import type { ApiObject, JsonObject, JsonValue } from '@wheelhouse/machinery';
+import { type ApiObject, isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
+import type { SchemaProps } from '../apiextensions/schema-props.ts';
 
 /** A CustomResourceDefinition (v1) as its decoder leaves it. */
 export interface Crd extends ApiObject {
   spec: CrdSpec;
   status?: CrdStatus;
 }
+
+/**
+ * A decoded definition; its kind's decoder has given it a spec.
+ * @throws TypeError for an object of another kind
+ */
+export function crdOf(object: ApiObject): Crd {
+  if (!isCrd(object)) throw new TypeError('the object is no CustomResourceDefinition');
+  return object;
+}
+
+const isCrd = (object: ApiObject): object is Crd => isObject(object['spec']);
 
 export interface CrdSpec extends JsonObject {
   group: string;
@@ -30,7 +42,7 @@ export interface CrdVersion extends JsonObject {
   storage: boolean;
   deprecated?: boolean;
   deprecationWarning?: string;
-  schema?: { openAPIV3Schema?: JsonObject };
+  schema?: { openAPIV3Schema?: SchemaProps };
   subresources?: CrdSubresources;
   additionalPrinterColumns?: CrdColumn[];
   selectableFields?: { jsonPath: string }[];

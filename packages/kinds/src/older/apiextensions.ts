@@ -2,7 +2,7 @@ import { type ApiObject, type JsonObject, jsonEqual } from '@wheelhouse/machiner
 import { crdSchema } from '../apiextensions/crd-schema.ts';
 import { defaultCrd } from '../apiextensions/custom-resource-definition.ts';
 import { textAt } from '../cells.ts';
-import type { Crd } from '../custom/definition.ts';
+import { crdOf } from '../custom/definition.ts';
 import { ensure, fill, objectAt, objectsAt } from '../rules/fill.ts';
 import type { OlderKind } from './contract.ts';
 
@@ -36,7 +36,7 @@ function fillDefaults(object: ApiObject): void {
   }
   fill(objectAt(conversion, 'webhookClientConfig', 'service'), { port: 443 });
   ensure(spec, 'names');
-  defaultCrd(object as Crd);
+  defaultCrd(crdOf(object));
 }
 
 /** Gives the columns another name for their path. */

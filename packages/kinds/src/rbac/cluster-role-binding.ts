@@ -2,7 +2,7 @@ import type { Dialect } from '@wheelhouse/machinery';
 import { defineKind } from '../define.ts';
 import type { ClusterRoleBinding } from '../gen/types/rbac/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { type BindingLike, bindingColumns, bindingStrategy, fillBinding } from './subjects.ts';
+import { bindingColumns, bindingStrategy, fillBinding } from './subjects.ts';
 
 /** ClusterRoleBinding: grants a ClusterRole everywhere. */
 export function clusterRoleBinding(dialect: Dialect): ResourceDef {
@@ -16,7 +16,7 @@ export function clusterRoleBinding(dialect: Dialect): ResourceDef {
     versions: [
       {
         version: 'v1',
-        defaults: (object) => fillBinding(object as BindingLike, dialect),
+        defaults: (object) => fillBinding(object, dialect),
         columns: bindingColumns,
       },
     ],

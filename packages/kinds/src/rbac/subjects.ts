@@ -1,32 +1,25 @@
 import {
-  type ApiObject,
   appendAll,
   breaks,
   type Dialect,
   dnsSubdomain,
   type FieldError,
   invalidGo,
+  isObject,
   notSupported,
   pathSegment,
   required,
 } from '@wheelhouse/machinery';
 import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
+import type { RoleBinding, Subject } from '../gen/types/rbac/v1.ts';
 import type { ColumnDef, Strategy } from '../resource-def.ts';
 import { toldTwice } from '../rules/checks.ts';
+import type { Stored } from '../stored.ts';
 
 /** What RoleBinding and ClusterRoleBinding share (RBAC-1). */
 
-interface Subject {
-  kind?: string;
-  apiGroup?: string;
-  name?: string;
-  namespace?: string;
-}
-
-export interface BindingLike extends ApiObject {
-  roleRef: { apiGroup?: string; kind?: string; name?: string };
-  subjects?: (Subject & { [member: string]: string })[];
-}
+/** Both kinds of binding have the same members. */
+export type BindingLike = Stored<RoleBinding>;
 
 const groupOf = (dialect: Dialect) => dialect.group('rbac.authorization');
 
@@ -34,7 +27,7 @@ const groupOf = (dialect: Dialect) => dialect.group('rbac.authorization');
 export function fillBinding(object: BindingLike, dialect: Dialect): void {
   const group = groupOf(dialect);
   const { roleRef, subjects } = object;
-  if (roleRef !== undefined && (roleRef.apiGroup ?? '') === '') roleRef.apiGroup = group;
+  if (isObject(roleRef) && (roleRef.apiGroup ?? '') === '') roleRef.apiGroup = group;
   for (const subject of subjects ?? []) {
     const named = subject.kind === 'User' || subject.kind === 'Group';
     if (named && (subject.apiGroup ?? '') === '') subject.apiGroup = group;
@@ -64,7 +57,7 @@ function validateBinding(object: BindingLike, options: BindingOptions): FieldErr
 }
 
 function validateSubject(
-  subject: Subject,
+  subject: Stored<Subject>,
   options: BindingOptions & { path: string },
 ): FieldError[] {
   const { path, namespaced } = options;
@@ -94,14 +87,14 @@ function validateRoleRefKept(object: BindingLike, old: BindingLike): FieldError[
 }
 
 /** The strategy of both kinds of binding. */
-export function bindingStrategy(options: BindingOptions): Strategy {
+export function bindingStrategy(options: BindingOptions): Strategy<BindingLike> {
   return {
     validateName: pathSegment,
     metadataTold: { '': ['whole', 'whole', 'change'] },
-    validateCreate: (_, object) => validateBinding(object as BindingLike, options),
+    validateCreate: (_, object) => validateBinding(object, options),
     validateUpdate: (_, object, old) => [
-      ...toldTwice(validateBinding(object as BindingLike, options)),
-      ...validateRoleRefKept(object as BindingLike, old as BindingLike),
+      ...toldTwice(validateBinding(object, options)),
+      ...validateRoleRefKept(object, old),
     ],
     allowCreateOnUpdate: true,
     allowUnconditionalUpdate: true,

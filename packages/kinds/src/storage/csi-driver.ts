@@ -1,5 +1,4 @@
 import {
-  type ApiObject,
   appendAll,
   type Dialect,
   dnsSubdomain,
@@ -7,7 +6,6 @@ import {
   type FieldError,
   invalid,
   invalidGo,
-  type JsonObject,
   notSupported,
   pathSegment,
   required,
@@ -16,27 +14,12 @@ import {
 import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
-import type { CSIDriver } from '../gen/types/storage/v1.ts';
+import type { CSIDriver, TokenRequest } from '../gen/types/storage/v1.ts';
 import type { ColumnDef, ResourceDef } from '../resource-def.ts';
 import { goList, immutable, sameOrEmpty } from '../rules/checks.ts';
+import type { Stored } from '../stored.ts';
 
-interface TokenRequest extends JsonObject {
-  audience?: string;
-  expirationSeconds?: number;
-}
-
-interface CsiDriver extends ApiObject {
-  spec?: JsonObject & {
-    attachRequired?: boolean;
-    podInfoOnMount?: boolean;
-    storageCapacity?: boolean;
-    fsGroupPolicy?: string;
-    requiresRepublish?: boolean;
-    seLinuxMount?: boolean;
-    tokenRequests?: TokenRequest[];
-    volumeLifecycleModes?: string[];
-  };
-}
+type CsiDriver = Stored<CSIDriver>;
 
 const nameLengthMax = 63;
 const expirationMinSeconds = 600;
@@ -46,7 +29,7 @@ const lifecycleModes = ['Persistent', 'Ephemeral'];
 
 function fillDefaults(object: CsiDriver): void {
   const { spec } = object;
-  if (spec === undefined) return;
+  if (spec === undefined || spec === null) return;
   spec.attachRequired ??= true;
   spec.podInfoOnMount ??= false;
   spec.storageCapacity ??= false;
@@ -66,7 +49,7 @@ function validateDriverName(name: string): FieldError[] {
   ];
 }
 
-function validateTokenRequests(requests: readonly TokenRequest[]): FieldError[] {
+function validateTokenRequests(requests: readonly Stored<TokenRequest>[]): FieldError[] {
   const seen = new Set<string>();
   return requests.flatMap(({ audience, expirationSeconds }, index) => {
     const path = `spec.tokenRequests[${index}]`;
@@ -87,7 +70,7 @@ function validateTokenRequests(requests: readonly TokenRequest[]): FieldError[] 
 }
 
 function validateSpec({ spec }: CsiDriver): FieldError[] {
-  if (spec === undefined) return [required('spec')];
+  if (spec === undefined || spec === null) return [required('spec')];
   const errors: FieldError[] = [];
   const { fsGroupPolicy = '', volumeLifecycleModes = [], tokenRequests = [] } = spec;
   if (!groupPolicies.includes(fsGroupPolicy)) {
@@ -104,7 +87,7 @@ function validateSpec({ spec }: CsiDriver): FieldError[] {
 
 function validateUpdate(object: CsiDriver, old: CsiDriver): FieldError[] {
   const [spec, before] = [object.spec, old.spec];
-  if (spec === undefined || before === undefined) return validateSpec(object);
+  if (!spec || !before) return validateSpec(object);
   return [
     ...validateSpec(object),
     // Upstream's name for it in this one message.
@@ -164,15 +147,15 @@ export function csiDriver(dialect: Dialect, features: Features = defaultFeatures
     kind: 'CSIDriver',
     resource: 'csidrivers',
     scope: 'Cluster',
-    versions: [{ version: 'v1', defaults: (object) => fillDefaults(object as CsiDriver), columns }],
+    versions: [{ version: 'v1', defaults: (object) => fillDefaults(object), columns }],
     strategy: {
       validateName: pathSegment,
       validateCreate: (_, object) => [
         ...validateDriverName(object.metadata.name ?? ''),
-        ...validateSpec(object as CsiDriver),
+        ...validateSpec(object),
       ],
-      prepareForUpdate: (_, object, old) => countGeneration(object as CsiDriver, old as CsiDriver),
-      validateUpdate: (_, object, old) => validateUpdate(object as CsiDriver, old as CsiDriver),
+      prepareForUpdate: (_, object, old) => countGeneration(object, old),
+      validateUpdate: (_, object, old) => validateUpdate(object, old),
       allowUnconditionalUpdate: false,
       deleteAnswers: 'object',
     },

@@ -55,7 +55,7 @@ function plannedMatcher(requirements: readonly LabelRequirement[]): Matcher {
     for (const key of required) if (!Object.hasOwn(labels, key)) return false;
     for (const key of Object.keys(labels)) {
       const plan = plans.get(key);
-      if (plan !== undefined && !fits(plan, labels[key] as string)) return false;
+      if (plan !== undefined && !fits(plan, labels[key] ?? '')) return false;
     }
     return true;
   };
@@ -131,11 +131,11 @@ function predicateOf(requirement: LabelRequirement): Matcher {
       return (labels) => !has(labels) || labels[key] !== value;
     case 'in': {
       const allowed = new Set(values);
-      return (labels) => has(labels) && allowed.has(labels[key] as string);
+      return (labels) => has(labels) && allowed.has(labels[key] ?? '');
     }
     case 'notin': {
       const excluded = new Set(values);
-      return (labels) => !has(labels) || !excluded.has(labels[key] as string);
+      return (labels) => !has(labels) || !excluded.has(labels[key] ?? '');
     }
     case 'exists':
       return has;
@@ -150,7 +150,7 @@ function predicateOf(requirement: LabelRequirement): Matcher {
 function comparison({ key, operator }: LabelRequirement, value: string): Matcher {
   const bound = parseInt64(value);
   return (labels) => {
-    const actual = Object.hasOwn(labels, key) ? parseInt64(labels[key] as string) : undefined;
+    const actual = Object.hasOwn(labels, key) ? parseInt64(labels[key] ?? '') : undefined;
     if (actual === undefined || bound === undefined) return false;
     return operator === 'gt' ? actual > bound : actual < bound;
   };

@@ -106,7 +106,7 @@ export function* decodeTypedSteps(
 const withEmpty = new WeakSet<JsonObject>();
 
 /** A copy of a decoded object, as good as the object itself. */
-export function copyDecoded(object: JsonObject): JsonObject {
+export function copyDecoded<T extends JsonObject>(object: T): T {
   const copy = cloneJson(object);
   if (withEmpty.has(object)) withEmpty.add(copy);
   return copy;

@@ -6,6 +6,7 @@ import {
   type CustomKindDeps,
   type CustomResourceDef,
   crdConditionIsTrue,
+  crdOf,
   customPrefix,
   fromCrd,
   type NumberClaims,
@@ -118,7 +119,7 @@ export function startCustomKinds(options: CustomKindsOptions): CustomKinds {
   const following = followInSteps(options, (change) => {
     const name = (change.current ?? change.previous)?.index.name ?? '';
     if (change.current === undefined) crds.delete(name);
-    else crds.set(name, decodeEntry(change.current) as Crd);
+    else crds.set(name, crdOf(decodeEntry(change.current)));
     refresh();
     for (const one of [name, ...waitingForNames(crds)]) names.add(one);
   });
@@ -216,7 +217,7 @@ async function storedDefinitions({
     logger.error('stored definitions cannot be read', { keys: keys.join(', ') });
     return listEntries(caches, at, { unreadable: 'left-out' });
   });
-  const decode = (entry: Entry) => [entry.index.name, decodeEntry(entry) as Crd] as const;
+  const decode = (entry: Entry) => [entry.index.name, crdOf(decodeEntry(entry))] as const;
   return new Map(entries.map(decode));
 }
 
@@ -315,7 +316,7 @@ async function writeStatus(
   if (newStatus(options, crd, all) === undefined) return;
   const at = { def: definitions, namespace: '', name: crd.metadata.name ?? '' };
   await inside.change({ ...at, subresource: 'status' }, (object) => {
-    const current = object as Crd;
+    const current = crdOf(object);
     const status = newStatus(options, current, all);
     return status === undefined ? current : { ...current, status };
   });
@@ -388,7 +389,7 @@ async function markTerminating(
   const at = { def: definitions, namespace: '', name: crd.metadata.name ?? '' };
   const now = formatTime(clock.now());
   await inside.change({ ...at, subresource: 'status' }, (object) => {
-    const current = object as Crd;
+    const current = crdOf(object);
     const conditions = [...setCondition(current.status?.conditions ?? [], state, now)];
     const status = { ...(current.status as CrdStatus), conditions };
     return { ...current, status };

@@ -64,8 +64,8 @@ export async function updateEndpoint(call: ApiCall, options: WriteOptions): Prom
 
 /** A copy of a decoded body, for one attempt. */
 function copied(object: ApiObject, pace: Pace | undefined): MaybePromise<ApiObject> {
-  if (pace === undefined) return asApiObject(copyDecoded(object));
-  return atPace(copyDecodedSteps(object), pace) as MaybePromise<ApiObject>;
+  if (pace === undefined) return copyDecoded(object);
+  return Promise.resolve(atPace(copyDecodedSteps(object), pace)).then(asApiObject);
 }
 
 /**

@@ -385,7 +385,7 @@ function typedForm(
   };
   if (pace !== undefined) {
     const decoded = atPace(decodeTypedSteps(version.schema, object), pace);
-    return Promise.resolve(decoded as MaybePromise<ApiObject>).catch(asGiven);
+    return Promise.resolve(decoded).then(asApiObject).catch(asGiven);
   }
   try {
     return asApiObject(decodeTyped(version.schema)(object));

@@ -40,8 +40,8 @@ export async function carryStreams(
   });
   let status: JsonObject | undefined;
   try {
-    for await (const chunk of messages) {
-      const message = chunk as Buffer;
+    const received: AsyncIterable<Buffer> = messages;
+    for await (const message of received) {
       const bytes = message.subarray(1);
       if (bytes.length === 0) continue;
       if (message[0] === channels.output) await streams.output(bytes);
@@ -72,7 +72,7 @@ async function sendInput(
   if (input === undefined) return;
   try {
     for await (const chunk of input) {
-      const bytes = Buffer.from(chunk as Buffer | string);
+      const bytes = Buffer.from(chunk);
       await writeAll(messages, Buffer.concat([Buffer.of(channels.input), bytes]));
     }
     if (endsAloud) await writeAll(messages, Buffer.of(channels.close, channels.input));

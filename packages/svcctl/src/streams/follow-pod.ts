@@ -55,7 +55,7 @@ async function printLog(session: Session, target: Target, pod: JsonObject): Prom
     signal: session.io.signal,
   });
   const print = bytesTo(session.io, 'output');
-  for await (const chunk of stream.body) await print(Buffer.from(chunk as Buffer));
+  for await (const chunk of stream.body) await print(Buffer.from(chunk));
 }
 
 /** Throws for a container that failed. */

@@ -286,9 +286,10 @@ async function* entries({ local, name }: Packed): AsyncGenerator<Buffer> {
 async function* contentOf(local: string, size: number): AsyncGenerator<Buffer> {
   if (size === 0) return;
   let missing = size;
-  for await (const chunk of createReadStream(local, { end: size - 1 })) {
-    missing -= (chunk as Buffer).length;
-    yield chunk as Buffer;
+  const content: AsyncIterable<Buffer> = createReadStream(local, { end: size - 1 });
+  for await (const chunk of content) {
+    missing -= chunk.length;
+    yield chunk;
   }
   if (missing > 0) throw new CliError(`${local} became shorter while it was read`);
 }

@@ -255,8 +255,9 @@ async function forwardConnection(
 /** The protocol cannot say that one direction has ended, so the other decides. Never rejects. */
 async function sendFrom(socket: Socket, messages: Duplex): Promise<void> {
   try {
-    for await (const chunk of socket.iterator({ destroyOnReturn: false })) {
-      await writeAll(messages, Buffer.concat([Buffer.of(dataChannel), chunk as Buffer]));
+    const chunks: AsyncIterable<Buffer> = socket.iterator({ destroyOnReturn: false });
+    for await (const chunk of chunks) {
+      await writeAll(messages, Buffer.concat([Buffer.of(dataChannel), chunk]));
     }
   } catch {
     // Either connection has ended.
@@ -264,12 +265,11 @@ async function sendFrom(socket: Socket, messages: Duplex): Promise<void> {
 }
 
 /** Returns what the Pod's side complains about. Each channel begins with the port, in two bytes. */
-async function receiveTo(socket: Socket, messages: Duplex): Promise<string> {
+async function receiveTo(socket: Socket, messages: AsyncIterable<Buffer>): Promise<string> {
   const begun = new Set<number>();
   let complaint = '';
   try {
-    for await (const chunk of messages) {
-      const message = chunk as Buffer;
+    for await (const message of messages) {
       const [channel = -1] = message;
       const bytes = message.subarray(begun.has(channel) ? 1 : 3);
       begun.add(channel);
