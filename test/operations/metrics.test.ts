@@ -286,3 +286,20 @@ test('VER-6: hidden metrics may be shown for the release before alone', () => {
     "--show-hidden-metrics-for-version must be omitted or have the value '1.31'. Only the previous minor version is allowed",
   );
 });
+
+test('VER-6: metrics that were hidden since have their figures', async () => {
+  const showing = await startTestServer({ hiddenMetrics: 'shown' });
+  try {
+    const { text } = await showing.get('/metrics');
+    const levels = { priority_level: 'catch-all' };
+    const limit = sample(text, 'apiserver_flowcontrol_nominal_limit_seats', levels);
+    const former = 'apiserver_flowcontrol_request_concurrency';
+    expect(sample(text, `${former}_limit`, levels)).toBe(limit);
+    const flow = { priority_level: 'exempt', flow_schema: 'exempt' };
+    const seats = sample(text, 'apiserver_flowcontrol_current_executing_seats', flow);
+    expect(sample(text, `${former}_in_use`, flow)).toBe(seats);
+    expect(text).toContain(`# HELP ${former}_in_use [ALPHA] (Deprecated since 1.31.0) `);
+  } finally {
+    await showing.stop();
+  }
+});

@@ -20,7 +20,7 @@ test('VER-5: /flagz and /statusz are pages of text behind their gates', async ()
     expect(page.headers['content-type']).toBe('text/plain; charset=utf-8');
     expect(page.text).toContain('\nkube-apiserver flags\nWarning: This endpoint is not meant');
     expect(page.text).toContain('\nmax-requests-inflight: 123\n');
-    expect(page.text).toContain('\nrequest-timeout: 60s\n');
+    expect(page.text).toContain('\nrequest-timeout: 1m0s\n');
     const status = await server.get('/statusz', { accept: '*/*' });
     expect(status.text).toMatch(/Up: {2}0 hr 0\d min \d\d sec\n/);
     expect(status.text).toContain('Binary version:  1.32\n');

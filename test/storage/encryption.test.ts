@@ -239,7 +239,9 @@ describe('what cannot be read', () => {
     await first.post(`${core}/secrets`, secret('s'));
     await first.stop();
     const file = configFile(rule(own), 'followed.json');
-    const server = await serverOf(undefined, { encryption: { file, reload: 'automatic' } });
+    const hiddenMetrics = 'shown';
+    const encryption = { file, reload: 'automatic' } as const;
+    const server = await serverOf(undefined, { encryption, hiddenMetrics });
     expect((await server.get(`${core}/secrets/s`)).status).toBe(500);
     writeFileSync(file, '{');
     const failed =
@@ -247,6 +249,9 @@ describe('what cannot be read', () => {
     await eventually(
       async () => failed.test((await server.get('/metrics')).text),
       'the failed reload',
+    );
+    expect((await server.get('/metrics')).text).toMatch(
+      /_automatic_reload_failures_total\{apiserver_id_hash="sha256:[0-9a-f]{64}"\} 1\n/,
     );
     expect((await server.post(`${core}/secrets`, secret('t'))).status).toBe(201);
     configFile(rule(own, lost), 'followed.json');

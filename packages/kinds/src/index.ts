@@ -128,7 +128,7 @@ export {
 } from './resource-def.ts';
 export { same } from './rules/checks.ts';
 export { ensure, objectAt, objectsAt } from './rules/fill.ts';
-export { currentMinor, releaseName } from './rules/life.ts';
+export { currentMinor, type Removal, releaseName } from './rules/life.ts';
 export { schemaOf } from './schema-of.ts';
 export type { Stored } from './stored.ts';
 export {

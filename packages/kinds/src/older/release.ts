@@ -18,7 +18,7 @@ import type {
   SubresourceDef,
   VersionDef,
 } from '../resource-def.ts';
-import { currentMinor, type Life, lifeMembers, lifeOf } from '../rules/life.ts';
+import { currentMinor, type Life, lifeMembers, lifeOf, type Removal } from '../rules/life.ts';
 import { schemaOf } from '../schema-of.ts';
 import type { OlderKind, OlderVersion } from './contract.ts';
 import { endedKinds } from './ended-kinds.ts';
@@ -32,6 +32,8 @@ interface Release {
   readonly admission?: AdmissionKindOptions;
   /** Which features are on; those of the current release by default when absent. */
   readonly features?: Features;
+  /** At once when absent. */
+  readonly removal?: Removal;
 }
 
 /**

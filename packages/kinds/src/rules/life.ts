@@ -43,12 +43,18 @@ export function lifeOf(typeName: string): Life | undefined {
   return { introduced, deprecated, removed, ...(replacement === undefined ? {} : { replacement }) };
 }
 
+/** Whether versions are served in the release that removes them. */
+export type Removal = 'at once' | 'one release later';
+
 /** Whether a version is there in a release. */
-export function livesIn(life: Life | undefined, minor: number): boolean {
+export function livesIn(
+  life: Life | undefined,
+  { minor, removal }: { readonly minor: number; readonly removal?: Removal },
+): boolean {
   if (life === undefined) return true;
-  return (
-    life.introduced <= minor && minor < (life.dropped ?? life.removed ?? Number.POSITIVE_INFINITY)
-  );
+  const { introduced, dropped, removed = Number.POSITIVE_INFINITY } = life;
+  const end = dropped ?? (removal === 'one release later' ? removed + 1 : removed);
+  return introduced <= minor && minor < end;
 }
 
 /** Upstream's wording of the warning for a deprecated version (VER-3); undefined for a current one. */
@@ -72,12 +78,12 @@ export function deprecationWarning(options: {
 /** What a life says of a version in a release. */
 export function lifeMembers(
   life: Life | undefined,
-  at: Omit<Parameters<typeof deprecationWarning>[0], 'life'>,
+  at: Omit<Parameters<typeof deprecationWarning>[0], 'life'> & { readonly removal?: Removal },
 ): Pick<VersionDef, 'served' | 'introduced' | 'removedRelease' | 'deprecationWarning'> {
   const warning = deprecationWarning({ ...at, life });
   const { introduced, removed } = life ?? {};
   return {
-    served: livesIn(life, at.minor),
+    served: livesIn(life, at),
     ...(introduced === undefined ? {} : { introduced: releaseName(introduced) }),
     ...(removed === undefined ? {} : { removedRelease: releaseName(removed) }),
     ...(warning === undefined ? {} : { deprecationWarning: warning }),

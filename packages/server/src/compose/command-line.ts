@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { dialectOf } from '@wheelhouse/machinery';
+import { printGoDuration } from '@wheelhouse/schema';
 import { admissionFeature } from './admission/settings.ts';
 import { aggregationFeature } from './aggregation/settings.ts';
 import { apiFeature, readDialect, readGates } from './apis/settings.ts';
@@ -166,7 +167,9 @@ function shownValue(name: string, value: Values[keyof Values]): string {
   const type = (serverFlags as FlagTable)[name]?.type;
   if (value instanceof Map) return [...value].map(([key, text]) => `${key}=${text}`).join(',');
   if (Array.isArray(value)) return `[${value.join(',')}]`;
-  return type === 'duration' ? `${Number(value) / 1000}s` : String(value);
+  return type === 'duration'
+    ? printGoDuration(BigInt(Math.round(Number(value) * 1e6)))
+    : String(value);
 }
 
 /**

@@ -4,6 +4,7 @@ import {
   type Features,
   type GateName,
   loadOlderReleases,
+  type Removal,
   type ResourceDef,
   releaseName,
 } from '@wheelhouse/kinds';
@@ -78,13 +79,15 @@ export async function emulatedKinds(
     readonly config: RuntimeConfig;
     readonly admission?: AdmissionKindOptions;
     readonly features: Features;
+    readonly removal?: Removal | undefined;
   },
 ): Promise<readonly ResourceDef[]> {
   const { minor = currentMinor, dialect, config, admission = {}, features } = options;
+  const { removal = 'at once' } = options;
   // What a feature works with is there, served or not.
   const isAsked =
     [...config.values()].includes(true) || previewFeatures.some((name) => features.enabled(name));
-  if (minor === currentMinor && !isAsked) return defs;
+  if (minor === currentMinor && !isAsked && removal === 'at once') return defs;
   const { kindsOfRelease } = await loadOlderReleases();
-  return kindsOfRelease(defs, { dialect, minor, admission, features });
+  return kindsOfRelease(defs, { dialect, minor, admission, features, removal });
 }

@@ -30,6 +30,7 @@ export async function servedKinds(
   const served = { config: config.runtimeConfig ?? new Map(), dialect };
   const ofRelease = await emulatedKinds(builtins, {
     minor: config.emulatedMinor,
+    removal: config.removal,
     admission: { checkExpression },
     features: gates,
     ...served,

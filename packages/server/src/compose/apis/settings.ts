@@ -1,6 +1,7 @@
-import { type DialectName, dialectNames } from '@wheelhouse/machinery';
+import type { Removal } from '@wheelhouse/kinds';
+import { booleanOf, type DialectName, dialectNames, problemText } from '@wheelhouse/machinery';
 import type { Feature } from '../feature.ts';
-import { type FlagTable, type FlagValues, oneOf } from '../flags/flags.ts';
+import { FlagError, type FlagTable, type FlagValues, oneOf } from '../flags/flags.ts';
 import { emulationChoices, readEmulatedVersion } from './emulation.ts';
 import { describeGates, type FeatureGates, readFeatureGates } from './feature-gates.ts';
 import { type RuntimeConfig, readRuntimeConfig, runtimeConfigChoices } from './runtime-config.ts';
@@ -14,6 +15,8 @@ export interface ApiSettings {
   readonly runtimeConfig?: RuntimeConfig;
   /** Minor number of the release whose APIs are served (VER-2); this one's when absent. */
   readonly emulatedMinor?: number;
+  /** Whether APIs that the release removes are still served; not when absent. */
+  readonly removal?: Removal;
   /** Containers that may do everything on their node; allowed when absent. */
   readonly privilegedContainers?: 'allowed' | 'refused';
   readonly compressResponses: boolean;
@@ -96,6 +99,17 @@ export const readGates = (values: Values): ReturnType<typeof readFeatureGates> =
     emulatedMinor: readEmulatedVersion(values['emulated-version']),
   });
 
+const removalVariable = 'KUBE_APISERVER_SERVE_REMOVED_APIS_FOR_ONE_RELEASE';
+
+/** What the reference reads from its environment. Throws FlagError for a text that is no boolean. */
+function removalOf(text: string | undefined): Removal {
+  if (text === undefined) return 'at once';
+  const value = booleanOf(text);
+  if (value !== undefined) return value ? 'one release later' : 'at once';
+  const why = problemText({ code: 'number', parser: 'ParseBool', text, problem: 'syntax' });
+  throw new FlagError(`${removalVariable}: ${why}`);
+}
+
 /** The groups, versions, and features of the API. */
 export const apiFeature: Feature<typeof apiFlags, ApiSettings> = {
   flags: apiFlags,
@@ -108,6 +122,7 @@ export const apiFeature: Feature<typeof apiFlags, ApiSettings> = {
       featureGates: gates,
       runtimeConfig: apis.config,
       ...(emulatedMinor === undefined ? {} : { emulatedMinor }),
+      removal: removalOf(process.env[removalVariable]),
       privilegedContainers: values['allow-privileged'] ? 'allowed' : 'refused',
       compressResponses: gates.enabled('APIResponseCompression'),
       cborServed: gates.enabled('CBORServingAndStorage'),

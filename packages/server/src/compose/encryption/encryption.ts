@@ -203,6 +203,7 @@ function reloadObserver(
   const { clock, logger } = config;
   const reloads = createReloadMetrics(registry, {
     controller: 'encryption_config_controller',
+    former: '1.30',
     what: 'encryption configuration',
     clock,
     dialect: dialectOf(config.dialect),

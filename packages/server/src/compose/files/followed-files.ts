@@ -95,6 +95,8 @@ export function createReloadMetrics(
     readonly what: string;
     readonly clock: Clock;
     readonly dialect: Dialect;
+    /** From which release on one metric for each status is deprecated, where there is one. */
+    readonly former?: string;
   },
 ): CountReload {
   const { controller, what, clock, dialect } = options;
@@ -113,9 +115,30 @@ export function createReloadMetrics(
     labels,
   });
   const identity = serverIdentityHash(hostname(), dialect.component('apiserver'));
+  const { former } = options;
+  const counter = (word: string, since: string) =>
+    registry.counter(formerMetric(controller, { word, since }));
+  const formerTotals =
+    former === undefined
+      ? undefined
+      : { success: counter('success', former), failure: counter('failures', former) };
   return (status) => {
     total.of(status, identity).add(1);
+    formerTotals?.[status].of(identity).add(1);
     last.of(status, identity).set(clock.now() / 1000);
+  };
+}
+
+function formerMetric(
+  controller: string,
+  { word, since }: { readonly word: string; readonly since: string },
+) {
+  return {
+    name: `apiserver_${controller}_automatic_reload_${word}_total`,
+    help: 'Total number of automatic reloads of one status, split by apiserver identity.',
+    stability: 'ALPHA' as const,
+    labels: ['apiserver_id_hash'],
+    deprecatedFrom: since,
   };
 }
 

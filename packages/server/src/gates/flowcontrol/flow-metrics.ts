@@ -94,6 +94,13 @@ function createFamilies(registry: MetricRegistry) {
     ),
     executing: gauge('current_executing_requests', 'Number of requests that run.', 'BETA', flow),
     executingSeats: gauge('current_executing_seats', 'Seats taken.', 'BETA', flow),
+    formerSeats: registry.gauge({
+      name: 'apiserver_flowcontrol_request_concurrency_in_use',
+      help: 'Seats taken.',
+      stability: 'ALPHA',
+      labels: flow,
+      deprecatedFrom: '1.31',
+    }),
     waited: histogram(
       durationBuckets,
       'request_wait_duration_seconds',
@@ -139,6 +146,7 @@ class CountedSeries implements FlowSeries {
   readonly #schema: string;
   readonly #executing: Gauge;
   readonly #executingSeats: Gauge;
+  readonly #formerSeats: Gauge;
   readonly #estimated: Histogram;
   #dispatched: Counter | undefined;
   #waited: Histogram | undefined;
@@ -154,6 +162,7 @@ class CountedSeries implements FlowSeries {
     this.#schema = schema;
     this.#executing = families.executing.of(level, schema);
     this.#executingSeats = families.executingSeats.of(level, schema);
+    this.#formerSeats = families.formerSeats.of(level, schema);
     this.#estimated = families.estimated.of(level, schema);
     if (level === exempt) return;
     this.#inQueue = families.inQueue.of(level, schema);
@@ -167,6 +176,7 @@ class CountedSeries implements FlowSeries {
   began(seats: number, waited: number | undefined): void {
     this.#executing.add(1);
     this.#executingSeats.add(seats);
+    this.#formerSeats.add(seats);
     this.#dispatched ??= this.#families.dispatched.of(this.#level, this.#schema);
     this.#dispatched.add(1);
     if (waited === undefined) return;
@@ -186,6 +196,7 @@ class CountedSeries implements FlowSeries {
 
   released(seats: number): void {
     this.#executingSeats.add(-seats);
+    this.#formerSeats.add(-seats);
   }
 
   arrived(queueLength: number): void {
@@ -266,6 +277,16 @@ function limitGauges(registry: MetricRegistry): (levels: PriorityLevels) => void
     gauge(name, help, stability, level);
   const shown: readonly (readonly [ReturnType<typeof of>, (level: PriorityLevel) => number])[] = [
     [of('nominal_limit_seats', 'Seats by shares alone.', 'BETA'), ({ nominal }) => nominal],
+    [
+      registry.gauge({
+        name: 'apiserver_flowcontrol_request_concurrency_limit',
+        help: 'Seats by shares alone.',
+        stability: 'ALPHA',
+        labels: level,
+        deprecatedFrom: '1.30',
+      }),
+      ({ nominal }) => nominal,
+    ],
     [of('lower_limit_seats', 'Seats that are not lent.'), ({ lower }) => lower],
     [of('upper_limit_seats', 'Seats with all that may be borrowed.'), ({ upper }) => upper],
     [of('current_limit_seats', 'Seats as of now.'), ({ current }) => current],
