@@ -56,6 +56,7 @@ export function saysAsKubectl(
           .replace(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, 'UID')
           .replace(/(resourceVersion"?: ?)"?\d+"?/g, '$1"VERSION"')
           .replace(/\b\d+s\b/g, 'AGE')
+          .replace(/(node-debugger-\S+-)[a-z0-9]{5}\b/g, '$1RANDOM')
           .replace(/ {2,}/g, '  ')
           .trim();
       return { code, out: plain(out), err: plain(err) };
@@ -63,10 +64,12 @@ export function saysAsKubectl(
 
     const cases = lines.map(([line, stdin = '', order]) => [line, stdin, order] as const);
     test.each(cases)('CLIENT-1: as kubectl says: %s', async (line, stdin, order) => {
-      const words = (namespace: string) => [
-        ...line.replaceAll('@ns', namespace).split(' '),
-        `--namespace=${namespace}`,
-      ];
+      const words = (namespace: string) => {
+        const typed = line.replaceAll('@ns', namespace).split(' ');
+        // What follows two dashes is the command's.
+        const end = typed.includes('--') ? typed.indexOf('--') : typed.length;
+        return typed.toSpliced(end, 0, `--namespace=${namespace}`);
+      };
       const input = (namespace: string) => stdin.replaceAll('@ns', namespace);
       const theirs = await kubectl(words(namespaces.kubectl), input(namespaces.kubectl));
       const ours = await home.run(words(namespaces.svcctl), input(namespaces.svcctl));

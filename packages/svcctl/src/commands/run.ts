@@ -104,13 +104,17 @@ const imageForm = new RegExp(
 );
 const imageLengthMax = 4096;
 
+/** Whether a text can name an image. */
+export const isImageName = (image: string): boolean =>
+  image.length <= imageLengthMax && imageForm.test(image);
+
 /** Throws CliError for flags that are missing, or contradict each other. */
 function checkFlags(session: Session): void {
   const { flags } = session;
   const image = flags.text('image');
   if (image === undefined) throw new CliError('required flag(s) "image" not set');
   if (image === '') throw new CliError('--image is required');
-  if (image.length > imageLengthMax || !imageForm.test(image)) {
+  if (!isImageName(image)) {
     throw new CliError(`Invalid image name ${JSON.stringify(image)}: invalid reference format`);
   }
   const interactive = flags.boolean('stdin');

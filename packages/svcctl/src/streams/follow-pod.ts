@@ -1,5 +1,5 @@
 import { ApiError, watchEvents } from '@wheelhouse/client';
-import { errorText, type JsonObject } from '@wheelhouse/machinery';
+import { errorText, isObject, type JsonObject } from '@wheelhouse/machinery';
 import { attachTo, bytesTo } from '../commands/streams/exec.ts';
 import { CliError, CommandExit } from '../io.ts';
 import { listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
@@ -15,14 +15,57 @@ const patienceMs = 60_000;
  * CliError when the Pod takes longer than `--pod-running-timeout`.
  */
 export async function followPod(session: Session, target: Target): Promise<void> {
-  const running = await podThat(session, target, (pod) => isReady(pod) || isOver(pod));
-  if (isOver(running)) await printLog(session, target, running);
-  else await attachOrLog(session, target, running);
+  const patience = { timeoutMs: session.flags.durationMs('pod-running-timeout') ?? patienceMs };
+  const running = await podThat(session, target, {
+    test: (pod) => isReady(pod) || isOver(pod),
+    ...patience,
+  });
+  const container = await containerIn(session, running);
+  if (isOver(running)) await printLog(session, target, container);
+  else await attachOrLog(session, { target, pod: running, container });
   const restart = textAt(running, 'spec', 'restartPolicy');
   if (restart === 'Always' || session.flags.boolean('leave-stdin-open')) return;
   // One that is restarted after a failure ends by succeeding alone.
   const isAtEnd = restart === 'Never' ? isOver : (pod: JsonObject) => phaseOf(pod) === 'Succeeded';
-  checkEnd(await podThat(session, target, isAtEnd));
+  checkEnd(await podThat(session, target, { test: isAtEnd, ...patience }));
+}
+
+/**
+ * Waits for a container of a Pod to run, however long that takes, and joins the user's streams to it;
+ * prints the log of one that has ended. Rejects with ApiError when the Pod goes.
+ */
+export async function followContainer(
+  session: Session,
+  { pod, container }: { readonly pod: JsonObject; readonly container: string },
+): Promise<void> {
+  const resource = await session.resourceOfKind('Pod');
+  const target = { resource, namespace: namespaceOf(pod), name: nameOf(pod) };
+  let reported = '';
+  const started = await podThat(session, target, {
+    test: (current) => {
+      const { running, terminated, waiting } = stateOf(current, container);
+      const message = isObject(waiting) ? textAt(waiting, 'message') : '';
+      if (message !== '' && message !== reported && !session.flags.boolean('quiet')) {
+        session.io.err(`Warning: container ${container}: ${message}\n`);
+      }
+      reported = message;
+      return running !== undefined || terminated !== undefined;
+    },
+  });
+  if (stateOf(started, container)['terminated'] !== undefined) {
+    await printLog(session, target, container);
+  } else {
+    await attachOrLog(session, { target, pod: started, container });
+  }
+}
+
+/** The state of a container, whichever list it is in; empty while the kubelet has reported none. */
+function stateOf(pod: JsonObject, container: string): JsonObject {
+  const lists = ['initContainerStatuses', 'containerStatuses', 'ephemeralContainerStatuses'];
+  const status = lists
+    .flatMap((list) => listAt(pod, 'status', list))
+    .find((one) => textAt(one, 'name') === container);
+  return objectAt(status, 'state');
 }
 
 const phaseOf = (pod: JsonObject): string => textAt(pod, 'status', 'phase');
@@ -34,23 +77,30 @@ const isReady = (pod: JsonObject): boolean =>
     (one) => textAt(one, 'type') === 'Ready' && textAt(one, 'status') === 'True',
   );
 
-async function attachOrLog(session: Session, target: Target, pod: JsonObject): Promise<void> {
+async function attachOrLog(
+  session: Session,
+  {
+    target,
+    pod,
+    container,
+  }: { readonly target: Target; readonly pod: JsonObject; readonly container: string },
+): Promise<void> {
   try {
-    await attachTo(session, pod);
+    await attachTo(session, pod, container);
   } catch (error) {
     if (session.io.signal.aborted || error instanceof CommandExit) throw error;
     const why = errorText(error);
     session.io.err(
       `warning: couldn't attach to pod/${nameOf(pod)}, falling back to streaming logs: ${why}\n`,
     );
-    await printLog(session, target, pod);
+    await printLog(session, target, container);
   }
 }
 
-async function printLog(session: Session, target: Target, pod: JsonObject): Promise<void> {
+async function printLog(session: Session, target: Target, container: string): Promise<void> {
   const stream = await session.client.stream({
     path: targetPath(target, 'log'),
-    query: { container: await containerIn(session, pod) },
+    query: { container },
     accept: '*/*',
     signal: session.io.signal,
   });
@@ -76,12 +126,15 @@ function checkEnd(pod: JsonObject): void {
 async function podThat(
   session: Session,
   target: Target,
-  test: (pod: JsonObject) => boolean,
+  options: {
+    readonly test: (pod: JsonObject) => boolean;
+    /** No limit when absent. */
+    readonly timeoutMs?: number;
+  },
 ): Promise<JsonObject> {
-  const timeout = AbortSignal.timeout(
-    session.flags.durationMs('pod-running-timeout') ?? patienceMs,
-  );
-  const signal = AbortSignal.any([timeout, session.io.signal]);
+  const { test, timeoutMs } = options;
+  const timeout = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs);
+  const signal = AbortSignal.any([session.io.signal, ...(timeout === undefined ? [] : [timeout])]);
   const path = targetPath({ ...target, name: undefined });
   const fieldSelector = `metadata.name=${target.name ?? ''}`;
   try {
@@ -99,7 +152,7 @@ async function podThat(
       }
     }
   } catch (error) {
-    if (!timeout.aborted || error instanceof ApiError) throw error;
+    if (timeout?.aborted !== true || error instanceof ApiError) throw error;
     throw new CliError('timed out waiting for the condition');
   }
 }

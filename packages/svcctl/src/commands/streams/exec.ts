@@ -78,12 +78,17 @@ export const attachCommand: Command = {
   },
 };
 
-/** Joins the user's streams to those of a Pod's container until it ends, as `attach` does. */
-export async function attachTo(session: Session, pod: JsonObject): Promise<void> {
+/**
+ * Joins the user's streams to those of a Pod's container until it ends, as `attach` does.
+ * @param name the container; the one that the flags or the Pod name when absent
+ */
+export async function attachTo(session: Session, pod: JsonObject, name?: string): Promise<void> {
   const { flags, io } = session;
   checkRunning(pod, 'attach');
-  const container = await containerIn(session, pod);
-  const spec = listAt(pod, 'spec', 'containers').find((one) => one['name'] === container);
+  const container = name ?? (await containerIn(session, pod));
+  const spec = ['containers', 'initContainers', 'ephemeralContainers']
+    .flatMap((list) => listAt(pod, 'spec', list))
+    .find((one) => one['name'] === container);
   const allocates = spec?.['tty'] === true;
   if (flags.boolean('tty') && !allocates && !flags.boolean('quiet')) {
     io.err(`error: Unable to use a TTY - container ${container} did not allocate one\n`);
@@ -141,9 +146,14 @@ async function join(
     terminal: isTerminal && passesInput ? io.terminal : undefined,
   });
   if (isTerminal && passesInput && subresource === 'attach' && !flags.boolean('quiet')) {
-    const again = `svcctl attach ${nameOf(pod)} -c ${container} -i -t`;
     if (textAt(pod, 'spec', 'restartPolicy') !== 'Always') return;
-    io.out(`Session ended, resume using '${again}' command when the pod is running\n`);
+    const again = `'svcctl attach ${nameOf(pod)} -c ${container} -i -t'`;
+    const ephemeral = listAt(pod, 'spec', 'ephemeralContainers');
+    const advice = ephemeral.some((one) => one['name'] === container)
+      ? `the ephemeral container will not be restarted but may be reattached using ${again} ` +
+        'if it is still running'
+      : `resume using ${again} command when the pod is running`;
+    io.out(`Session ended, ${advice}\n`);
   }
 }
 

@@ -1,0 +1,336 @@
+import { readFileSync } from 'node:fs';
+import { ApiError, type ApiResource, parseYaml } from '@wheelhouse/client';
+import { errorText, isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
+import { twoWayPatch } from '../apply/apply-patch.ts';
+import type { Command } from '../command.ts';
+import {
+  copiedPod,
+  type DebugOptions,
+  type DebugPod,
+  nodeDebugPod,
+  withDebugContainer,
+} from '../debug/debug-pods.ts';
+import { profileNamed } from '../debug/profiles.ts';
+import type { FlagSpec } from '../flags.ts';
+import { CliError } from '../io.ts';
+import { hasManifests, loadManifests } from '../manifests.ts';
+import { nameOf, namespaceOf } from '../objects.ts';
+import { objectNamed, resourceOfObject, targetPath } from '../selection.ts';
+import type { Session } from '../session.ts';
+import { isImageName } from './run.ts';
+
+const keepFlag = (name: string, what: string): FlagSpec => ({
+  name: `keep-${name}`,
+  type: 'boolean',
+  help: `Keep the ${what} of the copied pod; with --copy-to`,
+});
+
+export const debugCommand: Command = {
+  name: 'debug',
+  completes: 'pods',
+  summary: 'Create debugging sessions for troubleshooting workloads and nodes',
+  usage: '(POD | TYPE/NAME) [--image=IMAGE] [--copy-to=NAME] [-- COMMAND [ARGUMENTS...]]',
+  flags: [
+    { name: 'filename', short: 'f', type: 'list', help: 'File of the object to debug' },
+    { name: 'image', type: 'text', help: 'Image of the container that debugs' },
+    { name: 'container', short: 'c', type: 'text', help: 'Name of the container that debugs' },
+    { name: 'arguments-only', type: 'boolean', help: 'Use what follows -- as arguments' },
+    {
+      name: 'attach',
+      type: 'boolean',
+      help: 'Wait for the container and attach to it (default with --stdin)',
+    },
+    { name: 'stdin', short: 'i', type: 'boolean', help: 'Keep standard input open' },
+    { name: 'tty', short: 't', type: 'boolean', help: 'Allocate a terminal' },
+    { name: 'quiet', short: 'q', type: 'boolean', help: 'Print only what the container prints' },
+    { name: 'env', type: 'list', help: 'KEY=VALUE,…; repeatable' },
+    { name: 'image-pull-policy', type: 'text', help: 'Always, IfNotPresent or Never' },
+    { name: 'target', type: 'text', help: 'The container whose processes to see' },
+    { name: 'copy-to', type: 'text', help: 'Debug a copy of the pod, with this name' },
+    { name: 'replace', type: 'boolean', help: 'Delete the original pod; with --copy-to' },
+    { name: 'same-node', type: 'boolean', help: 'Schedule the copy on the same node' },
+    { name: 'set-image', type: 'list', help: 'CONTAINER=IMAGE,… of the copy; * for all' },
+    { name: 'share-processes', type: 'boolean', help: 'Share processes in the copy (default)' },
+    keepFlag('labels', 'labels'),
+    keepFlag('annotations', 'annotations'),
+    keepFlag('liveness', 'liveness probes'),
+    keepFlag('readiness', 'readiness probes'),
+    keepFlag('startup', 'startup probes'),
+    keepFlag('init-containers', 'initial containers (default)'),
+    {
+      name: 'profile',
+      type: 'text',
+      help: 'legacy (default), general, baseline, netadmin, restricted or sysadmin',
+    },
+    { name: 'custom', type: 'text', help: 'File of a partial container that changes the profile' },
+  ],
+  async run(session, args) {
+    const { flags } = session;
+    const split = flags.wordsBeforeDash ?? args.length;
+    const [words, command] = [args.slice(0, split), args.slice(split)];
+    const options = await readDebugOptions(session, command);
+    checkDebugFlags(session, options, words);
+    if (flags.text('profile') === undefined || flags.text('profile') === 'legacy') {
+      session.io.err(
+        '--profile=legacy is deprecated and will be removed in the future. It is recommended ' +
+          'to explicitly specify a profile, for example "--profile=general".\n',
+      );
+    }
+    for (const object of await objectsToDebug(session, words)) {
+      await debugObject(session, options, object);
+    }
+    return 0;
+  },
+};
+
+async function readDebugOptions(
+  session: Session,
+  command: readonly string[],
+): Promise<DebugOptions> {
+  const { flags, io } = session;
+  const isQuiet = flags.boolean('quiet');
+  const kept = (name: string) => flags.boolean(`keep-${name}`);
+  return {
+    profile: profileNamed(flags.text('profile') ?? 'legacy'),
+    overrides: await customContainer(session),
+    container: flags.text('container') ?? '',
+    image: flags.text('image') ?? '',
+    pullPolicy: flags.text('image-pull-policy') ?? '',
+    setImages: pairsOf(session, 'set-image'),
+    command,
+    isArguments: flags.boolean('arguments-only'),
+    env: [...pairsOf(session, 'env')].map(([name, value]) => ({ name, value })),
+    stdin: flags.boolean('stdin'),
+    tty: flags.boolean('tty'),
+    copyTo: flags.text('copy-to') ?? '',
+    sameNode: flags.boolean('same-node'),
+    shareProcesses: flags.has('share-processes') ? flags.boolean('share-processes') : undefined,
+    target: flags.text('target') ?? '',
+    kept: {
+      labels: kept('labels'),
+      annotations: kept('annotations'),
+      livenessProbe: kept('liveness'),
+      readinessProbe: kept('readiness'),
+      startupProbe: kept('startup'),
+      initContainers: flags.boolean('keep-init-containers', true),
+    },
+    say: isQuiet ? () => {} : (text) => io.out(text),
+  };
+}
+
+/** Reads `KEY=VALUE,…` of a flag; quotes keep a comma in a value. Throws CliError. */
+function pairsOf({ flags }: Session, flag: string): ReadonlyMap<string, string> {
+  const pairs = new Map<string, string>();
+  for (const text of flags.list(flag)) {
+    const isOne = text.split('=').length === 2;
+    const parts = isOne
+      ? [text.replace(/^"+|"+$/g, '')]
+      : [...text.matchAll(/(?:^|,)("(?:[^"]|"")*"|[^,]*)/g)].map(([, part = '']) =>
+          part.startsWith('"') ? part.slice(1, -1).replaceAll('""', '"') : part,
+        );
+    for (const part of parts) {
+      const equals = part.indexOf('=');
+      if (equals < 0) {
+        const value = JSON.stringify(text);
+        throw new CliError(
+          `invalid argument ${value} for "--${flag}" flag: ${part} must be formatted as key=value`,
+        );
+      }
+      pairs.set(part.slice(0, equals), part.slice(equals + 1));
+    }
+  }
+  return pairs;
+}
+
+/** The partial container of `--custom`. Throws CliError. */
+async function customContainer(session: Session): Promise<JsonObject | undefined> {
+  const file = session.flags.text('custom') ?? '';
+  if (file === '') return undefined;
+  let text: string;
+  try {
+    text = readFileSync(session.path(file), 'utf8');
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException;
+    const why = code === 'ENOENT' ? 'no such file or directory' : code;
+    throw new CliError(
+      `must pass a container spec json file for custom profile: open ${file}: ${why}`,
+    );
+  }
+  try {
+    const container = await parseYaml(text);
+    if (isObject(container)) return container;
+  } catch (error) {
+    throw new CliError(`${file} does not contain a valid container spec: ${errorText(error)}`);
+  }
+  throw new CliError(`${file} does not contain a valid container spec: it is no object`);
+}
+
+/** Throws CliError for flags that are missing, or contradict each other. */
+function checkDebugFlags(session: Session, options: DebugOptions, words: readonly string[]): void {
+  const { flags } = session;
+  const { container, copyTo, overrides, image, pullPolicy, setImages, target } = options;
+  const problem = [
+    flags.boolean('attach') &&
+      image === '' &&
+      container === '' &&
+      'you must specify --container or create a new container using --image in order to attach.',
+    ...copyProblems(session, options),
+    image !== '' &&
+      !isImageName(image) &&
+      `invalid image name ${JSON.stringify(image)}: invalid reference format`,
+    words.length === 0 && !hasManifests(session) && 'NAME or filename is required for debug',
+    !['', 'Always', 'IfNotPresent', 'Never'].includes(pullPolicy) &&
+      `invalid image pull policy: ${pullPolicy}`,
+    ...[...setImages].map(
+      ([name, one]) =>
+        !isImageName(one) &&
+        `invalid image name ${JSON.stringify(one)} for container ${JSON.stringify(name)}: ` +
+          'invalid reference format',
+    ),
+    target !== '' &&
+      copyTo !== '' &&
+      '--target is incompatible with --copy-to. Use --share-processes instead.',
+  ].find((one) => one !== false);
+  if (problem !== undefined) throw new CliError(problem);
+  if (target !== '') {
+    options.say(
+      `Targeting container ${JSON.stringify(target)}. If you don't see processes from this ` +
+        "container it may be because the container runtime doesn't support this feature.\n",
+    );
+  }
+  if (options.tty && !options.stdin) {
+    throw new CliError('-i/--stdin is required for containers with -t/--tty=true');
+  }
+  const fixed = ['name', 'command', 'image', 'lifecycle', 'volumeDevices'];
+  if (fixed.some((name) => !isUnset(overrides?.[name]))) {
+    throw new CliError(
+      'name, command, image, lifecycle and volume devices are not modifiable via custom profile',
+    );
+  }
+}
+
+/** Whether a member of a container is as good as absent. */
+const isUnset = (value: JsonValue | undefined): boolean =>
+  value === undefined || value === null || value === '' || (Array.isArray(value) && !value.length);
+
+/** What is wrong with flags of a copy, or with those of a copy where there is none. */
+function copyProblems(
+  { flags }: Session,
+  { command, container, copyTo, image, setImages }: DebugOptions,
+): (string | false)[] {
+  if (copyTo !== '') {
+    return [
+      image === '' &&
+        setImages.size === 0 &&
+        command.length === 0 &&
+        'you must specify --image, --set-image or command arguments.',
+      command.length > 0 &&
+        container === '' &&
+        image === '' &&
+        'you must specify an existing container or a new image when specifying args.',
+    ];
+  }
+  return [
+    flags.boolean('replace') && '--replace may only be used with --copy-to.',
+    flags.boolean('same-node') && '--same-node may only be used with --copy-to.',
+    setImages.size > 0 && '--set-image may only be used with --copy-to.',
+    image === '' && 'you must specify --image when not using --copy-to.',
+  ];
+}
+
+async function objectsToDebug(
+  session: Session,
+  words: readonly string[],
+): Promise<readonly JsonObject[]> {
+  if (!hasManifests(session)) {
+    const objects: JsonObject[] = [];
+    for (const word of words) {
+      objects.push(await objectNamed(session, word.includes('/') ? word : `pods/${word}`));
+    }
+    return objects;
+  }
+  if (words.length > 0) {
+    throw new CliError('resource/name arguments cannot be provided when a path is specified');
+  }
+  return (await loadManifests(session)).map(({ object }) => object);
+}
+
+async function debugObject(
+  session: Session,
+  options: DebugOptions,
+  object: JsonObject,
+): Promise<void> {
+  const resource = await resourceOfObject(session, object);
+  const isCore = resource.group === '';
+  let written: DebugPod;
+  if (isCore && resource.kind === 'Node') {
+    const made = await nodeDebugPod(options, object);
+    written = { ...made, pod: await createPod(session, made.pod, session.namespace) };
+  } else if (isCore && resource.kind === 'Pod') {
+    written =
+      options.copyTo === ''
+        ? await addContainer(session, options, { resource, pod: object })
+        : await copyPod(session, options, object);
+  } else {
+    const type = `${resource.group}/${resource.version}, Kind=${resource.kind}`;
+    throw new CliError(`${JSON.stringify(type)} not supported by debug`);
+  }
+  const attaches = session.flags.boolean('attach', options.stdin);
+  if (!attaches || written.container === '') return;
+  const { followContainer } = await import('../streams/follow-pod.ts');
+  await followContainer(session, written);
+}
+
+async function createPod(
+  session: Session,
+  body: JsonObject,
+  namespace: string,
+): Promise<JsonObject> {
+  const resource = await session.resourceOfKind('Pod');
+  const path = targetPath({ resource, namespace, name: undefined });
+  return (await session.client.send({ method: 'POST', path, body })).object;
+}
+
+async function copyPod(
+  session: Session,
+  options: DebugOptions,
+  original: JsonObject,
+): Promise<DebugPod> {
+  const namespace = namespaceOf(original) || session.namespace;
+  const { pod, container } = await copiedPod(options, original);
+  const created = await createPod(session, pod, namespace);
+  if (session.flags.boolean('replace')) {
+    const resource = await session.resourceOfKind('Pod');
+    const path = targetPath({ resource, namespace, name: nameOf(original) });
+    await session.client.send({ method: 'DELETE', path, body: { gracePeriodSeconds: 0 } });
+  }
+  return { pod: created, container };
+}
+
+async function addContainer(
+  session: Session,
+  options: DebugOptions,
+  { resource, pod: before }: { readonly resource: ApiResource; readonly pod: JsonObject },
+): Promise<DebugPod> {
+  const { pod: after, container } = await withDebugContainer(options, before);
+  const { patch, contentType } = await twoWayPatch(session, { resource, before, after });
+  const namespace = namespaceOf(before) || session.namespace;
+  const target = { resource, namespace, name: nameOf(before) };
+  try {
+    const { object } = await session.client.send({
+      method: 'PATCH',
+      path: targetPath(target, 'ephemeralcontainers'),
+      contentType,
+      body: patch,
+    });
+    return { pod: object, container };
+  } catch (error) {
+    // A server without the subresource names no object.
+    const isAbsent = error instanceof ApiError && error.code === 404 && !error.details?.name;
+    if (!isAbsent) throw error;
+    const why = JSON.stringify(error.message);
+    throw new CliError(
+      `ephemeral containers are disabled for this cluster (error from server: ${why})`,
+    );
+  }
+}

@@ -1,0 +1,245 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { eventually, startTestServer, type TestServer } from '../support/harness.ts';
+import { type Kubectl, kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
+import { type PlayedKubelet, startKubelet } from '../support/kubelet.ts';
+import { playContainers } from '../support/played-containers.ts';
+import { type Outcome, type SvcctlHome, svcctlFor } from './svcctl-run.ts';
+
+let server: TestServer;
+let kubelet: PlayedKubelet;
+let home: SvcctlHome;
+let client: Kubectl;
+const inside = mkdtempSync(join(tmpdir(), 'wheelhouse-inside-'));
+const pods = '/api/v1/namespaces/default/pods';
+
+beforeAll(async () => {
+  [server, kubelet] = await Promise.all([
+    startTestServer({ dialect: 'kubernetes' }),
+    startKubelet(),
+  ]);
+  home = svcctlFor(server);
+  client = kubectlOf(server);
+  playContainers(kubelet, inside);
+  const node = {
+    metadata: { name: 'n' },
+    status: {
+      addresses: [{ type: 'InternalIP', address: '127.0.0.1' }],
+      daemonEndpoints: { kubeletEndpoint: { Port: kubelet.port } },
+    },
+  };
+  expect((await server.post('/api/v1/nodes', node)).status).toBe(201);
+});
+afterEach(() => {
+  home.terminal = {};
+});
+afterAll(async () => {
+  home.remove();
+  client.remove();
+  await Promise.all([server.stop(), kubelet.stop()]);
+  rmSync(inside, { recursive: true, force: true });
+});
+
+async function makePod(name: string): Promise<void> {
+  const spec = { nodeName: 'n', containers: [{ name: 'p', image: 'i' }] };
+  expect((await server.post(pods, { metadata: { name }, spec })).status).toBe(201);
+}
+
+type State = Readonly<Record<string, object>>;
+const started: State = { running: { startedAt: '2026-01-01T00:00:00Z' } };
+const over: State = {
+  terminated: { exitCode: 0, reason: 'Completed', finishedAt: '2026-01-01T00:00:00Z' },
+};
+
+/** Reports the states of a container, one by one, as soon as the Pod has the container. */
+async function playDebugger(
+  pod: () => Promise<string>,
+  container: string,
+  { list, states }: { readonly list: 'containers' | 'ephemeralContainers'; states: State[] },
+): Promise<void> {
+  let name = '';
+  await eventually(async () => {
+    name = await pod();
+    const { body } = await server.get(`${pods}/${name}`);
+    const containers: { name: string }[] = body.spec?.[list] ?? [];
+    return containers.some((one) => one.name === container);
+  }, container);
+  const statuses = list === 'containers' ? 'containerStatuses' : 'ephemeralContainerStatuses';
+  for (const state of states) {
+    const isReady = state === started;
+    const one = {
+      name: container,
+      image: 'i',
+      imageID: '',
+      ready: isReady,
+      restartCount: 0,
+      state,
+    };
+    const status = { phase: 'Running', [statuses]: [one] };
+    const answer = await server.patch(`${pods}/${name}/status`, { status }, 'merge');
+    expect(answer.status).toBe(200);
+  }
+}
+
+const ours = (line: string, stdin = '') => home.run(line.split(' '), stdin);
+const theirs = async (line: string, stdin = ''): Promise<Outcome> => {
+  const { code, stdout, stderr } = await client.run(line.split(' '), { stdin });
+  return { code: code ?? 1, out: stdout, err: stderr };
+};
+const clients = kubectlIsHere ? [ours, theirs] : [ours];
+const prompt = "If you don't see a command prompt, try pressing enter.\n";
+const noTerminal = 'Unable to use a TTY - input is not a terminal or the right kind of file\n';
+
+describe('debug that attaches', () => {
+  test('CLIENT-1: debug -i attaches to the ephemeral container when it runs', async () => {
+    for (const [at, run] of clients.entries()) {
+      const name = `e${at}`;
+      await makePod(name);
+      const playing = playDebugger(async () => name, 'd', {
+        list: 'ephemeralContainers',
+        states: [{ waiting: { reason: 'Pulling', message: 'it is far' } }, started],
+      });
+      const outcome = await run(`debug ${name} --image=i -c d -i --profile=general`, 'hello\n');
+      await playing;
+      expect({ ...outcome, err: outcome.err.replace(/^Warning: .*\n/, '') }).toEqual({
+        ...{ code: 0, out: 'hello\n', err: prompt },
+      });
+      expect(kubelet.requests.at(-1)).toContain(`/attach/default/${name}/d?`);
+    }
+  });
+
+  test('CLIENT-1: debug -it wants a terminal, and goes on without one', async () => {
+    for (const [at, run] of clients.entries()) {
+      const name = `t${at}`;
+      await makePod(name);
+      const playing = playDebugger(async () => name, 'd', {
+        list: 'ephemeralContainers',
+        states: [started],
+      });
+      const outcome = await run(`debug ${name} --image=i -c d -it --profile=general`, 'hello\n');
+      await playing;
+      expect(outcome).toEqual({ code: 0, out: 'hello\n', err: `${noTerminal}${prompt}` });
+    }
+  });
+
+  test('CLIENT-1: a terminal is raw meanwhile, and the user learns how to attach again', async () => {
+    const calls: string[] = [];
+    home.terminal = {
+      terminal: {
+        size: () => ({ columns: 100, rows: 40 }),
+        setRaw: (isRaw) => void calls.push(`raw ${isRaw}`),
+        onResize: () => () => {},
+      },
+    };
+    await makePod('raw');
+    const playing = playDebugger(async () => 'raw', 'd', {
+      list: 'ephemeralContainers',
+      states: [started],
+    });
+    const outcome = await ours('debug raw --image=i -c d -it --profile=general', 'typed');
+    await playing;
+    expect(outcome).toEqual({
+      code: 0,
+      out:
+        'typedSession ended, the ephemeral container will not be restarted but may be ' +
+        "reattached using 'svcctl attach raw -c d -i -t' if it is still running\n",
+      err: prompt,
+    });
+    expect(calls).toEqual(['raw true', 'raw false']);
+    expect(kubelet.requests.at(-1)).toContain('tty=1');
+  });
+
+  test('CLIENT-1: the log of a container that has ended is printed', async () => {
+    for (const [at, run] of clients.entries()) {
+      const name = `l${at}`;
+      await makePod(name);
+      const playing = playDebugger(async () => name, 'd', {
+        list: 'ephemeralContainers',
+        states: [over],
+      });
+      const outcome = await run(`debug ${name} --image=i -c d --attach -q --profile=general`);
+      await playing;
+      expect(outcome).toEqual({ code: 0, out: 'a line\n', err: '' });
+      expect(kubelet.requests.at(-1)).toContain(`/containerLogs/default/${name}/d`);
+    }
+  });
+
+  test('CLIENT-1: debug attaches to the container of a copy, existing or new', async () => {
+    for (const [at, run] of clients.entries()) {
+      await makePod(`c${at}`);
+      for (const container of ['p', 'new']) {
+        const copy = `copy-${container}-${at}`;
+        const playing = playDebugger(async () => copy, container, {
+          list: 'containers',
+          states: [started],
+        });
+        const line = `debug c${at} -i -q --profile=general --image=i --same-node`;
+        const outcome = await run(`${line} --copy-to=${copy} -c ${container}`, 'x\n');
+        await playing;
+        expect(outcome).toEqual({ code: 0, out: 'x\n', err: '' });
+        expect(kubelet.requests.at(-1)).toContain(`/attach/default/${copy}/${container}?`);
+      }
+    }
+  });
+
+  test('CLIENT-1: debug node/x attaches to the Pod that it makes', async () => {
+    for (const run of clients) {
+      const nodePods = async () => {
+        const { body } = await server.get(pods);
+        const items: { metadata: { name: string } }[] = body.items;
+        return items.map(({ metadata }) => metadata.name).filter((one) => /^node-deb/.test(one));
+      };
+      const playing = playDebugger(async () => (await nodePods())[0] ?? '', 'debugger', {
+        list: 'containers',
+        states: [started],
+      });
+      const { code, out, err } = await run('debug node/n -i --image=i --profile=general', 'x\n');
+      await playing;
+      expect({ code, err }).toEqual({ code: 0, err: prompt });
+      const [name = ''] = await nodePods();
+      expect(out).toBe(`Creating debugging pod ${name} with container debugger on node n.\nx\n`);
+      const path = `${pods}/${name}?gracePeriodSeconds=0`;
+      expect((await server.remove(path)).status).toBe(200);
+    }
+  });
+
+  test('CLIENT-1: debug ends when the Pod goes before its container runs', async () => {
+    // kubectl waits on if it begins to watch after the deletion.
+    await makePod('gone');
+    const debugging = ours('debug gone --image=i -c d -i -q --profile=general');
+    await playDebugger(async () => 'gone', 'd', { list: 'ephemeralContainers', states: [] });
+    expect((await server.remove(`${pods}/gone?gracePeriodSeconds=0`)).status).toBe(200);
+    const { code, out, err } = await debugging;
+    expect({ code, out }).toEqual({ code: 1, out: '' });
+    expect(err).toMatch(/pods "gone" not found/);
+  });
+});
+
+describe('arguments of debug', () => {
+  test('CLIENT-1: a value or a file that debug cannot use is named', async () => {
+    const text = home.write('text.json', '"text"');
+    const broken = home.write('broken.yaml', 'a: [');
+    const folder = home.folder;
+    const failures = [
+      ['--env=A', 'invalid argument "A" for "--env" flag: A must be formatted as key=value'],
+      [
+        '--set-image=copy --copy-to=q',
+        'invalid argument "copy" for "--set-image" flag: copy must be formatted as key=value',
+      ],
+      [`--custom=${text}`, `${text} does not contain a valid container spec: it is no object`],
+      [`--custom=${broken}`, `${broken} does not contain a valid container spec: `],
+      [
+        `--custom=${folder}`,
+        `must pass a container spec json file for custom profile: open ${folder}: `,
+      ],
+      ['--profile=', 'unknown profile: '],
+    ] as const;
+    for (const [flags, message] of failures) {
+      const { code, out, err } = await ours(`debug p --image=i ${flags}`);
+      expect({ code, out }).toEqual({ code: 1, out: '' });
+      expect(err).toContain(`error: ${message}`);
+    }
+  });
+});
