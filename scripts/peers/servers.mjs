@@ -94,7 +94,7 @@ export function call(server, { method = 'GET', path, body, headers = {} }) {
         const answered = Buffer.concat(parts).toString();
         const isJson = answer.headers['content-type']?.includes('json');
         const { warning: warnings } = answer.headers;
-        const decoded = isJson ? JSON.parse(answered) : answered;
+        const decoded = isJson && answered !== '' ? JSON.parse(answered) : answered;
         resolve({ status: answer.statusCode, body: decoded, warnings });
       });
     });

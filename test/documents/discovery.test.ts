@@ -158,7 +158,7 @@ describe('aggregated discovery', () => {
     expect(v1).toMatchObject({ version: 'v1', freshness: 'Current' });
     expect(v1.resources).toContainEqual({
       resource: 'configmaps',
-      responseKind: { group: '', version: 'v1', kind: 'ConfigMap' },
+      responseKind: { group: '', version: '', kind: 'ConfigMap' },
       scope: 'Namespaced',
       singularResource: 'configmap',
       verbs: everyVerb,
@@ -174,6 +174,7 @@ describe('aggregated discovery', () => {
     const deployments = apps.versions[0].resources.find(
       (one: { resource: string }) => one.resource === 'deployments',
     );
+    expect(deployments.responseKind).toEqual({ group: '', version: '', kind: 'Deployment' });
     expect(deployments.subresources).toContainEqual({
       subresource: 'scale',
       responseKind: { group: 'autoscaling', version: 'v1', kind: 'Scale' },

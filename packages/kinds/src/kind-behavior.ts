@@ -122,6 +122,8 @@ export interface ScaleBehavior {
 export interface DocumentBehavior {
   /** Discovery's verbs, in discovery's order. */
   readonly verbs: (verbs: readonly string[]) => string[];
+  /** Whether aggregated discovery names a kind's group and version where the resource has the same. */
+  readonly namesOwnVersion: boolean;
   /** When discovery publishes the hash of the stored version. */
   readonly storageHash: 'always' | 'while served';
   /** Where OpenAPI keeps schemas: types that kinds share, or a definition of each kind. */
@@ -179,6 +181,7 @@ export const builtinBehavior: KindBehavior = {
   },
   documents: {
     verbs: (verbs) => [...verbs].sort(),
+    namesOwnVersion: false,
     storageHash: 'always',
     schemas: 'shared types',
     bodyTypes: ['*/*'],

@@ -11,8 +11,6 @@ const lists = [
   '/apis/apps/v1/namespaces/default/deployments',
   '/apis/rbac.authorization.k8s.io/v1/clusterroles',
   '/api/v1/namespaces/default/secrets',
-  '/apis/events.k8s.io/v1/events',
-  '/api/v1/componentstatuses',
   '/apis/apiextensions.k8s.io/v1/customresourcedefinitions',
   '/api/v1/namespaces/default/nonsense',
   '/apis/nope/v1/things',
@@ -33,7 +31,6 @@ const lists = [
   '/readyz/ping',
   '/livez/nope',
   '/nonsense',
-  '/',
   '/api/v1/',
   '/apis/apps/v1/namespaces',
 ];
@@ -118,7 +115,6 @@ export async function readingRounds({ both, random, send }) {
     sendInitialEvents: () => random.pick(['true', 'false', 'x']),
     nonsense: () => random.pick(['', '1']),
     export: () => 'true',
-    watch: () => random.pick(['false', '0', 'x', '']),
   };
 
   async function prepare(server) {

@@ -51,6 +51,7 @@ const scale: KindBehavior['scale'] = {
 
 const documents: KindBehavior['documents'] = {
   verbs: () => ['delete', 'deletecollection', 'get', 'list', 'patch', 'create', 'update', 'watch'],
+  namesOwnVersion: true,
   storageHash: 'while served',
   schemas: 'own definition',
   bodyTypes: ['application/json', 'application/yaml'],

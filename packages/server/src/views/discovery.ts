@@ -174,14 +174,20 @@ function aggregatedVersion(
 
 function aggregatedResource(def: ResourceDef, version: string): JsonObject {
   const verbs = (list: readonly (ApiVerb | SubresourceDef['verbs'][number])[]) => [...list].sort();
+  const own = { group: def.group, version, kind: def.kind };
+  const named = (kind: typeof own) => {
+    const isOwn = kind.group === def.group && kind.version === version;
+    const isLeftOut = isOwn && !def.behavior.documents.namesOwnVersion;
+    return isLeftOut ? { group: '', version: '', kind: kind.kind } : { ...kind };
+  };
   const subresources = subresourcesOf(def, version).map((sub) => ({
     subresource: sub.name,
-    responseKind: sub.kind ?? { group: def.group, version, kind: def.kind },
+    responseKind: named(sub.kind ?? own),
     verbs: verbs(sub.verbs),
   }));
   return {
     resource: def.resource,
-    responseKind: { group: def.group, version, kind: def.kind },
+    responseKind: named(own),
     scope: def.scope === 'Namespaced' ? 'Namespaced' : 'Cluster',
     singularResource: def.singular,
     verbs: def.behavior.documents.verbs(def.verbs),
