@@ -4,7 +4,7 @@ import {
   forbiddenField,
   internal,
   invalid,
-  type JsonObject,
+  jsonObject,
 } from '@wheelhouse/machinery';
 import { type CelRule, childPath, type Schema } from '@wheelhouse/schema';
 import { declaredSize, timesInRequest } from './cost/declared-sizes.ts';
@@ -74,7 +74,7 @@ function placeErrors(
       return [
         // A message is made once, for the first object that breaks the rule.
         ...budget.spend(field, { member, cost: member === 'rule' ? product(cost, times) : cost }),
-        ...wrong.map(({ detail }) => invalid(field, { ...rule } as JsonObject, detail)),
+        ...wrong.map(({ detail }) => invalid(field, jsonObject({ ...rule }), detail)),
       ];
     });
     return [...errors, ...oldSelfErrors({ rule, place, path, usesOldSelf: made.usesOldSelf })];

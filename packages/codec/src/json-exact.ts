@@ -3,6 +3,7 @@ import {
   type JsonArray,
   type JsonObject,
   type JsonValue,
+  parseJson,
   problemText,
   setMember,
 } from '@wheelhouse/machinery';
@@ -200,7 +201,7 @@ class ExactParser {
     const found = stringPattern.exec(this.#text)?.[0];
     if (found === undefined) throw this.#badString();
     this.#at += found.length;
-    return JSON.parse(found) as string;
+    return String(parseJson(found));
   }
 
   #badString(): JsonError {

@@ -3,6 +3,7 @@ import {
   type JsonArray,
   type JsonObject,
   type JsonValue,
+  jsonObject,
   parseJson,
   setMember,
 } from '@wheelhouse/machinery';
@@ -138,12 +139,12 @@ class PieceParser {
       for (const item of items) (frame.container as JsonArray).push(item);
       return;
     }
-    const members = JSON.parse(`{${run}}`) as JsonObject;
+    const members = jsonObject(parseJson(`{${run}}`));
     this.#members += countMembers(members);
-    const container = frame.container as JsonObject;
+    const container = jsonObject(frame.container);
     for (const name of Object.keys(members)) {
       if (Object.hasOwn(container, name)) this.#members -= 1;
-      setMember(container, name, members[name] as JsonValue);
+      setMember(container, name, members[name] ?? null);
     }
   }
 
@@ -169,7 +170,7 @@ class PieceParser {
       parent.container.push(value);
       return;
     }
-    const container = parent.container as JsonObject;
+    const container = jsonObject(parent.container);
     if (!Object.hasOwn(container, name)) this.#members += 1;
     setMember(container, name, value);
   }

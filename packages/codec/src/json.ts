@@ -216,7 +216,7 @@ function* listParts(list: JsonArray, stride: Stride): Generator<string> {
     from = at + 1;
     if (!isHeavy) continue;
     yield separator;
-    yield* textParts(list[at] as JsonValue, stride);
+    yield* textParts(list[at] ?? null, stride);
     separator = ',';
   }
   if (from < list.length) yield `${separator}${inside(list.slice(from))}]`;

@@ -226,7 +226,7 @@ class BlockWriter {
     }
     frame.at += 1;
     if (frame.at === names.length) this.#frames.pop();
-    const member = value[name] as JsonValue;
+    const member = value[name] ?? null;
     if (!isContainer(member) || isEmpty(member)) {
       this.#writeInline(member, indent);
       return;

@@ -4,6 +4,7 @@ import {
   type JsonObject,
   type JsonValue,
   member,
+  textsOf,
 } from '@wheelhouse/machinery';
 import {
   anySchema,
@@ -59,7 +60,7 @@ function structureFrom(props: JsonObject): Draft {
     if (text !== undefined) schema[name] = text;
   }
   const required = listIn(props, 'required');
-  if (required !== undefined) schema.required = required as string[];
+  if (required !== undefined) schema.required = textsOf(required);
   if (props['nullable'] === true) schema.nullable = true;
   const standard = member(props, 'default');
   if (standard !== undefined && standard !== null) schema.default = standard;
@@ -69,7 +70,7 @@ function structureFrom(props: JsonObject): Draft {
   const listType = textIn(props, 'x-kubernetes-list-type');
   if (listType !== undefined) schema.listType = listType as NonNullable<Schema['listType']>;
   const keys = listIn(props, 'x-kubernetes-list-map-keys');
-  if (keys !== undefined) schema.listMapKeys = keys as string[];
+  if (keys !== undefined) schema.listMapKeys = textsOf(keys);
   const mapType = textIn(props, 'x-kubernetes-map-type');
   if (mapType !== undefined) schema.mapType = mapType as NonNullable<Schema['mapType']>;
   const rules = rulesFrom(props);
@@ -78,7 +79,7 @@ function structureFrom(props: JsonObject): Draft {
 }
 
 function strings(value: JsonValue | undefined): { required: readonly string[] } | undefined {
-  return Array.isArray(value) && value.length > 0 ? { required: value as string[] } : undefined;
+  return Array.isArray(value) && value.length > 0 ? { required: textsOf(value) } : undefined;
 }
 
 function rulesFrom(props: JsonObject): readonly CelRule[] | undefined {

@@ -8,6 +8,7 @@ import {
   type JsonObject,
   type JsonValue,
   parseLabelSelector,
+  textMembers,
 } from '@wheelhouse/machinery';
 import { describeErrors, NoMatchError, rootOf } from './errors.ts';
 import type { FlagSpec } from './flags.ts';
@@ -78,7 +79,7 @@ function selectedBy(session: Session): (manifest: Manifest) => boolean {
   const selector = session.flags.text('selector') ?? '';
   if (selector === '') return () => true;
   const { matches } = parseLabelSelector(selector);
-  return ({ object }) => matches(objectAt(object, 'metadata', 'labels') as Record<string, string>);
+  return ({ object }) => matches(textMembers(objectAt(object, 'metadata', 'labels')));
 }
 
 interface Reading {

@@ -92,7 +92,7 @@ class Writer {
     this.#head(5, names.length + 1);
     for (const name of names) {
       this.#text(name);
-      this.item(head[name] as JsonValue);
+      this.item(head[name] ?? null);
     }
     this.#text(member);
     this.#head(4, count);
@@ -124,7 +124,7 @@ class Writer {
     } else if (isObject(value)) {
       for (const name of this.#namesOf(value)) {
         this.#text(name);
-        yield* this.#partSteps(value[name] as JsonValue, stride);
+        yield* this.#partSteps(value[name] ?? null, stride);
       }
     } else this.item(value);
   }
@@ -138,7 +138,7 @@ class Writer {
   #map(value: JsonObject): void {
     for (const name of this.#namesOf(value)) {
       this.#text(name);
-      this.item(value[name] as JsonValue);
+      this.item(value[name] ?? null);
     }
   }
 

@@ -1,4 +1,4 @@
-import { type JsonObject, Stride } from '@wheelhouse/machinery';
+import { type JsonObject, jsonObject, Stride } from '@wheelhouse/machinery';
 import type { Schema } from '@wheelhouse/schema';
 import { codecOf } from './message.ts';
 import { countingValues, countingValuesSteps, messageValuesMax } from './value-count.ts';
@@ -66,7 +66,7 @@ export function decodeMessage(
   raw: Buffer,
   { valuesMax = messageValuesMax }: { readonly valuesMax?: number } = {},
 ): JsonObject {
-  return countingValues(valuesMax, () => codecOf(schema).read(delimited(raw), 0) as JsonObject);
+  return countingValues(valuesMax, () => jsonObject(codecOf(schema).read(delimited(raw), 0)));
 }
 
 /** `decodeMessage` in steps, for large messages. */
@@ -78,7 +78,7 @@ export function* decodeMessageSteps(
   const { readSteps } = codecOf(schema);
   if (readSteps === undefined) return decodeMessage(schema, raw, { valuesMax });
   const work = readSteps(delimited(raw), { depth: 0, stride: new Stride() });
-  return (yield* countingValuesSteps(valuesMax, work)) as JsonObject;
+  return jsonObject(yield* countingValuesSteps(valuesMax, work));
 }
 
 /** A message as it stands in another one, behind its length. */

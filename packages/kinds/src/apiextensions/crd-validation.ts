@@ -8,8 +8,8 @@ import {
   inOnePiece,
   invalid,
   invalidGo,
-  type JsonObject,
   jsonEqual,
+  jsonObject,
   notSupported,
   required,
 } from '@wheelhouse/machinery';
@@ -426,7 +426,7 @@ function* ruleErrors(
   if (checkRules === undefined) return [];
   const before = options.old?.spec.versions.find((version) => version.name === at.version);
   const old = before === undefined ? undefined : schemaOfVersion(before);
-  const unchanged = old !== undefined && jsonEqual(old as JsonObject, props as JsonObject);
+  const unchanged = old !== undefined && jsonEqual(jsonObject(old), jsonObject(props));
   yield;
   return checkRules({ schema, path: at.path, blocked: at.blocked, unchanged });
 }

@@ -164,7 +164,7 @@ export function horizontalPodAutoscaler(
         defaults: (object) => {
           // Older versions, which begin with these defaults, have annotations to read.
           if (['', 'autoscaling/v2'].includes(object.apiVersion ?? '')) {
-            dropAnnotations(object as ApiObject, dialect);
+            dropAnnotations(asApiObject(object), dialect);
           }
           fillDefaults(object);
         },
@@ -177,7 +177,7 @@ export function horizontalPodAutoscaler(
         defaults: (object) => {
           const spec = ensure(object, 'spec');
           if (spec.minReplicas === undefined) spec.minReplicas = 1;
-          toFirstVersion(toStorage(object as ApiObject), dialect);
+          toFirstVersion(toStorage(asApiObject(object)), dialect);
         },
         toStorage,
         fromStorage: (object) => toFirstVersion(object, dialect),

@@ -9,6 +9,7 @@ import {
   invalid,
   invalidGo,
   type JsonObject,
+  jsonObject,
   notSupported,
   pathSegment,
   repeats,
@@ -124,7 +125,7 @@ function keepOthers(
   object.spec = structuredClone(old.spec ?? {});
   if (context.subresource === '') object.status = structuredClone(old.status ?? {});
   if (context.subresource === 'approval') {
-    const status: JsonObject = structuredClone((old.status ?? {}) as JsonObject);
+    const status: JsonObject = structuredClone(jsonObject(old.status ?? {}));
     const conditions = object.status?.conditions;
     if (conditions === undefined) delete status['conditions'];
     else status['conditions'] = conditions;

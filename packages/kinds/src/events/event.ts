@@ -8,7 +8,6 @@ import {
   goQuoted,
   invalid,
   invalidGo,
-  type JsonObject,
   type JsonValue,
   type MetaRules,
   orphanFinalizer,
@@ -103,7 +102,7 @@ function validateCreate(event: Stored<Event>): FieldError[] {
 }
 
 const reference = (value: JsonValue | undefined) => {
-  const part = (name: string) => goQuoted(textAt(value as JsonObject | undefined, name));
+  const part = (name: string) => goQuoted(textAt(value, name));
   return (
     `core.ObjectReference{Kind:${part('kind')}, Namespace:${part('namespace')}, ` +
     `Name:${part('name')}, UID:${part('uid')}, APIVersion:${part('apiVersion')}, ` +
@@ -111,7 +110,7 @@ const reference = (value: JsonValue | undefined) => {
   );
 };
 const source = (value: JsonValue | undefined) => {
-  const part = (name: string) => goQuoted(textAt(value as JsonObject | undefined, name));
+  const part = (name: string) => goQuoted(textAt(value, name));
   return `core.EventSource{Component:${part('component')}, Host:${part('host')}}`;
 };
 const word = (value: JsonValue | undefined) => goQuoted(typeof value === 'string' ? value : '');

@@ -165,7 +165,7 @@ function storedVersion({ group, storage, versions }: ResourceDef): VersionDef | 
 function shaped(schema: VersionDef['schema'] | undefined, object: ApiObject): ApiObject {
   if (schema === undefined) return object;
   const { apiVersion, kind } = object;
-  return { apiVersion, kind, ...decodeTyped(schema)(object) } as ApiObject;
+  return asApiObject({ apiVersion, kind, ...decodeTyped(schema)(object) });
 }
 
 /** The stored version's columns, over the stored form. */

@@ -227,8 +227,10 @@ function listWalker(schema: Schema): TypedWalker {
     }
     descend(context);
     const list: JsonArray = new Array(value.length);
-    for (let index = 0; index < value.length; index += 1) {
-      list[index] = decodeItem(value[index] as JsonValue, index, context);
+    let index = 0;
+    for (const item of value) {
+      list[index] = decodeItem(item, index, context);
+      index += 1;
     }
     context.depthLeft += 1;
     return list;
@@ -237,8 +239,7 @@ function listWalker(schema: Schema): TypedWalker {
     if (!Array.isArray(value)) return decode(value, context);
     descend(context);
     const list: JsonArray = [];
-    for (let index = 0; index < value.length; index += 1) {
-      const item = value[index] as JsonValue;
+    for (const [index, item] of value.entries()) {
       if (stride.weigh(item) === 'light' || element.decodeSteps === undefined) {
         list.push(decodeItem(item, index, context));
       } else {

@@ -137,8 +137,10 @@ function pruneUnknown(value: JsonValue, path: string, removed: FoundPaths): void
   const stack: { value: JsonValue; path: string }[] = [{ value, path }];
   for (let at = stack.pop(); at !== undefined; at = stack.pop()) {
     if (Array.isArray(at.value)) {
-      for (let index = at.value.length - 1; index >= 0; index -= 1) {
-        stack.push({ value: at.value[index] as JsonValue, path: indexPath(at.path, index) });
+      let index = at.value.length;
+      for (const item of at.value.toReversed()) {
+        index -= 1;
+        stack.push({ value: item, path: indexPath(at.path, index) });
       }
     } else if (isObject(at.value)) {
       for (const name of Object.keys(at.value)) {

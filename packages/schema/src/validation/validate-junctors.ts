@@ -1,4 +1,4 @@
-import type { JsonValue, WorkBudget } from '@wheelhouse/machinery';
+import { itemAt, type JsonValue, type WorkBudget } from '@wheelhouse/machinery';
 import type { NestedValidation, ValueValidation } from '../schema.ts';
 import { compositeError } from './validate-scalars.ts';
 import { nodeOfNested, type ValidationNode } from './validation-node.ts';
@@ -75,7 +75,7 @@ function checkOne(alternatives: readonly Check[], at: At, result: Result): void 
   const outcomes = alternatives.map((alternative) => run(alternative, at, result.work));
   const valid = outcomes.filter(isValid);
   if (valid.length === 1) {
-    mergeInto(result, valid[0] as Result);
+    mergeInto(result, itemAt(valid, 0));
     return;
   }
   const found =
@@ -85,7 +85,7 @@ function checkOne(alternatives: readonly Check[], at: At, result: Result): void 
     compositeError(`${path} must validate one and only one schema (oneOf). ${found}`),
   );
   if (valid.length > 0) return;
-  let best = outcomes[0] as Result;
+  let best = itemAt(outcomes, 0);
   for (const outcome of outcomes) if (outcome.checks > best.checks) best = outcome;
   mergeInto(result, best);
 }

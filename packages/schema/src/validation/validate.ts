@@ -98,8 +98,8 @@ function withoutRepeated(errors: readonly FieldError[]): readonly FieldError[] {
   if (errors.length < 2) return errors;
   const listed = new Map<string, FieldError>();
   let compared = 0;
-  while (compared < errors.length && listed.size <= listedMax) {
-    const error = errors[compared] as FieldError;
+  for (const error of errors) {
+    if (listed.size > listedMax) break;
     listed.set(`${error.field}: ${error.message}`, error);
     compared += 1;
   }
@@ -195,10 +195,11 @@ function itemsCheck(
     const size = list.length;
     result.checks += 1;
     if (check !== undefined) {
-      for (let index = 0; index < size; index += 1) {
+      let index = 0;
+      for (const value of list) {
         const pair = place.pair === undefined ? undefined : correlateItem(place.pair, index);
-        const value = list[index] as JsonValue;
         checkChild(check, { value, place: { path: `${path}[${index}]`, pair } }, result);
+        index += 1;
       }
     }
     if (minItems !== undefined && size < minItems) {

@@ -83,5 +83,5 @@ function grantingPart(object: ApiObject): JsonObject {
   const metadata = Object.fromEntries(
     Object.entries(object.metadata).filter(([name]) => !ungranting.has(name)),
   );
-  return { ...object, metadata } as JsonObject;
+  return { ...object, metadata };
 }

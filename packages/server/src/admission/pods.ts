@@ -2,10 +2,10 @@ import { ensure, type Stored } from '@wheelhouse/kinds';
 import type { PodSpec, Toleration } from '@wheelhouse/kinds/types/core/v1';
 import {
   type ApiObject,
-  isObject,
   itemAt,
   type JsonObject,
   jsonEqual,
+  textMembers,
   WorkBudget,
 } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../registry/contract.ts';
@@ -27,8 +27,7 @@ export function specOf(pod: ApiObject): JsonObject {
 
 /** A name for each value, or nothing: `nodeSelector` and the like. */
 export function labelsAt(object: JsonObject | undefined, name: string): Record<string, string> {
-  const value = object?.[name];
-  return isObject(value) ? (value as Record<string, string>) : {};
+  return textMembers(object?.[name]);
 }
 
 /** Most comparisons of tolerations that one request may cost: each may have to meet each other. */

@@ -113,7 +113,7 @@ function schemaOf(value: JsonValue): JsonValue {
     name,
     child === undefined ? child : schemaOf(child),
   ]);
-  const copy = Object.fromEntries(entries) as JsonObject;
+  const copy = Object.fromEntries(entries);
   const reference = member(value, '$ref');
   if (typeof reference !== 'string' || !reference.startsWith(definitionPrefix)) return copy;
   const $ref = `#/components/schemas/${reference.slice(definitionPrefix.length)}`;

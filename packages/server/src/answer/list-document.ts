@@ -1,6 +1,12 @@
 import { encodeJson, jsonText, parseWrittenText } from '@wheelhouse/codec';
 import { servesStoredForm } from '@wheelhouse/kinds';
-import { apiVersionOf, type BodyPiece, type JsonObject } from '@wheelhouse/machinery';
+import {
+  apiVersionOf,
+  type BodyPiece,
+  isObject,
+  type JsonObject,
+  jsonObject,
+} from '@wheelhouse/machinery';
 import type { ApiCall } from '../endpoints/call.ts';
 import { jsonAhead, jsonIn } from '../registry/object-codec.ts';
 import type { Entry, ListResult } from '../watchcache/contract.ts';
@@ -146,11 +152,11 @@ export async function recordList(call: ApiCall, document: ListDocument): Promise
 
 /** An item without who owns which field; a row carries it in its object. */
 function withoutManagers(text: string, member: ListDocument['member']): string {
-  const item = parseWrittenText(text) as JsonObject;
-  const object = (member === 'rows' ? item.object : item) as JsonObject | null | undefined;
-  const metadata = object?.metadata as JsonObject | undefined;
-  if (metadata?.managedFields === undefined) return text;
-  const { managedFields: _, ...rest } = metadata;
-  (object as JsonObject).metadata = rest;
+  const item = jsonObject(parseWrittenText(text));
+  const object = member === 'rows' ? item.object : item;
+  if (!isObject(object) || !isObject(object.metadata)) return text;
+  const { managedFields, ...rest } = object.metadata;
+  if (managedFields === undefined) return text;
+  object.metadata = rest;
   return jsonText(item);
 }

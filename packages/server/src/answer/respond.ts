@@ -220,6 +220,6 @@ export function successStatus({
   /** Absent from the body where it is not given, as after a deletion. */
   readonly code?: number;
 }): JsonObject {
-  const shown = details === undefined ? {} : { details: { ...details } as JsonObject };
+  const shown = details === undefined ? {} : { details: jsonObject({ ...details }) };
   return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', ...shown, ...rest };
 }

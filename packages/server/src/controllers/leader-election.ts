@@ -1,6 +1,7 @@
 import type { ResourceDef } from '@wheelhouse/kinds';
 import {
   type ApiObject,
+  asApiObject,
   type Clock,
   random as hostRandom,
   type Logger,
@@ -198,12 +199,12 @@ class LeaderElection {
   async #create(): Promise<Outcome> {
     const { registry, leases, namespace, name } = this.#options;
     const time = this.#time();
-    const object = {
+    const object = asApiObject({
       apiVersion: leases.storage.apiVersion,
       kind: leases.kind,
       metadata: { name, namespace },
       spec: { ...this.#claim(time), acquireTime: time, leaseTransitions: 0 },
-    } as ApiObject;
+    });
     const target = { def: leases, version: storedVersion(leases), namespace, name: '' };
     const create = () =>
       write(registry, {
@@ -226,7 +227,7 @@ class LeaderElection {
       subresource: '',
     };
     const lease = decodeEntry(entry) as ApiObject & { spec?: LeaseSpec };
-    const object = { ...lease, spec: next(lease.spec ?? {}) } as ApiObject;
+    const object = asApiObject({ ...lease, spec: next(lease.spec ?? {}) });
     return unlessBeaten('Conflict', () =>
       write(registry, {
         operation: 'update',

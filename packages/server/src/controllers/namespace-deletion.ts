@@ -1,6 +1,6 @@
 import type { CatalogueSnapshot, ResourceDef } from '@wheelhouse/kinds';
 import {
-  type ApiObject,
+  asApiObject,
   type Clock,
   errorText,
   formatTime,
@@ -176,7 +176,7 @@ async function report(options: Options, at: { name: string; remaining: Remaining
       const isSame = same?.status === condition.status;
       return { ...condition, lastTransitionTime: isSame ? (same?.lastTransitionTime ?? now) : now };
     });
-    return { ...object, status: { ...status, conditions } } as ApiObject;
+    return asApiObject({ ...object, status: { ...status, conditions } });
   });
 }
 

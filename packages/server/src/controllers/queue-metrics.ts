@@ -33,7 +33,7 @@ export interface QueueMeters {
 
 /** 10 ns, and up to ten seconds, multiplied out as upstream does: queries name bounds by their text. */
 const buckets: readonly number[] = Array.from({ length: 9 }).reduce<number[]>(
-  (bounds) => [...bounds, (bounds.at(-1) as number) * 10],
+  (bounds) => [...bounds, (bounds.at(-1) ?? 0) * 10],
   [10e-9],
 );
 

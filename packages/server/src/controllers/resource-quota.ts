@@ -242,8 +242,8 @@ function usedOf(
     let total: Amounts = new Map();
     for (const { forms } of objects) {
       const [form] = forms;
-      const isIn = scopes.every((scope) => evaluator.matchesScope(form as ApiObject, scope));
-      if (!isIn) continue;
+      if (form === undefined) continue;
+      if (!scopes.every((scope) => evaluator.matchesScope(form, scope))) continue;
       const usages = forms.map((one) => evaluator.usage(one, counted.nowMs));
       total = sumAmounts(total, usages.reduce(largerAmounts));
     }

@@ -208,5 +208,5 @@ function fieldTest(
 function fieldValue({ fields, name, namespace }: EntryIndex, label: string): string {
   if (label === nameLabel) return name;
   if (label === namespaceLabel) return namespace;
-  return Object.hasOwn(fields, label) ? (fields[label] as string) : '';
+  return Object.hasOwn(fields, label) ? (fields[label] ?? '') : '';
 }

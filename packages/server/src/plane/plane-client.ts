@@ -10,7 +10,7 @@ import {
   resourcePath,
 } from '@wheelhouse/client';
 import { encodeJson, parseWrittenJson } from '@wheelhouse/codec';
-import { isObject, type JsonObject } from '@wheelhouse/machinery';
+import { isObject } from '@wheelhouse/machinery';
 import type {
   CollectionReference,
   ManifestObject,
@@ -148,7 +148,7 @@ async function send<T extends object>(http: HttpClient, wanted: PlaneRequest): P
 
 function bodyOf(body: unknown): Buffer | string | undefined {
   if (body === undefined || typeof body === 'string') return body;
-  return encodeJson(body as JsonObject);
+  return encodeJson(body);
 }
 
 function parsed<T extends object>(body: Buffer): T | undefined {

@@ -94,8 +94,9 @@ export function webhookRedirect(
       configurations.has(object.kind) && group === dialect.group('admissionregistration');
     if (!isConfiguration || !Array.isArray(object.webhooks)) return object;
     const webhooks = object.webhooks.map((one: unknown) => {
-      const clientConfig = isObject(one) ? redirected(one.clientConfig) : undefined;
-      return clientConfig === undefined ? one : { ...(one as JsonObject), clientConfig };
+      if (!isObject(one)) return one;
+      const clientConfig = redirected(one.clientConfig);
+      return clientConfig === undefined ? one : { ...one, clientConfig };
     });
     return { ...object, webhooks };
   };

@@ -10,7 +10,7 @@ import {
   generateName,
   invalid,
   invalidObject,
-  type JsonObject,
+  jsonObject,
   type MaybePromise,
   type MetaJudgement,
   type MetaRules,
@@ -101,8 +101,7 @@ export function wipeSystemFields(object: ApiObject): void {
   const { metadata } = object;
   for (const name of serverFields) leaveOut(metadata, name);
   // A null, which every typed client sends, is what upstream's own hooks see until it is filled in.
-  if ((metadata as JsonObject)['creationTimestamp'] !== null)
-    leaveOut(metadata, 'creationTimestamp');
+  if (jsonObject(metadata)['creationTimestamp'] !== null) leaveOut(metadata, 'creationTimestamp');
 }
 
 // Kinds that count their changes begin at generation 1; upstream lets the client choose for the others.
@@ -128,9 +127,8 @@ export function fillSystemFields(object: ApiObject, nowMs: number): void {
   leaveOut(metadata, 'deletionGracePeriodSeconds');
   metadata.uid = randomUuid();
   metadata.creationTimestamp = formatTime(nowMs);
-  if ((metadata.name ?? '') === '' && (metadata.generateName ?? '') !== '') {
-    metadata.name = generateName(metadata.generateName as string);
-  }
+  const prefix = metadata.generateName ?? '';
+  if ((metadata.name ?? '') === '' && prefix !== '') metadata.name = generateName(prefix);
 }
 
 /** Carries over what an update cannot change, before the strategy looks at it. */

@@ -131,7 +131,7 @@ export function upToDate(
   let made = toStorage(def, version, shaped);
   if (current.version.version !== version.version || current.def.group !== def.group) {
     const { apiVersion, kind } = made;
-    made = { ...decodeTyped(current.version.schema)(made), apiVersion, kind } as ApiObject;
+    made = asApiObject({ ...decodeTyped(current.version.schema)(made), apiVersion, kind });
   }
   def.storage.complete?.(made);
   return made;

@@ -9,7 +9,7 @@ import {
   structFacts,
   type VersionDef,
 } from '@wheelhouse/kinds';
-import type { Dialect, GroupVersion, JsonObject } from '@wheelhouse/machinery';
+import { type Dialect, type GroupVersion, isObject, type JsonObject } from '@wheelhouse/machinery';
 import { resolved, type Schema } from '@wheelhouse/schema';
 import { objectText } from './json-text.ts';
 import {
@@ -308,7 +308,10 @@ function customDefinition(
     return { type: 'object', ...kindJson(kind) };
   }
   const json = inlineJson(context, schema);
-  const properties = { ...(json['properties'] as JsonObject), ...objectMembers(context) };
+  const properties = {
+    ...(isObject(json['properties']) ? json['properties'] : {}),
+    ...objectMembers(context),
+  };
   return { ...json, type: 'object', properties, ...kindJson(kind) };
 }
 

@@ -17,6 +17,7 @@ import {
   itemAt,
   type JsonObject,
   type JsonValue,
+  jsonObject,
   member,
   objectsOf,
   required,
@@ -187,10 +188,10 @@ function checkProvider(provider: JsonObject, path: string, context: CheckContext
     return [invalid(path, {}, why)];
   }
   if (type === 'kms') {
-    return checkKms(member(provider, type) as JsonObject, `${path}.kms`, context);
+    return checkKms(jsonObject(member(provider, type)), `${path}.kms`, context);
   }
   if (type === 'identity') return [];
-  const keys = objectsOf(member(member(provider, type) as JsonObject, 'keys'));
+  const keys = objectsOf(member(jsonObject(member(provider, type)), 'keys'));
   if (keys.length === 0) return [atLeastOne(`${path}.${type}.keys`, 'keys')];
   return keys.flatMap((key, index) =>
     checkKey(key, { path: `${path}.${type}.keys[${index}]`, lengths: keyLengths[type] }),
@@ -322,8 +323,8 @@ function refuseMasked(rules: readonly EncryptionRule[]): void {
 function providerOf(provider: JsonObject): Provider {
   const type = providerTypes.find((one) => isObject(member(provider, one)));
   if (type === undefined || type === 'identity') return { type: 'identity' };
-  if (type === 'kms') return kmsOf(member(provider, type) as JsonObject);
-  const keys = objectsOf(member(member(provider, type) as JsonObject, 'keys'));
+  if (type === 'kms') return kmsOf(jsonObject(member(provider, type)));
+  const keys = objectsOf(member(jsonObject(member(provider, type)), 'keys'));
   return { type, keys: keys.map(keyOf) };
 }
 

@@ -12,6 +12,7 @@ import {
   jsonEqualBut,
   jsonEqualButSteps,
   jsonEqualSteps,
+  jsonObject,
   StatusError,
 } from '@wheelhouse/machinery';
 import type { FoundPaths, Schema } from '@wheelhouse/schema';
@@ -214,7 +215,7 @@ function* trackUpdate(
   if (isUntracked && (live?.metadata.uid ?? '') !== '') return noManaged;
   // What the request gave has been read. With the same list on both sides neither needs a copy.
   if (isOfOneVersion(kind, before)) {
-    (object.metadata as JsonObject)['managedFields'] = live?.metadata.managedFields;
+    jsonObject(object.metadata)['managedFields'] = live?.metadata.managedFields;
   }
   return capUpdates(yield* takeChanges(kind, update, before));
 }

@@ -6,8 +6,11 @@ import {
   type JsonValue,
 } from '@wheelhouse/machinery';
 
+const isNumber = (value: JsonValue): value is number | bigint =>
+  typeof value === 'number' || typeof value === 'bigint';
+
 function rankOf(value: JsonValue): number {
-  if (typeof value === 'number' || typeof value === 'bigint') return 0;
+  if (isNumber(value)) return 0;
   if (typeof value === 'string') return 1;
   if (typeof value === 'boolean') return 2;
   if (value === null) return 5;
@@ -18,15 +21,11 @@ function rankOf(value: JsonValue): number {
 export function compareValues(one: JsonValue, other: JsonValue): number {
   const rank = rankOf(one) - rankOf(other);
   if (rank !== 0) return rank;
-  if (typeof one === 'string') return compareText(one, other as string);
-  if (typeof one === 'number' || typeof one === 'bigint') {
-    const number = other as number | bigint;
-    return one < number ? -1 : one > number ? 1 : 0;
-  }
+  if (typeof one === 'string' && typeof other === 'string') return compareText(one, other);
+  if (isNumber(one) && isNumber(other)) return one < other ? -1 : one > other ? 1 : 0;
   if (typeof one === 'boolean') return Number(one) - Number(other);
-  if (Array.isArray(one)) return compareLists(one, other as JsonValue[]);
-  if (one === null) return 0;
-  return compareObjects(one, other as JsonObject);
+  if (Array.isArray(one) && Array.isArray(other)) return compareLists(one, other);
+  return isObject(one) && isObject(other) ? compareObjects(one, other) : 0;
 }
 
 function compareLists(one: readonly JsonValue[], other: readonly JsonValue[]): number {

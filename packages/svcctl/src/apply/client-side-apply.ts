@@ -1,6 +1,6 @@
 import { ApiError, type ApiResource } from '@wheelhouse/client';
 import { parseWrittenText } from '@wheelhouse/codec';
-import { errorText, isObject, type JsonObject } from '@wheelhouse/machinery';
+import { errorText, isObject, type JsonObject, jsonObject } from '@wheelhouse/machinery';
 import { withoutNulls } from '@wheelhouse/structured-merge';
 import { waitForDeletion } from '../commands/delete.ts';
 import { deleteOptions } from '../delete-options.ts';
@@ -123,7 +123,7 @@ async function currentOf(at: Applying): Promise<JsonObject | undefined> {
 async function create(at: Applying): Promise<JsonObject> {
   const { session, resource, query, wanted } = at;
   // As a later apply of the same file would leave it, where null says that a field is not wanted.
-  const body = withoutNulls(wanted) as JsonObject;
+  const body = jsonObject(withoutNulls(wanted));
   if (dryRunOf(session) === 'client' && query['dryRun'] === undefined) return body;
   const path = objectPath(session, { resource, object: wanted, name: '' });
   try {
@@ -224,7 +224,7 @@ async function replaceByForce(at: Applying, live: JsonObject): Promise<JsonObjec
   const post = async (body: JsonObject) =>
     (await session.client.send({ method: 'POST', path: collection, query, body })).object;
   try {
-    return await post(withoutNulls(at.wanted) as JsonObject);
+    return await post(jsonObject(withoutNulls(at.wanted)));
   } catch (error) {
     try {
       await post(withoutVersion(live));

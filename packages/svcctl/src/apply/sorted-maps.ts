@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
+import { isObject, type JsonValue } from '@wheelhouse/machinery';
 import { resolved, type Schema } from '@wheelhouse/schema';
 
 /**
@@ -18,12 +18,12 @@ export function sortMaps(value: JsonValue, schema: Schema | undefined): JsonValu
   const isMap = at?.properties === undefined;
   const names = isMap ? Object.keys(value).sort(byBytes) : Object.keys(value);
   const members = names.map((name): [string, JsonValue] => {
-    const item = value[name] as JsonValue;
+    const item = value[name] ?? null;
     if (at === undefined) return [name, sortMaps(item, undefined)];
     const memberSchema = at.properties?.get(name)?.schema ?? (isMap ? inner : undefined);
     return [name, memberSchema === undefined ? item : sortMaps(item, memberSchema)];
   });
-  return Object.fromEntries(members) as JsonObject;
+  return Object.fromEntries(members);
 }
 
 function byBytes(one: string, other: string): number {

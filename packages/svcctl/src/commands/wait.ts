@@ -1,5 +1,5 @@
 import { ApiError, watchEvents } from '@wheelhouse/client';
-import { type JsonObject, jsonObject } from '@wheelhouse/machinery';
+import { isObject, type JsonObject, jsonObject } from '@wheelhouse/machinery';
 import type { Command } from '../command.ts';
 import { CliError } from '../io.ts';
 import { nameOf, namespaceOf, textAt } from '../objects.ts';
@@ -160,7 +160,7 @@ async function firstMatch(
   const path = targetPath({ ...target, name: undefined });
   for (;;) {
     const list = await session.client.get(path, { fieldSelector });
-    const [item] = Array.isArray(list.items) ? (list.items as JsonObject[]) : [];
+    const [item] = Array.isArray(list.items) ? list.items.filter(isObject) : [];
     const current =
       item === undefined
         ? undefined

@@ -133,12 +133,11 @@ function typeOf(object: JsonObject): ObjectType {
   if (isBare && typeof object['type'] === 'string' && isObject(object['object'])) {
     return watchEventType;
   }
-  for (const [name, value] of Object.entries({ kind, apiVersion })) {
-    if (typeof value !== 'string' || value === '') {
-      throw new ConvertError(`the object has no ${name}`);
-    }
-  }
-  return { apiVersion: apiVersion as string, kind: kind as string };
+  const textIn = (name: string, value: JsonValue | undefined) => {
+    if (typeof value === 'string' && value !== '') return value;
+    throw new ConvertError(`the object has no ${name}`);
+  };
+  return { kind: textIn('kind', kind), apiVersion: textIn('apiVersion', apiVersion) };
 }
 
 function protobufSchema(dialect: Dialect, type: ObjectType): Schema {

@@ -203,7 +203,7 @@ class Run {
     if (!isObject(value)) return this.#fail(`range can't iterate over ${plainValue(over)}`);
     return sortedNames(value).map((name) => ({
       key: goText(name),
-      value: boxedValue(value[name] as JsonValue),
+      value: boxedValue(value[name] ?? null),
     }));
   }
 

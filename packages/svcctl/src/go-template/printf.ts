@@ -204,9 +204,7 @@ function composite(value: JsonValue, verb: Verb): string | undefined {
   const part = (item: JsonValue): string => {
     if (Array.isArray(item)) return `[${item.map(part).join(' ')}]`;
     if (isObject(item)) {
-      const members = sortedNames(item).map(
-        (name) => `${part(name)}:${part(item[name] as JsonValue)}`,
-      );
+      const members = sortedNames(item).map((name) => `${part(name)}:${part(item[name] ?? null)}`);
       return `map[${members.join(' ')}]`;
     }
     return formatted(boxedValue(item), verb);

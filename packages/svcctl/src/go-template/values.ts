@@ -79,7 +79,7 @@ export function plain(value: JsonValue): string {
   if (typeof value === 'number' && !Number.isInteger(value)) return plainFloat(value);
   if (Array.isArray(value)) return `[${value.map(plain).join(' ')}]`;
   if (!isObject(value)) return String(value);
-  const members = sortedNames(value).map((name) => `${name}:${plain(value[name] as JsonValue)}`);
+  const members = sortedNames(value).map((name) => `${name}:${plain(value[name] ?? null)}`);
   return `map[${members.join(' ')}]`;
 }
 

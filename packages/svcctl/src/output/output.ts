@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { toYaml } from '@wheelhouse/client';
-import { isObject, type JsonObject, type JsonValue, systemErrorCode } from '@wheelhouse/machinery';
+import { isObject, type JsonObject, systemErrorCode } from '@wheelhouse/machinery';
 import { sortMaps } from '../apply/sorted-maps.ts';
 import type { FlagSpec } from '../flags.ts';
 import { runGoTemplate, TemplateRunError } from '../go-template/exec.ts';
@@ -263,8 +263,9 @@ function columnsPrinter(session: Session, spec: string): Printer {
 
 /** The members of a list, or the object itself. */
 export function itemsOf(object: JsonObject): JsonObject[] {
-  const isList = Array.isArray(object.items) && String(object.kind).endsWith('List');
-  return isList ? (object.items as JsonValue[]).filter(isObject) : [object];
+  const { items } = object;
+  const isList = String(object.kind).endsWith('List');
+  return isList && Array.isArray(items) ? items.filter(isObject) : [object];
 }
 
 function withoutManagedFields(object: JsonObject): JsonObject {

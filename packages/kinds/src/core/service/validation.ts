@@ -84,8 +84,9 @@ function knownOr(
   field: string,
   allowed: readonly string[],
 ): FieldError[] {
-  if ((value ?? '') === '') return [required(field)];
-  return allowed.includes(value as string) ? [] : [notSupported(field, value, allowed)];
+  const text = value ?? '';
+  if (text === '') return [required(field)];
+  return allowed.includes(text) ? [] : [notSupported(field, value, allowed)];
 }
 
 function validateTopologyAnnotations(service: Service, dialect: Dialect): FieldError[] {

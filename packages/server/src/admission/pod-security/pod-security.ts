@@ -6,6 +6,7 @@ import {
   invalidObject,
   type JsonObject,
   jsonEqual,
+  textMembers,
 } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';
 import { groupKindOf } from '../../registry/registry.ts';
@@ -177,7 +178,7 @@ function judgedOf(object: JsonObject): JudgedPod {
   const annotations = objectAt(object, 'metadata', 'annotations') ?? {};
   return {
     spec: objectAt(object, 'spec') ?? {},
-    annotations: annotations as Record<string, string>,
+    annotations: textMembers(annotations),
   };
 }
 

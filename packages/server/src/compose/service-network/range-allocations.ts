@@ -173,10 +173,12 @@ class RangeRecorder implements NumberRecorder {
       const changed = change(bitmap, bits);
       if (changed === undefined) return false;
       if (changed.bytes.equals(bitmap.bytes)) return true;
-      const value = encodeStored({
-        ...object,
-        data: changed.bytes.toString('base64'),
-      } as ApiObject);
+      const value = encodeStored(
+        asApiObject({
+          ...object,
+          data: changed.bytes.toString('base64'),
+        }),
+      );
       const expect = record.modRevision;
       const { ok } = await storing(() => store.put({ key, value, expect }));
       if (ok) return true;

@@ -3,6 +3,7 @@ import { encodeEnvelope } from '@wheelhouse/codec';
 import { doubtMs, type NumberClaims, type ResourceDef, schemaOf } from '@wheelhouse/kinds';
 import {
   type ApiObject,
+  asApiObject,
   background,
   type Clock,
   isObject,
@@ -115,7 +116,7 @@ function countedPart(resource: string, object: ApiObject): ApiObject {
   const isClaim = resource === 'persistentvolumeclaims';
   const counted = isClaim ? { ...rest, annotations } : rest;
   const content = Object.hasOwn(contents, resource) ? contents[resource]?.(object) : undefined;
-  return { apiVersion, kind, metadata: counted, ...content } as ApiObject;
+  return asApiObject({ apiVersion, kind, metadata: counted, ...content });
 }
 
 function members(value: JsonValue | undefined): JsonObject {

@@ -140,7 +140,7 @@ function signed(
     `${signaturePrefix}${id}`,
     detachedSignature(kubeconfig, { id, secret }),
   ]);
-  return Object.fromEntries([...others, ...signatures]) as JsonObject;
+  return Object.fromEntries([...others, ...signatures]);
 }
 
 /** `<header>..<signature>`: a compact JWS without its payload. */

@@ -1,6 +1,7 @@
 import { objectAt, type ResourceDef } from '@wheelhouse/kinds';
 import {
   type ApiObject,
+  asApiObject,
   background,
   type Clock,
   type Dialect,
@@ -122,7 +123,7 @@ export function tokenUseRecorder(options: {
     const labeled = (secret: ApiObject): ApiObject => {
       if (secret.metadata.uid !== uid) return secret;
       const labels: JsonObject = { ...secret.metadata.labels, [label]: today };
-      return { ...secret, metadata: { ...secret.metadata, labels } } as ApiObject;
+      return asApiObject({ ...secret, metadata: { ...secret.metadata, labels } });
     };
     const work = inside
       .change({ def, namespace, name }, labeled)

@@ -13,6 +13,7 @@ import {
   type JsonObject,
   type JsonValue,
   jsonEqual,
+  jsonObject,
   member,
   setMember,
   type UserInfo,
@@ -119,9 +120,9 @@ function validatePlace(call: ApiCall, object: ApiObject, spec: JsonObject): Fiel
   const path = member(spec, 'nonResourceAttributes') ?? null;
   const resource = member(spec, 'resourceAttributes') ?? null;
   const reviewedNamespace = textAt(objectAt(spec, 'resourceAttributes'), 'namespace');
-  if (!jsonEqual(withoutNulls(rest as JsonObject), {})) {
+  if (!jsonEqual(withoutNulls(jsonObject(rest)), {})) {
     const why = isLocal ? 'must be empty except for namespace' : 'must be empty';
-    errors.push(invalid('metadata', rest as JsonObject, why));
+    errors.push(invalid('metadata', jsonObject(rest), why));
   }
   if (isLocal && resource !== null && reviewedNamespace !== call.target.namespace) {
     const why = 'must match metadata.namespace';

@@ -8,6 +8,7 @@ import {
   invalidObject,
   isObject,
   required,
+  textMembers,
   validateAnnotations,
 } from '@wheelhouse/machinery';
 import { sendValue, successStatus } from '../../answer/respond.ts';
@@ -62,9 +63,7 @@ function checkRollback(rollback: ApiObject): void {
 }
 
 const annotationsOf = (rollback: ApiObject): Record<string, string> =>
-  isObject(rollback['updatedAnnotations'])
-    ? (rollback['updatedAnnotations'] as Record<string, string>)
-    : {};
+  textMembers(rollback['updatedAnnotations']);
 
 function rolledBack(deployment: ApiObject, rollback: ApiObject): ApiObject {
   const annotations = { ...deployment.metadata.annotations, ...annotationsOf(rollback) };

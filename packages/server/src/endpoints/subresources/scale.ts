@@ -10,6 +10,7 @@ import {
 import {
   type ApiObject,
   apiVersionOf,
+  asApiObject,
   badRequest,
   cloneJson,
   conflict,
@@ -77,7 +78,7 @@ function scaleOf(
   const replicas = integerAt(object, paths.specReplicasPath);
   const selector = selectorOf(object, paths);
   const metadata = { name, namespace, uid, resourceVersion, creationTimestamp };
-  const scale = {
+  const scale = asApiObject({
     kind: 'Scale',
     apiVersion: scaleVersion,
     metadata: withoutAbsent(metadata),
@@ -86,7 +87,7 @@ function scaleOf(
       replicas: integerAt(object, paths.statusReplicasPath) ?? 0,
       selector: selector === '' ? undefined : selector,
     }),
-  } as ApiObject;
+  });
   return { scale, replicas };
 }
 
@@ -107,7 +108,7 @@ function withoutAbsent(object: JsonObject): JsonObject {
 /** Sets the replicas of an object in place, making what leads there. */
 function setReplicas(object: ApiObject, path: string, replicas: number): void {
   const steps = stepsOf(path);
-  const last = steps.pop() as string;
+  const last = steps.pop() ?? '';
   let holder: JsonObject = object;
   for (const step of steps) {
     let next = member(holder, step);

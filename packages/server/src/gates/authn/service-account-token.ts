@@ -6,7 +6,7 @@ import {
   sign,
   verify,
 } from 'node:crypto';
-import { type JsonObject, randomUuid } from '@wheelhouse/machinery';
+import { isObject, type JsonObject, randomUuid } from '@wheelhouse/machinery';
 import { readCompact } from './jwt/compact.ts';
 
 /** The algorithms of service account tokens. */
@@ -242,8 +242,7 @@ function checkedClaims(
 
 function objectAt(parent: JsonObject | undefined, name: string): JsonObject | undefined {
   const value = parent?.[name];
-  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-  return isObject ? (value as JsonObject) : undefined;
+  return isObject(value) ? value : undefined;
 }
 
 function nameAt(parent: JsonObject | undefined, name: string): ObjectName | undefined {

@@ -167,11 +167,10 @@ export function entriesIn(
   const missing = [...new Set(entries.filter((entry) => formOf(entry) === undefined))];
   const formByEntry = new Map(entries.map((entry) => [entry, formOf(entry)]));
   const made = convertMissing({ def, version, converter, wanted }, missing);
-  for (const [at, entry] of missing.entries()) formByEntry.set(entry, made[at]);
-  const forms = entries.map((entry) => formByEntry.get(entry) as MaybePromise<Entry>);
-  return forms.some((form) => form instanceof Promise)
-    ? Promise.all(forms)
-    : (forms as readonly Entry[]);
+  const madeByEntry = new Map(missing.map((entry, at) => [entry, itemAt(made, at)]));
+  const pending = entries.map((entry) => formByEntry.get(entry) ?? madeByEntry.get(entry) ?? entry);
+  const forms = pending.filter((form): form is Entry => !(form instanceof Promise));
+  return forms.length === pending.length ? forms : Promise.all(pending);
 }
 
 interface Converting {

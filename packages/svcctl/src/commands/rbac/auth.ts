@@ -146,9 +146,9 @@ async function listRules(session: Session): Promise<number> {
   }
   const lists = ['resourceRules', 'nonResourceRules'].flatMap((name) => {
     const rules = member(status, name);
-    return Array.isArray(rules) ? rules.filter(isObject) : [];
+    return Array.isArray(rules) ? rules.filter((rule) => isObject(rule)) : [];
   });
-  const rows = ruleRows(rulesOf({ rules: lists as JsonValue[] }));
+  const rows = ruleRows(rulesOf({ rules: lists }));
   session.io.out(
     alignLines(session.flags.boolean('no-headers') ? rows : [[...ruleHeads], ...rows]),
   );

@@ -1,5 +1,5 @@
 import type { Features, GateName, PolicyRule } from '@wheelhouse/kinds';
-import type { ApiObject, Dialect, JsonObject } from '@wheelhouse/machinery';
+import { type ApiObject, type Dialect, type JsonObject, textMembers } from '@wheelhouse/machinery';
 import { controllerRoles } from './controller-rules.ts';
 import {
   certificateRoles,
@@ -232,7 +232,7 @@ function maker(dialect: Dialect): Maker {
     name,
     ...more,
     annotations: { [marks.autoupdate]: 'true' },
-    labels: { [marks.bootstrapping]: 'rbac-defaults', ...(labels as Record<string, string>) },
+    labels: { [marks.bootstrapping]: 'rbac-defaults', ...textMembers(labels) },
   });
   return {
     user: (name) => ({ apiGroup: group, kind: 'User', name }),
