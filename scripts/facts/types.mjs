@@ -181,7 +181,8 @@ export function typeFiles(kinds) {
         .filter(({ properties }) => properties !== undefined);
       const file = `${group}/${version}`;
       const lives = schemas.filter(hasObjects).map(({ typeName }) => lifeOf(typeName));
-      const isEnded = lives.length > 0 && !lives.some((life) => livesIn(life, currentMinor));
+      const isEnded =
+        lives.length > 0 && !lives.some((life) => livesIn(life, { minor: currentMinor }));
       files.set(`${file}.ts`, fileText(file, schemas, isEnded));
     }
   }
