@@ -225,6 +225,19 @@ describe('slices of devices', () => {
       'spec.selectors[0].cel.expression: Too long: may not be more than 10240 bytes',
     ]);
   });
+
+  test('VER-5: a selector of devices may name values', async () => {
+    const select = (expression: string) => {
+      const spec = { selectors: [{ cel: { expression } }] };
+      const made = body('deviceclasses', { metadata: { name: 'named' }, spec });
+      return server.post(`${pathOf('deviceclasses')}?dryRun=All`, made);
+    };
+    const named = 'cel.bind(dra, device.attributes["dra.example.com"], dra.one && dra.other)';
+    expect((await select(named)).status).toBe(201);
+    expect(causesOf(await select('cel.bind(x.y, 1, true)')).join('')).toContain(
+      'cel.bind() variable names must be simple identifiers',
+    );
+  });
 });
 
 test('VER-5: trust bundles are selected by their signer, which never changes', async () => {

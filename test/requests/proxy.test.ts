@@ -2,7 +2,7 @@ import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import https from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { gunzipSync, gzipSync } from 'node:zlib';
+import { deflateRawSync, deflateSync, gunzipSync, gzipSync, inflateRawSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { adminToken, startTestServer, type TestServer } from '../support/harness.ts';
 import { type PlayedKubelet, startKubelet } from '../support/kubelet.ts';
@@ -326,6 +326,26 @@ describe('links of proxied pages', () => {
     respond('application/xhtml+xml', 'gzip', zipped);
     expect((await send(`${prefix}/html`)).body).toEqual(zipped);
     respond('text/html', 'gzip', Buffer.from('no gzip'));
+    await expect(send(`${prefix}/html`)).rejects.toThrow();
+  });
+
+  test('API-1: a deflated page stays so, with the header of zlib or without', async () => {
+    for (const body of [deflateSync(pageOfPod()), deflateRawSync(pageOfPod())]) {
+      for (const first of [1, body.length]) {
+        answer = (_, response) => {
+          const headers = { 'content-type': 'text/html', 'content-encoding': 'deflate' };
+          response.writeHead(200, headers);
+          response.write(body.subarray(0, first), () => response.end(body.subarray(first)));
+        };
+        const answered = await send(`${prefix}/html`);
+        expect(answered.headers['content-encoding']).toBe('deflate');
+        expect(inflateRawSync(answered.body).toString()).toBe(rewritten);
+      }
+    }
+    answer = (_, response) => {
+      const headers = { 'content-type': 'text/html', 'content-encoding': 'deflate' };
+      response.writeHead(200, headers).end(Buffer.from('no deflate'));
+    };
     await expect(send(`${prefix}/html`)).rejects.toThrow();
   });
 

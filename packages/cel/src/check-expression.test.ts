@@ -206,3 +206,47 @@ describe('variables of a policy', () => {
     );
   });
 });
+
+describe('what selectors of devices may name', () => {
+  const use: ExpressionUse = {
+    variables: ['device'],
+    wanted: ['bool', 'dyn'],
+    costMax: 1_000_000,
+  };
+
+  test.each([
+    'cel.bind(dra, device.attributes["dra.example.com"], dra.one && dra.other)',
+    'cel.bind(device, 1, device == 1)',
+    'cel.bind(x, device.driver, x == "a" && cel.bind(y, x, y.startsWith("b")))',
+    'cel.bind(x, cel.bind(x, 1, x), x == 1)',
+    'cel.bind(x, device.capacity["a"], x.b.isGreaterThan(quantity("1")))',
+  ])('%s', (source) => {
+    expect(expressionProblem(source, use)).toBeUndefined();
+  });
+
+  test.each([
+    ['cel.bind(x.y, 1, true)', '1:11: cel.bind() variable names must be simple identifiers'],
+    ['cel.bind(x, 1)', "1:1: undeclared reference to 'cel'"],
+    ['cel.bind(x, 1, y)', "1:16: undeclared reference to 'y'"],
+    ['cel.bind(x, true, x.y)', "type 'bool' does not support field selection"],
+    ['cel.bind(x, 1, x)', 'must evaluate to bool or the unknown type, not int'],
+    ['cel.bind(x, [1], x.all(y, y > 0))', 'too complex, exceeds cost limit'],
+  ])('not %s', (source, detail) => {
+    expect(expressionProblem(source, use)?.detail).toContain(detail);
+  });
+
+  test('values that are bound are known to them alone', () => {
+    const detail = expressionProblem('cel.bind(x, true, x)', bool)?.detail;
+    expect(detail).toContain("undeclared reference to 'cel'");
+  });
+
+  test('a value that is bound is that of its name', () => {
+    const compiled = compileExpression('cel.bind(x, device.a, x + cel.bind(x, 3, x))', {
+      ...use,
+      wanted: [],
+      typed: new Map([['device', { name: 'any', args: [] }]]),
+    });
+    if ('problem' in compiled) throw new Error(compiled.problem);
+    expect(compiled.used).toEqual(new Set(['device']));
+  });
+});

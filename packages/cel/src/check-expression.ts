@@ -91,10 +91,12 @@ function memberSizes(member: DeclaredSize): DeclaredSize {
   return { ...sizeOf(32), key: sizeOf(63), item: names };
 }
 
+const deviceName = 'device';
+
 /** How large what `device` gives can be, which rules of ResourceSlices bound. */
 const deviceSize: DeclaredSize = {
   ...sizeOf(0),
-  variable: 'device',
+  variable: deviceName,
   fields: new Map([
     ['driver', sizeOf(63)],
     ['attributes', memberSizes(sizeOf(64))],
@@ -108,7 +110,7 @@ const variableTypes: Readonly<Record<string, Type>> = {
   request: requestType,
   namespaceObject: namespaceType,
   params: dynType,
-  device: deviceType,
+  [deviceName]: deviceType,
   authorizer: { name: authorizerTypes.authorizer, args: [] },
   [requestResourceName]: { name: authorizerTypes.resource, args: [] },
 };
@@ -168,6 +170,9 @@ function requestEnvironment(use: {
   }
   if (use.names.includes('variables')) {
     variables.set('variables', { name: 'kubernetes.variables', args: [], fields: use.variables });
+  }
+  if (use.names.includes(deviceName)) {
+    return { functions: standardFunctions(), variables, bindings: 'known' };
   }
   return use.patches
     ? { functions: functionsOfPatches(), variables, structs: patchStructs }
@@ -268,6 +273,9 @@ export function compileExpression(
   return compiledIn(source, use, fieldsFor(use));
 }
 
+/** Whether an expression selects devices, for which the reference has an environment of its own. */
+const isOfDevice = ({ variables }: ExpressionUse) => variables.includes(deviceName);
+
 function compiledIn(
   source: string,
   use: ExpressionUse,
@@ -280,6 +288,9 @@ function compiledIn(
     const { wanted } = use;
     const shown = showWholeType(compiled.type);
     if (wanted.length === 0 || wanted.includes(shown)) return compiled;
+    if (isOfDevice(use)) {
+      return { problem: `must evaluate to bool or the unknown type, not ${shown}` };
+    }
     const all = wanted.length === 1 ? wanted[0] : `one of [${wanted.join(' ')}]`;
     return { problem: `must evaluate to ${all} but got ${shown}` };
   } catch (error) {

@@ -1,6 +1,7 @@
 import { itemAt } from '@wheelhouse/machinery';
 import type { Issue } from './issues.ts';
 import {
+  type BindExpr,
   type CallExpr,
   type Expr,
   type FoldExpr,
@@ -111,6 +112,8 @@ class Checker {
         return this.#fold(expr, scope);
       case 'optionalMap':
         return this.#optionalMap(expr, scope);
+      case 'bind':
+        return this.#bind(expr, scope);
       case 'struct':
         return this.#struct(expr, scope);
     }
@@ -378,6 +381,11 @@ class Checker {
     const type = isOptional ? (target.args[0] ?? dynType) : dynType;
     const body = this.typeOf(expr.body, { name: expr.variable, type, outer: scope });
     return expr.flat ? body : optionalType(body);
+  }
+
+  #bind({ variable: name, value, body }: BindExpr, outer: Scope | undefined): Type {
+    const type = this.#resolved(this.typeOf(value, outer));
+    return this.typeOf(body, { name, type, outer });
   }
 }
 

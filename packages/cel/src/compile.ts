@@ -22,7 +22,7 @@ export interface Compiled {
 
 /** Compiles an expression. Throws `CelCompileError` with all that is wrong and where. */
 export function compile(source: string, environment: Environment): Compiled {
-  const expr: Expr = parse(source);
+  const expr: Expr = parse(source, environment);
   const checked = check(expr, environment);
   const issues = checked.issues.length > 0 ? checked.issues : literalIssues(expr, checked.types);
   if (issues.length > 0) throw new CelCompileError(source, issues);

@@ -135,6 +135,15 @@ class Compiler implements Compiles {
           return expr.flat ? value : new Optional(value);
         };
       }
+      case 'bind': {
+        const value = this.compile(expr.value, scope);
+        const slot = scope.length;
+        const body = this.compile(expr.body, [...scope, expr.variable]);
+        return (frame) => {
+          frame.slots[slot] = value(frame);
+          return body(frame);
+        };
+      }
       case 'struct':
         return this.#struct(expr, scope);
     }

@@ -1,5 +1,6 @@
 import type { Checked } from '../checker.ts';
 import {
+  type BindExpr,
   type CallExpr,
   type Expr,
   type FoldExpr,
@@ -114,6 +115,8 @@ class Estimator {
         return this.#fold(expr, scope);
       case 'optionalMap':
         return this.#optionalMap(expr, scope);
+      case 'bind':
+        return this.#bind(expr, scope);
     }
   }
 
@@ -357,6 +360,15 @@ class Estimator {
     const has = plus(target, one);
     const bound = sumOf([listBase, plus(target, one), body]);
     return plus(has, hull(expr.flat ? bound : plus(bound, one), one));
+  }
+
+  /** A loop over nothing that holds the value, whose size is that of the nothing. */
+  #bind(expr: BindExpr, outer: Scope | undefined): Range {
+    const { variable: name, value, body } = expr;
+    const made = plus(this.cost(value, outer), listBase);
+    const cost = plus(made, this.cost(body, { name, path: [name], size: undefined, outer }));
+    this.#note(expr, { size: nothing });
+    return cost;
   }
 }
 

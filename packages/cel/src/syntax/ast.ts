@@ -16,7 +16,8 @@ export type Expr =
   | MapExpr
   | StructExpr
   | FoldExpr
-  | OptionalMapExpr;
+  | OptionalMapExpr
+  | BindExpr;
 
 export interface ConstExpr {
   readonly kind: 'const';
@@ -105,6 +106,15 @@ export interface OptionalMapExpr {
   readonly variable: string;
   readonly body: Expr;
   readonly flat: boolean;
+}
+
+/** `cel.bind(v, value, body)`. */
+export interface BindExpr {
+  readonly kind: 'bind';
+  readonly at: number;
+  readonly variable: string;
+  readonly value: Expr;
+  readonly body: Expr;
 }
 
 /** `a.b.c` as one name; undefined for anything else. */

@@ -120,5 +120,7 @@ function childrenOf(node: Expr): readonly Expr[] {
       return [node.range, ...(node.filter === undefined ? [] : [node.filter]), node.body];
     case 'optionalMap':
       return [node.target, node.body];
+    case 'bind':
+      return [node.value, node.body];
   }
 }

@@ -29,10 +29,17 @@ const folds: ReadonlyMap<string, FoldForm> = new Map([
   ['transformMapEntry/4', { name: 'transformMapEntry', variables: 2, filtered: true }],
 ]);
 
+/** Macros that only some environments have. */
+export interface MacroOptions {
+  /** Whether `cel.bind` names a value; it is a call of an unknown function otherwise. */
+  readonly bindings?: 'known';
+}
+
 /** A call as it is, or what the macro of its name makes of it. Throws `LexError` for misuse. */
-export function expandMacro(call: CallExpr): Expr {
+export function expandMacro(call: CallExpr, options: MacroOptions): Expr {
   const { target, name, args, at } = call;
   if (target === undefined) return name === 'has' && args.length === 1 ? has(call) : call;
+  if (options.bindings === 'known' && isBinding(call)) return binding(call);
   const form = folds.get(`${name}/${args.length}`);
   if (form !== undefined) {
     const named = args.slice(0, form.variables);
@@ -57,6 +64,15 @@ export function expandMacro(call: CallExpr): Expr {
     return { kind: 'optionalMap', at, target, variable: variable(first, why), body, flat };
   }
   return call;
+}
+
+function isBinding({ target, name, args }: CallExpr): boolean {
+  return name === 'bind' && args.length === 3 && target?.kind === 'ident' && target.name === 'cel';
+}
+
+function binding({ args, at }: CallExpr): Expr {
+  const name = variable(itemAt(args, 0), 'cel.bind() variable names must be simple identifiers');
+  return { kind: 'bind', at, variable: name, value: itemAt(args, 1), body: itemAt(args, 2) };
 }
 
 function has({ args, at }: CallExpr): Expr {

@@ -2,7 +2,7 @@ import { itemAt } from '@wheelhouse/machinery';
 import { CelCompileError, type Issue } from '../issues.ts';
 import type { CallExpr, Expr, MapEntry, StructField } from './ast.ts';
 import { LexError, type Token, tokenize } from './lexer.ts';
-import { expandMacro } from './macros.ts';
+import { expandMacro, type MacroOptions } from './macros.ts';
 import { syntaxError } from './syntax-errors.ts';
 
 /** Code points an expression may have. */
@@ -25,7 +25,7 @@ const keywords = new Set(['in', 'true', 'false', 'null']);
  * Parses an expression and expands its macros. Throws `CelCompileError` with the position of what
  * is wrong; the whole grammar of CEL with optional syntax is known.
  */
-export function parse(source: string): Expr {
+export function parse(source: string, options: MacroOptions = {}): Expr {
   try {
     if (source.length > sizeMax && [...source].length > sizeMax) {
       throw new LexError(0, `expression code point size exceeds limit: size: ${source.length}`);
@@ -35,7 +35,7 @@ export function parse(source: string): Expr {
   }
   const { tokens, issues } = tokensOf(source);
   try {
-    const expr = new Parser(tokens).whole();
+    const expr = new Parser(tokens, options).whole();
     if (issues.length === 0) return expr;
   } catch (error) {
     throw asCompileError(error, source, issues);
@@ -82,11 +82,13 @@ const levels: readonly ReadonlyMap<string, string>[] = [
 /** Owns the place in the tokens. */
 class Parser {
   readonly #tokens: readonly Token[];
+  readonly #options: MacroOptions;
   #next = 0;
   #depth = 0;
 
-  constructor(tokens: readonly Token[]) {
+  constructor(tokens: readonly Token[], options: MacroOptions) {
     this.#tokens = tokens;
+    this.#options = options;
   }
 
   whole(): Expr {
@@ -251,7 +253,7 @@ class Parser {
   }
 
   #expanded(made: CallExpr): Expr {
-    return expandMacro(made);
+    return expandMacro(made, this.#options);
   }
 
   #arguments(): readonly Expr[] {

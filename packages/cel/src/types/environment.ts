@@ -1,4 +1,5 @@
 import { type CallExpr, qualifiedName } from '../syntax/ast.ts';
+import type { MacroOptions } from '../syntax/macros.ts';
 import { messageStruct, messageTypes } from '../syntax/messages.ts';
 import type { Functions } from './functions.ts';
 import type { StructType } from './struct-type.ts';
@@ -19,7 +20,7 @@ import {
 } from './types.ts';
 
 /** What an expression may use: functions, and variables with their types. */
-export interface Environment {
+export interface Environment extends MacroOptions {
   readonly functions: Functions;
   readonly variables: ReadonlyMap<string, Type>;
   /** Objects that may be written as `Name{field: value}`; none when absent. */

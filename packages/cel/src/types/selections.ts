@@ -41,5 +41,7 @@ function childrenOf(expr: Expr): readonly Expr[] {
       return [expr.range, ...(expr.filter === undefined ? [] : [expr.filter]), expr.body];
     case 'optionalMap':
       return [expr.target, expr.body];
+    case 'bind':
+      return [expr.value, expr.body];
   }
 }

@@ -1,7 +1,13 @@
 import type { IncomingMessage } from 'node:http';
 import { posix } from 'node:path';
 import { Transform, type TransformCallback } from 'node:stream';
-import { createGunzip, createGzip, constants as zlib } from 'node:zlib';
+import {
+  createDeflateRaw,
+  createGunzip,
+  createGzip,
+  createInflateRaw,
+  constants as zlib,
+} from 'node:zlib';
 import type { ApiCall } from '../endpoints/call.ts';
 import { answeredHeaders } from './proxy-headers.ts';
 import type { RelayPlan } from './relay.ts';
@@ -92,10 +98,45 @@ export function proxiedAnswer(call: ApiCall, places: LinkPlaces): AnswerOfPlan {
       const hasBody = call.exchange.method !== 'HEAD' && statusCode !== 204 && statusCode !== 304;
       if (!hasBody || !isRewritten(headers)) return [];
       const rewriter = new LinkRewriter(places);
-      if ((headers['content-encoding'] ?? '') === '') return [rewriter];
-      return [createGunzip(), rewriter, createGzip({ flush: zlib.Z_SYNC_FLUSH })];
+      const flush = zlib.Z_SYNC_FLUSH;
+      switch (headers['content-encoding'] ?? '') {
+        case 'gzip':
+          return [createGunzip(), rewriter, createGzip({ flush })];
+        case 'deflate':
+          return [new BareDeflate(), createInflateRaw(), rewriter, createDeflateRaw({ flush })];
+        default:
+          return [rewriter];
+      }
     },
   };
+}
+
+/**
+ * Leaves the header of zlib out, which some servers send in front of deflated data and others do not.
+ * Clients read both.
+ */
+class BareDeflate extends Transform {
+  #head: Buffer | undefined = Buffer.alloc(0);
+
+  override _transform(chunk: Buffer, _: BufferEncoding, done: TransformCallback): void {
+    if (this.#head === undefined) {
+      done(null, chunk);
+      return;
+    }
+    const head = Buffer.concat([this.#head, chunk]);
+    if (head.length < 2) {
+      this.#head = head;
+      done();
+      return;
+    }
+    this.#head = undefined;
+    const isZlib = (head.readUInt8(0) & 0x0f) === 8 && head.readUInt16BE(0) % 31 === 0;
+    done(null, isZlib ? head.subarray(2) : head);
+  }
+
+  override _flush(done: TransformCallback): void {
+    done(null, this.#head);
+  }
 }
 
 /** Pages in an encoding that is not read here, and redirects, stay as they are. */
@@ -104,7 +145,7 @@ function isRewritten(headers: Readonly<Record<string, unknown>>): boolean {
   const encoding = headers['content-encoding'] ?? '';
   const isRedirect = (headers['location'] ?? '') !== '';
   const isPage = (type.split(';', 1)[0] ?? '').trim() === 'text/html';
-  return isPage && !isRedirect && (encoding === '' || encoding === 'gzip');
+  return isPage && !isRedirect && ['', 'gzip', 'deflate'].includes(String(encoding));
 }
 
 /** Where a tag's text is: between attributes, before a value, in one, or in one in quotes. */
