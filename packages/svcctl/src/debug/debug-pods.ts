@@ -82,11 +82,11 @@ export async function nodeDebugPod(options: DebugOptions, node: JsonObject): Pro
 
 /** A copy of a Pod with a container more, or changed. Throws CliError. */
 export async function copiedPod(options: DebugOptions, original: JsonObject): Promise<DebugPod> {
-  const { container: given, image, setImages } = options;
+  const { container: named, image, setImages } = options;
   const copy = bareCopy(options, original);
-  if (given !== '' && containersOf(copy).includes(given)) {
-    const pod = withContainer(copy, given, (one) => changedContainer(options, one));
-    return finished(options, { pod, container: given }, 'copy');
+  if (named !== '' && containersOf(copy).includes(named)) {
+    const pod = withContainer(copy, named, (one) => changedContainer(options, one));
+    return finished(options, { pod, container: named }, 'copy');
   }
   if (image === '') {
     if (setImages.size > 0) return { pod: copy, container: '' };
