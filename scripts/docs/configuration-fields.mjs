@@ -145,7 +145,8 @@ export const fields = {
     'resources[].providers[].kms.name': 'The name of the plugin, which is stored with each value.',
     'resources[].providers[].kms.cachesize':
       'Keys of v1 that are kept; 1000 when absent. Not with v2.',
-    'resources[].providers[].kms.endpoint': 'The socket: `unix:///run/kms.sock`.',
+    'resources[].providers[].kms.endpoint':
+      'The socket: `unix:///run/kms.sock`. Node 20 pads abstract names (`unix:///@kms`) with zeros to their full length, which most programs do not: prefer a path.',
     'resources[].providers[].kms.timeout': 'How long a call may take; 3 seconds when absent.',
   },
   EgressSelectorConfiguration: {
