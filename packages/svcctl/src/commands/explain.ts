@@ -1,152 +1,63 @@
 import type { ApiResource } from '@wheelhouse/client';
-import {
-  descriptionOf,
-  isObject,
-  itemOf,
-  type JsonObject,
-  member,
-  parseApiVersion,
-  propertiesOf,
-  schemaOfKind,
-  typeName,
-} from '@wheelhouse/machinery';
+import { isObject, type JsonObject, parseApiVersion, schemaOfKind } from '@wheelhouse/machinery';
 import type { Command } from '../command.ts';
+import type { ExplainedKind } from '../explain/explain-text.ts';
 import { CliError } from '../io.ts';
 import type { Session } from '../session.ts';
-
-/** One kind's part of an OpenAPI v3 document, and the types it refers to. */
-interface ExplainedKind {
-  readonly group: string;
-  readonly version: string;
-  readonly kind: string;
-  /** `components.schemas` of the document. */
-  readonly schemas: JsonObject;
-}
-
-const lineWidth = 80;
-
-/**
- * Tells of a kind, or of one of its fields, what the server's schema knows. Throws CliError for a
- * kind the document has not, and for a field the kind has not.
- */
-function explainText(
-  of: ExplainedKind,
-  options: { readonly path: readonly string[]; readonly recursive: boolean },
-): string {
-  const { group, version, kind, schemas } = of;
-  let schema = schemaOfKind(schemas, of);
-  if (schema === undefined) {
-    throw new CliError(`couldn't find resource for "${group}/${version}, Kind=${kind}"`);
-  }
-  let shown = schema;
-  for (const name of options.path) {
-    const property = member(propertiesOf(itemOf(schemas, schema)), name);
-    if (!isObject(property)) throw new CliError(`field ${JSON.stringify(name)} does not exist`);
-    shown = property;
-    schema = property;
-  }
-  const head = [
-    ...(group === '' ? [] : [`GROUP:      ${group}`]),
-    `KIND:       ${kind}`,
-    `VERSION:    ${version}`,
-    '',
-  ];
-  const field = options.path.at(-1);
-  if (field !== undefined) head.push(`FIELD: ${field} <${typeName(schemas, shown)}>`, '', '');
-  const target = itemOf(schemas, shown);
-  const text = descriptionOf(shown) || descriptionOf(target);
-  const about =
-    text === ''
-      ? ['DESCRIPTION:', '    <empty>', '']
-      : ['DESCRIPTION:', ...wrapped(text, '    '), '    '];
-  const names = Object.keys(propertiesOf(target));
-  const fields =
-    names.length === 0
-      ? ['']
-      : [
-          'FIELDS:',
-          ...fieldLines(target, { schemas, recursive: options.recursive, within: [] }),
-          '',
-        ];
-  return `${[...head, ...about, ...fields].join('\n')}\n`;
-}
-
-function fieldLines(
-  schema: JsonObject,
-  at: {
-    readonly schemas: JsonObject;
-    readonly recursive: boolean;
-    readonly within: readonly JsonObject[];
-  },
-): string[] {
-  const { schemas, recursive } = at;
-  // A type that holds itself is told once.
-  const within = [...at.within, schema];
-  const required = Array.isArray(schema.required) ? schema.required : [];
-  const indent = '  '.repeat(within.length);
-  const properties = propertiesOf(schema);
-  return Object.keys(properties)
-    .sort()
-    .flatMap((name) => {
-      const property = properties[name];
-      if (!isObject(property)) return [];
-      const mark = required.includes(name) ? ' -required-' : '';
-      const line = `${indent}${name}\t<${typeName(schemas, property)}>${mark}`;
-      const values = Array.isArray(property.enum)
-        ? [`${indent}enum: ${property.enum.join(', ')}`]
-        : [];
-      const target = itemOf(schemas, property);
-      if (!recursive) {
-        const text = descriptionOf(property) || descriptionOf(target);
-        return [line, ...values, ...wrapped(text, `${indent}  `), ''];
-      }
-      const inner = within.includes(target) ? [] : fieldLines(target, { ...at, within });
-      return [line, ...values, ...inner];
-    });
-}
-
-function wrapped(text: string, indent: string): string[] {
-  if (text === '') return [`${indent}<no description>`];
-  return text.split('\n').flatMap((paragraph) => {
-    const lines: string[] = [];
-    let line = '';
-    for (const word of paragraph.split(' ')) {
-      const longer = line === '' ? word : `${line} ${word}`;
-      if (line === '' || longer.length + indent.length <= lineWidth) {
-        line = longer;
-        continue;
-      }
-      lines.push(indent + line);
-      line = word;
-    }
-    return [...lines, indent + line];
-  });
-}
 
 export const explainCommand: Command = {
   name: 'explain',
   completes: 'types',
   summary: "Explain the fields of a kind, from the server's schema",
-  usage: 'TYPE[.FIELD ...]',
+  usage: 'TYPE[.FIELD ...] [-o plaintext|plaintext-openapiv2]',
   flags: [
     { name: 'recursive', type: 'boolean', help: 'Print the names of all fields, recursively' },
     { name: 'api-version', type: 'text', help: 'Explain this apiVersion of the kind' },
+    {
+      name: 'output',
+      short: 'o',
+      type: 'text',
+      help: 'plaintext (default), or plaintext-openapiv2 for the form of OpenAPI 2',
+    },
   ],
   async run(session, args) {
     const [word, ...more] = args;
-    if (word === undefined || more.length > 0) {
-      throw new CliError('You must specify the type of resource to explain');
+    if (word === undefined) {
+      throw new CliError(
+        'You must specify the type of resource to explain. ' +
+          'Use "svcctl api-resources" for a complete list of supported resources.\n',
+      );
     }
+    if (more.length > 0) throw new CliError('We accept only this format: explain RESOURCE\n');
+    const { flags, io } = session;
     const { resource, path } = await resourceAndPath(session, word);
     const { group, kind } = resource;
     const version = versionOf(session, resource);
+    const options = { path, recursive: flags.boolean('recursive') };
+    const output = flags.text('output') ?? 'plaintext';
+    if (output === 'plaintext-openapiv2') {
+      const { explainTextOfV2 } = await import('../explain/explain-v2.ts');
+      const { definitions } = await session.client.get('/openapi/v2');
+      const schemas = isObject(definitions) ? definitions : {};
+      io.out(explainTextOfV2(explainedKind({ group, version, kind, schemas }), options));
+      return 0;
+    }
+    if (output !== 'plaintext') throw new CliError(`unrecognized format: ${output}`);
+    const { explainText } = await import('../explain/explain-text.ts');
     const root = group === '' ? `api/${version}` : `apis/${group}/${version}`;
     const schemas = await schemasAt(session, root);
-    const recursive = session.flags.boolean('recursive');
-    session.io.out(explainText({ group, version, kind, schemas }, { path, recursive }));
+    io.out(explainText(explainedKind({ group, version, kind, schemas }), options));
     return 0;
   },
 };
+
+/** The kind with its schema. Throws CliError when the document has none. */
+function explainedKind(of: Omit<ExplainedKind, 'schema'>): ExplainedKind {
+  const { group, version, kind, schemas } = of;
+  const schema = schemaOfKind(schemas, of);
+  if (schema !== undefined) return { ...of, schema };
+  throw new CliError(`couldn't find resource for "${group}/${version}, Kind=${kind}"`);
+}
 
 /** `deployments.apps.spec.replicas`: the longest beginning that names a resource, then fields. */
 async function resourceAndPath(
