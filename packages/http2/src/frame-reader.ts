@@ -1,4 +1,4 @@
-import { ByteQueue } from './byte-queue.ts';
+import { ByteQueue } from './byte-buffers.ts';
 import {
   ConnectionError,
   errorCode,

@@ -3,6 +3,7 @@ import { type Clock, listen, reportFault, type Timer } from '@wheelhouse/machine
 import type { ResponseHead } from './body-seams.ts';
 import {
   acknowledgeSettings,
+  readSettings,
   sendGoAway,
   sendPing,
   sendReset,
@@ -32,11 +33,9 @@ import {
   streamIdMax,
   windowBytesMax,
 } from './protocol.ts';
-import { ReceiveWindow } from './receive-window.ts';
 import { RequestHead } from './request-head.ts';
 import { addContinue, addResponseHead } from './response-head.ts';
-import { readSettings } from './settings.ts';
-import { Http2Stream, type StreamHost } from './stream.ts';
+import { Http2Stream, ReceiveWindow, type StreamHost } from './stream.ts';
 import { ClosedStreams, ending, StreamTable } from './stream-table.ts';
 
 /** Upstream's upload window of a stream: most objects arrive without waiting for an update. */

@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net';
 import { contained, type MemoryAccount, reportFault } from '@wheelhouse/machinery';
-import { ByteQueue } from './byte-queue.ts';
-import { queueBytesMin } from './memory-costs.ts';
+import { ByteQueue } from './byte-buffers.ts';
 import {
   defaultWindowBytes,
   errorCode,
@@ -20,6 +19,8 @@ export interface OutputOwner {
   streamFinished(stream: Http2Stream): void;
 }
 
+/** Below this, a queue of unread bytes is part of what its request or connection is charged for. */
+export const queueBytesMin = 64 * 1024;
 /** Bytes of bodies written at once. */
 const batchBytes = 256 * 1024;
 /** A block under way exists twice: as it is, and encrypted. */

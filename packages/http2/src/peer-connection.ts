@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net';
 import type { DetailedPeerCertificate, TLSSocket } from 'node:tls';
 import type { Connection, MemoryAccount, MemoryBudget } from '@wheelhouse/machinery';
-import { connectionBytes } from './memory-costs.ts';
 
 /** What a connection needs of the server it belongs to. */
 export interface ConnectionHost {
@@ -9,6 +8,9 @@ export interface ConnectionHost {
   /** Ends what the connection's requests hold, until about so many bytes are released. */
   shed(connection: PeerConnection, bytes: number): void;
 }
+
+/** Bytes charged for an open connection: TLS state, parser, buffers. An estimate from measurements. */
+const connectionBytes = 64 * 1024;
 
 /** A client's connection over HTTP/1.1, and what the sweep needs to know of any. */
 export class PeerConnection implements Connection {

@@ -1,8 +1,163 @@
+import type { ResponseHeaders } from '@wheelhouse/machinery';
 import type { ResponseHead } from './body-seams.ts';
-import type { ByteQueue } from './byte-queue.ts';
-import { addField, addFields, addNoTable, addStatus } from './hpack-encoder.ts';
+import type { ByteQueue } from './byte-buffers.ts';
+import { staticFields, staticIndexOfName } from './hpack-static.ts';
 import { writeHead } from './output.ts';
 import { flag, frameHeadBytes, frameType } from './protocol.ts';
+
+/**
+ * Writes header blocks with the static table alone (RFC 7541, 6.2.2). Blocks that do not depend on
+ * a connection's table can be made of parts encoded once for all connections; what the dynamic table
+ * would save is some sixty bytes of an answer.
+ */
+
+/** A name's encoding, and that of the value it had last: most headers have one value for long. */
+class FieldCode {
+  readonly head: Buffer;
+  /** The value whose encoding, with the name's, `bytes` is. */
+  value: string | undefined;
+  bytes: Buffer = Buffer.alloc(0);
+  /** The value the header had last. */
+  last: string | undefined;
+
+  constructor(name: string) {
+    this.head = codeOfName(name);
+  }
+}
+
+const literalIndexMax = 15;
+const fieldCodes = new Map<string, FieldCode>();
+/** Names come from the application, which has few; the bound is for the day it does not. */
+const fieldCodesMax = 512;
+/** Longer values are not kept. */
+const keptValueBytesMax = 256;
+
+const forbidden = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'transfer-encoding',
+  'upgrade',
+]);
+
+function codeOfName(name: string): Buffer {
+  const index = forbidden.has(name) ? undefined : staticIndexOfName.get(name);
+  if (index !== undefined) {
+    if (index < literalIndexMax) return Buffer.from([index]);
+    return Buffer.from([literalIndexMax, index - literalIndexMax]);
+  }
+  if (!/^[!#$%&'*+\-.^_`|~0-9a-z]{1,126}$/.test(name) || forbidden.has(name)) {
+    throw new TypeError(`no header of HTTP/2: ${JSON.stringify(name)}`);
+  }
+  return Buffer.concat([Buffer.from([0, name.length]), Buffer.from(name, 'latin1')]);
+}
+
+function codeOf(name: string): FieldCode {
+  let code = fieldCodes.get(name);
+  if (code === undefined) {
+    code = new FieldCode(name);
+    if (fieldCodes.size < fieldCodesMax) fieldCodes.set(name, code);
+  }
+  return code;
+}
+
+/** What a length may take beside the first byte. */
+const lengthBytesMax = 6;
+
+/** Adds a length with the seven-bit prefix of a text that is not Huffman-coded. */
+function addLength(to: ByteQueue, length: number): void {
+  const { bytes } = to;
+  if (length < 127) {
+    bytes[to.length++] = length;
+    return;
+  }
+  bytes[to.length++] = 127;
+  let rest = length - 127;
+  for (; rest >= 128; rest = Math.floor(rest / 128)) bytes[to.length++] = (rest % 128) + 128;
+  bytes[to.length++] = rest;
+}
+
+/** Texts up to here are written by a loop, which then costs less than a call of the host. */
+const loopBytesMax = 64;
+
+function addText(to: ByteQueue, text: string): void {
+  const { length } = text;
+  to.reserve(length + lengthBytesMax);
+  addLength(to, length);
+  const { bytes } = to;
+  const start = to.length;
+  let bad = 0;
+  for (let at = 0; at < length; at += 1) {
+    const unit = text.charCodeAt(at);
+    if (length <= loopBytesMax) bytes[start + at] = unit;
+    if (unit > 255 || unit === 0 || unit === 10 || unit === 13) bad = 1;
+  }
+  if (bad === 1) throw new TypeError('a header has a value that HTTP/2 cannot carry');
+  if (length > loopBytesMax) bytes.write(text, start, 'latin1');
+  to.length = start + length;
+}
+
+/** Adds a field. Throws a TypeError for a name or value that cannot be sent. */
+export function addField(to: ByteQueue, name: string, value: string): void {
+  const code = codeOf(name);
+  if (code.value === value) {
+    addBytes(to, code.bytes);
+    return;
+  }
+  const start = to.length;
+  addBytes(to, code.head);
+  addText(to, value);
+  if (value.length > keptValueBytesMax) return;
+  // A value that comes for the second time running is worth keeping; ids and dates are not.
+  if (code.value === undefined || code.last === value) {
+    code.value = value;
+    code.bytes = Buffer.from(to.bytes.subarray(start, to.length));
+  }
+  code.last = value;
+}
+
+function addBytes(to: ByteQueue, some: Buffer): void {
+  to.reserve(some.length);
+  const { bytes } = to;
+  let { length } = to;
+  for (let at = 0; at < some.length; at += 1) bytes[length++] = some[at] ?? 0;
+  to.length = length;
+}
+
+const statusIndexes = new Map(
+  staticFields.flatMap(([name, value], index) =>
+    name === ':status' ? [[Number(value), index + 1] as const] : [],
+  ),
+);
+
+const indexedField = 0x80;
+
+/** Adds `:status`, which must be the first field. */
+export function addStatus(to: ByteQueue, status: number): void {
+  const index = statusIndexes.get(status);
+  if (index === undefined) {
+    addField(to, ':status', String(status));
+    return;
+  }
+  to.reserve(1);
+  to.bytes[to.length++] = indexedField | index;
+}
+
+/** Adds all fields of an answer. */
+export function addFields(to: ByteQueue, headers: ResponseHeaders): void {
+  for (const name in headers) {
+    if (!Object.hasOwn(headers, name)) continue;
+    const value = headers[name] as string | readonly string[];
+    if (typeof value === 'string') addField(to, name, value);
+    else for (const one of value) addField(to, name, one);
+  }
+}
+
+/** Tells the peer that we use no dynamic table (RFC 7541, 6.3): it must hear so when it shrinks it. */
+export function addNoTable(to: ByteQueue): void {
+  to.reserve(1);
+  to.bytes[to.length++] = 0x20;
+}
 
 let dateSecond = 0;
 let date = '';

@@ -1,6 +1,6 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
-import { mergeOpenApi } from './openapi-merge.ts';
+import { mergeOpenApi } from './merged-openapi.ts';
 import { keepPaths, partsOf } from './openapi-parts.ts';
 
 const get = (name: string): JsonObject => ({

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { createCatalogue } from '../catalogue/catalogue.ts';
 import { parseRequest } from '../request/parse-request.ts';
 import type { EntryIndex } from '../watchcache/contract.ts';
-import { selectionOf } from './selection.ts';
+import { selectionOf } from './collection-options.ts';
 
 const { snapshot } = createCatalogue(builtinKinds(dialectOf('svc')));
 

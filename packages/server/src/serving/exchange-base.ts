@@ -1,10 +1,4 @@
-import {
-  type BodySink,
-  type BodySource,
-  decodedPart,
-  type PeerConnection,
-  type ResponseHead,
-} from '@wheelhouse/http2';
+import type { BodySink, BodySource, PeerConnection, ResponseHead } from '@wheelhouse/http2';
 import {
   type BodyPiece,
   type BodyStream,
@@ -26,6 +20,9 @@ import {
 import { BodyReader } from './body-reader.ts';
 import type { HttpLimits } from './limits.ts';
 import { PacedWriter, pacedAboveBytes } from './paced-writer.ts';
+
+/** What it takes to decode, default, and store a body besides the body, as a multiple of it. */
+const decodedPart = 6;
 
 /** What an exchange needs of the server it belongs to. */
 export interface ExchangeHost {

@@ -1,4 +1,4 @@
-import { type ConnectionHost, exchangeBytes, type PeerConnection } from '@wheelhouse/http2';
+import type { ConnectionHost, PeerConnection } from '@wheelhouse/http2';
 import {
   type Clock,
   defer,
@@ -12,6 +12,14 @@ import {
 } from '@wheelhouse/machinery';
 import type { ExchangeBase, ExchangeHost } from './exchange-base.ts';
 import type { HttpLimits } from './limits.ts';
+
+/**
+ * Bytes charged for a request from its head to the end of its answer, in a queue or as a watch: an
+ * estimate from measurements.
+ */
+function exchangeBytes(url: string): number {
+  return 8 * 1024 + 4 * url.length;
+}
 
 /**
  * What the protocol adapters share: the exchanges in flight, the open connections, and the sweep

@@ -1,7 +1,15 @@
-import { ConfigurationError } from '@wheelhouse/codec';
+import { isAbsolute } from 'node:path';
+import {
+  ConfigurationError,
+  type ConfigurationFormat,
+  decodeConfiguration,
+  structType,
+  textType,
+} from '@wheelhouse/codec';
 import {
   type Dialect,
   errorText,
+  invalid,
   isObject,
   type JsonValue,
   member,
@@ -9,7 +17,7 @@ import {
 } from '@wheelhouse/machinery';
 import { printGoDuration } from '@wheelhouse/schema';
 import { type EventLimit, readEventLimits } from './event-rate-limit.ts';
-import { decodePlain, type PluginTexts, textOf } from './file.ts';
+import { decodePlain, type PluginTexts, refuse, textOf } from './file.ts';
 import { type PodSecuritySettings, readPodSecurity } from './pod-security.ts';
 import {
   type ClusterTolerations,
@@ -18,7 +26,32 @@ import {
   readNodeSelectors,
 } from './pods.ts';
 import { type LimitedResource, readLimitedResources } from './resource-quota.ts';
-import { readWebhookKubeconfig } from './webhooks.ts';
+
+const configurationType = structType('WebhookAdmissionConfiguration', {
+  kubeConfigFile: textType,
+});
+
+export const webhookAdmissionFormat = {
+  kind: 'WebhookAdmissionConfiguration',
+  group: 'apiserver.config',
+  versions: { v1: configurationType },
+} as const satisfies ConfigurationFormat;
+
+/**
+ * Reads the configuration of the plugins that call webhooks: the path of a kubeconfig with who this
+ * server is to them; undefined where it names none. Rejects with ConfigurationError.
+ */
+async function readWebhookKubeconfig(text: string, dialect: Dialect): Promise<string | undefined> {
+  const group = dialect.group('apiserver.config');
+  const isOlder = text.includes(`${group}/v1alpha1`);
+  const older = { kind: 'WebhookAdmission', versions: { v1alpha1: configurationType } };
+  const format = isOlder ? older : webhookAdmissionFormat;
+  const { object } = await decodeConfiguration(text, { ...format, group });
+  const path = textOf(member(object, 'kubeConfigFile'));
+  if (path === '') return undefined;
+  if (!isAbsolute(path)) refuse([invalid('kubeConfigFile', path, 'must be an absolute file path')]);
+  return path;
+}
 
 /** The settings of ImagePolicyWebhook; times are in milliseconds. */
 interface ImagePolicySettings {

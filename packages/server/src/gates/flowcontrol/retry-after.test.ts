@@ -1,6 +1,6 @@
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { expect, test } from 'vitest';
-import { RetryAfter } from './retry-after.ts';
+import { RetryAfter } from './fair-flow-control.ts';
 
 /** Turns so many away in each of the seconds, and gives what the last one of each was told. */
 function told(retryAfter: RetryAfter, clock: FakeClock, seconds: number, each: number): number[] {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { allocateSeats, type SeatClaim } from './seat-allocation.ts';
+import { allocateSeats, type SeatClaim } from './priority-levels.ts';
 import { randomOf } from './testing.ts';
 
 const claim = (target: number, lower: number, upper: number): SeatClaim => ({

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { dealHand, flowHash } from './shuffle-sharding.ts';
+import { dealHand, flowHash } from './classifier.ts';
 
 test('OPS-3: a hand is dealt by its hash alone, of different cards', () => {
   expect(dealHand(97n, { queues: 5, handSize: 3 })).toEqual([2, 4, 1]);

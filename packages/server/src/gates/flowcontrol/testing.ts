@@ -1,10 +1,10 @@
 import type { Clock, UserInfo } from '@wheelhouse/machinery';
+import { dealHand, flowHash } from './classifier.ts';
 import type { FlowInfo, FlowRequest } from './contract.ts';
 import { Overloaded } from './contract.ts';
 import type { FlowSeries } from './flow-series.ts';
 import { QueueSet } from './queue-set.ts';
 import { type Flow, Seat, type WorkEstimate } from './seat.ts';
-import { dealHand, flowHash } from './shuffle-sharding.ts';
 
 /** For tests of this room. */
 

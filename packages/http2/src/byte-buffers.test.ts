@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ByteCollector } from './byte-collector.ts';
+import { ByteCollector } from './byte-buffers.ts';
 
 test('gives all bytes in order, whatever the pieces', () => {
   const collector = new ByteCollector();

@@ -1,5 +1,9 @@
 import { expect, test } from 'vitest';
-import { invalidListOptions, type VersionOptions, validateListOptions } from './list-options.ts';
+import {
+  invalidListOptions,
+  type VersionOptions,
+  validateListOptions,
+} from './collection-options.ts';
 
 const unset: VersionOptions = {
   watch: false,
