@@ -70,8 +70,12 @@ export function createAuthentication(options: {
     return rejectionFor(error, before);
   };
   const accept = (authenticator: Authenticator, user: UserInfo): UserInfo => {
-    if (tokens !== undefined && authenticator.judges === 'tokens') countVerdict(tokens, user);
-    return withAuthenticatedGroup(user);
+    const remembered = widened.get(user);
+    if (tokens !== undefined && authenticator.judges === 'tokens') {
+      if (remembered === undefined) tokens.missed('ok');
+      else tokens.answered('hit', 0);
+    }
+    return remembered ?? withAuthenticatedGroup(user);
   };
 
   const continueAsync = async (
