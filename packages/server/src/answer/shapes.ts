@@ -16,7 +16,7 @@ import {
   StatusError,
 } from '@wheelhouse/machinery';
 import type { ApiCall } from '../endpoints/call.ts';
-import { jsonIn, objectIn } from '../registry/object-codec.ts';
+import { jsonAhead, jsonIn, objectIn } from '../registry/object-codec.ts';
 import {
   columnDefinitions,
   defaultColumns,
@@ -124,6 +124,13 @@ function tableTransform(
     return { ...head(metadata), rows: [tableRow(whole, { ...options(), conditions })] };
   };
   const rowOf = () => ({ ...servedBy(call), ...options() });
+  function* ahead(entry: Entry): Generator<void, void> {
+    const { def, version } = call.target;
+    if (include === 'Object' && entry.json.length >= pacedBytesMin) {
+      yield* jsonAhead(def, version, entry);
+    }
+    yield* rowAhead(entry);
+  }
   return {
     key: `table;${metaVersion};${include}`,
     object,
@@ -133,7 +140,7 @@ function tableTransform(
       const text = jsonText(head(metadata)).slice(0, -1);
       return Buffer.from(`${text},"rows":[${rowText(entry, rowOf())}]}`);
     },
-    ahead: rowAhead,
+    ahead,
     list(result) {
       const row = rowOf();
       return madeList({
@@ -142,7 +149,7 @@ function tableTransform(
         count: result.count,
         entries: () => rowEntries(call, result),
         itemText: (entry) => rowText(entry, row),
-        ahead: rowAhead,
+        ahead,
       });
     },
   };

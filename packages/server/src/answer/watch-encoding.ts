@@ -1,17 +1,27 @@
-import { decodeJson, encodeCbor, encodeJson, sealEmptyList, watchFrame } from '@wheelhouse/codec';
+import {
+  encodeCbor,
+  encodeCborSteps,
+  encodeJson,
+  parseAhead,
+  parseWrittenJson,
+  sealEmptyList,
+  watchFrame,
+} from '@wheelhouse/codec';
+import { servesStoredForm } from '@wheelhouse/kinds';
 import {
   apiVersionOf,
   expired,
   type JsonObject,
+  type JsonValue,
   jsonObject,
   type StatusError,
 } from '@wheelhouse/machinery';
 import { decodeTyped, type Schema } from '@wheelhouse/schema';
 import type { ApiCall } from '../endpoints/call.ts';
 import { needsConversion, viewOf } from '../registry/conversion/views.ts';
-import { jsonIn } from '../registry/object-codec.ts';
+import { jsonAhead, jsonIn } from '../registry/object-codec.ts';
 import type { Entry, EventEncoder, WatchEventType } from '../watchcache/contract.ts';
-import { protobufObject } from './protobuf.ts';
+import { messageAhead, protobufObject } from './protobuf.ts';
 import { shownCall } from './respond.ts';
 import { type Transform, transformFor } from './shapes.ts';
 
@@ -37,6 +47,8 @@ const tail = Buffer.from('}\n');
 /** How one encoding writes a frame, from an entry or from an object that is none. */
 interface Framing {
   entry(type: WatchEventType, entry: Entry): Buffer;
+  /** What `entry` returns, in steps; absent where that is a copy. */
+  readonly entrySteps?: EventEncoder['frameSteps'];
   object(type: string, object: JsonObject): Buffer;
 }
 
@@ -54,7 +66,7 @@ export function watchEncoding(requestedCall: ApiCall, onInitialEnd: () => void):
   const columns = transform?.columns;
   const encoder: EventEncoder = {
     key: `${encoding.form};${apiVersion};${transform?.key ?? ''}`,
-    frame: checkedFrame(requestedCall, framing),
+    ...checkedFrames(requestedCall, framing),
     sent: requestedCall.context.metrics.eventsOf(requestedCall.target.def, version),
     bookmark(revision, { initialEventsEnd }) {
       if (initialEventsEnd) onInitialEnd();
@@ -139,46 +151,91 @@ function withColumns(
  * Where a webhook converts: history may hold objects of another version than is watched. Whoever
  * wants those has to list them.
  */
-function checkedFrame(
+function checkedFrames(
   { target: { def, version } }: ApiCall,
-  framing: Framing,
-): EventEncoder['frame'] {
-  if (def.behavior.converter === undefined || viewOf(def, version) !== def) return framing.entry;
-  return (type, entry) => {
-    if (!needsConversion(def, version, entry)) return framing.entry(type, entry);
+  { entry: frame, entrySteps: frameSteps }: Framing,
+): Pick<EventEncoder, 'frame' | 'frameSteps'> {
+  if (def.behavior.converter === undefined || viewOf(def, version) !== def) {
+    return { frame, frameSteps };
+  }
+  const checked = (entry: Entry): Entry => {
+    if (!needsConversion(def, version, entry)) return entry;
     throw expired(`too old resource version: ${entry.revision} is of another version`);
+  };
+  return {
+    frame: (type, entry) => frame(type, checked(entry)),
+    frameSteps: frameSteps && ((type, entry) => frameSteps(type, checked(entry))),
   };
 }
 
 function framingOf(call: ApiCall, transform: Transform | undefined): Framing {
   const { def, version } = call.target;
   const jsonOf = (entry: Entry) => transform?.entry(entry) ?? jsonIn(def, version, entry);
+  function* jsonSteps(entry: Entry): Generator<void, Buffer> {
+    yield* transform?.ahead(entry) ?? jsonAhead(def, version, entry);
+    return jsonOf(entry);
+  }
   switch (call.rendering.encoding.form) {
     case 'protobuf':
       return protobufFraming(call, transform);
     case 'cbor':
       return {
-        entry: (type, entry) => encodeCbor({ type, object: decodeJson(jsonOf(entry)).value }),
+        entry: (type, entry) => encodeCbor({ type, object: parseWrittenJson(jsonOf(entry)) }),
+        *entrySteps(type, entry) {
+          const object = yield* parsedSteps(yield* jsonSteps(entry));
+          return yield* encodeCborSteps({ type, object });
+        },
         object: (type, object) => encodeCbor({ type, object }),
       };
-    default:
+    default: {
+      const frame = (type: WatchEventType, json: Buffer) =>
+        Buffer.concat([heads[type], json, tail]);
+      const isCopy = transform === undefined && servesStoredForm(def, version);
       return {
-        entry: (type, entry) => Buffer.concat([heads[type], jsonOf(entry), tail]),
+        entry: (type, entry) => frame(type, jsonOf(entry)),
+        ...(!isCopy && {
+          *entrySteps(type: WatchEventType, entry: Entry) {
+            return frame(type, yield* jsonSteps(entry));
+          },
+        }),
         object: jsonFrame,
       };
+    }
   }
+}
+
+/** The value of JSON that this server wrote, read in steps. */
+function* parsedSteps(json: Buffer): Generator<void, JsonValue> {
+  yield;
+  yield* parseAhead(json);
+  const value = parseWrittenJson(json);
+  yield;
+  return value;
 }
 
 function protobufFraming(call: ApiCall, transform: Transform | undefined): Framing {
   const { encoding } = call.rendering;
   const object = (type: string, value: JsonObject) =>
     watchFrame(type, encoding.encode(value) as Buffer);
+  if (transform === undefined) {
+    const frame = (type: WatchEventType, entry: Entry) =>
+      watchFrame(type, protobufObject(call, entry));
+    return {
+      object,
+      entry: frame,
+      *entrySteps(type, entry) {
+        yield* messageAhead(call, entry);
+        return frame(type, entry);
+      },
+    };
+  }
   return {
     object,
-    entry: (type, entry) =>
-      transform === undefined
-        ? watchFrame(type, protobufObject(call, entry))
-        : object(type, jsonObject(decodeJson(transform.entry(entry)).value)),
+    entry: (type, entry) => object(type, jsonObject(parseWrittenJson(transform.entry(entry)))),
+    *entrySteps(type, entry) {
+      yield* transform.ahead(entry);
+      return object(type, jsonObject(yield* parsedSteps(transform.entry(entry))));
+    },
   };
 }
 

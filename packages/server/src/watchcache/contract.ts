@@ -100,6 +100,13 @@ export type WatchEventType = 'ADDED' | 'MODIFIED' | 'DELETED';
 export interface EventEncoder {
   readonly key: string;
   frame(type: WatchEventType, entry: Entry): Buffer;
+  /**
+   * Makes what `frame` returns in steps, for large entries (TRUST-2). Absent where frames are copies
+   * of what an entry has.
+   */
+  readonly frameSteps?:
+    | ((type: WatchEventType, entry: Entry) => Generator<void, Buffer>)
+    | undefined;
   bookmark(revision: Revision, options: { readonly initialEventsEnd: boolean }): Buffer;
   /** A frame of so many bytes goes to so many watchers. */
   sent?(bytes: number, watchers: number): void;

@@ -3,6 +3,7 @@ import type { Revision } from '@wheelhouse/store';
 import { Audience, type Circle } from './audience.ts';
 import type { CacheMeter } from './cache-meter.ts';
 import type { WatchEnd, WatchSpec } from './contract.ts';
+import { FrameWork } from './frame-work.ts';
 import {
   chunkBytes,
   eventTypeFor,
@@ -42,7 +43,8 @@ const timeoutMaxMs = 2 ** 31 - 1;
 /**
  * Sends changes to watchers. Live watchers of one scope and encoding share one buffer per batch;
  * a watcher whose reader is behind leaves the live ones and later reads on from the window by
- * itself, so that it neither holds a queue nor stops the others.
+ * itself, so that it neither holds a queue nor stops the others. Watchers of an encoding in which
+ * the next object takes longer than a slice leave the live ones in the same way.
  *
  * Order: `added` hands over every change exactly once, in order; live watchers have been sent all
  * of those before `#pending`.
@@ -57,6 +59,7 @@ export class Dispatcher {
   #scheduled = false;
   #flushing = false;
   #afterFlush: Watcher[] = [];
+  readonly #work = new FrameWork();
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
@@ -70,7 +73,8 @@ export class Dispatcher {
   /** Opens a watch, still waiting for its start; its time runs from now. */
   open(spec: WatchSpec): Watcher {
     const { namespaced, clock } = this.#options;
-    const watcher = makeWatcher(spec, { namespaced, slices: new Slices(clock) });
+    const slices = new Slices(clock);
+    const watcher = makeWatcher(spec, { namespaced, slices, work: this.#work });
     this.#watchers.add(watcher);
     const timeoutMs = Math.min(spec.timeoutMs, timeoutMaxMs);
     watcher.timers.add(this.#options.clock.after(timeoutMs, () => this.#timeOut(watcher)));
@@ -104,6 +108,7 @@ export class Dispatcher {
     moveWatcher(watcher, { type: 'end' });
     this.#audience.remove(watcher);
     this.#behind.delete(watcher);
+    this.#work.release(watcher);
     this.#watchers.delete(watcher);
     for (const timer of watcher.timers) timer.stop();
     watcher.timers.clear();
@@ -111,7 +116,7 @@ export class Dispatcher {
     return true;
   }
 
-  /** Ends every watch, after what the readers that keep up have yet to be told. */
+  /** Ends every watch, after what the live ones have yet to be sent, but for large frames. */
   endAll(reason: WatchEnd): void {
     this.flush();
     for (const watcher of [...this.#watchers]) this.end(watcher, reason);
@@ -170,14 +175,22 @@ export class Dispatcher {
           change = changes[to]
         ) {
           const type = eventTypeFor(change, watcher.spec);
+          if (type !== undefined) {
+            const after = frames.length;
+            const frame = frameOf(change, { watcher, type, memoise: true, after });
+            if (frame === undefined) break;
+            frames.push(frame);
+            bytes += frame.length;
+          }
           to += 1;
-          if (type === undefined) continue;
-          const frame = frameOf(change, { watcher, type, memoise: true });
-          frames.push(frame);
-          bytes += frame.length;
         }
       });
       if (!framed) return;
+      const next = changes[to];
+      if (to === from && next !== undefined) {
+        for (const member of [...members]) this.#fallBehind(member, next.position);
+        return;
+      }
       const position = (changes[to - 1]?.position ?? 0) + 1;
       this.#writeAll(members, { frames, position });
       from = to;
@@ -212,7 +225,12 @@ export class Dispatcher {
     for (const change of changes) {
       const type = eventTypeFor(change, watcher.spec);
       if (type === undefined) continue;
-      const frame = frameOf(change, { watcher, type, memoise: true });
+      const frame = frameOf(change, { watcher, type, memoise: true, after: frames.length });
+      if (frame === undefined) {
+        if (writeFrames(watcher, frames)) this.#fallBehind(watcher, change.position);
+        else this.#block(watcher, change.position);
+        return;
+      }
       frames.push(frame);
       bytes += frame.length;
       if (bytes < chunkBytes) continue;
@@ -237,7 +255,19 @@ export class Dispatcher {
     this.#awaitDrain(watcher);
   }
 
+  /** A live watcher is sent what comes from `position` on by itself, as the frames are made. */
+  #fallBehind(watcher: Watcher, position: number): void {
+    moveWatcher(watcher, { type: 'fellBehind', position });
+    if (watcher.state.type !== 'catchingUp') return;
+    // Its reader keeps up, so that what has come already does not count against it.
+    watcher.handicap = this.#lag(position);
+    this.#audience.remove(watcher);
+    this.#behind.add(watcher);
+    this.#step(watcher);
+  }
+
   #awaitDrain(watcher: Watcher): void {
+    this.#work.release(watcher);
     watcher.spec.sink.onDrain(() => {
       if (watcher.state.type !== 'blocked') return;
       moveWatcher(watcher, { type: 'drained' });

@@ -36,6 +36,7 @@ const events: Record<string, WatcherEvent> = {
   initialDoneFull: { type: 'initialDone', full: true },
   sentChanges: { type: 'sentChanges', position: 9, full: false },
   sentChangesFull: { type: 'sentChanges', position: 9, full: true },
+  fellBehind: { type: 'fellBehind', position: 9 },
   caughtUp: { type: 'caughtUp' },
   drained: { type: 'drained' },
   end: { type: 'end' },
@@ -57,7 +58,7 @@ const moves: Record<string, Record<string, WatcherState>> = {
     sentChangesFull: { type: 'blocked', resume: at9 },
     caughtUp: { type: 'live' },
   },
-  live: { sentChangesFull: { type: 'blocked', resume: at9 } },
+  live: { sentChangesFull: { type: 'blocked', resume: at9 }, fellBehind: at9 },
   blockedInitial: { drained: initial },
   blocked: { drained: catchingUp },
 };

@@ -44,6 +44,8 @@ export type WatcherEvent =
   | { readonly type: 'initialDone'; readonly full: boolean }
   /** Changes before `position` went out. */
   | { readonly type: 'sentChanges'; readonly position: number; readonly full: boolean }
+  /** What comes next, at `position`, takes longer to make than the others wait for. */
+  | { readonly type: 'fellBehind'; readonly position: number }
   /** Nothing is left to send. */
   | { readonly type: 'caughtUp' }
   | { readonly type: 'drained' }
@@ -67,6 +69,7 @@ const nothing = {
   sentInitial: stay,
   initialDone: stay,
   sentChanges: stay,
+  fellBehind: stay,
   caughtUp: stay,
   drained: stay,
 };
@@ -91,6 +94,7 @@ const table: { readonly [S in WatcherState['type']]: Row<S> } = {
   live: {
     ...nothing,
     sentChanges: (state, { position, full }) => (full ? catchUp(position, true) : state),
+    fellBehind: (_, { position }) => catchUp(position, false),
     end,
   },
   blocked: { ...nothing, drained: (state) => state.resume, end },

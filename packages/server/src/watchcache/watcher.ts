@@ -1,6 +1,7 @@
-import { orderedMapValues, type Slices, type Timer } from '@wheelhouse/machinery';
+import { orderedMapValues, pacedBytesMin, type Slices, type Timer } from '@wheelhouse/machinery';
 import type { Revision } from '@wheelhouse/store';
 import type { Entry, WatchEventType, WatchSpec } from './contract.ts';
+import type { FrameWork } from './frame-work.ts';
 import { scopeRange } from './list.ts';
 import {
   type CatchingUp,
@@ -25,8 +26,10 @@ export interface Watcher {
   /** Memo keys of its encoding, made once: `ADDED json`, … */
   readonly frameKeys: Readonly<Record<WatchEventType, string>>;
   readonly timers: Set<Timer>;
-  /** Divide what it is sent before it is live. */
+  /** Divide what it is sent before it is live, and the work on large frames. */
   readonly slices: Slices;
+  /** Makes large frames; shared with the other watchers of the resource. */
+  readonly work: FrameWork;
   state: WatcherState;
   /** Called once when it ends, whoever ends it. */
   whenEnded: (() => void) | undefined;
@@ -39,7 +42,7 @@ export interface Watcher {
 /** A new watcher, waiting for its start. */
 export function makeWatcher(
   spec: WatchSpec,
-  options: { readonly namespaced: boolean; readonly slices: Slices },
+  options: Pick<Watcher, 'namespaced' | 'slices' | 'work'>,
 ): Watcher {
   const { key } = spec.encoder;
   return {
@@ -72,23 +75,48 @@ export function eventTypeFor(change: WindowChange, spec: WatchSpec): WatchEventT
   return before ? 'DELETED' : undefined;
 }
 
-/** The frame of a change for a watcher's encoding; made once per type and encoding while hot. */
+/**
+ * The frame of a change for a watcher's encoding; made once per type and encoding while hot.
+ * Undefined for a large one that the slice is too short for, and that others wait behind.
+ *
+ * @param options.after how many frames go out before it in one write: a large frame is begun alone
+ */
 export function frameOf(
   change: WindowChange,
-  options: { readonly watcher: Watcher; readonly type: WatchEventType; readonly memoise: boolean },
-): Buffer {
-  const { watcher, type, memoise } = options;
+  options: {
+    readonly watcher: Watcher;
+    readonly type: WatchEventType;
+    readonly memoise: boolean;
+    readonly after: number;
+  },
+): Buffer | undefined {
+  const { watcher, type, memoise, after } = options;
   const key = watcher.frameKeys[type];
   const cached = change.frames?.get(key);
   if (cached !== undefined) return cached;
   const entry = type === 'DELETED' ? leavingEntry(change) : change.current;
   if (entry === undefined) throw new Error(`nothing to send as ${type}`);
-  const frame = watcher.spec.encoder.frame(type, entry);
-  if (memoise) {
+  const frame = madeFrame(watcher, { type, entry, after });
+  if (memoise && frame !== undefined) {
     change.frames ??= new Map();
     change.frames.set(key, frame);
   }
   return frame;
+}
+
+/** The frame of an entry; undefined for a large one that is not made in this slice. */
+function madeFrame(
+  watcher: Watcher,
+  event: { readonly type: WatchEventType; readonly entry: Entry; readonly after: number },
+): Buffer | undefined {
+  const { type, entry } = event;
+  const { encoder } = watcher.spec;
+  const { frameSteps } = encoder;
+  if (frameSteps === undefined || entry.json.length < pacedBytesMin) {
+    return encoder.frame(type, entry);
+  }
+  if (event.after > 0) return undefined;
+  return watcher.work.make(watcher, { key: watcher.frameKeys[type], type, entry, frameSteps });
 }
 
 /** Whether a change's object lies in the watcher's namespace and has its name. */
@@ -112,10 +140,13 @@ export function sendInitial(watcher: Watcher, state: Initial): number {
   let bytes = 0;
   let examined = 0;
   for (const entry of orderedMapValues(state.snapshot, { from, to: range.to })) {
-    examined += 1;
     const wanted = isWanted(entry, spec);
-    if (wanted) {
-      const frame = spec.encoder.frame('ADDED', entry);
+    const frame = wanted
+      ? madeFrame(watcher, { type: 'ADDED', entry, after: frames.length })
+      : undefined;
+    if (wanted && frame === undefined) break;
+    examined += 1;
+    if (frame !== undefined) {
       frames.push(frame);
       bytes += frame.length;
     }
@@ -141,13 +172,16 @@ export function sendChanges(watcher: Watcher, state: CatchingUp, window: ChangeW
   const end = Math.min(window.end, position + chunkEntriesMax);
   while (position < end && bytes < chunkBytes) {
     const change = window.at(position);
-    position += 1;
     const type = inScope(change, watcher.spec) ? eventTypeFor(change, watcher.spec) : undefined;
     if (type === undefined) {
+      position += 1;
       if (position % checkedEntries === 0 && watcher.slices.over) break;
       continue;
     }
-    const frame = frameOf(change, { watcher, type, memoise: window.isHot(change.position) });
+    const memoise = window.isHot(change.position);
+    const frame = frameOf(change, { watcher, type, memoise, after: frames.length });
+    if (frame === undefined) break;
+    position += 1;
     frames.push(frame);
     bytes += frame.length;
     if (watcher.slices.over) break;
