@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { systemClock } from '@wheelhouse/machinery';
+import { type JsonObject, systemClock } from '@wheelhouse/machinery';
 import { readOptions } from '@wheelhouse/server/testing';
 import { afterEach, describe, expect, test } from 'vitest';
 import { auditFolder, named } from '../audit/audit-run.ts';
@@ -53,14 +53,14 @@ const failing = (admission: NonNullable<ConfigChange['admission']>): Promise<str
     (error: Error) => error.message,
   );
 
-function pod(name: string, spec: Loose = {}, metadata: Loose = {}): Loose {
+function pod(name: string, spec: JsonObject = {}, metadata: JsonObject = {}): JsonObject {
   const containers = [{ name: 'main', image: 'x:1' }];
   const meta = { name, ...metadata };
   return { apiVersion: 'v1', kind: 'Pod', metadata: meta, spec: { containers, ...spec } };
 }
 
 describe('EventRateLimit', () => {
-  const configuration = (limits: Loose[]) => ({
+  const configuration = (limits: JsonObject[]) => ({
     name: 'EventRateLimit',
     configuration: {
       apiVersion: 'eventratelimit.admission.svc.io/v1alpha1',
@@ -116,7 +116,8 @@ describe('EventRateLimit', () => {
     );
     const namespace = await freshNamespace(server);
     const other = `/api/v1/namespaces/${namespace}/events`;
-    const post = (path: string, body: Loose, headers = {}) => server.post(path, body, { headers });
+    const post = (path: string, body: JsonObject, headers = {}) =>
+      server.post(path, body, { headers });
     expect((await post(events, event('a'))).status).toBe(201);
     const same = await post(events, event('b'));
     expect(same.status).toBe(429);
@@ -155,7 +156,7 @@ describe('ImagePolicyWebhook', () => {
   const enabled = ['ImagePolicyWebhook'];
   const pods = '/api/v1/namespaces/default/pods';
   let service: WebhookService;
-  const start = async (policy: Loose, change: ConfigChange = {}) => {
+  const start = async (policy: JsonObject, change: ConfigChange = {}) => {
     const started = await startWebhookService();
     undo.push(() => started.stop());
     service = started;
@@ -164,7 +165,7 @@ describe('ImagePolicyWebhook', () => {
     const file = configFile([{ name: 'ImagePolicyWebhook', configuration }]);
     return serverOf({ enabled, configFile: file }, change);
   };
-  const verdict = (status: Loose) => ({
+  const verdict = (status: JsonObject) => ({
     apiVersion: 'imagepolicy.svc.io/v1alpha1',
     kind: 'ImageReview',
     status,
@@ -244,7 +245,7 @@ describe('ImagePolicyWebhook', () => {
 });
 
 describe('PodSecurity', () => {
-  const configuration = (more: Loose) => ({
+  const configuration = (more: JsonObject) => ({
     apiVersion: 'pod-security.admission.config.svc.io/v1',
     kind: 'PodSecurityConfiguration',
     ...more,
@@ -264,7 +265,7 @@ describe('PodSecurity', () => {
     undo.push(() => audit.remove());
     const disabled = ['ServiceAccount', 'StorageObjectInUseProtection', 'RuntimeClass'];
     const server = await serverOf({ configFile: file, disabled }, { audit: audit.settings });
-    const noted = async (method: string, at: string, sent: Loose, headers = {}) => {
+    const noted = async (method: string, at: string, sent: JsonObject, headers = {}) => {
       const { id, headers: name } = named();
       const answer = await server.request(method, at, {
         body: sent,
@@ -343,7 +344,7 @@ describe('PodSecurity', () => {
 });
 
 describe('ResourceQuota', () => {
-  const configuration = (limitedResources: Loose[]) => ({
+  const configuration = (limitedResources: JsonObject[]) => ({
     name: 'ResourceQuota',
     configuration: {
       apiVersion: 'apiserver.config.svc.io/v1',

@@ -226,7 +226,7 @@ describe('what runs by default', () => {
     expect(spec.overhead).toEqual({ cpu: '250m', memory: '64Mi' });
     expect(spec.nodeSelector).toEqual({ kind: 'heavy' });
     expect(spec.tolerations[0] ?? {}).toMatchObject({ effect: expect.any(String) });
-    expect(spec.tolerations.map((one: Loose) => one.key)).toContain('heavy');
+    expect(spec.tolerations.map((one: { key: string }) => one.key)).toContain('heavy');
     const forbidden = 'pods "h" is forbidden:';
     const refused = (more: object) => refusal(core('pods'), pod('h', more));
     expect(await refused({ runtimeClassName: 'absent' })).toBe(

@@ -1,4 +1,4 @@
-import type { ApiObject } from '@wheelhouse/machinery';
+import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { mustCreate } from '../authentication/token-users.ts';
 import { freshNamespace, type Loose } from '../support/harness.ts';
@@ -91,7 +91,7 @@ describe('ADM-1: the account of a pod', () => {
         containers: [{ name: 'main', image: 'x', volumeMounts: [own] }],
       }),
     );
-    expect(spec.volumes.map((one: Loose) => one.name)).toEqual(['own']);
+    expect(spec.volumes.map((one: { name: string }) => one.name)).toEqual(['own']);
     expect(spec.containers[0].volumeMounts).toEqual([own]);
   });
 
@@ -149,7 +149,7 @@ describe('ADM-1: an account that keeps pods to its Secrets', () => {
   const not = (what = 'secret') =>
     `is not allowed because service account strict does not reference that ${what}`;
   const env = (name: string) => [{ name: 'A', valueFrom: { secretKeyRef: { name, key: 'k' } } }];
-  const cases: [Loose, string][] = [
+  const cases: [JsonObject, string][] = [
     [
       { volumes: [{ name: 'v', secret: { secretName: 'other' } }] },
       `volume with secret.secretName="other" ${not()}`,
@@ -210,7 +210,7 @@ describe('ADM-1: mirror pods', () => {
     expect(made.spec.volumes).toBeUndefined();
   });
   const token = { serviceAccountToken: { path: 'token' } };
-  test.each<[Loose, string]>([
+  test.each<[JsonObject, string]>([
     [{ serviceAccountName: 'default' }, 'a mirror pod may not reference service accounts'],
     [
       { volumes: [{ name: 'v', secret: { secretName: 's' } }] },

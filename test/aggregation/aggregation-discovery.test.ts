@@ -1,3 +1,4 @@
+import type { ApiObject } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { eventually, type Loose, startTestServer, type TestServer } from '../support/harness.ts';
 import {
@@ -34,7 +35,7 @@ const accept = 'application/json;g=apidiscovery.svc.io;v=v2;as=APIGroupDiscovery
 async function aggregated(group: string, wanted: (found: Loose) => unknown): Promise<Loose> {
   return eventually(async () => {
     const { body } = await server.get('/apis', { accept });
-    const found = body.items.find((one: Loose) => one.metadata.name === group);
+    const found = body.items.find((one: ApiObject) => one.metadata.name === group);
     return found !== undefined && wanted(found) && found;
   }, `discovery of ${group}`);
 }
@@ -51,7 +52,7 @@ test('ADM-4: /apis and /apis/<group> list what other servers answer, by their ra
     spec: { groupPriorityMinimum: 200, versionPriority: 900 },
   });
   const { body } = await server.get('/apis');
-  const names = body.groups.map((one: Loose) => one.name);
+  const names = body.groups.map((one: { name: string }) => one.name);
   expect(names.slice(0, 3)).toEqual(['apiregistration.svc.io', group, 'apps']);
   const versions = [
     { groupVersion: `${group}/v1beta1`, version: 'v1beta1' },
@@ -64,9 +65,9 @@ test('ADM-4: /apis and /apis/<group> list what other servers answer, by their ra
   const local = await server.get('/apis/apps');
   expect(local.body.preferredVersion.version).toBe('v1');
   const item = await aggregated(group, ({ versions: all }) => all.length === 2);
-  expect(item.versions.map((one: Loose) => one.version)).toEqual(['v1beta1', 'v1']);
+  expect(item.versions.map((one: { version: string }) => one.version)).toEqual(['v1beta1', 'v1']);
   const all = (await server.get('/apis', { accept })).body.items.map(
-    (one: Loose) => one.metadata.name,
+    (one: ApiObject) => one.metadata.name,
   );
   expect(all.slice(0, 3)).toEqual(['apiregistration.svc.io', group, 'apps']);
   for (const name of ['v1', 'v1beta1']) await server.remove(`${apiServices}/${name}.${group}`);
@@ -143,7 +144,7 @@ test('ADM-4: aggregated discovery takes over what the other server tells', async
     accept: accept.replace('v=v2', 'v=v2beta1'),
   });
   expect(body.apiVersion).toBe('apidiscovery.svc.io/v2beta1');
-  expect(body.items.find((one: Loose) => one.metadata.name === group)).toEqual(found);
+  expect(body.items.find((one: ApiObject) => one.metadata.name === group)).toEqual(found);
   const again = await server.get('/apis', {
     accept: accept.replace('v=v2', 'v=v2beta1'),
     headers: { 'if-none-match': String(headers['etag']) },
@@ -202,7 +203,7 @@ test.each([
     const found = await aggregated(group, ({ versions }) => versions[0]?.freshness === 'Stale');
     expect(found.versions).toEqual([{ version: 'v1', freshness: 'Stale' }]);
     const { body } = await server.get('/apis', { accept });
-    const apps = body.items.find((one: Loose) => one.metadata.name === 'apps');
+    const apps = body.items.find((one: ApiObject) => one.metadata.name === 'apps');
     expect(apps.versions[0]).toMatchObject({ version: 'v1', freshness: 'Current' });
   },
 );
@@ -243,7 +244,7 @@ test('ADM-4: an APIService made by hand for a local group version ranks it in /a
   const local = apiService('apps', { groupPriorityMinimum: 1, versionPriority: 1 });
   expect((await server.post(apiServices, local)).status).toBe(201);
   await condition(server, 'v1.apps', { status: 'True', reason: 'Local' });
-  const names = (await server.get('/apis')).body.groups.map((one: Loose) => one.name);
+  const names = (await server.get('/apis')).body.groups.map((one: { name: string }) => one.name);
   expect(names.at(-1)).toBe('apps');
   expect((await server.get('/apis/apps/v1')).body.resources.length).toBeGreaterThan(5);
   await server.remove(`${apiServices}/v1.apps`);

@@ -53,8 +53,10 @@ test('every group version that is served has a local APIService', async () => {
   });
   const { groups } = (await server.get('/apis')).body;
   const names: string[] = groups
-    .filter((one: Loose) => one.name !== group)
-    .flatMap((one: Loose) => one.versions.map((of: Loose) => `${of.version}.${one.name}`));
+    .filter((one: { name: string }) => one.name !== group)
+    .flatMap((one: Loose) =>
+      one.versions.map((of: { version: string }) => `${of.version}.${one.name}`),
+    );
   for (const name of names) await read(name);
   const table = await server.get(`${services}/v1.apps`, {
     accept: 'application/json;as=Table;v=v1;g=meta.svc.io',

@@ -83,7 +83,9 @@ describe('webhook', () => {
       apiVersion: 'audit.svc.io/v1',
       metadata: {},
     });
-    expect(first?.body.items.map((one: Loose) => one.objectRef.name)).toEqual(['w0', 'w1', 'w2']);
+    expect(
+      first?.body.items.map((one: { objectRef: { name: string } }) => one.objectRef.name),
+    ).toEqual(['w0', 'w1', 'w2']);
     expect(first?.body.items[0]).not.toHaveProperty('kind');
     await server.stop();
     expect(events().map((one) => one.objectRef.name)).toEqual(['w0', 'w1', 'w2', 'w3', 'w4']);

@@ -1,13 +1,7 @@
 import { statSync } from 'node:fs';
-import { systemClock } from '@wheelhouse/machinery';
+import { type ApiObject, type JsonObject, systemClock } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import {
-  configMap,
-  eventually,
-  type Loose,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { configMap, eventually, startTestServer, type TestServer } from '../support/harness.ts';
 import { quickClock } from '../support/quick-clock.ts';
 import { type AuditFolder, auditFolder, named } from './audit-run.ts';
 
@@ -39,7 +33,7 @@ afterAll(async () => {
   folder.remove();
 });
 
-const stages = (events: Loose[]) => events.map(({ stage }) => stage);
+const stages = (events: JsonObject[]) => events.map(({ stage }) => stage);
 
 test('OPS-2: a write is recorded as it comes and as it is answered, with its objects', async () => {
   const { id, headers } = named();
@@ -168,8 +162,8 @@ test('OPS-2: managed fields are left out where the rule says so', async () => {
   const list = named();
   await server.get(pods, { headers: list.headers });
   const { items } = (await folder.of(list.id)).at(-1).responseObject;
-  expect(items.map((one: Loose) => one.metadata.name)).toContain('m');
-  expect(items.some((one: Loose) => one.metadata.managedFields !== undefined)).toBe(false);
+  expect(items.map((one: ApiObject) => one.metadata.name)).toContain('m');
+  expect(items.some((one: ApiObject) => one.metadata.managedFields !== undefined)).toBe(false);
 
   const put = named();
   await server.put(`${pods}/m`, made.body, { headers: put.headers });

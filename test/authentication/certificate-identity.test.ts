@@ -68,7 +68,7 @@ async function send(
 }
 
 /** Who the server takes the holder of a certificate for. */
-async function whoIs(name: Buffer): Promise<Loose> {
+async function whoIs(name: Buffer): Promise<JsonObject> {
   const review = { apiVersion: 'authentication.svc.io/v1', kind: 'SelfSubjectReview' };
   const path = '/apis/authentication.svc.io/v1/selfsubjectreviews';
   const answer = await send(name, { method: 'POST', path, body: review });

@@ -1,3 +1,4 @@
+import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { configure, startAdmissionService, webhook } from '../admission/admission-service.ts';
 import {
@@ -44,7 +45,7 @@ beforeEach(async () => {
 });
 
 /** An object stored in v1beta1, whose other versions nobody has asked for. */
-async function create(kind = multi, name = 'a', more: object = {}): Promise<Loose> {
+async function create(kind = multi, name = 'a', more: object = {}): Promise<ApiObject> {
   const answer = await server.post(
     kind.at('v1beta1', namespace),
     kind.object('v1beta1', name, more),
@@ -54,7 +55,10 @@ async function create(kind = multi, name = 'a', more: object = {}): Promise<Loos
 }
 
 /** The answer to a get in a version that has to be converted, when the webhook says this. */
-async function answerTo(change: (response: Loose, whole: Loose) => Loose, kind = multi) {
+async function answerTo(
+  change: (response: JsonObject, whole: JsonObject) => unknown,
+  kind = multi,
+) {
   const made = await create(kind);
   service.reply = (call: Received) => {
     const answer = converted(call, service.convert) as Loose;
@@ -130,7 +134,7 @@ describe('answers that are none', () => {
   });
 
   test('CRD-4: what comes back is what was sent, in the version asked for', async () => {
-    const cases: [(objects: Loose[]) => Loose[], string][] = [
+    const cases: [(objects: Loose[]) => JsonObject[], string][] = [
       [() => [], 'returned 0 objects, expected 1'],
       [([one]) => [one, one], 'returned 2 objects, expected 1'],
       [

@@ -1,3 +1,4 @@
+import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import { hasEtcd, startTestEtcd } from '@wheelhouse/store/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { onEtcd } from '../storage/etcd-config.ts';
@@ -30,8 +31,8 @@ beforeEach(() => {
 });
 
 /** What a watch has told is there, by name; checks that its revisions rise. */
-function stateOf({ events }: TestWatch): Map<string, Loose> {
-  const state = new Map<string, Loose>();
+function stateOf({ events }: TestWatch): Map<string, JsonObject> {
+  const state = new Map<string, JsonObject>();
   let last = 0;
   for (const { type, object } of events) {
     const revision = Number(object.metadata.resourceVersion);
@@ -95,7 +96,7 @@ describe('histories', () => {
       for (const [index, version] of versions.entries()) {
         const watch = watches[index] as TestWatch;
         const list = await server.get(multi.at(version));
-        const wanted = new Map(list.body.items.map((one: Loose) => [one.metadata.name, one]));
+        const wanted = new Map(list.body.items.map((one: ApiObject) => [one.metadata.name, one]));
         await eventually(async () => {
           const state = stateOf(watch);
           const revisions = (all: Map<unknown, Loose>) =>
@@ -103,7 +104,7 @@ describe('histories', () => {
               .map(([name, one]) => `${name}@${one.metadata.resourceVersion}`)
               .sort()
               .join();
-          return revisions(state) === revisions(wanted as Map<unknown, Loose>);
+          return revisions(state) === revisions(wanted as Map<unknown, JsonObject>);
         }, `the watch of ${version} to tell all`);
         expect(Object.fromEntries(stateOf(watch))).toEqual(Object.fromEntries(wanted));
         watch.close();
@@ -150,10 +151,11 @@ describe('histories', () => {
           return body.metadata.resourceVersion !== before;
         }, 'an object to be brought to the version that is stored now');
         const list = await one.get(multi.at('v1alpha1'));
-        expect(list.body.items.map((item: Loose) => item.spec.content.key)).toEqual([
-          'patched',
-          'value',
-        ]);
+        expect(
+          list.body.items.map(
+            (item: { spec: { content: { key: string } } }) => item.spec.content.key,
+          ),
+        ).toEqual(['patched', 'value']);
       } finally {
         await Promise.all([one.stop(), other.stop()]);
         await etcd.dispose();

@@ -195,7 +195,8 @@ describe('housekeeping while the webhook is broken', () => {
 describe('who owns which field', () => {
   const managersOf = ({ body }: Answer) =>
     (body.metadata.managedFields ?? []).map(
-      (one: Loose) => `${one.manager} ${one.operation} ${one.apiVersion.split('/')[1]}`,
+      (one: { apiVersion: string; manager: string; operation: string }) =>
+        `${one.manager} ${one.operation} ${one.apiVersion.split('/')[1]}`,
     );
   const apply = (version: string, manager: string, spec: object, query = '') => {
     const body = { apiVersion: `${multi.group}/${version}`, kind: 'Multi', spec };

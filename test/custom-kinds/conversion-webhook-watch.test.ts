@@ -1,8 +1,8 @@
+import type { ApiObject } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import {
   eventually,
   freshNamespace,
-  type Loose,
   startTestServer,
   type TestServer,
   type TestWatch,
@@ -42,7 +42,7 @@ beforeEach(async () => {
 async function create(version: string, name: string, more: object = {}, kind = multi) {
   const answer = await server.post(at(version, kind), kind.object(version, name, more));
   expect(answer.status).toBe(201);
-  return answer.body as Loose;
+  return answer.body as ApiObject;
 }
 
 const change = (name: string, patch: object, version = 'v1beta1') =>

@@ -1,11 +1,6 @@
+import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import {
-  freshNamespace,
-  itemNames,
-  type Loose,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { freshNamespace, itemNames, startTestServer, type TestServer } from '../support/harness.ts';
 import { quickClock } from '../support/quick-clock.ts';
 import {
   type ConversionService,
@@ -47,7 +42,7 @@ const create = async (version: string, name: string, more: object = {}) => {
   return answer.body;
 };
 
-const withoutMetadata = ({ metadata: _, ...rest }: Loose) => rest;
+const withoutMetadata = ({ metadata: _, ...rest }: JsonObject) => rest;
 
 describe('objects in every version', () => {
   test('CRD-4: what is written in one version is read in all, as its schema has it', async () => {
@@ -407,7 +402,7 @@ describe('reviews', () => {
     const names = Array.from({ length: 7 }, (_, n) => `n${n}`);
     for (const name of names) await create('v1beta1', name, { metadata: { name, annotations } });
     const { body } = await server.get(at('v1beta2'));
-    expect(body.items.map((item: Loose) => item.metadata.name)).toEqual(names);
+    expect(body.items.map((item: ApiObject) => item.metadata.name)).toEqual(names);
     const sizes = service.received.map((call) => call.body.request.objects.length);
     expect(sizes).toEqual([5, 2]);
   });

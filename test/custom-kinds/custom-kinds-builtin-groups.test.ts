@@ -1,6 +1,6 @@
-import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
+import type { ApiObject, JsonObject, JsonValue } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { itemNames, type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+import { itemNames, startTestServer, type TestServer } from '../support/harness.ts';
 import { conditionOf, definitions, establish, untilGone, versionOf } from './custom-kinds.ts';
 
 const anything = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
@@ -66,9 +66,9 @@ async function define({
 interface Documents {
   readonly groups: JsonObject;
   readonly aggregated: JsonObject;
-  readonly v2: Loose;
-  readonly v3: Loose;
-  readonly versions: Loose;
+  readonly v2: JsonValue;
+  readonly v3: JsonObject;
+  readonly versions: JsonValue;
 }
 
 /** Everything that says which kinds are served in the groups of the intruders. */

@@ -1,8 +1,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
-import { eventually, freshNamespace, type Loose, startTestServer } from '../support/harness.ts';
+import { eventually, freshNamespace, startTestServer } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import {
   causesOf,
@@ -18,7 +19,7 @@ import {
 const server = await withServer();
 
 const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
-const object = (group: string, kind: string, name: string, more: object = {}): Loose => ({
+const object = (group: string, kind: string, name: string, more: object = {}): ApiObject => ({
   apiVersion: `${group}/v1`,
   kind,
   metadata: { name },
@@ -94,7 +95,7 @@ describe('establishing', () => {
     const names = { shortNames: ['sh', 'shw'], categories: ['all', 'mine'], singular: 'showing' };
     await establish(server, { group, plural: 'shows', kind: 'Show', names });
     const groups = await server.get('/apis');
-    const own = groups.body.groups.find((one: Loose) => one.name === group);
+    const own = groups.body.groups.find((one: { name: string }) => one.name === group);
     expect(own.preferredVersion).toEqual({ groupVersion: `${group}/v1`, version: 'v1' });
     const list = await server.get(`/apis/${group}/v1`);
     expect(list.body.resources).toEqual([
@@ -113,7 +114,7 @@ describe('establishing', () => {
     await untilGone(server, `${definitions}/shows.${group}`);
     expect((await server.get(`/apis/${group}/v1`)).status).toBe(404);
     const after = await server.get('/apis');
-    expect(after.body.groups.some((one: Loose) => one.name === group)).toBe(false);
+    expect(after.body.groups.some((one: { name: string }) => one.name === group)).toBe(false);
   });
 
   test('CRD-1: a version that is not served, or no longer, answers 404', async () => {
@@ -159,7 +160,9 @@ describe('names', () => {
         const { body: now } = await server.get(`${definitions}/${plural}.${group}`);
         return conditionOf(now, 'NamesAccepted') === undefined ? undefined : now;
       });
-      const accepted = told.status.conditions.find((one: Loose) => one.type === 'NamesAccepted');
+      const accepted = told.status.conditions.find(
+        (one: { type: string }) => one.type === 'NamesAccepted',
+      );
       expect([accepted.status, accepted.reason, accepted.message]).toEqual([
         'False',
         reason,
@@ -300,9 +303,9 @@ describe('changes without a restart', () => {
     await Promise.all([change(), write(0), write(1), write(2)]);
     expect([...statuses.keys()].filter((status) => ![200, 201, 409].includes(status))).toEqual([]);
     const list = await server.get(path);
-    const names = new Set(list.body.items.map((one: Loose) => one.metadata.name));
+    const names = new Set(list.body.items.map((one: ApiObject) => one.metadata.name));
     expect(acknowledged.filter((name) => !names.has(name))).toEqual([]);
-    const shared = list.body.items.find((one: Loose) => one.metadata.name === 'shared');
+    const shared = list.body.items.find((one: ApiObject) => one.metadata.name === 'shared');
     expect(shared.spec.count).toBe(counted);
     expect(acknowledged.length).toBeGreaterThan(0);
   });
@@ -391,7 +394,7 @@ describe('deletion', () => {
     await server.remove(`/api/v1/namespaces/${namespace}`);
     await untilGone(server, `/api/v1/namespaces/${namespace}`);
     const left = await server.get(`/apis/${group}/v1/stars`);
-    expect(left.body.items.map((one: Loose) => one.metadata.name)).toEqual(['b']);
+    expect(left.body.items.map((one: ApiObject) => one.metadata.name)).toEqual(['b']);
   });
 
   test('CRD-1: objects go with an owner of a custom kind', async () => {
@@ -436,8 +439,8 @@ describe('scale and restarts', () => {
     });
     await eventually(async () => {
       const { body } = await server.get(definitions);
-      const own = body.items.filter((one: Loose) => one.spec.group === group);
-      return own.every((one: Loose) => conditionOf(one, 'Established')?.startsWith('True'));
+      const own = body.items.filter((one: { spec: { group: string } }) => one.spec.group === group);
+      return own.every((one: JsonObject) => conditionOf(one, 'Established')?.startsWith('True'));
     });
     const { user, system } = process.cpuUsage(began);
     const seconds = (user + system) / 1e6;

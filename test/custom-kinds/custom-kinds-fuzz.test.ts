@@ -69,7 +69,7 @@ describe('bad definitions', () => {
   const text = (pattern: string) => schema(property({ type: 'string', pattern }));
   const only = versionOf('v1', { type: 'object' }, { storage: true });
   const nullConversion = parts([only], { conversion: null });
-  const cases: readonly (readonly [string, Loose, number])[] = [
+  const cases: readonly (readonly [string, ApiObject, number])[] = [
     ['no spec', whole(undefined), 422],
     ['a null spec', whole(null), 422],
     ['an empty spec', whole({}), 422],
@@ -162,7 +162,7 @@ const members = [
   'served storage subresources selectableFields additionalPrinterColumns deprecationWarning',
 ].flatMap((line) => line.split(' '));
 
-function rich(): Loose {
+function rich(): ApiObject {
   const spec = {
     type: 'object',
     required: ['a'],
@@ -199,9 +199,9 @@ function rich(): Loose {
   return definitionOf({ group, plural: 'ws', kind: 'W', names, versions });
 }
 
-function mutate(body: Loose, random: () => number): void {
+function mutate(body: JsonObject, random: () => number): void {
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T;
-  const places: Loose[] = [];
+  const places: JsonObject[] = [];
   const collect = (value: Loose): void => {
     if (typeof value !== 'object' || value === null) return;
     places.push(value);

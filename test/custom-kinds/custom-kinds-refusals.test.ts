@@ -1,5 +1,6 @@
+import type { JsonObject } from '@wheelhouse/machinery';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { Answer, Loose } from '../support/harness.ts';
+import type { Answer } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import { causesOf, definitionOf, definitions, establish, versionOf } from './custom-kinds.ts';
 
@@ -15,7 +16,7 @@ async function complaints(properties: object, more: object = {}): Promise<readon
 }
 
 const root = 'spec.validation.openAPIV3Schema.properties[spec].properties';
-const rules = (...list: readonly Loose[]) => ({ 'x-kubernetes-validations': list });
+const rules = (...list: readonly JsonObject[]) => ({ 'x-kubernetes-validations': list });
 const text = { type: 'string' };
 
 describe('defaults', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { eventually, type Loose } from '../support/harness.ts';
+import { eventually } from '../support/harness.ts';
 import { issue } from '../support/issued-certificate.ts';
 import { withServer } from '../support/with-server.ts';
 import { causesOf, conditionOf, definitionOf, definitions, redefine } from './custom-kinds.ts';
@@ -13,7 +13,7 @@ const conformant = 'SvcAPIApprovalPolicyConformant';
 
 const find = (name: string, type: string) => async () => {
   const { body } = await server.get(`${definitions}/${name}`);
-  return (body.status?.conditions ?? []).find((one: Loose) => one.type === type);
+  return (body.status?.conditions ?? []).find((one: { type: string }) => one.type === type);
 };
 
 describe('approval', () => {
@@ -46,7 +46,7 @@ describe('approval', () => {
       const name = `${plural}.approval.svc.io`;
       expect(await eventually(find(name, conformant))).toMatchObject(told);
       const { body: now } = await server.get(`${definitions}/${name}`);
-      expect(now.status.conditions.map((one: Loose) => one.type)).toEqual([
+      expect(now.status.conditions.map((one: { type: string }) => one.type)).toEqual([
         conformant,
         'NamesAccepted',
         'Established',

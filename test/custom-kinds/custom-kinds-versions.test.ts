@@ -1,5 +1,5 @@
 import type { APIResource, TableColumnDefinition } from '@wheelhouse/kinds/types/meta/v1';
-import type { JsonObject } from '@wheelhouse/machinery';
+import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import { eventually, type Loose } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
@@ -159,7 +159,7 @@ describe('several versions', () => {
     const second = { ...ant, apiVersion: `${group}/v2`, metadata: { name: 'b' } };
     expect((await server.post(at('v2'), second)).status).toBe(201);
     const list = await server.get(at('v1'));
-    expect(list.body.items.map((one: Loose) => one.apiVersion)).toEqual([
+    expect(list.body.items.map((one: ApiObject) => one.apiVersion)).toEqual([
       `${group}/v1`,
       `${group}/v1`,
     ]);
@@ -214,7 +214,7 @@ describe('several versions', () => {
     }
     const chosen = async (version: string, selector: string) => {
       const { status, body } = await server.get(`${at(version)}?fieldSelector=${selector}`);
-      return status === 200 ? body.items.map((one: Loose) => one.metadata.name) : status;
+      return status === 200 ? body.items.map((one: ApiObject) => one.metadata.name) : status;
     };
     expect(await chosen('v1', 'spec.a=x')).toEqual(['x']);
     expect(await chosen('v2', 'spec.b=y')).toEqual(['y']);
@@ -304,18 +304,20 @@ describe('subresources', () => {
     const discovered = await server.get('/apis', {
       accept: 'application/json;g=apidiscovery.svc.io;v=v2;as=APIGroupDiscoveryList',
     });
-    const listed = discovered.body.items.find((one: Loose) => one.metadata.name === group);
+    const listed = discovered.body.items.find((one: ApiObject) => one.metadata.name === group);
     for (const [version, expected] of [
       ['v1', ['status', 'scale']],
       ['v2', ['status']],
       ['v3', []],
     ] as const) {
       const { resources } = (await server.get(`/apis/${group}/${version}`)).body;
-      const names = resources.map((one: Loose) => one.name);
+      const names = resources.map((one: { name: string }) => one.name);
       expect(names).toEqual(['parts', ...expected.map((name) => `parts/${name}`)]);
-      const aggregated = listed.versions.find((one: Loose) => one.version === version);
+      const aggregated = listed.versions.find(
+        (one: { version: string }) => one.version === version,
+      );
       const subresources = aggregated.resources[0].subresources ?? [];
-      expect(subresources.map((one: Loose) => one.subresource)).toEqual(expected);
+      expect(subresources.map((one: { subresource: string }) => one.subresource)).toEqual(expected);
       const own = { group, version, kind: 'Part' };
       const kinds = { status: own, scale: { group: 'autoscaling', version: 'v1', kind: 'Scale' } };
       expect(subresources.map((one: JsonObject) => one.responseKind)).toEqual(
@@ -438,7 +440,13 @@ describe('columns, selectors and names', () => {
     const pad = { apiVersion: `${group}/v1`, kind: 'Pad', metadata: { name: 'a' } };
     await server.post(at('v1'), { ...pad, spec: { size: 3 } });
     const { body } = await server.get(at('v1'), table);
-    expect(body.columnDefinitions.map((one: Loose) => [one.name, one.type, one.priority])).toEqual([
+    expect(
+      body.columnDefinitions.map((one: { name: string; type: string; priority: unknown }) => [
+        one.name,
+        one.type,
+        one.priority,
+      ]),
+    ).toEqual([
       ['Name', 'string', 0],
       ['Size', 'integer', 0],
       ['Hidden', 'string', 1],
@@ -446,7 +454,10 @@ describe('columns, selectors and names', () => {
     ]);
     expect(body.rows[0].cells.slice(0, 3)).toEqual(['a', 3, null]);
     const other = await server.get(at('v2'), table);
-    expect(other.body.columnDefinitions.map((one: Loose) => one.name)).toEqual(['Name', 'Age']);
+    expect(other.body.columnDefinitions.map((one: { name: string }) => one.name)).toEqual([
+      'Name',
+      'Age',
+    ]);
   });
 
   test('CRD-4: columns read paths as upstream does, and show what they find', async () => {
@@ -509,7 +520,7 @@ describe('columns, selectors and names', () => {
       };
       expect((await server.post(at, dye)).status).toBe(201);
     }
-    const namesOf = (list: Loose) => list.items.map((one: Loose) => one.metadata.name);
+    const namesOf = (list: Loose) => list.items.map((one: ApiObject) => one.metadata.name);
     const red = await server.get(`${at}?fieldSelector=spec.color%3Dred,spec.n%3D1`);
     expect(namesOf(red.body)).toEqual(['a', 'c']);
     const rest = await server.get(`${at}?fieldSelector=spec.color!%3Dred`);

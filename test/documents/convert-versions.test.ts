@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseYamlDocuments } from '@wheelhouse/client';
-import type { ApiObject } from '@wheelhouse/machinery';
+import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import { runConvert } from '@wheelhouse/svcctl/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Loose, TestServer } from '../support/harness.ts';
@@ -29,7 +29,7 @@ async function program(object: ApiObject, ...args: string[]): Promise<ApiObject>
 async function svcctl(line: string, stdin = ''): Promise<Loose[]> {
   const { code, out, err } = await home.run(line, stdin);
   expect({ code, err }, err).toEqual({ code: 0, err: '' });
-  return (await parseYamlDocuments(out)) as Loose[];
+  return (await parseYamlDocuments(out)) as JsonObject[];
 }
 
 const rows = table.map((one) => [`${one.groupVersion} ${one.kind}`, one] as const);
@@ -50,7 +50,7 @@ describe('VER-8: convert --output-version', () => {
   });
 });
 
-const deployment = (apiVersion: string, name: string): Loose => ({
+const deployment = (apiVersion: string, name: string): JsonObject => ({
   apiVersion,
   kind: 'Deployment',
   metadata: { name },
@@ -96,7 +96,7 @@ describe('VER-8: svcctl convert', () => {
     const file = home.write('several.yaml', text);
     const [list] = await svcctl(`convert -f ${file} --output-version apps/v1`);
     expect(list).toMatchObject({ apiVersion: 'v1', kind: 'List' });
-    expect(list.items.map((one: Loose) => `${one.apiVersion} ${one.metadata.name}`)).toEqual([
+    expect(list.items.map((one: ApiObject) => `${one.apiVersion} ${one.metadata.name}`)).toEqual([
       'apps/v1 a',
       'apps/v1 b',
     ]);
@@ -117,7 +117,7 @@ describe('VER-8: svcctl convert', () => {
     home.write('folder/one.json', JSON.stringify(deployment('apps/v1beta1', 'a')));
     home.write('folder/two.yaml', JSON.stringify(deployment('extensions/v1beta1', 'b')));
     home.write('folder/other.txt', 'no object');
-    const names = (list: Loose) => list.items.map((one: Loose) => one.metadata.name);
+    const names = (list: Loose) => list.items.map((one: ApiObject) => one.metadata.name);
     const [folder] = await svcctl('convert -f folder --output-version apps/v1');
     expect(names(folder)).toEqual(['a', 'b']);
     const input = JSON.stringify(deployment('apps/v1beta1', 'a'));

@@ -1,4 +1,4 @@
-import { dialectNames, dialectOf } from '@wheelhouse/machinery';
+import { dialectNames, dialectOf, type JsonObject } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { eventually, type Loose, startTestServer, type TestServer } from '../support/harness.ts';
 import { kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
@@ -13,7 +13,7 @@ type Definitions = Readonly<Record<string, Loose>>;
 
 async function definitionsV3(server: TestServer): Promise<Definitions> {
   const index = await server.get('/openapi/v3');
-  const found: Record<string, Loose> = {};
+  const found: Record<string, JsonObject> = {};
   for (const name of Object.keys(index.body.paths)) {
     const { body } = await server.get(`/openapi/v3/${name}`);
     Object.assign(found, body.components?.schemas);
@@ -37,7 +37,7 @@ function* describedIn(definitions: Definitions): Generator<Described> {
   for (const [name, definition] of Object.entries(definitions)) {
     const shape = withoutVersions(name);
     yield { path: name, field: '', text: definition.description, shape };
-    for (const [field, schema] of Object.entries<Loose>(definition.properties ?? {})) {
+    for (const [field, schema] of Object.entries<JsonObject>(definition.properties ?? {})) {
       const { description: text, type, format, items, additionalProperties, $ref, allOf } = schema;
       const of = [type, format, items, additionalProperties, $ref, allOf];
       const shape = withoutVersions(JSON.stringify(of));

@@ -1,5 +1,6 @@
+import type { JsonObject } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
-import { eventually, type Loose } from '../support/harness.ts';
+import { eventually } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import { openApiPart } from './openapi-part.ts';
 
@@ -15,7 +16,7 @@ const part = (name: string) => openApiPart(server, name);
 test('API-12: what is passed through takes its own options, and a proxy all methods', async () => {
   const { paths } = await part('api/v1');
   const pod = '/api/v1/namespaces/{namespace}/pods/{name}';
-  const namesOf = (list: Loose[] = []) => list.map(({ name }) => name);
+  const namesOf = (list: JsonObject[] = []) => list.map(({ name }) => name);
   const shared = ['name', 'namespace'];
   // What all operations of a path take is said of the path.
   for (const [rest, ofPath] of [
@@ -144,7 +145,7 @@ test('API-12: operations of custom kinds are told otherwise than those of built-
   expect(options).toHaveLength(54);
   const at = `/${name}/tabs`;
   expect(Object.keys(paths)).toEqual([at, `${at}/{name}`, `${at}/{name}/scale`]);
-  const named = (list: Loose[]) => list.map((one) => one.name);
+  const named = (list: JsonObject[]) => list.map((one) => one.name);
   const all = paths[at];
   expect(named(all.parameters)).toEqual(['pretty']);
   expect(all.delete).not.toHaveProperty('requestBody');

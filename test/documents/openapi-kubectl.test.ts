@@ -1,9 +1,8 @@
-import type { ApiObject } from '@wheelhouse/machinery';
+import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   eventually,
   freshNamespace,
-  type Loose,
   startTestServer,
   type TestServer,
 } from '../support/harness.ts';
@@ -121,7 +120,7 @@ describe.skipIf(!kubectlIsHere)('an unmodified kubectl', () => {
   });
 
   test('API-12: custom objects are created, applied and judged', async () => {
-    const tab = (spec: Loose) => ({
+    const tab = (spec: JsonObject) => ({
       apiVersion: 'told.example.com/v1',
       kind: 'CronTab',
       metadata: { name: 'tab' },

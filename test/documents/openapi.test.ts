@@ -1,3 +1,4 @@
+import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import protobuf from 'protobufjs';
 import { describe, expect, test } from 'vitest';
 import { adminToken, eventually, type Loose, startTestServer } from '../support/harness.ts';
@@ -22,8 +23,14 @@ async function index(): Promise<Record<string, { serverRelativeURL: string }>> {
 const urlIn = (paths: Awaited<ReturnType<typeof index>>, name: string): string | undefined =>
   paths[name]?.serverRelativeURL;
 
+/** A part of the document that the protobuf form lists by name. */
+type Named<Value = unknown> = { readonly name: string; readonly value: Value };
+type Parameter = { readonly parameter: { readonly nonBody?: { readonly query?: Named } } };
+const schemaEntry = ({ name, value }: Named<{ schema: unknown }>) => [name, value.schema];
+const yamlEntry = ({ name, value }: Named<{ yaml: unknown }>) => [name, value.yaml];
+
 /** Every value of a member anywhere in a document. */
-function* valuesOf(member: string, value: Loose): Generator<Loose> {
+function* valuesOf(member: string, value: unknown): Generator<Loose> {
   if (typeof value !== 'object' || value === null) return;
   for (const [name, held] of Object.entries(value)) {
     if (name === member && typeof held === 'string') yield held;
@@ -33,15 +40,17 @@ function* valuesOf(member: string, value: Loose): Generator<Loose> {
 
 const methods = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch'];
 
-function operationsOf(document: Loose): { path: string; method: string; operation: Loose }[] {
+function operationsOf(document: {
+  paths: object;
+}): { path: string; method: string; operation: JsonObject }[] {
   return Object.entries<Loose>(document.paths).flatMap(([path, item]) =>
-    Object.entries<Loose>(item)
+    Object.entries<JsonObject>(item)
       .filter(([method]) => methods.includes(method))
       .map(([method, operation]) => ({ path, method, operation })),
   );
 }
 
-function crontabs(group: string, more: Loose = {}): Loose {
+function crontabs(group: string, more: JsonObject = {}): Loose {
   return {
     apiVersion: 'apiextensions.k8s.io/v1',
     kind: 'CustomResourceDefinition',
@@ -109,7 +118,7 @@ const tabSchema = {
   properties: { spec: tabSpec, status: { type: 'object' } },
 };
 
-async function establish(definition: Loose): Promise<string> {
+async function establish(definition: ApiObject): Promise<string> {
   const created = await server.post(
     '/apis/apiextensions.k8s.io/v1/customresourcedefinitions',
     definition,
@@ -118,7 +127,7 @@ async function establish(definition: Loose): Promise<string> {
   const path = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${definition.metadata.name}`;
   await eventually(async () => {
     const { body } = await server.get(path);
-    const conditions: Loose[] = body.status?.conditions ?? [];
+    const conditions: JsonObject[] = body.status?.conditions ?? [];
     return conditions.some((one) => one.type === 'Established' && one.status === 'True');
   }, 'establishment');
   return path;
@@ -129,7 +138,7 @@ describe('the index and the documents of OpenAPI 3', () => {
     const paths = await index();
     const { body: groups } = await server.get('/apis');
     const versions: string[] = groups.groups.flatMap((group: Loose) =>
-      group.versions.map((one: Loose) => `apis/${one.groupVersion}`),
+      group.versions.map((one: { groupVersion: string }) => `apis/${one.groupVersion}`),
     );
     const names = ['api', 'api/v1', 'apis', 'apis/apps', ...versions];
     expect(Object.keys(paths)).toEqual(expect.arrayContaining(names));
@@ -247,26 +256,22 @@ describe('what documents say', () => {
       .root.lookupType('Document')
       .decode(answer.bytes) as unknown as Loose;
     expect(read.openapi).toBe('3.0.0');
-    expect(read.paths.path.map((one: Loose) => one.name)).toEqual(Object.keys(json.body.paths));
-    const schemas = new Map<string, Loose>(
-      read.components.schemas.named.map((one: Loose) => [one.name, one.value.schema]),
-    );
+    expect(read.paths.path.map((one: Named) => one.name)).toEqual(Object.keys(json.body.paths));
+    const schemas = new Map<string, Loose>(read.components.schemas.named.map(schemaEntry));
     const { schemas: written } = json.body.components;
     expect([...schemas.keys()]).toEqual(Object.keys(written));
     const properties = new Map<string, Loose>(
-      schemas
-        .get(`${core}ContainerPort`)
-        .properties.named.map((one: Loose) => [one.name, one.value.schema]),
+      schemas.get(`${core}ContainerPort`).properties.named.map(schemaEntry),
     );
     expect([...properties.keys()]).toEqual(Object.keys(written[`${core}ContainerPort`].properties));
     const protocol = properties.get('protocol');
     expect([protocol.type, protocol.standard.string]).toEqual(['string', 'TCP']);
     const pod = schemas.get(`${core}Pod`);
-    const metadata = pod.properties.named.find((one: Loose) => one.name === 'metadata');
+    const metadata = pod.properties.named.find((one: Named) => one.name === 'metadata');
     expect(metadata.value.schema.allOf[0].reference.ref).toBe(
       `#/components/schemas/${meta}ObjectMeta`,
     );
-    const [kind] = pod.extension.map((one: Loose) => [one.name, one.value.yaml]);
+    const [kind] = pod.extension.map(yamlEntry);
     expect(kind).toEqual([
       'x-kubernetes-group-version-kind',
       '- group: ""\n  kind: Pod\n  version: v1\n',
@@ -290,13 +295,13 @@ describe('what documents say', () => {
     const { paths } = await part('api/v1');
     for (const [path, item] of Object.entries<Loose>(paths)) {
       const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name).sort();
-      const given: Loose[] = item.parameters ?? [];
+      const given: JsonObject[] = item.parameters ?? [];
       const named = given.filter((one) => one.in === 'path');
       expect(named.map((one) => one.name).sort(), path).toEqual(inPath);
       for (const one of named) expect(one.required).toBe(true);
     }
     const pod = paths['/api/v1/namespaces/{namespace}/pods/{name}'];
-    expect(pod.parameters.map((one: Loose) => one.name)).toEqual(['name', 'namespace', 'pretty']);
+    expect(pod.parameters.map((one: Named) => one.name)).toEqual(['name', 'namespace', 'pretty']);
   });
 
   test('API-12: every verb that discovery tells of is an operation', async () => {
@@ -332,7 +337,7 @@ describe('what documents say', () => {
   test('API-12: operations tell their kind, parameters, bodies and answers', async () => {
     const { paths } = await part('apis/apps/v1');
     const item = paths['/apis/apps/v1/namespaces/{namespace}/deployments/{name}'];
-    const names = (operation: Loose) => operation.parameters.map((one: Loose) => one.name);
+    const names = (operation: Loose) => operation.parameters.map((one: Named) => one.name);
     expect(item.patch).toMatchObject({
       operationId: 'patchAppsV1NamespacedDeployment',
       tags: ['apps_v1'],
@@ -507,23 +512,23 @@ describe('OpenAPI 2', () => {
       const read = document as unknown as Loose;
       expect(read.swagger).toBe('2.0');
       const paths = new Map<string, Loose>(
-        read.paths.path.map((one: Loose) => [one.name, one.value]),
+        read.paths.path.map((one: Named) => [one.name, one.value]),
       );
       expect([...paths.keys()]).toEqual(Object.keys(json.body.paths));
       const patch = paths.get('/api/v1/namespaces/{namespace}/pods/{name}').patch;
       expect(patch.operationId).toBe('patchCoreV1NamespacedPod');
-      const query = patch.parameters.map((one: Loose) => one.parameter.nonBody?.query?.name);
+      const query = patch.parameters.map((one: Parameter) => one.parameter.nonBody?.query?.name);
       expect(query).toEqual([undefined, 'dryRun', 'fieldManager', 'fieldValidation', 'force']);
-      const extensions = patch.extension.map((one: Loose) => [one.name, one.value.yaml]);
+      const extensions = patch.extension.map(yamlEntry);
       expect(extensions).toContainEqual(['x-kubernetes-action', 'patch\n']);
       const definitions = new Map<string, Loose>(
-        read.definitions.named.map((one: Loose) => [one.name, one.value]),
+        read.definitions.named.map((one: Named) => [one.name, one.value]),
       );
       expect([...definitions.keys()]).toEqual(Object.keys(json.body.definitions));
       const port = definitions.get(`${core}ContainerPort`);
       expect(port.type.value).toEqual(['object']);
       expect(port.required).toEqual(['containerPort']);
-      expect(port.properties.named.map((one: Loose) => one.name)).toEqual(
+      expect(port.properties.named.map((one: Named) => one.name)).toEqual(
         Object.keys(json.body.definitions[`${core}ContainerPort`].properties),
       );
     },

@@ -166,9 +166,13 @@ describe('release 1.21', () => {
     const condition = async () => {
       const { status } = await read(at);
       const found = (status.conditions ?? []).filter(
-        ({ type }: Loose) => type === 'NonStructuralSchema',
+        ({ type }: { type: string }) => type === 'NonStructuralSchema',
       );
-      return found.map((one: Loose) => [one.status, one.reason, one.message]);
+      return found.map((one: { status: string; reason: string; message: string }) => [
+        one.status,
+        one.reason,
+        one.message,
+      ]);
     };
     const version = 'v1';
     const schema = { openAPIV3Schema: { properties: { spec: {} } } };
@@ -207,7 +211,7 @@ describe('release 1.21', () => {
     const spec = { preserveUnknownFields: true, versions: [version] };
     const answer = await its.server.post(definitions('v1'), definition('v1', spec));
     expect(answer.status).toBe(422);
-    const fields = answer.body.details.causes.map((one: Loose) => one.field);
+    const fields = answer.body.details.causes.map((one: { field: string }) => one.field);
     expect(fields).toEqual(
       expect.arrayContaining([
         'spec.scope',
@@ -266,7 +270,7 @@ describe('release 1.21', () => {
   test('VER-2: webhooks of v1 are not', async () => {
     const answer = await its.server.post(hooks('v1'), configuration('v1', [hook, hook]));
     expect(answer.status).toBe(422);
-    const fields = answer.body.details.causes.map((one: Loose) => one.field);
+    const fields = answer.body.details.causes.map((one: { field: string }) => one.field);
     expect(fields).toEqual(
       expect.arrayContaining([
         'webhooks[0].sideEffects',
@@ -333,12 +337,12 @@ hp8VqeZtzXZB9Kd5W0oTgA==
     ]);
   });
 
-  const withoutOwners = (body: Loose): ApiObject => {
+  const withoutOwners = (body: ApiObject): ApiObject => {
     const { managedFields: _, ...metadata } = body.metadata;
     return { ...body, metadata };
   };
-  const ownerVersions = (body: Loose): string[] =>
-    (body.metadata.managedFields ?? []).map(({ apiVersion }: Loose) => apiVersion);
+  const ownerVersions = (body: ApiObject): string[] =>
+    (body.metadata.managedFields ?? []).map(({ apiVersion }: { apiVersion: string }) => apiVersion);
   const resourceAttributes = { verb: 'get', resource: 'pods' };
   test.each([
     ['authentication.svc.io', 'TokenReview', { token: 'none' }],
@@ -484,7 +488,7 @@ describe('release 1.24', () => {
       happening('v1', 'b', { ...old, type: 'Odd' }),
     );
     expect(answer.status).toBe(422);
-    const fields = answer.body.details.causes.map((one: Loose) => one.field);
+    const fields = answer.body.details.causes.map((one: { field: string }) => one.field);
     expect(fields).toEqual(expect.arrayContaining(['eventTime', 'type']));
   });
 
@@ -584,7 +588,7 @@ describe('release 1.24', () => {
       spec: wrong,
     });
     expect(refused.status).toBe(422);
-    const fields = refused.body.details.causes.map((one: Loose) => one.field);
+    const fields = refused.body.details.causes.map((one: { field: string }) => one.field);
     expect(fields).toEqual(['spec.seLinux.rule', 'spec.volumes']);
   });
 });

@@ -39,7 +39,7 @@ function small(apiVersion: string, kind: string, spec: object = {}): ApiObject {
   return { apiVersion, kind, metadata: { name }, spec: { template, ...spec } };
 }
 
-async function made(object: Loose): Promise<Loose> {
+async function made(object: ApiObject): Promise<Loose> {
   const answer = await server.post(at(object.apiVersion, plural(object.kind)), object);
   expect(answer.status, answer.text).toBe(201);
   return answer.body;
@@ -61,7 +61,9 @@ test('VER-2: a Deployment of extensions is read by apps, with what that has no p
     spec: { selector: { matchLabels: { app: 'a' } } },
   });
   expect(current.spec.rollbackTo).toBeUndefined();
-  const managers = current.metadata.managedFields.map((one: Loose) => one.apiVersion);
+  const managers = current.metadata.managedFields.map(
+    (one: { apiVersion: string }) => one.apiVersion,
+  );
   expect(managers).toEqual(['extensions/v1beta1']);
   const metrics = (await server.get('/metrics')).text;
   expect(metrics).toMatch(
@@ -126,7 +128,7 @@ test.each(['extensions/v1beta1', 'apps/v1beta1'])(
     const wrong = await ask({ rollbackTo: { revision: -1 }, updatedAnnotations: { '-': '' } });
     expect(wrong.status).toBe(422);
     expect(wrong.body.details).toMatchObject({ group: 'apps', kind: 'DeploymentRollback' });
-    expect(wrong.body.details.causes.map((one: Loose) => one.field)).toEqual([
+    expect(wrong.body.details.causes.map((one: { field: string }) => one.field)).toEqual([
       'updatedAnnotations',
       'rollback.version',
     ]);
@@ -148,7 +150,7 @@ test('VER-2: only the versions that had it list and serve the rollback', async (
     ['apps/v1', false],
   ] as const) {
     const { resources } = (await server.get(`/apis/${groupVersion}`)).body;
-    const entry = resources.find((one: Loose) => one.name === 'deployments/rollback');
+    const entry = resources.find((one: { name: string }) => one.name === 'deployments/rollback');
     const expected = {
       name: 'deployments/rollback',
       singularName: '',
@@ -214,7 +216,7 @@ test.each(asking)('VER-2: %s %s wants a selector', async (...type) => {
   const object = small(...type);
   const answer = await server.post(at(type[0], plural(type[1])), object);
   expect(answer.status).toBe(422);
-  const fields = answer.body.details.causes.map((one: Loose) => one.field);
+  const fields = answer.body.details.causes.map((one: { field: string }) => one.field);
   // Of a DaemonSet it is said that no selector selects nothing.
   const field = type[1] === 'DaemonSet' ? 'spec.template.metadata.labels' : 'spec.selector';
   expect(fields).toContain(field);

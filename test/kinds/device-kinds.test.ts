@@ -52,7 +52,7 @@ function body(name: keyof typeof kinds, object: JsonObject): JsonObject {
 /** The causes of an answer, as the reference's are written down. */
 const causesOf = (answer: Loose): string[] =>
   (answer.body.details?.causes ?? [])
-    .map(({ field, message }: Loose) => `${field}: ${message}`)
+    .map(({ field, message }: { field: string; message: string }) => `${field}: ${message}`)
     .sort();
 
 const cases = answers.map((one, index) => [`${index}: ${one.resource}`, one] as const);
@@ -63,7 +63,9 @@ test.each(cases)('VER-5: create %s is judged as by the reference', async (_, one
   expect([answer.status, answer.text]).toEqual([one.status, expect.any(String)]);
   if (one.causes !== undefined) expect(causesOf(answer)).toEqual(one.causes);
   if (one.fields !== undefined) {
-    expect(answer.body.details.causes.map(({ field }: Loose) => field)).toEqual(one.fields);
+    expect(answer.body.details.causes.map(({ field }: { field: string }) => field)).toEqual(
+      one.fields,
+    );
   }
 });
 
@@ -79,7 +81,8 @@ describe('claims of devices', () => {
   const result = (device: string) => ({ request: 'r', driver: 'd.example.com', pool: 'p', device });
   const allocation = (...devices: string[]) => ({ devices: { results: devices.map(result) } });
   const statusOf = (name: string) => `${pathOf('resourceclaims')}/${name}/status`;
-  const change = (name: string, status: Loose) => server.patch(statusOf(name), { status }, 'merge');
+  const change = (name: string, status: JsonObject) =>
+    server.patch(statusOf(name), { status }, 'merge');
 
   test('VER-5: a request is for one device unless it says otherwise', async () => {
     const { spec } = await create('defaults');
@@ -198,7 +201,7 @@ describe('slices of devices', () => {
 
   test('VER-5: a slice stays with its driver, pool, and node; its changes are counted', async () => {
     await server.post(path, slice('kept', 'n', 'a.example.com'));
-    const change = (spec: Loose) => server.patch(`${path}/kept`, { spec }, 'merge');
+    const change = (spec: JsonObject) => server.patch(`${path}/kept`, { spec }, 'merge');
     const moved = await change({ driver: 'b.example.com', nodeName: 'm', pool: { name: 'q' } });
     expect(causesOf(moved)).toEqual([
       'spec.driver: Invalid value: "b.example.com": field is immutable',

@@ -90,7 +90,7 @@ describe('status', () => {
 
 describe('words', () => {
   const dryRun = '?dryRun=All';
-  const refusals: readonly (readonly [string, () => string, Loose, readonly string[]])[] = [
+  const refusals: readonly (readonly [string, () => string, JsonObject, readonly string[]])[] = [
     [
       'the namespace of a webhook is missed when its name is',
       () => '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations',

@@ -1,4 +1,5 @@
 import type { APIResource } from '@wheelhouse/kinds/types/meta/v1';
+import type { JsonObject } from '@wheelhouse/machinery';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type Loose, startTestServer } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
@@ -19,7 +20,11 @@ const pod = (name: string, spec: object = {}, metadata: object = {}) => ({
   spec: { containers: [{ name: 'a', image: 'i:1' }], ...spec },
 });
 
-async function made(name: string, spec: Loose = {}, metadata: Loose = {}): Promise<Loose> {
+async function made(
+  name: string,
+  spec: JsonObject = {},
+  metadata: JsonObject = {},
+): Promise<Loose> {
   const answer = await server.post(pods, pod(name, spec, metadata));
   expect(answer.status, answer.text).toBe(201);
   return answer.body;
@@ -42,7 +47,9 @@ describe('creating a Pod', () => {
       details: { name: 'bad', kind: 'Pod' },
     });
     const { causes } = answer.body.details;
-    expect(causes.map(({ reason, field }: Loose) => [reason, field])).toEqual([
+    expect(
+      causes.map(({ reason, field }: { reason: string; field: string }) => [reason, field]),
+    ).toEqual([
       ['FieldValueInvalid', 'spec.containers[0].name'],
       ['FieldValueRequired', 'spec.containers[0].image'],
       ['FieldValueRequired', 'spec.containers[0].ports[0].containerPort'],
@@ -217,7 +224,7 @@ describe('changing a Pod', () => {
   });
 });
 
-const binding = (name: string, target: Loose = { kind: 'Node', name: 'n1' }) => ({
+const binding = (name: string, target: JsonObject = { kind: 'Node', name: 'n1' }) => ({
   apiVersion: 'v1',
   kind: 'Binding',
   metadata: { name },

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ApiObject } from '@wheelhouse/machinery';
+import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import { beforeAll, expect, test } from 'vitest';
 import type { Loose } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
@@ -20,7 +20,7 @@ const collections = [
 
 let service: Loose;
 /** Answers to lists of the collections, asked for as soon as the server is ready. */
-const lists = new Map<string, Loose>();
+const lists = new Map<string, JsonObject>();
 const server = await withServer({
   dialect: 'kubernetes',
   authorizationModes: ['RBAC'],
@@ -39,7 +39,7 @@ beforeAll(async () => {
 });
 
 /** The members of an object that `expected` tells of. */
-function decisive({ metadata, aggregationRule, rules, ...object }: Loose): ApiObject {
+function decisive({ metadata, aggregationRule, rules, ...object }: ApiObject): ApiObject {
   const { apiVersion: _, kind: _kind, status: _status, description: _text, ...rest } = object;
   const { annotations, labels } = metadata;
   const gathered = aggregationRule === undefined ? { rules } : { aggregationRule };
@@ -52,7 +52,7 @@ test.each(collections)(
     const wanted = Object.entries(expected).filter(([key]) => key.startsWith(`${collection}/`));
     const body = lists.get(collection) as Loose;
     const found = Object.fromEntries(
-      body.items.map((one: Loose) => {
+      body.items.map((one: ApiObject) => {
         const { name, namespace = '' } = one.metadata;
         return [`${collection}/${namespace}/${name}`, decisive(one)];
       }),

@@ -32,14 +32,17 @@ const job = (name: string, spec: object = {}) => ({
   spec: { template: template({ restartPolicy: 'Never' }), ...spec },
 });
 
-async function made(path: string, body: Loose): Promise<Loose> {
+async function made(path: string, body: JsonObject): Promise<Loose> {
   const answer = await server.post(path, body);
   expect(answer.status, answer.text).toBe(201);
   return answer.body;
 }
 
 const causesOf = ({ body }: { body: Loose }) =>
-  body.details.causes.map(({ reason, field }: Loose) => [reason, field]);
+  body.details.causes.map(({ reason, field }: { reason: string; field: string }) => [
+    reason,
+    field,
+  ]);
 
 describe('Deployment', () => {
   const at = `${apps}/deployments`;
@@ -310,7 +313,7 @@ describe('Job and CronJob', () => {
   });
 
   test('a CronJob is judged with the Jobs it is to make', async () => {
-    const cronJob = (name: string, spec: Loose, template: JsonObject = {}) => ({
+    const cronJob = (name: string, spec: JsonObject, template: JsonObject = {}) => ({
       apiVersion: 'batch/v1',
       kind: 'CronJob',
       metadata: { name },

@@ -1,3 +1,4 @@
+import type { ApiObject } from '@wheelhouse/machinery';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { freshNamespace, type Loose } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
@@ -146,10 +147,10 @@ describe('of a workload', () => {
     expect(negative.body.message).toBe(
       `Scale.autoscaling "${name}" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal to 0`,
     );
-    const stale = scaleBody(name, 3) as Loose;
+    const stale = scaleBody(name, 3) as ApiObject;
     stale.metadata.resourceVersion = '1';
     expect((await server.put(path, stale)).status).toBe(409);
-    const other = scaleBody(name, 3) as Loose;
+    const other = scaleBody(name, 3) as ApiObject;
     other.metadata.uid = 'other';
     const uid = body.metadata.uid;
     const put = await server.put(path, other);

@@ -1,5 +1,5 @@
+import type { JsonObject } from '@wheelhouse/machinery';
 import { beforeEach, describe, expect, test } from 'vitest';
-import type { Loose } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 let made = 0;
@@ -36,7 +36,7 @@ async function makeBudget(name: string, status: object, spec: object = {}): Prom
   expect(patched.status, patched.text).toBe(200);
 }
 
-const evict = (deleteOptions?: Loose) =>
+const evict = (deleteOptions?: JsonObject) =>
   server.post(`${pods}/p/eviction`, {
     apiVersion: 'policy/v1',
     kind: 'Eviction',
@@ -52,7 +52,9 @@ const enough = { disruptionsAllowed: 0, currentHealthy: 2, desiredHealthy: 2 };
 
 async function isGoing(): Promise<boolean> {
   const { body } = await server.get(`${pods}/p`);
-  const isMarked = (body.status.conditions ?? []).some((one: Loose) => one.type === marked.type);
+  const isMarked = (body.status.conditions ?? []).some(
+    (one: { type: string }) => one.type === marked.type,
+  );
   const isDeleted = body.metadata.deletionTimestamp !== undefined;
   expect(isMarked, 'both or neither').toBe(isDeleted);
   return isDeleted;
@@ -77,7 +79,9 @@ describe('the pod', () => {
     expect(body.metadata.deletionTimestamp).toBeDefined();
     const message = 'Eviction API: evicting';
     expect(body.status.conditions).toMatchObject([{ type: 'Ready' }, { ...marked, message }]);
-    const writers = (body.metadata.managedFields ?? []).map((one: Loose) => one.subresource);
+    const writers = (body.metadata.managedFields ?? []).map(
+      (one: { subresource: string }) => one.subresource,
+    );
     expect(writers).toEqual([undefined, 'status']);
   });
 

@@ -252,7 +252,7 @@ describe('merging', () => {
   beforeAll(async () => {
     kind = await defineThing(server, [{ properties }]);
   });
-  const send = (name: string, more: Loose, manager = 'alice', force = false) =>
+  const send = (name: string, more: JsonObject, manager = 'alice', force = false) =>
     apply(server, `${kind.path(namespace)}/${name}`, kind.body(name, more), { manager, force });
 
   test('MF-5: an atomic list or map has one owner, and is replaced whole', async () => {
@@ -471,7 +471,7 @@ describe('time', () => {
       clock.advance(5000);
       const again = await timed.patch(`${path}/one?fieldManager=m`, patch, 'merge');
       expect(again.text).toBe(changed.text);
-      const given = again.body.metadata.managedFields.map((entry: Loose) => ({
+      const given = again.body.metadata.managedFields.map((entry: JsonObject) => ({
         ...entry,
         time: '2031-01-01T00:00:00Z',
       }));

@@ -45,7 +45,8 @@ const patchOf = (containers: unknown, more: object = {}) => ({
   spec: { template: { spec: { containers, ...more } } },
 });
 const containersOf = (answer: { body: Loose }) => answer.body.spec.template.spec.containers;
-const names = (answer: { body: Loose }) => containersOf(answer).map((one: Loose) => one.name);
+const names = (answer: { body: JsonObject }) =>
+  containersOf(answer).map((one: { name: string }) => one.name);
 const send = (path: string, patch: unknown) => server.patch(path, patch, 'strategic');
 
 describe('lists', () => {

@@ -156,10 +156,19 @@ describe('the replicas of a scale', () => {
   const replicasOf = (object: Loose) =>
     object.metadata.managedFields
       .filter(({ fieldsV1 }: Loose) => fieldsV1['f:spec']?.['f:replicas'] !== undefined)
-      .map(({ manager, operation, subresource = '', time = '' }: Loose) => [
-        `${manager}/${operation}${subresource && `/${subresource}`}`,
-        time !== '',
-      ]);
+      .map(
+        ({
+          manager,
+          operation,
+          subresource = '',
+          time = '',
+        }: {
+          manager: string;
+          operation: string;
+          subresource: string;
+          time: unknown;
+        }) => [`${manager}/${operation}${subresource && `/${subresource}`}`, time !== ''],
+      );
 
   test('SSA-10: an apply takes them from an updater at the next write', async () => {
     const name = freshName();
@@ -304,7 +313,7 @@ describe('updates that metadata is wrong with', () => {
     const refused = await server.patch(path, bad, 'merge');
     expect(refused.status).toBe(422);
     expect(refused.body.message.split('metadata.labels').length - 1).toBe(1);
-    return refused.body.details.causes.map(({ field }: Loose) => field).length;
+    return refused.body.details.causes.map(({ field }: { field: string }) => field).length;
   };
 
   test('META-3: causes tell it as often as upstream looks, the message once', async () => {

@@ -1,3 +1,4 @@
+import type { JsonObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import type { Loose } from '../support/harness.ts';
 import { flagRuns } from './flags-run.ts';
@@ -23,7 +24,7 @@ async function started(...flags: string[]) {
     spec: { serviceAccountName: 'reader', containers: [{ name: 'c', image: 'i' }] },
   };
   expect((await post(`/api/v1/namespaces/${namespace}/pods`, pod, as)).status).toBe(201);
-  const ask = (spec: Loose) =>
+  const ask = (spec: JsonObject) =>
     post(
       `${account}/token`,
       { apiVersion: 'authentication.svc.io/v1', kind: 'TokenRequest', spec },

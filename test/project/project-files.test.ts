@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { JsonObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import type { Loose } from '../support/harness.ts';
 
@@ -71,11 +72,14 @@ test('npm run sbom lists every package of a release, with its hash', () => {
   expect(status).toBe(0);
   const document = JSON.parse(stdout) as Loose;
   expect(document.bomFormat).toBe('CycloneDX');
-  const hashes = new Map<string, Loose>(
-    document.components.map((one: Loose) => [`${one.name}@${one.version}`, one.hashes]),
+  const hashes = new Map<string, JsonObject>(
+    document.components.map((one: { name: string; version: string; hashes: unknown }) => [
+      `${one.name}@${one.version}`,
+      one.hashes,
+    ]),
   );
   const shipped = packages.filter(([, { dev, devOptional }]) => !dev && !devOptional);
-  const names = document.components.map((one: Loose) => one.name);
+  const names = document.components.map((one: { name: string }) => one.name);
   expect(names).toEqual(expect.arrayContaining(Object.keys(lock.packages[''].dependencies)));
   expect(names).not.toContain('vitest');
   for (const [path, { version, integrity }] of shipped) {

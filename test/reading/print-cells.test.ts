@@ -1,3 +1,4 @@
+import type { ApiObject } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
 import type { Loose } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
@@ -159,7 +160,9 @@ test.each([
   const list = await server.get(`${core}pods?fieldSelector=status.phase=${phase}`, {
     accept: table,
   });
-  expect(list.body.rows.map((one: Loose) => one.conditions)).toEqual([conditions]);
+  expect(list.body.rows.map((one: { conditions: unknown }) => one.conditions)).toEqual([
+    conditions,
+  ]);
 });
 
 const target = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'd' };
@@ -293,7 +296,7 @@ test.each<[path: string, object: object, column: number, cell: unknown]>([
     'a,m=1,y notin (p,q),!z',
   ],
 ])('CODEC-5: a cell of %s, case %#', async (path, object, column, cell) => {
-  const metadata = { name: nextName(), ...(object as Loose).metadata };
+  const metadata = { name: nextName(), ...(object as ApiObject).metadata };
   expect((await rowOf(path, { ...object, metadata })).cells[column]).toEqual(cell);
 });
 

@@ -3,7 +3,7 @@ import { exampleAuthority } from '@wheelhouse/kinds/testing';
 import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import { readFeatureGates } from '@wheelhouse/server/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+import { startTestServer, type TestServer } from '../support/harness.ts';
 
 /**
  * What each resource prints, as upstream's printers have it: types other than text stand after a
@@ -147,7 +147,7 @@ test('CODEC-5: rows of FlowSchemas stand as they are tried, objects by their nam
     expect((await server.post(path, { metadata: { name }, spec })).status).toBe(201);
   }
   const { body } = await server.get(path, { accept: table });
-  const names = body.rows.map((row: Loose) => row.cells[0]);
+  const names = body.rows.map((row: { cells: string }) => row.cells[0]);
   expect(names.filter((name: string) => name.length === 1)).toEqual(['b', 'c', 'a']);
   const plain = (await server.get(path)).body.items.map((item: ApiObject) => item.metadata.name);
   expect(plain.filter((name: string) => name.length === 1)).toEqual(['a', 'b', 'c']);

@@ -20,7 +20,7 @@ const columnsOf = (events: readonly { object: Loose }[]) =>
   events.map(({ object }) =>
     object.columnDefinitions === null
       ? null
-      : object.columnDefinitions.map((one: Loose) => one.name).join(),
+      : object.columnDefinitions.map((one: { name: string }) => one.name).join(),
   );
 
 describe('columns', () => {

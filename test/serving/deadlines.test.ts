@@ -1,5 +1,5 @@
 import https from 'node:https';
-import { type Clock, systemClock } from '@wheelhouse/machinery';
+import { type ApiObject, type Clock, systemClock } from '@wheelhouse/machinery';
 import { hasEtcd, startTestEtcd } from '@wheelhouse/store/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import {
@@ -24,7 +24,6 @@ import {
   eventually,
   freshNamespace,
   itemNames,
-  type Loose,
   startTestServer,
   type TestServer,
 } from '../support/harness.ts';
@@ -167,9 +166,9 @@ describe('a request whose time is up', () => {
       }
       await callsEnded();
       const { body } = await server.get(maps);
-      expect(body.items.map((item: Loose) => [item.metadata.name, item.data])).toEqual([
-        ['there', { a: '1' }],
-      ]);
+      expect(
+        body.items.map((item: ApiObject & { data: unknown }) => [item.metadata.name, item.data]),
+      ).toEqual([['there', { a: '1' }]]);
     },
   );
 

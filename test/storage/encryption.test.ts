@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { silentLogger, systemClock } from '@wheelhouse/machinery';
+import { type JsonObject, silentLogger, systemClock } from '@wheelhouse/machinery';
 import { readFeatureGates, readOptions } from '@wheelhouse/server/testing';
 import { openEmbeddedStore } from '@wheelhouse/store';
 import { hasEtcd, startTestEtcd } from '@wheelhouse/store/testing';
@@ -13,7 +13,6 @@ import {
   type ConfigChange,
   configMap,
   eventually,
-  type Loose,
   startTestServer,
   type TestServer,
 } from '../support/harness.ts';
@@ -43,7 +42,7 @@ const secret = (name: string, word = 'hidden-word') => ({
   stringData: { word },
 });
 
-function configFile(resources: Loose[], name = 'encryption.json'): string {
+function configFile(resources: JsonObject[], name = 'encryption.json'): string {
   const path = join(directory, name);
   const head = { apiVersion: 'apiserver.config.svc.io/v1', kind: 'EncryptionConfiguration' };
   writeFileSync(path, JSON.stringify({ ...head, resources }));
@@ -52,7 +51,7 @@ function configFile(resources: Loose[], name = 'encryption.json'): string {
 
 /** A server on the test's data; stopped at the end of the test if not before. */
 async function serverOf(
-  resources: Loose[] | undefined,
+  resources: JsonObject[] | undefined,
   change: ConfigChange = {},
 ): Promise<TestServer> {
   const file = resources === undefined ? undefined : configFile(resources);
@@ -232,7 +231,7 @@ describe('what cannot be read', () => {
 
   test('STORE-3: a file that is followed brings the missing key', async () => {
     const [lost, own] = [keyOf('lost'), keyOf('own')];
-    const rule = (...keys: Loose[]) => [
+    const rule = (...keys: JsonObject[]) => [
       { resources: ['secrets'], providers: [{ aesgcm: { keys } }] },
     ];
     const first = await serverOf(rule(lost));
@@ -268,7 +267,7 @@ describe.skipIf(!hasEtcd)('on an etcd', () => {
     const etcd = await startTestEtcd();
     undo.push(() => etcd.dispose());
     const [old, next] = [keyOf('old'), keyOf('new')];
-    const rule = (...keys: Loose[]) => [
+    const rule = (...keys: JsonObject[]) => [
       { resources: ['secrets'], providers: [{ secretbox: { keys } }] },
     ];
     const file = configFile(rule(old), 'slow.json');
@@ -378,7 +377,7 @@ describe('giving up what cannot be read', () => {
 });
 
 describe('the configuration', () => {
-  const failing = (resources: Loose[] | string): Promise<string> => {
+  const failing = (resources: JsonObject[] | string): Promise<string> => {
     const file =
       typeof resources === 'string' ? join(directory, 'text.yaml') : configFile(resources);
     if (typeof resources === 'string') writeFileSync(file, resources);
@@ -391,11 +390,11 @@ describe('the configuration', () => {
     );
   };
   const identity = [{ identity: {} }];
-  const keys = (...list: Loose[]) => [{ aescbc: { keys: list } }];
+  const keys = (...list: JsonObject[]) => [{ aescbc: { keys: list } }];
 
   test('STORE-3: a wrong one ends the start with one line without any secret', async () => {
     const short = randomBytes(10).toString('base64');
-    const cases: readonly (readonly [Loose[] | string, string])[] = [
+    const cases: readonly (readonly [JsonObject[] | string, string])[] = [
       [[], 'resources: Required value: at least one resources is required'],
       [[{ resources: [], providers: identity }], 'resources[0].resources: Required value'],
       [[{ resources: ['a'], providers: [] }], 'resources[0].providers: Required value'],

@@ -1,7 +1,8 @@
+import type { JsonObject } from '@wheelhouse/machinery';
 import { hasEtcd, startTestEtcd, type TestEtcd } from '@wheelhouse/store/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { conditionOf, definitionOf, definitions, establish } from '../custom-kinds/custom-kinds.ts';
-import { eventually, type Loose, startTestServer, type TestServer } from '../support/harness.ts';
+import { eventually, startTestServer, type TestServer } from '../support/harness.ts';
 import { onEtcd } from './etcd-config.ts';
 
 const groups = Array.from({ length: 8 }, (_, index) => `race-${index}.example.com`);
@@ -16,9 +17,9 @@ async function having(
 ): Promise<string[]> {
   const { items } = (await server.get(definitions)).body;
   return items
-    .filter((one: Loose) => one.spec.group === group)
-    .filter((one: Loose) => conditionOf(one, condition)?.startsWith('True'))
-    .map((one: Loose) => one.spec.names.plural);
+    .filter((one: { spec: { group: string } }) => one.spec.group === group)
+    .filter((one: JsonObject) => conditionOf(one, condition)?.startsWith('True'))
+    .map((one: { spec: { names: { plural: string } } }) => one.spec.names.plural);
 }
 
 describe.skipIf(!hasEtcd)('custom kinds on etcd', () => {

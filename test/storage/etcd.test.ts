@@ -7,13 +7,12 @@ import {
   connect,
   eventually,
   itemNames,
-  type Loose,
   startTestServer,
   type TestServer,
 } from '../support/harness.ts';
 import { onEtcd, quickElection } from './etcd-config.ts';
 
-const nameOf = (object: Loose): string => object.metadata.name;
+const nameOf = (object: { metadata: { name: string } }): string => object.metadata.name;
 
 const quotaWords = expect.stringContaining('exceeded quota: q, requested: count/configmaps=1');
 

@@ -33,7 +33,7 @@ function oldDirectory(commit: string): { path: string; objects: Record<string, A
  */
 async function check(server: TestServer, objects: Record<string, Loose[]>): Promise<void> {
   for (const [path, items] of Object.entries(objects)) {
-    const found = itemsOfList((await server.get(path)).body) as Loose[];
+    const found = itemsOfList((await server.get(path)).body) as ApiObject[];
     for (const item of items) {
       const { name, uid } = item.metadata;
       const same = found.find(({ metadata }) => metadata.uid === uid);

@@ -30,7 +30,7 @@ function schemaOf(schema: JsonValue): JsonObject {
 }
 
 describe('schemas in protobuf', () => {
-  test.each<[string, JsonValue, Loose]>([
+  test.each<[string, JsonValue, JsonObject]>([
     ['doubles', { maximum: -1.5, minimum: 1e300 }, { maximum: -1.5, minimum: 1e300 }],
     ['numbers of one and of several bytes', { maxLength: 127 }, { maxLength: 127 }],
     ['longer numbers', { maxLength: 128, minLength: 300_000 }, { maxLength: 128, minLength: 3e5 }],
@@ -63,7 +63,9 @@ describe('schemas in protobuf', () => {
     const definitions = Object.fromEntries(names.map((name) => [name, { description: name }]));
     const bytes = openApiProto(openApiV2Shapes, { definitions });
     const read = protobuf.parse(text).root.lookupType('Document').decode(bytes) as Loose;
-    const pairs = read.definitions.named.map((one: Loose) => [one.name, one.value.description]);
+    const pairs = read.definitions.named.map(
+      (one: { name: string; value: { description: string } }) => [one.name, one.value.description],
+    );
     expect(pairs).toEqual(names.map((name) => [name, name]));
   });
 
