@@ -2,7 +2,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { buildPrograms, type Programs, run } from '../support/program.ts';
+import { buildPrograms, type Programs, run, startProcess } from '../support/program.ts';
 
 let programs: Programs;
 let bundle: string;
@@ -52,3 +52,16 @@ test('LMDB’s JavaScript is in the bundle, which finds the rest by itself', () 
   expect(text).not.toMatch(/require\("lmdb"\)/);
   expect(text).not.toContain('import.meta.url');
 });
+
+test('PLANE-8: the bundle holds the descriptions of built-in kinds', async () => {
+  const server = await startProcess(programs);
+  try {
+    const args = [`--kubeconfig=${server.kubeconfig}`, 'explain', 'pods.metadata'];
+    const { code, stdout, stderr } = await run(programs.svcctl, args);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toContain("Standard object's metadata");
+    expect(stdout).not.toContain('<no description>');
+  } finally {
+    await server.remove();
+  }
+}, 60_000);

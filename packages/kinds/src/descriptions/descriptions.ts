@@ -1,21 +1,6 @@
-import { readdirSync, readFileSync } from 'node:fs';
 import type { Dialect } from '@wheelhouse/machinery';
 import { splitTypeName, structFacts } from '../facts.ts';
-import { resolvedDescriptions } from './resolve.ts';
-
-/**
- * What `resolvedDescriptions` makes of the files of this folder. The build puts a module in this
- * one's place that holds it compressed.
- */
-function descriptionTexts(): string {
-  const folder = new URL('.', import.meta.url);
-  const names = readdirSync(folder).filter((name) => name.endsWith('.txt'));
-  const files = names.map((name) => ({
-    group: name.slice(0, -'.txt'.length),
-    text: readFileSync(new URL(name, folder), 'utf8'),
-  }));
-  return resolvedDescriptions(files);
-}
+import { descriptionTexts } from './texts.ts';
 
 /** Members that all kinds have. */
 export type KindMember = 'apiVersion' | 'kind' | 'metadata';
