@@ -59,7 +59,10 @@ export async function startFlowConfiguration(options: {
     const pauseMs = budget.take(name);
     if (pauseMs !== undefined) return queue.addAfter(name, pauseMs);
     const at = { def: defs.schemas, namespace: '', name, subresource: 'status' };
-    await inside.change(at, (current) => withCondition(current, condition, clock.now()));
+    await inside.change(at, (current) =>
+      // Another server may have written it since; a second time of transition would be news to it.
+      isTold(current, condition) ? current : withCondition(current, condition, clock.now()),
+    );
   };
   const run = async (key: string): Promise<void> => {
     // One write is followed by others, and requests should come between.

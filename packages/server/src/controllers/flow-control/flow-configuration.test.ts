@@ -1,0 +1,78 @@
+import { type ApiObject, silentLogger } from '@wheelhouse/machinery';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { openTestApi, type TestApi } from '../../compose/testing.ts';
+import { decodeEntry } from '../../registry/object-codec.ts';
+import { createInside, type Inside } from '../inside.ts';
+import { listEntries } from '../removal.ts';
+import { startFlowConfiguration } from './flow-configuration.ts';
+
+const group = 'flowcontrol.apiserver.k8s.io';
+
+let server: TestApi;
+let configuration: { close(): Promise<void> } | undefined;
+
+beforeEach(async () => {
+  server = await openTestApi({ dialect: 'kubernetes' });
+});
+afterEach(async () => {
+  await configuration?.close();
+  configuration = undefined;
+  await server.close();
+});
+
+async function start(inside: Inside): Promise<void> {
+  const { api, clock } = server;
+  configuration = await startFlowConfiguration({
+    defs: {
+      levels: server.def('prioritylevelconfigurations', group),
+      schemas: server.def('flowschemas', group),
+    },
+    configure: () => {},
+    defaultLevels: new Set(),
+    caches: api.registry.caches,
+    inside,
+    clock,
+    logger: silentLogger,
+  });
+}
+
+const createSchema = () =>
+  server.create(
+    {
+      apiVersion: `${group}/v1`,
+      kind: 'FlowSchema',
+      metadata: { name: 'orphan' },
+      spec: { priorityLevelConfiguration: { name: 'absent' }, matchingPrecedence: 1000 },
+    },
+    { resource: 'flowschemas', group },
+  );
+
+async function storedSchema() {
+  const def = server.def('flowschemas', group);
+  const [entry] = await listEntries(server.api.registry.caches, { def, namespace: '' });
+  return entry === undefined ? undefined : decodeEntry(entry);
+}
+
+test('OPS-3: a condition that another server has written meanwhile keeps its time', async () => {
+  const own = createInside({ registry: server.api.registry, controller: 'flow-configuration' });
+  let written: ApiObject | undefined;
+  const ended = vi.fn();
+  await start({
+    ...own,
+    async change(at, edit) {
+      await own.change(at, (current) => {
+        written = edit(current);
+        return written;
+      });
+      server.clock.advance(5000);
+      await own.change(at, edit);
+      ended();
+    },
+  });
+  await createSchema();
+  await vi.waitFor(() => expect(ended).toHaveBeenCalled());
+  expect(written).toMatchObject({
+    status: { conditions: [{ type: 'Dangling', status: 'True', reason: 'NotFound' }] },
+  });
+  expect(await storedSchema()).toMatchObject({ status: written?.['status'] });
+});
