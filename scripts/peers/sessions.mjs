@@ -19,9 +19,23 @@ export function wordsOf(line) {
   return line.split(' ').map((word) => word.replaceAll('+', ' ').replace(/^\s$/, '+'));
 }
 
+const sorted = (text, start) => {
+  const blocks = text.split(start).map((block) => block.trimEnd());
+  return `${blocks.sort().join('\n')}\n`;
+};
+
+/**
+ * The output with what has no fixed order in one order: causes of a validation error, for which the
+ * reference takes the fields of a schema as they come, and the data that `describe` prints.
+ */
+const ordered = (output) =>
+  output
+    .replace(/(?:^\* .*\n){2,}/gm, (causes) => sorted(causes, /^(?=\* )/m))
+    .replace(/(?:^\S+:\n----\n.*\n\n?){2,}/gm, (data) => sorted(data, /^(?=\S+:\n----\n)/m));
+
 /** The output without names, times, addresses, and numbers that differ from run to run. */
 export function plain(output, server) {
-  return output
+  return ordered(output)
     .replaceAll(server.directory, 'DIR')
     .replace(/127\.0\.0\.1:\d+/g, 'HOST')
     .replace(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g, 'UID')
