@@ -6,9 +6,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
-import { systemClock } from '@wheelhouse/machinery';
+import { type JsonObject, systemClock } from '@wheelhouse/machinery';
 import { ensureServingCertificates } from '@wheelhouse/server/testing';
-import { eventually, type Loose, type TestServer } from '../support/harness.ts';
+import { eventually, type TestServer } from '../support/harness.ts';
 
 /** The group of APIServices in the tests' dialect. */
 export const registrationGroup = 'apiregistration.svc.io';
@@ -140,7 +140,7 @@ export async function startExtensionServer(
 }
 
 /** An APIService for a version of a group; `spec` says where it leads. */
-export function apiService(group: string, spec: object, version = 'v1'): Loose {
+export function apiService(group: string, spec: object, version = 'v1'): JsonObject {
   return {
     apiVersion: `${registrationGroup}/v1`,
     kind: 'APIService',
@@ -165,7 +165,7 @@ export function condition(
   server: Pick<TestServer, 'get'>,
   name: string,
   wanted: Partial<Record<'status' | 'reason', string>>,
-): Promise<Loose> {
+): Promise<JsonObject> {
   return eventually(
     async () => {
       const { body } = await server.get(`${apiServices}/${name}`);

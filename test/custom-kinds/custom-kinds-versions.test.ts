@@ -1,7 +1,7 @@
 import type { APIResource, TableColumnDefinition } from '@wheelhouse/kinds/types/meta/v1';
 import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
-import { eventually, type Loose } from '../support/harness.ts';
+import { eventually } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import { causesOf, definitions, establish, redefine, versionOf } from './custom-kinds.ts';
 
@@ -520,7 +520,8 @@ describe('columns, selectors and names', () => {
       };
       expect((await server.post(at, dye)).status).toBe(201);
     }
-    const namesOf = (list: Loose) => list.items.map((one: ApiObject) => one.metadata.name);
+    const namesOf = (list: { items: readonly ApiObject[] }) =>
+      list.items.map((one: ApiObject) => one.metadata.name);
     const red = await server.get(`${at}?fieldSelector=spec.color%3Dred,spec.n%3D1`);
     expect(namesOf(red.body)).toEqual(['a', 'c']);
     const rest = await server.get(`${at}?fieldSelector=spec.color!%3Dred`);

@@ -117,7 +117,8 @@ describe('VER-8: svcctl convert', () => {
     home.write('folder/one.json', JSON.stringify(deployment('apps/v1beta1', 'a')));
     home.write('folder/two.yaml', JSON.stringify(deployment('extensions/v1beta1', 'b')));
     home.write('folder/other.txt', 'no object');
-    const names = (list: Loose) => list.items.map((one: ApiObject) => one.metadata.name);
+    const names = (list: { items: readonly ApiObject[] }) =>
+      list.items.map((one: ApiObject) => one.metadata.name);
     const [folder] = await svcctl('convert -f folder --output-version apps/v1');
     expect(names(folder)).toEqual(['a', 'b']);
     const input = JSON.stringify(deployment('apps/v1beta1', 'a'));

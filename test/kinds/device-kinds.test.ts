@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { readFeatureGates } from '@wheelhouse/server/testing';
 import { describe, expect, test } from 'vitest';
-import { itemNames, type Loose } from '../support/harness.ts';
+import { type Answer, itemNames, type Loose } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 /** What the reference answers to a create of an object of these kinds. */
@@ -50,7 +50,7 @@ function body(name: keyof typeof kinds, object: JsonObject): JsonObject {
 }
 
 /** The causes of an answer, as the reference's are written down. */
-const causesOf = (answer: Loose): string[] =>
+const causesOf = (answer: Answer): string[] =>
   (answer.body.details?.causes ?? [])
     .map(({ field, message }: { field: string; message: string }) => `${field}: ${message}`)
     .sort();

@@ -1,7 +1,7 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import { readFeatureGates } from '@wheelhouse/server/testing';
 import { describe, expect, test } from 'vitest';
-import { itemNames, type Loose, startTestServer } from '../support/harness.ts';
+import { type Answer, itemNames, startTestServer } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 const records = '/apis/internal.apiserver.k8s.io/v1alpha1/storageversions';
@@ -15,7 +15,7 @@ const runtimeConfig = new Map([['api/all', true]]);
 
 const server = await withServer({ dialect: 'kubernetes', runtimeConfig, featureGates });
 
-const causesOf = ({ body }: { body: Loose }): string[] =>
+const causesOf = ({ body }: Answer): string[] =>
   (body.details?.causes ?? [])
     .map(({ field, message }: JsonObject) => `${field}: ${message}`)
     .sort();

@@ -1,7 +1,7 @@
 import type { StatusCause } from '@wheelhouse/kinds/types/meta/v1';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { Loose } from '../support/harness.ts';
+import type { Answer, Loose } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 const apps = '/apis/apps/v1/namespaces/work';
@@ -38,7 +38,7 @@ async function made(path: string, body: JsonObject): Promise<Loose> {
   return answer.body;
 }
 
-const causesOf = ({ body }: { body: Loose }) =>
+const causesOf = ({ body }: Answer) =>
   body.details.causes.map(({ reason, field }: { reason: string; field: string }) => [
     reason,
     field,

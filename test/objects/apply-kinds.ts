@@ -93,7 +93,7 @@ function schemaOf({ properties, preserve }: ThingVersion): JsonObject {
 async function changeThing(
   server: TestServer,
   crdPath: string,
-  { edit, path }: { edit: (crd: Loose) => void; path: (namespace: string) => string },
+  { edit, path }: { edit: (crd: JsonObject) => void; path: (namespace: string) => string },
 ): Promise<void> {
   const { body: crd } = await server.get(crdPath);
   edit(crd);
@@ -129,14 +129,22 @@ export function apply(
 /** The entry of a manager in an answered object. */
 export function ownedBy(answer: Answer, manager: string, operation = 'Apply'): Loose {
   return answer.body.metadata.managedFields?.find(
-    (entry: Loose) => entry.manager === manager && entry.operation === operation,
+    (entry: { manager: string; operation: string }) =>
+      entry.manager === manager && entry.operation === operation,
   )?.fieldsV1;
 }
 
 /** The managers of an answered object, `alice/Apply`, in order. */
 export function managersOf(answer: Answer): string[] {
   return (answer.body.metadata.managedFields ?? []).map(
-    ({ manager, operation, subresource }: Loose) =>
-      `${manager}/${operation}${subresource === undefined ? '' : `/${subresource}`}`,
+    ({
+      manager,
+      operation,
+      subresource,
+    }: {
+      manager: string;
+      operation: string;
+      subresource: string;
+    }) => `${manager}/${operation}${subresource === undefined ? '' : `/${subresource}`}`,
   );
 }

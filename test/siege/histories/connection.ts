@@ -1,4 +1,5 @@
 import http2 from 'node:http2';
+import type { JsonObject } from '@wheelhouse/machinery';
 import type { Loose } from '../../support/harness.ts';
 
 /** Where a server listens now. */
@@ -82,7 +83,7 @@ export class Connections {
   }
 
   /** Opens a watch; `onLine` receives each whole line of its body, unless it is refused. */
-  watch(endpoint: Endpoint, path: string, onLine: (line: Loose) => void): Stream {
+  watch(endpoint: Endpoint, path: string, onLine: (line: JsonObject) => void): Stream {
     const { session } = this.#connection(endpoint);
     const stream = session.request(headersOf(endpoint, { method: 'GET', path }));
     let status = 0;
@@ -131,7 +132,7 @@ function headersOf(
   return { ':method': method, ':path': path, authorization, accept: 'application/json' };
 }
 
-function parsed(bytes: Buffer): Loose {
+function parsed(bytes: Buffer): unknown {
   try {
     return JSON.parse(bytes.toString('utf8'));
   } catch {

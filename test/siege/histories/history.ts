@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { JsonObject } from '@wheelhouse/machinery';
 import type { Random } from '../../fuzz/random.ts';
 import type { Loose } from '../../support/harness.ts';
 import { Caller } from './caller.ts';
@@ -176,7 +177,7 @@ async function closeHistory(scene: Scene, caller: Caller): Promise<number> {
 export interface Remains {
   readonly collection: string;
   /** The objects that clients wrote: controllers may go on with theirs. */
-  readonly items: readonly Loose[];
+  readonly items: readonly JsonObject[];
 }
 
 /** Rejects where a server shows something else than what a history left. */
@@ -196,7 +197,7 @@ export async function expectRemains(ground: Ground, all: readonly Remains[]): Pr
   }
 }
 
-function writtenItems(items: readonly Loose[]): readonly Loose[] {
+function writtenItems(items: readonly Loose[]): readonly JsonObject[] {
   return items.filter(({ metadata }) => /^(?:key-\d+|fence)$/.test(metadata.name));
 }
 

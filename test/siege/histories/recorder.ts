@@ -88,7 +88,7 @@ export function outcomeOf(command: Command, reply: Reply): Outcome | undefined {
   return { type: 'refused' };
 }
 
-function conflictOf(command: Command, body: Loose): Outcome {
+function conflictOf(command: Command, body: { reason: string }): Outcome {
   if (body.reason === 'AlreadyExists') return { type: 'exists' };
   if ('expect' in command && command.expect !== undefined) return { type: 'conflict' };
   return { type: 'refused' };

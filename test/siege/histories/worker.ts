@@ -1,3 +1,4 @@
+import type { JsonObject } from '@wheelhouse/machinery';
 import type { Random } from '../../fuzz/random.ts';
 import type { Loose } from '../../support/harness.ts';
 import { Connections, type Endpoint, pause, type Reply } from './connection.ts';
@@ -209,7 +210,7 @@ function stringsOf(query: Readonly<Record<string, unknown>>): Record<string, str
 
 /** The version and the items of a list. */
 export function listOf(body: Loose) {
-  const items: Loose[] = body.items;
+  const items: JsonObject[] = body.items;
   return { version: versionOf(body.metadata.resourceVersion), items: items.map(shownOf) };
 }
 

@@ -1,4 +1,4 @@
-import type { Loose } from '../../support/harness.ts';
+import type { ApiObject } from '@wheelhouse/machinery';
 import type { Outcome, SimulatedRequest, SimulatedServer } from './simulated-server.ts';
 import { checkShown, demand, type Truth, type TruthEvent } from './truth.ts';
 import type { World } from './world.ts';
@@ -36,7 +36,7 @@ export class SimulatedClient {
   readonly #paddingBytes: number;
   #isBusy = false;
   #serial = 0;
-  #seen: Loose | undefined;
+  #seen: ApiObject | undefined;
   /** Markers of writes whose end nobody knows, or that failed, to be judged at the end. */
   readonly #failed: { readonly issued: Issued; readonly isSure: boolean }[] = [];
   answers = 0;
@@ -213,7 +213,7 @@ export class SimulatedClient {
   }
 
   /** Reads the newest state, which some moment between request and answer must have had. */
-  async #get(at: Place): Promise<Loose | undefined> {
+  async #get(at: Place): Promise<ApiObject | undefined> {
     const request = { method: 'GET', url: at.url };
     const [issued, outcome] = await this.#send(at.server, request, {
       what: `get ${at.url}`,
