@@ -26,7 +26,7 @@ export {
   compareSemanticVersions,
   parseSemanticVersion,
   type SemanticVersion,
-} from './coordination/semantic-version.ts';
+} from './coordination/lease-candidate.ts';
 export { oldestEmulationVersion } from './coordination/strategy.ts';
 export type { AddressOwner, AddressRecords } from './core/service/address-records.ts';
 export { allocateService, type NumberMeter, type ServiceRanges } from './core/service/allocator.ts';
@@ -58,9 +58,13 @@ export {
   crdOf,
   customPrefix,
 } from './custom/definition.ts';
-export { type CustomKindDeps, type CustomResourceDef, fromCrd } from './custom/from-definition.ts';
+export {
+  type CustomKindDeps,
+  type CustomResourceDef,
+  compareVersions,
+  fromCrd,
+} from './custom/from-definition.ts';
 export type { RuleCompiler } from './custom/strategy.ts';
-export { compareVersions } from './custom/version-order.ts';
 export { defineKind } from './define.ts';
 export {
   type Descriptions,

@@ -2,4 +2,4 @@
 
 export { certificateSigningRequest } from './certificates/certificate-signing-request.ts';
 export { exampleAuthority } from './certificates/cluster-trust-bundle.ts';
-export { previewKinds } from './older/preview-kinds.ts';
+export { previewKinds } from './older/release.ts';

@@ -28,13 +28,17 @@ export { checkNotHeld } from './embedded/directory-lock.ts';
 export { openEmbeddedStore, type StoreAlarm } from './embedded/embedded-store.ts';
 export { makeRestoredStore } from './embedded/restored-store.ts';
 export { encryptionFormat, loadEncryptionConfiguration } from './encryption/configuration.ts';
-export { type EncryptedStore, encryptedStore } from './encryption/encrypted-store.ts';
+export {
+  type ChooseTransformer,
+  chooseTransformers,
+  type EncryptedStore,
+  encryptedStore,
+} from './encryption/encrypted-store.ts';
 export { type KmsProviders, openKmsProviders } from './encryption/kms-providers.ts';
 export type { KmsMeter } from './encryption/kms-service.ts';
-export { type ChooseTransformer, chooseTransformers } from './encryption/rules.ts';
 export type { Observed } from './encryption/transformer.ts';
-export { addressOf } from './etcd/address.ts';
 export { EtcdClaims } from './etcd/claims.ts';
+export { addressOf } from './etcd/client.ts';
 export { startEtcdCompactor } from './etcd/compaction.ts';
 export { CallError, statusName } from './etcd/errors.ts';
 export { type EtcdStore, openEtcdStore } from './etcd/etcd-store.ts';

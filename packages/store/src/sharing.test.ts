@@ -1,9 +1,8 @@
 import { expect, test } from 'vitest';
 import type { Store } from './contract.ts';
 import { convertedStore } from './converted-store.ts';
-import { encryptedStore } from './encryption/encrypted-store.ts';
+import { chooseTransformers, encryptedStore } from './encryption/encrypted-store.ts';
 import { identity } from './encryption/providers.ts';
-import { chooseTransformers } from './encryption/rules.ts';
 import { mappedStore } from './mapped-store.ts';
 import { createMemoryStore, type MemoryStore } from './memory/memory-store.ts';
 import { meteredStore } from './metered-store.ts';

@@ -24,11 +24,11 @@ export {
   applyJsonPatch,
   type JsonPatchOperation,
   jsonPatchWork,
+  PatchError,
   parseJsonPatch,
 } from './patch/json-patch.ts';
 export { mergePatchBetween, mergePatchOfThree } from './patch/merge-diff.ts';
 export { applyMergePatch, mergePatchSteps, withoutNulls } from './patch/merge-patch.ts';
-export { PatchError } from './patch/patch-error.ts';
 export { patchesConflict } from './patch/strategic-conflict.ts';
 export {
   strategicPatchBetween,

@@ -8,8 +8,17 @@ import {
 import { decodeTyped } from '@wheelhouse/schema';
 import type { AdmissionKindOptions } from '../admissionregistration/expressions.ts';
 import { mutatingPolicyKinds } from '../admissionregistration/mutating-admission-policy.ts';
+import { storageVersion } from '../apiserverinternal/storage-version.ts';
+import { clusterTrustBundle } from '../certificates/cluster-trust-bundle.ts';
+import { leaseCandidate } from '../coordination/lease-candidate.ts';
 import { groupStems } from '../facts.ts';
-import type { Features } from '../features/features.ts';
+import { defaultFeatures, type Features } from '../features/features.ts';
+import { ipAddress } from '../networking/ip-address.ts';
+import { serviceCidr } from '../networking/service-cidr.ts';
+import { deviceClass } from '../resource/device-class.ts';
+import { resourceClaim } from '../resource/resource-claim.ts';
+import { resourceClaimTemplate } from '../resource/resource-claim-template.ts';
+import { resourceSlice } from '../resource/resource-slice.ts';
 import type {
   ColumnDef,
   ResourceDef,
@@ -20,10 +29,36 @@ import type {
 } from '../resource-def.ts';
 import { currentMinor, type Life, lifeMembers, lifeOf, type Removal } from '../rules/life.ts';
 import { schemaOf } from '../schema-of.ts';
+import { volumeAttributesClass } from '../storage/volume-attributes-class.ts';
+import { storageVersionMigration } from '../storagemigration/storage-version-migration.ts';
 import type { OlderKind, OlderVersion } from './contract.ts';
 import { endedKinds } from './ended-kinds.ts';
-import { previewKinds } from './preview-kinds.ts';
 import { olderKinds } from './table.ts';
+
+/**
+ * Kinds without a stable version: served when `--runtime-config` switches them on (and their gate,
+ * where they have one).
+ */
+export function previewKinds(
+  dialect: Dialect,
+  features: Features = defaultFeatures,
+  admission: AdmissionKindOptions = {},
+): readonly ResourceDef[] {
+  const options = { ...admission, features };
+  return [
+    clusterTrustBundle(dialect),
+    storageVersion(dialect),
+    volumeAttributesClass(dialect),
+    storageVersionMigration(dialect),
+    deviceClass(dialect, admission),
+    resourceClaim(dialect, options),
+    resourceClaimTemplate(dialect, options),
+    resourceSlice(dialect),
+    leaseCandidate(dialect),
+    ipAddress(dialect),
+    serviceCidr(dialect),
+  ];
+}
 
 interface Release {
   readonly dialect: Dialect;

@@ -1,8 +1,7 @@
 import { WorkBudget, WorkExceeded } from '@wheelhouse/machinery';
 import { RE2JS } from 're2js';
 import { expect, test } from 'vitest';
-import { Pattern } from './pattern.ts';
-import { programSizeOf } from './pattern-size.ts';
+import { Pattern, programSizeOf } from './pattern.ts';
 
 const patterns = [
   'abc',

@@ -3,9 +3,8 @@ import { describe, expect, test } from 'vitest';
 import type { StoreEvent } from '../contract.ts';
 import { createMemoryStore } from '../memory/memory-store.ts';
 import { storeSuite } from '../suite.ts';
-import { encryptedStore } from './encrypted-store.ts';
+import { chooseTransformers, encryptedStore } from './encrypted-store.ts';
 import type { NamedKey, Provider } from './providers.ts';
-import { chooseTransformers } from './rules.ts';
 
 const key = (name: string, bytes = 32): NamedKey => ({ name, secret: randomBytes(bytes) });
 const noKms = () => {

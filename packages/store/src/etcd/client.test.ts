@@ -11,8 +11,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { EtcdClient } from './client.ts';
 import type { CallError } from './errors.ts';
 import { openEtcdStore } from './etcd-store.ts';
-import { GrpcChannel } from './grpc-channel.ts';
-import { MessageReader, messageFrame } from './grpc-message.ts';
+import { GrpcChannel, MessageReader, messageFrame } from './grpc-channel.ts';
 import { methods } from './protocol.ts';
 
 const cleanups: (() => Promise<void> | void)[] = [];

@@ -1,12 +1,33 @@
 import { isIP } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
 import { type Clock, checkServerNames, itemAt, trustIn, verdict } from '@wheelhouse/machinery';
-import type { StoreError } from '../contract.ts';
+import { StoreError } from '../contract.ts';
 import { closedStore } from '../revisions.ts';
-import { addressOf } from './address.ts';
 import { CallError, isPassing, statusCode, storeErrorOf, timedOut, wasNotSent } from './errors.ts';
 import { type ClientIdentity, GrpcChannel } from './grpc-channel.ts';
 import type { Method } from './protocol.ts';
+
+/**
+ * `host:port` of a server's URL, and whether it speaks TLS. Without a scheme it does where there
+ * are certificates for it. Throws StoreError `unavailable` for what is no such URL.
+ */
+export function addressOf(
+  server: string,
+  { hasCertificates }: { readonly hasCertificates: boolean },
+): { readonly host: string; readonly address: string; readonly secure: boolean } {
+  const scheme = hasCertificates ? 'https' : 'http';
+  const text = server.includes('://') ? server : `${scheme}://${server}`;
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const isKnown = url?.protocol === 'http:' || url?.protocol === 'https:';
+  if (url === undefined || !isKnown || url.hostname === '') {
+    const message = `the etcd server ${JSON.stringify(server)} is no URL such as https://host:2379`;
+    throw new StoreError({ code: 'unavailable', message });
+  }
+  const secure = url.protocol === 'https:';
+  const port = url.port === '' ? (secure ? '443' : '80') : url.port;
+  const host = url.hostname.replace(/^\[|\]$/g, '');
+  return { host, address: `${url.hostname}:${port}`, secure };
+}
 
 /** Where etcd is, and who we are to it. Certificates and keys are PEM. */
 export interface EtcdConnection {

@@ -1,11 +1,98 @@
 import type { Clock, Logger, Timer } from '@wheelhouse/machinery';
-import { type Revision, StoreError, type StoreEvent } from '../contract.ts';
+import { type PutRequest, type Revision, StoreError, type StoreEvent } from '../contract.ts';
 import { WatchHub } from '../watch-hub.ts';
 import type { EtcdClient, OpenStream } from './client.ts';
 import { streamEvents } from './event-stream.ts';
-import { EventTail } from './event-tail.ts';
 import type { KeySpace } from './key-space.ts';
-import { PendingPuts } from './pending-puts.ts';
+
+const eventsMax = 4096;
+const bytesMax = 8 * 1024 * 1024;
+
+/**
+ * The last events of a store, so that a watch which begins a moment behind the present need not ask
+ * etcd, which lets the past wait for a tenth of a second.
+ */
+class EventTail {
+  #events: StoreEvent[] = [];
+  #head = 0;
+  #bytes = 0;
+  /** Everything after this revision is here. */
+  floor: Revision;
+
+  constructor(floor: Revision) {
+    this.floor = floor;
+  }
+
+  add(event: StoreEvent): void {
+    this.#events.push(event);
+    this.#bytes += sizeOf(event);
+    while (this.#events.length - this.#head > eventsMax || this.#bytes > bytesMax) {
+      const oldest = this.#events[this.#head];
+      if (oldest === undefined) break;
+      this.#drop(oldest);
+    }
+    if (this.#head < eventsMax) return;
+    this.#events = this.#events.slice(this.#head);
+    this.#head = 0;
+  }
+
+  /** Forgets what came up to a revision. */
+  forget(revision: Revision): void {
+    for (;;) {
+      const oldest = this.#events[this.#head];
+      if (oldest === undefined || oldest.revision > revision) break;
+      this.#drop(oldest);
+    }
+    this.floor = Math.max(this.floor, revision);
+  }
+
+  /** The events after a revision that is not below the floor. */
+  after(revision: Revision): readonly StoreEvent[] {
+    let from = this.#events.length;
+    while (from > this.#head && (this.#events[from - 1]?.revision ?? 0) > revision) from -= 1;
+    return this.#events.slice(from);
+  }
+
+  #drop(oldest: StoreEvent): void {
+    this.#head += 1;
+    this.#bytes -= sizeOf(oldest);
+    this.floor = oldest.revision;
+  }
+}
+
+function sizeOf(event: StoreEvent): number {
+  return event.key.length + (event.type === 'put' ? event.value.length : 0);
+}
+
+/**
+ * Puts of this process that are in flight, so that their events get their hints. A hint describes
+ * the bytes, so it fits any event with the same key and bytes.
+ */
+class PendingPuts {
+  readonly #byKey = new Map<string, PutRequest[]>();
+
+  add(put: PutRequest): void {
+    if (put.hint === undefined) return;
+    const others = this.#byKey.get(put.key);
+    if (others === undefined) this.#byKey.set(put.key, [put]);
+    else others.push(put);
+  }
+
+  remove(put: PutRequest): void {
+    const others = this.#byKey.get(put.key);
+    const at = others?.indexOf(put) ?? -1;
+    if (others === undefined || at < 0) return;
+    others.splice(at, 1);
+    if (others.length === 0) this.#byKey.delete(put.key);
+  }
+
+  /** The event, with the hint of the pending put that caused it. */
+  withHint(event: StoreEvent): StoreEvent {
+    if (event.type !== 'put' || this.#byKey.size === 0) return event;
+    const put = this.#byKey.get(event.key)?.find(({ value }) => value.equals(event.value));
+    return put === undefined ? event : { ...event, value: put.value, hint: put.hint };
+  }
+}
 
 /** Pauses before etcd is followed again: the first, doubled each time up to the longest. */
 const retryMs = { first: 100, longest: 5000 };
