@@ -50,8 +50,8 @@ const versionOf = (def: ResourceDef, name: string | undefined): VersionDef => {
 export function decoded(def: ResourceDef, body: JsonObject, options: JudgeOptions = {}): ApiObject {
   const version = versionOf(def, options.version);
   const metadata = { name: 'x', ...(def.scope === 'Namespaced' ? { namespace: 'default' } : {}) };
-  const given = { ...body, metadata: { ...metadata, ...(body['metadata'] as JsonObject) } };
-  const object = decodeTyped(version.schema)(given) as ApiObject;
+  const whole = { ...body, metadata: { ...metadata, ...(body['metadata'] as JsonObject) } };
+  const object = decodeTyped(version.schema)(whole) as ApiObject;
   version.defaults?.(object);
   return version.toStorage?.(object) ?? object;
 }

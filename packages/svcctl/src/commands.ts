@@ -32,7 +32,7 @@ const loaders: Readonly<Record<string, () => Promise<Command>>> = {
   'port-forward': async () =>
     (await import('./commands/streams/port-forward.ts')).portForwardCommand,
   cp: async () => (await import('./commands/streams/cp.ts')).cpCommand,
-  debug: async () => (await import('./commands/debug.ts')).debugCommand,
+  debug: async () => (await import('./commands/streams/debug.ts')).debugCommand,
   certificate: async () => (await import('./commands/nodes/certificate.ts')).certificateCommand,
   kustomize: async () => (await import('./commands/kustomize.ts')).kustomizeCommand,
   explain: async () => (await import('./commands/explain.ts')).explainCommand,

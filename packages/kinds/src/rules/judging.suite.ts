@@ -64,13 +64,13 @@ export function defaulted(object: JsonObject): ApiObject {
   return decoded;
 }
 
-const told = (errors: readonly { field: string; message: string }[]) =>
+const messagesOf = (errors: readonly { field: string; message: string }[]) =>
   errors.map((error) => `${error.field}: ${error.message}`);
 
 /** What is wrong with creating an object. */
 export function createErrors(object: JsonObject): string[] {
   const { strategy } = defOf(String(object['kind']));
-  return told(strategy.validateCreate?.(context, made(object)) ?? []);
+  return messagesOf(strategy.validateCreate?.(context, made(object)) ?? []);
 }
 
 /** What is wrong with changing an object that was made. */
@@ -80,7 +80,7 @@ export function updateErrors(old: ApiObject, next: JsonObject, subresource = '')
   const object = defaulted(next);
   object.metadata = { ...structuredClone(old.metadata), ...object.metadata };
   strategy.prepareForUpdate?.(at, object, old);
-  return told(strategy.validateUpdate?.(at, object, old) ?? []);
+  return messagesOf(strategy.validateUpdate?.(at, object, old) ?? []);
 }
 
 /** The object as an update leaves it. */

@@ -1,23 +1,23 @@
 import { readFileSync } from 'node:fs';
 import { ApiError, type ApiResource, parseYaml } from '@wheelhouse/client';
 import { errorText, isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
-import { twoWayPatch } from '../apply/apply-patch.ts';
-import type { Command } from '../command.ts';
+import { twoWayPatch } from '../../apply/apply-patch.ts';
+import type { Command } from '../../command.ts';
 import {
   copiedPod,
   type DebugOptions,
   type DebugPod,
   nodeDebugPod,
   withDebugContainer,
-} from '../debug/debug-pods.ts';
-import { profileNamed } from '../debug/profiles.ts';
-import type { FlagSpec } from '../flags.ts';
-import { CliError } from '../io.ts';
-import { hasManifests, loadManifests } from '../manifests.ts';
-import { nameOf, namespaceOf } from '../objects.ts';
-import { objectNamed, resourceOfObject, targetPath } from '../selection.ts';
-import type { Session } from '../session.ts';
-import { isImageName } from './run.ts';
+} from '../../debug/debug-pods.ts';
+import { profileNamed } from '../../debug/profiles.ts';
+import type { FlagSpec } from '../../flags.ts';
+import { CliError } from '../../io.ts';
+import { hasManifests, loadManifests } from '../../manifests.ts';
+import { nameOf, namespaceOf } from '../../objects.ts';
+import { objectNamed, resourceOfObject, targetPath } from '../../selection.ts';
+import type { Session } from '../../session.ts';
+import { isImageName } from '../run.ts';
 
 const keepFlag = (name: string, what: string): FlagSpec => ({
   name: `keep-${name}`,
@@ -277,7 +277,7 @@ async function debugObject(
   }
   const attaches = session.flags.boolean('attach', options.stdin);
   if (!attaches || written.container === '') return;
-  const { followContainer } = await import('../streams/follow-pod.ts');
+  const { followContainer } = await import('../../streams/follow-pod.ts');
   await followContainer(session, written);
 }
 
