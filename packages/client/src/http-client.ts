@@ -96,8 +96,8 @@ function nameCheck(name: string | undefined): https.AgentOptions {
   const isAddress = name !== undefined && isIP(name) !== 0;
   const check = (host: string, certificate: PeerCertificate) =>
     checkServerNames(isAddress ? name : host, certificate);
-  const asked = name === undefined || isAddress ? {} : { servername: name };
-  return { ...asked, checkServerIdentity: verdict(check) };
+  const serverName = name === undefined || isAddress ? {} : { servername: name };
+  return { ...serverName, checkServerIdentity: verdict(check) };
 }
 
 /**
