@@ -111,34 +111,66 @@ inBrowser('the overview', { timeout }, () => {
 });
 
 inBrowser('lists', { timeout }, () => {
-  test('CLIENT-4: of thousands of rows those in view are drawn, and scrolling reads on', async () => {
+  test('CLIENT-4: of 10,000 rows those in view are drawn, and keys reach all', async () => {
     const namespace = await freshNamespace(server);
     const path = `/api/v1/namespaces/${namespace}/configmaps`;
     const names = Array.from(
-      { length: 1_200 },
-      (_, index) => `row-${String(index).padStart(4, '0')}`,
+      { length: 10_000 },
+      (_, index) => `row-${String(index).padStart(5, '0')}`,
     );
-    for (let at = 0; at < names.length; at += 100) {
+    for (let at = 0; at < names.length; at += 200) {
       await Promise.all(
-        names.slice(at, at + 100).map((name) => server.post(path, configMap(name))),
+        names.slice(at, at + 200).map((name) => mustCreate(server, path, configMap(name))),
       );
     }
     await screen.go(`#/t/core/v1/configmaps?ns=${namespace}`);
-    await screen.sees('500 objects, 700 more to read');
-    expect(await screen.run(count('tbody tr'))).toBeLessThan(80);
+    await screen.sees('500 objects, 9500 more to read');
+    const expectFewRows = async (): Promise<void> =>
+      expect(await screen.run(count('tbody tr'))).toBeLessThan(80);
+    await expectFewRows();
     const box = `document.querySelector('.grid-box')`;
+    const lastDrawn = `[...document.querySelectorAll('tbody a')].at(-1)?.textContent`;
     await eventually(async () => {
       await screen.run(`void (${box}.scrollTop = ${box}.scrollHeight)`);
-      return screen.run(
-        `[...document.querySelectorAll('tbody a')].at(-1)?.textContent === 'row-1199'`,
-      );
+      return screen.run(`${lastDrawn} === 'row-09999'`);
     }, 'the last row');
-    await screen.sees('1200 objects');
-    expect(await screen.run(count('tbody tr'))).toBeLessThan(80);
+    await screen.sees('10000 objects');
+    await expectFewRows();
     // The scroll bar is as long as all rows are.
-    expect(await screen.run(`${box}.scrollHeight`)).toBeGreaterThan(1_200 * 34);
-    await screen.run(`void (${box}.scrollTop = 0)`);
-    await screen.sees('row-0000');
+    expect(await screen.run(`${box}.scrollHeight`)).toBeGreaterThan(10_000 * 34);
+    expect(await screen.run(`document.querySelector('table').ariaRowCount`)).toBe('10001');
+    await screen.run(`void (${box}.scrollTop = 5000 * 34)`);
+    await screen.sees('row-05000');
+    await expectFewRows();
+
+    // The page has the focus, as after it was opened.
+    await screen.run(`document.querySelector('main').focus()`);
+    const focused = (name: string) =>
+      screen.until(`document.activeElement?.textContent === '${name}'`, `the row ${name}`);
+    for (const [key, name] of [
+      ['End', 'row-09999'],
+      ['ArrowUp', 'row-09998'],
+      ['Home', 'row-00000'],
+      ['j', 'row-00001'],
+    ] as const) {
+      await screen.press(key);
+      await focused(name);
+    }
+    await expectFewRows();
+
+    await server.patch(`${path}/row-00001`, { data: { a: '1', b: '2', c: '3', d: '4' } }, 'merge');
+    const cells = `[...document.querySelectorAll('tr[data-row="1"] td')]
+      .map((one) => one.textContent)`;
+    await screen.until(
+      `${cells}.includes('row-00001') && Number(${cells}[2]) >= 4`,
+      'the changed cell',
+    );
+    await mustCreate(server, path, configMap('row-00000-next'));
+    await screen.sees('10001 objects');
+    await screen.until(`${cells}.includes('row-00000-next')`, 'the new row in its place');
+    await server.remove(`${path}/row-00000-next`);
+    await screen.sees('10000 objects');
+    await expectFewRows();
     await judged('list');
   });
 
@@ -377,6 +409,30 @@ inBrowser('writing', { timeout }, () => {
       `[...document.querySelectorAll('.chip')].some((one) => one.textContent === 'created')`,
     );
     expect((await server.get(path)).body.data).toEqual({ a: 'b' });
+  });
+
+  test('CLIENT-4: a conflict of managers is settled by a further dry run', async () => {
+    const namespace = await freshNamespace(server);
+    const path = `/apis/apps/v1/namespaces/${namespace}/deployments`;
+    await mustCreate(server, `${path}?fieldManager=deployer`, deploymentOf('web', { replicas: 2 }));
+    await server.patch(`${path}/web?fieldManager=scaler`, { spec: { replicas: 4 } }, 'merge');
+    await screen.go('#/apply');
+    const metadata = `{name: web, namespace: ${namespace}}`;
+    const text = `apiVersion: apps/v1\nkind: Deployment\nmetadata: ${metadata}\nspec: {replicas: 9}\n`;
+    await screen.fill('Manifests', text);
+    await screen.click('Use this text');
+    await screen.sees(/conflict with "scaler".*[.]spec[.]replicas/);
+    await screen.sees('Another manager owns these fields.');
+    await judged('apply-conflict');
+    await screen.click('Show what taking over would change');
+    await screen.sees('would change');
+    await screen.sees('spec.replicas49');
+    expect((await server.get(`${path}/web`)).body.spec.replicas).toBe(4);
+    await screen.click('Apply');
+    await screen.until(
+      `[...document.querySelectorAll('.chip')].some((one) => one.textContent === 'changed')`,
+    );
+    expect((await server.get(`${path}/web`)).body.spec.replicas).toBe(9);
   });
 });
 

@@ -302,6 +302,18 @@ describe.skipIf(chromium === undefined)('hostile names and values', { timeout },
       },
       spec: { bait: script },
     });
+    const trap = await server.get(`/apis/hostile.example.com/v1/namespaces/${namespace}/traps/one`);
+    const { uid } = trap.body.metadata;
+    await mustCreate(server, `/api/v1/namespaces/${namespace}/events`, {
+      apiVersion: 'v1',
+      kind: 'Event',
+      metadata: { name: 'one.1' },
+      involvedObject: { kind: 'Trap', name: 'one', namespace, uid },
+      reason: script,
+      message: `told ${script}`,
+      reportingComponent: script,
+      type: 'Warning',
+    });
     const screen = await opened(`#/t/hostile.example.com/v1/traps?ns=${namespace}`);
     const hasText = (selector: string) =>
       `[...document.querySelectorAll('${selector}')].some((one) => one.textContent === ${quoted(script)})`;
@@ -312,7 +324,7 @@ describe.skipIf(chromium === undefined)('hostile names and values', { timeout },
       '': 'Waits for finalizers',
       '?tab=json': '"bait":',
       '?tab=fields': 'spec.bait',
-      '?tab=events': 'Created',
+      '?tab=events': `told ${script}`,
       '?tab=history': 'Opened',
       '?tab=edit': 'One of',
     })) {

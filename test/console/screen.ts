@@ -77,7 +77,10 @@ export interface ScreenEditor {
   place(behind: string): Promise<void>;
 }
 
-/** Records what is copied, and lets a test end a sign-in: `window.expired`. */
+/**
+ * Records what is copied, and lets a test end a sign-in (`window.expired`), keep answers back
+ * (`window.holds`), and lose the network (`window.cuts`).
+ */
 const hooks = `
   window.copiedTexts = [];
   Object.defineProperty(navigator, 'clipboard', {
@@ -87,8 +90,9 @@ const hooks = `
   window.fetch = async (url, request) => {
     const headers = window.expired ? { ...request.headers, authorization: 'Bearer old' } : request.headers;
     window.requests = [...(window.requests ?? []), request.method + ' ' + new URL(url).pathname];
+    if (window.cuts?.(new URL(url).pathname)) throw new TypeError('Failed to fetch');
     const answer = await send(url, { ...request, headers });
-    if (window.holds?.(request)) await new Promise((resolve) => { window.release = resolve; });
+    if (window.holds?.(request, url)) await new Promise((resolve) => { window.release = resolve; });
     return answer;
   };
 `;

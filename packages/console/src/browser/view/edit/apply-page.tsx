@@ -7,6 +7,8 @@ import { Button, Empty, Link, NamespaceInput, Toggle } from '../parts/basics.tsx
 import { ChangeList, ChangeText } from '../parts/changes.tsx';
 import { defaultManager } from './editing-state.ts';
 
+type Ownership = Parameters<typeof applyManifests>[2]['ownership'];
+
 /** What applying the files did, or would do. */
 interface Results {
   readonly kind: 'dry run' | 'applied';
@@ -22,7 +24,11 @@ export function ApplyPage() {
   const [isForced, setForced] = useState(false);
   const [results, setResults] = useState<Results>();
   const latest = useRef(0);
-  const run = async (chosen: readonly ManifestFile[], kind: Results['kind']): Promise<void> => {
+  const run = async (
+    chosen: readonly ManifestFile[],
+    kind: Results['kind'],
+    ownership: Ownership = isForced ? 'forced' : 'respected',
+  ): Promise<void> => {
     latest.current += 1;
     const own = latest.current;
     const show = (applied: readonly Applied[]): void => {
@@ -33,7 +39,7 @@ export function ApplyPage() {
     show([]);
     await applyManifests(app.api, manifests, {
       dryRun: kind === 'dry run' ? 'only' : 'no',
-      ownership: isForced ? 'forced' : 'respected',
+      ownership,
       fieldManager: defaultManager,
       onProgress: show,
     });
@@ -67,7 +73,13 @@ export function ApplyPage() {
       {results === undefined ? (
         <Empty>A dry run shows here what the files would change.</Empty>
       ) : (
-        <ResultList results={results} />
+        <ResultList
+          results={results}
+          takeOver={() => {
+            setForced(true);
+            return run(files, 'dry run', 'forced');
+          }}
+        />
       )}
     </section>
   );
@@ -148,11 +160,15 @@ const tones: Readonly<Record<Applied['effect'], string>> = {
   refused: 'bad',
 };
 
-function ResultList(props: { readonly results: Results }) {
+function ResultList(props: {
+  readonly results: Results;
+  /** Dry-runs the files anew, with the fields of other managers taken over. */
+  readonly takeOver: () => Promise<void>;
+}) {
   const { kind, applied } = props.results;
   return (
     <ul class="cards applied" aria-live="polite">
-      {applied.map(({ manifest, effect, changes, message, warnings }) => (
+      {applied.map(({ manifest, effect, changes, message, warnings, isOwned }) => (
         <li key={`${manifest.place} ${manifest.title}`} class="card">
           <div class="entry-head">
             {manifest.target === undefined ? (
@@ -164,6 +180,12 @@ function ResultList(props: { readonly results: Results }) {
             <span class="faint">{manifest.place}</span>
           </div>
           {message !== '' && <pre class="fault">{message}</pre>}
+          {isOwned && (
+            <p class="hint">
+              Another manager owns these fields. Leave them out of the file, or take them over.{' '}
+              <Button act={props.takeOver}>Show what taking over would change</Button>
+            </p>
+          )}
           {warnings.map((warning) => (
             <p key={warning} class="warning">
               {warning}

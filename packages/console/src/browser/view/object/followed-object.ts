@@ -3,6 +3,7 @@ import { messageOf, objectOf, textOf } from '../../model/failure.ts';
 import { ObjectHistory } from '../../model/insight/history.ts';
 import type { ObjectName } from '../../model/kinds.ts';
 import { type LoadedObject, loadObject } from '../../model/object.ts';
+import type { TableState } from '../../model/table-store.ts';
 import { useApp, useRedraw, useTables } from '../parts/app.ts';
 
 /** Something to say above an object. */
@@ -16,6 +17,8 @@ export interface FollowedObject {
   /** Undefined until it has been read. */
   readonly object: LoadedObject | undefined;
   readonly notice: Notice | undefined;
+  /** Whether changes of the object are followed; undefined for kinds that cannot be listed. */
+  readonly state: TableState | undefined;
   readonly history: ObjectHistory;
   /** Puts a version in its place that a write has given. */
   replace(object: LoadedObject): void;
@@ -78,9 +81,15 @@ export function useObject(target: ObjectName): FollowedObject {
   return {
     object,
     notice: isGone ? { tone: 'plain', text: goneText } : notice,
+    state: stateOf(snapshot?.state),
     history,
     replace: setObject,
   };
+}
+
+/** Who may read an object but not list its kind sees it as it was when it was read. */
+function stateOf(state: TableState | undefined): TableState | undefined {
+  return state?.phase === 'refused' ? { ...state, phase: 'still' } : state;
 }
 
 function noticeOf({ value }: LoadedObject): Notice | undefined {

@@ -1,5 +1,5 @@
 import { isObject } from '@wheelhouse/machinery/browser';
-import { useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { isScalable } from '../../model/actions.ts';
 import { objectOf } from '../../model/failure.ts';
 import { conditionsOf } from '../../model/insight/timeline.ts';
@@ -8,7 +8,7 @@ import { objectCommand } from '../../model/kubectl.ts';
 import { type LoadedObject, ownersOf } from '../../model/object.ts';
 import { type ObjectTab, objectRoute, objectTabs, tableRoute } from '../../model/route.ts';
 import { useApp, useModule, usePage } from '../parts/app.ts';
-import { Button, KindMark, Link } from '../parts/basics.tsx';
+import { Button, KindMark, Link, LiveStatus } from '../parts/basics.tsx';
 import { DeleteDialog, ScaleDialog } from './dialogs.tsx';
 import { FieldsView } from './fields-view.tsx';
 import { type FollowedObject, useObject } from './followed-object.ts';
@@ -49,11 +49,12 @@ export function ObjectPage(props: { readonly target: ObjectName; readonly tab: O
     ...(canScale ? [{ label: 'Scale', run: () => setDialog('scale') }] : []),
     ...(canDelete ? [{ label: 'Delete', run: () => setDialog('delete') }] : []),
   ]);
-  const { object, notice } = followed;
+  const { object, notice, state } = followed;
   const close = (): void => setDialog(undefined);
   return (
     <section class="page object-page">
       <Heading target={target}>
+        {object !== undefined && state !== undefined && <LiveStatus state={state} />}
         <Button act={copy}>Copy as kubectl</Button>
         {canScale && <Button act={() => setDialog('scale')}>Scale</Button>}
         {canDelete && (
@@ -71,6 +72,7 @@ export function ObjectPage(props: { readonly target: ObjectName; readonly tab: O
       <Tabs target={target} current={tab} />
       <div class="body">
         {object !== undefined && <Body {...{ target, tab, followed, object }} />}
+        {object === undefined && notice === undefined && <p role="status">Loading…</p>}
       </div>
       {dialog === 'delete' && <DeleteDialog target={target} object={object} onClose={close} />}
       {dialog === 'scale' && <ScaleDialog target={target} onClose={close} />}
@@ -110,8 +112,14 @@ function Heading(props: {
 
 function Tabs(props: { readonly target: ObjectName; readonly current: ObjectTab }) {
   const { target, current } = props;
+  const place = useRef<HTMLElement>(null);
+  // On a narrow screen the current tab may be out of view.
+  useEffect(() => {
+    const tab = place.current?.querySelector('[aria-current=page]');
+    tab?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+  }, [current]);
   return (
-    <nav class="tabs" aria-label="Views of the object">
+    <nav class="tabs" aria-label="Views of the object" ref={place}>
       {tabsOf(target).map((tab) => (
         <Link
           key={tab}

@@ -90,7 +90,9 @@ function Inventory(props: { readonly counts: readonly KindCount[] }) {
                 <Link to={tableRoute(kind)} class="tile" title={message || undefined}>
                   <KindMark kind={kind.kind} group={kind.group} />
                   <span class="tile-name">{kind.resource}</span>
-                  <span class="tile-count">{count ?? 'no access'}</span>
+                  <span class="tile-count">
+                    {count ?? (message === '' ? 'no access' : 'unknown')}
+                  </span>
                 </Link>
               </li>
             ))}

@@ -2,6 +2,7 @@ import type { ComponentChildren, JSX, RefObject } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { messageOf } from '../../model/failure.ts';
 import { hashOf, type Route } from '../../model/route.ts';
+import type { TableState } from '../../model/table-store.ts';
 import { useApp } from './app.ts';
 
 /** The only links of the console: they lead to its own pages. */
@@ -269,5 +270,24 @@ export function KindMark(props: { readonly kind: string; readonly group: string 
     <span class={`mark mark-${hash}`} aria-hidden="true">
       {initials}
     </span>
+  );
+}
+
+const phaseTexts: Readonly<Record<TableState['phase'], string>> = {
+  listing: 'Loading…',
+  live: 'Live',
+  waiting: 'Not connected',
+  still: 'Not live',
+  refused: 'Refused',
+};
+
+/** Whether a list, or an object, follows the server, or else why not. */
+export function LiveStatus(props: { readonly state: TableState }) {
+  const { phase, message, retryInMs } = props.state;
+  const again = retryInMs === undefined ? '' : `, retrying in ${Math.ceil(retryInMs / 1000)} s`;
+  return (
+    <output class={`state ${phase}`} aria-live="polite">
+      {`${phaseTexts[phase]}${message === undefined ? '' : `: ${message}`}${again}`}
+    </output>
   );
 }

@@ -1,5 +1,5 @@
 import type { RefObject } from 'preact';
-import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { objectRoute } from '../../model/route.ts';
 import type { TableRow } from '../../model/table.ts';
 import { Link, TextInput } from '../parts/basics.tsx';
@@ -78,6 +78,9 @@ export function Grid(props: GridProps) {
     if (isAtEnd) onEnd();
   }, [isAtEnd, rows.length, onEnd]);
   useFocusedRow(box, state, rows.length);
+  const press = (event: KeyboardEvent): void =>
+    state.press(event, rows, Math.floor(height / rowHeight));
+  useKeysOfPage(press);
   const total = columns.reduce((sum, { width }) => sum + width, canSelect ? 5 : 0);
   const firstOwn = columns.find((column) => column.index >= 0);
   return (
@@ -88,7 +91,7 @@ export function Grid(props: GridProps) {
       role="region"
       aria-label="Objects"
       onScroll={follow}
-      onKeyDown={(event) => state.press(event, rows, Math.floor(height / rowHeight))}
+      onKeyDown={press}
     >
       <table
         class="grid virtual"
@@ -203,6 +206,21 @@ function useViewport(box: RefObject<HTMLDivElement | null>) {
     return () => observer.disconnect();
   }, [box, follow]);
   return { ...view, follow };
+}
+
+/** Passes on keys that no element of the page has the focus for, as after the page was opened. */
+function useKeysOfPage(press: (event: KeyboardEvent) => void): void {
+  const latest = useRef(press);
+  latest.current = press;
+  useEffect(() => {
+    const listen = (event: KeyboardEvent): void => {
+      const { target } = event;
+      const isOfPage = target instanceof HTMLElement && target.matches('body, main');
+      if (isOfPage) latest.current(event);
+    };
+    addEventListener('keydown', listen);
+    return () => removeEventListener('keydown', listen);
+  }, []);
 }
 
 /** Brings the row that the keys moved to into view, and puts the focus on its link. */

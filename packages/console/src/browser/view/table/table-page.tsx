@@ -3,7 +3,7 @@ import { apiVersionOf, collectionPath, type Kind } from '../../model/kinds.ts';
 import { getCommand } from '../../model/kubectl.ts';
 import { namespacesOf, routeOfKind, type TableRoute } from '../../model/route.ts';
 import type { TableRow } from '../../model/table.ts';
-import type { TableSnapshot, TableState } from '../../model/table-store.ts';
+import type { TableSnapshot } from '../../model/table-store.ts';
 import { deleteAll } from '../../model/write/bulk.ts';
 import { useApp, useNow, usePage, useTables } from '../parts/app.ts';
 import {
@@ -14,6 +14,7 @@ import {
   Form,
   KindMark,
   Link,
+  LiveStatus,
   NamespaceInput,
   TextInput,
   Toggle,
@@ -169,25 +170,6 @@ function useFresh() {
   }, [clock]);
 }
 
-const texts: Readonly<Record<TableState['phase'], string>> = {
-  listing: 'Loading…',
-  live: 'Live',
-  waiting: 'Not connected',
-  still: 'Not live',
-  refused: 'Refused',
-};
-
-/** How a list stands to the server. */
-function TableStatus(props: { readonly state: TableState }) {
-  const { phase, message, retryInMs } = props.state;
-  const again = retryInMs === undefined ? '' : `, retrying in ${Math.ceil(retryInMs / 1000)} s`;
-  return (
-    <output class={`state ${phase}`} aria-live="polite">
-      {`${texts[phase]}${message === undefined ? '' : `: ${message}`}${again}`}
-    </output>
-  );
-}
-
 const pageSize = 500;
 /** How often ages are counted on. */
 const ageMs = 5_000;
@@ -221,7 +203,7 @@ export function TablePage(props: { readonly kind: Kind; readonly at: TableRoute 
     if (hasMore) void table?.loadMore();
   }, [table, hasMore]);
   const { isFresh } = fresh;
-  const canSelect = kind.verbs.includes('delete');
+  const canSelect = columns.length > 0 && kind.verbs.includes('delete');
   return (
     <section class="page list-page">
       <Heading kind={kind} at={at} snapshot={snapshot} />
@@ -272,7 +254,7 @@ function Heading(props: {
       <KindMark kind={kind.kind} group={kind.group} />
       <h1>{kind.kind}</h1>
       <code title={collectionPath(kind)}>{apiVersionOf(kind)}</code>
-      <TableStatus state={snapshot.state} />
+      <LiveStatus state={snapshot.state} />
       {kind.verbs.includes('create') && (
         <Link to={create} class="button primary">
           Create
@@ -310,7 +292,7 @@ function Foot(props: {
   readonly onRetry: () => void;
 }) {
   const { snapshot, shown, onRetry } = props;
-  const { rows, more, state, warnings } = snapshot;
+  const { rows, columns, more, state, warnings } = snapshot;
   const notes = warnings.map((warning) => (
     <span key={warning} class="warning">
       {warning}
@@ -324,7 +306,8 @@ function Foot(props: {
       </p>
     );
   }
-  if (state.phase === 'listing' && rows.length === 0) return <p class="foot">{notes}</p>;
+  // Nothing has been listed yet: how many there are is not known.
+  if (columns.length === 0) return <p class="foot">{notes}</p>;
   const count = `${rows.length} object${rows.length === 1 ? '' : 's'}`;
   const left = more?.remaining === undefined ? '' : `, ${more.remaining} more to read`;
   return (
