@@ -12,6 +12,7 @@ import { dialectOf, type JsonObject, type JsonValue } from '@wheelhouse/machiner
 import { copyDecodedSteps, decodeTyped, decodeTypedSteps, FoundPaths } from '@wheelhouse/schema';
 import { expect, test } from 'vitest';
 import { builtinKinds } from './builtin-kinds.ts';
+import { made, plainPod } from './rules/judging.suite.ts';
 
 const kinds = builtinKinds(dialectOf('kubernetes'));
 
@@ -155,4 +156,46 @@ test('TRUST-2: values of messages that are read in steps by turns are counted ap
   expect(() => stepped(decodeMessageSteps(schema, bytes, { valuesMax: 9_000 }))).toThrow(
     'too many values',
   );
+});
+
+test('TRUST-2: a change of a large Pod that may not be is judged in steps as at once', () => {
+  const pod = (value: string) => {
+    const env = repeated(4_000, (at) => ({ name: `v${at}`, value }));
+    return made({ ...plainPod(), spec: { containers: [{ name: 'a', image: 'i', env }] } });
+  };
+  const { strategy } = kinds.find(({ kind }) => kind === 'Pod') ?? {};
+  const user = { name: 'tester', uid: '', groups: [], extra: {} };
+  const context = { user, nowMs: 0, dryRun: false, subresource: '' };
+  const [old, object] = [pod('one'), pod('other')];
+  const messages = (errors: readonly { message: string }[] | undefined) =>
+    errors?.map(({ message }) => message);
+  const atOnce = messages(strategy?.validateUpdate?.(context, object, old));
+  expect(atOnce?.at(-1)).toMatch(/^Forbidden: pod updates may not change fields other than/);
+  const work = strategy?.validateInSteps?.(context, object, old);
+  if (work === undefined) throw new Error('Pods are not judged in steps');
+  const { result, steps } = stepped(work);
+  expect(messages(result)).toEqual(atOnce);
+  expect(steps).toBeGreaterThan(20);
+});
+
+test('TRUST-2: a LimitRange of many resources is judged in steps as at once', () => {
+  const { strategy } = kinds.find(({ kind }) => kind === 'LimitRange') ?? {};
+  const min = Object.fromEntries(repeated(2_000, (at) => [`a-${at}`, '1']));
+  const object = made({
+    apiVersion: 'v1',
+    kind: 'LimitRange',
+    metadata: { name: 'wide' },
+    spec: { limits: [{ type: 'Container', min, max: { cpu: '1' }, default: { cpu: '2' } }] },
+  });
+  const user = { name: 'tester', uid: '', groups: [], extra: {} };
+  const context = { user, nowMs: 0, dryRun: false, subresource: '' };
+  const messages = (errors: readonly { field: string; message: string }[] | undefined) =>
+    errors?.map(({ field, message }) => `${field}: ${message}`);
+  const atOnce = messages(strategy?.validateCreate?.(context, object));
+  expect(atOnce?.length).toBeGreaterThan(2_000);
+  const work = strategy?.validateInSteps?.(context, object, undefined);
+  if (work === undefined) throw new Error('LimitRanges are not judged in steps');
+  const { result, steps } = stepped(work);
+  expect(messages(result)).toEqual(atOnce);
+  expect(steps).toBeGreaterThan(60);
 });

@@ -1,5 +1,6 @@
 import {
   appendAll,
+  canonical,
   type Dialect,
   dns1035Label,
   dnsSubdomain,
@@ -20,7 +21,7 @@ import {
   type Schema,
   schemaFromOpenApi,
 } from '@wheelhouse/schema';
-import type { Crd, CrdVersion } from '../custom/definition.ts';
+import type { Crd, CrdColumn, CrdVersion } from '../custom/definition.ts';
 import { crdConditionIsTrue } from '../custom/definition.ts';
 
 import { approvalErrors } from './api-approval.ts';
@@ -42,7 +43,7 @@ import { notStructural, validateStructural } from './structural.ts';
 export type RuleChecker = (at: {
   readonly schema: Schema;
   readonly path: string;
-  /** Whether a schema, by its path, or one in it has other errors: its rules are not looked at. */
+  /** Whether a schema, by its path, or one in it breaks other rules: its CEL is not compiled. */
   readonly blocked: (path: string) => boolean;
   /** It is the schema before the update, whose rules were accepted already. */
   readonly unchanged: boolean;
@@ -67,6 +68,34 @@ interface Options {
   readonly requireAtomicSets: boolean;
   readonly requireMapKeys: boolean;
 }
+
+/** What is the same for all versions of a definition, found out once: there may be many. */
+interface Common extends Options {
+  readonly structure: 'any' | 'structural';
+  /** Some version has subresources of its own, so that those of all versions count for none. */
+  readonly perVersion: boolean;
+  readonly oldSchemas: ReadonlyMap<string, SchemaProps | undefined>;
+  /** What the versions before the change select by, in canonical form. */
+  readonly oldSelectable: ReadonlySet<string>;
+}
+
+function commonOf(internal: InternalSpec, options: Options): Common {
+  const before = options.old?.spec.versions ?? [];
+  const oldSchemas = new Map<string, SchemaProps | undefined>();
+  for (const version of before) {
+    if (!oldSchemas.has(version.name)) oldSchemas.set(version.name, schemaOfVersion(version));
+  }
+  return {
+    ...options,
+    structure: structureOf(internal, options),
+    perVersion: internal.versions.some((one) => one.subresources !== undefined),
+    oldSchemas,
+    oldSelectable: new Set(before.map((version) => selectionOf(version.selectableFields))),
+  };
+}
+
+const selectionOf = (fields: CrdVersion['selectableFields']): string =>
+  canonical((fields ?? []).map((field) => ({ ...field })));
 
 /** All that is wrong with a new definition, apart from ObjectMeta's own rules (CRD-1). */
 export function validateCrd(crd: Crd, rules: CrdRules): FieldError[] {
@@ -156,15 +185,17 @@ const isLenient = ({ rules, old }: Options): boolean =>
 
 function* specErrors(internal: InternalSpec, options: Options): Generator<void, FieldError[]> {
   const { spec } = internal;
+  const common = commonOf(internal, options);
+  yield;
   return [
     ...groupErrors(spec.group),
     ...scopeErrors(spec.scope),
     ...(isLenient(options) ? [] : missingSchemaErrors(internal)),
     ...defaultsNeedPruning(internal),
-    ...(yield* versionErrors(internal, options)),
+    ...(yield* versionErrors(internal, common)),
     ...requiredNames(internal),
     ...nameErrors(spec.names, 'spec.names'),
-    ...(yield* topErrors(internal, options)),
+    ...(yield* topErrors(internal, common)),
     ...conversionNeedsPruning(internal),
     ...conversionErrors(spec.conversion, 'spec.conversion', {
       requireKnownReview: options.old === undefined || hasKnownReview(options.old.spec.conversion),
@@ -228,16 +259,20 @@ function conversionNeedsPruning({ spec }: InternalSpec): FieldError[] {
   return [invalid('spec.conversion.strategy', strategy, detail)];
 }
 
-function* versionErrors(internal: InternalSpec, options: Options): Generator<void, FieldError[]> {
+/** Versions without schemas that are judged in one step. */
+const versionsPerStep = 100;
+
+function* versionErrors(internal: InternalSpec, common: Common): Generator<void, FieldError[]> {
   const errors: FieldError[] = [];
   const { versions } = internal;
   for (const [index, version] of versions.entries()) {
+    if (index % versionsPerStep === versionsPerStep - 1) yield;
     const path = indexPath('spec.versions', index);
     const wrong = dns1035Label(version.name);
     if (wrong.length > 0) {
       errors.push(invalid(childPath(path, 'name'), version.name, wrong.join(',')));
     }
-    appendAll(errors, yield* oneVersionErrors(internal, { version, path }, options));
+    appendAll(errors, yield* oneVersionErrors(internal, { version, path }, common));
   }
   const names = new Set(versions.map((version) => version.name));
   if (names.size < versions.length) {
@@ -261,46 +296,54 @@ function* versionErrors(internal: InternalSpec, options: Options): Generator<voi
 function* oneVersionErrors(
   internal: InternalSpec,
   at: { version: CrdVersion; path: string },
-  options: Options,
+  common: Common,
 ): Generator<void, FieldError[]> {
   const { version, path } = at;
-  const perVersion = internal.versions.some((one) => one.subresources !== undefined);
-  const subresources = perVersion ? version.subresources : internal.top.subresources;
+  const subresources = common.perVersion ? version.subresources : internal.top.subresources;
   const columns = version.additionalPrinterColumns ?? [];
   return [
     ...deprecationErrors(version, path),
     ...(yield* schemaErrors(
       { schema: version.schema, path: childPath(path, 'schema'), version: version.name },
-      {
-        statusEnabled: subresources?.status !== undefined,
-        structure: structureOf(internal, options),
-        options,
-      },
+      { statusEnabled: subresources?.status !== undefined, common },
     )),
     ...subresourceErrors(version.subresources, childPath(path, 'subresources')),
-    ...columns.flatMap((column, index) =>
-      columnErrors(column, indexPath(childPath(path, 'additionalPrinterColumns'), index)),
-    ),
+    ...(yield* columnErrorSteps(columns, childPath(path, 'additionalPrinterColumns'))),
     ...selectable(version.selectableFields, {
       schema: version.schema,
       path: childPath(path, 'selectableFields'),
       where: 'version.schema.openAPIV3Schema is not included',
-      options,
+      common,
     }),
   ];
 }
 
+/** Columns that are judged in one step. */
+const columnsPerStep = 200;
+
+function* columnErrorSteps(
+  columns: readonly CrdColumn[],
+  path: string,
+): Generator<void, FieldError[]> {
+  const errors: FieldError[] = [];
+  for (const [index, column] of columns.entries()) {
+    if (index % columnsPerStep === columnsPerStep - 1) yield;
+    appendAll(errors, columnErrors(column, indexPath(path, index)));
+  }
+  return errors;
+}
+
 function selectable(
   fields: { jsonPath: string }[] | undefined,
-  at: { schema: CrdVersion['schema']; path: string; where: string; options: Options },
+  at: { schema: CrdVersion['schema']; path: string; where: string; common: Common },
 ): FieldError[] {
   if (fields === undefined || fields.length === 0) return [];
   const schema = at.schema?.openAPIV3Schema;
   if (schema === undefined) {
     return [invalid(at.path, '', `selectableFields may only be set when ${at.where}`)];
   }
-  const before = at.options.old?.spec.versions ?? [];
-  const mayExceed = before.some((version) => jsonEqual(version.selectableFields, fields));
+  const { oldSelectable } = at.common;
+  const mayExceed = oldSelectable.size > 0 && oldSelectable.has(selectionOf(fields));
   return selectableErrors(fields, schema, { path: at.path, mayExceed });
 }
 
@@ -331,7 +374,7 @@ function requiredNames({ spec }: InternalSpec): FieldError[] {
     .map((name) => required(`spec.names.${name}`));
 }
 
-function* topErrors(internal: InternalSpec, options: Options): Generator<void, FieldError[]> {
+function* topErrors(internal: InternalSpec, common: Common): Generator<void, FieldError[]> {
   const { top } = internal;
   const anyStatus = [top, ...internal.versions].some(
     (one) => one.subresources?.status !== undefined,
@@ -339,17 +382,18 @@ function* topErrors(internal: InternalSpec, options: Options): Generator<void, F
   return [
     ...(yield* schemaErrors(
       { schema: top.schema, path: 'spec.validation', version: internal.versions[0]?.name ?? '' },
-      { statusEnabled: anyStatus, structure: structureOf(internal, options), options },
+      { statusEnabled: anyStatus, common },
     )),
     ...subresourceErrors(top.subresources, 'spec.subresources'),
-    ...(top.additionalPrinterColumns ?? []).flatMap((column, index) =>
-      columnErrors(column, indexPath('spec.additionalPrinterColumns', index)),
-    ),
+    ...(yield* columnErrorSteps(
+      top.additionalPrinterColumns ?? [],
+      'spec.additionalPrinterColumns',
+    )),
     ...selectable(top.selectableFields, {
       schema: top.schema,
       path: 'spec.selectableFields',
       where: 'validations.schema is included',
-      options,
+      common,
     }),
   ];
 }
@@ -358,17 +402,17 @@ const noSchema = 'schemas are required';
 
 function* schemaErrors(
   at: { schema: CrdVersion['schema']; path: string; version: string },
-  context: { statusEnabled: boolean; structure: 'any' | 'structural'; options: Options },
+  context: { statusEnabled: boolean; common: Common },
 ): Generator<void, FieldError[]> {
   const props = at.schema?.openAPIV3Schema;
   if (props === undefined) return [];
-  const { options } = context;
+  const { common } = context;
   const path = childPath(at.path, 'openAPIV3Schema');
   const errors = context.statusEnabled ? rootErrors(props, path) : [];
   if (props.nullable === true) {
     errors.push(forbiddenField(childPath(path, 'nullable'), 'nullable cannot be true at the root'));
   }
-  if (context.structure === 'any') return errors;
+  if (common.structure === 'any') return errors;
   const reason = notStructural(props);
   let structure: FieldError[] = [];
   let schema: Schema | undefined;
@@ -377,7 +421,7 @@ function* schemaErrors(
     structure = validateStructural(props, path);
     yield;
     if (structure.length === 0) {
-      const { embedded, judgeDefault } = options.rules;
+      const { embedded, judgeDefault } = common.rules;
       schema = schemaFromOpenApi(props);
       yield;
       structure = validateDefaults(schema, path, { embedded, judgeDefault });
@@ -385,17 +429,31 @@ function* schemaErrors(
     }
     appendAll(errors, structure);
   }
-  const own = validateSchemaRules(props, path, options);
+  const faults = validateSchemaRules(props, path, common);
   yield;
-  appendAll(errors, own);
+  for (const { error } of faults) errors.push(error);
   if (reason !== undefined && errors.length === 0) errors.push(invalid(path, '', reason));
   if (schema !== undefined && structure.length === 0) {
-    const fields = own.map((error) => error.field);
-    const blocked = (field: string) => fields.some((one) => one.startsWith(field));
-    appendAll(errors, yield* ruleErrors({ props, schema }, { ...at, path, blocked }, options));
+    const blocked = beginningOf(faults.map((fault) => fault.at));
+    appendAll(errors, yield* ruleErrors({ props, schema }, { ...at, path, blocked }, common));
     yield;
   }
   return errors;
+}
+
+/** Whether one of some texts begins with a text: there may be many of either. */
+function beginningOf(texts: readonly string[]): (text: string) => boolean {
+  const sorted = [...texts].sort();
+  return (text) => {
+    let low = 0;
+    let high = sorted.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((sorted[middle] ?? '') < text) low = middle + 1;
+      else high = middle;
+    }
+    return sorted[low]?.startsWith(text) === true;
+  };
 }
 
 /** A schema that prunes nothing could have any form before `v1`, unless it uses extensions. */
@@ -420,12 +478,11 @@ function hasExtensions(schema: SchemaProps): boolean {
 function* ruleErrors(
   { props, schema }: { readonly props: SchemaProps; readonly schema: Schema },
   at: { path: string; version: string; blocked: (path: string) => boolean },
-  options: Options,
+  common: Common,
 ): Generator<void, readonly FieldError[]> {
-  const { checkRules } = options.rules;
+  const { checkRules } = common.rules;
   if (checkRules === undefined) return [];
-  const before = options.old?.spec.versions.find((version) => version.name === at.version);
-  const old = before === undefined ? undefined : schemaOfVersion(before);
+  const old = common.oldSchemas.get(at.version);
   const unchanged = old !== undefined && jsonEqual(jsonObject(old), jsonObject(props));
   yield;
   return checkRules({ schema, path: at.path, blocked: at.blocked, unchanged });

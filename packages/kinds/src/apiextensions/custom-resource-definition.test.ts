@@ -318,3 +318,29 @@ describe('its status', () => {
     expect(versions).toHaveLength(1);
   });
 });
+
+test('TRUST-2: a definition of many versions is judged in steps', () => {
+  const versions = Array.from({ length: 5_000 }, (_, at) =>
+    version({
+      name: `v${at}`,
+      storage: at === 0,
+      selectableFields: [{ jsonPath: `.spec.a${at}` }],
+    }),
+  );
+  const old = created(crdWith({ versions }));
+  const object = created(crdWith({ versions }));
+  const work = def.strategy.validateInSteps?.({ ...context, version: 'v1' }, object, old);
+  let steps = 0;
+  while (work?.next().done === false) steps += 1;
+  expect(steps).toBeGreaterThan(50);
+});
+
+test('TRUST-2: a definition of many printer columns is judged in steps', () => {
+  const column = (at: number) => ({ name: `c${at}`, type: 'odd', jsonPath: '.spec' });
+  const columns = Array.from({ length: 4_000 }, (_, at) => column(at));
+  const object = created(crdWith({ versions: [version({ additionalPrinterColumns: columns })] }));
+  const work = def.strategy.validateInSteps?.(context, object, undefined);
+  let steps = 0;
+  while (work?.next().done === false) steps += 1;
+  expect(steps).toBeGreaterThan(20);
+});

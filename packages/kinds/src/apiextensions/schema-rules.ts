@@ -29,35 +29,43 @@ interface Place {
 const types = ['array', 'boolean', 'integer', 'number', 'object', 'string'];
 const metaFields = new Set(['metadata', 'kind', 'apiVersion']);
 
+/** An error, and the path of the schema that breaks the rule; the field may lie in another one. */
+export interface SchemaFault {
+  readonly error: FieldError;
+  readonly at: string;
+}
+
 /** Judges an `openAPIV3Schema` and every schema in it, apart from its being structural. */
 export function validateSchemaRules(
   props: SchemaProps,
   path: string,
   options: SchemaRuleOptions,
-): FieldError[] {
+): SchemaFault[] {
   return rulesAt(props, { path, insideMeta: false, isRoot: true }, options);
 }
 
-function rulesAt(props: SchemaProps, place: Place, options: SchemaRuleOptions): FieldError[] {
+function rulesAt(props: SchemaProps, place: Place, options: SchemaRuleOptions): SchemaFault[] {
   const { path } = place;
-  const errors = unsupported(props, place, options);
-  if (props.uniqueItems === true) {
-    const detail =
-      'uniqueItems cannot be set to true since the runtime complexity becomes quadratic';
-    errors.push(forbiddenField(childPath(path, 'uniqueItems'), detail));
-  }
-  appendAll(errors, additionalErrors(props, place, options));
-  appendAll(errors, childErrors(props, place, options));
+  const faults: SchemaFault[] = [];
+  const refuse = (errors: FieldError[]) =>
+    appendAll(
+      faults,
+      errors.map((error) => ({ error, at: path })),
+    );
+  refuse(unsupported(props, place, options));
+  const additional = additionalOf(props);
+  if (additional !== undefined) appendAll(faults, additionalFaults(additional, place, options));
+  appendAll(faults, childFaults(props, place, options));
   if (props['x-kubernetes-preserve-unknown-fields'] === false) {
     const field = childPath(path, 'x-kubernetes-preserve-unknown-fields');
-    errors.push(invalid(field, false, 'must be true or undefined'));
+    refuse([invalid(field, false, 'must be true or undefined')]);
   }
-  appendAll(errors, topologyErrors(props, path, options));
-  if (options.requireMapKeys) appendAll(errors, mapKeyErrors(props, path));
+  refuse(topologyErrors(props, path, options));
+  if (options.requireMapKeys) refuse(mapKeyErrors(props, path));
   (props['x-kubernetes-validations'] ?? []).forEach((_, index) => {
-    appendAll(errors, celRuleErrors(props, index, path));
+    refuse(celRuleErrors(props, index, path));
   });
-  return errors;
+  return faults;
 }
 
 function unsupported(props: SchemaProps, place: Place, options: SchemaRuleOptions): FieldError[] {
@@ -94,34 +102,35 @@ function unsupported(props: SchemaProps, place: Place, options: SchemaRuleOption
     const field = childPath(path, 'x-kubernetes-embedded-resource');
     errors.push(forbiddenField(field, 'must not be used inside of resource meta'));
   }
+  if (props.uniqueItems === true) {
+    const detail =
+      'uniqueItems cannot be set to true since the runtime complexity becomes quadratic';
+    errors.push(forbiddenField(childPath(path, 'uniqueItems'), detail));
+  }
+  const { additionalProperties } = props;
+  const hasProperties = entriesOf(props.properties).length > 0;
+  if (hasProperties && additionalProperties !== undefined && additionalProperties !== true) {
+    const detail = 'additionalProperties and properties are mutual exclusive';
+    errors.push(forbiddenField(childPath(path, 'additionalProperties'), detail));
+  }
   return errors;
 }
 
-function additionalErrors(
-  props: SchemaProps,
+function additionalFaults(
+  additional: SchemaProps,
   place: Place,
   options: SchemaRuleOptions,
-): FieldError[] {
-  const { additionalProperties } = props;
-  if (additionalProperties === undefined) return [];
+): SchemaFault[] {
   const path = childPath(place.path, 'additionalProperties');
-  const errors: FieldError[] = [];
-  if (entriesOf(props.properties).length > 0 && additionalProperties !== true) {
-    const detail = 'additionalProperties and properties are mutual exclusive';
-    errors.push(forbiddenField(path, detail));
-  }
-  const additional = additionalOf(props);
-  if (additional === undefined) return errors;
   const noDefault = 'inside additionalProperties applying to object metadata';
   const below = { ...place, path, isRoot: false, ...(place.insideMeta ? { noDefault } : {}) };
-  appendAll(errors, rulesAt(additional, below, options));
-  return errors;
+  return rulesAt(additional, below, options);
 }
 
-function childErrors(props: SchemaProps, place: Place, options: SchemaRuleOptions): FieldError[] {
-  const errors: FieldError[] = [];
+function childFaults(props: SchemaProps, place: Place, options: SchemaRuleOptions): SchemaFault[] {
+  const faults: SchemaFault[] = [];
   const below = { ...place, isRoot: false };
-  const visit = (child: SchemaProps, at: Place) => appendAll(errors, rulesAt(child, at, options));
+  const visit = (child: SchemaProps, at: Place) => appendAll(faults, rulesAt(child, at, options));
   const isResource = place.isRoot || props['x-kubernetes-embedded-resource'] === true;
   const at = (name: string) => childPath(place.path, name);
   for (const [name, child] of entriesOf(props.properties)) {
@@ -154,7 +163,7 @@ function childErrors(props: SchemaProps, place: Place, options: SchemaRuleOption
     if (child === null || Array.isArray(child)) continue;
     visit(child, { ...below, path: keyPath(at('dependencies'), name) });
   }
-  return errors;
+  return faults;
 }
 
 function topologyErrors(

@@ -1,9 +1,11 @@
 import {
+  appendAll,
   breaks,
   type Dialect,
   duplicate,
   type FieldError,
   forbiddenField,
+  inOnePiece,
   invalid,
   invalidGo,
   type Quantity,
@@ -40,15 +42,44 @@ interface Limits {
 
 /** All that is wrong with a LimitRange but for its metadata. */
 export function validateLimitRange(object: Stored<LimitRange>, dialect: Dialect): FieldError[] {
+  return inOnePiece(limitRangeErrorSteps(object, dialect));
+}
+
+/** Names of resources, or limits, that are judged in one step. */
+const perStep = 100;
+
+/** What is wrong with each item, in steps. */
+function* eachErrors<Item>(
+  items: Iterable<Item>,
+  judge: (item: Item) => readonly FieldError[],
+): Generator<void, FieldError[]> {
+  const errors: FieldError[] = [];
+  let judged = 0;
+  for (const item of items) {
+    judged += 1;
+    if (judged % perStep === 0) yield;
+    appendAll(errors, judge(item));
+  }
+  return errors;
+}
+
+/** `validateLimitRange` in steps, for many limits or resources. */
+export function* limitRangeErrorSteps(
+  object: Stored<LimitRange>,
+  dialect: Dialect,
+): Generator<void, FieldError[]> {
   const types = new Set<string>();
-  return (object.spec?.limits ?? []).flatMap((limit, index) => {
+  const errors: FieldError[] = [];
+  for (const [index, limit] of (object.spec?.limits ?? []).entries()) {
+    if (index % perStep === perStep - 1) yield;
     const path = `spec.limits[${index}]`;
     const type = limit.type ?? '';
-    const errors = validateType(type, `${path}.type`);
+    appendAll(errors, validateType(type, `${path}.type`));
     if (types.has(type)) errors.push(duplicate(`${path}.type`, type));
     types.add(type);
-    return [...errors, ...validateLimit(limit, path, dialect)];
-  });
+    appendAll(errors, yield* limitErrorSteps(limit, path, dialect));
+  }
+  return errors;
 }
 
 function validateType(type: string, field: string): FieldError[] {
@@ -57,38 +88,41 @@ function validateType(type: string, field: string): FieldError[] {
   return [invalid(field, type, 'must be a standard limit type or fully qualified')];
 }
 
-function validateLimit(
+function* limitErrorSteps(
   limit: Stored<LimitRangeItem>,
   path: string,
   dialect: Dialect,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const type = limit.type ?? '';
   const isPod = type === 'Pod';
-  const of = (name: string) => quantitiesOf(objectAt(limit, name));
+  function* of(name: string): Generator<void, Amounts> {
+    yield;
+    return quantitiesOf(objectAt(limit, name));
+  }
   const none: Amounts = new Map();
   const limits: Limits = {
-    max: of('max'),
-    min: of('min'),
-    default: isPod ? none : of('default'),
-    defaultRequest: isPod ? none : of('defaultRequest'),
-    maxLimitRequestRatio: of('maxLimitRequestRatio'),
+    max: yield* of('max'),
+    min: yield* of('min'),
+    default: isPod ? none : yield* of('default'),
+    defaultRequest: isPod ? none : yield* of('defaultRequest'),
+    maxLimitRequestRatio: yield* of('maxLimitRequestRatio'),
   };
   const names = (list: keyof Limits) =>
-    [...limits[list].keys()].flatMap((name) => {
+    eachErrors(limits[list].keys(), (name) => {
       const field = keyed(`${path}.${list}`, name);
       return isPod || type === 'Container'
         ? validateResourceName(name, field, dialect)
         : validateAnyResourceName(name, field);
     });
   return [
-    ...names('max'),
-    ...names('min'),
+    ...(yield* names('max')),
+    ...(yield* names('min')),
     ...(isPod ? refuseDefaults(limit, path) : []),
-    ...names('default'),
-    ...names('defaultRequest'),
+    ...(yield* names('default')),
+    ...(yield* names('defaultRequest')),
     ...validateStorage(limit, path),
-    ...names('maxLimitRequestRatio'),
-    ...validateAgreement(limits, path, dialect),
+    ...(yield* names('maxLimitRequestRatio')),
+    ...(yield* agreementErrorSteps(limits, path, dialect)),
   ];
 }
 
@@ -106,9 +140,20 @@ function validateStorage(limit: Stored<LimitRangeItem>, path: string): FieldErro
 }
 
 /** The lists must not contradict each other about any resource. */
-function validateAgreement(limits: Limits, path: string, dialect: Dialect): FieldError[] {
-  const names = new Set(Object.values(limits).flatMap((list: Amounts) => [...list.keys()]));
-  return [...names].sort().flatMap((name) => validateResource(name, { limits, path, dialect }));
+function* agreementErrorSteps(
+  limits: Limits,
+  path: string,
+  dialect: Dialect,
+): Generator<void, FieldError[]> {
+  const names = new Set<string>();
+  for (const list of [limits.max, limits.min, limits.default, limits.defaultRequest]) {
+    for (const name of list.keys()) names.add(name);
+    yield;
+  }
+  for (const name of limits.maxLimitRequestRatio.keys()) names.add(name);
+  const sorted = [...names].sort();
+  yield;
+  return yield* eachErrors(sorted, (name) => validateResource(name, { limits, path, dialect }));
 }
 
 function validateResource(

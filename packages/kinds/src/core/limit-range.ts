@@ -5,7 +5,7 @@ import type { LimitRange } from '../gen/types/core/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { ensure, fill, fillAmounts, objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
-import { validateLimitRange } from './limit-range-rules.ts';
+import { limitRangeErrorSteps, validateLimitRange } from './limit-range-rules.ts';
 
 /** A container's default limit is its maximum, its default request the limit or the minimum. */
 const lists = ['max', 'min', 'default', 'defaultRequest', 'maxLimitRequestRatio'];
@@ -42,6 +42,7 @@ export function limitRange(dialect: Dialect): ResourceDef {
       },
       validateCreate: (_, object) => validateLimitRange(object, dialect),
       validateUpdate: (_, object) => validateLimitRange(object, dialect),
+      validateInSteps: (_, object) => limitRangeErrorSteps(object, dialect),
       allowCreateOnUpdate: true,
     },
     example: () => ({

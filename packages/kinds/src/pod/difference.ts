@@ -1,5 +1,13 @@
-import { appendAll, isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
-import { same } from '../rules/checks.ts';
+import {
+  appendAll,
+  inOnePiece,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  jsonEqual,
+  jsonEqualSteps,
+  Stride,
+} from '@wheelhouse/machinery';
 
 /** A difference told to people, in the manner of Go's `cmp.Diff`: what went with `-`, what came with `+`. */
 
@@ -12,7 +20,29 @@ const linesMax = 1000;
 
 /** Lines that lead from `old` to `next`, each member in which they differ with those around it left out. */
 export function goDifference(type: string, old: JsonObject, next: JsonObject): string {
-  return `${lines({ head: `${type}{`, old, next, depth: 0 }).join('\n')}\n`;
+  return inOnePiece(goDifferenceSteps(type, old, next));
+}
+
+/** `goDifference` in steps, for large objects. */
+export function* goDifferenceSteps(
+  type: string,
+  old: JsonObject,
+  next: JsonObject,
+): Generator<void, string> {
+  const stride = new Stride();
+  const found = yield* lines({ head: `${type}{`, old, next, depth: 0 }, stride);
+  return `${found.join('\n')}\n`;
+}
+
+/** Whether two parts are the same, in steps. */
+function* same(
+  old: JsonValue | undefined,
+  next: JsonValue | undefined,
+  stride: Stride,
+): Generator<void, boolean> {
+  const isLight = stride.weigh(old) === 'light';
+  if (stride.isOver) yield;
+  return isLight ? jsonEqual(old, next) : yield* jsonEqualSteps(old, next);
 }
 
 interface Place {
@@ -23,16 +53,18 @@ interface Place {
   readonly depth: number;
 }
 
-function lines({ head, old, next, depth }: Place): string[] {
+function* lines({ head, old, next, depth }: Place, stride: Stride): Generator<void, string[]> {
   const names = [...new Set([...Object.keys(old), ...Object.keys(next)])];
   const close = line(' ', depth, depth === 0 ? '}' : '},');
-  return [line(' ', depth, head), ...memberLines(names, { old, next, depth }), close];
+  const members = yield* memberLines(names, { old, next, depth }, stride);
+  return [line(' ', depth, head), ...members, close];
 }
 
-function memberLines(
+function* memberLines(
   names: readonly string[],
   { old, next, depth }: Omit<Place, 'head'>,
-): string[] {
+  stride: Stride,
+): Generator<void, string[]> {
   const found: string[] = [];
   let alike = 0;
   const tellAlike = () => {
@@ -44,26 +76,27 @@ function memberLines(
   };
   for (const name of names) {
     if (found.length > linesMax) break;
-    if (same(old[name], next[name])) {
+    if (yield* same(old[name], next[name], stride)) {
       alike += 1;
       continue;
     }
     tellAlike();
-    appendAll(
-      found,
-      valueLines(`${capital(name)}: `, { old: old[name], next: next[name], depth: depth + 1 }),
-    );
+    const at = { old: old[name], next: next[name], depth: depth + 1 };
+    appendAll(found, yield* valueLines(`${capital(name)}: `, at, stride));
   }
   tellAlike();
   return found;
 }
 
-function valueLines(
+function* valueLines(
   label: string,
   at: { old: JsonValue | undefined; next: JsonValue | undefined; depth: number },
-): string[] {
+  stride: Stride,
+): Generator<void, string[]> {
   const { old, next, depth } = at;
-  if (isObject(old) && isObject(next)) return lines({ head: `${label}{`, old, next, depth });
+  if (isObject(old) && isObject(next)) {
+    return yield* lines({ head: `${label}{`, old, next, depth }, stride);
+  }
   if (!Array.isArray(old) || !Array.isArray(next)) {
     return [
       ...(old === undefined ? [] : [line('-', depth, `${label}${shown(old)},`)]),
@@ -75,8 +108,8 @@ function valueLines(
   const changed: string[] = [];
   for (const item of items) {
     if (changed.length > linesMax) break;
-    if (same(item.old, item.next)) continue;
-    appendAll(changed, valueLines('', { ...item, depth: depth + 1 }));
+    if (yield* same(item.old, item.next, stride)) continue;
+    appendAll(changed, yield* valueLines('', { ...item, depth: depth + 1 }, stride));
   }
   return [line(' ', depth, `${label}{`), ...changed, line(' ', depth, '},')];
 }

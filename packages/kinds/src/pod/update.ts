@@ -1,6 +1,6 @@
 import {
   appendAll,
-  cloneJson,
+  cloneJsonSteps,
   type FieldError,
   firstByName,
   forbiddenField,
@@ -12,6 +12,7 @@ import {
   type JsonValue,
   member,
   required,
+  Stride,
 } from '@wheelhouse/machinery';
 import { at, listAt, numberAt, textAt } from '../cells.ts';
 import type { NodeSelectorTerm, Pod, PodSpec, Toleration } from '../gen/types/core/v1.ts';
@@ -19,7 +20,7 @@ import { same, sameOrEmpty } from '../rules/checks.ts';
 import { ensure, objectsAt, wholeNumber } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { allowancesOf } from './allowances.ts';
-import { goDifference } from './difference.ts';
+import { goDifference, goDifferenceSteps } from './difference.ts';
 import { annotationsOf } from './fields.ts';
 import { goNodeSelectorTerm, goStringMap, goStructs } from './go-text.ts';
 import type { PodPorts, PodRules } from './rules.ts';
@@ -163,9 +164,9 @@ export function* podUpdateErrorSteps(
   appendAll(errors, validateAddedTolerations(spec, before));
   appendAll(errors, validateGoneGates(spec, before));
   yield;
-  if (sameOrEmptyDeep(spec, before)) return errors;
+  if (yield* sameOrEmptySteps(spec, before, new Stride())) return errors;
   yield;
-  return [...errors, ...validateRest(spec, before)];
+  return [...errors, ...(yield* restErrorSteps(spec, before))];
 }
 
 /** Changes of annotations, then the rules of those there are, as both endpoints judge them. */
@@ -249,21 +250,27 @@ const mutableFields =
   '(allow it to be set to 1 if it was previously negative)';
 
 /** With what may change put back as it was, nothing else may differ. */
-function validateRest(spec: Stored<PodSpec>, old: Stored<PodSpec>): FieldError[] {
-  const rest = withMutableOf(spec, old);
+function* restErrorSteps(
+  spec: Stored<PodSpec>,
+  old: Stored<PodSpec>,
+): Generator<void, FieldError[]> {
+  const rest = yield* withMutableOf(spec, old);
   const errors: FieldError[] = [];
   if ((old.schedulingGates ?? []).length > 0) {
     appendAll(errors, validateNodeSelection(rest, old));
     rest.nodeSelector = old.nodeSelector;
     keepNodeAffinity(rest, old);
   }
-  if (sameOrEmptyDeep(rest, old)) return errors;
-  const difference = goDifference('core.PodSpec', old, rest);
+  if (yield* sameOrEmptySteps(rest, old, new Stride())) return errors;
+  const difference = yield* goDifferenceSteps('core.PodSpec', old, rest);
   return [...errors, forbiddenField('spec', `${mutableFields}\n${difference}`)];
 }
 
-function withMutableOf(spec: Stored<PodSpec>, old: Stored<PodSpec>): Stored<PodSpec> {
-  const rest = cloneJson(spec);
+function* withMutableOf(
+  spec: Stored<PodSpec>,
+  old: Stored<PodSpec>,
+): Generator<void, Stored<PodSpec>> {
+  const rest = yield* cloneJsonSteps(spec);
   for (const member of ['containers', 'initContainers'] as const) {
     const before = old[member] ?? [];
     (rest[member] ?? []).forEach((container, index) => {
@@ -283,8 +290,47 @@ export function sameOrEmptyDeep(one: JsonObject, other: JsonObject): boolean {
   for (const name of Object.keys(one)) {
     if (!sameOrEmptyIn(one[name], member(other, name))) return false;
   }
+  return hasNoOthers(one, other);
+}
+
+/** Whether the members that only the other one has are empty. */
+function hasNoOthers(one: JsonObject, other: JsonObject): boolean {
   for (const name of Object.keys(other)) {
     if (!Object.hasOwn(one, name) && !sameOrEmptyIn(undefined, other[name])) return false;
+  }
+  return true;
+}
+
+/** `sameOrEmptyDeep` in steps. */
+function* sameOrEmptySteps(
+  one: JsonObject,
+  other: JsonObject,
+  stride: Stride,
+): Generator<void, boolean> {
+  for (const name of Object.keys(one)) {
+    if (!(yield* sameOrEmptyInSteps(one[name], member(other, name), stride))) return false;
+  }
+  return hasNoOthers(one, other);
+}
+
+function* sameOrEmptyInSteps(
+  left: JsonValue | undefined,
+  right: JsonValue | undefined,
+  stride: Stride,
+): Generator<void, boolean> {
+  const isLight = stride.weigh(left) === 'light';
+  if (stride.isOver) yield;
+  if (isLight || left === right) return sameOrEmptyIn(left, right);
+  if (isObject(left) && isObject(right)) return yield* sameOrEmptySteps(left, right, stride);
+  if (!Array.isArray(left) || !Array.isArray(right)) return sameOrEmptyIn(left, right);
+  if (left.length !== right.length) return false;
+  for (const [index, item] of left.entries()) {
+    const before = right[index];
+    const isSame =
+      isObject(item) && isObject(before)
+        ? yield* sameOrEmptyInSteps(item, before, stride)
+        : same(item, before);
+    if (!isSame) return false;
   }
   return true;
 }
