@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
+import { inOnePiece, isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import {
@@ -17,11 +17,13 @@ import {
   difference,
   type FieldSet,
   hasPath,
+  intersection,
   pathsOf,
   recursiveDifference,
   setsEqual,
   union,
 } from './field-set.ts';
+import { differenceSteps, intersectionSteps, unionSteps } from './field-set-steps.ts';
 import { decodeFields, encodeFields } from './fields-v1.ts';
 import { toFieldSet } from './to-field-set.ts';
 import { resourceType } from './value-type.ts';
@@ -162,4 +164,41 @@ test('sets survive their encoding, and the algebra holds', () => {
     }),
     runs,
   );
+});
+
+test('TRUST-2: sets are joined and compared in steps as they are whole', () => {
+  fc.assert(
+    fc.property(fieldsArbitrary, fieldsArbitrary, (one, other) => {
+      const [left, right] = [setOfFields(one), setOfFields(other)];
+      const shared = union(left, right);
+      for (const [a, b] of [
+        [left, right],
+        [shared, right],
+        [left, shared],
+      ] as const) {
+        expect(setsEqual(inOnePiece(unionSteps(a, b)), union(a, b))).toBe(true);
+        expect(setsEqual(inOnePiece(intersectionSteps(a, b)), intersection(a, b))).toBe(true);
+        expect(setsEqual(inOnePiece(differenceSteps(a, b)), difference(a, b))).toBe(true);
+      }
+      expect(inOnePiece(differenceSteps(left, difference(right, left)))).toBe(left);
+    }),
+    runs,
+  );
+});
+
+test('TRUST-2: operations on large sets pause every thousand nodes', () => {
+  const many = (from: number) =>
+    setOfFields({
+      data: Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`k${i + from}`, 'v'])),
+    });
+  const pausesOf = (work: Iterator<void, FieldSet>) => {
+    let pauses = 0;
+    for (let step = work.next(); step.done !== true; step = work.next()) pauses += 1;
+    return pauses;
+  };
+  const [one, other] = [many(0), many(5000)];
+  // Each looks through one set; a result of its own is copied, and then changed.
+  expect(pausesOf(intersectionSteps(one, other))).toBe(10);
+  expect(pausesOf(unionSteps(one, other))).toBe(25);
+  expect(pausesOf(differenceSteps(one, other))).toBe(25);
 });

@@ -1,5 +1,6 @@
 import { isObject, type JsonObject, type JsonValue, member } from '@wheelhouse/machinery';
 import {
+  addItem,
   type Changes,
   type Comparison,
   changesOf,
@@ -10,14 +11,13 @@ import {
   comparisonOf,
   type Growing,
   isEmptyMap,
-  itemsByElement,
   joinChanges,
   kindOf,
   none,
   ownChanges,
   type Sides,
 } from './compare.ts';
-import { fieldElement } from './path-element.ts';
+import { fieldElement, type PathElement } from './path-element.ts';
 import { below, belowField, complain, type Place, rootPlace } from './place.ts';
 import {
   fitting,
@@ -143,10 +143,8 @@ function* itemChanges(
   { place, walk }: At,
 ): Generator<void, Growing> {
   const growing = nothing();
-  const before = itemsByElement(list, sides.left, place);
-  yield;
-  const after = itemsByElement(list, sides.right, place);
-  yield;
+  const before = yield* itemsIn(list, sides.left, { place, walk });
+  const after = yield* itemsIn(list, sides.right, { place, walk });
   const type = list.element.get();
   const elements = [...before.keys()];
   for (const element of after.keys()) if (!before.has(element)) elements.push(element);
@@ -162,4 +160,18 @@ function* itemChanges(
     collect(growing, element, changes);
   }
   return growing;
+}
+
+/** As `itemsByElement`. */
+function* itemsIn(
+  list: ListShape,
+  items: readonly JsonValue[],
+  { place, walk }: At,
+): Generator<void, Map<PathElement, JsonValue[]>> {
+  const found = new Map<PathElement, JsonValue[]>();
+  for (const [index, item] of items.entries()) {
+    addItem(found, { list, item, index }, place);
+    if (isStepOver(walk)) yield;
+  }
+  return found;
 }

@@ -261,23 +261,30 @@ function compareLists(list: ListShape, sides: Sides, place: Place): Changes | un
 
 export const none: readonly JsonValue[] = [];
 
-export function itemsByElement(
+function itemsByElement(
   list: ListShape,
   items: readonly JsonValue[],
   place: Place,
 ): Map<PathElement, JsonValue[]> {
   const found = new Map<PathElement, JsonValue[]>();
-  for (const [index, item] of items.entries()) {
-    const element = itemElement(list, item);
-    if (typeof element !== 'string') {
-      complain(place, `element ${index}: ${element.why}`);
-      continue;
-    }
-    const same = found.get(element);
-    if (same === undefined) found.set(element, [item]);
-    else same.push(item);
-  }
+  for (const [index, item] of items.entries()) addItem(found, { list, item, index }, place);
   return found;
+}
+
+/** Puts an item beside those of the same step, or complains that it has none. */
+export function addItem(
+  found: Map<PathElement, JsonValue[]>,
+  { list, item, index }: { list: ListShape; item: JsonValue; index: number },
+  place: Place,
+): void {
+  const element = itemElement(list, item);
+  if (typeof element !== 'string') {
+    complain(place, `element ${index}: ${element.why}`);
+    return;
+  }
+  const same = found.get(element);
+  if (same === undefined) found.set(element, [item]);
+  else same.push(item);
 }
 
 /** The items of both sides that share a step: one each, unless stored objects hold duplicates. */

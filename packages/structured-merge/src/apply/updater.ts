@@ -17,6 +17,7 @@ import {
   pathsOf,
   union,
 } from './field-set.ts';
+import { differenceSteps, intersectionSteps, unionSteps } from './field-set-steps.ts';
 import { merge, mergeSteps } from './merge.ts';
 import { withNamedFields } from './named-fields.ts';
 import { type FieldPath, fieldNameOf } from './path-element.ts';
@@ -156,13 +157,38 @@ export function* updateManagers(
   const { managers, comparison } = yield* moveOwnership(port, change, { force: true });
   yield;
   const before = managers.get(manager)?.set ?? emptySet;
-  const kept = difference(before, comparison.removed);
-  yield;
-  const taken = union(union(kept, comparison.modified), comparison.added);
+  const taken = size === 'large' ? yield* gainSteps(before, comparison) : gain(before, comparison);
   const set = filterSet(taken, port.filterFor(apiVersion));
   if (set.size === 0) managers.delete(manager);
   else managers.set(manager, { set, apiVersion, applied: false });
   return managers;
+}
+
+/** What the writer owns after a change: what it owned and is still there, and what changed. */
+function gain(before: FieldSet, { removed, modified, added }: Comparison): FieldSet {
+  return union(union(difference(before, removed), modified), added);
+}
+
+function* gainSteps(before: FieldSet, changes: Comparison): Generator<void, FieldSet> {
+  const kept = yield* differenceSteps(before, changes.removed);
+  return yield* unionSteps(yield* unionSteps(kept, changes.modified), changes.added);
+}
+
+/** What another manager owns after a change, and what the writer takes from it. */
+interface Lost {
+  readonly taken: FieldSet;
+  readonly set: FieldSet;
+}
+
+function lose(before: FieldSet, { removed, modified, added }: Comparison): Lost {
+  const taken = intersection(before, union(modified, added));
+  return { taken, set: difference(difference(before, taken), removed) };
+}
+
+function* loseSteps(before: FieldSet, { removed, modified, added }: Comparison) {
+  const taken = yield* intersectionSteps(before, yield* unionSteps(modified, added));
+  const left = yield* differenceSteps(before, taken);
+  return { taken, set: yield* differenceSteps(left, removed) };
 }
 
 /** What an apply makes of an object, and who owns it then: a map of the caller's own. */
@@ -268,12 +294,12 @@ function* moveOwnership(
       version: owned.apiVersion,
     });
     if (differences === undefined) continue;
-    const { removed, modified, added } = differences;
     yield;
-    const taken = intersection(owned.set, union(modified, added));
+    const { taken, set } =
+      change.size === 'large'
+        ? yield* loseSteps(owned.set, differences)
+        : lose(owned.set, differences);
     if (!force) for (const path of pathsOf(taken)) conflicts.push({ manager: other, path });
-    yield;
-    const set = difference(difference(owned.set, taken), removed);
     if (set.size === 0) continue;
     result.set(other, set === owned.set ? owned : { ...owned, set });
   }
