@@ -86,4 +86,7 @@ test('time does not go back', async () => {
   for (const wrong of [-1, Number.NaN, Number.POSITIVE_INFINITY]) {
     await expect(clock.advance(wrong)).rejects.toThrow(RangeError);
   }
+  const before = clock.now();
+  await expect(clock.advance(1e16)).rejects.toThrow('beyond the year 9999');
+  expect(clock.now()).toBe(before);
 });

@@ -4,6 +4,8 @@ import { nextTurn } from './host.ts';
 
 /** Node's timers take no longer delays. */
 const delayMsMax = 2 ** 31 - 1;
+/** The end of the year 9999, the last whose times RFC 3339 can write. */
+const timeMsMax = Date.UTC(10_000, 0) - 1;
 /** Into so many steps an advance is cut, none shorter than a second. */
 const stepsMax = 100;
 const stepMsMin = 1000;
@@ -51,11 +53,14 @@ export class MovableClock implements Clock {
   /**
    * Moves time forward. In steps, between which the event loop turns: a lease that is renewed in
    * time stays held however far time moves. Rejects with RangeError unless `byMs` is a finite
-   * number of milliseconds that is not negative.
+   * number of milliseconds that is not negative and ends within the year 9999.
    */
   async advance(byMs: number): Promise<void> {
     if (!Number.isFinite(byMs) || byMs < 0) {
       throw new RangeError(`a clock cannot be advanced by ${byMs} ms`);
+    }
+    if (this.now() + byMs > timeMsMax) {
+      throw new RangeError(`a clock cannot be advanced by ${byMs} ms, beyond the year 9999`);
     }
     const stepMs = Math.max(byMs / stepsMax, stepMsMin);
     for (let leftMs = byMs; leftMs > 0; leftMs -= stepMs) {

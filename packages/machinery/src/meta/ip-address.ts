@@ -109,19 +109,21 @@ export function formatIpBlock({ base, prefixBits }: IpBlock): string {
   return `${formatIpAddress(base)}/${prefixBits}`;
 }
 
-const within = (address: IpAddress, block: string): boolean => {
-  if ((address.family === 6) !== block.includes(':')) return false;
-  const { base, prefixBits } = parseIpBlock(block) as IpBlock;
-  const hostBits = BigInt(widthOf(base.family) - prefixBits);
-  return address.bits >> hostBits === base.bits >> hostBits;
-};
+/** Whether an address is in one of some blocks, which are read once. */
+function inBlocks(...texts: readonly string[]): (address: IpAddress) => boolean {
+  const blocks = texts.map((text) => {
+    const { base, prefixBits } = parseIpBlock(text) as IpBlock;
+    const hostBits = BigInt(widthOf(base.family) - prefixBits);
+    return { family: base.family, hostBits, head: base.bits >> hostBits };
+  });
+  return ({ family, bits }) =>
+    blocks.some((block) => block.family === family && bits >> block.hostBits === block.head);
+}
 
 /** Ranges that Go gives special meanings. */
 export const specialRanges = {
   isUnspecified: (address: IpAddress) => address.bits === 0n,
-  isLoopback: (address: IpAddress) => within(address, '127.0.0.0/8') || within(address, '::1/128'),
-  isLinkLocalUnicast: (address: IpAddress) =>
-    within(address, '169.254.0.0/16') || within(address, 'fe80::/10'),
-  isLinkLocalMulticast: (address: IpAddress) =>
-    within(address, '224.0.0.0/24') || within(address, 'ff02::/16'),
+  isLoopback: inBlocks('127.0.0.0/8', '::1/128'),
+  isLinkLocalUnicast: inBlocks('169.254.0.0/16', 'fe80::/10'),
+  isLinkLocalMulticast: inBlocks('224.0.0.0/24', 'ff02::/16'),
 } as const;
