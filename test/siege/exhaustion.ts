@@ -6,7 +6,7 @@ import { connect as connectTls } from 'node:tls';
 import { sample } from '../operations/metric-samples.ts';
 import { connect, eventually } from '../support/harness.ts';
 import { buildPrograms, type ServerProcess, startProcess } from '../support/program.ts';
-import type { SiegeFigures, SiegeOptions, SiegePart } from './part.ts';
+import { onServer, type SiegeFigures, type SiegeOptions, type SiegePart } from './part.ts';
 
 /** Fills a server that has little heap, or few files, until it refuses work, and lets go again. */
 
@@ -93,13 +93,12 @@ async function oneAttack(
     count += 1;
   };
   try {
-    await attack({ server, random, cleanup, turnedAway });
-    expectAlive(server);
-    for (const task of cleanup) task();
-    await expectServed(server);
-  } catch (cause) {
-    const at = `seed ${of.seed}, round ${of.round}, ${name}`;
-    throw new Error(`${at}: ${String(cause)}\n${server.log().slice(-2000)}`, { cause });
+    await onServer({ name: `seed ${of.seed}, round ${of.round}, ${name}`, server }, async () => {
+      await attack({ server, random, cleanup, turnedAway });
+      expectAlive(server);
+      for (const task of cleanup) task();
+      await expectServed(server);
+    });
   } finally {
     for (const task of cleanup) task();
   }

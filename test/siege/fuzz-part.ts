@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { driveFuzz } from '../fuzz/drive.ts';
 import { buildPrograms, startProcess } from '../support/program.ts';
-import { type SiegePart, timeLimit } from './part.ts';
+import { onServer, type SiegePart, timeLimit } from './part.ts';
 
 const requestsPerRound = 10_000;
 /** Growth of the second half of a run that counts as a leak: the first fills caches and history. */
@@ -32,7 +32,10 @@ export const fuzzPart: SiegePart = {
       for (; round < rounds && !isOver(); round++) {
         const from = round * requestsPerRound;
         const to = from + requestsPerRound;
-        const report = await driveFuzz({ url, token, seed, from, to });
+        const name = `seed ${seed}, round ${round}`;
+        const report = await onServer({ name, server }, () =>
+          driveFuzz({ url, token, seed, from, to }),
+        );
         if (report.faults.length > 0) {
           throw new Error(`seed ${seed}, round ${round}:\n${report.faults.join('\n')}`);
         }

@@ -1,3 +1,6 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { ServerProcess } from '../support/program.ts';
+
 /** How one run of a part of the siege goes. */
 export interface SiegeOptions {
   /** Determines every random choice; printed when something fails. */
@@ -32,4 +35,31 @@ export function timeLimit({ seconds }: Pick<SiegeOptions, 'seconds'>): () => boo
   if (seconds === undefined) return () => false;
   const end = performance.now() + seconds * 1000;
   return () => performance.now() >= end;
+}
+
+/** How long a server whose client has failed has to exit, if it is about to. */
+const exitMs = 500;
+const logBytesMax = 4000;
+
+/**
+ * Runs a part of a siege against a server. What it rejects with tells how the server fares: whether
+ * it runs, or how it has exited, and the end of its standard error.
+ *
+ * @param of.name what the error calls the work
+ */
+export async function onServer<Result>(
+  of: { readonly name: string; readonly server: ServerProcess },
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const { name, server } = of;
+  try {
+    return await work();
+  } catch (cause) {
+    const exit = await Promise.race([server.exited, wait(exitMs)]);
+    const state = exit === undefined ? 'still runs' : `has exited (${exit})`;
+    const log = server.log().slice(-logBytesMax);
+    throw new Error(`${name}: ${String(cause)}\nthe server ${state}; its log ends:\n${log}`, {
+      cause,
+    });
+  }
 }

@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { randomOf } from '../fuzz/random.ts';
 import { connect } from '../support/harness.ts';
 import { buildPrograms, type ServerProcess, startProcess } from '../support/program.ts';
-import { type SiegePart, timeLimit } from './part.ts';
+import { onServer, type SiegePart, timeLimit } from './part.ts';
 import { namedAttacks } from './protocol-attacks.ts';
 import { http1Session, http2Session, tlsSession, webSocketSession } from './protocol-sessions.ts';
 
@@ -34,11 +34,12 @@ export const protocolsPart: SiegePart = {
       let round = 0;
       try {
         for (; round < rounds && !isOver(); round += 1) {
-          await runRound({ server, seed: seed + round, round, figures });
+          const name = `protocols: seed ${seed}, round ${round}`;
+          await onServer({ name, server }, () =>
+            runRound({ server, seed: seed + round, round, figures }),
+          );
           log(`round ${round}: ${JSON.stringify(figures)}`);
         }
-      } catch (error) {
-        throw new Error(`protocols: seed ${seed}, round ${round}: ${String(error)}`);
       } finally {
         await server.remove();
       }

@@ -5,11 +5,11 @@ import {
   encodeYaml,
   yamlValuesMax,
 } from '@wheelhouse/codec';
-import { builtinKinds, type VersionDef } from '@wheelhouse/kinds';
+import { builtinKinds, type ResourceDef, type VersionDef } from '@wheelhouse/kinds';
 import { dialectOf, isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
-import { forms, methods, placeOf } from './growth-forms.ts';
+import { type Form, forms, methods, placeOf } from './growth-forms.ts';
 import { definitions } from './growth-requests.ts';
-import { collectionsOf, filled, variants } from './growth-shapes.ts';
+import { type Collection, collectionsOf, filled, type Variant, variants } from './growth-shapes.ts';
 import { policy, policyBinding, ruledDefinition, stepDefinition } from './step-definitions.ts';
 
 /** One request as it is sent. */
@@ -622,17 +622,46 @@ export const namedSteps: readonly StepCase[] = [
   ...shapes.flatMap(readsOf),
 ];
 
+const creatable = () =>
+  builtinKinds(dialect).filter((def) => def.example !== undefined && def.verbs.includes('create'));
+
 /** A request that fills one collection of some kind to the limits of a body. */
 export function stepOfKinds(random: () => number): StepCase {
   const pick = <T>(list: readonly T[]) => list[Math.floor(random() * list.length)] as T;
-  const kinds = builtinKinds(dialect).filter(
-    (def) => def.example !== undefined && def.verbs.includes('create'),
-  );
-  const def = pick(kinds);
+  const def = pick(creatable());
   const version = pick(def.versions);
   const collection = pick(collectionsOf(version.schema));
   const variant = pick(variants);
-  const form = pick(forms);
+  return stepOf({ def, version, collection, variant, form: pick(forms) });
+}
+
+/** For every kind, version, and collection in turn, a create that fills it with such items. */
+export function* everyStep(variant: Variant): Generator<StepCase> {
+  const [form] = forms;
+  if (form === undefined) return;
+  const seen = new Set<string>();
+  for (const def of creatable()) {
+    for (const version of def.versions) {
+      for (const collection of collectionsOf(version.schema)) {
+        // Metadata is judged the same for all kinds.
+        const isShared = collection.steps[0] === 'metadata';
+        const place = isShared ? collection.steps.join('.') : '';
+        if (isShared && seen.has(place)) continue;
+        seen.add(place);
+        yield stepOf({ def, version, collection, variant, form });
+      }
+    }
+  }
+}
+
+function stepOf(of: {
+  readonly def: ResourceDef;
+  readonly version: VersionDef;
+  readonly collection: Collection;
+  readonly variant: Variant;
+  readonly form: Form;
+}): StepCase {
+  const { def, version, collection, variant, form } = of;
   const { path: place, object: example, name } = placeOf(def, version, 'default');
   const path = form.verb === 'create' ? place : `${place}/${name}`;
   const query = form.verb === 'apply' ? '?dryRun=All&fieldManager=steps&force=true' : '?dryRun=All';

@@ -7,8 +7,16 @@ import {
   startProcess,
 } from '../support/program.ts';
 import { seeded } from './growth-forms.ts';
-import { type SiegeFigures, type SiegeOptions, type SiegePart, timeLimit } from './part.ts';
+import { variants } from './growth-shapes.ts';
 import {
+  onServer,
+  type SiegeFigures,
+  type SiegeOptions,
+  type SiegePart,
+  timeLimit,
+} from './part.ts';
+import {
+  everyStep,
   namedSteps,
   preparations,
   type StepCase,
@@ -21,6 +29,8 @@ import {
  * Measures the longest step of one request: how much CPU time the main thread of a server takes
  * between two turns of the event loop (TRUST-2). `STEPS_ONLY` selects requests by a pattern of their
  * names; `STEPS_PROFILE` adds the functions of the longest step, which takes longer then.
+ * `STEPS_EVERY=distinct` creates objects of every kind with one of its collections filled in turn, in
+ * place of the usual requests (also `equal`, `invalid`, `unknown`).
  */
 export const stepsPart: SiegePart = {
   name: 'steps',
@@ -45,15 +55,13 @@ async function run(options: SiegeOptions): Promise<SiegeFigures> {
   const start = () => MeasuredServer.start(programs);
   let shared: MeasuredServer | undefined;
   try {
-    const random = seeded(seed);
     const figures: Record<string, string> = {};
-    const only = process.env['STEPS_ONLY'];
-    const named = namedSteps.filter(
-      ({ name }) => only === undefined || new RegExp(only).test(name),
-    );
-    const limit = only === undefined ? rounds : Math.min(rounds, named.length);
-    for (let round = 0; round < limit && !isOver(); round += 1) {
-      const one = named[round] ?? stepOfKinds(random);
+    const only = new RegExp(process.env['STEPS_ONLY'] ?? '');
+    let round = 0;
+    for (const one of requestsOf(seed)) {
+      round += 1;
+      if (round > rounds || isOver()) break;
+      if (!only.test(one.name)) continue;
       if (one.isCold !== true) shared ??= await start();
       const measured =
         one.isCold === true
@@ -69,13 +77,25 @@ async function run(options: SiegeOptions): Promise<SiegeFigures> {
   }
 }
 
+/** The requests of a run, without end unless they are all of one variant. */
+function* requestsOf(seed: number): Generator<StepCase> {
+  const every = variants.find((variant) => variant === process.env['STEPS_EVERY']);
+  if (every !== undefined) {
+    yield* everyStep(every);
+    return;
+  }
+  yield* namedSteps;
+  const random = seeded(seed);
+  for (;;) yield stepOfKinds(random);
+}
+
 /** The figure of a request to a server that has just started. */
 async function coldSteps(start: () => Promise<MeasuredServer>, one: StepCase): Promise<string> {
   const runs: Measured[] = [];
   for (let sample = 0; sample < coldSamples; sample += 1) {
     const server = await start();
     try {
-      runs.push(await server.measure(one.make(`cold-${sample}`, 1)));
+      runs.push(await server.measure(one.name, one.make(`cold-${sample}`, 1)));
     } finally {
       await server.stop();
     }
@@ -88,7 +108,7 @@ async function warmSteps(server: MeasuredServer, one: StepCase, round: number): 
   const runs: Measured[] = [];
   let scale = 1;
   while (runs.length < samples + warmUps && scale > 0.05) {
-    const run = await server.measure(one.make(`${round}-${runs.length}`, scale));
+    const run = await server.measure(one.name, one.make(`${round}-${runs.length}`, scale));
     // A larger body than may be sent says nothing of those that may.
     if (run.status === 413 && runs.length === 0) scale *= 0.85;
     else runs.push(run);
@@ -155,7 +175,11 @@ class MeasuredServer {
   }
 
   /** Sends one request between those that prepare and clean up after it, and measures it alone. */
-  async measure({
+  measure(name: string, made: ReturnType<StepCase['make']>): Promise<Measured> {
+    return onServer({ name, server: this.#server }, () => this.#measure(made));
+  }
+
+  async #measure({
     before = [],
     request,
     after = [],

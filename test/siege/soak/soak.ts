@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { type Random, randomOf } from '../../fuzz/random.ts';
 import { buildPrograms, startProcess } from '../../support/program.ts';
-import type { SiegePart } from '../part.ts';
+import { onServer, type SiegePart } from '../part.ts';
 import { SoakClient } from './client.ts';
 import { followed, prepareMix, runActivity } from './mix.ts';
 
@@ -170,7 +170,9 @@ export const soakPart: SiegePart = {
       const pid = server.child.pid as number;
       const sample = async () => ({ ...statusFile(pid), heap: await heapMib(url, token) });
       const settings = { url, token, seed, samples: rounds, sampleMs, rate: 60, informers: 24 };
-      const report = await soak({ ...settings, sample, onSample: log });
+      const report = await onServer({ name: `seed ${seed}`, server }, () =>
+        soak({ ...settings, sample, onSample: log }),
+      );
       return figuresOf(report, { seed, rounds });
     } finally {
       await server.remove();
