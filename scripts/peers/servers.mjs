@@ -108,10 +108,15 @@ function writeCredentials(directory) {
   const openssl = (...args) => execFileSync('openssl', args, { stdio: 'ignore' });
   openssl('genrsa', '-out', at('sa.key'), '2048');
   openssl('rsa', '-in', at('sa.key'), '-pubout', '-out', at('sa.pub'));
-  const subject = ['-subj', '/CN=peers-ca', '-days', '30'];
+  // Python 3.13 accepts no authority without its key usage.
+  const usage = ['-addext', 'keyUsage=critical,keyCertSign,cRLSign'];
+  const subject = ['-subj', '/CN=peers-ca', '-days', '30', ...usage];
   const keys = ['-newkey', 'rsa:2048', '-nodes', '-keyout', at('ca.key'), '-out', at('ca.crt')];
   openssl('req', '-x509', ...keys, ...subject);
-  writeFileSync(at('serving.ext'), 'subjectAltName=DNS:localhost,IP:127.0.0.1,IP:10.0.0.1\n');
+  writeFileSync(
+    at('serving.ext'),
+    'subjectAltName=DNS:localhost,IP:127.0.0.1,IP:10.0.0.1\nauthorityKeyIdentifier=keyid\n',
+  );
   const request = ['-newkey', 'rsa:2048', '-nodes', '-keyout', at('serving.key')];
   openssl('req', ...request, '-out', at('serving.csr'), '-subj', '/CN=peers');
   const signer = ['-CA', at('ca.crt'), '-CAkey', at('ca.key'), '-CAcreateserial', '-days', '30'];

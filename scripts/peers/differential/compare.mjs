@@ -17,7 +17,9 @@ const plainText = (text) =>
     .replace(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, 'UID')
     .replace(/10\.0\.0\.\d+/g, '10.0.0.N')
     .replace(/(in record \(|in object meta: )\d+/g, '$1VERSION')
-    .replace(/\b3[0-2]\d{3}\b/g, 'NODEPORT');
+    .replace(/\b3[0-2]\d{3}\b/g, 'NODEPORT')
+    // The reference numbers the types of rules that it does not name.
+    .replace(/\bselfType\d+/g, 'selfType');
 
 /**
  * The text of an error without what no program reads: values of Go's types, printed as Go prints
