@@ -1,3 +1,4 @@
+import { MovableClock } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
 import {
   type Answer,
@@ -8,10 +9,11 @@ import {
 } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
-/** History is kept so briefly that a test can see it go. */
-const historyMs = 400;
+const historyMs = 300_000;
 
-const server = await withServer({ compactionIntervalMs: historyMs });
+/** Tests move it to see history go. */
+const clock = new MovableClock();
+const server = await withServer({ compactionIntervalMs: historyMs, clock });
 
 const path = (namespace: string) => `/api/v1/namespaces/${namespace}/configmaps`;
 
@@ -24,9 +26,10 @@ async function makeMaps(namespace: string, wanted: string): Promise<string> {
   return version;
 }
 
-/** Asks again, writing meanwhile, until the answer is 410. */
+/** Asks again, writing meanwhile as time moves on, until the answer is 410. */
 function untilGone(namespace: string, query: string): Promise<Answer> {
   return eventually(async () => {
+    await clock.advance(historyMs);
     await server.patch(`${path(namespace)}/a`, { data: { n: `${performance.now()}` } }, 'merge');
     const answer = await server.get(`${path(namespace)}?${query}`);
     if (answer.status !== 200) return answer;
@@ -125,4 +128,33 @@ test('WATCH-3: whoever keeps watching never sees the history end', async () => {
   await watch.until((events) => events.some(({ object }) => object.metadata.name === 'z'));
   expect(watch.events.every(({ type }) => type === 'ADDED' || type === 'MODIFIED')).toBe(true);
   watch.close();
+});
+
+test('WATCH-3, TRUST-4: a kind that nobody writes to forgets its history, too', async () => {
+  const namespace = await freshNamespace(server);
+  const version = await makeMaps(namespace, 'abc');
+  const watched = `${path(namespace)}?watch=true&resourceVersion=${version}`;
+  const early = await server.watch(`${path(namespace)}?watch=true&resourceVersion=0`);
+  await early.until((events) => events.length === 3);
+  const [first] = early.events;
+  const { resourceVersion } = first?.object.metadata ?? {};
+  const afterFirst = `${path(namespace)}?watch=true&resourceVersion=${resourceVersion}`;
+  const kept = await server.watch(afterFirst);
+  await kept.until((events) => events.length === 2);
+  const gone = await eventually(async () => {
+    await clock.advance(historyMs);
+    const watch = await server.watch(afterFirst);
+    await watch.until((events) => events.length > 0);
+    watch.close();
+    return watch.events.find(({ type }) => type === 'ERROR');
+  }, 'the end of the history');
+  expect(gone.object).toMatchObject({ code: 410, reason: 'Expired' });
+  // Those who have seen the newest change miss nothing, and need no history.
+  const newest = await server.watch(watched);
+  await server.post(path(namespace), configMap('z'));
+  for (const watch of [newest, kept, early]) {
+    await watch.until((events) => events.some(({ object }) => object.metadata.name === 'z'));
+    expect(watch.events.every(({ type }) => type === 'ADDED')).toBe(true);
+    watch.close();
+  }
 });

@@ -41,6 +41,17 @@ export function createCatalogue(
   };
 }
 
+/** The built-in kind of a resource. @throws Error when there is none, as no server works without it */
+export function requiredKind(
+  snapshot: CatalogueSnapshot,
+  group: string,
+  resource: string,
+): ResourceDef {
+  const def = snapshot.builtin(group, resource);
+  if (def === undefined) throw new Error(`the catalogue has no ${resource}`);
+  return def;
+}
+
 interface Found {
   readonly def: ResourceDef;
   readonly version: VersionDef;

@@ -5,13 +5,13 @@ import {
   type NumberClaims,
   type ResourceDef,
 } from '@wheelhouse/kinds';
-import { Deadlines } from '@wheelhouse/machinery';
+import { background, Deadlines, inSlices } from '@wheelhouse/machinery';
 import { mappedStore, type Store } from '@wheelhouse/store';
 import { QuotaLedger, type SharedReservations } from '../admission/quota/quota-ledger.ts';
 import { createEncodings } from '../answer/encodings.ts';
-import { type Catalogue, createCatalogue } from '../catalogue/catalogue.ts';
+import { createCatalogue, requiredKind } from '../catalogue/catalogue.ts';
 import { startCustomKinds } from '../controllers/custom-kinds.ts';
-import { createInside } from '../controllers/inside.ts';
+import { controllerTools } from '../controllers/inside.ts';
 import type { EndpointContext } from '../endpoints/call.ts';
 import type { ReviewPort } from '../endpoints/reviews/review-port.ts';
 import { bundleProblems } from '../gates/authn/certificate.ts';
@@ -169,11 +169,14 @@ export async function openApi(options: ApiOptions, parts: OpenParts): Promise<Ap
     aggregation,
     address,
     quotaLedger,
-    informersReady: () => caches.of(builtin(catalogue, '', 'namespaces')).ready(),
+    informersReady: () => caches.of(requiredKind(catalogue.snapshot(), '', 'namespaces')).ready(),
     customKindsReady: () => customKinds.ready,
     endStreams: shutdown.fire,
   };
 }
+
+/** Old changes are forgotten so often in the time for which they are kept. */
+const trimsPerHistory = 10;
 
 /** The watch caches, each made when it is first asked for. */
 function createCaches({
@@ -183,6 +186,7 @@ function createCaches({
   metrics,
 }: Base & { readonly store: Store }): CachePool {
   const { clock, logger, compactionIntervalMs, featureGates: features = defaultGates } = config;
+  const historyMs = compactionIntervalMs === 0 ? 300_000 : compactionIntervalMs;
   const caches: CachePool = createCachePool((def, forget) => {
     if (def.isComputed === true) {
       const objects = () => componentStatuses({ config, dialect, store });
@@ -200,12 +204,21 @@ function createCaches({
       indexOf: (object) => indexOf(def.storage, object),
       groupResource: groupResourceOf(def),
       tokenVersion: `${dialect.group('meta')}/v1`,
-      historyMs: compactionIntervalMs === 0 ? 300_000 : compactionIntervalMs,
+      historyMs,
       // A view's objects are those of the cache that it is a view of.
       meter: def.viewOf === undefined ? metrics.cacheMeter(def) : undefined,
     });
   });
-  return caches;
+  const trimming = clock.every(historyMs / trimsPerHistory, () =>
+    background({ where: 'watch' }, inSlices(caches.trimSteps(), clock)),
+  );
+  return {
+    ...caches,
+    close() {
+      trimming.stop();
+      caches.close();
+    },
+  };
 }
 
 /** Whether reads of a kind wait for the store whatever version they would take. */
@@ -304,14 +317,15 @@ function followDefinitions(
   },
 ): ReturnType<typeof startCustomKinds> {
   const { config, dialect, metrics, api, claims } = options;
-  const { catalogue, registry, queues } = api;
+  const { catalogue } = api;
   return startCustomKinds({
-    definitions: builtin(catalogue, dialect.group('apiextensions'), 'customresourcedefinitions'),
+    definitions: requiredKind(
+      catalogue.snapshot(),
+      dialect.group('apiextensions'),
+      'customresourcedefinitions',
+    ),
     catalogue,
-    caches: registry.caches,
-    inside: createInside({ registry, controller: 'customresourcedefinition-controller' }),
-    clock: config.clock,
-    logger: config.logger,
+    ...controllerTools(options, { controller: 'customresourcedefinition-controller' }),
     deps: customKindDeps(dialect, {
       compileRules: measuredRules(metrics.registry, config.clock),
       converterFor: createConversions(options),
@@ -322,7 +336,6 @@ function followDefinitions(
     cleanupFinalizer: cleanupFinalizerName(dialect),
     terminating: options.closedKinds,
     claims,
-    queues,
   });
 }
 
@@ -393,10 +406,4 @@ function plainPages(options: EndpointParts): Pick<EndpointContext, 'plainPath' |
       debugAnswer(debugPages, { path, query }),
     plainPaths: () => [...metrics.paths(), ...health.paths(), ...discovery.paths, ...pages.paths()],
   };
-}
-
-function builtin(catalogue: Catalogue, group: string, resource: string): ResourceDef {
-  const def = catalogue.snapshot().builtin(group, resource);
-  if (def === undefined) throw new Error(`the catalogue has no ${resource}`);
-  return def;
 }

@@ -1,21 +1,7 @@
-import {
-  type ApiObject,
-  type Clock,
-  cloneJson,
-  type Logger,
-  StatusError,
-} from '@wheelhouse/machinery';
-import type { CachePool } from '../registry/cache-pool.ts';
+import { type ApiObject, cloneJson, StatusError } from '@wheelhouse/machinery';
 import { objectKey } from '../registry/object-codec.ts';
 import { CorruptObjectError } from '../watchcache/store-errors.ts';
-import type { Inside, ObjectAt } from './inside.ts';
-
-export interface CreationTools {
-  readonly caches: CachePool;
-  readonly inside: Inside;
-  readonly clock: Clock;
-  readonly logger: Logger;
-}
+import type { ControllerTools, ObjectAt } from './inside.ts';
 
 /** Pauses between attempts, in milliseconds. */
 const pausesMs = [20, 50, 100, 200, 400];
@@ -28,7 +14,7 @@ const pausesMs = [20, 50, 100, 200, 400];
  * so that neither it nor a full disk keeps the server from starting (OPS-3).
  */
 export async function createAbsent(
-  { caches, inside, clock, logger }: CreationTools,
+  { caches, inside, clock, logger }: ControllerTools,
   { at, object }: { readonly at: ObjectAt; readonly object: ApiObject },
 ): Promise<void> {
   const { def, namespace, name } = at;

@@ -15,22 +15,12 @@ import {
   reconcileCrd,
   setCondition,
 } from '@wheelhouse/kinds';
-import {
-  atPace,
-  type Clock,
-  type Dialect,
-  formatTime,
-  jsonEqual,
-  type Logger,
-  Slices,
-} from '@wheelhouse/machinery';
+import { atPace, type Dialect, formatTime, jsonEqual, Slices } from '@wheelhouse/machinery';
 import { type Catalogue, sharesKeys } from '../catalogue/catalogue.ts';
-import type { CachePool } from '../registry/cache-pool.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
 import type { Entry, EntryChange } from '../watchcache/contract.ts';
 import { CorruptObjectError } from '../watchcache/store-errors.ts';
-import type { Inside } from './inside.ts';
-import type { QueueMeters } from './queue-metrics.ts';
+import type { ControllerTools } from './inside.ts';
 import { listEntries, removeEntries } from './removal.ts';
 import { createWorkQueue } from './work-queue.ts';
 
@@ -46,14 +36,9 @@ export interface CustomKinds {
   close(): Promise<void>;
 }
 
-export interface CustomKindsOptions {
+export interface CustomKindsOptions extends ControllerTools {
   readonly definitions: ResourceDef;
   readonly catalogue: Catalogue;
-  readonly caches: CachePool;
-  readonly inside: Inside;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly queues?: QueueMeters | undefined;
   readonly deps: CustomKindDeps;
   readonly dialect: Dialect;
   /** What is wrong with the authorities of a conversion webhook (base64 of PEM). */

@@ -1,16 +1,9 @@
 import type { CatalogueSnapshot, ResourceDef } from '@wheelhouse/kinds';
-import {
-  type Clock,
-  type Logger,
-  type OwnerReference,
-  parseApiVersion,
-} from '@wheelhouse/machinery';
-import type { CachePool } from '../registry/cache-pool.ts';
+import { type OwnerReference, parseApiVersion } from '@wheelhouse/machinery';
 import { followBeside } from '../registry/follow.ts';
 import { decodeEntry, decodeMetadata, objectKey } from '../registry/object-codec.ts';
 import type { Entry, ResourceCache } from '../watchcache/contract.ts';
-import type { Inside, ObjectAt } from './inside.ts';
-import type { QueueMeters } from './queue-metrics.ts';
+import type { ControllerTools, ObjectAt } from './inside.ts';
 import { createWorkQueue } from './work-queue.ts';
 
 const orphanFinalizer = 'orphan';
@@ -23,24 +16,19 @@ const recheckMs = 500;
  * it; owners themselves are looked up by the coordinates in the reference, and count as gone when
  * nothing, or something with another uid, stands there.
  */
-export function startGarbageCollector(options: {
-  readonly catalogue: {
-    snapshot(): CatalogueSnapshot;
-    subscribe(listener: () => void): () => void;
-  };
-  readonly caches: CachePool;
-  readonly inside: Inside;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly queues?: QueueMeters | undefined;
-}): { close(): Promise<void> } {
+export function startGarbageCollector(
+  options: ControllerTools & {
+    readonly catalogue: {
+      snapshot(): CatalogueSnapshot;
+      subscribe(listener: () => void): () => void;
+    };
+  },
+): { close(): Promise<void> } {
   const graph = createGraph();
   const followed = new Map<string, Followed>();
   const queue = createWorkQueue({
-    queues: options.queues,
+    ...options,
     name: 'garbage_collector_attempt_to_delete',
-    clock: options.clock,
-    logger: options.logger,
     workers: 8,
     run: async (id) => {
       const state = graph.locate(id);

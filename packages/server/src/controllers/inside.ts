@@ -2,18 +2,22 @@ import type { ResourceDef, VersionDef } from '@wheelhouse/kinds';
 import {
   type ApiObject,
   asApiObject,
+  type Clock,
   cloneJson,
   type JsonObject,
   jsonObject,
+  type Logger,
   StatusError,
   type StatusReason,
   type UserInfo,
 } from '@wheelhouse/machinery';
 import { decodeTyped } from '@wheelhouse/schema';
+import type { CachePool } from '../registry/cache-pool.ts';
 import type { DeleteRequestOptions, Target, WriteContext } from '../registry/contract.ts';
 import { internalPermit } from '../registry/permit.ts';
 import type { Registry } from '../registry/registry.ts';
 import { write } from '../registry/write.ts';
+import type { QueueMeters } from './queue-metrics.ts';
 
 /**
  * The API as controllers inside the process use it: the same verbs, admission and rules as over
@@ -42,14 +46,16 @@ export interface ObjectAt {
   readonly name: string;
 }
 
-export function createInside(options: {
-  registry: Registry;
-  controller: string;
+/** As whom a controller reads and writes. */
+export interface InsideUser {
+  readonly controller: string;
   /** Groups of the controller's user besides `system:authenticated`. */
-  groups?: readonly string[];
+  readonly groups?: readonly string[];
   /** Whom it acts as, where it is not a user of its own. */
-  user?: UserInfo;
-}): Inside {
+  readonly user?: UserInfo;
+}
+
+export function createInside(options: InsideUser & { readonly registry: Registry }): Inside {
   const { registry, controller, groups = [], user } = options;
   const own = contextOf(controller, groups);
   const context = user === undefined ? own : { ...own, user };
@@ -107,6 +113,31 @@ export function createInside(options: {
       );
     },
   };
+}
+
+/** What every controller works with. */
+export interface ControllerTools {
+  readonly caches: CachePool;
+  /** Writes as the controller's own user. */
+  readonly inside: Inside;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Counts what the controller's queue does. */
+  readonly queues?: QueueMeters | undefined;
+}
+
+/** Makes the tools of one controller; `as` names it and the user that it writes as. */
+export function controllerTools(
+  around: {
+    readonly config: Pick<ControllerTools, 'clock' | 'logger'>;
+    readonly api: { readonly registry: Registry; readonly queues?: QueueMeters | undefined };
+  },
+  as: InsideUser,
+): ControllerTools {
+  const { clock, logger } = around.config;
+  const { registry, queues } = around.api;
+  const inside = createInside({ registry, ...as });
+  return { caches: registry.caches, inside, clock, logger, queues };
 }
 
 /** The version of a kind that its stored form belongs to, or the preferred one. */

@@ -1,19 +1,15 @@
 import type { CatalogueSnapshot, ResourceDef } from '@wheelhouse/kinds';
 import {
   asApiObject,
-  type Clock,
   errorText,
   formatTime,
   isObject,
   type JsonObject,
-  type Logger,
 } from '@wheelhouse/machinery';
-import type { CachePool } from '../registry/cache-pool.ts';
 import { followBeside } from '../registry/follow.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/contract.ts';
-import type { Inside } from './inside.ts';
-import type { QueueMeters } from './queue-metrics.ts';
+import type { ControllerTools } from './inside.ts';
 import { listEntries, removeEntries } from './removal.ts';
 import { createWorkQueue, type WorkQueue } from './work-queue.ts';
 
@@ -31,20 +27,17 @@ const lateWritesMs = 60_000;
  * goes (DEL-4). Afterwards it removes what creates under way have left behind: at once, and again
  * when none can be under way any more.
  */
-export function startNamespaceDeletion(options: {
-  readonly catalogue: { snapshot(): CatalogueSnapshot };
-  readonly caches: CachePool;
-  readonly inside: Inside;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly queues?: QueueMeters | undefined;
-  readonly namespaces: ResourceDef;
-  /** The entry of `spec.finalizers` that this controller owns. */
-  readonly finalizer: string;
-  /** Whether everything but Pods waits until these are gone (gate OrderedNamespaceDeletion). */
-  readonly order?: 'pods first' | 'any';
-}): { close(): Promise<void> } {
-  const { caches, namespaces, clock, logger } = options;
+export function startNamespaceDeletion(
+  options: ControllerTools & {
+    readonly catalogue: { snapshot(): CatalogueSnapshot };
+    readonly namespaces: ResourceDef;
+    /** The entry of `spec.finalizers` that this controller owns. */
+    readonly finalizer: string;
+    /** Whether everything but Pods waits until these are gone (gate OrderedNamespaceDeletion). */
+    readonly order?: 'pods first' | 'any';
+  },
+): { close(): Promise<void> } {
+  const { caches, namespaces, clock } = options;
   const cache = caches.of(namespaces);
   /** Until when the content of namespaces that are gone is looked for, on the monotonic clock. */
   const gone = new Map<string, number>();
@@ -71,14 +64,7 @@ export function startNamespaceDeletion(options: {
     }
     await finalize(options, name);
   };
-  const queue: WorkQueue = createWorkQueue({
-    queues: options.queues,
-    name: 'namespace',
-    clock,
-    logger,
-    run,
-    workers: 4,
-  });
+  const queue: WorkQueue = createWorkQueue({ ...options, name: 'namespace', run, workers: 4 });
   const following = followBeside(cache, {
     tell(name, current) {
       if (current === undefined) {

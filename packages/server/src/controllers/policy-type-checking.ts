@@ -8,20 +8,16 @@ import type { CatalogueSnapshot, KindBehavior, ResourceDef, VersionDef } from '@
 import {
   type ApiObject,
   apiVersionOf,
-  type Clock,
   isObject,
   type JsonObject,
   type JsonValue,
-  type Logger,
 } from '@wheelhouse/machinery';
 import type { Property, Schema } from '@wheelhouse/schema';
 import { objectsOf, textsOf } from '../admission/matching/rules.ts';
 import { conditionsOf } from '../admission/webhooks/hooks.ts';
-import type { CachePool } from '../registry/cache-pool.ts';
 import { followBeside } from '../registry/follow.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
-import type { Inside } from './inside.ts';
-import type { QueueMeters } from './queue-metrics.ts';
+import type { ControllerTools } from './inside.ts';
 import { createWorkQueue } from './work-queue.ts';
 
 /** Kinds of one rule that expressions are checked against. */
@@ -32,16 +28,13 @@ const typesMax = 10;
  * types of the kinds that its rules name (ADM-3). Looked at once for each change of its spec; what
  * checks types is loaded with the first policy.
  */
-export function startPolicyTypeChecking(options: {
-  readonly policies: ResourceDef;
-  readonly caches: CachePool;
-  readonly inside: Inside;
-  readonly snapshot: () => CatalogueSnapshot;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly queues?: QueueMeters | undefined;
-}): { close(): Promise<void> } {
-  const { policies, caches, inside, snapshot, clock, logger } = options;
+export function startPolicyTypeChecking(
+  options: ControllerTools & {
+    readonly policies: ResourceDef;
+    readonly snapshot: () => CatalogueSnapshot;
+  },
+): { close(): Promise<void> } {
+  const { policies, caches, inside, snapshot, logger } = options;
   const cache = caches.of(policies);
   const metadata = policies.versions[0]?.schema.properties?.get('metadata');
   const run = async (name: string) => {
@@ -57,14 +50,7 @@ export function startPolicyTypeChecking(options: {
     const status = { observedGeneration: generation, typeChecking };
     await inside.apply(at, { apiVersion, kind, metadata: { name }, status });
   };
-  const queue = createWorkQueue({
-    queues: options.queues,
-    name: 'policy-type-checking',
-    clock,
-    logger,
-    run,
-    workers: 1,
-  });
+  const queue = createWorkQueue({ ...options, name: 'policy-type-checking', run, workers: 1 });
   const following = followBeside(cache, {
     tell(key, current) {
       if (current !== undefined) queue.add(key);

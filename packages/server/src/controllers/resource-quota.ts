@@ -14,16 +14,13 @@ import {
   type Dialect,
   type JsonObject,
   jsonEqual,
-  type Logger,
   type Timer,
 } from '@wheelhouse/machinery';
 import type { QuotaLedger } from '../admission/quota/quota-ledger.ts';
 import { type QuotaEvaluator, quotaEvaluator, scopesOf } from '../admission/quota/quota-usage.ts';
-import type { CachePool } from '../registry/cache-pool.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
 import type { EntryChange } from '../watchcache/contract.ts';
-import type { Inside } from './inside.ts';
-import type { QueueMeters } from './queue-metrics.ts';
+import type { ControllerTools } from './inside.ts';
 import { listEntries } from './removal.ts';
 import { createWorkQueue } from './work-queue.ts';
 
@@ -33,16 +30,11 @@ const workers = 4;
 const gatherMs = 20;
 
 /** What a count works with. */
-export interface QuotaTools {
+export interface QuotaTools extends ControllerTools {
   readonly quotas: ResourceDef;
   readonly snapshot: () => CatalogueSnapshot;
   readonly dialect: Dialect;
-  readonly caches: CachePool;
-  readonly inside: Inside;
   readonly ledger: QuotaLedger;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly queues?: QueueMeters | undefined;
   /** Everything is counted anew after this long, whatever was missed; ms. */
   readonly resyncMs: number;
 }
@@ -58,7 +50,7 @@ export function startResourceQuotas(tools: QuotaTools): { close(): Promise<void>
   const run = (namespace: string): Promise<void> =>
     ledger.inTurn(namespace, () => recount(tools, namespace, followers.follow));
   const name = 'resourcequota-controller';
-  const queue = createWorkQueue({ queues: tools.queues, name, clock, logger, run, workers });
+  const queue = createWorkQueue({ ...tools, name, run, workers });
   const followers = createFollowers(tools, (namespace) => queue.addAfter(namespace, gatherMs));
   const late = createLateLooks({ clock, afterMs: ledger.lateMs + gatherMs }, (namespace) => {
     if (ledger.takeLost(namespace)) queue.add(namespace);

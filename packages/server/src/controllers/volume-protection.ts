@@ -1,22 +1,15 @@
 import { claimNames, type ResourceDef, textAt } from '@wheelhouse/kinds';
-import type { ApiObject, Clock, Logger } from '@wheelhouse/machinery';
-import type { CachePool } from '../registry/cache-pool.ts';
+import type { ApiObject } from '@wheelhouse/machinery';
 import { decodeEntry } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/contract.ts';
-import type { Inside } from './inside.ts';
-import type { QueueMeters } from './queue-metrics.ts';
+import type { ControllerTools } from './inside.ts';
 import { listEntries } from './removal.ts';
 import { createWorkQueue } from './work-queue.ts';
 
 /** Objects looked at side by side. */
 const workers = 4;
 
-interface ProtectionTools {
-  readonly caches: CachePool;
-  readonly inside: Inside;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly queues?: QueueMeters | undefined;
+interface ProtectionTools extends ControllerTools {
   /** What holds the object until nothing uses it. */
   readonly finalizer: string;
 }
@@ -86,7 +79,7 @@ function startProtection(
     readonly used: (key: string, namespace: string) => void;
   },
 ): { look(key: string): void; close(): Promise<void> } {
-  const { caches, kept, inside, clock, logger, finalizer } = options;
+  const { caches, kept, inside, logger, finalizer } = options;
   const cache = caches.of(kept);
   const run = async (key: string): Promise<void> => {
     const entry = await cache.get(key, undefined);
@@ -105,14 +98,7 @@ function startProtection(
       };
     });
   };
-  const queue = createWorkQueue({
-    queues: options.queues,
-    name: options.controller,
-    clock,
-    logger,
-    run,
-    workers,
-  });
+  const queue = createWorkQueue({ ...options, name: options.controller, run, workers });
   const subscription = cache.subscribe(({ current }) => {
     if (current?.index.deleting === true) queue.add(current.key);
   });

@@ -15,6 +15,8 @@ export interface CachePool {
    * cache of its successor.
    */
   drop(def: ResourceDef, successor: ResourceDef | undefined): void;
+  /** Forgets old changes of all caches, step by step, so that those of idle kinds do as well. */
+  trimSteps(): Generator<void, void>;
   close(): void;
 }
 
@@ -70,6 +72,12 @@ export function createCachePool(
         dropOne(key, successor === undefined ? undefined : sameView(key, successor));
       }
     },
+    *trimSteps() {
+      for (const { cache } of slots.values()) {
+        yield* cache.trimSteps();
+        yield;
+      }
+    },
     close() {
       closed = true;
       for (const { cache } of slots.values()) cache.close();
@@ -103,6 +111,7 @@ function lastingCache(cache: ResourceCache, after: () => ResourceCache | undefin
     list: (request) => again((one) => one.list(request)),
     watch: async (spec) => again((one) => one.watch(spec)),
     subscribe: (listener) => live().subscribe(listener),
+    trimSteps: () => cache.trimSteps(),
     close: () => cache.close(),
   };
 }

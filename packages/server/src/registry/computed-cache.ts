@@ -34,6 +34,7 @@ export function createComputedCache(options: {
     },
     watch: () => Promise.reject(methodNotAllowedOnPath()),
     subscribe: () => ({ close: () => {} }),
+    *trimSteps() {},
     close: () => {},
   };
 }

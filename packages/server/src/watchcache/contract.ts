@@ -165,6 +165,8 @@ export interface ResourceCache {
   watch(spec: WatchSpec): Promise<WatchHandle>;
   /** Calls `listener` after each change, in order; for controllers and indexes inside the process. */
   subscribe(listener: (change: EntryChange) => void): { close(): void };
+  /** Forgets, step by step, changes that are older than the history kept: writes do so otherwise. */
+  trimSteps(): Generator<void, void>;
   close(): void;
 }
 

@@ -204,6 +204,10 @@ class StoreBackedCache implements ResourceCache {
     return { close: () => void this.#listeners.delete(listener) };
   }
 
+  *trimSteps(): Generator<void, void> {
+    while (this.#follower.window?.trim(this.#options.clock.monotonic()) === true) yield;
+  }
+
   close(): void {
     this.#end(shuttingDown(), { type: 'shutdown' });
   }

@@ -42,3 +42,28 @@ test('TRUST-4: a window holds no entries of changes that it has forgotten', asyn
   expect(window.at(window.start).current?.revision).toBe(92);
   expect(() => window.at(window.start - 1)).toThrow('position is not kept');
 });
+
+test('TRUST-2, TRUST-4: an idle window forgets what is too old, in steps of bounded length', () => {
+  const limits = { historyMs: 1000, changesMax: 100_000, bytesMax: 1_000_000_000 };
+  const window = new ChangeWindow({ limits, revision: 1, snapshot: emptyOrderedMap() });
+  for (let revision = 2; revision <= 5001; revision++) {
+    const at = revision <= 4001 ? 0 : 500;
+    window.append({ key: 'a', at, previous: undefined, current: entryOf(revision), revision });
+  }
+  expect(window.trim(1000)).toBe(false);
+  expect(window.start).toBe(0);
+  let steps = 1;
+  while (window.trim(1200)) {
+    steps += 1;
+    expect(window.end - window.start).toBeGreaterThanOrEqual(1000);
+  }
+  expect(steps).toBe(4);
+  expect([window.end - window.start, window.floor]).toEqual([1000, 4001]);
+  const release = window.hold();
+  expect(window.trim(9000)).toBe(false);
+  release();
+  expect(window.trim(9000)).toBe(false);
+  expect([window.end - window.start, window.floor]).toEqual([0, 5001]);
+  expect(window.current.size).toBe(1);
+  expect(window.positionAfter(5001)).toBe(window.end);
+});

@@ -37,6 +37,8 @@ export interface WindowLimits {
 
 const checkpointEvery = 32;
 const hotChanges = 256;
+/** Expired changes that one step forgets: some 2 ms, as entries that stay move (TRUST-2). */
+const expiredPerStep = 1024;
 
 /**
  * The recent changes of one resource, in order. A change has a position that it keeps for good, so
@@ -179,28 +181,42 @@ export class ChangeWindow {
     };
   }
 
-  /** Forgets what is beyond the limits at the time `now` (monotonic ms). */
-  trim(now: number): void {
-    if (this.#holds > 0) return;
+  /**
+   * Forgets changes beyond the limits at the time `now` (monotonic ms): all that are too many or too
+   * large, and a bounded number of those that are only too old. Returns whether some of the latter
+   * are left.
+   */
+  trim(now: number): boolean {
+    if (this.#holds > 0) return false;
     const { historyMs, changesMax, bytesMax } = this.#limits;
+    let expiredLeft = expiredPerStep;
+    let isOld = false;
     for (;;) {
       const oldest = this.#changes[this.#head];
       if (oldest === undefined) break;
       const kept = this.#changes.length - this.#head;
       const over = kept > changesMax || this.#bytes - oldest.bytesBefore > bytesMax;
-      if (!over && oldest.at >= now - historyMs) break;
-      this.#base = oldest.checkpoint ?? applied(this.#base, oldest);
-      this.#floor = oldest.revision;
-      this.#changes[this.#head] = undefined;
-      this.#head += 1;
-      const { current, key } = oldest;
-      if (current !== undefined && orderedMapGet(this.#current, key) === current) settle(current);
+      isOld = oldest.at < now - historyMs;
+      if (!over && (!isOld || expiredLeft === 0)) break;
+      expiredLeft = Math.max(0, expiredLeft - 1);
+      this.#forget(oldest);
     }
     if (this.#head > 1024 && this.#head * 2 > this.#changes.length) {
       this.#changes = this.#changes.slice(this.#head);
       this.#origin += this.#head;
       this.#head = 0;
     }
+    return this.start < this.end && isOld;
+  }
+
+  /** Forgets the oldest change. */
+  #forget(oldest: WindowChange): void {
+    this.#base = oldest.checkpoint ?? applied(this.#base, oldest);
+    this.#floor = oldest.revision;
+    this.#changes[this.#head] = undefined;
+    this.#head += 1;
+    const { current, key } = oldest;
+    if (current !== undefined && orderedMapGet(this.#current, key) === current) settle(current);
   }
 
   /**

@@ -11,7 +11,6 @@ import {
   isObject,
   parseGoUrl,
   pause,
-  StatusError,
   sentPath,
   sentUrlPath,
   whenAborted,
@@ -71,6 +70,9 @@ const clientsMax = 200;
 /** Largest answer; a patch may be as large as an object, and grows by a third in base64. */
 const usualAnswerBytesMax = 8 * 1024 * 1024;
 const retriesMax = 10;
+const redirectsMax = 10;
+/** Redirects that keep the method and the body. */
+const repeatedRedirects: ReadonlySet<number> = new Set([307, 308]);
 
 interface Calling {
   readonly clock: Clock;
@@ -95,7 +97,7 @@ interface Shot {
 
 /**
  * Calls admission webhooks (ADM-2): each call once, within its time, and again only where the answer
- * says after how long. Redirects are no answers.
+ * says after how long, or leads to another path of the same server.
  */
 export function createAdmissionWebhooks(options: {
   readonly clock: Clock;
@@ -130,7 +132,6 @@ export function createAdmissionWebhooks(options: {
         throw new WebhookCallError(`Post "${url}": ${why ?? goNetworkError(error)}`, {
           cause: error,
           isCanceled: why === 'context canceled',
-          ...(error instanceof StatusError ? { code: error.code } : {}),
         });
       } finally {
         release?.();
@@ -212,13 +213,26 @@ function clientFor(
   return client;
 }
 
-async function persist(calling: Calling, shot: Shot): Promise<Buffer> {
-  for (let retries = 0; ; retries += 1) {
+async function persist(calling: Calling, first: Shot): Promise<Buffer> {
+  let shot = first;
+  let retries = 0;
+  let redirects = 0;
+  for (;;) {
     const { named: host, body } = shot;
     const call = { host, body };
     const answer = await calling.meter.measured(call, () => send(shot));
     const { status, bytes, retryAfter, isText } = answer;
     if (status >= 200 && status < 300) return bytes;
+    const redirected = redirectedPath(shot, answer);
+    if (redirected !== undefined) {
+      redirects += 1;
+      if (redirects > redirectsMax) {
+        const url = `https://${host}${redirected}`;
+        throw new WebhookCallError(`Post "${url}": stopped after ${redirectsMax} redirects`);
+      }
+      shot = { ...shot, path: redirected };
+      continue;
+    }
     const seconds = /^\d{1,9}$/.test(retryAfter ?? '') ? Number(retryAfter) : undefined;
     const mayPass = status === 429 || status >= 500;
     if (seconds === undefined || !mayPass || retries === retriesMax) {
@@ -226,8 +240,21 @@ async function persist(calling: Calling, shot: Shot): Promise<Buffer> {
       throw new WebhookCallError(serverResponseError(status, text, bytes), { code: status });
     }
     calling.meter.retried(host, status);
+    retries += 1;
     await pause(calling.clock, { ms: seconds * 1000, signal: shot.signal, where: 'webhook' });
   }
+}
+
+/** Where a redirect leads, when it keeps the body and stays on the server that was configured. */
+function redirectedPath(
+  { named, path }: Shot,
+  { status, location }: { readonly status: number; readonly location: string | undefined },
+): string | undefined {
+  const base = `https://${named}`;
+  if (!repeatedRedirects.has(status) || location === undefined) return undefined;
+  if (!URL.canParse(location, base + path)) return undefined;
+  const url = new URL(location, base + path);
+  return url.origin === new URL(base).origin ? url.pathname + url.search : undefined;
 }
 
 async function send({ client, path, host, body, headers: more, signal, answerBytesMax }: Shot) {
@@ -250,5 +277,6 @@ async function send({ client, path, host, body, headers: more, signal, answerByt
   const isText = (headers['content-type'] ?? 'text/plain').startsWith('text/');
   const tooLong = () => new WebhookCallError(`the answer is longer than ${answerBytesMax} bytes`);
   const bytes = await readWhole(stream, { bytesMax: answerBytesMax, tooLong });
-  return { status, bytes, retryAfter: headers['retry-after'], isText };
+  const { location, 'retry-after': retryAfter } = headers;
+  return { status, bytes, location, retryAfter, isText };
 }

@@ -8,6 +8,7 @@ import {
   type Timer,
 } from '@wheelhouse/machinery';
 import type { Aggregation } from '../../aggregation/aggregation.ts';
+import { requiredKind } from '../../catalogue/catalogue.ts';
 import { listEntries } from '../../controllers/removal.ts';
 import type { AggregationPort, AggregationSlot } from '../../endpoints/call.ts';
 import type { CachePool } from '../../registry/cache-pool.ts';
@@ -91,8 +92,7 @@ export interface AggregationHost {
 export function createAggregationHost(options: Base & ObjectApi): AggregationHost {
   const { config, dialect, catalogue, registry, metrics } = options;
   const group = dialect.group('apiregistration');
-  const apiServices = catalogue.snapshot().builtin(group, 'apiservices');
-  if (apiServices === undefined) throw new Error('the catalogue has no apiservices');
+  const apiServices = requiredKind(catalogue.snapshot(), group, 'apiservices');
   const lost = countUnavailable(metrics, { caches: registry.caches, apiServices });
   const files = config.aggregation?.certificate;
   let changed = () => {};

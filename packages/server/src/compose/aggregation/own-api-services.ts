@@ -1,29 +1,25 @@
+import { requiredKind } from '../../catalogue/catalogue.ts';
 import {
   type ApiServicesOptions,
   createApiServices,
 } from '../../controllers/aggregation/api-services.ts';
-import { createInside } from '../../controllers/inside.ts';
+import { controllerTools } from '../../controllers/inside.ts';
 import type { Around } from '../context.ts';
 import { controllerSelection } from '../controllers/controller-selection.ts';
 
 /** Connects what keeps the APIServices of the group versions that are served. */
-export function wiredRegistration({ config, dialect, api }: Around): ApiServicesOptions {
-  const { registry, catalogue } = api;
-  const apiServices = catalogue.snapshot().builtin(dialect.group('apiregistration'), 'apiservices');
-  if (apiServices === undefined) throw new Error('the catalogue has no apiservices');
+export function wiredRegistration(around: Around): ApiServicesOptions {
+  const { dialect } = around;
+  const { catalogue } = around.api;
+  const group = dialect.group('apiregistration');
   return {
-    apiServices,
-    catalogue,
-    caches: registry.caches,
-    inside: createInside({
-      registry,
+    ...controllerTools(around, {
       controller: 'autoregister-controller',
       groups: ['system:masters'],
     }),
+    apiServices: requiredKind(catalogue.snapshot(), group, 'apiservices'),
+    catalogue,
     dialect,
-    clock: config.clock,
-    logger: config.logger,
-    queues: api.queues,
   };
 }
 

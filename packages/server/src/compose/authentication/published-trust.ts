@@ -1,5 +1,6 @@
+import { requiredKind } from '../../catalogue/catalogue.ts';
 import { startAuthenticationTrust } from '../../controllers/identity/authentication-trust.ts';
-import { createInside } from '../../controllers/inside.ts';
+import { controllerTools } from '../../controllers/inside.ts';
 import type { AggregationSources } from '../aggregation/open-aggregation.ts';
 import { defaultGates } from '../apis/feature-gates.ts';
 import type { ServerConfig } from '../config.ts';
@@ -12,10 +13,8 @@ import { followCertificates, readConfigurationFile } from '../files/followed-fil
 export function publishTrust(
   sources: AggregationSources,
 ): Pick<ReturnType<typeof startAuthenticationTrust>, 'settled' | 'close'> {
-  const { config, dialect, catalogue, registry, queues } = sources;
-  const { clock, logger } = config;
-  const configMaps = catalogue.snapshot().builtin('', 'configmaps');
-  if (configMaps === undefined) throw new Error('the catalogue has no configmaps');
+  const { config, dialect, catalogue } = sources;
+  const configMaps = requiredKind(catalogue.snapshot(), '', 'configmaps');
   const { clientCaFile, requestHeader } = config.authentication;
   const tellsUids = (config.featureGates ?? defaultGates).enabled('RemoteRequestHeaderUID');
   const bundles = followBundles([clientCaFile, requestHeader?.clientCaFile], {
@@ -23,6 +22,10 @@ export function publishTrust(
     changed: () => published.changed(),
   });
   const published = startAuthenticationTrust({
+    ...controllerTools(
+      { config, api: sources },
+      { controller: 'cluster-authentication-trust-controller', groups: ['system:masters'] },
+    ),
     trust: () => ({
       clientCaPem: clientCaFile === undefined ? undefined : bundles.textOf(clientCaFile),
       requestHeader:
@@ -36,15 +39,6 @@ export function publishTrust(
     }),
     configMaps,
     namespace: dialect.systemNamespace('system'),
-    caches: registry.caches,
-    inside: createInside({
-      registry,
-      controller: 'cluster-authentication-trust-controller',
-      groups: ['system:masters'],
-    }),
-    clock,
-    logger,
-    queues,
   });
   return {
     settled: published.settled,

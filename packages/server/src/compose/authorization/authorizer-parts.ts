@@ -1,5 +1,6 @@
 import { type CatalogueSnapshot, policyRule, type ResourceDef } from '@wheelhouse/kinds';
 import { background, type Dialect, type UserInfo } from '@wheelhouse/machinery';
+import { requiredKind } from '../../catalogue/catalogue.ts';
 import type { AuthorizerType } from '../../gates/authz/authorizer-types.ts';
 import type { Authorizer } from '../../gates/authz/contract.ts';
 import { alwaysAllow, alwaysDeny } from '../../gates/authz/fixed.ts';
@@ -155,8 +156,7 @@ async function openRbacSource(options: {
   const listeners = new Set<(change: RbacChange) => void>();
   const followed = await Promise.all(
     kinds.map(async (kind) => {
-      const def = snapshot.builtin(group, resources[kind]);
-      if (def === undefined) throw new Error(`the catalogue has no ${resources[kind]}`);
+      const def = requiredKind(snapshot, group, resources[kind]);
       const tell = (change: Pick<EntryChange, 'previous' | 'current'>) => {
         for (const listener of listeners) listener(rbacChange(kind, change));
       };

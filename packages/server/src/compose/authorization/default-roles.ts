@@ -6,6 +6,7 @@ import {
   type Logger,
   StatusError,
 } from '@wheelhouse/machinery';
+import { requiredKind } from '../../catalogue/catalogue.ts';
 import { gatheredRules } from '../../controllers/identity/cluster-role-aggregation.ts';
 import { storedVersion } from '../../controllers/inside.ts';
 import { defaultRbac } from '../../gates/authz/rbac/default-roles.ts';
@@ -196,8 +197,7 @@ function targetOf(
   { snapshot, dialect }: Reconciling,
   { resource, desired }: { resource: string; desired: ApiObject },
 ): Target {
-  const def = snapshot.builtin(dialect.group('rbac.authorization'), resource);
-  if (def === undefined) throw new Error(`the catalogue has no ${resource}`);
+  const def = requiredKind(snapshot, dialect.group('rbac.authorization'), resource);
   const { name = '', namespace = '' } = desired.metadata;
   return { def, version: storedVersion(def), namespace, name, subresource: '' };
 }

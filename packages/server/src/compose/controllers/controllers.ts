@@ -1,5 +1,6 @@
 import { appendAll, type JsonObject } from '@wheelhouse/machinery';
 import type { QuotaLedger } from '../../admission/quota/quota-ledger.ts';
+import { requiredKind } from '../../catalogue/catalogue.ts';
 import { startApiServices } from '../../controllers/aggregation/api-services.ts';
 import { startEventExpiry } from '../../controllers/event-expiry.ts';
 import { startGarbageCollector } from '../../controllers/garbage-collector.ts';
@@ -15,7 +16,7 @@ import {
   startRootCaPublisher,
   startServiceAccounts,
 } from '../../controllers/identity/service-accounts.ts';
-import { createInside } from '../../controllers/inside.ts';
+import { controllerTools, createInside } from '../../controllers/inside.ts';
 import { startNamespaceDeletion } from '../../controllers/namespace-deletion.ts';
 import { startPolicyTypeChecking } from '../../controllers/policy-type-checking.ts';
 import { startResourceQuotas } from '../../controllers/resource-quota.ts';
@@ -45,20 +46,10 @@ function startResourceControllers(
   options: Around & Pick<ControllerOptions, 'quotaLedger'>,
 ): { close(): Promise<void> }[] {
   const { config, dialect, api } = options;
-  const { registry, catalogue } = api;
+  const { catalogue } = api;
   const runs = controllerSelection(config.controllers ?? ['*']);
-  const core = (resource: string) => {
-    const def = catalogue.snapshot().builtin('', resource);
-    if (def === undefined) throw new Error(`the catalogue has no ${resource}`);
-    return def;
-  };
-  const tools = (controller: string) => ({
-    caches: registry.caches,
-    clock: config.clock,
-    logger: config.logger,
-    queues: api.queues,
-    inside: createInside({ registry, controller }),
-  });
+  const core = (resource: string) => requiredKind(catalogue.snapshot(), '', resource);
+  const tools = (controller: string) => controllerTools(options, { controller });
   const started: { close(): Promise<void> }[] = [];
   if (runs('persistentvolumeclaim-protection-controller')) {
     const [claims, pods] = [core('persistentvolumeclaims'), core('pods')];
@@ -98,24 +89,17 @@ function startIdentityControllers(
   options: Around & Pick<ControllerOptions, 'caPem' | 'tokens'>,
 ): { close(): Promise<void> }[] {
   const { config, dialect, api, caPem } = options;
-  const { clock, logger } = config;
-  const { registry } = api;
   const runs = controllerSelection(config.controllers ?? ['*']);
-  const core = (resource: string) => {
-    const def = api.catalogue.snapshot().builtin('', resource);
-    if (def === undefined) throw new Error(`the catalogue has no ${resource}`);
-    return def;
-  };
-  const inside = (controller: string) => createInside({ registry, controller });
-  const followed = { namespaces: core('namespaces'), caches: registry.caches };
-  const tools = { ...followed, clock, logger, queues: api.queues };
+  const core = (resource: string) => requiredKind(api.catalogue.snapshot(), '', resource);
+  const namespaces = core('namespaces');
+  const tools = (controller: string) => controllerTools(options, { controller });
   const started: { close(): Promise<void> }[] = [];
   if (runs('serviceaccount-controller')) {
     const serviceAccounts = core('serviceaccounts');
     started.push(
       startServiceAccounts({
-        ...tools,
-        inside: inside('service-account-controller'),
+        ...tools('service-account-controller'),
+        namespaces,
         serviceAccounts,
       }),
     );
@@ -124,8 +108,8 @@ function startIdentityControllers(
     const configMaps = core('configmaps');
     started.push(
       startRootCaPublisher({
-        ...tools,
-        inside: inside('root-ca-cert-publisher'),
+        ...tools('root-ca-cert-publisher'),
+        namespaces,
         configMaps,
         dialect,
         caPem,
@@ -136,8 +120,7 @@ function startIdentityControllers(
   if (runs('serviceaccount-token-controller') && issueLegacy !== undefined) {
     started.push(
       startLegacyTokens({
-        ...tools,
-        inside: inside('tokens-controller'),
+        ...tools('tokens-controller'),
         secrets: core('secrets'),
         serviceAccounts: core('serviceaccounts'),
         dialect,
@@ -146,14 +129,14 @@ function startIdentityControllers(
       }),
     );
   }
-  const bootstrap = { ...tools, secrets: core('secrets'), dialect };
+  const bootstrap = { secrets: core('secrets'), dialect };
   if (runs('token-cleaner-controller')) {
-    started.push(startTokenCleaner({ ...bootstrap, inside: inside('token-cleaner') }));
+    started.push(startTokenCleaner({ ...tools('token-cleaner'), ...bootstrap }));
   }
   if (runs('bootstrap-signer-controller')) {
     const configMaps = core('configmaps');
-    const signer = inside('bootstrap-signer');
-    started.push(startBootstrapSigner({ ...bootstrap, inside: signer, configMaps }));
+    const signer = tools('bootstrap-signer');
+    started.push(startBootstrapSigner({ ...signer, ...bootstrap, configMaps }));
     started.push(openClusterInfo({ config, dialect, api }));
   }
   return started;
@@ -169,8 +152,7 @@ function openClusterInfo(options: Around): { close(): Promise<void> } {
   const controller = 'bootstrap-signer';
   const inside = createInside({ registry: api.registry, controller, groups: ['system:masters'] });
   const create = async (resource: string, kind: string, more: JsonObject) => {
-    const def = api.catalogue.snapshot().builtin(group, resource);
-    if (def === undefined) throw new Error(`the catalogue has no ${resource}`);
+    const def = requiredKind(api.catalogue.snapshot(), group, resource);
     const object = { apiVersion: `${group}/v1`, kind, metadata: { name, namespace }, ...more };
     await inside.create({ def, namespace, name }, object);
   };
@@ -190,38 +172,30 @@ function openClusterInfo(options: Around): { close(): Promise<void> } {
 /** Starts those of `--controllers` that finish what requests begin: deletions and aggregations. */
 function startFollowUps(options: Around): { close(): Promise<void> }[] {
   const { config, dialect, api } = options;
-  const { clock, logger } = config;
-  const { catalogue, registry } = api;
+  const { catalogue } = api;
   const runs = controllerSelection(config.controllers ?? ['*']);
-  const builtin = (group: string, resource: string) => {
-    const def = catalogue.snapshot().builtin(group, resource);
-    if (def === undefined) throw new Error(`the catalogue has no ${resource}`);
-    return def;
-  };
-  const inside = (controller: string) => createInside({ registry, controller });
-  const tools = { caches: registry.caches, clock, logger, queues: api.queues };
+  const builtin = (group: string, resource: string) =>
+    requiredKind(catalogue.snapshot(), group, resource);
+  const tools = (controller: string) => controllerTools(options, { controller });
   const gates = config.featureGates ?? defaultGates;
   const started: { close(): Promise<void> }[] = [];
   if (runs('clusterrole-aggregation-controller')) {
     started.push(
       startClusterRoleAggregation({
-        ...tools,
-        clusterRoles: builtin(dialect.group('rbac.authorization'), 'clusterroles'),
-        inside: createInside({
-          registry,
+        ...controllerTools(options, {
           controller: 'clusterrole-aggregation-controller',
           // It writes rules that it does not hold, as its own role lets it where RBAC is on.
           groups: ['system:masters'],
         }),
+        clusterRoles: builtin(dialect.group('rbac.authorization'), 'clusterroles'),
       }),
     );
   }
   if (runs('validatingadmissionpolicy-status-controller')) {
     started.push(
       startPolicyTypeChecking({
-        ...tools,
+        ...tools('validatingadmissionpolicy-status-controller'),
         policies: builtin(dialect.group('admissionregistration'), 'validatingadmissionpolicies'),
-        inside: inside('validatingadmissionpolicy-status-controller'),
         snapshot: catalogue.snapshot,
       }),
     );
@@ -232,9 +206,8 @@ function startFollowUps(options: Around): { close(): Promise<void> }[] {
   if (runs('namespace-controller')) {
     started.push(
       startNamespaceDeletion({
-        ...tools,
+        ...tools('namespace-controller'),
         catalogue,
-        inside: inside('namespace-controller'),
         namespaces: builtin('', 'namespaces'),
         finalizer: dialect.productName,
         order: gates.enabled('OrderedNamespaceDeletion') ? 'pods first' : 'any',
@@ -242,8 +215,8 @@ function startFollowUps(options: Around): { close(): Promise<void> }[] {
     );
   }
   if (runs('garbage-collector-controller')) {
-    const collector = inside('generic-garbage-collector');
-    started.push(startGarbageCollector({ ...tools, catalogue, inside: collector }));
+    const collector = tools('generic-garbage-collector');
+    started.push(startGarbageCollector({ ...collector, catalogue }));
   }
   return started;
 }

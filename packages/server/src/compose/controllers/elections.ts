@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import { randomUuid } from '@wheelhouse/machinery';
 import { startCoordinatedElection } from '../../controllers/coordination/coordinated-election.ts';
-import { createInside } from '../../controllers/inside.ts';
+import { controllerTools } from '../../controllers/inside.ts';
 import { startLeaderElection } from '../../controllers/leader-election.ts';
 import { serverContext } from '../../registry/server-context.ts';
 import type { Around } from '../context.ts';
@@ -17,7 +17,7 @@ const periods = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodM
 export function startElections(options: Around): Background {
   const { config, dialect, api } = options;
   const { clock, logger } = config;
-  const { registry, catalogue, queues } = api;
+  const { registry, catalogue } = api;
   const group = dialect.group('coordination');
   const leases = catalogue.snapshot().builtin(group, 'leases');
   const candidates = catalogue.snapshot().builtin(group, 'leasecandidates');
@@ -26,8 +26,7 @@ export function startElections(options: Around): Background {
     return { close: async () => {} };
   }
   const controller = 'leader-election-controller';
-  const inside = createInside({ registry, controller, user: serverContext.user });
-  const tools = { leases, candidates, caches: registry.caches, inside, clock, logger, queues };
+  const tools = controllerTools(options, { controller, user: serverContext.user });
   return startLeaderElection({
     ...periods,
     leases,
@@ -37,6 +36,6 @@ export function startElections(options: Around): Background {
     namespace: dialect.systemNamespace('system'),
     name: controller,
     identity: `${hostname()}_${randomUuid()}`,
-    lead: () => startCoordinatedElection(tools),
+    lead: () => startCoordinatedElection({ ...tools, leases, candidates }),
   });
 }

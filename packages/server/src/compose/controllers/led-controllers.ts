@@ -1,5 +1,6 @@
 import { hostname } from 'node:os';
 import { randomUuid } from '@wheelhouse/machinery';
+import { requiredKind } from '../../catalogue/catalogue.ts';
 import type { IdentityLease } from '../../controllers/identity/identity-lease.ts';
 import { defaultGates } from '../apis/feature-gates.ts';
 import type { Around } from '../context.ts';
@@ -100,8 +101,7 @@ async function elect(
 ): Promise<{ close(): Promise<void> }> {
   const { config, dialect, api, presence } = around;
   const { startLeaderElection } = await import('../../controllers/leader-election.ts');
-  const leases = api.catalogue.snapshot().builtin(dialect.group('coordination'), 'leases');
-  if (leases === undefined) throw new Error('the catalogue has no leases');
+  const leases = requiredKind(api.catalogue.snapshot(), dialect.group('coordination'), 'leases');
   return startLeaderElection({
     ...settings,
     leases,

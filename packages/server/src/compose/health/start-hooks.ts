@@ -7,6 +7,7 @@ import {
   nextTurn,
   StatusError,
 } from '@wheelhouse/machinery';
+import { requiredKind } from '../../catalogue/catalogue.ts';
 import type { IdentityLease } from '../../controllers/identity/identity-lease.ts';
 import { createTrackingRecord } from '../../controllers/identity/legacy-token-tracking.ts';
 import { storedVersion } from '../../controllers/inside.ts';
@@ -309,8 +310,7 @@ async function createSystemNamespaces(options: {
   readonly dialect: Dialect;
 }): Promise<void> {
   const { registry, snapshot, dialect } = options;
-  const def = snapshot.builtin('', 'namespaces');
-  if (def === undefined) throw new Error('the catalogue has no namespaces');
+  const def = requiredKind(snapshot, '', 'namespaces');
   const names = ['default', ...systemNamespaces.map((stem) => dialect.systemNamespace(stem))];
   const cache = registry.caches.of(def);
   const create = async (name: string) => {
@@ -350,8 +350,7 @@ async function createSystemPriorities(options: {
 }): Promise<void> {
   const { registry, snapshot, dialect } = options;
   const group = dialect.group('scheduling');
-  const def = snapshot.builtin(group, 'priorityclasses');
-  if (def === undefined) throw new Error('the catalogue has no priority classes');
+  const def = requiredKind(snapshot, group, 'priorityclasses');
   const cache = registry.caches.of(def);
   const create = async ([name, value, description]: (typeof systemPriorities)[number]) => {
     if ((await cache.get(name, undefined)) !== undefined) return;

@@ -1,7 +1,7 @@
 import { defaultFlowObjects, type ResourceDef } from '@wheelhouse/kinds';
 import type { Dialect } from '@wheelhouse/machinery';
 import type { FlowDefs } from '../../controllers/flow-control/flow-defaults.ts';
-import { createInside } from '../../controllers/inside.ts';
+import { type ControllerTools, controllerTools } from '../../controllers/inside.ts';
 import type { FlowControl } from '../../gates/flowcontrol/contract.ts';
 import { dumpLevels } from '../../gates/flowcontrol/dump.ts';
 import { FairFlowControl, type FlowSettings } from '../../gates/flowcontrol/fair-flow-control.ts';
@@ -108,15 +108,14 @@ interface FlowObjectOptions extends Around {
 
 /** Creates the default objects that are absent, where objects rule. */
 export async function createFlowObjects(options: FlowObjectOptions): Promise<void> {
-  const { config, dialect, api } = options;
   const defs = followedDefs(options);
   if (defs === undefined) return;
-  const { registry } = api;
-  const { clock, logger } = config;
   const { createFlowDefaults } = await import('../../controllers/flow-control/flow-defaults.ts');
-  const inside = createInside({ registry, controller: producer, user: serverContext.user });
-  await createFlowDefaults({ defs, dialect, caches: registry.caches, inside, clock, logger });
+  await createFlowDefaults({ ...flowTools(options, producer), defs, dialect: options.dialect });
 }
+
+const flowTools = (around: Around, controller: string): ControllerTools =>
+  controllerTools(around, { controller, user: serverContext.user });
 
 /**
  * What must work before requests are told apart and weighed as they should be, by the names of the
@@ -155,26 +154,22 @@ export function flowHooks(
 
 /** Once the server is ready, its objects are kept and rule, in every server of a store. */
 export function followFlowObjects(ready: Promise<void>, options: FlowObjectOptions): Background {
-  const { config, dialect, api, flowControl: fair } = options;
+  const { config, dialect, flowControl: fair } = options;
   const { clock, logger, controllersPauseMs } = config;
   // The controllers go first: as long as nothing is stored, the defaults rule as they are.
   const pauseMs = controllersPauseMs === undefined ? undefined : controllersPauseMs * 4;
   const defs = followedDefs(options);
   if (!(fair instanceof FairFlowControl) || defs === undefined) return { close: async () => {} };
-  const { registry } = api;
-  const { user } = serverContext;
-  const tools = { defs, caches: registry.caches, clock, logger, queues: api.queues };
   return beginAfter(ready, { clock, logger, pauseMs }, async () => {
     const [{ startFlowDefaults }, { startFlowConfiguration }] = await Promise.all([
       import('../../controllers/flow-control/flow-defaults.ts'),
       import('../../controllers/flow-control/flow-configuration.ts'),
     ]);
-    const inside = (controller: string) => createInside({ registry, controller, user });
     const started = await Promise.all([
-      startFlowDefaults({ ...tools, dialect, inside: inside(producer) }),
+      startFlowDefaults({ ...flowTools(options, producer), defs, dialect }),
       startFlowConfiguration({
-        ...tools,
-        inside: inside(consumer),
+        ...flowTools(options, consumer),
+        defs,
         configure: (settings) => fair.configure(settings),
         defaultLevels: new Set(defaultSettings(dialect).levels.map(({ name }) => name)),
       }),

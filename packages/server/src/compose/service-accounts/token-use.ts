@@ -3,8 +3,7 @@ import {
   type RecordTokenUse,
   tokenUseRecorder,
 } from '../../controllers/identity/legacy-token-tracking.ts';
-import { createInside, type Inside } from '../../controllers/inside.ts';
-import type { Registry } from '../../registry/registry.ts';
+import { createInside, type InsideUser } from '../../controllers/inside.ts';
 import { serverContext } from '../../registry/server-context.ts';
 import type { ServerConfig } from '../config.ts';
 import type { Around } from '../context.ts';
@@ -16,7 +15,7 @@ export function tokenUse({ config, dialect, api }: Around): RecordTokenUse | und
   const { clock, logger } = config;
   return tokenUseRecorder({
     secrets: () => api.catalogue.snapshot().builtin('', 'secrets'),
-    inside: insideAs({ dialect, registry: api.registry }),
+    inside: createInside({ registry: api.registry, ...ownUser(dialect) }),
     dialect,
     clock,
     logger,
@@ -28,8 +27,8 @@ export function runs({ controllers = ['*'] }: ServerConfig, name: ControllerName
   return controllerSelection(controllers)(name);
 }
 
-/** The API as the server itself uses it for its own records. */
-export function insideAs({ dialect, registry }: { dialect: Dialect; registry: Registry }): Inside {
-  const controller = dialect.component('apiserver');
-  return createInside({ registry, controller, user: serverContext.user });
-}
+/** As whom the server itself writes its own records. */
+export const ownUser = (dialect: Dialect): InsideUser => ({
+  controller: dialect.component('apiserver'),
+  user: serverContext.user,
+});

@@ -1,5 +1,6 @@
 import { defaultServiceRanges, readServiceRanges } from '@wheelhouse/kinds';
-import { createInside } from '../../controllers/inside.ts';
+import { requiredKind } from '../../catalogue/catalogue.ts';
+import { controllerTools } from '../../controllers/inside.ts';
 import {
   createDefaultService,
   type ServerPeers,
@@ -34,18 +35,18 @@ export async function createOwnService(options: OwnServiceOptions): Promise<void
 
 function wiredService(options: OwnServiceOptions) {
   const { config, dialect, api, port, peers } = options;
-  const { registry, catalogue } = api;
   const ranges = readServiceRanges(config.serviceRanges ?? defaultServiceRanges);
   if (config.listen.tls === 'plaintext' || 'error' in ranges) return undefined;
-  const def = (group: string, resource: string) => {
-    const found = catalogue.snapshot().builtin(group, resource);
-    if (found === undefined) throw new Error(`the catalogue has no ${resource}`);
-    return found;
-  };
+  const def = (group: string, resource: string) =>
+    requiredKind(api.catalogue.snapshot(), group, resource);
   const [{ family, addressOf }] = ranges.addresses;
   const { endpoints, nodePort } = config.ownService ?? { endpoints: 'kept' };
   const ip = endpoints === 'kept' ? reachableAddress(config, family) : undefined;
   return {
+    ...controllerTools(options, {
+      controller: 'default-service-controller',
+      groups: ['system:masters'],
+    }),
     defs: {
       services: def('', 'services'),
       endpoints: def('', 'endpoints'),
@@ -59,14 +60,5 @@ function wiredService(options: OwnServiceOptions) {
       ...(ip === undefined ? {} : { ip }),
       ...(peers === undefined ? {} : { peers }),
     },
-    caches: registry.caches,
-    inside: createInside({
-      registry,
-      controller: 'default-service-controller',
-      groups: ['system:masters'],
-    }),
-    clock: config.clock,
-    logger: config.logger,
-    queues: options.api.queues,
   };
 }

@@ -14,6 +14,7 @@ import {
   type ServiceOptions,
 } from '@wheelhouse/kinds';
 import type { Dialect, MetricRegistry } from '@wheelhouse/machinery';
+import { requiredKind } from '../../catalogue/catalogue.ts';
 import { createInside } from '../../controllers/inside.ts';
 import {
   type AddressKinds,
@@ -143,8 +144,7 @@ export function createServiceNumbers(
   const { config, api, metrics } = options;
   const { clock, logger } = config;
   const ranges = rangesOf(config);
-  const def = api.catalogue.snapshot().builtin('', 'services');
-  if (def === undefined) throw new Error('the catalogue has no services');
+  const def = requiredKind(api.catalogue.snapshot(), '', 'services');
   const services = api.registry.caches.of(def);
   const ledger = new ServiceLedger({ cache: () => services, clock });
   const records = recordsAddresses(config) ? addressRecords(options) : undefined;
@@ -201,11 +201,8 @@ function addressRecords({ config, dialect, api }: Around): AddressRecords {
 export function addressKinds(catalogue: ObjectApi['catalogue'], dialect: Dialect): AddressKinds {
   const group = dialect.group('networking');
   const snapshot = catalogue.snapshot();
-  const ranges = snapshot.builtin(group, 'servicecidrs');
-  const addresses = snapshot.builtin(group, 'ipaddresses');
-  if (ranges === undefined || addresses === undefined) {
-    throw new Error('the catalogue has no ServiceCIDRs');
-  }
+  const ranges = requiredKind(snapshot, group, 'servicecidrs');
+  const addresses = requiredKind(snapshot, group, 'ipaddresses');
   return { ranges, addresses };
 }
 

@@ -1,5 +1,6 @@
 import { defaultServiceRanges, readServiceRanges } from '@wheelhouse/kinds';
-import { createInside } from '../../controllers/inside.ts';
+import { requiredKind } from '../../catalogue/catalogue.ts';
+import { controllerTools } from '../../controllers/inside.ts';
 import { startDefaultServiceCidr } from '../../controllers/services/default-service-cidr.ts';
 import { startServiceAddressRepair } from '../../controllers/services/service-address-repair.ts';
 import { serverContext } from '../../registry/server-context.ts';
@@ -16,28 +17,25 @@ export interface ServiceRanges extends Background {
 /** Keeps the default ServiceCIDR, and Services and IPAddresses in agreement once it is there. */
 export function startServiceRanges(options: Around): ServiceRanges {
   const { config, dialect, api } = options;
-  const { registry, catalogue, queues } = api;
-  const { clock, logger } = config;
+  const { catalogue } = api;
   const texts = readServiceRanges(config.serviceRanges ?? defaultServiceRanges);
   if ('error' in texts) throw new Error(texts.error);
   const kinds = addressKinds(catalogue, dialect);
-  const services = catalogue.snapshot().builtin('', 'services');
-  if (services === undefined) throw new Error('the catalogue has no services');
-  const inside = (controller: string) =>
-    createInside({ registry, controller, user: serverContext.user });
-  const tools = { caches: registry.caches, dialect, clock, logger, queues };
+  const services = requiredKind(catalogue.snapshot(), '', 'services');
+  const tools = (controller: string) => ({
+    ...controllerTools(options, { controller, user: serverContext.user }),
+    dialect,
+  });
   const defaultRange = startDefaultServiceCidr({
-    ...tools,
+    ...tools(`${dialect.productName}-service-cidr-controller`),
     ranges: kinds.ranges,
     cidrs: texts.addresses.map(({ text }) => text),
-    inside: inside(`${dialect.productName}-service-cidr-controller`),
   });
   const repair = defaultRange.first.then(() =>
     startServiceAddressRepair({
-      ...tools,
+      ...tools('ipallocator-repair-controller'),
       kinds,
       services,
-      inside: inside('ipallocator-repair-controller'),
     }),
   );
   return {

@@ -2,7 +2,8 @@ import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { hostname } from 'node:os';
-import { dnsSubdomain } from '@wheelhouse/machinery';
+import { defaultServiceRanges, readServiceRanges } from '@wheelhouse/kinds';
+import { dialectOf, dnsSubdomain } from '@wheelhouse/machinery';
 import { bundleCertificates } from '../../gates/authn/certificate.ts';
 import type { HttpServer, ServingTls } from '../../serving/server.ts';
 import type { CertificatePair } from '../../serving/server-names.ts';
@@ -108,11 +109,21 @@ function readPair(files: SuppliedFiles) {
   return { certificate: certificatePem, key: keyPem };
 }
 
+/** Names and addresses by which clients in the cluster reach the server's own Service. */
+function ownServiceHosts(config: ServerConfig): string[] {
+  const { serviceRanges = defaultServiceRanges } = config;
+  const ranges = readServiceRanges(serviceRanges);
+  const { productName: name } = dialectOf(config.dialect);
+  const names = [name, `${name}.default`, `${name}.default.svc`];
+  return 'error' in ranges ? names : [...names, ranges.addresses[0].addressOf(0)];
+}
+
 function ownPair(config: ServerConfig, { certDir }: { readonly certDir: string }) {
   const { host } = config.listen;
   const listening = host === '0.0.0.0' || host === '::' ? [] : [host];
   const advertised = config.advertiseAddress === undefined ? [] : [config.advertiseAddress];
-  const hosts = ['localhost', '127.0.0.1', '::1', hostname(), ...listening, ...advertised];
+  const local = ['localhost', '127.0.0.1', '::1', hostname()];
+  const hosts = [...local, ...ownServiceHosts(config), ...listening, ...advertised];
   const made = ensureServingCertificates({
     certDir,
     hosts: [...new Set(hosts)],

@@ -1,31 +1,17 @@
 import type { ResourceDef } from '@wheelhouse/kinds';
-import {
-  type ApiObject,
-  type Clock,
-  type Dialect,
-  type JsonObject,
-  jsonEqual,
-  type Logger,
-} from '@wheelhouse/machinery';
+import { type ApiObject, type Dialect, type JsonObject, jsonEqual } from '@wheelhouse/machinery';
 import type { Catalogue } from '../../catalogue/catalogue.ts';
-import type { CachePool } from '../../registry/cache-pool.ts';
 import { decodeEntry } from '../../registry/object-codec.ts';
 import { createAbsent } from '../create-absent.ts';
-import type { Inside, ObjectAt } from '../inside.ts';
-import type { QueueMeters } from '../queue-metrics.ts';
+import type { ControllerTools, ObjectAt } from '../inside.ts';
 import { listEntries } from '../removal.ts';
 import { createWorkQueue } from '../work-queue.ts';
 import { customPriority, prioritiesOf } from './api-service-priorities.ts';
 
-export interface ApiServicesOptions {
+export interface ApiServicesOptions extends ControllerTools {
   readonly apiServices: ResourceDef;
   readonly catalogue: Catalogue;
-  readonly caches: CachePool;
-  readonly inside: Inside;
   readonly dialect: Dialect;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly queues?: QueueMeters | undefined;
 }
 
 /**
@@ -34,13 +20,11 @@ export interface ApiServicesOptions {
  * kinds come and go with the kinds. One without the label is its author's own.
  */
 export function startApiServices(options: ApiServicesOptions): { close(): Promise<void> } {
-  const { apiServices, catalogue, caches, clock, logger } = options;
+  const { apiServices, catalogue, caches } = options;
   const registrar = new Registrar(options);
   const queue = createWorkQueue({
-    queues: options.queues,
+    ...options,
     name: 'autoregister',
-    clock,
-    logger,
     workers: 1,
     run: () => registrar.settle(),
   });

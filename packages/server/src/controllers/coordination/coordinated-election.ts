@@ -2,18 +2,14 @@ import type { ResourceDef } from '@wheelhouse/kinds';
 import {
   type ApiObject,
   background,
-  type Clock,
-  type Logger,
   printGoTime,
   StatusError,
   type Timer,
 } from '@wheelhouse/machinery';
-import type { CachePool } from '../../registry/cache-pool.ts';
 import { followBeside } from '../../registry/follow.ts';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import type { Entry } from '../../watchcache/contract.ts';
-import type { Inside } from '../inside.ts';
-import type { QueueMeters } from '../queue-metrics.ts';
+import type { ControllerTools } from '../inside.ts';
 import { listEntries } from '../removal.ts';
 import { createWorkQueue } from '../work-queue.ts';
 import {
@@ -31,14 +27,9 @@ import {
   newLeaseSpec,
 } from './candidates.ts';
 
-export interface CoordinatedElectionOptions {
+export interface CoordinatedElectionOptions extends ControllerTools {
   readonly leases: ResourceDef;
   readonly candidates: ResourceDef;
-  readonly caches: CachePool;
-  readonly inside: Inside;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly queues?: QueueMeters | undefined;
 }
 
 /** How often a Lease with candidates is looked at, so that one that expires is noticed. */
@@ -76,12 +67,10 @@ class CoordinatedElection {
 
   constructor(options: CoordinatedElectionOptions) {
     this.#options = options;
-    const { caches, clock, logger, queues } = options;
+    const { caches, logger } = options;
     this.#queue = createWorkQueue({
-      queues,
+      ...options,
       name: 'leader-election-controller',
-      clock,
-      logger,
       run: (key) => this.#look(key),
       workers: 1,
     });

@@ -1,21 +1,12 @@
 import { ensure, objectsAt, type Stored } from '@wheelhouse/kinds';
 import type { FlowSchema } from '@wheelhouse/kinds/types/flowcontrol/v1';
-import {
-  type ApiObject,
-  type Clock,
-  cloneJson,
-  formatTime,
-  type Logger,
-  nextTurn,
-} from '@wheelhouse/machinery';
+import { type ApiObject, cloneJson, formatTime, nextTurn } from '@wheelhouse/machinery';
 import type { FlowSettings } from '../../gates/flowcontrol/fair-flow-control.ts';
 import { readLevel, readSchema } from '../../gates/flowcontrol/settings.ts';
-import type { CachePool } from '../../registry/cache-pool.ts';
 import { follow } from '../../registry/follow.ts';
 import { decodeEntry } from '../../registry/object-codec.ts';
 import type { Entry } from '../../watchcache/contract.ts';
-import type { Inside } from '../inside.ts';
-import type { QueueMeters } from '../queue-metrics.ts';
+import type { ControllerTools } from '../inside.ts';
 import { createWorkQueue } from '../work-queue.ts';
 import { WriteBudget } from '../write-budget.ts';
 import type { FlowDefs } from './flow-defaults.ts';
@@ -28,18 +19,15 @@ const everything = '';
  * change, and tells in each schema's status whether its level is there (OPS-3). Many changes at once
  * are one look. Resolves when the objects there are have been read.
  */
-export async function startFlowConfiguration(options: {
-  readonly defs: FlowDefs;
-  readonly configure: (settings: FlowSettings) => void;
-  /** Names of levels that flow control knows although they may not be stored. */
-  readonly defaultLevels: ReadonlySet<string>;
-  readonly caches: CachePool;
-  readonly inside: Inside;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly queues?: QueueMeters | undefined;
-}): Promise<{ close(): Promise<void> }> {
-  const { defs, caches, inside, clock, logger } = options;
+export async function startFlowConfiguration(
+  options: ControllerTools & {
+    readonly defs: FlowDefs;
+    readonly configure: (settings: FlowSettings) => void;
+    /** Names of levels that flow control knows although they may not be stored. */
+    readonly defaultLevels: ReadonlySet<string>;
+  },
+): Promise<{ close(): Promise<void> }> {
+  const { defs, caches, inside, clock } = options;
   const stored = { levels: new Map<string, ApiObject>(), schemas: new Map<string, ApiObject>() };
   const budget = new WriteBudget(clock);
   let levelNames = options.defaultLevels;
@@ -70,10 +58,8 @@ export async function startFlowConfiguration(options: {
     return key === everything ? digest() : tell(key);
   };
   const queue = createWorkQueue({
-    queues: options.queues,
+    ...options,
     name: 'priority_and_fairness_config_queue',
-    clock,
-    logger,
     run,
     workers: 4,
   });

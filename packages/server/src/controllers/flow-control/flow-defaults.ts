@@ -7,23 +7,19 @@ import {
 import {
   type ApiObject,
   asApiObject,
-  type Clock,
   cloneJson,
   type Dialect,
   isObject,
   type JsonObject,
   jsonEqual,
   jsonObject,
-  type Logger,
   nextTurn,
 } from '@wheelhouse/machinery';
-import type { CachePool } from '../../registry/cache-pool.ts';
 import { follow } from '../../registry/follow.ts';
 import { decodeEntry } from '../../registry/object-codec.ts';
 import type { Entry } from '../../watchcache/contract.ts';
-import { type CreationTools, createAbsent } from '../create-absent.ts';
-import type { Inside } from '../inside.ts';
-import type { QueueMeters } from '../queue-metrics.ts';
+import { createAbsent } from '../create-absent.ts';
+import type { ControllerTools } from '../inside.ts';
 import { createWorkQueue } from '../work-queue.ts';
 import { WriteBudget } from '../write-budget.ts';
 
@@ -35,7 +31,7 @@ export interface FlowDefs {
 
 /** Creates the absent defaults, all at once (OPS-3). */
 export async function createFlowDefaults(
-  options: CreationTools & { readonly defs: FlowDefs; readonly dialect: Dialect },
+  options: ControllerTools & { readonly defs: FlowDefs; readonly dialect: Dialect },
 ): Promise<void> {
   const { defs, dialect } = options;
   const wanted = [...wantedObjects(defs, defaultFlowObjects(dialect))];
@@ -56,16 +52,13 @@ const workers = 4;
  * that an older server kept and this one does not know are removed. Looks at an object when it
  * changes, never by the clock.
  */
-export async function startFlowDefaults(options: {
-  readonly defs: FlowDefs;
-  readonly dialect: Dialect;
-  readonly caches: CachePool;
-  readonly inside: Inside;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly queues?: QueueMeters | undefined;
-}): Promise<{ close(): Promise<void> }> {
-  const { defs, dialect, caches, inside, clock, logger } = options;
+export async function startFlowDefaults(
+  options: ControllerTools & {
+    readonly defs: FlowDefs;
+    readonly dialect: Dialect;
+  },
+): Promise<{ close(): Promise<void> }> {
+  const { defs, dialect, caches, inside, clock } = options;
   const annotation = autoUpdateAnnotation(dialect);
   const wanted = wantedObjects(defs, defaultFlowObjects(dialect));
   const budget = new WriteBudget(clock);
@@ -84,14 +77,7 @@ export async function startFlowDefaults(options: {
     else if (action === 'create') await inside.create(at, cloneJson(asApiObject(desired)));
     else await inside.change(at, (found) => revised({ current: found, desired, annotation }));
   };
-  const queue = createWorkQueue({
-    queues: options.queues,
-    name: 'flow-control-defaults',
-    clock,
-    logger,
-    run,
-    workers,
-  });
+  const queue = createWorkQueue({ ...options, name: 'flow-control-defaults', run, workers });
   for (const key of wanted.keys()) queue.add(key);
   const followed = await Promise.all(
     [defs.levels, defs.schemas].map((def) =>

@@ -3,17 +3,13 @@ import { type PemBlock, pemBlocks, pemBytes } from '@wheelhouse/codec';
 import type { ResourceDef } from '@wheelhouse/kinds';
 import {
   type ApiObject,
-  type Clock,
   isObject,
   type JsonObject,
   jsonEqual,
-  type Logger,
   textOf,
 } from '@wheelhouse/machinery';
-import type { CachePool } from '../../registry/cache-pool.ts';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
-import type { Inside } from '../inside.ts';
-import type { QueueMeters } from '../queue-metrics.ts';
+import type { ControllerTools } from '../inside.ts';
 import { createWorkQueue } from '../work-queue.ts';
 
 /** The ConfigMap that tells other servers of the API whom this one trusts to say who asks. */
@@ -46,17 +42,14 @@ const slackMs = 5 * 60_000;
  * minute, and when `changed` says that `trust` has. `settled` resolves when it has been looked at
  * once.
  */
-export function startAuthenticationTrust(options: {
-  readonly trust: () => AuthenticationTrust;
-  readonly configMaps: ResourceDef;
-  readonly namespace: string;
-  readonly caches: CachePool;
-  readonly inside: Inside;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly queues?: QueueMeters | undefined;
-}): { readonly settled: Promise<void>; changed(): void; close(): Promise<void> } {
-  const { configMaps, namespace, caches, inside, clock, logger } = options;
+export function startAuthenticationTrust(
+  options: ControllerTools & {
+    readonly trust: () => AuthenticationTrust;
+    readonly configMaps: ResourceDef;
+    readonly namespace: string;
+  },
+): { readonly settled: Promise<void>; changed(): void; close(): Promise<void> } {
+  const { configMaps, namespace, caches, inside, clock } = options;
   const place = { def: configMaps, namespace, name: trustName };
   const wanted = (found: ApiObject | undefined) =>
     mergedTrust(options.trust(), { found: dataOf(found), nowMs: clock.now() });
@@ -78,10 +71,8 @@ export function startAuthenticationTrust(options: {
     first = resolve;
   });
   const queue = createWorkQueue({
-    queues: options.queues,
+    ...options,
     name: 'cluster_authentication_trust_controller',
-    clock,
-    logger,
     workers: 1,
     async run() {
       await settle().finally(first);

@@ -2,12 +2,10 @@ import { createHmac } from 'node:crypto';
 import type { ResourceDef } from '@wheelhouse/kinds';
 import {
   type ApiObject,
-  type Clock,
   type Dialect,
   isObject,
   type JsonObject,
   jsonEqual,
-  type Logger,
   smallest,
 } from '@wheelhouse/machinery';
 import {
@@ -17,23 +15,16 @@ import {
   readBootstrapToken,
   secretExpiryMs,
 } from '../../gates/authn/bootstrap-token.ts';
-import type { CachePool } from '../../registry/cache-pool.ts';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import type { EntryChange, EntryIndex } from '../../watchcache/contract.ts';
-import type { Inside } from '../inside.ts';
-import type { QueueMeters } from '../queue-metrics.ts';
+import type { ControllerTools } from '../inside.ts';
 import { listEntries } from '../removal.ts';
 import { createWorkQueue } from '../work-queue.ts';
 
 /** What the controllers of bootstrap tokens work with. */
-export interface BootstrapTools {
+export interface BootstrapTools extends ControllerTools {
   readonly secrets: ResourceDef;
-  readonly caches: CachePool;
-  readonly inside: Inside;
   readonly dialect: Dialect;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly queues?: QueueMeters | undefined;
 }
 
 /** Longest wait for a moment in calendar time: the host's clock may be set meanwhile. */
@@ -41,7 +32,7 @@ const lookAgainMs = 60_000;
 
 /** Removes bootstrap tokens once they have expired (AUTHN-4). */
 export function startTokenCleaner(options: BootstrapTools): { close(): Promise<void> } {
-  const { secrets, caches, inside, dialect, clock, logger } = options;
+  const { secrets, caches, inside, dialect, clock } = options;
   const namespace = dialect.systemNamespace('system');
   const run = async (name: string): Promise<void> => {
     const entry = await caches.of(secrets).get(objectKey(namespace, name), undefined);
@@ -52,14 +43,7 @@ export function startTokenCleaner(options: BootstrapTools): { close(): Promise<v
     const { uid } = entry.index;
     await inside.remove({ def: secrets, namespace, name }, { preconditions: { uid } });
   };
-  const queue = createWorkQueue({
-    queues: options.queues,
-    name: 'token_cleaner',
-    clock,
-    logger,
-    run,
-    workers: 1,
-  });
+  const queue = createWorkQueue({ ...options, name: 'token_cleaner', run, workers: 1 });
   return followSecrets(options, { queue, keyOf: (name) => name });
 }
 
@@ -71,7 +55,7 @@ export function startTokenCleaner(options: BootstrapTools): { close(): Promise<v
 export function startBootstrapSigner(
   options: BootstrapTools & { readonly configMaps: ResourceDef },
 ): { close(): Promise<void> } {
-  const { secrets, configMaps, caches, inside, dialect, clock, logger } = options;
+  const { secrets, configMaps, caches, inside, dialect, clock } = options;
   const namespace = dialect.systemNamespace('public');
   const at = { def: configMaps, namespace, name: clusterInfoName };
   const run = async (): Promise<void> => {
@@ -97,14 +81,7 @@ export function startBootstrapSigner(
     );
     if (Number.isFinite(next)) queue.addAfter('all', Math.min(next - nowMs, lookAgainMs));
   };
-  const queue = createWorkQueue({
-    queues: options.queues,
-    name: 'bootstrap_signer_queue',
-    clock,
-    logger,
-    run,
-    workers: 1,
-  });
+  const queue = createWorkQueue({ ...options, name: 'bootstrap_signer_queue', run, workers: 1 });
   const subscription = caches.of(configMaps).subscribe(({ current }) => {
     const index = current?.index;
     if (index?.name === clusterInfoName && index.namespace === namespace) queue.add('all');

@@ -1,18 +1,14 @@
 import type { ResourceDef } from '@wheelhouse/kinds';
 import {
   type ApiObject,
-  type Clock,
   isObject,
   type JsonValue,
   jsonEqual,
   type LabelSelector,
-  type Logger,
   selects,
 } from '@wheelhouse/machinery';
-import type { CachePool } from '../../registry/cache-pool.ts';
 import { decodeEntry } from '../../registry/object-codec.ts';
-import type { Inside } from '../inside.ts';
-import type { QueueMeters } from '../queue-metrics.ts';
+import type { ControllerTools } from '../inside.ts';
 import { listEntries } from '../removal.ts';
 import { createWorkQueue } from '../work-queue.ts';
 
@@ -21,15 +17,12 @@ import { createWorkQueue } from '../work-queue.ts';
  * Any change of any ClusterRole has all aggregated ones looked at: they are few, and a role may be
  * gathered by another that is gathered itself. One key, so that many changes are one look.
  */
-export function startClusterRoleAggregation(options: {
-  readonly clusterRoles: ResourceDef;
-  readonly caches: CachePool;
-  readonly inside: Inside;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly queues?: QueueMeters | undefined;
-}): { close(): Promise<void> } {
-  const { clusterRoles, caches, inside, clock, logger } = options;
+export function startClusterRoleAggregation(
+  options: ControllerTools & {
+    readonly clusterRoles: ResourceDef;
+  },
+): { close(): Promise<void> } {
+  const { clusterRoles, caches, inside } = options;
   const cache = caches.of(clusterRoles);
   const run = async () => {
     const entries = await listEntries(caches, { def: clusterRoles, namespace: '' });
@@ -43,14 +36,7 @@ export function startClusterRoleAggregation(options: {
       );
     }
   };
-  const queue = createWorkQueue({
-    queues: options.queues,
-    name: 'ClusterRoleAggregator',
-    clock,
-    logger,
-    run,
-    workers: 1,
-  });
+  const queue = createWorkQueue({ ...options, name: 'ClusterRoleAggregator', run, workers: 1 });
   const subscription = cache.subscribe(() => queue.add('all'));
   queue.add('all');
   return {

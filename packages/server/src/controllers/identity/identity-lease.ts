@@ -3,26 +3,19 @@ import type { Lease } from '@wheelhouse/kinds/types/coordination/v1';
 import {
   type ApiObject,
   background,
-  type Clock,
   type Dialect,
-  type Logger,
   printGoTime,
   randomUuid,
   type Timer,
 } from '@wheelhouse/machinery';
-import type { CachePool } from '../../registry/cache-pool.ts';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
-import type { Inside } from '../inside.ts';
+import type { ControllerTools } from '../inside.ts';
 import { listEntries } from '../removal.ts';
 import { serverIdentity } from '../server-identity.ts';
 
-export interface IdentityLeaseTools {
+export interface IdentityLeaseTools extends ControllerTools {
   readonly leases: ResourceDef;
-  readonly caches: CachePool;
-  readonly inside: Inside;
   readonly dialect: Dialect;
-  readonly clock: Clock;
-  readonly logger: Logger;
   readonly hostname: string;
 }
 

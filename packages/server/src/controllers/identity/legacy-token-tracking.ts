@@ -8,21 +8,14 @@ import {
   type JsonObject,
   type Logger,
 } from '@wheelhouse/machinery';
-import type { CachePool } from '../../registry/cache-pool.ts';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import { createAbsent } from '../create-absent.ts';
-import type { Inside } from '../inside.ts';
-import type { QueueMeters } from '../queue-metrics.ts';
+import type { ControllerTools, Inside } from '../inside.ts';
 import { createWorkQueue } from '../work-queue.ts';
 
-export interface LegacyTokenTracking {
+export interface LegacyTokenTracking extends ControllerTools {
   readonly configMaps: ResourceDef;
-  readonly caches: CachePool;
-  readonly inside: Inside;
   readonly dialect: Dialect;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly queues?: QueueMeters | undefined;
 }
 
 /** Servers of which some track and others do not would fight over the ConfigMap without a pause. */
@@ -41,7 +34,7 @@ export function createTrackingRecord(options: LegacyTokenTracking): Promise<void
 
 /** Keeps that ConfigMap: a day that cannot be read is replaced, and so is a deleted object. */
 export function startLegacyTokenTracking(options: LegacyTokenTracking): { close(): Promise<void> } {
-  const { caches, configMaps, inside, clock, logger } = options;
+  const { caches, configMaps, inside, clock } = options;
   const at = recordAt(options);
   const key = objectKey(at.namespace, at.name);
   let createdMs = clock.monotonic();
@@ -61,10 +54,8 @@ export function startLegacyTokenTracking(options: LegacyTokenTracking): { close(
     }));
   };
   const queue = createWorkQueue({
-    queues: options.queues,
+    ...options,
     name: 'legacy_token_tracking_controller',
-    clock,
-    logger,
     run,
     workers: 1,
   });

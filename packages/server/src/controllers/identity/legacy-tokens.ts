@@ -2,17 +2,13 @@ import type { ResourceDef } from '@wheelhouse/kinds';
 import {
   type ApiObject,
   background,
-  type Clock,
   type Dialect,
   isObject,
   jsonEqual,
-  type Logger,
 } from '@wheelhouse/machinery';
-import type { CachePool } from '../../registry/cache-pool.ts';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import type { EntryIndex } from '../../watchcache/contract.ts';
-import type { Inside } from '../inside.ts';
-import type { QueueMeters } from '../queue-metrics.ts';
+import type { ControllerTools } from '../inside.ts';
 import { listEntries } from '../removal.ts';
 import { createWorkQueue } from '../work-queue.ts';
 
@@ -24,15 +20,10 @@ export type IssueLegacyToken = (request: {
 }) => string;
 
 /** What the controller of token Secrets works with. */
-export interface LegacyTokenTools {
+export interface LegacyTokenTools extends ControllerTools {
   readonly secrets: ResourceDef;
   readonly serviceAccounts: ResourceDef;
-  readonly caches: CachePool;
-  readonly inside: Inside;
   readonly dialect: Dialect;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly queues?: QueueMeters | undefined;
   readonly issue: IssueLegacyToken;
   readonly caPem: string | undefined;
 }
@@ -43,14 +34,12 @@ export interface LegacyTokenTools {
  * removed, as are all of an account that is deleted.
  */
 export function startLegacyTokens(options: LegacyTokenTools): { close(): Promise<void> } {
-  const { secrets, serviceAccounts, caches, dialect, clock, logger } = options;
+  const { secrets, serviceAccounts, caches, dialect, logger } = options;
   const type = dialect.label('service-account-token');
   const run = (key: string) => tend(options, key);
   const queue = createWorkQueue({
-    queues: options.queues,
+    ...options,
     name: 'serviceaccount_tokens_secret',
-    clock,
-    logger,
     run,
     workers: 2,
   });

@@ -1,15 +1,7 @@
 import type { ResourceDef } from '@wheelhouse/kinds';
-import {
-  type ApiObject,
-  type Clock,
-  type Dialect,
-  jsonEqual,
-  type Logger,
-} from '@wheelhouse/machinery';
-import type { CachePool } from '../../registry/cache-pool.ts';
+import { type ApiObject, type Dialect, jsonEqual } from '@wheelhouse/machinery';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
-import type { Inside } from '../inside.ts';
-import type { QueueMeters } from '../queue-metrics.ts';
+import type { ControllerTools } from '../inside.ts';
 import { listEntries } from '../removal.ts';
 import { createWorkQueue } from '../work-queue.ts';
 
@@ -58,13 +50,8 @@ export function startRootCaPublisher(
 const workers = 8;
 
 /** What the keepers of namespaces work with. */
-interface KeeperTools {
+interface KeeperTools extends ControllerTools {
   readonly namespaces: ResourceDef;
-  readonly caches: CachePool;
-  readonly inside: Inside;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly queues?: QueueMeters | undefined;
 }
 
 /**
@@ -80,7 +67,7 @@ function startNamespaceKeeper(
     readonly object: ApiObject & { readonly metadata: { readonly name: string } };
   },
 ): { close(): Promise<void> } {
-  const { namespaces, kept, object, caches, inside, clock, logger } = options;
+  const { namespaces, kept, object, caches, inside, logger } = options;
   const { name } = object.metadata;
   const spaces = caches.of(namespaces);
   const objects = caches.of(kept);
@@ -96,14 +83,7 @@ function startNamespaceKeeper(
       await inside.change(at, (current) => ({ ...current, data: object.data ?? null }));
     }
   };
-  const queue = createWorkQueue({
-    queues: options.queues,
-    name: options.controller,
-    clock,
-    logger,
-    run,
-    workers,
-  });
+  const queue = createWorkQueue({ ...options, name: options.controller, run, workers });
   const subscriptions = [
     spaces.subscribe(({ current }) => {
       if (current !== undefined && current.index.deleting !== true) queue.add(current.index.name);

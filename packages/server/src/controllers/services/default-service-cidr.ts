@@ -1,9 +1,7 @@
 import { cidrsOf, objectsAt, type ResourceDef } from '@wheelhouse/kinds';
-import { type Clock, type Dialect, jsonEqual, type Logger } from '@wheelhouse/machinery';
-import type { CachePool } from '../../registry/cache-pool.ts';
+import { type Dialect, jsonEqual } from '@wheelhouse/machinery';
 import { decodeEntry } from '../../registry/object-codec.ts';
-import type { Inside } from '../inside.ts';
-import type { QueueMeters } from '../queue-metrics.ts';
+import type { ControllerTools } from '../inside.ts';
 import { createWorkQueue } from '../work-queue.ts';
 import { readyCondition } from './service-cidrs.ts';
 
@@ -11,17 +9,14 @@ import { readyCondition } from './service-cidrs.ts';
  * Keeps the ServiceCIDR of the command line's ranges: made when it is absent, and said to be ready
  * as long as nobody else says anything of it. One with other ranges stays as it is.
  */
-export function startDefaultServiceCidr(options: {
-  readonly ranges: ResourceDef;
-  readonly cidrs: readonly string[];
-  readonly caches: CachePool;
-  readonly inside: Inside;
-  readonly dialect: Dialect;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly queues?: QueueMeters | undefined;
-}): { readonly first: Promise<void>; close(): Promise<void> } {
-  const { ranges, cidrs, caches, inside, dialect, clock, logger } = options;
+export function startDefaultServiceCidr(
+  options: ControllerTools & {
+    readonly ranges: ResourceDef;
+    readonly cidrs: readonly string[];
+    readonly dialect: Dialect;
+  },
+): { readonly first: Promise<void>; close(): Promise<void> } {
+  const { ranges, cidrs, caches, inside, dialect, clock } = options;
   const name = dialect.productName;
   const cache = caches.of(ranges);
   const at = { def: ranges, namespace: '', name };
@@ -50,10 +45,8 @@ export function startDefaultServiceCidr(options: {
     );
   };
   const queue = createWorkQueue({
-    queues: options.queues,
+    ...options,
     name: `${name}-service-cidr-controller`,
-    clock,
-    logger,
     run: sync,
     workers: 1,
   });

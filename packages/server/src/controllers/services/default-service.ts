@@ -1,18 +1,14 @@
 import type { ResourceDef } from '@wheelhouse/kinds';
 import {
   type ApiObject,
-  type Clock,
   type Dialect,
   type JsonObject,
   jsonEqual,
   jsonObject,
-  type Logger,
 } from '@wheelhouse/machinery';
-import type { CachePool } from '../../registry/cache-pool.ts';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import { createAbsent } from '../create-absent.ts';
-import type { Inside } from '../inside.ts';
-import type { QueueMeters } from '../queue-metrics.ts';
+import type { ControllerTools } from '../inside.ts';
 import { createWorkQueue } from '../work-queue.ts';
 
 const namespace = 'default';
@@ -43,7 +39,7 @@ interface KeptObject {
   readonly kept: readonly string[];
 }
 
-interface DefaultServiceOptions {
+interface DefaultServiceOptions extends ControllerTools {
   readonly defs: {
     readonly services: ResourceDef;
     readonly endpoints: ResourceDef;
@@ -51,11 +47,6 @@ interface DefaultServiceOptions {
   };
   readonly dialect: Dialect;
   readonly place: ServerPlace;
-  readonly caches: CachePool;
-  readonly inside: Inside;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly queues?: QueueMeters | undefined;
 }
 
 /**
@@ -64,7 +55,7 @@ interface DefaultServiceOptions {
  * elsewhere.
  */
 export function startDefaultService(options: DefaultServiceOptions): { close(): Promise<void> } {
-  const { caches, inside, clock, logger, place } = options;
+  const { caches, inside, place } = options;
   const { peers } = place;
   const objects = new Map(keptObjects(options, []).map((one) => [one.def.resource, one]));
   const name = options.dialect.productName;
@@ -80,14 +71,7 @@ export function startDefaultService(options: DefaultServiceOptions): { close(): 
       await inside.change(at, (current) => setRight(current, wanted));
     }
   };
-  const queue = createWorkQueue({
-    queues: options.queues,
-    name: 'default-service',
-    clock,
-    logger,
-    run,
-    workers: 3,
-  });
+  const queue = createWorkQueue({ ...options, name: 'default-service', run, workers: 3 });
   const subscriptions = [...objects].map(([resource, { def }]) =>
     caches.of(def).subscribe(({ previous, current }) => {
       const index = current?.index ?? previous?.index;

@@ -8,17 +8,9 @@ import {
   type Stored,
 } from '@wheelhouse/kinds';
 import type { IPAddress } from '@wheelhouse/kinds/types/networking/v1beta1';
-import {
-  type ApiObject,
-  type Clock,
-  type Dialect,
-  type Logger,
-  parseIpBlock,
-} from '@wheelhouse/machinery';
-import type { CachePool } from '../../registry/cache-pool.ts';
+import { type ApiObject, type Dialect, parseIpBlock } from '@wheelhouse/machinery';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
-import type { Inside } from '../inside.ts';
-import type { QueueMeters } from '../queue-metrics.ts';
+import type { ControllerTools } from '../inside.ts';
 import { listEntries } from '../removal.ts';
 import { createWorkQueue } from '../work-queue.ts';
 import { type AddressKinds, isOwnedBy, recordName, recordOf } from './address-records.ts';
@@ -29,15 +21,10 @@ const graceMs = 60_000;
 /** How often everything is looked at again. */
 const resyncMs = 180_000;
 
-interface Tools {
+interface Tools extends ControllerTools {
   readonly kinds: AddressKinds;
   readonly services: ResourceDef;
-  readonly caches: CachePool;
-  readonly inside: Inside;
   readonly dialect: Dialect;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly queues?: QueueMeters | undefined;
 }
 
 /**
@@ -48,10 +35,8 @@ interface Tools {
 export function startServiceAddressRepair(tools: Tools): { close(): Promise<void> } {
   const { kinds, services, caches, clock, logger } = tools;
   const queue = createWorkQueue({
-    queues: tools.queues,
+    ...tools,
     name: 'service-ip-repair',
-    clock,
-    logger,
     run: (key) =>
       key.startsWith('service:')
         ? repairService(tools, key.slice('service:'.length))

@@ -3,19 +3,15 @@ import type { ServiceCIDR } from '@wheelhouse/kinds/types/networking/v1beta1';
 import {
   type ApiObject,
   blockContains,
-  type Clock,
   type Dialect,
   formatTime,
   type IpBlock,
   type JsonObject,
-  type Logger,
   parseIpBlock,
 } from '@wheelhouse/machinery';
-import type { CachePool } from '../../registry/cache-pool.ts';
 import { decodeEntry } from '../../registry/object-codec.ts';
 import type { Entry } from '../../watchcache/contract.ts';
-import type { Inside } from '../inside.ts';
-import type { QueueMeters } from '../queue-metrics.ts';
+import type { ControllerTools } from '../inside.ts';
 import { listEntries } from '../removal.ts';
 import { createWorkQueue } from '../work-queue.ts';
 import type { AddressKinds } from './address-records.ts';
@@ -23,14 +19,9 @@ import type { AddressKinds } from './address-records.ts';
 /** How long a range that nothing needs stays, so that every allocator has seen that it goes. */
 const removalDelayMs = 10_000;
 
-interface Tools {
+interface Tools extends ControllerTools {
   readonly kinds: AddressKinds;
-  readonly caches: CachePool;
-  readonly inside: Inside;
   readonly dialect: Dialect;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly queues?: QueueMeters | undefined;
 }
 
 /** The finalizer that keeps a ServiceCIDR while addresses depend on it. */
@@ -62,17 +53,10 @@ export function readyCondition(ready: {
  * deleted go once no address depends on them (MultiCIDRServiceAllocator).
  */
 export function startServiceCidrs(options: Tools): { close(): Promise<void> } {
-  const { kinds, caches, clock, logger } = options;
+  const { kinds, caches, logger } = options;
   const cache = caches.of(kinds.ranges);
   const run = (name: string) => syncRange(options, { name, later: queue.addAfter });
-  const queue = createWorkQueue({
-    queues: options.queues,
-    name: 'service-cidr-controller',
-    clock,
-    logger,
-    run,
-    workers: 4,
-  });
+  const queue = createWorkQueue({ ...options, name: 'service-cidr-controller', run, workers: 4 });
   const addAll = async () => {
     const entries = await listEntries(caches, { def: kinds.ranges, namespace: '' });
     for (const entry of entries) queue.add(entry.key);
