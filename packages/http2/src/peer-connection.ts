@@ -22,7 +22,7 @@ export class PeerConnection implements Connection {
   readonly memory: MemoryAccount;
   /** Exchanges in flight. */
   active = 0;
-  /** Monotonic milliseconds since which the sweep has seen no exchange; undefined while busy. */
+  /** When the first sweep after its last exchange came, monotonic ms; undefined before that. */
   idleSince: number | undefined;
   #certificates: readonly Buffer[] | undefined;
 

@@ -90,6 +90,8 @@ export class ServerCore implements ExchangeHost, ConnectionHost {
   begin(exchange: ExchangeBase): void {
     exchange.place = this.#inFlight.push(exchange) - 1;
     exchange.connection.active += 1;
+    // Short requests come and go between two sweeps, which see none of them.
+    exchange.connection.idleSince = undefined;
     const { url, connection } = exchange;
     const bytes = exchangeBytes(url);
     const isAdmitted = connection.memory.admits(bytes);

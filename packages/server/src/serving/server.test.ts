@@ -1,8 +1,8 @@
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
-import { request as requestH1 } from 'node:http';
+import { Agent as AgentH1, request as requestH1 } from 'node:http';
 import { type ClientHttp2Session, connect as connectH2, constants } from 'node:http2';
-import { request as requestHttps } from 'node:https';
+import { Agent as AgentHttps, request as requestHttps } from 'node:https';
 import { connect as connectTcp } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import {
@@ -120,7 +120,7 @@ async function callH2(call: Call, over = session()): Promise<Answer> {
   return { status: Number(headers[':status']), headers, body: Buffer.concat(chunks) };
 }
 
-function callH1(protocol: Protocol, call: Call): Promise<Answer> {
+function callH1(protocol: Protocol, call: Call, agent: AgentH1 | false = false): Promise<Answer> {
   const request = protocol === 'h1-tls' ? requestHttps : requestH1;
   return new Promise((resolve, reject) => {
     const sent = request(
@@ -131,7 +131,7 @@ function callH1(protocol: Protocol, call: Call): Promise<Answer> {
         path: call.path ?? '/',
         headers: { ...call.headers },
         ca: ca.certificatePem,
-        agent: false,
+        agent,
       },
       (response) => {
         const chunks: Buffer[] = [];
@@ -149,6 +149,22 @@ function callH1(protocol: Protocol, call: Call): Promise<Answer> {
     sent.on('error', reject);
     sent.end(call.body);
   });
+}
+
+/** One connection that a client keeps for all its requests. */
+function keptConnection(protocol: Protocol) {
+  if (protocol === 'h2') {
+    const kept = session();
+    return { call: () => callH2({}, kept), closed: () => kept.closed, close: () => kept.destroy() };
+  }
+  const options = { keepAlive: true, maxSockets: 1 };
+  const agent = protocol === 'h1-tls' ? new AgentHttps(options) : new AgentH1(options);
+  const sockets = () => [...Object.values(agent.freeSockets), ...Object.values(agent.sockets)];
+  return {
+    call: () => callH1(protocol, {}, agent),
+    closed: () => sockets().length === 0,
+    close: () => agent.destroy(),
+  };
 }
 
 function callBy(protocol: Protocol, call: Call): Promise<Answer> {
@@ -361,6 +377,32 @@ describe('slow clients', () => {
     clock.advance(120_000);
     await closed;
   });
+
+  test.each(['h1-plain', 'h1-tls', 'h2'] as const)(
+    'a connection with short requests between sweeps is not idle, %s',
+    async (protocol) => {
+      const clock = new FakeClock();
+      const seen = new Set<unknown>();
+      await serve(
+        (exchange) => {
+          seen.add(exchange.connection);
+          text(exchange, '');
+        },
+        { clock, protocol },
+      );
+      const client = keptConnection(protocol);
+      for (let request = 0; request < 30; request += 1) {
+        await client.call();
+        await expect.poll(() => server.inFlight, { interval: 2 }).toBe(0);
+        clock.advance(5000);
+      }
+      expect(client.closed()).toBe(false);
+      expect(seen.size).toBe(1);
+      clock.advance(120_000);
+      await expect.poll(client.closed).toBe(true);
+      client.close();
+    },
+  );
 });
 
 describe('what is not a proper request', () => {
