@@ -189,6 +189,76 @@ test('PLANE-2: webhooks that name a Service are called at a trusted local addres
   }
 });
 
+const converting = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: { name: boats.example.com }
+spec:
+  group: example.com
+  scope: Namespaced
+  names: { plural: boats, singular: boat, kind: Boat }
+  conversion:
+    strategy: Webhook
+    webhook:
+      conversionReviewVersions: [v1]
+      clientConfig: { service: { name: hooks, namespace: default, path: convert } }
+  versions:
+  - { name: v1, served: true, storage: true, schema: { openAPIV3Schema: &open
+      { type: object, x-kubernetes-preserve-unknown-fields: true } } }
+  - { name: v2, served: true, storage: false, schema: { openAPIV3Schema: *open } }
+`;
+
+interface ConversionReview {
+  readonly request: {
+    readonly uid: string;
+    readonly desiredAPIVersion: string;
+    readonly objects: readonly { readonly spec: { readonly feet?: number; metres?: number } }[];
+  };
+}
+
+/** Converts boats: version 1 has `metres`, version 2 has `feet`. */
+function convert({ request }: ConversionReview) {
+  const { uid, desiredAPIVersion: apiVersion } = request;
+  const convertedObjects = request.objects.map((one) => {
+    const { metres = 0, feet = 0 } = one.spec;
+    const spec = apiVersion.endsWith('v2') ? { feet: metres * 3 } : { metres: feet / 3 };
+    return { ...one, apiVersion, spec };
+  });
+  const response = { uid, result: { status: 'Success' }, convertedObjects };
+  return { apiVersion: 'apiextensions.k8s.io/v1', kind: 'ConversionReview', response };
+}
+
+test('PLANE-2: a conversion webhook that names a Service converts at the local address', async () => {
+  const { plane } = await start({ webhooks: {}, crds: [converting] });
+  const { host, port, keyPem: key, certificatePem: cert } = plane.webhooks ?? {};
+  const paths = new Set<string | undefined>();
+  const hooks = createServer({ key, cert }, (request, response) => {
+    paths.add(request.url?.split('?', 1)[0]);
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      response.setHeader('content-type', 'application/json');
+      response.end(JSON.stringify(convert(JSON.parse(Buffer.concat(chunks).toString()))));
+    });
+  });
+  const boat = { apiVersion: 'example.com/v2', kind: 'Boat' };
+  const write = (name: string) =>
+    plane.client.create({ ...boat, metadata: { name }, spec: { feet: 36 } });
+  await new Promise<void>((resolve) => hooks.listen(port, host, resolve));
+  try {
+    await write('elisa');
+    const stored = { apiVersion: 'example.com/v1', kind: 'Boat', name: 'elisa' };
+    expect((await plane.client.get(stored)).spec).toEqual({ metres: 12 });
+    const [listed] = await plane.client.list(boat);
+    expect(listed).toMatchObject({ apiVersion: boat.apiVersion, spec: { feet: 36 } });
+    expect([...paths]).toEqual(['/convert']);
+  } finally {
+    hooks.closeAllConnections();
+    await new Promise((resolve) => hooks.close(resolve));
+  }
+  await expect(write('late')).rejects.toThrow('conversion webhook for example.com/v2, Kind=Boat');
+  expect(await plane.client.list({ ...boat, apiVersion: 'example.com/v1' })).toHaveLength(1);
+});
+
 test('PLANE-2: users have a kubeconfig, a client, and the rights of their groups', async () => {
   const { plane } = await start({
     flags: ['--authorization-mode=RBAC'],
@@ -215,6 +285,10 @@ test('PLANE-2: users have a kubeconfig, a client, and the rights of their groups
   expect(again.token).toBe(outsider.token);
   expect((await outsider.client.create(map)).metadata?.name).toBe('a');
   expect(() => plane.user('')).toThrow('a user needs a name');
+  const longName = 'x'.repeat(400);
+  expect(readFileSync(plane.user(longName).kubeconfig, 'utf8')).toContain(longName);
+  await plane.stop();
+  expect(() => plane.user('late')).toThrow('the control plane has stopped');
 });
 
 test('PLANE-2: a manifest that cannot be read or installed is named with its line', async () => {
@@ -239,6 +313,42 @@ test('PLANE-2: a manifest that cannot be read or installed is named with its lin
   await plane.apply(definition('Widget'));
   await expect(plane.apply(taken)).rejects.toThrow('gadgets.example.com cannot be served');
   expect(await plane.apply(widget('late'))).toHaveLength(1);
+});
+
+/** Options as a program in JavaScript may pass them, without types. */
+function untyped(options: unknown): ControlPlaneOptions {
+  return options as ControlPlaneOptions;
+}
+
+test.each([
+  ['an unknown option', { crd: ['a.yaml'] }, 'do not include "crd": there are flags, crds'],
+  ['no options', null, 'the options of a plane must be an object'],
+  ['one path for a list', { crds: 'crds' }, '"crds" of the options of a plane must be a list'],
+  ['a number for a manifest', { objects: [3] }, '"objects" of the options of a plane must be'],
+  ['one flag for a list', { flags: '--v=1' }, '"flags" of the options of a plane must be a list'],
+  ['no room for requests', { recordedMax: 0 }, '"recordedMax" of the options of a plane must be'],
+  ['a text as seed', { seed: 'x' }, '"seed" of the options of a plane must be a number'],
+  ['webhooks that are none', { webhooks: true }, '"webhooks" of the options of a plane must be'],
+  ['an unknown option of webhooks', { webhooks: { port: 1 } }, 'do not include "port"'],
+  ['an address without port', { webhooks: { address: 'here' } }, '"here" is not host:port'],
+  ['a port out of range', { webhooks: { address: 'a:70000' } }, 'a port from 1 to 65535'],
+  ['a port of nobody', { webhooks: { address: '127.0.0.1:0' } }, 'a port from 1 to 65535'],
+  ['a bad authority', { webhooks: { caPem: 'x' } }, '"caPem" of the options of webhooks holds no'],
+])('PLANE-2: a plane with %s is refused', async (_, options, message) => {
+  await expect(startControlPlane(untyped(options))).rejects.toThrow(message);
+});
+
+test('PLANE-2: a reference without a name never stands for the whole collection', async () => {
+  const { plane } = await start();
+  const { client } = plane;
+  const maps = { apiVersion: 'v1', kind: 'ConfigMap' };
+  await client.create({ ...maps, metadata: { name: 'kept' } });
+  await expect(client.delete({ ...maps, name: '' })).rejects.toThrow('the ConfigMap has no name');
+  await expect(client.get({ ...maps, name: '' })).rejects.toThrow('the ConfigMap has no name');
+  await expect(client.replace(maps)).rejects.toThrow('the ConfigMap has no metadata.name');
+  await expect(client.create(maps)).rejects.toThrow('name or generateName is required');
+  const listed = await client.list({ ...maps, namespace: 'default' });
+  expect(listed.map(({ metadata }) => metadata?.name)).toContain('kept');
 });
 
 test('PLANE-2: `await using` stops it', async () => {

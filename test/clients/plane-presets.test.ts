@@ -146,3 +146,12 @@ test('PLANE-7: the preset for jest tells that it is used elsewhere', () => {
   expect(() => useControlPlane()).toThrow('for test files that jest runs');
   vi.unstubAllGlobals();
 });
+
+test('PLANE-7: a preset refuses an isolation that it does not know', () => {
+  for (const name of ['beforeAll', 'afterAll', 'beforeEach', 'afterEach']) {
+    vi.stubGlobal(name, () => undefined);
+  }
+  const options: object = { isolation: 'snapshots' };
+  expect(() => useControlPlane(options)).toThrow('"snapshots" is not one of namespace, snapshot');
+  vi.unstubAllGlobals();
+});

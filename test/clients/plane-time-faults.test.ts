@@ -230,6 +230,15 @@ test('PLANE-5: a fault that can never apply is refused, and the plane goes on', 
   expect(add({ effect: 'refuse', times: 0 })).toThrow('times');
   expect(add({ effect: 'delay' })).toThrow('delayMs');
   expect(add({ effect: 'refuse', status: 200 })).toThrow('status');
+  expect(add({ effect: 'refuse', kinds: 'Pod' })).toThrow('do not include "kinds"');
+  expect(add({ effect: 'refuse', user: 3 })).toThrow('"user" of the members of a fault must be');
+  expect(add({ effect: 'refuse', verb: [] })).toThrow('"verb" of the members of a fault must be');
+  expect(add({ effect: 'throttle', retryAfterSeconds: -1 })).toThrow('must be a positive integer');
+  expect(add(undefined)).toThrow('the members of a fault must be an object');
+  expect(() => plane.faults.cutWatches({ kind: 'Wigdet' })).toThrow('"Wigdet", which the plane');
+  const misspelled: object = { kinds: 'Pod' };
+  expect(() => plane.faults.cutWatches(misspelled)).toThrow('do not include "kinds"');
+  expect(() => plane.recorded(misspelled)).toThrow('do not include "kinds"');
   expect((await get(maps)).status).toBe(200);
 });
 

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,6 +18,7 @@ import { type RunningServer, startServer } from '../compose/server.ts';
 import { ensureAdminToken } from '../compose/storage/data-directory.ts';
 import { bearerToken } from '../gates/authn/bearer.ts';
 import type { Authenticator } from '../gates/authn/contract.ts';
+import { checkMembers, checkUser } from './checks.ts';
 import { PlaneClients } from './clients.ts';
 import { PlaneTap, planeUser } from './plane-tap.ts';
 import { Snapshots } from './snapshots.ts';
@@ -46,12 +47,21 @@ class PlaneUsers {
 
   /** The user's token: a random one, which stays when the groups change. */
   add(name: string, groups: readonly string[]): string {
-    if (name === '') throw new Error('a user needs a name');
+    checkUser(name, groups);
     const token = this.#tokens.get(name) ?? randomBytes(tokenBytes).toString('base64url');
     this.#tokens.set(name, token);
     this.#byToken.set(token, { name, uid: '', groups: [...groups], extra: {} });
     return token;
   }
+}
+
+/** File systems take names of 255 bytes, and a file is written under a longer name first. */
+const fileNameLengthMax = 200;
+
+function fileNameOf(user: string): string {
+  const encoded = encodeURIComponent(user);
+  if (encoded.length <= fileNameLengthMax) return encoded;
+  return createHash('sha256').update(user).digest('hex');
 }
 
 /** Writes the kubeconfig of a user under a name that any user's name gives. */
@@ -65,7 +75,7 @@ function writeUserKubeconfig(options: {
   const { directory, name, token, url, caPem } = options;
   const folder = join(directory, 'users');
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const path = join(folder, `${encodeURIComponent(name)}.kubeconfig`);
+  const path = join(folder, `${fileNameOf(name)}.kubeconfig`);
   const authority = caPem === '' ? {} : { caPem };
   writeAdminKubeconfig({ path, server: url, ...authority, credential: { token }, context: name });
   return path;
@@ -91,10 +101,13 @@ export function ownClientOf(plane: ControlPlane): PlaneClient {
  * Starts a control plane for a test or a program (CLIENT-3, PLANE-2): on memory, on a free port of
  * loopback, with its own CA and administrator, and nothing shared with others in the process.
  * Resolves when the plane is ready and its definitions, webhooks, and objects are installed.
- * Rejects with FlagError for a wrong flag, and with ManifestError, which names file and line, for a
- * manifest that cannot be read or installed; then nothing is left running.
+ * Rejects with TypeError for an unknown option or one of another type, with FlagError for a wrong
+ * flag, and with ManifestError, which names file and line, for a manifest that cannot be read or
+ * installed; then nothing is left running.
  */
 export async function startControlPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
+  checkMembers('options of a plane', options);
+  if (options.webhooks !== undefined) checkMembers('options of webhooks', options.webhooks);
   const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-'));
   const discard = () => rmSync(directory, { recursive: true, force: true });
   try {
@@ -225,12 +238,15 @@ function planeOf(parts: {
     context: 'wheelhouse',
   });
   const client = clients.of(token);
+  let stopped = false;
   const stop = async (): Promise<void> => {
+    stopped = true;
     clients.close();
     await server.stop();
     discard();
   };
   const user = (name: string, groups: readonly string[] = []): PlaneUser => {
+    if (stopped) throw new Error('the control plane has stopped');
     const userToken = users.add(name, groups);
     const at = { directory, name, token: userToken, url, caPem };
     return {

@@ -1,6 +1,7 @@
 import { type Clock, conflict, expired, StatusError } from '@wheelhouse/machinery';
 import type { TappedRequest } from '../endpoints/request-tap.ts';
 import type { RequestInfo } from '../request/request-info.ts';
+import { misfitOf } from './checks.ts';
 import type { Fault, FaultRule } from './types.ts';
 
 /** A fault that cannot be added; the message says what is wrong with it. */
@@ -37,6 +38,8 @@ export class ArmedFault implements Fault {
     rule: FaultRule,
     of: { seed: number; find: FindKind; discard: (fault: ArmedFault) => void },
   ) {
+    const misfit = misfitOf('members of a fault', rule);
+    if (misfit !== undefined) throw new FaultRuleError(misfit);
     checkNumbers(rule);
     this.rule = rule;
     this.#verbs = verbsFor(rule);
@@ -137,7 +140,14 @@ function verbsFor({ effect, verb }: FaultRule): ReadonlySet<string> {
   );
 }
 
-function resourcesFor({ kind }: FaultRule, find: FindKind): ReadonlySet<string> | undefined {
+/**
+ * The resources of a kind as `resource.group`; undefined for all. Throws FaultRuleError for a kind
+ * that the plane does not serve.
+ */
+export function resourcesFor(
+  { kind }: { readonly kind?: string },
+  find: FindKind,
+): ReadonlySet<string> | undefined {
   if (kind === undefined) return undefined;
   const found = find(kind);
   if (found.length > 0) return new Set(found.map((one) => `${one.resource}.${one.group}`));

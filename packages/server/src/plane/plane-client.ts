@@ -35,7 +35,9 @@ export class KindFinder {
   }
 
   /** Rejects with an error that names the kind when the server does not serve it. */
-  async find({ apiVersion, kind }: Pick<ManifestObject, 'apiVersion' | 'kind'>) {
+  async find(reference: Pick<ManifestObject, 'apiVersion' | 'kind'>) {
+    if (!isObject(reference)) throw new TypeError('an object with apiVersion and kind is needed');
+    const { apiVersion, kind } = reference;
     const current = this.#catalogue();
     if (this.#mapper === undefined || this.#discovered !== current) {
       this.#discovered = current;
@@ -112,9 +114,10 @@ export function referenceOf(object: TypedObject): ObjectReference {
   return { apiVersion, kind, name, ...(namespace === undefined ? {} : { namespace }) };
 }
 
-/** The path of one object. */
+/** The path of one object. Throws for a reference without a name, whose path is a collection's. */
 export function objectPath(resource: ApiResource, reference: ObjectReference): string {
-  const { namespace = 'default', name } = reference;
+  const { namespace = 'default', name, kind } = reference;
+  if (typeof name !== 'string' || name === '') throw new TypeError(`the ${kind} has no name`);
   return resourcePath(resource, { namespace, name });
 }
 

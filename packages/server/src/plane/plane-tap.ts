@@ -10,7 +10,8 @@ import {
 } from '@wheelhouse/machinery';
 import type { RequestTap, TappedRequest, WatchFate } from '../endpoints/request-tap.ts';
 import type { RequestInfo } from '../request/request-info.ts';
-import { ArmedFault, delayed, errorOfFault } from './faults.ts';
+import { checkMembers } from './checks.ts';
+import { ArmedFault, delayed, errorOfFault, resourcesFor } from './faults.ts';
 import type {
   FaultRule,
   PlaneFaults,
@@ -103,6 +104,7 @@ class RequestRecorder {
 
   /** Those that match, oldest first. */
   list(filter: RecordedFilter = {}): RecordedRequest[] {
+    checkMembers('filters of requests', filter);
     const { since = 0, verb, ...rest } = filter;
     const verbs = typeof verb === 'string' ? [verb] : verb;
     const wanted = Object.entries(rest) as [keyof RecordedRequest, unknown][];
@@ -134,7 +136,6 @@ export const planeUser = 'system:wheelhouse-plane';
 
 interface OpenWatch {
   readonly request: TappedRequest;
-  readonly kind: string;
   readonly cut: () => void;
 }
 
@@ -197,7 +198,7 @@ export class PlaneTap implements RequestTap {
     return {
       error,
       opened: (cut) => {
-        this.#watches.set(exchange, { request, kind: this.#kindOf(request.info), cut });
+        this.#watches.set(exchange, { request, cut });
         if (cutAfterMs !== undefined) timer = this.#clock.after(cutAfterMs, cut);
       },
       closed: () => {
@@ -247,12 +248,15 @@ export class PlaneTap implements RequestTap {
     return undefined;
   }
 
-  #cutWatches({ user, kind, namespace }: WatchFilter = {}): number {
+  #cutWatches(filter: WatchFilter = {}): number {
+    checkMembers('filters of watches', filter);
+    const { user, namespace } = filter;
+    const resources = resourcesFor(filter, (kind) => this.#find(kind));
     const chosen = [...this.#watches.values()].filter(
-      ({ request, kind: watched }) =>
-        (user === undefined || user === request.user.name) &&
-        (kind === undefined || kind.split('.', 1)[0] === watched) &&
-        (namespace === undefined || namespace === request.info.namespace),
+      ({ request: { user: watcher, info } }) =>
+        (user === undefined || user === watcher.name) &&
+        resources?.has(`${info.resource}.${info.group}`) !== false &&
+        (namespace === undefined || namespace === info.namespace),
     );
     for (const { cut } of chosen) cut();
     return chosen.length;

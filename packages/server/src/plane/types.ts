@@ -204,12 +204,16 @@ export interface PlaneFaults {
   readonly seed: number;
   /**
    * Adds a fault for later requests. Faults apply in the order in which they are added.
-   * Throws FaultRuleError for a rule that can never apply: an unknown kind, verb, or effect.
+   * Throws FaultRuleError for a rule that can never apply (an unknown kind, verb, or effect) and for
+   * an unknown member.
    */
   add(rule: FaultRule): Fault;
   /** Removes all faults. */
   clear(): void;
-  /** Cuts open watches off now. Returns how many. */
+  /**
+   * Cuts open watches off now. Returns how many. Throws FaultRuleError for a kind that the plane
+   * does not serve.
+   */
   cutWatches(filter?: WatchFilter): number;
 }
 
@@ -260,7 +264,7 @@ export interface PlaneClock {
    * Moves the plane's time forward: leases, tokens, the life of Events, and the time of requests
    * and watches all follow. What falls due runs before this resolves; what it sets going with
    * requests may take a moment longer. Connections do not notice. Rejects with RangeError unless
-   * `byMs` is a finite number that is not negative.
+   * `byMs` is a finite number that is not negative and ends within the year 9999.
    */
   advance(byMs: number): Promise<void>;
 }
@@ -307,6 +311,7 @@ export interface ControlPlane {
   /**
    * Adds a user, who is authenticated at once and, like any user, authorized by what the plane's
    * flags say (`--authorization-mode=RBAC`). A second call with the same name replaces the groups.
+   * Throws TypeError without a name, and Error once the plane has stopped.
    */
   user(name: string, groups?: readonly string[]): PlaneUser;
   /**
@@ -324,7 +329,7 @@ export interface ControlPlane {
   restore(snapshot: PlaneSnapshot): Promise<RestoredPlane>;
   readonly clock: PlaneClock;
   readonly faults: PlaneFaults;
-  /** The newest requests that match, oldest first. */
+  /** The newest requests that match, oldest first. Throws TypeError for an unknown filter. */
   recorded(filter?: RecordedFilter): RecordedRequest[];
   /** Forgets the requests so far. */
   forgetRecorded(): void;

@@ -14,6 +14,7 @@ import { isDefinition } from './sources.ts';
 import type { ManifestObject, WebhookEndpoint, WebhookOptions } from './types.ts';
 
 const certificateDays = 365;
+const portMax = 65_535;
 const dayMs = 24 * 60 * 60 * 1000;
 
 /**
@@ -52,8 +53,10 @@ export async function openWebhookEndpoint(
 async function addressOf(address: string | undefined): Promise<{ host: string; port: number }> {
   if (address === undefined) return { host: '127.0.0.1', port: await freePort() };
   const [, host, port] = /^\[?([^\]]+?)\]?:(\d{1,5})$/.exec(address) ?? [];
-  if (host !== undefined) return { host, port: Number(port) };
-  throw new Error(`webhooks.address ${JSON.stringify(address)} is not host:port`);
+  const isPort = Number(port) > 0 && Number(port) <= portMax;
+  if (host !== undefined && isPort) return { host, port: Number(port) };
+  const what = `webhooks.address ${JSON.stringify(address)}`;
+  throw new Error(`${what} is not host:port, with a port from 1 to ${portMax}`);
 }
 
 function freePort(): Promise<number> {

@@ -8,6 +8,7 @@ import type {
   RecordedRequest,
 } from '../types.ts';
 
+const isolations = ['namespace', 'snapshot', 'none'];
 const writesMax = 20;
 const eventsMax = 20;
 const writingVerbs = ['create', 'update', 'patch', 'delete', 'deletecollection'];
@@ -101,12 +102,18 @@ export interface RunnerHooks {
 /**
  * Registers the hooks that start a plane before the tests of a file and stop it after them
  * (PLANE-7). When a test fails, prints its last writes and the Events of the objects involved.
+ * Throws TypeError for an unknown `isolation`.
  */
 export function registerPlane(
   hooks: RunnerHooks,
   options: TestPlaneOptions,
   print: (text: string) => void = (text) => void process.stderr.write(text),
 ): TestPlane {
+  const { isolation = 'namespace' } = options;
+  if (!isolations.includes(isolation)) {
+    const named = JSON.stringify(isolation);
+    throw new TypeError(`isolation ${named} is not one of ${isolations.join(', ')}`);
+  }
   const fixture = new Fixture(options);
   hooks.beforeAll(() => fixture.start());
   hooks.afterAll(() => fixture.stop());

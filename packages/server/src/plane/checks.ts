@@ -1,0 +1,115 @@
+import { X509Certificate } from 'node:crypto';
+import { isObject } from '@wheelhouse/machinery';
+
+/**
+ * Checks of what programs pass to a plane. Types say the same, but programs in JavaScript have
+ * none, and a misspelled member would otherwise be ignored: an option without effect, a fault for
+ * every request, a filter that matches everything.
+ */
+
+/** Says what a value must be, or undefined for a right one. */
+type Check = (value: unknown) => string | undefined;
+
+const listOf = (items: string, isItem: (item: unknown) => boolean): Check => {
+  return (value) =>
+    Array.isArray(value) && value.every(isItem) ? undefined : `must be a list of ${items}`;
+};
+const isText = (value: unknown): value is string => typeof value === 'string';
+const anything: Check = () => undefined;
+const text: Check = (value) => (isText(value) ? undefined : 'must be a string');
+const texts = listOf('strings', isText);
+const textOrTexts: Check = (value) =>
+  isText(value) || (Array.isArray(value) && value.length > 0 && value.every(isText))
+    ? undefined
+    : 'must be a string or a list of strings';
+const manifests = listOf('files, strings, or objects', (item) => isText(item) || isObject(item));
+const number: Check = (value) => (Number.isFinite(value) ? undefined : 'must be a number');
+const count: Check = (value) =>
+  Number.isSafeInteger(value) && Number(value) > 0 ? undefined : 'must be a positive integer';
+const object: Check = (value) => (isObject(value) ? undefined : 'must be an object');
+
+const certificates: Check = (value) => {
+  try {
+    if (!isText(value)) return 'must be a string in PEM';
+    new X509Certificate(value);
+    return undefined;
+  } catch {
+    return 'holds no certificate in PEM';
+  }
+};
+
+/** The members of each thing that a program passes, with their checks. */
+const shapes = {
+  'options of a plane': {
+    flags: texts,
+    crds: manifests,
+    objects: manifests,
+    webhooks: object,
+    seed: number,
+    recordedMax: count,
+  },
+  'options of webhooks': { address: text, caPem: certificates, configurations: manifests },
+  'members of a fault': {
+    effect: anything,
+    user: text,
+    verb: textOrTexts,
+    kind: text,
+    namespace: text,
+    name: text,
+    subresource: text,
+    probability: number,
+    times: number,
+    status: number,
+    message: text,
+    retryAfterSeconds: count,
+    delayMs: number,
+    afterMs: number,
+  },
+  'filters of watches': { user: text, kind: text, namespace: text },
+  'filters of requests': {
+    user: text,
+    verb: textOrTexts,
+    apiVersion: text,
+    kind: text,
+    subresource: text,
+    namespace: text,
+    name: text,
+    status: number,
+    fault: text,
+    since: number,
+  },
+} satisfies Record<string, Record<string, Check>>;
+
+/**
+ * Says what is wrong with the members of a value: unknown ones, and those of another type. A member
+ * that is undefined counts as absent.
+ * @returns a message that names the member, or undefined
+ */
+export function misfitOf(shape: keyof typeof shapes, value: unknown): string | undefined {
+  if (!isObject(value)) return `the ${shape} must be an object`;
+  const checks = new Map<string, Check>(Object.entries(shapes[shape]));
+  for (const [name, member] of Object.entries(value)) {
+    const check = checks.get(name);
+    if (check === undefined) {
+      const names = [...checks.keys()].join(', ');
+      return `the ${shape} do not include ${JSON.stringify(name)}: there are ${names}`;
+    }
+    const misfit = member === undefined ? undefined : check(member);
+    if (misfit !== undefined) return `${JSON.stringify(name)} of the ${shape} ${misfit}`;
+  }
+  return undefined;
+}
+
+/** Throws TypeError for what `misfitOf` finds. */
+export function checkMembers(shape: keyof typeof shapes, value: unknown): void {
+  const misfit = misfitOf(shape, value);
+  if (misfit !== undefined) throw new TypeError(misfit);
+}
+
+/** Throws TypeError unless a user has a name and a list of groups. */
+export function checkUser(name: unknown, groups: unknown): void {
+  if (!isText(name) || name === '') throw new TypeError('a user needs a name');
+  const misfit = texts(groups);
+  if (misfit === undefined) return;
+  throw new TypeError(`the groups of user ${JSON.stringify(name)} ${misfit}`);
+}
