@@ -150,6 +150,8 @@ describe('ADM-2: warnings and audit annotations', () => {
     }));
     service.answer('/v', () => ({ auditAnnotations: { k: 'v' } }));
     service.reply('/open', () => ({ status: 500 }));
+    service.reply('/resets', () => 'reset');
+    service.answer('/confuses', () => ({ uid: 'of another', allowed: true }));
     const { id, headers } = named();
     const answer = await server.post(maps, configMap('a'), { headers });
     expect(answer.status).toBe(201);
@@ -248,10 +250,16 @@ describe('ADM-2: what a webhook does wrong is a 500, or nothing where it is igno
       'failed to call webhook: the server could not find the requested resource',
     ],
     [
-      'a redirect',
+      'a redirect to another server',
       'validating',
-      () => ({ status: 307, headers: { location: `${service.url}/elsewhere` } }),
+      () => ({ status: 307, headers: { location: 'https://127.0.0.2:1/elsewhere' } }),
       'failed to call webhook: the server responded with the status code 307 but did not return more information',
+    ],
+    [
+      'a redirect that drops the body',
+      'validating',
+      () => ({ status: 302, headers: { location: `${service.url}/elsewhere` } }),
+      'failed to call webhook: the server responded with the status code 302 but did not return more information',
     ],
     [
       'a patch that validates',
@@ -350,6 +358,26 @@ describe('ADM-2: what a webhook does wrong is a 500, or nothing where it is igno
     const answer = await create();
     expect(answer.status).toBe(500);
     expect(answer.body.message).toContain('the answer is longer than 8388608 bytes');
+  });
+
+  test('ADM-2: a redirect to another path of the server is followed with the body', async () => {
+    await hooked('validating', { path: '/v' });
+    service.reply('/v', () => ({ status: 307, headers: { location: '/v/?slash=1' } }));
+    service.answer('/v/', () => ({ allowed: false, status: { message: 'from behind it' } }));
+    const answer = await create();
+    expect(answer.status).toBe(400);
+    expect(answer.body.message).toBe(`${deniedBy}: from behind it`);
+    const paths = service.received.map(({ method, path }) => `${method} ${path.split('?')[0]}`);
+    expect(paths).toEqual(['POST /v', 'POST /v/']);
+  });
+
+  test('ADM-2: redirects without end end the call', async () => {
+    await hooked('validating', { path: '/v' });
+    service.reply('/v', () => ({ status: 308, headers: { location: '/v' } }));
+    const answer = await create();
+    expect(answer.status).toBe(500);
+    expect(answer.body.message).toContain('stopped after 10 redirects');
+    expect(service.received).toHaveLength(11);
   });
 
   test('ADM-2: a webhook that says when to ask again is asked again', async () => {
@@ -470,10 +498,14 @@ describe('ADM-2: metrics', () => {
       hook('denies'),
       hook('fails'),
       hook('open', { failurePolicy: 'Ignore' }),
+      hook('resets'),
+      hook('confuses'),
     );
     service.answer('/denies', () => ({ allowed: false, status: { code: 403 } }));
     service.reply('/fails', () => ({ status: 500 }));
     service.reply('/open', () => ({ status: 500 }));
+    service.reply('/resets', () => 'reset');
+    service.answer('/confuses', () => ({ uid: 'of another', allowed: true }));
     await create();
     const { text } = await server.get('/metrics');
     const name = 'apiserver_admission_webhook';
@@ -485,6 +517,8 @@ describe('ADM-2: metrics', () => {
       `${name}_request_total{code="403",${of('denies')},rejected="true",${denied}} 1`,
       `${name}_rejection_count{error_type="no_error",${of('denies')},rejection_code="403",${denied}} 1`,
       `${name}_rejection_count{error_type="calling_webhook_error",${of('fails')},rejection_code="500",${denied}} 1`,
+      `${name}_rejection_count{error_type="calling_webhook_error",${of('resets')},rejection_code="400",${denied}} 1`,
+      `${name}_rejection_count{error_type="calling_webhook_error",${of('confuses')},rejection_code="503",${denied}} 1`,
       `${name}_fail_open_count{name="open.metrics.example.com",type="validating"} 1`,
     ]) {
       expect(text).toContain(line);

@@ -97,6 +97,9 @@ test('ADM-4: what a Service lacks is told, as soon as it changes', async () => {
   const answer = await server.get('/apis/behind.example.com/v1/things');
   expect([answer.status, answer.text]).toEqual([503, 'service unavailable\n']);
   expect(answer.headers['content-type']).toBe('text/plain; charset=utf-8');
+  const labels = 'code="503",component="aggregator",group="behind.example.com"';
+  const { text } = await server.get('/metrics');
+  expect(text).toContain(`apiserver_request_terminations_total{${labels},resource="",`);
 });
 
 test('ADM-4: a server that does not answer its discovery is not available until it does', async () => {

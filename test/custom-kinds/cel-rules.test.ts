@@ -311,6 +311,23 @@ describe('definitions', () => {
     );
   });
 
+  test.each([
+    [object({ n: integer }, { rule: 'self.m' }), 'items.x-kubernetes-map-type', 'must be atomic'],
+    [
+      { ...integer, nullable: true, ...rules({ rule: 'self.m' }) },
+      'items.nullable',
+      'cannot be nullable when x-kubernetes-list-type is set',
+    ],
+  ])('CRD-3: items that do not fit a set are refused with their rules: %j', async (...about) => {
+    const [items, field, why] = about;
+    const list = { type: 'array', 'x-kubernetes-list-type': 'set', items };
+    const found = await refusal(object({ list }, { rule: 'self.absent' }));
+    expect(found).toContain(`${root}.properties[list].${field}: `);
+    expect(found).toContain(why);
+    expect(found).toContain(`${root}.properties[list].items.x-kubernetes-validations[0].rule: `);
+    expect(found, 'rules around the list wait for a valid list').not.toContain('absent');
+  });
+
   test('CRD-3: oldSelf has no meaning for what has no place of its own', async () => {
     const items = { ...integer, ...rules({ rule: 'self >= oldSelf' }) };
     const found = await refusal(object({ list: { type: 'array', items } }));

@@ -63,6 +63,17 @@ test('PLANE-1: the pair in --cert-dir is served, and nothing there changes', asy
   expect(manager.conditions[0].status).toBe('False');
 });
 
+test('PLANE-1: a generated certificate is for the Service of the server, too', async () => {
+  const { port } = await start('--dialect=kubernetes', '--service-cluster-ip-range=10.9.0.0/24');
+  const certificate = new X509Certificate((await servedAt(port)).raw);
+  for (const name of ['localhost', 'kubernetes', 'kubernetes.default', 'kubernetes.default.svc']) {
+    expect(certificate.checkHost(name), name).toBe(name);
+  }
+  for (const address of ['127.0.0.1', '10.9.0.1']) {
+    expect(certificate.checkIP(address), address).toBe(address);
+  }
+});
+
 test('PLANE-1: --cert-dir is not used next to --tls-cert-file', async () => {
   const { directory, files } = suppliedDirectory('unused');
   const before = files();

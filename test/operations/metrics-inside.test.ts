@@ -69,6 +69,14 @@ describe('OPS-1: admission', () => {
     const refused = { type: 'admit', ...of('CREATE', 'true') };
     expect(grown(`${step}_count`, refused)).toBe(1);
     expect(grown(`${step}_sum`, refused)).toBeGreaterThan(0);
+    const typesOf = (name: string) =>
+      ['admit', 'validate'].filter((type) =>
+        grown(`${plugin}_count`, { name, type, ...of('CREATE') }),
+      );
+    expect(typesOf('NamespaceLifecycle')).toEqual(['admit']);
+    expect(typesOf('MutatingAdmissionWebhook')).toEqual(['admit']);
+    expect(typesOf('ValidatingAdmissionWebhook')).toEqual(['validate']);
+    expect(typesOf('ResourceQuota')).toEqual(['validate']);
     // What no administrator can name has no series.
     expect(after).not.toMatch(/RuleEngineLoader|RBACEscalation|ParamAccess|CustomKind/);
   });

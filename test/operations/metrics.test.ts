@@ -207,7 +207,11 @@ describe('OPS-1: /metrics', () => {
     one.close();
     other.close();
     await eventually(async () => sample(await scrape(), open, labels) === 0, 'watches ended');
-    expect(sample(await scrape(), 'apiserver_request_total', labels)).toBe(2);
+    const text = await scrape();
+    expect(sample(text, 'apiserver_request_total', labels)).toBe(2);
+    expect(sample(text, 'apiserver_request_duration_seconds_count', labels)).toBe(2);
+    // A watch lasts as long as its client likes, which says nothing of the server.
+    expect(sample(text, 'apiserver_request_sli_duration_seconds_count', labels) || 0).toBe(0);
     const short = await server.watch(`${path}&timeoutSeconds=1`);
     await short.ended;
     const total = async () => sample(await scrape(), 'apiserver_request_total', labels) === 3;

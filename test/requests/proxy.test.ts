@@ -1,9 +1,15 @@
+import { mkdtempSync, rmSync } from 'node:fs';
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import https from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { deflateRawSync, deflateSync, gunzipSync, gzipSync, inflateRawSync } from 'node:zlib';
+import { systemClock } from '@wheelhouse/machinery';
+import { ensureCa, issueClientCertificate } from '@wheelhouse/server/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { temporaryFile } from '../authentication/token-users.ts';
 import { adminToken, startTestServer, type TestServer } from '../support/harness.ts';
 import { type PlayedKubelet, startKubelet } from '../support/kubelet.ts';
 
@@ -15,6 +21,10 @@ let backend: http.Server;
 let port = 0;
 let requests: { method: string; url: string; headers: IncomingMessage['headers']; body: string }[] =
   [];
+/** The certificate of a user. */
+let shown: { readonly cert: string; readonly key: string };
+/** Where the server would have connected to. */
+let hosts: string[] = [];
 let answer: (request: IncomingMessage, response: ServerResponse) => void;
 
 beforeAll(async () => {
@@ -37,11 +47,25 @@ beforeAll(async () => {
   });
   await new Promise<void>((resolve) => backend.listen(0, '127.0.0.1', resolve));
   port = (backend.address() as AddressInfo).port;
-  server = await startTestServer({ kubelets: { connectTo: () => '127.0.0.1' } });
+  const connectTo = (host: string) => {
+    hosts.push(host);
+    return '127.0.0.1';
+  };
+  const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-ca-'));
+  const ca = ensureCa(join(directory, 'ca'), systemClock.now());
+  rmSync(directory, { recursive: true });
+  const of = { ca, user: 'jane', groups: ['system:masters'], clock: systemClock };
+  const { certificatePem: cert, keyPem: key } = issueClientCertificate(of);
+  shown = { cert, key };
+  const bundle = temporaryFile('ca.crt', ca.certificatePem);
+  const authentication = { clientCaFile: bundle.path };
+  server = await startTestServer({ kubelets: { connectTo }, authentication });
+  bundle.remove();
   await prepare();
 });
 beforeEach(() => {
   requests = [];
+  hosts = [];
   answer = (_, response) => void response.end('fine');
   kubelet.requests.length = 0;
 });
@@ -82,11 +106,19 @@ async function prepare(): Promise<void> {
   const objects: (readonly [string, object])[] = [
     [`${at}/pods`, pod('p', podAddress)],
     [`${at}/pods`, pod('own', '127.0.0.1')],
+    [`${at}/pods`, pod('octal', '0177.0.0.1')],
+    [`${at}/pods`, pod('everybody', '0255.255.255.255')],
+    [`${at}/pods`, pod('group', '0225.1.1.1')],
     ['/api/v1/nodes', node('n', '10.9.8.6')],
     ['/api/v1/nodes', node('own', '127.0.0.1')],
     [`${at}/services`, service('s')],
     [`${at}/services`, service('foreign')],
     [`${at}/services`, service('lonely')],
+    [`${at}/services`, service('octal')],
+    [
+      `${at}/endpoints`,
+      endpoints('octal', [{ ip: '0177.0.0.1', targetRef: { ...targetRef, name: 'octal' } }]),
+    ],
     [`${at}/endpoints`, endpoints('s', [{ ip: podAddress, targetRef }, { ip: '10.9.8.5' }])],
     [`${at}/endpoints`, endpoints('foreign', [{ ip: '10.9.8.4', targetRef }, { ip: podAddress }])],
   ];
@@ -114,9 +146,18 @@ interface RawAnswer {
 /** A request over HTTP/1.1 whose path goes out as it is; resolves with the socket's text on 101. */
 function send(
   path: string,
-  options: { method?: string; headers?: Record<string, string>; body?: string } = {},
+  options: {
+    method?: string;
+    headers?: Record<string, string>;
+    body?: string;
+    as?: 'browser with a certificate';
+  } = {},
 ): Promise<RawAnswer> {
   const { method = 'GET', headers = {}, body } = options;
+  const credential =
+    options.as === undefined
+      ? { headers: { authorization: `Bearer ${adminToken}`, ...headers } }
+      : { headers, ...shown, agent: false };
   const { hostname, port: ownPort } = new URL(server.url);
   return new Promise((resolve, reject) => {
     const request = https.request({
@@ -124,7 +165,7 @@ function send(
       port: ownPort,
       path,
       method,
-      headers: { authorization: `Bearer ${adminToken}`, ...headers },
+      ...credential,
       rejectUnauthorized: false,
     });
     const collect = (from: NodeJS.ReadableStream, message: IncomingMessage, head?: Buffer) => {
@@ -240,6 +281,8 @@ describe('proxy', () => {
 
   test.each([
     [400, 'pods/own', 'address not allowed'],
+    [400, 'pods/everybody', 'address not allowed'],
+    [400, 'pods/group', 'address not allowed'],
     [400, 'pods/ftp:p:80', 'invalid pod request "ftp:p:80"'],
     [400, 'pods/a:b:c:d', 'invalid pod request "a:b:c:d"'],
     [404, 'pods/none', 'pods "none" not found'],
@@ -260,6 +303,14 @@ describe('proxy', () => {
     expect([refused.status, message(refused)]).toEqual([status, text]);
     expect(requests).toEqual([]);
   });
+
+  test.each(['pods/octal', 'services/octal:web'])(
+    'API-10: the address of %s is no other one to the resolver of this host',
+    async (place) => {
+      expect((await send(`${at}/${place}/proxy/x`)).status).toBe(200);
+      expect(hosts).toEqual(['177.0.0.1']);
+    },
+  );
 
   test('API-10: nodes of this host, unknown nodes, and dry runs are refused', async () => {
     const own = await send('/api/v1/nodes/own/proxy/x');
@@ -347,6 +398,58 @@ describe('links of proxied pages', () => {
       response.writeHead(200, headers).end(Buffer.from('no deflate'));
     };
     await expect(send(`${prefix}/html`)).rejects.toThrow();
+  });
+
+  test('TRUST-4: a page that is far larger than its compressed form is cut off', async () => {
+    const page = (mib: number) => Buffer.alloc(mib * 1024 * 1024, '<p>a</p>');
+    const forms = [
+      ['gzip', gzipSync, gunzipSync],
+      ['deflate', deflateSync, inflateRawSync],
+    ] as const;
+    for (const [encoding, packed, unpacked] of forms) {
+      const respond = (mib: number) => {
+        answer = (_, response) => {
+          const headers = { 'content-type': 'text/html', 'content-encoding': encoding };
+          response.writeHead(200, headers).end(packed(page(mib)));
+        };
+      };
+      respond(32);
+      await expect(send(`${prefix}/html`)).rejects.toThrow();
+      respond(4);
+      const answered = await send(`${prefix}/html`);
+      expect(unpacked(answered.body).equals(page(4))).toBe(true);
+    }
+  });
+
+  test('TRUST-6: a page cannot act here by the certificate of the browser that shows it', async () => {
+    const policyOf = async (
+      headers: Record<string, string>,
+      as?: 'browser with a certificate',
+    ): Promise<string | undefined> => {
+      const answered = await send(
+        `${prefix}/html`,
+        as === undefined ? { headers } : { headers, as },
+      );
+      expect(answered.status).toBe(200);
+      return answered.headers['content-security-policy']?.toString();
+    };
+    const sandbox = /(^|, )sandbox (?!.*allow-same-origin)[a-z -]*allow-scripts[a-z -]*$/;
+    const link = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' };
+    for (const headers of [link, { ...link, 'sec-fetch-site': 'none' }]) {
+      expect(await policyOf(headers, 'browser with a certificate')).toMatch(sandbox);
+    }
+    answer = (_, response) => {
+      const policy = "script-src 'none'";
+      response.writeHead(200, { 'content-security-policy': policy }).end('fine');
+    };
+    const both = await policyOf(link, 'browser with a certificate');
+    expect(both).toMatch(/^script-src 'none', /);
+    expect(both).toMatch(sandbox);
+    // These have no certificate that a page could use.
+    expect(await policyOf(link)).toBe("script-src 'none'");
+    expect(await policyOf({}, 'browser with a certificate')).toBe("script-src 'none'");
+    const byKubectl = { ...link, 'x-forwarded-for': '127.0.0.1' };
+    expect(await policyOf(byKubectl, 'browser with a certificate')).toBe("script-src 'none'");
   });
 
   test.each([

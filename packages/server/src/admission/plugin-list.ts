@@ -8,6 +8,8 @@ import type { AdmissionTools } from './tools.ts';
 interface PluginEntry {
   readonly name: string;
   readonly byDefault: 'on' | 'off';
+  /** The only phase that it has; absent: it has both. */
+  readonly phase?: 'mutate' | 'validate';
   /** Resources it looks at, groups by their stem; absent: all. */
   readonly on?: readonly string[];
   /** Looks at streams too, not at writes alone. */
@@ -31,22 +33,26 @@ const plugins: readonly PluginEntry[] = [
   {
     name: 'NamespaceAutoProvision',
     byDefault: 'off',
+    phase: 'mutate',
     load: async (tools) => (await import('./namespaces.ts')).namespaceAutoProvision(tools),
   },
   {
     name: 'NamespaceLifecycle',
     byDefault: 'on',
+    phase: 'mutate',
     load: async (tools) =>
       (await import('./plugins/namespace-lifecycle.ts')).namespaceLifecycle(tools),
   },
   {
     name: 'NamespaceExists',
     byDefault: 'off',
+    phase: 'validate',
     load: async (tools) => (await import('./namespaces.ts')).namespaceExists(tools),
   },
   {
     name: 'LimitPodHardAntiAffinityTopology',
     byDefault: 'off',
+    phase: 'validate',
     on: ['pods'],
     load: async (tools) =>
       (
@@ -68,6 +74,7 @@ const plugins: readonly PluginEntry[] = [
   {
     name: 'NodeRestriction',
     byDefault: 'off',
+    phase: 'mutate',
     on: [
       'pods',
       'nodes',
@@ -83,6 +90,7 @@ const plugins: readonly PluginEntry[] = [
   {
     name: 'TaintNodesByCondition',
     byDefault: 'on',
+    phase: 'mutate',
     on: ['nodes'],
     load: async (tools) =>
       (await import('./plugins/taint-nodes-by-condition.ts')).taintNodesByCondition(tools),
@@ -96,6 +104,7 @@ const plugins: readonly PluginEntry[] = [
   {
     name: 'ImagePolicyWebhook',
     byDefault: 'off',
+    phase: 'validate',
     needsConfiguration: true,
     on: ['pods'],
     load: async (tools) =>
@@ -104,6 +113,7 @@ const plugins: readonly PluginEntry[] = [
   {
     name: 'PodSecurity',
     byDefault: 'on',
+    phase: 'validate',
     on: [
       'namespaces',
       'pods',
@@ -133,6 +143,7 @@ const plugins: readonly PluginEntry[] = [
   {
     name: 'DefaultTolerationSeconds',
     byDefault: 'on',
+    phase: 'mutate',
     on: ['pods'],
     load: async (tools) =>
       (await import('./plugins/default-toleration-seconds.ts')).defaultTolerationSeconds(tools),
@@ -147,6 +158,7 @@ const plugins: readonly PluginEntry[] = [
   {
     name: 'EventRateLimit',
     byDefault: 'off',
+    phase: 'validate',
     needsConfiguration: true,
     on: ['events'],
     load: async (tools) => (await import('./plugins/event-rate-limit.ts')).eventRateLimit(tools),
@@ -154,6 +166,7 @@ const plugins: readonly PluginEntry[] = [
   {
     name: 'ExtendedResourceToleration',
     byDefault: 'off',
+    phase: 'mutate',
     on: ['pods'],
     load: async (tools) =>
       (await import('./plugins/extended-resource-toleration.ts')).extendedResourceToleration(tools),
@@ -161,6 +174,7 @@ const plugins: readonly PluginEntry[] = [
   {
     name: 'DefaultStorageClass',
     byDefault: 'on',
+    phase: 'mutate',
     on: ['persistentvolumeclaims'],
     load: async (tools) =>
       (await import('./plugins/default-classes.ts')).defaultStorageClass(tools),
@@ -168,6 +182,7 @@ const plugins: readonly PluginEntry[] = [
   {
     name: 'StorageObjectInUseProtection',
     byDefault: 'on',
+    phase: 'mutate',
     on: ['persistentvolumes', 'persistentvolumeclaims'],
     load: async (tools) =>
       (await import('./plugins/storage-object-in-use-protection.ts')).storageObjectInUseProtection(
@@ -177,6 +192,7 @@ const plugins: readonly PluginEntry[] = [
   {
     name: 'OwnerReferencesPermissionEnforcement',
     byDefault: 'off',
+    phase: 'validate',
     load: async (tools) =>
       (
         await import('./plugins/owner-references-permission-enforcement.ts')
@@ -185,6 +201,7 @@ const plugins: readonly PluginEntry[] = [
   {
     name: 'PersistentVolumeClaimResize',
     byDefault: 'on',
+    phase: 'validate',
     on: ['persistentvolumeclaims'],
     load: async (tools) =>
       (await import('./plugins/persistent-volume-claim-resize.ts')).persistentVolumeClaimResize(
@@ -200,18 +217,21 @@ const plugins: readonly PluginEntry[] = [
   {
     name: 'CertificateApproval',
     byDefault: 'on',
+    phase: 'validate',
     on: ['certificatesigningrequests.certificates'],
     load: async (tools) => (await import('./plugins/certificates.ts')).certificateApproval(tools),
   },
   {
     name: 'CertificateSigning',
     byDefault: 'on',
+    phase: 'validate',
     on: ['certificatesigningrequests.certificates'],
     load: async (tools) => (await import('./plugins/certificates.ts')).certificateSigning(tools),
   },
   {
     name: 'ClusterTrustBundleAttest',
     byDefault: 'on',
+    phase: 'validate',
     on: ['clustertrustbundles.certificates'],
     load: async (tools) =>
       (await import('./plugins/certificates.ts')).clusterTrustBundleAttest(tools),
@@ -219,6 +239,7 @@ const plugins: readonly PluginEntry[] = [
   {
     name: 'CertificateSubjectRestriction',
     byDefault: 'on',
+    phase: 'validate',
     on: ['certificatesigningrequests.certificates'],
     load: async (tools) =>
       (await import('./plugins/certificates.ts')).certificateSubjectRestriction(tools),
@@ -226,6 +247,7 @@ const plugins: readonly PluginEntry[] = [
   {
     name: 'DefaultIngressClass',
     byDefault: 'on',
+    phase: 'mutate',
     on: ['ingresses.networking'],
     load: async (tools) =>
       (await import('./plugins/default-classes.ts')).defaultIngressClass(tools),
@@ -233,6 +255,7 @@ const plugins: readonly PluginEntry[] = [
   {
     name: 'DenyServiceExternalIPs',
     byDefault: 'off',
+    phase: 'validate',
     on: ['services'],
     load: async () =>
       (await import('./plugins/deny-service-external-ips.ts')).denyServiceExternalIps,
@@ -240,12 +263,14 @@ const plugins: readonly PluginEntry[] = [
   {
     name: 'MutatingAdmissionPolicy',
     byDefault: 'on',
+    phase: 'mutate',
     connects: true,
     load: async (tools) => (await import('./policies/plugin.ts')).mutatingPolicies(tools),
   },
   {
     name: 'MutatingAdmissionWebhook',
     byDefault: 'on',
+    phase: 'mutate',
     connects: true,
     load: async (tools) =>
       (await import('./webhooks/plugin.ts')).mutatingWebhooks({
@@ -256,12 +281,14 @@ const plugins: readonly PluginEntry[] = [
   {
     name: 'ValidatingAdmissionPolicy',
     byDefault: 'on',
+    phase: 'validate',
     connects: true,
     load: async (tools) => (await import('./policies/plugin.ts')).validatingPolicies(tools),
   },
   {
     name: 'ValidatingAdmissionWebhook',
     byDefault: 'on',
+    phase: 'validate',
     connects: true,
     load: async (tools) =>
       (await import('./webhooks/plugin.ts')).validatingWebhooks({
@@ -272,11 +299,13 @@ const plugins: readonly PluginEntry[] = [
   {
     name: 'ResourceQuota',
     byDefault: 'on',
+    phase: 'validate',
     load: async (tools) => (await import('./quota/resource-quota.ts')).resourceQuota(tools),
   },
   {
     name: 'AlwaysDeny',
     byDefault: 'off',
+    phase: 'mutate',
     connects: true,
     load: async () => (await import('./plugins/always.ts')).alwaysDeny,
   },
@@ -329,6 +358,8 @@ function isChosen(
   return only !== true && entry.byDefault === 'on' && !disabled.includes(entry.name);
 }
 
+const otherPhase = { mutate: 'validate', validate: 'mutate' } as const;
+
 /** Loads the plugin when a call first concerns it. */
 function lazily(entry: PluginEntry, tools: AdmissionTools): AdmissionPlugin {
   let plugin: AdmissionPlugin | undefined;
@@ -338,6 +369,9 @@ function lazily(entry: PluginEntry, tools: AdmissionTools): AdmissionPlugin {
     if (plugin !== undefined) return plugin[phase]?.(call);
     loading ??= entry.load(tools);
     return loading.then((loaded) => {
+      if (entry.phase !== undefined && loaded[otherPhase[entry.phase]] !== undefined) {
+        throw new Error(`${entry.name} has more phases than its entry says`);
+      }
       plugin = loaded;
       return loaded[phase]?.(call);
     });
@@ -345,8 +379,8 @@ function lazily(entry: PluginEntry, tools: AdmissionTools): AdmissionPlugin {
   return {
     name: entry.name,
     concerns: concernOf(entry, tools.dialect),
-    mutate: (call) => run('mutate', call),
-    validate: (call) => run('validate', call),
+    ...(entry.phase === 'validate' ? {} : { mutate: (call) => run('mutate', call) }),
+    ...(entry.phase === 'mutate' ? {} : { validate: (call) => run('validate', call) }),
   };
 }
 

@@ -304,12 +304,12 @@ export class Aggregation implements AggregationPort {
       return;
     }
     if (!api.remote.isAvailable) {
-      answerText(call, unavailable);
+      refuse(call, unavailable);
       return;
     }
     const transport = this.#transports.of(api.remote);
     if (transport.fault !== undefined) {
-      answerText(call, { status: 500, text: transport.fault });
+      refuse(call, { status: 500, text: transport.fault });
       return;
     }
     let place: Awaited<ReturnType<FindPlace>>;
@@ -317,7 +317,7 @@ export class Aggregation implements AggregationPort {
       place = await find(api.remote.service);
     } catch (error) {
       logger.error('a service cannot be resolved', { name: api.name, error: String(error) });
-      answerText(call, unavailable);
+      refuse(call, unavailable);
       return;
     }
     const plan = aggregatedPlan(call, { settings, place });
@@ -394,4 +394,10 @@ export class Aggregation implements AggregationPort {
     metrics.discoveryAggregated();
     return made;
   }
+}
+
+/** Answers in the place of a server that cannot be asked, which counts as a termination. */
+function refuse(call: AuthorizedCall, answer: Parameters<typeof answerText>[1]): void {
+  answerText(call, answer);
+  call.context.metrics.refusedForAnother(call.exchange, call.info, answer.status);
 }

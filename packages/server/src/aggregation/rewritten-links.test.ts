@@ -1,4 +1,5 @@
 import { buffer } from 'node:stream/consumers';
+import { nextTurn } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
 import { LinkRewriter, proxiedUrl } from './rewritten-links.ts';
 
@@ -53,4 +54,29 @@ test('API-1: links behind a tag that is too long lead through the proxy', async 
   expect(await rewritten(`${long}<a href="/z">`)).toBe(`${long}<a href="/p/proxy/z">`);
   const short = `<a x="${'y'.repeat(16_000)}" href=/z>`;
   expect(await rewritten(short)).toBe(short.replace('/z', '"/p/proxy/z"'));
+});
+
+test('TRUST-2: long tags that come byte by byte are read once', async () => {
+  const tag = (text: string) => `<a x="${text}" href="/z">`;
+  const page = (tag("'".repeat(15_000)) + tag('>'.repeat(15_000))).repeat(5);
+  const rewriter = new LinkRewriter(places);
+  const whole = buffer(rewriter);
+  for (const byte of Buffer.from(page)) rewriter.write(Buffer.of(byte));
+  rewriter.end();
+  expect((await whole).toString() === page.replaceAll('"/z"', '"/p/proxy/z"')).toBe(true);
+});
+
+test('TRUST-2: a large piece of links is rewritten in several turns of the event loop', async () => {
+  const page = '<a href="/z">'.repeat(5_000);
+  const rewriter = new LinkRewriter(places);
+  const whole = buffer(rewriter);
+  let turns = 0;
+  let isOver = false;
+  rewriter.once('end', () => {
+    isOver = true;
+  });
+  rewriter.end(page);
+  for (; !isOver; turns += 1) await nextTurn();
+  expect(turns).toBeGreaterThanOrEqual(7);
+  expect((await whole).toString() === page.replaceAll('"/z"', '"/p/proxy/z"')).toBe(true);
 });

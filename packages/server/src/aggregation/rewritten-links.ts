@@ -8,6 +8,7 @@ import {
   createInflateRaw,
   constants as zlib,
 } from 'node:zlib';
+import { defer } from '@wheelhouse/machinery';
 import type { ApiCall } from '../endpoints/call.ts';
 import { answeredHeaders } from './proxy-headers.ts';
 import type { RelayPlan } from './relay.ts';
@@ -92,6 +93,7 @@ export function proxiedAnswer(call: ApiCall, places: LinkPlaces): AnswerOfPlan {
       const { location } = headers;
       if (typeof location === 'string') headers['location'] = proxiedUrl(location, places);
       if (isRewritten(headers)) delete headers['content-length'];
+      if (showsCertificate(call.exchange)) confine(headers);
       return headers;
     },
     through({ headers, statusCode }: IncomingMessage) {
@@ -100,16 +102,44 @@ export function proxiedAnswer(call: ApiCall, places: LinkPlaces): AnswerOfPlan {
       const rewriter = new LinkRewriter(places);
       const flush = zlib.Z_SYNC_FLUSH;
       switch (headers['content-encoding'] ?? '') {
-        case 'gzip':
-          return [createGunzip(), rewriter, createGzip({ flush })];
-        case 'deflate':
-          return [new BareDeflate(), createInflateRaw(), rewriter, createDeflateRaw({ flush })];
+        case 'gzip': {
+          const inflate = createGunzip();
+          return [inflate, new Inflated(inflate), rewriter, createGzip({ flush })];
+        }
+        case 'deflate': {
+          const inflate = createInflateRaw();
+          const deflate = createDeflateRaw({ flush });
+          return [new BareDeflate(), inflate, new Inflated(inflate), rewriter, deflate];
+        }
         default:
           return [rewriter];
       }
     },
   };
 }
+
+/**
+ * Whether a browser made the request and shows its user's certificate with all requests. Proxies such
+ * as that of kubectl, whose certificates pages do not have, say for whom they ask.
+ */
+function showsCertificate(exchange: ApiCall['exchange']): boolean {
+  const isOfBrowser = exchange.header('sec-fetch-site') !== undefined;
+  if (!isOfBrowser || exchange.header('x-forwarded-for') !== undefined) return false;
+  return exchange.connection.peerCertificates().length > 0;
+}
+
+/**
+ * Gives a page an origin of its own: it comes from a Pod, and would act here as the user who looks at
+ * it (TRUST-6).
+ */
+function confine(headers: Record<string, string | readonly string[]>): void {
+  const policies = [headers['content-security-policy'] ?? []].flat();
+  headers['content-security-policy'] = [...policies, sandbox];
+}
+
+const sandbox =
+  'sandbox allow-downloads allow-forms allow-modals allow-popups allow-scripts ' +
+  'allow-top-navigation-by-user-activation';
 
 /**
  * Leaves the header of zlib out, which some servers send in front of deflated data and others do not.
@@ -139,6 +169,28 @@ class BareDeflate extends Transform {
   }
 }
 
+/** Bytes of a page that may come of few compressed ones, and how many may come of each beyond. */
+const inflatedBytesMin = 16 * 1024 * 1024;
+const inflatedPerByteMax = 100;
+
+/** Passes on what is inflated, and fails where it is far more than pages come to. */
+class Inflated extends Transform {
+  readonly #source: { readonly bytesWritten: number };
+  #bytes = 0;
+
+  constructor(source: { readonly bytesWritten: number }) {
+    super();
+    this.#source = source;
+  }
+
+  override _transform(piece: Buffer, _: BufferEncoding, done: TransformCallback): void {
+    this.#bytes += piece.length;
+    const most = inflatedBytesMin + inflatedPerByteMax * this.#source.bytesWritten;
+    if (this.#bytes > most) done(new Error('a page is too large for its compressed form'));
+    else done(null, piece);
+  }
+}
+
 /** Pages in an encoding that is not read here, and redirects, stay as they are. */
 function isRewritten(headers: Readonly<Record<string, unknown>>): boolean {
   const type = String(headers['content-type'] ?? '');
@@ -151,11 +203,16 @@ function isRewritten(headers: Readonly<Record<string, unknown>>): boolean {
 /** Where a tag's text is: between attributes, before a value, in one, or in one in quotes. */
 type TagState = 'names' | 'before' | 'value' | '"' | "'";
 
+/** Bytes of a page that are rewritten in one turn: a few milliseconds of work where all are links. */
+const sliceBytes = 8 * 1024;
+
 /** Rewrites the URLs in the tags of a page, piece by piece; all other bytes stay as they are. */
 export class LinkRewriter extends Transform {
   readonly #places: LinkPlaces;
   /** What may be the beginning of a tag, of a comment, or of the end of one. */
   #rest = '';
+  /** How far a tag that begins there has been read: it may come byte by byte. */
+  #reading: TagReading = fromStart;
   /** What ends the text that holds no tags; undefined where tags are read. */
   #until: string | undefined;
 
@@ -166,8 +223,20 @@ export class LinkRewriter extends Transform {
 
   // Bytes are taken for characters: what is looked for is ASCII, and the rest comes out as it was.
   override _transform(piece: Buffer, _: BufferEncoding, done: TransformCallback): void {
-    const text = this.#rest + piece.toString('latin1');
-    done(null, Buffer.from(this.#rewrite(text), 'latin1'));
+    this.#take(piece, done);
+  }
+
+  /** Rewrites a piece in slices, between which others have their turn (TRUST-2). */
+  #take(piece: Buffer, done: TransformCallback): void {
+    if (this.destroyed) return;
+    const text = this.#rest + piece.toString('latin1', 0, sliceBytes);
+    this.push(Buffer.from(this.#rewrite(text), 'latin1'));
+    if (piece.length <= sliceBytes) {
+      done();
+      return;
+    }
+    const end = () => this.destroy(new Error('a page could not be rewritten'));
+    defer({ where: 'aggregation', end }, () => this.#take(piece.subarray(sliceBytes), done));
   }
 
   override _flush(done: TransformCallback): void {
@@ -219,10 +288,15 @@ export class LinkRewriter extends Transform {
     if (!/^<[A-Za-z]/.test(begin)) {
       return { text: text.slice(from, start + 1), end: start + 1 };
     }
-    const end = tagEnd(text, start);
+    const reading = tagEnd(text, start, start === 0 ? this.#reading : fromStart);
+    this.#reading = fromStart;
+    const { end } = reading;
     if (end === undefined) {
       const longest = start + tagLengthMax;
-      if (text.length < longest) return wait();
+      if (text.length < longest) {
+        this.#reading = reading;
+        return wait();
+      }
       // Going on behind the first character would read the same ones again for each `<` in them.
       return { text: text.slice(from, longest), end: longest };
     }
@@ -254,23 +328,31 @@ function plainSlashes(url: string): string {
   return url.replaceAll(/&#x2f;|&#47;/gi, '/').replaceAll(/&#x3a;|&#58;/gi, ':');
 }
 
-/**
- * The index behind the tag's `>`, which may also stand in a value; undefined before it comes, and
- * where the tag is too long.
- */
-function tagEnd(text: string, start: number): number | undefined {
-  let state: TagState = 'names';
+/** How far a tag has been read. */
+interface TagReading {
+  /** Characters of the tag that have been looked at. */
+  readonly length: number;
+  readonly state: TagState;
+  /** The index behind the tag's `>`; undefined before it comes, and where the tag is too long. */
+  readonly end: number | undefined;
+}
+
+const fromStart: TagReading = { length: 1, state: 'names', end: undefined };
+
+/** Looks for the end of a tag, its `>`, which may also stand in a value. */
+function tagEnd(text: string, start: number, before: TagReading): TagReading {
+  let { state } = before;
   const limit = Math.min(text.length, start + tagLengthMax);
-  for (let index = start + 1; index < limit; index += 1) {
+  for (let index = start + before.length; index < limit; index += 1) {
     const character = text[index] ?? '';
     if (state === '"' || state === "'") {
       if (character === state) state = 'names';
-    } else if (character === '>') return index + 1;
+    } else if (character === '>') return { length: index - start, state, end: index + 1 };
     else if (character === '=' && state === 'names') state = 'before';
     else if (/\s/.test(character)) state = state === 'value' ? 'names' : state;
     else if (state === 'before') {
       state = character === '"' || character === "'" ? character : 'value';
     }
   }
-  return undefined;
+  return { length: limit - start, state, end: undefined };
 }

@@ -73,6 +73,8 @@ interface PodLogMetrics {
 interface DeadlineMetrics {
   /** The server has answered in the place of what took too long. */
   terminated(exchange: Exchange, info: RequestInfo): void;
+  /** A request for another server's API was refused in its place. */
+  refusedForAnother(exchange: Exchange, info: RequestInfo, status: number): void;
   /** An answer has been cut off half-way. */
   aborted(exchange: Exchange, info: RequestInfo): void;
   /** What went on behind a timeout has come to its end, or is waited for no longer. */
@@ -209,6 +211,12 @@ function deadlineMetrics(options: {
       const labels = labelsOf(exchange, info);
       const code = String(exchange.answeredStatus);
       if (labels !== undefined) terminations.of(...labels, component, code).add(1);
+    },
+    refusedForAnother(exchange, info, status) {
+      // The group and version are those of an APIService; clients choose the rest of the path.
+      const { group, version } = info;
+      const place = [group, version, '', '', scopeOf(info), 'aggregator'];
+      terminations.of(reportedVerb(exchange, info), ...place, String(status)).add(1);
     },
     aborted(exchange, info) {
       const labels = labelsOf(exchange, info);

@@ -26,9 +26,9 @@ const healthPaths = new Set(['/healthz', '/livez', '/readyz']);
 export interface Series {
   readonly total: Counter;
   readonly duration: Histogram;
-  /** Without the time that others took. */
-  readonly own: Histogram;
-  readonly ownFormerly: Histogram;
+  /** Without the time that others took; absent for watches, which last as long as clients like. */
+  readonly own: Histogram | undefined;
+  readonly ownFormerly: Histogram | undefined;
   readonly running: Gauge;
   /** Of reads. */
   readonly answers: Histogram | undefined;
@@ -44,8 +44,8 @@ export function count(
   const ownSeconds = (time.tookMs - time.othersMs) / 1000;
   total.add(1);
   duration.observe(time.tookMs / 1000);
-  own.observe(ownSeconds);
-  ownFormerly.observe(ownSeconds);
+  own?.observe(ownSeconds);
+  ownFormerly?.observe(ownSeconds);
 }
 
 /** Measures what a request has sent and was sent; a long list when the last of it is written. */
@@ -147,13 +147,14 @@ export function createSeries(
   const [group = '', , resource = '', part = ''] = named;
   const place = [...named, scope, healthPaths.has(part) ? '' : component];
   const bodyVerb = bodyVerbs.get(verb);
+  const isWatch = verb === 'WATCH';
   return {
     total: families.total.of(verb, dryRun, ...place, code),
     duration: families.duration.of(verb, dryRun, ...place),
-    own: families.own.of(verb, ...place),
-    ownFormerly: families.ownFormerly.of(verb, ...place),
+    own: isWatch ? undefined : families.own.of(verb, ...place),
+    ownFormerly: isWatch ? undefined : families.ownFormerly.of(verb, ...place),
     // Only watches run long; the others' gauge would be a series that is always 0.
-    running: verb === 'WATCH' ? families.running.of(verb, ...place) : noGauge,
+    running: isWatch ? families.running.of(verb, ...place) : noGauge,
     answers: verb === 'GET' || verb === 'LIST' ? families.answers.of(verb, ...place) : undefined,
     bodies:
       resource === '' || bodyVerb === undefined

@@ -19,9 +19,16 @@ export function namespaceLifecycle(
   ]);
   const isNamespaceKind = (call: AdmissionCall) =>
     call.target.def.group === '' && call.target.def.resource === 'namespaces';
+  const checkDeletable = (call: AdmissionCall): undefined => {
+    if (!permanent.has(call.name)) return;
+    const why = 'this namespace may not be deleted';
+    throw forbidden(groupResourceOf(call.target.def), call.name, why);
+  };
   return {
     name: 'NamespaceLifecycle',
     mutate(call) {
+      if (call.operation === 'DELETE')
+        return isNamespaceKind(call) ? checkDeletable(call) : undefined;
       const { namespace } = call.target;
       if (call.operation !== 'CREATE' || namespace === '') return undefined;
       // A review must not tell who asks whether there is such a namespace.
@@ -29,12 +36,6 @@ export function namespaceLifecycle(
       return objects
         .get('namespaces', { namespace: '', name: namespace })
         .then((found) => checkOpen(call, found));
-    },
-    validate(call) {
-      if (call.operation !== 'DELETE' || !isNamespaceKind(call)) return undefined;
-      if (!permanent.has(call.name)) return undefined;
-      const why = 'this namespace may not be deleted';
-      throw forbidden(groupResourceOf(call.target.def), call.name, why);
     },
   };
 }

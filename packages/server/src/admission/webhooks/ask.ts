@@ -93,7 +93,7 @@ async function post(
     const isCall = error instanceof WebhookCallError;
     throw new HookFailure(hook.name, {
       why: `failed to call webhook: ${textOf(error)}`,
-      code: isCall ? error.code : 503,
+      code: isCall ? error.code : 400,
       isCanceled: isCall && error.isCanceled,
     });
   }

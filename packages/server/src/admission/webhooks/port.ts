@@ -40,7 +40,7 @@ export interface WebhookPort {
 
 /** A call that failed; the message is told to the client, in upstream's words. */
 export class WebhookCallError extends Error {
-  /** The status that stands for it in metrics. */
+  /** What metrics count: the status of the answer; 400 when there is none. */
   readonly code: number;
   /** Whether it was the client that left, so that nobody is to blame. */
   readonly isCanceled: boolean;
@@ -51,7 +51,7 @@ export class WebhookCallError extends Error {
   ) {
     super(message, options);
     this.name = 'WebhookCallError';
-    this.code = options.code ?? 503;
+    this.code = options.code ?? 400;
     this.isCanceled = options.isCanceled ?? false;
   }
 }

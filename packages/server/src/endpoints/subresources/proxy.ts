@@ -4,6 +4,7 @@ import { listAt, numberAt, objectsAt, textAt } from '@wheelhouse/kinds';
 import {
   type ApiObject,
   badRequest,
+  formatIpAddress,
   type JsonObject,
   notFound,
   parseIpAddress,
@@ -92,7 +93,7 @@ async function nodeDestination(call: ApiCall, { scheme, name, port }: Place): Pr
   const found = await lookup(kubelet.host, { all: true }).catch(() => {
     throw badRequest(`lookup ${kubelet.host}: no such host`);
   });
-  for (const { address } of found) requireGlobal(address);
+  for (const { address } of found) globalAddress(address);
   if (port === '' || port === String(kubelet.port)) {
     return { scheme: 'https', host: kubelet.host, port: kubelet.port, trust: 'kubelet' };
   }
@@ -101,8 +102,7 @@ async function nodeDestination(call: ApiCall, { scheme, name, port }: Place): Pr
 
 async function podDestination(call: ApiCall, { scheme, name, port }: Place): Promise<Destination> {
   const pod = await objectOf(call, { resource: 'pods', name });
-  const host = textAt(pod, 'status', 'podIP');
-  requireGlobal(host);
+  const host = globalAddress(textAt(pod, 'status', 'podIP'));
   const ports = objectsAt(pod, 'spec', 'containers').flatMap((one) => objectsAt(one, 'ports'));
   const first = ports[0] === undefined ? undefined : numberAt(ports[0], 'containerPort');
   const wanted = port === '' ? String(first ?? '') : port;
@@ -122,14 +122,21 @@ function portNumber(text: string, scheme: Place['scheme']): number {
   return port;
 }
 
-/** Addresses of this host and of its link are not Pods' or Nodes'. Throws 400. */
-function requireGlobal(text: string): void {
+/**
+ * The address in its usual form: the host's resolver reads `0177.0.0.1` as an address of its own.
+ * Addresses of this host and of its link are not Pods' or Nodes'. Throws 400.
+ */
+function globalAddress(text: string): string {
   const address = parseIpAddress(text);
-  const isMulticast = /^(22[4-9]|23\d)\.|^ff/i.test(text);
-  const isBroadcast = text === '255.255.255.255';
+  const usual = address === undefined ? '' : formatIpAddress(address);
+  const isMulticast = /^(22[4-9]|23\d)\.|^ff/i.test(usual);
+  const isBroadcast = usual === '255.255.255.255';
   const isSpecial =
-    address === undefined || Object.values(specialRanges).some((includes) => includes(address));
-  if (isSpecial || isMulticast || isBroadcast) throw badRequest('address not allowed');
+    address !== undefined && Object.values(specialRanges).some((includes) => includes(address));
+  if (address === undefined || isSpecial || isMulticast || isBroadcast) {
+    throw badRequest('address not allowed');
+  }
+  return usual;
 }
 
 async function objectOf(
@@ -170,7 +177,12 @@ async function serviceDestination(
     if (listed === undefined) continue;
     const host = await podAddress(call, objectsAt(subset, 'addresses'));
     if (host === undefined) continue;
-    return { scheme, host, port: numberAt(listed, 'port') ?? 0, trust: 'anyone' };
+    return {
+      scheme,
+      host: globalAddress(host),
+      port: numberAt(listed, 'port') ?? 0,
+      trust: 'anyone',
+    };
   }
   const shownName = subsets.length === 0 ? name : call.target.name;
   throw serviceUnavailable(`no endpoints available for service ${JSON.stringify(shownName)}`);
