@@ -128,7 +128,11 @@ const hold = (path: string) => async (screen: Screen) => {
 const cut = (path: string) => async (screen: Screen) => {
   await screen.run(`void (window.cuts = (url) => url.includes(${JSON.stringify(path)}))`);
 };
-const press = (key: 'f' | '?') => (screen: Screen) => screen.press(key);
+/** Keys belong to the page that is shown: a list takes them once it has rows. */
+const press = (key: 'f' | '?') => async (screen: Screen) => {
+  await screen.until(`document.querySelector('tbody a')`);
+  await screen.press(key);
+};
 const paste = (text: string) => async (screen: Screen) => {
   await screen.fill('Manifests', text);
   await screen.click('Use this text');
@@ -233,6 +237,7 @@ const views: readonly View[] = [
     hash: list(),
     shows: '[role=option]',
     act: async (screen) => {
+      await screen.until(`document.querySelector('tbody a')`);
       await screen.page.keyboard.down('Control');
       await screen.press('k');
       await screen.page.keyboard.up('Control');
