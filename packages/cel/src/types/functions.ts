@@ -87,15 +87,33 @@ export function accepts(overload: Overload, args: readonly Value[]): boolean {
   );
 }
 
-/** Functions and operators whose errors upstream words without their name. */
-const namelessFunctions = new Set([
-  ...['_+_', '_-_', '_*_', '_/_', '_%_', '-_', '!_', '_<_', '_<=_', '_>_', '_>=_', '@in'],
-  ...['contains', 'endsWith', 'find', 'findAll', 'matches', 'startsWith'],
-]);
+/**
+ * Kinds of the first operand for which cel-go runs an operator before it finds that no overload
+ * matches. The error then leaves out the operator; for other operands it names it.
+ */
+const operandKinds: Readonly<Record<string, string>> = {
+  '_+_': 'bytes double duration int list string timestamp uint',
+  '_-_': 'double duration int string timestamp uint',
+  '_*_': 'double duration int string timestamp uint',
+  '_/_': 'double duration int string timestamp uint',
+  '_%_': 'duration int string timestamp uint',
+  '-_': 'bool double duration int string timestamp',
+  '!_': 'bool double duration int string timestamp',
+  ...Object.fromEntries(
+    ['_<_', '_<=_', '_>_', '_>=_'].map((operator) => [
+      operator,
+      'bool bytes double duration int string timestamp uint',
+    ]),
+  ),
+  matches: 'duration string timestamp',
+};
+
+/** Functions that cel-go runs for operands of any kind. */
+const namelessFunctions = new Set(['@in', 'contains', 'endsWith', 'find', 'findAll', 'startsWith']);
 
 /**
- * What a call fails with that no overload takes.
- * @param called absent: an operator that upstream does not name
+ * The error of a call whose arguments match no overload, as cel-go words it.
+ * @param called absent for operators that cel-go never names
  */
 export function noSuchOverload(called?: {
   readonly name: string;
@@ -104,5 +122,11 @@ export function noSuchOverload(called?: {
   if (called === undefined || namelessFunctions.has(called.name))
     return new CelError('no such overload');
   const { name, args } = called;
-  return new CelError(`no such overload: ${name}(${args.map(kindOf).join(', ')})`);
+  const [operand] = args;
+  const kinds = Object.hasOwn(operandKinds, name) ? operandKinds[name] : undefined;
+  if (kinds === undefined || operand === undefined) {
+    return new CelError(`no such overload: ${name}(${args.map(kindOf).join(', ')})`);
+  }
+  const runs = kinds.split(' ').includes(kindOf(operand));
+  return new CelError(runs ? 'no such overload' : `no such overload: ${name}`);
 }
