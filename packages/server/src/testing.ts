@@ -1,11 +1,15 @@
 /** What tests, benchmarks, and the siege need besides the public index. No promise of stability. */
 
-import { eventRateLimitFormat } from './admission/configuration/event-rate-limit.ts';
 import { admissionFormat } from './admission/configuration/file.ts';
-import { webhookAdmissionFormat } from './admission/configuration/plugins.ts';
+import {
+  eventRateLimitFormat,
+  podTolerationFormat,
+  resourceQuotaFormat,
+  webhookAdmissionFormat,
+} from './admission/configuration/plugins.ts';
+
 import { podSecurityFormat } from './admission/configuration/pod-security.ts';
-import { podTolerationFormat } from './admission/configuration/pods.ts';
-import { resourceQuotaFormat } from './admission/configuration/resource-quota.ts';
+
 import { egressFormat } from './compose/nodes/egress.ts';
 import { tracingFormat } from './compose/observability/tracing.ts';
 import { auditPolicyFormat } from './gates/audit/policy-file.ts';

@@ -3,38 +3,222 @@ import {
   ConfigurationError,
   type ConfigurationFormat,
   decodeConfiguration,
+  listType,
   structType,
   textType,
 } from '@wheelhouse/codec';
+import { schemaOf, validateTolerations } from '@wheelhouse/kinds';
 import {
   type Dialect,
   errorText,
+  type FieldError,
   invalid,
   isObject,
+  type JsonObject,
   type JsonValue,
   member,
+  notSupported,
+  required,
   type Webhook,
 } from '@wheelhouse/machinery';
-import { printGoDuration } from '@wheelhouse/schema';
-import { type EventLimit, readEventLimits } from './event-rate-limit.ts';
-import { decodePlain, type PluginTexts, refuse, textOf } from './file.ts';
+import { printGoDuration, type Schema } from '@wheelhouse/schema';
+import type { ScopeRequirement } from '../quota/quota-usage.ts';
+import { decodePlain, objectsOf, type PluginTexts, refuse, textOf, textsOf } from './file.ts';
 import { type PodSecuritySettings, readPodSecurity } from './pod-security.ts';
-import {
-  type ClusterTolerations,
-  type NodeSelectors,
-  readClusterTolerations,
-  readNodeSelectors,
-} from './pods.ts';
-import { type LimitedResource, readLimitedResources } from './resource-quota.ts';
 
-const configurationType = structType('WebhookAdmissionConfiguration', {
+const limitTypes = ['Server', 'Namespace', 'User', 'SourceAndObject'] as const;
+
+/** So many Events a second, and so many at once, for each of what the type tells apart. */
+export interface EventLimit {
+  readonly type: (typeof limitTypes)[number];
+  readonly perSecond: number;
+  readonly burst: number;
+  /** Of how many it keeps count. */
+  readonly keysMax: number;
+}
+
+const defaultKeysMax = 4096;
+const numberType: Schema = { type: 'integer', format: 'int32' };
+const eventRateLimitType = structType('Configuration', {
+  limits: listType(
+    structType('Limit', {
+      type: textType,
+      qps: numberType,
+      burst: numberType,
+      cacheSize: numberType,
+    }),
+  ),
+});
+
+export const eventRateLimitFormat = {
+  kind: 'Configuration',
+  of: 'EventRateLimit',
+  group: 'eventratelimit.admission',
+  versions: { v1alpha1: eventRateLimitType },
+} as const satisfies ConfigurationFormat;
+
+/** Reads the limits of EventRateLimit, of which there must be one. Rejects with ConfigurationError. */
+async function readEventLimits(
+  text: string | undefined,
+  dialect: Dialect,
+): Promise<readonly EventLimit[]> {
+  const limits = text === undefined ? [] : await decodeLimits(text, dialect);
+  const errors: FieldError[] = [];
+  if (limits.length === 0) errors.push(invalid('limits', [], 'must not be empty'));
+  limits.forEach(({ type, perSecond, burst, keysMax }, index) => {
+    const path = `limits[${index}]`;
+    if (!limitTypes.includes(type)) errors.push(notSupported(`${path}.type`, type, limitTypes));
+    if (burst <= 0) errors.push(invalid(`${path}.burst`, burst, 'must be positive'));
+    if (perSecond <= 0) errors.push(invalid(`${path}.qps`, perSecond, 'must be positive'));
+    if (type !== 'Server' && keysMax < 0) {
+      errors.push(invalid(`${path}.cacheSize`, keysMax, 'must not be negative'));
+    }
+  });
+  refuse(errors);
+  return limits;
+}
+
+async function decodeLimits(text: string, dialect: Dialect): Promise<EventLimit[]> {
+  const { object } = await decodeConfiguration(text, {
+    ...eventRateLimitFormat,
+    group: dialect.group(eventRateLimitFormat.group),
+  });
+  return objectsOf(member(object, 'limits')).map((limit) => ({
+    type: textOf(member(limit, 'type')) as EventLimit['type'],
+    perSecond: Number(member(limit, 'qps') ?? 0),
+    burst: Number(member(limit, 'burst') ?? 0),
+    keysMax: Number(member(limit, 'cacheSize') ?? 0) || defaultKeysMax,
+  }));
+}
+
+/** Tolerations where a namespace names none of its own. */
+interface ClusterTolerations {
+  readonly defaults: readonly JsonObject[];
+  /** Those pods may have; any when empty. */
+  readonly allowed: readonly JsonObject[];
+}
+
+export const podTolerationFormat = (): ConfigurationFormat => {
+  const tolerations: Schema = listType(schemaOf('core.v1.Toleration'));
+  const type = structType('Configuration', { default: tolerations, whitelist: tolerations });
+  return {
+    kind: 'Configuration',
+    of: 'PodTolerationRestriction',
+    group: 'podtolerationrestriction.admission',
+    versions: { v1alpha1: type },
+  };
+};
+
+/** Reads the configuration of PodTolerationRestriction. Rejects with ConfigurationError. */
+async function readClusterTolerations(text: string, dialect: Dialect): Promise<ClusterTolerations> {
+  const format = podTolerationFormat();
+  const group = dialect.group(format.group);
+  const { object } = await decodeConfiguration(text, { ...format, group });
+  const defaults = objectsOf(member(object, 'default'));
+  const allowed = objectsOf(member(object, 'whitelist'));
+  const path = 'podtolerationrestriction';
+  const errors = [
+    ...validateTolerations(defaults, `${path}.default`),
+    ...validateTolerations(allowed, `${path}.whitelist`),
+  ];
+  if (errors.length === 0) return { defaults, allowed };
+  const messages = errors.map(({ field, message }) => `${field}: ${message}`);
+  throw new ConfigurationError(`invalid config: [${messages.join(', ')}]`);
+}
+
+/** Selectors by namespace, and the one of those that have none. */
+type NodeSelectors = ReadonlyMap<string, string>;
+
+/** The namespace's name under which stands what others take. */
+export const clusterDefaultSelector = 'clusterDefaultNodeSelector';
+
+/** Reads the configuration of PodNodeSelector. Rejects with ConfigurationError. */
+async function readNodeSelectors(text: string): Promise<NodeSelectors> {
+  const whole = await decodePlain(text);
+  const found = member(whole, 'podNodeSelectorPluginConfig') ?? {};
+  if (!isObject(found)) throw new ConfigurationError('podNodeSelectorPluginConfig is no map');
+  const entries = Object.entries(found).map(([name, value]): [string, string] => {
+    if (typeof value === 'string') return [name, value];
+    throw new ConfigurationError(`podNodeSelectorPluginConfig.${name} is no text`);
+  });
+  return new Map(entries);
+}
+
+/** What may only be taken up where a quota counts it. */
+export interface LimitedResource {
+  readonly group: string;
+  readonly resource: string;
+  /** Parts of names: amounts of what has one of them in its name are limited. */
+  readonly matchContains: readonly string[];
+  readonly matchScopes: readonly ScopeRequirement[];
+}
+
+const textList = listType(textType);
+const resourceQuotaType = structType('ResourceQuotaConfiguration', {
+  limitedResources: listType(
+    structType('LimitedResource', {
+      apiGroup: textType,
+      resource: textType,
+      matchContains: textList,
+      matchScopes: listType(
+        structType('ScopedResourceSelectorRequirement', {
+          scopeName: textType,
+          operator: textType,
+          values: textList,
+        }),
+      ),
+    }),
+  ),
+});
+
+export const resourceQuotaFormat = {
+  kind: 'ResourceQuotaConfiguration',
+  group: 'apiserver.config',
+  versions: { v1: resourceQuotaType },
+} as const satisfies ConfigurationFormat;
+
+/** Reads the configuration of ResourceQuota, by its name now or earlier. Rejects with ConfigurationError. */
+async function readLimitedResources(
+  text: string,
+  dialect: Dialect,
+): Promise<readonly LimitedResource[]> {
+  const isOlder = text.includes(`${dialect.group('resourcequota.admission')}/`);
+  const { object } = await decodeConfiguration(
+    text,
+    isOlder
+      ? {
+          kind: 'Configuration',
+          group: dialect.group('resourcequota.admission'),
+          versions: { v1beta1: resourceQuotaType, v1alpha1: resourceQuotaType },
+        }
+      : { ...resourceQuotaFormat, group: dialect.group(resourceQuotaFormat.group) },
+  );
+  const limited = objectsOf(member(object, 'limitedResources')).map((one) => ({
+    group: textOf(member(one, 'apiGroup')),
+    resource: textOf(member(one, 'resource')),
+    matchContains: textsOf(member(one, 'matchContains')),
+    matchScopes: objectsOf(member(one, 'matchScopes')).map((scope) => ({
+      scopeName: textOf(member(scope, 'scopeName')),
+      operator: textOf(member(scope, 'operator')),
+      values: textsOf(member(scope, 'values')),
+    })),
+  }));
+  refuse(
+    limited.flatMap(({ resource }, index) =>
+      resource === '' ? [required(`limitedResources[${index}].resource`)] : [],
+    ),
+  );
+  return limited;
+}
+
+const webhookAdmissionType = structType('WebhookAdmissionConfiguration', {
   kubeConfigFile: textType,
 });
 
 export const webhookAdmissionFormat = {
   kind: 'WebhookAdmissionConfiguration',
   group: 'apiserver.config',
-  versions: { v1: configurationType },
+  versions: { v1: webhookAdmissionType },
 } as const satisfies ConfigurationFormat;
 
 /**
@@ -44,7 +228,7 @@ export const webhookAdmissionFormat = {
 async function readWebhookKubeconfig(text: string, dialect: Dialect): Promise<string | undefined> {
   const group = dialect.group('apiserver.config');
   const isOlder = text.includes(`${group}/v1alpha1`);
-  const older = { kind: 'WebhookAdmission', versions: { v1alpha1: configurationType } };
+  const older = { kind: 'WebhookAdmission', versions: { v1alpha1: webhookAdmissionType } };
   const format = isOlder ? older : webhookAdmissionFormat;
   const { object } = await decodeConfiguration(text, { ...format, group });
   const path = textOf(member(object, 'kubeConfigFile'));

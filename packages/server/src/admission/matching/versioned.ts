@@ -2,6 +2,7 @@ import {
   type CatalogueSnapshot,
   fromStorage,
   type ResourceDef,
+  schemaOf,
   toStorage,
   type VersionDef,
 } from '@wheelhouse/kinds';
@@ -11,9 +12,15 @@ import {
   asApiObject,
   cloneJson,
   internalError,
+  type JsonObject,
   type MaybePromise,
 } from '@wheelhouse/machinery';
+import { decodeTyped, type Schema } from '@wheelhouse/schema';
+import type { AdmissionCall } from '../../registry/contract.ts';
 import { ConversionFailure } from '../../registry/conversion/failure.ts';
+import type { AdmissionTools } from '../tools.ts';
+import { equivalentsOf, type KindFact, type RequestFacts } from './facts.ts';
+import { matchesRule, type OperationRule } from './rules.ts';
 
 /** How a resource is served in one version. */
 export interface Served {
@@ -59,4 +66,65 @@ function servedAs(object: ApiObject, like: ResourceDef, snapshot: CatalogueSnaps
     if (version !== undefined) return { def, version };
   }
   throw internalError(`unable to convert from ${object.apiVersion}: unknown kind ${object.kind}`);
+}
+
+/** A request as webhooks and policies look at it. */
+export interface Judging {
+  readonly call: AdmissionCall;
+  readonly facts: RequestFacts;
+  readonly tools: AdmissionTools;
+}
+
+/**
+ * The served form by which rules match a request: its own, or, where equivalent ones count, another
+ * resource or version of the same objects. Earlier rules come first. Undefined: none matches.
+ */
+export function formByRules(
+  rules: readonly OperationRule[],
+  matchPolicy: 'Exact' | 'Equivalent',
+  { call, facts, tools }: Judging,
+): Served | undefined {
+  if (rules.some((rule) => matchesRule(rule, facts))) return call.target;
+  if (rules.length === 0 || matchPolicy === 'Exact') return undefined;
+  const equivalents = equivalentsOf(tools.snapshot(), call.target);
+  for (const rule of rules) {
+    const found = equivalents.find(({ resource }) => matchesRule(rule, facts, resource));
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/**
+ * An object that was changed from outside, in the form its kind has: types checked, members nobody
+ * knows dropped, defaults filled in. The object itself may be used up. Throws DecodeError.
+ */
+export function reshaped(
+  object: JsonObject,
+  { served, kind }: { readonly served: Served; readonly kind: KindFact },
+): ApiObject {
+  const { def, version } = served;
+  if (kind.kind !== def.kind) {
+    return asApiObject(decodeTyped(schemaFor({ served, kind }))(object));
+  }
+  if (version.decode !== undefined) {
+    version.decode(object);
+    return asApiObject(object);
+  }
+  const made = asApiObject(decodeTyped(version.schema)(object));
+  version.defaults?.(made);
+  return made;
+}
+
+/** The schema of an object, or of what a sub-resource takes in its place. */
+export function schemaFor(at: { readonly served: Served; readonly kind: KindFact }): Schema {
+  const { group, version, kind } = at.kind;
+  if (kind === at.served.def.kind) return at.served.version.schema;
+  const stem = group === '' ? 'core' : (group.split('.', 1)[0] ?? group);
+  return schemaOf(`${stem}.${version}.${kind}`);
+}
+
+/** Replaces the members of an object in place, so that every holder sees the new content. */
+export function replaceContent(target: JsonObject, content: JsonObject): void {
+  for (const name of Object.keys(target)) delete target[name];
+  Object.assign(target, content);
 }

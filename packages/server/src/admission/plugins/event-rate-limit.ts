@@ -3,7 +3,7 @@ import type { Event } from '@wheelhouse/kinds/types/core/v1';
 import { aggregateText, type Clock, StatusError } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';
 import type { AdmissionPlugin } from '../chain.ts';
-import type { EventLimit } from '../configuration/event-rate-limit.ts';
+import type { EventLimit } from '../configuration/plugins.ts';
 import type { AdmissionTools } from '../tools.ts';
 
 /**

@@ -1,6 +1,6 @@
 import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
-import { clusterDefaultSelector } from '../configuration/pods.ts';
+import { clusterDefaultSelector } from '../configuration/plugins.ts';
 import { admissionCall, admissionTools, dialect, refusalOf } from '../testing.ts';
 import { podNodeSelector } from './pod-node-selector.ts';
 

@@ -7,7 +7,7 @@ import {
 } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';
 import type { AdmissionPlugin } from '../chain.ts';
-import { clusterDefaultSelector } from '../configuration/pods.ts';
+import { clusterDefaultSelector } from '../configuration/plugins.ts';
 import { labelsAt, specOf, writtenPod } from '../pods.ts';
 import { type AdmissionTools, refusal } from '../tools.ts';
 

@@ -1,27 +1,65 @@
 import {
+  CelError,
+  isMapValue,
+  List,
+  type Program,
+  StructValue,
+  toJson,
+  type Value,
+} from '@wheelhouse/cel';
+import { schemaOf } from '@wheelhouse/kinds';
+import {
   type ApiObject,
   type Counter,
   forbidden,
+  internalError,
+  isObject,
+  type JsonObject,
+  type JsonValue,
   jsonEqual,
   type MetricRegistry,
+  member,
   StatusError,
+  WorkExceeded,
 } from '@wheelhouse/machinery';
+import { DecodeError, type Schema } from '@wheelhouse/schema';
+import {
+  applyJsonPatch,
+  fitting,
+  type JsonPatchOperation,
+  memberType,
+  merge,
+  PatchError,
+  resourceType,
+  TypedError,
+  type ValueType,
+  validateTyped,
+} from '@wheelhouse/structured-merge';
 import type { AdmissionCall } from '../../registry/contract.ts';
 import { groupResourceOf } from '../../registry/registry.ts';
-import { askConditions } from '../cel/conditions.ts';
-import { factsOf, kindFor } from '../matching/facts.ts';
-import type { Judging } from '../matching/form.ts';
-import { convertTo } from '../matching/versioned.ts';
+import {
+  askConditions,
+  Budget,
+  type CompiledCondition,
+  compileConditions,
+  OutOfBudget,
+  programOf,
+  runExpression,
+} from '../cel/run.ts';
+import { factsOf, type KindFact, kindFor } from '../matching/facts.ts';
+import {
+  convertTo,
+  type Judging,
+  replaceContent,
+  reshaped,
+  type Served,
+  schemaFor,
+} from '../matching/versioned.ts';
 import { Reinvocable } from '../reinvocation.ts';
 import { type AdmissionTools, nameOf } from '../tools.ts';
-import { replaceContent } from '../webhooks/patched.ts';
-import { MutationError } from './apply-configuration.ts';
-import type { PolicyBasis } from './definition.ts';
-import type { JudgeByPolicies } from './hooks.ts';
-import { type Invocation, invocationsOf } from './invocations.ts';
-import { type CompiledMutations, compileMutations, mutated } from './mutation.ts';
-import { PolicySubject } from './subject.ts';
-import { scopeOf } from './validation.ts';
+import { type JudgeByPolicies, type PolicyBasis, specObjects } from './hooks.ts';
+import { type Invocation, invocationsOf, PolicySubject } from './invocations.ts';
+import { namesOf, scopeOf, type VariablePrograms, variablePrograms } from './validation.ts';
 
 /** Something that refuses the request. */
 interface Refusal {
@@ -178,4 +216,204 @@ function mutationMetrics(registry: MetricRegistry) {
     counter.add(1);
     durations.of(policy, binding, error).observe(durationMs / 1000);
   };
+}
+
+/** One change that a policy makes, compiled. */
+interface CompiledMutation {
+  readonly type: 'ApplyConfiguration' | 'JSONPatch';
+  readonly expression: string;
+  readonly program: Program | { readonly problem: string };
+}
+
+/** A MutatingAdmissionPolicy, compiled. */
+interface CompiledMutations {
+  readonly policy: PolicyBasis;
+  readonly conditions: readonly CompiledCondition[];
+  readonly variables: VariablePrograms;
+  readonly mutations: readonly CompiledMutation[];
+  readonly isReinvocable: boolean;
+}
+
+/** Compiles a policy. An expression that does not compile fails when it is evaluated. */
+function compileMutations(policy: PolicyBasis): CompiledMutations {
+  const names = namesOf(policy);
+  const scope = { variables: names, own: { list: policy.variables } };
+  return {
+    policy,
+    conditions: compileConditions(policy.conditions, scope),
+    variables: variablePrograms({ names, variables: policy.variables }),
+    isReinvocable: policy.spec['reinvocationPolicy'] === 'IfNeeded',
+    mutations: specObjects(policy.spec, 'mutations').map((mutation) => {
+      const isPatch = mutation['patchType'] === 'JSONPatch';
+      const patchSpec = mutation[isPatch ? 'jsonPatch' : 'applyConfiguration'];
+      const expression = isObject(patchSpec) ? String(patchSpec['expression'] ?? '') : '';
+      const wanted = [isPatch ? 'list(JSONPatch)' : 'Object'];
+      const program = programOf(expression, { ...scope, wanted, patches: true });
+      return { type: isPatch ? 'JSONPatch' : 'ApplyConfiguration', expression, program };
+    }),
+  };
+}
+
+const costMax = 10_000_000;
+
+/**
+ * The object as one mutation makes it, decoded and defaulted anew. Throws MutationError, with what the
+ * client is told, for a change that cannot be made; 500 for one that makes no object of its kind.
+ */
+async function mutated(
+  mutation: CompiledMutation,
+  at: {
+    readonly compiled: CompiledMutations;
+    readonly inputs: ReadonlyMap<string, Value>;
+    readonly object: ApiObject;
+    readonly served: Served;
+    readonly kind: KindFact;
+  },
+): Promise<ApiObject> {
+  const { object, served, kind } = at;
+  const value = await evaluated(mutation, at);
+  try {
+    const changed =
+      mutation.type === 'JSONPatch'
+        ? patched(object, operationsOf(value))
+        : withConfiguration(object, configurationOf(value), schemaFor({ served, kind }));
+    return changed === undefined ? object : reshaped(changed, { served, kind });
+  } catch (error) {
+    if (error instanceof DecodeError) throw internalError(error.message, error);
+    if (error instanceof CelError) throw new MutationError(error.message);
+    throw error;
+  }
+}
+
+async function evaluated(
+  { program, expression }: CompiledMutation,
+  at: { readonly compiled: CompiledMutations; readonly inputs: ReadonlyMap<string, Value> },
+): Promise<Value> {
+  if ('problem' in program) throw new MutationError(program.problem);
+  const { variables, own } = scopeOf(at);
+  try {
+    const measured = await runExpression(program, variables, { budget: new Budget(costMax), own });
+    if (measured.error === undefined) return measured.value;
+    const why = measured.error.message;
+    throw new MutationError(`expression '${expression}' resulted in error: ${why}`);
+  } catch (error) {
+    if (error instanceof OutOfBudget) throw new MutationError(error.message);
+    throw error;
+  }
+}
+
+function configurationOf(value: Value): JsonObject {
+  checkNames(value, 'Object');
+  const json = toJson(value);
+  if (!isObject(json)) throw new MutationError('invalid return type');
+  return json;
+}
+
+/** Objects must be written under the names of where they stand: types say nothing of it. */
+function checkNames(value: Value, path: string): void {
+  if (value instanceof List) for (const item of value.items) checkNames(item, path);
+  if (!isMapValue(value)) return;
+  const isStruct = value instanceof StructValue;
+  if (isStruct && value.objectType !== path) {
+    const names = `unexpected type name ${JSON.stringify(value.objectType)}`;
+    throw new MutationError(
+      `type mismatch: ${names}, expected ${JSON.stringify(path)}, which matches field name path ` +
+        'from root Object type',
+    );
+  }
+  for (const key of value.keys()) {
+    const child = value.get(key);
+    if (child !== undefined) checkNames(child, isStruct ? `${path}.${String(key)}` : path);
+  }
+}
+
+function operationsOf(value: Value): readonly JsonPatchOperation[] {
+  if (!(value instanceof List)) throw new MutationError('type mismatch: it is no list');
+  return value.items.map((item) => {
+    if (!isMapValue(item)) throw new MutationError('type mismatch: it is no JSONPatch');
+    const text = (name: string) => {
+      const field = item.get(name);
+      return typeof field === 'string' && field !== '' ? field : undefined;
+    };
+    const itemValue = item.get('value');
+    if (itemValue instanceof StructValue) checkNames(itemValue, itemValue.objectType);
+    const json: JsonValue = itemValue === undefined ? null : toJson(itemValue);
+    return { op: text('op') ?? '', path: text('path') ?? '', from: text('from'), value: json };
+  });
+}
+
+/** Undefined where a test of the patch did not hold: then nothing is to be changed. */
+function patched(
+  object: ApiObject,
+  operations: readonly JsonPatchOperation[],
+): JsonObject | undefined {
+  try {
+    const result = applyJsonPatch(object, operations, { rules: 'lenient' });
+    if (isObject(result)) return result;
+    throw new MutationError('JSON Patch: the result is no object');
+  } catch (error) {
+    if (error instanceof WorkExceeded) throw new MutationError(`JSON Patch: ${error.message}`);
+    if (!(error instanceof PatchError)) throw error;
+    if (error.message.endsWith(': test failed')) return undefined;
+    throw new MutationError(`JSON Patch: ${error.message}`);
+  }
+}
+
+/** A change that cannot be made; the message says why, in upstream's words. */
+class MutationError extends Error {}
+
+/**
+ * The object with an apply configuration merged into it, as server-side apply merges but without
+ * owners. Throws MutationError for one that does not fit, or would replace something as a whole.
+ */
+function withConfiguration(
+  object: ApiObject,
+  configuration: JsonObject,
+  schema: Schema,
+): JsonObject {
+  const { apiVersion, kind } = object;
+  const patch: JsonObject = { ...configuration, apiVersion, kind };
+  const type = resourceType(schema, schemaOf('meta.v1.ObjectMeta'));
+  explained('failed to convert patch object to typed object', () =>
+    validateTyped(type, patch, { allowDuplicates: false }),
+  );
+  const atomics = atomicsIn(type, patch, '');
+  if (atomics.length > 0) {
+    const what = 'may not mutate atomic arrays, maps or structs';
+    throw new MutationError(
+      `error applying patch: invalid ApplyConfiguration: ${what}: ${atomics.join(', ')}`,
+    );
+  }
+  const merged = explained('failed to merge patch', () => merge(type, object, patch));
+  return isObject(merged) ? merged : object;
+}
+
+function explained<T>(what: string, step: () => T): T {
+  try {
+    return step();
+  } catch (error) {
+    if (!(error instanceof TypedError)) throw error;
+    throw new MutationError(`error applying patch: ${what}: ${error.message}`);
+  }
+}
+
+/** Paths of what an apply would replace as a whole. */
+function atomicsIn(type: ValueType, value: JsonValue, path: string): readonly string[] {
+  const fitted = fitting(type, value);
+  if (isObject(value) && fitted.map !== undefined) {
+    const { map } = fitted;
+    const own = map.atomic ? [path] : [];
+    const inside = Object.keys(value).flatMap((name) => {
+      const child = member(value, name);
+      if (child === undefined || !map.fields.has(name)) return [];
+      return atomicsIn(memberType(map, name) ?? {}, child, `${path}.${name}`);
+    });
+    return [...own, ...inside];
+  }
+  if (!Array.isArray(value) || fitted.list === undefined) return [];
+  const { list } = fitted;
+  const inside = value.flatMap((item, index) =>
+    atomicsIn(list.element.get(), item, `${path}[${index}]`),
+  );
+  return [...(list.atomic ? [path] : []), ...inside];
 }

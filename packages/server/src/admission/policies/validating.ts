@@ -8,13 +8,13 @@ import {
 import type { AdmissionCall } from '../../registry/contract.ts';
 import { groupResourceOf } from '../../registry/registry.ts';
 import { factsOf } from '../matching/facts.ts';
-import type { Judging } from '../matching/form.ts';
+import type { Judging } from '../matching/versioned.ts';
 import { type AdmissionTools, nameOf } from '../tools.ts';
 import { type ConditionMetrics, conditionMetrics } from '../webhooks/metrics.ts';
-import type { Binding, PolicyBasis } from './definition.ts';
-import type { JudgeByPolicies } from './hooks.ts';
-import { type Invocation, invocationsOf } from './invocations.ts';
-import { PolicySubject } from './subject.ts';
+import type { Binding, JudgeByPolicies, PolicyBasis } from './hooks.ts';
+
+import { type Invocation, invocationsOf, PolicySubject } from './invocations.ts';
+
 import {
   type CompiledPolicy,
   compilePolicy,

@@ -2,6 +2,7 @@ import {
   type Amounts,
   amountsOf,
   at,
+  listAt,
   numberAt,
   objectAt,
   objectsAt,
@@ -12,7 +13,7 @@ import {
   sumAmounts,
   textAt,
 } from '@wheelhouse/kinds';
-import type { Pod, ResourceQuota } from '@wheelhouse/kinds/types/core/v1';
+import type { Pod, PodSpec, ResourceQuota } from '@wheelhouse/kinds/types/core/v1';
 import {
   type ApiObject,
   type Dialect,
@@ -20,7 +21,6 @@ import {
   parseQuantity,
   type Quantity,
 } from '@wheelhouse/machinery';
-import { crossesNamespaces, type ScopeRequirement, selectsPriority } from './quota-scopes.ts';
 
 /** How objects of one resource count against quotas. */
 export interface QuotaEvaluator {
@@ -262,4 +262,46 @@ export function scopesOf(quota: Stored<ResourceQuota>): readonly ScopeRequiremen
       values: (one.values ?? []).map(String),
     })),
   ];
+}
+
+/** What a quota demands of the objects it counts. */
+export interface ScopeRequirement {
+  readonly scopeName: string;
+  readonly operator: string;
+  readonly values: readonly string[];
+}
+
+/** Whether a requirement selects pods of a priority class; an empty name is none. */
+export function selectsPriority(
+  { operator, values }: ScopeRequirement,
+  className: string,
+): boolean {
+  switch (operator) {
+    case 'In':
+      return className !== '' && values.includes(className);
+    case 'NotIn':
+      return className === '' || !values.includes(className);
+    case 'Exists':
+      return className !== '';
+    case 'DoesNotExist':
+      return className === '';
+    default:
+      return false;
+  }
+}
+
+/** Whether a pod wants to be near, or away from, pods of other namespaces. */
+export function crossesNamespaces(spec: Stored<PodSpec>): boolean {
+  const required = 'requiredDuringSchedulingIgnoredDuringExecution';
+  const preferred = 'preferredDuringSchedulingIgnoredDuringExecution';
+  const terms = ['podAffinity', 'podAntiAffinity'].flatMap((member) => [
+    ...objectsAt(spec, 'affinity', member, required),
+    ...objectsAt(spec, 'affinity', member, preferred).map(
+      (one) => objectAt(one, 'podAffinityTerm') ?? {},
+    ),
+  ]);
+  return terms.some(
+    (term) =>
+      listAt(term, 'namespaces').length > 0 || objectAt(term, 'namespaceSelector') !== undefined,
+  );
 }

@@ -18,10 +18,14 @@ import type { AdmissionCall, Target } from '../../registry/contract.ts';
 import { serverContext } from '../../registry/server-context.ts';
 import { write } from '../../registry/write.ts';
 import type { AdmissionPlugin } from '../chain.ts';
-import type { LimitedResource } from '../configuration/resource-quota.ts';
+import type { LimitedResource } from '../configuration/plugins.ts';
 import { type AdmissionTools, refusal, resourceOf } from '../tools.ts';
-import type { ScopeRequirement } from './quota-scopes.ts';
-import { type QuotaEvaluator, quotaEvaluator, scopesOf } from './quota-usage.ts';
+import {
+  type QuotaEvaluator,
+  quotaEvaluator,
+  type ScopeRequirement,
+  scopesOf,
+} from './quota-usage.ts';
 
 /** What no quota counts: it comes and goes by the thousand, or is not stored. */
 const ignoredResources = new Set(['events', 'bindings']);

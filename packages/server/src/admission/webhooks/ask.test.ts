@@ -1,9 +1,8 @@
 import { compileLabelSelector } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
 import type { AdmissionTools } from '../tools.ts';
-import { askHook } from './ask.ts';
+import { askHook, type Invocation } from './ask.ts';
 import type { Hook } from './hooks.ts';
-import type { Invocation } from './select.ts';
 
 const everything = compileLabelSelector({});
 const hook: Hook = {

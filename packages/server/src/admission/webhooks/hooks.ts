@@ -6,8 +6,8 @@ import {
   type LabelSelection,
 } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';
-import { type OperationRule, objectsOf, rulesOf, textsOf } from '../matching/rules.ts';
-import { selectorOf } from '../matching/selectors.ts';
+import { type OperationRule, objectsOf, rulesOf, selectorOf, textsOf } from '../matching/rules.ts';
+
 import type { WebhookAddress } from './port.ts';
 
 /** A condition in CEL by its name. */

@@ -1,10 +1,17 @@
 import { timedOut } from '@wheelhouse/machinery';
 import type { AdmissionTools } from '../tools.ts';
-import { askHook, measured, unforeseen } from './ask.ts';
-import { failureError, HookFailure } from './denial.ts';
+import {
+  askHook,
+  failureError,
+  HookFailure,
+  type Invocation,
+  invocationOf,
+  measured,
+  unforeseen,
+} from './ask.ts';
+
 import type { Dispatch } from './hooks.ts';
 import { type HookMetrics, hookMetrics } from './metrics.ts';
-import { type Invocation, invocationOf } from './select.ts';
 
 /** Asks validating hooks all at once; the first one in their order that refuses is told. */
 export function validatingDispatch(tools: AdmissionTools): Dispatch {

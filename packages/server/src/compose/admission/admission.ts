@@ -1,7 +1,7 @@
 import type { ResourceDef } from '@wheelhouse/kinds';
 import { apiVersionOf, type Clock, type Dialect, type MetricRegistry } from '@wheelhouse/machinery';
-import { type AdmissionPlugin, admissionChain } from '../../admission/chain.ts';
-import { createChainMeter } from '../../admission/chain-metrics.ts';
+import { type AdmissionPlugin, admissionChain, createChainMeter } from '../../admission/chain.ts';
+
 import { closedKinds } from '../../admission/closed-kinds.ts';
 import { createObjectReader } from '../../admission/objects.ts';
 import { admissionPlugins, needsConfiguration } from '../../admission/plugin-list.ts';
