@@ -1,9 +1,12 @@
 import type { Dialect } from '@wheelhouse/machinery';
 import type { AdmissionKindOptions } from './admissionregistration/expressions.ts';
-import { mutatingWebhookConfiguration } from './admissionregistration/mutating-webhook-configuration.ts';
+import { validatingAdmissionPolicyBinding } from './admissionregistration/policy-binding.ts';
 import { validatingAdmissionPolicy } from './admissionregistration/validating-admission-policy.ts';
-import { validatingAdmissionPolicyBinding } from './admissionregistration/validating-admission-policy-binding.ts';
-import { validatingWebhookConfiguration } from './admissionregistration/validating-webhook-configuration.ts';
+import {
+  mutatingWebhookConfiguration,
+  validatingWebhookConfiguration,
+} from './admissionregistration/webhook-configurations.ts';
+
 import {
   type CrdOptions,
   customResourceDefinition,
@@ -14,8 +17,8 @@ import { daemonSet } from './apps/daemon-set.ts';
 import { deployment } from './apps/deployment.ts';
 import { replicaSet } from './apps/replica-set.ts';
 import { statefulSet } from './apps/stateful-set.ts';
-import { selfSubjectReview } from './authentication/self-subject-review.ts';
-import { tokenReview } from './authentication/token-review.ts';
+import { selfSubjectReview, tokenReview } from './authentication/reviews.ts';
+
 import {
   localSubjectAccessReview,
   selfSubjectAccessReview,
@@ -57,10 +60,10 @@ import { ingressClass } from './networking/ingress-class.ts';
 import { networkPolicy } from './networking/network-policy.ts';
 import { runtimeClass } from './node/runtime-class.ts';
 import { podDisruptionBudget } from './policy/pod-disruption-budget.ts';
-import { clusterRole } from './rbac/cluster-role.ts';
-import { clusterRoleBinding } from './rbac/cluster-role-binding.ts';
-import { role } from './rbac/role.ts';
-import { roleBinding } from './rbac/role-binding.ts';
+import { clusterRoleBinding, roleBinding } from './rbac/role-bindings.ts';
+
+import { clusterRole, role } from './rbac/roles.ts';
+
 import type { ResourceDef } from './resource-def.ts';
 import { priorityClass } from './scheduling/priority-class.ts';
 import { csiDriver } from './storage/csi-driver.ts';

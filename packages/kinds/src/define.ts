@@ -3,8 +3,11 @@ import {
   apiVersionOf,
   type Dialect,
   foregroundFinalizer,
+  type JsonObject,
+  jsonObject,
   orphanFinalizer,
 } from '@wheelhouse/machinery';
+import { decodeTyped } from '@wheelhouse/schema';
 import { groupStems } from './facts.ts';
 import { defaultFeatures, type Features } from './features/features.ts';
 import { droppingFields, withDroppedFields } from './features/gated-fields.ts';
@@ -20,10 +23,10 @@ import {
   standardVerbs,
   type VersionDef,
 } from './resource-def.ts';
+import { sameOrEmpty } from './rules/checks.ts';
 import { currentMinor, lifeMembers, lifeOf } from './rules/life.ts';
 import { schemaOf } from './schema-of.ts';
 import type { Stored } from './stored.ts';
-import { withGeneration, withStatus } from './with-status.ts';
 
 /** One API version of a built-in kind; what is not said is derived from the facts. */
 export interface VersionOptions<O = ApiObject>
@@ -65,6 +68,12 @@ export interface KindOptions<O = ApiObject> {
 /** An object of a type of `gen/types` as it is stored; any object where the type is not stated. */
 type ObjectOf<K> = ApiObject extends K ? ApiObject : Stored<K>;
 
+/** `status` as most kinds have it. */
+export const statusSubresource: SubresourceDef = {
+  name: 'status',
+  verbs: ['get', 'patch', 'update'],
+};
+
 /**
  * Completes a kind's declaration into the entry of the catalogue. Its functions take objects as
  * `Stored` describes them, because the decoder of the kind's own schema has made every object that
@@ -102,6 +111,29 @@ export function defineKind<K = ApiObject>(declaration: KindOptions<ObjectOf<K>>)
   return withDroppedFields(def, drop);
 }
 
+function versionDef(
+  options: KindOptions,
+  at: { group: string; version: VersionOptions },
+): VersionDef {
+  const { version } = at;
+  const typeName = `${options.facts}.${version.version}.${options.kind}`;
+  // Of stable versions nothing needs asking: all of them are there.
+  const life = /^v\d+$/.test(version.version) ? undefined : lifeOf(typeName);
+  return {
+    ...lifeMembers(life, {
+      dialect: options.dialect,
+      apiVersion: apiVersionOf({ group: at.group, version: version.version }),
+      kind: options.kind,
+      minor: currentMinor,
+    }),
+    ...version,
+    // A getter, since a start needs the schemas of few kinds.
+    get schema() {
+      return schemaOf(typeName);
+    },
+  };
+}
+
 /** Groups whose kinds upstream judges as it does custom ones. */
 const takesAnyFinalizer = new Set([
   'admissionregistration',
@@ -135,11 +167,91 @@ function strategyOf(options: KindOptions, typeName: string): Strategy {
   return generation ? withGeneration(strategy) : strategy;
 }
 
-/** `status` as most kinds have it. */
-export const statusSubresource: SubresourceDef = {
-  name: 'status',
-  verbs: ['get', 'patch', 'update'],
-};
+/**
+ * Adds what all kinds with a status have: it is empty on create, each endpoint changes its own part,
+ * and `generation` counts the changes of the rest (META-8). The kind's own functions run after.
+ */
+function withStatus(
+  strategy: Strategy,
+  options: { typeName: string; keepsStatusOnCreate: boolean; generation: boolean },
+): Strategy {
+  const { generation } = options;
+  const keepsMetadata = strategy.resetFields?.['status']?.includes('metadata') === true;
+  return {
+    resetFields: { '': ['status'], status: ['spec'] },
+    ...strategy,
+    tracksGeneration: generation,
+    prepareForCreate: (context, object) => {
+      if (!options.keepsStatusOnCreate) object['status'] = emptyStatus(options.typeName);
+      if (generation) object.metadata.generation = 1;
+      strategy.prepareForCreate?.(context, object);
+    },
+    prepareForUpdate: (context, object, old) => {
+      if (context.subresource === 'status') {
+        keepAllBut(object, old, 'status');
+        if (keepsMetadata) keepMetadata(object, old);
+      } else keepMember(object, old, 'status');
+      strategy.prepareForUpdate?.(context, object, old);
+      if (generation && context.subresource !== 'status') countGeneration(object, old);
+    },
+  };
+}
+
+function emptyStatus(typeName: string): JsonObject {
+  const empty = decodeTyped(schemaOf(typeName))({});
+  return jsonObject(empty['status'] ?? {});
+}
+
+/** Members that no endpoint's rules below are about. */
+const common = new Set(['apiVersion', 'kind', 'metadata']);
+
+function keepAllBut(object: ApiObject, old: ApiObject, changed: string): void {
+  for (const name of new Set([...Object.keys(object), ...Object.keys(old)])) {
+    if (!common.has(name) && name !== changed) keepMember(object, old, name);
+  }
+}
+
+function keepMember(object: ApiObject, old: ApiObject, name: string): void {
+  if (old[name] === undefined) delete object[name];
+  else object[name] = structuredClone(old[name]);
+}
+
+/** What a status is told of stays as it is, but for who wrote what. */
+function keepMetadata({ metadata }: ApiObject, { metadata: old }: ApiObject): void {
+  const { deletionTimestamp, generation, labels, annotations, finalizers, ownerReferences } = old;
+  const kept = { deletionTimestamp, generation, labels, annotations, finalizers, ownerReferences };
+  for (const [name, value] of Object.entries(kept)) {
+    const member = name as keyof typeof kept;
+    if (value === undefined) delete metadata[member];
+    else Object.assign(metadata, { [member]: structuredClone(value) });
+  }
+}
+
+/** Sets generation one up when anything but metadata and status differs. */
+function countGeneration(object: ApiObject, old: ApiObject): void {
+  const before = old.metadata.generation ?? 0;
+  const names = new Set([...Object.keys(object), ...Object.keys(old)]);
+  const changed = [...names].some(
+    (name) => !common.has(name) && name !== 'status' && !sameOrEmpty(object[name], old[name]),
+  );
+  if (changed) object.metadata.generation = before + 1;
+}
+
+/** `generation` for kinds without a status. */
+function withGeneration(strategy: Strategy): Strategy {
+  return {
+    ...strategy,
+    tracksGeneration: true,
+    prepareForCreate: (context, object) => {
+      object.metadata.generation = 1;
+      strategy.prepareForCreate?.(context, object);
+    },
+    prepareForUpdate: (context, object, old) => {
+      strategy.prepareForUpdate?.(context, object, old);
+      countGeneration(object, old);
+    },
+  };
+}
 
 /** `scale` of the workload kinds. */
 export const scaleSubresource: SubresourceDef = {
@@ -148,25 +260,36 @@ export const scaleSubresource: SubresourceDef = {
   kind: { group: 'autoscaling', version: 'v1', kind: 'Scale' },
 };
 
-function versionDef(
-  options: KindOptions,
-  at: { group: string; version: VersionOptions },
-): VersionDef {
-  const { version } = at;
-  const typeName = `${options.facts}.${version.version}.${options.kind}`;
-  // Of stable versions nothing needs asking: all of them are there.
-  const life = /^v\d+$/.test(version.version) ? undefined : lifeOf(typeName);
-  return {
-    ...lifeMembers(life, {
-      dialect: options.dialect,
-      apiVersion: apiVersionOf({ group: at.group, version: version.version }),
-      kind: options.kind,
-      minor: currentMinor,
+/**
+ * A kind that is only asked: POST is its one verb, its answer is the object with the status filled
+ * in, and nothing is stored (API-6).
+ */
+export function virtualKind(options: {
+  readonly dialect: Dialect;
+  /** Directory of the group's facts. */
+  readonly facts: string;
+  readonly kind: string;
+  readonly scope?: ResourceDef['scope'];
+  readonly spec?: object;
+  /** Versions besides `v1`. */
+  readonly olderVersions?: readonly string[];
+}): ResourceDef {
+  const { dialect, facts, kind, scope = 'Cluster', spec, olderVersions = [] } = options;
+  const def = defineKind({
+    dialect,
+    facts,
+    kind,
+    resource: `${kind.toLowerCase()}s`,
+    scope,
+    verbs: ['create'],
+    versions: ['v1', ...olderVersions].map((version) => ({ version })),
+    strategy: { validateName: () => [] },
+    example: () => ({
+      apiVersion: `${dialect.group(facts)}/v1`,
+      kind,
+      metadata: scope === 'Namespaced' ? { namespace: 'default' } : {},
+      ...(spec === undefined ? {} : { spec: { ...spec } }),
     }),
-    ...version,
-    // A getter, since a start needs the schemas of few kinds.
-    get schema() {
-      return schemaOf(typeName);
-    },
-  };
+  });
+  return { ...def, isVirtual: true };
 }

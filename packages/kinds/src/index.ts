@@ -15,6 +15,12 @@ export type { DefaultJudge } from './apiextensions/default-rules.ts';
 export { availableCondition, localVerdict } from './apiregistration/api-service.ts';
 export { selectorText } from './apps/workload.ts';
 export { scale, validateScale } from './autoscaling/scale.ts';
+export {
+  builtinGroupOrder,
+  isKnownGroup,
+  isKnownGroupVersion,
+  knownGroupVersions,
+} from './builtin-groups.ts';
 export { builtinKinds } from './builtin-kinds.ts';
 export { at, createdAtColumn, listAt, nameColumn, numberAt, textAt } from './cells.ts';
 export { requestedNames } from './certificates/certificate-request.ts';
@@ -22,15 +28,13 @@ export type {
   CertificateOptions,
   IssuedCertificate,
 } from './certificates/certificate-signing-request.ts';
+export { oldestEmulationVersion } from './coordination/lease.ts';
 export {
   compareSemanticVersions,
   parseSemanticVersion,
   type SemanticVersion,
 } from './coordination/lease-candidate.ts';
-export { oldestEmulationVersion } from './coordination/strategy.ts';
-export type { AddressOwner, AddressRecords } from './core/service/address-records.ts';
 export { allocateService, type NumberMeter, type ServiceRanges } from './core/service/allocator.ts';
-export type { NumberClaims } from './core/service/claimed.ts';
 export { type Family, familyOf } from './core/service/cluster-ips.ts';
 export { doubtMs, numbersIn, ServiceLedger } from './core/service/ledger.ts';
 export { type AddressPool, createWholePool, type Pool } from './core/service/pools.ts';
@@ -39,16 +43,16 @@ export {
   readServiceRanges,
   type ServiceRangeTexts,
 } from './core/service/ranges.ts';
+export type { AddressOwner, AddressRecords, NumberClaims } from './core/service/shared-numbers.ts';
 export {
   addressesOf,
   addressRecorder,
   type NumberRecorder,
   recordingNumbers,
   releasingNumbers,
-} from './core/service/recorded.ts';
+} from './core/service/shared-numbers.ts';
 export { asService } from './core/service/spec.ts';
 export type { ServiceOptions } from './core/service.ts';
-export { builtinGroupOrder } from './custom/builtin-groups.ts';
 export {
   type Crd,
   type CrdNames,
@@ -72,8 +76,14 @@ export {
   type TypeDescriptions,
 } from './descriptions/descriptions.ts';
 export { groupStems, hasStructFacts, splitTypeName, structFacts } from './facts.ts';
-export { type GateEntry, type GateStage, gateTable } from './features/feature-gate-table.ts';
-export { defaultFeatures, type Features, type GateName } from './features/features.ts';
+export {
+  defaultFeatures,
+  type Features,
+  type GateEntry,
+  type GateName,
+  type GateStage,
+  gateTable,
+} from './features/features.ts';
 export {
   autoUpdateAnnotation,
   defaultFlowObjects,
@@ -87,7 +97,6 @@ export {
   type ScalePaths,
 } from './kind-behavior.ts';
 export { schemaOfKind } from './kind-schema.ts';
-export { isKnownGroup, isKnownGroupVersion, knownGroupVersions } from './known-versions.ts';
 export { loadKindSchema, loadOlderReleases, loadPrivilegedPods } from './lazy.ts';
 export { addressLabels } from './networking/ip-address.ts';
 export { cidrsOf, isReady } from './networking/service-cidr.ts';
@@ -97,10 +106,10 @@ export {
   amountsOf,
   largerAmounts,
   podAmounts,
+  qualityOfService,
   statesPodAmounts,
   sumAmounts,
 } from './pod/amounts.ts';
-export { qualityOfService } from './pod/quality.ts';
 export {
   claimNames,
   configMapNames,

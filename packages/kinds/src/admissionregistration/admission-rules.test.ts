@@ -11,8 +11,8 @@ import {
   updateComplaints,
 } from '../kind-harness.ts';
 import type { ExpressionChecker } from './expressions.ts';
-import { mutatingWebhookConfiguration } from './mutating-webhook-configuration.ts';
 import { validatingAdmissionPolicy } from './validating-admission-policy.ts';
+import { mutatingWebhookConfiguration } from './webhook-configurations.ts';
 
 const rule = {
   apiGroups: [''],

@@ -1,4 +1,22 @@
-import { type FieldError, internal, invalid } from '@wheelhouse/machinery';
+import {
+  appendAll,
+  breaks,
+  duplicate,
+  type FieldError,
+  internal,
+  invalid,
+  qualifiedName,
+  required,
+  tooMany,
+} from '@wheelhouse/machinery';
+import type { MatchCondition } from '../gen/types/admissionregistration/v1alpha1.ts';
+import type { Stored } from '../stored.ts';
+
+/** A policy's variables, and up to which of them an expression may use. */
+export interface OwnVariables {
+  readonly list: readonly { readonly name: string; readonly expression: string }[];
+  readonly before?: number;
+}
 
 /** What an expression may name, and what types it may have; none: any. */
 export interface ExpressionUse {
@@ -12,22 +30,43 @@ export interface ExpressionUse {
   readonly costMax?: number;
 }
 
-/** A policy's variables, and up to which of them an expression may use. */
-export interface OwnVariables {
-  readonly list: readonly { readonly name: string; readonly expression: string }[];
-  readonly before?: number;
-}
-
 /** Says why an expression cannot be used so; undefined when it can. */
 export type ExpressionChecker = (
   source: string,
   use: ExpressionUse,
 ) => { readonly detail: string; readonly type: 'invalid' | 'forbidden' | 'internal' } | undefined;
 
-/** What the kinds of this group work with that only a server has. */
-export interface AdmissionKindOptions {
-  /** Absent: expressions are not compiled, as for a tool that only reads objects. */
-  readonly checkExpression?: ExpressionChecker;
+const conditionsMax = 64;
+
+/** Conditions under which a webhook or policy is asked at all: named, each name once. */
+export function validateMatchConditions(
+  conditions: readonly Stored<MatchCondition | MatchCondition>[],
+  path: string,
+  options: { readonly check?: ExpressionChecker | undefined; readonly params?: boolean } = {},
+): FieldError[] {
+  const variables = namesFor({ params: options.params === true });
+  const names = new Set<string>();
+  const errors =
+    conditions.length > conditionsMax ? [tooMany(path, conditions.length, conditionsMax)] : [];
+  conditions.forEach((condition, index) => {
+    const at = `${path}[${index}]`;
+    const name = condition.name ?? '';
+    const expression = (condition.expression ?? '').trim();
+    const field = `${at}.expression`;
+    if (expression === '') errors.push(required(field));
+    else {
+      const { check } = options;
+      appendAll(
+        errors,
+        checkedExpression(expression, { field, check, variables, wanted: ['bool'] }),
+      );
+    }
+    if (name === '') errors.push(required(`${at}.name`));
+    else appendAll(errors, breaks(`${at}.name`, name, qualifiedName));
+    if (name !== '' && names.has(name)) errors.push(duplicate(`${at}.name`, name));
+    names.add(name);
+  });
+  return errors;
 }
 
 /** What every expression about a request may name. */
@@ -65,4 +104,10 @@ export function checkedExpression(
       ? internal(at.field, detail)
       : invalid(at.field, at.shown ?? source, detail),
   ];
+}
+
+/** What the kinds of this group work with that only a server has. */
+export interface AdmissionKindOptions {
+  /** Absent: expressions are not compiled, as for a tool that only reads objects. */
+  readonly checkExpression?: ExpressionChecker;
 }

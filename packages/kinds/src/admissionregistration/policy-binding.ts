@@ -3,11 +3,14 @@ import {
   breaks,
   type Dialect,
   dnsSubdomain,
+  duplicate,
   type FieldError,
   forbiddenField,
+  invalidGo,
   type JsonObject,
   notSupported,
   pathSegment,
+  repeats,
   required,
   validateLabelSelector,
 } from '@wheelhouse/machinery';
@@ -16,13 +19,25 @@ import { defineKind } from '../define.ts';
 import type {
   ParamRef,
   ValidatingAdmissionPolicyBinding,
+  ValidatingAdmissionPolicyBindingSpec,
 } from '../gen/types/admissionregistration/v1.ts';
 import type { LabelSelector } from '../gen/types/meta/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { sortedKeys } from '../rules/checks.ts';
+import { goList, sortedKeys } from '../rules/checks.ts';
 import { ensure, fillAbsent, objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { fillMatchResources, matchOf, validateMatchResources } from './match-resources.ts';
+
+/** ValidatingAdmissionPolicyBinding: where a policy holds, with which parameters. */
+export function validatingAdmissionPolicyBinding(dialect: Dialect): ResourceDef {
+  return bindingKind(dialect, {
+    kind: 'ValidatingAdmissionPolicyBinding',
+    resource: 'validatingadmissionpolicybindings',
+    version: 'v1',
+    validate,
+    spec: { validationActions: ['Deny'] },
+  });
+}
 
 /** What one sort of binding has of its own. */
 export interface BindingOptions {
@@ -80,9 +95,8 @@ export function bindingKind(dialect: Dialect, options: BindingOptions): Resource
   });
 }
 
-/** The first version of bindings denies what it finds no parameters for, unless told. */
-export function fillMissingAction(object: JsonObject): void {
-  fillAbsent(objectAt(object, 'spec', 'paramRef'), { parameterNotFoundAction: 'Deny' });
+function validate(object: JsonObject): FieldError[] {
+  return [...validateBindingBasis(object), ...validateActions(ensure(object, 'spec'))];
 }
 
 /** What is wrong with a binding of either sort, but for what it has done. */
@@ -125,6 +139,31 @@ function validateMissingAction(reference: Stored<ParamRef>, field: string): Fiel
   return allowed.includes(action) ? [] : [notSupported(field, action, allowed)];
 }
 
+const actions = ['Audit', 'Deny', 'Warn'];
+
+function validateActions(spec: Stored<ValidatingAdmissionPolicyBindingSpec>): FieldError[] {
+  const specActions = (spec.validationActions ?? []).map(String);
+  const field = 'spec.validationActions';
+  if (specActions.length === 0)
+    return [required(field, 'at least one validation action is required')];
+  const isRepeated = repeats(specActions);
+  const errors = specActions.flatMap((action, index): FieldError[] => {
+    const path = `${field}[${index}]`;
+    return [
+      ...(actions.includes(action) ? [] : [notSupported(path, action, actions)]),
+      ...(isRepeated[index] === true ? [duplicate(path, action)] : []),
+    ];
+  });
+  if (specActions.includes('Deny') && specActions.includes('Warn')) {
+    const detail =
+      'must not contain both Deny and Warn (repeating the same validation failure information ' +
+      'in the API response and headers serves no purpose)';
+    const shown = goList('admissionregistration.ValidationAction', specActions);
+    errors.push(invalidGo(field, () => shown, detail));
+  }
+  return errors;
+}
+
 /** Which parameters a binding names, in its cell. */
 function paramCell(object: Stored<ValidatingAdmissionPolicyBinding>): string {
   const ref = object.spec?.paramRef;
@@ -148,4 +187,9 @@ function selectorFields(selector: Stored<LabelSelector>): string {
     `&LabelSelector{MatchLabels:map[string]string{${pairs.join('')}},` +
     `MatchExpressions:[]LabelSelectorRequirement{${requirements.join('')}},}`
   );
+}
+
+/** The first version of bindings denies what it finds no parameters for, unless told. */
+export function fillMissingAction(object: JsonObject): void {
+  fillAbsent(objectAt(object, 'spec', 'paramRef'), { parameterNotFoundAction: 'Deny' });
 }

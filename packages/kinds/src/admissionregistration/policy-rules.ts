@@ -34,8 +34,9 @@ import {
   type ExpressionChecker,
   namesFor,
   type OwnVariables,
+  validateMatchConditions,
 } from './expressions.ts';
-import { validateMatchConditions } from './match-conditions.ts';
+
 import { validateMatchResources } from './match-resources.ts';
 
 const failurePolicies = ['Fail', 'Ignore'];

@@ -9,7 +9,7 @@ import { ageColumn, column, listAt, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import type { ValidatingAdmissionPolicy } from '../gen/types/admissionregistration/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { validateConditions } from '../rules/conditions.ts';
+import { validateConditions } from '../rules/checks.ts';
 import { ensure, fillAbsent } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import type { AdmissionKindOptions } from './expressions.ts';

@@ -7,16 +7,60 @@ import {
   invalid,
   invalidGo,
   type JsonObject,
+  jsonEqual,
   notSupported,
   required,
   tooMany,
 } from '@wheelhouse/machinery';
 import { childPath, indexPath } from '@wheelhouse/schema';
-import type { CrdColumn, CrdConversion, CrdNames, CrdSubresources } from '../custom/definition.ts';
+import type {
+  Crd,
+  CrdColumn,
+  CrdConversion,
+  CrdNames,
+  CrdSpec,
+  CrdSubresources,
+  CrdVersion,
+} from '../custom/definition.ts';
 import { goStrings } from '../rules/checks.ts';
 import { webhookServiceErrors, webhookUrlErrors } from '../webhook-client.ts';
-import { fieldPathTarget } from './field-path.ts';
-import type { SchemaProps } from './schema-props.ts';
+import { fieldPathTarget, type SchemaProps } from './schema-props.ts';
+
+type Selectable = NonNullable<CrdVersion['selectableFields']>;
+
+/** What a definition says once for all versions, or once per version. */
+interface Shared {
+  readonly schema?: CrdVersion['schema'];
+  readonly subresources?: CrdSubresources;
+  readonly additionalPrinterColumns?: CrdColumn[];
+  readonly selectableFields?: Selectable;
+}
+
+/**
+ * The definition in the form upstream validates: what all versions have alike stands once, ahead of
+ * them. Errors name that place (`spec.validation.openAPIV3Schema…`), and clients see it.
+ */
+export interface InternalSpec {
+  readonly spec: CrdSpec;
+  readonly top: Shared;
+  readonly versions: readonly CrdVersion[];
+}
+
+const movable = ['schema', 'subresources', 'additionalPrinterColumns', 'selectableFields'] as const;
+
+export function internalSpec(crd: Crd): InternalSpec {
+  const { spec } = crd;
+  const [first, ...others] = spec.versions;
+  if (first === undefined) return { spec, top: {}, versions: [] };
+  const top: Record<string, unknown> = {};
+  const versions = spec.versions.map((version) => ({ ...version }));
+  for (const name of movable) {
+    if (!others.every((version) => jsonEqual(version[name], first[name]))) continue;
+    if (first[name] !== undefined) top[name] = first[name];
+    for (const version of versions) delete version[name];
+  }
+  return { spec, top: top as Shared, versions };
+}
 
 const columnTypes = ['boolean', 'date', 'integer', 'number', 'string'];
 const columnFormats = [
@@ -80,8 +124,9 @@ export function subresourceErrors(
   ];
 }
 
-const selectableMax = 8;
 const selectableTypes = new Set(['string', 'boolean', 'integer']);
+
+const selectableMax = 8;
 
 export function selectableErrors(
   fields: readonly { jsonPath: string }[],

@@ -25,15 +25,17 @@ import type { Crd, CrdColumn, CrdVersion } from '../custom/definition.ts';
 import { crdConditionIsTrue } from '../custom/definition.ts';
 
 import { approvalErrors } from './api-approval.ts';
-import { type InternalSpec, internalSpec } from './crd-internal.ts';
 import {
   columnErrors,
   conversionErrors,
   hasKnownReview,
+  type InternalSpec,
+  internalSpec,
   nameErrors,
   selectableErrors,
   subresourceErrors,
 } from './crd-parts.ts';
+
 import { type DefaultJudge, validateDefaults } from './default-rules.ts';
 import { everySchema, itemsOf, type SchemaProps } from './schema-props.ts';
 import { mapKeyErrors, validateSchemaRules } from './schema-rules.ts';

@@ -7,8 +7,13 @@ import {
   required,
 } from '@wheelhouse/machinery';
 import { childPath, indexPath, keyPath } from '@wheelhouse/schema';
-import { fieldPathTarget } from './field-path.ts';
-import { additionalOf, entriesOf, itemsOf, type SchemaProps } from './schema-props.ts';
+import {
+  additionalOf,
+  entriesOf,
+  fieldPathTarget,
+  itemsOf,
+  type SchemaProps,
+} from './schema-props.ts';
 
 /** Which of the later-added rules an old definition must keep to. */
 export interface SchemaRuleOptions {

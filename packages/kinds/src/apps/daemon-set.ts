@@ -16,11 +16,11 @@ import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { DaemonSet, DaemonSetSpec, RollingUpdateDaemonSet } from '../gen/types/apps/v1.ts';
-import { fillPodSpec } from '../pod/defaults.ts';
+import { fillPodSpec, leavingOldInitContainers } from '../pod/defaults.ts';
 import { templateOf } from '../pod/disabled.ts';
 import { noneNegative, notSupportedGo } from '../pod/fields.ts';
 import { goIntOrString, goSelector, goStrategy } from '../pod/go-text.ts';
-import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
+
 import type { PodRules } from '../pod/rules.ts';
 import {
   notDecremented,

@@ -10,11 +10,11 @@ import { ageColumn, calledText, nameColumn } from '../cells.ts';
 import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { Deployment, DeploymentSpec, RollingUpdateDeployment } from '../gen/types/apps/v1.ts';
-import { fillPodSpec } from '../pod/defaults.ts';
+import { fillPodSpec, leavingOldInitContainers } from '../pod/defaults.ts';
 import { templateOf } from '../pod/disabled.ts';
 import { noneNegative, notSupportedGo } from '../pod/fields.ts';
 import { goIntOrString, goStrategy } from '../pod/go-text.ts';
-import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
+
 import type { PodRules } from '../pod/rules.ts';
 import {
   notDecremented,

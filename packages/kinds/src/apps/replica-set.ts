@@ -2,16 +2,15 @@ import type { Dialect, FieldError } from '@wheelhouse/machinery';
 import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { ReplicaSet } from '../gen/types/apps/v1.ts';
-import { fillPodSpec } from '../pod/defaults.ts';
+import { fillPodSpec, leavingOldInitContainers } from '../pod/defaults.ts';
 import { noneNegative } from '../pod/fields.ts';
-import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
+
 import type { PodRules } from '../pod/rules.ts';
 import { selectorKept, validateSelector, validateTemplate } from '../pod/template.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { ensure, fill } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
-import { replicaColumns, replicaStrategy } from './replicas.ts';
-import { exampleTemplate, wideColumns } from './workload.ts';
+import { exampleTemplate, replicaColumns, replicaStrategy, wideColumns } from './workload.ts';
 
 function fillDefaults(object: Stored<ReplicaSet>): void {
   const spec = ensure(object, 'spec');

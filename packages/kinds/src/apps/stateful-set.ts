@@ -13,11 +13,11 @@ import { ageColumn, nameColumn } from '../cells.ts';
 import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { StatefulSet, StatefulSetSpec } from '../gen/types/apps/v1.ts';
-import { fillPodSpec, fillResources } from '../pod/defaults.ts';
+import { fillPodSpec, fillResources, leavingOldInitContainers } from '../pod/defaults.ts';
 import { templateOf } from '../pod/disabled.ts';
 import { noneNegative } from '../pod/fields.ts';
 import { goSelector, goStrategy } from '../pod/go-text.ts';
-import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
+
 import type { PodRules } from '../pod/rules.ts';
 import {
   isReadable,

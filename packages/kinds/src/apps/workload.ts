@@ -1,18 +1,95 @@
 import {
+  type ApiObject,
+  type Dialect,
+  dnsSubdomain,
   type FieldError,
   invalid,
   invalidGo,
   type JsonObject,
   type JsonValue,
 } from '@wheelhouse/machinery';
-import { at, column, numberAt, textAt } from '../cells.ts';
+import { ageColumn, at, column, nameColumn, numberAt, textAt } from '../cells.ts';
+import type { Features } from '../features/features.ts';
 import type { LabelSelector } from '../gen/types/meta/v1.ts';
+import { templateOf } from '../pod/disabled.ts';
 import { negative, noneNegative } from '../pod/fields.ts';
 import { goIntOrString } from '../pod/go-text.ts';
-import type { ColumnDef } from '../resource-def.ts';
+import type { PodRules } from '../pod/rules.ts';
+import { templateRules } from '../pod/template.ts';
+import { nameWarnings, templateWarnings } from '../pod/warnings.ts';
+import type { ColumnDef, Strategy } from '../resource-def.ts';
 import { sortedKeys } from '../rules/checks.ts';
 import { objectAt, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
+
+/** What a ReplicaSet and the older ReplicationController share. */
+
+/** Columns of a kind that keeps replicas, but for the wide ones. */
+export const replicaColumns: readonly ColumnDef[] = [
+  nameColumn,
+  countColumn('Desired', ['spec', 'replicas'], 'Replicas wanted.'),
+  countColumn('Current', ['status', 'replicas'], 'Replicas there are.'),
+  countColumn('Ready', ['status', 'readyReplicas'], 'Replicas that are ready.'),
+  ageColumn,
+];
+
+/** A whole number out of the object. */
+export function countColumn(name: string, path: readonly string[], description: string): ColumnDef {
+  return column(name, (object) => numberAt(object, ...path), { type: 'integer', description });
+}
+
+const parts = ['fullyLabeledReplicas', 'readyReplicas', 'availableReplicas'];
+const counts = ['replicas', ...parts, 'observedGeneration'];
+
+/**
+ * The rules of a kind that keeps replicas of a pod template. `validate` judges the whole; `changed`
+ * what may not change besides.
+ */
+export function replicaStrategy(
+  { dialect, features }: { readonly dialect: Dialect; readonly features: Features },
+  own: {
+    readonly validate: (object: ApiObject, rules: PodRules) => FieldError[];
+    readonly changed?: (object: ApiObject, old: ApiObject) => readonly FieldError[];
+  },
+) {
+  return {
+    validateName: dnsSubdomain,
+    metadataTold: { '': ['whole', 'change'] },
+    hasStatus: true,
+    validateCreate: (_, object) =>
+      own.validate(object, templateRules({ dialect, features }, undefined)),
+    validateUpdate: (context, object, old) => {
+      if (context.subresource === 'status') return validateCounts(object, counts, parts);
+      const errors = own.validate(object, templateRules({ dialect, features }, templateOf(old)));
+      // As upstream: what is wrong with the whole is told once as such, once as a change.
+      return [...errors, ...errors, ...(own.changed?.(object, old) ?? [])];
+    },
+    warnings: (object, old) => [
+      ...nameWarnings(object, old),
+      ...templateWarnings(object, old, { path: ['spec', 'template'], dialect }),
+    ],
+  } satisfies Partial<Strategy>;
+}
+
+/** Numbers in a status: none negative, and none of `parts` over all the replicas there are. */
+export function validateCounts(
+  object: JsonObject,
+  counts: readonly string[],
+  parts: readonly string[],
+  words: { availableOf: string } = { availableOf: 'readyReplicas' },
+): FieldError[] {
+  const status = objectAt(object, 'status') ?? {};
+  const count = (name: string) => numberAt(status, name);
+  const over = (name: string, limit: string, shown: string) =>
+    count(name) > count(limit)
+      ? [invalid(`status.${name}`, count(name), `cannot be greater than ${shown}`)]
+      : [];
+  return [
+    ...noneNegative(status, 'status', ...counts),
+    ...parts.flatMap((name) => over(name, 'replicas', 'status.replicas')),
+    ...over('availableReplicas', 'readyReplicas', words.availableOf),
+  ];
+}
 
 /** What the controllers of pods share. */
 
@@ -42,26 +119,6 @@ export function isZero(value: JsonValue | undefined): boolean {
   return !/^(?:[0-9]+%|[+-]?[0-9]+)$/.test(value) || Number.parseInt(value, 10) === 0;
 }
 
-/** Numbers in a status: none negative, and none of `parts` over all the replicas there are. */
-export function validateCounts(
-  object: JsonObject,
-  counts: readonly string[],
-  parts: readonly string[],
-  words: { availableOf: string } = { availableOf: 'readyReplicas' },
-): FieldError[] {
-  const status = objectAt(object, 'status') ?? {};
-  const count = (name: string) => numberAt(status, name);
-  const over = (name: string, limit: string, shown: string) =>
-    count(name) > count(limit)
-      ? [invalid(`status.${name}`, count(name), `cannot be greater than ${shown}`)]
-      : [];
-  return [
-    ...noneNegative(status, 'status', ...counts),
-    ...parts.flatMap((name) => over(name, 'replicas', 'status.replicas')),
-    ...over('availableReplicas', 'readyReplicas', words.availableOf),
-  ];
-}
-
 /** A label selector in one line, as a printer shows it. */
 export function selectorText(selector: Stored<LabelSelector> | undefined): string {
   if (selector === undefined) return '<none>';
@@ -79,16 +136,6 @@ export function selectorText(selector: Stored<LabelSelector> | undefined): strin
   );
   return byKey.map(({ text }) => text).join(',') || '<none>';
 }
-
-/** A whole number out of the object. */
-export function countColumn(name: string, path: readonly string[], description: string): ColumnDef {
-  return column(name, (object) => numberAt(object, ...path), { type: 'integer', description });
-}
-
-const containerList = (object: JsonObject, path: readonly string[], member: string) =>
-  objectsAt(object, ...path, 'containers')
-    .map((container) => textAt(container, member))
-    .join(',');
 
 /** Names and images of the template's containers, and the selector; all wide. */
 export function wideColumns(
@@ -109,6 +156,11 @@ export function wideColumns(
     }),
   ];
 }
+
+const containerList = (object: JsonObject, path: readonly string[], member: string) =>
+  objectsAt(object, ...path, 'containers')
+    .map((container) => textAt(container, member))
+    .join(',');
 
 /** `ready/wanted`. */
 export const readyColumn: ColumnDef = column(

@@ -1,6 +1,6 @@
 import type { Dialect } from '@wheelhouse/machinery';
+import { virtualKind } from '../define.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { virtualKind } from '../virtual-kind.ts';
 
 const resourceAttributes = { namespace: 'default', verb: 'get', resource: 'pods' };
 

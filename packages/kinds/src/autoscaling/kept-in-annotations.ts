@@ -25,22 +25,6 @@ import { metricFromOlder, metricToOlder, statusFromOlder, statusToOlder } from '
  */
 
 const names = ['metrics', 'current-metrics', 'conditions', 'behavior'] as const;
-type Name = (typeof names)[number];
-
-const keyOf = (dialect: Dialect, name: Name): string => dialect.label(name, 'autoscaling.alpha');
-
-/** The longest annotation read: all of an object's may have 256 KiB. */
-const textLengthMax = 256 * 1024;
-
-function parsed(object: ApiObject, key: string): JsonValue | undefined {
-  const text = textAt(jsonObject(object), 'metadata', 'annotations', key);
-  if (text === '' || text.length > textLengthMax) return undefined;
-  try {
-    return parseJson(text);
-  } catch {
-    return undefined;
-  }
-}
 
 /** Leaves out what an older version carries in annotations. */
 export function dropAnnotations(object: ApiObject, dialect: Dialect): void {
@@ -52,86 +36,9 @@ export function dropAnnotations(object: ApiObject, dialect: Dialect): void {
   else object.metadata.annotations = Object.fromEntries(kept);
 }
 
-function annotate(object: ApiObject, key: string, value: JsonValue): void {
-  object.metadata.annotations = { ...object.metadata.annotations, [key]: JSON.stringify(value) };
-}
+type Name = (typeof names)[number];
 
-/** The items of a list in the annotation, in a type's form; undefined when it is no such list. */
-function listIn(object: ApiObject, key: string, type: string): JsonObject[] | undefined {
-  const list = parsed(object, key);
-  if (!Array.isArray(list)) return undefined;
-  try {
-    return list.map((item) => decodeTyped(schemaOf(`autoscaling.v1.${type}`))(item));
-  } catch (error) {
-    if (error instanceof DecodeError) return undefined;
-    throw error;
-  }
-}
-
-const shaped = (type: string, items: readonly JsonObject[]): JsonObject[] =>
-  items.map((item) => decodeTyped(schemaOf(`autoscaling.v1.${type}`))(item));
-
-/** Upstream writes a type of its own here, which has Go's names and leaves out no member. */
-function behaviorText(behavior: Stored<HorizontalPodAutoscalerBehavior>): JsonValue {
-  return capitalized(behavior, ['scaleUp', 'scaleDown'], rulesText);
-}
-
-function rulesText(rules: JsonValue): JsonValue {
-  const policyText = (policy: JsonValue) =>
-    capitalized(policy, ['type', 'value', 'periodSeconds'], (member) => member);
-  return capitalized(rules, ['stabilizationWindowSeconds', 'selectPolicy', 'policies'], (member) =>
-    Array.isArray(member) ? member.map(policyText) : member,
-  );
-}
-
-function capitalized(
-  value: JsonValue,
-  members: readonly string[],
-  text: (member: JsonValue) => JsonValue,
-): JsonValue {
-  if (!isObject(value)) return value;
-  return Object.fromEntries(
-    members.map((name) => [
-      name.charAt(0).toUpperCase() + name.slice(1),
-      text(value[name] ?? null),
-    ]),
-  );
-}
-
-function behaviorFrom(value: JsonValue): JsonValue {
-  if (Array.isArray(value)) return value.map(behaviorFrom);
-  if (!isObject(value)) return value;
-  return Object.fromEntries(
-    Object.entries(value)
-      .filter(([, member]) => member !== null && member !== undefined)
-      .map(([name, member]) => [
-        name.charAt(0).toLowerCase() + name.slice(1),
-        behaviorFrom(member ?? null),
-      ]),
-  );
-}
-
-function behaviorToAnnotation(object: Stored<HorizontalPodAutoscaler>, dialect: Dialect): void {
-  const spec = object.spec;
-  const behavior = spec?.behavior;
-  if (spec === undefined || behavior === undefined) return;
-  delete spec.behavior;
-  annotate(object, keyOf(dialect, 'behavior'), behaviorText(behavior));
-}
-
-function behaviorFromAnnotation(object: ApiObject, dialect: Dialect): void {
-  const value = parsed(object, keyOf(dialect, 'behavior'));
-  if (!isObject(value)) return;
-  const behavior = jsonObject(behaviorFrom(value));
-  if (Object.keys(behavior).length > 0) ensure(object, 'spec')['behavior'] = behavior;
-}
-
-function cpuShare(metric: Stored<MetricSpec>, value: 'target' | 'current'): JsonValue | undefined {
-  if (metric.type !== 'Resource' || (metric.resource?.name ?? '') !== 'cpu') {
-    return undefined;
-  }
-  return at(metric, 'resource', value, 'averageUtilization');
-}
+const keyOf = (dialect: Dialect, name: Name): string => dialect.label(name, 'autoscaling.alpha');
 
 /** The current form in `v1`, which knows a single target. */
 export function toFirstVersion(object: ApiObject, dialect: Dialect): ApiObject {
@@ -165,6 +72,55 @@ export function toFirstVersion(object: ApiObject, dialect: Dialect): ApiObject {
   return object;
 }
 
+function cpuShare(metric: Stored<MetricSpec>, value: 'target' | 'current'): JsonValue | undefined {
+  if (metric.type !== 'Resource' || (metric.resource?.name ?? '') !== 'cpu') {
+    return undefined;
+  }
+  return at(metric, 'resource', value, 'averageUtilization');
+}
+
+function annotate(object: ApiObject, key: string, value: JsonValue): void {
+  object.metadata.annotations = { ...object.metadata.annotations, [key]: JSON.stringify(value) };
+}
+
+const shaped = (type: string, items: readonly JsonObject[]): JsonObject[] =>
+  items.map((item) => decodeTyped(schemaOf(`autoscaling.v1.${type}`))(item));
+
+function behaviorToAnnotation(object: Stored<HorizontalPodAutoscaler>, dialect: Dialect): void {
+  const spec = object.spec;
+  const behavior = spec?.behavior;
+  if (spec === undefined || behavior === undefined) return;
+  delete spec.behavior;
+  annotate(object, keyOf(dialect, 'behavior'), behaviorText(behavior));
+}
+
+/** Upstream writes a type of its own here, which has Go's names and leaves out no member. */
+function behaviorText(behavior: Stored<HorizontalPodAutoscalerBehavior>): JsonValue {
+  return capitalized(behavior, ['scaleUp', 'scaleDown'], rulesText);
+}
+
+function capitalized(
+  value: JsonValue,
+  members: readonly string[],
+  text: (member: JsonValue) => JsonValue,
+): JsonValue {
+  if (!isObject(value)) return value;
+  return Object.fromEntries(
+    members.map((name) => [
+      name.charAt(0).toUpperCase() + name.slice(1),
+      text(value[name] ?? null),
+    ]),
+  );
+}
+
+function rulesText(rules: JsonValue): JsonValue {
+  const policyText = (policy: JsonValue) =>
+    capitalized(policy, ['type', 'value', 'periodSeconds'], (member) => member);
+  return capitalized(rules, ['stabilizationWindowSeconds', 'selectPolicy', 'policies'], (member) =>
+    Array.isArray(member) ? member.map(policyText) : member,
+  );
+}
+
 /** `v1` in the current form, but for what is defaulted. */
 export function fromFirstVersion(object: ApiObject, dialect: Dialect): ApiObject {
   const spec = ensure(object, 'spec');
@@ -181,6 +137,31 @@ export function fromFirstVersion(object: ApiObject, dialect: Dialect): ApiObject
   behaviorFromAnnotation(object, dialect);
   dropAnnotations(object, dialect);
   return object;
+}
+
+/** The items of a list in the annotation, in a type's form; undefined when it is no such list. */
+function listIn(object: ApiObject, key: string, type: string): JsonObject[] | undefined {
+  const list = parsed(object, key);
+  if (!Array.isArray(list)) return undefined;
+  try {
+    return list.map((item) => decodeTyped(schemaOf(`autoscaling.v1.${type}`))(item));
+  } catch (error) {
+    if (error instanceof DecodeError) return undefined;
+    throw error;
+  }
+}
+
+/** The longest annotation read: all of an object's may have 256 KiB. */
+const textLengthMax = 256 * 1024;
+
+function parsed(object: ApiObject, key: string): JsonValue | undefined {
+  const text = textAt(jsonObject(object), 'metadata', 'annotations', key);
+  if (text === '' || text.length > textLengthMax) return undefined;
+  try {
+    return parseJson(text);
+  } catch {
+    return undefined;
+  }
 }
 
 function statusFromFirst(object: ApiObject, dialect: Dialect): void {
@@ -201,6 +182,35 @@ function statusFromFirst(object: ApiObject, dialect: Dialect): void {
   status['currentMetrics'] ??= null;
 }
 
+function behaviorFromAnnotation(object: ApiObject, dialect: Dialect): void {
+  const value = parsed(object, keyOf(dialect, 'behavior'));
+  if (!isObject(value)) return;
+  const behavior = jsonObject(behaviorFrom(value));
+  if (Object.keys(behavior).length > 0) ensure(object, 'spec')['behavior'] = behavior;
+}
+
+function behaviorFrom(value: JsonValue): JsonValue {
+  if (Array.isArray(value)) return value.map(behaviorFrom);
+  if (!isObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([, member]) => member !== null && member !== undefined)
+      .map(([name, member]) => [
+        name.charAt(0).toLowerCase() + name.slice(1),
+        behaviorFrom(member ?? null),
+      ]),
+  );
+}
+
+/** The current form in `v2beta1`, which has all metrics but no behaviour. */
+export function toFlatMetrics(object: ApiObject, dialect: Dialect): ApiObject {
+  dropAnnotations(object, dialect);
+  behaviorToAnnotation(object, dialect);
+  return changeMetrics(object, { spec: metricToOlder, status: statusToOlder });
+}
+
+type Part = (metric: JsonObject) => JsonObject;
+
 /** The metrics of spec and status, each in another form. */
 function changeMetrics(object: ApiObject, change: { spec: Part; status: Part }): ApiObject {
   const spec = objectAt(object, 'spec');
@@ -212,15 +222,6 @@ function changeMetrics(object: ApiObject, change: { spec: Part; status: Part }):
     status['currentMetrics'] = current.map(change.status);
   }
   return object;
-}
-
-type Part = (metric: JsonObject) => JsonObject;
-
-/** The current form in `v2beta1`, which has all metrics but no behaviour. */
-export function toFlatMetrics(object: ApiObject, dialect: Dialect): ApiObject {
-  dropAnnotations(object, dialect);
-  behaviorToAnnotation(object, dialect);
-  return changeMetrics(object, { spec: metricToOlder, status: statusToOlder });
 }
 
 /** `v2beta1` in the current form. */

@@ -12,10 +12,10 @@ import { age, ageColumn, at, column, listAt, nameColumn, textAt } from '../cells
 import { defineKind, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { CronJob, CronJobSpec, JobSpec } from '../gen/types/batch/v1.ts';
-import { fillPodSpec } from '../pod/defaults.ts';
+import { fillPodSpec, leavingOldInitContainers } from '../pod/defaults.ts';
 import { noneNegative, oneOf } from '../pod/fields.ts';
 import { goSelector } from '../pod/go-text.ts';
-import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
+
 import type { PodRules } from '../pod/rules.ts';
 import { templateRules } from '../pod/template.ts';
 import { nameWarnings, templateWarnings } from '../pod/warnings.ts';
@@ -23,8 +23,7 @@ import type { ColumnDef, ResourceDef } from '../resource-def.ts';
 import { ensure, fill, objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { validateJobSpec } from './job-validation.ts';
-import { scheduleProblem, zoneProblem } from './schedule.ts';
-import { isTimeZone } from './time-zones.ts';
+import { isTimeZone, scheduleProblem, zoneProblem } from './schedule.ts';
 
 /** Room for the suffix of the jobs' names. */
 const nameLengthMax = 52;

@@ -6,6 +6,7 @@ import {
   goItems,
   invalid,
   invalidGo,
+  itemAt,
   type JsonObject,
   notSupported,
   qualifiedName,
@@ -23,21 +24,82 @@ import type {
 } from '../gen/types/batch/v1.ts';
 import { intAt, invalidUnshown, noneNegative } from '../pod/fields.ts';
 import type { Stored } from '../stored.ts';
-import { countIndexes } from './indexes.ts';
+
+/** Lists of the indexes of a Job's pods, as `1,3-5,7`. */
+
+/** How many indexes a list has; what is wrong with it where it cannot be read. */
+export function countIndexes(
+  list: string,
+  completions: number,
+): { readonly total: number; readonly problem?: string } {
+  if (list === '') return { total: 0 };
+  let last: number | undefined;
+  let total = 0;
+  for (const text of list.split(',')) {
+    const interval = intervalOf(text, completions);
+    if (typeof interval === 'string') return { total: 0, problem: interval };
+    const { from, to } = interval;
+    if (last !== undefined && last >= from) {
+      return { total: 0, problem: `non-increasing order, previous: ${last}, current: ${from}` };
+    }
+    total += to - from + 1;
+    last = to;
+  }
+  return { total };
+}
+
+interface Interval {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Reads `3` or `3-5`; what is wrong with it, in upstream's words, where it cannot be read. */
+function intervalOf(text: string, completions: number): Interval | string {
+  const limits = text.split('-');
+  if (limits.length > 2) {
+    const shown = JSON.stringify(text);
+    return `the fragment ${shown} violates the requirement that an index interval can have at most two parts separated by '-'`;
+  }
+  for (const limit of limits) {
+    const shown = JSON.stringify(limit);
+    if (!isWhole(limit)) return `cannot convert string to integer for index: ${shown}`;
+    if (Number(limit) >= completions) return `too large index: ${shown}`;
+  }
+  const [from = 0, to = from] = limits.map(Number);
+  if (limits.length === 2 && from >= to) {
+    return `non-increasing order, previous: ${from}, current: ${to}`;
+  }
+  return { from, to };
+}
+
+const isWhole = (text: string) => /^[+-]?\d{1,15}$/.test(text);
+
+/** The first index that is in both lists; what of them cannot be read is passed over. */
+export function firstShared(
+  completed: string,
+  failed: string,
+  completions: number,
+): number | undefined {
+  if (completed === '' || failed === '') return undefined;
+  const [left, right] = [completed, failed].map((list) =>
+    list
+      .split(',')
+      .map((text) => intervalOf(text, completions))
+      .filter((interval) => typeof interval !== 'string'),
+  ) as [Interval[], Interval[]];
+  let [one, other] = [0, 0];
+  while (one < left.length && other < right.length) {
+    const [a, b] = [itemAt(left, one), itemAt(right, other)];
+    if (a.from <= b.to && b.from <= a.to) return Math.max(a.from, b.from);
+    if (a.from <= b.from) one += 1;
+    else other += 1;
+  }
+  return undefined;
+}
 
 /** When a Job is given up early, and when it has done enough. */
 
 const rulesMax = 20;
-const exitCodesMax = 255;
-const patternsMax = 20;
-const indexesLengthMax = 64 * 1024;
-
-const actions = ['Count', 'FailIndex', 'FailJob', 'Ignore'];
-const operators = ['In', 'NotIn'];
-const statuses = ['False', 'True', 'Unknown'];
-
-const validValues = (values: readonly string[]) =>
-  `valid values: [${values.map((value) => JSON.stringify(value)).join(' ')}]`;
 
 /** Rules for pods that fail. */
 export function validateFailurePolicy(spec: Stored<JobSpec>, path: string): FieldError[] {
@@ -80,6 +142,8 @@ function validateFailureRule(
   return errors;
 }
 
+const actions = ['Count', 'FailIndex', 'FailJob', 'Ignore'];
+
 function validateAction(
   action: string,
   field: string,
@@ -91,22 +155,10 @@ function validateAction(
   return [invalid(field, action, 'requires the backoffLimitPerIndex to be set')];
 }
 
-function validatePatterns(
-  patterns: readonly Stored<PodFailurePolicyOnPodConditionsPattern>[],
-  path: string,
-): FieldError[] {
-  const errors = patterns.length > patternsMax ? [tooMany(path, patterns.length, patternsMax)] : [];
-  patterns.forEach((pattern, index) => {
-    const field = `${path}[${index}]`;
-    const status = pattern.status ?? '';
-    appendAll(errors, breaks(`${field}.type`, pattern.type ?? '', qualifiedName));
-    if (status === '') errors.push(required(`${field}.status`, validValues(statuses)));
-    else if (!statuses.includes(status)) {
-      errors.push(notSupported(`${field}.status`, status, statuses));
-    }
-  });
-  return errors;
-}
+const validValues = (values: readonly string[]) =>
+  `valid values: [${values.map((value) => JSON.stringify(value)).join(' ')}]`;
+
+const operators = ['In', 'NotIn'];
 
 function validateExitCodes(
   codes: Stored<PodFailurePolicyOnExitCodesRequirement>,
@@ -131,6 +183,8 @@ function validateExitCodes(
   return [...errors, ...validateValues(values, place, operator)];
 }
 
+const exitCodesMax = 255;
+
 function validateValues(values: readonly number[], path: string, operator: string): FieldError[] {
   const shown = () => `[]int32{${goItems(values, String)}}`;
   const errors: FieldError[] = [];
@@ -146,6 +200,27 @@ function validateValues(values: readonly number[], path: string, operator: strin
   });
   const isOrdered = values.every((value, index) => value >= (values[index - 1] ?? value));
   return isOrdered ? errors : [...errors, invalidGo(path, shown, 'must be ordered')];
+}
+
+const patternsMax = 20;
+
+const statuses = ['False', 'True', 'Unknown'];
+
+function validatePatterns(
+  patterns: readonly Stored<PodFailurePolicyOnPodConditionsPattern>[],
+  path: string,
+): FieldError[] {
+  const errors = patterns.length > patternsMax ? [tooMany(path, patterns.length, patternsMax)] : [];
+  patterns.forEach((pattern, index) => {
+    const field = `${path}[${index}]`;
+    const status = pattern.status ?? '';
+    appendAll(errors, breaks(`${field}.type`, pattern.type ?? '', qualifiedName));
+    if (status === '') errors.push(required(`${field}.status`, validValues(statuses)));
+    else if (!statuses.includes(status)) {
+      errors.push(notSupported(`${field}.status`, status, statuses));
+    }
+  });
+  return errors;
 }
 
 /** Rules by which a Job has done enough before all its pods have. */
@@ -170,6 +245,8 @@ export function validateSuccessPolicy(spec: Stored<JobSpec>, path: string): Fiel
     ...rules.flatMap((rule, index) => validateSuccessRule(rule, `${field}[${index}]`, completions)),
   ];
 }
+
+const indexesLengthMax = 64 * 1024;
 
 function validateSuccessRule(
   rule: Stored<SuccessPolicyRule>,

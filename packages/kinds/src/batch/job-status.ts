@@ -22,7 +22,7 @@ import { goStructs } from '../pod/go-text.ts';
 import { sameOrEmpty } from '../rules/checks.ts';
 import { objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
-import { countIndexes, firstShared } from './indexes.ts';
+import { countIndexes, firstShared } from './job-policies.ts';
 
 /**
  * A Job's status before and after. Upstream judges most of it only where it changed, so that what

@@ -11,9 +11,9 @@ import { age, ageColumn, column, nameColumn } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { Job } from '../gen/types/batch/v1.ts';
-import { fillPodSpec } from '../pod/defaults.ts';
+import { fillPodSpec, leavingOldInitContainers } from '../pod/defaults.ts';
 import { templateOf } from '../pod/disabled.ts';
-import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
+
 import { templateRules } from '../pod/template.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { ensure, fill, fillAbsent } from '../rules/fill.ts';

@@ -8,7 +8,7 @@ import {
   updateErrors,
   updateWarnings,
 } from '../rules/judging.suite.ts';
-import { countIndexes, firstShared } from './indexes.ts';
+import { countIndexes, firstShared } from './job-policies.ts';
 
 const job = (): JsonObject => ({
   apiVersion: 'batch/v1',

@@ -1,9 +1,12 @@
+import { X509Certificate } from 'node:crypto';
+import { pemBlocks } from '@wheelhouse/codec';
 import {
   appendAll,
   type Dialect,
   duplicate,
   type FieldError,
   firstByName,
+  forbiddenField,
   formatTime,
   humanDuration,
   invalid,
@@ -19,6 +22,7 @@ import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import type {
   CertificateSigningRequest,
+  CertificateSigningRequestCondition,
   CertificateSigningRequestSpec,
 } from '../gen/types/certificates/v1.ts';
 import type { ResourceDef, Strategy, StrategyContext } from '../resource-def.ts';
@@ -26,166 +30,7 @@ import { same } from '../rules/checks.ts';
 import { ensure } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { certificateRequestProblem } from './certificate-request.ts';
-import { conditionsOf, validateDecisions, validateStatus } from './certificate-status.ts';
 import { signerNameProblems } from './signer-name.ts';
-
-const usages: readonly string[] = [
-  'any',
-  'cert sign',
-  'client auth',
-  'code signing',
-  'content commitment',
-  'crl sign',
-  'data encipherment',
-  'decipher only',
-  'digital signature',
-  'email protection',
-  'encipher only',
-  'ipsec end system',
-  'ipsec tunnel',
-  'ipsec user',
-  'key agreement',
-  'key encipherment',
-  'microsoft sgc',
-  'netscape sgc',
-  'ocsp signing',
-  's/mime',
-  'server auth',
-  'signing',
-  'timestamping',
-];
-
-/** Who asks is what authentication found, whatever the request says. */
-function stampRequester(context: StrategyContext, object: Stored<CertificateSigningRequest>): void {
-  const { name, uid, groups, extra } = context.user;
-  const spec = ensure(object, 'spec');
-  for (const member of ['username', 'uid', 'groups', 'extra'] as const) delete spec[member];
-  spec.username = name;
-  if (uid !== '') spec.uid = uid;
-  if (groups.length > 0) spec.groups = [...groups];
-  const entries = Object.entries(extra);
-  if (entries.length > 0) {
-    spec.extra = Object.fromEntries(entries.map(([key, values]) => [key, [...values]]));
-  }
-  object.status = {};
-}
-
-function validate(object: Stored<CertificateSigningRequest>, dialect: Dialect): FieldError[] {
-  const spec = ensure(object, 'spec');
-  const errors: FieldError[] = [];
-  const request = Buffer.from(spec.request ?? '', 'base64');
-  const problem = certificateRequestProblem(request);
-  if (problem !== undefined)
-    errors.push(invalidGo('spec.request', () => goBytes(request), problem));
-  appendAll(errors, validateUsages(spec));
-  appendAll(errors, validateSigner(spec.signerName ?? '', dialect));
-  const seconds = spec.expirationSeconds;
-  if (typeof seconds === 'number' && seconds < 600) {
-    const detail = 'may not specify a duration less than 600 seconds (10 minutes)';
-    errors.push(invalid('spec.expirationSeconds', seconds, detail));
-  }
-  return errors;
-}
-
-/** Bytes as Go prints them with `%#v`. */
-function goBytes(bytes: Buffer): string {
-  if (bytes.length === 0) return '[]byte(nil)';
-  return `[]byte{${Array.from(bytes, (byte) => `0x${byte.toString(16)}`).join(', ')}}`;
-}
-
-function validateUsages(spec: Stored<CertificateSigningRequestSpec>): FieldError[] {
-  const specUsages = spec.usages ?? [];
-  if (specUsages.length === 0) return [required('spec.usages')];
-  const unknown = specUsages.flatMap((usage, index) =>
-    typeof usage === 'string' && usages.includes(usage)
-      ? []
-      : [notSupported(`spec.usages[${index}]`, usage, usages)],
-  );
-  const isRepeated = repeats(specUsages);
-  const repeated = specUsages.flatMap((usage, index) =>
-    isRepeated[index] === true ? [duplicate(`spec.usages[${index}]`, usage)] : [],
-  );
-  return [...unknown, ...repeated];
-}
-
-function validateSigner(name: string, dialect: Dialect): FieldError[] {
-  const field = 'spec.signerName';
-  if (name === dialect.label('legacy-unknown')) {
-    return [invalid(field, name, 'the legacy signerName is not allowed via this API version')];
-  }
-  return signerNameProblems(name, field);
-}
-
-/** A request says the same for ever; each sub-resource moves its own part of the status. */
-function keepOthers(
-  context: StrategyContext,
-  object: Stored<CertificateSigningRequest>,
-  old: Stored<CertificateSigningRequest>,
-): void {
-  object.spec = structuredClone(old.spec ?? {});
-  if (context.subresource === '') object.status = structuredClone(old.status ?? {});
-  if (context.subresource === 'approval') {
-    const status: JsonObject = structuredClone(jsonObject(old.status ?? {}));
-    const conditions = object.status?.conditions;
-    if (conditions === undefined) delete status['conditions'];
-    else status['conditions'] = conditions;
-    object.status = status;
-  }
-  stampConditions(context, object, old);
-}
-
-function stampConditions(
-  context: StrategyContext,
-  object: Stored<CertificateSigningRequest>,
-  old: Stored<CertificateSigningRequest>,
-): void {
-  const now = formatTime(context.nowMs);
-  const oldConditions = firstByName(old.status?.conditions ?? [], (one) => one.type ?? '');
-  for (const condition of object.status?.conditions ?? []) {
-    const before = oldConditions.get(condition.type ?? '');
-    if (typeof condition.lastUpdateTime !== 'string') condition.lastUpdateTime = now;
-    if (typeof condition.lastTransitionTime === 'string') continue;
-    const isSame = before !== undefined && same(before.status, condition.status);
-    const kept = isSame ? before.lastTransitionTime : undefined;
-    condition.lastTransitionTime = kept ?? now;
-  }
-}
-
-const conditionOf = (object: Stored<CertificateSigningRequest>, type: string) =>
-  conditionsOf(object, type)[0];
-
-function conditionCell(object: Stored<CertificateSigningRequest>): string {
-  const has = (type: string) => conditionOf(object, type) !== undefined;
-  const decided = has('Denied') ? 'Denied' : has('Approved') ? 'Approved' : 'Pending';
-  const isIssued = (object.status?.certificate ?? '') !== '';
-  return `${decided}${has('Failed') ? ',Failed' : ''}${isIssued ? ',Issued' : ''}`;
-}
-
-function durationCell(object: Stored<CertificateSigningRequest>): string {
-  const seconds = object.spec?.expirationSeconds;
-  return typeof seconds === 'number' ? humanDuration(seconds * 1000) : '<none>';
-}
-
-const exampleRequest = `-----BEGIN CERTIFICATE REQUEST-----
-MIHNMHQCAQAwEjEQMA4GA1UEAwwHZXhhbXBsZTBZMBMGByqGSM49AgEGCCqGSM49
-AwEHA0IABGPPdkziyHDfeyuPmG8cEsOwXeH9kIUQ5KHnUzIxRVHcztfrVL/6VgOe
-EZKAb/wlVuHzz7XoWvaEZz5uZZ1cQcugADAKBggqhkjOPQQDAgNJADBGAiEAoLNt
-oy3C2weihgyJZf65Yv4jsTHJ7WFg41aZ+pRWEWECIQC/5+CxXgYECZkhYgCLemO7
-hp8VqeZtzXZB9Kd5W0oTgA==
------END CERTIFICATE REQUEST-----
-`;
-
-/** Takes nothing; it hears of what comes of a write. */
-function tellIssued({ onIssued }: CertificateOptions): NonNullable<Strategy['allocate']> {
-  return async ({ subresource }, object, old) => {
-    const issued = subresource === 'status' ? issuedBy(object, old) : undefined;
-    return {
-      settle: ({ type }) => {
-        if (issued !== undefined && type === 'written') onIssued(issued);
-      },
-    };
-  };
-}
 
 /** A certificate issued for a request that asked for a certain duration. */
 export interface IssuedCertificate {
@@ -200,19 +45,14 @@ export interface CertificateOptions {
   readonly onIssued: (issued: IssuedCertificate) => void;
 }
 
-/** What a change issues; undefined where it issues nothing of a requested duration. */
-function issuedBy(
-  object: Stored<CertificateSigningRequest>,
-  old: Stored<CertificateSigningRequest> | undefined,
-): IssuedCertificate | undefined {
-  const requestedSeconds = old?.spec?.expirationSeconds;
-  const certificate = object.status?.certificate ?? '';
-  if (typeof requestedSeconds !== 'number' || certificate === '') return undefined;
-  if ((old?.status?.certificate ?? '') !== '') return undefined;
-  const signerName = old?.spec?.signerName ?? '';
-  const pem = Buffer.from(certificate, 'base64').toString('latin1');
-  return { signerName, requestedSeconds, certificate: pem };
-}
+const exampleRequest = `-----BEGIN CERTIFICATE REQUEST-----
+MIHNMHQCAQAwEjEQMA4GA1UEAwwHZXhhbXBsZTBZMBMGByqGSM49AgEGCCqGSM49
+AwEHA0IABGPPdkziyHDfeyuPmG8cEsOwXeH9kIUQ5KHnUzIxRVHcztfrVL/6VgOe
+EZKAb/wlVuHzz7XoWvaEZz5uZZ1cQcugADAKBggqhkjOPQQDAgNJADBGAiEAoLNt
+oy3C2weihgyJZf65Yv4jsTHJ7WFg41aZ+pRWEWECIQC/5+CxXgYECZkhYgCLemO7
+hp8VqeZtzXZB9Kd5W0oTgA==
+-----END CERTIFICATE REQUEST-----
+`;
 
 /** CertificateSigningRequest: the wish for a certificate, and what a signer made of it. */
 export function certificateSigningRequest(
@@ -280,4 +120,313 @@ export function certificateSigningRequest(
       },
     }),
   });
+}
+
+function validate(object: Stored<CertificateSigningRequest>, dialect: Dialect): FieldError[] {
+  const spec = ensure(object, 'spec');
+  const errors: FieldError[] = [];
+  const request = Buffer.from(spec.request ?? '', 'base64');
+  const problem = certificateRequestProblem(request);
+  if (problem !== undefined)
+    errors.push(invalidGo('spec.request', () => goBytes(request), problem));
+  appendAll(errors, validateUsages(spec));
+  appendAll(errors, validateSigner(spec.signerName ?? '', dialect));
+  const seconds = spec.expirationSeconds;
+  if (typeof seconds === 'number' && seconds < 600) {
+    const detail = 'may not specify a duration less than 600 seconds (10 minutes)';
+    errors.push(invalid('spec.expirationSeconds', seconds, detail));
+  }
+  return errors;
+}
+
+/** Bytes as Go prints them with `%#v`. */
+function goBytes(bytes: Buffer): string {
+  if (bytes.length === 0) return '[]byte(nil)';
+  return `[]byte{${Array.from(bytes, (byte) => `0x${byte.toString(16)}`).join(', ')}}`;
+}
+
+const usages: readonly string[] = [
+  'any',
+  'cert sign',
+  'client auth',
+  'code signing',
+  'content commitment',
+  'crl sign',
+  'data encipherment',
+  'decipher only',
+  'digital signature',
+  'email protection',
+  'encipher only',
+  'ipsec end system',
+  'ipsec tunnel',
+  'ipsec user',
+  'key agreement',
+  'key encipherment',
+  'microsoft sgc',
+  'netscape sgc',
+  'ocsp signing',
+  's/mime',
+  'server auth',
+  'signing',
+  'timestamping',
+];
+
+function validateUsages(spec: Stored<CertificateSigningRequestSpec>): FieldError[] {
+  const specUsages = spec.usages ?? [];
+  if (specUsages.length === 0) return [required('spec.usages')];
+  const unknown = specUsages.flatMap((usage, index) =>
+    typeof usage === 'string' && usages.includes(usage)
+      ? []
+      : [notSupported(`spec.usages[${index}]`, usage, usages)],
+  );
+  const isRepeated = repeats(specUsages);
+  const repeated = specUsages.flatMap((usage, index) =>
+    isRepeated[index] === true ? [duplicate(`spec.usages[${index}]`, usage)] : [],
+  );
+  return [...unknown, ...repeated];
+}
+
+const field = 'status.conditions';
+
+function validateSigner(name: string, dialect: Dialect): FieldError[] {
+  const field = 'spec.signerName';
+  if (name === dialect.label('legacy-unknown')) {
+    return [invalid(field, name, 'the legacy signerName is not allowed via this API version')];
+  }
+  return signerNameProblems(name, field);
+}
+
+function durationCell(object: Stored<CertificateSigningRequest>): string {
+  const seconds = object.spec?.expirationSeconds;
+  return typeof seconds === 'number' ? humanDuration(seconds * 1000) : '<none>';
+}
+
+function conditionCell(object: Stored<CertificateSigningRequest>): string {
+  const has = (type: string) => conditionOf(object, type) !== undefined;
+  const decided = has('Denied') ? 'Denied' : has('Approved') ? 'Approved' : 'Pending';
+  const isIssued = (object.status?.certificate ?? '') !== '';
+  return `${decided}${has('Failed') ? ',Failed' : ''}${isIssued ? ',Issued' : ''}`;
+}
+
+const conditionOf = (object: Stored<CertificateSigningRequest>, type: string) =>
+  conditionsOf(object, type)[0];
+
+/** The conditions of a type; there is one at most, but in objects of old. */
+const conditionsOf = (
+  object: Stored<CertificateSigningRequest>,
+  type: string,
+): readonly Stored<CertificateSigningRequestCondition>[] =>
+  allConditions(object).filter((one) => one.type === type);
+
+const allConditions = (object: Stored<CertificateSigningRequest>) =>
+  object.status?.conditions ?? [];
+
+/** Takes nothing; it hears of what comes of a write. */
+function tellIssued({ onIssued }: CertificateOptions): NonNullable<Strategy['allocate']> {
+  return async ({ subresource }, object, old) => {
+    const issued = subresource === 'status' ? issuedBy(object, old) : undefined;
+    return {
+      settle: ({ type }) => {
+        if (issued !== undefined && type === 'written') onIssued(issued);
+      },
+    };
+  };
+}
+
+/** What a change issues; undefined where it issues nothing of a requested duration. */
+function issuedBy(
+  object: Stored<CertificateSigningRequest>,
+  old: Stored<CertificateSigningRequest> | undefined,
+): IssuedCertificate | undefined {
+  const requestedSeconds = old?.spec?.expirationSeconds;
+  const certificate = object.status?.certificate ?? '';
+  if (typeof requestedSeconds !== 'number' || certificate === '') return undefined;
+  if ((old?.status?.certificate ?? '') !== '') return undefined;
+  const signerName = old?.spec?.signerName ?? '';
+  const pem = Buffer.from(certificate, 'base64').toString('latin1');
+  return { signerName, requestedSeconds, certificate: pem };
+}
+
+/** Who asks is what authentication found, whatever the request says. */
+function stampRequester(context: StrategyContext, object: Stored<CertificateSigningRequest>): void {
+  const { name, uid, groups, extra } = context.user;
+  const spec = ensure(object, 'spec');
+  for (const member of ['username', 'uid', 'groups', 'extra'] as const) delete spec[member];
+  spec.username = name;
+  if (uid !== '') spec.uid = uid;
+  if (groups.length > 0) spec.groups = [...groups];
+  const entries = Object.entries(extra);
+  if (entries.length > 0) {
+    spec.extra = Object.fromEntries(entries.map(([key, values]) => [key, [...values]]));
+  }
+  object.status = {};
+}
+
+/** A request says the same for ever; each sub-resource moves its own part of the status. */
+function keepOthers(
+  context: StrategyContext,
+  object: Stored<CertificateSigningRequest>,
+  old: Stored<CertificateSigningRequest>,
+): void {
+  object.spec = structuredClone(old.spec ?? {});
+  if (context.subresource === '') object.status = structuredClone(old.status ?? {});
+  if (context.subresource === 'approval') {
+    const status: JsonObject = structuredClone(jsonObject(old.status ?? {}));
+    const conditions = object.status?.conditions;
+    if (conditions === undefined) delete status['conditions'];
+    else status['conditions'] = conditions;
+    object.status = status;
+  }
+  stampConditions(context, object, old);
+}
+
+function stampConditions(
+  context: StrategyContext,
+  object: Stored<CertificateSigningRequest>,
+  old: Stored<CertificateSigningRequest>,
+): void {
+  const now = formatTime(context.nowMs);
+  const oldConditions = firstByName(old.status?.conditions ?? [], (one) => one.type ?? '');
+  for (const condition of object.status?.conditions ?? []) {
+    const before = oldConditions.get(condition.type ?? '');
+    if (typeof condition.lastUpdateTime !== 'string') condition.lastUpdateTime = now;
+    if (typeof condition.lastTransitionTime === 'string') continue;
+    const isSame = before !== undefined && same(before.status, condition.status);
+    const kept = isSame ? before.lastTransitionTime : undefined;
+    condition.lastTransitionTime = kept ?? now;
+  }
+}
+
+/** What is wrong with the status by itself; faults that the old one had already are let be. */
+function validateStatus(
+  object: Stored<CertificateSigningRequest>,
+  old: Stored<CertificateSigningRequest>,
+): FieldError[] {
+  return [...validateConditions(object, old), ...validateCertificate(object, old)];
+}
+
+const decisions = ['Approved', 'Denied'];
+const opposite = new Map([
+  ['Approved', 'Denied'],
+  ['Denied', 'Approved'],
+]);
+
+function validateConditions(
+  object: Stored<CertificateSigningRequest>,
+  old: Stored<CertificateSigningRequest>,
+): FieldError[] {
+  const before = allConditions(old).map((one) => one.type ?? '');
+  const mayContradict = decisions.every((type) => before.includes(type));
+  const mayRepeat = new Set(before).size < before.length;
+  const mayLackType = before.includes('');
+  const seen = new Set<string>();
+  return allConditions(object).flatMap((condition, index) => {
+    const path = `${field}[${index}]`;
+    const type = condition.type ?? '';
+    const errors: FieldError[] = [];
+    if (type === '' && !mayLackType) errors.push(required(`${path}.type`));
+    appendAll(errors, validateState(condition, `${path}.status`));
+    const other = opposite.get(type);
+    if (!mayContradict && other !== undefined && seen.has(other)) {
+      const detail = 'Approved and Denied conditions are mutually exclusive';
+      errors.push(invalid(`${path}.type`, type, detail));
+    }
+    if (!mayRepeat && seen.has(type)) errors.push(duplicate(`${path}.type`, type));
+    seen.add(type);
+    return errors;
+  });
+}
+
+const final = [...decisions, 'Failed'];
+
+function validateState(
+  condition: Stored<CertificateSigningRequestCondition>,
+  path: string,
+): FieldError[] {
+  const state = condition.status ?? '';
+  if (state === '') return [required(path)];
+  const allowed = final.includes(condition.type ?? '') ? ['True'] : ['False', 'True', 'Unknown'];
+  return allowed.includes(state) ? [] : [notSupported(path, state, allowed)];
+}
+
+function validateCertificate(
+  object: Stored<CertificateSigningRequest>,
+  old: Stored<CertificateSigningRequest>,
+): FieldError[] {
+  const [text, before] = [certificateOf(object), certificateOf(old)];
+  if (text === before || certificateProblem(before) !== undefined) return [];
+  const problem = certificateProblem(text);
+  return problem === undefined
+    ? []
+    : [invalid('status.certificate', '<certificate data>', problem)];
+}
+
+const certificateOf = (object: Stored<CertificateSigningRequest>) =>
+  Buffer.from(object.status?.certificate ?? '', 'base64').toString('latin1');
+
+/** What keeps a PEM text from being a chain of certificates, in the words of upstream and of Go. */
+function certificateProblem(text: string): string | undefined {
+  if (text === '') return undefined;
+  const blocks = pemBlocks(text);
+  for (const { type, text: block } of blocks) {
+    if (type !== 'CERTIFICATE') {
+      return `only CERTIFICATE PEM blocks are allowed, found ${JSON.stringify(type)}`;
+    }
+    const lines = block.split('\n').slice(1, -1);
+    if (lines.some((line) => line.includes(':'))) return 'no PEM block headers are permitted';
+    if (lines.every((line) => line.trim() === '')) {
+      return 'found CERTIFICATE PEM block containing 0 certificates';
+    }
+    if (!isCertificate(block)) return 'x509: malformed certificate';
+  }
+  return blocks.length === 0 ? 'must contain at least one CERTIFICATE PEM block' : undefined;
+}
+
+function isCertificate(pem: string): boolean {
+  try {
+    return new X509Certificate(pem).subject !== undefined;
+  } catch {
+    return false;
+  }
+}
+
+/** Decisions are made through `approval` alone, certificates given through `status`, and both once. */
+function validateDecisions(
+  object: Stored<CertificateSigningRequest>,
+  old: Stored<CertificateSigningRequest>,
+  subresource: string,
+): FieldError[] {
+  const forbid = (what: string, type: string) =>
+    forbiddenField(field, `updates may not ${what} a condition of type ${JSON.stringify(type)}`);
+  const count = (one: Stored<CertificateSigningRequest>, type: string) =>
+    conditionsOf(one, type).length;
+  const removed = final.filter((type) => count(object, type) < count(old, type));
+  const changed = decisions.filter(
+    (type) =>
+      subresource !== 'approval' &&
+      !removed.includes(type) &&
+      !same([...conditionsOf(object, type)], [...conditionsOf(old, type)]),
+  );
+  return [
+    ...removed.map((type) => forbid('remove', type)),
+    ...changed.map((type) =>
+      forbid(count(object, type) > count(old, type) ? 'add' : 'modify', type),
+    ),
+    ...certificateKept(object, old, subresource),
+  ];
+}
+
+function certificateKept(
+  object: Stored<CertificateSigningRequest>,
+  old: Stored<CertificateSigningRequest>,
+  subresource: string,
+): FieldError[] {
+  const before = certificateOf(old);
+  if (certificateOf(object) === before) return [];
+  const path = 'status.certificate';
+  if (subresource !== 'status') {
+    return [forbiddenField(path, 'updates may not set certificate content')];
+  }
+  if (before === '') return [];
+  return [forbiddenField(path, 'updates may not modify existing certificate content')];
 }

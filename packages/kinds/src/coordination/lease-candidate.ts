@@ -11,7 +11,7 @@ import type { LeaseCandidate } from '../gen/types/coordination/v1alpha2.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { immutable } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
-import { oldestEmulationVersion, validateLeaseStrategy } from './strategy.ts';
+import { oldestEmulationVersion, validateLeaseStrategy } from './lease.ts';
 
 /** A version of a program, as semver.org defines it; what follows `+` says nothing of its order. */
 export interface SemanticVersion {

@@ -1,10 +1,13 @@
 import {
   appendAll,
+  breaks,
   type Dialect,
   dnsSubdomain,
   type FieldError,
   forbiddenField,
   invalid,
+  notSupported,
+  qualifiedName,
 } from '@wheelhouse/machinery';
 import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
@@ -12,29 +15,6 @@ import { defaultFeatures, type Features } from '../features/features.ts';
 import type { Lease } from '../gen/types/coordination/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import type { Stored } from '../stored.ts';
-import { validateLeaseStrategy } from './strategy.ts';
-
-function validate(object: Stored<Lease>): FieldError[] {
-  const { leaseDurationSeconds = 1, leaseTransitions = 0 } = object.spec ?? {};
-  const errors: FieldError[] = [];
-  if (leaseDurationSeconds <= 0) {
-    const field = 'spec.leaseDurationSeconds';
-    errors.push(invalid(field, leaseDurationSeconds, 'must be greater than 0'));
-  }
-  if (leaseTransitions < 0) {
-    const field = 'spec.leaseTransitions';
-    errors.push(invalid(field, leaseTransitions, 'must be greater than or equal to 0'));
-  }
-  const { strategy, preferredHolder = '' } = object.spec ?? {};
-  if (strategy !== undefined) {
-    appendAll(errors, validateLeaseStrategy(strategy, 'spec.strategy'));
-  }
-  if (preferredHolder !== '' && (strategy ?? '') === '') {
-    const detail = 'may only be specified if `strategy` is defined';
-    errors.push(forbiddenField('spec.preferredHolder', detail));
-  }
-  return errors;
-}
 
 /** Lease: who holds a role, renewed while it lives. */
 export function lease(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
@@ -67,4 +47,38 @@ export function lease(dialect: Dialect, features: Features = defaultFeatures): R
       },
     }),
   });
+}
+
+function validate(object: Stored<Lease>): FieldError[] {
+  const { leaseDurationSeconds = 1, leaseTransitions = 0 } = object.spec ?? {};
+  const errors: FieldError[] = [];
+  if (leaseDurationSeconds <= 0) {
+    const field = 'spec.leaseDurationSeconds';
+    errors.push(invalid(field, leaseDurationSeconds, 'must be greater than 0'));
+  }
+  if (leaseTransitions < 0) {
+    const field = 'spec.leaseTransitions';
+    errors.push(invalid(field, leaseTransitions, 'must be greater than or equal to 0'));
+  }
+  const { strategy, preferredHolder = '' } = object.spec ?? {};
+  if (strategy !== undefined) {
+    appendAll(errors, validateLeaseStrategy(strategy, 'spec.strategy'));
+  }
+  if (preferredHolder !== '' && (strategy ?? '') === '') {
+    const detail = 'may only be specified if `strategy` is defined';
+    errors.push(forbiddenField('spec.preferredHolder', detail));
+  }
+  return errors;
+}
+
+/** How the holder of a Lease is chosen among its candidates, by the release each acts as. */
+export const oldestEmulationVersion = 'OldestEmulationVersion';
+
+/** Judges a strategy of a Lease or a LeaseCandidate at `path`: a known one, or a qualified name. */
+export function validateLeaseStrategy(strategy: string, path: string): FieldError[] {
+  // Upstream names the member within itself.
+  const field = `${path}.strategy`;
+  if (strategy.includes('/')) return breaks(field, strategy, qualifiedName);
+  if (strategy === oldestEmulationVersion) return [];
+  return [notSupported(field, strategy, [oldestEmulationVersion])];
 }

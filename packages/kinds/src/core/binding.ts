@@ -1,6 +1,6 @@
 import type { Dialect } from '@wheelhouse/machinery';
+import { virtualKind } from '../define.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { virtualKind } from '../virtual-kind.ts';
 
 /** Binding: gives a Pod its node; the older door beside the Pod's own `binding`. */
 export function binding(dialect: Dialect): ResourceDef {

@@ -1,27 +1,33 @@
-import { type Dialect, dnsSubdomain, randomUuid } from '@wheelhouse/machinery';
+import {
+  appendAll,
+  breaks,
+  type Dialect,
+  dnsSubdomain,
+  duplicate,
+  type FieldError,
+  forbiddenField,
+  inOnePiece,
+  invalid,
+  invalidGo,
+  type Quantity,
+  qualifiedName,
+  randomUuid,
+  required,
+} from '@wheelhouse/machinery';
 import { createdAtColumn, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
-import type { LimitRange } from '../gen/types/core/v1.ts';
+import type { LimitRange, LimitRangeItem } from '../gen/types/core/v1.ts';
+import { goQuantity } from '../pod/go-text.ts';
+import {
+  mayOvercommit,
+  quantitiesOf,
+  validateAnyResourceName,
+  validateResourceName,
+} from '../pod/validation/resources.ts';
 import type { ResourceDef } from '../resource-def.ts';
+import { keyed } from '../rules/checks.ts';
 import { ensure, fill, fillAmounts, objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
-import { limitRangeErrorSteps, validateLimitRange } from './limit-range-rules.ts';
-
-/** A container's default limit is its maximum, its default request the limit or the minimum. */
-const lists = ['max', 'min', 'default', 'defaultRequest', 'maxLimitRequestRatio'];
-
-function fillDefaults(object: Stored<LimitRange>): void {
-  for (const limit of object.spec?.limits ?? []) {
-    for (const list of lists) fillAmounts(objectAt(limit, list));
-    if (limit.type !== 'Container') continue;
-    fill(ensure(limit, 'default'), { ...limit.max });
-    fill(ensure(limit, 'defaultRequest'), { ...limit.default });
-    fill(ensure(limit, 'defaultRequest'), { ...limit.min });
-    for (const list of ['default', 'defaultRequest'] as const) {
-      if (Object.keys(limit[list] ?? {}).length === 0) delete limit[list];
-    }
-  }
-}
 
 /** LimitRange: bounds and defaults for what pods of a namespace may ask for. */
 export function limitRange(dialect: Dialect): ResourceDef {
@@ -52,4 +58,248 @@ export function limitRange(dialect: Dialect): ResourceDef {
       spec: { limits: [{ type: 'Container', max: { cpu: '2' } }] },
     }),
   });
+}
+
+/** A container's default limit is its maximum, its default request the limit or the minimum. */
+const lists = ['max', 'min', 'default', 'defaultRequest', 'maxLimitRequestRatio'];
+
+function fillDefaults(object: Stored<LimitRange>): void {
+  for (const limit of object.spec?.limits ?? []) {
+    for (const list of lists) fillAmounts(objectAt(limit, list));
+    if (limit.type !== 'Container') continue;
+    fill(ensure(limit, 'default'), { ...limit.max });
+    fill(ensure(limit, 'defaultRequest'), { ...limit.default });
+    fill(ensure(limit, 'defaultRequest'), { ...limit.min });
+    for (const list of ['default', 'defaultRequest'] as const) {
+      if (Object.keys(limit[list] ?? {}).length === 0) delete limit[list];
+    }
+  }
+}
+
+/** All that is wrong with a LimitRange but for its metadata. */
+function validateLimitRange(object: Stored<LimitRange>, dialect: Dialect): FieldError[] {
+  return inOnePiece(limitRangeErrorSteps(object, dialect));
+}
+
+/** Names of resources, or limits, that are judged in one step. */
+const perStep = 100;
+
+/** `validateLimitRange` in steps, for many limits or resources. */
+function* limitRangeErrorSteps(
+  object: Stored<LimitRange>,
+  dialect: Dialect,
+): Generator<void, FieldError[]> {
+  const types = new Set<string>();
+  const errors: FieldError[] = [];
+  for (const [index, limit] of (object.spec?.limits ?? []).entries()) {
+    if (index % perStep === perStep - 1) yield;
+    const path = `spec.limits[${index}]`;
+    const type = limit.type ?? '';
+    appendAll(errors, validateType(type, `${path}.type`));
+    if (types.has(type)) errors.push(duplicate(`${path}.type`, type));
+    types.add(type);
+    appendAll(errors, yield* limitErrorSteps(limit, path, dialect));
+  }
+  return errors;
+}
+
+const standardTypes = ['Pod', 'Container', 'PersistentVolumeClaim'];
+
+function validateType(type: string, field: string): FieldError[] {
+  const errors = breaks(field, type, qualifiedName);
+  if (errors.length > 0 || type.includes('/') || standardTypes.includes(type)) return errors;
+  return [invalid(field, type, 'must be a standard limit type or fully qualified')];
+}
+
+type Amounts = ReadonlyMap<string, Quantity>;
+
+/** The five lists of a limit, by their names. */
+interface Limits {
+  readonly max: Amounts;
+  readonly min: Amounts;
+  readonly default: Amounts;
+  readonly defaultRequest: Amounts;
+  readonly maxLimitRequestRatio: Amounts;
+}
+
+function* limitErrorSteps(
+  limit: Stored<LimitRangeItem>,
+  path: string,
+  dialect: Dialect,
+): Generator<void, FieldError[]> {
+  const type = limit.type ?? '';
+  const isPod = type === 'Pod';
+  function* of(name: string): Generator<void, Amounts> {
+    yield;
+    return quantitiesOf(objectAt(limit, name));
+  }
+  const none: Amounts = new Map();
+  const limits: Limits = {
+    max: yield* of('max'),
+    min: yield* of('min'),
+    default: isPod ? none : yield* of('default'),
+    defaultRequest: isPod ? none : yield* of('defaultRequest'),
+    maxLimitRequestRatio: yield* of('maxLimitRequestRatio'),
+  };
+  const names = (list: keyof Limits) =>
+    eachErrors(limits[list].keys(), (name) => {
+      const field = keyed(`${path}.${list}`, name);
+      return isPod || type === 'Container'
+        ? validateResourceName(name, field, dialect)
+        : validateAnyResourceName(name, field);
+    });
+  return [
+    ...(yield* names('max')),
+    ...(yield* names('min')),
+    ...(isPod ? refuseDefaults(limit, path) : []),
+    ...(yield* names('default')),
+    ...(yield* names('defaultRequest')),
+    ...validateStorage(limit, path),
+    ...(yield* names('maxLimitRequestRatio')),
+    ...(yield* agreementErrorSteps(limits, path, dialect)),
+  ];
+}
+
+/** What is wrong with each item, in steps. */
+function* eachErrors<Item>(
+  items: Iterable<Item>,
+  judge: (item: Item) => readonly FieldError[],
+): Generator<void, FieldError[]> {
+  const errors: FieldError[] = [];
+  let judged = 0;
+  for (const item of items) {
+    judged += 1;
+    if (judged % perStep === 0) yield;
+    appendAll(errors, judge(item));
+  }
+  return errors;
+}
+
+function refuseDefaults(limit: Stored<LimitRangeItem>, path: string): FieldError[] {
+  return (['default', 'defaultRequest'] as const)
+    .filter((name) => quantitiesOf(limit[name]).size > 0)
+    .map((name) => forbiddenField(`${path}.${name}`, "may not be specified when `type` is 'Pod'"));
+}
+
+function validateStorage(limit: Stored<LimitRangeItem>, path: string): FieldError[] {
+  const isBound = (['min', 'max'] as const).some((name) => limit[name]?.['storage'] !== undefined);
+  if ((limit.type ?? '') !== 'PersistentVolumeClaim' || isBound) return [];
+  const detail = 'either minimum or maximum storage value is required, but neither was provided';
+  return [required(`${path}.limits`, detail)];
+}
+
+/** The lists must not contradict each other about any resource. */
+function* agreementErrorSteps(
+  limits: Limits,
+  path: string,
+  dialect: Dialect,
+): Generator<void, FieldError[]> {
+  const names = new Set<string>();
+  for (const list of [limits.max, limits.min, limits.default, limits.defaultRequest]) {
+    for (const name of list.keys()) names.add(name);
+    yield;
+  }
+  for (const name of limits.maxLimitRequestRatio.keys()) names.add(name);
+  const sorted = [...names].sort();
+  yield;
+  return yield* eachErrors(sorted, (name) => validateResource(name, { limits, path, dialect }));
+}
+
+function validateResource(
+  name: string,
+  of: { limits: Limits; path: string; dialect: Dialect },
+): FieldError[] {
+  const { limits, path, dialect } = of;
+  const list = (which: keyof Limits) => limits[which].get(name);
+  const [max, min] = [list('max'), list('min')];
+  const [limit, request] = [list('default'), list('defaultRequest')];
+  const at = (which: keyof Limits) => keyed(`${path}.${which}`, name);
+  const low = { what: 'min value', quantity: min };
+  const high = { what: 'max value', quantity: max };
+  const errors = [
+    ...notGreater(low, high, { field: at('min'), shown: min }),
+    ...notGreater(
+      low,
+      { what: 'default request value', quantity: request },
+      {
+        field: at('defaultRequest'),
+        shown: request,
+      },
+    ),
+    ...notGreater({ what: 'default request value', quantity: request }, high, {
+      field: at('defaultRequest'),
+      shown: request,
+    }),
+    ...notGreater(
+      { what: 'default request value', quantity: request },
+      { what: 'default limit value', quantity: limit },
+      { field: at('defaultRequest'), shown: request },
+    ),
+    ...notGreater(
+      low,
+      { what: 'default value', quantity: limit },
+      {
+        field: at('default'),
+        shown: min,
+      },
+    ),
+    ...notGreater({ what: 'default value', quantity: limit }, high, {
+      field: at('default'),
+      shown: max,
+    }),
+    ...validateRatio(list('maxLimitRequestRatio'), { min, max }, at('maxLimitRequestRatio')),
+  ];
+  if (limit === undefined || request === undefined || mayOvercommit(name, dialect)) return errors;
+  if (limit.nano === request.nano) return errors;
+  const detail = `default value ${limit.text} must equal to defaultRequest value ${request.text} in ${name}`;
+  return [...errors, invalidGo(at('defaultRequest'), () => goQuantity(request.text), detail)];
+}
+
+interface Named {
+  readonly what: string;
+  readonly quantity: Quantity | undefined;
+}
+
+function notGreater(
+  low: Named,
+  high: Named,
+  report: { readonly field: string; readonly shown: Quantity | undefined },
+): FieldError[] {
+  const [one, other] = [low.quantity, high.quantity];
+  if (one === undefined || other === undefined || one.nano <= other.nano) return [];
+  const detail = `${low.what} ${one.text} is greater than ${high.what} ${other.text}`;
+  return [invalidGo(report.field, () => goQuantity((report.shown ?? one).text), detail)];
+}
+
+const billion = 1_000_000_000n;
+
+/** Amounts from which upstream compares in wholes instead of thousandths. */
+const milliLimit = (2n ** 63n - 1n) / 1000n;
+
+function validateRatio(
+  ratio: Quantity | undefined,
+  { min, max }: { min: Quantity | undefined; max: Quantity | undefined },
+  field: string,
+): FieldError[] {
+  if (ratio === undefined) return [];
+  const refuse = (detail: string) => invalidGo(field, () => goQuantity(ratio.text), detail);
+  const errors = ratio.nano < billion ? [refuse(`ratio ${ratio.text} is less than 1`)] : [];
+  if (min === undefined || max === undefined) return errors;
+  const fine = [ratio, min, max].every(({ nano }) => wholes(nano) < milliLimit);
+  const amount = (quantity: Quantity) =>
+    Number(fine ? roundedUp(quantity.nano, billion / 1000n) : wholes(quantity.nano));
+  const value = fine ? amount(ratio) / 1000 : amount(ratio);
+  const bound = amount(max) / amount(min);
+  if (!(value > bound)) return errors;
+  const detail = `ratio ${ratio.text} is greater than max/min = ${bound.toFixed(6)}`;
+  return [...errors, refuse(detail)];
+}
+
+const wholes = (nano: bigint): bigint => roundedUp(nano, billion);
+
+/** Away from zero, as quantities are read in coarser units. */
+function roundedUp(nano: bigint, unit: bigint): bigint {
+  const whole = nano / unit;
+  if (nano % unit === 0n) return whole;
+  return nano > 0n ? whole + 1n : whole - 1n;
 }

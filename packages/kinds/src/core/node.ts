@@ -1,93 +1,34 @@
-import { type Dialect, dnsSubdomain } from '@wheelhouse/machinery';
+import {
+  appendAll,
+  breaks,
+  type Dialect,
+  dnsSubdomain,
+  duplicate,
+  type FieldError,
+  forbiddenField,
+  internal,
+  invalid,
+  invalidGo,
+  type JsonObject,
+  labelValue,
+  parseIpBlock,
+  qualifiedName,
+  repeats,
+  required,
+} from '@wheelhouse/machinery';
 import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { Node } from '../gen/types/core/v1.ts';
+import { validateEffect } from '../pod/validation/placement.ts';
+import { quantitiesOf, validateAmount } from '../pod/validation/resources.ts';
 import type { ColumnDef, ResourceDef } from '../resource-def.ts';
-import { sortedKeys } from '../rules/checks.ts';
-import { fillAmounts } from '../rules/fill.ts';
+import { goStrings, sortedKeys } from '../rules/checks.ts';
+import { fillAmounts, objectAt } from '../rules/fill.ts';
+import { annotatedAvoidance, annotatedList, oldAnnotations } from '../rules/old-annotations.ts';
 import type { Stored } from '../stored.ts';
-import { dropNodeConfig, syncPodCidrs, validateNode, validateNodeUpdate } from './node-rules.ts';
-
-/** What can be allocated is all there is, unless said otherwise. */
-function fillDefaults(object: Stored<Node>): void {
-  syncPodCidrs(object);
-  const status = object.status;
-  const capacity = status?.capacity;
-  fillAmounts(capacity);
-  fillAmounts(status?.allocatable);
-  if (status !== undefined && capacity !== undefined && status.allocatable === undefined) {
-    status.allocatable = { ...capacity };
-  }
-}
-
-function readiness(object: Stored<Node>): string {
-  const ready = (object.status?.conditions ?? []).find(
-    (condition) => (condition.type ?? '') === 'Ready',
-  );
-  const state =
-    ready === undefined ? 'Unknown' : (ready.status ?? '') === 'True' ? 'Ready' : 'NotReady';
-  return object.spec?.unschedulable === true ? `${state},SchedulingDisabled` : state;
-}
-
-/** Roles are labels by convention: `node-role.<domain>/<role>` or `<domain>/role: <role>`. */
-function roles(object: Stored<Node>, dialect: Dialect): string {
-  const prefix = dialect.label('', 'node-role');
-  const labels = object.metadata.labels;
-  const found = sortedKeys(labels).flatMap((key) => {
-    const value = textAt(labels, key);
-    if (key.startsWith(prefix)) return key === prefix ? [] : [key.slice(prefix.length)];
-    return key === dialect.label('role') && value !== '' ? [value] : [];
-  });
-  return found.length === 0 ? '<none>' : [...new Set(found)].sort().join(',');
-}
-
-function addressOf(object: Stored<Node>, type: string): string {
-  const address = (object.status?.addresses ?? []).find((one) => (one.type ?? '') === type);
-  return (address?.address ?? '') || '<none>';
-}
-
-function columns(dialect: Dialect): readonly ColumnDef[] {
-  const info = (name: string, member: string, unknown: string, description: string) =>
-    column(name, (object) => textAt(object, 'status', 'nodeInfo', member) || unknown, {
-      priority: 1,
-      description,
-    });
-  const address = (name: string, type: string) =>
-    column<Stored<Node>>(name, (object) => addressOf(object, type), {
-      priority: 1,
-      description: `First address of type ${type}.`,
-    });
-  return [
-    nameColumn,
-    column('Status', readiness, { description: 'Whether it takes pods.' }),
-    column<Stored<Node>>('Roles', (object) => roles(object, dialect), {
-      description: 'Roles by its labels.',
-    }),
-    ageColumn,
-    column('Version', (object) => textAt(object, 'status', 'nodeInfo', 'kubeletVersion'), {
-      description: 'Version of the node agent.',
-    }),
-    address('Internal-IP', 'InternalIP'),
-    address('External-IP', 'ExternalIP'),
-    info('OS-Image', 'osImage', '<unknown>', 'Operating system.'),
-    info('Kernel-Version', 'kernelVersion', '<unknown>', 'Kernel.'),
-    info('Container-Runtime', 'containerRuntimeVersion', '<unknown>', 'Container runtime.'),
-  ];
-}
-
-function deprecatedFields(object: Stored<Node>, dialect: Dialect): string[] {
-  const unused = `this field is deprecated, and is unused by ${titled(dialect.productName)}`;
-  return [
-    ...(object.spec?.configSource === undefined
-      ? []
-      : ['spec.configSource: the feature is removed']),
-    ...((object.spec?.externalID ?? '') === '' ? [] : [`spec.externalID: ${unused}`]),
-  ];
-}
-
-/** `kubernetes` -> `Kubernetes`. */
-const titled = (name: string) => name.charAt(0).toUpperCase() + name.slice(1);
+import { validCidr } from './addresses.ts';
+import { isDualStack } from './service/cluster-ips.ts';
 
 /** Node: a machine; its agent registers it together with its status. */
 export function node(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
@@ -140,3 +81,269 @@ export function node(dialect: Dialect, features: Features = defaultFeatures): Re
     }),
   });
 }
+
+/** What can be allocated is all there is, unless said otherwise. */
+function fillDefaults(object: Stored<Node>): void {
+  syncPodCidrs(object);
+  const status = object.status;
+  const capacity = status?.capacity;
+  fillAmounts(capacity);
+  fillAmounts(status?.allocatable);
+  if (status !== undefined && capacity !== undefined && status.allocatable === undefined) {
+    status.allocatable = { ...capacity };
+  }
+}
+
+/** `podCIDR` is the first of `podCIDRs`; who writes the older one alone means both. */
+function syncPodCidrs(object: Stored<Node>): void {
+  const spec = object.spec;
+  if (spec === undefined) return;
+  const single = spec.podCIDR ?? '';
+  const [first] = spec.podCIDRs ?? [];
+  if (single !== '' && single !== first) spec.podCIDRs = [single];
+  else if (single === '' && first !== undefined) spec.podCIDR = first;
+}
+
+function columns(dialect: Dialect): readonly ColumnDef[] {
+  const info = (name: string, member: string, unknown: string, description: string) =>
+    column(name, (object) => textAt(object, 'status', 'nodeInfo', member) || unknown, {
+      priority: 1,
+      description,
+    });
+  const address = (name: string, type: string) =>
+    column<Stored<Node>>(name, (object) => addressOf(object, type), {
+      priority: 1,
+      description: `First address of type ${type}.`,
+    });
+  return [
+    nameColumn,
+    column('Status', readiness, { description: 'Whether it takes pods.' }),
+    column<Stored<Node>>('Roles', (object) => roles(object, dialect), {
+      description: 'Roles by its labels.',
+    }),
+    ageColumn,
+    column('Version', (object) => textAt(object, 'status', 'nodeInfo', 'kubeletVersion'), {
+      description: 'Version of the node agent.',
+    }),
+    address('Internal-IP', 'InternalIP'),
+    address('External-IP', 'ExternalIP'),
+    info('OS-Image', 'osImage', '<unknown>', 'Operating system.'),
+    info('Kernel-Version', 'kernelVersion', '<unknown>', 'Kernel.'),
+    info('Container-Runtime', 'containerRuntimeVersion', '<unknown>', 'Container runtime.'),
+  ];
+}
+
+function addressOf(object: Stored<Node>, type: string): string {
+  const address = (object.status?.addresses ?? []).find((one) => (one.type ?? '') === type);
+  return (address?.address ?? '') || '<none>';
+}
+
+function readiness(object: Stored<Node>): string {
+  const ready = (object.status?.conditions ?? []).find(
+    (condition) => (condition.type ?? '') === 'Ready',
+  );
+  const state =
+    ready === undefined ? 'Unknown' : (ready.status ?? '') === 'True' ? 'Ready' : 'NotReady';
+  return object.spec?.unschedulable === true ? `${state},SchedulingDisabled` : state;
+}
+
+/** Roles are labels by convention: `node-role.<domain>/<role>` or `<domain>/role: <role>`. */
+function roles(object: Stored<Node>, dialect: Dialect): string {
+  const prefix = dialect.label('', 'node-role');
+  const labels = object.metadata.labels;
+  const found = sortedKeys(labels).flatMap((key) => {
+    const value = textAt(labels, key);
+    if (key.startsWith(prefix)) return key === prefix ? [] : [key.slice(prefix.length)];
+    return key === dialect.label('role') && value !== '' ? [value] : [];
+  });
+  return found.length === 0 ? '<none>' : [...new Set(found)].sort().join(',');
+}
+
+/** Settings by reference are gone since long: a node that still has them keeps them. */
+function dropNodeConfig(object: Stored<Node>, old?: Stored<Node>): void {
+  if (old?.spec?.configSource === undefined) {
+    delete object.spec?.configSource;
+  }
+  if (old?.status?.config === undefined) delete object.status?.config;
+  if (old === undefined) delete object.status?.features;
+}
+
+/** All that is wrong with a new Node but for its metadata. */
+function validateNode(object: Stored<Node>, dialect: Dialect): FieldError[] {
+  return [
+    ...validateOldAnnotations(object, dialect),
+    ...validateNodeTaints(object),
+    ...validateResources(object, dialect),
+    ...validatePodCidrs((object.spec?.podCIDRs ?? []).map(String)),
+  ];
+}
+
+/** What held taints, and pods to be avoided, before there were fields for it. */
+function validateOldAnnotations(object: Stored<Node>, dialect: Dialect): FieldError[] {
+  const path = 'metadata.annotations';
+  const { taints, avoidPods } = oldAnnotations(dialect);
+  const [taintsText, avoidText] = [taints, avoidPods].map((key) =>
+    textAt(object, 'metadata', 'annotations', key),
+  );
+  const errors: FieldError[] = [];
+  if (taintsText) {
+    const found = annotatedList('taints', taintsText);
+    if ('problem' in found) errors.push(invalid(path, taints, found.problem));
+    else appendAll(errors, validateTaints(found.items, `${path}.${taints}`));
+  }
+  if (avoidText) {
+    const found = annotatedAvoidance(avoidText);
+    if ('problem' in found) errors.push(invalid(`${path}.AvoidPods`, avoidPods, found.problem));
+    else appendAll(errors, validateAvoidance(found.items, `${path}.${avoidPods}`));
+  }
+  return errors;
+}
+
+function validateTaints(taints: readonly JsonObject[], list: string): FieldError[] {
+  const seen = new Set<string>();
+  return taints.flatMap((taint, index) => {
+    const path = `${list}[${index}]`;
+    const [key, value] = [textAt(taint, 'key'), textAt(taint, 'value')];
+    const effect = textAt(taint, 'effect');
+    const wrongValue = labelValue(value).join(';');
+    const errors = [
+      ...breaks(`${path}.key`, key, qualifiedName),
+      ...(wrongValue === '' ? [] : [invalid(`${path}.value`, value, wrongValue)]),
+      ...(effect === '' ? [required(`${path}.effect`)] : validateEffect(effect, `${path}.effect`)),
+    ];
+    const identity = `${effect} ${key}`;
+    if (seen.has(identity))
+      errors.push(repeatedTaint(path, { key, value, effect, added: textAt(taint, 'timeAdded') }));
+    seen.add(identity);
+    return errors;
+  });
+}
+
+function repeatedTaint(
+  field: string,
+  taint: { key: string; value: string; effect: string; added: string },
+): FieldError {
+  const [key, value, effect] = [taint.key, taint.value, taint.effect].map((text) =>
+    JSON.stringify(text),
+  );
+  const shown = `core.Taint{Key:${key}, Value:${value}, Effect:${effect}, TimeAdded:${goTime(taint.added)}}`;
+  const detail = 'taints must be unique by key and effect pair';
+  return { type: 'FieldValueDuplicate', field, message: `Duplicate value: ${shown}: ${detail}` };
+}
+
+/** A time of a body as Go shows one, `time.Date(2030, time.January, 1, 0, 0, 0, 0, time.Local)`. */
+function goTime(text: string): string {
+  if (text === '') return '<nil>';
+  const at = new Date(text);
+  const month = at.toLocaleString('en', { month: 'long', timeZone: 'UTC' });
+  const clock = [at.getUTCDate(), at.getUTCHours(), at.getUTCMinutes(), at.getUTCSeconds()];
+  return `time.Date(${at.getUTCFullYear()}, time.${month}, ${clock.join(', ')}, 0, time.Local)`;
+}
+
+function validateAvoidance(entries: readonly JsonObject[], path: string): FieldError[] {
+  return entries.flatMap((entry, index) => {
+    const signature = `${path}[${index}].PodSignature`;
+    const controller = objectAt(entry, 'podSignature', 'podController');
+    if (controller === undefined) return [required(signature)];
+    if (controller['controller'] === true) return [];
+    const field = `${signature}.PodController.Controller`;
+    return [invalid(field, false, 'must point to a controller')];
+  });
+}
+
+/** Upstream names the metadata, though taints stand in the spec. */
+const validateNodeTaints = (object: Stored<Node>): FieldError[] =>
+  validateTaints(object.spec?.taints ?? [], 'metadata.taints');
+
+function validateResources(object: Stored<Node>, dialect: Dialect): FieldError[] {
+  return (['capacity', 'allocatable'] as const).flatMap((list) =>
+    [...quantitiesOf(object.status?.[list])].flatMap(([name, quantity]) =>
+      validateAmount({ name, quantity }, `status.${list}.${name}`, dialect),
+    ),
+  );
+}
+
+function validatePodCidrs(cidrs: readonly string[]): FieldError[] {
+  const field = 'spec.podCIDRs';
+  const errors = cidrs.flatMap((cidr, index) => validCidr(`${field}[${index}]`, cidr));
+  if (cidrs.length < 2) return errors;
+  const bases = cidrs.map((cidr) => cidr.split('/')[0] ?? '');
+  const bad = cidrs.findIndex((cidr) => parseIpBlock(cidr) === undefined);
+  if (bad >= 0) {
+    const why = `invalid CIDR[${bad}]: <nil> (invalid CIDR address: ${cidrs[bad]})`;
+    const detail = `invalid PodCIDRs. failed to check with dual stack with error:${why}`;
+    errors.push(internal(field, detail));
+  }
+  if (bad >= 0 || cidrs.length > 2 || !isDualStack(bases)) {
+    const detail = 'may specify no more than one CIDR for each IP family';
+    errors.push(invalidGo(field, () => goStrings(cidrs), detail));
+  }
+  const isRepeated = repeats(cidrs);
+  cidrs.forEach((cidr, index) => {
+    if (isRepeated[index] === true) errors.push(duplicate(`${field}[${index}]`, cidr));
+  });
+  return errors;
+}
+
+/** A changed Node, whichever end-point it came through. */
+function validateNodeUpdate(
+  object: Stored<Node>,
+  old: Stored<Node>,
+  dialect: Dialect,
+): FieldError[] {
+  return [
+    ...validateOldAnnotations(object, dialect),
+    ...validateResources(object, dialect),
+    ...validateAddresses(object),
+    ...podCidrsKept(object, old),
+    ...providerKept(object, old),
+    ...validateNodeTaints(object),
+    ...(object.spec?.externalID === old.spec?.externalID
+      ? []
+      : [forbiddenField('spec.externalID', 'may not be updated')]),
+  ];
+}
+
+function validateAddresses(object: Stored<Node>): FieldError[] {
+  const seen = new Set<string>();
+  return (object.status?.addresses ?? []).flatMap((one, index) => {
+    const [type, address] = [one.type ?? '', one.address ?? ''].map((text) => JSON.stringify(text));
+    const identity = `${type} ${address}`;
+    const isRepeated = seen.has(identity);
+    seen.add(identity);
+    if (!isRepeated) return [];
+    const message = `Duplicate value: core.NodeAddress{Type:${type}, Address:${address}}`;
+    return [{ type: 'FieldValueDuplicate', field: `status.addresses[${index}]`, message }];
+  });
+}
+
+function podCidrsKept(object: Stored<Node>, old: Stored<Node>): FieldError[] {
+  const [now, before] = [object.spec?.podCIDRs ?? [], old.spec?.podCIDRs ?? []];
+  const refused = forbiddenField(
+    'spec.podCIDRs',
+    'node updates may not change podCIDR except from "" to valid',
+  );
+  if (before.length === 0) return [];
+  if (before.length !== now.length) return [refused];
+  return before.filter((cidr, index) => cidr !== now[index]).map(() => refused);
+}
+
+function providerKept(object: Stored<Node>, old: Stored<Node>): FieldError[] {
+  const before = old.spec?.providerID ?? '';
+  if (before === '' || (object.spec?.providerID ?? '') === before) return [];
+  const detail = 'node updates may not change providerID except from "" to valid';
+  return [forbiddenField('spec.providerID', detail)];
+}
+
+function deprecatedFields(object: Stored<Node>, dialect: Dialect): string[] {
+  const unused = `this field is deprecated, and is unused by ${titled(dialect.productName)}`;
+  return [
+    ...(object.spec?.configSource === undefined
+      ? []
+      : ['spec.configSource: the feature is removed']),
+    ...((object.spec?.externalID ?? '') === '' ? [] : [`spec.externalID: ${unused}`]),
+  ];
+}
+
+/** `kubernetes` -> `Kubernetes`. */
+const titled = (name: string) => name.charAt(0).toUpperCase() + name.slice(1);

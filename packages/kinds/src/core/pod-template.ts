@@ -4,8 +4,8 @@ import { column, labelsText, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { PodTemplate } from '../gen/types/core/v1.ts';
-import { fillPodSpec } from '../pod/defaults.ts';
-import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
+import { fillPodSpec, leavingOldInitContainers } from '../pod/defaults.ts';
+
 import type { PodRules } from '../pod/rules.ts';
 import { templateRules, validatePodTemplate } from '../pod/template.ts';
 import { templateWarnings } from '../pod/warnings.ts';

@@ -6,11 +6,19 @@ import {
   type FieldError,
   forbiddenField,
   inOnePiece,
+  type JsonObject,
 } from '@wheelhouse/machinery';
-import { at, numberAt, textAt } from '../cells.ts';
+import { age, ageColumn, at, column, nameColumn, numberAt, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
-import type { Pod } from '../gen/types/core/v1.ts';
+import type {
+  Container,
+  ContainerStateTerminated,
+  ContainerStatus,
+  Pod,
+  PodCondition,
+  PodStatus,
+} from '../gen/types/core/v1.ts';
 import {
   fillAddresses,
   fillHostPorts,
@@ -18,10 +26,11 @@ import {
   fillPodSpec,
   fillResizePolicies,
   fillResources,
+  leavingOldInitContainers,
   requestsFromLimits,
 } from '../pod/defaults.ts';
 import { annotationsOf } from '../pod/fields.ts';
-import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
+
 import { preparePod, preparePodUpdate } from '../pod/prepare.ts';
 import { validateResize } from '../pod/resize.ts';
 import { newlyAllowed, type PodPorts } from '../pod/rules.ts';
@@ -29,126 +38,59 @@ import { validatePodStatus } from '../pod/status.ts';
 import { podErrorSteps, podUpdateErrorSteps, validateAddedContainers } from '../pod/update.ts';
 import { validateProfileAgreement } from '../pod/validation/annotations.ts';
 import { podWarnings } from '../pod/warnings.ts';
-import type { ResourceDef, SubresourceDef } from '../resource-def.ts';
+import type { ColumnDef, ResourceDef, SubresourceDef } from '../resource-def.ts';
 import { ensure, fill } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
-import { podColumns, podRowConditions } from './pod-columns.ts';
 
-/** Judges a Pod that is to be made. */
-function* newPodErrorSteps(object: Stored<Pod>, ports: PodPorts): Generator<void, FieldError[]> {
-  const { dialect } = ports;
-  const spec = ensure(object, 'spec');
-  const errors = yield* podErrorSteps(object, {
-    ...ports,
-    pod: object,
-    allow: newlyAllowed(ports.features),
-  });
-  if ((spec.ephemeralContainers ?? []).length > 0) {
-    errors.push(forbiddenField('spec.ephemeralContainers', 'cannot be set on create'));
-  }
-  if ((spec.nodeName ?? '') !== '' && (spec.schedulingGates ?? []).length > 0) {
-    const detail = 'cannot be set until all schedulingGates have been cleared';
-    errors.push(forbiddenField('spec.nodeName', detail));
-  }
-  return [
-    ...errors,
-    ...validateProfileAgreement(annotationsOf(object), spec, { path: 'spec', dialect }),
-  ];
+/** What a table shows of a pod: how far its containers are says more than its phase. */
+
+const isSidecar = (container: Stored<Container> | undefined) =>
+  (container?.restartPolicy ?? '') === 'Always';
+
+/** How often containers were started again, and when the last of them had ended; RFC 3339. */
+interface Restarts {
+  readonly count: number;
+  readonly lastEnd: string;
 }
 
-/** Judges a change of a Pod by the endpoint it came through. */
-function* podChangeErrorSteps(change: {
-  subresource: string;
-  object: ApiObject;
-  old: ApiObject;
-  ports: PodPorts;
-}): Generator<void, readonly FieldError[]> {
-  const { subresource, object, old, ports } = change;
-  switch (subresource) {
-    case '':
-      return yield* podUpdateErrorSteps(object, old, ports);
-    case 'status':
-      return validatePodStatus(object, old, ports);
-    case 'ephemeralcontainers':
-      return validateAddedContainers(object, old, ports);
-    case 'resize':
-      return validateResize(object, old, ports);
-    default:
-      return [];
-  }
-}
-
-/** What is accepted of a new Pod but hardly meant. Changes are not looked at: programs make them. */
-function newPodWarnings(object: Stored<Pod>, dialect: Dialect): string[] {
-  const messages = dnsLabel(object.metadata.name ?? '');
-  const named =
-    "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; " +
-    `a DNS label is recommended: [${messages.join(' ')}]`;
-  return [...(messages.length === 0 ? [] : [named]), ...podWarnings(object, '', dialect)];
-}
-
-function fillDefaults(object: Stored<Pod>, features: Features): void {
-  const spec = ensure(object, 'spec');
-  requestsFromLimits(spec);
-  if (features.enabled('PodLevelResources')) {
-    fillResources(spec.resources);
-    fillPodRequests(spec);
-  }
-  if (features.enabled('InPlacePodVerticalScaling')) fillResizePolicies(spec);
-  fillPodSpec(spec);
-  // Of pods, not of templates.
-  const grace = 'terminationGracePeriodSeconds';
-  if (numberAt(spec, grace) < 0) spec[grace] = 1;
-  fill(spec, { enableServiceLinks: true });
-  fillHostPorts(spec);
-  fillAddresses(object.status);
-}
-
-function fieldsOf(object: Stored<Pod>): Record<string, string> {
-  return {
-    'spec.nodeName': object.spec?.nodeName ?? '',
-    'spec.restartPolicy': object.spec?.restartPolicy ?? '',
-    'spec.schedulerName': object.spec?.schedulerName ?? '',
-    'spec.serviceAccountName': object.spec?.serviceAccountName ?? '',
-    'spec.hostNetwork': String(object.spec?.hostNetwork === true),
-    'status.phase': object.status?.phase ?? '',
-    'status.podIP': object.status?.podIP ?? '',
-    // A label that upstream takes, and has no value for.
-    'status.podIPs': '',
-    'status.nominatedNodeName': object.status?.nominatedNodeName ?? '',
-  };
-}
+const noRestarts: Restarts = { count: 0, lastEnd: '' };
 
 const options = (kind: string) => ({ group: '', version: 'v1', kind });
 
-const subresources: readonly SubresourceDef[] = [
-  { name: 'attach', verbs: ['create', 'get'], kind: options('PodAttachOptions') },
-  { name: 'binding', verbs: ['create'], kind: options('Binding') },
-  { name: 'ephemeralcontainers', verbs: ['get', 'patch', 'update'] },
-  {
-    name: 'eviction',
-    verbs: ['create'],
-    kind: { group: 'policy', version: 'v1', kind: 'Eviction' },
-  },
-  { name: 'exec', verbs: ['create', 'get'], kind: options('PodExecOptions') },
-  { name: 'log', verbs: ['get'] },
-  { name: 'portforward', verbs: ['create', 'get'], kind: options('PodPortForwardOptions') },
-  {
-    name: 'proxy',
-    verbs: ['create', 'delete', 'get', 'patch', 'update'],
-    kind: options('PodProxyOptions'),
-  },
-  { name: 'status', verbs: ['get', 'patch', 'update'] },
+const hasCondition = (object: Stored<Pod>, type: string) =>
+  (object.status?.conditions ?? []).some((one) => (one.type ?? '') === type && isTrue(one));
+
+const isTrue = (condition: Stored<PodCondition>) => (condition.status ?? '') === 'True';
+
+/** The phases in which a pod has come to its end, and what its row says of it then. */
+const endings: ReadonlyMap<string, string> = new Map([
+  ['Failed', 'The pod failed.'],
+  ['Succeeded', 'The pod has completed successfully.'],
+]);
+
+const firstAddress = (object: Stored<Pod>) =>
+  ((object.status?.podIPs ?? [])[0]?.ip ?? '') || '<none>';
+
+const podColumns: readonly ColumnDef[] = [
+  nameColumn,
+  column('Ready', readyCell, { description: 'Containers that are ready, of all.' }),
+  column('Status', statusCell, { description: 'Phase, or what is in the way.' }),
+  column('Restarts', restartsCell, { description: 'How often containers were started again.' }),
+  ageColumn,
+  column('IP', firstAddress, { priority: 1, description: 'Address of the pod.' }),
+  column('Node', (object) => textAt(object, 'spec', 'nodeName') || '<none>', {
+    priority: 1,
+    description: 'Node it runs on.',
+  }),
+  column('Nominated Node', (object) => textAt(object, 'status', 'nominatedNodeName') || '<none>', {
+    priority: 1,
+    description: 'Node it may run on once others have gone.',
+  }),
+  column('Readiness Gates', gatesCell, {
+    priority: 1,
+    description: 'Gates that are met, of all.',
+  }),
 ];
-
-const resize: SubresourceDef = { name: 'resize', verbs: ['get', 'patch', 'update'] };
-
-/** Those that a Pod has, in order of names. */
-function subresourcesOf(features: Features): readonly SubresourceDef[] {
-  if (!features.enabled('InPlacePodVerticalScaling')) return subresources;
-  const last = subresources.length - 1;
-  return [...subresources.slice(0, last), resize, ...subresources.slice(last)];
-}
 
 /** Pod: containers that run together. Deletion leaves it time to end. */
 export function pod(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
@@ -211,4 +153,250 @@ export function pod(dialect: Dialect, features: Features = defaultFeatures): Res
       },
     }),
   });
+}
+
+function fillDefaults(object: Stored<Pod>, features: Features): void {
+  const spec = ensure(object, 'spec');
+  requestsFromLimits(spec);
+  if (features.enabled('PodLevelResources')) {
+    fillResources(spec.resources);
+    fillPodRequests(spec);
+  }
+  if (features.enabled('InPlacePodVerticalScaling')) fillResizePolicies(spec);
+  fillPodSpec(spec);
+  // Of pods, not of templates.
+  const grace = 'terminationGracePeriodSeconds';
+  if (numberAt(spec, grace) < 0) spec[grace] = 1;
+  fill(spec, { enableServiceLinks: true });
+  fillHostPorts(spec);
+  fillAddresses(object.status);
+}
+
+function readyCell(object: Stored<Pod>): string {
+  const sidecars = (object.spec?.initContainers ?? []).filter(isSidecar).length;
+  const all = (object.spec?.containers ?? []).length + sidecars;
+  return `${progress(object).ready}/${all}`;
+}
+
+interface Progress {
+  readonly ready: number;
+  readonly reason: string;
+  readonly restarts: Restarts;
+}
+
+function progress(object: Stored<Pod>): Progress {
+  const init = initProgress(object);
+  let reason = init.reason || ownReason(object);
+  let { ready, restarts } = init;
+  if (init.reason !== '' && !hasCondition(object, 'Initialized'))
+    return { ready, reason, restarts };
+  restarts = init.ofSidecars;
+  let isAnyRunning = false;
+  for (const status of [...(object.status?.containerStatuses ?? [])].reverse()) {
+    restarts = withRestarts(restarts, status);
+    const own = containerReason(status);
+    if (own !== '') reason = own;
+    else if (at(status, 'ready') === true && at(status, 'state', 'running') !== undefined) {
+      isAnyRunning = true;
+      ready += 1;
+    }
+  }
+  if (reason === 'Completed' && isAnyRunning) {
+    reason = hasCondition(object, 'Ready') ? 'Running' : 'NotReady';
+  }
+  return { ready, reason, restarts };
+}
+
+/** As far as the init containers are; `reason` is empty when none is in the way. */
+function initProgress(object: Stored<Pod>): Progress & { readonly ofSidecars: Restarts } {
+  const specs = object.spec?.initContainers ?? [];
+  const sidecars = new Set(specs.filter(isSidecar).map((one) => one.name ?? ''));
+  let [restarts, ofSidecars, ready] = [noRestarts, noRestarts, 0];
+  for (const [index, status] of (object.status?.initContainerStatuses ?? []).entries()) {
+    const sidecar = sidecars.has(status.name ?? '');
+    restarts = withRestarts(restarts, status);
+    if (sidecar) ofSidecars = withRestarts(ofSidecars, status);
+    const reason = initReason(status, { sidecar, place: `${index}/${specs.length}` });
+    if (reason !== '') return { ready, reason, restarts, ofSidecars };
+    const hasEnded = status.state?.terminated !== undefined;
+    if (sidecar && !hasEnded && status.ready === true) ready += 1;
+  }
+  return { ready, reason: '', restarts, ofSidecars };
+}
+
+function withRestarts(
+  { count, lastEnd }: Restarts,
+  status: Stored<PodStatus | ContainerStatus>,
+): Restarts {
+  const end = textAt(status, 'lastState', 'terminated', 'finishedAt');
+  return {
+    count: count + numberAt(status, 'restartCount'),
+    lastEnd: end > lastEnd ? end : lastEnd,
+  };
+}
+
+/** Where an init container stands: past its work, running beside the others, or in the way. */
+function initReason(
+  status: Stored<ContainerStatus>,
+  options: { sidecar: boolean; place: string },
+): string {
+  const ended = status.state?.terminated;
+  if (ended !== undefined && (ended.exitCode ?? 0) === 0) return '';
+  if (options.sidecar && status.started === true) return '';
+  if (ended !== undefined) return `Init:${endReason(ended)}`;
+  const waiting = status.state?.waiting?.reason ?? '';
+  return waiting === '' || waiting === 'PodInitializing'
+    ? `Init:${options.place}`
+    : `Init:${waiting}`;
+}
+
+/** Why a container ended, in the words of who ran it or by its code. */
+function endReason(ended: Stored<ContainerStateTerminated>): string {
+  const signal = ended.signal ?? 0;
+  const code = signal === 0 ? `ExitCode:${ended.exitCode ?? 0}` : `Signal:${signal}`;
+  return (ended.reason ?? '') || code;
+}
+
+/** What the pod says of itself, before its containers are looked at. */
+function ownReason(object: Stored<Pod>): string {
+  const gated = 'SchedulingGated';
+  const isGated = (object.status?.conditions ?? []).some(
+    (one) => (one.type ?? '') === 'PodScheduled' && (one.reason ?? '') === gated,
+  );
+  if (isGated) return gated;
+  return (object.status?.reason ?? '') || (object.status?.phase ?? '');
+}
+
+function containerReason(status: Stored<ContainerStatus>): string {
+  const waiting = status.state?.waiting?.reason ?? '';
+  if (waiting !== '') return waiting;
+  const ended = status.state?.terminated;
+  return ended === undefined ? '' : endReason(ended);
+}
+
+function statusCell(object: Stored<Pod>): string {
+  const { reason } = progress(object);
+  if (object.metadata.deletionTimestamp === undefined) return reason;
+  if ((object.status?.reason ?? '') === 'NodeLost') return 'Unknown';
+  return endings.has(object.status?.phase ?? '') ? reason : 'Terminating';
+}
+
+function restartsCell(object: Stored<Pod>, nowMs: number): string {
+  const { count, lastEnd } = progress(object).restarts;
+  return count === 0 || lastEnd === '' ? String(count) : `${count} (${age(lastEnd, nowMs)} ago)`;
+}
+
+function gatesCell(object: Stored<Pod>): string {
+  const gates = object.spec?.readinessGates ?? [];
+  if (gates.length === 0) return '<none>';
+  const conditions = (object.status?.conditions ?? []).filter(isTrue);
+  const types = new Set(conditions.map((one) => one.type ?? ''));
+  const met = gates.filter((gate) => types.has(gate.conditionType ?? ''));
+  return `${met.length}/${gates.length}`;
+}
+
+/** A condition of a row by which clients leave out pods that have ended. */
+function podRowConditions(object: Stored<Pod>): readonly JsonObject[] {
+  const phase = object.status?.phase ?? '';
+  const message = endings.get(phase);
+  return message === undefined
+    ? []
+    : [{ type: 'Completed', status: 'True', reason: phase, message }];
+}
+
+function fieldsOf(object: Stored<Pod>): Record<string, string> {
+  return {
+    'spec.nodeName': object.spec?.nodeName ?? '',
+    'spec.restartPolicy': object.spec?.restartPolicy ?? '',
+    'spec.schedulerName': object.spec?.schedulerName ?? '',
+    'spec.serviceAccountName': object.spec?.serviceAccountName ?? '',
+    'spec.hostNetwork': String(object.spec?.hostNetwork === true),
+    'status.phase': object.status?.phase ?? '',
+    'status.podIP': object.status?.podIP ?? '',
+    // A label that upstream takes, and has no value for.
+    'status.podIPs': '',
+    'status.nominatedNodeName': object.status?.nominatedNodeName ?? '',
+  };
+}
+
+/** Judges a Pod that is to be made. */
+function* newPodErrorSteps(object: Stored<Pod>, ports: PodPorts): Generator<void, FieldError[]> {
+  const { dialect } = ports;
+  const spec = ensure(object, 'spec');
+  const errors = yield* podErrorSteps(object, {
+    ...ports,
+    pod: object,
+    allow: newlyAllowed(ports.features),
+  });
+  if ((spec.ephemeralContainers ?? []).length > 0) {
+    errors.push(forbiddenField('spec.ephemeralContainers', 'cannot be set on create'));
+  }
+  if ((spec.nodeName ?? '') !== '' && (spec.schedulingGates ?? []).length > 0) {
+    const detail = 'cannot be set until all schedulingGates have been cleared';
+    errors.push(forbiddenField('spec.nodeName', detail));
+  }
+  return [
+    ...errors,
+    ...validateProfileAgreement(annotationsOf(object), spec, { path: 'spec', dialect }),
+  ];
+}
+
+/** Judges a change of a Pod by the endpoint it came through. */
+function* podChangeErrorSteps(change: {
+  subresource: string;
+  object: ApiObject;
+  old: ApiObject;
+  ports: PodPorts;
+}): Generator<void, readonly FieldError[]> {
+  const { subresource, object, old, ports } = change;
+  switch (subresource) {
+    case '':
+      return yield* podUpdateErrorSteps(object, old, ports);
+    case 'status':
+      return validatePodStatus(object, old, ports);
+    case 'ephemeralcontainers':
+      return validateAddedContainers(object, old, ports);
+    case 'resize':
+      return validateResize(object, old, ports);
+    default:
+      return [];
+  }
+}
+
+/** What is accepted of a new Pod but hardly meant. Changes are not looked at: programs make them. */
+function newPodWarnings(object: Stored<Pod>, dialect: Dialect): string[] {
+  const messages = dnsLabel(object.metadata.name ?? '');
+  const named =
+    "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; " +
+    `a DNS label is recommended: [${messages.join(' ')}]`;
+  return [...(messages.length === 0 ? [] : [named]), ...podWarnings(object, '', dialect)];
+}
+
+const subresources: readonly SubresourceDef[] = [
+  { name: 'attach', verbs: ['create', 'get'], kind: options('PodAttachOptions') },
+  { name: 'binding', verbs: ['create'], kind: options('Binding') },
+  { name: 'ephemeralcontainers', verbs: ['get', 'patch', 'update'] },
+  {
+    name: 'eviction',
+    verbs: ['create'],
+    kind: { group: 'policy', version: 'v1', kind: 'Eviction' },
+  },
+  { name: 'exec', verbs: ['create', 'get'], kind: options('PodExecOptions') },
+  { name: 'log', verbs: ['get'] },
+  { name: 'portforward', verbs: ['create', 'get'], kind: options('PodPortForwardOptions') },
+  {
+    name: 'proxy',
+    verbs: ['create', 'delete', 'get', 'patch', 'update'],
+    kind: options('PodProxyOptions'),
+  },
+  { name: 'status', verbs: ['get', 'patch', 'update'] },
+];
+
+const resize: SubresourceDef = { name: 'resize', verbs: ['get', 'patch', 'update'] };
+
+/** Those that a Pod has, in order of names. */
+function subresourcesOf(features: Features): readonly SubresourceDef[] {
+  if (!features.enabled('InPlacePodVerticalScaling')) return subresources;
+  const last = subresources.length - 1;
+  return [...subresources.slice(0, last), resize, ...subresources.slice(last)];
 }

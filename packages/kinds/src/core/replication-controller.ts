@@ -6,16 +6,16 @@ import {
   type JsonObject,
   required,
 } from '@wheelhouse/machinery';
-import { replicaColumns, replicaStrategy } from '../apps/replicas.ts';
-import { exampleTemplate, wideColumns } from '../apps/workload.ts';
+import { exampleTemplate, replicaColumns, replicaStrategy, wideColumns } from '../apps/workload.ts';
+
 import { column, labelsText } from '../cells.ts';
 import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { ReplicationController } from '../gen/types/core/v1.ts';
-import { fillPodSpec } from '../pod/defaults.ts';
+import { fillPodSpec, leavingOldInitContainers } from '../pod/defaults.ts';
 import { noneNegative } from '../pod/fields.ts';
 import { goStringMap } from '../pod/go-text.ts';
-import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
+
 import type { PodRules } from '../pod/rules.ts';
 import { validateEndless, validatePodTemplate } from '../pod/template.ts';
 import type { ResourceDef } from '../resource-def.ts';

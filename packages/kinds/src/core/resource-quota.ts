@@ -1,27 +1,32 @@
-import { type Dialect, dnsSubdomain } from '@wheelhouse/machinery';
-import { ageColumn, at, column, nameColumn } from '../cells.ts';
+import {
+  type Dialect,
+  dnsSubdomain,
+  type FieldError,
+  goItems,
+  invalid,
+  invalidGo,
+  type JsonObject,
+  pairErrorsMax,
+  required,
+} from '@wheelhouse/machinery';
+import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
-import type { ResourceQuota } from '../gen/types/core/v1.ts';
+import type {
+  ResourceQuota,
+  ResourceQuotaSpec,
+  ScopedResourceSelectorRequirement,
+  ScopeSelector,
+} from '../gen/types/core/v1.ts';
+import {
+  isStandardForQuota,
+  quantitiesOf,
+  validateAmount,
+  validateQuotaResourceName,
+} from '../pod/validation/resources.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { sortedKeys } from '../rules/checks.ts';
+import { goList, goStrings, keyed, sortedKeys } from '../rules/checks.ts';
 import { fillAmounts } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
-import { validateQuota, validateQuotaStatus, validateQuotaUpdate } from './resource-quota-rules.ts';
-
-function fillDefaults(object: Stored<ResourceQuota>): void {
-  fillAmounts(object.spec?.hard);
-  fillAmounts(object.status?.hard);
-  fillAmounts(object.status?.used);
-}
-
-/** `used/hard` of each resource of a sort. */
-function usage(object: Stored<ResourceQuota>, options: { limits: boolean }): string {
-  const hard = object.status?.hard;
-  return sortedKeys(hard)
-    .filter((name) => name.startsWith('limits.') === options.limits)
-    .map((name) => `${name}: ${at(object, 'status', 'used', name) ?? '0'}/${hard?.[name]}`)
-    .join(', ');
-}
 
 /** ResourceQuota: how much a namespace may use. */
 export function resourceQuota(dialect: Dialect): ResourceDef {
@@ -66,4 +71,205 @@ export function resourceQuota(dialect: Dialect): ResourceDef {
       spec: { hard: { pods: '10', 'limits.memory': '4Gi' } },
     }),
   });
+}
+
+function fillDefaults(object: Stored<ResourceQuota>): void {
+  fillAmounts(object.spec?.hard);
+  fillAmounts(object.status?.hard);
+  fillAmounts(object.status?.used);
+}
+
+/** `used/hard` of each resource of a sort. */
+function usage(object: Stored<ResourceQuota>, options: { limits: boolean }): string {
+  const hard = object.status?.hard;
+  return sortedKeys(hard)
+    .filter((name) => name.startsWith('limits.') === options.limits)
+    .map((name) => `${name}: ${at(object, 'status', 'used', name) ?? '0'}/${hard?.[name]}`)
+    .join(', ');
+}
+
+/** All that is wrong with a ResourceQuota but for its metadata. */
+function validateQuota(object: Stored<ResourceQuota>, dialect: Dialect): FieldError[] {
+  return [...validateSpec(object, dialect), ...validateQuotaStatus(object, dialect)];
+}
+
+function validateSpec(object: Stored<ResourceQuota>, dialect: Dialect): FieldError[] {
+  const spec = object.spec ?? {};
+  return [
+    ...validateAmounts(spec.hard, 'spec.hard', dialect),
+    ...validateScopes(spec),
+    ...validateScopeSelector(spec),
+  ];
+}
+
+function validateAmounts(
+  list: JsonObject | undefined,
+  path: string,
+  dialect: Dialect,
+): FieldError[] {
+  return [...quantitiesOf(list)].flatMap(([name, quantity]) => {
+    const field = keyed(path, name);
+    return [
+      ...validateQuotaResourceName(name, field),
+      ...validateAmount({ name, quantity }, field, dialect),
+    ];
+  });
+}
+
+/** Scopes that a quota may be narrowed to. */
+const podScopes = [
+  'Terminating',
+  'NotTerminating',
+  'BestEffort',
+  'NotBestEffort',
+  'CrossNamespacePodAffinity',
+];
+const scopes = new Set([...podScopes, 'PriorityClass']);
+
+function validateScopes(spec: Stored<ResourceQuotaSpec>): FieldError[] {
+  const specScopes = (spec.scopes ?? []).map(String);
+  const refuse = (detail: string) => invalidGo('spec.scopes', () => goScopes(spec), detail);
+  const misfits = misfitCounter(spec);
+  const errors = specScopes.flatMap((scope) => [
+    ...(scopes.has(scope) ? [] : [refuse('unsupported scope')]),
+    ...Array.from({ length: misfits(scope) }, () =>
+      refuse('unsupported scope applied to resource'),
+    ),
+  ]);
+  return [...errors, ...conflicting(specScopes).map(() => refuse('conflicting scopes'))];
+}
+
+const goScopes = (spec: Stored<ResourceQuotaSpec> | undefined): string => {
+  const list = (spec?.scopes ?? []).map(String);
+  return goList('core.ResourceQuotaScope', list.length === 0 ? undefined : list);
+};
+
+/**
+ * How many standard resources of the quota each scope cannot count, each a complaint, as long as
+ * the complaints are not too many together.
+ */
+function misfitCounter(spec: Stored<ResourceQuotaSpec>): (scope: string) => number {
+  const standard = sortedKeys(spec.hard).filter(isStandardForQuota);
+  const counts = new Map(
+    [...scopes].map((scope) => [scope, standard.filter((name) => !fitsScope(scope, name)).length]),
+  );
+  let left = pairErrorsMax;
+  return (scope) => {
+    const count = Math.min(counts.get(scope) ?? 0, left);
+    left -= count;
+    return count;
+  };
+}
+
+const computeResources = new Set(
+  ['cpu', 'memory'].flatMap((name) => [name, `limits.${name}`, `requests.${name}`]),
+);
+
+/** Whether pods within the scope can be counted by the resource. */
+function fitsScope(scope: string, resource: string): boolean {
+  if (!scopes.has(scope) || resource === 'pods') return true;
+  return scope !== 'BestEffort' && computeResources.has(resource);
+}
+
+const conflicts = [
+  ['BestEffort', 'NotBestEffort'],
+  ['NotTerminating', 'Terminating'],
+] as const;
+
+const conflicting = (scopeNames: readonly string[]) =>
+  conflicts.filter((pair) => pair.every((scope) => scopeNames.includes(scope)));
+
+const selectorPath = 'spec.scopeSelector.matchExpressions';
+
+function validateScopeSelector(spec: Stored<ResourceQuotaSpec>): FieldError[] {
+  const selector = spec.scopeSelector;
+  if (selector === undefined) return [];
+  const expressions = selector.matchExpressions ?? [];
+  const misfits = misfitCounter(spec);
+  const errors = expressions.flatMap((one) => validateExpression(one, { misfits, selector }));
+  const selectedScopes = expressions.map((one) => one.scopeName ?? '');
+  const refused = conflicting(selectedScopes).map(() =>
+    invalidGo(selectorPath, () => goScopes(spec), 'conflicting scopes'),
+  );
+  return [...errors, ...refused];
+}
+
+function validateExpression(
+  expression: Stored<ScopedResourceSelectorRequirement>,
+  of: { misfits: (scope: string) => number; selector: JsonObject },
+): FieldError[] {
+  const scope = expression.scopeName ?? '';
+  const operator = expression.operator ?? '';
+  const errors: FieldError[] = [];
+  if (!scopes.has(scope)) {
+    errors.push(invalid(`${selectorPath}.scopeName`, scope, 'unsupported scope'));
+  }
+  for (let count = of.misfits(scope); count > 0; count -= 1) {
+    const detail = 'unsupported scope applied to resource';
+    errors.push(invalidGo(selectorPath, () => goScopeSelector(of.selector), detail));
+  }
+  if (podScopes.includes(scope) && operator !== 'Exists') {
+    const detail =
+      "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, " +
+      'ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ' +
+      'ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity';
+    errors.push(invalid(`${selectorPath}.operator`, operator, detail));
+  }
+  return [...errors, ...validateValues(expression, operator)];
+}
+
+function goScopeSelector(selector: Stored<ScopeSelector>): string {
+  const type = 'core.ScopedResourceSelectorRequirement';
+  const shown = goItems(selector.matchExpressions ?? [], (one) => {
+    const values = listAt(one, 'values').map(String);
+    const list = goList('string', values.length === 0 ? undefined : values);
+    const [name, operator] = [textAt(one, 'scopeName'), textAt(one, 'operator')];
+    return `${type}{ScopeName:${JSON.stringify(name)}, Operator:${JSON.stringify(operator)}, Values:${list}}`;
+  });
+  return `core.ScopeSelector{MatchExpressions:[]${type}{${shown}}}`;
+}
+
+function validateValues(
+  expression: Stored<ScopedResourceSelectorRequirement>,
+  operator: string,
+): FieldError[] {
+  const values = (expression.values ?? []).map(String);
+  const field = `${selectorPath}.values`;
+  switch (operator) {
+    case 'In':
+    case 'NotIn': {
+      const detail =
+        "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector";
+      return values.length > 0 ? [] : [required(field, detail)];
+    }
+    case 'Exists':
+    case 'DoesNotExist': {
+      const detail =
+        "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector";
+      return values.length === 0 ? [] : [invalidGo(field, () => goStrings(values), detail)];
+    }
+    default:
+      return [invalid(`${selectorPath}.operator`, operator, 'not a valid selector operator')];
+  }
+}
+
+/** `status`, as the controller writes it. */
+function validateQuotaStatus(object: Stored<ResourceQuota>, dialect: Dialect): FieldError[] {
+  return (['hard', 'used'] as const).flatMap((name) =>
+    validateAmounts(object.status?.[name], `status.${name}`, dialect),
+  );
+}
+
+/** An update may not widen or narrow what a quota is about. */
+function validateQuotaUpdate(
+  object: Stored<ResourceQuota>,
+  old: Stored<ResourceQuota>,
+  dialect: Dialect,
+): FieldError[] {
+  const errors = validateSpec(object, dialect);
+  const of = (one: Stored<ResourceQuota>) => new Set((one.spec?.scopes ?? []).map(String));
+  const [now, before] = [of(object), of(old)];
+  if (now.size === before.size && [...now].every((scope) => before.has(scope))) return errors;
+  const shown = goScopes(object.spec);
+  return [...errors, invalidGo('spec.scopes', () => shown, 'field is immutable')];
 }

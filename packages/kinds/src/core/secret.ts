@@ -1,4 +1,5 @@
-import { parseExactJson } from '@wheelhouse/codec';
+import { createPrivateKey, createPublicKey, type KeyObject, X509Certificate } from 'node:crypto';
+import { type PemBlock, parseExactJson, pemBlocks } from '@wheelhouse/codec';
 import {
   appendAll,
   breaks,
@@ -22,95 +23,6 @@ import type { ResourceDef } from '../resource-def.ts';
 import { immutable, keyed, sortedKeys } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 import { dataBytesMax, dataColumn, decodedLength, validateFrozen } from './config-map.ts';
-import { keyPairProblem } from './key-pair.ts';
-
-/** Folds `stringData` into `data`, over keys of the same name, and sets the type. */
-function fillDefaults(object: Stored<Secret>): void {
-  const { stringData } = object;
-  if (stringData !== undefined && stringData !== null) {
-    const data = object.data ?? {};
-    for (const key of Object.keys(stringData)) {
-      setMember(data, key, Buffer.from(stringData[key] ?? '', 'utf8').toString('base64'));
-    }
-    if (Object.keys(data).length > 0) object.data = data;
-  }
-  delete object.stringData;
-  if ((object.type ?? '') === '') object.type = 'Opaque';
-}
-
-const has = (object: Stored<Secret>, key: string) => Object.hasOwn(object.data ?? {}, key);
-
-function requiredKeys(object: Stored<Secret>, keys: readonly string[]): FieldError[] {
-  return keys.filter((key) => !has(object, key)).map((key) => required(keyed('data', key)));
-}
-
-/** What keeps a text from being a JSON object, in the words of Go's decoder: one character at most. */
-function jsonObjectProblem(text: string): string | undefined {
-  try {
-    const { value } = parseExactJson(text, { depthMax: 10_000 });
-    if (value === null || isObject(value)) return undefined;
-    const type = 'map[string]interface {}';
-    return problemText({ code: 'misfit', what: goValue(value), type });
-  } catch (error) {
-    return errorText(error);
-  }
-}
-
-/** The content itself never shows up in a message. */
-function validateJsonKey(object: Stored<Secret>, key: string): FieldError[] {
-  if (!has(object, key)) return [required(keyed('data', key))];
-  // Go's decoder reads bytes, and complains of one of them.
-  const bytes = Buffer.from(object.data?.[key] ?? '', 'base64').toString('latin1');
-  const problem = jsonObjectProblem(bytes);
-  if (problem === undefined) return [];
-  return [invalid(keyed('data', key), '<secret contents redacted>', problem)];
-}
-
-function validateType(object: Stored<Secret>, dialect: Dialect): FieldError[] {
-  const serviceAccountName = dialect.label('service-account.name');
-  switch (object.type) {
-    case dialect.label('service-account-token'): {
-      const name = textAt(object, 'metadata', 'annotations', serviceAccountName);
-      return name === '' ? [required(keyed('metadata.annotations', serviceAccountName))] : [];
-    }
-    case dialect.label('dockercfg'):
-      return validateJsonKey(object, '.dockercfg');
-    case dialect.label('dockerconfigjson'):
-      return validateJsonKey(object, '.dockerconfigjson');
-    case dialect.label('basic-auth'):
-      return has(object, 'username') || has(object, 'password')
-        ? []
-        : requiredKeys(object, ['username', 'password']);
-    case dialect.label('ssh-auth'):
-      return (object.data?.['ssh-privatekey'] ?? '') === ''
-        ? [required(keyed('data', 'ssh-privatekey'))]
-        : [];
-    case dialect.label('tls'):
-      return requiredKeys(object, ['tls.crt', 'tls.key']);
-    default:
-      return [];
-  }
-}
-
-function validate(object: Stored<Secret>, dialect: Dialect): FieldError[] {
-  const errors: FieldError[] = [];
-  let total = 0;
-  for (const key of sortedKeys(object.data)) {
-    appendAll(errors, breaks(keyed('data', key), key, configMapKey));
-    total += decodedLength(object.data?.[key] ?? '');
-  }
-  if (total > dataBytesMax) errors.push(tooLong('data', dataBytesMax));
-  return [...errors, ...validateType(object, dialect)];
-}
-
-function pairWarnings({ type, data = {} }: Stored<Secret>, dialect: Dialect): string[] {
-  if (type !== dialect.label('tls')) return [];
-  const [certificate, key] = ['tls.crt', 'tls.key'].map((name) =>
-    Buffer.from((Object.hasOwn(data, name) ? data[name] : undefined) ?? '', 'base64').toString(),
-  );
-  const problem = keyPairProblem(certificate ?? '', key ?? '');
-  return problem === undefined ? [] : [problem];
-}
 
 /** Secret: named bytes with a type that says which names there must be. */
 export function secret(dialect: Dialect): ResourceDef {
@@ -150,4 +62,151 @@ export function secret(dialect: Dialect): ResourceDef {
       data: { password: 'c2VzYW1l' },
     }),
   });
+}
+
+/** Folds `stringData` into `data`, over keys of the same name, and sets the type. */
+function fillDefaults(object: Stored<Secret>): void {
+  const { stringData } = object;
+  if (stringData !== undefined && stringData !== null) {
+    const data = object.data ?? {};
+    for (const key of Object.keys(stringData)) {
+      setMember(data, key, Buffer.from(stringData[key] ?? '', 'utf8').toString('base64'));
+    }
+    if (Object.keys(data).length > 0) object.data = data;
+  }
+  delete object.stringData;
+  if ((object.type ?? '') === '') object.type = 'Opaque';
+}
+
+function validate(object: Stored<Secret>, dialect: Dialect): FieldError[] {
+  const errors: FieldError[] = [];
+  let total = 0;
+  for (const key of sortedKeys(object.data)) {
+    appendAll(errors, breaks(keyed('data', key), key, configMapKey));
+    total += decodedLength(object.data?.[key] ?? '');
+  }
+  if (total > dataBytesMax) errors.push(tooLong('data', dataBytesMax));
+  return [...errors, ...validateType(object, dialect)];
+}
+
+function validateType(object: Stored<Secret>, dialect: Dialect): FieldError[] {
+  const serviceAccountName = dialect.label('service-account.name');
+  switch (object.type) {
+    case dialect.label('service-account-token'): {
+      const name = textAt(object, 'metadata', 'annotations', serviceAccountName);
+      return name === '' ? [required(keyed('metadata.annotations', serviceAccountName))] : [];
+    }
+    case dialect.label('dockercfg'):
+      return validateJsonKey(object, '.dockercfg');
+    case dialect.label('dockerconfigjson'):
+      return validateJsonKey(object, '.dockerconfigjson');
+    case dialect.label('basic-auth'):
+      return has(object, 'username') || has(object, 'password')
+        ? []
+        : requiredKeys(object, ['username', 'password']);
+    case dialect.label('ssh-auth'):
+      return (object.data?.['ssh-privatekey'] ?? '') === ''
+        ? [required(keyed('data', 'ssh-privatekey'))]
+        : [];
+    case dialect.label('tls'):
+      return requiredKeys(object, ['tls.crt', 'tls.key']);
+    default:
+      return [];
+  }
+}
+
+/** The content itself never shows up in a message. */
+function validateJsonKey(object: Stored<Secret>, key: string): FieldError[] {
+  if (!has(object, key)) return [required(keyed('data', key))];
+  // Go's decoder reads bytes, and complains of one of them.
+  const bytes = Buffer.from(object.data?.[key] ?? '', 'base64').toString('latin1');
+  const problem = jsonObjectProblem(bytes);
+  if (problem === undefined) return [];
+  return [invalid(keyed('data', key), '<secret contents redacted>', problem)];
+}
+
+const has = (object: Stored<Secret>, key: string) => Object.hasOwn(object.data ?? {}, key);
+
+/** What keeps a text from being a JSON object, in the words of Go's decoder: one character at most. */
+function jsonObjectProblem(text: string): string | undefined {
+  try {
+    const { value } = parseExactJson(text, { depthMax: 10_000 });
+    if (value === null || isObject(value)) return undefined;
+    const type = 'map[string]interface {}';
+    return problemText({ code: 'misfit', what: goValue(value), type });
+  } catch (error) {
+    return errorText(error);
+  }
+}
+
+function requiredKeys(object: Stored<Secret>, keys: readonly string[]): FieldError[] {
+  return keys.filter((key) => !has(object, key)).map((key) => required(keyed('data', key)));
+}
+
+function pairWarnings({ type, data = {} }: Stored<Secret>, dialect: Dialect): string[] {
+  if (type !== dialect.label('tls')) return [];
+  const [certificate, key] = ['tls.crt', 'tls.key'].map((name) =>
+    Buffer.from((Object.hasOwn(data, name) ? data[name] : undefined) ?? '', 'base64').toString(),
+  );
+  const problem = keyPairProblem(certificate ?? '', key ?? '');
+  return problem === undefined ? [] : [problem];
+}
+
+/**
+ * What keeps a certificate and a private key, both in PEM, from being a pair, in the words of Go's
+ * library; undefined when they are one.
+ */
+export function keyPairProblem(certificatePem: string, keyPem: string): string | undefined {
+  const certificates = pemBlocks(certificatePem);
+  const certificate = certificates.find(({ type }) => type === 'CERTIFICATE');
+  if (certificate === undefined) return noCertificate(certificates);
+  const keys = pemBlocks(keyPem);
+  const key = keys.find(({ type }) => type.endsWith('PRIVATE KEY'));
+  if (key === undefined) return noKey(keys);
+  let publicKey: KeyObject;
+  try {
+    publicKey = new X509Certificate(certificate.text).publicKey;
+  } catch {
+    return 'x509: malformed certificate';
+  }
+  let privateKey: KeyObject;
+  try {
+    privateKey = createPrivateKey(key.text);
+  } catch {
+    return 'tls: failed to parse private key';
+  }
+  if (publicKey.asymmetricKeyType !== privateKey.asymmetricKeyType) {
+    return 'tls: private key type does not match public key type';
+  }
+  const isPair = createPublicKey(privateKey).equals(publicKey);
+  return isPair ? undefined : 'tls: private key does not match public key';
+}
+
+function noCertificate(blocks: readonly PemBlock[]): string {
+  const [first, ...more] = blocks;
+  if (first === undefined) return 'tls: failed to find any PEM data in certificate input';
+  if (more.length === 0 && first.type.endsWith('PRIVATE KEY')) {
+    return (
+      'tls: failed to find certificate PEM data in certificate input, but did find a private key; ' +
+      'PEM inputs may have been switched'
+    );
+  }
+  return (
+    'tls: failed to find "CERTIFICATE" PEM block in certificate input after skipping PEM blocks of ' +
+    `the following types: ${typesOf(blocks)}`
+  );
+}
+
+const typesOf = (blocks: readonly PemBlock[]) => `[${blocks.map(({ type }) => type).join(' ')}]`;
+
+function noKey(blocks: readonly PemBlock[]): string {
+  const [first, ...more] = blocks;
+  if (first === undefined) return 'tls: failed to find any PEM data in key input';
+  if (more.length === 0 && first.type === 'CERTIFICATE') {
+    return 'tls: found a certificate rather than a key in the PEM for the private key';
+  }
+  return (
+    'tls: failed to find PEM block with type ending in "PRIVATE KEY" in key input after skipping ' +
+    `PEM blocks of the following types: ${typesOf(blocks)}`
+  );
 }

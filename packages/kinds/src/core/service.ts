@@ -21,101 +21,15 @@ import { dropTypeDependent } from './service/transitions.ts';
 import { validateService, validateServiceUpdate } from './service/validation.ts';
 import { serviceWarnings } from './service/warnings.ts';
 
-/**
- * Completes a Service that was stored before its members existed: `clusterIPs` (release 1.20),
- * `ipFamilies` and `ipFamilyPolicy` (1.20). Drops the internal traffic policy that releases up to
- * 1.25 stored for an ExternalName.
- *
- * @param primary the family of addresses for Services that ask for none
- */
-function completeService(object: Stored<Service>, primary: Family): void {
-  const { spec } = asService(object);
-  const { clusterIP = '', clusterIPs = [] } = spec;
-  if (clusterIP !== '' && clusterIPs.length === 0) spec.clusterIPs = [clusterIP];
-  if (needsClusterIp(spec) && (spec.ipFamilies ?? []).length === 0) fillFamilies(spec, primary);
-  if (isExternalName(spec)) delete spec.internalTrafficPolicy;
-}
-
-function fillFamilies(spec: ServiceSpec, primary: Family): void {
-  const { clusterIP, clusterIPs = [], selector = {} } = spec;
-  if (clusterIP !== noAddress) {
-    spec.ipFamilies = clusterIPs.map((ip) => (familyOf(ip) === 'IPv6' ? 'IPv6' : 'IPv4'));
-    if (clusterIPs.length === 1) spec.ipFamilyPolicy = 'SingleStack';
-    else if (clusterIPs.length === 2) spec.ipFamilyPolicy = 'RequireDualStack';
-    if (clusterIPs.length === 0) delete spec.ipFamilies;
-    return;
-  }
-  // Nobody knows the families of endpoints that are written by hand: both, as upstream.
-  const isByHand = Object.keys(selector).length === 0;
-  const other = primary === 'IPv4' ? 'IPv6' : 'IPv4';
-  spec.ipFamilies = isByHand ? [primary, other] : [primary];
-  spec.ipFamilyPolicy = isByHand ? 'RequireDualStack' : 'SingleStack';
-}
-
-function fillDefaults(object: Stored<Service>, features: Features): void {
-  const { spec } = asService(object);
-  const members: JsonObject = spec;
-  fill(members, { sessionAffinity: 'None', type: 'ClusterIP' });
-  if (spec.sessionAffinity === 'None') delete spec.sessionAffinityConfig;
-  if (spec.sessionAffinity === 'ClientIP') {
-    const config = ensure(ensure(members, 'sessionAffinityConfig'), 'clientIP');
-    fill(config, { timeoutSeconds: 10800 });
-  }
-  for (const port of spec.ports ?? []) {
-    fill(port, { protocol: 'TCP' });
-    const { targetPort = 0 } = port;
-    if (targetPort === 0 || targetPort === '') port.targetPort = port.port ?? 0;
-  }
-  if (isExternallyAccessible(spec)) fill(members, { externalTrafficPolicy: 'Cluster' });
-  if (needsClusterIp(spec)) fillAbsent(members, { internalTrafficPolicy: 'Cluster' });
-  if (spec.type !== 'LoadBalancer') return;
-  fill(members, { allocateLoadBalancerNodePorts: true });
-  if (!features.enabled('LoadBalancerIPMode')) return;
-  for (const one of object.status?.loadBalancer?.ingress ?? []) {
-    if ((one.ip ?? '') !== '') fillAbsent(one, { ipMode: 'VIP' });
-  }
-}
-
-/** Upstream keeps it from whoever reads such a Service; what it does not know it must yet refuse. */
-function dropInsidePolicy(object: Stored<Service>): void {
-  const { spec } = asService(object);
-  const isNamed = spec.type === 'ExternalName';
-  if (isNamed && isKnownPolicy(spec.internalTrafficPolicy)) delete spec.internalTrafficPolicy;
-}
-
-const isKnownPolicy = (policy: string | undefined) => policy === 'Cluster' || policy === 'Local';
-
-function ports(object: Stored<Service>): string {
-  const shown = (object.spec?.ports ?? []).map((port) => {
-    const node = port.nodePort ?? 0;
-    const number = port.port ?? 0;
-    const whole = node === 0 ? `${number}` : `${number}:${node}`;
-    return `${whole}/${port.protocol ?? ''}`;
-  });
-  return shown.length === 0 ? '<none>' : shown.join(',');
-}
-
-function externalAddress(object: Stored<Service>): string {
-  const ips = (object.spec?.externalIPs ?? []).map(String);
-  switch (object.spec?.type ?? '') {
-    case 'ExternalName':
-      return object.spec?.externalName ?? '';
-    case 'LoadBalancer': {
-      const ingressAddresses = (object.status?.loadBalancer?.ingress ?? []).map(
-        (one) => (one.ip ?? '') || (one.hostname ?? ''),
-      );
-      const all = [...ingressAddresses, ...ips];
-      return all.length === 0 ? '<pending>' : all.join(',');
-    }
-    default:
-      return ips.length === 0 ? '<none>' : ips.join(',');
-  }
-}
-
-function selector(object: Stored<Service>): string {
-  const map = object.spec?.selector;
-  const parts = sortedKeys(map).map((key) => `${key}=${textAt(map, key)}`);
-  return parts.length === 0 ? '<none>' : parts.join(',');
+/** What the Services of a server are given addresses and ports with. */
+export interface ServiceOptions {
+  /** Absent: none are given, as for a tool that only reads objects. */
+  readonly allocate?: Strategy['allocate'];
+  readonly features?: Features | undefined;
+  /** Frees what the Service had. */
+  readonly afterRemoval?: Strategy['afterRemoval'];
+  /** The family of addresses for Services that ask for none; absent: IPv4. */
+  readonly primaryFamily?: Family;
 }
 
 const columns: readonly ColumnDef[] = [
@@ -129,17 +43,6 @@ const columns: readonly ColumnDef[] = [
   ageColumn,
   column('Selector', selector, { priority: 1, description: 'Selector of the pods.' }),
 ];
-
-/** What the Services of a server are given addresses and ports with. */
-export interface ServiceOptions {
-  /** Absent: none are given, as for a tool that only reads objects. */
-  readonly allocate?: Strategy['allocate'];
-  readonly features?: Features | undefined;
-  /** Frees what the Service had. */
-  readonly afterRemoval?: Strategy['afterRemoval'];
-  /** The family of addresses for Services that ask for none; absent: IPv4. */
-  readonly primaryFamily?: Family;
-}
 
 /** Service: a name and address for a changing set of pods. */
 export function service(dialect: Dialect, options: ServiceOptions = {}): ResourceDef {
@@ -199,3 +102,100 @@ export function service(dialect: Dialect, options: ServiceOptions = {}): Resourc
     }),
   });
 }
+
+function fillDefaults(object: Stored<Service>, features: Features): void {
+  const { spec } = asService(object);
+  const members: JsonObject = spec;
+  fill(members, { sessionAffinity: 'None', type: 'ClusterIP' });
+  if (spec.sessionAffinity === 'None') delete spec.sessionAffinityConfig;
+  if (spec.sessionAffinity === 'ClientIP') {
+    const config = ensure(ensure(members, 'sessionAffinityConfig'), 'clientIP');
+    fill(config, { timeoutSeconds: 10800 });
+  }
+  for (const port of spec.ports ?? []) {
+    fill(port, { protocol: 'TCP' });
+    const { targetPort = 0 } = port;
+    if (targetPort === 0 || targetPort === '') port.targetPort = port.port ?? 0;
+  }
+  if (isExternallyAccessible(spec)) fill(members, { externalTrafficPolicy: 'Cluster' });
+  if (needsClusterIp(spec)) fillAbsent(members, { internalTrafficPolicy: 'Cluster' });
+  if (spec.type !== 'LoadBalancer') return;
+  fill(members, { allocateLoadBalancerNodePorts: true });
+  if (!features.enabled('LoadBalancerIPMode')) return;
+  for (const one of object.status?.loadBalancer?.ingress ?? []) {
+    if ((one.ip ?? '') !== '') fillAbsent(one, { ipMode: 'VIP' });
+  }
+}
+
+function externalAddress(object: Stored<Service>): string {
+  const ips = (object.spec?.externalIPs ?? []).map(String);
+  switch (object.spec?.type ?? '') {
+    case 'ExternalName':
+      return object.spec?.externalName ?? '';
+    case 'LoadBalancer': {
+      const ingressAddresses = (object.status?.loadBalancer?.ingress ?? []).map(
+        (one) => (one.ip ?? '') || (one.hostname ?? ''),
+      );
+      const all = [...ingressAddresses, ...ips];
+      return all.length === 0 ? '<pending>' : all.join(',');
+    }
+    default:
+      return ips.length === 0 ? '<none>' : ips.join(',');
+  }
+}
+
+function ports(object: Stored<Service>): string {
+  const shown = (object.spec?.ports ?? []).map((port) => {
+    const node = port.nodePort ?? 0;
+    const number = port.port ?? 0;
+    const whole = node === 0 ? `${number}` : `${number}:${node}`;
+    return `${whole}/${port.protocol ?? ''}`;
+  });
+  return shown.length === 0 ? '<none>' : shown.join(',');
+}
+
+function selector(object: Stored<Service>): string {
+  const map = object.spec?.selector;
+  const parts = sortedKeys(map).map((key) => `${key}=${textAt(map, key)}`);
+  return parts.length === 0 ? '<none>' : parts.join(',');
+}
+
+/**
+ * Completes a Service that was stored before its members existed: `clusterIPs` (release 1.20),
+ * `ipFamilies` and `ipFamilyPolicy` (1.20). Drops the internal traffic policy that releases up to
+ * 1.25 stored for an ExternalName.
+ *
+ * @param primary the family of addresses for Services that ask for none
+ */
+function completeService(object: Stored<Service>, primary: Family): void {
+  const { spec } = asService(object);
+  const { clusterIP = '', clusterIPs = [] } = spec;
+  if (clusterIP !== '' && clusterIPs.length === 0) spec.clusterIPs = [clusterIP];
+  if (needsClusterIp(spec) && (spec.ipFamilies ?? []).length === 0) fillFamilies(spec, primary);
+  if (isExternalName(spec)) delete spec.internalTrafficPolicy;
+}
+
+function fillFamilies(spec: ServiceSpec, primary: Family): void {
+  const { clusterIP, clusterIPs = [], selector = {} } = spec;
+  if (clusterIP !== noAddress) {
+    spec.ipFamilies = clusterIPs.map((ip) => (familyOf(ip) === 'IPv6' ? 'IPv6' : 'IPv4'));
+    if (clusterIPs.length === 1) spec.ipFamilyPolicy = 'SingleStack';
+    else if (clusterIPs.length === 2) spec.ipFamilyPolicy = 'RequireDualStack';
+    if (clusterIPs.length === 0) delete spec.ipFamilies;
+    return;
+  }
+  // Nobody knows the families of endpoints that are written by hand: both, as upstream.
+  const isByHand = Object.keys(selector).length === 0;
+  const other = primary === 'IPv4' ? 'IPv6' : 'IPv4';
+  spec.ipFamilies = isByHand ? [primary, other] : [primary];
+  spec.ipFamilyPolicy = isByHand ? 'RequireDualStack' : 'SingleStack';
+}
+
+/** Upstream keeps it from whoever reads such a Service; what it does not know it must yet refuse. */
+function dropInsidePolicy(object: Stored<Service>): void {
+  const { spec } = asService(object);
+  const isNamed = spec.type === 'ExternalName';
+  if (isNamed && isKnownPolicy(spec.internalTrafficPolicy)) delete spec.internalTrafficPolicy;
+}
+
+const isKnownPolicy = (policy: string | undefined) => policy === 'Cluster' || policy === 'Local';

@@ -1,11 +1,25 @@
 import { jsonText } from '@wheelhouse/codec';
-import { type JsonObject, type JsonValue, parseGoTime } from '@wheelhouse/machinery';
+import {
+  type JsonObject,
+  JsonPathError,
+  type JsonPathStep,
+  type JsonValue,
+  parseGoTime,
+  parseJsonPath,
+  valuesAtJsonPath,
+} from '@wheelhouse/machinery';
 import type { ColumnDef } from '../resource-def.ts';
 import type { CrdColumn } from './definition.ts';
-import { mayRead, pathReader } from './path.ts';
 
 /** Time from a timestamp to now as tables print it (`5m3s`). */
 export type PrintAge = (timestamp: string, nowMs: number) => string;
+
+const ageColumn: CrdColumn = {
+  name: 'Age',
+  type: 'date',
+  description: 'Time since the object was created.',
+  jsonPath: '.metadata.creationTimestamp',
+};
 
 const nameColumn: ColumnDef = {
   name: 'Name',
@@ -17,13 +31,6 @@ const nameColumn: ColumnDef = {
     const { metadata } = object as { metadata?: { name?: string } };
     return metadata?.name ?? '';
   },
-};
-
-const ageColumn: CrdColumn = {
-  name: 'Age',
-  type: 'date',
-  description: 'Time since the object was created.',
-  jsonPath: '.metadata.creationTimestamp',
 };
 
 /**
@@ -40,9 +47,25 @@ export function columnsOf(
   return [nameColumn, ...shown.map((column) => columnOf(column, printAge))];
 }
 
-/** Whether a column shows, or may show, who wrote which field. */
-export function showsManagedFields(declared: readonly CrdColumn[] | undefined): boolean {
-  return (declared ?? []).some(({ jsonPath }) => mayRead(jsonPath, ['metadata', 'managedFields']));
+/**
+ * Reads the first value at a JSONPath as printer columns and selectable fields have them
+ * (`.spec.a`, `.items[-1:]`, `.conditions[?(@.type=="Ready")].status`, `..name`). Undefined for a path
+ * that is none; the reader gives undefined where the path leads nowhere.
+ */
+export function pathReader(
+  path: string,
+): ((value: JsonValue) => JsonValue | undefined) | undefined {
+  const parsed = parsedPath(path);
+  return parsed && ((value) => valuesAtJsonPath(parsed, value)?.[0]);
+}
+
+function parsedPath(path: string) {
+  try {
+    return parseJsonPath(path);
+  } catch (error) {
+    if (error instanceof JsonPathError) return undefined;
+    throw error;
+  }
 }
 
 function columnOf(column: CrdColumn, printAge: PrintAge): ColumnDef {
@@ -87,4 +110,27 @@ function cellOf(
     default:
       return null;
   }
+}
+
+/** Whether a column shows, or may show, who wrote which field. */
+export function showsManagedFields(declared: readonly CrdColumn[] | undefined): boolean {
+  return (declared ?? []).some(({ jsonPath }) => mayRead(jsonPath, ['metadata', 'managedFields']));
+}
+
+/** Whether a path's reader may look at the member that names lead to, or at what holds it. */
+export function mayRead(path: string, names: readonly string[]): boolean {
+  const parsed = parsedPath(path);
+  return parsed !== undefined && mayLead(parsed.steps, names);
+}
+
+function mayLead(steps: readonly JsonPathStep[], names: readonly string[]): boolean {
+  for (const [at, name] of names.entries()) {
+    const step = steps[at];
+    if (step === undefined || step.kind === 'descend') return true;
+    if (step.kind === 'union') {
+      return step.paths.some((one) => mayLead([...one, ...steps.slice(at + 1)], names.slice(at)));
+    }
+    if (step.kind !== 'all' && !(step.kind === 'member' && step.name === name)) return false;
+  }
+  return true;
 }

@@ -1,9 +1,9 @@
 import type { ApiObject, JsonObject, JsonValue, UserInfo } from '@wheelhouse/machinery';
 import type { Property, Schema } from '@wheelhouse/schema';
 import { describe, expect, test } from 'vitest';
+import { mayRead, pathReader } from './columns.ts';
 import type { Crd } from './definition.ts';
 import { type CustomKindDeps, fromCrd } from './from-definition.ts';
-import { mayRead, pathReader } from './path.ts';
 
 const text: Schema = { type: 'string', typed: true };
 const objectMeta: Schema = {

@@ -7,7 +7,7 @@ import {
   type Schema,
   schemaFromOpenApi,
 } from '@wheelhouse/schema';
-import type { ObjectConverter } from '../kind-behavior.ts';
+import type { KindBehavior, ObjectConverter } from '../kind-behavior.ts';
 import {
   type ResourceDef,
   type StorageDef,
@@ -15,8 +15,7 @@ import {
   standardVerbs,
   type VersionDef,
 } from '../resource-def.ts';
-import { customBehavior } from './behavior.ts';
-import { columnsOf, type PrintAge, showsManagedFields } from './columns.ts';
+import { columnsOf, type PrintAge, pathReader, showsManagedFields } from './columns.ts';
 import {
   type Crd,
   type CrdNames,
@@ -24,7 +23,7 @@ import {
   type CrdVersion,
   customPrefix,
 } from './definition.ts';
-import { pathReader } from './path.ts';
+
 import { customStrategy, type RuleCompiler, type VersionRules } from './strategy.ts';
 
 /**
@@ -81,6 +80,11 @@ export interface CustomVersionDef extends VersionDef {
 export interface CustomResourceDef extends ResourceDef {
   readonly versions: readonly CustomVersionDef[];
 }
+
+const noConverter: ObjectConverter = {
+  convert: () => Promise.reject(new Error('conversion webhooks are not called here')),
+  nowMs: () => 0,
+};
 
 /**
  * The catalogue entry of a CustomResourceDefinition whose names were accepted: the same form as a
@@ -140,6 +144,15 @@ function namesOf(crd: Crd): CrdNames {
   return accepted !== undefined && accepted.plural !== '' ? accepted : crd.spec.names;
 }
 
+const scale: KindBehavior['scale'] = {
+  paths: undefined,
+  selector: 'text',
+  requiresReplicas: true,
+  judgedAs: 'object',
+  patchChecksUid: false,
+  columnFormats: 'name and date',
+};
+
 function versionOf(
   crd: Crd,
   parts: { version: CrdVersion; names: CrdNames; deps: CustomKindDeps },
@@ -193,6 +206,18 @@ function unpruned(schema: Schema): Schema {
   };
 }
 
+function deprecationWarning(crd: Crd, version: CrdVersion, names: CrdNames): string | undefined {
+  if (version.deprecated !== true) return undefined;
+  if (version.deprecationWarning !== undefined) return version.deprecationWarning;
+  const { group } = crd.spec;
+  const better = crd.spec.versions
+    .filter((one) => one.served && one.deprecated !== true)
+    .filter((one) => compareVersions(version.name, one.name) > 0)
+    .sort((one, other) => compareVersions(one.name, other.name))[0];
+  const text = `${group}/${version.name} ${names.kind} is deprecated`;
+  return better === undefined ? text : `${text}; use ${group}/${better.name} ${names.kind}`;
+}
+
 function rulesOf(
   version: CustomVersionDef & { readonly apiVersion: string },
   deps: CustomKindDeps,
@@ -220,37 +245,17 @@ function hasRules(schema: Schema): boolean {
   );
 }
 
-function deprecationWarning(crd: Crd, version: CrdVersion, names: CrdNames): string | undefined {
-  if (version.deprecated !== true) return undefined;
-  if (version.deprecationWarning !== undefined) return version.deprecationWarning;
-  const { group } = crd.spec;
-  const better = crd.spec.versions
-    .filter((one) => one.served && one.deprecated !== true)
-    .filter((one) => compareVersions(version.name, one.name) > 0)
-    .sort((one, other) => compareVersions(one.name, other.name))[0];
-  const text = `${group}/${version.name} ${names.kind} is deprecated`;
-  return better === undefined ? text : `${text}; use ${group}/${better.name} ${names.kind}`;
-}
-
 /** Whether versions of a kind become one another by more than their names. */
 function isConverted(crd: Crd): boolean {
   return crd.spec.conversion?.strategy === 'Webhook';
 }
 
-const noConverter: ObjectConverter = {
-  convert: () => Promise.reject(new Error('conversion webhooks are not called here')),
-  nowMs: () => 0,
+const paths: KindBehavior['paths'] = {
+  deprecationWarning: 'every path',
+  unservedVerb: 'by resource',
+  acrossNamespaces: 'reads',
+  unknownSubresource: 'object',
 };
-
-/** How objects of a version are looked at: as the stored ones, where it is that version. */
-function formOf(
-  crd: Crd,
-  parts: { names: CrdNames; stored: string; storage: StorageDef },
-  { version }: VersionDef,
-): StorageDef {
-  const { names, stored, storage } = parts;
-  return version === stored ? storage : storageOf(crd, { names, version, shown: [version] });
-}
 
 /** How objects of a version are kept: the stored ones, or a view of them in another version. */
 function storageOf(
@@ -291,6 +296,16 @@ function labelOf(jsonPath: string): string {
   return jsonPath.replace(/^\./, '');
 }
 
+/** How objects of a version are looked at: as the stored ones, where it is that version. */
+function formOf(
+  crd: Crd,
+  parts: { names: CrdNames; stored: string; storage: StorageDef },
+  { version }: VersionDef,
+): StorageDef {
+  const { names, stored, storage } = parts;
+  return version === stored ? storage : storageOf(crd, { names, version, shown: [version] });
+}
+
 function fieldLabelsOf(crd: Crd): Pick<ResourceDef['strategy'], 'fieldLabels'> {
   const labels: Record<string, Record<string, string>> = {};
   for (const version of crd.spec.versions) {
@@ -318,4 +333,51 @@ function customSubresources(versions: readonly CustomVersionDef[]): readonly Sub
     },
   ];
   return all.filter((sub) => sub.versions?.length !== 0);
+}
+
+const ownership: KindBehavior['ownership'] = {
+  conversionKeeps: 'all fields',
+  resetsIn: 'request version',
+};
+
+const documents: KindBehavior['documents'] = {
+  verbs: () => ['delete', 'deletecollection', 'get', 'list', 'patch', 'create', 'update', 'watch'],
+  namesOwnVersion: true,
+  storageHash: 'while served',
+  schemas: 'own definition',
+  bodyTypes: ['application/json', 'application/yaml'],
+  listsStreams: false,
+  listsWatchPaths: false,
+  readQuery: ['resourceVersion'],
+  collectionDeletion: 'as list',
+  patchStatuses: [200],
+  subresourceKind: 'of the object',
+};
+
+/** The behavior of the kind that a definition declares; the converter, where it names a webhook. */
+function customBehavior(
+  definitionName: string,
+  converter: ObjectConverter | undefined,
+): KindBehavior {
+  return {
+    definitionName,
+    converter,
+    lifetime: 'definition',
+    reshapesStored: true,
+    judgedIn: 'request version',
+    bodies: 'unstructured',
+    serverObjects: 'bare',
+    offersProtobuf: false,
+    offersStrategicMerge: false,
+    selectableFields: 'declared',
+    listMetadata: { continue: '' },
+    listItems: 'typed',
+    hasSchemaRules: true,
+    metadataSchema: 'published',
+    ownership,
+    paths,
+    scale,
+    documents,
+    goTypeName: (_, of) => `unstructured.Unstructured${of === 'list' ? 'List' : ''}`,
+  };
 }

@@ -1,27 +1,31 @@
-import { type Dialect, dnsSubdomain } from '@wheelhouse/machinery';
-import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
+import {
+  appendAll,
+  breaks,
+  type Dialect,
+  dnsLabel,
+  dnsSubdomain,
+  duplicate,
+  type FieldError,
+  invalid,
+  type JsonValue,
+  labelValue,
+  notSupported,
+  parseIpAddress,
+  qualifiedName,
+  required,
+  tooMany,
+} from '@wheelhouse/machinery';
+import { ageColumn, column, listAt, nameColumn, sizeAt, textAt } from '../cells.ts';
+import { nonSpecialIp } from '../core/addresses.ts';
 import { defineKind } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
-import type { Endpoint, EndpointSlice } from '../gen/types/discovery/v1.ts';
+import type { Endpoint, EndpointPort, EndpointSlice } from '../gen/types/discovery/v1.ts';
+import { oneOf } from '../pod/fields.ts';
+import { validateLabels } from '../pod/template.ts';
 import type { ColumnDef, ResourceDef, StrategyContext } from '../resource-def.ts';
 import { immutable, sameOrEmpty } from '../rules/checks.ts';
 import { fillAbsent, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
-import { validateEndpointSlice } from './endpoint-slice-rules.ts';
-
-function fillDefaults(object: Stored<EndpointSlice>): void {
-  for (const port of object.ports ?? []) {
-    if (port.name === undefined) port.name = '';
-    fillAbsent(port, { protocol: 'TCP' });
-  }
-}
-
-/** At most three, then how many more there are. */
-function shorten(all: readonly string[], none: string): string {
-  if (all.length === 0) return none;
-  const shown = all.slice(0, 3).join(',');
-  return all.length > 3 ? `${shown} + ${all.length - 3} more...` : shown;
-}
 
 const columns: readonly ColumnDef[] = [
   nameColumn,
@@ -48,42 +52,6 @@ const columns: readonly ColumnDef[] = [
   ),
   ageColumn,
 ];
-
-/**
- * Old labels of an endpoint are shown but not taken: those who send the endpoints as they read them
- * do not lose the node's name by that.
- */
-function dropTopology(
-  context: StrategyContext,
-  object: Stored<EndpointSlice>,
-  old: Stored<EndpointSlice> | undefined,
-  nodeLabel: string,
-): void {
-  if (context.version === 'v1beta1') return;
-  if (old !== undefined && sameOrEmpty(object.endpoints, old.endpoints)) return;
-  const topologyOf = (endpoint: Stored<Endpoint>) => endpoint.deprecatedTopology;
-  const oldNodes = new Set(
-    (old?.endpoints ?? []).map((endpoint) => textAt(topologyOf(endpoint), nodeLabel)),
-  );
-  for (const endpoint of object.endpoints ?? []) {
-    const node = textAt(topologyOf(endpoint), nodeLabel);
-    if (endpoint.nodeName === undefined && node !== '' && oldNodes.has(node)) {
-      endpoint.nodeName = node;
-    }
-    delete endpoint.deprecatedTopology;
-  }
-}
-
-/** Counts a change of labels too, and of what is then not taken. */
-function countGeneration(object: Stored<EndpointSlice>, old: Stored<EndpointSlice>): void {
-  const { labels, generation = 0 } = old.metadata;
-  const isSame =
-    sameOrEmpty(object.metadata.labels, labels) &&
-    (['addressType', 'endpoints', 'ports'] as const).every((name) =>
-      sameOrEmpty(object[name], old[name]),
-    );
-  if (!isSame) object.metadata.generation = generation + 1;
-}
 
 /** EndpointSlice: some of the addresses behind a Service. */
 export function endpointSlice(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
@@ -130,4 +98,180 @@ export function endpointSlice(dialect: Dialect, features: Features = defaultFeat
       ports: [{ name: 'http', port: 8080 }],
     }),
   });
+}
+
+function fillDefaults(object: Stored<EndpointSlice>): void {
+  for (const port of object.ports ?? []) {
+    if (port.name === undefined) port.name = '';
+    fillAbsent(port, { protocol: 'TCP' });
+  }
+}
+
+/** At most three, then how many more there are. */
+function shorten(all: readonly string[], none: string): string {
+  if (all.length === 0) return none;
+  const shown = all.slice(0, 3).join(',');
+  return all.length > 3 ? `${shown} + ${all.length - 3} more...` : shown;
+}
+
+/**
+ * Old labels of an endpoint are shown but not taken: those who send the endpoints as they read them
+ * do not lose the node's name by that.
+ */
+function dropTopology(
+  context: StrategyContext,
+  object: Stored<EndpointSlice>,
+  old: Stored<EndpointSlice> | undefined,
+  nodeLabel: string,
+): void {
+  if (context.version === 'v1beta1') return;
+  if (old !== undefined && sameOrEmpty(object.endpoints, old.endpoints)) return;
+  const topologyOf = (endpoint: Stored<Endpoint>) => endpoint.deprecatedTopology;
+  const oldNodes = new Set(
+    (old?.endpoints ?? []).map((endpoint) => textAt(topologyOf(endpoint), nodeLabel)),
+  );
+  for (const endpoint of object.endpoints ?? []) {
+    const node = textAt(topologyOf(endpoint), nodeLabel);
+    if (endpoint.nodeName === undefined && node !== '' && oldNodes.has(node)) {
+      endpoint.nodeName = node;
+    }
+    delete endpoint.deprecatedTopology;
+  }
+}
+
+/** Counts a change of labels too, and of what is then not taken. */
+function countGeneration(object: Stored<EndpointSlice>, old: Stored<EndpointSlice>): void {
+  const { labels, generation = 0 } = old.metadata;
+  const isSame =
+    sameOrEmpty(object.metadata.labels, labels) &&
+    (['addressType', 'endpoints', 'ports'] as const).every((name) =>
+      sameOrEmpty(object[name], old[name]),
+    );
+  if (!isSame) object.metadata.generation = generation + 1;
+}
+
+/** All that is wrong with an EndpointSlice but for its metadata. */
+function validateEndpointSlice(object: Stored<EndpointSlice>): FieldError[] {
+  return [
+    ...oneOf(object, 'addressType', ['FQDN', 'IPv4', 'IPv6']),
+    ...validateEndpoints(object),
+    ...validatePorts(object.ports ?? []),
+  ];
+}
+
+const endpointsMax = 1000;
+
+function validateEndpoints(object: Stored<EndpointSlice>): FieldError[] {
+  const endpoints = object.endpoints ?? [];
+  if (endpoints.length > endpointsMax) {
+    return [tooMany('endpoints', endpoints.length, endpointsMax)];
+  }
+  const addressType = object.addressType ?? '';
+  return endpoints.flatMap((endpoint, index) => {
+    const path = `endpoints[${index}]`;
+    const nodeName = endpoint.nodeName;
+    const hostname = endpoint.hostname;
+    return [
+      ...validateAddresses(endpoint, `${path}.addresses`, addressType),
+      ...optionalName(nodeName, `${path}.nodeName`, dnsSubdomain),
+      ...validateTopology(endpoint, `${path}.deprecatedTopology`),
+      ...optionalName(hostname, `${path}.hostname`, dnsLabel),
+      ...validateHints(endpoint, `${path}.hints.forZones`),
+    ];
+  });
+}
+
+const addressesMax = 100;
+
+type AddressRule = (field: string, address: string) => FieldError[];
+
+const ofFamily =
+  (family: 4 | 6): AddressRule =>
+  (field, address) => {
+    const isRight = parseIpAddress(address)?.family === family;
+    const wrong = isRight ? [] : [invalid(field, address, `must be a valid IPv${family} address`)];
+    return [...wrong, ...nonSpecialIp(field, address)];
+  };
+
+const addressRules: Readonly<Record<string, AddressRule>> = {
+  IPv4: ofFamily(4),
+  IPv6: ofFamily(6),
+  FQDN: (field, address) => {
+    if (address === '') return [required(field)];
+    const name = address.replace(/\.$/, '');
+    const messages = dnsSubdomain(name);
+    if (messages.length > 0) return [invalid(field, name, messages.join(','))];
+    if (name.includes('.')) return [];
+    return [
+      invalid(field, name, 'should be a domain with at least two segments separated by dots'),
+    ];
+  },
+};
+
+function validateAddresses(endpoint: Stored<Endpoint>, path: string, type: string): FieldError[] {
+  const addresses = (endpoint.addresses ?? []).map(String);
+  const errors: FieldError[] = [];
+  if (addresses.length === 0) errors.push(required(path, 'must contain at least 1 address'));
+  if (addresses.length > addressesMax) {
+    errors.push(tooMany(path, addresses.length, addressesMax));
+  }
+  const rule = Object.hasOwn(addressRules, type) ? addressRules[type] : undefined;
+  addresses.forEach((address, index) => {
+    appendAll(errors, rule?.(`${path}[${index}]`, address) ?? []);
+  });
+  return errors;
+}
+
+const optionalName = (value: JsonValue | undefined, field: string, rule: typeof dnsLabel) =>
+  typeof value === 'string' ? breaks(field, value, rule) : [];
+
+const topologyLabelsMax = 16;
+
+function validateTopology(endpoint: Stored<Endpoint>, path: string): FieldError[] {
+  const size = sizeAt(endpoint, 'deprecatedTopology');
+  return [
+    ...(size > topologyLabelsMax ? [tooMany(path, size, topologyLabelsMax)] : []),
+    ...validateLabels(endpoint.deprecatedTopology, path),
+  ];
+}
+
+const zoneHintsMax = 8;
+
+function validateHints(endpoint: Stored<Endpoint>, path: string): FieldError[] {
+  const zones = endpoint.hints?.forZones ?? [];
+  if (zones.length > zoneHintsMax) return [tooMany(path, zones.length, zoneHintsMax)];
+  const names = new Set<string>();
+  return zones.flatMap((zone, index) => {
+    const name = zone.name ?? '';
+    const field = `${path}[${index}].name`;
+    const repeated = names.has(name) ? [duplicate(field, name)] : [];
+    names.add(name);
+    return [...repeated, ...breaks(field, name, labelValue)];
+  });
+}
+
+const portsMax = 20000;
+
+function validatePorts(ports: readonly Stored<EndpointPort>[]): FieldError[] {
+  if (ports.length > portsMax) return [tooMany('ports', ports.length, portsMax)];
+  const names = new Set<string>();
+  return ports.flatMap((port, index) => {
+    const path = `ports[${index}]`;
+    const name = port.name ?? '';
+    const errors = name === '' ? [] : breaks(`${path}.name`, name, dnsLabel);
+    if (names.has(name)) errors.push(duplicate(`${path}.name`, name));
+    names.add(name);
+    return [
+      ...errors,
+      ...protocolRule(port, `${path}.protocol`),
+      ...optionalName(port.appProtocol, `${path}.appProtocol`, qualifiedName),
+    ];
+  });
+}
+
+function protocolRule(port: Stored<EndpointPort>, field: string): FieldError[] {
+  const protocol = port.protocol;
+  if (protocol === undefined) return [required(field)];
+  const allowed = ['SCTP', 'TCP', 'UDP'];
+  return allowed.includes(String(protocol)) ? [] : [notSupported(field, protocol, allowed)];
 }

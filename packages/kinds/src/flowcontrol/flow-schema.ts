@@ -1,28 +1,33 @@
-import { type Dialect, dnsSubdomain } from '@wheelhouse/machinery';
-import { ageColumn, column, nameColumn, numberAt } from '../cells.ts';
+import {
+  breaks,
+  type Dialect,
+  dnsLabel,
+  dnsSubdomain,
+  duplicate,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  invalidGo,
+  type JsonObject,
+  notSupported,
+  required,
+} from '@wheelhouse/machinery';
+import { ageColumn, column, listAt, nameColumn, numberAt, textAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
-import type { FlowSchema } from '../gen/types/flowcontrol/v1.ts';
+import type {
+  FlowSchema,
+  FlowSchemaSpec,
+  NonResourcePolicyRule,
+  PolicyRulesWithSubjects,
+  PriorityLevelConfiguration,
+  ResourcePolicyRule,
+  Subject,
+} from '../gen/types/flowcontrol/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { ensure } from '../rules/fill.ts';
+import { goStrings } from '../rules/checks.ts';
+import { ensure, objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
-import { validateFlowConditions, validateFlowSchema } from './flow-schema-rules.ts';
-
-function fillDefaults(object: Stored<FlowSchema>): void {
-  const spec = ensure(object, 'spec');
-  if ((spec.matchingPrecedence ?? 0) === 0) spec.matchingPrecedence = 1000;
-}
-
-/** As they are tried. */
-function inOrderOfMatching(one: Stored<FlowSchema>, other: Stored<FlowSchema>): number {
-  const [first, second] = [one, other].map((each) => numberAt(each, 'spec', 'matchingPrecedence'));
-  if (first !== second) return first! - second!;
-  return (one.metadata.name ?? '') < (other.metadata.name ?? '') ? -1 : 1;
-}
-
-function missing(object: Stored<FlowSchema>): string {
-  const dangling = (object.status?.conditions ?? []).find((one) => (one.type ?? '') === 'Dangling');
-  return (dangling?.status ?? '') || '?';
-}
+import { validateMandatory } from './default-objects.ts';
 
 /** FlowSchema: which requests belong to which priority level (OPS-3). */
 export function flowSchema(dialect: Dialect): ResourceDef {
@@ -74,5 +79,225 @@ export function flowSchema(dialect: Dialect): ResourceDef {
       metadata: { name: 'example' },
       spec: { priorityLevelConfiguration: { name: 'example' } },
     }),
+  });
+}
+
+function fillDefaults(object: Stored<FlowSchema>): void {
+  const spec = ensure(object, 'spec');
+  if ((spec.matchingPrecedence ?? 0) === 0) spec.matchingPrecedence = 1000;
+}
+
+/** As they are tried. */
+function inOrderOfMatching(one: Stored<FlowSchema>, other: Stored<FlowSchema>): number {
+  const [first, second] = [one, other].map((each) => numberAt(each, 'spec', 'matchingPrecedence'));
+  if (first !== second) return first! - second!;
+  return (one.metadata.name ?? '') < (other.metadata.name ?? '') ? -1 : 1;
+}
+
+function missing(object: Stored<FlowSchema>): string {
+  const dangling = (object.status?.conditions ?? []).find((one) => (one.type ?? '') === 'Dangling');
+  return (dangling?.status ?? '') || '?';
+}
+
+/** All that is wrong with a FlowSchema but for its metadata. */
+function validateFlowSchema(object: Stored<FlowSchema>, dialect: Dialect): FieldError[] {
+  const spec = object.spec ?? {};
+  return [
+    ...validatePrecedence(spec, object.metadata.name ?? ''),
+    ...validateMethod(spec),
+    ...validateLevel(spec),
+    ...(spec.rules ?? []).flatMap((rule, index) => validateRule(rule, `spec.rules[${index}]`)),
+    ...validateMandatory(object, { dialect, kind: 'FlowSchema' }),
+    ...validateFlowConditions(object),
+  ];
+}
+
+const precedenceMax = 10000;
+
+function validatePrecedence(spec: Stored<FlowSchemaSpec>, name: string): FieldError[] {
+  const precedence = spec.matchingPrecedence ?? 0;
+  const refuse = (detail: string) => [invalid('spec.matchingPrecedence', precedence, detail)];
+  if (precedence <= 0) return refuse('must be a positive value');
+  if (precedence > precedenceMax) return refuse(`must not be greater than ${precedenceMax}`);
+  if (precedence > 1 || name === 'exempt') return [];
+  return refuse("only the schema named 'exempt' may have matchingPrecedence 1");
+}
+
+const methods = ['ByNamespace', 'ByUser'];
+
+function validateMethod(spec: Stored<FlowSchemaSpec>): FieldError[] {
+  const method = spec.distinguisherMethod;
+  const type = method?.type ?? '';
+  if (method === undefined || methods.includes(type)) return [];
+  const shown = `flowcontrol.FlowDistinguisherMethod{Type:${JSON.stringify(type)}}`;
+  const error = notSupported('spec.distinguisherMethod.type', type, methods);
+  return [{ ...error, message: error.message.replace(JSON.stringify(type), () => shown) }];
+}
+
+function validateLevel(spec: Stored<FlowSchemaSpec>): FieldError[] {
+  const name = spec.priorityLevelConfiguration?.name ?? '';
+  const field = 'spec.priorityLevelConfiguration.name';
+  return name === ''
+    ? [required(field, 'must reference a priority level')]
+    : breaks(field, name, dnsSubdomain);
+}
+
+function validateRule(rule: Stored<PolicyRulesWithSubjects>, path: string): FieldError[] {
+  const subjects = rule.subjects ?? [];
+  const errors = subjects.flatMap((subject, index) =>
+    validateSubject(subject, `${path}.subjects[${index}]`),
+  );
+  if (subjects.length === 0) {
+    errors.push(required(`${path}.subjects`, 'subjects must contain at least one value'));
+  }
+  const [resources, others] = [rule.resourceRules ?? [], rule.nonResourceRules ?? []];
+  if (resources.length === 0 && others.length === 0) {
+    const detail = 'at least one of resourceRules and nonResourceRules has to be non-empty';
+    errors.push(required(path, detail));
+  }
+  return [
+    ...errors,
+    ...resources.flatMap((one, index) => validateResources(one, `${path}.resourceRules[${index}]`)),
+    ...others.flatMap((one, index) => validateUrls(one, `${path}.nonResourceRules[${index}]`)),
+  ];
+}
+
+/** The member that each kind of subject is described in. */
+const subjectMembers: Readonly<Record<string, string>> = {
+  ServiceAccount: 'serviceAccount',
+  User: 'user',
+  Group: 'group',
+};
+
+function validateSubject(subject: Stored<Subject>, path: string): FieldError[] {
+  const kind = subject.kind ?? '';
+  const own = Object.hasOwn(subjectMembers, kind) ? subjectMembers[kind] : undefined;
+  if (own === undefined) {
+    return [notSupported(`${path}.kind`, kind, Object.keys(subjectMembers).sort())];
+  }
+  const described = objectAt(subject, own);
+  const errors =
+    described === undefined
+      ? [required(`${path}.${own}`, `${own} is required when subject kind is '${kind}'`)]
+      : validateNamed(described, `${path}.${own}`, kind);
+  const others = Object.entries(subjectMembers).filter(
+    ([, name]) => name !== own && objectAt(subject, name) !== undefined,
+  );
+  return [
+    ...errors,
+    ...others.map(([other, name]) =>
+      forbiddenField(`${path}.${name}`, `${name} is forbidden when subject kind is not '${other}'`),
+    ),
+  ];
+}
+
+function validateNamed(described: JsonObject, path: string, kind: string): FieldError[] {
+  const name = textAt(described, 'name');
+  const field = `${path}.name`;
+  if (kind !== 'ServiceAccount') return name === '' ? [required(field)] : [];
+  const namespace = textAt(described, 'namespace');
+  const wrongName = name === '*' ? [] : breaks(field, name, dnsSubdomain);
+  const noNamespace = required(`${path}.namespace`, 'must specify namespace for service account');
+  return [
+    ...(name === '' ? [required(field)] : wrongName),
+    ...(namespace === '' ? [noNamespace] : breaks(`${path}.namespace`, namespace, dnsLabel)),
+  ];
+}
+
+function validateResources(rule: Stored<ResourcePolicyRule>, path: string): FieldError[] {
+  const list = (name: string, what: string, one: string) => {
+    const values = listAt(rule, name).map(String);
+    const detail = `resource rules must supply at least one ${one}`;
+    const field = `${path}.${name}`;
+    return values.length === 0 ? [required(field, detail)] : alone(values, field, what);
+  };
+  return [
+    ...validateVerbs(rule, path),
+    ...list('apiGroups', 'api groups', 'api group'),
+    ...list('resources', 'resources', 'resource'),
+    ...validateNamespaces(rule, `${path}.namespaces`),
+  ];
+}
+
+/** `*` matches everything, so it must be the only value. */
+function alone(values: readonly string[], field: string, what: string): FieldError[] {
+  if (values.length < 2 || !values.includes('*')) return [];
+  const detail = `if '*' is present, must not specify other ${what}`;
+  return [invalidGo(field, () => goStrings(values), detail)];
+}
+
+const verbs = [
+  'create',
+  'delete',
+  'deletecollection',
+  'get',
+  'list',
+  'patch',
+  'proxy',
+  'update',
+  'watch',
+];
+
+function validateVerbs(
+  rule: Stored<ResourcePolicyRule | NonResourcePolicyRule>,
+  path: string,
+): FieldError[] {
+  const ruleVerbs = (rule.verbs ?? []).map(String);
+  const field = `${path}.verbs`;
+  if (ruleVerbs.length === 0) return [required(field, 'verbs must contain at least one value')];
+  if (ruleVerbs.includes('*')) return alone(ruleVerbs, field, 'verbs');
+  if (ruleVerbs.every((verb) => verbs.includes(verb))) return [];
+  const error = notSupported(field, '', verbs);
+  return [{ ...error, message: error.message.replace('""', () => goStrings(ruleVerbs)) }];
+}
+
+function validateNamespaces(rule: Stored<ResourcePolicyRule>, field: string): FieldError[] {
+  const namespaces = (rule.namespaces ?? []).map(String);
+  if (namespaces.length === 0 && rule.clusterScope !== true) {
+    const detail = 'resource rules that are not cluster scoped must supply at least one namespace';
+    return [required(field, detail)];
+  }
+  if (namespaces.includes('*')) return alone(namespaces, field, 'namespaces');
+  const intro = "each member of this list must be '*' or a DNS-1123 label; ";
+  return namespaces.flatMap((name, index) =>
+    dnsLabel(name).map((message) => invalid(`${field}[${index}]`, name, `${intro}${message}`)),
+  );
+}
+
+function validateUrls(rule: Stored<NonResourcePolicyRule>, path: string): FieldError[] {
+  const urls = (rule.nonResourceURLs ?? []).map(String);
+  const field = `${path}.nonResourceURLs`;
+  const errors = validateVerbs(rule, path);
+  if (urls.length === 0) {
+    const detail = 'nonResourceURLs must contain at least one value';
+    return [...errors, required(field, detail)];
+  }
+  if (urls.includes('*')) return [...errors, ...alone(urls, field, 'non-resource URLs')];
+  return [...errors, ...urls.flatMap((url, index) => validateUrl(url, `${field}[${index}]`))];
+}
+
+function validateUrl(url: string, field: string): FieldError[] {
+  const refuse = (detail: string) => [invalid(field, url, detail)];
+  if (url === '') return refuse('must not be empty');
+  if (url === '/') return [];
+  if (!url.startsWith('/')) return refuse('must start with slash');
+  if (url.includes(' ')) return refuse('must not contain white-space');
+  if (url.includes('//')) return refuse('must not contain double slash');
+  const star = url.indexOf('*');
+  if (star < 0 || (star === url.length - 1 && url.endsWith('/*'))) return [];
+  return refuse('wildcard can only do suffix matching');
+}
+
+/** Conditions of this group's kinds: each type once, and named. */
+export function validateFlowConditions(
+  object: Stored<FlowSchema | PriorityLevelConfiguration>,
+): FieldError[] {
+  const types = new Set<string>();
+  return (object.status?.conditions ?? []).flatMap((condition, index) => {
+    const type = condition.type ?? '';
+    const field = `status.conditions[${index}].type`;
+    const repeated = types.has(type) ? [duplicate(field, type)] : [];
+    types.add(type);
+    return type === '' ? [...repeated, required(field, 'must not be empty')] : repeated;
   });
 }

@@ -1,27 +1,27 @@
-import { type Dialect, dnsSubdomain } from '@wheelhouse/machinery';
-import { ageColumn, at, column, nameColumn } from '../cells.ts';
+import {
+  type Dialect,
+  dnsSubdomain,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  notSupported,
+  required,
+} from '@wheelhouse/machinery';
+import { ageColumn, at, column, nameColumn, numberAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
-import type { PriorityLevelConfiguration } from '../gen/types/flowcontrol/v1.ts';
+import type {
+  ExemptPriorityLevelConfiguration,
+  LimitedPriorityLevelConfiguration,
+  LimitResponse,
+  PriorityLevelConfiguration,
+  PriorityLevelConfigurationSpec,
+  QueuingConfiguration,
+} from '../gen/types/flowcontrol/v1.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { ensure, fill } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
-import { validateFlowConditions } from './flow-schema-rules.ts';
-import { validatePriorityLevel } from './priority-level-rules.ts';
-
-function fillDefaults(object: Stored<PriorityLevelConfiguration>): void {
-  const spec = ensure(object, 'spec');
-  fill(spec.exempt, { nominalConcurrencyShares: 0, lendablePercent: 0 });
-  const limited = spec.limited;
-  fill(limited, { nominalConcurrencyShares: 30, lendablePercent: 0 });
-  const queuing = limited?.limitResponse?.queuing;
-  if (queuing === undefined) return;
-  queuing.queues ||= 64;
-  queuing.handSize ||= 8;
-  queuing.queueLengthLimit ||= 50;
-}
-
-const limitColumn = (name: string, path: readonly string[], description: string) =>
-  column(name, (object) => at(object, 'spec', 'limited', ...path) ?? '<none>', { description });
+import { validateMandatory } from './default-objects.ts';
+import { validateFlowConditions } from './flow-schema.ts';
 
 /** PriorityLevelConfiguration: how much of the server a level of requests may use (OPS-3). */
 export function priorityLevelConfiguration(dialect: Dialect): ResourceDef {
@@ -74,4 +74,138 @@ export function priorityLevelConfiguration(dialect: Dialect): ResourceDef {
       spec: { type: 'Limited', limited: { limitResponse: { type: 'Queue', queuing: {} } } },
     }),
   });
+}
+
+const limitColumn = (name: string, path: readonly string[], description: string) =>
+  column(name, (object) => at(object, 'spec', 'limited', ...path) ?? '<none>', { description });
+
+function fillDefaults(object: Stored<PriorityLevelConfiguration>): void {
+  const spec = ensure(object, 'spec');
+  fill(spec.exempt, { nominalConcurrencyShares: 0, lendablePercent: 0 });
+  const limited = spec.limited;
+  fill(limited, { nominalConcurrencyShares: 30, lendablePercent: 0 });
+  const queuing = limited?.limitResponse?.queuing;
+  if (queuing === undefined) return;
+  queuing.queues ||= 64;
+  queuing.handSize ||= 8;
+  queuing.queueLengthLimit ||= 50;
+}
+
+/** All that is wrong with a PriorityLevelConfiguration but for its metadata. */
+function validatePriorityLevel(
+  object: Stored<PriorityLevelConfiguration>,
+  dialect: Dialect,
+): FieldError[] {
+  const spec = object.spec ?? {};
+  const type = spec.type ?? '';
+  const isExempt = (object.metadata.name ?? '') === 'exempt';
+  const errors: FieldError[] = [];
+  if (isExempt !== (type === 'Exempt')) {
+    const detail = "type must be 'Exempt' if and only if name is 'exempt'";
+    errors.push(invalid('spec.type', type, detail));
+  }
+  return [
+    ...errors,
+    ...validateType(spec, type),
+    ...validateMandatory(object, { dialect, kind: 'PriorityLevelConfiguration' }),
+    ...validateFlowConditions(object),
+  ];
+}
+
+function validateType(spec: Stored<PriorityLevelConfigurationSpec>, type: string): FieldError[] {
+  const [exempt, limited] = [spec.exempt, spec.limited];
+  switch (type) {
+    case 'Exempt': {
+      const refused = forbiddenField('spec.limited', 'must be nil if the type is not Limited');
+      return [
+        ...(limited === undefined ? [] : [refused]),
+        ...(exempt === undefined ? [] : validateShares(exempt, 'spec.exempt')),
+      ];
+    }
+    case 'Limited': {
+      const refused = forbiddenField('spec.exempt', 'must be nil if the type is Limited');
+      const missing = required('spec.limited', 'must not be empty when type is Limited');
+      return [
+        ...(exempt === undefined ? [] : [refused]),
+        ...(limited === undefined ? [missing] : validateLimited(limited)),
+      ];
+    }
+    default:
+      return [notSupported('spec.type', type, ['Exempt', 'Limited'])];
+  }
+}
+
+function validateShares(
+  level: Stored<ExemptPriorityLevelConfiguration>,
+  path: string,
+): FieldError[] {
+  return [...validateNominal(level, path), ...validateLendable(level, path)];
+}
+
+function validateNominal(
+  level: Stored<ExemptPriorityLevelConfiguration | LimitedPriorityLevelConfiguration>,
+  path: string,
+): FieldError[] {
+  const shares = level.nominalConcurrencyShares ?? 0;
+  if (shares >= 0) return [];
+  const detail = 'must be a non-negative integer';
+  return [invalid(`${path}.nominalConcurrencyShares`, shares, detail)];
+}
+
+function validateLendable(
+  level: Stored<ExemptPriorityLevelConfiguration | LimitedPriorityLevelConfiguration>,
+  path: string,
+): FieldError[] {
+  const percent = level.lendablePercent ?? 0;
+  if (percent >= 0 && percent <= 100) return [];
+  return [invalid(`${path}.lendablePercent`, percent, 'must be between 0 and 100, inclusive')];
+}
+
+function validateLimited(level: Stored<LimitedPriorityLevelConfiguration>): FieldError[] {
+  const path = 'spec.limited';
+  const borrowing = level.borrowingLimitPercent ?? 0;
+  const detail = 'if specified, must be a non-negative integer';
+  return [
+    ...validateNominal(level, path),
+    ...validateResponse(level.limitResponse ?? {}, `${path}.limitResponse`),
+    ...validateLendable(level, path),
+    ...(borrowing < 0 ? [invalid(`${path}.borrowingLimitPercent`, borrowing, detail)] : []),
+  ];
+}
+
+function validateResponse(response: Stored<LimitResponse>, path: string): FieldError[] {
+  const type = response.type ?? '';
+  const queuing = response.queuing;
+  const field = `${path}.queuing`;
+  if (type === 'Queue') {
+    const detail = 'must not be empty if limited.limitResponse.type is Limited';
+    return queuing === undefined ? [required(field, detail)] : validateQueuing(queuing, field);
+  }
+  if (type !== 'Reject') return [notSupported(`${path}.type`, type, ['Queue', 'Reject'])];
+  if (response.queuing === undefined) return [];
+  const detail = 'must be nil if limited.limitResponse.type is not Limited';
+  return [forbiddenField(field, detail)];
+}
+
+const queuesMax = 10_000_000;
+
+/** Bits of the hash by which requests are dealt to queues. */
+const hashBits = 60;
+
+function validateQueuing(queuing: Stored<QueuingConfiguration>, path: string): FieldError[] {
+  const count = (name: string) => numberAt(queuing, name);
+  const [length, queues, hand] = [count('queueLengthLimit'), count('queues'), count('handSize')];
+  const errors: FieldError[] = [];
+  const refuse = (name: string, detail: string) =>
+    errors.push(invalid(`${path}.${name}`, count(name), detail));
+  if (length <= 0) refuse('queueLengthLimit', 'must be positive');
+  if (queues <= 0) refuse('queues', 'must be positive');
+  else if (queues > queuesMax) refuse('queues', `must not be greater than ${queuesMax}`);
+  if (hand <= 0) refuse('handSize', 'must be positive');
+  else if (hand > queues) refuse('handSize', `should not be greater than queues (${queues})`);
+  else if (Math.ceil(Math.log2(queues) * hand) > hashBits) {
+    const size = `deckSize ${queues} and handSize ${hand}`;
+    refuse('handSize', `required entropy bits of ${size} should not be greater than ${hashBits}`);
+  }
+  return errors;
 }

@@ -18,7 +18,7 @@ import type { ResourceDef } from '../resource-def.ts';
 import { immutable } from '../rules/checks.ts';
 import { fillAbsent } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
-import { validateTypedReference } from './ingress-rules.ts';
+import { validateTypedReference } from './ingress.ts';
 
 const controllerBytesMax = 250;
 

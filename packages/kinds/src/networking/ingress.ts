@@ -1,31 +1,37 @@
-import { type Dialect, dnsSubdomain } from '@wheelhouse/machinery';
-import { ageColumn, column, nameColumn } from '../cells.ts';
-import { defineKind, statusSubresource } from '../define.ts';
-import type { Ingress } from '../gen/types/networking/v1.ts';
-import type { ResourceDef } from '../resource-def.ts';
-import type { Stored } from '../stored.ts';
 import {
-  ingressWarnings,
-  validateIngressChange,
-  validateIngressStatus,
-  validateNewIngress,
-} from './ingress-rules.ts';
-
-function hosts(object: Stored<Ingress>): string {
-  const all = (object.spec?.rules ?? [])
-    .map((rule) => rule.host ?? '')
-    .filter((host) => host !== '');
-  if (all.length === 0) return '*';
-  const shown = all.slice(0, 3).join(',');
-  return all.length > 3 ? `${shown} + ${all.length - 3} more...` : shown;
-}
-
-function addresses(object: Stored<Ingress>): string {
-  const all = (object.status?.loadBalancer?.ingress ?? [])
-    .map((one) => (one.ip ?? '') || (one.hostname ?? ''))
-    .filter((address) => address !== '');
-  return [...new Set(all)].sort().join(',');
-}
+  appendAll,
+  breaks,
+  type Dialect,
+  dns1035Label,
+  dnsSubdomain,
+  type FieldError,
+  invalid,
+  invalidGo,
+  notSupported,
+  parseIpAddress,
+  pathSegment,
+  portName,
+  required,
+  wildcardSubdomain,
+} from '@wheelhouse/machinery';
+import { ageColumn, column, nameColumn } from '../cells.ts';
+import { validIp } from '../core/addresses.ts';
+import { validateBalancerHost } from '../core/service/load-balancer-status.ts';
+import { defineKind, statusSubresource } from '../define.ts';
+import type { TypedLocalObjectReference } from '../gen/types/core/v1.ts';
+import type {
+  HTTPIngressPath,
+  Ingress,
+  IngressBackend,
+  IngressClassParametersReference,
+  IngressRule,
+  IngressServiceBackend,
+  IngressTLS,
+} from '../gen/types/networking/v1.ts';
+import { portNumber } from '../pod/fields.ts';
+import type { ResourceDef } from '../resource-def.ts';
+import { goList } from '../rules/checks.ts';
+import type { Stored } from '../stored.ts';
 
 /** Ingress: how HTTP comes in from outside. */
 export function ingress(dialect: Dialect): ResourceDef {
@@ -89,4 +95,212 @@ export function ingress(dialect: Dialect): ResourceDef {
       },
     }),
   });
+}
+
+function hosts(object: Stored<Ingress>): string {
+  const all = (object.spec?.rules ?? [])
+    .map((rule) => rule.host ?? '')
+    .filter((host) => host !== '');
+  if (all.length === 0) return '*';
+  const shown = all.slice(0, 3).join(',');
+  return all.length > 3 ? `${shown} + ${all.length - 3} more...` : shown;
+}
+
+function addresses(object: Stored<Ingress>): string {
+  const all = (object.status?.loadBalancer?.ingress ?? [])
+    .map((one) => (one.ip ?? '') || (one.hostname ?? ''))
+    .filter((address) => address !== '');
+  return [...new Set(all)].sort().join(',');
+}
+
+/** Faults of an older object that its update may keep. */
+interface Tolerated {
+  readonly secretNames: boolean;
+  readonly wildcardRules: boolean;
+}
+
+const nothing: Tolerated = { secretNames: false, wildcardRules: false };
+
+/** A new Ingress; class and annotation of the same meaning must agree. */
+function validateNewIngress(object: Stored<Ingress>, dialect: Dialect): FieldError[] {
+  const errors = validateSpec(object, nothing);
+  const annotation = dialect.label('ingress.class');
+  const annotations = object.metadata.annotations ?? {};
+  const className = object.spec?.ingressClassName;
+  if (className === undefined || !Object.hasOwn(annotations, annotation)) return errors;
+  if (annotations[annotation] === className) return errors;
+  const detail = 'must match `ingressClassName` when both are specified';
+  return [...errors, invalid(`annotations.${annotation}`, annotations[annotation], detail)];
+}
+
+function validateSpec(object: Stored<Ingress>, tolerated: Tolerated): FieldError[] {
+  const rules = object.spec?.rules ?? [];
+  const fallback = object.spec?.defaultBackend;
+  const errors: FieldError[] = [];
+  if (rules.length === 0 && fallback === undefined) {
+    const detail = 'either `defaultBackend` or `rules` must be specified';
+    errors.push(invalidGo('spec', () => goList('networking.IngressRule', undefined), detail));
+  }
+  if (fallback !== undefined) appendAll(errors, validateBackend(fallback, 'spec.defaultBackend'));
+  rules.forEach((rule, index) => {
+    appendAll(errors, validateRule(rule, `spec.rules[${index}]`, tolerated));
+  });
+  (object.spec?.tls ?? []).forEach((tls, index) => {
+    appendAll(errors, validateTls(tls, `spec.tls[${index}]`, tolerated));
+  });
+  const className = object.spec?.ingressClassName;
+  if (typeof className === 'string') {
+    appendAll(errors, breaks('spec.ingressClassName', className, dnsSubdomain));
+  }
+  return errors;
+}
+
+function validateBackend(backend: Stored<IngressBackend>, path: string): FieldError[] {
+  const service = backend.service;
+  const resource = backend.resource;
+  if (resource !== undefined && service !== undefined) {
+    return [invalid(path, '', 'cannot set both resource and service backends')];
+  }
+  if (resource !== undefined) return validateTypedReference(resource, `${path}.resource`);
+  if (service === undefined) {
+    return [invalid(path, '', 'resource or service backend is required')];
+  }
+  const name = service.name ?? '';
+  const field = `${path}.service.name`;
+  return [
+    ...(name === '' ? [required(field)] : breaks(field, name, dns1035Label)),
+    ...validateBackendPort(service, path),
+  ];
+}
+
+/** A reference to an object of any kind in the same namespace. */
+export function validateTypedReference(
+  reference: Stored<TypedLocalObjectReference | IngressClassParametersReference>,
+  path: string,
+): FieldError[] {
+  const group = reference.apiGroup;
+  const errors = typeof group === 'string' ? breaks(`${path}.apiGroup`, group, dnsSubdomain) : [];
+  for (const name of ['kind', 'name'] as const) {
+    const value = reference[name] ?? '';
+    const field = `${path}.${name}`;
+    if (value === '') errors.push(required(field, `${name} is required`));
+    else appendAll(errors, breaks(field, value, pathSegment));
+  }
+  return errors;
+}
+
+function validateBackendPort(service: Stored<IngressServiceBackend>, path: string): FieldError[] {
+  const name = service.port?.name ?? '';
+  const number = service.port?.number ?? 0;
+  if (name !== '' && number !== 0) {
+    return [invalid(path, '', 'cannot set both port name & port number')];
+  }
+  if (name !== '') return breaks(`${path}.service.port.name`, name, portName);
+  if (number !== 0) return portNumber(`${path}.service.port.number`, number);
+  return [required(path, 'port name or number is required')];
+}
+
+function validateRule(rule: Stored<IngressRule>, path: string, tolerated: Tolerated): FieldError[] {
+  const host = rule.host ?? '';
+  const errors: FieldError[] = [];
+  if (host !== '') {
+    if (parseIpAddress(host) !== undefined) {
+      errors.push(invalid(`${path}.host`, host, 'must be a DNS name, not an IP address'));
+    }
+    appendAll(errors, breaks(`${path}.host`, host, hostRule(host)));
+  }
+  if (host.includes('*') && tolerated.wildcardRules) return errors;
+  return [...errors, ...validateRuleValue(rule, path)];
+}
+
+const hostRule = (host: string) => (host.includes('*') ? wildcardSubdomain : dnsSubdomain);
+
+function validateRuleValue(rule: Stored<IngressRule>, path: string): FieldError[] {
+  const http = rule.http;
+  if (http === undefined) return [];
+  const paths = http.paths ?? [];
+  if (paths.length === 0) return [required(`${path}.http.paths`)];
+  return paths.flatMap((one, index) => validatePath(one, `${path}.http.paths[${index}]`));
+}
+
+function validatePath(rule: Stored<HTTPIngressPath>, path: string): FieldError[] {
+  if ((rule.pathType ?? null) === null) {
+    return [required(`${path}.pathType`, 'pathType must be specified')];
+  }
+  const backend = rule.backend ?? {};
+  return [...validatePathText(rule, path), ...validateBackend(backend, `${path}.backend`)];
+}
+
+/** What a path may not contain, and how it may not end, where the server compares it. */
+const refusedParts = ['//', '/./', '/../', '%2f', '%2F'];
+const refusedEnds = ['/..', '/.'];
+
+const pathTypes = ['Exact', 'ImplementationSpecific', 'Prefix'];
+
+function validatePathText(rule: Stored<HTTPIngressPath>, path: string): FieldError[] {
+  const type = rule.pathType ?? '';
+  const value = rule.path ?? '';
+  const field = `${path}.path`;
+  const relative = value.startsWith('/') ? [] : [invalid(field, value, 'must be an absolute path')];
+  switch (type) {
+    case 'Exact':
+    case 'Prefix':
+      return [
+        ...relative,
+        ...refusedParts
+          .filter((part) => value.includes(part))
+          .map((part) => invalid(field, value, `must not contain '${part}'`)),
+        ...refusedEnds
+          .filter((end) => value.endsWith(end))
+          .map((end) => invalid(field, value, `cannot end with '${end}'`)),
+      ];
+    case 'ImplementationSpecific':
+      return value === '' ? [] : relative;
+    default:
+      return [notSupported(`${path}.pathType`, type, pathTypes)];
+  }
+}
+
+function validateTls(tls: Stored<IngressTLS>, path: string, tolerated: Tolerated): FieldError[] {
+  const errors = (tls.hosts ?? []).flatMap((host, index) =>
+    breaks(`${path}.hosts[${index}]`, String(host), hostRule(String(host))),
+  );
+  return tolerated.secretNames ? errors : [...errors, ...validateSecretName(tls, path)];
+}
+
+function validateSecretName(tls: Stored<IngressTLS>, path: string): FieldError[] {
+  const name = tls.secretName ?? '';
+  return name === '' ? [] : breaks(`${path}.secretName`, name, dnsSubdomain);
+}
+
+/** `status.loadBalancer` of an Ingress. */
+function validateIngressStatus(object: Stored<Ingress>): FieldError[] {
+  return (object.status?.loadBalancer?.ingress ?? []).flatMap((one, index) => {
+    const path = `status.loadBalancer.ingress[${index}]`;
+    const ip = one.ip ?? '';
+    return [...(ip === '' ? [] : validIp(`${path}.ip`, ip)), ...validateBalancerHost(one, path)];
+  });
+}
+
+/** A changed Ingress, which may keep faults it had before they were looked for. */
+function validateIngressChange(object: Stored<Ingress>, old: Stored<Ingress>): FieldError[] {
+  const secretNames = (old.spec?.tls ?? []).some((tls) => validateSecretName(tls, '').length > 0);
+  const wildcardRules = (old.spec?.rules ?? []).some(
+    (rule) => (rule.host ?? '').includes('*') && validateRuleValue(rule, '').length > 0,
+  );
+  return validateSpec(object, { secretNames, wildcardRules });
+}
+
+/** What a new Ingress is warned of: a class that the annotation alone names. */
+function ingressWarnings(
+  object: Stored<Ingress>,
+  old: Stored<Ingress> | undefined,
+  dialect: Dialect,
+): readonly string[] {
+  const annotation = dialect.label('ingress.class');
+  const isNamed = Object.hasOwn(object.metadata.annotations ?? {}, annotation);
+  if (old !== undefined || !isNamed) return [];
+  if (object.spec?.ingressClassName !== undefined) return [];
+  const name = JSON.stringify(annotation);
+  return [`annotation ${name} is deprecated, please use 'spec.ingressClassName' instead`];
 }

@@ -1,25 +1,35 @@
-import { type Dialect, dnsSubdomain } from '@wheelhouse/machinery';
+import {
+  appendAll,
+  blockContains,
+  breaks,
+  type Dialect,
+  dnsSubdomain,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  invalidGo,
+  notSupported,
+  parseIpBlock,
+  portName,
+  required,
+  validateLabelSelector,
+} from '@wheelhouse/machinery';
 import { selectorText } from '../apps/workload.ts';
 import { ageColumn, column, nameColumn } from '../cells.ts';
+import { validCidr } from '../core/addresses.ts';
 import { defineKind } from '../define.ts';
-import type { NetworkPolicy } from '../gen/types/networking/v1.ts';
+import type {
+  IPBlock,
+  NetworkPolicy,
+  NetworkPolicyPeer,
+  NetworkPolicyPort,
+  NetworkPolicySpec,
+} from '../gen/types/networking/v1.ts';
+import { portNumber } from '../pod/fields.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { toldTwice } from '../rules/checks.ts';
-import { ensure, fillAbsent, objectAt } from '../rules/fill.ts';
+import { goList, toldTwice } from '../rules/checks.ts';
+import { ensure, fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
-import { validateNetworkPolicy } from './network-policy-rules.ts';
-
-/** Without a word on it a policy is about what comes in, and about what goes out if it has rules. */
-function fillDefaults(object: Stored<NetworkPolicy>): void {
-  const spec = ensure(object, 'spec');
-  for (const direction of ['ingress', 'egress'] as const) {
-    for (const rule of spec[direction] ?? []) {
-      for (const port of rule.ports ?? []) fillAbsent(port, { protocol: 'TCP' });
-    }
-  }
-  if ((spec.policyTypes ?? []).length > 0) return;
-  spec.policyTypes = (spec.egress ?? []).length > 0 ? ['Ingress', 'Egress'] : ['Ingress'];
-}
 
 /** NetworkPolicy: who may talk to whom. */
 export function networkPolicy(dialect: Dialect): ResourceDef {
@@ -52,4 +62,128 @@ export function networkPolicy(dialect: Dialect): ResourceDef {
       spec: { podSelector: { matchLabels: { app: 'example' } } },
     }),
   });
+}
+
+/** Without a word on it a policy is about what comes in, and about what goes out if it has rules. */
+function fillDefaults(object: Stored<NetworkPolicy>): void {
+  const spec = ensure(object, 'spec');
+  for (const direction of ['ingress', 'egress'] as const) {
+    for (const rule of spec[direction] ?? []) {
+      for (const port of rule.ports ?? []) fillAbsent(port, { protocol: 'TCP' });
+    }
+  }
+  if ((spec.policyTypes ?? []).length > 0) return;
+  spec.policyTypes = (spec.egress ?? []).length > 0 ? ['Ingress', 'Egress'] : ['Ingress'];
+}
+
+/** All that is wrong with a NetworkPolicy but for its metadata. */
+function validateNetworkPolicy(object: Stored<NetworkPolicy>): FieldError[] {
+  const spec = object.spec ?? {};
+  return [
+    ...validateSelector(spec, 'spec', 'podSelector'),
+    ...validateRules(spec, { direction: 'ingress', peers: 'from' }),
+    ...validateRules(spec, { direction: 'egress', peers: 'to' }),
+    ...validateTypes(spec),
+  ];
+}
+
+function validateSelector(
+  holder: Stored<NetworkPolicySpec | NetworkPolicyPeer>,
+  path: string,
+  name: string,
+): FieldError[] {
+  const selector = objectAt(holder, name);
+  return validateLabelSelector(selector, `${path}.${name}`);
+}
+
+function validateRules(
+  spec: Stored<NetworkPolicySpec>,
+  names: { readonly direction: string; readonly peers: string },
+): FieldError[] {
+  return objectsAt(spec, names.direction).flatMap((rule, index) => {
+    const path = `spec.${names.direction}[${index}]`;
+    return [
+      ...objectsAt(rule, 'ports').flatMap((port, at) => validatePort(port, `${path}.ports[${at}]`)),
+      ...objectsAt(rule, names.peers).flatMap((peer, at) =>
+        validatePeer(peer, `${path}.${names.peers}[${at}]`),
+      ),
+    ];
+  });
+}
+
+const protocols = ['TCP', 'UDP', 'SCTP'];
+
+function validatePort(port: Stored<NetworkPolicyPort>, path: string): FieldError[] {
+  const protocol = port.protocol;
+  const isKnown = protocol === undefined || protocols.includes(String(protocol));
+  const errors = isKnown ? [] : [notSupported(`${path}.protocol`, protocol, protocols)];
+  return [...errors, ...validateRange(port, path)];
+}
+
+function validateRange(port: Stored<NetworkPolicyPort>, path: string): FieldError[] {
+  const first = port.port;
+  const last = port.endPort;
+  const end = port.endPort ?? 0;
+  const refuse = (detail: string) =>
+    last === undefined ? [] : [invalid(`${path}.endPort`, end, detail)];
+  if (first === undefined) return refuse('may not be specified when `port` is not specified');
+  if (typeof first === 'string') {
+    const named = refuse('may not be specified when `port` is non-numeric');
+    return [...named, ...breaks(`${path}.port`, first, portName)];
+  }
+  const start = first;
+  return [
+    ...portNumber(`${path}.port`, start),
+    // Upstream shows the port.
+    ...(last !== undefined && end < start
+      ? [invalid(`${path}.endPort`, start, 'must be greater than or equal to `port`')]
+      : []),
+    ...(last === undefined ? [] : portNumber(`${path}.endPort`, end)),
+  ];
+}
+
+function validatePeer(peer: Stored<NetworkPolicyPeer>, path: string): FieldError[] {
+  const block = peer.ipBlock;
+  const selectors = (['podSelector', 'namespaceSelector'] as const).filter(
+    (name) => peer[name] !== undefined,
+  );
+  const errors = selectors.flatMap((name) => validateSelector(peer, path, name));
+  if (block !== undefined) appendAll(errors, validateBlock(block, `${path}.ipBlock`));
+  if (block === undefined && selectors.length === 0) {
+    errors.push(required(path, 'must specify a peer'));
+  }
+  if (block !== undefined && selectors.length > 0) {
+    errors.push(forbiddenField(path, 'may not specify both ipBlock and another peer'));
+  }
+  return errors;
+}
+
+function validateBlock(block: Stored<IPBlock>, path: string): FieldError[] {
+  const cidr = block.cidr ?? '';
+  if (cidr === '') return [required(`${path}.cidr`)];
+  const whole = parseIpBlock(cidr);
+  if (whole === undefined) return validCidr(`${path}.cidr`, cidr);
+  return (block.except ?? []).flatMap((value, index) => {
+    const field = `${path}.except[${index}]`;
+    const text = String(value);
+    const part = parseIpBlock(text);
+    if (part === undefined) return validCidr(field, text);
+    const isWithin = blockContains(whole, part) && part.prefixBits > whole.prefixBits;
+    return isWithin ? [] : [invalid(field, text, 'must be a strict subset of `cidr`')];
+  });
+}
+
+const policyTypes = ['Ingress', 'Egress'];
+
+function validateTypes(spec: Stored<NetworkPolicySpec>): FieldError[] {
+  const types = (spec.policyTypes ?? []).map(String);
+  if (types.length > policyTypes.length) {
+    const detail = 'may not specify more than two policyTypes';
+    return [invalidGo('spec.policyTypes', () => goList('networking.PolicyType', types), detail)];
+  }
+  return types.flatMap((type, index) =>
+    policyTypes.includes(type)
+      ? []
+      : [notSupported(`spec.policyTypes[${index}]`, type, policyTypes)],
+  );
 }

@@ -16,8 +16,8 @@ import { defaultFeatures, type Features } from '../features/features.ts';
 import { ipAddress } from '../networking/ip-address.ts';
 import { serviceCidr } from '../networking/service-cidr.ts';
 import { deviceClass } from '../resource/device-class.ts';
-import { resourceClaim } from '../resource/resource-claim.ts';
-import { resourceClaimTemplate } from '../resource/resource-claim-template.ts';
+import { resourceClaim, resourceClaimTemplate } from '../resource/resource-claim.ts';
+
 import { resourceSlice } from '../resource/resource-slice.ts';
 import type {
   ColumnDef,

@@ -4,13 +4,13 @@ import type { Pod, PodSpec, PodTemplateSpec, VolumeProjection } from '../gen/typ
 import { objectAt, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { annotationsOf, plainPath } from './fields.ts';
+import { eachContainer } from './references.ts';
 import { type Allowances, newlyAllowed, type PodPorts } from './rules.ts';
 import { validateAffinity } from './validation/affinity.ts';
 import { isDeletionCost } from './validation/annotations.ts';
 import { validateSpreadSelector } from './validation/placement.ts';
 import { validateResources } from './validation/resources.ts';
 import { validateSysctls } from './validation/security.ts';
-import { eachContainer } from './visit.ts';
 
 /** What a holder of a pod's metadata and spec already breaks, and an update of it may go on to. */
 export function allowancesOf(

@@ -1,13 +1,48 @@
 import {
   isObject,
+  type JsonObject,
   type JsonValue,
   parseQuantity,
   type Quantity,
   sumQuantities,
 } from '@wheelhouse/machinery';
+import { at } from '../cells.ts';
 import type { Container, PodSpec } from '../gen/types/core/v1.ts';
 import { objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
+
+const counted = ['cpu', 'memory'];
+
+/**
+ * A pod's quality class: `Guaranteed` when every container limits both cpu and memory and requests
+ * as much, `BestEffort` when none says anything of either, else `Burstable`. Amounts that a pod states
+ * as a whole count in place of its containers'.
+ */
+export function qualityOfService(spec: Stored<PodSpec>): string {
+  const containers =
+    spec.resources === undefined
+      ? [...(spec.containers ?? []), ...(spec.initContainers ?? [])]
+      : [{ resources: spec.resources ?? {} }];
+  const amount = (container: JsonObject, kind: 'limits' | 'requests', name: string) => {
+    const value = at(container, 'resources', kind, name);
+    return value === undefined || value === '0' ? undefined : value;
+  };
+  const any = containers.some((container) =>
+    counted.some(
+      (name) =>
+        amount(container, 'limits', name) !== undefined ||
+        amount(container, 'requests', name) !== undefined,
+    ),
+  );
+  if (!any) return 'BestEffort';
+  const guaranteed = containers.every((container) =>
+    counted.every((name) => {
+      const limit = amount(container, 'limits', name);
+      return limit !== undefined && amount(container, 'requests', name) === limit;
+    }),
+  );
+  return guaranteed ? 'Guaranteed' : 'Burstable';
+}
 
 /** Amounts by the name of what they are of: `cpu`, `requests.storage`. */
 export type Amounts = ReadonlyMap<string, Quantity>;
@@ -37,16 +72,16 @@ function addTo(sum: Map<string, Quantity>, amounts: Amounts): void {
   }
 }
 
-function raiseTo(amounts: Map<string, Quantity>, name: string, amount: Quantity): void {
-  const present = amounts.get(name);
-  if (present === undefined || amount.nano > present.nano) amounts.set(name, amount);
-}
-
 /** Of each name the larger amount. */
 export function largerAmounts(one: Amounts, other: Amounts): Amounts {
   const larger = new Map(one);
   for (const [name, amount] of other) raiseTo(larger, name, amount);
   return larger;
+}
+
+function raiseTo(amounts: Map<string, Quantity>, name: string, amount: Quantity): void {
+  const present = amounts.get(name);
+  if (present === undefined || amount.nano > present.nano) amounts.set(name, amount);
 }
 
 /** The resources whose amounts a pod may state as a whole. */
@@ -68,12 +103,6 @@ export function podAmounts(
   }
   return amounts;
 }
-
-/** Whether a pod states amounts as a whole. */
-export const statesPodAmounts = (spec: Stored<PodSpec> | undefined): boolean =>
-  (['requests', 'limits'] as const).some(
-    (member) => Object.keys(spec?.resources?.[member] ?? {}).length > 0,
-  );
 
 /**
  * What the containers of a pod ask for: those that run together, or what preparing them takes where
@@ -104,3 +133,9 @@ export function containerAmounts(
   // What stays only grows, so that its sum covers the moments between.
   return largerAmounts(running, largerAmounts(preparing, staying));
 }
+
+/** Whether a pod states amounts as a whole. */
+export const statesPodAmounts = (spec: Stored<PodSpec> | undefined): boolean =>
+  (['requests', 'limits'] as const).some(
+    (member) => Object.keys(spec?.resources?.[member] ?? {}).length > 0,
+  );

@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from '@wheelhouse/machinery';
+import type { Dialect, JsonObject, JsonValue } from '@wheelhouse/machinery';
 import type {
   Container,
   DownwardAPIVolumeFile,
@@ -12,10 +12,9 @@ import type {
   Volume,
   VolumeResourceRequirements,
 } from '../gen/types/core/v1.ts';
-import { ensure, fill, fillAbsent, fillAmounts } from '../rules/fill.ts';
+import { ensure, fill, fillAbsent, fillAmounts, objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { containerAmounts, podLevelResources } from './amounts.ts';
-import { imageTag } from './validation/image-name.ts';
 
 /** Fills a pod's spec, wherever it stands, as upstream's defaulting does. */
 export function fillPodSpec(spec: Stored<PodSpec> | undefined): void {
@@ -43,25 +42,6 @@ function fillAccount(spec: Stored<PodSpec>): void {
   spec.serviceAccount = name;
 }
 
-/** On the host's network a container's port is the host's; of pods, not of templates. */
-export function fillHostPorts(spec: Stored<PodSpec>): void {
-  if (spec.hostNetwork !== true) return;
-  for (const member of ['initContainers', 'containers'] as const) {
-    for (const port of (spec[member] ?? []).flatMap((one) => one.ports ?? [])) {
-      if ((port['hostPort'] ?? 0) === 0) port['hostPort'] = port['containerPort'] ?? 0;
-    }
-  }
-}
-
-/** A pod's addresses are a list; the one it had before there was a list is its first. */
-export function fillAddresses(status: Stored<PodStatus> | undefined): void {
-  if (status === undefined) return;
-  const [first] = status.podIPs ?? [];
-  const single = status.podIP ?? '';
-  if (single !== '' && (first?.ip ?? '') !== single) status.podIPs = [{ ip: single }];
-  else if (first !== undefined) status.podIP = first.ip ?? '';
-}
-
 function fillContainer(container: Stored<Container | EphemeralContainer>): void {
   fill(container, {
     imagePullPolicy: pullPolicy(container.image ?? ''),
@@ -83,17 +63,67 @@ function fillContainer(container: Stored<Container | EphemeralContainer>): void 
   }
 }
 
+/** `latest` and no tag at all mean the image may change under its name; a digest pins it. */
+function pullPolicy(image: string): JsonValue {
+  return imageTag(image) === 'latest' ? 'Always' : 'IfNotPresent';
+}
+
+const imageLengthMax = 4096;
+
+const identifier = /^[a-f0-9]{64}$/;
+
+const domainPart = '(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])';
+const host = `(?:${domainPart}(?:\\.${domainPart})*|\\[[a-fA-F0-9:]+\\])(?::[0-9]+)?`;
+
+const alphanumeric = '[a-z0-9]+';
+const pathPart = `${alphanumeric}(?:(?:[._]|__|-+)${alphanumeric})*`;
+const path = `${pathPart}(?:/${pathPart})*`;
+
+const digest = '[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}';
+const reference = new RegExp(
+  `^(?:(${host})/)?(${path})(?::([A-Za-z0-9_][A-Za-z0-9_.-]{0,127}))?(?:@(${digest}))?$`,
+);
+
+const pathLengthMax = 255;
+
+/**
+ * The tag of an image's name, `latest` where it has neither tag nor digest; undefined for what is
+ * no name of an image, as it is for one that a digest pins.
+ */
+function imageTag(image: string): string | undefined {
+  if (image.length > imageLengthMax || identifier.test(image)) return undefined;
+  const [, , name = '', tag, pin] = reference.exec(inFull(image)) ?? [];
+  if (name === '' || name.length > pathLengthMax || !isDigest(pin)) return undefined;
+  return tag ?? (pin === undefined ? 'latest' : undefined);
+}
+
+/** With the registry that a short name leaves out: what stands before the path, if a domain. */
+function inFull(image: string): string {
+  const slash = image.indexOf('/');
+  const first = image.slice(0, Math.max(slash, 0));
+  const isDomain = first === 'localhost' || /[.:]/.test(first) || first !== first.toLowerCase();
+  if (slash < 0) return `registry/library/${image}`;
+  return isDomain ? image : `registry/${image}`;
+}
+
+const digestLengths = new Map([
+  ['sha256', 64],
+  ['sha384', 96],
+  ['sha512', 128],
+]);
+
+function isDigest(pin: string | undefined): boolean {
+  if (pin === undefined) return true;
+  const [algorithm = '', encoded = ''] = pin.split(':');
+  return digestLengths.get(algorithm) === encoded.length && encoded === encoded.toLowerCase();
+}
+
 /** What a container, or a claim, asks for and may have. */
 export function fillResources(
   resources: Stored<ResourceRequirements | VolumeResourceRequirements> | undefined,
 ): void {
   fillAmounts(resources?.limits);
   fillAmounts(resources?.requests);
-}
-
-/** `latest` and no tag at all mean the image may change under its name; a digest pins it. */
-function pullPolicy(image: string): JsonValue {
-  return imageTag(image) === 'latest' ? 'Always' : 'IfNotPresent';
 }
 
 function fillProbe(probe: Stored<Probe> | undefined): void {
@@ -151,6 +181,25 @@ export function fillDrivers(source: Stored<Volume | PersistentVolumeSpec>): void
   });
 }
 
+/** On the host's network a container's port is the host's; of pods, not of templates. */
+export function fillHostPorts(spec: Stored<PodSpec>): void {
+  if (spec.hostNetwork !== true) return;
+  for (const member of ['initContainers', 'containers'] as const) {
+    for (const port of (spec[member] ?? []).flatMap((one) => one.ports ?? [])) {
+      if ((port['hostPort'] ?? 0) === 0) port['hostPort'] = port['containerPort'] ?? 0;
+    }
+  }
+}
+
+/** A pod's addresses are a list; the one it had before there was a list is its first. */
+export function fillAddresses(status: Stored<PodStatus> | undefined): void {
+  if (status === undefined) return;
+  const [first] = status.podIPs ?? [];
+  const single = status.podIP ?? '';
+  if (single !== '' && (first?.ip ?? '') !== single) status.podIPs = [{ ip: single }];
+  else if (first !== undefined) status.podIP = first.ip ?? '';
+}
+
 /** Requests that are not given are what the limits are; for pods, not for templates. */
 export function requestsFromLimits(spec: Stored<PodSpec>): void {
   for (const member of ['initContainers', 'containers'] as const) {
@@ -193,4 +242,32 @@ export function fillResizePolicies(spec: Stored<PodSpec>): void {
     const usual = added.map((name) => ({ resourceName: name, restartPolicy: 'NotRequired' }));
     container.resizePolicy = [...policies, ...usual];
   }
+}
+
+/**
+ * A kind's defaults, after the annotations are left out in which pods had their init containers
+ * before there was a member for them: upstream drops them wherever it meets them. `path` leads to
+ * the template in an object that has one, and is empty for a pod itself.
+ */
+export function leavingOldInitContainers<O extends JsonObject>(
+  dialect: Dialect,
+  path: readonly string[],
+  defaults: (object: O) => void,
+): (object: O) => void {
+  const keys = ['alpha', 'beta'].flatMap((stage) =>
+    ['init-containers', 'init-container-statuses'].map((name) =>
+      dialect.label(name, `pod.${stage}`),
+    ),
+  );
+  return (object) => {
+    const metadata = objectAt(object, ...path, 'metadata');
+    const annotations = objectAt(metadata, 'annotations');
+    if (metadata !== undefined && annotations !== undefined) {
+      const found = keys.filter((key) => Object.hasOwn(annotations, key));
+      for (const key of found) delete annotations[key];
+      const isBare = found.length > 0 && Object.keys(annotations).length === 0;
+      if (isBare) delete metadata['annotations'];
+    }
+    defaults(object);
+  };
 }

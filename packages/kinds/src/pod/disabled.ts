@@ -5,7 +5,7 @@ import type { PodSpec, Volume } from '../gen/types/core/v1.ts';
 import { objectAt, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { isSet } from './fields.ts';
-import { eachContainer } from './visit.ts';
+import { eachContainer } from './references.ts';
 
 const must = 'requiredDuringSchedulingIgnoredDuringExecution';
 const rather = 'preferredDuringSchedulingIgnoredDuringExecution';

@@ -1,5 +1,6 @@
 import {
   breaks,
+  dnsSubdomain,
   type FieldError,
   forbiddenField,
   inRange,
@@ -12,6 +13,7 @@ import {
   portName,
   qualifiedName,
   required,
+  tooLong,
 } from '@wheelhouse/machinery';
 import { at, textAt } from '../cells.ts';
 import type { HorizontalPodAutoscalerStatus } from '../gen/types/autoscaling/v2.ts';
@@ -23,6 +25,17 @@ import type { VolumeNodeResources } from '../gen/types/storage/v1.ts';
 import { sortedKeys } from '../rules/checks.ts';
 import { objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
+
+const lengthMax = 63;
+
+/** The name of a CSI driver: a subdomain in any case, short. */
+export function driverName(name: string, field: string): FieldError[] {
+  return [
+    ...(name === '' ? [required(field)] : []),
+    ...(name.length > lengthMax ? [tooLong(field, lengthMax)] : []),
+    ...dnsSubdomain(name.toLowerCase()).map((message) => invalid(field, name, message)),
+  ];
+}
 
 /** Rules for single fields, as pods and what makes pods have them. */
 

@@ -12,13 +12,13 @@ import type { StrategyContext } from '../resource-def.ts';
 import { keyed, same, sameOrEmpty } from '../rules/checks.ts';
 import { ensure, objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
+import { qualityOfService } from './amounts.ts';
 import { fillAddresses } from './defaults.ts';
 import { annotationsOf, optionalText } from './fields.ts';
-import { qualityOfService } from './quality.ts';
+import { eachContainer } from './references.ts';
 import { mergeLabelKeys } from './validation/affinity.ts';
 import { appArmorPrefix } from './validation/annotations.ts';
 import { validateAppArmorProfile } from './validation/security.ts';
-import { eachContainer } from './visit.ts';
 import { useAppArmor } from './warnings.ts';
 
 /** A Pod begins pending, in the class that its containers' demands make it. */

@@ -7,7 +7,7 @@ import {
 import type { ResourceDef, StrategyContext } from '../resource-def.ts';
 import { objectAt } from '../rules/fill.ts';
 import { isTrue } from './fields.ts';
-import { eachContainer } from './visit.ts';
+import { eachContainer } from './references.ts';
 
 /** Where kinds have the spec of a pod; that of a StatefulSet is not looked into. */
 const specPaths: ReadonlyMap<string, readonly string[]> = new Map([

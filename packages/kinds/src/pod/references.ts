@@ -1,7 +1,34 @@
 import { firstByName, type JsonObject } from '@wheelhouse/machinery';
 import { textAt } from '../cells.ts';
 import type { Container, Pod, PodSpec, Volume } from '../gen/types/core/v1.ts';
+import { objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
+
+export interface PlacedContainer {
+  readonly container: JsonObject;
+  /** `spec.containers[0]` */
+  readonly path: string;
+}
+
+/** Where containers of a spec stand, in the order in which upstream walks them. */
+const members = ['initContainers', 'containers', 'ephemeralContainers'];
+
+/** Every container of a spec with its path, those that prepare first. */
+export function eachContainer(spec: Stored<PodSpec> | undefined, path: string): PlacedContainer[] {
+  return members.flatMap((member) =>
+    objectsAt(spec, member).map((container, index) => ({
+      container,
+      path: path === '' ? `${member}[${index}]` : `${path}.${member}[${index}]`,
+    })),
+  );
+}
+
+/** The containers of a pod's spec: those that prepare, those that run, those added later. */
+export function containersOf(spec: Stored<PodSpec> | undefined): readonly JsonObject[] {
+  return (['initContainers', 'containers', 'ephemeralContainers'] as const).flatMap(
+    (member) => spec?.[member] ?? [],
+  );
+}
 
 /** Where volumes of a pod name a Secret of the pod's own namespace. */
 const secretSources: readonly (readonly string[])[] = [
@@ -17,13 +44,6 @@ const secretSources: readonly (readonly string[])[] = [
   ['csi', 'nodePublishSecretRef', 'name'],
 ];
 
-/** The containers of a pod's spec: those that prepare, those that run, those added later. */
-export function containersOf(spec: Stored<PodSpec> | undefined): readonly JsonObject[] {
-  return (['initContainers', 'containers', 'ephemeralContainers'] as const).flatMap(
-    (member) => spec?.[member] ?? [],
-  );
-}
-
 /** Names of the Secrets that a pod's spec refers to, each once. */
 export function secretNames(spec: Stored<PodSpec> | undefined): readonly string[] {
   const names = [
@@ -35,6 +55,21 @@ export function secretNames(spec: Stored<PodSpec> | undefined): readonly string[
     ]),
   ];
   return distinct(names);
+}
+
+function environmentNames(container: Stored<Container>, kind: 'secret' | 'configMap'): string[] {
+  return [
+    ...(container.envFrom ?? []).map((one) => textAt(one, `${kind}Ref`, 'name')),
+    ...(container.env ?? []).map((one) => textAt(one, 'valueFrom', `${kind}KeyRef`, 'name')),
+  ];
+}
+
+function projectedNames(volume: Stored<Volume>, kind: 'secret' | 'configMap'): string[] {
+  return (volume?.projected?.sources ?? []).map((one) => textAt(one, kind, 'name'));
+}
+
+function distinct(names: readonly string[]): readonly string[] {
+  return [...new Set(names)].filter((name) => name !== '');
 }
 
 /** Names of the ConfigMaps that a pod's spec refers to, each once. */
@@ -70,19 +105,4 @@ export function resourceClaimNames(pod: Stored<Pod>): readonly string[] {
     return textAt(made.get(claim.name ?? ''), 'resourceClaimName');
   });
   return distinct(names);
-}
-
-function environmentNames(container: Stored<Container>, kind: 'secret' | 'configMap'): string[] {
-  return [
-    ...(container.envFrom ?? []).map((one) => textAt(one, `${kind}Ref`, 'name')),
-    ...(container.env ?? []).map((one) => textAt(one, 'valueFrom', `${kind}KeyRef`, 'name')),
-  ];
-}
-
-function projectedNames(volume: Stored<Volume>, kind: 'secret' | 'configMap'): string[] {
-  return (volume?.projected?.sources ?? []).map((one) => textAt(one, kind, 'name'));
-}
-
-function distinct(names: readonly string[]): readonly string[] {
-  return [...new Set(names)].filter((name) => name !== '');
 }

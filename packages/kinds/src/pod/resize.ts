@@ -8,10 +8,10 @@ import {
 import type { Pod, PodSpec } from '../gen/types/core/v1.ts';
 import { ensure, objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
-import { statesPodAmounts } from './amounts.ts';
-import { goDifference } from './difference.ts';
+import { qualityOfService, statesPodAmounts } from './amounts.ts';
 import { annotationsOf } from './fields.ts';
-import { qualityOfService } from './quality.ts';
+import { goDifference } from './go-text.ts';
+
 import type { PodPorts } from './rules.ts';
 import { changeRules, sameOrEmptyDeep, validatePod } from './update.ts';
 import { mirrorAnnotation } from './validation/annotations.ts';

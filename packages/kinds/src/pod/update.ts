@@ -20,9 +20,15 @@ import { same, sameOrEmpty } from '../rules/checks.ts';
 import { ensure, objectsAt, wholeNumber } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { allowancesOf } from './allowances.ts';
-import { goDifference, goDifferenceSteps } from './difference.ts';
 import { annotationsOf } from './fields.ts';
-import { goNodeSelectorTerm, goStringMap, goStructs } from './go-text.ts';
+import {
+  goDifference,
+  goDifferenceSteps,
+  goNodeSelectorTerm,
+  goStringMap,
+  goStructs,
+} from './go-text.ts';
+
 import type { PodPorts, PodRules } from './rules.ts';
 import {
   mirrorAnnotation,

@@ -22,8 +22,8 @@ import { objectAt, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { annotationsOf, isSet } from './fields.ts';
 import { pathWarnings } from './path-warnings.ts';
+import { eachContainer, type PlacedContainer } from './references.ts';
 import { appArmorPrefix, seccompAnnotations } from './validation/annotations.ts';
-import { eachContainer, type PlacedContainer } from './visit.ts';
 
 /**
  * What is accepted but hardly meant, of the pod or template `holder` (its metadata and spec) at

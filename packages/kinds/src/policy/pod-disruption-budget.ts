@@ -13,7 +13,7 @@ import { defineKind, statusSubresource } from '../define.ts';
 import type { PodDisruptionBudget } from '../gen/types/policy/v1.ts';
 import { notNegative } from '../pod/fields.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { validateConditions } from '../rules/conditions.ts';
+import { validateConditions } from '../rules/checks.ts';
 import { ensure } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 

@@ -6,8 +6,10 @@ import {
   type UserInfo,
   WorkBudget,
 } from '@wheelhouse/machinery';
-import { HeldRules, type RuleSet } from './held-rules.ts';
-import { type PolicyRule, policyRule } from './policy-rule.ts';
+import { type PolicyRule, policyRule, trimStars } from './policy-rule.ts';
+
+/** Most steps of one comparison, for requests (TRUST-2). */
+export const escalationStepsMax = 4_000_000;
 
 /** Whether the rules that a user holds cover the rules to be granted, and which they do not. */
 export interface Coverage {
@@ -17,12 +19,6 @@ export interface Coverage {
   /** How many more such pieces there are. */
   readonly omitted: number;
 }
-
-/** Most steps of one comparison, for requests (TRUST-2). */
-export const escalationStepsMax = 4_000_000;
-
-/** Most pieces that a comparison for a request gathers. */
-const piecesMax = 1000;
 
 /**
  * Compares rules as upstream does (AUTHZ-5): each wanted rule is broken into pieces of one verb and
@@ -37,21 +33,130 @@ export function ruleEscalation(
   return inOnePiece(comparison({ ownRules, wanted, limits: unlimited }));
 }
 
-/**
- * The same for rules of a request, as work that can pause: gathers a bounded number of pieces and
- * throws WorkExceeded where the held rules differ in too many ways.
- */
-export function boundedEscalation(
-  ownRules: readonly PolicyRule[],
-  wanted: readonly PolicyRule[],
-): Iterator<void, Coverage> {
-  return comparison({ ownRules, wanted, limits: { steps: escalationStepsMax, pieces: piecesMax } });
+/** Rules by their index in a list of rules. */
+type RuleSet = ReadonlySet<number>;
+
+/** The rules with one value, and those that have all values. */
+class ValueIndex {
+  readonly #exact = new Map<string, Set<number>>();
+  readonly #all = new Set<number>();
+  readonly #wildcard: string | undefined;
+  readonly #budget: WorkBudget;
+
+  /** @param options.wildcard the value that stands for all, if one does */
+  constructor(budget: WorkBudget, options: { readonly wildcard?: string } = {}) {
+    this.#budget = budget;
+    this.#wildcard = options.wildcard;
+  }
+
+  get all(): RuleSet {
+    return this.#all;
+  }
+
+  addToAll(rule: number): void {
+    this.#all.add(rule);
+  }
+
+  add(value: string, rule: number): void {
+    if (value === this.#wildcard) this.#all.add(rule);
+    const present = this.#exact.get(value);
+    if (present === undefined) this.#exact.set(value, new Set([rule]));
+    else present.add(rule);
+  }
+
+  /** The rules that have one of the values, or all. */
+  of(...values: readonly string[]): RuleSet {
+    const found = values.flatMap((value) => this.#exact.get(value) ?? []);
+    if (found.length === 0) return this.#all;
+    this.#budget.spend(found.reduce((sum, { size }) => sum + size, this.#all.size));
+    if (found.length === 1 && this.#all.size === 0) return itemAt(found, 0);
+    return new Set([...this.#all, ...found.flatMap((one) => [...one])]);
+  }
 }
 
-/** Values of one list that the same held rules cover; without resource names, one undefined. */
-interface ValueClass<Value extends string | undefined = string> {
-  readonly values: readonly Value[];
-  readonly rules: RuleSet;
+const none: RuleSet = new Set();
+
+/** Rules indexed by their values: which of them cover a verb, a group, a resource, a name, a path. */
+class HeldRules {
+  readonly #budget: WorkBudget;
+  readonly #verbs: ValueIndex;
+  readonly #groups: ValueIndex;
+  readonly #resources: ValueIndex;
+  readonly #names: ValueIndex;
+  readonly #urls: ValueIndex;
+  readonly #urlPrefixes = new Map<string, Set<number>>();
+
+  /** @param budget is drawn on by what is asked of the index; building it takes linear time */
+  constructor(rules: readonly PolicyRule[], budget: WorkBudget) {
+    this.#budget = budget;
+    this.#verbs = new ValueIndex(budget, { wildcard: '*' });
+    this.#groups = new ValueIndex(budget, { wildcard: '*' });
+    this.#resources = new ValueIndex(budget, { wildcard: '*' });
+    this.#names = new ValueIndex(budget);
+    this.#urls = new ValueIndex(budget, { wildcard: '*' });
+    // A role that several bindings lead to gives the same rules again.
+    for (const [index, rule] of [...new Set(rules)].entries()) this.#add(rule, index);
+  }
+
+  #add(rule: PolicyRule, index: number): void {
+    for (const verb of rule.verbs) this.#verbs.add(verb, index);
+    for (const group of rule.apiGroups) this.#groups.add(group, index);
+    for (const resource of rule.resources) this.#resources.add(resource, index);
+    for (const name of rule.resourceNames) this.#names.add(name, index);
+    if (rule.resourceNames.length === 0) this.#names.addToAll(index);
+    for (const url of rule.nonResourceURLs) {
+      this.#urls.add(url, index);
+      if (!url.endsWith('*')) continue;
+      const prefix = trimStars(url);
+      const present = this.#urlPrefixes.get(prefix);
+      if (present === undefined) this.#urlPrefixes.set(prefix, new Set([index]));
+      else present.add(index);
+    }
+  }
+
+  ofVerb(verb: string): RuleSet {
+    return this.#verbs.of(verb);
+  }
+
+  ofGroup(group: string): RuleSet {
+    return this.#groups.of(group);
+  }
+
+  /** Also the rules with every resource's subresource of this name. */
+  ofResource(resource: string): RuleSet {
+    const [, subresource] = resource.split('/', 2);
+    if (subresource === undefined) return this.#resources.of(resource);
+    return this.#resources.of(resource, `*/${subresource}`);
+  }
+
+  /** Also the rules without names, which hold for all. */
+  ofName(name: string): RuleSet {
+    return this.#names.of(name);
+  }
+
+  ofAllNames(): RuleSet {
+    return this.#names.all;
+  }
+
+  ofUrl(url: string): RuleSet {
+    this.#budget.spend(this.#urlPrefixes.size);
+    const found = [...this.#urlPrefixes].flatMap(([prefix, rules]) =>
+      url.startsWith(prefix) ? [rules] : [],
+    );
+    const exact = this.#urls.of(url);
+    if (found.length === 0) return exact;
+    this.#budget.spend(found.reduce((sum, { size }) => sum + size, exact.size));
+    return new Set([...exact, ...found.flatMap((one) => [...one])]);
+  }
+
+  /** The rules in both sets. */
+  common(one: RuleSet, other: RuleSet): RuleSet {
+    const [small, large] = one.size <= other.size ? [one, other] : [other, one];
+    this.#budget.spend(small.size + 1);
+    if (small.size === 0) return none;
+    const both = [...small].filter((rule) => large.has(rule));
+    return both.length === small.size ? small : new Set(both);
+  }
 }
 
 interface Gathered {
@@ -84,6 +189,20 @@ function* comparison(of: {
   return { covered: count === 0, missing: pieces, omitted: count - pieces.length };
 }
 
+/** Values of one list that the same held rules cover; without resource names, one undefined. */
+interface ValueClass<Value extends string | undefined = string> {
+  readonly values: readonly Value[];
+  readonly rules: RuleSet;
+}
+
+/** Pieces that no held rule covers: every combination of the values of four classes. */
+interface Gap {
+  readonly group: ValueClass;
+  readonly resource: ValueClass;
+  readonly verb: ValueClass;
+  readonly name: ValueClass<string | undefined>;
+}
+
 function* missingResources(
   gathered: Gathered,
   rule: PolicyRule,
@@ -110,12 +229,23 @@ function* missingResources(
   gather(gathered, rule, gaps);
 }
 
-/** Pieces that no held rule covers: every combination of the values of four classes. */
-interface Gap {
-  readonly group: ValueClass;
-  readonly resource: ValueClass;
-  readonly verb: ValueClass;
-  readonly name: ValueClass<string | undefined>;
+/** Puts together the values that the same held rules cover, in the order of the first of each. */
+function classesOf(values: readonly string[], rulesOf: (value: string) => RuleSet): ValueClass[] {
+  const classes = new Map<string, { readonly values: string[]; readonly rules: RuleSet }>();
+  for (const value of values) {
+    const rules = rulesOf(value);
+    const key = [...rules].sort((one, other) => one - other).join();
+    const valueClass = classes.get(key);
+    if (valueClass === undefined) classes.set(key, { values: [value], rules });
+    else valueClass.values.push(value);
+  }
+  return [...classes.values()];
+}
+
+function nameClasses(rule: PolicyRule, heldRules: HeldRules): ValueClass<string | undefined>[] {
+  if (rule.resourceNames.length === 0)
+    return [{ values: [undefined], rules: heldRules.ofAllNames() }];
+  return classesOf(rule.resourceNames, (value) => heldRules.ofName(value));
 }
 
 /** Adds the pieces of one rule in the rule's own order. */
@@ -137,6 +267,13 @@ function gather(gathered: Gathered, rule: PolicyRule, gaps: readonly Gap[]): voi
   for (const { piece } of found) gathered.pieces.push(piece);
 }
 
+/** First position of each value. */
+function placesOf(values: readonly string[]): ReadonlyMap<string, number> {
+  const places = new Map<string, number>();
+  for (const [index, value] of values.entries()) if (!places.has(value)) places.set(value, index);
+  return places;
+}
+
 /** Group, resource, verb, and name, if any. */
 type Combination = readonly [string, string, string, string | undefined];
 
@@ -150,13 +287,6 @@ function* combinations({ group, resource, verb, name }: Gap): Generator<Combinat
 function pieceOf([group, resource, verb, name]: Combination): PolicyRule {
   const base = { apiGroups: [group], resources: [resource], verbs: [verb] };
   return policyRule(name === undefined ? base : { ...base, resourceNames: [name] });
-}
-
-/** First position of each value. */
-function placesOf(values: readonly string[]): ReadonlyMap<string, number> {
-  const places = new Map<string, number>();
-  for (const [index, value] of values.entries()) if (!places.has(value)) places.set(value, index);
-  return places;
 }
 
 function comparePlaces(one: readonly number[], other: readonly number[]): number {
@@ -184,23 +314,18 @@ function* missingUrls(
   }
 }
 
-function nameClasses(rule: PolicyRule, heldRules: HeldRules): ValueClass<string | undefined>[] {
-  if (rule.resourceNames.length === 0)
-    return [{ values: [undefined], rules: heldRules.ofAllNames() }];
-  return classesOf(rule.resourceNames, (value) => heldRules.ofName(value));
-}
+/** Most pieces that a comparison for a request gathers. */
+const piecesMax = 1000;
 
-/** Puts together the values that the same held rules cover, in the order of the first of each. */
-function classesOf(values: readonly string[], rulesOf: (value: string) => RuleSet): ValueClass[] {
-  const classes = new Map<string, { readonly values: string[]; readonly rules: RuleSet }>();
-  for (const value of values) {
-    const rules = rulesOf(value);
-    const key = [...rules].sort((one, other) => one - other).join();
-    const valueClass = classes.get(key);
-    if (valueClass === undefined) classes.set(key, { values: [value], rules });
-    else valueClass.values.push(value);
-  }
-  return [...classes.values()];
+/**
+ * The same for rules of a request, as work that can pause: gathers a bounded number of pieces and
+ * throws WorkExceeded where the held rules differ in too many ways.
+ */
+export function boundedEscalation(
+  ownRules: readonly PolicyRule[],
+  wanted: readonly PolicyRule[],
+): Iterator<void, Coverage> {
+  return comparison({ ownRules, wanted, limits: { steps: escalationStepsMax, pieces: piecesMax } });
 }
 
 /** The rule in pieces of one verb and one resource, with one name at most, or one path. */
@@ -271,9 +396,6 @@ function compactRules(rules: readonly PolicyRule[]): PolicyRule[] {
   return [...others, ...simple.values()];
 }
 
-const showList = (values: readonly string[]): string =>
-  `[${values.map((value) => JSON.stringify(value)).join(' ')}]`;
-
 function showRule(rule: PolicyRule): string {
   const parts: [string, readonly string[]][] = [
     ['APIGroups', rule.apiGroups],
@@ -287,3 +409,6 @@ function showRule(rule: PolicyRule): string {
     .map(([name, values]) => `${name}:${showList(values)}`);
   return `{${shown.join(', ')}}`;
 }
+
+const showList = (values: readonly string[]): string =>
+  `[${values.map((value) => JSON.stringify(value)).join(' ')}]`;

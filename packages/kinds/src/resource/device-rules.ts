@@ -29,7 +29,7 @@ import type {
   DeviceRequest,
   DeviceSelector,
 } from '../gen/types/resource/v1beta1.ts';
-import { driverName } from '../pod/driver-name.ts';
+import { driverName } from '../pod/fields.ts';
 import type { Stored } from '../stored.ts';
 
 /** Rules that the kinds of devices share, as of `resource/v1beta1`. */

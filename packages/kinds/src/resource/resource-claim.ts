@@ -16,6 +16,7 @@ import {
 import type { AdmissionKindOptions } from '../admissionregistration/expressions.ts';
 import { ageColumn, at, column, nameColumn, textAt } from '../cells.ts';
 import { validCidr } from '../core/addresses.ts';
+import { validateTemplateMetadata } from '../core/storage/claim-rules.ts';
 import { defineKind } from '../define.ts';
 import type { Features } from '../features/features.ts';
 import type {
@@ -25,12 +26,13 @@ import type {
   NetworkDeviceData,
   ResourceClaim,
   ResourceClaimConsumerReference,
+  ResourceClaimTemplate,
 } from '../gen/types/resource/v1beta1.ts';
-import { driverName } from '../pod/driver-name.ts';
+import { driverName } from '../pod/fields.ts';
 import { validateNodeSelector } from '../pod/validation/affinity.ts';
 import type { ResourceDef, StrategyContext } from '../resource-def.ts';
-import { immutable } from '../rules/checks.ts';
-import { validateConditions } from '../rules/conditions.ts';
+import { immutable, validateConditions } from '../rules/checks.ts';
+
 import { objectAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import {
@@ -44,166 +46,6 @@ import {
   validateItems,
   validateParameters,
 } from './device-rules.ts';
-
-const consumersMax = 256;
-const conditionsMax = 8;
-const addressesMax = 16;
-const interfaceNameBytesMax = 256;
-const hardwareAddressBytesMax = 128;
-
-/** A device that is allocated: its driver, pool, and name. */
-const deviceId = (device: Stored<AllocatedDeviceStatus | DeviceRequestAllocationResult>): string =>
-  (['driver', 'pool', 'device'] as const).map((member) => device[member] ?? '').join('/');
-
-const allocatedDevices = (object: Stored<ResourceClaim>): ReadonlySet<string> =>
-  new Set((object.status?.allocation?.devices?.results ?? []).map(deviceId));
-
-function validateConsumer(
-  consumer: Stored<ResourceClaimConsumerReference>,
-  path: string,
-): FieldError[] {
-  return (['resource', 'name', 'uid'] as const).flatMap((member) =>
-    (consumer[member] ?? '') === '' ? [required(`${path}.${member}`)] : [],
-  );
-}
-
-function validateNetworkData(
-  data: Stored<NetworkDeviceData> | undefined,
-  path: string,
-): FieldError[] {
-  if (data === undefined) return [];
-  const long = (member: string, max: number) =>
-    Buffer.byteLength(textAt(data, member)) > max ? [tooLong(`${path}.${member}`, max)] : [];
-  const canonical = (text: string) => {
-    const block = parseIpBlock(text);
-    return block === undefined ? '' : `${formatIpAddress(block.base)}/${block.prefixBits}`;
-  };
-  return [
-    ...long('interfaceName', interfaceNameBytesMax),
-    ...long('hardwareAddress', hardwareAddressBytesMax),
-    ...validateItems((data.ips ?? []).map(String), `${path}.ips`, {
-      max: addressesMax,
-      item: (text, itemPath) => (parseIpBlock(text) === undefined ? validCidr(itemPath, text) : []),
-      key: canonical,
-    }),
-  ];
-}
-
-function validateDeviceStatus(
-  device: Stored<AllocatedDeviceStatus>,
-  path: string,
-  allocated: ReadonlySet<string>,
-): FieldError[] {
-  const id = deviceId(device);
-  const conditions = device.conditions ?? [];
-  const data = device.data ?? undefined;
-  return [
-    ...driverName(device.driver ?? '', `${path}.driver`),
-    ...poolName(device.pool ?? '', `${path}.pool`),
-    ...breaks(`${path}.device`, device.device ?? '', dnsLabel),
-    ...(allocated.has(id) ? [] : [invalid(path, id, 'must be an allocated device in the claim')]),
-    ...(conditions.length > conditionsMax
-      ? [tooMany(`${path}.conditions`, conditions.length, conditionsMax)]
-      : []),
-    ...validateConditions(conditions, `${path}.conditions`),
-    ...(data === undefined ? [] : validateParameters(data, `${path}.data`, 'new')),
-    ...validateNetworkData(device.networkData, `${path}.networkData`),
-  ];
-}
-
-const sources = ['FromClaim', 'FromClass'];
-
-function validateAllocation(object: Stored<ResourceClaim>): FieldError[] {
-  const allocation = object.status?.allocation;
-  const path = 'status.allocation';
-  const requests = requestNames(object.spec?.devices);
-  const source = (configuration: Stored<DeviceAllocationConfiguration>, itemPath: string) => {
-    const text = configuration.source ?? '';
-    if (text === '') return [required(`${itemPath}.source`)];
-    return sources.includes(text) ? [] : [notSupported(`${itemPath}.source`, text, sources)];
-  };
-  const result = (one: Stored<DeviceRequestAllocationResult>, itemPath: string) => [
-    ...requestReference(one.request ?? '', `${itemPath}.request`, requests),
-    ...driverName(one.driver ?? '', `${itemPath}.driver`),
-    ...poolName(one.pool ?? '', `${itemPath}.pool`),
-    ...breaks(`${itemPath}.device`, one.device ?? '', dnsLabel),
-  ];
-  const selector = allocation?.nodeSelector;
-  return [
-    ...validateItems(allocation?.devices?.results ?? [], `${path}.devices.results`, {
-      max: requestsMax,
-      item: result,
-    }),
-    ...validateConfigurations(
-      allocation?.devices?.config ?? [],
-      `${path}.devices.config`,
-      // Those of the class and of the claim.
-      { parts: 'new', check: undefined, requests, max: 2 * requestsMax, more: source },
-    ),
-    ...(selector === undefined ? [] : validateNodeSelector(selector, `${path}.nodeSelector`)),
-  ];
-}
-
-function validateStatus(object: Stored<ResourceClaim>, old: Stored<ResourceClaim>): FieldError[] {
-  const consumers = object.status?.reservedFor ?? [];
-  const allocated = allocatedDevices(object);
-  const path = 'status.reservedFor';
-  const [allocation, before] = [object, old].map((one) => objectAt(one, 'status', 'allocation'));
-  const oldConsumerUids = new Set((old.status?.reservedFor ?? []).map((one) => one.uid ?? ''));
-  const isDeleted = object.metadata.deletionTimestamp !== undefined;
-  const isNew = isDeleted && consumers.some((one) => !oldConsumerUids.has(one.uid ?? ''));
-  const lateDetail =
-    'new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set';
-  const unallocated = 'may not be specified when `allocated` is not set';
-  const late = isNew ? [forbiddenField(path, lateDetail)] : [];
-  const misplaced = allocation === undefined ? [forbiddenField(path, unallocated)] : late;
-  return [
-    ...validateItems(consumers, path, {
-      max: consumersMax,
-      item: validateConsumer,
-      key: (one) => textAt(one, 'uid'),
-      member: 'uid',
-    }),
-    ...validateItems(object.status?.devices ?? [], 'status.devices', {
-      max: Number.POSITIVE_INFINITY,
-      item: (device, itemPath) => validateDeviceStatus(device, itemPath, allocated),
-      key: deviceId,
-      member: 'deviceID',
-    }),
-    ...(consumers.length > 0 ? misplaced : []),
-    ...(allocation !== undefined && before !== undefined
-      ? immutable('status.allocation', allocation, before)
-      : allocation === undefined
-        ? []
-        : validateAllocation(object)),
-  ];
-}
-
-/** Drops the status of devices that are no longer allocated. */
-function dropDeallocated(
-  context: StrategyContext,
-  object: Stored<ResourceClaim>,
-  old: Stored<ResourceClaim>,
-): void {
-  if (context.subresource !== 'status') return;
-  const status = object.status;
-  const devices = status?.devices ?? [];
-  if (status === undefined || devices.length === 0) return;
-  const kept = allocatedDevices(object);
-  const gone = new Set([...allocatedDevices(old)].filter((id) => !kept.has(id)));
-  const left = devices.filter((device) => !gone.has(deviceId(device)));
-  if (left.length === 0) delete status.devices;
-  else status.devices = left;
-}
-
-/** How far a claim has come: `allocated,reserved`. */
-function claimState(object: Stored<ResourceClaim>): string {
-  const isDeleted = object.metadata.deletionTimestamp !== undefined;
-  if (object.status?.allocation === undefined) return isDeleted ? 'deleted' : 'pending';
-  const deleted = isDeleted ? ['deleted'] : [];
-  const reserved = (object.status?.reservedFor ?? []).length > 0 ? ['reserved'] : [];
-  return [...deleted, 'allocated', ...reserved].join(',');
-}
 
 /** ResourceClaim: devices that a pod asks for, and those that it was given. */
 export function resourceClaim(
@@ -240,6 +82,208 @@ export function resourceClaim(
       kind: 'ResourceClaim',
       metadata: { name: 'example', namespace: 'default' },
       spec: { devices: { requests: [{ name: 'r', deviceClassName: 'example' }] } },
+    }),
+  });
+}
+
+/** How far a claim has come: `allocated,reserved`. */
+function claimState(object: Stored<ResourceClaim>): string {
+  const isDeleted = object.metadata.deletionTimestamp !== undefined;
+  if (object.status?.allocation === undefined) return isDeleted ? 'deleted' : 'pending';
+  const deleted = isDeleted ? ['deleted'] : [];
+  const reserved = (object.status?.reservedFor ?? []).length > 0 ? ['reserved'] : [];
+  return [...deleted, 'allocated', ...reserved].join(',');
+}
+
+/** Drops the status of devices that are no longer allocated. */
+function dropDeallocated(
+  context: StrategyContext,
+  object: Stored<ResourceClaim>,
+  old: Stored<ResourceClaim>,
+): void {
+  if (context.subresource !== 'status') return;
+  const status = object.status;
+  const devices = status?.devices ?? [];
+  if (status === undefined || devices.length === 0) return;
+  const kept = allocatedDevices(object);
+  const gone = new Set([...allocatedDevices(old)].filter((id) => !kept.has(id)));
+  const left = devices.filter((device) => !gone.has(deviceId(device)));
+  if (left.length === 0) delete status.devices;
+  else status.devices = left;
+}
+
+const allocatedDevices = (object: Stored<ResourceClaim>): ReadonlySet<string> =>
+  new Set((object.status?.allocation?.devices?.results ?? []).map(deviceId));
+
+/** A device that is allocated: its driver, pool, and name. */
+const deviceId = (device: Stored<AllocatedDeviceStatus | DeviceRequestAllocationResult>): string =>
+  (['driver', 'pool', 'device'] as const).map((member) => device[member] ?? '').join('/');
+
+const consumersMax = 256;
+
+function validateStatus(object: Stored<ResourceClaim>, old: Stored<ResourceClaim>): FieldError[] {
+  const consumers = object.status?.reservedFor ?? [];
+  const allocated = allocatedDevices(object);
+  const path = 'status.reservedFor';
+  const [allocation, before] = [object, old].map((one) => objectAt(one, 'status', 'allocation'));
+  const oldConsumerUids = new Set((old.status?.reservedFor ?? []).map((one) => one.uid ?? ''));
+  const isDeleted = object.metadata.deletionTimestamp !== undefined;
+  const isNew = isDeleted && consumers.some((one) => !oldConsumerUids.has(one.uid ?? ''));
+  const lateDetail =
+    'new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set';
+  const unallocated = 'may not be specified when `allocated` is not set';
+  const late = isNew ? [forbiddenField(path, lateDetail)] : [];
+  const misplaced = allocation === undefined ? [forbiddenField(path, unallocated)] : late;
+  return [
+    ...validateItems(consumers, path, {
+      max: consumersMax,
+      item: validateConsumer,
+      key: (one) => textAt(one, 'uid'),
+      member: 'uid',
+    }),
+    ...validateItems(object.status?.devices ?? [], 'status.devices', {
+      max: Number.POSITIVE_INFINITY,
+      item: (device, itemPath) => validateDeviceStatus(device, itemPath, allocated),
+      key: deviceId,
+      member: 'deviceID',
+    }),
+    ...(consumers.length > 0 ? misplaced : []),
+    ...(allocation !== undefined && before !== undefined
+      ? immutable('status.allocation', allocation, before)
+      : allocation === undefined
+        ? []
+        : validateAllocation(object)),
+  ];
+}
+
+function validateConsumer(
+  consumer: Stored<ResourceClaimConsumerReference>,
+  path: string,
+): FieldError[] {
+  return (['resource', 'name', 'uid'] as const).flatMap((member) =>
+    (consumer[member] ?? '') === '' ? [required(`${path}.${member}`)] : [],
+  );
+}
+
+const conditionsMax = 8;
+
+function validateDeviceStatus(
+  device: Stored<AllocatedDeviceStatus>,
+  path: string,
+  allocated: ReadonlySet<string>,
+): FieldError[] {
+  const id = deviceId(device);
+  const conditions = device.conditions ?? [];
+  const data = device.data ?? undefined;
+  return [
+    ...driverName(device.driver ?? '', `${path}.driver`),
+    ...poolName(device.pool ?? '', `${path}.pool`),
+    ...breaks(`${path}.device`, device.device ?? '', dnsLabel),
+    ...(allocated.has(id) ? [] : [invalid(path, id, 'must be an allocated device in the claim')]),
+    ...(conditions.length > conditionsMax
+      ? [tooMany(`${path}.conditions`, conditions.length, conditionsMax)]
+      : []),
+    ...validateConditions(conditions, `${path}.conditions`),
+    ...(data === undefined ? [] : validateParameters(data, `${path}.data`, 'new')),
+    ...validateNetworkData(device.networkData, `${path}.networkData`),
+  ];
+}
+
+const interfaceNameBytesMax = 256;
+const hardwareAddressBytesMax = 128;
+
+const addressesMax = 16;
+
+function validateNetworkData(
+  data: Stored<NetworkDeviceData> | undefined,
+  path: string,
+): FieldError[] {
+  if (data === undefined) return [];
+  const long = (member: string, max: number) =>
+    Buffer.byteLength(textAt(data, member)) > max ? [tooLong(`${path}.${member}`, max)] : [];
+  const canonical = (text: string) => {
+    const block = parseIpBlock(text);
+    return block === undefined ? '' : `${formatIpAddress(block.base)}/${block.prefixBits}`;
+  };
+  return [
+    ...long('interfaceName', interfaceNameBytesMax),
+    ...long('hardwareAddress', hardwareAddressBytesMax),
+    ...validateItems((data.ips ?? []).map(String), `${path}.ips`, {
+      max: addressesMax,
+      item: (text, itemPath) => (parseIpBlock(text) === undefined ? validCidr(itemPath, text) : []),
+      key: canonical,
+    }),
+  ];
+}
+
+const sources = ['FromClaim', 'FromClass'];
+
+function validateAllocation(object: Stored<ResourceClaim>): FieldError[] {
+  const allocation = object.status?.allocation;
+  const path = 'status.allocation';
+  const requests = requestNames(object.spec?.devices);
+  const source = (configuration: Stored<DeviceAllocationConfiguration>, itemPath: string) => {
+    const text = configuration.source ?? '';
+    if (text === '') return [required(`${itemPath}.source`)];
+    return sources.includes(text) ? [] : [notSupported(`${itemPath}.source`, text, sources)];
+  };
+  const result = (one: Stored<DeviceRequestAllocationResult>, itemPath: string) => [
+    ...requestReference(one.request ?? '', `${itemPath}.request`, requests),
+    ...driverName(one.driver ?? '', `${itemPath}.driver`),
+    ...poolName(one.pool ?? '', `${itemPath}.pool`),
+    ...breaks(`${itemPath}.device`, one.device ?? '', dnsLabel),
+  ];
+  const selector = allocation?.nodeSelector;
+  return [
+    ...validateItems(allocation?.devices?.results ?? [], `${path}.devices.results`, {
+      max: requestsMax,
+      item: result,
+    }),
+    ...validateConfigurations(
+      allocation?.devices?.config ?? [],
+      `${path}.devices.config`,
+      // Those of the class and of the claim.
+      { parts: 'new', check: undefined, requests, max: 2 * requestsMax, more: source },
+    ),
+    ...(selector === undefined ? [] : validateNodeSelector(selector, `${path}.nodeSelector`)),
+  ];
+}
+
+/** ResourceClaimTemplate: what the claims of pods are made from. */
+export function resourceClaimTemplate(
+  dialect: Dialect,
+  options: AdmissionKindOptions & { readonly features?: Features },
+): ResourceDef {
+  const check = options.checkExpression;
+  const columns = [nameColumn, ageColumn];
+  const devicesOf = (object: Stored<ResourceClaimTemplate>) => object.spec?.spec?.devices;
+  const defaults = (object: Stored<ResourceClaimTemplate>) => fillRequests(devicesOf(object));
+  const judge = (object: Stored<ResourceClaimTemplate>, parts: 'new' | 'stored') => [
+    ...validateTemplateMetadata(object.spec?.metadata, 'spec.metadata'),
+    ...validateClaimedDevices(devicesOf(object), 'spec.spec.devices', { parts, check }),
+  ];
+  return defineKind<ResourceClaimTemplate>({
+    dialect,
+    ...(options.features === undefined ? {} : { features: options.features }),
+    facts: 'resource',
+    kind: 'ResourceClaimTemplate',
+    resource: 'resourceclaimtemplates',
+    scope: 'Namespaced',
+    versions: ['v1beta1', 'v1alpha3'].map((version) => ({ version, columns, defaults })),
+    strategy: {
+      validateName: dnsSubdomain,
+      deleteAnswers: 'object',
+      validateCreate: (_, object) => judge(object, 'new'),
+      validateUpdate: (_, object, old) => [
+        ...judge(object, 'stored'),
+        ...immutable('spec', at(object, 'spec'), at(old, 'spec')),
+      ],
+    },
+    example: () => ({
+      apiVersion: `${dialect.group('resource')}/v1beta1`,
+      kind: 'ResourceClaimTemplate',
+      metadata: { name: 'example', namespace: 'default' },
+      spec: { spec: { devices: { requests: [{ name: 'r', deviceClassName: 'example' }] } } },
     }),
   });
 }

@@ -21,7 +21,7 @@ import type {
   ResourceSlice,
   ResourceSliceSpec,
 } from '../gen/types/resource/v1beta1.ts';
-import { driverName } from '../pod/driver-name.ts';
+import { driverName } from '../pod/fields.ts';
 import { goNodeSelectorTerm } from '../pod/go-text.ts';
 import { validateNodeSelector } from '../pod/validation/affinity.ts';
 import type { ResourceDef } from '../resource-def.ts';

@@ -12,8 +12,8 @@ import {
 import { ageColumn, column, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import type { CSINode, CSINodeDriver } from '../gen/types/storage/v1.ts';
-import { driverName } from '../pod/driver-name.ts';
-import { notNegative } from '../pod/fields.ts';
+import { driverName, notNegative } from '../pod/fields.ts';
+
 import type { ResourceDef } from '../resource-def.ts';
 import { sameOrEmpty, toldTwice } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';

@@ -12,7 +12,7 @@ import { validateInlineVolume } from '../core/storage/persistent-volume-rules.ts
 import { defineKind, statusSubresource } from '../define.ts';
 import type { VolumeAttachment, VolumeAttachmentStatus } from '../gen/types/storage/v1.ts';
 import { fillDrivers } from '../pod/defaults.ts';
-import { driverName } from '../pod/driver-name.ts';
+import { driverName } from '../pod/fields.ts';
 import type { ResourceDef } from '../resource-def.ts';
 import { immutable, sortedKeys, toldTwice } from '../rules/checks.ts';
 import { fillAmounts } from '../rules/fill.ts';

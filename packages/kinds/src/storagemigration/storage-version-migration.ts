@@ -10,7 +10,7 @@ import { column, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import type { StorageVersionMigration } from '../gen/types/storagemigration/v1alpha1.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { validateConditions } from '../rules/conditions.ts';
+import { validateConditions } from '../rules/checks.ts';
 import type { Stored } from '../stored.ts';
 
 const members = ['group', 'version', 'resource'] as const;

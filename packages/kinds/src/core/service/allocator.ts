@@ -7,12 +7,17 @@ import {
   type StatusError,
 } from '@wheelhouse/machinery';
 import type { Strategy } from '../../resource-def.ts';
-import type { AddressRecords } from './address-records.ts';
-import { allocateClaimed, type NumberClaims } from './claimed.ts';
-import { type Family, shownIps } from './cluster-ips.ts';
-import { keepsDualStack, type ServedFamilies, settleFamilies } from './families.ts';
+import {
+  type Family,
+  keepsDualStack,
+  type ServedFamilies,
+  settleFamilies,
+  shownIps,
+} from './cluster-ips.ts';
 import type { ServiceLedger } from './ledger.ts';
 import { type AddressPool, type PortPool, pickFree, portKey } from './pools.ts';
+import { type AddressRecords, allocateClaimed, type NumberClaims } from './shared-numbers.ts';
+
 import {
   allocatesNodePorts,
   asService,

@@ -11,23 +11,70 @@ import {
 } from '@wheelhouse/machinery';
 import { goList } from '../../rules/checks.ts';
 import { validIp } from '../addresses.ts';
-import { isExternalName, isHeadless, noAddress, type ServiceSpec } from './spec.ts';
+import {
+  isExternalName,
+  isHeadless,
+  needsClusterIp,
+  noAddress,
+  type ServiceSpec,
+  sameClusterIps,
+  sameFamilies,
+} from './spec.ts';
 
 export const families = ['IPv4', 'IPv6'] as const;
 export type Family = (typeof families)[number];
-const policies = ['PreferDualStack', 'RequireDualStack', 'SingleStack'];
 
-/** The family of an address; `unknown` of what is none. */
-export function familyOf(ip: string): Family | 'unknown' {
-  const address = parseIpAddress(ip);
-  if (address === undefined) return 'unknown';
-  return address.family === 4 ? 'IPv4' : 'IPv6';
+/** The families of which the server has addresses to give, its own first. */
+export type ServedFamilies = readonly [Family, ...Family[]];
+
+/**
+ * Settles `ipFamilyPolicy` and `ipFamilies` in place: what the writer did not say follows from what
+ * he did, from what stood there before, and from what the server has. Gives what is wrong.
+ */
+export function settleFamilies(
+  spec: ServiceSpec,
+  old: ServiceSpec | undefined,
+  served: ServedFamilies,
+): readonly FieldError[] {
+  if (isExternalName(spec) || keepsDualStack(spec, old)) return [];
+  spec.ipFamilyPolicy ??= old?.ipFamilyPolicy ?? impliedPolicy(spec);
+  const loose = validateClusterIps(spec);
+  if (loose.length > 0) return loose;
+  const errors = [
+    ...(old === undefined ? [] : settleReduction(spec, old)),
+    ...tooManyForSingle(spec),
+    ...inferFromIps(spec, served),
+  ];
+  if (errors.length > 0) return errors;
+  if (isHeadlessWithoutSelector(spec)) {
+    spec.ipFamilies ??= [served[0]];
+    addSecond(spec);
+    return [];
+  }
+  const unserved = refuseUnserved(spec, served);
+  if (unserved.length > 0) return unserved;
+  spec.ipFamilies ??= [served[0]];
+  if (served.length === 2) addSecond(spec);
+  return [];
 }
 
-/** `spec.clusterIPs` as Go prints it within an error. */
-export const shownIps = ({ clusterIPs }: ServiceSpec): string => goList('string', clusterIPs);
-export const shownFamilies = ({ ipFamilies }: ServiceSpec): string =>
-  goList('core.IPFamily', ipFamilies);
+/**
+ * A Service that prefers two families is not changed because the server gained or lost one: only
+ * its writer's word adds an address or takes one away.
+ */
+export function keepsDualStack(spec: ServiceSpec, old: ServiceSpec | undefined): boolean {
+  const prefers = 'PreferDualStack';
+  if (old === undefined || spec.ipFamilyPolicy !== prefers) return false;
+  if (old.type !== spec.type || !needsClusterIp(spec)) return false;
+  if (old.ipFamilyPolicy !== undefined && old.ipFamilyPolicy !== prefers) return false;
+  return sameClusterIps(old, spec) && sameFamilies(old, spec);
+}
+
+const impliedPolicy = (spec: ServiceSpec): string =>
+  isHeadlessWithoutSelector(spec) ? 'RequireDualStack' : 'SingleStack';
+
+const isHeadlessWithoutSelector = ({ clusterIP, selector = {} }: ServiceSpec): boolean =>
+  clusterIP === noAddress && Object.keys(selector).length === 0;
 
 /** `spec.clusterIP`, `clusterIPs`, `ipFamilies` and `ipFamilyPolicy` must fit each other. */
 export function validateClusterIps(spec: ServiceSpec): FieldError[] {
@@ -41,6 +88,27 @@ export function validateClusterIps(spec: ServiceSpec): FieldError[] {
   ];
   return single.invalid ? errors : [...errors, ...validatePairs(spec)];
 }
+
+/** Each address by itself; where one is wrong, comparing them would only mislead. */
+function validateIps(spec: ServiceSpec): { errors: FieldError[]; invalid: boolean } {
+  const { clusterIPs = [] } = spec;
+  const errors: FieldError[] = [];
+  clusterIPs.forEach((ip, index) => {
+    if (index > 0 || ip !== noAddress) appendAll(errors, validIp(`spec.clusterIPs[${index}]`, ip));
+    else if (clusterIPs.length > 1) {
+      const detail = "'None' must be the first and only value";
+      errors.push(invalidGo('spec.clusterIPs', () => shownIps(spec), detail));
+    }
+  });
+  const isWrong = errors.length > 0;
+  if (clusterIPs.length > 2) {
+    errors.push(invalidGo('spec.clusterIPs', () => shownIps(spec), 'may only hold up to 2 values'));
+  }
+  return { errors, invalid: isWrong };
+}
+
+/** `spec.clusterIPs` as Go prints it within an error. */
+export const shownIps = ({ clusterIPs }: ServiceSpec): string => goList('string', clusterIPs);
 
 function validateSync(spec: ServiceSpec): FieldError[] {
   const field = 'spec.clusterIPs';
@@ -68,33 +136,11 @@ function validateFamilies({ ipFamilies = [] }: ServiceSpec): FieldError[] {
   });
 }
 
+const policies = ['PreferDualStack', 'RequireDualStack', 'SingleStack'];
+
 function validatePolicy({ ipFamilyPolicy }: ServiceSpec): FieldError[] {
   if (ipFamilyPolicy === undefined || policies.includes(ipFamilyPolicy)) return [];
   return [notSupported('spec.ipFamilyPolicy', ipFamilyPolicy, policies)];
-}
-
-/** Each address by itself; where one is wrong, comparing them would only mislead. */
-function validateIps(spec: ServiceSpec): { errors: FieldError[]; invalid: boolean } {
-  const { clusterIPs = [] } = spec;
-  const errors: FieldError[] = [];
-  clusterIPs.forEach((ip, index) => {
-    if (index > 0 || ip !== noAddress) appendAll(errors, validIp(`spec.clusterIPs[${index}]`, ip));
-    else if (clusterIPs.length > 1) {
-      const detail = "'None' must be the first and only value";
-      errors.push(invalidGo('spec.clusterIPs', () => shownIps(spec), detail));
-    }
-  });
-  const isWrong = errors.length > 0;
-  if (clusterIPs.length > 2) {
-    errors.push(invalidGo('spec.clusterIPs', () => shownIps(spec), 'may only hold up to 2 values'));
-  }
-  return { errors, invalid: isWrong };
-}
-
-/** Two addresses are of two families. */
-export function isDualStack(ips: readonly string[]): boolean {
-  const found = new Set(ips.map(familyOf));
-  return found.has('IPv4') && found.has('IPv6');
 }
 
 function validatePairs(spec: ServiceSpec): FieldError[] {
@@ -115,13 +161,103 @@ function validatePairs(spec: ServiceSpec): FieldError[] {
   return errors;
 }
 
-const unchangeable = 'may not change once set';
+/** Two addresses are of two families. */
+export function isDualStack(ips: readonly string[]): boolean {
+  const found = new Set(ips.map(familyOf));
+  return found.has('IPv4') && found.has('IPv6');
+}
+
+/** The family of an address; `unknown` of what is none. */
+export function familyOf(ip: string): Family | 'unknown' {
+  const address = parseIpAddress(ip);
+  if (address === undefined) return 'unknown';
+  return address.family === 4 ? 'IPv4' : 'IPv6';
+}
+
+const policyField = 'spec.ipFamilyPolicy';
+
+/** Going down to one family by policy alone is a clear wish; by leaving one out it is not. */
+function settleReduction(spec: ServiceSpec, old: ServiceSpec): FieldError[] {
+  const { clusterIPs = [], ipFamilies = [], ipFamilyPolicy } = spec;
+  if (ipFamilyPolicy === 'SingleStack') {
+    if (sameClusterIps(old, spec) && clusterIPs.length > 1)
+      spec.clusterIPs = clusterIPs.slice(0, 1);
+    if (sameFamilies(old, spec) && ipFamilies.length > 1) spec.ipFamilies = ipFamilies.slice(0, 1);
+    return [];
+  }
+  const isLess = (now: readonly string[], before: readonly string[] = []) =>
+    now.length > 0 && now.length < before.length;
+  const refuse = (what: string) =>
+    invalid(policyField, ipFamilyPolicy, `must be 'SingleStack' to release the secondary ${what}`);
+  return [
+    ...(isLess(clusterIPs, old.clusterIPs) ? [refuse('cluster IP')] : []),
+    ...(isLess(ipFamilies, old.ipFamilies) ? [refuse('IP family')] : []),
+  ];
+}
+
+function tooManyForSingle(spec: ServiceSpec): FieldError[] {
+  const { clusterIPs = [], ipFamilies = [], ipFamilyPolicy } = spec;
+  if (ipFamilyPolicy !== 'SingleStack') return [];
+  const refuse = (what: string) => {
+    const when = `when multiple ${what} are specified`;
+    const detail = `must be 'RequireDualStack' or 'PreferDualStack' ${when}`;
+    return invalid(policyField, ipFamilyPolicy, detail);
+  };
+  return [
+    ...(clusterIPs.length === 2 ? [refuse('cluster IPs')] : []),
+    ...(ipFamilies.length === 2 ? [refuse('IP families')] : []),
+  ];
+}
+
+/** An address says its family. */
+function inferFromIps(spec: ServiceSpec, served: ServedFamilies): FieldError[] {
+  const { clusterIPs = [] } = spec;
+  const found = [...(spec.ipFamilies ?? [])];
+  const errors: FieldError[] = [];
+  for (const [index, ip] of clusterIPs.entries()) {
+    if (ip === noAddress) break;
+    if (index < found.length) continue;
+    const family = familyOf(ip);
+    if (served.some((one) => one === family)) found.push(family);
+    else {
+      const detail = `${family} is not configured on this cluster`;
+      errors.push(invalidGo(`spec.clusterIPs[${index}]`, () => shownIps(spec), detail));
+    }
+  }
+  if (found.length > 0) spec.ipFamilies = found;
+  return errors;
+}
+
+function addSecond(spec: ServiceSpec): void {
+  const { ipFamilies = [] } = spec;
+  if (spec.ipFamilyPolicy === 'SingleStack' || ipFamilies.length !== 1) return;
+  ipFamilies.push(ipFamilies[0] === 'IPv4' ? 'IPv6' : 'IPv4');
+}
+
+function refuseUnserved(spec: ServiceSpec, served: ServedFamilies): FieldError[] {
+  const { ipFamilies = [], ipFamilyPolicy } = spec;
+  const errors: FieldError[] = [];
+  if (ipFamilyPolicy === 'RequireDualStack' && served.length < 2) {
+    const detail = 'this cluster is not configured for dual-stack services';
+    errors.push(invalid(policyField, ipFamilyPolicy, detail));
+  }
+  ipFamilies.forEach((family, index) => {
+    if (served.some((one) => one === family)) return;
+    errors.push(invalid(`spec.ipFamilies[${index}]`, family, 'not configured on this cluster'));
+  });
+  return errors;
+}
+
+export const shownFamilies = ({ ipFamilies }: ServiceSpec): string =>
+  goList('core.IPFamily', ipFamilies);
 
 /** An update may add or take away the second address, not change one. */
 export function validateClusterIpsUpdate(spec: ServiceSpec, old: ServiceSpec): FieldError[] {
   if (isExternalName(spec) || isExternalName(old)) return [];
   return [...ipsKept(spec, old), ...familiesKept(spec, old)];
 }
+
+const unchangeable = 'may not change once set';
 
 function ipsKept(spec: ServiceSpec, old: ServiceSpec): FieldError[] {
   if (isHeadless(spec) && isHeadless(old)) return [];
@@ -138,6 +274,12 @@ function ipsKept(spec: ServiceSpec, old: ServiceSpec): FieldError[] {
     appendAll(errors, mustBeSingle(spec, 'clusterIP'));
   }
   return errors;
+}
+
+function mustBeSingle(spec: ServiceSpec, released: string): FieldError[] {
+  if (spec.ipFamilyPolicy === 'SingleStack') return [];
+  const detail = `must be set to 'SingleStack' when releasing the secondary ${released}`;
+  return [invalid('spec.ipFamilyPolicy', spec.ipFamilyPolicy, detail)];
 }
 
 function familiesKept(spec: ServiceSpec, old: ServiceSpec): FieldError[] {
@@ -160,10 +302,4 @@ function familiesKept(spec: ServiceSpec, old: ServiceSpec): FieldError[] {
     appendAll(errors, mustBeSingle(spec, 'ipFamily'));
   }
   return errors;
-}
-
-function mustBeSingle(spec: ServiceSpec, released: string): FieldError[] {
-  if (spec.ipFamilyPolicy === 'SingleStack') return [];
-  const detail = `must be set to 'SingleStack' when releasing the secondary ${released}`;
-  return [invalid('spec.ipFamilyPolicy', spec.ipFamilyPolicy, detail)];
 }

@@ -20,19 +20,53 @@ import {
 import { at, textAt } from '../../cells.ts';
 import type { Features } from '../../features/features.ts';
 import type {
+  EphemeralVolumeSource,
   PersistentVolumeClaim,
   PersistentVolumeClaimSpec,
   TypedLocalObjectReference,
   TypedObjectReference,
 } from '../../gen/types/core/v1.ts';
-import { goDifference } from '../../pod/difference.ts';
+import type { ObjectMeta } from '../../gen/types/meta/v1.ts';
+import { isSet, validateAnnotations, validateLabels } from '../../pod/fields.ts';
+import { goDifference } from '../../pod/go-text.ts';
 import { isNative } from '../../pod/validation/resources.ts';
 import { immutable, keyed, sameOrEmpty, sortedKeys, toldTwice } from '../../rules/checks.ts';
 import { ensure } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
 import { basicQuantity, knownAccessModes, knownVolumeMode, positiveQuantity } from './volumes.ts';
 
-const claimKind = 'PersistentVolumeClaim';
+/** An `ephemeral` volume: a claim that is made with the pod and goes with it. */
+export function validateEphemeral(
+  source: Stored<EphemeralVolumeSource>,
+  path: string,
+): FieldError[] {
+  const template = source.volumeClaimTemplate;
+  const field = `${path}.volumeClaimTemplate`;
+  if (template === undefined) return [required(field)];
+  return [
+    ...validateTemplateMetadata(template.metadata, `${field}.metadata`),
+    ...validateClaimSpec(template.spec ?? {}, `${field}.spec`),
+  ];
+}
+
+/** The metadata of a template of claims may have labels and annotations alone. */
+export function validateTemplateMetadata(
+  metadata: Stored<ObjectMeta> | undefined,
+  path: string,
+): FieldError[] {
+  if (metadata === undefined) return [];
+  const others = Object.keys(metadata).filter(
+    (name) => name !== 'labels' && name !== 'annotations' && isSet(metadata, name),
+  );
+  return [
+    ...validateAnnotations(metadata.annotations, `${path}.annotations`),
+    ...validateLabels(metadata.labels, `${path}.labels`),
+    ...others.map((name) => forbiddenField(`${path}.${goMember(name)}`, 'cannot be set')),
+  ];
+}
+
+/** Upstream makes the name from that of Go's field. */
+const goMember = (name: string) => (name === 'uid' ? 'uID' : name);
 
 /** What an update may keep: groups of a data source are judged only where none was named before. */
 interface ClaimTolerance {
@@ -71,6 +105,8 @@ function validateClassName(spec: Stored<PersistentVolumeClaimSpec>, field: strin
   return name === '' ? [] : breaks(field, name, dnsSubdomain);
 }
 
+const claimKind = 'PersistentVolumeClaim';
+
 function validateDataSource(
   source: Stored<TypedLocalObjectReference | TypedObjectReference> | undefined,
   path: string,
@@ -106,6 +142,12 @@ function sourcesAgree(spec: Stored<PersistentVolumeClaimSpec>, path: string): Fi
   return [invalid(path, `${path}.dataSource`, 'must match dataSourceRef')];
 }
 
+/** What the rules of claims depend on beside the claim. */
+export interface ClaimPorts {
+  readonly dialect: Dialect;
+  readonly features: Features;
+}
+
 /**
  * A claim's two data sources say the same, where one is said; what the older one cannot name is
  * dropped from it. A source in another namespace is behind a gate that is off, and dropped whole.
@@ -126,6 +168,13 @@ export function settleDataSources(
   completeDataSources(object, features);
 }
 
+/** A claim, or a snapshot of one. */
+function isOldSource(source: Stored<TypedLocalObjectReference>, dialect: Dialect): boolean {
+  const [kind, group] = [source.kind ?? '', source.apiGroup ?? ''];
+  if (kind === claimKind) return group === '';
+  return kind === 'VolumeSnapshot' && group === dialect.group('snapshot.storage');
+}
+
 /** Says in both of a claim's data sources what only one says, where both can say it. */
 export function completeDataSources(
   object: Stored<PersistentVolumeClaim>,
@@ -140,19 +189,6 @@ export function completeDataSources(
     const parts = sourceParts.filter((part) => any[part] !== undefined);
     spec.dataSource = Object.fromEntries(parts.map((part) => [part, any[part]]));
   }
-}
-
-/** A claim, or a snapshot of one. */
-function isOldSource(source: Stored<TypedLocalObjectReference>, dialect: Dialect): boolean {
-  const [kind, group] = [source.kind ?? '', source.apiGroup ?? ''];
-  if (kind === claimKind) return group === '';
-  return kind === 'VolumeSnapshot' && group === dialect.group('snapshot.storage');
-}
-
-/** What the rules of claims depend on beside the claim. */
-export interface ClaimPorts {
-  readonly dialect: Dialect;
-  readonly features: Features;
 }
 
 const frozen =
@@ -188,42 +224,6 @@ export function validateClaimUpdate(
   return [...errors, ...validateSize(object, old), ...keptMembers(object, old, ports)];
 }
 
-function keptMembers(
-  object: Stored<PersistentVolumeClaim>,
-  old: Stored<PersistentVolumeClaim>,
-  { features }: ClaimPorts,
-): FieldError[] {
-  const of = (one: Stored<PersistentVolumeClaim>, name: string) => at(one, 'spec', name);
-  const errors = immutable('volumeMode', of(object, 'volumeMode'), of(old, 'volumeMode'));
-  const name = 'volumeAttributesClassName';
-  if (sameOrEmpty(of(object, name), of(old, name))) return errors;
-  const refuse = (detail: string) => [...errors, forbiddenField(`spec.${name}`, detail)];
-  if (!features.enabled('VolumeAttributesClass')) {
-    return refuse('update is forbidden when the VolumeAttributesClass feature gate is disabled');
-  }
-  if (of(old, name) === undefined) return errors;
-  if (of(object, name) === undefined)
-    return refuse('update from non-nil value to nil is forbidden');
-  if (of(object, name) !== '') return errors;
-  return refuse('update from non-nil value to an empty string is forbidden');
-}
-
-/** A claim shrinks at most to what it has; until then, it may ask for less than it did. */
-function validateSize(
-  object: Stored<PersistentVolumeClaim>,
-  old: Stored<PersistentVolumeClaim>,
-): FieldError[] {
-  const size = (one: Stored<PersistentVolumeClaim>, ...path: string[]) => {
-    const quantity = parseQuantity(String(at(one, ...path) ?? '0'));
-    return 'error' in quantity ? 0n : quantity.nano;
-  };
-  const request = ['spec', 'resources', 'requests', 'storage'];
-  const wanted = size(object, ...request);
-  if (wanted >= size(old, ...request)) return [];
-  if (wanted > size(old, 'status', 'capacity', 'storage')) return [];
-  return [forbiddenField(request.join('.'), 'field can not be less than status.capacity')];
-}
-
 /**
  * A class may be written into the spec where it stood in the annotation, or where none stood: then
  * it does not count as a change. The annotation itself stays.
@@ -251,13 +251,41 @@ function settleClass(change: {
   return [invalid(`metadata.annotations.${name}`, said ?? '', 'field is immutable')];
 }
 
-const growing = [
-  'ControllerResizeInProgress',
-  'ControllerResizeInfeasible',
-  'NodeResizeInProgress',
-  'NodeResizeInfeasible',
-  'NodeResizePending',
-];
+/** A claim shrinks at most to what it has; until then, it may ask for less than it did. */
+function validateSize(
+  object: Stored<PersistentVolumeClaim>,
+  old: Stored<PersistentVolumeClaim>,
+): FieldError[] {
+  const size = (one: Stored<PersistentVolumeClaim>, ...path: string[]) => {
+    const quantity = parseQuantity(String(at(one, ...path) ?? '0'));
+    return 'error' in quantity ? 0n : quantity.nano;
+  };
+  const request = ['spec', 'resources', 'requests', 'storage'];
+  const wanted = size(object, ...request);
+  if (wanted >= size(old, ...request)) return [];
+  if (wanted > size(old, 'status', 'capacity', 'storage')) return [];
+  return [forbiddenField(request.join('.'), 'field can not be less than status.capacity')];
+}
+
+function keptMembers(
+  object: Stored<PersistentVolumeClaim>,
+  old: Stored<PersistentVolumeClaim>,
+  { features }: ClaimPorts,
+): FieldError[] {
+  const of = (one: Stored<PersistentVolumeClaim>, name: string) => at(one, 'spec', name);
+  const errors = immutable('volumeMode', of(object, 'volumeMode'), of(old, 'volumeMode'));
+  const name = 'volumeAttributesClassName';
+  if (sameOrEmpty(of(object, name), of(old, name))) return errors;
+  const refuse = (detail: string) => [...errors, forbiddenField(`spec.${name}`, detail)];
+  if (!features.enabled('VolumeAttributesClass')) {
+    return refuse('update is forbidden when the VolumeAttributesClass feature gate is disabled');
+  }
+  if (of(old, name) === undefined) return errors;
+  if (of(object, name) === undefined)
+    return refuse('update from non-nil value to nil is forbidden');
+  if (of(object, name) !== '') return errors;
+  return refuse('update from non-nil value to an empty string is forbidden');
+}
 
 /** `status` of a claim: sizes are sizes, and states of growing those there are. */
 export function validateClaimStatus(
@@ -277,6 +305,14 @@ export function validateClaimStatus(
   ];
 }
 
+const growing = [
+  'ControllerResizeInProgress',
+  'ControllerResizeInfeasible',
+  'NodeResizeInProgress',
+  'NodeResizeInfeasible',
+  'NodeResizePending',
+];
+
 function validateStates(states: JsonObject | undefined, dialect: Dialect): FieldError[] {
   // Upstream's name for it in its messages, and its way to show the resource instead of the state.
   const field = 'status.allocatedResourceStatus';
@@ -284,6 +320,13 @@ function validateStates(states: JsonObject | undefined, dialect: Dialect): Field
     ...validateClaimResource(name, field, dialect),
     ...(growing.includes(String(states?.[name])) ? [] : [unknownState(field, name)]),
   ]);
+}
+
+/** Of the server's own resources a claim is about storage alone. */
+function validateClaimResource(name: string, field: string, dialect: Dialect): FieldError[] {
+  const errors = breaks(field, name, qualifiedName);
+  if (errors.length > 0 || name === 'storage' || !isNative(name, dialect)) return errors;
+  return [notSupported(field, name, ['storage'])];
 }
 
 function unknownState(field: string, name: string): FieldError {
@@ -302,13 +345,6 @@ function validateAllocated(allocated: JsonObject | undefined, dialect: Dialect):
     const negative = basicQuantity(value, field);
     return negative.length > 0 ? negative : notNegative(value, field);
   });
-}
-
-/** Of the server's own resources a claim is about storage alone. */
-function validateClaimResource(name: string, field: string, dialect: Dialect): FieldError[] {
-  const errors = breaks(field, name, qualifiedName);
-  if (errors.length > 0 || name === 'storage' || !isNative(name, dialect)) return errors;
-  return [notSupported(field, name, ['storage'])];
 }
 
 function notNegative(value: JsonValue | undefined, field: string): FieldError[] {

@@ -15,8 +15,12 @@ import {
   validateClaimStatus,
   validateClaimUpdate,
 } from './claim-rules.ts';
-import { volumeClaimWarnings } from './volume-warnings.ts';
-import { accessModesText, quantityText, storageClassColumn } from './volumes.ts';
+import {
+  accessModesText,
+  quantityText,
+  storageClassColumn,
+  volumeClaimWarnings,
+} from './volumes.ts';
 
 function fillDefaults(object: Stored<PersistentVolumeClaim>): void {
   const [spec, status] = [ensure(object, 'spec'), ensure(object, 'status')];

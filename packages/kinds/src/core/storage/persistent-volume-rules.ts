@@ -5,30 +5,33 @@ import {
   breaks,
   cloneJson,
   type Dialect,
+  dnsLabel,
   dnsSubdomain,
   type FieldError,
   forbiddenField,
   goItems,
+  invalid,
   type JsonObject,
   notSupported,
   required,
 } from '@wheelhouse/machinery';
-import { at, sizeAt } from '../../cells.ts';
+import { at, sizeAt, textAt } from '../../cells.ts';
+import { defaultFeatures } from '../../features/features.ts';
 import type {
   PersistentVolume,
   PersistentVolumeSpec,
+  SecretReference,
   VolumeNodeAffinity,
 } from '../../gen/types/core/v1.ts';
-import { goDifference } from '../../pod/difference.ts';
-import { goQuantity } from '../../pod/go-text.ts';
+import { driverName, isSet, needed, noBacksteps } from '../../pod/fields.ts';
+import { goDifference, goQuantity } from '../../pod/go-text.ts';
+import { newPodRules } from '../../pod/rules.ts';
 import { validateNodeSelector } from '../../pod/validation/affinity.ts';
+import { persistentIscsi, sourceRule } from '../../pod/validation/volume-sources.ts';
 import { immutable, keyed, sameOrEmpty, sortedKeys, toldTwice } from '../../rules/checks.ts';
 import { objectAt } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
-import { validateVolumeSource, volumeSources } from './persistent-volume-sources.ts';
 import { basicQuantity, knownAccessModes, knownVolumeMode, positiveQuantity } from './volumes.ts';
-
-const policies = ['Delete', 'Recycle', 'Retain'];
 
 /** All that is wrong with a PersistentVolume but for its metadata. */
 export function validateVolume(object: Stored<PersistentVolume>, dialect: Dialect): FieldError[] {
@@ -44,6 +47,195 @@ export function validateVolume(object: Stored<PersistentVolume>, dialect: Dialec
     ...validateRest(spec),
     ...validateMountOptions(object, dialect),
   ];
+}
+
+function validateCapacity(spec: Stored<PersistentVolumeSpec>): FieldError[] {
+  const capacity = spec.capacity;
+  const names = sortedKeys(capacity);
+  const errors: FieldError[] = [];
+  if (names.length === 0) errors.push(required('spec.capacity'));
+  if (names.length !== 1 || names[0] !== 'storage') {
+    errors.push({
+      ...notSupported('spec.capacity', '', ['storage']),
+      message: `Unsupported value: ${goResources(capacity)}: supported values: "storage"`,
+    });
+  }
+  for (const name of names) {
+    const field = keyed('spec.capacity', name);
+    const value = capacity?.[name];
+    appendAll(errors, basicQuantity(value, field));
+    appendAll(errors, positiveQuantity(value, field));
+  }
+  return errors;
+}
+
+/** A list of resources as Go prints it. */
+function goResources(list: JsonObject | undefined): string {
+  if (list === undefined) return 'core.ResourceList(nil)';
+  const entry = (name: string) => `${JSON.stringify(name)}:${goQuantity(String(list[name]))}`;
+  return `core.ResourceList{${goItems(sortedKeys(list), entry)}}`;
+}
+
+const policies = ['Delete', 'Recycle', 'Retain'];
+
+function validateReclaimPolicy(spec: Stored<PersistentVolumeSpec>): FieldError[] {
+  const policy = spec.persistentVolumeReclaimPolicy ?? '';
+  if (policy === '' || policies.includes(policy)) return [];
+  return [notSupported('spec.persistentVolumeReclaimPolicy', policy, policies)];
+}
+
+function validateNodeAffinity(spec: Stored<PersistentVolumeSpec>): FieldError[] {
+  const affinity = spec.nodeAffinity;
+  if (affinity === undefined) return [];
+  const wanted = affinity.required;
+  const field = 'spec.nodeAffinity.required';
+  if (wanted === undefined) return [required(field, 'must specify required node constraints')];
+  return validateNodeSelector(wanted, field);
+}
+
+interface SourceContext {
+  /** The volume's name. */
+  readonly volume: string;
+  readonly dialect: Dialect;
+  /** Whether the volume stands within a VolumeAttachment, where no affinity counts. */
+  readonly isInline?: boolean;
+}
+
+type Rule = (source: JsonObject, path: string, context: SourceContext) => FieldError[];
+
+/** A source that pods have in the same form. */
+const shared =
+  (name: string): Rule =>
+  (source, path, { volume, dialect }) =>
+    sourceRule(name)?.(source, path, {
+      volume,
+      rules: newPodRules({ dialect, features: defaultFeatures }),
+    }) ?? [];
+
+const glusterfs: Rule = (source, path) => {
+  const errors = needed(source, path, 'endpoints', 'path');
+  const namespace = at(source, 'endpointsNamespace');
+  const field = `${path}.endpointsNamespace`;
+  if (typeof namespace !== 'string') return errors;
+  if (namespace !== '') return [...errors, ...breaks(field, namespace, dnsLabel)];
+  const detail = 'if the endpointnamespace is set, it must be a valid namespace name';
+  return [...errors, invalid(field, namespace, detail)];
+};
+
+const iscsi: Rule = (source, path, { volume, dialect }) =>
+  persistentIscsi(source, path, {
+    volume,
+    rules: newPodRules({ dialect, features: defaultFeatures }),
+  });
+
+const flexVolume: Rule = (source, path, context) => shared('flexVolume')(source, path, context);
+
+const azureFile: Rule = (source, path) => {
+  const errors = needed(source, path, 'secretName', 'shareName');
+  const namespace = at(source, 'secretNamespace');
+  return namespace === '' ? [...errors, required(`${path}.secretNamespace`)] : errors;
+};
+
+const local: Rule = (source, path) => {
+  const sourcePath = textAt(source, 'path');
+  return sourcePath === '' ? [required(`${path}.path`)] : noBacksteps(`${path}.path`, sourcePath);
+};
+
+const storageos: Rule = (source, path) => {
+  const name = textAt(source, 'volumeName');
+  const namespace = textAt(source, 'volumeNamespace');
+  return [
+    ...(name === ''
+      ? [required(`${path}.volumeName`)]
+      : breaks(`${path}.volumeName`, name, dnsLabel)),
+    ...(namespace === '' ? [] : breaks(`${path}.volumeNamespace`, namespace, dnsLabel)),
+    ...namedSecret(source, path),
+  ];
+};
+
+/** A secret named with its namespace, both of which must then be there. */
+const namedSecret = (source: JsonObject, path: string) =>
+  isSet(source, 'secretRef') ? needed(source, path, 'secretRef.name', 'secretRef.namespace') : [];
+
+const csiSecrets = [
+  'controllerPublishSecretRef',
+  'controllerExpandSecretRef',
+  'nodePublishSecretRef',
+  'nodeExpandSecretRef',
+];
+
+const csi: Rule = (source, path) => [
+  ...driverName(textAt(source, 'driver'), `${path}.driver`),
+  ...needed(source, path, 'volumeHandle'),
+  ...csiSecrets.flatMap((name) => {
+    const reference = objectAt(source, name);
+    return reference === undefined ? [] : validateSecret(reference, `${path}.${name}`);
+  }),
+];
+
+/** The sources of which a PersistentVolume has one, in the order in which upstream looks for them. */
+const sources: Readonly<Record<string, Rule>> = {
+  hostPath: shared('hostPath'),
+  gcePersistentDisk: shared('gcePersistentDisk'),
+  awsElasticBlockStore: shared('awsElasticBlockStore'),
+  glusterfs,
+  flocker: shared('flocker'),
+  nfs: shared('nfs'),
+  rbd: shared('rbd'),
+  quobyte: shared('quobyte'),
+  cephfs: shared('cephfs'),
+  iscsi,
+  cinder: (source, path) => [...needed(source, path, 'volumeID'), ...namedSecret(source, path)],
+  fc: shared('fc'),
+  flexVolume,
+  azureFile,
+  vsphereVolume: shared('vsphereVolume'),
+  photonPersistentDisk: shared('photonPersistentDisk'),
+  portworxVolume: shared('portworxVolume'),
+  azureDisk: shared('azureDisk'),
+  scaleIO: shared('scaleIO'),
+  local,
+  storageos,
+  csi,
+};
+
+/** Members of a spec that name where the volume is. */
+const volumeSources: readonly string[] = Object.keys(sources);
+
+/** Exactly one source, and that one as its driver wants it. */
+function validateVolumeSource(
+  spec: Stored<PersistentVolumeSpec>,
+  path: string,
+  context: SourceContext,
+): FieldError[] {
+  const sourceNames = volumeSources.filter((name) => objectAt(spec, name) !== undefined);
+  if (sourceNames.length === 0) return [required(path, 'must specify a volume type')];
+  return sourceNames.flatMap((name, index) => {
+    const source = objectAt(spec, name) ?? {};
+    // Upstream counts a flexVolume, but accepts it after another source.
+    if (index > 0 && name !== 'flexVolume') {
+      const shown = name === 'cephfs' ? 'cephFS' : name;
+      return [forbiddenField(`${path}.${shown}`, 'may not specify more than 1 volume type')];
+    }
+    const inner = name === 'gcePersistentDisk' ? 'persistentDisk' : name;
+    const errors = sources[name]?.(source, `${path}.${inner}`, context) ?? [];
+    const hasAffinity = spec.nodeAffinity !== undefined && context.isInline !== true;
+    if (name !== 'local' || hasAffinity) return errors;
+    return [...errors, required(`${path}.nodeAffinity`, 'Local volume requires node affinity')];
+  });
+}
+
+function validateRest(spec: Stored<PersistentVolumeSpec>): FieldError[] {
+  const errors: FieldError[] = [];
+  const policy = spec.persistentVolumeReclaimPolicy ?? '';
+  const isRoot = posix.normalize(spec.hostPath?.path ?? '') === '/';
+  if (policy === 'Recycle' && isRoot) {
+    const detail = "may not be 'recycle' for a hostPath mount of '/'";
+    errors.push(forbiddenField('spec.persistentVolumeReclaimPolicy', detail));
+  }
+  const className = spec.storageClassName ?? '';
+  if (className !== '') appendAll(errors, breaks('spec.storageClassName', className, dnsSubdomain));
+  return [...errors, ...knownVolumeMode(spec, 'spec.volumeMode')];
 }
 
 /** Sources that a mount's options may be given for in the annotation that once held them. */
@@ -109,61 +301,6 @@ export function validateInlineVolume(
   ];
 }
 
-function validateCapacity(spec: Stored<PersistentVolumeSpec>): FieldError[] {
-  const capacity = spec.capacity;
-  const names = sortedKeys(capacity);
-  const errors: FieldError[] = [];
-  if (names.length === 0) errors.push(required('spec.capacity'));
-  if (names.length !== 1 || names[0] !== 'storage') {
-    errors.push({
-      ...notSupported('spec.capacity', '', ['storage']),
-      message: `Unsupported value: ${goResources(capacity)}: supported values: "storage"`,
-    });
-  }
-  for (const name of names) {
-    const field = keyed('spec.capacity', name);
-    const value = capacity?.[name];
-    appendAll(errors, basicQuantity(value, field));
-    appendAll(errors, positiveQuantity(value, field));
-  }
-  return errors;
-}
-
-/** A list of resources as Go prints it. */
-function goResources(list: JsonObject | undefined): string {
-  if (list === undefined) return 'core.ResourceList(nil)';
-  const entry = (name: string) => `${JSON.stringify(name)}:${goQuantity(String(list[name]))}`;
-  return `core.ResourceList{${goItems(sortedKeys(list), entry)}}`;
-}
-
-function validateReclaimPolicy(spec: Stored<PersistentVolumeSpec>): FieldError[] {
-  const policy = spec.persistentVolumeReclaimPolicy ?? '';
-  if (policy === '' || policies.includes(policy)) return [];
-  return [notSupported('spec.persistentVolumeReclaimPolicy', policy, policies)];
-}
-
-function validateNodeAffinity(spec: Stored<PersistentVolumeSpec>): FieldError[] {
-  const affinity = spec.nodeAffinity;
-  if (affinity === undefined) return [];
-  const wanted = affinity.required;
-  const field = 'spec.nodeAffinity.required';
-  if (wanted === undefined) return [required(field, 'must specify required node constraints')];
-  return validateNodeSelector(wanted, field);
-}
-
-function validateRest(spec: Stored<PersistentVolumeSpec>): FieldError[] {
-  const errors: FieldError[] = [];
-  const policy = spec.persistentVolumeReclaimPolicy ?? '';
-  const isRoot = posix.normalize(spec.hostPath?.path ?? '') === '/';
-  if (policy === 'Recycle' && isRoot) {
-    const detail = "may not be 'recycle' for a hostPath mount of '/'";
-    errors.push(forbiddenField('spec.persistentVolumeReclaimPolicy', detail));
-  }
-  const className = spec.storageClassName ?? '';
-  if (className !== '') appendAll(errors, breaks('spec.storageClassName', className, dnsSubdomain));
-  return [...errors, ...knownVolumeMode(spec, 'spec.volumeMode')];
-}
-
 /** What an update may not do, after all that is wrong with the new volume. */
 export function validateVolumeUpdate(
   object: Stored<PersistentVolume>,
@@ -185,6 +322,27 @@ export function validateVolumeUpdate(
     appendAll(errors, affinityKept(spec));
   }
   return errors;
+}
+
+const sourceOf = (spec: JsonObject): JsonObject =>
+  Object.fromEntries(
+    volumeSources
+      .filter((name) => objectAt(spec, name) !== undefined)
+      .map((name) => [name, spec[name]]),
+  );
+
+/** The secrets for growing a volume may be named later. */
+function withoutNewSecrets(
+  spec: Stored<PersistentVolumeSpec>,
+  before: Stored<PersistentVolumeSpec>,
+): JsonObject {
+  const driver = spec.csi;
+  if (driver === undefined || before.csi === undefined) return spec;
+  const csi = { ...driver };
+  for (const name of ['controllerExpandSecretRef', 'nodeExpandSecretRef'] as const) {
+    if (before.csi[name] === undefined) delete csi[name];
+  }
+  return { ...spec, csi };
 }
 
 /** Equal, but that a node's label may get the name it has now in place of its older one. */
@@ -230,23 +388,14 @@ function affinityKept(spec: Stored<PersistentVolumeSpec>): FieldError[] {
   return [{ type: 'FieldValueInvalid', field: 'nodeAffinity', message }];
 }
 
-const sourceOf = (spec: JsonObject): JsonObject =>
-  Object.fromEntries(
-    volumeSources
-      .filter((name) => objectAt(spec, name) !== undefined)
-      .map((name) => [name, spec[name]]),
-  );
-
-/** The secrets for growing a volume may be named later. */
-function withoutNewSecrets(
-  spec: Stored<PersistentVolumeSpec>,
-  before: Stored<PersistentVolumeSpec>,
-): JsonObject {
-  const driver = spec.csi;
-  if (driver === undefined || before.csi === undefined) return spec;
-  const csi = { ...driver };
-  for (const name of ['controllerExpandSecretRef', 'nodeExpandSecretRef'] as const) {
-    if (before.csi[name] === undefined) delete csi[name];
-  }
-  return { ...spec, csi };
+function validateSecret(reference: Stored<SecretReference>, path: string): FieldError[] {
+  const [name, namespace] = [reference.name ?? '', reference.namespace ?? ''];
+  const errors =
+    name === '' ? [required(`${path}.name`)] : breaks(`${path}.name`, name, dnsSubdomain);
+  return [
+    ...errors,
+    ...(namespace === ''
+      ? [required(`${path}.namespace`)]
+      : breaks(`${path}.namespace`, namespace, dnsLabel)),
+  ];
 }

@@ -8,8 +8,7 @@ import type { ColumnDef, ResourceDef } from '../../resource-def.ts';
 import { ensure, fill, fillAbsent, fillAmounts } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
 import { validateVolume, validateVolumeUpdate } from './persistent-volume-rules.ts';
-import { volumeWarnings } from './volume-warnings.ts';
-import { accessModesText, quantityText, storageClassColumn } from './volumes.ts';
+import { accessModesText, quantityText, storageClassColumn, volumeWarnings } from './volumes.ts';
 
 function fillDefaults(object: Stored<PersistentVolume>): void {
   const spec = ensure(object, 'spec');

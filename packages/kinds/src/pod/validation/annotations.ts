@@ -13,8 +13,8 @@ import { objectAt } from '../../rules/fill.ts';
 import { annotatedList, oldAnnotations } from '../../rules/old-annotations.ts';
 import type { Stored } from '../../stored.ts';
 import { descendingPath, optionalText } from '../fields.ts';
+import { eachContainer } from '../references.ts';
 import type { PodRules } from '../rules.ts';
-import { eachContainer } from '../visit.ts';
 import { validateTolerations } from './placement.ts';
 
 /** Annotations that mean something for a pod, most of them from before there was a field for it. */

@@ -6,27 +6,247 @@ import {
   type FieldError,
   forbiddenField,
   invalid,
+  type JsonObject,
   notSupported,
   required,
 } from '@wheelhouse/machinery';
-import { listAt, textAt } from '../../cells.ts';
+import { at, listAt, textAt } from '../../cells.ts';
 import type {
   Container,
   ContainerResizePolicy,
   EphemeralContainer,
+  LifecycleHandler,
   PodSpec,
+  Probe,
 } from '../../gen/types/core/v1.ts';
 import { objectAt, objectsAt, wholeNumber } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
-import { choice, isSet, notFoundValue, pullPolicies, refuseSet } from '../fields.ts';
+import {
+  choice,
+  intAt,
+  isSet,
+  needed,
+  noneNegative,
+  notFoundValue,
+  portNumber,
+  portNumberOrName,
+  pullPolicies,
+  refuseSet,
+} from '../fields.ts';
 import type { PodRules } from '../rules.ts';
 import { validateEnvironment, validateEnvironmentSources } from './environment.ts';
 import { hostPortConflicts, validatePorts } from './ports.ts';
-import { validateLiveChecks } from './probes.ts';
 import { type ClaimNames, claimNames, validateClaimUses } from './resource-claims.ts';
 import { validateResources } from './resources.ts';
 import { sharesUsers, validateContainerSecurity } from './security.ts';
 import { type Volumes, validateDevices, validateMounts } from './volumes.ts';
+
+/** What the containers of a spec are judged by. */
+interface Surroundings {
+  readonly rules: PodRules;
+  readonly volumes: Volumes;
+  readonly claims: ClaimNames;
+  readonly hostUsers: boolean;
+}
+
+/** All containers of a spec: those that run, those that prepare, those added later. */
+export function* validateContainers(
+  spec: Stored<PodSpec>,
+  path: string,
+  { rules, volumes }: Pick<Surroundings, 'rules' | 'volumes'>,
+): Generator<void, FieldError[]> {
+  const graceSeconds = wholeNumber(spec.terminationGracePeriodSeconds);
+  const claims = claimNames(spec);
+  const around = { rules, volumes, claims, hostUsers: sharesUsers(spec) };
+  return [
+    ...(yield* validateRunning(spec, `${path}.containers`, { ...around, graceSeconds })),
+    ...(yield* validatePreparing(spec, `${path}.initContainers`, { ...around, graceSeconds })),
+    ...validateAdded(spec, `${path}.ephemeralContainers`, around),
+  ];
+}
+
+interface LiveSurroundings extends Surroundings {
+  readonly graceSeconds: number | undefined;
+}
+
+function* validateRunning(
+  spec: Stored<PodSpec>,
+  path: string,
+  around: LiveSurroundings,
+): Generator<void, FieldError[]> {
+  const containers = spec.containers ?? [];
+  if (containers.length === 0) return [required(path)];
+  const names = new Set<string>();
+  const errors = yield* eachContainer(containers, (container, index) => {
+    const field = `${path}[${index}]`;
+    const name = container.name ?? '';
+    const found = validateCommon(container, field, around);
+    if (names.has(name)) found.push(duplicate(`${field}.name`, name));
+    names.add(name);
+    appendAll(found, validateLiveChecks(container, field, around));
+    const policies = container.resizePolicy ?? [];
+    const podPolicy = spec.restartPolicy ?? '';
+    appendAll(found, validateResizePolicy(policies, `${field}.resizePolicy`, podPolicy));
+    const why = 'may not be set for non-init containers';
+    appendAll(found, refuseSet(container, ['restartPolicy'], { path: field, why }));
+    return found;
+  });
+  return [...errors, ...hostPortConflicts(containers, path)];
+}
+
+/** Containers that are judged in one step. */
+const containersPerStep = 100;
+
+/** The errors of all containers, in steps. */
+function* eachContainer<Container>(
+  containers: readonly Container[],
+  judge: (container: Container, index: number) => readonly FieldError[],
+): Generator<void, FieldError[]> {
+  const errors: FieldError[] = [];
+  for (const [index, container] of containers.entries()) {
+    if (index % containersPerStep === containersPerStep - 1) yield;
+    appendAll(errors, judge(container, index));
+  }
+  return errors;
+}
+
+const messagePolicies = ['File', 'FallbackToLogsOnError'];
+
+function validateCommon(
+  container: Stored<Container | EphemeralContainer>,
+  path: string,
+  around: Surroundings,
+): FieldError[] {
+  const name = container.name ?? '';
+  const { rules, volumes } = around;
+  return [
+    ...(name === '' ? [required(`${path}.name`)] : breaks(`${path}.name`, name, dnsLabel)),
+    ...((container.image ?? '') === '' ? [required(`${path}.image`)] : []),
+    ...choice(container, path, 'terminationMessagePolicy', messagePolicies),
+    ...validatePorts(container.ports ?? [], `${path}.ports`),
+    ...validateEnvironment(container.env ?? [], `${path}.env`, rules),
+    ...validateEnvironmentSources(container.envFrom ?? [], `${path}.envFrom`, rules),
+    ...validateMounts(container, `${path}.volumeMounts`, volumes),
+    ...validateDevices(container, `${path}.volumeDevices`, volumes),
+    ...choice(container, path, 'imagePullPolicy', pullPolicies),
+    ...validateResources(container.resources, `${path}.resources`, rules),
+    ...validateClaimUses(container.resources, `${path}.resources.claims`, around.claims),
+    ...validateContainerSecurity(container.securityContext, `${path}.securityContext`, around),
+  ];
+}
+
+/** Hooks and probes of a container that runs as long as its pod does. */
+function validateLiveChecks(
+  container: Stored<Container>,
+  path: string,
+  { graceSeconds, rules }: { graceSeconds: number | undefined; rules: PodRules },
+): FieldError[] {
+  const errors: FieldError[] = [];
+  const hookActions = { exec, httpGet, tcpSocket, sleep: sleep(graceSeconds, rules) };
+  for (const name of ['postStart', 'preStop'] as const) {
+    const hook = container.lifecycle?.[name];
+    if (hook === undefined) continue;
+    appendAll(errors, validateHandler(hook, `${path}.lifecycle.${name}`, hookActions));
+  }
+  for (const name of ['livenessProbe', 'readinessProbe', 'startupProbe'] as const) {
+    const probe = container[name];
+    if (probe !== undefined) appendAll(errors, validateProbe(probe, `${path}.${name}`));
+  }
+  return errors;
+}
+
+type Rule = (action: JsonObject, path: string) => FieldError[];
+
+const exec: Rule = (action, path) =>
+  listAt(action, 'command').length === 0 ? [required(`${path}.command`)] : [];
+
+const schemes = ['HTTP', 'HTTPS'];
+const headerDetail =
+  "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', " +
+  "regex used for validation is '[-A-Za-z0-9]+')";
+
+const httpGet: Rule = (action, path) => {
+  const scheme = textAt(action, 'scheme');
+  return [
+    ...needed(action, path, 'path'),
+    ...portNumberOrName(`${path}.port`, at(action, 'port')),
+    ...(schemes.includes(scheme) ? [] : [notSupported(`${path}.scheme`, scheme, schemes)]),
+    ...objectsAt(action, 'httpHeaders').flatMap((header) => {
+      const name = textAt(header, 'name');
+      return /^[-A-Za-z0-9]+$/.test(name)
+        ? []
+        : [invalid(`${path}.httpHeaders`, name, headerDetail)];
+    }),
+  ];
+};
+
+const tcpSocket: Rule = (action, path) => portNumberOrName(`${path}.port`, at(action, 'port'));
+
+/** A pause at most as long as the pod has to end; unless how long that is cannot be told. */
+const sleep =
+  (graceSeconds: number | undefined, { allow }: PodRules): Rule =>
+  (action, path) => {
+    const seconds = intAt(action, 'seconds') ?? 0;
+    const least = allow.zeroSleep ? 0 : 1;
+    if (graceSeconds === undefined || (seconds >= least && seconds <= graceSeconds)) return [];
+    if (allow.zeroSleep) {
+      const range = 'must be non-negative and less than terminationGracePeriodSeconds';
+      return [invalid(path, seconds, `${range} (${graceSeconds})`)];
+    }
+    const detail =
+      `must be greater than 0 and less than terminationGracePeriodSeconds (${graceSeconds}). ` +
+      'Enable AllowPodLifecycleSleepActionZeroValue feature gate for zero sleep.';
+    return [invalid(path, seconds, detail)];
+  };
+
+/** Exactly one of the actions there are. */
+function validateHandler(
+  handler: Stored<LifecycleHandler | Probe>,
+  path: string,
+  actions: Readonly<Record<string, Rule>>,
+): FieldError[] {
+  const actionNames = Object.keys(actions).filter((name) => objectAt(handler, name));
+  const [first, ...more] = actionNames;
+  if (first === undefined) return [required(path, 'must specify a handler type')];
+  const rule = actions[first] as Rule;
+  return [
+    ...rule(objectAt(handler, first) ?? {}, `${path}.${first}`),
+    ...more.map((name) =>
+      forbiddenField(`${path}.${name}`, 'may not specify more than 1 handler type'),
+    ),
+  ];
+}
+
+const grpc: Rule = (action, path) => portNumber(`${path}.port`, intAt(action, 'port') ?? 0);
+
+const probeActions = { exec, httpGet, tcpSocket, grpc };
+
+const counts = [
+  'initialDelaySeconds',
+  'timeoutSeconds',
+  'periodSeconds',
+  'successThreshold',
+  'failureThreshold',
+];
+
+function validateProbe(probe: Stored<Probe>, path: string): FieldError[] {
+  const errors = [
+    ...validateHandler(probe, path, probeActions),
+    ...noneNegative(probe, path, ...counts),
+  ];
+  const field = `${path}.terminationGracePeriodSeconds`;
+  const grace = wholeNumber(probe.terminationGracePeriodSeconds);
+  if (grace !== undefined && grace <= 0) {
+    errors.push(invalid(field, grace, 'must be greater than 0'));
+  }
+  if (path.endsWith('.readinessProbe')) {
+    if (grace === undefined) return errors;
+    return [...errors, invalid(field, grace, 'must not be set for readinessProbes')];
+  }
+  const successes = probe.successThreshold ?? 0;
+  if (successes !== 1) errors.push(invalid(`${path}.successThreshold`, successes, 'must be 1'));
+  return errors;
+}
 
 const resizable = ['cpu', 'memory'];
 const restartPolicies = ['NotRequired', 'RestartContainer'];
@@ -57,104 +277,7 @@ function oneOf(path: string, value: string, supported: readonly string[]): Field
   return supported.includes(value) ? [] : [notSupported(path, value, [...supported])];
 }
 
-/** What the containers of a spec are judged by. */
-interface Surroundings {
-  readonly rules: PodRules;
-  readonly volumes: Volumes;
-  readonly claims: ClaimNames;
-  readonly hostUsers: boolean;
-}
-
-/** All containers of a spec: those that run, those that prepare, those added later. */
-export function* validateContainers(
-  spec: Stored<PodSpec>,
-  path: string,
-  { rules, volumes }: Pick<Surroundings, 'rules' | 'volumes'>,
-): Generator<void, FieldError[]> {
-  const graceSeconds = wholeNumber(spec.terminationGracePeriodSeconds);
-  const claims = claimNames(spec);
-  const around = { rules, volumes, claims, hostUsers: sharesUsers(spec) };
-  return [
-    ...(yield* validateRunning(spec, `${path}.containers`, { ...around, graceSeconds })),
-    ...(yield* validatePreparing(spec, `${path}.initContainers`, { ...around, graceSeconds })),
-    ...validateAdded(spec, `${path}.ephemeralContainers`, around),
-  ];
-}
-
-const messagePolicies = ['File', 'FallbackToLogsOnError'];
-
-function validateCommon(
-  container: Stored<Container | EphemeralContainer>,
-  path: string,
-  around: Surroundings,
-): FieldError[] {
-  const name = container.name ?? '';
-  const { rules, volumes } = around;
-  return [
-    ...(name === '' ? [required(`${path}.name`)] : breaks(`${path}.name`, name, dnsLabel)),
-    ...((container.image ?? '') === '' ? [required(`${path}.image`)] : []),
-    ...choice(container, path, 'terminationMessagePolicy', messagePolicies),
-    ...validatePorts(container.ports ?? [], `${path}.ports`),
-    ...validateEnvironment(container.env ?? [], `${path}.env`, rules),
-    ...validateEnvironmentSources(container.envFrom ?? [], `${path}.envFrom`, rules),
-    ...validateMounts(container, `${path}.volumeMounts`, volumes),
-    ...validateDevices(container, `${path}.volumeDevices`, volumes),
-    ...choice(container, path, 'imagePullPolicy', pullPolicies),
-    ...validateResources(container.resources, `${path}.resources`, rules),
-    ...validateClaimUses(container.resources, `${path}.resources.claims`, around.claims),
-    ...validateContainerSecurity(container.securityContext, `${path}.securityContext`, around),
-  ];
-}
-
-interface LiveSurroundings extends Surroundings {
-  readonly graceSeconds: number | undefined;
-}
-
-/** Containers that are judged in one step. */
-const containersPerStep = 100;
-
-/** The errors of all containers, in steps. */
-function* eachContainer<Container>(
-  containers: readonly Container[],
-  judge: (container: Container, index: number) => readonly FieldError[],
-): Generator<void, FieldError[]> {
-  const errors: FieldError[] = [];
-  for (const [index, container] of containers.entries()) {
-    if (index % containersPerStep === containersPerStep - 1) yield;
-    appendAll(errors, judge(container, index));
-  }
-  return errors;
-}
-
-function* validateRunning(
-  spec: Stored<PodSpec>,
-  path: string,
-  around: LiveSurroundings,
-): Generator<void, FieldError[]> {
-  const containers = spec.containers ?? [];
-  if (containers.length === 0) return [required(path)];
-  const names = new Set<string>();
-  const errors = yield* eachContainer(containers, (container, index) => {
-    const field = `${path}[${index}]`;
-    const name = container.name ?? '';
-    const found = validateCommon(container, field, around);
-    if (names.has(name)) found.push(duplicate(`${field}.name`, name));
-    names.add(name);
-    appendAll(found, validateLiveChecks(container, field, around));
-    const policies = container.resizePolicy ?? [];
-    const podPolicy = spec.restartPolicy ?? '';
-    appendAll(found, validateResizePolicy(policies, `${field}.resizePolicy`, podPolicy));
-    const why = 'may not be set for non-init containers';
-    appendAll(found, refuseSet(container, ['restartPolicy'], { path: field, why }));
-    return found;
-  });
-  return [...errors, ...hostPortConflicts(containers, path)];
-}
-
 const liveChecks = ['lifecycle', 'livenessProbe', 'readinessProbe', 'startupProbe'];
-
-const namesOf = (spec: Stored<PodSpec>, member: string) =>
-  objectsAt(spec, member).map((container) => textAt(container, 'name'));
 
 function* validatePreparing(
   spec: Stored<PodSpec>,
@@ -190,18 +313,8 @@ function* validatePreparing(
   });
 }
 
-const notForAdded = 'cannot be set for an Ephemeral Container';
-
-/** What a container that is added to a running pod cannot have, in upstream's order. */
-const refusedForAdded = [
-  'ports',
-  'resources',
-  'restartPolicy',
-  'livenessProbe',
-  'readinessProbe',
-  'startupProbe',
-  'lifecycle',
-];
+const namesOf = (spec: Stored<PodSpec>, member: string) =>
+  objectsAt(spec, member).map((container) => textAt(container, 'name'));
 
 function validateAdded(spec: Stored<PodSpec>, path: string, around: Surroundings): FieldError[] {
   const added = spec.ephemeralContainers ?? [];
@@ -225,6 +338,29 @@ function validateAdded(spec: Stored<PodSpec>, path: string, around: Surroundings
   });
 }
 
+/** Spaces around an image: templates may have them, pods not. */
+export function validateImageSpacing(
+  container: Stored<Container | EphemeralContainer>,
+  path: string,
+): FieldError[] {
+  const image = container.image ?? '';
+  if (image.trim() === image) return [];
+  return [invalid(`${path}.image`, image, 'must not have leading or trailing whitespace')];
+}
+
+/** What a container that is added to a running pod cannot have, in upstream's order. */
+const refusedForAdded = [
+  'ports',
+  'resources',
+  'restartPolicy',
+  'livenessProbe',
+  'readinessProbe',
+  'startupProbe',
+  'lifecycle',
+];
+
+const notForAdded = 'cannot be set for an Ephemeral Container';
+
 function refuseForAdded(container: Stored<EphemeralContainer>, path: string): FieldError[] {
   const refused = refusedForAdded.filter((name) => holdsSomething(container, name));
   return [
@@ -242,14 +378,4 @@ function holdsSomething(container: Stored<EphemeralContainer>, name: string): bo
   if (name === 'ports') return listAt(container, name).length > 0;
   if (name !== 'resources') return isSet(container, name);
   return Object.keys(objectAt(container, name) ?? {}).length > 0;
-}
-
-/** Spaces around an image: templates may have them, pods not. */
-export function validateImageSpacing(
-  container: Stored<Container | EphemeralContainer>,
-  path: string,
-): FieldError[] {
-  const image = container.image ?? '';
-  if (image.trim() === image) return [];
-  return [invalid(`${path}.image`, image, 'must not have leading or trailing whitespace')];
 }

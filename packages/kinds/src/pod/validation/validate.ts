@@ -1,4 +1,5 @@
 import {
+  appendAll,
   breaks,
   dnsLabel,
   dnsSubdomain,
@@ -6,27 +7,86 @@ import {
   forbiddenField,
   inOnePiece,
   invalid,
+  invalidGo,
   type NameRule,
   qualifiedName,
   required,
+  underscoreSubdomain,
 } from '@wheelhouse/machinery';
 import { textAt } from '../../cells.ts';
 import type { PodSpec } from '../../gen/types/core/v1.ts';
-import { keyed } from '../../rules/checks.ts';
+import { goStrings, keyed } from '../../rules/checks.ts';
 import type { Stored } from '../../stored.ts';
 import { amountsOf, containerAmounts, podLevelResources } from '../amounts.ts';
-import { choice, notSupportedGo, oneOfIfSet, validateLabels, within } from '../fields.ts';
-import type { PodRules } from '../rules.ts';
+import {
+  choice,
+  notSupportedGo,
+  oneOfIfSet,
+  validateIp,
+  validateLabels,
+  within,
+} from '../fields.ts';
+import type { Allowances, PodRules } from '../rules.ts';
 import { validateAffinity } from './affinity.ts';
 import { validateContainers } from './containers.ts';
-import { validateDnsConfig, validateHostAliases } from './name-service.ts';
 import { validateSchedulingGates, validateSpread, validateTolerations } from './placement.ts';
 import { validateHostNetworkPorts } from './ports.ts';
 import { claimNames, validateClaims, validateClaimUses } from './resource-claims.ts';
 import { validateAnyResourceName, validateResources } from './resources.ts';
-import { validateHostUsers, validatePodSecurity } from './security.ts';
+import {
+  validateHostProcesses,
+  validateHostUsers,
+  validatePodSecurity,
+  validateSystem,
+} from './security.ts';
 import { validateVolumes } from './volumes.ts';
-import { validateHostProcesses, validateSystem } from './windows.ts';
+
+/** How a pod's containers find names. */
+
+/** Rules of a pod's spec at `path` (`spec`, `spec.template.spec`), in upstream's order. */
+export function validatePodSpec(
+  spec: Stored<PodSpec>,
+  path: string,
+  rules: PodRules,
+): FieldError[] {
+  return inOnePiece(podSpecErrorSteps(spec, path, rules));
+}
+
+const restartPolicies = ['Always', 'OnFailure', 'Never'];
+const dnsPolicies = ['ClusterFirstWithHostNet', 'ClusterFirst', 'Default', 'None'];
+
+/** `validatePodSpec` in steps, for pods of many containers. */
+export function* podSpecErrorSteps(
+  spec: Stored<PodSpec>,
+  path: string,
+  rules: PodRules,
+): Generator<void, FieldError[]> {
+  const grace = `${path}.terminationGracePeriodSeconds`;
+  const { errors, volumes } = validateVolumes(spec.volumes ?? [], `${path}.volumes`, rules);
+  return [
+    ...(spec.terminationGracePeriodSeconds != null ? [] : [required(grace)]),
+    ...errors,
+    ...validateClaims(spec, `${path}.resourceClaims`, rules),
+    ...(yield* validateContainers(spec, path, { rules, volumes })),
+    ...validatePodResources(spec, `${path}.resources`, rules),
+    ...validateHostNetworkPorts(spec, path, rules),
+    ...choice(spec, path, 'restartPolicy', restartPolicies),
+    ...choice(spec, path, 'dnsPolicy', dnsPolicies),
+    ...validateLabels(spec.nodeSelector, `${path}.nodeSelector`),
+    ...validatePodSecurity(spec, `${path}.securityContext`, rules),
+    ...validateAffinity(spec, `${path}.affinity`, rules),
+    ...validateDnsConfig(spec, `${path}.dnsConfig`, rules),
+    ...validateReadinessGates(spec, `${path}.readinessGates`),
+    ...validateSchedulingGates(spec, `${path}.schedulingGates`),
+    ...validateSpread(spec, `${path}.topologySpreadConstraints`, rules),
+    ...validateHostProcesses(spec, path),
+    ...validateHostUsers(spec, path),
+    ...validateReferences(spec, path),
+    ...validatePriority(spec, path),
+    ...validateOverhead(spec, path, rules),
+    ...validateSystem(spec, path),
+  ];
+}
 
 /** The amounts of a pod as a whole, at `path` (`spec.resources`). */
 function validatePodResources(spec: Stored<PodSpec>, path: string, rules: PodRules): FieldError[] {
@@ -73,51 +133,68 @@ function validateLimits(spec: Stored<PodSpec>, path: string): FieldError[] {
   );
 }
 
-const restartPolicies = ['Always', 'OnFailure', 'Never'];
-const dnsPolicies = ['ClusterFirstWithHostNet', 'ClusterFirst', 'Default', 'None'];
-const preemptionPolicies = ['PreemptLowerPriority', 'Never'];
-const deadlineSecondsMax = 2 ** 31 - 1;
+/** What Linux's resolver takes. */
+const nameserversMax = 3;
 
-/** Rules of a pod's spec at `path` (`spec`, `spec.template.spec`), in upstream's order. */
-export function validatePodSpec(
-  spec: Stored<PodSpec>,
-  path: string,
-  rules: PodRules,
-): FieldError[] {
-  return inOnePiece(podSpecErrorSteps(spec, path, rules));
+/** `dnsConfig`, of which `dnsPolicy: None` needs at least a nameserver. */
+function validateDnsConfig(spec: Stored<PodSpec>, path: string, { allow }: PodRules): FieldError[] {
+  const config = spec.dnsConfig;
+  const servers = config?.nameservers ?? [];
+  if ((spec.dnsPolicy ?? '') === 'None') {
+    if (config === undefined) {
+      return [required(path, 'must provide `dnsConfig` when `dnsPolicy` is None')];
+    }
+    if (servers.length === 0) {
+      const detail = 'must provide at least one DNS nameserver when `dnsPolicy` is None';
+      return [required(`${path}.nameservers`, detail)];
+    }
+  }
+  if (config === undefined) return [];
+  const errors: FieldError[] = [];
+  if (servers.length > nameserversMax) {
+    const detail = `must not have more than ${nameserversMax} nameservers`;
+    errors.push(invalidGo(`${path}.nameservers`, () => goStrings(servers), detail));
+  }
+  servers.forEach((server, index) => {
+    appendAll(errors, validateIp(`${path}.nameservers[${index}]`, server));
+  });
+  return [
+    ...errors,
+    ...validateSearches(config.searches ?? [], `${path}.searches`, allow),
+    ...(config.options ?? []).flatMap((option, index) =>
+      (option.name ?? '') === ''
+        ? [required(`${path}.options[${index}]`, 'must not be empty')]
+        : [],
+    ),
+  ];
 }
 
-/** `validatePodSpec` in steps, for pods of many containers. */
-export function* podSpecErrorSteps(
-  spec: Stored<PodSpec>,
+const searchPathsMax = 32;
+const searchCharactersMax = 2048;
+
+function validateSearches(
+  searches: readonly string[],
   path: string,
-  rules: PodRules,
-): Generator<void, FieldError[]> {
-  const grace = `${path}.terminationGracePeriodSeconds`;
-  const { errors, volumes } = validateVolumes(spec.volumes ?? [], `${path}.volumes`, rules);
-  return [
-    ...(spec.terminationGracePeriodSeconds != null ? [] : [required(grace)]),
-    ...errors,
-    ...validateClaims(spec, `${path}.resourceClaims`, rules),
-    ...(yield* validateContainers(spec, path, { rules, volumes })),
-    ...validatePodResources(spec, `${path}.resources`, rules),
-    ...validateHostNetworkPorts(spec, path, rules),
-    ...choice(spec, path, 'restartPolicy', restartPolicies),
-    ...choice(spec, path, 'dnsPolicy', dnsPolicies),
-    ...validateLabels(spec.nodeSelector, `${path}.nodeSelector`),
-    ...validatePodSecurity(spec, `${path}.securityContext`, rules),
-    ...validateAffinity(spec, `${path}.affinity`, rules),
-    ...validateDnsConfig(spec, `${path}.dnsConfig`, rules),
-    ...validateReadinessGates(spec, `${path}.readinessGates`),
-    ...validateSchedulingGates(spec, `${path}.schedulingGates`),
-    ...validateSpread(spec, `${path}.topologySpreadConstraints`, rules),
-    ...validateHostProcesses(spec, path),
-    ...validateHostUsers(spec, path),
-    ...validateReferences(spec, path),
-    ...validatePriority(spec, path),
-    ...validateOverhead(spec, path, rules),
-    ...validateSystem(spec, path),
-  ];
+  { relaxedSearches }: Allowances,
+): FieldError[] {
+  const errors: FieldError[] = [];
+  const refuse = (detail: string) =>
+    errors.push(invalidGo(path, () => goStrings(searches), detail));
+  if (searches.length > searchPathsMax) {
+    refuse(`must not have more than ${searchPathsMax} search paths`);
+  }
+  if (searches.join(' ').length > searchCharactersMax) {
+    refuse(
+      `must not have more than ${searchCharactersMax} characters (including spaces) in the search list`,
+    );
+  }
+  searches.forEach((search, index) => {
+    if (relaxedSearches && search === '.') return;
+    const name = search.endsWith('.') ? search.slice(0, -1) : search;
+    const rule = relaxedSearches ? underscoreSubdomain : dnsSubdomain;
+    appendAll(errors, breaks(`${path}[${index}]`, name, rule));
+  });
+  return errors;
 }
 
 function validateReadinessGates(spec: Stored<PodSpec>, path: string): FieldError[] {
@@ -125,6 +202,8 @@ function validateReadinessGates(spec: Stored<PodSpec>, path: string): FieldError
     breaks(`${path}[${index}].conditionType`, gate.conditionType ?? '', qualifiedName),
   );
 }
+
+const deadlineSecondsMax = 2 ** 31 - 1;
 
 function validateReferences(spec: Stored<PodSpec>, path: string): FieldError[] {
   const name = (member: string, rule: NameRule) => {
@@ -142,6 +221,18 @@ function validateReferences(spec: Stored<PodSpec>, path: string): FieldError[] {
     ...name('priorityClassName', dnsSubdomain),
   ];
 }
+
+/** Lines that are added to the file of hosts. */
+function validateHostAliases(spec: Stored<PodSpec>, path: string): FieldError[] {
+  return (spec.hostAliases ?? []).flatMap((alias, index) => [
+    ...validateIp(`${path}[${index}].ip`, alias.ip ?? ''),
+    ...(alias.hostnames ?? []).flatMap((name, at) =>
+      breaks(`${path}[${index}].hostnames[${at}]`, name, dnsSubdomain),
+    ),
+  ]);
+}
+
+const preemptionPolicies = ['PreemptLowerPriority', 'Never'];
 
 function validatePriority(spec: Stored<PodSpec>, path: string): FieldError[] {
   const runtimeClass = spec.runtimeClassName;

@@ -13,15 +13,15 @@ import {
   required,
 } from '@wheelhouse/machinery';
 import { at, listAt, textAt } from '../../cells.ts';
+import { validateEphemeral } from '../../core/storage/claim-rules.ts';
 import type { Volume } from '../../gen/types/core/v1.ts';
 import { goStrings, keyed, sortedKeys } from '../../rules/checks.ts';
 import { objectAt } from '../../rules/fill.ts';
 import type { Stored } from '../../stored.ts';
-import { validateEphemeral } from '../claim-template.ts';
-import { driverName } from '../driver-name.ts';
 import {
   choice,
   descendingPath,
+  driverName,
   intAt,
   isSet,
   isTrue,
@@ -33,6 +33,7 @@ import {
   textsAt,
   within,
 } from '../fields.ts';
+
 import type { PodRules } from '../rules.ts';
 import {
   validateConfigMapVolume,

@@ -1,6 +1,17 @@
 import type { Dialect } from '@wheelhouse/machinery';
+import { virtualKind } from '../define.ts';
 import type { ResourceDef } from '../resource-def.ts';
-import { virtualKind } from '../virtual-kind.ts';
+
+/** SelfSubjectReview: who am I, as the server sees it? (AUTHN-10) */
+export function selfSubjectReview(dialect: Dialect): ResourceDef {
+  const olderVersions = ['v1beta1', 'v1alpha1'];
+  return virtualKind({
+    dialect,
+    facts: 'authentication',
+    kind: 'SelfSubjectReview',
+    olderVersions,
+  });
+}
 
 /** TokenReview: whose token is this, as the server sees it? (AUTHN-10) */
 export function tokenReview(dialect: Dialect): ResourceDef {

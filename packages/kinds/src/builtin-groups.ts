@@ -1,9 +1,49 @@
 import type { Dialect, GroupVersion } from '@wheelhouse/machinery';
 import { groupStems, versionFacts, versionsOfFacts } from './facts.ts';
 
+/** Stems of the built-in groups by falling discovery priority, as upstream registers them. */
+const stems = [
+  '',
+  'apiregistration',
+  'extensions',
+  'apps',
+  'events',
+  'authentication',
+  'authorization',
+  'autoscaling',
+  'batch',
+  'certificates',
+  'networking',
+  'policy',
+  'rbac.authorization',
+  'storage',
+  'admissionregistration',
+  'apiextensions',
+  'scheduling',
+  'coordination',
+  'node',
+  'discovery',
+  'flowcontrol.apiserver',
+  'internal.apiserver',
+  'resource',
+  'storagemigration',
+];
+
+/** Full names of the built-in groups in the order discovery lists them; custom groups follow. */
+export function builtinGroupOrder(dialect: Dialect): readonly string[] {
+  return stems.map((stem) => dialect.group(stem));
+}
+
 /** Whether the release has a group of this name, served here or not. */
 export function isKnownGroup(dialect: Dialect, group: string): boolean {
   return factsOf(dialect, group) !== undefined;
+}
+
+/** The table of facts of a group; `meta` and the groups of webhooks are no groups of the API. */
+function factsOf(dialect: Dialect, group: string): string | undefined {
+  const found = Object.entries(groupStems).find(([, stem]) => dialect.group(stem) === group);
+  const inside = ['admission', 'apidiscovery', 'imagepolicy', 'meta'];
+  return found === undefined || inside.includes(found[0]) ? undefined : found[0];
 }
 
 /** Whether the release has a group version, served, removed or not made here. */
@@ -15,19 +55,12 @@ export function isKnownGroupVersion(
   return facts !== undefined && versionFacts(`${facts}.${version}`) !== undefined;
 }
 
-/** The table of facts of a group; `meta` and the groups of webhooks are no groups of the API. */
-function factsOf(dialect: Dialect, group: string): string | undefined {
-  const found = Object.entries(groupStems).find(([, stem]) => dialect.group(stem) === group);
-  const inside = ['admission', 'apidiscovery', 'imagepolicy', 'meta'];
-  return found === undefined || inside.includes(found[0]) ? undefined : found[0];
-}
+const versionsByDialect = new WeakMap<Dialect, readonly GroupVersion[]>();
 
 /** Definitions of custom kinds have a table of their own. */
 const versionsElsewhere: Readonly<Record<string, readonly string[]>> = {
   apiextensions: ['v1', 'v1beta1'],
 };
-
-const versionsByDialect = new WeakMap<Dialect, readonly GroupVersion[]>();
 
 /** All group versions of the release in order, including those of webhooks. */
 export function knownGroupVersions(dialect: Dialect): readonly GroupVersion[] {

@@ -1,7 +1,7 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { createWarnings } from '../rules/judging.suite.ts';
-import { keyPairProblem } from './key-pair.ts';
+import { keyPairProblem } from './secret.ts';
 
 // Of an Ed25519 key; valid or not in time, nobody asks.
 const certificate = `-----BEGIN CERTIFICATE-----

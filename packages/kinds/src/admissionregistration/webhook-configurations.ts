@@ -1,45 +1,105 @@
 import {
+  type Dialect,
   dns1035Label,
   dnsSubdomain,
   duplicate,
   type FieldError,
   invalid,
   invalidGo,
+  type JsonObject,
   type JsonValue,
   notSupported,
   repeats,
   required,
   validateLabelSelector,
 } from '@wheelhouse/machinery';
-import { at } from '../cells.ts';
+import { ageColumn, at, column, listAt, nameColumn } from '../cells.ts';
+import { defineKind } from '../define.ts';
 import type {
   ValidatingWebhook,
   ValidatingWebhookConfiguration,
   WebhookClientConfig,
 } from '../gen/types/admissionregistration/v1.ts';
+import type { ResourceDef } from '../resource-def.ts';
 import { goStrings, same } from '../rules/checks.ts';
-import { objectsAt } from '../rules/fill.ts';
+import { fillAbsent, objectsAt } from '../rules/fill.ts';
 import type { Stored } from '../stored.ts';
 import { webhookServiceErrors, webhookUrlErrors } from '../webhook-client.ts';
-import type { ExpressionChecker } from './expressions.ts';
-import { validateMatchConditions } from './match-conditions.ts';
-import { validateOperationRule } from './operation-rules.ts';
+import {
+  type AdmissionKindOptions,
+  type ExpressionChecker,
+  validateMatchConditions,
+} from './expressions.ts';
 
-const reviewVersions = ['v1', 'v1beta1'];
-const quiet = ['None', 'NoneOnDryRun'];
-const allEffects = [...quiet, 'Some', 'Unknown'];
+import { validateOperationRule } from './match-resources.ts';
 
-/** Faults of an older object that its update may keep. */
-interface Tolerated {
-  readonly sideEffects: boolean;
-  readonly reviewVersions: boolean;
-  readonly repeatedNames: boolean;
-  /** They are as they were. */
-  readonly conditions: boolean;
+/** MutatingWebhookConfiguration: webhooks that may change what is written. */
+export function mutatingWebhookConfiguration(
+  dialect: Dialect,
+  options: AdmissionKindOptions = {},
+): ResourceDef {
+  return webhookConfiguration(dialect, {
+    ...options,
+    kind: 'MutatingWebhookConfiguration',
+    resource: 'mutatingwebhookconfigurations',
+    mutating: true,
+  });
+}
+
+/** Either kind: they differ in names, and in what a mutating webhook says of being called again. */
+function webhookConfiguration(
+  dialect: Dialect,
+  options: { kind: string; resource: string; mutating: boolean } & AdmissionKindOptions,
+): ResourceDef {
+  const { mutating, checkExpression: check } = options;
+  const webhooks = column('Webhooks', (object) => listAt(object, 'webhooks').length, {
+    type: 'integer',
+    description: 'Number of webhooks.',
+  });
+  return defineKind({
+    dialect,
+    facts: 'admissionregistration',
+    kind: options.kind,
+    resource: options.resource,
+    scope: 'Cluster',
+    categories: ['api-extensions'],
+    versions: [
+      {
+        version: 'v1',
+        defaults: (object) => fillDefaults(object, options),
+        columns: [nameColumn, webhooks, ageColumn],
+      },
+    ],
+    generation: true,
+    strategy: {
+      metadataTold: { '': ['whole'] },
+      validateName: dnsSubdomain,
+      validateCreate: (_, object) => validateWebhooks(object, { mutating, check }),
+      validateUpdate: (_, object, old) => validateWebhooks(object, { mutating, check, old }),
+      allowUnconditionalUpdate: false,
+    },
+    example: () => example(dialect, options.kind),
+  });
+}
+
+/** What the two kinds of webhook configuration share. */
+
+function fillDefaults(
+  object: Stored<ValidatingWebhookConfiguration>,
+  options: { mutating: boolean },
+): void {
+  for (const webhook of object.webhooks ?? []) {
+    fillAbsent(webhook, { failurePolicy: 'Fail', matchPolicy: 'Equivalent', timeoutSeconds: 10 });
+    fillAbsent(webhook, { namespaceSelector: {}, objectSelector: {} });
+    if (options.mutating) fillAbsent(webhook, { reinvocationPolicy: 'Never' });
+    const service = webhook.clientConfig?.service;
+    fillAbsent(service, { port: 443 });
+    for (const rule of webhook.rules ?? []) fillAbsent(rule, { scope: '*' });
+  }
 }
 
 /** All that is wrong with the webhooks of a configuration; `old` is absent for a create. */
-export function validateWebhooks(
+function validateWebhooks(
   object: Stored<ValidatingWebhookConfiguration>,
   options: {
     readonly mutating: boolean;
@@ -63,6 +123,19 @@ export function validateWebhooks(
     return errors;
   });
 }
+
+/** Faults of an older object that its update may keep. */
+interface Tolerated {
+  readonly sideEffects: boolean;
+  readonly reviewVersions: boolean;
+  readonly repeatedNames: boolean;
+  /** They are as they were. */
+  readonly conditions: boolean;
+}
+
+const quiet = ['None', 'NoneOnDryRun'];
+
+const reviewVersions = ['v1', 'v1beta1'];
 
 function toleratedOf(
   object: Stored<ValidatingWebhookConfiguration>,
@@ -125,6 +198,8 @@ function validateName(name: string, field: string): FieldError[] {
   return [invalid(field, name, detail)];
 }
 
+const allEffects = [...quiet, 'Some', 'Unknown'];
+
 function validateEffects(
   webhook: Stored<ValidatingWebhook>,
   path: string,
@@ -153,6 +228,23 @@ function validateSelectors(webhook: Stored<ValidatingWebhook>, path: string): Fi
   });
 }
 
+function validateClient(client: Stored<WebhookClientConfig>, path: string): FieldError[] {
+  const url = client.url;
+  const service = client.service;
+  if ((url === undefined) === (service === undefined)) {
+    return [required(path, 'exactly one of url or service is required')];
+  }
+  if (service === undefined) return webhookUrlErrors(String(url), `${path}.url`);
+  // Upstream hands name and namespace over in the wrong order, so the fields are swapped.
+  const reference = {
+    name: service.namespace ?? '',
+    namespace: service.name ?? '',
+    path: service.path ?? '',
+    port: service.port === undefined ? 443 : (service.port ?? 0),
+  };
+  return webhookServiceErrors(reference, `${path}.service`);
+}
+
 function validateVersions(
   webhook: Stored<ValidatingWebhook>,
   field: string,
@@ -174,19 +266,32 @@ function validateVersions(
   return [...errors, invalidGo(field, () => goStrings(versions), detail)];
 }
 
-function validateClient(client: Stored<WebhookClientConfig>, path: string): FieldError[] {
-  const url = client.url;
-  const service = client.service;
-  if ((url === undefined) === (service === undefined)) {
-    return [required(path, 'exactly one of url or service is required')];
-  }
-  if (service === undefined) return webhookUrlErrors(String(url), `${path}.url`);
-  // Upstream hands name and namespace over in the wrong order, so the fields are swapped.
-  const reference = {
-    name: service.namespace ?? '',
-    namespace: service.name ?? '',
-    path: service.path ?? '',
-    port: service.port === undefined ? 443 : (service.port ?? 0),
-  };
-  return webhookServiceErrors(reference, `${path}.service`);
+const example = (dialect: Dialect, kind: string): JsonObject => ({
+  apiVersion: `${dialect.group('admissionregistration')}/v1`,
+  kind,
+  metadata: { name: 'example' },
+  webhooks: [
+    {
+      name: 'check.example.com',
+      admissionReviewVersions: ['v1'],
+      sideEffects: 'None',
+      clientConfig: { url: 'https://127.0.0.1:9443/check' },
+      rules: [
+        { apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['pods'] },
+      ],
+    },
+  ],
+});
+
+/** ValidatingWebhookConfiguration: webhooks that may refuse what is written. */
+export function validatingWebhookConfiguration(
+  dialect: Dialect,
+  options: AdmissionKindOptions = {},
+): ResourceDef {
+  return webhookConfiguration(dialect, {
+    ...options,
+    kind: 'ValidatingWebhookConfiguration',
+    resource: 'validatingwebhookconfigurations',
+    mutating: false,
+  });
 }

@@ -1,0 +1,192 @@
+import {
+  appendAll,
+  breaks,
+  type Dialect,
+  dnsSubdomain,
+  type FieldError,
+  invalidGo,
+  isObject,
+  notSupported,
+  pathSegment,
+  required,
+} from '@wheelhouse/machinery';
+import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
+import { defineKind } from '../define.ts';
+import type { ClusterRoleBinding, RoleBinding, Subject } from '../gen/types/rbac/v1.ts';
+import type { ColumnDef, ResourceDef, Strategy } from '../resource-def.ts';
+import { toldTwice } from '../rules/checks.ts';
+import type { Stored } from '../stored.ts';
+
+/** What RoleBinding and ClusterRoleBinding share (RBAC-1). */
+
+const bindingColumns: readonly ColumnDef[] = [
+  nameColumn,
+  column(
+    'Role',
+    (object) => `${textAt(object, 'roleRef', 'kind')}/${textAt(object, 'roleRef', 'name')}`,
+    { description: 'The role that is granted.' },
+  ),
+  ageColumn,
+  subjectsColumn('Users', 'User'),
+  subjectsColumn('Groups', 'Group'),
+  subjectsColumn('ServiceAccounts', 'ServiceAccount'),
+];
+
+/** RoleBinding: grants a Role of its namespace, or a ClusterRole within its namespace (RBAC-1). */
+export function roleBinding(dialect: Dialect): ResourceDef {
+  const group = dialect.group('rbac.authorization');
+  return defineKind<RoleBinding>({
+    dialect,
+    facts: 'rbac',
+    kind: 'RoleBinding',
+    resource: 'rolebindings',
+    scope: 'Namespaced',
+    versions: [
+      {
+        version: 'v1',
+        defaults: (object) => fillBinding(object, dialect),
+        columns: bindingColumns,
+      },
+    ],
+    strategy: bindingStrategy({
+      dialect,
+      roleKinds: ['Role', 'ClusterRole'],
+      namespaced: true,
+    }),
+    example: () => ({
+      apiVersion: `${group}/v1`,
+      kind: 'RoleBinding',
+      metadata: { name: 'readers', namespace: 'default' },
+      roleRef: { apiGroup: group, kind: 'Role', name: 'reader' },
+      subjects: [{ apiGroup: group, kind: 'User', name: 'jane' }],
+    }),
+  });
+}
+
+/** Both kinds of binding have the same members. */
+type BindingLike = Stored<RoleBinding>;
+
+/** The group of a reference is this one unless said; a service account has none. */
+function fillBinding(object: BindingLike, dialect: Dialect): void {
+  const group = groupOf(dialect);
+  const { roleRef, subjects } = object;
+  if (isObject(roleRef) && (roleRef.apiGroup ?? '') === '') roleRef.apiGroup = group;
+  for (const subject of subjects ?? []) {
+    const named = subject.kind === 'User' || subject.kind === 'Group';
+    if (named && (subject.apiGroup ?? '') === '') subject.apiGroup = group;
+  }
+}
+
+const groupOf = (dialect: Dialect) => dialect.group('rbac.authorization');
+
+function subjectsColumn(name: string, kind: string): ColumnDef {
+  return column(
+    name,
+    (object) =>
+      listAt(object, 'subjects')
+        .filter((subject) => textAt(subject, 'kind') === kind)
+        .map((subject) =>
+          kind === 'ServiceAccount'
+            ? `${textAt(subject, 'namespace')}/${textAt(subject, 'name')}`
+            : textAt(subject, 'name'),
+        )
+        .join(', '),
+    { priority: 1, description: `Subjects of kind ${kind}.` },
+  );
+}
+
+interface BindingOptions {
+  readonly dialect: Dialect;
+  readonly roleKinds: readonly string[];
+  readonly namespaced: boolean;
+}
+
+/** The strategy of both kinds of binding. */
+function bindingStrategy(options: BindingOptions): Strategy<BindingLike> {
+  return {
+    validateName: pathSegment,
+    metadataTold: { '': ['whole', 'whole', 'change'] },
+    validateCreate: (_, object) => validateBinding(object, options),
+    validateUpdate: (_, object, old) => [
+      ...toldTwice(validateBinding(object, options)),
+      ...validateRoleRefKept(object, old),
+    ],
+    allowCreateOnUpdate: true,
+    allowUnconditionalUpdate: true,
+    hasStatus: false,
+    deleteAnswers: 'status',
+  };
+}
+
+function validateBinding(object: BindingLike, options: BindingOptions): FieldError[] {
+  const errors: FieldError[] = [];
+  const group = groupOf(options.dialect);
+  const { apiGroup = '', kind = '', name = '' } = object.roleRef ?? {};
+  if (apiGroup !== group) errors.push(notSupported('roleRef.apiGroup', apiGroup, [group]));
+  if (!options.roleKinds.includes(kind)) {
+    errors.push(notSupported('roleRef.kind', kind, options.roleKinds));
+  }
+  if (name === '') errors.push(required('roleRef.name'));
+  else appendAll(errors, breaks('roleRef.name', name, pathSegment));
+  (object.subjects ?? []).forEach((subject, index) => {
+    appendAll(errors, validateSubject(subject, { ...options, path: `subjects[${index}]` }));
+  });
+  return errors;
+}
+
+function validateSubject(
+  subject: Stored<Subject>,
+  options: BindingOptions & { path: string },
+): FieldError[] {
+  const { path, namespaced } = options;
+  const { kind = '', name = '', apiGroup = '', namespace = '' } = subject;
+  const group = groupOf(options.dialect);
+  const errors = name === '' ? [required(`${path}.name`)] : [];
+  if (kind === 'ServiceAccount') {
+    if (name !== '') appendAll(errors, breaks(`${path}.name`, name, dnsSubdomain));
+    if (apiGroup !== '') errors.push(notSupported(`${path}.apiGroup`, apiGroup, ['']));
+    if (!namespaced && namespace === '') errors.push(required(`${path}.namespace`));
+  } else if (kind === 'User' || kind === 'Group') {
+    if (apiGroup !== group) errors.push(notSupported(`${path}.apiGroup`, apiGroup, [group]));
+  } else {
+    errors.push(notSupported(`${path}.kind`, kind, ['ServiceAccount', 'User', 'Group']));
+  }
+  return errors;
+}
+
+function validateRoleRefKept(object: BindingLike, old: BindingLike): FieldError[] {
+  const ref = object.roleRef ?? {};
+  const before = old.roleRef ?? {};
+  const parts = ['apiGroup', 'kind', 'name'] as const;
+  if (parts.every((part) => (ref[part] ?? '') === (before[part] ?? ''))) return [];
+  const [group, kind, name] = parts.map((part) => JSON.stringify(ref[part] ?? ''));
+  const shown = `rbac.RoleRef{APIGroup:${group}, Kind:${kind}, Name:${name}}`;
+  return [invalidGo('roleRef', () => shown, 'cannot change roleRef')];
+}
+
+/** ClusterRoleBinding: grants a ClusterRole everywhere. */
+export function clusterRoleBinding(dialect: Dialect): ResourceDef {
+  const group = dialect.group('rbac.authorization');
+  return defineKind<ClusterRoleBinding>({
+    dialect,
+    facts: 'rbac',
+    kind: 'ClusterRoleBinding',
+    resource: 'clusterrolebindings',
+    scope: 'Cluster',
+    versions: [
+      {
+        version: 'v1',
+        defaults: (object) => fillBinding(object, dialect),
+        columns: bindingColumns,
+      },
+    ],
+    strategy: bindingStrategy({ dialect, roleKinds: ['ClusterRole'], namespaced: false }),
+    example: () => ({
+      apiVersion: `${group}/v1`,
+      kind: 'ClusterRoleBinding',
+      metadata: { name: 'readers' },
+      roleRef: { apiGroup: group, kind: 'ClusterRole', name: 'reader' },
+      subjects: [{ kind: 'ServiceAccount', name: 'bot', namespace: 'default' }],
+    }),
+  });
+}
