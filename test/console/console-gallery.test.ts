@@ -246,45 +246,58 @@ const views: readonly View[] = [
   { name: 'help', hash: list(), shows: 'dialog', act: press('?') },
 ];
 
+/** How a view is looked at, all without opening it again. */
 interface Form {
   readonly name: string;
   readonly scheme: 'light' | 'dark';
-  readonly viewport: {
-    readonly width: number;
-    readonly height: number;
-    readonly isMobile: boolean;
-  };
+  readonly width: number;
+  readonly height: number;
+  /** Which rules of accessibility to check: those that the form before did not. */
+  readonly rules: Parameters<typeof accessibilityFaults>[1];
 }
 
-const desk = { width: 1280, height: 800, isMobile: false };
+const desk = { width: 1280, height: 800 };
+const light: Form = { name: 'light', scheme: 'light', ...desk, rules: {} };
 const forms: readonly Form[] = [
-  { name: 'light', scheme: 'light', viewport: desk },
-  { name: 'dark', scheme: 'dark', viewport: desk },
-  { name: 'phone', scheme: 'light', viewport: { width: 390, height: 844, isMobile: true } },
+  light,
+  { name: 'dark', scheme: 'dark', ...desk, rules: { only: ['color-contrast'] } },
+  {
+    name: 'phone',
+    scheme: 'light',
+    width: 390,
+    height: 844,
+    rules: { except: ['color-contrast'] },
+  },
 ];
 
-async function take(screen: Screen, form: Form): Promise<void> {
-  await screen.page.setViewport(form.viewport);
-  const value = form.scheme;
-  await screen.page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value }]);
+async function take(screen: Screen, { scheme, width, height }: Form): Promise<void> {
+  await screen.page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }]);
+  await screen.page.setViewport({ width, height });
+  await screen.run(
+    'new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))',
+  );
 }
 
-/** What is wrong with the picture that a screen shows. */
-async function judged(screen: Screen, name: string): Promise<void> {
-  await screen.picture(name);
-  const wide = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
-  expect.soft(await screen.run(wide), `${name}: wider than the window`).toBe(0);
+/** Asserts that what a screen shows can be read and used in every form. */
+async function expectUsable(screen: Screen, view: string): Promise<void> {
+  for (const form of forms) {
+    const name = `${form.name}-${view}`;
+    await take(screen, form);
+    await screen.picture(name);
+    const wide = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
+    expect.soft(await screen.run(wide), `${name}: wider than the window`).toBe(0);
+    // A page that is checked while it changes may show faults; those of its own stay.
+    await expect.poll(() => accessibilityFaults(screen, form.rules), { message: name }).toEqual([]);
+  }
+  await take(screen, light);
   const nameless = `[...document.querySelectorAll('input, select, textarea')]
     .filter((one) => one.labels.length === 0 && !one.ariaLabel).map((one) => one.outerHTML)`;
-  expect.soft(await screen.run(nameless), `${name}: fields without a name`).toEqual([]);
-  // A page that is judged while it changes may show faults; those of its own stay.
-  // What could not be read is not said to be empty.
-  if (/-(cut|forbidden|loading)$/.test(name)) {
-    expect
-      .soft(await screen.run('document.body.textContent'), name)
-      .not.toContain('There are none');
+  expect.soft(await screen.run(nameless), `${view}: fields without a name`).toEqual([]);
+  // A view must not call something empty that it could not read.
+  if (/-(cut|forbidden|loading)$/.test(view)) {
+    const text = await screen.run('document.body.textContent');
+    expect.soft(text, view).not.toContain('There are none');
   }
-  await expect.poll(() => accessibilityFaults(screen), { message: name }).toEqual([]);
 }
 
 async function show(screen: Screen, view: View): Promise<void> {
@@ -302,42 +315,37 @@ async function show(screen: Screen, view: View): Promise<void> {
   else await screen.until(`document.querySelector(${JSON.stringify(shows)})`);
 }
 
-describe.skipIf(chromium === undefined).each(forms)('$name', { timeout }, (form) => {
-  test('CLIENT-4: the ways in can be read and used by everybody', async () => {
+describe.skipIf(chromium === undefined)('light, dark, and on a phone', { timeout }, () => {
+  test('CLIENT-4: everybody can read and use the ways in', async () => {
     const screen = await openScreen(browser, { url: server.url });
-    await take(screen, form);
     await screen.until(`document.querySelector('.sign-in input')`);
-    await judged(screen, `${form.name}-sign-in`);
+    await expectUsable(screen, 'sign-in');
     await screen.signIn('wrong');
     await screen.sees('does not accept this token');
-    await judged(screen, `${form.name}-sign-in-refused`);
+    await expectUsable(screen, 'sign-in-refused');
     await hold('selfsubjectreviews')(screen);
     await screen.signIn(adminToken);
     await screen.sees('Signing in…');
-    await judged(screen, `${form.name}-sign-in-waiting`);
+    await expectUsable(screen, 'sign-in-waiting');
     await screen.close();
     const other = await openScreen(browser, { url: server.url });
-    await take(other, form);
     await other.until(`document.querySelector('.sign-in input')`);
     await other.run(`void (window.cuts = (url) => /apis?$/.test(url))`);
     await other.signIn(adminToken);
     await other.sees('Try again');
-    await judged(other, `${form.name}-unreachable`);
+    await expectUsable(other, 'unreachable');
     await other.close();
   });
 
-  test('CLIENT-4: every view can be read and used by everybody', async () => {
-    const users = [...new Set(views.map(({ user = adminToken }) => user))];
-    for (const user of users) {
-      const screen = await openSignedIn(browser, { url: server.url, token: user });
-      await take(screen, form);
-      await screen.until(`document.querySelector('main h1')`);
-      for (const view of views.filter((one) => (one.user ?? adminToken) === user)) {
-        await show(screen, view);
-        await judged(screen, `${form.name}-${view.name}`);
-        await screen.run(`for (const one of document.querySelectorAll('dialog')) one.close()`);
-      }
-      await screen.close();
+  const users = [...new Set(views.map(({ user = adminToken }) => user))];
+  test.each(users)('CLIENT-4: everybody can read and use every view of %s', async (user) => {
+    const screen = await openSignedIn(browser, { url: server.url, token: user });
+    await screen.until(`document.querySelector('main h1')`);
+    for (const view of views.filter((one) => (one.user ?? adminToken) === user)) {
+      await show(screen, view);
+      await expectUsable(screen, view.name);
+      await screen.run(`for (const one of document.querySelectorAll('dialog')) one.close()`);
     }
+    await screen.close();
   });
 });
