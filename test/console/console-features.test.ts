@@ -383,7 +383,7 @@ inBrowser('writing', { timeout }, () => {
   test('CLIENT-4: files that are dropped anywhere are applied after a dry run', async () => {
     const namespace = await freshNamespace(server);
     await screen.go('#/');
-    await screen.sees('It serves');
+    await screen.sees('kinds of objects');
     const metadata = `metadata: {name: dropped, namespace: ${namespace}}`;
     const text = `apiVersion: v1\nkind: ConfigMap\n${metadata}\ndata: {a: b}\n`;
     await screen.run(`(() => {

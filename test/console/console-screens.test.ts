@@ -71,7 +71,7 @@ describe.skipIf(chromium === undefined)('signing in and out', { timeout }, () =>
     expect(await screen.valueOf('Token')).toBe('');
     await screen.signIn(adminToken);
     await screen.sees('system:admin');
-    await screen.sees(/It serves \d+ kinds of objects/);
+    await screen.sees(/\d+ kinds of objects, version/);
     expect(await screen.page.title()).toBe('Overview – Wheelhouse');
     await screen.click('Sign out');
     await screen.until(`document.querySelector('.sign-in form')`);
@@ -80,14 +80,14 @@ describe.skipIf(chromium === undefined)('signing in and out', { timeout }, () =>
 
   test('CLIENT-4: the token is in the tab alone, and a reload goes on with it', async () => {
     const screen = await opened();
-    await screen.sees('It serves');
+    await screen.sees('kinds of objects');
     expect(await screen.run('Object.values(sessionStorage)')).toEqual([adminToken]);
     expect(await screen.run('localStorage.length')).toBe(0);
     expect(await screen.run('document.cookie')).toBe('');
     expect(await screen.run('location.href')).not.toContain(adminToken);
     expect(await screen.run('document.documentElement.outerHTML')).not.toContain(adminToken);
     await screen.page.reload();
-    await screen.sees('It serves');
+    await screen.sees('kinds of objects');
   });
 
   test('CLIENT-4: after a token’s expiry one finds the text one wrote', async () => {
@@ -239,7 +239,7 @@ describe.skipIf(chromium === undefined)('browsing', { timeout }, () => {
 
   test('CLIENT-4: a kind comes while its page is open, and what is not there is told', async () => {
     const screen = await opened('#/t/soon.example.com/v1/things');
-    await screen.sees('The server has no things of soon.example.com/v1 now.');
+    await screen.sees('The server does not serve things of soon.example.com/v1.');
     await establish(server, { group: 'soon.example.com', plural: 'things', kind: 'Thing' });
     await screen.sees('Live');
     await screen.go('#/o/core/v1/configmaps/default/missing');
@@ -377,7 +377,7 @@ describe.skipIf(chromium === undefined)('hostile names and values', { timeout },
       'javascript:alert(1)',
     ];
     const screen = await opened();
-    await screen.sees('It serves');
+    await screen.sees('kinds of objects');
     for (const hash of hashes) {
       await screen.go(hash);
       await screen.until(`document.querySelector('main h1')`, hash);
@@ -391,7 +391,7 @@ describe.skipIf(chromium === undefined)('hostile names and values', { timeout },
 
   test('CLIENT-4: the browser itself refuses markup, scripts and other servers', async () => {
     const screen = await opened();
-    await screen.sees('It serves');
+    await screen.sees('kinds of objects');
     const refused = (expression: string) =>
       screen.run(
         `(async () => { try { ${expression}; return 'done'; } catch (error) { return error.name; } })()`,
@@ -507,7 +507,7 @@ describe.skipIf(chromium === undefined)('editing', { timeout }, () => {
     expect(await screen.editor.text()).toContain('# more');
     screen.answer = true;
     await screen.go('#/').catch(() => {});
-    await screen.sees('It serves');
+    await screen.sees('kinds of objects');
   });
 
   test('CLIENT-4: objects are created, scaled and deleted', async () => {
@@ -549,7 +549,7 @@ describe.skipIf(chromium === undefined)('editing', { timeout }, () => {
     await screen.editor.opened();
     expect(await screen.hash()).toBe(at(namespace, 'keyed', 'edit'));
     await screen.press('g');
-    await screen.sees('It serves');
+    await screen.sees('kinds of objects');
     await screen.go(table(namespace));
     await screen.sees('Live');
     await screen.press('c');

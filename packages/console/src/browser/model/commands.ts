@@ -41,13 +41,14 @@ export function placesOf(kinds: readonly Kind[], namespace: string): Command[] {
 
 /**
  * The commands that a query finds, best first: each word of it begins a word of the command, or is
- * part of one, or its letters stand in one in their order.
+ * part of one, or its letters stand in one in their order. Without a query, all in their order.
  */
 export function ranked<T extends Pick<Command, 'label' | 'detail' | 'words'>>(
   commands: readonly T[],
   query: string,
 ): T[] {
   const wanted = query.toLowerCase().split(/\s+/).filter(Boolean);
+  if (wanted.length === 0) return [...commands];
   return commands
     .map((command) => ({ command, score: scoreOf(command, wanted) }))
     .filter(({ score }) => score > 0)

@@ -72,7 +72,7 @@ function Unserved(props: { readonly resource: ResourceRoute }) {
   return (
     <section class="page">
       <h1>Not served</h1>
-      <p>The server has no {name} now. They appear here as soon as it has.</p>
+      <p>The server does not serve {name}. This page opens when it does.</p>
     </section>
   );
 }

@@ -50,14 +50,16 @@ export function ObjectPage(props: { readonly target: ObjectName; readonly tab: O
     ...(canDelete ? [{ label: 'Delete', run: () => setDialog('delete') }] : []),
   ]);
   const { object, notice, state } = followed;
+  // Neither there nor on its way: there is nothing to act on or to look at.
+  const isAbsent = object === undefined && notice !== undefined;
   const close = (): void => setDialog(undefined);
   return (
     <section class="page object-page">
       <Heading target={target}>
         {object !== undefined && state !== undefined && <LiveStatus state={state} />}
         <Button act={copy}>Copy as kubectl</Button>
-        {canScale && <Button act={() => setDialog('scale')}>Scale</Button>}
-        {canDelete && (
+        {canScale && !isAbsent && <Button act={() => setDialog('scale')}>Scale</Button>}
+        {canDelete && !isAbsent && (
           <Button act={() => setDialog('delete')} class="danger">
             Delete
           </Button>
@@ -69,7 +71,7 @@ export function ObjectPage(props: { readonly target: ObjectName; readonly tab: O
         </p>
       )}
       {object !== undefined && <Facts object={object} />}
-      <Tabs target={target} current={tab} />
+      {!isAbsent && <Tabs target={target} current={tab} />}
       <div class="body">
         {object !== undefined && <Body {...{ target, tab, followed, object }} />}
         {object === undefined && notice === undefined && <p role="status">Loading…</p>}

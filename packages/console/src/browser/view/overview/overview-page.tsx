@@ -26,13 +26,14 @@ export function OverviewPage() {
   }, [api]);
   const kinds = discovered.kinds.filter(isBrowsable).length;
   const all = [...counts.values()];
-  const objects = all.reduce((sum, { count }) => sum + (count ?? 0), 0);
+  const counted = all.flatMap(({ count }) => count ?? []);
+  const objects = counted.length === 0 ? undefined : counted.reduce((sum, count) => sum + count, 0);
   return (
     <section class="page overview">
       <header class="heading">
         <h1>Overview</h1>
         <p class="faint">
-          It serves {kinds} kinds of objects{version === '' ? '.' : ` and speaks ${version}.`}
+          {kinds} kinds of objects{version === '' ? '' : `, version ${version}`}
         </p>
       </header>
       <Traffic objects={objects} />

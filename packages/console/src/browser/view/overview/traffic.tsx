@@ -14,8 +14,11 @@ const loadChart = () => import('./chart.tsx');
 const periodMs = 2_000;
 const pointsMax = 150;
 
-/** How much the server is asked, and how long its answers take, from its own metrics. */
-export function Traffic(props: { readonly objects: number }) {
+/**
+ * Request rates and latencies from the server's own metrics.
+ * @param props.objects Number of objects; undefined where none could be counted
+ */
+export function Traffic(props: { readonly objects: number | undefined }) {
   const { points, message } = usePoints();
   const chart = useModule(loadChart);
   const last = points.at(-1);
@@ -25,7 +28,7 @@ export function Traffic(props: { readonly objects: number }) {
   return (
     <section class="traffic" aria-label="Traffic">
       <ul class="figures">
-        <Figure label="Objects" value={String(props.objects)} />
+        <Figure label="Objects" value={rounded(props.objects)} />
         <Figure label="Requests per second" value={rounded(last?.requestsPerSecond)} />
         <Figure label="Failures per second" value={rounded(last?.failuresPerSecond)} />
         <Figure label="Median latency" value={rounded(last?.medianMs)} unit="ms" />

@@ -83,8 +83,10 @@ function Ask(props: {
   };
   return (
     <ActionDialog
-      title={`Delete ${rows.length} ${kind.resource}?`}
-      action={`Delete ${rows.length}`}
+      title={
+        rows.length === 1 ? `Delete this ${kind.kind}?` : `Delete ${rows.length} ${kind.resource}?`
+      }
+      action={rows.length === 1 ? 'Delete' : `Delete ${rows.length}`}
       isDangerous
       act={act}
       onClose={onClose}
