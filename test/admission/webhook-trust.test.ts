@@ -96,6 +96,15 @@ describe('the path of a webhook', () => {
     expect(admission.received.map((call) => call.path)).toEqual([`${sent}?timeout=10s`]);
   });
 
+  test('CRD-4: of a conversion webhook is cleaned as well', async () => {
+    conversion.forget();
+    const clientConfig = { url: `${conversion.url}//x/%2F/`, caBundle: conversion.caBundle };
+    const multi = await establishMulti(server, conversionBy(conversion, { clientConfig }));
+    const made = await server.post(multi.at('v1beta2'), multi.object('v1beta2', 'a'));
+    expect(made.status, made.text).toBe(201);
+    expect(conversion.received[0]?.path).toBe('/x?timeout=30s');
+  });
+
   test('AUTHN-9: of a token webhook is cleaned as well', async () => {
     const webhook = await startWebhookService();
     const configFile = webhook.kubeconfig({ path: '//tokens/%2F/' });

@@ -451,6 +451,9 @@ test('ADM-4: only what the APIService trusts is told who asks', async () => {
   const open = { caBundle: undefined, insecureSkipTLSVerify: true };
   await handOver(server, other, { group: 'open.example.com', spec: open });
   expect((await server.get('/apis/open.example.com/v1')).status).toBe(200);
+  const leaf = { ...extension, caBundle: extension.leafBundle };
+  await handOver(server, leaf, { group: 'leaf.example.com' });
+  expect((await server.get('/apis/leaf.example.com/v1')).status).toBe(200);
   const caBundle = Buffer.from('no certificate').toString('base64');
   await handOver(server, extension, { group: 'garbage.example.com', spec: { caBundle } });
   const garbage = await server.get('/apis/garbage.example.com/v1/things');

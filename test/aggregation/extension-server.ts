@@ -30,6 +30,8 @@ export interface ExtensionServer {
   readonly port: number;
   /** Of the authority that signed its certificate, as an APIService has it. */
   readonly caBundle: string;
+  /** A bundle of the server's own certificate alone. */
+  readonly leafBundle: string;
   /** What came since the last `forget`, without what this server itself asks. */
   readonly got: Got[];
   /** Connections that stand. */
@@ -65,6 +67,9 @@ export function resourceList(groupVersion: string, ...names: string[]): object {
     })),
   };
 }
+
+/** The first certificate of a chain in PEM: the server's own. */
+const leafOf = (chainPem: string) => chainPem.split(/(?<=-----END CERTIFICATE-----\n)/)[0] ?? '';
 
 /** Whether this server itself asks, and not a client of it. */
 function isOwn({ headers }: IncomingMessage): boolean {
@@ -120,6 +125,7 @@ export async function startExtensionServer(
   const extension: ExtensionServer = {
     port: (server.address() as AddressInfo).port,
     caBundle: Buffer.from(certificates.caPem).toString('base64'),
+    leafBundle: Buffer.from(leafOf(certificates.certificatePem)).toString('base64'),
     got,
     get connections() {
       return sockets.size;

@@ -91,6 +91,16 @@ describe('webhook', () => {
     expect(events().map((one) => one.objectRef.name)).toEqual(['w0', 'w1', 'w2', 'w3', 'w4']);
   });
 
+  test('OPS-2: a service is trusted by its own certificate, without its authority', async () => {
+    service.answer = () => ({ status: 200 });
+    const cluster = { 'certificate-authority': service.file('leaf.crt', service.leafPem) };
+    const configFile = service.kubeconfig({ path: '//events/%2F/', cluster });
+    const server = await start({ mode: 'blocking', configFile }, onlyMaps);
+    expect((await server.post(maps, configMap('trusted'))).status).toBe(201);
+    await eventually(async () => service.received.length === 1, 'the event');
+    expect(service.received[0]?.path).toMatch(/^\/events\?/);
+  });
+
   test('OPS-2: a list that is not taken is posted again', async () => {
     let refusals = 2;
     service.answer = () => (refusals-- > 0 ? { status: 503 } : { status: 200 });

@@ -42,6 +42,8 @@ export type Handler = (request: IncomingMessage, response: ServerResponse) => bo
 export interface TestProvider {
   readonly url: string;
   readonly caPem: string;
+  /** The provider's own certificate, without its authority's. */
+  readonly leafPem: string;
   readonly certificate: ReturnType<typeof makeCertificate>;
   /** Keys of the published set, now. */
   keys: readonly SigningPair[];
@@ -86,6 +88,7 @@ export async function startProvider(
   const provider: TestProvider = {
     url,
     caPem: made.caPem,
+    leafPem: made.certificatePem.split(/(?<=-----END CERTIFICATE-----\n)/)[0] ?? '',
     certificate: made,
     keys: options.keys ?? [await signingPair('RS256', 'first')],
     handler: undefined,

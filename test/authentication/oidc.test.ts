@@ -387,6 +387,18 @@ describe('AUTHN-7: a provider', () => {
   });
 });
 
+test('AUTHN-7: a file of the provider’s own certificate trusts it, without its authority', async () => {
+  const leaf = temporaryFile('leaf.crt', provider.leafPem);
+  try {
+    const server = await start([], { from: { url: provider.url, caFile: leaf.path } });
+    expect((await userOf(server, await provider.token({ sub: 'x' }))).groups).toEqual([
+      authenticated,
+    ]);
+  } finally {
+    leaf.remove();
+  }
+});
+
 test('AUTHN-7: the authorities of the host are trusted without a file of one’s own', async () => {
   const before = process.env['SSL_CERT_FILE'];
   process.env['SSL_CERT_FILE'] = ca.path;

@@ -2,6 +2,7 @@ import http from 'node:http';
 import https from 'node:https';
 import net from 'node:net';
 import { join } from 'node:path';
+import tls from 'node:tls';
 import {
   type ApiClient,
   type ClientConfig,
@@ -51,6 +52,19 @@ async function startProxy(made: http.Server, options: { status?: number } = {}):
   return `127.0.0.1:${(made.address() as net.AddressInfo).port}`;
 }
 
+/** The certificate in PEM that a port of loopback serves. */
+function servedCertificate(port: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = tls.connect({ host: '127.0.0.1', port, rejectUnauthorized: false }, () => {
+      const certificate = socket.getPeerX509Certificate();
+      socket.destroy();
+      if (certificate === undefined) reject(new Error('no certificate is served'));
+      else resolve(certificate.toString());
+    });
+    socket.on('error', reject);
+  });
+}
+
 function clientOf(change: Partial<ClientConfig>): ApiClient {
   client = createApiClient({
     server: server.url,
@@ -74,6 +88,12 @@ test('a proxy-url is asked for a tunnel, and what is in it is between client and
   }
   const basic = `Basic ${Buffer.from('jane:p@ss').toString('base64')}`;
   expect(asked[0]).toEqual([new URL(server.url).host, basic]);
+});
+
+test('a server is trusted by its own certificate, without its authority', async () => {
+  const caPem = await servedCertificate(Number(new URL(server.url).port));
+  expect(server.server.caPem).not.toContain(caPem);
+  expect(await clientOf({ caPem }).get('/version')).toHaveProperty('gitVersion');
 });
 
 test('a proxy that has TLS itself is trusted as the server is', async () => {

@@ -194,6 +194,7 @@ describe.skipIf(!hasEtcd)('an etcd over TLS', () => {
     const member = await issue({ subject: 'CN=m', issuer: authority, more: host, ...anyTime });
     const client = await issue({ subject: 'CN=root', issuer: authority, ...anyTime });
     const ca = written(directory, 'ca.pem', authority.certificate.toString('pem'));
+    const memberCa = written(directory, 'member-ca.pem', member.certificate.toString('pem'));
     const strangerCa = written(directory, 'other.pem', stranger.certificate.toString('pem'));
     const [cert, key] = await pair(directory, 'member', member);
     const [certFile, keyFile] = await pair(directory, 'client', client);
@@ -236,6 +237,9 @@ describe.skipIf(!hasEtcd)('an etcd over TLS', () => {
     const named = etcd.url.replace('127.0.0.1', 'localhost');
     await expect(opening({ ca, ...whole }, named)).rejects.toThrow(unserved);
     await (await opening({ ca, ...whole })).close();
+    // A member's own certificate is trusted without the authority that signed it.
+    const trusting = await started(onEtcd(etcd, { caFile: memberCa, certFile, keyFile }));
+    expect((await trusting.post(maps, configMap('b'))).status).toBe(201);
   });
 });
 
