@@ -36,6 +36,15 @@ async function kindWith(schema: object, root: object = {}) {
 const object = (properties: object, more: object = {}) => ({ type: 'object', properties, ...more });
 
 describe('validation', () => {
+  test('CRD-2: a wrong type in a spec that is a list is reported with its index', async () => {
+    const { create } = await kindWith({ type: 'array', items: object({ a: { type: 'integer' } }) });
+    const refused = await create('a', [{ a: 1 }, 'b', { a: 'c' }]);
+    expect(causesOf(refused)).toEqual([
+      'spec[1]: Invalid value: "string": spec[1] in body must be of type object: "string"',
+      'spec[2].a: Invalid value: "string": spec[2].a in body must be of type integer: "string"',
+    ]);
+  });
+
   test('CRD-2: each constraint is told with its own reason, field and words', async () => {
     const schema = object(
       {
