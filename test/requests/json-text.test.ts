@@ -38,6 +38,13 @@ test.each([
   expect((await textOf(path, accept)).slice(-2)).toBe('}\n');
 });
 
+test.each(['/api/v1/namespaces', '/api/v1/namespaces/default', '/api/v1/namespaces/absent'])(
+  'CODEC-1: the indented JSON of %s ends with its last brace',
+  async (path) => {
+    expect((await textOf(`${path}?pretty=true`)).slice(-2)).toBe('\n}');
+  },
+);
+
 test('CODEC-1: maps of strings are written in the order of their names', async () => {
   const maps = `/api/v1/namespaces/${await freshNamespace(server)}/configmaps`;
   const unsorted = { z: '1', b: '2', a: '3' };

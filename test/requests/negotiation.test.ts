@@ -154,7 +154,7 @@ describe('the encoding of answers', () => {
   test('CODEC-2: pretty by query, by parameter, and for people’s tools', async () => {
     const isPretty = async (path: string, options = {}) => {
       const { text } = await server.get(path, options);
-      const pretty = `${JSON.stringify(JSON.parse(text), null, 2)}\n`;
+      const pretty = JSON.stringify(JSON.parse(text), null, 2);
       if (text.includes('\n  ')) expect(text).toBe(pretty);
       return text === pretty;
     };

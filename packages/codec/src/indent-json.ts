@@ -13,8 +13,8 @@ const pieceBytes = 16 * 1024;
 const noBytes = Buffer.alloc(0);
 
 /**
- * Lays out JSON bytes, two spaces an indent and a newline at the end, as upstream's printer does. What
- * it is given is JSON with empty objects and lists closed at once; numbers and escapes stay as they are.
+ * Lays out JSON bytes with two spaces an indent and no newline at the end, as Go's `MarshalIndent` does.
+ * In the input, empty objects and lists are closed at once; numbers and escapes stay as they are.
  */
 export function indentJson(json: Buffer): Buffer {
   return Buffer.concat([...indentedPieces([json])]);
@@ -79,7 +79,6 @@ class Layout {
 
   end(): void {
     if (this.#hasOpened) this.#line(1);
-    this.#put(newline);
   }
 
   #byte(byte: number): void {

@@ -60,10 +60,10 @@ describe('CODEC-2: an encoded value', () => {
   };
   const value: JsonValue = { a: [1], b: {} };
 
-  test('ends with a newline, compact or laid out', async () => {
+  test('ends with a newline when it is compact, and not when it is indented', async () => {
     expect(await text(encodeValue(written('json', false), value))).toBe('{"a":[1],"b":{}}\n');
     expect(await text(encodeValue(written('json', true), value))).toBe(
-      '{\n  "a": [\n    1\n  ],\n  "b": {}\n}\n',
+      '{\n  "a": [\n    1\n  ],\n  "b": {}\n}',
     );
   });
 

@@ -181,7 +181,7 @@ export function* encodeBytesSteps(
 
 const newline = 0x0a;
 
-/** A newline ends the text, as Go's encoder has it. */
+/** A newline ends compact JSON and none ends indented JSON, as with Go's encoder. */
 function jsonBody(json: Buffer, pretty: boolean): ResponseBody {
   if (pretty) return indented(json);
   const body = Buffer.allocUnsafe(json.length + 1);
@@ -190,7 +190,6 @@ function jsonBody(json: Buffer, pretty: boolean): ResponseBody {
   return body;
 }
 
-/** Two spaces an indent and a newline at the end, as upstream's pretty printer. */
 function indented(json: Buffer): ResponseBody {
   return bodyOf(indentedPieces([json]));
 }
