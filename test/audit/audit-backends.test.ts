@@ -54,7 +54,7 @@ describe('webhook', () => {
   afterAll(() => service.stop());
 
   const start = async (
-    backend: Partial<AuditBackendSettings>,
+    backend: Partial<AuditBackendSettings> & { readonly configFile?: string },
     rules: { rules: object[] } = all,
   ) => {
     service.received.length = 0;
