@@ -1,4 +1,6 @@
 import type { Command } from './command.ts';
+import type { FlagSpec } from './flags.ts';
+import { globalFlags } from './session.ts';
 
 /** Where each command is, in the order in which help lists them; loaded when it is first needed. */
 const loaders: Readonly<Record<string, () => Promise<Command>>> = {
@@ -17,14 +19,14 @@ const loaders: Readonly<Record<string, () => Promise<Command>>> = {
   set: async () => (await import('./commands/set/set.ts')).setCommand,
   run: async () => (await import('./commands/run.ts')).runCommand,
   expose: async () => (await import('./commands/expose.ts')).exposeCommand,
-  autoscale: async () => (await import('./commands/autoscale.ts')).autoscaleCommand,
+  autoscale: async () => (await import('./commands/scale.ts')).autoscaleCommand,
   rollout: async () => (await import('./commands/rollout/rollout.ts')).rolloutCommand,
   events: async () => (await import('./commands/events.ts')).eventsCommand,
   wait: async () => (await import('./commands/wait.ts')).waitCommand,
-  taint: async () => (await import('./commands/nodes/taint.ts')).taintCommand,
-  cordon: async () => (await import('./commands/nodes/drain.ts')).cordonCommand,
-  uncordon: async () => (await import('./commands/nodes/drain.ts')).uncordonCommand,
-  drain: async () => (await import('./commands/nodes/drain.ts')).drainCommand,
+  taint: async () => (await import('./commands/nodes/nodes.ts')).taintCommand,
+  cordon: async () => (await import('./commands/nodes/nodes.ts')).cordonCommand,
+  uncordon: async () => (await import('./commands/nodes/nodes.ts')).uncordonCommand,
+  drain: async () => (await import('./commands/nodes/nodes.ts')).drainCommand,
   top: async () => (await import('./commands/nodes/top.ts')).topCommand,
   logs: async () => (await import('./commands/logs.ts')).logsCommand,
   exec: async () => (await import('./commands/streams/exec.ts')).execCommand,
@@ -34,15 +36,15 @@ const loaders: Readonly<Record<string, () => Promise<Command>>> = {
   cp: async () => (await import('./commands/streams/cp.ts')).cpCommand,
   debug: async () => (await import('./commands/streams/debug.ts')).debugCommand,
   certificate: async () => (await import('./commands/nodes/certificate.ts')).certificateCommand,
-  kustomize: async () => (await import('./commands/kustomize.ts')).kustomizeCommand,
+  kustomize: async () => (await import('./kustomize.ts')).kustomizeCommand,
   explain: async () => (await import('./commands/explain.ts')).explainCommand,
   convert: async () => (await import('./commands/convert.ts')).convertCommand,
   auth: async () => (await import('./commands/rbac/auth.ts')).authCommand,
   config: async () => (await import('./commands/config/config.ts')).configCommand,
-  plugin: async () => (await import('./commands/plugin.ts')).pluginCommand(loadCommand),
+  plugin: async () => (await import('./plugins.ts')).pluginCommand(loadCommand),
   proxy: async () => (await import('./commands/proxy.ts')).proxyCommand,
   completion: async () => (await import('./commands/completion.ts')).completionCommand,
-  'cluster-info': async () => (await import('./commands/cluster-info.ts')).clusterInfoCommand,
+  'cluster-info': async () => (await import('./commands/server-info.ts')).clusterInfoCommand,
   'api-resources': async () => (await import('./commands/server-info.ts')).apiResourcesCommand,
   'api-versions': async () => (await import('./commands/server-info.ts')).apiVersionsCommand,
   version: async () => (await import('./commands/server-info.ts')).versionCommand,
@@ -57,4 +59,34 @@ export async function loadCommand(name: string): Promise<readonly Command[]> {
 /** All commands, for help and completion. */
 export function loadCommands(): Promise<readonly Command[]> {
   return Promise.all(Object.values(loaders).map((load) => load()));
+}
+
+/** The help of a command, or of the program when there is none. */
+export async function helpText(
+  path: readonly string[],
+  command: Command | undefined,
+): Promise<string> {
+  const commands = command === undefined ? await loadCommands() : command.subcommands;
+  const name = ['svcctl', ...path].join(' ');
+  const lines = [
+    command?.summary ?? 'svcctl controls an API server.',
+    '',
+    'Usage:',
+    commands === undefined
+      ? `  ${name} ${command?.usage ?? ''} [options]`
+      : `  ${name} <command> [options]`,
+  ];
+  if (commands !== undefined) {
+    lines.push('', 'Commands:');
+    for (const one of commands) lines.push(`  ${one.name.padEnd(16)} ${one.summary}`);
+  }
+  if (command?.flags !== undefined) lines.push('', 'Options:', ...command.flags.map(flagLine));
+  lines.push('', 'Global options:', ...globalFlags.map(flagLine));
+  return `${lines.join('\n')}\n`;
+}
+
+function flagLine(flag: FlagSpec): string {
+  const short = flag.short === undefined ? '    ' : `-${flag.short}, `;
+  const value = flag.type === 'boolean' ? '' : '=…';
+  return `  ${short}${`--${flag.name}${value}`.padEnd(30)} ${flag.help}`;
 }

@@ -1,7 +1,17 @@
 import { ApiError } from '@wheelhouse/client';
 import type { JsonObject } from '@wheelhouse/machinery';
-import { lastAppliedName, placed, saveConfigFlag, withLastApplied } from './apply/last-applied.ts';
-import { dryRunOf, dryRunSuffix, objectPath, writeFlags, writeQuery } from './apply/writes.ts';
+import {
+  dryRunOf,
+  dryRunSuffix,
+  lastAppliedName,
+  objectPath,
+  placed,
+  saveConfigFlag,
+  withLastApplied,
+  writeFlags,
+  writeQuery,
+} from './apply/writes.ts';
+
 import type { FlagSpec } from './flags.ts';
 import { CliError } from './io.ts';
 import { outputFlags, reportObject } from './output/output.ts';

@@ -1,7 +1,19 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { CliError } from './io.ts';
+import type { Command } from './command.ts';
+import { CliError, usageError } from './io.ts';
 import type { Session } from './session.ts';
+
+export const kustomizeCommand: Command = {
+  name: 'kustomize',
+  summary: 'Build a kustomization target from a directory (with the program kustomize)',
+  usage: '[DIRECTORY]',
+  async run(session, args) {
+    if (args.length > 1) throw usageError('kustomize', 'specify one path to a kustomization');
+    session.io.out(await buildKustomization(session, args[0] ?? '.'));
+    return 0;
+  },
+};
 
 const run = promisify(execFile);
 

@@ -1,3 +1,3 @@
 /** Parts that are loaded when something first needs them, which keeps them out of a start. */
 
-export const loadConvertProgram = () => import('./convert/convert-program.ts');
+export const loadConvertProgram = () => import('./convert/convert.ts');

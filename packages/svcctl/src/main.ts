@@ -15,7 +15,7 @@ export async function runSvcctl(streams: CliIo, args: readonly string[]): Promis
   const io = terminalIo(streams);
   let session: Session | undefined;
   if (args[0] === '__complete') {
-    const { complete } = await import('./output/completion.ts');
+    const { complete } = await import('./commands/completion.ts');
     return complete(io, args.slice(1));
   }
   try {
@@ -26,7 +26,7 @@ export async function runSvcctl(streams: CliIo, args: readonly string[]): Promis
     const specs: readonly FlagSpec[] = [...globalFlags, ...(command?.flags ?? [])];
     const parsed = parseFlags(rest, specs);
     if (command?.run === undefined || parsed.flags.boolean('help')) {
-      const { helpText } = await import('./output/help.ts');
+      const { helpText } = await import('./commands.ts');
       io.out(await helpText(path, command));
       return 0;
     }

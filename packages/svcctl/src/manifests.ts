@@ -15,8 +15,8 @@ import type { FlagSpec } from './flags.ts';
 import { CliError } from './io.ts';
 import { buildKustomization } from './kustomize.ts';
 import { namespaceOf, objectAt } from './objects.ts';
-import { showStep } from './progress.ts';
 import type { Session } from './session.ts';
+import { showStep } from './terminal.ts';
 
 export const manifestFlags: readonly FlagSpec[] = [
   { name: 'filename', short: 'f', type: 'list', help: 'File or folder of objects, - for stdin' },

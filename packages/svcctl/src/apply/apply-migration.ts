@@ -9,8 +9,7 @@ import {
 import { nameOf, namespaceOf, objectAt, textAt, valueAt } from '../objects.ts';
 import { serverDialect } from '../server-dialect.ts';
 import type { Session } from '../session.ts';
-import { lastAppliedName } from './last-applied.ts';
-import { writeQuery } from './writes.ts';
+import { lastAppliedName, writeQuery } from './writes.ts';
 
 /** As often as kubectl when somebody else writes in between. */
 const patchesMax = 5;

@@ -8,18 +8,21 @@ import { ContextError, describeError } from '../errors.ts';
 import { CliError } from '../io.ts';
 import type { Manifest } from '../manifests.ts';
 import { nameOf, namespaceOf, textAt, valueAt } from '../objects.ts';
-import { compactJson } from '../output/pretty-json.ts';
+import { compactJson } from '../output/go-json.ts';
 import { resourceOfObject } from '../selection.ts';
 import type { Session } from '../session.ts';
-import { holdsSecrets, threeWayPatch } from './apply-patch.ts';
+import { holdsSecrets, threeWayPatch } from './patches.ts';
 import {
+  dryRunOf,
+  getOrUndefined,
   lastAppliedName,
   notedText,
+  objectPath,
   placed,
   withLastApplied,
   withoutLastApplied,
-} from './last-applied.ts';
-import { dryRunOf, getOrUndefined, objectPath, writeQuery } from './writes.ts';
+  writeQuery,
+} from './writes.ts';
 
 /** What an apply came to. */
 export interface ClientApplied {

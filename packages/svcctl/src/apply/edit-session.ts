@@ -4,9 +4,9 @@ import path from 'node:path';
 import { type ApiResource, parseYaml, toYaml } from '@wheelhouse/client';
 import { errorText, type JsonValue, jsonEqual } from '@wheelhouse/machinery';
 import { CliError } from '../io.ts';
-import { printJson } from '../output/pretty-json.ts';
+import { printJson, sortMaps } from '../output/go-json.ts';
+
 import type { Session } from '../session.ts';
-import { sortMaps } from './sorted-maps.ts';
 
 /** Why the user has to edit again; told at the top of the file. */
 export interface EditReason {

@@ -1,5 +1,280 @@
+import { loadKubeconfig, resourcePath } from '@wheelhouse/client';
+import { acceptedMetaGroups } from '@wheelhouse/machinery';
 import type { Command } from '../command.ts';
-import { CliError } from '../io.ts';
+import { loadCommands } from '../commands.ts';
+import { type FlagSpec, Flags, parseFlags } from '../flags.ts';
+import { CliError, type CliIo } from '../io.ts';
+import { listAt, nameOf } from '../objects.ts';
+import { globalFlags, Session } from '../session.ts';
+
+/** What a shell does with the candidates. */
+type Directive =
+  /** Completes file names, as it would without us. */
+  'files' | 'no files';
+
+interface Answer {
+  /** `value`, or `value`, a tab and a word on it. */
+  readonly candidates: readonly string[];
+  readonly directive: Directive;
+}
+
+const directives: Readonly<Record<Directive, string>> = { files: ':0', 'no files': ':4' };
+
+/**
+ * Answers a shell that completes a command line: `words` are all words behind the program's name,
+ * the last is being written and may be empty. Prints a candidate a line, then a colon and a number:
+ * 0 for file names, 4 for none. A server that cannot be asked has no candidates, and no error, as
+ * the user is in the middle of a line. Gives the exit code; never throws.
+ */
+export async function complete(io: CliIo, words: readonly string[]): Promise<number> {
+  const last = words.at(-1) ?? '';
+  let answer: Answer = { candidates: [], directive: 'no files' };
+  try {
+    answer = await answerTo(io, words.slice(0, -1), last);
+  } catch {
+    // Told by the command itself, when it runs.
+  }
+  const lines = answer.candidates.filter((one) => one.startsWith(last) && !/[\r\n]/.test(one));
+  io.out([...lines, directives[answer.directive]].map((line) => `${line}\n`).join(''));
+  return 0;
+}
+
+/** Where on a line the shell is. */
+interface Place {
+  readonly command: Command | undefined;
+  readonly commands: readonly Command[];
+  readonly specs: readonly FlagSpec[];
+  /** The words behind the command's own. */
+  readonly rest: readonly string[];
+}
+
+async function answerTo(io: CliIo, before: readonly string[], last: string): Promise<Answer> {
+  const place = placeOf(await loadCommands(), before);
+  const waiting = flagThatWaits(place, before.at(-1));
+  if (waiting !== undefined) return flagValues(io, place, { flag: waiting, prefix: '' });
+  const equals = last.indexOf('=');
+  if (last.startsWith('--') && equals > 0) {
+    const flag = place.specs.find(({ name }) => name === last.slice(2, equals));
+    if (flag === undefined) return { candidates: [], directive: 'no files' };
+    return flagValues(io, place, { flag, prefix: last.slice(0, equals + 1) });
+  }
+  if (last.startsWith('-')) {
+    const candidates = place.specs.map(({ name, help }) => `--${name}\t${help}`);
+    return { candidates, directive: 'no files' };
+  }
+  return argumentsAt(io, place, last);
+}
+
+function placeOf(commands: readonly Command[], before: readonly string[]): Place {
+  let command: Command | undefined;
+  let candidates = commands;
+  let rest = [...before];
+  const specs = () => [...(command?.flags ?? []), ...globalFlags];
+  for (;;) {
+    const words = lenient(rest, specs()).rest;
+    const [word] = words;
+    const next = candidates.find((one) => one.name === word || one.aliases?.includes(word ?? ''));
+    if (next === undefined || word === undefined) break;
+    rest = rest.toSpliced(rest.indexOf(word), 1);
+    command = next;
+    candidates = next.subcommands ?? [];
+  }
+  return { command, commands: candidates, specs: specs(), rest };
+}
+
+/** The flags and arguments of a line that need not be whole yet. */
+function lenient(args: readonly string[], specs: readonly FlagSpec[]) {
+  for (let end = args.length; end > 0; end--) {
+    try {
+      return parseFlags(args.slice(0, end), specs);
+    } catch {
+      // The last word may wait for its value.
+    }
+  }
+  return { flags: new Flags(new Map()), rest: [] as readonly string[] };
+}
+
+/** The flag whose value is being written. */
+function flagThatWaits(place: Place, word: string | undefined): FlagSpec | undefined {
+  const flag = place.specs.find(({ name, short }) => word === `--${name}` || word === `-${short}`);
+  return flag === undefined || flag.type === 'boolean' || flag.bare !== undefined
+    ? undefined
+    : flag;
+}
+
+const fileFlags: ReadonlySet<string> = new Set([
+  ...['filename', 'kubeconfig', 'certificate-authority', 'client-certificate', 'client-key'],
+  ...['patch-file', 'from-file', 'from-env-file', 'www', 'unix-socket'],
+  ...['kustomize', 'cert', 'key', 'output-directory'],
+]);
+
+const fixedValues: Readonly<Record<string, readonly string[]>> = {
+  output: ['json', 'yaml', 'name', 'wide', 'jsonpath', 'jsonpath-file', 'custom-columns'],
+  'dry-run': ['none', 'server', 'client'],
+  validate: ['strict', 'warn', 'ignore'],
+  'exec-interactive-mode': ['IfAvailable', 'Never', 'Always'],
+  'bound-object-kind': ['Node', 'Pod', 'Secret'],
+};
+
+async function flagValues(
+  io: CliIo,
+  place: Place,
+  { flag, prefix }: { flag: FlagSpec; prefix: string },
+): Promise<Answer> {
+  if (fileFlags.has(flag.name)) return { candidates: [], directive: 'files' };
+  const values = await valuesOf(io, place, flag.name);
+  return { candidates: values.map((value) => prefix + value), directive: 'no files' };
+}
+
+async function valuesOf(io: CliIo, place: Place, flag: string): Promise<readonly string[]> {
+  if (Object.hasOwn(fixedValues, flag)) return fixedValues[flag] ?? [];
+  const own = place.command?.flags?.some(({ name }) => name === flag) === true;
+  if (own) return [];
+  switch (flag) {
+    case 'namespace':
+      return inSession(io, place, (session) => namesOf(session, 'namespaces'));
+    case 'context':
+      return entryNames(io, place, 'contexts');
+    case 'cluster':
+      return entryNames(io, place, 'clusters');
+    case 'user':
+      return entryNames(io, place, 'users');
+    default:
+      return [];
+  }
+}
+
+async function argumentsAt(io: CliIo, place: Place, last: string): Promise<Answer> {
+  const { command, commands } = place;
+  const { rest } = lenient(place.rest, place.specs);
+  if (commands.length > 0 && rest.length === 0) {
+    const candidates = commands.map(({ name, summary }) => `${name}\t${summary}`);
+    return { candidates: candidates.sort(), directive: 'no files' };
+  }
+  return {
+    candidates: await candidatesFor(io, place, { command, rest, last }),
+    directive: 'no files',
+  };
+}
+
+async function candidatesFor(
+  io: CliIo,
+  place: Place,
+  at: { command: Command | undefined; rest: readonly string[]; last: string },
+): Promise<readonly string[]> {
+  const { command, rest, last } = at;
+  switch (command?.completes) {
+    case 'objects':
+      return inSession(io, place, (session) => objectsAt(session, rest, last));
+    case 'pods':
+    case 'nodes': {
+      const type = command.completes;
+      if (last.includes('/')) {
+        return inSession(io, place, (session) => objectsAt(session, [], last));
+      }
+      return inSession(io, place, (session) => objectsAt(session, [type, ...rest], last));
+    }
+    case 'types':
+      return rest.length > 0 ? [] : inSession(io, place, (session) => typesAt(session, ''));
+    case 'verb-and-type':
+      if (rest.length === 0) return apiVerbs;
+      return rest.length > 1 ? [] : inSession(io, place, (session) => typesAt(session, ''));
+    case 'contexts':
+    case 'clusters':
+    case 'users':
+      return rest.length > 0 ? [] : entryNames(io, place, command.completes);
+    case 'shells':
+      return rest.length > 0 ? [] : shells;
+    default:
+      return [];
+  }
+}
+
+/** Shells there is a script for. */
+export const shells: readonly string[] = ['bash', 'zsh', 'fish'];
+
+const apiVerbs = [
+  ...['get', 'list', 'watch', 'create', 'update', 'patch', 'delete', 'deletecollection'],
+];
+
+async function entryNames(
+  io: CliIo,
+  place: Place,
+  list: 'contexts' | 'clusters' | 'users',
+): Promise<readonly string[]> {
+  return inSession(io, place, async (session) => {
+    const config = await loadKubeconfig({ files: session.kubeconfigFiles });
+    return [...config[list].keys()].sort();
+  });
+}
+
+/** Longest wait for a server; a shell that hangs is worse than one that knows nothing. */
+const serverWaitMs = 5_000;
+
+/** Runs with the flags that are on the line already: its server, its user and its namespace. */
+async function inSession<T>(
+  io: CliIo,
+  place: Place,
+  run: (session: Session) => Promise<T>,
+): Promise<T> {
+  const { flags } = lenient(place.rest, place.specs);
+  const quiet: CliIo = { ...io, err: () => {} };
+  const session = new Session({
+    io: quiet,
+    flags,
+    ownFlags: place.command?.flags ?? [],
+    timeoutMs: serverWaitMs,
+  });
+  try {
+    await session.prepare();
+    return await run(session);
+  } finally {
+    session.close();
+  }
+}
+
+/** Types, then names of objects; or both with a slash between. */
+async function objectsAt(
+  session: Session,
+  rest: readonly string[],
+  last: string,
+): Promise<readonly string[]> {
+  const slash = last.indexOf('/');
+  if (slash > 0) {
+    const type = last.slice(0, slash);
+    return (await namesOf(session, type)).map((name) => `${type}/${name}`);
+  }
+  const [type, ...typedNames] = rest;
+  if (type === undefined) return typesAt(session, last.slice(0, last.lastIndexOf(',') + 1));
+  if (type.includes('/')) return [];
+  return (await namesOf(session, type)).filter((name) => !typedNames.includes(name));
+}
+
+/** Resource types (grouped ones with their group), prefixed by the types already typed. */
+async function typesAt(session: Session, prefix: string): Promise<readonly string[]> {
+  const { resources } = await session.discovery();
+  return resources
+    .filter((one) => one.preferred && one.verbs.includes('get'))
+    .map(({ resource, group }) => prefix + (group === '' ? resource : `${resource}.${group}`))
+    .sort();
+}
+
+/** Most names that are offered. */
+const namesMax = '500';
+
+async function namesOf(session: Session, type: string): Promise<readonly string[]> {
+  const resource = await session.resource(type);
+  const everywhere = !resource.namespaced || session.flags.boolean('all-namespaces');
+  const accept = acceptedMetaGroups.map(
+    (group) => `application/json;as=PartialObjectMetadataList;v=v1;g=${group}`,
+  );
+  const { object } = await session.client.send({
+    path: resourcePath(resource, everywhere ? {} : { namespace: session.namespace }),
+    query: { limit: namesMax },
+    accept: [...accept, 'application/json'].join(','),
+  });
+  return listAt(object, 'items').map(nameOf).sort();
+}
 
 /** A shell asks `__complete` with the words of the line, and does what its answer says. */
 const bash = `# Completion of svcctl for bash. Load it: source <(svcctl completion bash)

@@ -7,7 +7,6 @@ import { deleteOptions, deletionFlags } from '../delete-options.ts';
 import { ContextError, describeError } from '../errors.ts';
 import { CliError } from '../io.ts';
 import { nameOf, namespaceOf, resourceLabel, textAt } from '../objects.ts';
-import { withProgress } from '../progress.ts';
 import {
   checkSelected,
   listObjects,
@@ -18,6 +17,7 @@ import {
   targetPath,
 } from '../selection.ts';
 import type { Session } from '../session.ts';
+import { withProgress } from '../terminal.ts';
 
 export const deleteCommand: Command = {
   name: 'delete',

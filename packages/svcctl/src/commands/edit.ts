@@ -1,14 +1,21 @@
 import { ApiError } from '@wheelhouse/client';
 import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
-import { twoWayPatch } from '../apply/apply-patch.ts';
 import { type EditVerdict, editHeading, editInEditor, editSubject } from '../apply/edit-session.ts';
-import { lastAppliedName, saveConfigFlag, withLastApplied } from '../apply/last-applied.ts';
-import { dryRunSuffix, writeFlags, writeQuery } from '../apply/writes.ts';
+import { twoWayPatch } from '../apply/patches.ts';
+import {
+  dryRunSuffix,
+  lastAppliedName,
+  saveConfigFlag,
+  withLastApplied,
+  writeFlags,
+  writeQuery,
+} from '../apply/writes.ts';
+
 import type { Command } from '../command.ts';
 import { CliError } from '../io.ts';
 import { nameOf, objectAt, textAt } from '../objects.ts';
+import { compactJson } from '../output/go-json.ts';
 import { outputFlags, reportObject } from '../output/output.ts';
-import { compactJson } from '../output/pretty-json.ts';
 import {
   fetchTarget,
   selectionFlags,

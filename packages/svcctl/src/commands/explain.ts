@@ -36,7 +36,7 @@ export const explainCommand: Command = {
     const options = { path, recursive: flags.boolean('recursive') };
     const output = flags.text('output') ?? 'plaintext';
     if (output === 'plaintext-openapiv2') {
-      const { explainTextOfV2 } = await import('../explain/explain-v2.ts');
+      const { explainTextOfV2 } = await import('../explain/explain-text.ts');
       const { definitions } = await session.client.get('/openapi/v2');
       const schemas = isObject(definitions) ? definitions : {};
       io.out(explainTextOfV2(explainedKind({ group, version, kind, schemas }), options));

@@ -5,8 +5,9 @@ import {
   problemText,
   setMember,
 } from '@wheelhouse/machinery';
-import { saveConfigFlag } from '../apply/last-applied.ts';
-import { writeFlags } from '../apply/writes.ts';
+import { overrideFlags, withOverrides } from '../apply/local-patch.ts';
+import { saveConfigFlag, writeFlags } from '../apply/writes.ts';
+
 import type { Command } from '../command.ts';
 import { createObject, metadataIn } from '../create-object.ts';
 import { describeErrors } from '../errors.ts';
@@ -14,7 +15,6 @@ import { CliError } from '../io.ts';
 import { manifestFlags } from '../manifests.ts';
 import { listAt, nameOf, objectAt, textAt } from '../objects.ts';
 import { outputFlags } from '../output/output.ts';
-import { overrideFlags, withOverrides } from '../overrides.ts';
 import { checkSelected, fetchTarget, selectTargets } from '../selection.ts';
 import type { Session } from '../session.ts';
 

@@ -2,12 +2,17 @@ import type { JsonObject } from '@wheelhouse/machinery';
 import type { Command } from '../command.ts';
 import { describeError } from '../errors.ts';
 import { CliError, usageError } from '../io.ts';
-import { containerLabels, containersOf, podsToRead } from '../logs/pods-to-read.ts';
 import { listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
 import { targetPath } from '../selection.ts';
 import { serverDialect } from '../server-dialect.ts';
 import type { Session } from '../session.ts';
-import { containerFlag, patienceFlag } from '../streams/targets.ts';
+import {
+  containerFlag,
+  containerLabels,
+  containersOf,
+  patienceFlag,
+  podsToRead,
+} from '../streams/pods.ts';
 
 const usage = '[-f] [-p] (POD | TYPE/NAME) [-c CONTAINER]';
 

@@ -65,7 +65,7 @@ async function makeServer(session: Session): Promise<http.Server> {
 }
 
 async function filterOf({ flags }: Session) {
-  const { createProxyFilter } = await import('../proxy/proxy-filter.ts');
+  const { createProxyFilter } = await import('../proxy/proxy-server.ts');
   return createProxyFilter({
     acceptHosts: flags.text('accept-hosts') ?? '^localhost$,^127\\.0\\.0\\.1$,^\\[::1\\]$',
     acceptPaths: flags.text('accept-paths') ?? '^.*',
@@ -81,7 +81,7 @@ async function filesOf(session: Session) {
   if (statSync(full, { throwIfNoEntry: false })?.isDirectory() !== true) {
     session.io.err(`Warning: static file directory ${folder} is not a directory\n`);
   }
-  const { createStaticFiles } = await import('../proxy/static-files.ts');
+  const { createStaticFiles } = await import('../proxy/proxy-server.ts');
   return createStaticFiles(full);
 }
 

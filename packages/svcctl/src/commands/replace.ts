@@ -2,8 +2,18 @@ import { readFileSync } from 'node:fs';
 import { ApiError, type ApiResource } from '@wheelhouse/client';
 import { encodeJson } from '@wheelhouse/codec';
 import type { JsonObject } from '@wheelhouse/machinery';
-import { lastAppliedName, placed, saveConfigFlag, withLastApplied } from '../apply/last-applied.ts';
-import { dryRunOf, dryRunSuffix, objectPath, writeFlags, writeQuery } from '../apply/writes.ts';
+import {
+  dryRunOf,
+  dryRunSuffix,
+  lastAppliedName,
+  objectPath,
+  placed,
+  saveConfigFlag,
+  withLastApplied,
+  writeFlags,
+  writeQuery,
+} from '../apply/writes.ts';
+
 import type { Command } from '../command.ts';
 import { deleteOptions, deletionFlags } from '../delete-options.ts';
 import { ContextError } from '../errors.ts';

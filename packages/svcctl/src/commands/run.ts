@@ -1,12 +1,12 @@
 import { type JsonObject, problemText, setMember } from '@wheelhouse/machinery';
-import { saveConfigFlag } from '../apply/last-applied.ts';
-import { dryRunOf, writeFlags } from '../apply/writes.ts';
+import { overrideFlags, withOverrides } from '../apply/local-patch.ts';
+import { dryRunOf, saveConfigFlag, writeFlags } from '../apply/writes.ts';
+
 import type { Command } from '../command.ts';
 import { createObject, metadataIn } from '../create-object.ts';
 import { CliError, usageError } from '../io.ts';
 import { nameOf, namespaceOf } from '../objects.ts';
 import { outputFlags } from '../output/output.ts';
-import { overrideFlags, withOverrides } from '../overrides.ts';
 import { resourceOfObject, type Target, targetPath } from '../selection.ts';
 import type { Session } from '../session.ts';
 

@@ -1,9 +1,176 @@
-import { toYaml } from '@wheelhouse/client';
-import { apiVersionOf } from '@wheelhouse/machinery';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { ApiError, toYaml } from '@wheelhouse/client';
+import { apiVersionOf, type JsonObject } from '@wheelhouse/machinery';
 import type { Command } from '../command.ts';
 import { CliError } from '../io.ts';
+import { listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
+import { outputFlags, type Printer, printerOr } from '../output/output.ts';
 import { alignLines } from '../output/table.ts';
-import { clientVersion } from '../session.ts';
+import { listObjects, type Target, targetPath } from '../selection.ts';
+import { serverDialect } from '../server-dialect.ts';
+import { clientVersion, type Session } from '../session.ts';
+
+export const clusterInfoCommand: Command = {
+  name: 'cluster-info',
+  summary: 'Display cluster information',
+  subcommands: [
+    {
+      name: 'dump',
+      summary: 'Dump relevant information for debugging and diagnosis',
+      flags: [
+        ...outputFlags,
+        { name: 'output-directory', type: 'text', help: 'Where to write files; -: to stdout' },
+        { name: 'namespaces', type: 'list', help: 'Namespaces to dump' },
+        { name: 'all-namespaces', short: 'A', type: 'boolean', help: 'Dump all namespaces' },
+      ],
+      run: dump,
+    },
+  ],
+  async run(session, args) {
+    if (args.length > 0) {
+      const word = JSON.stringify(args[0]);
+      throw new CliError(`unknown command ${word} for "svcctl cluster-info"`);
+    }
+    const dialect = await serverDialect(session);
+    const resource = await session.resourceOfKind('Service');
+    const namespace = session.flags.text('namespace') ?? dialect.systemNamespace('system');
+    const services = await listObjects(
+      session.client,
+      { resource, namespace, name: undefined },
+      { labelSelector: `${dialect.label('cluster-service')}=true` },
+    );
+    const { server } = session.context.client;
+    const product = dialect.name === 'kubernetes' ? 'Kubernetes control plane' : 'Control plane';
+    session.io.out(`${product} is running at ${server}\n`);
+    for (const service of services) {
+      const name = textAt(service, 'metadata', 'labels', dialect.label('name')) || nameOf(service);
+      session.io.out(`${name} is running at ${linkTo(server, service)}\n`);
+    }
+    session.io.out(
+      "\nTo further debug and diagnose cluster problems, use 'svcctl cluster-info dump'.\n",
+    );
+    return 0;
+  },
+};
+
+/** The address of a Service: its load balancer's, or the server's proxy. */
+function linkTo(server: string, service: JsonObject): string {
+  const ports = listAt(service, 'spec', 'ports');
+  const [ingress] = listAt(service, 'status', 'loadBalancer', 'ingress');
+  if (ingress !== undefined) {
+    const host = textAt(ingress, 'ip') || textAt(ingress, 'hostname');
+    return ports.map((port) => `http://${host}:${String(port['port'])} `).join('');
+  }
+  const [first] = ports;
+  const portName = textAt(first, 'name');
+  const isSecure = portName === 'https' || first?.['port'] === 443;
+  const scheme = isSecure ? 'https:' : '';
+  const ending = scheme !== '' || portName !== '' ? `:${portName}` : '';
+  const name = `${scheme}${nameOf(service)}${ending}`;
+  return `${server}/api/v1/namespaces/${namespaceOf(service)}/services/${name}/proxy`;
+}
+
+/** What is dumped of each namespace, and the names of its files. */
+const dumped: readonly (readonly [kind: string, apiVersion: string, file: string])[] = [
+  ['Event', 'v1', 'events'],
+  ['ReplicationController', 'v1', 'replication-controllers'],
+  ['Service', 'v1', 'services'],
+  ['DaemonSet', 'apps/v1', 'daemonsets'],
+  ['Deployment', 'apps/v1', 'deployments'],
+  ['ReplicaSet', 'apps/v1', 'replicasets'],
+  ['Pod', 'v1', 'pods'],
+];
+
+async function dump(session: Session): Promise<number> {
+  const format = session.flags.text('output') || 'json';
+  const printer = printerOr(session, 'json');
+  const write = writerTo(session, format);
+  await dumpList(session, { kind: 'Node', apiVersion: 'v1', namespace: '' }, (items) =>
+    write('nodes', listText(printer, 'Node', items)),
+  );
+  for (const namespace of await namespacesOf(session)) {
+    for (const [kind, apiVersion, file] of dumped) {
+      await dumpList(session, { kind, apiVersion, namespace }, async (items, target) => {
+        write(path.join(namespace, file), listText(printer, kind, items));
+        if (kind === 'Pod') await dumpLogs(session, { target, pods: items, write });
+      });
+    }
+  }
+  const folder = session.flags.text('output-directory') ?? '-';
+  if (folder !== '' && folder !== '-') session.io.out(`Cluster info dumped to ${folder}\n`);
+  return 0;
+}
+
+type Write = (file: string, text: string, ending?: string) => void;
+
+function writerTo(session: Session, format: string): Write {
+  const folder = session.flags.text('output-directory') ?? '-';
+  if (folder === '' || folder === '-') return (_file, text) => session.io.out(text);
+  const usual = format === 'json' || format === 'yaml' ? `.${format}` : '.txt';
+  return (file, text, ending = usual) => {
+    const full = path.join(session.path(folder), `${file}${ending}`);
+    mkdirSync(path.dirname(full), { recursive: true });
+    writeFileSync(full, text);
+  };
+}
+
+/** Lists a kind that the server has; kinds that it does not serve are left out. */
+async function dumpList(
+  session: Session,
+  of: { readonly kind: string; readonly apiVersion: string; readonly namespace: string },
+  use: (items: readonly JsonObject[], target: Target) => void | Promise<void>,
+): Promise<void> {
+  const resource = (await session.mapper()).byKind(of.apiVersion, of.kind);
+  if (resource === undefined) return;
+  const target = { resource, namespace: of.namespace, name: undefined };
+  await use(await listObjects(session.client, target, {}), target);
+}
+
+function listText(printer: Printer, kind: string, items: readonly JsonObject[]): string {
+  return printer({ apiVersion: 'v1', items: [...items], kind: `${kind}List`, metadata: {} });
+}
+
+async function namespacesOf(session: Session): Promise<readonly string[]> {
+  if (session.flags.boolean('all-namespaces')) {
+    const resource = await session.resourceOfKind('Namespace');
+    const target = { resource, namespace: '', name: undefined };
+    return (await listObjects(session.client, target, {})).map(nameOf);
+  }
+  const wanted = session.flags.list('namespaces').flatMap((one) => one.split(','));
+  if (wanted.length > 0) return wanted;
+  const system = (await serverDialect(session)).systemNamespace('system');
+  return [...new Set([system, session.namespace])];
+}
+
+async function dumpLogs(
+  session: Session,
+  of: { readonly target: Target; readonly pods: readonly JsonObject[]; readonly write: Write },
+): Promise<void> {
+  for (const pod of of.pods) {
+    const name = nameOf(pod);
+    const place = path.join(of.target.namespace, name, 'logs');
+    const spec = objectAt(pod, 'spec');
+    const containers = [...listAt(spec, 'initContainers'), ...listAt(spec, 'containers')];
+    let text = '';
+    for (const container of containers) {
+      const own = textAt(container, 'name');
+      const label = `logs for container ${own} of pod ${namespaceOf(pod)}/${name}`;
+      const log = await logOf(session, targetPath({ ...of.target, name }, 'log'), own);
+      text += `==== START ${label} ====\n${log}==== END ${label} ====\n`;
+    }
+    of.write(place, text, '.txt');
+  }
+}
+
+async function logOf(session: Session, where: string, container: string): Promise<string> {
+  try {
+    return await session.client.raw(`${where}?container=${encodeURIComponent(container)}`);
+  } catch (error) {
+    if (error instanceof ApiError) return `Request log error: ${error.message}\n`;
+    throw error;
+  }
+}
 
 export const apiResourcesCommand: Command = {
   name: 'api-resources',

@@ -5,7 +5,6 @@ import { CliError } from '../io.ts';
 import { nameOf, namespaceOf, textAt } from '../objects.ts';
 import { parsePath, selectPath, showValue } from '../output/jsonpath.ts';
 import { outputFlags, reportObject } from '../output/output.ts';
-import { withProgress } from '../progress.ts';
 import {
   fetchTarget,
   selectionFlags,
@@ -14,6 +13,7 @@ import {
   targetPath,
 } from '../selection.ts';
 import type { Session } from '../session.ts';
+import { withProgress } from '../terminal.ts';
 import { waitForDeletion } from './delete.ts';
 import { conditionsOf } from './describe.ts';
 

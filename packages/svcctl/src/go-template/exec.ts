@@ -8,7 +8,7 @@ import {
   type Operand,
   type Pipe,
   type Templates,
-} from './nodes.ts';
+} from './parse.ts';
 import {
   boxedValue,
   type GoValue,

@@ -1,5 +1,4 @@
 import { compareText, isObject, member, problemText } from '@wheelhouse/machinery';
-import { sprintf } from './printf.ts';
 import {
   boxedValue,
   type GoValue,
@@ -10,6 +9,7 @@ import {
   isTrue,
   none,
   plainValue,
+  sprintf,
   typeName,
   unboxed,
 } from './values.ts';

@@ -7,7 +7,7 @@ import {
   valuesAtJsonPath,
 } from '@wheelhouse/machinery';
 import { CliError } from '../io.ts';
-import { compactJson } from './pretty-json.ts';
+import { compactJson } from './go-json.ts';
 
 /**
  * kubectl's JSONPath templates: text with `{…}` around paths; `.a.b`, `['a']`, `[0]`, `[1:3]`,

@@ -1,17 +1,17 @@
 import { readFileSync } from 'node:fs';
 import { toYaml } from '@wheelhouse/client';
 import { isObject, type JsonObject, systemErrorCode } from '@wheelhouse/machinery';
-import { sortMaps } from '../apply/sorted-maps.ts';
 import type { FlagSpec } from '../flags.ts';
 import { runGoTemplate, TemplateRunError } from '../go-template/exec.ts';
 import { functionNames } from '../go-template/functions.ts';
 import { TemplateError } from '../go-template/lex.ts';
-import type { Templates } from '../go-template/nodes.ts';
-import { parseGoTemplate } from '../go-template/parse.ts';
+import { parseGoTemplate, type Templates } from '../go-template/parse.ts';
+
 import { plain } from '../go-template/values.ts';
 import { CliError } from '../io.ts';
 import { objectLabel } from '../objects.ts';
 import type { Session } from '../session.ts';
+import { compactJson, printJson, sortMaps } from './go-json.ts';
 import {
   missingKey,
   parsePath,
@@ -21,7 +21,7 @@ import {
   type Template,
   valuesOfTemplate,
 } from './jsonpath.ts';
-import { compactJson, printJson } from './pretty-json.ts';
+
 import { alignLines } from './table.ts';
 
 export const outputFlags: readonly FlagSpec[] = [

@@ -1,13 +1,92 @@
-import http, {
-  type IncomingMessage,
-  type OutgoingHttpHeaders,
-  type ServerResponse,
-} from 'node:http';
+import { createReadStream, realpathSync, statSync } from 'node:fs';
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import http from 'node:http';
+import path from 'node:path';
 import { pipeline } from 'node:stream';
 import type { HttpClient } from '@wheelhouse/client';
+import { errorText } from '@wheelhouse/machinery';
+import { RE2JS } from 're2js';
 import { describeError } from '../errors.ts';
-import type { ProxyFilter } from './proxy-filter.ts';
-import type { StaticFiles } from './static-files.ts';
+import { CliError } from '../io.ts';
+
+/** Answers with a file of a folder; `name` is relative and decoded. */
+export type StaticFiles = (name: string, response: ServerResponse) => void;
+
+const types: Readonly<Record<string, string>> = {
+  '.css': 'text/css; charset=utf-8',
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.json': 'application/json',
+  '.png': 'image/png',
+  '.svg': 'image/svg+xml',
+  '.txt': 'text/plain; charset=utf-8',
+};
+
+/** Serves a folder's files, its `index.html` for a folder, and nothing outside of it. */
+export function createStaticFiles(folder: string): StaticFiles {
+  return (name, response) => {
+    const file = find(folder, name);
+    if (file === undefined) {
+      response.writeHead(404, { 'content-type': 'text/plain; charset=utf-8' });
+      response.end('404 page not found\n');
+      return;
+    }
+    const type = types[path.extname(file).toLowerCase()] ?? 'application/octet-stream';
+    response.writeHead(200, { 'content-type': type, 'x-content-type-options': 'nosniff' });
+    pipeline(createReadStream(file), response, () => {});
+  };
+}
+
+function find(folder: string, name: string): string | undefined {
+  try {
+    const root = realpathSync(folder);
+    let file = realpathSync(path.join(root, name));
+    if (statSync(file).isDirectory()) file = realpathSync(path.join(file, 'index.html'));
+    // After links and dots are followed: a link must not lead out either.
+    return file.startsWith(root + path.sep) && statSync(file).isFile() ? file : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Which requests a proxy passes on; each text is a list of expressions joined with commas. */
+export interface ProxyFilterFlags {
+  readonly acceptHosts: string;
+  readonly acceptPaths: string;
+  readonly rejectPaths: string;
+  readonly rejectMethods: string;
+}
+
+export type ProxyFilter = (request: { method: string; path: string; host: string }) => boolean;
+
+/**
+ * Makes the filter: paths and hosts must match an accepting expression and nothing may match a
+ * rejecting one. A host counts without its port. Throws CliError for a malformed expression.
+ */
+export function createProxyFilter(flags: ProxyFilterFlags): ProxyFilter {
+  const acceptHosts = expressions(flags.acceptHosts);
+  const acceptPaths = expressions(flags.acceptPaths);
+  const rejectPaths = expressions(flags.rejectPaths);
+  const rejectMethods = expressions(flags.rejectMethods);
+  return ({ method, path, host }) =>
+    !matches(rejectPaths, path) &&
+    !matches(rejectMethods, method) &&
+    matches(acceptPaths, path) &&
+    matches(acceptHosts, host.replace(/:\d*$/, ''));
+}
+
+function expressions(list: string): readonly RE2JS[] {
+  return list.split(',').map((text) => {
+    try {
+      return RE2JS.compile(text);
+    } catch (error) {
+      throw new CliError(`Error compiling re: ${errorText(error)}`);
+    }
+  });
+}
+
+const matches = (list: readonly RE2JS[], text: string): boolean =>
+  list.some((one) => one.matcher(text).find());
 
 /** A proxy's parts; prefixes begin and end with a slash. */
 export interface ProxyOptions {

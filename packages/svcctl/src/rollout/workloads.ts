@@ -1,11 +1,181 @@
-import type { ApiResource } from '@wheelhouse/client';
-import type { JsonObject } from '@wheelhouse/machinery';
+import { ApiError, type ApiResource } from '@wheelhouse/client';
+import {
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  jsonEqual,
+  setMember,
+} from '@wheelhouse/machinery';
 import type { FlagSpec } from '../flags.ts';
 import { CliError } from '../io.ts';
 import { hasManifests, manifestFlags } from '../manifests.ts';
-import { nameOf, namespaceOf } from '../objects.ts';
-import { fetchTarget, selectTargets, type Target } from '../selection.ts';
+import { listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
+import { fetchTarget, listObjects, selectTargets, type Target, targetPath } from '../selection.ts';
+import { serverDialect } from '../server-dialect.ts';
 import type { Session } from '../session.ts';
+
+/** One template that a workload has or had. */
+export interface Revision {
+  readonly revision: number;
+  /** The template, with the cause of the change among its annotations. */
+  readonly template: JsonObject;
+  readonly cause: string;
+  /** What holds it: a ReplicaSet, or a ControllerRevision. */
+  readonly holder: JsonObject;
+  /** What `-o` prints of it. */
+  readonly shown: JsonObject;
+}
+
+/** A workload and its revisions, in order of their numbers. */
+export interface History {
+  readonly target: Target;
+  readonly workload: JsonObject;
+  readonly revisions: readonly Revision[];
+}
+
+/** The kinds that have revisions. */
+export const historicKinds: ReadonlySet<string> = new Set([
+  'Deployment',
+  'DaemonSet',
+  'StatefulSet',
+]);
+
+/** Label by which ReplicaSets of one Deployment differ. */
+const hashLabel = 'pod-template-hash';
+
+/** Reads a workload anew, and what its controller keeps of its former templates. */
+export async function readHistory(session: Session, target: Target): Promise<History> {
+  const { kind } = target.resource;
+  const { name = '' } = target;
+  const label =
+    kind === 'StatefulSet' ? 'Statefulset' : kind === 'Deployment' ? 'deployment' : kind;
+  const workload = await explained(`failed to retrieve ${label} ${name}`, () =>
+    session.client.get(targetPath(target)),
+  );
+  const byNumber = new Map<number, Revision>();
+  for (const revision of await holdersOf(session, workload, kind))
+    byNumber.set(revision.revision, revision);
+  const revisions = [...byNumber.values()].sort((one, other) => one.revision - other.revision);
+  return { target, workload, revisions };
+}
+
+/** Says what was being done when the server refused it. */
+async function explained<T>(doing: string, call: () => Promise<T>): Promise<T> {
+  try {
+    return await call();
+  } catch (error) {
+    if (error instanceof ApiError) throw new CliError(`${doing}: ${error.message}`);
+    throw error;
+  }
+}
+
+async function holdersOf(
+  session: Session,
+  workload: JsonObject,
+  kind: string,
+): Promise<readonly Revision[]> {
+  const dialect = await serverDialect(session);
+  const isDeployment = kind === 'Deployment';
+  const resource = await session.resourceOfKind(isDeployment ? 'ReplicaSet' : 'ControllerRevision');
+  const target = { resource, namespace: namespaceOf(workload), name: undefined };
+  const labelSelector = selectorText(objectAt(workload, 'spec', 'selector'));
+  const doing = isDeployment
+    ? `failed to retrieve replica sets from deployment ${nameOf(workload)}`
+    : `unable to find history controlled by ${kind} ${nameOf(workload)}`;
+  const list = await explained(doing, () => listObjects(session.client, target, { labelSelector }));
+  const uid = textAt(workload, 'metadata', 'uid');
+  const own = list.filter((holder) =>
+    listAt(holder, 'metadata', 'ownerReferences').some(
+      (owner) => owner['controller'] === true && owner['uid'] === uid,
+    ),
+  );
+  const causeName = dialect.label('change-cause');
+  const revisionName = dialect.label('revision', 'deployment');
+  return own.flatMap((holder) => {
+    const annotations = objectAt(holder, 'metadata', 'annotations');
+    const cause = textAt(annotations, causeName);
+    if (!isDeployment) return [controllerRevision({ holder, workload, cause })];
+    const text = textAt(annotations, revisionName) || '0';
+    if (!/^\d{1,15}$/.test(text)) return [];
+    const template = withCause(objectAt(holder, 'spec', 'template'), causeName, cause);
+    return [{ revision: Number(text), template, cause, holder, shown: holder }];
+  });
+}
+
+function controllerRevision(of: {
+  readonly holder: JsonObject;
+  readonly workload: JsonObject;
+  readonly cause: string;
+}): Revision {
+  const { holder, workload, cause } = of;
+  const { $patch: _, ...template } = objectAt(holder, 'data', 'spec', 'template');
+  const shown = { ...workload, spec: { ...objectAt(workload, 'spec'), template } };
+  const { revision } = holder;
+  return {
+    revision: typeof revision === 'number' ? revision : 0,
+    template,
+    cause,
+    holder,
+    shown,
+  };
+}
+
+function withCause(template: JsonObject, name: string, cause: string): JsonObject {
+  if (cause === '') return template;
+  const metadata = objectAt(template, 'metadata');
+  const annotations: JsonObject = { ...objectAt(metadata, 'annotations') };
+  setMember(annotations, name, cause);
+  return { ...template, metadata: { ...metadata, annotations } };
+}
+
+/** A label selector of an object as a query takes it. */
+export function selectorText(selector: JsonObject): string {
+  const labels = objectAt(selector, 'matchLabels');
+  const pairs = Object.keys(labels)
+    .sort()
+    .map((key) => `${key}=${String(labels[key])}`);
+  const expressions = listAt(selector, 'matchExpressions').map((one) => {
+    const key = textAt(one, 'key');
+    const values = Array.isArray(one['values']) ? one['values'].map(String).join(',') : '';
+    switch (textAt(one, 'operator')) {
+      case 'In':
+        return `${key} in (${values})`;
+      case 'NotIn':
+        return `${key} notin (${values})`;
+      case 'DoesNotExist':
+        return `!${key}`;
+      default:
+        return key;
+    }
+  });
+  return [...pairs, ...expressions].join(',');
+}
+
+/** Whether two templates are the same but for the label that tells ReplicaSets apart. */
+export function isSameTemplate(one: JsonObject, other: JsonObject): boolean {
+  return jsonEqual(withoutEmpty(withoutHash(one)), withoutEmpty(withoutHash(other)));
+}
+
+/** A template without the label that tells ReplicaSets apart. */
+export function withoutHash(template: JsonObject): JsonObject {
+  const metadata = objectAt(template, 'metadata');
+  const { [hashLabel]: _, ...labels } = objectAt(metadata, 'labels');
+  return { ...template, metadata: { ...metadata, labels } };
+}
+
+/** Without members that say nothing, which programs write or leave out as they like. */
+function withoutEmpty(value: JsonValue): JsonValue {
+  if (Array.isArray(value)) return value.map(withoutEmpty);
+  if (!isObject(value)) return value;
+  const result: JsonObject = {};
+  for (const [name, one] of Object.entries(value)) {
+    if (one === undefined || one === null) continue;
+    const kept = withoutEmpty(one);
+    const isEmpty = typeof kept === 'object' && kept !== null && Object.keys(kept).length === 0;
+    if (!isEmpty) setMember(result, name, kept);
+  }
+  return result;
+}
 
 /** Flags of commands that take workloads by type and name, by labels, or by files. */
 export const workloadFlags: readonly FlagSpec[] = [

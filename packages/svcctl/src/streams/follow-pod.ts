@@ -5,7 +5,7 @@ import { CliError, CommandExit } from '../io.ts';
 import { listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
 import { type Target, targetPath } from '../selection.ts';
 import type { Session } from '../session.ts';
-import { containerIn } from './targets.ts';
+import { containerIn } from './pods.ts';
 
 const patienceMs = 60_000;
 

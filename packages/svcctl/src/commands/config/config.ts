@@ -1,3 +1,7 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { type Kubeconfig, type LocatedEntry, readKubeconfigFile, toYaml } from '@wheelhouse/client';
+import { errorText, isObject, type JsonObject, systemErrorCode } from '@wheelhouse/machinery';
 import type { Command } from '../../command.ts';
 import { CliError } from '../../io.ts';
 import {
@@ -9,15 +13,194 @@ import {
   type ListName,
   readMerged,
 } from '../../kubeconfig-edit.ts';
-import { setClusterCommand, setContextCommand, setCredentialsCommand } from './config-entries.ts';
-import { setCommand, unsetCommand } from './config-property.ts';
+import { textAt } from '../../objects.ts';
+import { outputFlags, printerOf } from '../../output/output.ts';
+import { alignLines } from '../../output/table.ts';
+import type { Session } from '../../session.ts';
 import {
-  currentContextCommand,
-  getClustersCommand,
-  getContextsCommand,
-  getUsersCommand,
-  viewCommand,
-} from './config-view.ts';
+  setClusterCommand,
+  setCommand,
+  setContextCommand,
+  setCredentialsCommand,
+  unsetCommand,
+} from './config-set.ts';
+
+const viewCommand: Command = {
+  name: 'view',
+  summary: 'Display the merged kubeconfig settings',
+  flags: [
+    ...outputFlags,
+    { name: 'raw', type: 'boolean', help: 'Show certificate data and secrets' },
+    { name: 'minify', type: 'boolean', help: 'Only what the current context uses' },
+    { name: 'flatten', type: 'boolean', help: 'Replace paths of files by their contents' },
+  ],
+  async run(session, args) {
+    exactly(0, args);
+    const { flags } = session;
+    const config = await readMerged(session);
+    const shown = flags.boolean('minify') ? minified(config, flags.text('context')) : config;
+    const entries = (list: ListName) => {
+      const made = [...shown[list]]
+        .sort(([one], [other]) => (one < other ? -1 : 1))
+        .map(([name, entry]) => ({ name, [bodyNames[list]]: bodyFor(session, entry) }));
+      return made.length === 0 ? null : made;
+    };
+    const merged = {
+      kind: 'Config',
+      apiVersion: 'v1',
+      preferences: await preferencesOf(session),
+      clusters: entries('clusters'),
+      users: entries('users'),
+      contexts: entries('contexts'),
+      'current-context': shown.currentContext,
+    };
+    session.io.out((printerOf(session) ?? toYaml)(merged));
+    return 0;
+  },
+};
+
+async function preferencesOf(session: Session): Promise<JsonObject> {
+  for (const file of session.kubeconfigFiles) {
+    const preferences = (await readKubeconfigFile(file))?.preferences;
+    if (isObject(preferences) && Object.keys(preferences).length > 0) return preferences;
+  }
+  return {};
+}
+
+function minified(config: Kubeconfig, override: string | undefined): Kubeconfig {
+  const currentContext = override || config.currentContext;
+  if (currentContext === '') {
+    throw new CliError('current-context must exist in order to minify');
+  }
+  const only = (list: ListName, name: string, what: string) => {
+    if (name === '') return new Map<string, LocatedEntry>();
+    const entry = config[list].get(name);
+    if (entry === undefined) throw new CliError(`cannot locate ${what} ${name}`);
+    return new Map([[name, entry]]);
+  };
+  const contexts = only('contexts', currentContext, 'context');
+  const body = contexts.get(currentContext)?.body;
+  return {
+    currentContext,
+    contexts,
+    clusters: only('clusters', textAt(body, 'cluster'), 'cluster'),
+    users: only('users', textAt(body, 'user'), 'user'),
+  };
+}
+
+function bodyFor(session: Session, entry: LocatedEntry): JsonObject {
+  // As kubectl: a self-contained file is meant to be used, so its secrets are in it.
+  if (session.flags.boolean('flatten')) return flattened(entry);
+  return session.flags.boolean('raw') ? entry.body : redacted(entry.body);
+}
+
+const hidden: Readonly<Record<string, string>> = {
+  token: 'REDACTED',
+  password: 'REDACTED',
+  'certificate-authority-data': 'DATA+OMITTED',
+  'client-certificate-data': 'DATA+OMITTED',
+  'client-key-data': 'DATA+OMITTED',
+};
+
+function redacted(body: JsonObject): JsonObject {
+  return Object.fromEntries(
+    Object.entries(body).map(([name, value]) => [
+      name,
+      Object.hasOwn(hidden, name) && value !== '' ? hidden[name] : value,
+    ]),
+  );
+}
+
+const fileNames = ['certificate-authority', 'client-certificate', 'client-key'];
+
+function flattened({ body, folder }: LocatedEntry): JsonObject {
+  const made = { ...body };
+  for (const name of fileNames) {
+    const file = textAt(body, name);
+    if (file === '') continue;
+    const data = `${name}-data`;
+    if (textAt(body, data) !== '')
+      throw new CliError(`cannot have values for both path and contents`);
+    delete made[name];
+    made[data] = readContents(path.resolve(folder, file)).toString('base64');
+  }
+  return made;
+}
+
+/** A file's bytes; throws CliError naming it. */
+export function readContents(file: string): Buffer {
+  try {
+    return readFileSync(file);
+  } catch (error) {
+    const code = systemErrorCode(error);
+    const message = errorText(error);
+    throw new CliError(
+      `open ${file}: ${code === 'ENOENT' ? 'no such file or directory' : message}`,
+    );
+  }
+}
+
+const getContextsCommand: Command = {
+  name: 'get-contexts',
+  completes: 'contexts',
+  summary: 'Describe one or many contexts',
+  usage: '[(-o|--output=)name] [CONTEXT_NAME…]',
+  flags: [
+    { name: 'no-headers', type: 'boolean', help: 'Omit the headers' },
+    { name: 'output', short: 'o', type: 'text', help: 'name' },
+  ],
+  async run(session, args) {
+    const format = session.flags.text('output') ?? '';
+    if (format !== '' && format !== 'name') {
+      throw new CliError(`--output ${format} is not available in svcctl config get-contexts`);
+    }
+    const config = await readMerged(session);
+    const wanted = args.length > 0 ? args : [...config.contexts.keys()];
+    const names = wanted.filter((name) => config.contexts.has(name)).sort();
+    if (format === 'name') session.io.out(names.map((name) => `${name}\n`).join(''));
+    else session.io.out(contextTable(session, config, names));
+    const missing = wanted.filter((name) => !config.contexts.has(name));
+    for (const name of missing) session.io.err(`error: context ${name} not found\n`);
+    return missing.length > 0 ? 1 : 0;
+  },
+};
+
+function contextTable(session: Session, config: Kubeconfig, names: readonly string[]): string {
+  const rows = names.map((name) => {
+    const body = config.contexts.get(name)?.body;
+    const mark = name === config.currentContext ? '*' : '';
+    return [mark, name, ...['cluster', 'user', 'namespace'].map((key) => textAt(body, key))];
+  });
+  const head = ['CURRENT', 'NAME', 'CLUSTER', 'AUTHINFO', 'NAMESPACE'];
+  return alignLines(session.flags.boolean('no-headers') ? rows : [head, ...rows]);
+}
+
+const currentContextCommand: Command = {
+  name: 'current-context',
+  summary: 'Display the current-context',
+  async run(session, args) {
+    exactly(0, args);
+    const { currentContext } = await readMerged(session);
+    if (currentContext === '') throw new CliError('current-context is not set');
+    session.io.out(`${currentContext}\n`);
+    return 0;
+  },
+};
+
+function namesCommand(name: string, list: ListName): Command {
+  return {
+    name,
+    summary: `Display ${list} defined in the kubeconfig`,
+    async run(session) {
+      const names = [...(await readMerged(session))[list].keys()].sort();
+      session.io.out(['NAME', ...names].map((one) => `${one}\n`).join(''));
+      return 0;
+    },
+  };
+}
+
+const getClustersCommand = namesCommand('get-clusters', 'clusters');
+const getUsersCommand = namesCommand('get-users', 'users');
 
 const useContextCommand: Command = {
   name: 'use-context',

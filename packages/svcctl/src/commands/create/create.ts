@@ -1,41 +1,21 @@
-import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 import { encodeJson } from '@wheelhouse/codec';
-import { isObject, type JsonObject, setMember } from '@wheelhouse/machinery';
+import { isObject, type JsonObject } from '@wheelhouse/machinery';
 import { editHeading, editInEditor, editSubject } from '../../apply/edit-session.ts';
-import { placed } from '../../apply/last-applied.ts';
+import { placed } from '../../apply/writes.ts';
 import type { Command } from '../../command.ts';
-import { dataFlags, dataOf, hashFlag, withHash } from '../../create-data.ts';
-import { createFlags, createObject, metadataIn, onlyName } from '../../create-object.ts';
+import { createFlags, createObject, onlyName } from '../../create-object.ts';
 import { ContextError } from '../../errors.ts';
 import { CliError } from '../../io.ts';
 import { eachManifest, manifestFlags } from '../../manifests.ts';
 import { nameOf, objectAt } from '../../objects.ts';
 import { resourceOfObject } from '../../selection.ts';
 import type { Session } from '../../session.ts';
-import { createAccountCommands } from './create-account.ts';
-import { createIngressCommand } from './create-ingress.ts';
-import { createPolicyCommands } from './create-policies.ts';
-import { createRbacCommands } from './create-rbac.ts';
-import { createSecretCommand } from './create-secret.ts';
-import { createServiceCommand } from './create-service.ts';
-import { createWorkloadCommands } from './create-workloads.ts';
+import { createAccountCommands, createRbacCommands } from './create-access.ts';
 
-function configMapOf(session: Session, name: string): JsonObject {
-  const data: JsonObject = {};
-  const binaryData: JsonObject = {};
-  for (const [key, value] of dataOf(session, { ofMap: name })) {
-    if (isUtf8(value)) setMember(data, key, value.toString());
-    else setMember(binaryData, key, value.toString('base64'));
-  }
-  return {
-    apiVersion: 'v1',
-    kind: 'ConfigMap',
-    metadata: metadataIn(session, name),
-    ...(Object.keys(data).length === 0 ? {} : { data }),
-    ...(Object.keys(binaryData).length === 0 ? {} : { binaryData }),
-  };
-}
+import { createConfigMapCommand, createSecretCommand } from './create-data.ts';
+import { createIngressCommand, createServiceCommand } from './create-network.ts';
+import { createPolicyCommands, createWorkloadCommands } from './create-workloads.ts';
 
 const namespaceCommand: Command = {
   name: 'namespace',
@@ -48,18 +28,6 @@ const namespaceCommand: Command = {
       apiVersion: 'v1',
       kind: 'Namespace',
       metadata: { name: onlyName(args) },
-    }),
-};
-
-const configMapCommand: Command = {
-  name: 'configmap',
-  aliases: ['cm'],
-  summary: 'Create a config map from literals, files or folders',
-  usage: 'NAME [--from-literal=KEY=VALUE] [--from-file=[KEY=]SOURCE]',
-  flags: [...createFlags, ...dataFlags, hashFlag],
-  run: (session, args) =>
-    createObject(session, withHash(session, configMapOf(session, onlyName(args))), {
-      doing: 'failed to create configmap:',
     }),
 };
 
@@ -81,7 +49,7 @@ export const createCommand: Command = {
   ],
   subcommands: [
     namespaceCommand,
-    configMapCommand,
+    createConfigMapCommand,
     createSecretCommand,
     createServiceCommand,
     createIngressCommand,

@@ -1,8 +1,346 @@
+import { ApiError } from '@wheelhouse/client';
+import { type JsonObject, jsonEqual, setMember } from '@wheelhouse/machinery';
+import { changeObject } from '../../apply/patches.ts';
+import { dryRunOf, dryRunQuery, dryRunSuffix, writeFlags } from '../../apply/writes.ts';
 import type { Command } from '../../command.ts';
-import { historyCommand } from './history.ts';
-import { pauseCommand, restartCommand, resumeCommand } from './restart.ts';
+import { describeErrors } from '../../errors.ts';
+import type { FlagSpec } from '../../flags.ts';
+import { CliError } from '../../io.ts';
+import { nameOf, objectAt, objectLabel } from '../../objects.ts';
+import { podTemplateText } from '../../output/description.ts';
+import { outputFlags, printerOf, reportObject } from '../../output/output.ts';
+import {
+  findWorkloads,
+  groupKind,
+  type History,
+  historicKinds,
+  isAppsKind,
+  isSameTemplate,
+  type Revision,
+  readHistory,
+  reportNothing,
+  type Workload,
+  withoutHash,
+  workloadFlags,
+  workloadLabel,
+} from '../../rollout/workloads.ts';
+import { targetPath } from '../../selection.ts';
+import { serverDialect } from '../../server-dialect.ts';
+import type { Session } from '../../session.ts';
 import { statusCommand } from './status.ts';
-import { undoCommand } from './undo.ts';
+
+const flags: readonly FlagSpec[] = [
+  ...workloadFlags,
+  ...outputFlags,
+  { name: 'field-manager', type: 'text', help: 'Name of the field manager' },
+];
+
+/** One way to change how a workload rolls out. */
+interface Action {
+  readonly done: string;
+  /** The workload as it is to be. Throws CliError for one that cannot be. */
+  change(session: Session, workload: Workload): Promise<JsonObject> | JsonObject;
+}
+
+const pauseCommand: Command = {
+  name: 'pause',
+  completes: 'objects',
+  summary: 'Mark the provided resource as paused',
+  usage: '(TYPE NAME | TYPE/NAME)',
+  flags,
+  run: (session, args) =>
+    act(session, args, {
+      done: 'paused',
+      change: (_, workload) => withPaused(workload, { paused: true, doing: 'pausing' }),
+    }),
+};
+
+const resumeCommand: Command = {
+  name: 'resume',
+  completes: 'objects',
+  summary: 'Resume a paused resource',
+  usage: '(TYPE NAME | TYPE/NAME)',
+  flags,
+  run: (session, args) =>
+    act(session, args, {
+      done: 'resumed',
+      change: (_, workload) => withPaused(workload, { paused: false, doing: 'resuming' }),
+    }),
+};
+
+const restartCommand: Command = {
+  name: 'restart',
+  completes: 'objects',
+  summary: 'Restart a resource',
+  usage: '(TYPE NAME | TYPE/NAME)',
+  flags,
+  run: (session, args) => act(session, args, { done: 'restarted', change: withRestart }),
+};
+
+async function act(session: Session, args: readonly string[], action: Action): Promise<number> {
+  const { found, failures } = await findWorkloads(session, args);
+  if (found.length === 0 && failures.length === 0) reportNothing(session);
+  for (const workload of found) {
+    try {
+      reportObject(session, await actOn(session, workload, action), action.done);
+    } catch (error) {
+      if (session.io.signal.aborted) throw error;
+      failures.push(error);
+    }
+  }
+  if (failures.length === 0) return 0;
+  session.io.err(describeErrors(failures));
+  return 1;
+}
+
+async function actOn(session: Session, workload: Workload, action: Action): Promise<JsonObject> {
+  const { target, object: before } = workload;
+  const after = await action.change(session, workload);
+  if (jsonEqual(before, after)) {
+    throw new CliError(
+      `failed to create patch for ${nameOf(before)}: if restart has already been triggered ` +
+        'within the past second, please wait before attempting to trigger another',
+    );
+  }
+  const query = { fieldManager: session.flags.text('field-manager') ?? 'svcctl-rollout' };
+  try {
+    return await changeObject(session, { resource: target.resource, before, after, query });
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    throw new CliError(`failed to patch: ${error.message}`);
+  }
+}
+
+const refusal = (workload: Workload, why: string): CliError =>
+  new CliError(`error: ${workloadLabel(workload)} ${why}`);
+
+const deployments: ReadonlySet<string> = new Set(['Deployment']);
+
+function withPaused(
+  workload: Workload,
+  { paused, doing }: { readonly paused: boolean; readonly doing: string },
+): JsonObject {
+  const { target, object } = workload;
+  if (!isAppsKind(target.resource, deployments)) {
+    throw refusal(workload, `${doing} is not supported`);
+  }
+  const { paused: current, ...spec } = objectAt(object, 'spec');
+  if ((current === true) === paused) {
+    throw refusal(workload, paused ? 'is already paused' : 'is not paused');
+  }
+  return { ...object, spec: paused ? { ...spec, paused } : spec };
+}
+
+/** The time among the annotations of the template makes its controller replace all Pods. */
+async function withRestart(session: Session, workload: Workload): Promise<JsonObject> {
+  const { target, object } = workload;
+  if (!isAppsKind(target.resource, historicKinds)) {
+    throw refusal(workload, 'restarting is not supported');
+  }
+  const spec = objectAt(object, 'spec');
+  if (spec['paused'] === true) {
+    throw refusal(workload, "can't restart paused deployment (run rollout resume first)");
+  }
+  const { label, tool } = await serverDialect(session);
+  const template = objectAt(spec, 'template');
+  const metadata = objectAt(template, 'metadata');
+  const annotations: JsonObject = { ...objectAt(metadata, 'annotations') };
+  const now = new Date(session.clock.now()).toISOString().replace(/\.\d+Z$/, 'Z');
+  setMember(annotations, label('restartedAt', tool), now);
+  return {
+    ...object,
+    spec: { ...spec, template: { ...template, metadata: { ...metadata, annotations } } },
+  };
+}
+
+const undoCommand: Command = {
+  name: 'undo',
+  completes: 'objects',
+  summary: 'Undo a previous rollout',
+  usage: '(TYPE NAME | TYPE/NAME)',
+  flags: [
+    ...workloadFlags,
+    ...outputFlags,
+    ...writeFlags.filter((flag) => flag.name === 'dry-run'),
+    {
+      name: 'to-revision',
+      type: 'integer',
+      help: 'The revision to return to; 0: the previous one',
+    },
+  ],
+  async run(session, args) {
+    const { found, failures } = await findWorkloads(session, args);
+    for (const workload of found) {
+      try {
+        const done = await undo(session, workload);
+        reportObject(session, workload.object, `${done}${dryRunSuffix(session)}`);
+      } catch (error) {
+        if (session.io.signal.aborted) throw error;
+        failures.push(error);
+      }
+    }
+    if (failures.length === 0) return 0;
+    session.io.err(describeErrors(failures));
+    return 1;
+  },
+};
+
+/** Rolls one workload back; gives what is said of it. Throws CliError. */
+async function undo(session: Session, { target }: Workload): Promise<string> {
+  const { resource } = target;
+  if (!isAppsKind(resource, historicKinds)) {
+    const kind = JSON.stringify(groupKind(resource));
+    throw new CliError(`no rollbacker has been implemented for ${kind}`);
+  }
+  const wanted = session.flags.integer('to-revision') ?? 0;
+  if (wanted < 0) throw notFound(wanted);
+  const history = await readHistory(session, target);
+  const isDeployment = resource.kind === 'Deployment';
+  const revision = revisionTo(history, wanted);
+  const { workload } = history;
+  const former = isDeployment ? objectAt(revision.holder, 'spec', 'template') : revision.template;
+  if (dryRunOf(session) === 'client') {
+    const text = podTemplateText(former);
+    return isDeployment ? text : `will roll back to ${text}`;
+  }
+  if (isDeployment && objectAt(workload, 'spec')['paused'] === true) {
+    throw new CliError(
+      "you cannot rollback a paused deployment; resume it first with 'svcctl rollout resume' " +
+        'and try again',
+    );
+  }
+  if (isSameTemplate(former, objectAt(workload, 'spec', 'template'))) {
+    return `skipped rollback (current template already matches revision ${wanted})`;
+  }
+  const patch = isDeployment
+    ? await deploymentPatch(session, workload, revision)
+    : { contentType: strategic, body: objectAt(revision.holder, 'data') };
+  try {
+    await session.client.send({
+      method: 'PATCH',
+      path: targetPath(target),
+      query: dryRunQuery(session),
+      ...patch,
+    });
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    throw new CliError(`failed restoring revision ${wanted}: ${error.message}`);
+  }
+  return 'rolled back';
+}
+
+const strategic = 'application/strategic-merge-patch+json';
+
+const notFound = (revision: number): CliError =>
+  new CliError(`unable to find specified revision ${revision} in history`);
+
+/** The revision of a number, or the one before the last. Throws CliError when there is none. */
+function revisionTo({ target, workload, revisions }: History, wanted: number): Revision {
+  if (wanted > 0) {
+    const found = revisions.find((one) => one.revision === wanted);
+    if (found === undefined) throw notFound(wanted);
+    return found;
+  }
+  const before = revisions.at(-2);
+  if (before !== undefined) return before;
+  throw new CliError(
+    target.resource.kind === 'Deployment'
+      ? `no rollout history found for deployment ${JSON.stringify(nameOf(workload))}`
+      : 'no last revision to roll back to',
+  );
+}
+
+/** Gives a Deployment the template of a ReplicaSet and its annotations, but for its own. */
+async function deploymentPatch(session: Session, workload: JsonObject, { holder }: Revision) {
+  const dialect = await serverDialect(session);
+  const own = new Set([
+    dialect.label('last-applied-configuration', dialect.tool),
+    ...['revision', 'revision-history', 'desired-replicas', 'max-replicas'].map((name) =>
+      dialect.label(name, 'deployment'),
+    ),
+    'deprecated.deployment.rollback.to',
+  ]);
+  const pick = (object: JsonObject, keeps: (name: string) => boolean) =>
+    Object.entries(objectAt(object, 'metadata', 'annotations')).filter(([name]) => keeps(name));
+  const annotations: JsonObject = Object.fromEntries([
+    ...pick(workload, (name) => own.has(name)),
+    ...pick(holder, (name) => !own.has(name)),
+  ]);
+  return {
+    contentType: 'application/json-patch+json',
+    body: [
+      {
+        op: 'replace',
+        path: '/spec/template',
+        value: withoutHash(objectAt(holder, 'spec', 'template')),
+      },
+      { op: 'replace', path: '/metadata/annotations', value: annotations },
+    ],
+  };
+}
+
+const historyCommand: Command = {
+  name: 'history',
+  completes: 'objects',
+  summary: 'View rollout history',
+  usage: '(TYPE NAME | TYPE/NAME)',
+  flags: [
+    ...workloadFlags,
+    ...outputFlags,
+    { name: 'revision', type: 'integer', help: 'Show the template of this revision' },
+  ],
+  async run(session, args) {
+    const revision = session.flags.integer('revision') ?? 0;
+    if (revision < 0) throw new CliError(`revision must be a positive integer: ${revision}`);
+    const { found, failures } = await findWorkloads(session, args);
+    for (const workload of found) {
+      try {
+        await showHistory(session, workload, revision);
+      } catch (error) {
+        if (session.io.signal.aborted) throw error;
+        failures.push(error);
+      }
+    }
+    if (failures.length === 0) return 0;
+    session.io.err(describeErrors(failures));
+    return 1;
+  },
+};
+
+async function showHistory(
+  session: Session,
+  { target, object }: Workload,
+  revision: number,
+): Promise<void> {
+  const { resource } = target;
+  if (!isAppsKind(resource, historicKinds)) {
+    const kind = JSON.stringify(groupKind(resource));
+    throw new CliError(`no history viewer has been implemented for ${kind}`);
+  }
+  const { revisions } = await readHistory(session, target);
+  const printer = printerOf(session);
+  if (printer !== undefined) {
+    for (const one of revisions) {
+      if (revision === 0 || one.revision === revision) session.io.out(printer(one.shown));
+    }
+    return;
+  }
+  const which = revision === 0 ? '' : `with revision #${revision}`;
+  const text = revisions.length === 0 ? 'No rollout history found.' : textOf(revisions, revision);
+  session.io.out(`${objectLabel(object)} ${which}\n${text}\n`);
+}
+
+function textOf(revisions: readonly Revision[], revision: number): string {
+  if (revision > 0) {
+    const found = revisions.find((one) => one.revision === revision);
+    if (found === undefined) throw new CliError('unable to find the specified revision');
+    return podTemplateText(found.template);
+  }
+  const lines = revisions.map((one) => [String(one.revision), one.cause || '<none>'] as const);
+  return [['REVISION', 'CHANGE-CAUSE'] as const, ...lines]
+    .map(([number, cause]) => `${number.padEnd(10)}${cause}\n`)
+    .join('');
+}
 
 export const rolloutCommand: Command = {
   name: 'rollout',

@@ -4,20 +4,21 @@ import type { Command } from '../../command.ts';
 import { describeErrors } from '../../errors.ts';
 import { CliError } from '../../io.ts';
 import { listAt, nameOf, textAt, valueAt } from '../../objects.ts';
-import { withProgress } from '../../progress.ts';
-import { historicKinds } from '../../rollout/revisions.ts';
 import {
   findWorkloads,
   groupKind,
+  historicKinds,
   isAppsKind,
   reportNothing,
   type Workload,
   workloadFlags,
   workloadLabel,
 } from '../../rollout/workloads.ts';
+
 import { type Target, targetPath } from '../../selection.ts';
 import { serverDialect } from '../../server-dialect.ts';
 import type { Session } from '../../session.ts';
+import { withProgress } from '../../terminal.ts';
 
 /** What there is to say of a rollout, and whether it is over. */
 interface RolloutStatus {

@@ -13,8 +13,14 @@ import { hasManifests } from '../../manifests.ts';
 import { listAt, nameOf, namespaceOf, objectAt, textAt, valueAt } from '../../objects.ts';
 import { objectNamed, targetPath } from '../../selection.ts';
 import type { Session } from '../../session.ts';
-import { changeContainers, withPodSpec } from '../../set/pod-spec.ts';
-import { checkSetFlags, setEach, setFlags, settableObjects } from '../../set/set-objects.ts';
+import {
+  changeContainers,
+  checkSetFlags,
+  setEach,
+  setFlags,
+  settableObjects,
+  withPodSpec,
+} from '../../set/set-objects.ts';
 
 /** An object, its Pod specification, and which of the containers are meant. */
 interface Listing {

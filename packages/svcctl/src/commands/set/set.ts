@@ -1,8 +1,287 @@
+import { type JsonObject, jsonEqual, parseQuantity, setMember } from '@wheelhouse/machinery';
+import { dryRunOf } from '../../apply/writes.ts';
 import type { Command } from '../../command.ts';
+import { describeErrors } from '../../errors.ts';
+import { CliError } from '../../io.ts';
+import { hasManifests } from '../../manifests.ts';
+import { listAt, nameOf, objectAt } from '../../objects.ts';
+import type { Session } from '../../session.ts';
+import { matchedLabels } from '../../set/selector-labels.ts';
+import {
+  changeContainers,
+  checkSetFlags,
+  copyAt,
+  setEach,
+  setFlags,
+  splitPairs,
+  withPodSpec,
+} from '../../set/set-objects.ts';
 import { envCommand } from './env.ts';
-import { imageCommand } from './image.ts';
-import { selectorCommand, serviceAccountCommand, subjectCommand } from './references.ts';
-import { resourcesCommand } from './resources.ts';
+
+const serviceAccountCommand: Command = {
+  name: 'serviceaccount',
+  aliases: ['sa'],
+  completes: 'objects',
+  summary: 'Update the service account of a resource',
+  usage: '(-f FILENAME | TYPE NAME) SERVICE_ACCOUNT',
+  flags: setFlags.filter((flag) => flag.name !== 'selector'),
+  async run(session, args) {
+    const serviceAccountName = args.at(-1);
+    if (serviceAccountName === undefined) throw new CliError('serviceaccount is required');
+    return setEach(session, args.slice(0, -1), {
+      done: 'serviceaccount updated',
+      doing: 'failed to patch ServiceAccountName',
+      reportsUnchanged: true,
+      change: (one) => withPodSpec(one, (spec) => ({ ...spec, serviceAccountName })),
+    });
+  },
+};
+
+const selectorCommand: Command = {
+  name: 'selector',
+  completes: 'objects',
+  summary: 'Set the selector on a resource',
+  usage: '(-f FILENAME | TYPE NAME) EXPRESSIONS',
+  flags: [
+    ...setFlags,
+    { name: 'resource-version', type: 'text', help: 'Only if this is the current resourceVersion' },
+  ],
+  async run(session, args) {
+    const text = args.at(-1);
+    if (text === undefined) throw new CliError('one selector is required');
+    const selector = matchedLabels(text);
+    const resourceVersion = session.flags.text('resource-version') ?? '';
+    return setEach(session, args.slice(0, -1), {
+      done: 'selector updated',
+      reportsUnchanged: true,
+      change({ object }) {
+        if (object['apiVersion'] !== 'v1' || object['kind'] !== 'Service') {
+          throw new CliError('setting a selector is only supported for Services');
+        }
+        const metadata = objectAt(object, 'metadata');
+        return {
+          ...object,
+          metadata: resourceVersion === '' ? metadata : { ...metadata, resourceVersion },
+          spec: { ...objectAt(object, 'spec'), selector },
+        };
+      },
+    });
+  },
+};
+
+const subjectCommand: Command = {
+  name: 'subject',
+  completes: 'objects',
+  summary: 'Update the user, group, or service account in a role binding or cluster role binding',
+  usage: '(-f FILENAME | TYPE NAME) [--user=…] [--group=…] [--serviceaccount=NAMESPACE:NAME]',
+  flags: [
+    ...setFlags,
+    { name: 'user', type: 'list', help: 'Users to bind' },
+    { name: 'group', type: 'list', help: 'Groups to bind' },
+    { name: 'serviceaccount', type: 'list', help: 'Service accounts to bind: NAMESPACE:NAME' },
+  ],
+  run(session, args) {
+    const names = ['user', 'group', 'serviceaccount'];
+    if (names.every((name) => session.flags.list(name).length === 0)) {
+      throw new CliError('you must specify at least one value of user, group or serviceaccount');
+    }
+    return setEach(session, args, {
+      done: 'subjects updated',
+      doing: 'failed to patch subjects to rolebinding:',
+      change({ object, resource }) {
+        const kind = String(object['kind']);
+        const [apiGroup = ''] = String(object['apiVersion']).split('/');
+        if (!/^rbac\./.test(apiGroup) || !/^(Cluster)?RoleBinding$/.test(kind)) {
+          const label = `${resource?.resource ?? kind.toLowerCase()}/${nameOf(object)}`;
+          throw new CliError(
+            `error: ${label} setting subjects is only supported for ` +
+              'RoleBinding/ClusterRoleBinding\n',
+          );
+        }
+        const current = listAt(object, 'subjects');
+        const added = subjectsOf(session, { apiGroup, kind }).filter(
+          (one) => !current.some((other) => jsonEqual(one, other)),
+        );
+        return added.length === 0 ? object : { ...object, subjects: [...current, ...added] };
+      },
+    });
+  },
+};
+
+function subjectsOf(
+  session: Session,
+  { apiGroup, kind }: { readonly apiGroup: string; readonly kind: string },
+): JsonObject[] {
+  const sorted = (flag: string) => [...new Set(session.flags.list(flag))].sort();
+  const accounts = sorted('serviceaccount').map((text) => {
+    const [namespace = '', name = '', ...more] = text.split(':');
+    if (name === '' || more.length > 0) {
+      throw new CliError('serviceaccount must be <namespace>:<name>');
+    }
+    if (namespace === '' && kind === 'ClusterRoleBinding') {
+      throw new CliError('serviceaccount must be <namespace>:<name>, namespace must be specified');
+    }
+    return { kind: 'ServiceAccount', name, namespace: namespace || session.namespace };
+  });
+  return [
+    ...sorted('user').map((name) => ({ apiGroup, kind: 'User', name })),
+    ...sorted('group').map((name) => ({ apiGroup, kind: 'Group', name })),
+    ...accounts,
+  ];
+}
+
+const resourcesCommand: Command = {
+  name: 'resources',
+  completes: 'objects',
+  summary: 'Update resource requests/limits on objects with pod templates',
+  usage: '(-f FILENAME | TYPE NAME) [--limits=LIMITS] [--requests=REQUESTS]',
+  flags: [
+    ...setFlags,
+    {
+      name: 'containers',
+      short: 'c',
+      type: 'text',
+      help: 'Names of containers; * matches any text',
+    },
+    { name: 'limits', type: 'text', help: 'cpu=100m,memory=256Mi' },
+    { name: 'requests', type: 'text', help: 'cpu=100m,memory=256Mi' },
+  ],
+  async run(session, args) {
+    const [limits = '', requests = ''] = ['limits', 'requests'].map((name) =>
+      session.flags.text(name),
+    );
+    if (limits === '' && requests === '') {
+      throw new CliError(
+        'you must specify an update to requests or limits (in the form of --requests/--limits)',
+      );
+    }
+    const amounts = { limits: quantitiesOf(limits), requests: quantitiesOf(requests) };
+    const selector = session.flags.text('containers') ?? '*';
+    const absent: CliError[] = [];
+    const exitCode = await setEach(session, args, {
+      done: 'resource requirements updated',
+      doing: 'failed to patch resources update to pod template',
+      change: (one) =>
+        withPodSpec(one, (before) => {
+          const { spec, found } = changeContainers(before, selector, (container) =>
+            withAmounts(container, amounts),
+          );
+          if (!found) {
+            absent.push(new CliError(`error: unable to find container named ${selector}`));
+          }
+          return spec;
+        }),
+    });
+    if (absent.length === 0) return exitCode;
+    session.io.err(describeErrors(absent));
+    return 1;
+  },
+};
+
+/** Reads `cpu=1,memory=1Gi`. Throws CliError. */
+export function quantitiesOf(text: string): ReadonlyMap<string, string> {
+  const amounts = new Map<string, string>();
+  for (const statement of text === '' ? [] : text.split(',')) {
+    const [name = '', amount, ...more] = statement.split('=');
+    if (amount === undefined || more.length > 0) {
+      throw new CliError(`Invalid argument syntax ${statement}, expected <resource>=<value>`);
+    }
+    const quantity = parseQuantity(amount);
+    if ('error' in quantity) throw new CliError(quantity.error);
+    amounts.set(name, quantity.text);
+  }
+  return amounts;
+}
+
+function withAmounts(
+  container: JsonObject,
+  amounts: Readonly<Record<'limits' | 'requests', ReadonlyMap<string, string>>>,
+): JsonObject {
+  const resources = copyAt(container, 'resources');
+  for (const list of ['limits', 'requests'] as const) {
+    if (amounts[list].size === 0) continue;
+    const after = copyAt(resources, list);
+    for (const [name, amount] of amounts[list]) setMember(after, name, amount);
+    resources[list] = after;
+  }
+  return { ...container, resources };
+}
+
+const imageCommand: Command = {
+  name: 'image',
+  completes: 'objects',
+  summary: 'Update the image of a pod template',
+  usage: '(-f FILENAME | TYPE NAME) CONTAINER_NAME_1=CONTAINER_IMAGE_1 ...',
+  flags: setFlags,
+  async run(session, args) {
+    const { words, images } = imagesOf(args);
+    const problems = problemsOf(session, { words, images });
+    if (problems.length > 0) {
+      session.io.err(describeErrors(problems));
+      return 1;
+    }
+    const absent: CliError[] = [];
+    const exitCode = await setEach(session, words, {
+      done: 'image updated',
+      doing: 'failed to patch image update to pod template:',
+      change: (one) =>
+        withPodSpec(one, (spec) => withImages(spec, images, (error) => absent.push(error))),
+    });
+    if (absent.length === 0) return exitCode;
+    session.io.err(describeErrors(absent));
+    return 1;
+  },
+};
+
+function imagesOf(args: readonly string[]): {
+  readonly words: readonly string[];
+  readonly images: ReadonlyMap<string, string>;
+} {
+  const { words, pairs } = splitPairs(args, 'image');
+  const invalid = pairs.filter((pair) => pair.indexOf('=') <= 0);
+  if (invalid.length > 0) throw new CliError(`invalid image format: ${invalid.join(', ')}`);
+  const split = (pair: string) => {
+    const equals = pair.indexOf('=');
+    return [pair.slice(0, equals), pair.slice(equals + 1)] as const;
+  };
+  return { words, images: new Map(pairs.map(split)) };
+}
+
+function problemsOf(
+  session: Session,
+  of: { readonly words: readonly string[]; readonly images: ReadonlyMap<string, string> },
+): readonly CliError[] {
+  const { words, images } = of;
+  checkSetFlags(session, dryRunOf(session));
+  const named = words.length > 0 || hasManifests(session);
+  return [
+    !named && 'one or more resources must be specified as <resource> <name> or <resource>/<name>',
+    images.size === 0 && 'at least one image update is required',
+    images.size > 1 &&
+      images.has('*') &&
+      'all containers are already specified by *, but saw more than one ' +
+        'container_name=container_image pairs',
+  ].flatMap((one) => (one === false ? [] : [new CliError(one)]));
+}
+
+function withImages(
+  before: JsonObject,
+  images: ReadonlyMap<string, string>,
+  onAbsent: (error: CliError) => void,
+): JsonObject {
+  let after = before;
+  for (const [name, image] of images) {
+    const { spec, found } = changeContainers(after, name === '*' ? '*' : name, (container) => ({
+      ...container,
+      image,
+    }));
+    if (!found) {
+      onAbsent(new CliError(`error: unable to find container named ${JSON.stringify(name)}`));
+    }
+    after = spec;
+  }
+  return after;
+}
 
 export const setCommand: Command = {
   name: 'set',

@@ -10,8 +10,8 @@ import { nameOf, namespaceOf } from '../../objects.ts';
 import { targetPath } from '../../selection.ts';
 import type { Session } from '../../session.ts';
 import { carryStreams } from '../../streams/container-stream.ts';
+import { containerFlag, containerIn, streamPath } from '../../streams/pods.ts';
 import { readTar, tarEnd, tarHeader, tarPadding } from '../../streams/tar.ts';
-import { containerFlag, containerIn, streamPath } from '../../streams/targets.ts';
 import { bytesTo } from './exec.ts';
 
 export const cpCommand: Command = {

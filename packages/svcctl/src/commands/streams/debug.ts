@@ -1,16 +1,17 @@
 import { readFileSync } from 'node:fs';
 import { ApiError, type ApiResource, parseYaml } from '@wheelhouse/client';
 import { errorText, isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
-import { twoWayPatch } from '../../apply/apply-patch.ts';
+import { twoWayPatch } from '../../apply/patches.ts';
 import type { Command } from '../../command.ts';
 import {
   copiedPod,
   type DebugOptions,
   type DebugPod,
   nodeDebugPod,
+  profileNamed,
   withDebugContainer,
 } from '../../debug/debug-pods.ts';
-import { profileNamed } from '../../debug/profiles.ts';
+
 import type { FlagSpec } from '../../flags.ts';
 import { CliError } from '../../io.ts';
 import { hasManifests, loadManifests } from '../../manifests.ts';

@@ -12,7 +12,7 @@ import {
   type Pairs,
   patienceFlag,
   streamPath,
-} from '../../streams/targets.ts';
+} from '../../streams/pods.ts';
 
 const streamFlags = [
   containerFlag,

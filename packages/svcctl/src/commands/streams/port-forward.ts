@@ -16,7 +16,7 @@ import { listAt, nameOf, textAt } from '../../objects.ts';
 import { objectNamed } from '../../selection.ts';
 import type { Session } from '../../session.ts';
 import { writeAll } from '../../streams/container-stream.ts';
-import { checkStream, onlyPod, patienceFlag, streamPath } from '../../streams/targets.ts';
+import { checkStream, onlyPod, patienceFlag, streamPath } from '../../streams/pods.ts';
 
 /** A connection for each port; data and error messages have a channel each. */
 const protocols = [channelProtocols.older];

@@ -11,11 +11,14 @@ import {
   type ThreeWays,
 } from '@wheelhouse/structured-merge';
 import { CliError } from '../io.ts';
+import { nameOf, namespaceOf } from '../objects.ts';
+import { targetPath } from '../selection.ts';
 import { serverDialect } from '../server-dialect.ts';
 import type { Session } from '../session.ts';
+import { dryRunOf } from './writes.ts';
 
 /** A patch, and the form it is in. */
-export interface TypedPatch {
+interface TypedPatch {
   readonly patch: JsonObject;
   readonly contentType: string;
 }
@@ -102,4 +105,31 @@ function checkOverwriting(
     `patch:\n${shown(patch)}\nconflicts with changes made from original to current:\n` +
       `${shown(changes)}\n`,
   );
+}
+
+/** An object on the server, and what it is to become. */
+interface ObjectChange {
+  readonly resource: ApiResource;
+  readonly before: JsonObject;
+  readonly after: JsonObject;
+  readonly query: Readonly<Record<string, string | undefined>>;
+}
+
+/**
+ * Sends the patch that makes `after` of `before`, and gives the object as the server has it then. A
+ * dry run of the client sends nothing and gives `after`. Rejects with ApiError.
+ */
+export async function changeObject(session: Session, change: ObjectChange): Promise<JsonObject> {
+  const { resource, before, after, query } = change;
+  if (dryRunOf(session) === 'client') return after;
+  const { patch, contentType } = await twoWayPatch(session, { resource, before, after });
+  const target = { resource, namespace: namespaceOf(before), name: nameOf(before) };
+  const { object } = await session.client.send({
+    method: 'PATCH',
+    path: targetPath(target),
+    query,
+    contentType,
+    body: patch,
+  });
+  return object;
 }

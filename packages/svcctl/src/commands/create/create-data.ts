@@ -1,0 +1,267 @@
+import { isUtf8 } from 'node:buffer';
+import { createHash, createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { type JsonObject, setMember, systemErrorCode } from '@wheelhouse/machinery';
+import type { Command } from '../../command.ts';
+import { createFlags, createObject, metadataIn, onlyName } from '../../create-object.ts';
+import type { FlagSpec } from '../../flags.ts';
+import { CliError } from '../../io.ts';
+import { objectAt, textAt } from '../../objects.ts';
+import { compactJson } from '../../output/go-json.ts';
+import { serverDialect } from '../../server-dialect.ts';
+import type { Session } from '../../session.ts';
+
+/** Flags of commands that fill an object with data. */
+const dataFlags: readonly FlagSpec[] = [
+  { name: 'from-literal', type: 'list', help: 'KEY=VALUE' },
+  { name: 'from-file', type: 'list', help: '[KEY=]FILE, or a folder' },
+  { name: 'from-env-file', type: 'list', help: 'A file of KEY=VALUE lines' },
+];
+
+/** Puts a hash of the data behind the name, so that other data means another name. */
+const hashFlag: FlagSpec = {
+  name: 'append-hash',
+  type: 'boolean',
+  help: 'Append a hash of the data to the name',
+};
+
+/**
+ * Reads the data of a Secret off the flags, or that of the ConfigMap of a name. Throws CliError.
+ * @param fileKey the key of a file that is given without one, absent: the file's name
+ */
+function dataOf(
+  session: Session,
+  { ofMap, fileKey }: { readonly ofMap?: string; readonly fileKey?: string } = {},
+): Map<string, Buffer> {
+  const data = new Map<string, Buffer>();
+  const add = (key: string, value: Buffer) => {
+    if (!/^[-._a-zA-Z0-9]{1,253}$/.test(key)) {
+      throw new CliError(`${JSON.stringify(key)} is not a valid key name`);
+    }
+    if (data.has(key)) {
+      const named = ofMap === undefined ? key : JSON.stringify(key);
+      const where = ofMap === undefined ? '' : ` in Data for ConfigMap ${JSON.stringify(ofMap)}`;
+      throw new CliError(
+        `cannot add key ${named}, another key by that name already exists${where}`,
+      );
+    }
+    data.set(key, value);
+  };
+  for (const literal of session.flags.list('from-literal')) {
+    const equals = literal.indexOf('=');
+    if (equals <= 0) throw new CliError(`invalid literal source ${literal}, expected key=value`);
+    add(literal.slice(0, equals), Buffer.from(literal.slice(equals + 1)));
+  }
+  for (const source of session.flags.list('from-file')) {
+    const whole = fileKey === undefined || source.includes('=') ? source : `${fileKey}=${source}`;
+    for (const { key, file } of filesOf(session, whole)) add(key, readFileSync(file));
+  }
+  for (const file of session.flags.list('from-env-file')) {
+    for (const line of readFileSync(session.path(file), 'utf8').split(/\r?\n/)) {
+      const trimmed = line.trimStart();
+      if (trimmed === '' || trimmed.startsWith('#')) continue;
+      const equals = trimmed.indexOf('=');
+      const key = equals < 0 ? trimmed : trimmed.slice(0, equals);
+      const value = equals < 0 ? (session.io.env[key] ?? '') : trimmed.slice(equals + 1);
+      add(key, Buffer.from(value));
+    }
+  }
+  return data;
+}
+
+function filesOf(session: Session, source: string): { key: string; file: string }[] {
+  const equals = source.indexOf('=');
+  const file = session.path(equals < 0 ? source : source.slice(equals + 1));
+  const stat = statSync(file, { throwIfNoEntry: false });
+  if (stat === undefined) throw new CliError(`error reading ${file}: no such file or directory`);
+  if (!stat.isDirectory()) {
+    return [{ key: equals < 0 ? path.basename(file) : source.slice(0, equals), file }];
+  }
+  if (equals >= 0) throw new CliError('cannot give a key name for a directory path');
+  return readdirSync(file, { withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => ({ key: entry.name, file: path.join(file, entry.name) }));
+}
+
+/** The object with a hash of its data behind its name, the one that kubectl appends. */
+function withHash(session: Session, object: JsonObject): JsonObject {
+  if (!session.flags.boolean('append-hash')) return object;
+  const name = textAt(object, 'metadata', 'name');
+  const binaryData = objectAt(object, 'binaryData');
+  const hashed: JsonObject = {
+    ...(Object.keys(binaryData).length === 0 ? {} : { binaryData }),
+    data: objectAt(object, 'data'),
+    kind: textAt(object, 'kind'),
+    name,
+    ...(object['kind'] === 'Secret' ? { type: textAt(object, 'type') } : {}),
+  };
+  const digest = createHash('sha256').update(compactJson(hashed)).digest('hex').slice(0, 10);
+  // Letters and digits that could spell something, or be taken for each other, are replaced.
+  const letters: Readonly<Record<string, string>> = { 0: 'g', 1: 'h', 3: 'k', a: 'm', e: 't' };
+  const suffix = [...digest].map((letter) => letters[letter] ?? letter).join('');
+  return { ...object, metadata: { ...objectAt(object, 'metadata'), name: `${name}-${suffix}` } };
+}
+
+function configMapOf(session: Session, name: string): JsonObject {
+  const data: JsonObject = {};
+  const binaryData: JsonObject = {};
+  for (const [key, value] of dataOf(session, { ofMap: name })) {
+    if (isUtf8(value)) setMember(data, key, value.toString());
+    else setMember(binaryData, key, value.toString('base64'));
+  }
+  return {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: metadataIn(session, name),
+    ...(Object.keys(data).length === 0 ? {} : { data }),
+    ...(Object.keys(binaryData).length === 0 ? {} : { binaryData }),
+  };
+}
+
+export const createConfigMapCommand: Command = {
+  name: 'configmap',
+  aliases: ['cm'],
+  summary: 'Create a config map from literals, files or folders',
+  usage: 'NAME [--from-literal=KEY=VALUE] [--from-file=[KEY=]SOURCE]',
+  flags: [...createFlags, ...dataFlags, hashFlag],
+  run: (session, args) =>
+    createObject(session, withHash(session, configMapOf(session, onlyName(args))), {
+      doing: 'failed to create configmap:',
+    }),
+};
+
+async function createSecret(
+  session: Session,
+  of: { readonly name: string; readonly data: ReadonlyMap<string, Buffer>; readonly type?: string },
+): Promise<number> {
+  const data: JsonObject = {};
+  for (const [key, value] of of.data) setMember(data, key, value.toString('base64'));
+  const secret = {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: metadataIn(session, of.name),
+    ...(of.type === undefined ? {} : { type: of.type }),
+    ...(of.data.size === 0 ? {} : { data }),
+  };
+  return createObject(session, withHash(session, secret), { doing: 'failed to create secret' });
+}
+
+const genericCommand: Command = {
+  name: 'generic',
+  summary: 'Create a secret from literals, files or folders',
+  usage: 'NAME [--type=TYPE] [--from-literal=KEY=VALUE] [--from-file=[KEY=]SOURCE]',
+  flags: [
+    ...createFlags,
+    ...dataFlags,
+    hashFlag,
+    { name: 'type', type: 'text', help: 'The type of the secret' },
+  ],
+  run(session, args) {
+    const name = onlyName(args);
+    const type = session.flags.text('type');
+    const data = dataOf(session);
+    return createSecret(session, { name, data, ...(type === undefined ? {} : { type }) });
+  },
+};
+
+const tlsCommand: Command = {
+  name: 'tls',
+  summary: 'Create a TLS secret',
+  usage: 'NAME --cert=FILE --key=FILE',
+  flags: [
+    ...createFlags,
+    hashFlag,
+    { name: 'cert', type: 'text', help: 'File of the certificate, PEM' },
+    { name: 'key', type: 'text', help: 'File of its private key, PEM' },
+  ],
+  async run(session, args) {
+    const name = onlyName(args);
+    const [cert = '', key = ''] = ['cert', 'key'].map((flag) => session.flags.text(flag));
+    if (cert === '' || key === '') throw new CliError('key and cert must be specified');
+    const pair = { certificate: readPart(session, cert), key: readPart(session, key) };
+    checkPair(pair);
+    const { label } = await serverDialect(session);
+    const data = new Map([
+      ['tls.crt', pair.certificate],
+      ['tls.key', pair.key],
+    ]);
+    return createSecret(session, { name, data, type: label('tls') });
+  },
+};
+
+function readPart(session: Session, file: string): Buffer {
+  try {
+    return readFileSync(session.path(file));
+  } catch (error) {
+    const code = systemErrorCode(error) ?? '';
+    const why = code === 'ENOENT' ? 'no such file or directory' : code;
+    throw new CliError(`Cannot read file ${file}, open ${file}: ${why}`);
+  }
+}
+
+/** Throws CliError unless the key is the certificate's. */
+function checkPair(pair: { readonly certificate: Buffer; readonly key: Buffer }): void {
+  const read = <T>(part: string, parse: () => T): T => {
+    try {
+      return parse();
+    } catch {
+      throw new CliError(`tls: failed to find any PEM data in ${part} input`);
+    }
+  };
+  const certificate = read('certificate', () => new X509Certificate(pair.certificate));
+  const key: KeyObject = read('key', () => createPrivateKey(pair.key));
+  if (!certificate.checkPrivateKey(key)) {
+    throw new CliError('tls: private key does not match public key');
+  }
+}
+
+const dockerKey = '.dockerconfigjson';
+
+const dockerCommand: Command = {
+  name: 'docker-registry',
+  summary: 'Create a secret for use with a Docker registry',
+  usage: 'NAME --docker-username=USER --docker-password=PASSWORD [--docker-server=SERVER]',
+  flags: [
+    ...createFlags,
+    hashFlag,
+    { name: 'docker-username', type: 'text', help: 'User name for the registry' },
+    { name: 'docker-password', type: 'text', help: 'Password for the registry' },
+    { name: 'docker-email', type: 'text', help: 'Email address for the registry' },
+    { name: 'docker-server', type: 'text', help: 'The registry' },
+    { name: 'from-file', type: 'list', help: `[${dockerKey}=]FILE` },
+  ],
+  async run(session, args) {
+    const name = onlyName(args);
+    const { label } = await serverDialect(session);
+    const data =
+      session.flags.list('from-file').length > 0
+        ? dataOf(session, { fileKey: dockerKey })
+        : new Map([[dockerKey, Buffer.from(JSON.stringify(dockerConfig(session)))]]);
+    return createSecret(session, { name, data, type: label('dockerconfigjson') });
+  },
+};
+
+function dockerConfig({ flags }: Session): JsonObject {
+  const [username = '', password = '', email = ''] = ['username', 'password', 'email'].map((part) =>
+    flags.text(`docker-${part}`),
+  );
+  const server = flags.text('docker-server') ?? 'https://index.docker.io/v1/';
+  if (username === '' || password === '' || server === '') {
+    throw new CliError(
+      'either --from-file or the combination of --docker-username, --docker-password and ' +
+        '--docker-server is required',
+    );
+  }
+  const auth = Buffer.from(`${username}:${password}`).toString('base64');
+  const auths: JsonObject = {};
+  setMember(auths, server, { username, password, ...(email === '' ? {} : { email }), auth });
+  return { auths };
+}
+
+/** `create secret docker-registry`, `generic`, and `tls`. */
+export const createSecretCommand: Command = {
+  name: 'secret',
+  summary: 'Create a secret using a specified subcommand',
+  subcommands: [dockerCommand, genericCommand, tlsCommand],
+};
